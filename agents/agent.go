@@ -1,0 +1,50 @@
+// Package agents defines what a policy is and runs one through an environment:
+// Run is the loop with its stop reasons, Recorder makes every step durable
+// before the next. Policies live in agents/policies, one file each.
+package agents
+
+import (
+	"context"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Policy decides what to do next. It sees what the model would see and nothing
+// else: Next must be a function of the transcript (and of state derived from
+// it), so that replaying a recorded transcript brings it to the same place.
+// One goroutine uses a policy; a new one is made per episode.
+type Policy interface {
+	Info() schemas.AgentInfo
+	// System and Problem are the first two messages; "" = none.
+	Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error)
+	// Next makes one turn. An llms error with a class is mapped to an exit
+	// reason; Reply.Stop ends the episode.
+	Next(ctx context.Context, t *Transcript) (schemas.Reply, error)
+}
+
+// Transcript is the episode so far, as the model may know it.
+type Transcript struct {
+	Task  schemas.Task // GoldPatch is empty here
+	Tools []schemas.ToolSchema
+	Steps []schemas.Step
+	Seed  int64
+}
+
+// Privileged is what a policy that declares gold_used gets at construction and
+// others never see.
+type Privileged struct {
+	GoldPatch string
+}
+
+// Recorder makes an episode durable. Calls come in order from one goroutine;
+// each returns only when what it was given is on disk.
+type Recorder interface {
+	// Replayed returns the steps an earlier delivery of this job recorded, and
+	// the last reply if its step was never finished.
+	Replayed() (steps []schemas.Step, pending *schemas.Reply)
+	// Intent is written before a model is asked, Reply when it has answered,
+	// Step when its observation is there.
+	Intent(ctx context.Context, turn int) error
+	Reply(ctx context.Context, turn int, r schemas.Reply) error
+	Step(ctx context.Context, s schemas.Step) error
+}

@@ -1,0 +1,113 @@
+// Package llms is the contract with model servers: a provider-neutral Request
+// and Response, and errors that say who must react. Providers live in
+// llms/providers; llmtest holds a scripted server that speaks the same API.
+package llms
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Client asks one model. Safe for concurrent use. It does not retry unless a
+// middleware says so.
+type Client interface {
+	Chat(ctx context.Context, r Request) (Response, error)
+	// Provider and Model name what is asked, for provenance.
+	Provider() string
+	Model() string
+}
+
+// Message is one message of the list sent.
+type Message struct {
+	Role       string             `json:"role"` // system, user, assistant, tool
+	Content    string             `json:"content"`
+	ToolCalls  []schemas.ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string             `json:"tool_call_id,omitempty"`
+	// Raw is the assistant message as it was received; a provider echoes its
+	// unknown fields back (reasoning, signatures).
+	Raw json.RawMessage `json:"raw,omitempty"`
+}
+
+// Request is one call.
+type Request struct {
+	Messages []Message
+	Tools    []schemas.ToolSchema
+	Sampling Sampling
+	// SessionID goes out as X-Session-ID so that servers can keep a prefix cache.
+	SessionID string
+}
+
+// Sampling parameters; nil means not sent. Extra is merged into the body.
+type Sampling struct {
+	Temperature *float64       `json:"temperature,omitempty"`
+	TopP        *float64       `json:"top_p,omitempty"`
+	MaxTokens   *int           `json:"max_tokens,omitempty"`
+	Seed        *int64         `json:"seed,omitempty"`
+	ToolChoice  string         `json:"tool_choice,omitempty"`
+	Extra       map[string]any `json:"extra,omitempty"`
+}
+
+// Response is the answer to one call.
+type Response struct {
+	Reply   schemas.Reply
+	Request json.RawMessage // bytes as sent, without headers
+	Raw     json.RawMessage // bytes as received
+	Headers map[string]string
+	Status  int
+}
+
+// Class says who must react to an error.
+type Class string
+
+// Classes of Error.
+const (
+	ClassAuth        Class = "auth"        // key missing or refused: fatal, exit 4
+	ClassNotFound    Class = "not_found"   // unknown model or path: fatal, exit 7
+	ClassUnreachable Class = "unreachable" // no connection: retried, then exit 7
+	ClassRateLimit   Class = "rate_limit"  // retried after RetryAfter
+	ClassQuota       Class = "quota"       // out of credit: fatal, exit 5
+	ClassServer      Class = "server"      // 5xx, broken body: retried
+	ClassTimeout     Class = "timeout"     // retried
+	ClassContext     Class = "context"     // too long: ends the episode as max_context
+	ClassRefused     Class = "bad_request" // our request is wrong for this server: fatal, exit 7
+)
+
+// Error is a classified failure of one call.
+type Error struct {
+	Class      Class
+	Status     int // HTTP status, 0 if there was none
+	RetryAfter time.Duration
+	Message    string // short, no secrets
+	Err        error
+}
+
+func (e *Error) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("model server answered %d (%s): %s", e.Status, e.Class, e.Message)
+	}
+	return fmt.Sprintf("model call failed (%s): %s", e.Class, e.Message)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retryable tells whether the same call may succeed later.
+func (e *Error) Retryable() bool {
+	switch e.Class {
+	case ClassUnreachable, ClassRateLimit, ClassServer, ClassTimeout:
+		return true
+	}
+	return false
+}
+
+// ClassOf returns the class of err, "" if it has none.
+func ClassOf(err error) Class {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Class
+	}
+	return ""
+}

@@ -1,0 +1,77 @@
+package schemas
+
+import "time"
+
+// Episode is one finished execution of a job, before normalisation.
+type Episode struct {
+	Job     Job       `json:"job"`
+	Task    Task      `json:"task"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+
+	Agent    AgentInfo    `json:"agent"`
+	EnvKey   EnvKey       `json:"env_key"`
+	Tools    []ToolSchema `json:"tools"`
+	Steps    []Step       `json:"steps"`
+	Patch    []byte       `json:"patch"`     // git binary patch base -> final tree; empty: nothing changed
+	FinalSHA string       `json:"final_sha"` // tree hash of the final workspace
+
+	ExitReason   string `json:"exit_reason"` // Exit* constants
+	ErrorClass   string `json:"error_class,omitempty"`
+	ErrorMessage string `json:"error_message,omitempty"`
+
+	Verdict  Verdict `json:"verdict"`
+	QueueMS  int64   `json:"queue_ms"`
+	Delivery int     `json:"delivery"` // how often the queue handed the job out
+}
+
+// AgentInfo says who acted.
+type AgentInfo struct {
+	Name          string `json:"name"`    // policy name
+	Version       string `json:"version"` // of the policy and its prompts
+	Policy        string `json:"policy"`  // model, demonstrator, solution, scripted, null
+	GoldUsed      bool   `json:"gold_used"`
+	Model         string `json:"model,omitempty"`
+	Provider      string `json:"provider,omitempty"`
+	SamplingJSON  string `json:"sampling_json,omitempty"`
+	ConfigJSON    string `json:"config_json"`
+	ToolCallStyle string `json:"tool_call_style,omitempty"` // native
+}
+
+// EnvKey records how an episode was isolated. Unenforced lists limits that were
+// asked for and could not be enforced (design D3).
+type EnvKey struct {
+	Driver      string            `json:"driver"`
+	Python      string            `json:"python,omitempty"` // version found in the sandbox
+	Image       string            `json:"image,omitempty"`
+	ImageDigest string            `json:"image_digest,omitempty"`
+	Limits      map[string]string `json:"limits"` // limit -> mechanism
+	Unenforced  []string          `json:"unenforced,omitempty"`
+}
+
+// Verdict is the verifier's word on a patch, from a fresh sandbox.
+type Verdict struct {
+	Resolved  *bool    `json:"resolved"` // nil: not verified
+	Status    string   `json:"verify_status"`
+	Method    string   `json:"verify_method"`
+	Reason    string   `json:"reason,omitempty"` // why it is not a pass: one line
+	F2PPassed int      `json:"f2p_passed"`
+	F2PTotal  int      `json:"f2p_total"`
+	P2PPassed int      `json:"p2p_passed"`
+	P2PTotal  int      `json:"p2p_total"`
+	Parsed    int      `json:"tests_parsed"`
+	Refused   []string `json:"refused,omitempty"`  // import hooks and the like that the patch added
+	Restored  []string `json:"restored,omitempty"` // test files the patch had changed
+	FinalSHA  string   `json:"final_sha,omitempty"`
+	LogSHA256 string   `json:"log_sha256,omitempty"`
+	Log       string   `json:"log,omitempty"` // runner output, capped
+}
+
+// Values of Verdict.Status.
+const (
+	VerifiedPass  = "verified_pass"
+	VerifiedFail  = "verified_fail"
+	VerifyNotRun  = "not_run"
+	VerifyError   = "error"
+	VerifyNotAppl = "not_applicable"
+)

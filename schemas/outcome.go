@@ -1,0 +1,82 @@
+package schemas
+
+// Exit reasons: how the run loop ended (dataset.md §6.3).
+const (
+	ExitSubmitted       = "submitted"
+	ExitEnvDone         = "env_done"
+	ExitResolvedAtReset = "resolved_at_reset"
+	ExitMaxSteps        = "max_steps"
+	ExitMaxContext      = "max_context"
+	ExitMaxCost         = "max_cost"
+	ExitWallTimeout     = "wall_timeout"
+	ExitLLMTimeout      = "llm_timeout"
+	ExitNoToolCall      = "no_tool_call"
+	ExitStuck           = "stuck"
+	ExitGaveUp          = "gave_up" // the policy had nothing more to do
+	ExitKilledSandbox   = "killed_sandbox"
+	ExitLLMError        = "llm_error"
+	ExitEnvError        = "env_error"
+	ExitSandboxError    = "sandbox_error"
+	ExitCancelled       = "cancelled"
+)
+
+// Outcomes: one exclusive word per episode (design §3).
+const (
+	OutcomeResolved   = "resolved"
+	OutcomeUnresolved = "unresolved"
+	OutcomeLimit      = "limit"
+	OutcomeAgentError = "agent_error"
+	OutcomeInfra      = "infra"
+	OutcomeCancelled  = "cancelled"
+)
+
+// Outcomes lists the words in the order the ledger prints them.
+var Outcomes = []string{
+	OutcomeResolved, OutcomeUnresolved, OutcomeLimit, OutcomeAgentError, OutcomeInfra, OutcomeCancelled,
+}
+
+// Exit is one row of the table that maps an exit reason to its class and to the
+// outcome of an episode that no verdict decided.
+type Exit struct {
+	Class   string // termination_class: agent, budget, infra, operator
+	Outcome string
+}
+
+// Exits is the one table from exit reason to termination class and default
+// outcome. A verdict beats the default: see OutcomeOf.
+var Exits = map[string]Exit{
+	ExitSubmitted:       {"agent", OutcomeUnresolved},
+	ExitEnvDone:         {"agent", OutcomeUnresolved},
+	ExitResolvedAtReset: {"agent", OutcomeUnresolved},
+	ExitGaveUp:          {"agent", OutcomeUnresolved},
+	ExitNoToolCall:      {"agent", OutcomeAgentError},
+	ExitStuck:           {"agent", OutcomeAgentError},
+	ExitKilledSandbox:   {"agent", OutcomeAgentError},
+	ExitMaxSteps:        {"budget", OutcomeLimit},
+	ExitMaxContext:      {"budget", OutcomeLimit},
+	ExitMaxCost:         {"budget", OutcomeLimit},
+	ExitWallTimeout:     {"budget", OutcomeLimit},
+	ExitLLMTimeout:      {"infra", OutcomeInfra},
+	ExitLLMError:        {"infra", OutcomeInfra},
+	ExitEnvError:        {"infra", OutcomeInfra},
+	ExitSandboxError:    {"infra", OutcomeInfra},
+	ExitCancelled:       {"operator", OutcomeCancelled},
+}
+
+// OutcomeOf decides the outcome. A passing verdict beats everything but an
+// infrastructure or operator end; a verifier error is ours, hence infra.
+func OutcomeOf(exitReason string, v Verdict) string {
+	e, known := Exits[exitReason]
+	if !known {
+		return OutcomeInfra
+	}
+	switch {
+	case e.Class == "infra" || e.Class == "operator":
+		return e.Outcome
+	case v.Status == VerifyError:
+		return OutcomeInfra
+	case v.Resolved != nil && *v.Resolved:
+		return OutcomeResolved
+	}
+	return e.Outcome
+}

@@ -1,0 +1,240 @@
+package schemas
+
+import "time"
+
+// The row structs are the published contract (dataset.md §6.3, §6.4): field
+// order, column name and type. A pointer is a nullable column and nil means
+// "not known or not applicable", never zero or empty. The col tag holds the
+// column name; "required" columns must be filled in every published row.
+// Timestamps are microseconds, UTC.
+
+// SchemaVersion of the two tables; see CHANGELOG.md, heading Dataset.
+const SchemaVersion = "1.0.0"
+
+// EpisodeRow is one row of table episodes: one per attempt. Sort key: split,
+// repo, instance_id, episode_id.
+type EpisodeRow struct {
+
+	// Identity and lineage.
+	EpisodeID       string     `col:"episode_id,required" json:"episode_id"`
+	RunID           string     `col:"run_id,required" json:"run_id"`
+	SessionID       *string    `col:"session_id" json:"session_id,omitempty"`
+	GroupID         string     `col:"group_id,required" json:"group_id"`
+	Attempt         int32      `col:"attempt,required" json:"attempt"`
+	ParentEpisodeID *string    `col:"parent_episode_id" json:"parent_episode_id,omitempty"`
+	Seed            *int64     `col:"seed" json:"seed,omitempty"`
+	SchemaVersion   string     `col:"schema_version,required" json:"schema_version"`
+	CreatedAt       time.Time  `col:"created_at,required" json:"created_at"`
+	EndedAt         *time.Time `col:"ended_at" json:"ended_at,omitempty"`
+	ProducerVersion *string    `col:"producer_version" json:"producer_version,omitempty"`
+	PipelineRunID   *string    `col:"pipeline_run_id" json:"pipeline_run_id,omitempty"`
+	StagePath       *string    `col:"stage_path" json:"stage_path,omitempty"`
+	TaskKey         *string    `col:"task_key" json:"task_key,omitempty"`
+	AgentKey        *string    `col:"agent_key" json:"agent_key,omitempty"`
+	EnvKey          *string    `col:"env_key" json:"env_key,omitempty"`
+
+	// Task.
+	TaskSource       string     `col:"task_source,required" json:"task_source"`
+	TaskRevision     *string    `col:"task_revision" json:"task_revision,omitempty"`
+	InstanceID       string     `col:"instance_id,required" json:"instance_id"`
+	Repo             string     `col:"repo,required" json:"repo"`
+	RepoSource       *string    `col:"repo_source" json:"repo_source,omitempty"`
+	BaseCommit       *string    `col:"base_commit" json:"base_commit,omitempty"`
+	SplitGroup       *string    `col:"split_group" json:"split_group,omitempty"`
+	Split            string     `col:"split,required" json:"split"`
+	Language         *string    `col:"language" json:"language,omitempty"`
+	LicenseSPDX      *string    `col:"license_spdx" json:"license_spdx,omitempty"`
+	TaskCreatedAt    *time.Time `col:"task_created_at" json:"task_created_at,omitempty"`
+	ProblemStatement *string    `col:"problem_statement" json:"problem_statement,omitempty"`
+	ProblemSHA256    *string    `col:"problem_sha256" json:"problem_sha256,omitempty"`
+	BugKind          *string    `col:"bug_kind" json:"bug_kind,omitempty"`
+	EnvImage         *string    `col:"env_image" json:"env_image,omitempty"`
+	EnvImageDigest   *string    `col:"env_image_digest" json:"env_image_digest,omitempty"`
+	HistoryStripped  *bool      `col:"history_stripped" json:"history_stripped,omitempty"`
+
+	// Agent and model.
+	Harness            string   `col:"harness,required" json:"harness"`
+	HarnessVersion     *string  `col:"harness_version" json:"harness_version,omitempty"`
+	HarnessCommit      *string  `col:"harness_commit" json:"harness_commit,omitempty"`
+	AgentName          string   `col:"agent_name,required" json:"agent_name"`
+	AgentVersion       *string  `col:"agent_version" json:"agent_version,omitempty"`
+	ConfigSHA256       *string  `col:"config_sha256" json:"config_sha256,omitempty"`
+	ConfigJSON         *string  `col:"config_json" json:"config_json,omitempty"`
+	Model              string   `col:"model,required" json:"model"`
+	ModelProvider      *string  `col:"model_provider" json:"model_provider,omitempty"`
+	ModelRevision      *string  `col:"model_revision" json:"model_revision,omitempty"`
+	ModelTerms         *string  `col:"model_terms" json:"model_terms,omitempty"`
+	SamplingJSON       *string  `col:"sampling_json" json:"sampling_json,omitempty"`
+	ToolSetSHA256      *string  `col:"tool_set_sha256" json:"tool_set_sha256,omitempty"`
+	ToolNames          []string `col:"tool_names" json:"tool_names,omitempty"`
+	SystemPromptSHA256 *string  `col:"system_prompt_sha256" json:"system_prompt_sha256,omitempty"`
+	ToolCallStyle      *string  `col:"tool_call_style" json:"tool_call_style,omitempty"`
+	Policy             string   `col:"policy,required" json:"policy"`
+	GoldUsed           bool     `col:"gold_used,required" json:"gold_used"`
+	Outcome            *string  `col:"outcome" json:"outcome,omitempty"`
+
+	// Outcome.
+	Resolved                *bool    `col:"resolved" json:"resolved"`
+	VerifyStatus            string   `col:"verify_status,required" json:"verify_status"`
+	VerifyMethod            *string  `col:"verify_method" json:"verify_method,omitempty"`
+	VerifyLogSHA256         *string  `col:"verify_log_sha256" json:"verify_log_sha256,omitempty"`
+	VerifiedWorkspaceSHA256 *string  `col:"verified_workspace_sha256" json:"verified_workspace_sha256,omitempty"`
+	VerdictStale            *bool    `col:"verdict_stale" json:"verdict_stale,omitempty"`
+	TestVisibility          *string  `col:"test_visibility" json:"test_visibility,omitempty"`
+	Reward                  *float64 `col:"reward" json:"reward,omitempty"`
+	Score                   *float64 `col:"score" json:"score,omitempty"`
+	MaxScore                *float64 `col:"max_score" json:"max_score,omitempty"`
+	F2PPassed               *int32   `col:"f2p_passed" json:"f2p_passed,omitempty"`
+	F2PTotal                *int32   `col:"f2p_total" json:"f2p_total,omitempty"`
+	P2PPassed               *int32   `col:"p2p_passed" json:"p2p_passed,omitempty"`
+	P2PTotal                *int32   `col:"p2p_total" json:"p2p_total,omitempty"`
+	TestsParsed             *int32   `col:"tests_parsed" json:"tests_parsed,omitempty"`
+	ExitReason              string   `col:"exit_reason,required" json:"exit_reason"`
+	TerminationClass        string   `col:"termination_class,required" json:"termination_class"`
+	ErrorClass              *string  `col:"error_class" json:"error_class,omitempty"`
+	ErrorMessage            *string  `col:"error_message" json:"error_message,omitempty"`
+	ResolvedAtStep          *int32   `col:"resolved_at_step" json:"resolved_at_step,omitempty"`
+	Patch                   *string  `col:"patch" json:"patch,omitempty"`
+	PatchSHA256             *string  `col:"patch_sha256" json:"patch_sha256,omitempty"`
+	PatchBytes              *int64   `col:"patch_bytes" json:"patch_bytes,omitempty"`
+	PatchFiles              []string `col:"patch_files" json:"patch_files,omitempty"`
+	PatchAdded              *int32   `col:"patch_added" json:"patch_added,omitempty"`
+	PatchDeleted            *int32   `col:"patch_deleted" json:"patch_deleted,omitempty"`
+	TestPatchFiles          []string `col:"test_patch_files" json:"test_patch_files,omitempty"`
+
+	// Cost and size.
+	NSteps           int32    `col:"n_steps,required" json:"n_steps"`
+	NTurns           int32    `col:"n_turns,required" json:"n_turns"`
+	NToolCalls       *int32   `col:"n_tool_calls" json:"n_tool_calls,omitempty"`
+	NSeek            *int32   `col:"n_seek" json:"n_seek,omitempty"`
+	NEdit            *int32   `col:"n_edit" json:"n_edit,omitempty"`
+	NExec            *int32   `col:"n_exec" json:"n_exec,omitempty"`
+	NVerify          *int32   `col:"n_verify" json:"n_verify,omitempty"`
+	NPDB             *int32   `col:"n_pdb" json:"n_pdb,omitempty"`
+	NErrors          *int32   `col:"n_errors" json:"n_errors,omitempty"`
+	NFormatErrors    *int32   `col:"n_format_errors" json:"n_format_errors,omitempty"`
+	NRetries         *int32   `col:"n_retries" json:"n_retries,omitempty"`
+	PromptTokens     *int64   `col:"prompt_tokens" json:"prompt_tokens,omitempty"`
+	CompletionTokens *int64   `col:"completion_tokens" json:"completion_tokens,omitempty"`
+	CachedTokens     *int64   `col:"cached_tokens" json:"cached_tokens,omitempty"`
+	ReasoningTokens  *int64   `col:"reasoning_tokens" json:"reasoning_tokens,omitempty"`
+	MaxPromptTokens  *int64   `col:"max_prompt_tokens" json:"max_prompt_tokens,omitempty"`
+	CostUSD          *float64 `col:"cost_usd" json:"cost_usd,omitempty"`
+	PriceTable       *string  `col:"price_table" json:"price_table,omitempty"`
+	WallMS           *int64   `col:"wall_ms" json:"wall_ms,omitempty"`
+	LLMMS            *int64   `col:"llm_ms" json:"llm_ms,omitempty"`
+	EnvMS            *int64   `col:"env_ms" json:"env_ms,omitempty"`
+	QueueMS          *int64   `col:"queue_ms" json:"queue_ms,omitempty"`
+	SFTTokensJSON    *string  `col:"sft_tokens_json" json:"sft_tokens_json,omitempty"`
+	ContextTrimmed   *bool    `col:"context_trimmed" json:"context_trimmed,omitempty"`
+
+	// Behaviour and quality.
+	FirstEditTurn       *int32   `col:"first_edit_turn" json:"first_edit_turn,omitempty"`
+	NExploreBeforeEdit  *int32   `col:"n_explore_before_edit" json:"n_explore_before_edit,omitempty"`
+	NTestRuns           *int32   `col:"n_test_runs" json:"n_test_runs,omitempty"`
+	NBacktracks         *int32   `col:"n_backtracks" json:"n_backtracks,omitempty"`
+	Recovered           *bool    `col:"recovered" json:"recovered,omitempty"`
+	UsedDebugger        *bool    `col:"used_debugger" json:"used_debugger,omitempty"`
+	DebugToEditPatterns *int32   `col:"debug_to_edit_patterns" json:"debug_to_edit_patterns,omitempty"`
+	SatisfiedCriteria   []string `col:"satisfied_criteria,required" json:"satisfied_criteria"`
+	NRepeats            *int32   `col:"n_repeats" json:"n_repeats,omitempty"`
+	MaxRepeatRun        *int32   `col:"max_repeat_run" json:"max_repeat_run,omitempty"`
+	LoopScore           *float64 `col:"loop_score" json:"loop_score,omitempty"`
+	LeakGitHistory      *bool    `col:"leak_git_history" json:"leak_git_history,omitempty"`
+	LeakNetwork         *bool    `col:"leak_network" json:"leak_network,omitempty"`
+	EditsTests          *bool    `col:"edits_tests" json:"edits_tests,omitempty"`
+	LeakPatterns        []string `col:"leak_patterns" json:"leak_patterns,omitempty"`
+	GoldPatchSimilarity *float64 `col:"gold_patch_similarity" json:"gold_patch_similarity,omitempty"`
+	GoldFileRecall      *float64 `col:"gold_file_recall" json:"gold_file_recall,omitempty"`
+	GoldFilePrecision   *float64 `col:"gold_file_precision" json:"gold_file_precision,omitempty"`
+	GoldFuncRecall      *float64 `col:"gold_func_recall" json:"gold_func_recall,omitempty"`
+	GoldEditFileRecall  *float64 `col:"gold_edit_file_recall" json:"gold_edit_file_recall,omitempty"`
+	WrongFactRatio      *float64 `col:"wrong_fact_ratio" json:"wrong_fact_ratio,omitempty"`
+	Contamination       []string `col:"contamination" json:"contamination,omitempty"`
+	RedactionsJSON      *string  `col:"redactions_json" json:"redactions_json,omitempty"`
+	InvalidUTF8         *int32   `col:"invalid_utf8" json:"invalid_utf8,omitempty"`
+	ContentSHA256       *string  `col:"content_sha256" json:"content_sha256,omitempty"`
+	MinhashB64          *string  `col:"minhash_b64" json:"minhash_b64,omitempty"`
+	Invalidated         *bool    `col:"invalidated" json:"invalidated,omitempty"`
+	InvalidationReason  *string  `col:"invalidation_reason" json:"invalidation_reason,omitempty"`
+}
+
+// StepRow is one row of table steps: one per event. Key: (episode_id,
+// step_index). LLM-side text, tokens, cost and latency stand on call_index 0
+// only, so plain sums are right.
+type StepRow struct {
+	EpisodeID            string     `col:"episode_id,required" json:"episode_id"`
+	StepIndex            int32      `col:"step_index,required" json:"step_index"`
+	TurnIndex            *int32     `col:"turn_index" json:"turn_index,omitempty"`
+	CallIndex            *int32     `col:"call_index" json:"call_index,omitempty"`
+	Split                string     `col:"split,required" json:"split"`
+	Repo                 string     `col:"repo,required" json:"repo"`
+	InstanceID           string     `col:"instance_id,required" json:"instance_id"`
+	RunID                *string    `col:"run_id" json:"run_id,omitempty"`
+	Resolved             *bool      `col:"resolved" json:"resolved,omitempty"`
+	TerminationClass     *string    `col:"termination_class" json:"termination_class,omitempty"`
+	Model                *string    `col:"model" json:"model,omitempty"`
+	Source               string     `col:"source,required" json:"source"`
+	TS                   *time.Time `col:"ts" json:"ts,omitempty"`
+	Message              string     `col:"message,required" json:"message"`
+	Reasoning            *string    `col:"reasoning" json:"reasoning,omitempty"`
+	ReasoningBlocksJSON  *string    `col:"reasoning_blocks_json" json:"reasoning_blocks_json,omitempty"`
+	ToolCallID           *string    `col:"tool_call_id" json:"tool_call_id,omitempty"`
+	ToolName             *string    `col:"tool_name" json:"tool_name,omitempty"`
+	ArgumentsJSON        *string    `col:"arguments_json" json:"arguments_json,omitempty"`
+	ArgumentsRaw         *string    `col:"arguments_raw" json:"arguments_raw,omitempty"`
+	ArgumentsValid       *bool      `col:"arguments_valid" json:"arguments_valid,omitempty"`
+	ToolCategory         *string    `col:"tool_category" json:"tool_category,omitempty"`
+	ActionKind           string     `col:"action_kind,required" json:"action_kind"`
+	PDBCommand           *string    `col:"pdb_command" json:"pdb_command,omitempty"`
+	Targets              []string   `col:"targets" json:"targets,omitempty"`
+	Observation          *string    `col:"observation" json:"observation,omitempty"`
+	ObservationSource    *string    `col:"observation_source" json:"observation_source,omitempty"`
+	ObservationSHA256    *string    `col:"observation_sha256" json:"observation_sha256,omitempty"`
+	ObservationBytes     *int64     `col:"observation_bytes" json:"observation_bytes,omitempty"`
+	ObservationTruncated *bool      `col:"observation_truncated" json:"observation_truncated,omitempty"`
+	TriggeredJSON        *string    `col:"triggered_json" json:"triggered_json,omitempty"`
+	IsError              *bool      `col:"is_error" json:"is_error,omitempty"`
+	ErrorClass           *string    `col:"error_class" json:"error_class,omitempty"`
+	FormatError          *bool      `col:"format_error" json:"format_error,omitempty"`
+	ExitCode             *int32     `col:"exit_code" json:"exit_code,omitempty"`
+	ScoreAfter           *float64   `col:"score_after" json:"score_after,omitempty"`
+	TestsPassed          *int32     `col:"tests_passed" json:"tests_passed,omitempty"`
+	TestsFailed          *int32     `col:"tests_failed" json:"tests_failed,omitempty"`
+	BreakpointsJSON      *string    `col:"breakpoints_json" json:"breakpoints_json,omitempty"`
+	WorkspaceSHA256      *string    `col:"workspace_sha256" json:"workspace_sha256,omitempty"`
+	FilesChanged         []string   `col:"files_changed" json:"files_changed,omitempty"`
+	PromptTokens         *int64     `col:"prompt_tokens" json:"prompt_tokens,omitempty"`
+	CompletionTokens     *int64     `col:"completion_tokens" json:"completion_tokens,omitempty"`
+	CachedTokens         *int64     `col:"cached_tokens" json:"cached_tokens,omitempty"`
+	ReasoningTokens      *int64     `col:"reasoning_tokens" json:"reasoning_tokens,omitempty"`
+	CostUSD              *float64   `col:"cost_usd" json:"cost_usd,omitempty"`
+	LLMMS                *int64     `col:"llm_ms" json:"llm_ms,omitempty"`
+	TTFTMS               *int64     `col:"ttft_ms" json:"ttft_ms,omitempty"`
+	EnvMS                *int64     `col:"env_ms" json:"env_ms,omitempty"`
+	QueueMS              *int64     `col:"queue_ms" json:"queue_ms,omitempty"`
+	ModelStep            *string    `col:"model_step" json:"model_step,omitempty"`
+	FinishReason         *string    `col:"finish_reason" json:"finish_reason,omitempty"`
+	LLMRetries           *int32     `col:"llm_retries" json:"llm_retries,omitempty"`
+	LLMCallCount         *int32     `col:"llm_call_count" json:"llm_call_count,omitempty"`
+	PromptSHA256         *string    `col:"prompt_sha256" json:"prompt_sha256,omitempty"`
+	PromptMessages       *int32     `col:"prompt_messages" json:"prompt_messages,omitempty"`
+	PromptRebuilds       *bool      `col:"prompt_rebuilds" json:"prompt_rebuilds,omitempty"`
+	ContextOp            *string    `col:"context_op" json:"context_op,omitempty"`
+	ContextOpJSON        *string    `col:"context_op_json" json:"context_op_json,omitempty"`
+	IsCopiedContext      *bool      `col:"is_copied_context" json:"is_copied_context,omitempty"`
+	Synthetic            *bool      `col:"synthetic" json:"synthetic,omitempty"`
+	Replayed             *bool      `col:"replayed" json:"replayed,omitempty"`
+	GoldEdit             *bool      `col:"gold_edit" json:"gold_edit,omitempty"`
+	FrameFile            *string    `col:"frame_file" json:"frame_file,omitempty"`
+	FrameLine            *int32     `col:"frame_line" json:"frame_line,omitempty"`
+	FrameFunction        *string    `col:"frame_function" json:"frame_function,omitempty"`
+	DebuggerEvent        *string    `col:"debugger_event" json:"debugger_event,omitempty"`
+	IsNewInformation     *bool      `col:"is_new_information" json:"is_new_information,omitempty"`
+	GoldHitFile          *bool      `col:"gold_hit_file" json:"gold_hit_file,omitempty"`
+	GoldHitHunk          *bool      `col:"gold_hit_hunk" json:"gold_hit_hunk,omitempty"`
+	RepeatOf             *int32     `col:"repeat_of" json:"repeat_of,omitempty"`
+	Train                bool       `col:"train,required" json:"train"`
+	MaskReason           *string    `col:"mask_reason" json:"mask_reason,omitempty"`
+	Redacted             *int32     `col:"redacted" json:"redacted,omitempty"`
+}

@@ -1,0 +1,135 @@
+package schemas
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ToolSchema describes one tool to a model: an OpenAI function definition.
+type ToolSchema struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"` // JSON Schema object
+}
+
+// ToolCall is one call as the model made it.
+type ToolCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`           // canonical JSON object, {} when Raw does not parse
+	Raw       string          `json:"raw,omitempty"`       // the model's own text, only where it differs or does not parse
+	Invalid   string          `json:"invalid,omitempty"`   // why Raw does not parse; the call must not be executed
+	GoldEdit  bool            `json:"gold_edit,omitempty"` // arguments come from the gold patch: never trained on
+}
+
+// Usage is what the provider reported for one call. Prompt includes Cached.
+type Usage struct {
+	Prompt     int64 `json:"prompt"`
+	Completion int64 `json:"completion"`
+	Cached     int64 `json:"cached"`
+	Reasoning  int64 `json:"reasoning"`
+}
+
+// Reply is one turn of a policy: text, and zero or more tool calls.
+type Reply struct {
+	Message         string          `json:"message"`
+	Reasoning       string          `json:"reasoning,omitempty"`
+	ReasoningBlocks json.RawMessage `json:"reasoning_blocks,omitempty"` // typed or signed blocks verbatim
+	Calls           []ToolCall      `json:"calls,omitempty"`
+	FinishReason    string          `json:"finish_reason,omitempty"`
+	// Stop ends the episode after this turn with the given exit reason.
+	Stop string `json:"stop,omitempty"`
+
+	Model        string          `json:"model,omitempty"` // as the provider named it
+	Usage        *Usage          `json:"usage,omitempty"` // nil: no model was asked, or it did not say
+	CostUSD      *float64        `json:"cost_usd,omitempty"`
+	LLMMillis    *int64          `json:"llm_ms,omitempty"`
+	LLMCalls     int             `json:"llm_calls"` // HTTP calls made for this turn, 0 for policies without a model
+	Retries      int             `json:"retries"`
+	PromptSHA256 string          `json:"prompt_sha256,omitempty"` // hash of the message list really sent
+	PromptCount  int             `json:"prompt_messages,omitempty"`
+	Extra        json.RawMessage `json:"extra,omitempty"` // the assistant message as received, for echoing back unknown fields
+	Raw          json.RawMessage `json:"raw,omitempty"`   // response body; private, dropped at staging
+}
+
+// Observation is what one tool (or the environment) answered.
+type Observation struct {
+	Source     string `json:"source"` // tool name, or "env"
+	Text       string `json:"text"`   // as the model sees it, capped
+	IsError    bool   `json:"is_error,omitempty"`
+	ErrorClass string `json:"error_class,omitempty"` // Err* constants
+	ExitCode   *int   `json:"exit_code,omitempty"`   // when a process ran and ended
+	TimedOut   bool   `json:"timed_out,omitempty"`
+	Truncated  bool   `json:"truncated,omitempty"`
+	FullText   string `json:"full_text,omitempty"` // only when Truncated: up to the spool limit
+	FullBytes  int64  `json:"full_bytes"`          // bytes produced before any cut
+	// Targets are what the call touched: path[:start-end] or path::symbol.
+	Targets []string `json:"targets,omitempty"`
+}
+
+// Error classes of an observation (dataset.md §6.4).
+const (
+	ErrBadArguments  = "bad_arguments"
+	ErrUnknownTool   = "unknown_tool"
+	ErrNoToolCall    = "no_tool_call"
+	ErrToolException = "tool_exception" // our bug, never the model's
+	ErrTimeout       = "timeout"
+	ErrNonzeroExit   = "nonzero_exit"
+	ErrUserError     = "user_error" // a mistake with sound arguments: file not found, no such line
+	ErrSandboxDied   = "sandbox_died"
+)
+
+// Breakpoint is one entry of the debugger's registry, kept on the Go side.
+type Breakpoint struct {
+	File      string `json:"file"` // relative to the workspace, slash-separated
+	Line      int    `json:"line"` // 1-based
+	Condition string `json:"condition,omitempty"`
+	Enabled   bool   `json:"enabled"`
+	Temporary bool   `json:"temporary,omitempty"`
+	Ignore    int    `json:"ignore,omitempty"`
+	Hits      int    `json:"hits,omitempty"`
+}
+
+// Frame is where the debugger stands.
+type Frame struct {
+	File     string `json:"file"` // relative to the workspace where it lies inside
+	Line     int    `json:"line"`
+	Function string `json:"function"`
+	Event    string `json:"event,omitempty"` // call, line, return, exception, finished
+	Depth    int    `json:"depth,omitempty"`
+}
+
+// EnvState is the environment after a step.
+type EnvState struct {
+	Score        float64      `json:"score"`
+	MaxScore     *float64     `json:"max_score"`
+	EvalPassed   *bool        `json:"eval_passed"` // nil until an eval ran
+	TestsPassed  *int         `json:"tests_passed,omitempty"`
+	TestsFailed  *int         `json:"tests_failed,omitempty"`
+	Terminated   bool         `json:"terminated"`
+	Breakpoints  []Breakpoint `json:"breakpoints"`
+	Frame        *Frame       `json:"frame"`
+	FilesChanged []string     `json:"files_changed,omitempty"` // by this step
+	WorkspaceSHA string       `json:"workspace_sha256,omitempty"`
+}
+
+// Step is one event of an episode: the system prompt, the problem, an initial
+// observation, or one tool call with its observation. It becomes one row.
+type Step struct {
+	Index  int       `json:"index"`
+	Turn   int       `json:"turn"`   // -1 before the first reply
+	Call   int       `json:"call"`   // index within the turn's calls, -1 where there is none
+	Source string    `json:"source"` // system, user, agent, env
+	At     time.Time `json:"at"`     // start of the event, UTC
+	// Text is the message of system, user and env steps.
+	Text string `json:"text,omitempty"`
+	// Reply is set on the first step of each turn only (call 0, or no call).
+	Reply       *Reply        `json:"reply,omitempty"`
+	ToolCall    *ToolCall     `json:"tool_call,omitempty"`
+	Observation *Observation  `json:"observation,omitempty"`
+	Triggered   []Observation `json:"triggered,omitempty"` // from tool events, after the step's own
+	State       *EnvState     `json:"state,omitempty"`
+	EnvMillis   int64         `json:"env_ms"`
+	Replayed    bool          `json:"replayed,omitempty"` // re-executed after a crash; content is the original's
+	Synthetic   bool          `json:"synthetic,omitempty"`
+}

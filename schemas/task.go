@@ -1,0 +1,94 @@
+package schemas
+
+import "time"
+
+// Task is one bug: a repository state, the words the agent is given, the
+// command that shows the bug, and how a fix is judged. The repository itself is
+// handed out by the env.Source the task came from; TreeSHA256 pins it.
+type Task struct {
+	// ID is ShortHash of the task with ID itself empty: same content, same id.
+	ID         string `json:"id"`
+	Source     string `json:"source"`             // task source name: builtin, path, dir
+	Revision   string `json:"revision,omitempty"` // of the source, if it has one
+	InstanceID string `json:"instance_id"`        // unique within Source
+
+	Repo       string    `json:"repo"`                  // canonical upstream name, or source/instance
+	RepoSource string    `json:"repo_source,omitempty"` // as given
+	BaseCommit string    `json:"base_commit,omitempty"`
+	License    string    `json:"license,omitempty"` // SPDX id of the repository
+	Language   string    `json:"language"`          // "python"
+	BugKind    string    `json:"bug_kind,omitempty"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+
+	Instructions    string   `json:"instructions"`
+	Entrypoint      string   `json:"entrypoint"`                 // shell command line that runs the tests
+	DebugEntrypoint string   `json:"debug_entrypoint,omitempty"` // what pdb runs; "" = Entrypoint
+	Setup           []string `json:"setup,omitempty"`            // build commands, run once (design D2)
+	Python          string   `json:"python,omitempty"`           // interpreter path on the host (bubblewrap)
+	Image           string   `json:"image,omitempty"`            // container image; empty = bubblewrap
+	Workdir         string   `json:"workdir"`                    // absolute path of the repository in the sandbox
+	TreeSHA256      string   `json:"tree_sha256"`                // Tree.SHA256 of the repository
+
+	Tests      TestSpec `json:"tests"`
+	GoldPatch  string   `json:"gold_patch,omitempty"` // privileged: unified diff base -> fixed
+	Visibility string   `json:"test_visibility"`      // hidden, visible, runnable
+}
+
+// TestSpec says how a patch is judged. Test ids are what the runner reports
+// (pytest node ids, unittest dotted names), relative to Workdir.
+type TestSpec struct {
+	Method     string   `json:"method"`                 // VerifyPytest, VerifyUnittest or VerifyExitCode
+	FailToPass []string `json:"fail_to_pass,omitempty"` // fail on base, must pass after
+	PassToPass []string `json:"pass_to_pass,omitempty"` // pass on base, must still pass
+	Files      []string `json:"files,omitempty"`        // paths restored from base before grading; globs allowed
+}
+
+// Values of TestSpec.Method.
+const (
+	VerifyPytest   = "pytest"
+	VerifyUnittest = "unittest"
+	VerifyExitCode = "exit_code"
+)
+
+// DefaultWorkdir is where a repository lies inside a sandbox unless its task
+// says otherwise; benchmark images use the same path.
+const DefaultWorkdir = "/testbed"
+
+// ComputeID returns the task's content id.
+func (t Task) ComputeID() string {
+	t.ID = ""
+	return ShortHash(t)
+}
+
+// Job is one unit of work: task x agent x model x attempt.
+type Job struct {
+	EpisodeID string `json:"episode_id"` // 32 hex, see NewJob
+	RunID     string `json:"run_id"`
+	TaskID    string `json:"task_id"`
+	Instance  string `json:"instance_id"`
+	AgentKey  string `json:"agent_key"` // hash of agent, prompts, tools, model, sampling
+	GroupID   string `json:"group_id"`  // same task and agent: the k attempts
+	Attempt   int    `json:"attempt"`   // 0..k-1
+	Seed      int64  `json:"seed"`      // derived, never negative
+}
+
+// NewJob derives a job's ids and seed from what it is, so planning twice gives
+// the same jobs (dataset.md §6.3).
+func NewJob(runID string, t Task, agentKey string, attempt int) Job {
+	id := ShortHash([]any{t.ID, agentKey, attempt, runID})
+	var seed int64
+	for _, c := range []byte(id[:15]) {
+		seed = seed<<4 | int64(hexDigit(c))
+	}
+	return Job{
+		EpisodeID: id, RunID: runID, TaskID: t.ID, Instance: t.InstanceID,
+		AgentKey: agentKey, GroupID: ShortHash([]any{t.ID, agentKey}), Attempt: attempt, Seed: seed,
+	}
+}
+
+func hexDigit(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
+}

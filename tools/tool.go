@@ -1,0 +1,44 @@
+// Package tools defines what a tool is, how its arguments become a JSON Schema,
+// and Set, the toolbox an environment offers. Implementations live in
+// tools/builtin, one file each.
+package tools
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Tool is one tool. Its name, description and parameters are part of the
+// dataset: changing a word of them is a dataset change.
+type Tool interface {
+	Schema() schemas.ToolSchema
+	// Category is the dataset's tool_category: view, listdir, pdb, edit, eval,
+	// grep, bash, submit, other.
+	Category() string
+	// Call runs the tool. args have passed the schema. A UserError becomes an
+	// observation; so does any other error, as a tool_exception, except
+	// env.ErrSandboxDied and infrastructure, which end the step.
+	Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error)
+}
+
+// Listener is implemented by tools that react to events. An empty observation
+// text says nothing.
+type Listener interface {
+	On(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error)
+}
+
+// UserError is a mistake the model can mend: the text says what to do instead.
+type UserError struct {
+	Class string // schemas.Err*; "" = schemas.ErrUserError
+	Text  string
+}
+
+func (e *UserError) Error() string { return e.Text }
+
+// Mistake builds a UserError.
+func Mistake(format string, a ...any) error {
+	return &UserError{Class: schemas.ErrUserError, Text: fmt.Sprintf(format, a...)}
+}
