@@ -1,0 +1,173 @@
+package configs
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// checkNode compares a YAML document with Config and reports every unknown key
+// and every scalar of the wrong type with file and line, which viper cannot.
+func checkNode(file string, root *yaml.Node) []error {
+	c := checker{file: file}
+	c.walk(root, reflect.TypeFor[Config](), "")
+	return c.problems
+}
+
+type checker struct {
+	file     string
+	problems []error
+}
+
+func (c *checker) say(n *yaml.Node, format string, a ...any) {
+	c.problems = append(c.problems, fmt.Errorf("%s:%d: %s", c.file, n.Line, fmt.Sprintf(format, a...)))
+}
+
+func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Tag == "!!null" {
+		return
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[Block]():
+		if n.Kind != yaml.MappingNode {
+			c.say(n, "%s must be a block of settings", path)
+		}
+	case t.Kind() == reflect.Struct:
+		c.walkStruct(n, t, path)
+	case t.Kind() == reflect.Slice:
+		if n.Kind != yaml.SequenceNode {
+			c.say(n, "%s must be a list", path)
+			return
+		}
+		for i, item := range n.Content {
+			c.walk(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i))
+		}
+	default:
+		if want, ok := scalarFits(n, t); !ok {
+			c.say(n, "%s must be %s, not %q", path, want, n.Value)
+		}
+	}
+}
+
+func (c *checker) walkStruct(n *yaml.Node, t reflect.Type, path string) {
+	if n.Kind != yaml.MappingNode {
+		where := path
+		if where == "" {
+			where = "the document"
+		}
+		c.say(n, "%s must be a block of settings", where)
+		return
+	}
+	fields := map[string]reflect.Type{}
+	for f := range t.Fields() {
+		fields[f.Tag.Get("mapstructure")] = f.Type
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		full := strings.TrimPrefix(path+"."+key.Value, ".")
+		ft, known := fields[key.Value]
+		if !known {
+			c.say(key, "unknown setting %q%s", full, suggest(key.Value, fields))
+			continue
+		}
+		c.walk(value, ft, full)
+	}
+}
+
+// scalarFits tells whether a YAML scalar can become t, and what t wants.
+func scalarFits(n *yaml.Node, t reflect.Type) (want string, ok bool) {
+	if n.Kind != yaml.ScalarNode {
+		return "a single value", false
+	}
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		_, err := time.ParseDuration(n.Value)
+		return "a duration such as 90s or 5m", err == nil
+	case t == reflect.TypeFor[ByteSize]():
+		var b ByteSize
+		return "a size such as 512MB", b.UnmarshalText([]byte(n.Value)) == nil
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64:
+		_, err := strconv.ParseInt(n.Value, 10, 64)
+		return "a whole number", err == nil && n.Tag == "!!int"
+	case reflect.Float64:
+		_, err := strconv.ParseFloat(n.Value, 64)
+		return "a number", err == nil && (n.Tag == "!!float" || n.Tag == "!!int")
+	case reflect.Bool:
+		return "true or false", n.Tag == "!!bool"
+	}
+	return "text (put it in quotes)", n.Tag == "!!str"
+}
+
+// suggest names the closest known key, or all of them.
+func suggest(key string, fields map[string]reflect.Type) string {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	best, bestD := "", 3
+	for _, name := range names {
+		if d := distance(key, name); d < bestD {
+			best, bestD = name, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf(": did you mean %q?", best)
+	}
+	return ": known here are " + strings.Join(names, ", ")
+}
+
+// distance is the Levenshtein distance.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		prev := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := prev
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			prev, row[j] = row[j], min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// blockHook turns the JSON text of a raw path back into a Block.
+func blockHook(_, to reflect.Type, data any) (any, error) {
+	text, isText := data.(string)
+	if to != reflect.TypeFor[Block]() || !isText {
+		return data, nil
+	}
+	var b Block
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		return nil, fmt.Errorf("a block of settings is expected: %w", err)
+	}
+	return b, nil
+}
+
+// numberAsText lets a size be written without quotes.
+func numberAsText(_, to reflect.Type, data any) (any, error) {
+	if to != reflect.TypeFor[ByteSize]() {
+		return data, nil
+	}
+	return fmt.Sprint(data), nil
+}

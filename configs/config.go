@@ -1,0 +1,161 @@
+// Package configs turns YAML files, environment variables and command-line
+// overrides into one checked Config. It is the only package that knows viper;
+// the rest of the program sees structs.
+//
+// Precedence, low to high: defaults, files in the order given (deep merge,
+// lists replaced), environment (TRACESMITH_AGENT__KIND), -p a.b=value, flags.
+package configs
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config is one run, as a user writes it.
+type Config struct {
+	Version int     `mapstructure:"version" json:"version"`
+	Run     Run     `mapstructure:"run" json:"run"`
+	Tasks   Tasks   `mapstructure:"tasks" json:"tasks"`
+	Sandbox Sandbox `mapstructure:"sandbox" json:"sandbox"`
+	Agent   Agent   `mapstructure:"agent" json:"agent"`
+	LLM     LLM     `mapstructure:"llm" json:"llm"`
+	Limits  Limits  `mapstructure:"limits" json:"limits"`
+	Prices  []Price `mapstructure:"prices" json:"prices,omitempty"`
+	S3      S3      `mapstructure:"s3" json:"s3"`
+	Publish Publish `mapstructure:"publish" json:"publish"`
+}
+
+// Run names the batch and says how wide it runs.
+type Run struct {
+	Name     string `mapstructure:"name" json:"name"`
+	Dir      string `mapstructure:"dir" json:"dir"` // the run's identity; --run-dir wins
+	Workers  int    `mapstructure:"workers" json:"workers"`
+	Attempts int    `mapstructure:"attempts" json:"attempts"`
+}
+
+// Tasks selects what to work on: a source (env.Sources) and its settings.
+type Tasks struct {
+	Source string   `mapstructure:"source" json:"source"`
+	With   Block    `mapstructure:"with" json:"with,omitempty"`
+	IDs    []string `mapstructure:"ids" json:"ids,omitempty"`
+	Filter string   `mapstructure:"filter" json:"filter,omitempty"` // regular expression on instance ids
+	Slice  string   `mapstructure:"slice" json:"slice,omitempty"`   // from:to, either may be empty
+}
+
+// Sandbox chooses the isolation. Kind "" means bubblewrap, or docker for tasks
+// that name an image.
+type Sandbox struct {
+	Kind           string        `mapstructure:"kind" json:"kind"`
+	Image          string        `mapstructure:"image" json:"image,omitempty"`
+	Python         string        `mapstructure:"python" json:"python,omitempty"`
+	Memory         ByteSize      `mapstructure:"memory" json:"memory,omitempty"`
+	Disk           ByteSize      `mapstructure:"disk" json:"disk,omitempty"`
+	Processes      int           `mapstructure:"processes" json:"processes,omitempty"`
+	CPUs           float64       `mapstructure:"cpus" json:"cpus,omitempty"`
+	CommandTimeout time.Duration `mapstructure:"command_timeout" json:"command_timeout"`
+	VerifyTimeout  time.Duration `mapstructure:"verify_timeout" json:"verify_timeout"`
+	SetupTimeout   time.Duration `mapstructure:"setup_timeout" json:"setup_timeout"`
+}
+
+// Agent is a policy (agents.Registry), its settings, its tools and its limits.
+type Agent struct {
+	Kind            string        `mapstructure:"kind" json:"kind"`
+	With            Block         `mapstructure:"with" json:"with,omitempty"`
+	Tools           []string      `mapstructure:"tools" json:"tools"`
+	MaxSteps        int           `mapstructure:"max_steps" json:"max_steps"` // turns
+	MaxFormatErrors int           `mapstructure:"max_format_errors" json:"max_format_errors"`
+	MaxRepeats      int           `mapstructure:"max_repeats" json:"max_repeats"`
+	MaxPromptTokens int64         `mapstructure:"max_prompt_tokens" json:"max_prompt_tokens,omitempty"`
+	Wall            time.Duration `mapstructure:"wall" json:"wall"`
+}
+
+// LLM is the model server. It is used only by agents that ask a model.
+type LLM struct {
+	Provider    string        `mapstructure:"provider" json:"provider"`
+	Model       string        `mapstructure:"model" json:"model"`
+	BaseURL     string        `mapstructure:"base_url" json:"base_url"`
+	APIKey      string        `mapstructure:"api_key" json:"api_key"` // env:NAME, never a literal
+	Timeout     time.Duration `mapstructure:"timeout" json:"timeout"`
+	MaxRetries  int           `mapstructure:"max_retries" json:"max_retries"`
+	RPM         int           `mapstructure:"rpm" json:"rpm,omitempty"` // requests a minute, 0 = no limit
+	Temperature *float64      `mapstructure:"temperature" json:"temperature,omitempty"`
+	TopP        *float64      `mapstructure:"top_p" json:"top_p,omitempty"`
+	MaxTokens   *int          `mapstructure:"max_tokens" json:"max_tokens,omitempty"`
+	ToolChoice  string        `mapstructure:"tool_choice" json:"tool_choice,omitempty"`
+	Extra       Block         `mapstructure:"extra" json:"extra,omitempty"` // merged into the request body
+}
+
+// Limits are budgets of the whole run.
+type Limits struct {
+	TotalCost float64 `mapstructure:"total_cost" json:"total_cost,omitempty"` // USD; 0 = none
+}
+
+// Price is what a model costs, USD per million tokens. A list, because model
+// names hold dots and capitals.
+type Price struct {
+	Model  string  `mapstructure:"model" json:"model"`
+	Input  float64 `mapstructure:"input" json:"input"`
+	Cached float64 `mapstructure:"cached" json:"cached"`
+	Output float64 `mapstructure:"output" json:"output"`
+	Free   bool    `mapstructure:"free" json:"free,omitempty"`
+}
+
+// S3 holds what an S3-compatible store needs besides its URI. Credentials come
+// from the AWS environment variables and files.
+type S3 struct {
+	Endpoint  string `mapstructure:"endpoint" json:"endpoint,omitempty"`
+	Region    string `mapstructure:"region" json:"region,omitempty"`
+	PathStyle bool   `mapstructure:"path_style" json:"path_style,omitempty"`
+	Checksum  string `mapstructure:"checksum" json:"checksum,omitempty"` // auto or off
+}
+
+// Publish, when To is set, makes run publish what it staged.
+type Publish struct {
+	To        string `mapstructure:"to" json:"to,omitempty"`
+	Name      string `mapstructure:"name" json:"name,omitempty"`
+	Selection string `mapstructure:"selection" json:"selection,omitempty"`
+}
+
+// Block is a component's own settings, kept as written (viper would lower its
+// keys) and decoded strictly by the component's spec.
+type Block map[string]any
+
+// ByteSize is a number of bytes, written as 512MB, 2GiB or a plain number.
+type ByteSize int64
+
+// UnmarshalText reads a size; units are powers of 1024.
+func (b *ByteSize) UnmarshalText(text []byte) error {
+	s := strings.TrimSpace(string(text))
+	digits := strings.TrimRight(s, "kKmMgGiIbB ")
+	unit := strings.ToLower(strings.TrimSpace(s[len(digits):]))
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || n < 0 || math.IsNaN(n) {
+		return fmt.Errorf("%q is not a size: write 512MB, 2GiB or a number of bytes", s)
+	}
+	shift, ok := map[string]int{"": 0, "b": 0, "k": 10, "kb": 10, "kib": 10, "m": 20, "mb": 20, "mib": 20, "g": 30, "gb": 30, "gib": 30}[unit]
+	if !ok || n*float64(int64(1)<<shift) > math.MaxInt64/2 {
+		return fmt.Errorf("%q is not a size: write 512MB, 2GiB or a number of bytes", s)
+	}
+	*b = ByteSize(n * float64(int64(1)<<shift))
+	return nil
+}
+
+// Default returns the configuration a run has where nothing else is said.
+func Default() Config {
+	return Config{
+		Version: 1,
+		Run:     Run{Name: "run", Workers: 2, Attempts: 1},
+		Tasks:   Tasks{Source: "builtin"},
+		Sandbox: Sandbox{CommandTimeout: 60 * time.Second, VerifyTimeout: 5 * time.Minute, SetupTimeout: 20 * time.Minute},
+		Agent: Agent{
+			Kind: "demonstrator", Tools: []string{"bash", "view", "grep", "listdir", "pdb", "edit", "eval", "submit"},
+			MaxSteps: 60, MaxFormatErrors: 5, MaxRepeats: 4, Wall: 30 * time.Minute,
+		},
+		LLM:     LLM{Provider: "openai", Timeout: 5 * time.Minute, MaxRetries: 6},
+		S3:      S3{Checksum: "auto"},
+		Publish: Publish{Selection: "success-v1"},
+	}
+}

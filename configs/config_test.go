@@ -1,0 +1,133 @@
+package configs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func load(t *testing.T, environ, overrides []string, docs ...string) (Config, error) {
+	t.Helper()
+	in := Input{Environ: environ, Overrides: overrides}
+	for _, d := range docs {
+		in.Sources = append(in.Sources, Source{"run.yaml", []byte(d)})
+	}
+	return Load(in)
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	got, err := load(t, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEachProfileLoads(t *testing.T) {
+	if len(Profiles()) < 2 {
+		t.Fatalf("profiles: %v", Profiles())
+	}
+	for _, name := range Profiles() {
+		src, err := ReadSource(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(Input{Sources: []Source{src}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	file := "run: {workers: 3, attempts: 2}\nagent: {tools: [bash]}\n"
+	later := "run: {attempts: 5}\n"
+	env := []string{"TRACESMITH_RUN__WORKERS=4", "TRACESMITH_AGENT__WALL=90s", "UNRELATED__X=1", "TRACESMITH_LLM__MODEL=gpt-4.1"}
+	got, err := load(t, env, []string{"run.workers=5", "sandbox.memory=512MB", "agent.tools=[pdb, eval]"}, file, later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Run.Workers != 5 || got.Run.Attempts != 5 || got.Agent.Wall != 90*time.Second {
+		t.Errorf("got %+v", got.Run)
+	}
+	if got.LLM.Model != "gpt-4.1" || got.Sandbox.Memory != 512<<20 {
+		t.Errorf("model %q memory %d", got.LLM.Model, got.Sandbox.Memory)
+	}
+	if diff := cmp.Diff([]string{"pdb", "eval"}, got.Agent.Tools); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBlocksKeepTheirCase(t *testing.T) {
+	doc := "llm: {model: Qwen/Qwen3-Coder, extra: {chatTemplate: {Enable.Thinking: false}}}\ntasks: {source: dir, with: {path: /Data/A}}\n"
+	got, err := load(t, nil, []string{"agent.with.Prompt=Seek"}, doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Block{"chatTemplate": map[string]any{"Enable.Thinking": false}}
+	if diff := cmp.Diff(want, got.LLM.Extra); diff != "" {
+		t.Error(diff)
+	}
+	if got.Agent.With["Prompt"] != "Seek" || got.Tasks.With["path"] != "/Data/A" || got.LLM.Model != "Qwen/Qwen3-Coder" {
+		t.Errorf("got %v %v %q", got.Agent.With, got.Tasks.With, got.LLM.Model)
+	}
+}
+
+func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
+	for _, tc := range []struct{ doc, override, want string }{
+		{doc: "run:\n  wokers: 3\n", want: `run.yaml:2: unknown setting "run.wokers": did you mean "workers"?`},
+		{doc: "agnet: {}\n", want: `did you mean "agent"?`},
+		{doc: "run:\n  workers: many\n", want: `run.yaml:2: run.workers must be a whole number, not "many"`},
+		{doc: "run: 3\n", want: "run.yaml:1: run must be a block of settings"},
+		{doc: "agent: {tools: bash}\n", want: "agent.tools must be a list"},
+		{doc: "agent: {wall: 5}\n", want: "agent.wall must be a duration such as 90s or 5m"},
+		{doc: "sandbox: {memory: lots}\n", want: "sandbox.memory must be a size such as 512MB"},
+		{doc: "run: {name: 7}\n", want: "run.name must be text"},
+		{doc: "run: [\n", want: "run.yaml: not valid YAML"},
+		{doc: "llm: {api_key: sk-12345}\n", want: "llm.api_key: never write a key here: write env:NAME"},
+		{doc: "llm: {base_url: localhost}\n", want: "llm.base_url"},
+		{doc: "tasks: {slice: x}\n", want: "tasks.slice"},
+		{doc: "prices: [{model: a, inptu: 1}]\n", want: `did you mean "input"?`},
+		{override: "run.workers", want: "-p run.workers: write -p section.key=value"},
+		{override: "run..workers=1", want: "write -p section.key=value"},
+		{override: "run.workers=two", want: "run.workers must be a whole number"},
+	} {
+		var over []string
+		if tc.override != "" {
+			over = []string{tc.override}
+		}
+		_, err := load(t, nil, over, tc.doc)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%q %q: got %v, want %q", tc.doc, tc.override, err, tc.want)
+		}
+	}
+}
+
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+	_, err := load(t, nil, nil, "run: {workers: x, atempts: 2}\nagent: {wall: 1}\n")
+	if err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMissingFileNamesTheProfiles(t *testing.T) {
+	_, err := ReadSource("no-such.yaml")
+	if err == nil || !strings.Contains(err.Error(), "quickstart") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add("run: {workers: 3}", "a.b=1")
+	f.Add("agent: &x {with: *x}", "run.name=[")
+	f.Add("? {a: b}\n: c", "=")
+	f.Fuzz(func(t *testing.T, doc, override string) {
+		cfg, err := Load(Input{Sources: []Source{{"f.yaml", []byte(doc)}}, Overrides: []string{override}})
+		if err == nil && cfg.Validate() != nil {
+			t.Error("Load let an invalid configuration through")
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package configs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+)
+
+// delimiter keeps viper from tearing keys apart at dots (gpt-4.1).
+const delimiter = "::"
+
+// EnvPrefix begins every environment variable that overrides a setting.
+const EnvPrefix = "TRACESMITH"
+
+// rawPaths are component blocks: they travel through viper as JSON text so
+// that their keys keep their case.
+var rawPaths = []string{"tasks.with", "agent.with", "llm.extra"}
+
+// Source is one configuration document.
+type Source struct {
+	Name string // file name, for messages
+	Data []byte
+}
+
+// Input is everything Load draws on.
+type Input struct {
+	Sources   []Source
+	Environ   []string // NAME=value
+	Overrides []string // a.b=value, the value parsed as YAML
+}
+
+// Load merges and checks. The error joins every problem found, each naming the
+// place and the remedy.
+func Load(in Input) (Config, error) {
+	merged := map[string]any{}
+	var problems []error
+	for _, s := range in.Sources {
+		doc, errs := parse(s)
+		problems = append(problems, errs...)
+		merge(merged, doc)
+	}
+	if err := applyOverrides(merged, in.Overrides, in.Environ); err != nil {
+		problems = append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return Config{}, err
+	}
+	cfg, err := decode(merged)
+	if err != nil {
+		return Config{}, err
+	}
+	return cfg, cfg.Validate()
+}
+
+// parse reads one document and checks its keys and scalar types against Config.
+func parse(s Source) (map[string]any, []error) {
+	var node yaml.Node
+	if err := yaml.Unmarshal(s.Data, &node); err != nil {
+		return nil, []error{fmt.Errorf("%s: not valid YAML: %s", s.Name, strings.TrimPrefix(err.Error(), "yaml: "))}
+	}
+	if len(node.Content) == 0 {
+		return nil, nil
+	}
+	if errs := checkNode(s.Name, node.Content[0]); len(errs) > 0 {
+		return nil, errs
+	}
+	var doc map[string]any
+	if err := node.Decode(&doc); err != nil {
+		return nil, []error{fmt.Errorf("%s: %s", s.Name, strings.TrimPrefix(err.Error(), "yaml: "))}
+	}
+	return doc, nil
+}
+
+func merge(into, from map[string]any) {
+	for k, v := range from {
+		sub, isMap := v.(map[string]any)
+		have, hadMap := into[k].(map[string]any)
+		if isMap && hadMap {
+			merge(have, sub)
+			continue
+		}
+		into[k] = v
+	}
+}
+
+// applyOverrides sets environment values first, then -p ones, which win.
+func applyOverrides(doc map[string]any, overrides, environ []string) error {
+	var all []Source
+	for _, kv := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(kv, "=")
+		path, ours := strings.CutPrefix(name, EnvPrefix+"_")
+		if !ours || !strings.Contains(path, "__") {
+			continue
+		}
+		all = append(all, Source{name, []byte(strings.ToLower(strings.ReplaceAll(path, "__", ".")) + "=" + value)})
+	}
+	for _, o := range overrides {
+		all = append(all, Source{"-p " + o, []byte(o)})
+	}
+	var problems []error
+	for _, o := range all {
+		path, value, ok := strings.Cut(string(o.Data), "=")
+		if !ok || path == "" || slices.Contains(strings.Split(path, "."), "") {
+			problems = append(problems, fmt.Errorf("%s: write -p section.key=value", o.Name))
+			continue
+		}
+		nested, err := nest(path, value)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", o.Name, err))
+			continue
+		}
+		parsed, errs := parse(Source{o.Name, nested})
+		problems = append(problems, errs...)
+		merge(doc, parsed)
+	}
+	return errors.Join(problems...)
+}
+
+// nest writes a.b=value as a YAML document.
+func nest(path, value string) ([]byte, error) {
+	var v any
+	if err := yaml.Unmarshal([]byte(value), &v); err != nil {
+		return nil, fmt.Errorf("value is not YAML: %w", err)
+	}
+	parts := strings.Split(path, ".")
+	for _, p := range slices.Backward(parts) {
+		v = map[string]any{p: v}
+	}
+	return yaml.Marshal(v)
+}
+
+// decode hands the merged document to a private viper instance and decodes it
+// exactly: a key no struct field takes is an error.
+func decode(doc map[string]any) (Config, error) {
+	doc = maps.Clone(doc)
+	for _, path := range rawPaths {
+		section, key, _ := strings.Cut(path, ".")
+		sub, ok := doc[section].(map[string]any)
+		if !ok || sub[key] == nil {
+			continue
+		}
+		text, err := json.Marshal(sub[key])
+		if err != nil {
+			return Config{}, fmt.Errorf("%s: %w", path, err)
+		}
+		sub = maps.Clone(sub)
+		sub[key], doc[section] = string(text), sub
+	}
+	v := viper.NewWithOptions(viper.KeyDelimiter(delimiter))
+	if err := v.MergeConfigMap(doc); err != nil {
+		return Config{}, fmt.Errorf("merging configuration: %w", err)
+	}
+	cfg := Default()
+	err := v.UnmarshalExact(&cfg, func(dc *mapstructure.DecoderConfig) {
+		dc.DecodeHook = mapstructure.ComposeDecodeHookFunc(
+			blockHook, mapstructure.StringToTimeDurationHookFunc(), numberAsText, mapstructure.TextUnmarshallerHookFunc())
+		dc.WeaklyTypedInput = false
+		dc.ZeroFields = true // lists are replaced, not merged into the defaults
+	})
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// ReadSource reads a configuration file; a bare name that is no file is looked
+// up among the embedded profiles.
+func ReadSource(name string) (Source, error) {
+	data, err := os.ReadFile(name)
+	if err == nil {
+		return Source{name, data}, nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		if data, ok := Profile(name); ok {
+			return Source{"profile " + name, data}, nil
+		}
+		return Source{}, fmt.Errorf("configuration file %s does not exist; write one or name a profile: %s", name, strings.Join(Profiles(), ", "))
+	}
+	return Source{}, fmt.Errorf("reading configuration: %w", err)
+}

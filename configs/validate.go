@@ -1,0 +1,84 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Validate reports every rule the configuration breaks.
+func (c Config) Validate() error {
+	var p []error
+	bad := func(field, format string, a ...any) {
+		p = append(p, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, a...)))
+	}
+	if c.Version != 1 {
+		bad("version", "this tracesmith reads version 1, not %d", c.Version)
+	}
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(c.Run.Name) {
+		bad("run.name", "%q must be 1 to 64 letters, digits, dots, dashes or underscores", c.Run.Name)
+	}
+	if c.Run.Workers < 1 || c.Run.Workers > 4096 {
+		bad("run.workers", "must be between 1 and 4096")
+	}
+	if c.Run.Attempts < 1 || c.Run.Attempts > 1000 {
+		bad("run.attempts", "must be between 1 and 1000")
+	}
+	if _, err := regexp.Compile(c.Tasks.Filter); err != nil {
+		bad("tasks.filter", "not a regular expression: %v", err)
+	}
+	if _, _, err := ParseSlice(c.Tasks.Slice); err != nil {
+		bad("tasks.slice", "%v", err)
+	}
+	if c.Agent.MaxSteps < 1 {
+		bad("agent.max_steps", "must be at least 1")
+	}
+	if c.Agent.MaxFormatErrors < 1 || c.Agent.MaxRepeats < 2 {
+		bad("agent", "max_format_errors must be at least 1 and max_repeats at least 2")
+	}
+	if len(c.Agent.Tools) == 0 {
+		bad("agent.tools", "name at least one tool")
+	}
+	if c.Agent.Wall <= 0 || c.Sandbox.CommandTimeout <= 0 || c.Sandbox.VerifyTimeout <= 0 || c.Sandbox.SetupTimeout <= 0 {
+		bad("agent.wall, sandbox.command_timeout, sandbox.verify_timeout, sandbox.setup_timeout", "must be longer than zero")
+	}
+	if k := c.LLM.APIKey; k != "" && !strings.HasPrefix(k, "env:") {
+		bad("llm.api_key", "never write a key here: write env:NAME and put the key into that environment variable")
+	}
+	if u, err := url.Parse(c.LLM.BaseURL); c.LLM.BaseURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+		bad("llm.base_url", "%q is not an http(s) address", c.LLM.BaseURL)
+	}
+	if c.S3.Checksum != "auto" && c.S3.Checksum != "off" {
+		bad("s3.checksum", "%q: choose auto or off", c.S3.Checksum)
+	}
+	if c.Limits.TotalCost < 0 {
+		bad("limits.total_cost", "must not be negative")
+	}
+	return errors.Join(p...)
+}
+
+// ParseSlice reads from:to; -1 stands for an open end.
+func ParseSlice(s string) (from, to int, err error) {
+	if s == "" {
+		return 0, -1, nil
+	}
+	a, b, ok := strings.Cut(s, ":")
+	read := func(t string, open int) int {
+		if t == "" {
+			return open
+		}
+		n, convErr := strconv.Atoi(t)
+		if convErr != nil || n < 0 {
+			err = fmt.Errorf("%q must look like 0:50", s)
+		}
+		return n
+	}
+	if !ok {
+		return 0, 0, fmt.Errorf("%q must look like 0:50", s)
+	}
+	from, to = read(a, 0), read(b, -1)
+	return from, to, err
+}
