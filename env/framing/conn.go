@@ -1,0 +1,123 @@
+package framing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// ErrBusy: the process has not answered the previous command yet.
+var ErrBusy = errors.New("the previous command is still running")
+
+// DefaultLimit is how much output of one command a Conn keeps, in bytes.
+const DefaultLimit = 1 << 20
+
+// Conn talks to one framed process: a command goes in, output comes out, and a
+// frame ends it. One goroutine uses it at a time.
+type Conn struct {
+	term env.Terminal
+	scan *Scanner
+	out  Spool
+	rest []byte // read behind the last frame
+	busy bool
+}
+
+// Reply is what came back for one command.
+type Reply struct {
+	Output
+	Frame    json.RawMessage // nil when TimedOut or Exited
+	TimedOut bool            // still running; Await goes on waiting for its frame
+	Exited   bool            // the process ended
+	ExitCode int             // with Exited: 128+n when killed by signal n
+}
+
+// NewConn reads term, whose frames carry nonce, keeping limit bytes of output
+// per command (0 = DefaultLimit). A process that announces itself at start is
+// awaited with Await before the first Exchange.
+func NewConn(term env.Terminal, nonce string, limit int) *Conn {
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	return &Conn{term: term, scan: NewScanner(nonce), out: Spool{Limit: limit}}
+}
+
+// Exchange writes input and waits for the next frame, at most timeout. Output
+// that came between two exchanges belongs to the later one. After a timeout the
+// command is still running: interrupt it and Await its frame, or close the
+// terminal; until then Exchange returns ErrBusy. Any other error is the
+// terminal's, or ctx's, and leaves nothing to do but Close.
+func (c *Conn) Exchange(ctx context.Context, input []byte, timeout time.Duration) (Reply, error) {
+	if c.busy {
+		return Reply{}, ErrBusy
+	}
+	deadline := time.Now().Add(timeout)
+	c.busy = true
+	if err := c.write(ctx, input, deadline); err != nil {
+		return Reply{}, fmt.Errorf("writing to the process: %w", err)
+	}
+	return c.await(ctx, deadline)
+}
+
+// write gives up at the deadline (the process does not read: await reports the
+// timeout) and when the process died while idle: its last words and exit code
+// say more than a broken pipe does.
+func (c *Conn) write(ctx context.Context, input []byte, deadline time.Time) error {
+	bounded, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	err := c.term.Write(bounded, input)
+	if _, ended := c.term.Exit(); ended || bounded.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// Await waits for the next frame, at most timeout, without sending anything.
+func (c *Conn) Await(ctx context.Context, timeout time.Duration) (Reply, error) {
+	c.busy = true
+	return c.await(ctx, time.Now().Add(timeout))
+}
+
+func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
+	for {
+		var frame *Frame
+		frame, c.rest = c.scan.Next(c.rest, c.out.Add)
+		if frame != nil {
+			c.busy = false
+			return Reply{Output: c.out.Take(), Frame: frame.Body}, nil
+		}
+		wait := time.Until(deadline)
+		if wait <= 0 {
+			return Reply{Output: c.out.Take(), TimedOut: true}, nil
+		}
+		p, err := c.term.Read(ctx, wait)
+		c.rest = p
+		switch {
+		case errors.Is(err, io.EOF):
+			return c.ended()
+		case err != nil:
+			return Reply{}, fmt.Errorf("reading from the process: %w", err)
+		}
+	}
+}
+
+// ended reports a process that is gone; bytes read together with the end count.
+func (c *Conn) ended() (Reply, error) {
+	for len(c.rest) > 0 {
+		_, c.rest = c.scan.Next(c.rest, c.out.Add)
+	}
+	c.scan.Flush(c.out.Add)
+	c.busy = false
+	code, _ := c.term.Exit()
+	return Reply{Output: c.out.Take(), Exited: true, ExitCode: code}, nil
+}
+
+// Interrupt sends SIGINT to the process's foreground group.
+func (c *Conn) Interrupt(ctx context.Context) error { return c.term.Interrupt(ctx) }
+
+// Close kills the process and what it started.
+func (c *Conn) Close(ctx context.Context) error { return c.term.Close(ctx) }
