@@ -1,0 +1,51 @@
+# Two commands matter: `make demo` and `make test`. Both install what is missing.
+SHELL := /bin/bash
+export CGO_ENABLED := 0
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
+PKG     := github.com/tracesmith/tracesmith
+CLI     := $(PKG)/cmd/tracesmith/internal/cli
+LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
+GUEST   := env/guest/bin/tracesmith-guest
+
+.PHONY: demo test build deps check race s3 docker fuzz versitygw clean help
+
+help: ## list the targets
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+deps: ## install the system packages that are missing
+	@scripts/install-deps.sh
+
+build: ## bin/tracesmith, static
+	@go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
+	@go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
+
+demo: deps build ## run the quickstart profile into out/quickstart
+	@bin/tracesmith run -c quickstart
+
+test: deps ## every test that needs no daemon
+	go test ./...
+
+race: deps ## the same under the race detector, shuffled
+	CGO_ENABLED=1 go test -race -shuffle=on ./...
+
+S3_SERVER := $(CURDIR)/out/tools/versitygw
+versitygw: $(S3_SERVER)
+$(S3_SERVER):
+	GOBIN=$(dir $(S3_SERVER)) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+s3: versitygw ## tests against a real S3 server on loopback
+	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) go test -count=1 ./sinks/... ./pipeline/publish/... ./cmd/...
+
+docker: ## tests against a real Docker daemon, on an image of Debian packages
+	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 go test -count=1 ./env/drivers/... ./cmd/...
+
+fuzz: ## a short run of every fuzz target
+	scripts/fuzz.sh 10s
+
+check: ## formatting, vet, linters, tidy
+	scripts/check.sh
+
+clean: ## remove build output; runs and datasets under out/ stay
+	rm -rf bin $(GUEST)

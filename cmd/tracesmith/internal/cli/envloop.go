@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// maxOpLine bounds one operation read from stdin (a whole-file edit fits).
+const maxOpLine = 16 << 20
+
+// op is one line on stdin.
+type op struct {
+	Op        string          `json:"op"`
+	Soft      bool            `json:"soft"`      // reset: keep the sandbox and its files
+	Tool      string          `json:"tool"`      // step
+	Arguments json.RawMessage `json:"arguments"` // step
+	ID        string          `json:"id"`        // step: echoed as call id
+}
+
+// answer is one line on stdout. Fields that an operation does not fill keep
+// their zero so that readers in any language find every key.
+type answer struct {
+	OK           bool                 `json:"ok"`
+	Error        string               `json:"error"`
+	Observation  string               `json:"observation"`
+	Observations []sourced            `json:"observations"`
+	Score        float64              `json:"score"`
+	MaxScore     *float64             `json:"max_score"`
+	EvalPassed   *bool                `json:"eval_passed"`
+	Terminated   bool                 `json:"terminated"`
+	Breakpoints  []breakpoint         `json:"breakpoints"`
+	Frame        *frame               `json:"frame"`
+	ExitCode     *int                 `json:"exit_code"`
+	IsError      bool                 `json:"is_error"`
+	ErrorClass   string               `json:"error_class,omitempty"`
+	TimedOut     bool                 `json:"timed_out"`
+	Truncated    bool                 `json:"truncated"`
+	DurationMS   float64              `json:"duration_ms"`
+	Tools        []schemas.ToolSchema `json:"tools,omitempty"`
+	Patch        *string              `json:"patch,omitempty"`
+	TreeSHA256   string               `json:"tree_sha256,omitempty"`
+	Resolved     *bool                `json:"resolved,omitempty"`
+	VerifyStatus string               `json:"verify_status,omitempty"`
+	Verdict      *schemas.Verdict     `json:"verdict,omitempty"`
+}
+
+type sourced struct {
+	Source string `json:"source"`
+	Text   string `json:"text"`
+}
+
+type breakpoint struct {
+	File      string  `json:"file"`
+	Line      int     `json:"line"`
+	Condition *string `json:"condition"`
+	Enabled   bool    `json:"enabled"`
+	Temporary bool    `json:"temporary"`
+}
+
+type frame struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Function string `json:"function"`
+}
+
+// envLoop serves operations on one environment until close, end of input or a
+// cancelled context.
+type envLoop struct {
+	env   env.Env
+	grade func(ctx context.Context, patch []byte, treeSHA string) (schemas.Verdict, error)
+	now   func() float64 // milliseconds, monotonic
+	last  answer         // state after the last reset or step
+	ready bool           // a reset has succeeded
+	calls int
+}
+
+func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := bufio.NewReaderSize(in, 64<<10)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for ctx.Err() == nil {
+		line, err := readLine(lines)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var a answer
+		closing := false
+		start := l.now()
+		if err != nil {
+			a = failed(err)
+		} else if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		} else {
+			a, closing = l.handle(ctx, line)
+		}
+		a.DurationMS = l.now() - start
+		if err := enc.Encode(a); err != nil {
+			return fmt.Errorf("writing answer: %w", err)
+		}
+		if closing {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// readLine reads one line of at most maxOpLine bytes; a longer one is skipped
+// whole and reported.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		chunk, err := r.ReadSlice('\n')
+		if tooLong = tooLong || len(line)+len(chunk) > maxOpLine; !tooLong {
+			line = append(line, chunk...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && len(line) == 0:
+			return nil, io.EOF
+		case tooLong:
+			return nil, fmt.Errorf("an operation must be shorter than %d bytes", maxOpLine)
+		}
+		return line, nil
+	}
+}
+
+func (l *envLoop) handle(ctx context.Context, line []byte) (a answer, closing bool) {
+	var o op
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&o); err != nil {
+		return failed(fmt.Errorf(`not an operation (%w): write one JSON object per line, for example {"op":"reset"}`, err)), false
+	}
+	switch o.Op {
+	case "reset":
+		info, err := l.env.Reset(ctx, o.Soft && l.ready)
+		l.ready = err == nil
+		return l.answer(info, err), false
+	case "step", "patch", "grade":
+		if !l.ready {
+			return failed(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op)), false
+		}
+	case "close":
+		a = l.last
+		a.OK, a.Error, a.Observation, a.Observations, a.Tools = true, "", "", []sourced{}, nil
+		return a, true
+	default:
+		return failed(fmt.Errorf("unknown op %q: use reset, step, patch, grade or close", o.Op)), false
+	}
+	switch o.Op {
+	case "step":
+		return l.step(ctx, o), false
+	case "patch":
+		return l.patch(ctx), false
+	}
+	return l.verdict(ctx), false
+}
+
+func (l *envLoop) step(ctx context.Context, o op) answer {
+	if o.Tool == "" {
+		info, err := l.env.NoCall(ctx)
+		return l.answer(info, err)
+	}
+	l.calls++
+	call := schemas.ToolCall{ID: o.ID, Name: o.Tool, Arguments: o.Arguments}
+	if call.ID == "" {
+		call.ID = fmt.Sprintf("call_%d", l.calls)
+	}
+	if len(call.Arguments) == 0 {
+		call.Arguments = json.RawMessage("{}")
+	}
+	info, err := l.env.Step(ctx, call)
+	return l.answer(info, err)
+}
+
+func (l *envLoop) patch(ctx context.Context) answer {
+	patch, sha, err := l.env.Patch(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	a, text := l.last, string(patch)
+	a.Observation, a.Observations, a.Tools = "", []sourced{}, nil
+	a.Patch, a.TreeSHA256 = &text, sha
+	return a
+}
+
+func (l *envLoop) verdict(ctx context.Context) answer {
+	a := l.patch(ctx)
+	if !a.OK {
+		return a
+	}
+	v, err := l.grade(ctx, []byte(*a.Patch), a.TreeSHA256)
+	if err != nil {
+		return failed(err)
+	}
+	a.Resolved, a.VerifyStatus, a.Verdict = v.Resolved, v.Status, &v
+	return a
+}
+
+func (l *envLoop) answer(info env.Info, err error) answer {
+	a := answer{OK: err == nil, Observations: []sourced{}, Breakpoints: []breakpoint{}}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	o := info.Observation
+	a.Observation, a.IsError, a.ErrorClass = o.Text, o.IsError, o.ErrorClass
+	a.ExitCode, a.TimedOut, a.Truncated = o.ExitCode, o.TimedOut, o.Truncated
+	for _, each := range info.Observations {
+		a.Observations = append(a.Observations, sourced{each.Source, each.Text})
+	}
+	s := info.State
+	a.Score, a.MaxScore, a.EvalPassed, a.Terminated = s.Score, s.MaxScore, s.EvalPassed, s.Terminated
+	for _, b := range s.Breakpoints {
+		out := breakpoint{File: b.File, Line: b.Line, Enabled: b.Enabled, Temporary: b.Temporary}
+		if b.Condition != "" {
+			out.Condition = &b.Condition
+		}
+		a.Breakpoints = append(a.Breakpoints, out)
+	}
+	if s.Frame != nil {
+		a.Frame = &frame{s.Frame.File, s.Frame.Line, s.Frame.Function}
+	}
+	a.Tools = info.Tools
+	if err == nil {
+		l.last = a
+		l.last.IsError, l.last.ErrorClass, l.last.ExitCode, l.last.TimedOut, l.last.Truncated = false, "", nil, false, false
+	}
+	return a
+}
+
+func failed(err error) answer {
+	return answer{Error: err.Error(), Observations: []sourced{}, Breakpoints: []breakpoint{}}
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// Exit codes: the table scripts rely on.
+const (
+	ExitOK        = 0
+	ExitBug       = 1   // unexpected failure
+	ExitUsage     = 2   // usage, configuration or unusable output directory
+	ExitGaps      = 3   // finished with infrastructure errors or missing tasks
+	ExitAuth      = 4   // credentials missing or refused
+	ExitBudget    = 5   // stopped by a budget; resumable
+	ExitGate      = 6   // a gate failed
+	ExitPreflight = 7   // unreachable model or unusable sandbox: nothing was billed
+	ExitStorage   = 8   // remote storage failed; local data complete
+	ExitLocked    = 9   // run directory held by a live process
+	ExitInt       = 130 // SIGINT
+	ExitTerm      = 143 // SIGTERM
+)
+
+// Error is a failure with its exit code and the next thing to try.
+type Error struct {
+	Code int
+	Hint string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// ExitCode and Hint make Error readable like the errors of other packages.
+func (e *Error) ExitCode() int { return e.Code }
+
+// Usage marks err as the caller's mistake.
+func Usage(err error) error { return &Error{Code: ExitUsage, Err: err} }
+
+// codeOf maps an error to the exit code of the table, once, at the top.
+func codeOf(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	switch llms.ClassOf(err) {
+	case llms.ClassAuth:
+		return ExitAuth
+	case llms.ClassQuota:
+		return ExitBudget
+	case llms.ClassNotFound, llms.ClassUnreachable, llms.ClassRefused:
+		return ExitPreflight
+	}
+	switch {
+	case errors.Is(err, sinks.ErrDenied):
+		return ExitAuth
+	case errors.Is(err, sinks.ErrUnsafe):
+		return ExitStorage
+	case errors.Is(err, context.Canceled):
+		return ExitInt
+	}
+	return ExitBug
+}
+
+// describe prints an error as one message with its remedy.
+func describe(err error) string {
+	var b strings.Builder
+	lines := strings.Split(strings.TrimRight(err.Error(), "\n"), "\n")
+	fmt.Fprintf(&b, "tracesmith: %s\n", lines[0])
+	for _, l := range lines[1:] {
+		fmt.Fprintf(&b, "            %s\n", l)
+	}
+	var hinted interface{ HintText() string }
+	if errors.As(err, &hinted) && hinted.HintText() != "" {
+		fmt.Fprintf(&b, "try:        %s\n", hinted.HintText())
+	}
+	return b.String()
+}
+
+// HintText returns the remedy, "" if the message holds it.
+func (e *Error) HintText() string { return e.Hint }

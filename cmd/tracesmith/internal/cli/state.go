@@ -1,0 +1,73 @@
+// Package cli holds the commands of tracesmith, one file each. Everything a
+// command touches of its process comes through State, so that a test runs the
+// whole program in-process. Data goes to Stdout, everything else to Stderr.
+package cli
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// State is the process as the commands see it.
+type State struct {
+	Args    []string // without the program's name
+	Environ []string // NAME=value
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Now     func() time.Time
+	// Interrupts delivers SIGINT and SIGTERM.
+	Interrupts <-chan os.Signal
+	// TTY tells whether Stderr is a terminal.
+	TTY bool
+}
+
+// OSState is the State of the real process; stop ends its signal delivery.
+func OSState() (s *State, stop func()) {
+	ch := make(chan os.Signal, 4)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+	info, err := os.Stderr.Stat()
+	return &State{
+		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Now: time.Now, Interrupts: ch, TTY: err == nil && info.Mode()&os.ModeCharDevice != 0,
+	}, func() { signal.Stop(ch) }
+}
+
+// Getenv looks a variable up in the State's environment; the last one wins.
+func (s *State) Getenv(name string) string {
+	value := ""
+	for _, kv := range s.Environ {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// Version is set at link time by `make build`; Commit comes from the VCS stamp
+// when there is one.
+var (
+	Version = "0.1.0-dev"
+	Commit  = ""
+)
+
+func commit() string {
+	if Commit != "" {
+		return Commit
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}

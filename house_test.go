@@ -1,0 +1,128 @@
+// Package house checks the plan of the house: who may import whom.
+package house
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tracesmith/tracesmith/"
+
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// homes names the only packages that may import a heavy dependency.
+var homes = map[string][]string{
+	"github.com/spf13/viper":            {"configs"},
+	"github.com/apache/arrow/go":        {"schemas/arrowrec", "sinks/formats"},
+	"github.com/aws/":                   {"sinks/stores"},
+	"github.com/docker/docker":          {"env/drivers"},
+	"github.com/creack/pty":             {"env/guest"},
+	"github.com/containerd/ttrpc":       {"env/guest"},
+	"github.com/sashabaranov/go-openai": {"llms/providers"},
+	"github.com/nats-io/":               {"pipeline/engine"},
+	"github.com/spf13/cobra":            {"cmd/tracesmith/internal/cli"},
+	"cel.dev/":                          {"pipeline/selection"},
+}
+
+// groups hold implementations: only wire may import them (and they themselves).
+var groups = []string{
+	"env/drivers", "env/benchmarks", "tools/builtin", "agents/policies", "llms/providers",
+	"sinks/stores", "sinks/views",
+}
+
+// stdlibOnly import nothing but the standard library.
+var stdlibOnly = []string{"schemas"}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+func within(path string, dirs []string) bool {
+	for _, d := range dirs {
+		if under(path, d) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestHeavyDependenciesHaveOneHome(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range packages(t) {
+		here := strings.TrimPrefix(p.ImportPath, module)
+		for _, imp := range p.Imports {
+			for dep, allowed := range homes {
+				if strings.HasPrefix(imp, dep) {
+					seen[dep] = true
+					if !within(here, allowed) {
+						t.Errorf("%s imports %s: only %v may", here, imp, allowed)
+					}
+				}
+			}
+		}
+	}
+	for dep := range homes {
+		if !seen[dep] {
+			t.Errorf("nothing imports %s: the rule checks nothing", dep)
+		}
+	}
+}
+
+func TestOnlyWireImportsImplementations(t *testing.T) {
+	wire := "cmd/tracesmith/internal/wire"
+	found := 0
+	for _, p := range packages(t) {
+		here := strings.TrimPrefix(p.ImportPath, module)
+		for _, imp := range p.Imports {
+			dep := strings.TrimPrefix(imp, module)
+			if !within(dep, groups) {
+				continue
+			}
+			if under(here, wire) {
+				found++
+			} else if !within(here, groups) {
+				t.Errorf("%s imports %s: only %s may import implementations", here, dep, wire)
+			}
+		}
+	}
+	if found < len(groups) {
+		t.Errorf("wire imports %d implementation packages, want at least %d", found, len(groups))
+	}
+}
+
+func TestPlainDataStaysPlain(t *testing.T) {
+	for _, p := range packages(t) {
+		here := strings.TrimPrefix(p.ImportPath, module)
+		for _, imp := range p.Imports {
+			if within(here, stdlibOnly) && !under(here, "schemas/arrowrec") && strings.Contains(imp, ".") {
+				t.Errorf("%s imports %s: it may use the standard library only", here, imp)
+			}
+		}
+	}
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Runs a command with a Docker daemon and the base image at hand: installs and
+# starts what is missing, and stops the daemon it started.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+EXTRA="docker.io debootstrap" EXTRA_TOOLS="dockerd debootstrap" scripts/install-deps.sh
+started=
+if ! docker version >/dev/null 2>&1; then
+  log=$(mktemp)
+  dockerd >"$log" 2>&1 &
+  started=$!
+  trap 'kill "$started" 2>/dev/null; wait "$started" 2>/dev/null || true' EXIT
+  for _ in $(seq 100); do
+    docker version >/dev/null 2>&1 && break
+    kill -0 "$started" 2>/dev/null || { echo "dockerd ended:" >&2; tail -5 "$log" >&2; exit 1; }
+    sleep 0.2
+  done
+  docker version >/dev/null
+fi
+docker image inspect tracesmith-base:latest >/dev/null 2>&1 || scripts/docker-image.sh
+"$@"
