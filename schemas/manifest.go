@@ -1,0 +1,95 @@
+package schemas
+
+// Manifest is the commit record of a published dataset version (dataset.md
+// §6.8): canonical JSON, written last. A file that no manifest lists is not
+// part of any dataset. It holds no clock and no host, so equal inputs give
+// equal bytes.
+type Manifest struct {
+	ManifestVersion int               `json:"manifest_version"` // 1
+	Dataset         string            `json:"dataset"`
+	Version         string            `json:"version"` // derived from the inputs
+	Schemas         map[string]string `json:"schemas"` // table -> version
+	Producer        Producer          `json:"producer"`
+	Inputs          []ManifestInput   `json:"inputs"`
+	Runs            []ManifestRun     `json:"runs"`
+	Selection       *SelectionInfo    `json:"selection,omitempty"`
+	Files           []ManifestFile    `json:"files"`
+	Totals          ManifestTotals    `json:"totals"`
+}
+
+// Producer names what wrote a dataset.
+type Producer struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Parquet string `json:"parquet"` // the Parquet writer
+}
+
+// ManifestInput counts the tasks of one source.
+type ManifestInput struct {
+	Source   string `json:"source"`
+	Revision string `json:"revision,omitempty"`
+	License  string `json:"license,omitempty"`
+	Tasks    int    `json:"n_tasks"`
+}
+
+// ManifestRun counts the episodes of one run.
+type ManifestRun struct {
+	RunID    string   `json:"run_id"`
+	Model    string   `json:"model"`
+	Agent    string   `json:"agent"`
+	Episodes int      `json:"episodes"`
+	CostUSD  *float64 `json:"cost_usd,omitempty"` // nil: no episode reported a cost
+}
+
+// ManifestFile is one file of the version. Path is relative to the version's
+// directory; the row fields are zero for files that are not tables.
+type ManifestFile struct {
+	Path         string   `json:"path"`
+	Table        string   `json:"table,omitempty"`
+	Split        string   `json:"split,omitempty"`
+	Rows         int64    `json:"rows,omitempty"`
+	Bytes        int64    `json:"bytes"`
+	Uncompressed int64    `json:"uncompressed,omitempty"` // bytes of the values before encoding
+	RowGroups    int      `json:"row_groups,omitempty"`
+	SHA256       string   `json:"sha256"`
+	MinKey       []string `json:"min_key,omitempty"` // sort key of the first and last row
+	MaxKey       []string `json:"max_key,omitempty"`
+}
+
+// ManifestTotals are the counts a reader wants before opening anything.
+type ManifestTotals struct {
+	Episodes    int      `json:"episodes"`
+	Steps       int64    `json:"steps"`
+	Kept        int      `json:"kept"` // by the selection; 0 without one
+	CostUSD     *float64 `json:"cost_usd,omitempty"`
+	CostPerKept *float64 `json:"cost_per_kept,omitempty"`
+}
+
+// SelectionInfo says how the episodes of a selection were chosen.
+type SelectionInfo struct {
+	Name   string         `json:"name"`
+	SHA256 string         `json:"sha256"` // of the recipe's content
+	Seed   int64          `json:"seed"`
+	Caps   map[string]int `json:"caps,omitempty"`
+	Dedup  []string       `json:"dedup,omitempty"`
+	Funnel []FunnelStep   `json:"funnel"`
+}
+
+// FunnelStep is one named predicate of a selection: In episodes reached it, Out
+// passed. Unknown counts those among the In that failed because a column they
+// need is null.
+type FunnelStep struct {
+	Predicate string `json:"predicate"`
+	Expr      string `json:"expr"`
+	In        int    `json:"in"`
+	Out       int    `json:"out"`
+	Unknown   int    `json:"unknown"`
+}
+
+// Pointer is latest.json at a dataset's root: the version readers should use.
+type Pointer struct {
+	Dataset        string `json:"dataset"`
+	Version        string `json:"version"`
+	Manifest       string `json:"manifest"` // key of the manifest, relative to the root
+	ManifestSHA256 string `json:"manifest_sha256"`
+}

@@ -1,0 +1,53 @@
+package schemas
+
+import "time"
+
+// The side tables of a dataset (dataset.md §6.5); same rules as rows.go.
+
+// BlobRow is one row of table blobs: a text too long for its row, addressed by
+// content. Key: sha256.
+type BlobRow struct {
+	SHA256    string `col:"sha256,required" json:"sha256"`
+	Bytes     int64  `col:"bytes,required" json:"bytes"`
+	MediaType string `col:"media_type,required" json:"media_type"`
+	Content   string `col:"content,required" json:"content"`
+}
+
+// ToolSetRow is one row of table tool_sets: the tool definitions an episode was
+// given, as a JSON list of OpenAI function schemas. Key: tool_set_sha256, which
+// is Hash of the []ToolSchema.
+type ToolSetRow struct {
+	ToolSetSHA256 string   `col:"tool_set_sha256,required" json:"tool_set_sha256"`
+	ToolsJSON     string   `col:"tools_json,required" json:"tools_json"`
+	NTools        int32    `col:"n_tools,required" json:"n_tools"`
+	ToolNames     []string `col:"tool_names,required" json:"tool_names"`
+}
+
+// AnnotationRow is one row of table annotations: a fact, critique, judge score,
+// criterion or human label about an episode or one of its steps.
+type AnnotationRow struct {
+	AnnotationID     string    `col:"annotation_id,required" json:"annotation_id"`
+	EpisodeID        string    `col:"episode_id,required" json:"episode_id"`
+	StepIndex        *int32    `col:"step_index" json:"step_index,omitempty"`
+	Kind             string    `col:"kind,required" json:"kind"`
+	Text             *string   `col:"text" json:"text,omitempty"`
+	Label            *string   `col:"label" json:"label,omitempty"`
+	Score            *float64  `col:"score" json:"score,omitempty"`
+	Evidence         *string   `col:"evidence" json:"evidence,omitempty"`
+	UsesGold         bool      `col:"uses_gold,required" json:"uses_gold"`
+	Annotator        string    `col:"annotator,required" json:"annotator"`
+	AnnotatorVersion *string   `col:"annotator_version" json:"annotator_version,omitempty"`
+	CostUSD          *float64  `col:"cost_usd" json:"cost_usd,omitempty"`
+	CreatedAt        time.Time `col:"created_at,required" json:"created_at"`
+}
+
+// SelectionRow is one row of a selection file: what the named filter decided
+// about an episode. RankInGroup counts from 1 inside its cap group and is set
+// on episodes that reached the cap.
+type SelectionRow struct {
+	EpisodeID   string   `col:"episode_id,required" json:"episode_id"`
+	Kept        bool     `col:"kept,required" json:"kept"`
+	FirstReason *string  `col:"first_reason" json:"first_reason,omitempty"`
+	Reasons     []string `col:"reasons,required" json:"reasons"`
+	RankInGroup *int32   `col:"rank_in_group" json:"rank_in_group,omitempty"`
+}
