@@ -1,0 +1,209 @@
+package workspace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Loose objects, as git lays them down: zlib("<kind> <size>\0<content>") under
+// the hex SHA-1 of what was compressed. SHA-1 because patches carry it and
+// other repositories must be able to apply them.
+
+// hash names one object.
+type hash [sha1.Size]byte
+
+func (h hash) String() string { return hex.EncodeToString(h[:]) }
+
+// parseHash reads a 40-digit object name.
+func parseHash(s string) (hash, error) {
+	var h hash
+	if raw, err := hex.DecodeString(s); err != nil || len(raw) != len(h) {
+		return h, fmt.Errorf("%q is no tree hash (40 hex digits)", s)
+	} else {
+		copy(h[:], raw)
+	}
+	return h, nil
+}
+
+func (s *Store) objectPath(h hash) string {
+	name := h.String()
+	return s.path("objects", name[:2], name[2:])
+}
+
+// put stores one object unless it is already there.
+func (s *Store) put(kind string, content []byte) (hash, error) {
+	head := kind + " " + strconv.Itoa(len(content)) + "\x00"
+	sum := sha1.New()
+	io.WriteString(sum, head)
+	sum.Write(content)
+	h := hash(sum.Sum(nil))
+	path := s.objectPath(h)
+	if _, err := os.Lstat(path); err == nil {
+		return h, nil
+	}
+	var packed bytes.Buffer
+	z, err := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
+	if err != nil {
+		return h, err
+	}
+	io.WriteString(z, head)
+	z.Write(content)
+	if err := z.Close(); err != nil {
+		return h, fmt.Errorf("storing object: %w", err)
+	}
+	if err := os.MkdirAll(s.path("objects", h.String()[:2]), 0o700); err != nil {
+		return h, fmt.Errorf("storing object: %w", err)
+	}
+	if err := writeAtomic(path, packed.Bytes()); err != nil {
+		return h, fmt.Errorf("storing object: %w", err)
+	}
+	return h, nil
+}
+
+// get reads one object of the given kind and checks it against its name.
+func (s *Store) get(kind string, h hash) ([]byte, error) {
+	f, err := os.Open(s.objectPath(h))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s %s is not in the object store %s", kind, h, s.dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading object: %w", err)
+	}
+	defer f.Close()
+	damaged := func(why any) error {
+		return fmt.Errorf("%s %s in the object store is damaged (%v): remove %s and run again", kind, h, why, s.dir)
+	}
+	z, err := zlib.NewReader(bufio.NewReader(f))
+	if err != nil {
+		return nil, damaged(err)
+	}
+	raw, err := io.ReadAll(io.LimitReader(z, MaxFileBytes+64))
+	if err != nil {
+		return nil, damaged(err)
+	}
+	if sha1.Sum(raw) != h {
+		return nil, damaged("hash differs")
+	}
+	head, content, _ := bytes.Cut(raw, []byte{0})
+	if got, _, _ := strings.Cut(string(head), " "); got != kind {
+		return nil, fmt.Errorf("object %s is a %s, not a %s", h, got, kind)
+	}
+	return content, nil
+}
+
+// Modes of the entries of a tree.
+const (
+	ModeFile    = 0o100644
+	ModeExec    = 0o100755
+	ModeSymlink = 0o120000
+	modeDir     = 0o040000
+)
+
+// node is one entry of a tree being built: a directory when children is set.
+type node struct {
+	mode     uint32
+	hash     hash
+	children map[string]*node
+}
+
+// add places an entry; it reports false when the path is taken, or leads
+// through something that is no directory.
+func (n *node) add(path string, mode uint32, h hash) bool {
+	parts := strings.Split(path, "/")
+	for _, p := range parts[:len(parts)-1] {
+		next := n.children[p]
+		if next == nil {
+			next = &node{mode: modeDir, children: map[string]*node{}}
+			n.children[p] = next
+		}
+		if next.children == nil {
+			return false
+		}
+		n = next
+	}
+	last := parts[len(parts)-1]
+	if n.children[last] != nil {
+		return false
+	}
+	n.children[last] = &node{mode: mode, hash: h}
+	return true
+}
+
+// writeTree stores the directories below n and returns the hash of n's own.
+func (s *Store) writeTree(n *node) (hash, error) {
+	type entry struct{ sortKey, name string }
+	var order []entry
+	for name, c := range n.children {
+		key := name
+		if c.children != nil {
+			key += "/" // git sorts directories as if they ended in a slash
+		}
+		order = append(order, entry{key, name})
+	}
+	slices.SortFunc(order, func(a, b entry) int { return strings.Compare(a.sortKey, b.sortKey) })
+	var content bytes.Buffer
+	for _, e := range order {
+		c := n.children[e.name]
+		if c.children != nil {
+			h, err := s.writeTree(c)
+			if err != nil {
+				return hash{}, err
+			}
+			c.hash = h
+		}
+		fmt.Fprintf(&content, "%o %s\x00", c.mode, e.name)
+		content.Write(c.hash[:])
+	}
+	return s.put("tree", content.Bytes())
+}
+
+// File is one entry of a tree: a regular file or a symlink.
+type File struct {
+	Path string // slash-separated, relative to the workspace
+	Mode uint32 // ModeFile, ModeExec or ModeSymlink
+	hash hash
+}
+
+// walk calls fn for every entry below a tree in git's order, directories
+// (with a trailing slash in Path) before what they hold.
+func (s *Store) walk(tree hash, prefix string, fn func(File) error) error {
+	content, err := s.get("tree", tree)
+	if err != nil {
+		return err
+	}
+	for len(content) > 0 {
+		head, rest, ok := bytes.Cut(content, []byte{0})
+		modeText, name, ok2 := strings.Cut(string(head), " ")
+		mode, err := strconv.ParseUint(modeText, 8, 32)
+		if !ok || !ok2 || err != nil || len(rest) < sha1.Size {
+			return fmt.Errorf("tree %s is malformed", tree)
+		}
+		f := File{Path: prefix + name, Mode: uint32(mode), hash: hash(rest[:sha1.Size])}
+		content = rest[sha1.Size:]
+		if f.Mode != modeDir {
+			if err := fn(f); err != nil {
+				return err
+			}
+			continue
+		}
+		f.Path += "/"
+		if err := fn(f); err != nil {
+			return err
+		}
+		if err := s.walk(f.hash, f.Path, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}

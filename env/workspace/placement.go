@@ -1,0 +1,171 @@
+package workspace
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// Base imports a task's repository and returns its tree hash. The work is done
+// once per content and remembered on disk.
+func (s *Store) Base(ctx context.Context, tree env.Tree) (string, error) {
+	key, err := contentKey(tree)
+	if err != nil {
+		return "", err
+	}
+	note := filepath.Join(s.dir, "trees", key)
+	if known, err := os.ReadFile(note); err == nil {
+		if h, err := parseHash(string(known)); err == nil {
+			return h.String(), nil
+		}
+	}
+	pr, pw := io.Pipe()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		pw.CloseWithError(tree.WriteTar(pw))
+	}()
+	sha, err := s.Import(ctx, pr)
+	pr.CloseWithError(errors.New("import ended")) // releases the writer if Import stopped early
+	<-written
+	if err != nil {
+		return "", fmt.Errorf("importing repository: %w", err)
+	}
+	return sha, writeAtomic(note, []byte(sha))
+}
+
+// contentKey is a tree's SHA-256, checked because it becomes a file name.
+func contentKey(tree env.Tree) (string, error) {
+	key := tree.SHA256()
+	if raw, err := hex.DecodeString(key); err != nil || len(raw) != 32 {
+		return "", fmt.Errorf("tree has the content hash %q: it must be 64 hex digits", key)
+	}
+	return key, nil
+}
+
+// Placement writes what an agent's workspace starts from: the tree, plus a .git
+// holding it as one commit ("base", fixed author and date, branch main, no
+// remotes, no other history) so that git status, diff and stash work. It is
+// built once per content and kept on disk.
+func (s *Store) Placement(ctx context.Context, tree env.Tree, w io.Writer) error {
+	key, err := contentKey(tree)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(s.dir, "placements", key+".tar")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		_, err, _ = s.built.Do(key, func() (any, error) { return nil, s.buildPlacement(ctx, tree, path) })
+		if err != nil {
+			return fmt.Errorf("preparing workspace: %w", err)
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("preparing workspace: %w", err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(w, f); err != nil {
+		return fmt.Errorf("placing workspace: %w", err)
+	}
+	return nil
+}
+
+// The repository an agent finds. The identity lets it commit; caches do not
+// show up as untracked files.
+const (
+	placedConfig = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n" +
+		"[user]\n\tname = agent\n\temail = agent@localhost\n[gc]\n\tauto = 0\n"
+	placedAuthor = "tracesmith <tracesmith@localhost> 946684800 +0000"
+)
+
+func (s *Store) buildPlacement(ctx context.Context, tree env.Tree, path string) error {
+	base, err := s.Base(ctx, tree)
+	if err != nil {
+		return err
+	}
+	commit, err := s.put("commit", fmt.Appendf(nil, "tree %s\nauthor %s\ncommitter %s\n\nbase\n", base, placedAuthor, placedAuthor))
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(s.dir, "placement-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	index := filepath.Join(dir, "index")
+	if _, err := s.run(ctx, command{index: index, args: []string{"read-tree", base}}); err != nil {
+		return err
+	}
+	_, err = s.run(ctx, command{stdin: strings.NewReader(commit.String() + "\n"), limit: 256, args: []string{
+		"pack-objects", "--revs", "--window=0", "--threads=1", "--quiet", filepath.Join(dir, "pack"),
+	}})
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{
+		"HEAD": []byte("ref: refs/heads/main\n"), "config": []byte(placedConfig),
+		"refs/heads/main": []byte(commit.String() + "\n"),
+		"info/exclude":    []byte(strings.Join(Ignored, "\n") + "\n"),
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "pack-*"))
+	if err != nil {
+		return err
+	}
+	for _, from := range append(found, index) {
+		name := filepath.Base(from)
+		switch filepath.Ext(name) {
+		case ".pack", ".idx":
+			name = "objects/pack/" + name
+		case "":
+		default:
+			continue
+		}
+		if files[name], err = os.ReadFile(from); err != nil {
+			return err
+		}
+	}
+	return s.writePlacement(ctx, base, files, path)
+}
+
+// writePlacement lays down the finished tar: .git first, then the tree.
+func (s *Store) writePlacement(ctx context.Context, base string, files map[string][]byte, path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "tmp-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	out := tar.NewWriter(f)
+	for _, d := range []string{"", "info/", "objects/", "objects/pack/", "refs/", "refs/heads/", "refs/tags/"} {
+		if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: ".git/" + d, Mode: 0o755}); err != nil {
+			return err
+		}
+	}
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := writeTarFile(out, ".git/"+name, 0o644, files[name]); err != nil {
+			return err
+		}
+	}
+	if err := s.exportTo(ctx, base, out); err != nil {
+		return err
+	}
+	if err := errors.Join(out.Close(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,84 @@
+package workspace
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Files lists the entries of a tree, sorted by path; directories are implied.
+func (s *Store) Files(ctx context.Context, tree string) ([]File, error) {
+	root, err := parseHash(tree)
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	err = s.walk(root, "", func(f File) error {
+		if f.Mode != modeDir {
+			out = append(out, f)
+		}
+		return ctx.Err()
+	})
+	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return out, err
+}
+
+// ReadFile returns the content of one file of a tree (a symlink's target text);
+// found is false when the tree has no such entry.
+func (s *Store) ReadFile(ctx context.Context, tree, path string) (content []byte, found bool, err error) {
+	files, err := s.Files(ctx, tree)
+	if err != nil {
+		return nil, false, err
+	}
+	i, found := slices.BinarySearchFunc(files, path, func(f File, p string) int { return strings.Compare(f.Path, p) })
+	if !found {
+		return nil, false, nil
+	}
+	content, err = s.get("blob", files[i].hash)
+	return content, err == nil, err
+}
+
+// Restore returns final with every path for which protected answers true put
+// back to what base has: changed and deleted ones restored, added ones removed.
+// Whatever stands in a restored path's way (a symlink in place of its
+// directory, a directory in its place) goes. restored lists the paths that
+// differed, sorted.
+func (s *Store) Restore(ctx context.Context, base, final string, protected func(path string) bool) (tree string, restored []string, err error) {
+	before, err := s.Files(ctx, base)
+	if err != nil {
+		return "", nil, err
+	}
+	after, err := s.Files(ctx, final)
+	if err != nil {
+		return "", nil, err
+	}
+	left := map[string]File{}
+	for _, f := range after {
+		left[f.Path] = f
+	}
+	root := &node{mode: modeDir, children: map[string]*node{}}
+	for _, f := range before {
+		if !protected(f.Path) {
+			continue
+		}
+		if left[f.Path] != f {
+			restored = append(restored, f.Path)
+		}
+		delete(left, f.Path)
+		root.add(f.Path, f.Mode, f.hash)
+	}
+	for _, f := range after {
+		if _, still := left[f.Path]; !still {
+			continue
+		}
+		if protected(f.Path) || !root.add(f.Path, f.Mode, f.hash) {
+			restored = append(restored, f.Path)
+		}
+	}
+	h, err := s.writeTree(root)
+	if err != nil {
+		return "", nil, err
+	}
+	slices.Sort(restored)
+	return h.String(), restored, nil
+}

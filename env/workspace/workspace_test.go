@@ -1,0 +1,513 @@
+package workspace
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// entry is one path of a test's workspace; a link when target is set.
+type entry struct {
+	text   string
+	exec   bool
+	target string
+}
+
+type files map[string]entry
+
+func (f files) tar(t testing.TB) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		e := f[name]
+		h := tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(e.text))}
+		if e.exec {
+			h.Mode = 0o755
+		}
+		if e.target != "" {
+			h = tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: e.target}
+		}
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, e.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+func readTar(t testing.TB, raw []byte) files {
+	t.Helper()
+	out := files{}
+	for r := tar.NewReader(bytes.NewReader(raw)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Typeflag != tar.TypeDir {
+			out[h.Name] = entry{text: string(text), exec: h.Mode&0o100 != 0 && h.Typeflag == tar.TypeReg, target: h.Linkname}
+		}
+	}
+}
+
+// repo is an env.Tree made of files.
+type repo struct {
+	t testing.TB
+	f files
+}
+
+func (r repo) SHA256() string             { return schemas.HashBytes(r.f.tar(r.t)) }
+func (r repo) WriteTar(w io.Writer) error { _, err := w.Write(r.f.tar(r.t)); return err }
+
+func open(t testing.TB) *Store {
+	t.Helper()
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Store) mustImport(t testing.TB, f files) string {
+	t.Helper()
+	tree, err := s.Import(t.Context(), bytes.NewReader(f.tar(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func checkRoundTrip(t testing.TB, s *Store, base, final files) {
+	t.Helper()
+	a, b := s.mustImport(t, base), s.mustImport(t, final)
+	patch, err := s.DiffTrees(t.Context(), a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Apply(t.Context(), a, patch)
+	if err != nil {
+		t.Fatalf("%v\nbase %v\nfinal %v\npatch:\n%s", err, base, final, patch)
+	}
+	if got != b {
+		t.Fatalf("base + patch = %s, want %s\nbase %v\nfinal %v\npatch:\n%s", got, b, base, final, patch)
+	}
+}
+
+func TestImportExportKeepsEverything(t *testing.T) {
+	s := open(t)
+	want := files{
+		"a.py": {text: "x = 1\n"}, "bin/run": {text: "#!/bin/sh\n", exec: true}, "link": {target: "../../etc/passwd"},
+		"a/b/c.txt": {text: "no newline"}, "a.b": {text: ""}, "crlf.txt": {text: "a\r\nb\r\n"}, "blob": {text: "\x00\xff\n\x00"},
+		"näme with space\n\"q\"": {text: "odd name\n"}, ".gitattributes": {text: "* text eol=crlf -diff\n"},
+	}
+	tree := s.mustImport(t, want)
+	var out, again bytes.Buffer
+	if err := s.Export(t.Context(), tree, &out); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, readTar(t, out.Bytes()), cmp.AllowUnexported(entry{})); diff != "" {
+		t.Errorf("exported files differ (-want +got):\n%s", diff)
+	}
+	if err := s.Export(t.Context(), tree, &again); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
+		t.Errorf("a second export differs (error %v)", err)
+	}
+}
+
+func TestTreeHashIsGits(t *testing.T) {
+	f := files{"a.py": {text: "x\n"}, "a/b": {text: "y\n", exec: true}, "a-b": {text: ""}, "l": {target: "a.py"}}
+	dir := t.TempDir()
+	for name, e := range f {
+		p := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mode := os.FileMode(0o644)
+		if e.exec {
+			mode = 0o755
+		}
+		if e.target != "" {
+			if err := os.Symlink(e.target, p); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.WriteFile(p, []byte(e.text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh := exec.Command("sh", "-c", "git init -q . && git add -A && git write-tree")
+	sh.Dir = dir
+	out, err := sh.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := open(t).mustImport(t, f); got != strings.TrimSpace(string(out)) {
+		t.Errorf("tree = %s, git says %s", got, out)
+	}
+}
+
+func TestImportIgnoresCachesAndOwnGit(t *testing.T) {
+	s := open(t)
+	kept := files{"a.py": {text: "1\n"}, "sub/x": {text: "2\n"}}
+	dropped := maps.Clone(kept)
+	for _, name := range []string{".git/config", "__pycache__/a.pyc", "sub/__pycache__/x.pyc", ".pytest_cache/v", ".git/hooks/.git/x"} {
+		dropped[name] = entry{text: "junk"}
+	}
+	if a, b := s.mustImport(t, kept), s.mustImport(t, dropped); a != b {
+		t.Errorf("caches changed the tree: %s, %s", a, b)
+	}
+}
+
+func TestImportRefusesHostileEntries(t *testing.T) {
+	reg := func(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeReg} }
+	cases := map[string][]tar.Header{
+		"outside":         {reg("a/../../x")},
+		"absolute":        {reg("/etc/passwd")},
+		"nested git":      {reg("sub/.git/config")},
+		"nested git case": {reg("sub/.GIT/config")},
+		"top git case":    {reg(".Git/config")},
+		"git file":        {reg("sub/.git")},
+		"twice":           {reg("a"), reg("./a")},
+		"below a file":    {reg("a"), reg("a/b")},
+		"below a link":    {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, reg("a/b")},
+		"dir over file":   {reg("a/b"), reg("a")},
+		"link to nowhere": {{Name: "a", Typeflag: tar.TypeLink, Linkname: "../b"}},
+		"hard link early": {{Name: "a", Typeflag: tar.TypeLink, Linkname: "b"}, reg("b")},
+		"long name":       {reg(strings.Repeat("n", 256))},
+		"long path":       {reg(strings.Repeat("n/", 2100) + "n")},
+		"big file":        {{Name: "a", Typeflag: tar.TypeReg, Size: MaxFileBytes + 1}},
+	}
+	for name, heads := range cases {
+		t.Run(name, func(t *testing.T) {
+			var buf bytes.Buffer
+			w := tar.NewWriter(&buf)
+			for _, h := range heads {
+				if err := w.WriteHeader(&h); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := open(t).Import(t.Context(), &buf)
+			if _, ok := errors.AsType[*RefusedError](err); !ok {
+				t.Errorf("Import = %v, want a RefusedError", err)
+			}
+		})
+	}
+}
+
+func TestImportTakesHardLinksAndPassesOverDevices(t *testing.T) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, h := range []tar.Header{
+		{Name: "./", Typeflag: tar.TypeDir}, {Name: "./empty/", Typeflag: tar.TypeDir},
+		{Name: "./a", Typeflag: tar.TypeReg, Size: 2, Mode: 0o755}, {Name: "./b", Typeflag: tar.TypeLink, Linkname: "./a"},
+		{Name: "./pipe", Typeflag: tar.TypeFifo},
+	} {
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if h.Size > 0 {
+			io.WriteString(w, "hi")
+		}
+	}
+	s := open(t)
+	got, err := s.Import(t.Context(), &buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := s.mustImport(t, files{"a": {text: "hi", exec: true}, "b": {text: "hi", exec: true}}); got != want {
+		t.Errorf("tree = %s, want %s", got, want)
+	}
+}
+
+func TestPatchRebuildsFinalTree(t *testing.T) {
+	text := entry{text: "a\nb\nc\n"}
+	cases := map[string][2]files{
+		"edit":             {{"f": text}, {"f": {text: "a\nB\nc\n"}}},
+		"same":             {{"f": text}, {"f": text}},
+		"no newline added": {{"f": text}, {"f": {text: "a\nb\nc"}}},
+		"crlf":             {{"f": text}, {"f": {text: "a\r\nb\r\nc\r\n"}}},
+		"lone cr":          {{"f": text}, {"f": {text: "a\rb\n\r\nc"}}},
+		"binary":           {{"f": {text: "\x00\x01\x02"}}, {"f": {text: "\x00\x01\x03\xff"}, "g": {text: "\x00"}}},
+		"mode":             {{"f": text}, {"f": {text: text.text, exec: true}}},
+		"mode and text":    {{"f": text}, {"f": {text: "x", exec: true}}},
+		"to link":          {{"f": text}, {"f": {target: "a\nb"}}},
+		"from link":        {{"f": {target: "x"}}, {"f": text}},
+		"link target":      {{"f": {target: "x"}}, {"f": {target: "/y"}}},
+		"delete":           {{"f": text, "g": text}, {"g": text}},
+		"delete all":       {{"f": text}, {}},
+		"from nothing":     {{}, {"f": text, "d/e": {text: ""}}},
+		"empty file":       {{"f": text}, {"f": {text: ""}}},
+		"delete empty":     {{"f": {text: ""}, "g": text}, {"g": text}},
+		"file to dir":      {{"f": text}, {"f/g": text}},
+		"dir to file":      {{"f/g": text, "f/h": text}, {"f": text}},
+		"link to dir":      {{"f": {target: "d"}, "d/x": text}, {"f/x": text, "d/x": text}},
+		"dir to link":      {{"f/x": text, "d/x": text}, {"f": {target: "d"}, "d/x": text}},
+		"whitespace":       {{"f": {text: "a \n\tb\n"}}, {"f": {text: "a  \n \tb  \n\n\n"}}},
+		"attributes":       {{"f": text, ".gitattributes": {text: "* text=auto eol=lf whitespace=fix\n"}}, {"f": {text: "a \r\nb\r\n\r\n"}, ".gitattributes": {text: "* -diff\n"}}},
+		"odd names":        {{"a b\t\"q\"\n": text}, {"a b\t\"q\"\n": {text: "x\n"}, "ü": text, "\xff": text, "-x": text, "a\\b": text, "git~1": text}},
+		"looks like diff":  {{"f": {text: "--- a/f\n+++ b/f\n@@ -1 +1 @@\n"}}, {"f": {text: "diff --git a/f b/f\n-- \n2.0\n"}}},
+	}
+	s := open(t)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { checkRoundTrip(t, s, c[0], c[1]) })
+	}
+}
+
+// randomFiles draws a workspace from few names, so that two draws collide in
+// every way: file, directory and link under one name.
+func randomFiles(r *rand.Rand) files {
+	names := []string{"a", "a/b", "a/b/c", "a.py", "d/e", "d", "d/f", "x y", "é"}
+	lines := []string{"one\n", "two\r\n", "\x00", "three", "\n", "  \t\n", "-- a\n", "\\ No newline at end of file\n"}
+	out := files{}
+	for _, i := range r.Perm(len(names))[:r.IntN(len(names))] {
+		name, taken := names[i], false
+		for other := range out {
+			taken = taken || strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/")
+		}
+		if taken {
+			continue
+		}
+		e := entry{exec: r.IntN(4) == 0}
+		for range r.IntN(12) {
+			e.text += lines[r.IntN(len(lines))]
+		}
+		if r.IntN(6) == 0 {
+			e = entry{target: names[r.IntN(len(names))]}
+		}
+		out[name] = e
+	}
+	return out
+}
+
+func TestPatchRebuildsRandomTrees(t *testing.T) {
+	s := open(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 150 {
+		checkRoundTrip(t, s, randomFiles(r), randomFiles(r))
+	}
+}
+
+func FuzzPatchRebuilds(f *testing.F) {
+	f.Add("a\nb\n", "a\r\nb", false, true)
+	f.Add("", "\x00\n", true, false)
+	s := open(f)
+	f.Fuzz(func(t *testing.T, before, after string, execBefore, execAfter bool) {
+		checkRoundTrip(t, s, files{"f": {text: before, exec: execBefore}}, files{"f": {text: after, exec: execAfter}})
+	})
+}
+
+func FuzzImport(f *testing.F) {
+	f.Add(files{"a": {text: "x"}, "b/c": {target: "../a"}}.tar(f))
+	s := open(f)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		tree, err := s.Import(t.Context(), bytes.NewReader(raw))
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := s.Export(t.Context(), tree, &out); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := s.Import(t.Context(), &out); err != nil || again != tree {
+			t.Fatalf("export and import again: %s, %v; want %s", again, err, tree)
+		}
+	})
+}
+
+func TestApplyNamesTheHunk(t *testing.T) {
+	s := open(t)
+	base := s.mustImport(t, files{"pkg/f.py": {text: "a\nb\nc\n"}})
+	_, err := s.Apply(t.Context(), base, []byte("--- a/pkg/f.py\n+++ b/pkg/f.py\n@@ -1,3 +1,3 @@\n a\n-X\n+Y\n c\n"))
+	if e, ok := errors.AsType[*ApplyError](err); !ok || !strings.Contains(e.Error(), "pkg/f.py:1") {
+		t.Errorf("Apply = %v, want an ApplyError naming pkg/f.py:1", err)
+	}
+	for _, bad := range []string{"not a patch\n", "--- a/../x\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n", "diff --git a/.git/x b/.git/x\nnew file mode 100644\n--- /dev/null\n+++ b/.git/x\n@@ -0,0 +1 @@\n+x\n"} {
+		if tree, err := s.Apply(t.Context(), base, []byte(bad)); err == nil {
+			t.Errorf("Apply(%q) = %s, want an error", bad, tree)
+		}
+	}
+}
+
+func TestChanged(t *testing.T) {
+	s := open(t)
+	a := s.mustImport(t, files{"m": {text: "1\n2\n"}, "d": {text: "x\n"}, "t": {text: "x\n"}, "e": {text: "y"}, "same": {text: "z"}})
+	b := s.mustImport(t, files{"m": {text: "1\n3\n4\n"}, "n": {text: "\x00"}, "t": {target: "m"}, "e": {text: "y", exec: true}, "same": {text: "z"}})
+	got, err := s.Changed(t.Context(), a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Change{
+		{"d", "D", ModeFile, 0, 0, 1}, {"e", "M", ModeFile, ModeExec, 0, 0}, {"m", "M", ModeFile, ModeFile, 2, 1},
+		{"n", "A", 0, ModeFile, -1, -1}, {"t", "T", ModeFile, ModeSymlink, 1, 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	s := open(t)
+	base := s.mustImport(t, files{"tests/a": {text: "1"}, "tests/b": {text: "2"}, "p": {text: "3"}})
+	prot := func(p string) bool { return p == "tests" || strings.HasPrefix(p, "tests/") }
+	for name, c := range map[string]struct {
+		final, want files
+		restored    []string
+	}{
+		"edited":  {files{"tests/a": {text: "X"}, "tests/b": {text: "2"}, "p": {text: "4"}}, files{"tests/a": {text: "1"}, "tests/b": {text: "2"}, "p": {text: "4"}}, []string{"tests/a"}},
+		"deleted": {files{"p": {text: "4"}}, files{"tests/a": {text: "1"}, "tests/b": {text: "2"}, "p": {text: "4"}}, []string{"tests/a", "tests/b"}},
+		"linked":  {files{"tests": {target: "q"}, "q/a": {text: "X"}}, files{"tests/a": {text: "1"}, "tests/b": {text: "2"}, "q/a": {text: "X"}}, []string{"tests", "tests/a", "tests/b"}},
+		"mode":    {files{"tests/a": {text: "1", exec: true}, "tests/b": {text: "2"}, "tests/c": {text: "9"}}, files{"tests/a": {text: "1"}, "tests/b": {text: "2"}}, []string{"tests/a", "tests/c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, restored, err := s.Restore(t.Context(), base, s.mustImport(t, c.final), prot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := s.mustImport(t, c.want); tree != want {
+				t.Errorf("tree = %s, want %s", tree, want)
+			}
+			if diff := cmp.Diff(c.restored, restored); diff != "" {
+				t.Errorf("restored (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlacementIsAGitRepository(t *testing.T) {
+	s := open(t)
+	r := repo{t, files{"a.py": {text: "x = 1\n"}, "d/run": {text: "#!/bin/sh\n", exec: true}, "l": {target: "a.py"}}}
+	var first, second bytes.Buffer
+	if err := s.Placement(t.Context(), r, &first); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t).Placement(t.Context(), r, &second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Errorf("another store places other bytes (error %v)", err)
+	}
+	dir := t.TempDir()
+	un := exec.Command("tar", "-x")
+	un.Dir, un.Stdin = dir, &first
+	if out, err := un.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	sh := func(script string) string {
+		t.Helper()
+		c := exec.Command("sh", "-ec", script)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", script, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if got := sh("git status --porcelain; git fsck --strict; git log --format='%an %s %ad' --date=short; git stash list; git remote; git reflog"); got != "tracesmith base 2000-01-01" {
+		t.Errorf("fresh repository says %q", got)
+	}
+	sh("mkdir __pycache__ && touch __pycache__/a.pyc && echo 'x = 2' > a.py")
+	if got := sh("git status --porcelain"); got != "M a.py" {
+		t.Errorf("git status = %q", got)
+	}
+	if got := sh("git diff --stat | tail -1; git stash -q; cat a.py; git stash pop -q; cat a.py"); got != "1 file changed, 1 insertion(+), 1 deletion(-)\nx = 1\nx = 2" {
+		t.Errorf("git diff and stash say %q", got)
+	}
+	pack := exec.Command("tar", "-c", ".")
+	pack.Dir = dir
+	final, err := pack.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, tree, err := s.Diff(t.Context(), r, bytes.NewReader(final))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := s.Base(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Apply(t.Context(), base, patch); err != nil || got != tree || !bytes.Contains(patch, []byte("+x = 2")) {
+		t.Errorf("patch %q rebuilds %s (error %v), want %s", patch, got, err, tree)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			s, err := Open(dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r := repo{t, files{"a": {text: "same\n"}}}
+			if err := s.Placement(t.Context(), r, io.Discard); err != nil {
+				t.Error(err)
+			}
+			checkRoundTrip(t, s, r.f, files{"a": {text: fmt.Sprint(i % 3)}, "b": {text: "same"}})
+		})
+	}
+	wg.Wait()
+}
+
+func TestDamagedObjectIsNoticed(t *testing.T) {
+	s := open(t)
+	tree := s.mustImport(t, files{"a": {text: "x"}})
+	h, err := parseHash(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.objectPath(h), []byte("junk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Files(t.Context(), tree); err == nil || !strings.Contains(err.Error(), "remove "+s.dir) {
+		t.Errorf("Files = %v, want the remedy", err)
+	}
+}
+
+func BenchmarkEpisode(b *testing.B) {
+	s := open(b)
+	base := files{}
+	for i := range 60 {
+		base[fmt.Sprintf("pkg/m%d.py", i)] = entry{text: strings.Repeat(fmt.Sprintf("line %d\n", i), 80)}
+	}
+	r := repo{b, base}
+	final := maps.Clone(base)
+	for b.Loop() {
+		final["pkg/m7.py"] = entry{text: fmt.Sprint(b.N, rand.Int())}
+		patch, tree, err := s.Diff(b.Context(), r, bytes.NewReader(final.tar(b)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		start, err := s.Base(b.Context(), r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if got, err := s.Apply(b.Context(), start, patch); err != nil || got != tree {
+			b.Fatal(got, err)
+		}
+	}
+}
