@@ -1,0 +1,451 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if child() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// open starts an embedded engine on dir, with short times so that a test sees
+// leases run out.
+func open(t *testing.T, dir string, change func(*Options)) *Engine {
+	t.Helper()
+	lock, err := LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := Options{RunID: "r1", Lock: lock, MinFree: 1, Reconcile: time.Hour}
+	if change != nil {
+		change(&opt)
+	}
+	e, err := Open(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(e.Close(), lock.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func jobs(n int) []Job {
+	var out []Job
+	for i := range n {
+		out = append(out, Job{ID: fmt.Sprintf("job%05d", i), Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
+	}
+	return out
+}
+
+func enqueue(t *testing.T, e *Engine, n int) {
+	t.Helper()
+	if _, err := e.Enqueue(t.Context(), jobs(n)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func next(t *testing.T, e *Engine) *Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	l, err := e.Next(ctx, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func record(t *testing.T, e *Engine, id string) Record {
+	t.Helper()
+	entry, ok, err := e.Get(t.Context(), id)
+	if err != nil || !ok {
+		t.Fatalf("record of %s: ok=%v err=%v", id, ok, err)
+	}
+	return entry.Record
+}
+
+func TestSettingsInForce(t *testing.T) {
+	e := open(t, t.TempDir(), nil)
+	cfg := e.srv.JetStreamConfig()
+	if !cfg.SyncAlways || cfg.SyncInterval == 0 {
+		t.Errorf("writes are not synchronous: %+v", cfg)
+	}
+	if e.srv.Addr() != nil {
+		t.Errorf("the embedded server listens on %v", e.srv.Addr())
+	}
+	info, err := e.workers.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := info.Config
+	if got.AckWait != time.Minute || got.MaxDeliver != 4 || len(got.BackOff) != 0 || got.AckPolicy != jetstream.AckExplicitPolicy {
+		t.Errorf("consumer settings: %+v", got)
+	}
+}
+
+func TestJobsAreHandedOutOnce(t *testing.T) {
+	e := open(t, t.TempDir(), nil)
+	added, err := e.Enqueue(t.Context(), jobs(2500)) // three batches
+	if err != nil || added != 2500 {
+		t.Fatalf("added %d, %v", added, err)
+	}
+	if again, err := e.Enqueue(t.Context(), jobs(2501)); err != nil || again != 1 {
+		t.Fatalf("second enqueue added %d, %v; want 1", again, err)
+	}
+	seen := map[string]bool{}
+	for range 30 {
+		l := next(t, e)
+		if seen[l.ID] || l.Delivery != 1 {
+			t.Fatalf("job %s handed out again (delivery %d)", l.ID, l.Delivery)
+		}
+		seen[l.ID] = true
+		if err := errors.Join(l.Done(t.Context(), "h"), l.Ack(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if r := record(t, e, l.ID); r.State != Done || r.Hash != "h" {
+			t.Errorf("record after Done: %+v", r)
+		}
+	}
+	info, err := e.tasks.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.State.Msgs != 2501-30 {
+		t.Errorf("%d messages left, want %d", info.State.Msgs, 2501-30)
+	}
+}
+
+func TestStaleOwnerIsRefused(t *testing.T) {
+	e := open(t, t.TempDir(), func(o *Options) {
+		o.AckWait, o.Heartbeat = 400*time.Millisecond, time.Hour // a worker that never beats
+	})
+	enqueue(t, e, 1)
+	old := next(t, e)
+	oldLog, _, err := e.OpenLog(t.Context(), old.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := oldLog.Append(t.Context(), "reply", []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	taken := next(t, e)
+	if taken.ID != old.ID || taken.Delivery != 2 {
+		t.Fatalf("second claim: %s delivery %d", taken.ID, taken.Delivery)
+	}
+	_, entries, err := e.OpenLog(t.Context(), taken.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []LogEntry{{"reply", []byte("first")}}; !cmp.Equal(entries, want) {
+		t.Error(cmp.Diff(entries, want))
+	}
+	if err := oldLog.Append(t.Context(), "reply", []byte("late")); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("append of a stale owner: %v", err)
+	}
+	if err := old.Done(t.Context(), "wrong"); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("Done of a stale owner: %v", err)
+	}
+	if err := taken.Done(t.Context(), "right"); err != nil {
+		t.Fatal(err)
+	}
+	if r := record(t, e, taken.ID); r.Hash != "right" || r.Failures != 1 {
+		t.Errorf("record: %+v", r)
+	}
+}
+
+func TestHeartbeatHoldsTheLeaseAndNoticesItsLoss(t *testing.T) {
+	e := open(t, t.TempDir(), func(o *Options) { o.AckWait, o.Heartbeat = 1500*time.Millisecond, 100*time.Millisecond })
+	enqueue(t, e, 1)
+	l := next(t, e)
+	quiet, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+	defer cancel()
+	if other, err := e.Next(quiet, "thief"); err == nil {
+		t.Fatalf("job %s handed out although its owner beats", other.ID)
+	}
+	entry, _, err := e.Get(t.Context(), l.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stolen := entry.Record; ; { // the owner's beats race with us
+		stolen.Owner = "thief"
+		if err = e.swap(t.Context(), &entry, stolen); !errors.Is(err, ErrLeaseLost) {
+			break
+		}
+		if entry, _, err = e.Get(t.Context(), l.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-l.Context().Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the owner did not notice")
+	}
+	if cause := context.Cause(l.Context()); !errors.Is(cause, ErrLeaseLost) {
+		t.Errorf("cause %v", cause)
+	}
+	if err := l.Release(t.Context()); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("release after loss: %v", err)
+	}
+}
+
+func TestFailuresEndInADeadJobThatCanBeRevived(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, nil)
+	enqueue(t, e, 1)
+	for i := 1; i <= 4; i++ {
+		l := next(t, e)
+		if l.Delivery != i {
+			t.Fatalf("delivery %d, want %d", l.Delivery, i)
+		}
+		r, err := l.Fail(t.Context(), "sandbox", fmt.Sprintf("no %d", i), time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]State{true: Dead, false: Queued}[i == 4]; r.State != want {
+			t.Fatalf("after failure %d: %s, want %s", i, r.State, want)
+		}
+	}
+	r := record(t, e, "job00000")
+	if r.Class != "sandbox" || r.Cause != "no 4" || r.FirstAt.IsZero() || r.LastAt.IsZero() {
+		t.Errorf("dead letter: %+v", r)
+	}
+	if n, err := e.Enqueue(t.Context(), jobs(1)); n != 0 || err != nil {
+		t.Errorf("a dead job was enqueued again: %d %v", n, err)
+	}
+	if n, err := e.Revive(t.Context(), []string{"job00000", "unknown"}); n != 1 || err != nil {
+		t.Fatalf("revived %d, %v", n, err)
+	}
+	l := next(t, e)
+	if l.Delivery != 5 {
+		t.Errorf("delivery after revival %d", l.Delivery)
+	}
+	if err := l.Done(t.Context(), "h"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReleaseCostsNothing(t *testing.T) {
+	e := open(t, t.TempDir(), func(o *Options) { o.AckWait = 200 * time.Millisecond })
+	enqueue(t, e, 1)
+	for range 4 { // as often as the queue will deliver
+		if err := next(t, e).Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := record(t, e, "job00000"); r.State != Queued || r.Failures != 0 || r.Tries != 0 {
+		t.Fatalf("record: %+v", r)
+	}
+	waitFor(t, func() bool { // the queue is exhausted; the reconciler notices and starts afresh
+		if err := e.reconcile(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		l, err := e.Next(ctx, "w")
+		return err == nil && l.Done(t.Context(), "h") == nil
+	})
+}
+
+func TestReconcilerRepairs(t *testing.T) {
+	ctx := t.Context()
+	t.Run("message deleted by hand", func(t *testing.T) {
+		e := open(t, t.TempDir(), nil)
+		enqueue(t, e, 1)
+		if err := e.tasks.Purge(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.reconcile(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+		next(t, e)
+	})
+	t.Run("consumer deleted", func(t *testing.T) {
+		e := open(t, t.TempDir(), nil)
+		enqueue(t, e, 1)
+		if err := e.tasks.DeleteConsumer(ctx, "workers"); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.reconcile(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+		next(t, e)
+	})
+	t.Run("message and log of a finished job", func(t *testing.T) {
+		e := open(t, t.TempDir(), nil)
+		enqueue(t, e, 1)
+		l := next(t, e)
+		log, _, err := e.OpenLog(ctx, l.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(log.Append(ctx, "x", nil), l.Done(ctx, "h")); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.reconcile(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range map[string]jetstream.Stream{"jobs": e.tasks, "steps": e.steps} {
+			if info, err := s.Info(ctx); err != nil || info.State.Msgs != 0 {
+				t.Errorf("%s: %d messages left, %v", name, info.State.Msgs, err)
+			}
+		}
+	})
+	t.Run("owner silent and message gone", func(t *testing.T) {
+		e := open(t, t.TempDir(), nil)
+		enqueue(t, e, 1)
+		entry, _, err := e.Get(ctx, "job00000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := entry.Record
+		r.State, r.Owner, r.Lease = Running, "elsewhere", time.Now().Add(-time.Hour)
+		if err := errors.Join(e.swap(ctx, &entry, r), e.tasks.Purge(ctx), e.reconcile(ctx, false)); err != nil {
+			t.Fatal(err)
+		}
+		if got := record(t, e, "job00000"); got.Failures != 1 {
+			t.Errorf("record: %+v", got)
+		}
+		next(t, e)
+	})
+}
+
+func TestStepLogKeepsOrderAndSize(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, nil)
+	big := bytes.Repeat([]byte("0123456789"), 200_000) // four parts
+	log, _, err := e.OpenLog(t.Context(), "ep1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := e.OpenLog(t.Context(), "ep2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []LogEntry{{"reply", []byte("a")}, {"step", big}, {"empty", nil}, {"reply", []byte("b")}}
+	for _, w := range want {
+		if err := errors.Join(log.Append(t.Context(), w.Kind, w.Data), other.Append(t.Context(), "noise", []byte("z"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, got, err := e.OpenLog(t.Context(), "ep1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := e.PurgeLog(t.Context(), "ep1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := e.OpenLog(t.Context(), "ep1"); err != nil || len(got) != 0 {
+		t.Errorf("after purge: %d entries, %v", len(got), err)
+	}
+	if _, got, err := e.OpenLog(t.Context(), "ep2"); err != nil || len(got) != len(want) {
+		t.Errorf("the neighbour's log: %d entries, %v", len(got), err)
+	}
+}
+
+func TestTornEntryIsLeftOut(t *testing.T) {
+	e := open(t, t.TempDir(), nil)
+	log, _, err := e.OpenLog(t.Context(), "ep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Append(t.Context(), "whole", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := log.Append(ctx, "never", make([]byte, maxPart*2)); err == nil {
+		t.Fatal("append with a dead context succeeded")
+	}
+	msg := tornPart(e, "ep")
+	if _, err := e.js.PublishMsg(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+	reopened, got, err := e.OpenLog(t.Context(), "ep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reopened.Append(t.Context(), "after", nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]LogEntry{{"whole", []byte("1")}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDiskFullStopsClaiming(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, nil)
+	enqueue(t, e, 1)
+	e.opt.MinFree = 1 << 62
+	_, err := e.Next(t.Context(), "w")
+	full, ok := errors.AsType[*DiskFullError](err)
+	if !ok || full.ExitCode() != 2 || !strings.Contains(full.Error(), dir) {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestNoAnswerIsNamed(t *testing.T) {
+	e := open(t, t.TempDir(), func(o *Options) { o.CallTimeout = 20 * time.Millisecond })
+	e.opt.Reconcile = time.Hour
+	e.srv.Shutdown()
+	_, _, err := e.Get(t.Context(), "x")
+	stuck, ok := errors.AsType[*StuckError](err)
+	if !ok || stuck.Hint() == "" {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestWatchSeesChanges(t *testing.T) {
+	e := open(t, t.TempDir(), nil)
+	enqueue(t, e, 2)
+	go func() {
+		for range 2 {
+			if l, err := e.Next(t.Context(), "w"); err == nil {
+				_ = l.Done(t.Context(), "h")
+			}
+		}
+	}()
+	done := map[string]bool{}
+	err := e.Watch(t.Context(), func(x Entry) bool {
+		if x.State == Done {
+			done[x.ID] = true
+		}
+		return len(done) < 2
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitFor(t *testing.T, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		if cond() {
+			return
+		}
+	}
+	t.Fatal("condition never held")
+}

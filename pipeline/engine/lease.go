@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Lease is the right of one worker to one job. It is renewed in the
+// background until one of Done, Fail or Release ends it; when it is lost, its
+// context is cancelled with ErrLeaseLost.
+type Lease struct {
+	Job
+	Delivery int           // how often the job has been handed out, from 1
+	Waited   time.Duration // from when the job was due until it was claimed
+
+	e      *Engine
+	msg    jetstream.Msg
+	entry  Entry
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the heartbeat has ended
+}
+
+func (e *Engine) hold(ctx context.Context, msg jetstream.Msg, entry Entry) *Lease {
+	l := &Lease{
+		Job: Job{ID: entry.ID, Data: entry.Data}, Delivery: entry.Delivery, Waited: max(0, time.Since(entry.Due)),
+		e: e, msg: msg, entry: entry, done: make(chan struct{}),
+	}
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	e.mu.Lock()
+	e.owned[l.ID] = true
+	e.mu.Unlock()
+	go l.beat()
+	return l
+}
+
+// Context ends with the lease, with ErrLeaseLost as its cause if it was lost.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// beat renews the lease: the message's in the queue and the record's. It gives
+// up when the record was moved by another hand, or when no renewal got through
+// for so long that another worker may have the job soon.
+func (l *Lease) beat() {
+	defer close(l.done)
+	tick := time.NewTicker(l.e.opt.Heartbeat)
+	defer tick.Stop()
+	renewed := time.Now()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		_ = l.msg.InProgress() // fire and forget: the record below is what counts
+		next := l.entry.Record
+		next.Lease = time.Now().UTC().Add(l.e.opt.AckWait)
+		deadline := l.e.opt.AckWait - l.e.opt.Heartbeat
+		try, cancel := context.WithDeadline(l.ctx, renewed.Add(deadline))
+		err := l.e.swap(try, &l.entry, next)
+		cancel()
+		switch {
+		case err == nil:
+			renewed = time.Now()
+		case errors.Is(err, ErrLeaseLost), time.Since(renewed) >= deadline:
+			l.e.opt.Log.Warn("lease lost", "job", l.ID, "error", err)
+			l.cancel(ErrLeaseLost)
+			return
+		}
+	}
+}
+
+// end stops the heartbeat so that the entry is the caller's alone.
+func (l *Lease) end() (lost bool) {
+	lost = errors.Is(context.Cause(l.ctx), ErrLeaseLost)
+	l.cancel(context.Canceled)
+	<-l.done
+	l.e.mu.Lock()
+	delete(l.e.owned, l.ID)
+	l.e.mu.Unlock()
+	return lost || errors.Is(context.Cause(l.ctx), ErrLeaseLost)
+}
+
+// Done ends the lease with a result. ErrLeaseLost means that another worker
+// has the job and the record is untouched.
+func (l *Lease) Done(ctx context.Context, hash string) error {
+	if l.end() {
+		return ErrLeaseLost
+	}
+	next := l.entry.Record
+	next.State, next.Hash, next.Owner, next.Lease, next.LastAt = Done, hash, "", time.Time{}, time.Now().UTC()
+	next.Class, next.Cause = "", ""
+	return l.e.swap(ctx, &l.entry, next)
+}
+
+// Ack removes the message of a job that Done settled. A crash before it is
+// harmless.
+func (l *Lease) Ack(ctx context.Context) error { return l.e.ack(ctx, l.msg) }
+
+// Fail ends the lease with a failure that is not the job's own: it is queued
+// again after delay, or dead once the failures are used up. It returns the
+// record as it now stands.
+func (l *Lease) Fail(ctx context.Context, class, cause string, delay time.Duration) (Record, error) {
+	if l.end() {
+		return Record{}, ErrLeaseLost
+	}
+	next, now := l.entry.Record, time.Now().UTC()
+	next.failed(class, cause, now, now.Add(delay), l.e.opt.MaxDeliver)
+	if err := l.e.swap(ctx, &l.entry, next); err != nil {
+		return Record{}, err
+	}
+	if next.State == Dead {
+		if err := l.msg.TermWithReason(class); err != nil {
+			return next, fmt.Errorf("terminating a job: %w", err)
+		}
+		return next, nil
+	}
+	if err := l.msg.NakWithDelay(delay); err != nil {
+		return next, fmt.Errorf("returning a job: %w", err)
+	}
+	return next, nil
+}
+
+// Release gives the job back untouched: the worker stops, nothing failed.
+func (l *Lease) Release(ctx context.Context) error {
+	if l.end() {
+		return ErrLeaseLost
+	}
+	next := l.entry.Record
+	next.State, next.Owner, next.Lease, next.Due = Queued, "", time.Time{}, time.Now().UTC()
+	next.Tries--
+	if err := l.e.swap(ctx, &l.entry, next); err != nil {
+		return err
+	}
+	if err := l.msg.Nak(); err != nil {
+		return fmt.Errorf("returning a job: %w", err)
+	}
+	return nil
+}

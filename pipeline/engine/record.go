@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// State of a job. Done and Dead are terminal.
+type State string
+
+// The states a Record moves through.
+const (
+	Queued  State = "queued"
+	Running State = "running"
+	Done    State = "done"
+	Dead    State = "dead" // given up after MaxDeliver failures; Revive brings it back
+)
+
+// Record is the truth about one job.
+type Record struct {
+	State State           `json:"state"`
+	Data  json.RawMessage `json:"data"` // the job, as enqueued
+	Owner string          `json:"owner,omitempty"`
+	// Delivery counts claims over the job's life. Tries and Failures count
+	// claims and failed ones (reported, or leases that ran out) since it was
+	// enqueued or revived.
+	Delivery int       `json:"delivery"`
+	Tries    int       `json:"tries"`
+	Failures int       `json:"failures"`
+	Enqueued time.Time `json:"enqueued"`
+	Due      time.Time `json:"due"` // not to be expected in a worker's hands before
+	Lease    time.Time `json:"lease,omitzero"`
+	Hash     string    `json:"hash,omitempty"` // of the result, when done
+	Class    string    `json:"class,omitempty"`
+	Cause    string    `json:"cause,omitempty"` // last failure, one line
+	FirstAt  time.Time `json:"first_at,omitzero"`
+	LastAt   time.Time `json:"last_at,omitzero"`
+}
+
+// Terminal tells whether nobody will work on the job any more.
+func (r Record) Terminal() bool { return r.State == Done || r.State == Dead }
+
+// failed counts a failure and decides what follows: queued again, or dead.
+// Claims are capped too, more leniently: a job that kills the process has
+// nobody to report for it.
+func (r *Record) failed(class, cause string, now, due time.Time, limit int) {
+	r.Failures++
+	r.Owner, r.Lease = "", time.Time{}
+	r.Class, r.Cause, r.LastAt, r.Due = class, cause, now, due
+	r.State = Queued
+	if r.spent(limit) {
+		r.State = Dead
+	}
+}
+
+func (r Record) spent(limit int) bool { return r.Failures >= limit || r.Tries >= 3*limit }
+
+// Entry is a Record with its id and the revision a compare-and-swap needs.
+type Entry struct {
+	ID       string
+	Revision uint64
+	Record
+}
+
+func decodeEntry(kve jetstream.KeyValueEntry) (Entry, error) {
+	e := Entry{ID: kve.Key(), Revision: kve.Revision()}
+	if err := json.Unmarshal(kve.Value(), &e.Record); err != nil {
+		return e, fmt.Errorf("reading record of job %s: %w", kve.Key(), err)
+	}
+	return e, nil
+}
+
+// Get returns the record of a job; ok is false if it was never enqueued.
+func (e *Engine) Get(ctx context.Context, id string) (entry Entry, ok bool, err error) {
+	var kve jetstream.KeyValueEntry
+	err = e.call(ctx, "reading a record", func(ctx context.Context) (err error) {
+		kve, err = e.kv.Get(ctx, id)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return Entry{}, false, nil
+	}
+	if err != nil {
+		return Entry{}, false, err
+	}
+	entry, err = decodeEntry(kve)
+	return entry, err == nil, err
+}
+
+// swap moves a record on by compare-and-swap and stores the new revision in
+// the entry; ErrLeaseLost if somebody else moved it first.
+func (e *Engine) swap(ctx context.Context, entry *Entry, next Record) error {
+	body, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("encoding record: %w", err)
+	}
+	err = e.call(ctx, "updating a record", func(ctx context.Context) error {
+		rev, err := e.kv.Update(ctx, entry.ID, body, entry.Revision)
+		if conflict(err) {
+			// A try that got no answer may have been carried out.
+			if kve, err := e.kv.Get(ctx, entry.ID); err == nil && string(kve.Value()) == string(body) {
+				rev = kve.Revision()
+			} else {
+				return ErrLeaseLost
+			}
+		} else if err != nil {
+			return err
+		}
+		entry.Revision, entry.Record = rev, next
+		return nil
+	})
+	return err
+}
+
+// Entries returns every record of the run.
+func (e *Engine) Entries(ctx context.Context) ([]Entry, error) {
+	w, err := e.kv.WatchAll(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing records: %w", err)
+	}
+	defer func() { _ = w.Stop() }()
+	var out []Entry
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case kve, ok := <-w.Updates():
+			if !ok {
+				return nil, &StuckError{Op: "listing records", Err: errors.New("connection closed")}
+			}
+			if kve == nil { // everything that existed has been delivered
+				return out, nil
+			}
+			entry, err := decodeEntry(kve)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, entry)
+		}
+	}
+}
+
+// Watch calls f with every record as it is now and then with every change,
+// also those other workers make, until ctx ends or f returns false.
+func (e *Engine) Watch(ctx context.Context, f func(Entry) bool) error {
+	w, err := e.kv.WatchAll(ctx)
+	if err != nil {
+		return fmt.Errorf("watching records: %w", err)
+	}
+	defer func() { _ = w.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case kve, ok := <-w.Updates():
+			if !ok {
+				return &StuckError{Op: "watching records", Err: errors.New("connection closed")}
+			}
+			if kve == nil {
+				continue
+			}
+			entry, err := decodeEntry(kve)
+			if err != nil {
+				return err
+			}
+			if !f(entry) {
+				return nil
+			}
+		}
+	}
+}

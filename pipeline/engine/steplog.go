@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+// LogEntry is one entry of a step log.
+type LogEntry struct {
+	Kind string
+	Data []byte
+}
+
+// StepLog is the durable, private record of one episode in progress. One
+// goroutine uses it.
+type StepLog struct {
+	e       *Engine
+	subject string
+	last    uint64 // sequence of the subject's last message
+	writer  string // makes message ids unique
+	n       int
+}
+
+const (
+	fence     = "fence"
+	maxPart   = 512 << 10 // bytes of an entry in one message
+	headKind  = "Kind"
+	headPart  = "Part"  // 0..
+	headParts = "Parts" // how many
+)
+
+// OpenLog returns the log of a job and what earlier owners wrote to it. From
+// then on nobody else can append: whoever opened it before gets ErrLeaseLost.
+func (e *Engine) OpenLog(ctx context.Context, id string) (*StepLog, []LogEntry, error) {
+	l := &StepLog{e: e, subject: e.stepSubject(id), writer: nuid.Next()}
+	for {
+		entries, err := l.read(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch err := l.Append(ctx, fence, nil); {
+		case errors.Is(err, ErrLeaseLost): // the old owner was faster once more
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		return l, entries, nil
+	}
+}
+
+// Append returns once the entry is on disk. Entries of any size are taken.
+func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
+	parts := max(1, (len(data)+maxPart-1)/maxPart)
+	for i := range parts {
+		msg := nats.NewMsg(l.subject)
+		msg.Header.Set(headKind, kind)
+		msg.Header.Set(headPart, strconv.Itoa(i))
+		msg.Header.Set(headParts, strconv.Itoa(parts))
+		msg.Data = data[i*maxPart : min(len(data), (i+1)*maxPart)]
+		l.n++
+		id := l.writer + "-" + strconv.Itoa(l.n) // a repeated try is recognised by it
+		err := l.e.call(ctx, "writing the step log", func(ctx context.Context) error {
+			ack, err := l.e.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id), jetstream.WithExpectLastSequencePerSubject(l.last))
+			if conflict(err) {
+				return ErrLeaseLost
+			}
+			if err != nil {
+				return err
+			}
+			l.last = ack.Sequence
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns the complete entries in order; one torn by a crash is left out.
+func (l *StepLog) read(ctx context.Context) ([]LogEntry, error) {
+	var out []LogEntry
+	var open LogEntry
+	next := 0 // part expected
+	l.last = 0
+	for {
+		var msg *jetstream.RawStreamMsg
+		err := l.e.call(ctx, "reading the step log", func(ctx context.Context) (err error) {
+			msg, err = l.e.steps.GetMsg(ctx, l.last+1, jetstream.WithGetMsgSubject(l.subject))
+			return err
+		})
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.last = msg.Sequence
+		part, err1 := strconv.Atoi(msg.Header.Get(headPart))
+		parts, err2 := strconv.Atoi(msg.Header.Get(headParts))
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("reading the step log: foreign message %d: %w", msg.Sequence, err)
+		}
+		if part == 0 {
+			open, next = LogEntry{Kind: msg.Header.Get(headKind)}, 0
+		}
+		if part != next {
+			continue
+		}
+		open.Data = append(open.Data, msg.Data...)
+		if next++; next == parts && open.Kind != fence {
+			out = append(out, open)
+		}
+	}
+}
+
+// PurgeLog deletes the log of a job.
+func (e *Engine) PurgeLog(ctx context.Context, id string) error {
+	return e.call(ctx, "purging the step log", func(ctx context.Context) error {
+		return e.steps.Purge(ctx, jetstream.WithPurgeSubject(e.stepSubject(id)))
+	})
+}
