@@ -1,0 +1,331 @@
+package llmtest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Handler serves a Script. Safe for concurrent use.
+type Handler struct {
+	script Script
+
+	mu       sync.Mutex
+	log      []Exchange
+	faults   map[turnKey]int // how often a turn's fault has struck
+	problems []string
+}
+
+type turnKey struct {
+	session int
+	id      string // X-Session-ID
+	turn    int
+}
+
+// Exchange is one request and how it was answered.
+type Exchange struct {
+	SessionID string // X-Session-ID
+	Session   int    // index in the script, -1: no match
+	Turn      int
+	Model     string
+	Body      json.RawMessage
+	Status    int    // what was answered, 0: the connection was broken
+	Fault     string // "" for a regular answer
+}
+
+// NewHandler returns a handler for s.
+func NewHandler(s Script) *Handler {
+	return &Handler{script: s, faults: map[turnKey]int{}}
+}
+
+// Server is a Handler listening on a loopback port.
+type Server struct {
+	*Handler
+	// URL is the base_url of the server, with /v1.
+	URL  string
+	http *http.Server
+	done chan error
+}
+
+// Listen starts a server; Close ends it.
+func Listen(s Script) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting the scripted model server: %w", err)
+	}
+	h := NewHandler(s)
+	srv := &Server{Handler: h, URL: "http://" + l.Addr().String() + "/v1", done: make(chan error, 1),
+		http: &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}}
+	go func() { srv.done <- srv.http.Serve(l) }()
+	return srv, nil
+}
+
+// Close breaks open connections, stalled ones included, and waits for the end.
+func (s *Server) Close() {
+	_ = s.http.Close()
+	<-s.done
+}
+
+// TB is what Serve needs of a testing.TB.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Cleanup(func())
+}
+
+// Serve starts a server for one test and ends it with the test. The test fails
+// on every problem the server saw (see Problems).
+func Serve(t TB, s Script) *Server {
+	t.Helper()
+	srv, err := Listen(s)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() {
+		srv.Close()
+		for _, p := range srv.Problems() {
+			t.Errorf("scripted model server: %s", p)
+		}
+	})
+	return srv
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.script.Key != "" && r.Header.Get("Authorization") != "Bearer "+h.script.Key {
+		sendError(w, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		return
+	}
+	switch {
+	case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
+		h.models(w)
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/chat/completions":
+		h.chat(w, r)
+	default:
+		sendError(w, http.StatusNotFound, "not_found", "no such endpoint: "+r.Method+" "+r.URL.Path)
+	}
+}
+
+func (h *Handler) models(w http.ResponseWriter) {
+	names := slices.Clone(h.script.Models)
+	if len(names) == 0 {
+		for _, s := range h.script.Sessions {
+			if s.Model != "" && !slices.Contains(names, s.Model) {
+				names = append(names, s.Model)
+			}
+		}
+	}
+	data := []map[string]any{}
+	for _, n := range names {
+		data = append(data, map[string]any{"id": n, "object": "model", "created": 0, "owned_by": "script"})
+	}
+	send(w, http.StatusOK, map[string]any{"object": "list", "data": data})
+}
+
+func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
+	if err != nil {
+		sendError(w, http.StatusBadRequest, "invalid_request_error", "reading the request: "+err.Error())
+		return
+	}
+	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body}
+	turn, fault, refusal := h.answer(&ex)
+	if refusal != "" {
+		sendError(w, http.StatusBadRequest, "llmtest", refusal)
+		return
+	}
+	answer := render(ex, turn)
+	if fault == nil {
+		sendRaw(w, http.StatusOK, "application/json", answer)
+		return
+	}
+	if !sleep(r.Context(), fault.Delay) {
+		return
+	}
+	for name, value := range fault.Headers {
+		w.Header().Set(name, value)
+	}
+	kind := cmp.Or(fault.ContentType, "application/json")
+	switch {
+	case fault.Break != "":
+		breakOff(w, r, fault.Break, answer)
+	case fault.Status != 0 || fault.Body != "":
+		sendRaw(w, cmp.Or(fault.Status, http.StatusOK), kind, []byte(fault.Body))
+	default:
+		sendRaw(w, http.StatusOK, kind, answer)
+	}
+}
+
+// answer finds the turn, checks the request and logs it. refusal is why there
+// is no answer.
+func (h *Handler) answer(ex *Exchange) (turn Turn, fault *Fault, refusal string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var req request
+	if err := json.Unmarshal(ex.Body, &req); err != nil {
+		refusal = "the request is not valid JSON: " + err.Error()
+	} else {
+		ex.Model = req.Model
+		ex.Turn = req.turns()
+		ex.Session = slices.IndexFunc(h.script.Sessions, func(s Session) bool {
+			return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == req.Model) &&
+				(s.Tag == "" || strings.Contains(req.system(), s.Tag))
+		})
+		h.problems = append(h.problems, req.check(*ex, h.previous(*ex))...)
+	}
+	switch {
+	case refusal != "":
+	case ex.Session < 0:
+		refusal = fmt.Sprintf("no session of the script matches X-Session-ID %q, model %q", ex.SessionID, ex.Model)
+	default:
+		s := h.script.Sessions[ex.Session]
+		switch {
+		case ex.Turn < len(s.Turns):
+			turn = s.Turns[ex.Turn]
+		case s.Repeat && len(s.Turns) > 0:
+			turn = s.Turns[len(s.Turns)-1]
+		default:
+			refusal = fmt.Sprintf("session %d of the script has %d turns, turn %d was asked for", ex.Session, len(s.Turns), ex.Turn)
+		}
+		if h.answered(*ex) {
+			h.problems = append(h.problems, fmt.Sprintf("session %q: turn %d was asked for again after its answer", ex.SessionID, ex.Turn))
+		}
+	}
+	ex.Status = http.StatusOK
+	if refusal != "" {
+		ex.Status, ex.Fault = http.StatusBadRequest, "refused"
+		h.problems = append(h.problems, refusal)
+	} else if f := turn.Fault; f != nil {
+		key := turnKey{ex.Session, ex.SessionID, ex.Turn}
+		if f.Times == 0 || h.faults[key] < f.Times {
+			h.faults[key]++
+			fault = f
+			ex.note(f)
+		}
+	}
+	h.log = append(h.log, *ex)
+	return turn, fault, refusal
+}
+
+// note writes into the log entry what a fault makes of the answer.
+func (ex *Exchange) note(f *Fault) {
+	switch {
+	case f.Break == "reset":
+		ex.Status, ex.Fault = 0, f.Break
+	case f.Break != "":
+		ex.Fault = f.Break
+	case f.Status != 0 || f.Body != "":
+		ex.Status = cmp.Or(f.Status, http.StatusOK)
+		ex.Fault = "status " + strconv.Itoa(ex.Status)
+	}
+}
+
+// answered tells whether this turn has had a regular answer. Without a session
+// id two conversations cannot be told apart, so the question has no answer.
+func (h *Handler) answered(ex Exchange) bool {
+	return ex.SessionID != "" && slices.ContainsFunc(h.log, func(e Exchange) bool {
+		return e.SessionID == ex.SessionID && e.Session == ex.Session && e.Turn == ex.Turn && e.Fault == ""
+	})
+}
+
+// previous is the last regular exchange of the same conversation.
+func (h *Handler) previous(ex Exchange) *Exchange {
+	if ex.SessionID == "" {
+		return nil
+	}
+	for _, e := range slices.Backward(h.log) {
+		if e.SessionID == ex.SessionID && e.Session == ex.Session && e.Turn == ex.Turn-1 && e.Fault == "" {
+			return &e
+		}
+	}
+	return nil
+}
+
+// Log returns the requests so far, in order of arrival.
+func (h *Handler) Log() []Exchange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.log)
+}
+
+// Problems lists what a client did wrong: requests nothing matches, surplus
+// turns, unanswered tool calls, messages out of order, a rewritten prefix.
+func (h *Handler) Problems() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.problems)
+}
+
+// TakeProblems returns the problems and forgets them, for tests that cause some.
+func (h *Handler) TakeProblems() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.problems
+	h.problems = nil
+	return p
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// breakOff sends part of the answer or nothing and fails the connection.
+func breakOff(w http.ResponseWriter, r *http.Request, how string, answer []byte) {
+	half := answer[:len(answer)/2]
+	switch how {
+	case "truncate":
+		sendRaw(w, http.StatusOK, "application/json", half)
+		return
+	case "stall", "cut":
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+		_, _ = w.Write(half)
+		_ = http.NewResponseController(w).Flush()
+		if how == "stall" {
+			<-r.Context().Done()
+		}
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && how == "reset" {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+func send(w http.ResponseWriter, status int, v any) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		status, raw = http.StatusInternalServerError, []byte(`{"error":{"message":"encoding the answer"}}`)
+	}
+	sendRaw(w, status, "application/json", raw)
+}
+
+func sendError(w http.ResponseWriter, status int, code, message string) {
+	send(w, status, map[string]any{"error": map[string]any{"code": code, "type": "invalid_request_error", "message": message}})
+}
+
+func sendRaw(w http.ResponseWriter, status int, kind string, body []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,206 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// request is what is read of a chat completion request.
+type request struct {
+	Model    string            `json:"model"`
+	Messages []json.RawMessage `json:"messages"`
+	Tools    json.RawMessage   `json:"tools"`
+}
+
+type message struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCallID string          `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+func (r request) decode() []message {
+	out := make([]message, len(r.Messages))
+	for i, raw := range r.Messages {
+		if json.Unmarshal(raw, &out[i]) != nil {
+			out[i].Role = "unreadable"
+		}
+	}
+	return out
+}
+
+// turns is how many answers the conversation holds already.
+func (r request) turns() int {
+	n := 0
+	for _, m := range r.decode() {
+		if m.Role == "assistant" {
+			n++
+		}
+	}
+	return n
+}
+
+func (r request) system() string {
+	for _, m := range r.decode() {
+		if m.Role == "system" {
+			return string(m.Content)
+		}
+	}
+	return ""
+}
+
+// check returns what is wrong with a request: its own message order, and the
+// prefix it must share with the turn before.
+func (r request) check(ex Exchange, previous *Exchange) []string {
+	var out []string
+	where := fmt.Sprintf("session %q, turn %d: ", ex.SessionID, ex.Turn)
+	open := []string{} // calls waiting for their answer
+	for i, m := range r.decode() {
+		at := fmt.Sprintf("%smessage %d (%s): ", where, i, m.Role)
+		if m.Role != "tool" && len(open) > 0 {
+			out = append(out, at+fmt.Sprintf("tool calls %v have no answer", open))
+			open = nil
+		}
+		switch m.Role {
+		case "system":
+			if i != 0 {
+				out = append(out, at+"the system message is not the first")
+			}
+		case "user":
+		case "assistant":
+			for _, c := range m.ToolCalls {
+				if c.ID == "" || slices.Contains(open, c.ID) {
+					out = append(out, at+fmt.Sprintf("call id %q is missing or doubled", c.ID))
+				}
+				if !json.Valid([]byte(c.Function.Arguments)) || c.Type != "function" {
+					out = append(out, at+fmt.Sprintf("call %s is not well formed", c.ID))
+				}
+				open = append(open, c.ID)
+			}
+			if len(m.ToolCalls) == 0 && (len(m.Content) == 0 || string(m.Content) == "null") {
+				out = append(out, at+"neither content nor tool calls")
+			}
+		case "tool":
+			n := slices.Index(open, m.ToolCallID)
+			if n < 0 {
+				out = append(out, at+fmt.Sprintf("answers call %q, which is not open", m.ToolCallID))
+				continue
+			}
+			open = slices.Delete(open, n, n+1)
+		default:
+			out = append(out, at+"unknown role")
+		}
+	}
+	if len(open) > 0 {
+		out = append(out, where+fmt.Sprintf("tool calls %v have no answer", open))
+	}
+	if previous != nil {
+		out = append(out, r.checkPrefix(where, *previous)...)
+	}
+	return out
+}
+
+func (r request) checkPrefix(where string, previous Exchange) []string {
+	var before request
+	if json.Unmarshal(previous.Body, &before) != nil {
+		return nil
+	}
+	if string(before.Tools) != string(r.Tools) {
+		return []string{where + "the tools differ from the turn before"}
+	}
+	if len(before.Messages) >= len(r.Messages) {
+		return []string{where + "the conversation did not grow"}
+	}
+	for i, m := range before.Messages {
+		if !sameJSON(m, r.Messages[i]) {
+			return []string{fmt.Sprintf("%smessage %d was rewritten:\n  before %s\n  now    %s", where, i, m, r.Messages[i])}
+		}
+	}
+	return nil
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// render is the body of a regular answer.
+func render(ex Exchange, t Turn) []byte {
+	msg := map[string]any{"role": "assistant", "content": nil}
+	if t.Content != nil {
+		msg["content"] = *t.Content
+		if t.Parts {
+			msg["content"] = []any{map[string]any{"type": "text", "text": *t.Content}}
+		}
+	}
+	if t.Reasoning != "" {
+		field := t.ReasoningField
+		if field == "" {
+			field = "reasoning_content"
+		}
+		msg[field] = t.Reasoning
+	}
+	var calls []any
+	for n, c := range t.ToolCalls {
+		fn := map[string]any{"name": c.Name}
+		switch {
+		case c.Raw != nil:
+			fn["arguments"] = *c.Raw
+		case c.Object != nil:
+			fn["arguments"] = c.Object
+		default:
+			args := c.Arguments
+			if args == nil {
+				args = map[string]any{}
+			}
+			text, err := json.Marshal(args)
+			if err != nil {
+				text = []byte("{}")
+			}
+			fn["arguments"] = string(text)
+		}
+		call := map[string]any{"type": "function", "function": fn}
+		switch {
+		case c.ID == nil:
+			call["id"] = fmt.Sprintf("script_%d_%d", ex.Turn, n)
+		case *c.ID != "":
+			call["id"] = *c.ID
+		}
+		maps.Copy(call, c.Extra)
+		calls = append(calls, call)
+	}
+	finish := "stop"
+	if len(calls) > 0 {
+		msg["tool_calls"], finish = calls, "tool_calls"
+	}
+	if t.FinishReason != "" {
+		finish = t.FinishReason
+	}
+	maps.Copy(msg, t.Message)
+	body := map[string]any{
+		"id": fmt.Sprintf("chatcmpl-%d-%d", ex.Session, ex.Turn), "object": "chat.completion", "created": 0, "model": ex.Model,
+		"choices": []any{map[string]any{"index": 0, "message": msg, "finish_reason": finish}},
+	}
+	if u := t.Usage; u != nil {
+		body["usage"] = map[string]any{
+			"prompt_tokens": u.Prompt, "completion_tokens": u.Completion, "total_tokens": u.Prompt + u.Completion,
+			"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached},
+			"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
+		}
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return []byte(`{"error":{"message":"the script holds what JSON cannot say"}}`)
+	}
+	return raw
+}

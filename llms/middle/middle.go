@@ -1,0 +1,190 @@
+// Package middle wraps a llms.Client with what every endpoint needs: one retry
+// layer, a request rate, and a cost budget. It imports llms and schemas.
+//
+// Wrap puts them in the one order that is right: each attempt of a retried call
+// waits for the rate and reserves budget of its own.
+package middle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Config says how one endpoint is used. The zero value retries with the
+// defaults of Retry, sets no rate and prices nothing.
+type Config struct {
+	Retry  RetryConfig
+	RPM    float64 // requests per minute; 0: no limit
+	Prices Prices
+	Budget *Budget // shared by all clients of a run; nil: no limit
+}
+
+// Wrap returns c with the whole stack around it. It fails when a limited
+// budget meets a model without a price.
+func Wrap(c llms.Client, cfg Config) (llms.Client, error) {
+	price := cfg.Prices.Find(c.Model())
+	if cfg.Budget != nil && cfg.Budget.MaxCost > 0 && price == nil {
+		return nil, fmt.Errorf("max cost cannot be kept for model %q, its price is unknown: add it to prices, or mark it free", c.Model())
+	}
+	if price != nil {
+		c = &metered{Client: c, price: *price, budget: cfg.Budget}
+	}
+	if cfg.RPM > 0 {
+		c = &limited{Client: c, limiter: rate.NewLimiter(rate.Limit(cfg.RPM/60), max(1, int(cfg.RPM/60)))}
+	}
+	return &retrying{Client: c, cfg: cfg.Retry.withDefaults()}, nil
+}
+
+// limited spaces calls out to the configured rate.
+type limited struct {
+	llms.Client
+	limiter *rate.Limiter
+}
+
+func (l *limited) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	if err := l.limiter.Wait(ctx); err != nil {
+		if ctx.Err() == nil { // the wait would outlive the deadline
+			err = context.DeadlineExceeded
+		}
+		return llms.Response{}, fmt.Errorf("waiting for the request rate: %w", err)
+	}
+	return l.Client.Chat(ctx, r)
+}
+
+// metered writes the cost into replies and keeps the budget.
+type metered struct {
+	llms.Client
+	price  Price
+	budget *Budget
+}
+
+func (m *metered) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	reserved, err := m.budget.Reserve(m.price.worstCase(r))
+	if err != nil {
+		return llms.Response{}, err
+	}
+	resp, err := m.Client.Chat(ctx, r)
+	if err != nil {
+		m.budget.Settle(reserved, m.costOfFailure(err, reserved))
+		return resp, err
+	}
+	if resp.Reply.CostUSD == nil {
+		resp.Reply.CostUSD = m.price.Cost(resp.Reply.Usage)
+	}
+	spent := reserved // the server counted nothing: assume the worst
+	if resp.Reply.CostUSD != nil {
+		spent = *resp.Reply.CostUSD
+	}
+	m.budget.Settle(reserved, spent)
+	return resp, nil
+}
+
+// costOfFailure is nothing where the server refused to answer, and the whole
+// reservation where it may have answered and billed.
+func (m *metered) costOfFailure(err error, reserved float64) float64 {
+	switch llms.ClassOf(err) {
+	case llms.ClassTimeout, "":
+		return reserved
+	case llms.ClassServer:
+		if e, ok := asError(err); ok && e.Status < 300 {
+			return reserved
+		}
+	}
+	return 0
+}
+
+// Price of one model in USD per million tokens.
+type Price struct {
+	Model  string   `json:"model"`
+	Input  float64  `json:"input"`
+	Output float64  `json:"output"`
+	Cached *float64 `json:"cached"` // nil: as Input
+	Free   bool     `json:"free"`   // local models: cost 0, not unknown
+}
+
+// Prices is a price list; models match by their exact name.
+type Prices []Price
+
+// Find returns the price of a model, nil if it is not listed.
+func (p Prices) Find(model string) *Price {
+	for i := range p {
+		if p[i].Model == model {
+			return &p[i]
+		}
+	}
+	return nil
+}
+
+// Cost of one call in USD; nil if the server did not count tokens.
+func (p Price) Cost(u *schemas.Usage) *float64 {
+	cost := 0.0
+	if p.Free {
+		return &cost
+	}
+	if u == nil {
+		return nil
+	}
+	cached := p.Input
+	if p.Cached != nil {
+		cached = *p.Cached
+	}
+	hit := min(u.Cached, u.Prompt)
+	cost = (float64(u.Prompt-hit)*p.Input + float64(hit)*cached + float64(u.Completion)*p.Output) / 1e6
+	return &cost
+}
+
+// defaultAnswer bounds the answer, in tokens, of a request that sets no limit.
+const defaultAnswer = 16384
+
+// worstCase is what a call may cost: a token is never shorter than two bytes
+// of prompt on average.
+func (p Price) worstCase(r llms.Request) float64 {
+	if p.Free {
+		return 0
+	}
+	size := 0
+	for _, m := range r.Messages {
+		size += len(m.Content) + len(m.Raw) + 16
+		for _, c := range m.ToolCalls {
+			size += len(c.Name) + len(c.Arguments) + len(c.Raw)
+		}
+	}
+	for _, t := range r.Tools {
+		size += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	answer := defaultAnswer
+	if r.Sampling.MaxTokens != nil {
+		answer = *r.Sampling.MaxTokens
+	}
+	return (float64(size/2)*p.Input + float64(answer)*p.Output) / 1e6
+}
+
+// RetryConfig bounds the retry layer; zero fields take the defaults.
+type RetryConfig struct {
+	MaxTries    uint          // calls in all; default 6
+	MaxElapsed  time.Duration // from the first call; default 10 minutes
+	Initial     time.Duration // first wait, doubled each time; default 1 s
+	MaxInterval time.Duration // longest own wait; default 60 s
+}
+
+func (c RetryConfig) withDefaults() RetryConfig {
+	if c.MaxTries == 0 {
+		c.MaxTries = 6
+	}
+	if c.MaxElapsed == 0 {
+		c.MaxElapsed = 10 * time.Minute
+	}
+	if c.Initial == 0 {
+		c.Initial = time.Second
+	}
+	if c.MaxInterval == 0 {
+		c.MaxInterval = time.Minute
+	}
+	return c
+}

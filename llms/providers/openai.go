@@ -1,0 +1,252 @@
+package providers
+
+// The OpenAI-compatible provider. go-openai builds the request; an exchange
+// (openai_wire.go) patches in what its structs cannot say and keeps the bytes
+// of both directions; the reply is read from those bytes (openai_decode.go),
+// because servers say more than the SDK's structs hold.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func init() {
+	llms.Providers.Register(plugin.Spec[llms.Client, llms.Deps]{
+		Kind:    "openai",
+		Summary: "any server that speaks the OpenAI chat completions API",
+		Default: func() any { return &OpenAIConfig{Timeout: "300s", MaxTokensField: "max_tokens"} },
+		New: func(cfg any, deps llms.Deps) (llms.Client, error) {
+			return NewOpenAI(*cfg.(*OpenAIConfig), deps)
+		},
+	})
+}
+
+// OpenAIConfig configures one endpoint and model. Secret values are written as
+// "env:NAME" and read through Deps.Getenv.
+type OpenAIConfig struct {
+	BaseURL string `json:"base_url"` // up to and including the version, e.g. http://127.0.0.1:8000/v1
+	Model   string `json:"model"`
+	APIKey  string `json:"api_key"` // "env:NAME"; empty for servers without keys
+	Timeout string `json:"timeout"` // of one call, as a Go duration
+	// MaxTokensField is how this server spells the limit of the answer:
+	// max_tokens or max_completion_tokens.
+	MaxTokensField string `json:"max_tokens_field"`
+	// Headers are sent with every call; a value may be "env:NAME".
+	Headers map[string]string `json:"headers"`
+}
+
+// OpenAI is a client of one OpenAI-compatible endpoint and model.
+type OpenAI struct {
+	base     openai.ClientConfig
+	model    string
+	maxField string
+	headers  map[string]string
+	secrets  []string // values that must not appear in any message
+	timeout  time.Duration
+	http     *http.Client
+}
+
+// NewOpenAI checks the settings and resolves the key; it opens no connection.
+func NewOpenAI(cfg OpenAIConfig, deps llms.Deps) (*OpenAI, error) {
+	u, err := url.Parse(cfg.BaseURL)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, errors.New(`base_url must be a full http or https URL such as "http://127.0.0.1:8000/v1"`)
+	}
+	if u.User != nil {
+		return nil, errors.New(`base_url must not hold credentials: use api_key: "env:NAME"`)
+	}
+	if cfg.Model == "" {
+		return nil, errors.New("model is missing: name the model as the server calls it")
+	}
+	if !slices.Contains([]string{"max_tokens", "max_completion_tokens"}, cfg.MaxTokensField) {
+		return nil, fmt.Errorf("max_tokens_field is %q: choose max_tokens or max_completion_tokens", cfg.MaxTokensField)
+	}
+	timeout, err := time.ParseDuration(cfg.Timeout)
+	if err != nil || timeout <= 0 {
+		return nil, fmt.Errorf("timeout is %q: give a positive duration such as 300s", cfg.Timeout)
+	}
+	c := &OpenAI{
+		model: cfg.Model, maxField: cfg.MaxTokensField, timeout: timeout, headers: map[string]string{},
+		// A redirect would send the key somewhere nobody configured.
+		http: &http.Client{
+			Transport:     deps.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	key := ""
+	if cfg.APIKey != "" {
+		if !strings.HasPrefix(cfg.APIKey, "env:") {
+			return nil, errors.New(`api_key must name an environment variable, as "env:NAME": keys do not belong in configuration`)
+		}
+		if key, err = c.resolve("api_key", cfg.APIKey, deps.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	for name, value := range cfg.Headers {
+		if c.headers[name], err = c.resolve("headers."+name, value, deps.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	c.base = openai.DefaultConfig(key)
+	c.base.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
+	return c, nil
+}
+
+// resolve turns "env:NAME" into the variable's value and remembers it as a
+// secret; anything else is taken as it is.
+func (c *OpenAI) resolve(field, value string, getenv func(string) string) (string, error) {
+	name, isEnv := strings.CutPrefix(value, "env:")
+	if !isEnv {
+		return value, nil
+	}
+	got := ""
+	if getenv != nil {
+		got = strings.TrimSpace(getenv(name))
+	}
+	if got == "" {
+		return "", &llms.Error{Class: llms.ClassAuth, Message: fmt.Sprintf("%s: environment variable %s is not set: export it and run again", field, name)}
+	}
+	c.secrets = append(c.secrets, got)
+	return got, nil
+}
+
+// Provider is "openai": the wire format, not the vendor.
+func (c *OpenAI) Provider() string { return "openai" }
+
+// Model is the configured model name.
+func (c *OpenAI) Model() string { return c.model }
+
+// Chat makes one call and no retry. Errors are *llms.Error, or the context's
+// own error when the caller ended it.
+func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	if err := checkExtra(r.Sampling.Extra); err != nil {
+		return llms.Response{}, err
+	}
+	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	ex := &exchange{http: c.http, headers: c.headers, session: r.SessionID, patch: func(body map[string]any) error {
+		return c.patchBody(body, r)
+	}}
+	start := time.Now()
+	_, err := c.sdk(ex).CreateChatCompletion(callCtx, c.request(r))
+	took := time.Since(start).Milliseconds()
+	resp := llms.Response{Request: ex.sent, Raw: ex.received, Headers: c.keepHeaders(ex.header), Status: ex.status}
+	if ex.status == 0 || ex.readErr != nil {
+		return resp, c.transportError(ctx, callCtx, ex, err)
+	}
+	if ex.status != http.StatusOK {
+		return resp, c.redact(statusError(ex.status, ex.header, ex.received))
+	}
+	reply, err := decodeReply(ex.received, r.Messages)
+	if err != nil {
+		if e, ok := errors.AsType[*llms.Error](err); ok {
+			e.RetryAfter = retryAfter(ex.header)
+			return resp, c.redact(e)
+		}
+		return resp, err
+	}
+	reply.LLMMillis, reply.LLMCalls = &took, 1
+	reply.PromptSHA256, reply.PromptCount = ex.promptSHA, ex.promptCount
+	resp.Reply = reply
+	return resp, nil
+}
+
+// Check asks the server for its models, which costs nothing: it finds an
+// unreachable host and a refused key before a run starts. A server without
+// that endpoint passes.
+func (c *OpenAI) Check(ctx context.Context) error {
+	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
+	defer cancel()
+	ex := &exchange{http: c.http, headers: c.headers}
+	_, err := c.sdk(ex).ListModels(callCtx)
+	if ex.status == 0 {
+		return c.transportError(ctx, callCtx, ex, err)
+	}
+	if ex.status != http.StatusOK {
+		if e := statusError(ex.status, ex.header, ex.received); e.Class == llms.ClassAuth || e.Class == llms.ClassQuota {
+			return c.redact(e)
+		}
+	}
+	return nil
+}
+
+func (c *OpenAI) sdk(ex *exchange) *openai.Client {
+	cfg := c.base
+	cfg.HTTPClient = ex
+	return openai.NewClientWithConfig(cfg)
+}
+
+// request says in the SDK's words what they can say; patchBody adds the rest.
+func (c *OpenAI) request(r llms.Request) openai.ChatCompletionRequest {
+	out := openai.ChatCompletionRequest{Model: c.model}
+	for _, m := range r.Messages {
+		msg := openai.ChatCompletionMessage{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
+		for _, call := range m.ToolCalls {
+			msg.ToolCalls = append(msg.ToolCalls, openai.ToolCall{
+				ID: call.ID, Type: openai.ToolTypeFunction,
+				Function: openai.FunctionCall{Name: call.Name, Arguments: echoArguments(call)},
+			})
+		}
+		out.Messages = append(out.Messages, msg)
+	}
+	for _, t := range r.Tools {
+		out.Tools = append(out.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+			Name: t.Name, Description: t.Description, Parameters: t.Parameters,
+		}})
+	}
+	s := r.Sampling
+	if s.MaxTokens != nil {
+		if c.maxField == "max_tokens" {
+			out.MaxTokens = *s.MaxTokens
+		} else {
+			out.MaxCompletionTokens = *s.MaxTokens
+		}
+	}
+	if s.Seed != nil {
+		seed := int(*s.Seed)
+		out.Seed = &seed
+	}
+	switch {
+	case s.ToolChoice == "" || len(r.Tools) == 0:
+	case slices.Contains([]string{"auto", "none", "required"}, s.ToolChoice):
+		out.ToolChoice = s.ToolChoice
+	default:
+		out.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: s.ToolChoice}}
+	}
+	return out
+}
+
+// echoArguments is the text of a call's arguments in the history: the model's
+// own where it was a JSON object, else the canonical form. Unparsable text is
+// not sent back: several servers parse the history and refuse the whole call.
+func echoArguments(call schemas.ToolCall) string {
+	if call.Raw != "" && isObject(call.Raw) {
+		return call.Raw
+	}
+	if len(call.Arguments) == 0 {
+		return "{}"
+	}
+	return string(call.Arguments)
+}
+
+// checkExtra refuses extra sampling fields that would replace the conversation.
+func checkExtra(extra map[string]any) error {
+	for _, name := range []string{"messages", "model", "stream", "tools", "n"} {
+		if _, ok := extra[name]; ok {
+			return &llms.Error{Class: llms.ClassRefused, Message: fmt.Sprintf("sampling.extra must not set %q", name)}
+		}
+	}
+	return nil
+}

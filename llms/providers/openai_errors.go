@@ -1,0 +1,293 @@
+package providers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/llms"
+)
+
+// maxRetryAfter caps what a server may ask for; callers cap further.
+const maxRetryAfter = 24 * time.Hour
+
+// transportError classifies a call without a complete answer.
+func (c *OpenAI) transportError(ctx, callCtx context.Context, ex *exchange, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("asking the model: %w", ctx.Err())
+	}
+	out := &llms.Error{Class: llms.ClassServer, Status: ex.status, Err: err}
+	var netErr net.Error
+	switch {
+	case callCtx.Err() != nil || (errors.As(err, &netErr) && netErr.Timeout()):
+		out.Class, out.Message = llms.ClassTimeout, fmt.Sprintf("no complete answer within %s", c.timeout)
+	case isUnreachable(err):
+		out.Class, out.Message = llms.ClassUnreachable, fmt.Sprintf("%v: is the server running at %s?", root(err), c.base.BaseURL)
+	case errors.Is(err, errTooLong):
+		out.Message = errTooLong.Error()
+	case ex.sent == nil && ex.status == 0 && ex.patch != nil:
+		// The SDK refused to build the request: this model cannot be asked so.
+		out.Class, out.Message = llms.ClassRefused, err.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		out.Message = "the connection was closed before the answer was complete"
+	default:
+		out.Message = fmt.Sprintf("the connection broke: %v", root(err))
+	}
+	return c.redact(out)
+}
+
+func isUnreachable(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return true
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
+	return ok
+}
+
+// root drops the "Post URL:" prefix that net/http adds.
+func root(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		if _, ok := err.(*net.OpError); ok {
+			return err
+		}
+		err = next
+	}
+}
+
+// brokenBody is the error of a 200 whose body is not the JSON it should be.
+func brokenBody(raw []byte, err error) *llms.Error {
+	if isHTML(raw) {
+		return &llms.Error{Class: llms.ClassNotFound, Status: 200, Err: err,
+			Message: "the server answered with a web page: base_url usually ends in /v1"}
+	}
+	return &llms.Error{Class: llms.ClassServer, Status: 200, Err: err, Message: "the answer is not complete JSON: " + excerpt(raw)}
+}
+
+// statusError classifies an answer that reports a failure: by its structured
+// code first, then by wording only where the status leaves it open, then by
+// status.
+func statusError(status int, h http.Header, raw []byte) *llms.Error {
+	inner, code, message := errorBody(raw)
+	if status == 200 && inner != 0 {
+		status = inner // an error object inside a 200 carries its own status
+	}
+	e := &llms.Error{Status: status, Message: message, RetryAfter: retryAfter(h)}
+	e.Class = byCode(code)
+	// "insufficient quota" is also said of per-minute limits, which pass.
+	if e.Class == llms.ClassQuota && (perMinute.MatchString(message) || e.RetryAfter > 0) {
+		e.Class = llms.ClassRateLimit
+	}
+	if e.Class == "" || e.Class == llms.ClassRefused {
+		e.Class = byWording(status, message, e.Class)
+	}
+	if e.Class == "" {
+		e.Class = byStatus(status)
+	}
+	if status >= 300 && status < 400 {
+		e.Message = fmt.Sprintf("the server redirects to %s: put the final address into base_url", cmp.Or(h.Get("Location"), "another address"))
+	}
+	return e
+}
+
+var codes = map[string]llms.Class{
+	"context_length_exceeded": llms.ClassContext, "context_window_exceeded": llms.ClassContext,
+	"exceed_context_size_error": llms.ClassContext, "request_too_large": llms.ClassContext,
+	"insufficient_quota": llms.ClassQuota, "billing_hard_limit_reached": llms.ClassQuota, "billing_not_active": llms.ClassQuota,
+	"insufficient_balance": llms.ClassQuota, "insufficient_credits": llms.ClassQuota, "payment_required": llms.ClassQuota,
+	"billing_error": llms.ClassQuota, "invalid_api_key": llms.ClassAuth, "authentication_error": llms.ClassAuth, "unauthenticated": llms.ClassAuth,
+	"unauthorized": llms.ClassAuth, "permission_error": llms.ClassAuth, "permission_denied": llms.ClassAuth,
+	"model_not_found": llms.ClassNotFound, "not_found_error": llms.ClassNotFound, "not_found": llms.ClassNotFound,
+	"notfounderror": llms.ClassNotFound, "deploymentnotfound": llms.ClassNotFound,
+	"rate_limit_exceeded": llms.ClassRateLimit, "rate_limit_error": llms.ClassRateLimit, "too_many_requests": llms.ClassRateLimit,
+	"overloaded_error": llms.ClassServer, "server_error": llms.ClassServer, "internal_error": llms.ClassServer,
+	"internal_server_error": llms.ClassServer, "engine_overloaded": llms.ClassServer,
+	"unavailable": llms.ClassServer, "timeout": llms.ClassTimeout, "timeout_error": llms.ClassTimeout, "deadline_exceeded": llms.ClassTimeout,
+	"invalid_request_error": llms.ClassRefused, "invalid_argument": llms.ClassRefused, "badrequesterror": llms.ClassRefused,
+}
+
+// byCode takes a lower-case code; "" means the code says nothing.
+func byCode(code string) llms.Class { return codes[code] }
+
+// How servers word what they have no code for. Checked only on statuses where
+// the wording can be meant.
+var (
+	overflow = regexp.MustCompile(`(?i)context.?(length|window|size|limit)|max(imum)?.?(context|model.?len)|` +
+		`(prompt|input|request|messages?)( is| are|'s)? too long|too many (input |prompt )?tokens|` +
+		`(input|prompt) token count.*exceed|exceeds? the (maximum|max|limit|allowed)[^.]*tokens|reduce the length of the (messages|prompt|input)`)
+	noModel   = regexp.MustCompile(`(?i)\bmodel\b.*(does not exist|not found|not exist|is not available|unknown)|(unknown|no such|invalid) model`)
+	badKey    = regexp.MustCompile(`(?i)(invalid|incorrect|missing|no|not a valid) (api|auth)[ _-]?(key|token)|api key not valid`)
+	noMoney   = regexp.MustCompile(`(?i)exceeded your current quota|billing|insufficient (credit|balance|funds)|out of credit|credit balance|payment|per.?day`)
+	perMinute = regexp.MustCompile(`(?i)per.?(minute|second|min\b|sec\b)|\b[rt]pm\b`)
+)
+
+func byWording(status int, message string, fallback llms.Class) llms.Class {
+	switch status {
+	case 200, 400, 413, 422, 500:
+		plain := status == 400 || status == 200
+		switch {
+		case overflow.MatchString(message):
+			return llms.ClassContext
+		case plain && badKey.MatchString(message):
+			return llms.ClassAuth
+		case plain && noModel.MatchString(message):
+			return llms.ClassNotFound
+		}
+	case 429:
+		if noMoney.MatchString(message) && !perMinute.MatchString(message) {
+			return llms.ClassQuota
+		}
+		return llms.ClassRateLimit
+	}
+	if status <= 400 || status == 422 {
+		return fallback
+	}
+	return "" // a vague code such as invalid_request_error says less than the status
+}
+
+func byStatus(status int) llms.Class {
+	switch {
+	case status == 401 || status == 403:
+		return llms.ClassAuth
+	case status == 402:
+		return llms.ClassQuota
+	case status == 404:
+		return llms.ClassNotFound
+	case status == 408 || status == 504 || status == 524:
+		return llms.ClassTimeout
+	case status == 413:
+		return llms.ClassContext
+	case status == 425 || status == 429:
+		return llms.ClassRateLimit
+	case status == 409 || status >= 500 || status < 300:
+		return llms.ClassServer
+	}
+	return llms.ClassRefused
+}
+
+// errorBody finds status, code and message in the error shapes servers use: an
+// error object, an error string, a bare object, a detail, a list of these.
+// status is 0 and code "" where the body has none.
+func errorBody(raw []byte) (status int, code, message string) {
+	if isHTML(raw) {
+		return 0, "", "a web page, not an API answer: check base_url, which usually ends in /v1"
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		raw = list[0]
+	}
+	var top map[string]json.RawMessage
+	if json.Unmarshal(raw, &top) != nil {
+		return 0, "", cmp.Or(excerpt(raw), "no message")
+	}
+	inner := top
+	if e, ok := top["error"]; ok {
+		var obj map[string]json.RawMessage
+		if json.Unmarshal(e, &obj) == nil && obj != nil {
+			inner = obj
+		} else {
+			message = scalar(e)
+		}
+	}
+	for _, name := range []string{"code", "type", "status"} {
+		c := scalar(inner[name])
+		if n, err := strconv.Atoi(c); err == nil {
+			if status == 0 && n >= 400 && n < 600 {
+				status = n
+			}
+			continue
+		}
+		if code == "" || byCode(code) == "" || byCode(code) == llms.ClassRefused {
+			code = cmp.Or(strings.ToLower(c), code)
+		}
+	}
+	message = cmp.Or(message, scalar(inner["message"]), scalar(top["message"]), scalar(top["detail"]), excerpt(top["detail"]), excerpt(raw))
+	return status, code, clip(message)
+}
+
+// scalar is a JSON string or number as text, "" for anything else.
+func scalar(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+func isHTML(raw []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) }
+
+// excerpt is the start of a body on one line.
+func excerpt(raw []byte) string { return clip(string(raw[:min(len(raw), 1024)])) }
+
+func clip(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	if r := []rune(s); len(r) > 300 {
+		return string(r[:300]) + "..."
+	}
+	return s
+}
+
+// redact hides secrets: servers like to quote the key they refuse.
+func (c *OpenAI) redact(e *llms.Error) *llms.Error {
+	e.Message = c.mask(e.Message)
+	if e.Err != nil && c.mask(e.Err.Error()) != e.Err.Error() {
+		e.Err = nil
+	}
+	return e
+}
+
+// retryAfter reads retry-after-ms and Retry-After (seconds or a date, which is
+// taken against the server's own clock).
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return bounded(ms / 1000)
+	}
+	value := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(value, 64); err == nil && s > 0 {
+		return bounded(s)
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	now := time.Now()
+	if served, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = served
+	}
+	return bounded(at.Sub(now).Seconds())
+}
+
+func bounded(seconds float64) time.Duration {
+	if seconds >= maxRetryAfter.Seconds() {
+		return maxRetryAfter
+	}
+	return max(0, time.Duration(seconds*float64(time.Second)))
+}

@@ -1,0 +1,468 @@
+package providers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/providers"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+const secret = "sk-very-secret-key"
+
+func getenv(name string) string {
+	if name == "TEST_KEY" {
+		return secret
+	}
+	return ""
+}
+
+// client builds the provider through the registry, as a run does.
+func client(t *testing.T, url string, with map[string]any) llms.Client {
+	t.Helper()
+	cfg := map[string]any{"base_url": url, "model": "m", "api_key": "env:TEST_KEY"}
+	for k, v := range with {
+		cfg[k] = v
+	}
+	c, err := llms.Providers.Build("openai", cfg, llms.Deps{Getenv: getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ask(t *testing.T, turn llmtest.Turn, history ...llms.Message) (llms.Response, *llmtest.Server) {
+	t.Helper()
+	before := 0
+	for _, m := range history {
+		if m.Role == "assistant" {
+			before++
+		}
+	}
+	turns := append(make([]llmtest.Turn, before), turn)
+	srv := llmtest.Serve(t, llmtest.Script{Key: secret, Sessions: []llmtest.Session{{ID: "s1", Turns: turns}}})
+	if len(history) == 0 {
+		history = []llms.Message{{Role: "system", Content: "sys"}, {Role: "user", Content: "go"}}
+	}
+	resp, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: history, SessionID: "s1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, srv
+}
+
+func TestReply(t *testing.T) {
+	resp, srv := ask(t, llmtest.Turn{
+		Content: ptr("hello"), Reasoning: "because", ReasoningField: "reasoning", FinishReason: "stop",
+		ToolCalls: []llmtest.Call{
+			{ID: ptr("a"), Name: "view", Arguments: map[string]any{"path": "x.py"}},
+			{ID: ptr("b"), Name: "eval"},
+		},
+		Usage: &llmtest.Usage{Prompt: 100, Completion: 7, Cached: 64, Reasoning: 3},
+	})
+	r := resp.Reply
+	want := []schemas.ToolCall{
+		{ID: "a", Name: "view", Arguments: json.RawMessage(`{"path":"x.py"}`)},
+		{ID: "b", Name: "eval", Arguments: json.RawMessage(`{}`)},
+	}
+	if diff := cmp.Diff(want, r.Calls); diff != "" {
+		t.Error(diff)
+	}
+	if r.Message != "hello" || r.Reasoning != "because" || r.FinishReason != "stop" || r.Model != "m" || r.LLMCalls != 1 || r.LLMMillis == nil {
+		t.Errorf("reply %+v", r)
+	}
+	if diff := cmp.Diff(&schemas.Usage{Prompt: 100, Completion: 7, Cached: 64, Reasoning: 3}, r.Usage); diff != "" {
+		t.Error(diff)
+	}
+	sent := srv.Log()[0].Body
+	if string(sent) != string(resp.Request) {
+		t.Errorf("recorded request\n%s\nserver saw\n%s", resp.Request, sent)
+	}
+	var body struct{ Messages []any }
+	if err := json.Unmarshal(sent, &body); err != nil {
+		t.Fatal(err)
+	}
+	if r.PromptSHA256 != schemas.Hash(body.Messages) || r.PromptCount != 2 {
+		t.Errorf("prompt hash %s of %d messages does not match what the server saw", r.PromptSHA256, r.PromptCount)
+	}
+	for _, s := range []string{string(resp.Request), string(resp.Raw), string(r.Raw)} {
+		if strings.Contains(s, secret) {
+			t.Error("the key is in the record")
+		}
+	}
+}
+
+func TestQuirksOfReplies(t *testing.T) {
+	cases := map[string]struct {
+		turn    llmtest.Turn
+		message string
+		reason  string
+		call    *schemas.ToolCall
+		usage   bool
+	}{
+		"null content":   {turn: llmtest.Turn{}},
+		"text parts":     {turn: llmtest.Turn{Content: ptr("in parts"), Parts: true}, message: "in parts"},
+		"refusal":        {turn: llmtest.Turn{Message: map[string]any{"refusal": "no"}}, message: "no"},
+		"old field name": {turn: llmtest.Turn{Content: ptr("x"), Reasoning: "r"}, message: "x", reason: "r"},
+		"details": {turn: llmtest.Turn{Content: ptr("x"), Message: map[string]any{
+			"reasoning_details": []any{map[string]any{"type": "reasoning.text", "text": "d"}}}}, message: "x", reason: "d"},
+		"truncated arguments": {
+			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{"path": "x`)}}},
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `{"path": "x`, Invalid: "arguments are not valid JSON: unexpected EOF"},
+		},
+		"cut by the token limit": {
+			turn: llmtest.Turn{FinishReason: "length", ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{"path": "x`)}}},
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `{"path": "x`,
+				Invalid: "the reply hit the token limit and the call was cut off; send a shorter one"},
+		},
+		"list as arguments": {
+			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`[1]`)}}},
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `[1]`, Invalid: "arguments must be a JSON object"},
+		},
+		"two values": {
+			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{}{}`)}}},
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `{}{}`, Invalid: "arguments hold more than one JSON value"},
+		},
+		"encoded twice": {
+			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`"{\"path\": \"x\"}"`)}}},
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{"path":"x"}`), Raw: `"{\"path\": \"x\"}"`},
+		},
+		"object instead of string": {
+			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Object: map[string]any{"path": "x", "a": 1}}}},
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{"a":1,"path":"x"}`)},
+		},
+		"own spelling kept": {
+			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{ "n": 1.50, "path":"x"}`)}}},
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{"n":1.50,"path":"x"}`), Raw: `{ "n": 1.50, "path":"x"}`},
+		},
+		"empty arguments": {
+			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "eval", Raw: ptr("")}}},
+			call: &schemas.ToolCall{ID: "i", Name: "eval", Arguments: json.RawMessage(`{}`)},
+		},
+		"missing id": {
+			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr(""), Name: "eval"}}},
+			call: &schemas.ToolCall{ID: "call_0_0", Name: "eval", Arguments: json.RawMessage(`{}`)},
+		},
+		"usage": {turn: llmtest.Turn{Usage: &llmtest.Usage{Prompt: 1}}, usage: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			resp, _ := ask(t, c.turn)
+			r := resp.Reply
+			if r.Message != c.message || r.Reasoning != c.reason || (r.Usage != nil) != c.usage {
+				t.Errorf("message %q, reasoning %q, usage %v", r.Message, r.Reasoning, r.Usage)
+			}
+			var got *schemas.ToolCall
+			if len(r.Calls) > 0 {
+				got = &r.Calls[0]
+			}
+			if diff := cmp.Diff(c.call, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDoubledIDsAreReplaced(t *testing.T) {
+	old := schemas.ToolCall{ID: "x", Name: "eval", Arguments: json.RawMessage(`{}`)}
+	resp, _ := ask(t, llmtest.Turn{ToolCalls: []llmtest.Call{
+		{ID: ptr("x"), Name: "eval"}, {ID: ptr("y"), Name: "eval"}, {ID: ptr("y"), Name: "eval"},
+	}},
+		llms.Message{Role: "user", Content: "go"},
+		llms.Message{Role: "assistant", ToolCalls: []schemas.ToolCall{old}},
+		llms.Message{Role: "tool", ToolCallID: "x", Content: "ok"})
+	var ids []string
+	for _, c := range resp.Reply.Calls {
+		ids = append(ids, c.ID)
+	}
+	if diff := cmp.Diff([]string{"call_1_0", "y", "call_1_2"}, ids); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a server sends with its message must come back to it, and what the SDK
+// cannot say must still be said.
+func TestRequestAsSent(t *testing.T) {
+	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{ID: "s1", Turns: []llmtest.Turn{
+		{Reasoning: "hm", ReasoningField: "reasoning", Message: map[string]any{"vendor": map[string]any{"n": 1}},
+			ToolCalls: []llmtest.Call{
+				{ID: ptr("a"), Name: "view", Raw: ptr(`{"path" :"x"}`),
+					Extra: map[string]any{"extra_content": map[string]any{"google": map[string]any{"thought_signature": "sig=="}}}},
+				{ID: ptr("b"), Name: "view", Raw: ptr(`{"path`)},
+			}},
+		llmtest.Text("done"),
+	}}}})
+	c := client(t, srv.URL, map[string]any{"headers": map[string]string{"X-Team": "blue"}})
+	zero, maxTokens := 0.0, 50
+	req := llms.Request{
+		SessionID: "s1",
+		Messages:  []llms.Message{{Role: "system", Content: "sys <b>"}, {Role: "user", Content: "go"}},
+		Tools:     []schemas.ToolSchema{{Name: "view", Description: "d", Parameters: json.RawMessage(`{"type":"object"}`)}},
+		Sampling:  llms.Sampling{Temperature: &zero, MaxTokens: &maxTokens, ToolChoice: "auto", Extra: map[string]any{"top_k": 5}},
+	}
+	first, err := c.Chat(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Messages = append(req.Messages,
+		llms.Message{Role: "assistant", Content: first.Reply.Message, ToolCalls: first.Reply.Calls, Raw: first.Reply.Extra},
+		llms.Message{Role: "tool", ToolCallID: "a", Content: "text"},
+		llms.Message{Role: "tool", ToolCallID: "b", Content: ""})
+	if _, err := c.Chat(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(srv.Log()[1].Body, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"model": "m", "temperature": 0.0, "max_tokens": 50.0, "tool_choice": "auto", "top_k": 5.0,
+		"tools": []any{map[string]any{"type": "function", "function": map[string]any{
+			"name": "view", "description": "d", "parameters": map[string]any{"type": "object"}}}},
+		"messages": []any{
+			map[string]any{"role": "system", "content": "sys <b>"},
+			map[string]any{"role": "user", "content": "go"},
+			map[string]any{"role": "assistant", "content": nil, "reasoning": "hm", "vendor": map[string]any{"n": 1.0},
+				"tool_calls": []any{
+					map[string]any{"id": "a", "type": "function", "function": map[string]any{"name": "view", "arguments": `{"path" :"x"}`},
+						"extra_content": map[string]any{"google": map[string]any{"thought_signature": "sig=="}}},
+					map[string]any{"id": "b", "type": "function", "function": map[string]any{"name": "view", "arguments": `{}`}},
+				}},
+			map[string]any{"role": "tool", "tool_call_id": "a", "content": "text"},
+			map[string]any{"role": "tool", "tool_call_id": "b", "content": ""},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	json4 := func(status int, body string) llmtest.Fault { return llmtest.Fault{Status: status, Body: body} }
+	cases := map[string]struct {
+		fault llmtest.Fault
+		class llms.Class
+		wait  time.Duration
+	}{
+		"401":                 {json4(401, `{"error":{"code":"invalid_api_key","message":"bad key `+secret+`"}}`), llms.ClassAuth, 0},
+		"403 plain":           {json4(403, `no`), llms.ClassAuth, 0},
+		"key in a 400":        {json4(400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`), llms.ClassAuth, 0},
+		"402":                 {json4(402, `{"error":{"message":"Insufficient Balance"}}`), llms.ClassQuota, 0},
+		"404 model":           {json4(404, `{"error":{"message":"The model 'm' does not exist","type":"NotFoundError","code":404}}`), llms.ClassNotFound, 0},
+		"400 model":           {json4(400, `{"error":{"message":"model 'm' not found"}}`), llms.ClassNotFound, 0},
+		"404 page":            {llmtest.Fault{Status: 404, Body: "<html>nginx</html>", ContentType: "text/html"}, llms.ClassNotFound, 0},
+		"429 seconds":         {llmtest.Fault{Status: 429, Body: `{"error":{"code":"rate_limit_exceeded"}}`, Headers: map[string]string{"Retry-After": "7"}}, llms.ClassRateLimit, 7 * time.Second},
+		"429 milliseconds":    {llmtest.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"retry-after-ms": "250", "Retry-After": "9"}}, llms.ClassRateLimit, 250 * time.Millisecond},
+		"429 date":            {llmtest.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"Date": "Fri, 02 Jan 2026 10:00:00 GMT", "Retry-After": "Fri, 02 Jan 2026 10:00:30 GMT"}}, llms.ClassRateLimit, 30 * time.Second},
+		"429 absurd wait":     {llmtest.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"Retry-After": "1e300"}}, llms.ClassRateLimit, 24 * time.Hour},
+		"429 quota":           {json4(429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota, please check your plan and billing details."}}`), llms.ClassQuota, 0},
+		"429 quota by word":   {json4(429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`), llms.ClassQuota, 0},
+		"429 quota a minute":  {json4(429, `{"error":{"code":"insufficient_quota","message":"INSUFFICIENT QUOTA: 60 requests per minute"}}`), llms.ClassRateLimit, 0},
+		"413":                 {json4(413, `{"error":{"type":"request_too_large"}}`), llms.ClassContext, 0},
+		"overflow, code":      {json4(400, `{"error":{"code":"context_length_exceeded","message":"too long","type":"invalid_request_error"}}`), llms.ClassContext, 0},
+		"overflow, vllm":      {json4(400, `{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens","type":"BadRequestError","code":400}`), llms.ClassContext, 0},
+		"overflow, newer":     {json4(400, `{"error":{"message":"The decoder prompt (length 9000) is longer than the maximum model length of 4096.","type":"BadRequestError","code":400}}`), llms.ClassContext, 0},
+		"overflow, claude":    {json4(400, `{"error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`), llms.ClassContext, 0},
+		"overflow, gemini":    {json4(400, `[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`), llms.ClassContext, 0},
+		"overflow, llama.cpp": {json4(400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`), llms.ClassContext, 0},
+		"overflow in a 500":   {json4(500, `{"error":{"message":"prompt is too long"}}`), llms.ClassContext, 0},
+		"400":                 {json4(400, `{"error":{"message":"Unsupported parameter: temperature","type":"invalid_request_error"}}`), llms.ClassRefused, 0},
+		"422 detail":          {json4(422, `{"detail":[{"loc":["body","seed"],"msg":"extra fields not permitted"}]}`), llms.ClassRefused, 0},
+		"408":                 {json4(408, ``), llms.ClassTimeout, 0},
+		"500":                 {json4(500, `{"error":{"message":"boom"}}`), llms.ClassServer, 0},
+		"502 page":            {llmtest.Fault{Status: 502, Body: "<html>Bad Gateway</html>", ContentType: "text/html"}, llms.ClassServer, 0},
+		"529":                 {json4(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), llms.ClassServer, 0},
+		"error in a 200":      {json4(200, `{"error":{"message":"Provider returned error","code":502}}`), llms.ClassServer, 0},
+		"limit in a 200":      {json4(200, `{"error":{"message":"slow down","code":429}}`), llms.ClassRateLimit, 0},
+		"overflow in a 200":   {json4(200, `{"object":"error","message":"maximum context length is 10 tokens"}`), llms.ClassContext, 0},
+		"error in a choice":   {json4(200, `{"choices":[{"error":{"code":500,"message":"x"},"message":{"content":""}}]}`), llms.ClassServer, 0},
+		"no choices":          {json4(200, `{"choices":[]}`), llms.ClassServer, 0},
+		"no body":             {json4(200, ` `), llms.ClassServer, 0},
+		"web page":            {json4(200, `<!doctype html>`), llms.ClassNotFound, 0},
+		"redirect":            {llmtest.Fault{Status: 308, Body: "x", Headers: map[string]string{"Location": "https://elsewhere/v1"}}, llms.ClassRefused, 0},
+		"truncated JSON":      {llmtest.Fault{Break: "truncate"}, llms.ClassServer, 0},
+		"cut body":            {llmtest.Fault{Break: "cut"}, llms.ClassServer, 0},
+		"reset":               {llmtest.Fault{Break: "reset"}, llms.ClassServer, 0},
+		"stalled body":        {llmtest.Fault{Break: "stall"}, llms.ClassTimeout, 0},
+		"stalled headers":     {llmtest.Fault{Delay: time.Hour}, llms.ClassTimeout, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: ptr("hello"), Fault: &c.fault}}}}})
+			with := map[string]any{}
+			if c.class == llms.ClassTimeout && c.fault.Status == 0 {
+				with["timeout"] = "200ms"
+			}
+			_, err := client(t, srv.URL, with).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+			e, ok := errors.AsType[*llms.Error](err)
+			if !ok {
+				t.Fatalf("got %v, want a classified error", err)
+			}
+			if e.Class != c.class || e.RetryAfter != c.wait {
+				t.Errorf("class %s, wait %s (%v); want %s, %s", e.Class, e.RetryAfter, err, c.class, c.wait)
+			}
+			if strings.Contains(err.Error(), secret) || (e.Err != nil && strings.Contains(e.Err.Error(), secret)) {
+				t.Errorf("the key is in the message: %v", err)
+			}
+			if e.Message == "" {
+				t.Error("no message")
+			}
+		})
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String() + "/v1"
+	l.Close()
+	c := client(t, url, nil)
+	_, err = c.Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+	if llms.ClassOf(err) != llms.ClassUnreachable || !strings.Contains(err.Error(), "is the server running at "+url) {
+		t.Errorf("got %v", err)
+	}
+	if err := c.(llms.Checker).Check(t.Context()); llms.ClassOf(err) != llms.ClassUnreachable {
+		t.Errorf("check: %v", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	srv := llmtest.Serve(t, llmtest.Script{Key: "another", Models: []string{"m"}})
+	if err := client(t, srv.URL, nil).(llms.Checker).Check(t.Context()); llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) {
+		t.Errorf("refused key: %v", err)
+	}
+	srv = llmtest.Serve(t, llmtest.Script{Key: secret, Models: []string{"m"}})
+	if err := client(t, srv.URL, nil).(llms.Checker).Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancelledCallIsNotAnLLMError(t *testing.T) {
+	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: &llmtest.Fault{Delay: time.Hour}}}}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	context.AfterFunc(ctx, func() {})
+	go func() {
+		for len(srv.Log()) == 0 { // the call has arrived
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		cancel()
+	}()
+	_, err := client(t, srv.URL, nil).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+	if !errors.Is(err, context.Canceled) || llms.ClassOf(err) != "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestResponseIsBounded(t *testing.T) {
+	transport := roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: endless{}}, nil
+	})
+	c, err := llms.Providers.Build("openai", map[string]any{"base_url": "http://x/v1", "model": "m"}, llms.Deps{Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+	if llms.ClassOf(err) != llms.ClassServer || !strings.Contains(err.Error(), "longer than 32 MiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	base := map[string]any{"base_url": "http://127.0.0.1:1/v1", "model": "m"}
+	for want, change := range map[string]map[string]any{
+		"base_url must be a full":   {"base_url": "localhost:8000"},
+		"must not hold credentials": {"base_url": "http://u:p@h/v1"},
+		"model is missing":          {"model": ""},
+		"keys do not belong":        {"api_key": "sk-literal"},
+		"variable NOPE is not set":  {"api_key": "env:NOPE"},
+		"timeout is":                {"timeout": "soon"},
+		"max_tokens_field is":       {"max_tokens_field": "x"},
+		"unknown field":             {"colour": "red"},
+	} {
+		cfg := map[string]any{}
+		for k, v := range base {
+			cfg[k] = v
+		}
+		for k, v := range change {
+			cfg[k] = v
+		}
+		_, err := llms.Providers.Build("openai", cfg, llms.Deps{Getenv: getenv})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %q", change, err, want)
+		}
+	}
+}
+
+func FuzzReply(f *testing.F) {
+	for _, s := range []string{
+		`{"choices":[{"message":{"content":"x","tool_calls":[{"id":1,"function":{"name":"a","arguments":"{"}}]}}]}`,
+		`{"choices":[{"message":{"content":[{"type":"text"}],"reasoning":[{}]}}],"usage":{"prompt_tokens":-1e99}}`,
+		`[{"error":{"code":429,"status":"x"}}]`, `{"error":"x"}`, `<`, `{"detail":[[]]}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: &reader{Reader: strings.NewReader(string(body))}}, nil
+		})
+		c, err := providers.NewOpenAI(providers.OpenAIConfig{BaseURL: "http://x", Model: "m", Timeout: "1m", MaxTokensField: "max_tokens"}, llms.Deps{Transport: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}}
+		resp, err := c.Chat(t.Context(), req)
+		if err != nil {
+			if llms.ClassOf(err) == "" {
+				t.Fatalf("unclassified error %v", err)
+			}
+			return
+		}
+		for _, call := range resp.Reply.Calls {
+			if !json.Valid(call.Arguments) || call.ID == "" {
+				t.Fatalf("bad call %+v", call)
+			}
+		}
+		// The reply must be fit to be sent back.
+		req.Messages = append(req.Messages, llms.Message{Role: "assistant", Content: resp.Reply.Message, ToolCalls: resp.Reply.Calls, Raw: resp.Reply.Extra})
+		if resp, _ := c.Chat(t.Context(), req); !json.Valid(resp.Request) {
+			t.Fatalf("request is not JSON: %q", resp.Request)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+func (endless) Close() error { return nil }
+
+type reader struct{ *strings.Reader }
+
+func (*reader) Close() error { return nil }
+
+func ptr[T any](v T) *T { return &v }
