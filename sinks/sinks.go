@@ -46,6 +46,11 @@ type Store interface {
 	Probe(ctx context.Context) error
 }
 
+// Local is a Store whose objects are files of this machine.
+type Local interface {
+	LocalPath(key string) string
+}
+
 // Object is one entry of a Store.
 type Object struct {
 	Key    string

@@ -1,0 +1,58 @@
+package sinks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// maxStagedBytes bounds what DecodeStaged unpacks: a staged object is foreign
+// input once it has left this process.
+const maxStagedBytes = 1 << 30
+
+// StagedKey is where an episode is staged: staging/<run_id>/<episode_id>.json.zst.
+func StagedKey(runID, episodeID string) string {
+	return "staging/" + runID + "/" + episodeID + ".json.zst"
+}
+
+// EncodeStaged packs an episode as canonical JSON in one zstd frame. Equal
+// episodes give equal bytes.
+func EncodeStaged(s Staged) ([]byte, error) {
+	raw, err := schemas.CanonicalJSON(s)
+	if err != nil {
+		return nil, fmt.Errorf("encoding episode %s for staging: %w", s.Episode.EpisodeID, err)
+	}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+	if err != nil {
+		return nil, fmt.Errorf("compressing episode %s: %w", s.Episode.EpisodeID, err)
+	}
+	defer enc.Close()
+	return enc.EncodeAll(raw, nil), nil
+}
+
+// DecodeStaged is the inverse of EncodeStaged. Damaged, oversized (1 GiB) or
+// foreign bytes are an error.
+func DecodeStaged(body []byte) (Staged, error) {
+	var s Staged
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxStagedBytes))
+	if err != nil {
+		return s, fmt.Errorf("unpacking staged episode: %w", err)
+	}
+	defer dec.Close()
+	raw, err := dec.DecodeAll(body, nil)
+	if err != nil {
+		return s, fmt.Errorf("unpacking staged episode: %w", err)
+	}
+	jd := json.NewDecoder(bytes.NewReader(raw))
+	if err := jd.Decode(&s); err != nil {
+		return s, fmt.Errorf("reading staged episode: %w", err)
+	}
+	if s.Episode.EpisodeID == "" {
+		return s, fmt.Errorf("reading staged episode: it has no episode_id")
+	}
+	return s, nil
+}

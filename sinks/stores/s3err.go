@@ -1,0 +1,42 @@
+package stores
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	smithy "github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// mapErr turns an SDK error into one of the sentinels where it is one, and
+// always says what was done where. nil stays nil.
+func (s *s3Store) mapErr(doing, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	status, code := 0, ""
+	if re, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		status = re.HTTPStatusCode()
+	}
+	if ae, ok := errors.AsType[smithy.APIError](err); ok {
+		code = ae.ErrorCode()
+	}
+	at := s.URI()
+	if s.endpoint != "" {
+		at += " at " + s.endpoint
+	}
+	switch {
+	case code == "NoSuchBucket":
+		return fmt.Errorf("%s %s: bucket %q does not exist (%s): create it or correct the name", doing, key, s.bucket, at)
+	case status == http.StatusPreconditionFailed || code == "PreconditionFailed":
+		return fmt.Errorf("%s %s in %s: %w", doing, key, at, sinks.ErrExists)
+	case status == http.StatusForbidden || status == http.StatusUnauthorized:
+		return fmt.Errorf("%s %s in %s: %w (%d %s): check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy", doing, key, at, sinks.ErrDenied, status, code)
+	case status == http.StatusNotFound || code == "NoSuchKey":
+		return fmt.Errorf("%s %s in %s: %w", doing, key, at, sinks.ErrNotFound)
+	}
+	return fmt.Errorf("%s %s in %s: %w", doing, key, at, err)
+}

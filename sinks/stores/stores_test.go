@@ -1,0 +1,194 @@
+package stores_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+	"github.com/tracesmith/tracesmith/sinks/stores"
+)
+
+func open(t *testing.T, uri string, cfg stores.S3Config) sinks.Store {
+	t.Helper()
+	s, err := stores.Open(t.Context(), uri, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestFileStore(t *testing.T) {
+	sinktest.RunStore(t, func(t *testing.T) sinks.Store {
+		return open(t, filepath.Join(t.TempDir(), "not", "there", "yet"), stores.S3Config{})
+	})
+}
+
+func TestS3StoreAgainstFake(t *testing.T) {
+	sinktest.RunStore(t, func(t *testing.T) sinks.Store {
+		return open(t, "s3://traces/some/prefix", stores.S3Config{Endpoint: sinktest.Fake(t, nil)})
+	})
+}
+
+func TestS3StoreAgainstVersitygw(t *testing.T) {
+	for _, checksum := range []string{"auto", "off"} {
+		t.Run(checksum, func(t *testing.T) {
+			sinktest.RunStore(t, func(t *testing.T) sinks.Store {
+				return open(t, "s3://traces/some/prefix", stores.S3Config{Endpoint: sinktest.Versitygw(t).URL, Checksum: checksum})
+			})
+		})
+	}
+}
+
+func TestMultipartUploadIsCreateOnly(t *testing.T) {
+	s := open(t, "s3://traces", stores.S3Config{Endpoint: sinktest.Versitygw(t).URL})
+	path := filepath.Join(t.TempDir(), "big")
+	for i, fill := range []byte{'a', 'b'} {
+		body := make([]byte, 20<<20) // above the multipart threshold
+		for j := range body {
+			body[j] = fill
+		}
+		if err := os.WriteFile(path, body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := s.CreateFile(t.Context(), "big", path)
+		if i == 0 && err != nil || i == 1 && !errors.Is(err, sinks.ErrExists) {
+			t.Errorf("creation %d: %v", i, err)
+		}
+	}
+	got, err := s.Get(t.Context(), "big")
+	if err != nil || len(got) != 20<<20 || got[0] != 'a' {
+		t.Errorf("the first object did not survive: %d bytes, %v", len(got), err)
+	}
+}
+
+func TestWrongSecretIsDeniedWithoutRetries(t *testing.T) {
+	srv := sinktest.Versitygw(t)
+	sinktest.Env(t, sinktest.AccessKey, "wrong")
+	s := open(t, "s3://traces", stores.S3Config{Endpoint: srv.URL})
+	if err := s.Create(t.Context(), "k", []byte("x")); !errors.Is(err, sinks.ErrDenied) {
+		t.Errorf("create: %v, want ErrDenied", err)
+	}
+	if err := s.Probe(t.Context()); !errors.Is(err, sinks.ErrDenied) {
+		t.Errorf("probe: %v, want ErrDenied", err)
+	}
+}
+
+func TestForbiddenIsFinal(t *testing.T) {
+	var calls atomic.Int32
+	url := sinktest.Fake(t, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			calls.Add(1)
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`<Error><Code>AccessDenied</Code><Message>no</Message></Error>`))
+		})
+	})
+	s := open(t, "s3://traces", stores.S3Config{Endpoint: url})
+	err := s.Create(t.Context(), "k", []byte("x"))
+	if !errors.Is(err, sinks.ErrDenied) || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("got %v, want ErrDenied with a hint", err)
+	}
+	if calls.Load() != 1 {
+		t.Errorf("%d requests for a refused key, want 1", calls.Load())
+	}
+}
+
+func TestMissingCredentials(t *testing.T) {
+	url := sinktest.Fake(t, nil)
+	sinktest.Env(t, "", "")
+	_, err := stores.Open(t.Context(), "s3://traces", stores.S3Config{Endpoint: url})
+	if !errors.Is(err, sinks.ErrDenied) || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("got %v, want ErrDenied with a hint", err)
+	}
+}
+
+func TestMissingBucketIsNamed(t *testing.T) {
+	endpoints := map[string]func(t *testing.T) string{
+		"fake":      func(t *testing.T) string { return sinktest.Fake(t, nil) },
+		"versitygw": func(t *testing.T) string { return sinktest.Versitygw(t).URL },
+	}
+	for name, endpoint := range endpoints {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, "s3://no-such-bucket/p", stores.S3Config{Endpoint: endpoint(t)})
+			listErr := error(nil)
+			for _, err := range s.List(t.Context(), "") {
+				listErr = err
+			}
+			for op, err := range map[string]error{"list": listErr, "create": s.Create(t.Context(), "k", nil)} {
+				if err == nil || !strings.Contains(err.Error(), `bucket "no-such-bucket" does not exist`) {
+					t.Errorf("%s: %v", op, err)
+				}
+			}
+		})
+	}
+}
+
+// A server that drops the condition overwrites silently; the probe must notice.
+func TestProbeFindsUnsafeServer(t *testing.T) {
+	url := sinktest.Fake(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("If-None-Match")
+			next.ServeHTTP(w, r)
+		})
+	})
+	s := open(t, "s3://traces", stores.S3Config{Endpoint: url})
+	if err := s.Probe(t.Context()); !errors.Is(err, sinks.ErrUnsafe) {
+		t.Errorf("got %v, want ErrUnsafe", err)
+	}
+}
+
+// The put succeeds, its answer is lost, the SDK tries again and is refused: that
+// refusal is our own success.
+func TestLostAnswerIsRecognised(t *testing.T) {
+	var lost atomic.Bool
+	url := sinktest.Fake(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPut && lost.CompareAndSwap(false, true) {
+				next.ServeHTTP(&discard{h: http.Header{}}, r)
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	s := open(t, "s3://traces", stores.S3Config{Endpoint: url})
+	if err := s.Create(t.Context(), "k", []byte("mine")); err != nil {
+		t.Errorf("own first try not recognised: %v", err)
+	}
+	if err := s.Create(t.Context(), "k", []byte("mine")); !errors.Is(err, sinks.ErrExists) {
+		t.Errorf("a later call with equal bytes: %v, want ErrExists", err)
+	}
+}
+
+type discard struct{ h http.Header }
+
+func (d *discard) Header() http.Header         { return d.h }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(int)             {}
+
+func TestBadPlaces(t *testing.T) {
+	sinktest.Env(t, "a", "b")
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for uri, want := range map[string]string{
+		file:                    "a file is in the way",
+		"ftp://x/y":             `unknown store "ftp": choose one of file, s3`,
+		"s3://":                 "names no place",
+		"":                      "names no place",
+		"s3://bucket/../../etc": "clean relative path",
+	} {
+		if _, err := stores.Open(t.Context(), uri, stores.S3Config{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", uri, err, want)
+		}
+	}
+	if _, err := stores.Open(t.Context(), "s3://b", stores.S3Config{Checksum: "crc"}); err == nil {
+		t.Error("checksum mode crc was accepted")
+	}
+}
