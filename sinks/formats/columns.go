@@ -1,0 +1,95 @@
+package formats
+
+import (
+	"strings"
+
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/compress"
+
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+)
+
+// class decides how a text column is stored: dictionary and statistics.
+type class uint8
+
+const (
+	classKey   class = iota // enums and repeated ids: dictionary, statistics
+	classHash               // unique per row: no dictionary, statistics
+	classProse              // free text: neither; min and max would leak it into footers
+)
+
+// proseColumns and hashColumns name the text columns that are not keys, in any
+// table. Names ending in _json are prose, names ending in sha256 are hashes.
+var (
+	proseColumns = set("problem_statement", "error_message", "patch", "patch_files", "test_patch_files",
+		"message", "reasoning", "arguments_raw", "observation", "targets", "files_changed", "content",
+		"text", "evidence", "invalidation_reason", "minhash_b64")
+	hashColumns = set("tool_call_id", "annotation_id", "stage_path")
+)
+
+func set(names ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+func classOf(table, column string) class {
+	switch {
+	case proseColumns[column] || strings.HasSuffix(column, "_json"):
+		return classProse
+	case hashColumns[column] || strings.HasSuffix(column, "sha256"):
+		return classHash
+	case column == "episode_id" && table != arrowrec.Steps.Name:
+		return classHash // unique there; in steps it repeats
+	}
+	return classKey
+}
+
+// Measured settings (engine-storage.md §4.2): pages of 4 MiB looked at every 8
+// rows, zstd 3.
+const (
+	pageBytes   = 4 << 20
+	batchRows   = 8
+	zstdLevel   = 3
+	groupRows   = 100_000
+	firstGroup  = 16 << 20 // small, for viewers
+	groupBytes  = 64 << 20
+	batchGroups = 16 // Append calls, that is episodes, per record batch
+)
+
+func writerProperties(t *arrowrec.Table) *parquet.WriterProperties {
+	opts := []parquet.WriterProperty{
+		parquet.WithVersion(parquet.V2_LATEST),
+		parquet.WithCompression(compress.Codecs.Zstd),
+		parquet.WithCompressionLevel(zstdLevel),
+		parquet.WithDataPageSize(pageBytes),
+		parquet.WithBatchSize(batchRows),
+		parquet.WithMaxRowGroupLength(groupRows),
+		parquet.WithDictionaryDefault(true),
+	}
+	for _, c := range t.Columns {
+		path := c.Name
+		switch c.Kind {
+		case arrowrec.Timestamp, arrowrec.Int32, arrowrec.Int64:
+			if c.Required || c.Kind == arrowrec.Timestamp { // counters and clocks grow row by row
+				opts = append(opts, parquet.WithDictionaryFor(path, false),
+					parquet.WithEncodingFor(path, parquet.Encodings.DeltaBinaryPacked))
+			}
+			continue
+		case arrowrec.TextList:
+			path += ".list.element"
+		case arrowrec.Text:
+		default:
+			continue
+		}
+		switch classOf(t.Name, c.Name) {
+		case classProse:
+			opts = append(opts, parquet.WithDictionaryFor(path, false), parquet.WithStatsFor(path, false))
+		case classHash:
+			opts = append(opts, parquet.WithDictionaryFor(path, false))
+		}
+	}
+	return parquet.NewWriterProperties(opts...)
+}

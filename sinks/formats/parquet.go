@@ -1,0 +1,194 @@
+// Package formats writes and reads the rows of a table as Parquet. The writer
+// is Arrow v17 under measured settings; everything is read back with parquet-go,
+// an independent implementation, so that no file is published which only its
+// own writer understands. It imports schemas and schemas/arrowrec.
+package formats
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+)
+
+// ParquetWriter names the library in manifests.
+const ParquetWriter = "arrow/go v17.0.0"
+
+// ShardWriter writes one file of rows. One goroutine uses it.
+type ShardWriter[T any] interface {
+	// Append adds the rows of one episode (or any unit that must stay together).
+	Append(rows []T) error
+	// Close completes, verifies and names the file. After an error from either
+	// method nothing is left on disk.
+	Close() (ShardInfo, error)
+	// Abort drops the file; harmless after Close.
+	Abort()
+}
+
+// ShardInfo describes a finished file. Equal rows give an equal SHA256.
+type ShardInfo struct {
+	Path         string
+	Rows         int64
+	Bytes        int64
+	Uncompressed int64 // bytes of the values before encoding
+	RowGroups    int
+	SHA256       string
+}
+
+// parquetShard is the ShardWriter of this package.
+type parquetShard[T any] struct {
+	table   *arrowrec.Table
+	prefix  string // final path without "-<sha16>.parquet"
+	file    *os.File
+	sum     hash.Hash
+	writer  *pqarrow.FileWriter
+	builder *arrowrec.Builder[T]
+	pending int // Append calls in the builder
+	rows    int64
+	raw     int64
+	groups  int
+	inGroup int64 // raw bytes in the current row group
+	digest  *digest
+}
+
+// CreateParquet starts a file in dir. Close names it <name>-<sha16>.parquet by
+// its content. T must be the row type of t.
+func CreateParquet[T any](dir, name string, t *arrowrec.Table, m arrowrec.Meta) (ShardWriter[T], error) {
+	f, err := os.CreateTemp(dir, ".shard-*")
+	if err != nil {
+		return nil, fmt.Errorf("creating shard: %w", err)
+	}
+	p := &parquetShard[T]{
+		table: t, prefix: filepath.Join(dir, name), file: f, sum: sha256.New(), digest: newDigest(t),
+		builder: arrowrec.NewBuilder[T](memory.NewGoAllocator(), t, m),
+	}
+	props := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
+	// The library closes its sink if it can; the file must outlive it for fsync.
+	sink := struct{ io.Writer }{io.MultiWriter(f, p.sum)}
+	p.writer, err = pqarrow.NewFileWriter(p.builder.Schema(), sink, writerProperties(t), props)
+	if err != nil {
+		p.Abort()
+		return nil, fmt.Errorf("creating shard of %s: %w", t.Name, err)
+	}
+	return p, nil
+}
+
+func (p *parquetShard[T]) Append(rows []T) error {
+	for i := range rows {
+		if err := p.builder.Append(&rows[i]); err != nil {
+			p.Abort()
+			return fmt.Errorf("appending row: %w", err)
+		}
+		p.digest.add(&rows[i])
+	}
+	p.rows += int64(len(rows))
+	p.pending++
+	if p.pending >= batchGroups || p.builder.RawBytes() >= firstGroup/4 {
+		return p.flush()
+	}
+	return nil
+}
+
+// flush writes the batch, starting a row group when the current one is full. We
+// count raw bytes ourselves: the library counts compressed, flushed pages.
+func (p *parquetShard[T]) flush() error {
+	raw := p.builder.RawBytes()
+	rec := p.builder.Record()
+	defer rec.Release()
+	p.pending = 0
+	if rec.NumRows() == 0 {
+		return nil
+	}
+	limit := int64(groupBytes)
+	if p.groups <= 1 {
+		limit = firstGroup
+	}
+	if p.groups == 0 || p.inGroup+raw > limit {
+		p.writer.NewBufferedRowGroup()
+		p.groups++
+		p.inGroup = 0
+	}
+	p.inGroup += raw
+	p.raw += raw
+	if err := p.writer.WriteBuffered(rec); err != nil {
+		p.Abort()
+		return fmt.Errorf("writing shard of %s: %w", p.table.Name, err)
+	}
+	return nil
+}
+
+func (p *parquetShard[T]) Close() (ShardInfo, error) {
+	if err := p.flush(); err != nil {
+		return ShardInfo{}, err
+	}
+	err := p.writer.Close()
+	p.writer = nil
+	if err = errors.Join(err, p.file.Sync()); err != nil {
+		p.Abort()
+		return ShardInfo{}, fmt.Errorf("closing shard of %s: %w", p.table.Name, err)
+	}
+	groups, err := p.verify()
+	if err != nil {
+		p.Abort()
+		return ShardInfo{}, err
+	}
+	st, err := p.file.Stat()
+	if err != nil {
+		p.Abort()
+		return ShardInfo{}, fmt.Errorf("closing shard of %s: %w", p.table.Name, err)
+	}
+	sha := hex.EncodeToString(p.sum.Sum(nil))
+	info := ShardInfo{
+		Path: fmt.Sprintf("%s-%s.parquet", p.prefix, sha[:16]), SHA256: sha,
+		Rows: p.rows, Bytes: st.Size(), Uncompressed: p.raw, RowGroups: groups,
+	}
+	if err := os.Rename(p.file.Name(), info.Path); err != nil {
+		p.Abort()
+		return ShardInfo{}, fmt.Errorf("naming shard of %s: %w", p.table.Name, err)
+	}
+	p.builder.Release()
+	return info, p.file.Close()
+}
+
+// verify reads the file back and compares every value with what was appended.
+func (p *parquetShard[T]) verify() (rowGroups int, err error) {
+	f, err := openReader(p.file.Name(), p.table)
+	if err != nil {
+		return 0, fmt.Errorf("verifying shard of %s: %w", p.table.Name, err)
+	}
+	defer f.close()
+	d := newDigest(p.table)
+	var rows int64
+	for row, err := range readRows[T](f) {
+		if err != nil {
+			return 0, fmt.Errorf("verifying shard of %s: %w", p.table.Name, err)
+		}
+		rows++
+		d.add(&row)
+	}
+	if rows != p.rows || d.sum() != p.digest.sum() {
+		return 0, fmt.Errorf("verifying shard of %s: an independent reader sees other data than was written (%d of %d rows)", p.table.Name, rows, p.rows)
+	}
+	return len(f.pq.RowGroups()), nil
+}
+
+func (p *parquetShard[T]) Abort() {
+	if p.writer != nil {
+		_ = p.writer.Close() // of a file that goes away
+		p.writer = nil
+	}
+	if err := p.file.Close(); errors.Is(err, os.ErrClosed) {
+		return
+	}
+	p.builder.Release()
+	_ = os.Remove(p.file.Name())
+}

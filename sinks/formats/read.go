@@ -1,0 +1,227 @@
+package formats
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+)
+
+// CorruptError: a file is not what a dataset holds, or not any more.
+type CorruptError struct {
+	Path string
+	Err  error
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%s is damaged or not a tracesmith table: %v: delete it and publish or download the dataset again", e.Path, e.Err)
+}
+
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// ReadEpisodes streams the rows of an episodes file. A damaged file ends the
+// sequence with a *CorruptError.
+func ReadEpisodes(path string) iter.Seq2[schemas.EpisodeRow, error] {
+	return Read[schemas.EpisodeRow](path, arrowrec.Episodes)
+}
+
+// ReadSteps streams the rows of a steps file.
+func ReadSteps(path string) iter.Seq2[schemas.StepRow, error] {
+	return Read[schemas.StepRow](path, arrowrec.Steps)
+}
+
+// Read streams the rows of a file of table t, whose row type must be T. Columns
+// this version does not know are skipped, columns the file lacks stay null.
+func Read[T any](path string, t *arrowrec.Table) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		f, err := openReader(path, t)
+		if err != nil {
+			yield(zero, err)
+			return
+		}
+		defer f.close()
+		for row, err := range readRows[T](f) {
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// reader is an open file with the place of each leaf column in the row struct.
+type reader struct {
+	path   string
+	file   *os.File
+	pq     *parquet.File
+	leaves []*arrowrec.Column // by leaf index; nil: unknown here
+}
+
+func (r *reader) close() { _ = r.file.Close() }
+
+func openReader(path string, t *arrowrec.Table) (_ *reader, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	r := &reader{path: path, file: file}
+	defer func() {
+		if p := recover(); p != nil { // the library panics on some damaged footers
+			err = &CorruptError{path, fmt.Errorf("%v", p)}
+		}
+		if err != nil {
+			r.close()
+		}
+	}()
+	st, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	r.pq, err = parquet.OpenFile(file, st.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	if err != nil {
+		return nil, &CorruptError{path, err}
+	}
+	if err := r.checkMeta(t); err != nil {
+		return nil, err
+	}
+	for _, leaf := range r.pq.Schema().Columns() {
+		c, known := t.Column(leaf[0])
+		if !known {
+			r.leaves = append(r.leaves, nil)
+			continue
+		}
+		r.leaves = append(r.leaves, &c)
+	}
+	return r, nil
+}
+
+// checkMeta refuses another table and a newer major version.
+func (r *reader) checkMeta(t *arrowrec.Table) error {
+	if name, _ := r.pq.Lookup(arrowrec.KeyTable); name != t.Name {
+		return &CorruptError{r.path, fmt.Errorf("it holds table %q, want %q", name, t.Name)}
+	}
+	version, _ := r.pq.Lookup(arrowrec.KeySchemaVersion)
+	have, _, _ := strings.Cut(version, ".")
+	want, _, _ := strings.Cut(t.Version, ".")
+	if have != want {
+		return fmt.Errorf("%s has schema version %s, this program reads %s: use a matching version of tracesmith", r.path, version, t.Version)
+	}
+	return nil
+}
+
+func readRows[T any](r *reader) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		for _, group := range r.pq.RowGroups() {
+			rows := group.Rows()
+			for {
+				batch, err := nextRows[T](r, rows)
+				for i := range batch {
+					if !yield(batch[i], nil) {
+						_ = rows.Close()
+						return
+					}
+				}
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					_ = rows.Close()
+					yield(zero, &CorruptError{r.path, err})
+					return
+				}
+			}
+			_ = rows.Close()
+		}
+	}
+}
+
+// nextRows decodes up to 64 rows; a panic inside the library becomes an error.
+func nextRows[T any](r *reader, rows parquet.Rows) (out []T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	var buf [64]parquet.Row
+	n, err := rows.ReadRows(buf[:])
+	out = make([]T, n)
+	for i := range n {
+		if derr := r.decode(buf[i], reflect.ValueOf(&out[i]).Elem()); derr != nil {
+			return nil, derr
+		}
+	}
+	if n == 0 && err == nil {
+		err = io.ErrNoProgress
+	}
+	return out, err
+}
+
+func (r *reader) decode(row parquet.Row, dst reflect.Value) error {
+	for leaf, values := range row.Range {
+		c := r.leaves[leaf]
+		if c == nil || len(values) == 0 {
+			continue
+		}
+		if c.Kind == arrowrec.TextList {
+			c.SetValue(dst, textList(values))
+			continue
+		}
+		v, err := scalar(c.Kind, values[0])
+		if err != nil {
+			return fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		c.SetValue(dst, v)
+	}
+	return nil
+}
+
+// textList tells null (definition level 0) from empty (1) from elements (3).
+func textList(values []parquet.Value) any {
+	if values[0].DefinitionLevel() == 0 {
+		return nil
+	}
+	list := []string{}
+	for _, v := range values {
+		if !v.IsNull() {
+			list = append(list, string(v.ByteArray()))
+		}
+	}
+	return list
+}
+
+func scalar(k arrowrec.Kind, v parquet.Value) (any, error) {
+	if v.IsNull() {
+		return nil, nil
+	}
+	want := map[arrowrec.Kind]parquet.Kind{
+		arrowrec.Text: parquet.ByteArray, arrowrec.Bool: parquet.Boolean, arrowrec.Int32: parquet.Int32,
+		arrowrec.Int64: parquet.Int64, arrowrec.Float64: parquet.Double, arrowrec.Timestamp: parquet.Int64,
+	}[k]
+	if v.Kind() != want {
+		return nil, fmt.Errorf("holds %s, want %s", v.Kind(), want)
+	}
+	switch k {
+	case arrowrec.Text:
+		return string(v.ByteArray()), nil
+	case arrowrec.Bool:
+		return v.Boolean(), nil
+	case arrowrec.Int32:
+		return v.Int32(), nil
+	case arrowrec.Int64:
+		return v.Int64(), nil
+	case arrowrec.Float64:
+		return v.Double(), nil
+	default:
+		return time.UnixMicro(v.Int64()).UTC(), nil
+	}
+}

@@ -1,0 +1,75 @@
+package sinktest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// Tools is the tool set of the episodes below.
+var Tools = []schemas.ToolSchema{
+	{Name: "pdb", Description: "Talk to the debugger.", Parameters: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)},
+	{Name: "view", Description: "Show a file.", Parameters: []byte(`{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}`)},
+	{Name: "edit", Description: "Change a file.", Parameters: []byte(`{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}}}`)},
+	{Name: "submit", Description: "Finish.", Parameters: []byte(`{"type":"object","properties":{}}`)},
+}
+
+var start = time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.UTC)
+
+// Episode is a resolved episode number n of a run, with what readers trip over:
+// parallel calls, empty content, mixed argument shapes, unicode, NUL, a
+// sanitised surrogate, a 1 MB observation, an argument that is null, a turn
+// without a call, and an edit taken from the gold patch.
+func Episode(run string, n int) sinks.Staged {
+	id := fmt.Sprintf("%032x", schemas.HashBytes(fmt.Appendf(nil, "%s/%d", run, n))[:16])[:32]
+	repo := fmt.Sprintf("owner/repo%d", n%5)
+	e := schemas.EpisodeRow{
+		EpisodeID: id, RunID: run, GroupID: "g" + id[:8], SchemaVersion: schemas.SchemaVersion,
+		CreatedAt: start.Add(time.Duration(n) * time.Second), EndedAt: new(start.Add(time.Duration(n+60) * time.Second)),
+		TaskSource: "builtin", InstanceID: fmt.Sprintf("inst-%d", n%7), Repo: repo, SplitGroup: &repo, Split: "train",
+		LicenseSPDX: new("MIT"), Harness: "tracesmith", AgentName: "demonstrator", Model: "none", Policy: "demonstrator", GoldUsed: true,
+		ToolSetSHA256: new(schemas.Hash(Tools)), ToolNames: []string{"pdb", "view", "edit", "submit"},
+		Outcome: new("resolved"), Resolved: new(true), VerifyStatus: "verified_pass", VerifyMethod: new("per_test"),
+		VerdictStale: new(false), ExitReason: "submitted", TerminationClass: "agent", Patch: new("--- a\n+++ b\n"),
+		PatchBytes: new(int64(12)), PatchFiles: []string{"cart/stock.py"}, NSteps: 10, NTurns: 6, NFormatErrors: new(int32(0)),
+		WallMS: new(int64(1234)), EditsTests: new(false), LeakGitHistory: new(false), LeakNetwork: new(false),
+		ContextTrimmed: new(false), MaxRepeatRun: new(int32(1)), LoopScore: new(0.0), SatisfiedCriteria: nil,
+		ContentSHA256: new(schemas.HashBytes(fmt.Appendf(nil, "content %s %d", run, n))),
+	}
+	return sinks.Staged{
+		Episode: e, Steps: steps(e), Tools: Tools,
+		Blobs: []sinks.Blob{{SHA256: schemas.HashBytes([]byte("log")), Bytes: 3, MediaType: "text/plain", Content: "log"}},
+	}
+}
+
+func steps(e schemas.EpisodeRow) []schemas.StepRow {
+	var out []schemas.StepRow
+	add := func(s schemas.StepRow) *schemas.StepRow {
+		s.EpisodeID, s.Split, s.Repo, s.InstanceID, s.RunID = e.EpisodeID, e.Split, e.Repo, e.InstanceID, &e.RunID
+		s.StepIndex, s.Resolved, s.TS = int32(len(out)), e.Resolved, &e.CreatedAt
+		out = append(out, s)
+		return &out[len(out)-1]
+	}
+	call := func(turn, index int32, name, args, observation, message string) *schemas.StepRow {
+		return add(schemas.StepRow{
+			TurnIndex: &turn, CallIndex: &index, Source: "agent", Message: message, ActionKind: "seek_dynamic", Train: true,
+			ToolCallID: new(fmt.Sprintf("call_%d_%d", turn, index)), ToolName: &name, ArgumentsJSON: &args, ArgumentsValid: new(true),
+			Observation: &observation, ObservationSource: &name, Targets: []string{"cart/stock.py:1-20"},
+		})
+	}
+	add(schemas.StepRow{Source: "system", Message: "You debug.", ActionKind: "none"})
+	add(schemas.StepRow{Source: "user", Message: "The total is wrong: \u00a35 \u2260 5\u20ac \U0001f40d", ActionKind: "none"})
+	add(schemas.StepRow{Source: "env", Message: "", Observation: new("1 failed"), ActionKind: "none"})
+	call(0, 0, "view", `{"line":3,"path":"cart/stock.py"}`, strings.Repeat("x = 1  # ünïcode\n", 1<<16), "I look at two things.").Reasoning = new("think <b>&</b>")
+	call(0, 1, "pdb", `{"command":"b stock.py:7"}`, "Breakpoint 1", "")
+	call(1, 0, "pdb", `{"command":"p \"a\\u0000b\"","opts":{"deep":[1,2.50,{"n":null}]}}`, "'a\x00b' \ufffd", "")
+	add(schemas.StepRow{TurnIndex: new(int32(2)), Source: "agent", Message: "I see it now.", ActionKind: "think", Train: true})
+	s := call(3, 0, "edit", `{"path":"cart/stock.py","text":"y"}`, "edited", "I change it.")
+	s.GoldEdit, s.Train, s.MaskReason, s.TriggeredJSON = new(true), false, new("gold"), new(`[{"source":"eval","text":"1 passed"}]`)
+	call(4, 0, "submit", `{}`, "", "Done.")
+	add(schemas.StepRow{TurnIndex: new(int32(5)), Source: "agent", Message: "", ActionKind: "none", Train: true})
+	return out
+}
