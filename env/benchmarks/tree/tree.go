@@ -1,0 +1,276 @@
+// Package tree turns a directory or any fs.FS into an env.Tree: every name,
+// mode, link target and byte is read once and hashed, and the tar written later
+// is checked against those hashes, so what an episode gets is what its task
+// names.
+//
+// It imports the standard library only.
+package tree
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of one tree. A repository beyond them is refused, not cut.
+const (
+	MaxBytes = 512 << 20
+	MaxFiles = 100_000
+)
+
+// Tree is a snapshot of names and hashes over the files it came from. It is
+// safe for concurrent use.
+type Tree struct {
+	fsys    fs.FS
+	label   string // where the files are, for messages
+	entries []entry
+	sum     string
+}
+
+// entry is one path. mode is fs.ModeDir, fs.ModeSymlink or a regular file's
+// permission bits.
+type entry struct {
+	path   string
+	mode   fs.FileMode
+	size   int64
+	target string
+	sum    [sha256.Size]byte
+}
+
+// skipped names the files and directories that are never part of a tree:
+// history, installed packages and what test runs leave behind.
+func skipped(name string) bool {
+	switch name {
+	case ".git", ".venv", "__pycache__", "node_modules", ".pytest_cache":
+		return true
+	}
+	return false
+}
+
+// FromDir reads the directory at path. Symlinks below it are kept as links and
+// never followed. Errors name the path that is in the way.
+func FromDir(path string) (*Tree, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, errors.Unwrap(err))
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", path)
+	}
+	return read(os.DirFS(real), path)
+}
+
+// FromFS reads the directory root of fsys; "." is all of it. Symlinks need
+// fsys to implement fs.ReadLinkFS.
+func FromFS(fsys fs.FS, root string) (*Tree, error) {
+	sub, err := fs.Sub(fsys, root)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", root, err)
+	}
+	return read(sub, root)
+}
+
+func read(fsys fs.FS, label string) (*Tree, error) {
+	t := &Tree{fsys: fsys, label: label}
+	if err := t.list(); err != nil {
+		return nil, err
+	}
+	if err := t.checkSize(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(t.entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	for i := range t.entries {
+		if err := t.hash(&t.entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	t.sum = digest(t.entries)
+	return t, nil
+}
+
+// list collects what there is without opening any file.
+func (t *Tree) list() error {
+	return fs.WalkDir(t.fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return t.unreadable(name, err)
+		case name == ".":
+			return nil
+		case skipped(d.Name()) && d.IsDir():
+			return fs.SkipDir
+		case skipped(d.Name()):
+			return nil
+		case !utf8.ValidString(name):
+			return fmt.Errorf("%s: the file name %q is not UTF-8: rename it", t.label, name)
+		case len(t.entries) == MaxFiles:
+			return fmt.Errorf("%s holds more than %d files (reading stopped at %s): point to a smaller directory",
+				t.label, MaxFiles, name)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return t.unreadable(name, err)
+		}
+		e := entry{path: name}
+		switch kind := info.Mode().Type(); kind {
+		case fs.ModeDir, fs.ModeSymlink:
+			e.mode = kind
+		case 0:
+			e.mode, e.size = 0o644, info.Size()
+			if info.Mode()&0o111 != 0 {
+				e.mode = 0o755
+			}
+		default:
+			return fmt.Errorf("%s: %s is neither a file, a directory nor a symlink (%s): remove it",
+				t.label, name, info.Mode())
+		}
+		t.entries = append(t.entries, e)
+		return nil
+	})
+}
+
+// checkSize refuses a tree above MaxBytes and says what fills it.
+func (t *Tree) checkSize() error {
+	var total int64
+	top := map[string]int64{}
+	for _, e := range t.entries {
+		total += e.size
+		first, _, _ := strings.Cut(e.path, "/")
+		top[first] += e.size
+	}
+	if total <= MaxBytes {
+		return nil
+	}
+	var largest string
+	for name, size := range top {
+		if size > top[largest] || size == top[largest] && name < largest {
+			largest = name
+		}
+	}
+	return fmt.Errorf("%s holds %d MB, the limit is %d MB; most of it is %s (%d MB): move that out of the directory",
+		t.label, total>>20, MaxBytes>>20, path.Join(t.label, largest), top[largest]>>20)
+}
+
+func (t *Tree) hash(e *entry) error {
+	switch e.mode.Type() {
+	case fs.ModeDir:
+		return nil
+	case fs.ModeSymlink:
+		target, err := fs.ReadLink(t.fsys, e.path)
+		if err != nil {
+			return t.unreadable(e.path, err)
+		}
+		e.target, e.sum = target, sha256.Sum256([]byte(target))
+		return nil
+	}
+	sum, err := t.copy(io.Discard, *e)
+	e.sum = sum
+	return err
+}
+
+// copy writes e's bytes to w and returns their hash. A file that is no longer
+// as long as it was listed is an error.
+func (t *Tree) copy(w io.Writer, e entry) (sum [sha256.Size]byte, err error) {
+	f, err := t.fsys.Open(e.path)
+	if err != nil {
+		return sum, t.unreadable(e.path, err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(f, e.size))
+	if err != nil {
+		return sum, fmt.Errorf("%s: copying %s: %w", t.label, e.path, err)
+	}
+	// One more byte must be the end of the file.
+	more, err := io.ReadFull(f, make([]byte, 1))
+	if n != e.size || more != 0 {
+		return sum, t.changed(e.path)
+	}
+	if !errors.Is(err, io.EOF) {
+		return sum, t.unreadable(e.path, err)
+	}
+	h.Sum(sum[:0])
+	return sum, nil
+}
+
+func (t *Tree) unreadable(name string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s: reading %s: %w: make it readable or move it away", t.label, name, fs.ErrPermission)
+	}
+	return fmt.Errorf("%s: reading %s: %w", t.label, name, err)
+}
+
+func (t *Tree) changed(name string) error {
+	return fmt.Errorf("%s: %s changed while it was in use: start again", t.label, name)
+}
+
+// digest hashes type, mode, content hash and path of every entry; the NUL after
+// the path keeps names apart.
+func digest(entries []entry) string {
+	h := sha256.New()
+	for _, e := range entries {
+		fmt.Fprintf(h, "%s %x %s\x00", e.mode, e.sum, e.path)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// SHA256 identifies the content: 64 hex characters over sorted names, modes,
+// link targets and bytes. Times and owners do not count.
+func (t *Tree) SHA256() string { return t.sum }
+
+// Paths lists every path of the tree in order, directories included.
+func (t *Tree) Paths() []string {
+	paths := make([]string, len(t.entries))
+	for i, e := range t.entries {
+		paths[i] = e.path
+	}
+	return paths
+}
+
+// WriteTar streams the tree: sorted names, owner 0, time 0, modes 0644 and
+// 0755. A file that differs from what was hashed is an error.
+func (t *Tree) WriteTar(w io.Writer) error {
+	tw := tar.NewWriter(w)
+	for _, e := range t.entries {
+		hdr := &tar.Header{Name: e.path, Mode: int64(e.mode.Perm()), ModTime: time.Unix(0, 0)}
+		switch e.mode.Type() {
+		case fs.ModeDir:
+			hdr.Typeflag, hdr.Name, hdr.Mode = tar.TypeDir, e.path+"/", 0o755
+		case fs.ModeSymlink:
+			hdr.Typeflag, hdr.Linkname, hdr.Mode = tar.TypeSymlink, e.target, 0o777
+		default:
+			hdr.Typeflag, hdr.Size = tar.TypeReg, e.size
+		}
+		if err := tw.WriteHeader(hdr); err != nil {
+			return fmt.Errorf("%s: writing tar header of %s: %w", t.label, e.path, err)
+		}
+		if hdr.Typeflag != tar.TypeReg {
+			continue
+		}
+		sum, err := t.copy(tw, e)
+		if err != nil {
+			return err
+		}
+		if sum != e.sum {
+			return t.changed(e.path)
+		}
+	}
+	if err := tw.Close(); err != nil {
+		return fmt.Errorf("%s: ending tar: %w", t.label, err)
+	}
+	return nil
+}
