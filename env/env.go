@@ -94,6 +94,8 @@ type Session struct {
 	// FileChanged tells the other tools about an edit; their words come back in
 	// the step's triggered observations.
 	FileChanged func(ctx context.Context, e Edit)
+
+	locals map[any]any // see Local
 }
 
 // Info is what reset and step return.

@@ -62,6 +62,9 @@ var (
 	ErrSandboxDied = errors.New("sandbox died")
 	// ErrNotExist: no such path in the sandbox.
 	ErrNotExist = errors.New("no such file or directory")
+	// ErrRefused: the sandbox's system refused the operation on a path
+	// (permission, not a directory, name too long, ...); the text says which.
+	ErrRefused = errors.New("refused")
 	// ErrNoSpace: the sandbox's disk limit is reached.
 	ErrNoSpace = errors.New("no space left in the sandbox")
 )

@@ -18,9 +18,10 @@ type Tool interface {
 	// Category is the dataset's tool_category: view, listdir, pdb, edit, eval,
 	// grep, bash, submit, other.
 	Category() string
-	// Call runs the tool. args have passed the schema. A UserError becomes an
-	// observation; so does any other error, as a tool_exception, except
-	// env.ErrSandboxDied and infrastructure, which end the step.
+	// Call runs the tool. args have passed the schema; an optional argument that
+	// was null is absent. A UserError becomes an observation, a panic becomes a
+	// tool_exception; any other error is the sandbox's and ends the step.
+	// A tool keeps nothing of an episode in itself: see env.Local.
 	Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error)
 }
 

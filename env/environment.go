@@ -1,0 +1,264 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Environment is the Env over one sandbox at a time. Reset makes a session
+// (sandbox, debugger, workspace), Step dispatches a call to the toolbox and then
+// the events it caused, and the state after each step is read off the session.
+type Environment struct {
+	cfg  Config
+	sess *Session // nil before the first Reset and after Close
+
+	eval       *EvalReport // the last one since Reset
+	terminated bool
+	edits      []Edit // of the step being taken, not yet told to the tools
+}
+
+var _ Env = (*Environment)(nil)
+
+// closeTimeout bounds the end of a debugger and its sandbox.
+const closeTimeout = 15 * time.Second
+
+// New checks the configuration; the sandbox starts with Reset.
+func New(cfg Config) (*Environment, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Environment{cfg: cfg.withDefaults()}, nil
+}
+
+// Reset implements Env. The first reset of an environment is hard whatever soft
+// says. After an error there is no session: Reset again or Close.
+func (e *Environment) Reset(ctx context.Context, soft bool) (Info, error) {
+	began := time.Now()
+	if soft && e.sess != nil {
+		if err := e.sess.Debugger.Reset(ctx, true); err != nil {
+			return Info{}, fmt.Errorf("resetting the debugger: %w", err)
+		}
+	} else if err := e.start(ctx); err != nil {
+		return Info{}, err
+	}
+	e.eval, e.terminated, e.edits = nil, false, nil
+
+	said, err := e.cfg.Toolbox.Notify(ctx, e.sess, Event{Kind: EventReset})
+	if err != nil {
+		return Info{}, fmt.Errorf("resetting the tools: %w", err)
+	}
+	text := e.cfg.Task.Instructions
+	own := schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text))}
+	info := e.info(own, said, began)
+	info.Tools = e.cfg.Toolbox.Schemas()
+	return info, nil
+}
+
+// start replaces the session by one with a fresh sandbox.
+func (e *Environment) start(ctx context.Context) error {
+	if err := e.Close(ctx); err != nil {
+		return fmt.Errorf("closing the old sandbox: %w", err)
+	}
+	sb, err := e.cfg.Driver.Start(ctx, e.cfg.Spec)
+	if err != nil {
+		return fmt.Errorf("starting a %s sandbox: %w", e.cfg.Driver.Name(), err)
+	}
+	if err := e.place(ctx, sb); err != nil {
+		return errors.Join(fmt.Errorf("placing the workspace: %w", err), sb.Close(context.WithoutCancel(ctx)))
+	}
+	task := e.cfg.Task
+	e.sess = &Session{
+		Task: task, Sandbox: sb, Debugger: e.cfg.NewDebugger(sb, task),
+		Workdir: e.cfg.Spec.Workdir, CommandTimeout: e.cfg.CommandTimeout,
+		Eval:   e.evaluate,
+		Submit: func() { e.terminated = true },
+		FileChanged: func(_ context.Context, edit Edit) {
+			e.sess.Debugger.Edited(edit)
+			e.edits = append(e.edits, edit)
+		},
+	}
+	return nil
+}
+
+func (e *Environment) place(ctx context.Context, sb Sandbox) error {
+	return piped(
+		func(w io.Writer) error { return e.cfg.Workspace.Placement(ctx, e.cfg.Tree, w) },
+		func(r io.Reader) error { return sb.TarIn(ctx, e.cfg.Spec.Workdir, r) },
+	)
+}
+
+func (e *Environment) evaluate(ctx context.Context) (EvalReport, error) {
+	report, err := e.cfg.Evaluate(ctx, e.sess.Sandbox, e.cfg.Task)
+	if err != nil {
+		return report, fmt.Errorf("running the tests: %w", err)
+	}
+	e.eval = &report
+	return report, nil
+}
+
+// Step implements Env. A step after the end of the episode is answered, not
+// executed. When the sandbox died, Info holds an observation that says so and
+// the error is ErrSandboxDied.
+func (e *Environment) Step(ctx context.Context, call schemas.ToolCall) (Info, error) {
+	began := time.Now()
+	switch {
+	case e.sess == nil:
+		return Info{}, errors.New("step before reset")
+	case e.terminated:
+		return e.info(notRun(schemas.ErrUserError,
+			"The episode has ended, so this call was not run. Reset the environment to begin a new one."), nil, began), nil
+	}
+	e.edits = nil
+	own, err := e.cfg.Toolbox.Call(ctx, e.sess, call)
+	if err != nil {
+		return e.failed(err, own, began)
+	}
+	var said []schemas.Observation
+	for _, edit := range e.edits {
+		more, err := e.cfg.Toolbox.Notify(ctx, e.sess, Event{Kind: EventFileChange, Edit: &edit})
+		said = append(said, more...)
+		if err != nil {
+			return e.failed(err, own, began)
+		}
+	}
+	return e.info(own, said, began), nil
+}
+
+// NoCall implements Env.
+func (e *Environment) NoCall(context.Context) (Info, error) {
+	if e.sess == nil {
+		return Info{}, errors.New("step before reset")
+	}
+	return e.info(notRun(schemas.ErrNoToolCall,
+		"Your reply called no tool, so nothing happened. Call one tool in every reply; when the bug is fixed, call submit."),
+		nil, time.Now()), nil
+}
+
+func notRun(class, text string) schemas.Observation {
+	return schemas.Observation{Source: "env", Text: text, IsError: true, ErrorClass: class, FullBytes: int64(len(text))}
+}
+
+// failed passes an error of the sandbox on. Its death ends the episode here, and
+// the caller decides whose doing it was.
+func (e *Environment) failed(err error, own schemas.Observation, began time.Time) (Info, error) {
+	if errors.Is(err, ErrSandboxDied) {
+		e.terminated = true
+		own = notRun(schemas.ErrSandboxDied, "The sandbox died while this call ran. Everything in it is lost.")
+	}
+	return e.info(own, nil, began), err
+}
+
+// info reads the state of the session after an observation.
+func (e *Environment) info(own schemas.Observation, said []schemas.Observation, began time.Time) Info {
+	state := schemas.EnvState{
+		Terminated:  e.terminated,
+		Breakpoints: e.sess.Debugger.Breakpoints(),
+		Frame:       e.sess.Debugger.Frame(),
+	}
+	if state.Breakpoints == nil {
+		state.Breakpoints = []schemas.Breakpoint{}
+	}
+	for _, edit := range e.edits {
+		if !slices.Contains(state.FilesChanged, edit.File) {
+			state.FilesChanged = append(state.FilesChanged, edit.File)
+		}
+	}
+	if r := e.eval; r != nil {
+		state.Score, state.MaxScore, state.EvalPassed = r.Score, &r.Max, &r.Passed
+		if len(r.Tests) > 0 {
+			passed, failed := r.Counts()
+			state.TestsPassed, state.TestsFailed = &passed, &failed
+		}
+	}
+	return Info{
+		Observation: own, Observations: append([]schemas.Observation{own}, said...),
+		State: state, Wall: time.Since(began),
+	}
+}
+
+// Counts tells how many tests passed, and how many failed or had an error.
+func (r EvalReport) Counts() (passed, failed int) {
+	for _, status := range r.Tests {
+		switch status {
+		case "passed":
+			passed++
+		case "failed", "error":
+			failed++
+		}
+	}
+	return passed, failed
+}
+
+// Patch implements Env.
+func (e *Environment) Patch(ctx context.Context) (patch []byte, treeSHA string, err error) {
+	if e.sess == nil {
+		return nil, "", errors.New("patch before reset")
+	}
+	err = piped(
+		func(w io.Writer) error { return e.sess.Sandbox.TarOut(ctx, e.sess.Workdir, w) },
+		func(r io.Reader) (err error) {
+			patch, treeSHA, err = e.cfg.Workspace.Diff(ctx, e.cfg.Tree, r)
+			return err
+		},
+	)
+	if err != nil {
+		return nil, "", fmt.Errorf("reading the patch: %w", err)
+	}
+	return patch, treeSHA, nil
+}
+
+// piped runs a writer and a reader of one stream beside each other until both
+// have returned; the first cause is the error.
+func piped(write func(io.Writer) error, read func(io.Reader) error) error {
+	pr, pw := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := write(pw)
+		pw.CloseWithError(err) // nil: end of file
+		written <- err
+	}()
+	readErr := read(pr)
+	pr.CloseWithError(errReaderDone)
+	if err := <-written; err != nil && !errors.Is(err, errReaderDone) {
+		return err
+	}
+	return readErr
+}
+
+// errReaderDone stops a writer whose reader has returned.
+var errReaderDone = errors.New("reader has returned")
+
+// Key tells how the current sandbox is isolated.
+func (e *Environment) Key() schemas.EnvKey {
+	if e.sess == nil {
+		return schemas.EnvKey{}
+	}
+	return e.sess.Sandbox.Key()
+}
+
+// Close ends the debugger and destroys the sandbox. Safe to call twice.
+func (e *Environment) Close(ctx context.Context) error {
+	if e.sess == nil {
+		return nil
+	}
+	s := e.sess
+	e.sess = nil
+	// A cancelled episode leaves no sandbox behind either.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return errors.Join(unlessDied(s.Debugger.Close(ctx)), unlessDied(s.Sandbox.Close(ctx)))
+}
+
+// unlessDied: where the sandbox is gone there is nothing left to end.
+func unlessDied(err error) error {
+	if errors.Is(err, ErrSandboxDied) {
+		return nil
+	}
+	return err
+}

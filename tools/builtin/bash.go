@@ -1,0 +1,83 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+type bashArgs struct {
+	Command string `json:"command" jsonschema:"Command line or script to run. It gets no input from a terminal."`
+	Timeout *int   `json:"timeout,omitempty" jsonschema:"Seconds the command may take, 1 to 3600. Leave it out for the default."`
+}
+
+func init() {
+	register("run commands in a shell that keeps its state", tools.Define(tools.Def[bashArgs]{
+		Name: "bash", Category: "bash",
+		Description: "Run a command in bash. One shell serves the whole session: the working directory, variables, " +
+			"functions, aliases and shell options stay as a command leaves them, and background jobs go on running. " +
+			"It begins in the workspace. The answer is what the command printed, standard output and error together, " +
+			"and its exit code when that is not 0. There is no terminal and no input: programs that ask questions " +
+			"see the end of their input.",
+		Example: bashArgs{Command: "cd src && python -m pytest -x -q 2>&1 | tail -n 40"},
+		Call:    bash,
+		On:      bashReset,
+	}))
+}
+
+func bash(ctx context.Context, s *env.Session, a bashArgs) (schemas.Observation, error) {
+	if strings.TrimSpace(a.Command) == "" {
+		return schemas.Observation{}, tools.Mistake("The command is empty. Send the command to run, for example \"ls -la\".")
+	}
+	limit := timeout(s, a.Timeout)
+	r, err := env.Local[shell](s).run(ctx, s, a.Command, limit)
+	if err != nil {
+		return schemas.Observation{}, err
+	}
+	o := schemas.Observation{FullBytes: r.out.Total}
+	// The shell names the file it reads; to the model that is bash.
+	text := strings.ReplaceAll(r.out.Text(), shellCommand+": line ", "bash: line ")
+	switch {
+	case r.timedOut:
+		o.TimedOut, o.IsError, o.ErrorClass = true, true, schemas.ErrTimeout
+		text = line(text, fmt.Sprintf("[the command took longer than %s and was stopped, with everything it had started. "+
+			"If it needs more time, set timeout; if it never ends by itself, run it in the background.]", limit))
+	default:
+		o.ExitCode = &r.exit
+		if r.exit != 0 {
+			o.IsError, o.ErrorClass = true, schemas.ErrNonzeroExit
+			text = line(text, fmt.Sprintf("[exit code %d]", r.exit))
+		} else if text == "" {
+			text = "[the command succeeded and printed nothing]\n"
+		}
+	}
+	if r.ended {
+		text = line(text, fmt.Sprintf("[the shell itself ended; the next command gets a new one in %s with the same "+
+			"exported variables, but without other variables, functions, aliases, options and background jobs]", r.dir))
+	}
+	o.Text = text
+	return o, nil
+}
+
+// line appends a line of its own.
+func line(text, more string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + more + "\n"
+}
+
+// bashReset gives the next episode in the same sandbox a shell of its own.
+func bashReset(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
+	if e.Kind != env.EventReset {
+		return schemas.Observation{}, nil
+	}
+	sh := env.Local[shell](s)
+	err := sh.stop(ctx)
+	*sh = shell{}
+	return schemas.Observation{}, err
+}

@@ -1,0 +1,98 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+type evalArgs struct{}
+
+func init() {
+	register("run the task's tests", tools.Define(tools.Def[evalArgs]{
+		Name: "eval", Category: "eval",
+		Description: "Run the task's tests on the workspace as it is now. The answer names the tests that failed and " +
+			"shows the output of the test run. It takes no arguments.",
+		More: "run a single test with bash to see all of its output",
+		Call: eval,
+	}))
+}
+
+func eval(ctx context.Context, s *env.Session, _ evalArgs) (schemas.Observation, error) {
+	r, err := s.Eval(ctx)
+	if err != nil {
+		return schemas.Observation{}, err
+	}
+	o := schemas.Observation{
+		Text:      evalSummary(r) + "\n\n" + strings.TrimRight(stableOutput(r.Output), "\n") + "\n",
+		ExitCode:  &r.ExitCode,
+		TimedOut:  r.TimedOut,
+		FullBytes: r.OutputBytes,
+	}
+	if r.TimedOut {
+		o.ExitCode, o.IsError, o.ErrorClass = nil, true, schemas.ErrTimeout
+	}
+	return o, nil
+}
+
+// evalListed bounds the failing tests named in the summary.
+const evalListed = 20
+
+// evalSummary says from the report, never from the output, what passed.
+func evalSummary(r env.EvalReport) string {
+	var failing []string
+	passed, failed := r.Counts()
+	for id, status := range r.Tests {
+		if status == "failed" || status == "error" {
+			failing = append(failing, id+" ("+status+")")
+		}
+	}
+	slices.Sort(failing)
+	var b strings.Builder
+	switch {
+	case r.TimedOut:
+		b.WriteString("The tests did not finish in time and were stopped.")
+	case r.Passed:
+		b.WriteString("The tests pass.")
+	default:
+		b.WriteString("The tests do not pass.")
+	}
+	if len(r.Tests) > 0 {
+		fmt.Fprintf(&b, " %d passed, %d failed.", passed, failed)
+	} else if !r.TimedOut {
+		fmt.Fprintf(&b, " The command ended with exit code %d.", r.ExitCode)
+	}
+	for i, id := range failing {
+		if i == evalListed {
+			fmt.Fprintf(&b, "\n  and %d more", len(failing)-i)
+			break
+		}
+		b.WriteString("\n  " + id)
+	}
+	return b.String()
+}
+
+// What differs from run to run in the output of pytest and unittest, though
+// nothing has changed: durations, addresses, temporary directories, and the
+// lines that describe the machine.
+var (
+	machineLines = regexp.MustCompile(`(?m)^(platform |cachedir: |rootdir: |plugins: |configfile: ).*\n`)
+	pytestTime   = regexp.MustCompile(`(?m)(\d+ (?:passed|failed|errors?|skipped|warnings?|deselected|xfailed|xpassed)|no tests ran)( in )\d+\.\d+s(?: \([\d:]+\))?`)
+	unittestTime = regexp.MustCompile(`(?m)^(Ran \d+ tests?) in \d+\.\d+s$`)
+	addresses    = regexp.MustCompile(`\bat 0x[0-9a-f]{6,16}\b`)
+	tempDirs     = regexp.MustCompile(`/tmp/(pytest-of-\w+/pytest-\d+|tmp[a-z0-9_]{8})\b`)
+)
+
+func stableOutput(s string) string {
+	s = machineLines.ReplaceAllString(s, "")
+	s = pytestTime.ReplaceAllString(s, "$1")
+	s = unittestTime.ReplaceAllString(s, "$1")
+	s = addresses.ReplaceAllString(s, "at 0x...")
+	return tempDirs.ReplaceAllString(s, "/tmp/...")
+}

@@ -1,0 +1,203 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// place is a path of the workspace as a model named it and as it really is.
+type place struct {
+	Rel    string // below the workspace, slash-separated; "." is the workspace
+	Abs    string // with every symlink resolved where it exists
+	Exists bool
+	env.FileInfo
+}
+
+// locate finds what a model means by a path. Paths that lead out of the
+// workspace, by .. or through a symlink, are refused.
+func locate(ctx context.Context, s *env.Session, arg string) (place, error) {
+	rel, err := within(s.Workdir, arg)
+	if err != nil {
+		return place{}, err
+	}
+	p := place{Rel: rel, Abs: path.Join(s.Workdir, rel)}
+	p.FileInfo, err = s.Sandbox.Stat(ctx, p.Abs)
+	switch {
+	case errors.Is(err, env.ErrNotExist):
+		return p, contained(ctx, s, path.Dir(p.Abs), arg)
+	case err != nil:
+		return p, err
+	}
+	p.Exists = true
+	if p.Real == p.Abs {
+		return p, nil
+	}
+	if p.Symlink != "" && p.Real == "" {
+		return p, tools.Mistake("%s is a symbolic link to %s, which does not exist.", rel, p.Symlink)
+	}
+	if err := contained(ctx, s, p.Abs, arg); err != nil {
+		return p, err
+	}
+	p.Abs = p.Real
+	if real, below := strings.CutPrefix(p.Real, s.Workdir+"/"); below {
+		p.Rel = real
+	}
+	p.FileInfo, err = s.Sandbox.Stat(ctx, p.Abs)
+	return p, err
+}
+
+// within is the lexical half: arg relative to the workspace.
+func within(workdir, arg string) (string, error) {
+	arg = strings.TrimSpace(arg)
+	if arg == "" {
+		return "", tools.Mistake("The path is empty. Give a path relative to %s, for example \"src/main.py\".", workdir)
+	}
+	abs := path.Clean(arg)
+	if !path.IsAbs(abs) {
+		abs = path.Join(workdir, abs)
+	}
+	if abs == workdir {
+		return ".", nil
+	}
+	rel, below := strings.CutPrefix(abs, strings.TrimSuffix(workdir, "/")+"/")
+	if !below {
+		return "", outside(workdir, arg)
+	}
+	return rel, nil
+}
+
+func outside(workdir, arg string) error {
+	return tools.Mistake("%s lies outside the workspace %s, where this tool does not go. "+
+		"Give a path below %s; to read other files use bash, for example: cat %s", arg, workdir, workdir, arg)
+}
+
+// contained checks that abs, or the nearest directory above it that exists,
+// really lies in the workspace.
+func contained(ctx context.Context, s *env.Session, abs, arg string) error {
+	root, err := s.Sandbox.Stat(ctx, s.Workdir)
+	if err != nil {
+		return err
+	}
+	for {
+		info, err := s.Sandbox.Stat(ctx, abs)
+		switch {
+		case err == nil && info.Real == "":
+			return tools.Mistake("%s is a symbolic link to %s, which does not exist.", abs, info.Symlink)
+		case err == nil && (info.Real == root.Real || strings.HasPrefix(info.Real, root.Real+"/")):
+			return nil
+		case err == nil:
+			return outside(s.Workdir, arg)
+		case !errors.Is(err, env.ErrNotExist) || abs == "/":
+			return err
+		}
+		abs = path.Dir(abs)
+	}
+}
+
+// file is locate for an existing regular file.
+func file(ctx context.Context, s *env.Session, arg string) (place, error) {
+	p, err := locate(ctx, s, arg)
+	switch {
+	case err != nil:
+		return p, err
+	case !p.Exists:
+		return p, tools.Mistake("%s does not exist.%s", p.Rel, suggestions(ctx, s, p.Rel))
+	case p.IsDir:
+		return p, tools.Mistake("%s is a directory. Use listdir to see what is in it: {\"path\": %q}", p.Rel, p.Rel)
+	}
+	return p, nil
+}
+
+// suggestions names files of the workspace that the model may have meant, as a
+// sentence with a leading space, or tells how to look.
+func suggestions(ctx context.Context, s *env.Session, rel string) string {
+	const none = " Use listdir or grep to find the right path."
+	res, err := s.Sandbox.Run(ctx, env.Command{
+		Args: []string{"find", ".", "-maxdepth", "12", "(", "-name", ".git", "-o", "-name", "__pycache__", ")", "-prune",
+			"-o", "-printf", "%P\\0"},
+		Dir: s.Workdir, Timeout: 5 * time.Second, MaxOutput: 1 << 20,
+	})
+	if err != nil || res.Total > int64(len(res.Output)) {
+		return none
+	}
+	type candidate struct {
+		path     string
+		distance int
+	}
+	var found []candidate
+	want := path.Base(rel)
+	for name := range strings.SplitSeq(string(res.Output), "\x00") {
+		if name == "" || len(name) > 400 {
+			continue
+		}
+		d := distance(path.Base(name), want)
+		if d <= len(want)/3 {
+			found = append(found, candidate{name, d})
+		}
+	}
+	if len(found) == 0 {
+		return none
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		if a.distance != b.distance {
+			return a.distance - b.distance
+		}
+		return strings.Compare(a.path, b.path)
+	})
+	var names []string
+	for _, c := range found[:min(3, len(found))] {
+		names = append(names, c.path)
+	}
+	return fmt.Sprintf(" Did you mean %s?", strings.Join(names, " or "))
+}
+
+// distance is the Levenshtein distance of two short names, in bytes.
+func distance(a, b string) int {
+	if len(a) > 255 || len(b) > 255 {
+		return 255
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// lines names a range for Observation.Targets.
+func lines(rel string, start, end int) string {
+	if start == end {
+		return fmt.Sprintf("%s:%d", rel, start)
+	}
+	return fmt.Sprintf("%s:%d-%d", rel, start, end)
+}
+
+// plural is "1 line", "2 lines".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "ch") {
+		noun += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

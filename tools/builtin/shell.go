@@ -1,0 +1,166 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/framing"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// shell is one long-lived bash. A command is written to a file and sourced with
+// its input, output and error redirected, so that nothing in it, an unclosed
+// quote or a redirection of the shell, can touch the stream on which the frames
+// come. After each command the shell saves its directory and exported
+// variables; a shell that ended is replaced by one that reads them.
+type shell struct {
+	term  env.Terminal
+	conn  *framing.Conn
+	nonce string
+	seq   int
+	saved bool // there is a state file of an earlier shell
+}
+
+// result of one command.
+type result struct {
+	out      framing.Output
+	exit     int
+	timedOut bool
+	ended    bool   // the shell is gone
+	dir      string // with ended: where the next one begins
+}
+
+const (
+	shellDir     = "/tmp/.tracesmith/shell"
+	shellCommand = shellDir + "/command"
+	shellState   = shellDir + "/state"
+	// shellGrace is what a stopped command and the shell have to come to an end.
+	shellGrace = 400 * time.Millisecond
+)
+
+// shellStart prepares a fresh bash: descriptor 198 is where output and frames
+// go, the shell's own output goes nowhere. A frame's body is a JSON number, 100
+// plus the exit code, whose three digits are base64 in four characters.
+const shellStart = `exec 198>&1 >/dev/null 2>&1
+shopt -s expand_aliases
+__tracesmith_save() { { \builtin printf 'cd -- %q\n' "$PWD"; \builtin export -p; } >|` + shellState + `; }
+__tracesmith_done() {
+  \builtin local n=$((100 + $1)) a=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/ v
+  __tracesmith_save
+  v=$(( (48 + n / 100) << 16 | (48 + n / 10 % 10) << 8 | 48 + n % 10 ))
+  \builtin printf '\e]7717;%s;%s;%s;%s\a' "$2" "$3" "$$" "${a:v>>18:1}${a:v>>12&63:1}${a:v>>6&63:1}${a:v&63:1}" >&198
+}
+trap __tracesmith_save EXIT
+`
+
+// start opens the shell, in the state of the one before it if there was one.
+func (sh *shell) start(ctx context.Context, s *env.Session) error {
+	term, err := s.Sandbox.Open(ctx, env.TerminalSpec{
+		Args: []string{"bash", "--noprofile", "--norc"}, Dir: s.Workdir,
+		Env: []string{"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb"},
+	})
+	if err != nil {
+		return fmt.Errorf("opening a shell: %w", err)
+	}
+	script := shellStart
+	if sh.saved {
+		script += `\builtin . ` + shellState + "\n"
+	}
+	if err := term.Write(ctx, []byte(script)); err != nil {
+		return fmt.Errorf("starting the shell: %w", err)
+	}
+	sh.term, sh.nonce, sh.seq = term, framing.NewNonce(), 0
+	sh.conn = framing.NewConn(term, sh.nonce, tools.MaxFullText)
+	return nil
+}
+
+func (sh *shell) stop(ctx context.Context) error {
+	if sh.term == nil {
+		return nil
+	}
+	term := sh.term
+	sh.term, sh.conn = nil, nil
+	if err := term.Close(ctx); err != nil {
+		return fmt.Errorf("closing the shell: %w", err)
+	}
+	return nil
+}
+
+func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit time.Duration) (result, error) {
+	if sh.term != nil {
+		if _, died := sh.term.Exit(); died { // killed between two commands
+			if err := sh.stop(ctx); err != nil {
+				return result{}, err
+			}
+			sh.saved = true
+		}
+	}
+	if sh.term == nil {
+		if err := sh.start(ctx, s); err != nil {
+			return result{}, err
+		}
+	}
+	if err := s.Sandbox.WriteFile(ctx, shellCommand, []byte(command+"\n"), 0o600); err != nil {
+		return result{}, err
+	}
+	mark, err := sh.term.Mark(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	sh.seq++
+	input := fmt.Sprintf(`\builtin . %s </dev/null >&198 2>&1 198>&-; __tracesmith_done "$?" %s %d`+"\n", shellCommand, sh.nonce, sh.seq)
+	r, err := sh.conn.Exchange(ctx, []byte(input), limit)
+	if err != nil {
+		return result{}, err
+	}
+	res := result{out: r.Output, timedOut: r.TimedOut}
+	if r.TimedOut {
+		if err := sh.term.KillChildren(ctx, mark); err != nil {
+			return result{}, err
+		}
+		if r, err = sh.conn.Await(ctx, shellGrace); err != nil {
+			return result{}, err
+		}
+		res.out = join(res.out, r.Output)
+	}
+	if r.TimedOut || r.Exited {
+		res.exit, res.ended = r.ExitCode, true
+		sh.saved = true
+		res.dir = sh.savedDir(ctx, s)
+		return res, sh.stop(ctx)
+	}
+	res.exit = exitCode(r.Frame)
+	return res, nil
+}
+
+// savedDir is the directory a new shell begins in.
+func (sh *shell) savedDir(ctx context.Context, s *env.Session) string {
+	state, _, err := s.Sandbox.ReadFile(ctx, shellState, 64<<10)
+	first, _, _ := strings.Cut(string(state), "\n")
+	if dir, ok := strings.CutPrefix(first, "cd -- "); err == nil && ok {
+		return dir
+	}
+	return s.Workdir
+}
+
+// exitCode reads a frame: 100 plus the exit code.
+func exitCode(frame []byte) int {
+	n, err := strconv.Atoi(string(frame))
+	if err != nil || n < 100 || n > 355 {
+		return 1 // not ours: the command forged a frame
+	}
+	return n - 100
+}
+
+// join appends the output of the same command that came after a time-out.
+func join(a, b framing.Output) framing.Output {
+	head := len(a.Bytes) + b.Head
+	if a.Cut() > 0 {
+		head = a.Head
+	}
+	return framing.Output{Bytes: append(a.Bytes, b.Bytes...), Head: head, Total: a.Total + b.Total}
+}

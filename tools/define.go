@@ -1,0 +1,82 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Def describes a tool whose arguments are the struct A. Each exported field of
+// A is one argument: its json tag names it, its jsonschema tag describes it. A
+// pointer with omitempty is an optional argument, nil when it was left out or
+// null; anything else is required.
+type Def[A any] struct {
+	Name        string
+	Category    string // of the dataset, see Tool
+	Description string
+	// Example is a correct call; it is part of the description and of the
+	// observations that explain a wrong call.
+	Example A
+	// More says, in a clause, how to see what was cut from a long observation.
+	More string
+	Call func(ctx context.Context, s *env.Session, args A) (schemas.Observation, error)
+	// On reacts to events; nil: the tool does not listen.
+	On func(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error)
+}
+
+// Define makes a tool. A definition that has no JSON Schema is a programming
+// error, hence a panic.
+func Define[A any](d Def[A]) Tool {
+	schema, err := jsonschema.For[A](nil)
+	if err != nil {
+		panic(fmt.Sprintf("tool %q: %v", d.Name, err))
+	}
+	params, err := json.Marshal(schema)
+	if err != nil {
+		panic(fmt.Sprintf("tool %q: %v", d.Name, err))
+	}
+	example, err := json.Marshal(d.Example)
+	if err != nil {
+		panic(fmt.Sprintf("tool %q: %v", d.Name, err))
+	}
+	t := defined[A]{def: d, example: string(example), schema: schemas.ToolSchema{
+		Name:        d.Name,
+		Description: d.Description + "\nExample arguments: " + string(example),
+		Parameters:  params,
+	}}
+	if d.On != nil {
+		return listening[A]{t}
+	}
+	return t
+}
+
+type defined[A any] struct {
+	def     Def[A]
+	schema  schemas.ToolSchema
+	example string
+}
+
+func (t defined[A]) Schema() schemas.ToolSchema { return t.schema }
+func (t defined[A]) Category() string           { return t.def.Category }
+func (t defined[A]) Example() string            { return t.example }
+func (t defined[A]) More() string               { return t.def.More }
+
+func (t defined[A]) Call(ctx context.Context, s *env.Session, raw []byte) (schemas.Observation, error) {
+	var args A
+	if err := json.Unmarshal(raw, &args); err != nil {
+		return schemas.Observation{}, &UserError{Class: schemas.ErrBadArguments, Text: err.Error()}
+	}
+	return t.def.Call(ctx, s, args)
+}
+
+// listening is a defined tool that is a Listener too.
+type listening[A any] struct{ defined[A] }
+
+func (t listening[A]) On(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
+	return t.def.On(ctx, s, e)
+}

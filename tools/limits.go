@@ -1,0 +1,165 @@
+package tools
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// What a model sees of one observation, and how much of the uncut text is kept
+// beside it, in bytes. These are the only two caps on observation text.
+const (
+	MaxText     = 64 << 10
+	MaxFullText = 1 << 20
+)
+
+// defaultMore says how to see what was cut, for tools that know no better way.
+const defaultMore = "to see more, write the output to a file with bash and view parts of it"
+
+// Fit makes an observation presentable: valid UTF-8 without control codes, at
+// most MaxText bytes with the middle cut out. more says, in a clause, how the
+// model can see the rest; "" = a general hint. A tool that has cut its output
+// at the source sets FullBytes to the true size.
+func Fit(o schemas.Observation, more string) schemas.Observation {
+	o.FullBytes = max(o.FullBytes, int64(len(o.Text)))
+	o.Text = Clean(o.Text)
+	if len(o.Text) <= MaxText {
+		return o
+	}
+	if more == "" {
+		more = defaultMore
+	}
+	o.Truncated = true
+	o.FullText = cut(o.Text, MaxFullText, o.FullBytes, "")
+	o.Text = cut(o.Text, MaxText, o.FullBytes, "; "+more)
+	return o
+}
+
+// cut keeps the head and the tail of text, at most limit bytes with the line
+// that says how many of total bytes are missing between them.
+func cut(text string, limit int, total int64, more string) string {
+	if len(text) <= limit {
+		return text
+	}
+	mark := func(missing int64) string {
+		return fmt.Sprintf("\n[... %d of %d bytes cut here%s ...]\n", missing, total, more)
+	}
+	keep := (limit - len(mark(total))) / 2
+	head, tail := headOf(text, keep), tailOf(text, keep)
+	missing := max(total, int64(len(text))) - int64(len(head)+len(tail))
+	return head + mark(missing) + tail
+}
+
+// headOf is the first n bytes of s or a little less: whole lines where a line
+// ends within the last quarter, whole characters otherwise.
+func headOf(s string, n int) string {
+	s = s[:n]
+	if i := strings.LastIndexByte(s, '\n'); i > n-n/4 {
+		return s[:i]
+	}
+	for len(s) > 0 {
+		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size > 1 {
+			break
+		}
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// tailOf is headOf for the last n bytes.
+func tailOf(s string, n int) string {
+	s = s[len(s)-n:]
+	if i := strings.IndexByte(s, '\n'); i >= 0 && i < n/4 {
+		return s[i+1:]
+	}
+	for len(s) > 0 && !utf8.RuneStart(s[0]) {
+		s = s[1:]
+	}
+	return s
+}
+
+// Clean makes program output readable as text: bytes that are not UTF-8 become
+// U+FFFD, terminal escapes and control codes other than newline and tab go, and
+// a line that a carriage return overwrote shows what a terminal would end with.
+func Clean(s string) string {
+	if plain(s) {
+		return s
+	}
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	line := 0 // where the current line begins in text
+	text := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == 0x1b:
+			i += escapeLen(s[i:])
+			continue
+		case c == '\r':
+			if next := strings.TrimLeft(s[i:], "\r"); next != "" && next[0] != '\n' {
+				text = text[:line]
+			}
+		case c == '\n':
+			text = append(text, c)
+			line = len(text)
+		case c == '\t' || c >= ' ' && c < utf8.RuneSelf && c != 0x7f:
+			text = append(text, c)
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r > 0x9f {
+				text = append(text, s[i:i+size]...)
+			}
+			i += size
+			continue
+		}
+		i++
+	}
+	return string(text)
+}
+
+// plain reports whether s needs no cleaning.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f || c == 0xc2 {
+			return false // 0xc2 begins the C1 control codes
+		}
+	}
+	return utf8.ValidString(s)
+}
+
+// escapeLen is the length of the terminal escape that s begins with (ECMA-48:
+// CSI, the string sequences, and two- and three-byte escapes), at least 1.
+func escapeLen(s string) int {
+	if len(s) < 2 {
+		return len(s)
+	}
+	switch s[1] {
+	case '[': // CSI: parameters, intermediates, one final byte
+		for i := 2; i < len(s); i++ {
+			if s[i] >= 0x40 && s[i] <= 0x7e {
+				return i + 1
+			}
+			if s[i] < 0x20 || s[i] > 0x7e {
+				return i
+			}
+		}
+		return len(s)
+	case ']', 'P', 'X', '^', '_': // a string, ended by BEL or ESC \; never across lines
+		for i := 2; i < len(s) && s[i] != '\n'; i++ {
+			if s[i] == 0x07 {
+				return i + 1
+			}
+			if s[i] == 0x1b && i+1 < len(s) && s[i+1] == '\\' {
+				return i + 2
+			}
+		}
+		return 2
+	case '(', ')', '*', '+', '#', '%', ' ': // character sets and the like
+		return min(3, len(s))
+	}
+	if s[1] >= 0x30 && s[1] <= 0x7e {
+		return 2
+	}
+	return 1
+}

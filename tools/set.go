@@ -1,0 +1,178 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Set is the toolbox of an environment: it checks what the model sent, runs the
+// tool, and turns whatever went wrong on the model's side into words. It holds
+// no state of an episode, so one Set may serve any number of environments.
+type Set struct {
+	entries []entry // in registration order
+	schemas []schemas.ToolSchema
+}
+
+type entry struct {
+	name  string
+	tool  Tool
+	check *checker
+	more  string
+}
+
+var _ env.Toolbox = (*Set)(nil)
+
+// NewSet builds a toolbox. Two tools of one name, or a schema that cannot be
+// read, are errors.
+func NewSet(list []Tool) (*Set, error) {
+	s := &Set{}
+	for _, t := range list {
+		schema := t.Schema()
+		if _, twice := s.find(schema.Name); twice {
+			return nil, fmt.Errorf("tool %q is listed twice", schema.Name)
+		}
+		example := "{}"
+		if e, ok := t.(interface{ Example() string }); ok {
+			example = e.Example()
+		}
+		check, err := newChecker(schema, example)
+		if err != nil {
+			return nil, err
+		}
+		more := ""
+		if m, ok := t.(interface{ More() string }); ok {
+			more = m.More()
+		}
+		s.entries = append(s.entries, entry{schema.Name, t, check, more})
+		s.schemas = append(s.schemas, schema)
+	}
+	return s, nil
+}
+
+// Schemas lists the tools in registration order.
+func (s *Set) Schemas() []schemas.ToolSchema { return s.schemas }
+
+// Category is the dataset's tool_category of a tool, "other" for an unknown one.
+func (s *Set) Category(name string) string {
+	if e, ok := s.find(name); ok {
+		return e.tool.Category()
+	}
+	return "other"
+}
+
+func (s *Set) find(name string) (entry, bool) {
+	for _, e := range s.entries {
+		if e.name == name {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// Call runs one call; see env.Toolbox.
+func (s *Set) Call(ctx context.Context, sess *env.Session, call schemas.ToolCall) (schemas.Observation, error) {
+	e, known := s.find(call.Name)
+	if !known {
+		return Fit(mistake("env", schemas.ErrUnknownTool, s.unknownTool(call.Name)), ""), nil
+	}
+	if call.Invalid != "" {
+		return Fit(mistake(e.name, schemas.ErrBadArguments, e.check.malformed(call.Invalid)), ""), nil
+	}
+	args, problem := e.check.check(call.Arguments)
+	if problem != "" {
+		return Fit(mistake(e.name, schemas.ErrBadArguments, problem), ""), nil
+	}
+	return e.guard(func() (schemas.Observation, error) { return e.tool.Call(ctx, sess, args) })
+}
+
+// Notify tells the listeners about an event, in registration order.
+func (s *Set) Notify(ctx context.Context, sess *env.Session, ev env.Event) ([]schemas.Observation, error) {
+	var said []schemas.Observation
+	for _, e := range s.entries {
+		l, ok := e.tool.(Listener)
+		if !ok {
+			continue
+		}
+		o, err := e.guard(func() (schemas.Observation, error) { return l.On(ctx, sess, ev) })
+		if err != nil {
+			return said, fmt.Errorf("telling %s about %s: %w", e.name, ev.Kind, err)
+		}
+		if o.Text != "" {
+			said = append(said, o)
+		}
+	}
+	return said, nil
+}
+
+func (s *Set) unknownTool(name string) string {
+	var names []string
+	for _, e := range s.entries {
+		names = append(names, e.name)
+	}
+	if len(names) == 0 {
+		return "There are no tools here."
+	}
+	return fmt.Sprintf("There is no tool named %q. Call one of: %s.", name, strings.Join(names, ", "))
+}
+
+// guard runs a part of a tool: mistakes become observations, a panic a
+// tool_exception; what else is returned means the sandbox cannot go on.
+func (e entry) guard(run func() (schemas.Observation, error)) (o schemas.Observation, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			o, err = Fit(mistake(e.name, schemas.ErrToolException, fmt.Sprintf(
+				"The tool %s failed for a reason of its own (%v, at %s). This is not your mistake; try another way.",
+				e.name, p, panicSite())), ""), nil
+		}
+	}()
+	o, err = run()
+	if err == nil {
+		if o.Source == "" {
+			o.Source = e.name
+		}
+		return Fit(o, e.more), nil
+	}
+	if user, ok := errors.AsType[*UserError](err); ok {
+		class := user.Class
+		if class == "" {
+			class = schemas.ErrUserError
+		}
+		return Fit(mistake(e.name, class, user.Text), ""), nil
+	}
+	switch {
+	case errors.Is(err, env.ErrNotExist), errors.Is(err, env.ErrRefused):
+		return Fit(mistake(e.name, schemas.ErrUserError, fmt.Sprintf(
+			"%s did nothing: %v. Check the path with listdir.", e.name, err)), ""), nil
+	case errors.Is(err, env.ErrNoSpace):
+		return mistake(e.name, schemas.ErrUserError,
+			"The sandbox's disk is full, so nothing was written. Delete files you do not need (bash: du -sh * /tmp/*), then try again."), nil
+	}
+	return schemas.Observation{}, fmt.Errorf("tool %s: %w", e.name, err)
+}
+
+func mistake(source, class, text string) schemas.Observation {
+	return schemas.Observation{Source: source, Text: text, IsError: true, ErrorClass: class}
+}
+
+// panicSite names the function and line that panicked, without directories.
+// guard's recover runs on top of the panicking stack.
+func panicSite() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf("%s, %s:%d", path.Base(f.Function), path.Base(f.File), f.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
+	}
+}
