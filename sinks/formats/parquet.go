@@ -27,6 +27,8 @@ const ParquetWriter = "arrow/go v17.0.0"
 type ShardWriter[T any] interface {
 	// Append adds the rows of one episode (or any unit that must stay together).
 	Append(rows []T) error
+	// Size is the bytes of the values appended so far, before encoding.
+	Size() int64
 	// Close completes, verifies and names the file. After an error from either
 	// method nothing is left on disk.
 	Close() (ShardInfo, error)
@@ -97,6 +99,8 @@ func (p *parquetShard[T]) Append(rows []T) error {
 	}
 	return nil
 }
+
+func (p *parquetShard[T]) Size() int64 { return p.raw + p.builder.RawBytes() }
 
 // flush writes the batch, starting a row group when the current one is full. We
 // count raw bytes ourselves: the library counts compressed, flushed pages.

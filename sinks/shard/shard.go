@@ -1,0 +1,115 @@
+// Package shard cuts a sorted stream of episodes into files. A cut falls at an
+// episode boundary, at the latest when a file has MaxBytes of values; from an
+// eighth of that on it also falls before any repository whose hash says so, so
+// that new data changes the files around it and not all that follow. It imports
+// sinks/formats.
+package shard
+
+import (
+	"errors"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+	"github.com/tracesmith/tracesmith/sinks/formats"
+)
+
+// MaxBytes is the default size of a shard, before encoding.
+const MaxBytes = 512 << 20
+
+// Config says what is written where.
+type Config struct {
+	Dir      string // exists
+	Table    *arrowrec.Table
+	Meta     arrowrec.Meta
+	MaxBytes int64 // 0: MaxBytes
+}
+
+// Key places rows in the sort order. Tables without a split leave it empty, and
+// their files are called part-….
+type Key struct{ Split, Repo, InstanceID, EpisodeID string }
+
+func (k Key) list() []string { return []string{k.Split, k.Repo, k.InstanceID, k.EpisodeID} }
+
+// Shard is one finished file.
+type Shard struct {
+	formats.ShardInfo
+	Split  string
+	MinKey []string // split, repo, instance_id, episode_id
+	MaxKey []string
+}
+
+// Writer writes the shards of one table, in the order of their keys. One
+// goroutine uses it.
+type Writer[T any] struct {
+	cfg      Config
+	open     formats.ShardWriter[T]
+	min, max Key
+	done     []Shard
+}
+
+// New makes a writer; T is the row type of the table.
+func New[T any](cfg Config) *Writer[T] {
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = MaxBytes
+	}
+	return &Writer[T]{cfg: cfg}
+}
+
+// Append adds the rows of one episode. Keys must not decrease.
+func (w *Writer[T]) Append(k Key, rows []T) error {
+	if w.open != nil && w.cutBefore(k) {
+		if err := w.finish(); err != nil {
+			return err
+		}
+	}
+	if w.open == nil {
+		name := k.Split
+		if name == "" {
+			name = "part"
+		}
+		f, err := formats.CreateParquet[T](w.cfg.Dir, name, w.cfg.Table, w.cfg.Meta)
+		if err != nil {
+			return err
+		}
+		w.open, w.min = f, k
+	}
+	w.max = k
+	return w.open.Append(rows)
+}
+
+func (w *Writer[T]) cutBefore(k Key) bool {
+	size := w.open.Size()
+	natural := k.Repo != w.max.Repo && schemas.HashBytes([]byte(k.Repo))[0]&3 == 0
+	return k.Split != w.max.Split || size >= w.cfg.MaxBytes || natural && size >= w.cfg.MaxBytes/8
+}
+
+func (w *Writer[T]) finish() error {
+	info, err := w.open.Close()
+	w.open = nil
+	if err != nil {
+		return err
+	}
+	w.done = append(w.done, Shard{ShardInfo: info, Split: w.min.Split, MinKey: w.min.list(), MaxKey: w.max.list()})
+	return nil
+}
+
+// Close finishes the last file and lists all of them in key order.
+func (w *Writer[T]) Close() ([]Shard, error) {
+	if w.open != nil {
+		if err := w.finish(); err != nil {
+			return nil, err
+		}
+	}
+	if len(w.done) == 0 {
+		return nil, errors.New("closing shards: no rows were written")
+	}
+	return w.done, nil
+}
+
+// Abort drops the unfinished file. Finished ones stay in Dir.
+func (w *Writer[T]) Abort() {
+	if w.open != nil {
+		w.open.Abort()
+		w.open = nil
+	}
+}
