@@ -15,5 +15,28 @@ type Deps struct {
 	Seed   int64
 }
 
+// Spec describes one policy kind. Its config struct says what the policy needs,
+// see Needs.
+type Spec = plugin.Spec[Policy, Deps]
+
 // Registry lists the policies that exist. agents/policies fills it.
 var Registry = &plugin.Registry[Policy, Deps]{What: "agent"}
+
+// Needs says what a policy must be given. A policy's config struct declares it
+// with a method Needs() Needs; without one it needs nothing.
+type Needs struct {
+	Gold  bool // Deps.Gold: the policy is privileged
+	Model bool // Deps.Client
+}
+
+// NeedsOf tells what policies of a kind need, before one is built.
+func NeedsOf(kind string) Needs {
+	spec, ok := Registry.Lookup(kind)
+	if !ok || spec.Default == nil {
+		return Needs{}
+	}
+	if n, ok := spec.Default().(interface{ Needs() Needs }); ok {
+		return n.Needs()
+	}
+	return Needs{}
+}

@@ -1,0 +1,283 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// GoldEdits expresses a unified diff as calls of the tools edit and bash that,
+// run in order on the base tree, give the patched one. Calls have GoldEdit set
+// and no id. Within a file they go from the bottom up, so every line number is
+// one of the base. Binary changes, and insertions without any context line to
+// hang them on, are errors.
+func GoldEdits(patch string) ([]schemas.ToolCall, error) {
+	files, err := parsePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	var calls []schemas.ToolCall
+	for _, f := range files {
+		more, err := fileEdits(f)
+		if err != nil {
+			return nil, fmt.Errorf("expressing the gold patch of %s as edits: %w", f.name(), err)
+		}
+		calls = append(calls, more...)
+	}
+	return calls, nil
+}
+
+// GoldLine is a place in the base tree that a gold patch changes: the first
+// line with program text among the removed and context lines of its hunks,
+// Python files outside test directories first. ok is false if there is none.
+func GoldLine(patch string) (file string, line int, ok bool) {
+	files, err := parsePatch(patch)
+	if err != nil {
+		return "", 0, false
+	}
+	for _, wantSource := range []bool{true, false} {
+		for _, f := range files {
+			if f.IsNew || f.IsBinary || wantSource != isSource(f.OldName) {
+				continue
+			}
+			if line, ok := firstCode(f, gitdiff.OpDelete); ok {
+				return f.OldName, line, true
+			}
+			if line, ok := firstCode(f, gitdiff.OpContext); ok {
+				return f.OldName, line, true
+			}
+		}
+	}
+	return "", 0, false
+}
+
+func isSource(name string) bool {
+	base := path.Base(name)
+	return strings.HasSuffix(base, ".py") && !strings.HasPrefix(base, "test_") && !strings.HasSuffix(base, "_test.py") && base != "conftest.py"
+}
+
+func firstCode(f goldFile, op gitdiff.LineOp) (int, bool) {
+	for _, h := range f.TextFragments {
+		n := int(h.OldPosition)
+		for _, l := range h.Lines {
+			text := strings.TrimSpace(l.Line)
+			if l.Op == op && text != "" && !strings.HasPrefix(text, "#") && !strings.HasPrefix(text, `"""`) {
+				return n, true
+			}
+			if l.Old() {
+				n++
+			}
+		}
+	}
+	return 0, false
+}
+
+type goldFile struct{ *gitdiff.File }
+
+func (f goldFile) name() string {
+	if f.NewName != "" {
+		return f.NewName
+	}
+	return f.OldName
+}
+
+func parsePatch(patch string) ([]goldFile, error) {
+	parsed, _, err := gitdiff.Parse(strings.NewReader(patch))
+	if err != nil {
+		return nil, fmt.Errorf("reading the gold patch: %w", err)
+	}
+	if len(parsed) == 0 {
+		return nil, errors.New("reading the gold patch: it changes no file")
+	}
+	// The parser drops a/ and b/ only below a "diff --git" line.
+	bare := !strings.Contains("\n"+patch, "\ndiff --git ")
+	var out []goldFile
+	for _, f := range parsed {
+		if bare {
+			f.OldName, f.NewName = dropSide(f.OldName), dropSide(f.NewName)
+		}
+		for _, name := range []string{f.OldName, f.NewName} {
+			if path.IsAbs(name) || name == ".." || strings.HasPrefix(path.Clean(name), "../") {
+				return nil, fmt.Errorf("reading the gold patch: %q lies outside the repository", name)
+			}
+		}
+		out = append(out, goldFile{f})
+	}
+	return out, nil
+}
+
+func dropSide(name string) string {
+	if strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
+		return name[2:]
+	}
+	return name
+}
+
+// fileEdits are the calls for one file: whole-file changes through bash, text
+// through edit, the mode last.
+func fileEdits(f goldFile) ([]schemas.ToolCall, error) {
+	if f.IsBinary || f.NewMode&fs.ModeSymlink != 0 {
+		return nil, errors.New("binary files and links cannot be edited as text")
+	}
+	var calls []schemas.ToolCall
+	switch {
+	case f.IsDelete:
+		return []schemas.ToolCall{shell("rm -- " + quote(f.OldName))}, nil
+	case f.IsRename, f.IsCopy:
+		verb := "mv -- "
+		if f.IsCopy {
+			verb = "cp -p -- "
+		}
+		calls = append(calls, shell("mkdir -p -- "+quote(path.Dir(f.NewName))+" && "+verb+quote(f.OldName)+" "+quote(f.NewName)))
+	}
+	if f.IsNew && len(f.TextFragments) == 0 {
+		calls = append(calls, shell("mkdir -p -- "+quote(path.Dir(f.NewName))+" && : > "+quote(f.NewName)))
+	}
+	for i := len(f.TextFragments) - 1; i >= 0; i-- {
+		more, err := hunkEdits(f, f.TextFragments[i])
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, more...)
+	}
+	calls = append(calls, finalNewline(f)...)
+	if m := f.NewMode; m != 0 && m.Perm() != f.OldMode.Perm() && (f.OldMode != 0 || m.Perm()&0o111 != 0) {
+		calls = append(calls, shell(fmt.Sprintf("chmod %03o -- %s", m.Perm(), quote(f.NewName))))
+	}
+	return calls, nil
+}
+
+// emptyBlob is how git names the empty file.
+const emptyBlob = "e69de29"
+
+// change is a run of removed and added lines of one hunk. Line numbers are
+// those of the base, 1-based.
+type change struct {
+	first, removed int
+	old            string // the removed lines
+	added          []string
+	before, after  *string // the lines around it, where the hunk shows them
+}
+
+// hunkEdits are the edits of one hunk, from the bottom up.
+func hunkEdits(f goldFile, h *gitdiff.TextFragment) ([]schemas.ToolCall, error) {
+	if f.IsNew || h.OldLines == 0 && strings.HasPrefix(f.OldOIDPrefix, emptyBlob) {
+		var text strings.Builder
+		for _, l := range h.Lines {
+			text.WriteString(l.Line)
+		}
+		return []schemas.ToolCall{edit(f.NewName, 0, 0, text.String())}, nil
+	}
+	changes := splitHunk(h)
+	var calls []schemas.ToolCall
+	for i := len(changes) - 1; i >= 0; i-- {
+		c := changes[i]
+		text := strings.Join(c.added, "")
+		switch {
+		case c.removed > 0 && strings.TrimSuffix(c.old, "\n") == strings.TrimSuffix(text, "\n"):
+			// Only the newline at the end of the file: see finalNewline.
+		case c.removed > 0:
+			calls = append(calls, edit(f.NewName, c.first, c.first+c.removed-1, text))
+		case c.before != nil:
+			calls = append(calls, edit(f.NewName, c.first-1, c.first-1, *c.before+text))
+		case c.after != nil:
+			calls = append(calls, edit(f.NewName, c.first, c.first, text+*c.after))
+		default:
+			return nil, fmt.Errorf("the insertion at line %d has no context line", c.first)
+		}
+	}
+	return calls, nil
+}
+
+// finalNewline adds or removes the newline at the end of a file, which the edit
+// tool leaves as it finds it.
+func finalNewline(f goldFile) []schemas.ToolCall {
+	if f.IsNew || len(f.TextFragments) == 0 {
+		return nil
+	}
+	var last, now *gitdiff.Line
+	lines := f.TextFragments[len(f.TextFragments)-1].Lines
+	for i, l := range lines {
+		if l.Old() {
+			last = &lines[i]
+		}
+		if l.New() {
+			now = &lines[i]
+		}
+	}
+	switch {
+	case last == nil || now == nil || last.NoEOL() == now.NoEOL():
+		return nil
+	case last.NoEOL():
+		return []schemas.ToolCall{shell(`printf '\n' >> ` + quote(f.NewName))}
+	}
+	return []schemas.ToolCall{shell("truncate -s -1 -- " + quote(f.NewName))}
+}
+
+func splitHunk(h *gitdiff.TextFragment) []change {
+	var out []change
+	n, open := int(h.OldPosition), false
+	var before *string
+	for _, l := range h.Lines {
+		if l.Op == gitdiff.OpContext {
+			if open {
+				out[len(out)-1].after = &l.Line
+			}
+			before, open = &l.Line, false
+			n++
+			continue
+		}
+		if !open {
+			out, open = append(out, change{first: n, before: before}), true
+		}
+		c := &out[len(out)-1]
+		if l.Op == gitdiff.OpDelete {
+			c.removed++
+			c.old += l.Line
+			n++
+		} else {
+			c.added = append(c.added, l.Line)
+		}
+	}
+	return out
+}
+
+// edit is one call of the edit tool; start 0 writes the whole file.
+func edit(file string, start, end int, text string) schemas.ToolCall {
+	args := map[string]any{"path": file, "new_code": text}
+	if start > 0 {
+		args["start"], args["end"] = start, end
+	}
+	return goldCall("edit", args)
+}
+
+func shell(command string) schemas.ToolCall {
+	return goldCall("bash", map[string]any{"command": command})
+}
+
+func goldCall(tool string, args map[string]any) schemas.ToolCall {
+	return schemas.ToolCall{Name: tool, Arguments: Arguments(args), GoldEdit: true}
+}
+
+// Arguments encodes the arguments of a call that tracesmith itself makes. It
+// panics on what JSON cannot say.
+func Arguments(args map[string]any) json.RawMessage {
+	if len(args) == 0 {
+		return json.RawMessage("{}")
+	}
+	raw, err := schemas.CanonicalJSON(args)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// quote makes one word of a POSIX shell command line.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

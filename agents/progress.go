@@ -1,0 +1,92 @@
+package agents
+
+// What the loop learns from each step, whether it was taken now or recorded by
+// an earlier delivery: the end of the episode, loops, format errors.
+
+import (
+	"context"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// keep appends a step to the result and to the transcript, which shows a
+// policy what the model sees and no more.
+func (r *run) keep(step schemas.Step) {
+	r.result.Steps = append(r.result.Steps, step)
+	r.transcript.Steps = append(r.transcript.Steps, visible(step))
+	if step.Reply != nil {
+		r.wellFormed = false
+		if u := step.Reply.Usage; u != nil {
+			r.context = u.Prompt + u.Completion
+		}
+	}
+	if step.State != nil && step.State.Terminated {
+		r.terminated = true
+	}
+	o := step.Observation
+	if o == nil || step.ToolCall == nil || step.Synthetic {
+		return
+	}
+	switch o.ErrorClass {
+	case schemas.ErrSandboxDied:
+		r.deaths++
+		r.wellFormed = true
+	case schemas.ErrBadArguments, schemas.ErrUnknownTool:
+	default:
+		r.wellFormed = r.wellFormed || step.ToolCall.Invalid == ""
+	}
+	call := step.ToolCall.Name + "\x00" + string(step.ToolCall.Arguments) + "\x00" + step.ToolCall.Raw + "\x00" + o.Text
+	if call != r.lastCall {
+		r.repeats = 0
+	}
+	r.lastCall = call
+	r.repeats++
+}
+
+// visible is a step without what was cut from its observations.
+func visible(step schemas.Step) schemas.Step {
+	if step.Observation != nil && step.Observation.FullText != "" {
+		o := *step.Observation
+		o.FullText = ""
+		step.Observation = &o
+	}
+	if len(step.Triggered) > 0 {
+		shown := make([]schemas.Observation, len(step.Triggered))
+		for i, o := range step.Triggered {
+			o.FullText = ""
+			shown[i] = o
+		}
+		step.Triggered = shown
+	}
+	return step
+}
+
+// endTurn decides whether the episode is over after a whole turn.
+func (r *run) endTurn(reply schemas.Reply) string {
+	r.turnNo++
+	r.format++
+	if r.wellFormed {
+		r.format = 0
+	}
+	switch {
+	case r.terminated:
+		return schemas.ExitSubmitted
+	case r.deaths > 1:
+		return schemas.ExitKilledSandbox
+	case reply.Stop != "":
+		return reply.Stop
+	case r.Limits.MaxFormatErrors > 0 && r.format >= r.Limits.MaxFormatErrors:
+		return schemas.ExitNoToolCall
+	case r.Limits.MaxRepeats > 0 && r.repeats >= r.Limits.MaxRepeats:
+		return schemas.ExitStuck
+	}
+	return ""
+}
+
+// unrecorded is the Recorder of episodes nobody wants back.
+type unrecorded struct{}
+
+func (unrecorded) Replayed() ([]schemas.Step, *schemas.Reply)      { return nil, nil }
+func (unrecorded) Intent(context.Context, int) error               { return nil }
+func (unrecorded) Reply(context.Context, int, schemas.Reply) error { return nil }
+func (unrecorded) Step(context.Context, schemas.Step) error        { return nil }

@@ -1,0 +1,306 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Config is one episode to run.
+type Config struct {
+	Env      env.Env
+	Policy   Policy
+	Recorder Recorder // nil: nothing is made durable
+	Limits   Limits
+	Job      schemas.Job
+	Task     schemas.Task
+	Clock    func() time.Time // for timestamps; nil: time.Now
+}
+
+// Limits of one episode; 0 means no limit.
+type Limits struct {
+	MaxSteps        int           // turns
+	MaxFormatErrors int           // turns in a row without one well-formed call
+	MaxRepeats      int           // times in a row the same call gives the same answer
+	Wall            time.Duration // from the start of this delivery
+	MaxPromptTokens int64         // conversation length, as the provider counted it
+}
+
+// Result is what became of an episode. Verdict and patch are others' work.
+type Result struct {
+	Agent          schemas.AgentInfo
+	Tools          []schemas.ToolSchema
+	Steps          []schemas.Step
+	ExitReason     string // schemas.Exit*
+	ErrorClass     string
+	ErrorMessage   string
+	Started, Ended time.Time
+	// Replayed steps came from an earlier delivery; Diverged of the calls that
+	// were executed again answered otherwise than the first time.
+	Replayed, Diverged int
+}
+
+// recordTimeout bounds one write of the recorder. Writes are detached from the
+// episode's end, so that a paid reply is not lost to a cancellation.
+const recordTimeout = time.Minute
+
+var errWall = errors.New("wall-clock limit of the episode")
+
+// Run takes one policy through one environment to its end. It returns an
+// InfraError or a FatalError, both with the steps so far; everything else that
+// ends an episode, cancelling ctx included, is an exit reason. The environment
+// is left open for Env.Patch.
+func Run(ctx context.Context, cfg Config) (Result, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Recorder == nil {
+		cfg.Recorder = unrecorded{}
+	}
+	cfg.Task.GoldPatch = ""
+	r := &run{
+		Config:     cfg,
+		parent:     ctx,
+		transcript: Transcript{Task: cfg.Task, Seed: cfg.Job.Seed},
+		result:     Result{Agent: cfg.Policy.Info(), Started: cfg.Clock().UTC()},
+	}
+	if cfg.Limits.Wall > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, cfg.Limits.Wall, errWall)
+		defer cancel()
+	}
+	exit, err := r.begin(ctx)
+	for exit == "" && err == nil {
+		exit, err = r.turn(ctx)
+	}
+	return r.finish(ctx, exit, err)
+}
+
+// run is the state of one episode.
+type run struct {
+	Config
+	parent     context.Context // without the wall-clock limit
+	transcript Transcript
+	result     Result
+
+	turnNo     int // of the next turn
+	terminated bool
+	deaths     int // sandboxes the agent has killed
+	format     int // turns in a row without a well-formed call
+	wellFormed bool
+	repeats    int
+	lastCall   string
+	context    int64 // tokens of the conversation after the last reply, 0: unknown
+}
+
+// finish turns the way the loop ended into a result. A context that ended
+// explains whatever error it caused.
+func (r *run) finish(ctx context.Context, exit string, err error) (Result, error) {
+	if err != nil {
+		switch {
+		case r.parent.Err() != nil:
+			exit, err = schemas.ExitCancelled, nil
+		case context.Cause(ctx) == errWall, r.Limits.Wall > 0 && llms.ClassOf(err) == "" && errors.Is(err, context.DeadlineExceeded):
+			exit, err = schemas.ExitWallTimeout, nil
+		default:
+			exit, err = r.classify(err)
+		}
+	}
+	r.result.ExitReason, r.result.Ended = exit, r.Clock().UTC()
+	return r.result, err
+}
+
+// classify maps an error to an exit reason, and keeps it as an error where it
+// is not the end of this episode alone.
+func (r *run) classify(err error) (string, error) {
+	r.result.ErrorMessage = err.Error()
+	class := llms.ClassOf(err)
+	r.result.ErrorClass = string(class)
+	switch class {
+	case llms.ClassContext:
+		return schemas.ExitMaxContext, nil
+	case llms.ClassAuth, llms.ClassNotFound, llms.ClassRefused, llms.ClassQuota:
+		return schemas.ExitLLMError, &FatalError{Class: class, Err: err}
+	case llms.ClassTimeout:
+		return schemas.ExitLLMTimeout, &InfraError{Exit: schemas.ExitLLMTimeout, Err: err}
+	case llms.ClassUnreachable, llms.ClassRateLimit, llms.ClassServer:
+		return schemas.ExitLLMError, &InfraError{Exit: schemas.ExitLLMError, Err: err}
+	}
+	if errors.Is(err, llms.ErrBudget) {
+		r.result.ErrorClass = "budget"
+		return schemas.ExitMaxCost, nil
+	}
+	exit := schemas.ExitEnvError
+	if errors.Is(err, env.ErrSandboxDied) {
+		exit = schemas.ExitSandboxError
+	}
+	r.result.ErrorClass = exit
+	return exit, &InfraError{Exit: exit, Err: err}
+}
+
+// turn asks the policy once and executes what it wants.
+func (r *run) turn(ctx context.Context) (string, error) {
+	if r.Limits.MaxSteps > 0 && r.turnNo >= r.Limits.MaxSteps {
+		return schemas.ExitMaxSteps, nil
+	}
+	if r.Limits.MaxPromptTokens > 0 && r.context >= r.Limits.MaxPromptTokens {
+		return schemas.ExitMaxContext, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	asked := r.Clock().UTC()
+	if r.result.Agent.Policy == "model" {
+		if err := r.record(func(ctx context.Context) error { return r.Recorder.Intent(ctx, r.turnNo) }); err != nil {
+			return "", fmt.Errorf("recording the intent: %w", err)
+		}
+	}
+	reply, err := r.Policy.Next(ctx, &r.transcript)
+	if err != nil {
+		return "", fmt.Errorf("turn %d: %w", r.turnNo, err)
+	}
+	complete(&reply, r.turnNo)
+	if err := r.record(func(ctx context.Context) error { return r.Recorder.Reply(ctx, r.turnNo, reply) }); err != nil {
+		return "", fmt.Errorf("recording the reply: %w", err)
+	}
+	return r.execute(ctx, reply, 0, asked)
+}
+
+// complete fills what a policy may leave open: ids and empty arguments.
+func complete(reply *schemas.Reply, turn int) {
+	for i := range reply.Calls {
+		c := &reply.Calls[i]
+		if c.ID == "" {
+			c.ID = fmt.Sprintf("call_%d_%d", turn, i)
+		}
+		if len(c.Arguments) == 0 {
+			c.Arguments = []byte("{}")
+		}
+	}
+}
+
+// execute runs the calls of a reply from the given one on, one observation
+// each, and ends the turn.
+func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at time.Time) (string, error) {
+	if len(reply.Calls) == 0 {
+		if err := r.withoutCall(ctx, reply, at); err != nil {
+			return "", err
+		}
+	}
+	var ended error // why the rest of the calls is not run
+	for i := from; i < len(reply.Calls); i++ {
+		step := schemas.Step{Turn: r.turnNo, Call: i, Source: "agent", At: at, ToolCall: &reply.Calls[i]}
+		if i == 0 {
+			step.Reply = &reply
+		}
+		if ended == nil {
+			ended = ctx.Err()
+		}
+		if r.parent.Err() != nil {
+			return "", ended
+		}
+		var err error
+		switch {
+		case r.terminated || ended != nil || r.deaths > 1:
+			err = r.skip(step)
+		default:
+			if err = r.call(ctx, step); err != nil && context.Cause(ctx) == errWall && r.parent.Err() == nil {
+				ended, err = err, r.skip(step)
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+		at = r.Clock().UTC()
+	}
+	if ended != nil {
+		return "", ended
+	}
+	return r.endTurn(reply), nil
+}
+
+// withoutCall is the step of a reply without any call.
+func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time) error {
+	step := schemas.Step{Turn: r.turnNo, Call: -1, Source: "agent", At: at, Reply: &reply}
+	if reply.Stop == "" {
+		info, err := r.Env.NoCall(ctx)
+		if err != nil {
+			return fmt.Errorf("answering a reply without a call: %w", err)
+		}
+		fill(&step, info)
+	}
+	return r.add(step)
+}
+
+// call executes one call. The first sandbox the agent kills is replaced by one
+// in which its earlier calls are repeated; the second ends the episode.
+func (r *run) call(ctx context.Context, step schemas.Step) error {
+	info, err := r.Env.Step(ctx, *step.ToolCall)
+	died := errors.Is(err, env.ErrSandboxDied)
+	if ctx.Err() != nil && (err != nil || r.parent.Err() != nil) {
+		return ctx.Err() // what was observed is the cancellation
+	}
+	if err != nil && !died {
+		return fmt.Errorf("running %s: %w", step.ToolCall.Name, err)
+	}
+	if !died {
+		fill(&step, info)
+		return r.add(step)
+	}
+	text := "The sandbox died while this call ran."
+	if r.deaths == 0 {
+		text += " A fresh one was started and your earlier calls were repeated in it, without this one. Do not repeat it: next time the episode ends."
+	}
+	info.Observation = schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrSandboxDied}
+	info.Observations, info.State.Terminated = nil, false
+	fill(&step, info)
+	before := r.result.Steps
+	if err := r.add(step); err != nil {
+		return err
+	}
+	if r.deaths > 1 {
+		return nil
+	}
+	if _, err := r.Env.Reset(ctx, false); err != nil {
+		return fmt.Errorf("replacing the sandbox: %w", err)
+	}
+	return r.repeat(ctx, before)
+}
+
+// skip answers a call that is not executed because the episode has ended.
+func (r *run) skip(step schemas.Step) error {
+	text := "Not executed: the episode had ended before this call."
+	step.Observation = &schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true}
+	step.Synthetic = true
+	return r.add(step)
+}
+
+func fill(step *schemas.Step, info env.Info) {
+	own, state := info.Observation, info.State
+	step.Observation, step.State = &own, &state
+	if len(info.Observations) > 1 {
+		step.Triggered = info.Observations[1:]
+	}
+	step.EnvMillis = info.Wall.Milliseconds()
+}
+
+// add makes a step durable and appends it.
+func (r *run) add(step schemas.Step) error {
+	step.Index = len(r.result.Steps)
+	if err := r.record(func(ctx context.Context) error { return r.Recorder.Step(ctx, step) }); err != nil {
+		return fmt.Errorf("recording a step: %w", err)
+	}
+	r.keep(step)
+	return nil
+}
+
+func (r *run) record(write func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.parent), recordTimeout)
+	defer cancel()
+	return write(ctx)
+}

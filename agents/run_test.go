@@ -1,0 +1,460 @@
+package agents_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// world is an environment of one counter: add changes it, read shows it, die
+// kills the sandbox, block waits for the context, submit ends.
+type world struct {
+	n        int
+	resets   int
+	done     bool
+	calls    []string // executed, over all resets
+	initial  []schemas.Observation
+	passed   *bool
+	stepErr  error
+	resetErr error
+}
+
+func (w *world) Reset(context.Context, bool) (env.Info, error) {
+	if w.resetErr != nil {
+		return env.Info{}, w.resetErr
+	}
+	w.n, w.done = 0, false
+	w.resets++
+	own := schemas.Observation{Source: "env", Text: "instructions"}
+	return env.Info{Observation: own, Observations: append([]schemas.Observation{own}, w.initial...),
+		State: schemas.EnvState{EvalPassed: w.passed}, Tools: []schemas.ToolSchema{{Name: "add"}}}, nil
+}
+
+func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
+	w.calls = append(w.calls, c.Name)
+	o := schemas.Observation{Source: c.Name, Text: "ok", FullText: "uncut"}
+	switch {
+	case w.stepErr != nil:
+		return env.Info{}, w.stepErr
+	case c.Invalid != "":
+		o = schemas.Observation{Source: c.Name, Text: c.Invalid, IsError: true, ErrorClass: schemas.ErrBadArguments}
+	case c.Name == "add":
+		w.n++
+		o.Text = fmt.Sprint(w.n)
+	case c.Name == "read":
+		o.Text = fmt.Sprintf("n is %d, in %d.%ds", w.n, w.resets, w.n)
+	case c.Name == "die":
+		return env.Info{State: schemas.EnvState{Terminated: true}}, fmt.Errorf("tool die: %w", env.ErrSandboxDied)
+	case c.Name == "block":
+		<-ctx.Done()
+		return env.Info{}, ctx.Err()
+	case c.Name == "submit":
+		w.done = true
+	}
+	return env.Info{Observation: o, Observations: []schemas.Observation{o, {Source: "x", Text: "more", FullText: "uncut"}},
+		State: schemas.EnvState{Terminated: w.done}, Wall: 3 * time.Millisecond}, nil
+}
+
+func (w *world) NoCall(context.Context) (env.Info, error) {
+	return env.Info{Observation: schemas.Observation{Source: "env", Text: "call a tool", IsError: true, ErrorClass: schemas.ErrNoToolCall}}, nil
+}
+func (w *world) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
+func (w *world) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
+func (w *world) Close(context.Context) error                   { return nil }
+
+// plan is a policy of fixed turns, a function of the transcript alone.
+type plan struct {
+	turns  []any // schemas.Reply, error, or func(context.Context, *agents.Transcript) (schemas.Reply, error)
+	policy string
+	asked  []int
+}
+
+func (p *plan) Info() schemas.AgentInfo {
+	return schemas.AgentInfo{Name: "plan", Policy: p.policy}
+}
+func (p *plan) Prompts(schemas.Task, []schemas.ToolSchema) (string, string, error) {
+	return "sys", "problem", nil
+}
+func (p *plan) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
+	n := 0
+	for _, s := range t.Steps {
+		if s.Reply != nil {
+			n++
+		}
+	}
+	p.asked = append(p.asked, n)
+	if n >= len(p.turns) {
+		n = len(p.turns) - 1
+	}
+	switch turn := p.turns[n].(type) {
+	case error:
+		return schemas.Reply{}, turn
+	case func(context.Context, *agents.Transcript) (schemas.Reply, error):
+		return turn(ctx, t)
+	default:
+		return turn.(schemas.Reply), nil
+	}
+}
+
+func calls(names ...string) schemas.Reply {
+	var r schemas.Reply
+	for _, n := range names {
+		r.Calls = append(r.Calls, schemas.ToolCall{Name: n})
+	}
+	return r
+}
+
+// tape is a Recorder in memory. It fails, like a killed process, after failAt
+// writes.
+type tape struct {
+	steps   []schemas.Step
+	replies map[int]schemas.Reply
+	log     []string
+	failAt  int // 0: never
+}
+
+var errKilled = errors.New("killed")
+
+func (r *tape) write(what string) error {
+	if r.failAt > 0 && len(r.log) >= r.failAt {
+		return errKilled
+	}
+	r.log = append(r.log, what)
+	return nil
+}
+
+func (r *tape) Replayed() ([]schemas.Step, *schemas.Reply) {
+	last := -1
+	for _, s := range r.steps {
+		last = max(last, s.Turn)
+	}
+	if p, ok := r.replies[last+1]; ok {
+		return slices.Clone(r.steps), &p
+	}
+	return slices.Clone(r.steps), nil
+}
+func (r *tape) Intent(_ context.Context, turn int) error { return r.write(fmt.Sprint("intent ", turn)) }
+func (r *tape) Reply(_ context.Context, turn int, reply schemas.Reply) error {
+	if err := r.write(fmt.Sprint("reply ", turn)); err != nil {
+		return err
+	}
+	if r.replies == nil {
+		r.replies = map[int]schemas.Reply{}
+	}
+	r.replies[turn] = reply
+	return nil
+}
+func (r *tape) Step(_ context.Context, s schemas.Step) error {
+	if err := r.write(fmt.Sprint("step ", s.Turn, ".", s.Call)); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(s) // a log keeps what JSON can say
+	if err != nil {
+		return err
+	}
+	var back schemas.Step
+	if err := json.Unmarshal(raw, &back); err != nil {
+		return err
+	}
+	r.steps = append(r.steps, back)
+	return nil
+}
+
+func run(t *testing.T, w *world, p *plan, more func(*agents.Config)) (agents.Result, error) {
+	t.Helper()
+	cfg := agents.Config{Env: w, Policy: p, Clock: func() time.Time { return time.Unix(1, 0) },
+		Task: schemas.Task{ID: "t", GoldPatch: "GOLD"}, Job: schemas.Job{Seed: 7}}
+	if more != nil {
+		more(&cfg)
+	}
+	return agents.Run(t.Context(), cfg)
+}
+
+// outline is a step list as "turn.call source/tool: observation".
+func outline(steps []schemas.Step) []string {
+	var out []string
+	for i, s := range steps {
+		if s.Index != i {
+			out = append(out, fmt.Sprintf("index %d at %d", s.Index, i))
+		}
+		line := fmt.Sprintf("%d.%d %s", s.Turn, s.Call, s.Source)
+		if s.ToolCall != nil {
+			line += "/" + s.ToolCall.Name
+		}
+		if s.Observation != nil {
+			line += ": " + s.Observation.Text
+		} else {
+			line += ": " + s.Text
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestStepsOfAnEpisode(t *testing.T) {
+	w := &world{initial: []schemas.Observation{{Source: "eval", Text: "2 failed"}, {Source: "pdb"}}}
+	p := &plan{policy: "model", turns: []any{
+		calls("add", "add"), schemas.Reply{Message: "thinking"}, calls("read", "submit", "add"),
+	}}
+	rec := &tape{}
+	res, err := run(t, w, p, func(c *agents.Config) { c.Recorder = rec })
+	if err != nil || res.ExitReason != schemas.ExitSubmitted {
+		t.Fatal(res.ExitReason, err)
+	}
+	want := []string{
+		"-1.-1 system: sys", "-1.-1 user: problem", "-1.-1 env: 2 failed",
+		"0.0 agent/add: 1", "0.1 agent/add: 2",
+		"1.-1 agent: call a tool",
+		"2.0 agent/read: n is 2, in 1.2s", "2.1 agent/submit: ok", "2.2 agent/add: Not executed: the episode had ended before this call.",
+	}
+	if diff := cmp.Diff(want, outline(res.Steps)); diff != "" {
+		t.Error(diff)
+	}
+	wantLog := []string{"step -1.-1", "step -1.-1", "step -1.-1", "intent 0", "reply 0", "step 0.0", "step 0.1",
+		"intent 1", "reply 1", "step 1.-1", "intent 2", "reply 2", "step 2.0", "step 2.1", "step 2.2"}
+	if diff := cmp.Diff(wantLog, rec.log); diff != "" {
+		t.Error(diff)
+	}
+	if res.Steps[3].Reply == nil || res.Steps[4].Reply != nil || res.Steps[4].ToolCall.ID != "call_0_1" || string(res.Steps[4].ToolCall.Arguments) != "{}" {
+		t.Errorf("reply or call of the second parallel call: %+v", res.Steps[4])
+	}
+	if s := res.Steps[3]; len(s.Triggered) != 1 || s.EnvMillis != 3 || s.State == nil {
+		t.Errorf("step %+v", s)
+	}
+	if !slices.Equal(w.calls, []string{"add", "add", "read", "submit"}) {
+		t.Errorf("executed %v", w.calls)
+	}
+}
+
+func TestPolicySeesOnlyWhatAModelSees(t *testing.T) {
+	var seen agents.Transcript
+	p := &plan{turns: []any{calls("add"), func(_ context.Context, tr *agents.Transcript) (schemas.Reply, error) {
+		seen = *tr
+		return calls("submit"), nil
+	}}}
+	res, err := run(t, &world{}, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(raw), "GOLD") || strings.Contains(string(raw), "uncut") || seen.Seed != 7 || len(seen.Tools) != 1 {
+		t.Errorf("transcript %s", raw)
+	}
+	if res.Steps[2].Observation.FullText != "uncut" {
+		t.Error("the result lost the full text")
+	}
+}
+
+func TestExits(t *testing.T) {
+	yes := true
+	bad := schemas.Reply{Calls: []schemas.ToolCall{{Name: "add", Invalid: "no JSON"}}}
+	cases := map[string]struct {
+		world  *world
+		turns  []any
+		limits agents.Limits
+		exit   string
+		class  string
+		steps  int
+	}{
+		"max steps":           {turns: []any{calls("add")}, limits: agents.Limits{MaxSteps: 3}, exit: schemas.ExitMaxSteps, steps: 5},
+		"no call":             {turns: []any{schemas.Reply{Message: "hm"}}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitNoToolCall, steps: 4},
+		"malformed":           {turns: []any{bad}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitNoToolCall, steps: 4},
+		"format errors apart": {turns: []any{bad, calls("add"), bad, calls("submit")}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitSubmitted, steps: 6},
+		"stuck":               {turns: []any{calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 5},
+		"not stuck":           {turns: []any{calls("add")}, limits: agents.Limits{MaxRepeats: 3, MaxSteps: 9}, exit: schemas.ExitMaxSteps, steps: 11},
+		"stop":                {turns: []any{schemas.Reply{Message: "enough", Stop: schemas.ExitGaveUp}}, exit: schemas.ExitGaveUp, steps: 3},
+		"context by count":    {turns: []any{schemas.Reply{Calls: calls("add").Calls, Usage: &schemas.Usage{Prompt: 90, Completion: 10}}}, limits: agents.Limits{MaxPromptTokens: 100}, exit: schemas.ExitMaxContext, steps: 3},
+		"context by server":   {turns: []any{&llms.Error{Class: llms.ClassContext}}, exit: schemas.ExitMaxContext, class: "context", steps: 2},
+		"budget":              {turns: []any{fmt.Errorf("x: %w", llms.ErrBudget)}, exit: schemas.ExitMaxCost, class: "budget", steps: 2},
+		"killed twice":        {turns: []any{calls("add"), calls("die", "add"), calls("die", "read")}, exit: schemas.ExitKilledSandbox, steps: 7},
+		"passes at reset":     {world: &world{passed: &yes}, turns: []any{calls("add")}, exit: schemas.ExitResolvedAtReset, steps: 2},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := c.world
+			if w == nil {
+				w = &world{}
+			}
+			res, err := run(t, w, &plan{turns: c.turns}, func(cfg *agents.Config) { cfg.Limits = c.limits })
+			if err != nil || res.ExitReason != c.exit || res.ErrorClass != c.class || len(res.Steps) != c.steps {
+				t.Errorf("exit %s, class %q, %d steps, error %v; want %s, %q, %d\n%s",
+					res.ExitReason, res.ErrorClass, len(res.Steps), err, c.exit, c.class, c.steps, strings.Join(outline(res.Steps), "\n"))
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	boom := errors.New("boom")
+	cases := map[string]struct {
+		world *world
+		turn  any
+		fatal llms.Class
+		exit  string
+	}{
+		"refused key":    {turn: &llms.Error{Class: llms.ClassAuth}, fatal: llms.ClassAuth, exit: schemas.ExitLLMError},
+		"out of credit":  {turn: &llms.Error{Class: llms.ClassQuota}, fatal: llms.ClassQuota, exit: schemas.ExitLLMError},
+		"unknown model":  {turn: &llms.Error{Class: llms.ClassNotFound}, fatal: llms.ClassNotFound, exit: schemas.ExitLLMError},
+		"server":         {turn: &llms.Error{Class: llms.ClassServer}, exit: schemas.ExitLLMError},
+		"timeout":        {turn: &llms.Error{Class: llms.ClassTimeout}, exit: schemas.ExitLLMTimeout},
+		"environment":    {world: &world{stepErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
+		"reset":          {world: &world{resetErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
+		"sandbox at rst": {world: &world{resetErr: env.ErrSandboxDied}, turn: calls("add"), exit: schemas.ExitSandboxError},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := c.world
+			if w == nil {
+				w = &world{}
+			}
+			res, err := run(t, w, &plan{turns: []any{c.turn}}, nil)
+			infra, isInfra := errors.AsType[*agents.InfraError](err)
+			fatal, isFatal := errors.AsType[*agents.FatalError](err)
+			switch {
+			case res.ExitReason != c.exit || res.ErrorMessage == "":
+				t.Errorf("exit %s, message %q", res.ExitReason, res.ErrorMessage)
+			case c.fatal != "" && (!isFatal || fatal.Class != c.fatal):
+				t.Errorf("got %v, want fatal %s", err, c.fatal)
+			case c.fatal == "" && (!isInfra || infra.Exit != c.exit):
+				t.Errorf("got %v, want infrastructure %s", err, c.exit)
+			}
+		})
+	}
+}
+
+func TestKilledSandboxIsRebuiltOnce(t *testing.T) {
+	w := &world{}
+	res, err := run(t, w, &plan{turns: []any{calls("add"), calls("add", "die", "add"), calls("read", "submit")}}, nil)
+	if err != nil || res.ExitReason != schemas.ExitSubmitted {
+		t.Fatal(res.ExitReason, err)
+	}
+	// add, add again after the rebuild, then the third.
+	if !slices.Equal(w.calls, []string{"add", "add", "die", "add", "add", "add", "read", "submit"}) || w.resets != 2 {
+		t.Errorf("%d resets, executed %v", w.resets, w.calls)
+	}
+	died := res.Steps[4]
+	if died.Observation.ErrorClass != schemas.ErrSandboxDied || died.State.Terminated || !strings.Contains(died.Observation.Text, "fresh one") {
+		t.Errorf("step %+v", died)
+	}
+	if got := res.Steps[6].Observation.Text; !strings.HasPrefix(got, "n is 3") {
+		t.Errorf("state after the rebuild: %s", got)
+	}
+}
+
+func TestWallLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		res, err := run(t, w, &plan{turns: []any{calls("add", "block", "add")}}, func(c *agents.Config) { c.Limits.Wall = time.Hour })
+		if err != nil || res.ExitReason != schemas.ExitWallTimeout {
+			t.Fatal(res.ExitReason, err)
+		}
+		if n := len(res.Steps); n != 5 || !res.Steps[3].Synthetic || !res.Steps[4].Synthetic {
+			t.Errorf("%s", strings.Join(outline(res.Steps), "\n"))
+		}
+		wait := func(ctx context.Context, _ *agents.Transcript) (schemas.Reply, error) {
+			<-ctx.Done()
+			return schemas.Reply{}, fmt.Errorf("asking: %w", ctx.Err())
+		}
+		res, err = run(t, w, &plan{turns: []any{wait}}, func(c *agents.Config) { c.Limits.Wall = time.Hour })
+		if err != nil || res.ExitReason != schemas.ExitWallTimeout {
+			t.Error(res.ExitReason, err)
+		}
+	})
+}
+
+// Killed after any number of writes and run again, an episode comes out the
+// same, and no recorded reply is asked for twice.
+func TestResumeAfterAnyWrite(t *testing.T) {
+	turns := []any{calls("add"), schemas.Reply{Message: "hm"}, calls("add", "die", "add"), calls("read", "submit", "read")}
+	whole, err := run(t, &world{}, &plan{policy: "model", turns: turns}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kill := 1; ; kill++ {
+		rec := &tape{failAt: kill}
+		_, err := run(t, &world{}, &plan{policy: "model", turns: turns}, func(c *agents.Config) { c.Recorder = rec })
+		if err == nil {
+			if kill < 10 {
+				t.Fatalf("only %d writes", kill)
+			}
+			break
+		}
+		if !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		recorded := len(rec.replies)
+		rec.failAt = 0
+		again := &plan{policy: "model", turns: turns}
+		res, err := run(t, &world{}, again, func(c *agents.Config) { c.Recorder = rec })
+		if err != nil || res.ExitReason != whole.ExitReason || res.Diverged != 0 {
+			t.Fatalf("killed after %d writes: exit %s, diverged %d, %v", kill, res.ExitReason, res.Diverged, err)
+		}
+		// How long a read takes differs from sandbox to sandbox; settle hides it.
+		settle := cmp.Transformer("settle", func(s string) string { return strings.Replace(s, "in 2.", "in 1.", 1) })
+		if diff := cmp.Diff(outline(whole.Steps), outline(res.Steps), settle); diff != "" {
+			t.Errorf("killed after %d writes: %s", kill, diff)
+		}
+		if diff := cmp.Diff(outline(res.Steps), outline(rec.steps)); diff != "" {
+			t.Errorf("killed after %d writes, the log differs from the result: %s", kill, diff)
+		}
+		for _, turn := range again.asked {
+			if turn < recorded {
+				t.Errorf("killed after %d writes: turn %d was asked for again", kill, turn)
+			}
+		}
+	}
+}
+
+func TestDivergenceIsCountedNotShown(t *testing.T) {
+	rec := &tape{failAt: 7}
+	turns := []any{calls("read"), calls("add"), calls("submit")}
+	if _, err := run(t, &world{}, &plan{turns: turns}, func(c *agents.Config) { c.Recorder = rec }); err == nil {
+		t.Fatal("not killed")
+	}
+	rec.failAt = 0
+	for i := range rec.steps {
+		if o := rec.steps[i].Observation; o != nil && rec.steps[i].Turn == 0 {
+			o.Text = "as it was before"
+		}
+	}
+	res, err := run(t, &world{}, &plan{turns: turns}, func(c *agents.Config) { c.Recorder = rec })
+	if err != nil || res.Diverged != 1 || !res.Steps[2].Replayed || res.Steps[2].Observation.Text != "as it was before" {
+		t.Errorf("diverged %d, %v\n%s", res.Diverged, err, strings.Join(outline(res.Steps), "\n"))
+	}
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	rec := &tape{}
+	p := &plan{turns: []any{calls("add"), func(context.Context, *agents.Transcript) (schemas.Reply, error) {
+		cancel() // arrives while the model answers: the paid reply is kept
+		return calls("add"), nil
+	}}}
+	res, err := agents.Run(ctx, agents.Config{Env: &world{}, Policy: p, Recorder: rec})
+	if err != nil || res.ExitReason != schemas.ExitCancelled || len(res.Steps) != 3 {
+		t.Fatalf("exit %s, %d steps, %v", res.ExitReason, len(res.Steps), err)
+	}
+	if _, kept := rec.replies[1]; !kept {
+		t.Error("the reply that had arrived was not recorded")
+	}
+	res, err = run(t, &world{}, p, func(c *agents.Config) { c.Recorder, c.Limits.MaxSteps = rec, 2 })
+	if err != nil || res.ExitReason != schemas.ExitMaxSteps || len(res.Steps) != 4 {
+		t.Errorf("resumed: exit %s, %d steps, %v", res.ExitReason, len(res.Steps), err)
+	}
+}
