@@ -63,7 +63,7 @@ func skipped(name string) bool {
 func FromDir(path string) (*Tree, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, errors.Unwrap(err))
+		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	info, err := os.Stat(real)
 	if err != nil {

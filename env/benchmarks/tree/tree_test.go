@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -264,5 +265,16 @@ func TestUnreadableFileIsNamed(t *testing.T) {
 	_, err := tree.FromFS(locked{fstest.MapFS{"secret.py": {Data: []byte("x")}}}, ".")
 	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "secret.py") {
 		t.Errorf("error = %v, want one naming secret.py", err)
+	}
+}
+
+func TestTooManyFilesAreRefused(t *testing.T) {
+	many := fstest.MapFS{}
+	for i := range tree.MaxFiles + 1 {
+		many[fmt.Sprintf("f%06d", i)] = &fstest.MapFile{}
+	}
+	_, err := tree.FromFS(many, ".")
+	if err == nil || !strings.Contains(err.Error(), "more than 100000 files (reading stopped at f100000)") {
+		t.Errorf("error = %v", err)
 	}
 }
