@@ -1,0 +1,245 @@
+package policies_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/agents"
+	_ "github.com/tracesmith/tracesmith/agents/policies"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/middle"
+	_ "github.com/tracesmith/tracesmith/llms/providers"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// bench is an environment that answers every call with its name, and whose
+// tests pass after the first edit.
+type bench struct {
+	passed bool
+	broken string // a tool that always fails
+	asked  []schemas.ToolCall
+}
+
+func (b *bench) Reset(context.Context, bool) (env.Info, error) {
+	own := schemas.Observation{Source: "env", Text: "instructions"}
+	said := schemas.Observation{Source: "eval", Text: "1 failed"}
+	return env.Info{Observation: own, Observations: []schemas.Observation{own, said},
+		Tools: []schemas.ToolSchema{{Name: "eval", Description: "run the tests", Parameters: json.RawMessage(`{"type":"object"}`)}}}, nil
+}
+
+func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
+	b.asked = append(b.asked, c)
+	o := schemas.Observation{Source: c.Name, Text: c.Name + " " + string(c.Arguments)}
+	if c.Invalid != "" || c.Name == b.broken {
+		o = schemas.Observation{Source: c.Name, Text: "broken", IsError: true, ErrorClass: schemas.ErrBadArguments}
+	} else if c.Name == "edit" {
+		b.passed = true
+	}
+	state := schemas.EnvState{Terminated: c.Name == "submit"}
+	if c.Name == "eval" {
+		passed := b.passed
+		state.EvalPassed = &passed
+	}
+	return env.Info{Observation: o, Observations: []schemas.Observation{o}, State: state}, nil
+}
+
+func (b *bench) NoCall(context.Context) (env.Info, error) {
+	return env.Info{Observation: schemas.Observation{Source: "env", Text: "call a tool", IsError: true, ErrorClass: schemas.ErrNoToolCall}}, nil
+}
+func (b *bench) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
+func (b *bench) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
+func (b *bench) Close(context.Context) error                   { return nil }
+
+const gold = "diff --git a/m.py b/m.py\n--- a/m.py\n+++ b/m.py\n@@ -1,3 +1,3 @@\n import os\n-x = 1\n+x = 2\n y = 3\n"
+
+func task() schemas.Task {
+	return schemas.Task{ID: "t1", InstanceID: "one", Instructions: "x is wrong", Entrypoint: "pytest", Workdir: "/testbed"}
+}
+
+func build(t *testing.T, kind string, with map[string]any, deps agents.Deps) agents.Policy {
+	t.Helper()
+	deps.Task = task()
+	p, err := agents.Registry.Build(kind, with, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func episode(t *testing.T, e env.Env, p agents.Policy) agents.Result {
+	t.Helper()
+	res, err := agents.Run(t.Context(), agents.Config{Env: e, Policy: p, Task: task(), Limits: agents.Limits{MaxSteps: 50}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func outline(asked []schemas.ToolCall) []string {
+	var out []string
+	for _, c := range asked {
+		out = append(out, c.Name+" "+string(c.Arguments))
+	}
+	return out
+}
+
+// A whole episode with a model over HTTP: the server checks that every call is
+// answered once, that messages are in order and that the prefix never changes.
+func TestReactOverHTTP(t *testing.T) {
+	text := func(s string) *string { return &s }
+	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Model: "m", Tag: "expert Python debugger", Turns: []llmtest.Turn{
+		{Content: text("Let me see it fail."), Reasoning: "hm", ReasoningField: "reasoning", Usage: &llmtest.Usage{Prompt: 1000, Completion: 10, Cached: 500},
+			ToolCalls: []llmtest.Call{{Name: "eval"}, {ID: text(""), Name: "view", Arguments: map[string]any{"path": "m.py"}}}},
+		llmtest.Text("I think I know."),
+		{ToolCalls: []llmtest.Call{{Name: "edit", Raw: text(`{"path": "m.py`)}}, Fault: &llmtest.Fault{Status: 503, Body: "busy", Times: 2}},
+		{ToolCalls: []llmtest.Call{{Name: "warp"}}},
+		{ToolCalls: []llmtest.Call{{Name: "submit"}}},
+	}}}})
+	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	budget := middle.NewBudget(1, 0)
+	client, err = middle.Wrap(client, middle.Config{
+		Retry:  middle.RetryConfig{Initial: 1}, // nanosecond
+		Prices: middle.Prices{{Model: "m", Input: 1, Output: 2}}, Budget: budget,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := build(t, "react", map[string]any{"sampling": map[string]any{"temperature": 0}, "seeded": true}, agents.Deps{Client: client, Seed: 1 << 40})
+	b := &bench{}
+	res := episode(t, b, p)
+	if res.ExitReason != schemas.ExitSubmitted {
+		t.Fatal(res.ExitReason)
+	}
+	want := []string{"eval {}", `view {"path":"m.py"}`, "edit {}", "warp {}", "submit {}"}
+	if diff := cmp.Diff(want, outline(b.asked)); diff != "" {
+		t.Error(diff)
+	}
+	first := res.Steps[3]
+	if first.Reply.Reasoning != "hm" || first.Reply.CostUSD == nil || *first.Reply.CostUSD != 0.00102 || first.Reply.PromptCount != 2 {
+		t.Errorf("first reply %+v", first.Reply)
+	}
+	if id := res.Steps[4].ToolCall.ID; id != "call_0_1" {
+		t.Errorf("made-up id %q", id)
+	}
+	malformed := res.Steps[6]
+	if malformed.Reply.Retries != 2 || malformed.Reply.LLMCalls != 3 || malformed.ToolCall.Invalid == "" || malformed.ToolCall.Raw == "" {
+		t.Errorf("malformed call %+v, reply %+v", malformed.ToolCall, malformed.Reply)
+	}
+	info := res.Agent
+	if info.Policy != "model" || info.GoldUsed || info.Model != "m" || info.Provider != "openai" || !strings.Contains(info.SamplingJSON, `"temperature":0`) {
+		t.Errorf("info %+v", info)
+	}
+	log := srv.Log()
+	var body struct {
+		Seed     int64
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.Unmarshal(log[0].Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if body.Seed != 0 { // 1<<40 has no bits in the range servers take
+		t.Errorf("seed %d", body.Seed)
+	}
+	if got := body.Messages[1].Content; got != "x is wrong\n\nThe tests are run with: pytest\n\n1 failed" {
+		t.Errorf("problem %q", got)
+	}
+	if log[0].SessionID == "" {
+		t.Error("no session id was sent")
+	}
+}
+
+func TestSolution(t *testing.T) {
+	p := build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}})
+	b := &bench{}
+	res := episode(t, b, p)
+	want := []string{"eval {}", `pdb {"command":"b m.py:2"}`, `pdb {"command":"c"}`, `pdb {"command":"restart"}`, `pdb {"command":"w"}`,
+		`edit {"end":2,"new_code":"x = 2\n","path":"m.py","start":2}`, "eval {}", "submit {}"}
+	if diff := cmp.Diff(want, outline(b.asked)); diff != "" {
+		t.Error(diff)
+	}
+	if res.ExitReason != schemas.ExitSubmitted || !res.Agent.GoldUsed || res.Agent.Policy != "solution" || !b.asked[5].GoldEdit || b.asked[4].GoldEdit {
+		t.Errorf("exit %s, %+v", res.ExitReason, res.Agent)
+	}
+	for _, broken := range []string{"pdb", "edit"} {
+		b := &bench{broken: broken}
+		res := episode(t, b, build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}}))
+		last := res.Steps[len(res.Steps)-1]
+		if res.ExitReason != schemas.ExitGaveUp || last.Reply.Message == "" {
+			t.Errorf("without %s: exit %s", broken, res.ExitReason)
+		}
+	}
+	res = episode(t, &bench{passed: true}, build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}}))
+	if res.ExitReason != schemas.ExitGaveUp || len(res.Steps) != 4 {
+		t.Errorf("tests that pass already: exit %s, %d steps", res.ExitReason, len(res.Steps))
+	}
+}
+
+func TestScriptedAndNull(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "calls.yaml")
+	if err := os.WriteFile(file, []byte("- {tool: eval, message: first}\n- {tool: view, arguments: {path: m.py, start: 1}}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	inline := []any{map[string]any{"tool": "eval", "message": "first"}, map[string]any{"tool": "view", "arguments": map[string]any{"path": "m.py", "start": 1}}}
+	fromFile, fromConfig := build(t, "scripted", map[string]any{"file": file}, agents.Deps{}), build(t, "scripted", map[string]any{"calls": inline}, agents.Deps{})
+	if diff := cmp.Diff(fromFile.Info(), fromConfig.Info()); diff != "" {
+		t.Errorf("the same calls are two agents: %s", diff)
+	}
+	b := &bench{}
+	res := episode(t, b, fromFile)
+	if diff := cmp.Diff([]string{"eval {}", `view {"path":"m.py","start":1}`}, outline(b.asked)); diff != "" || res.ExitReason != schemas.ExitGaveUp {
+		t.Errorf("exit %s %s", res.ExitReason, diff)
+	}
+	if res.Steps[2].Reply.Message != "first" || res.Steps[0].Text != "x is wrong" {
+		t.Errorf("steps %+v", res.Steps[:2])
+	}
+	b = &bench{}
+	if res := episode(t, b, build(t, "null", nil, agents.Deps{})); res.ExitReason != schemas.ExitSubmitted || len(b.asked) != 1 {
+		t.Errorf("null: exit %s, %v", res.ExitReason, outline(b.asked))
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	for kind, want := range map[string]agents.Needs{
+		"react": {Model: true}, "solution": {Gold: true}, "scripted": {}, "null": {}, "no such": {},
+	} {
+		if got := agents.NeedsOf(kind); got != want {
+			t.Errorf("%s needs %+v, want %+v", kind, got, want)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("- {tol: eval}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		kind string
+		with map[string]any
+		want string
+	}{
+		{"react", nil, "no model is configured"},
+		{"solution", nil, "no gold patch"},
+		{"scripted", nil, "either file or calls"},
+		{"scripted", map[string]any{"file": "/nowhere.yaml"}, "opening the script"},
+		{"scripted", map[string]any{"file": bad}, "must be a list of"},
+		{"scripted", map[string]any{"calls": []any{map[string]any{"message": "x"}}}, "call 1 has no tool"},
+		{"null", map[string]any{"x": 1}, "takes no settings"},
+	} {
+		_, err := agents.Registry.Build(c.kind, c.with, agents.Deps{Task: task()})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.kind, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/history"
+	"github.com/tracesmith/tracesmith/agents/prompts"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func init() {
+	agents.Registry.Register(agents.Spec{
+		Kind:    "react",
+		Summary: "a model with native tool calls: think, call, observe",
+		Default: func() any { return &ReactConfig{} },
+		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
+			if deps.Client == nil {
+				return nil, errors.New("no model is configured: set the model's provider, base_url and name")
+			}
+			return newReact(*cfg.(*ReactConfig), deps)
+		},
+	})
+}
+
+// ReactConfig are the settings of the react policy.
+type ReactConfig struct {
+	Sampling llms.Sampling `json:"sampling"`
+	// Seeded sends the job's seed where Sampling has none. Off by default:
+	// several servers refuse the field.
+	Seeded bool `json:"seeded"`
+}
+
+// Needs implements the declaration agents.NeedsOf reads.
+func (*ReactConfig) Needs() agents.Needs { return agents.Needs{Model: true} }
+
+// react asks a model for every turn. The message list is rebuilt from the
+// transcript each time, and only ever grows at its end.
+type react struct {
+	cfg     ReactConfig
+	client  llms.Client
+	info    schemas.AgentInfo
+	session string // one per episode, so that a server can keep its prefix cache
+}
+
+func newReact(cfg ReactConfig, deps agents.Deps) (*react, error) {
+	if cfg.Seeded && cfg.Sampling.Seed == nil {
+		seed := deps.Seed & (1<<31 - 1) // the range every server takes
+		cfg.Sampling.Seed = &seed
+	}
+	sampling, err := json.Marshal(cfg.Sampling)
+	if err != nil {
+		return nil, fmt.Errorf("sampling: %w", err)
+	}
+	config, err := json.Marshal(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	return &react{cfg: cfg, client: deps.Client,
+		info: schemas.AgentInfo{
+			Name: "react", Version: prompts.Version(), Policy: "model",
+			Model: deps.Client.Model(), Provider: deps.Client.Provider(),
+			SamplingJSON: string(sampling), ConfigJSON: string(config), ToolCallStyle: "native",
+		},
+		session: schemas.ShortHash([]any{deps.Task.ID, deps.Seed}),
+	}, nil
+}
+
+func (r *react) Info() schemas.AgentInfo { return r.info }
+
+func (r *react) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
+	return prompts.Seeker(t, tools)
+}
+
+func (r *react) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
+	resp, err := r.client.Chat(ctx, llms.Request{
+		Messages: history.Messages(t.Steps), Tools: t.Tools, Sampling: r.cfg.Sampling, SessionID: r.session,
+	})
+	return resp.Reply, err
+}

@@ -1,0 +1,120 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func init() {
+	agents.Registry.Register(agents.Spec{
+		Kind:    "solution",
+		Summary: "checks a task: fails before the gold patch, passes after it, and pdb works",
+		Default: func() any { return &SolutionConfig{} },
+		New: func(_ any, deps agents.Deps) (agents.Policy, error) {
+			return newSolution(deps)
+		},
+	})
+}
+
+// SolutionConfig has no settings; it declares what the policy needs.
+type SolutionConfig struct{}
+
+// Needs implements the declaration agents.NeedsOf reads.
+func (*SolutionConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
+
+// solution walks a fixed list of calls: the tests must fail, the debugger must
+// stop somewhere, then the gold patch goes in and the tests run again. It gives
+// up where a check does not hold; whether the patch resolves the task is the
+// verifier's word.
+type solution struct {
+	plan []planned
+}
+
+// planned is one call, and the check of what it showed; "" is fine.
+type planned struct {
+	call  schemas.ToolCall
+	check func(schemas.Step) string
+}
+
+func newSolution(deps agents.Deps) (*solution, error) {
+	if deps.Gold == nil || deps.Gold.GoldPatch == "" {
+		return nil, fmt.Errorf("task %s has no gold patch to check", deps.Task.InstanceID)
+	}
+	edits, err := agents.GoldEdits(deps.Gold.GoldPatch)
+	if err != nil {
+		return nil, err
+	}
+	s := &solution{}
+	add := func(check func(schemas.Step) string, tool string, args map[string]any) {
+		s.plan = append(s.plan, planned{schemas.ToolCall{Name: tool, Arguments: agents.Arguments(args)}, check})
+	}
+	add(mustFail, "eval", nil)
+	if file, line, ok := agents.GoldLine(deps.Gold.GoldPatch); ok {
+		add(nil, "pdb", map[string]any{"command": fmt.Sprintf("b %s:%d", file, line)})
+		add(nil, "pdb", map[string]any{"command": "c"}) // it may be no line that runs
+	}
+	add(mustAnswer, "pdb", map[string]any{"command": "restart"})
+	add(mustAnswer, "pdb", map[string]any{"command": "w"})
+	for _, e := range edits {
+		s.plan = append(s.plan, planned{e, mustApply})
+	}
+	add(mustPass, "eval", nil)
+	add(nil, "submit", nil)
+	return s, nil
+}
+
+func mustFail(s schemas.Step) string {
+	if s.State != nil && s.State.EvalPassed != nil && *s.State.EvalPassed {
+		return "The tests pass before the gold patch is applied."
+	}
+	return ""
+}
+
+func mustPass(s schemas.Step) string {
+	if s.State == nil || s.State.EvalPassed == nil || !*s.State.EvalPassed {
+		return "The tests do not pass with the gold patch applied."
+	}
+	return ""
+}
+
+func mustAnswer(s schemas.Step) string {
+	if s.Observation.IsError {
+		return "The debugger does not work here."
+	}
+	return ""
+}
+
+func mustApply(s schemas.Step) string {
+	if s.Observation.IsError {
+		return "The gold patch does not apply."
+	}
+	return ""
+}
+
+func (s *solution) Info() schemas.AgentInfo {
+	return schemas.AgentInfo{Name: "solution", Version: "1", Policy: "solution", GoldUsed: true, ConfigJSON: "{}", ToolCallStyle: "native"}
+}
+
+func (s *solution) Prompts(t schemas.Task, _ []schemas.ToolSchema) (system, problem string, err error) {
+	return "", t.Instructions, nil
+}
+
+func (s *solution) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {
+	n := turns(t)
+	if n > 0 {
+		last := t.Steps[len(t.Steps)-1]
+		if check := s.plan[n-1].check; check != nil && last.Observation != nil {
+			if problem := check(last); problem != "" {
+				return schemas.Reply{Message: problem, Stop: schemas.ExitGaveUp}, nil
+			}
+		}
+	}
+	if n >= len(s.plan) {
+		return schemas.Reply{}, errors.New("the gold check went on after its submit")
+	}
+	return schemas.Reply{Calls: []schemas.ToolCall{s.plan[n].call}}, nil
+}

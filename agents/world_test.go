@@ -1,0 +1,168 @@
+package agents_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// world is an environment of one counter: add changes it, read shows it, die
+// kills the sandbox, block waits for the context, submit ends.
+type world struct {
+	n        int
+	resets   int
+	done     bool
+	calls    []string // executed, over all resets
+	initial  []schemas.Observation
+	passed   *bool
+	stepErr  error
+	resetErr error
+}
+
+func (w *world) Reset(context.Context, bool) (env.Info, error) {
+	if w.resetErr != nil {
+		return env.Info{}, w.resetErr
+	}
+	w.n, w.done = 0, false
+	w.resets++
+	own := schemas.Observation{Source: "env", Text: "instructions"}
+	return env.Info{Observation: own, Observations: append([]schemas.Observation{own}, w.initial...),
+		State: schemas.EnvState{EvalPassed: w.passed}, Tools: []schemas.ToolSchema{{Name: "add"}}}, nil
+}
+
+func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
+	w.calls = append(w.calls, c.Name)
+	o := schemas.Observation{Source: c.Name, Text: "ok", FullText: "uncut"}
+	switch {
+	case w.stepErr != nil:
+		return env.Info{}, w.stepErr
+	case c.Invalid != "":
+		o = schemas.Observation{Source: c.Name, Text: c.Invalid, IsError: true, ErrorClass: schemas.ErrBadArguments}
+	case c.Name == "add":
+		w.n++
+		o.Text = fmt.Sprint(w.n)
+	case c.Name == "read":
+		o.Text = fmt.Sprintf("n is %d, in %d.%ds", w.n, w.resets, w.n)
+	case c.Name == "die":
+		return env.Info{State: schemas.EnvState{Terminated: true}}, fmt.Errorf("tool die: %w", env.ErrSandboxDied)
+	case c.Name == "block":
+		<-ctx.Done()
+		return env.Info{}, ctx.Err()
+	case c.Name == "submit":
+		w.done = true
+	}
+	return env.Info{Observation: o, Observations: []schemas.Observation{o, {Source: "x", Text: "more", FullText: "uncut"}},
+		State: schemas.EnvState{Terminated: w.done}, Wall: 3 * time.Millisecond}, nil
+}
+
+func (w *world) NoCall(context.Context) (env.Info, error) {
+	return env.Info{Observation: schemas.Observation{Source: "env", Text: "call a tool", IsError: true, ErrorClass: schemas.ErrNoToolCall}}, nil
+}
+func (w *world) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
+func (w *world) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
+func (w *world) Close(context.Context) error                   { return nil }
+
+// plan is a policy of fixed turns, a function of the transcript alone.
+type plan struct {
+	turns  []any // schemas.Reply, error, or func(context.Context, *agents.Transcript) (schemas.Reply, error)
+	policy string
+	asked  []int
+}
+
+func (p *plan) Info() schemas.AgentInfo {
+	return schemas.AgentInfo{Name: "plan", Policy: p.policy}
+}
+func (p *plan) Prompts(schemas.Task, []schemas.ToolSchema) (string, string, error) {
+	return "sys", "problem", nil
+}
+func (p *plan) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
+	n := 0
+	for _, s := range t.Steps {
+		if s.Reply != nil {
+			n++
+		}
+	}
+	p.asked = append(p.asked, n)
+	if n >= len(p.turns) {
+		n = len(p.turns) - 1
+	}
+	switch turn := p.turns[n].(type) {
+	case error:
+		return schemas.Reply{}, turn
+	case func(context.Context, *agents.Transcript) (schemas.Reply, error):
+		return turn(ctx, t)
+	default:
+		return turn.(schemas.Reply), nil
+	}
+}
+
+func calls(names ...string) schemas.Reply {
+	var r schemas.Reply
+	for _, n := range names {
+		r.Calls = append(r.Calls, schemas.ToolCall{Name: n})
+	}
+	return r
+}
+
+// tape is a Recorder in memory. It fails, like a killed process, after failAt
+// writes.
+type tape struct {
+	steps   []schemas.Step
+	replies map[int]schemas.Reply
+	log     []string
+	failAt  int // 0: never
+}
+
+var errKilled = errors.New("killed")
+
+func (r *tape) write(what string) error {
+	if r.failAt > 0 && len(r.log) >= r.failAt {
+		return errKilled
+	}
+	r.log = append(r.log, what)
+	return nil
+}
+
+func (r *tape) Replayed() ([]schemas.Step, *schemas.Reply) {
+	last := -1
+	for _, s := range r.steps {
+		last = max(last, s.Turn)
+	}
+	if p, ok := r.replies[last+1]; ok {
+		return slices.Clone(r.steps), &p
+	}
+	return slices.Clone(r.steps), nil
+}
+func (r *tape) Intent(_ context.Context, turn int) error { return r.write(fmt.Sprint("intent ", turn)) }
+func (r *tape) Reply(_ context.Context, turn int, reply schemas.Reply) error {
+	if err := r.write(fmt.Sprint("reply ", turn)); err != nil {
+		return err
+	}
+	if r.replies == nil {
+		r.replies = map[int]schemas.Reply{}
+	}
+	r.replies[turn] = reply
+	return nil
+}
+func (r *tape) Step(_ context.Context, s schemas.Step) error {
+	if err := r.write(fmt.Sprint("step ", s.Turn, ".", s.Call)); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(s) // a log keeps what JSON can say
+	if err != nil {
+		return err
+	}
+	var back schemas.Step
+	if err := json.Unmarshal(raw, &back); err != nil {
+		return err
+	}
+	r.steps = append(r.steps, back)
+	return nil
+}
