@@ -113,3 +113,6 @@ func (w *Writer[T]) Abort() {
 		w.open = nil
 	}
 }
+
+// Used tells whether any row was appended.
+func (w *Writer[T]) Used() bool { return w.open != nil || len(w.done) > 0 }

@@ -1,0 +1,131 @@
+package publish
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// textFile is a file of the version that is not a table.
+type textFile struct {
+	path string
+	body []byte
+}
+
+func (t textFile) entry() schemas.ManifestFile {
+	return schemas.ManifestFile{Path: t.path, Bytes: int64(len(t.body)), SHA256: schemas.HashBytes(t.body)}
+}
+
+// texts makes the reports and the dataset card.
+func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
+	stats := t.Stats()
+	funnel, err := schemas.CanonicalJSON(m.Selection)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := schemas.CanonicalJSON(stats)
+	if err != nil {
+		return nil, err
+	}
+	card, err := renderCard(m, stats, p.cfg.Recipe.Description)
+	if err != nil {
+		return nil, err
+	}
+	return []textFile{{"README.md", card}, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}, nil
+}
+
+//go:embed card.md.tmpl
+var cardText string
+
+var cardTemplate = template.Must(template.New("card").Funcs(template.FuncMap{
+	"rows": byCount, "quote": quoteYAML, "cell": cell,
+}).Parse(cardText))
+
+// card is what the template sees.
+type card struct {
+	M          schemas.Manifest
+	S          Stats
+	About      string
+	Size       string
+	Configs    []cardConfig
+	Licenses   []string
+	TopRepos   []string
+	GoldMasked int
+}
+
+type cardConfig struct {
+	Name    string
+	Default bool
+	Splits  []cardSplit
+}
+
+type cardSplit struct {
+	Name  string
+	Files []string
+}
+
+func renderCard(m schemas.Manifest, s Stats, about string) ([]byte, error) {
+	c := card{M: m, S: s, About: about, Size: sizeCategory(s.Episodes), GoldMasked: s.Masks["gold"]}
+	for _, table := range []string{"episodes", "steps"} {
+		c.Configs = append(c.Configs, cardConfig{Name: table, Default: table == "episodes", Splits: splitsOf(m.Files, table)})
+	}
+	for _, l := range byCount(s.Licenses) {
+		if l != "unknown" {
+			c.Licenses = append(c.Licenses, strings.ToLower(l))
+		}
+	}
+	c.TopRepos = byCount(s.Repos)
+	c.TopRepos = c.TopRepos[:min(10, len(c.TopRepos))]
+	var b strings.Builder
+	if err := cardTemplate.Execute(&b, c); err != nil {
+		return nil, fmt.Errorf("writing the dataset card: %w", err)
+	}
+	return []byte(b.String()), nil
+}
+
+func splitsOf(files []schemas.ManifestFile, table string) []cardSplit {
+	var out []cardSplit
+	for _, split := range splits {
+		var paths []string
+		for _, f := range files {
+			if f.Table == table && f.Split == split {
+				paths = append(paths, f.Path)
+			}
+		}
+		if len(paths) > 0 {
+			slices.Sort(paths)
+			out = append(out, cardSplit{split, paths})
+		}
+	}
+	return out
+}
+
+// sizeCategory is the Hub's word for a number of rows.
+func sizeCategory(n int) string {
+	switch {
+	case n < 1_000:
+		return "n<1K"
+	case n < 10_000:
+		return "1K<n<10K"
+	case n < 100_000:
+		return "10K<n<100K"
+	case n < 1_000_000:
+		return "100K<n<1M"
+	}
+	return "1M<n<10M"
+}
+
+// quoteYAML writes s as a YAML double-quoted scalar, which JSON strings are.
+func quoteYAML(s string) (string, error) {
+	b, err := schemas.CanonicalJSON(s)
+	return string(b), err
+}
+
+// cell makes s safe inside a table of Markdown.
+func cell(s string) string {
+	return strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ").Replace(s)
+}

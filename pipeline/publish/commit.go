@@ -1,0 +1,179 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// Keys at a dataset's root and in a version.
+const (
+	claimKey    = "dataset.json"
+	latestKey   = "latest.json"
+	manifestKey = "manifest.json"
+)
+
+// claimed is dataset.json: whose place this is.
+type claimed struct {
+	Dataset string `json:"dataset"`
+	Layout  int    `json:"layout"`
+}
+
+// claim makes sure that dest is empty or holds the dataset of that name, and
+// that its store can commit safely.
+func claim(ctx context.Context, dest sinks.Store, name string) error {
+	want, err := schemas.CanonicalJSON(claimed{Dataset: name, Layout: layoutVersion})
+	if err != nil {
+		return err
+	}
+	have, err := dest.Get(ctx, claimKey)
+	if errors.Is(err, sinks.ErrNotFound) {
+		for o, err := range dest.List(ctx, "") {
+			if err != nil {
+				return fmt.Errorf("looking into the destination: %w", err)
+			}
+			return fmt.Errorf("%w: %s holds %s and is no tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
+		}
+		if err := dest.Probe(ctx); err != nil {
+			return err
+		}
+		if err = dest.Create(ctx, claimKey, want); err == nil {
+			return nil
+		} else if !errors.Is(err, sinks.ErrExists) {
+			return fmt.Errorf("claiming the destination: %w", err)
+		}
+		have, err = dest.Get(ctx, claimKey) // another publisher was first
+	}
+	if err != nil {
+		return fmt.Errorf("looking into the destination: %w", err)
+	}
+	if bytes.Equal(have, want) {
+		return nil
+	}
+	var c claimed
+	if err := json.Unmarshal(have, &c); err != nil || c.Dataset == "" {
+		return fmt.Errorf("%w: %s/%s is not ours: choose an empty place", ErrOccupied, dest.URI(), claimKey)
+	}
+	return fmt.Errorf("%w: %s holds dataset %q (layout %d), not %q: choose another place or the same name", ErrOccupied, dest.URI(), c.Dataset, c.Layout, name)
+}
+
+// published finds the manifest of this version, if an earlier call or another
+// publisher committed it.
+func (p *publication) published(ctx context.Context) (schemas.Manifest, bool, error) {
+	raw, err := p.cfg.Dest.Get(ctx, p.key(manifestKey))
+	if errors.Is(err, sinks.ErrNotFound) {
+		return schemas.Manifest{}, false, nil
+	}
+	if err != nil {
+		return schemas.Manifest{}, false, fmt.Errorf("looking for an earlier publish: %w", err)
+	}
+	m, err := decodeManifest(raw)
+	if err != nil {
+		return m, false, fmt.Errorf("%s/%s: %w", p.cfg.Dest.URI(), p.key(manifestKey), err)
+	}
+	return m, true, nil
+}
+
+// upload puts a shard in place; one that is there already must be the same.
+func (p *publication) upload(ctx context.Context, f builtFile) error {
+	err := p.cfg.Dest.CreateFile(ctx, p.key(f.entry.Path), f.local)
+	return p.adopt(ctx, f.entry, err)
+}
+
+func (p *publication) uploadText(ctx context.Context, t textFile) error {
+	return p.adopt(ctx, t.entry(), p.cfg.Dest.Create(ctx, p.key(t.path), t.body))
+}
+
+// adopt settles the creation of a file: made now, or there already with the
+// same hash and size.
+func (p *publication) adopt(ctx context.Context, f schemas.ManifestFile, err error) error {
+	if err == nil {
+		p.uploaded++
+		return nil
+	}
+	if !errors.Is(err, sinks.ErrExists) {
+		return fmt.Errorf("uploading: %w", err)
+	}
+	head, err := p.cfg.Dest.Head(ctx, p.key(f.Path))
+	if err != nil {
+		return fmt.Errorf("checking what is there: %w", err)
+	}
+	if head.SHA256 != f.SHA256 || head.Size != f.Bytes {
+		return fmt.Errorf("%s/%s has other content than this publish made: something else wrote there: delete it and publish again", p.cfg.Dest.URI(), p.key(f.Path))
+	}
+	return nil
+}
+
+// checkListing compares the store's own listing with what will be committed.
+func (p *publication) checkListing(ctx context.Context, m schemas.Manifest) error {
+	sizes := map[string]int64{}
+	for o, err := range p.cfg.Dest.List(ctx, p.version+"/") {
+		if err != nil {
+			return fmt.Errorf("checking the upload: %w", err)
+		}
+		sizes[o.Key] = o.Size
+	}
+	for _, f := range m.Files {
+		if size, ok := sizes[p.key(f.Path)]; !ok || size != f.Bytes {
+			return fmt.Errorf("checking the upload: %s/%s has %d bytes, want %d: publish again", p.cfg.Dest.URI(), p.key(f.Path), size, f.Bytes)
+		}
+	}
+	return nil
+}
+
+// commit writes the manifest; whoever comes second finds equal bytes.
+func (p *publication) commit(ctx context.Context, m schemas.Manifest) error {
+	raw, err := schemas.CanonicalJSON(m)
+	if err != nil {
+		return err
+	}
+	err = p.cfg.Dest.Create(ctx, p.key(manifestKey), raw)
+	if !errors.Is(err, sinks.ErrExists) {
+		return err
+	}
+	have, err := p.cfg.Dest.Get(ctx, p.key(manifestKey))
+	if err != nil {
+		return fmt.Errorf("reading the other publisher's manifest: %w", err)
+	}
+	if !bytes.Equal(have, raw) {
+		return fmt.Errorf("%s/%s was committed with other content: something else wrote there", p.cfg.Dest.URI(), p.key(manifestKey))
+	}
+	return nil
+}
+
+// point makes this version the latest, unless it is that already.
+func (p *publication) point(ctx context.Context, m schemas.Manifest) error {
+	raw, err := schemas.CanonicalJSON(m)
+	if err != nil {
+		return err
+	}
+	want, err := schemas.CanonicalJSON(schemas.Pointer{
+		Dataset: m.Dataset, Version: m.Version, Manifest: p.key(manifestKey), ManifestSHA256: schemas.HashBytes(raw),
+	})
+	if err != nil {
+		return err
+	}
+	if have, err := p.cfg.Dest.Get(ctx, latestKey); err == nil && bytes.Equal(have, want) {
+		return nil
+	}
+	if err := p.cfg.Dest.Replace(ctx, latestKey, want); err != nil {
+		return fmt.Errorf("pointing at the new version: %w", err)
+	}
+	return nil
+}
+
+func decodeManifest(raw []byte) (schemas.Manifest, error) {
+	var m schemas.Manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m, fmt.Errorf("not a manifest: %w", err)
+	}
+	if m.ManifestVersion != 1 {
+		return m, fmt.Errorf("manifest version %d, this program reads 1: use a matching version of tracesmith", m.ManifestVersion)
+	}
+	return m, nil
+}

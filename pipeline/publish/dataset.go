@@ -1,0 +1,196 @@
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/formats"
+)
+
+// Dataset is one published version, opened for reading. Every file is checked
+// against the manifest before its first use. Safe for concurrent use; Close
+// removes downloads.
+type Dataset struct {
+	Manifest schemas.Manifest
+	store    sinks.Store
+	base     string // prefix of the version's keys: "" or "<version>/"
+
+	mu      sync.Mutex
+	checked map[string]string // path in the manifest -> verified local file
+	scratch string
+}
+
+// Open finds the version that latest.json of the root store points at, or the
+// one in the store's own root when it is a version's directory.
+func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
+	d := &Dataset{store: store, checked: map[string]string{}}
+	want := ""
+	at := manifestKey
+	raw, err := store.Get(ctx, latestKey)
+	switch {
+	case err == nil:
+		var p schemas.Pointer
+		if err := json.Unmarshal(raw, &p); err != nil || p.Manifest == "" {
+			return nil, fmt.Errorf("%s/%s is damaged: publish again to restore it", store.URI(), latestKey)
+		}
+		at, want = p.Manifest, p.ManifestSHA256
+		d.base = strings.TrimSuffix(at, manifestKey)
+	case !errors.Is(err, sinks.ErrNotFound):
+		return nil, fmt.Errorf("opening dataset: %w", err)
+	}
+	raw, err = store.Get(ctx, at)
+	if errors.Is(err, sinks.ErrNotFound) {
+		return nil, fmt.Errorf("no dataset in %s: it has no %s: give the place that publish wrote to (--to)", store.URI(), at)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening dataset: %w", err)
+	}
+	if want != "" && schemas.HashBytes(raw) != want {
+		return nil, d.corrupt(manifestKey, errors.New("its SHA-256 is not the one in latest.json"))
+	}
+	if d.Manifest, err = decodeManifest(raw); err != nil {
+		return nil, d.corrupt(manifestKey, err)
+	}
+	return d, nil
+}
+
+// Close removes what was downloaded.
+func (d *Dataset) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.scratch == "" {
+		return nil
+	}
+	dir := d.scratch
+	d.scratch = ""
+	return os.RemoveAll(dir)
+}
+
+func (d *Dataset) corrupt(path string, err error) error {
+	return &formats.CorruptError{Path: d.store.URI() + "/" + d.base + path, Err: err}
+}
+
+// File makes a file of the manifest available locally after checking its size
+// and hash. A mismatch is a *formats.CorruptError that names it.
+func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if local, ok := d.checked[f.Path]; ok {
+		return local, nil
+	}
+	key := d.base + f.Path
+	src, err := d.store.Open(ctx, key)
+	if errors.Is(err, sinks.ErrNotFound) {
+		return "", d.corrupt(f.Path, errors.New("the manifest lists it, but it is missing"))
+	}
+	if err != nil {
+		return "", fmt.Errorf("opening dataset file: %w", err)
+	}
+	defer src.Close()
+	local, dst, err := d.place(key, f.SHA256)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	n, err := io.Copy(io.MultiWriter(h, dst), src)
+	if cerr := dst.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading dataset file %s: %w", key, err)
+	}
+	if n != f.Bytes || hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
+		return "", d.corrupt(f.Path, errors.New("its content is not what the manifest says"))
+	}
+	d.checked[f.Path] = local
+	return local, nil
+}
+
+// place decides where a file will be read from: in place, or a download.
+func (d *Dataset) place(key, sha string) (string, io.WriteCloser, error) {
+	if l, ok := d.store.(sinks.Local); ok {
+		return l.LocalPath(key), nopCloser{io.Discard}, nil
+	}
+	if d.scratch == "" {
+		dir, err := os.MkdirTemp("", "tracesmith-dataset-")
+		if err != nil {
+			return "", nil, fmt.Errorf("making a download directory: %w", err)
+		}
+		d.scratch = dir
+	}
+	local := filepath.Join(d.scratch, sha)
+	f, err := os.Create(local)
+	if err != nil {
+		return "", nil, fmt.Errorf("downloading dataset file: %w", err)
+	}
+	return local, f, nil
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// Verify checks every file of the manifest.
+func (d *Dataset) Verify(ctx context.Context) error {
+	for _, f := range d.Manifest.Files {
+		if _, err := d.File(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Episodes streams table episodes in its sort order.
+func (d *Dataset) Episodes(ctx context.Context) iter.Seq2[schemas.EpisodeRow, error] {
+	return rows[schemas.EpisodeRow](ctx, d, arrowrec.Episodes)
+}
+
+// Steps streams table steps in its sort order.
+func (d *Dataset) Steps(ctx context.Context) iter.Seq2[schemas.StepRow, error] {
+	return rows[schemas.StepRow](ctx, d, arrowrec.Steps)
+}
+
+// Blobs streams table blobs.
+func (d *Dataset) Blobs(ctx context.Context) iter.Seq2[schemas.BlobRow, error] {
+	return rows[schemas.BlobRow](ctx, d, arrowrec.Blobs)
+}
+
+// Selection streams the decisions of the version's selection.
+func (d *Dataset) Selection(ctx context.Context) iter.Seq2[schemas.SelectionRow, error] {
+	return rows[schemas.SelectionRow](ctx, d, arrowrec.Selection)
+}
+
+// rows reads the files of a table in key order, which is manifest order.
+func rows[T any](ctx context.Context, d *Dataset, t *arrowrec.Table) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		files := slices.DeleteFunc(slices.Clone(d.Manifest.Files), func(f schemas.ManifestFile) bool { return f.Table != t.Name })
+		slices.SortStableFunc(files, func(a, b schemas.ManifestFile) int { return slices.Compare(a.MinKey, b.MinKey) })
+		for _, f := range files {
+			local, err := d.File(ctx, f)
+			if err != nil {
+				yield(zero, err)
+				return
+			}
+			for row, err := range formats.Read[T](local, t) {
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,210 @@
+// Package publish turns staged episodes into a dataset version: select, sort,
+// shards, verify, upload, and last of all the manifest, which is the commit.
+// Everything a version holds is a function of the staged bytes, the recipe and
+// the producer, so a repeated or concurrent publish writes the same objects and
+// a killed one is completed by running it again.
+//
+//	<root>/dataset.json               claims the place for one dataset, written first
+//	<root>/<version>/README.md data/ selection/ reports/ manifest.json
+//	<root>/latest.json                pointer, written after the manifest
+//
+// It imports schemas, sinks (formats and shard below it) and pipeline/selection;
+// stores are given to it.
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/formats"
+)
+
+// layoutVersion is part of every derived version: raise it when publishing the
+// same inputs would write other bytes.
+const layoutVersion = 1
+
+// Config says what to publish where.
+type Config struct {
+	Staging  []sinks.Store      // run dirs: episodes are read from staging/ below each
+	Dest     sinks.Store        // the dataset's root
+	Name     string             // of the dataset
+	Recipe   *selection.Recipe  // nil: selection.Default
+	Producer string             // version of this program, recorded in every file
+	Scratch  string             // directory for shards before upload; "": the system's
+	MaxShard int64              // bytes of values per shard; 0: shard.MaxBytes
+	Progress func(stage string) // told about each stage; may be nil
+}
+
+// Report says what a publish did.
+type Report struct {
+	URI      string               `json:"uri"` // of the version
+	Dataset  string               `json:"dataset"`
+	Version  string               `json:"version"`
+	Already  bool                 `json:"already_published"` // the manifest was there: nothing was written but the pointer
+	Episodes int                  `json:"episodes"`
+	Steps    int64                `json:"steps"`
+	Kept     int                  `json:"kept"`
+	Files    int                  `json:"files"`
+	Uploaded int                  `json:"uploaded"` // files written by this call; the others were there
+	Bytes    int64                `json:"bytes"`    // of all files
+	Funnel   []schemas.FunnelStep `json:"funnel"`
+}
+
+// ErrEmpty: there is nothing staged to publish.
+var ErrEmpty = errors.New("no staged episodes")
+
+// ErrOccupied: the destination holds something that is not this dataset.
+var ErrOccupied = errors.New("destination is occupied")
+
+// Publish writes one version of a dataset and points latest.json at it. Nothing
+// that exists is overwritten but that pointer. Safe against concurrent
+// publishers and against being killed anywhere.
+func Publish(ctx context.Context, cfg Config) (Report, error) {
+	if err := cfg.check(); err != nil {
+		return Report{}, err
+	}
+	cfg.tell("reading staging")
+	in, err := readStaging(ctx, cfg.Staging)
+	if err != nil {
+		return Report{}, err
+	}
+	version := in.version(cfg)
+	if err := claim(ctx, cfg.Dest, cfg.Name); err != nil {
+		return Report{}, err
+	}
+	p := &publication{cfg: cfg, in: in, version: version}
+	if m, found, err := p.published(ctx); err != nil || found {
+		if err != nil {
+			return Report{}, err
+		}
+		rep := p.report(m)
+		rep.Already = true
+		return rep, p.point(ctx, m)
+	}
+	p.scratch, err = os.MkdirTemp(cfg.Scratch, "tracesmith-publish-")
+	if err != nil {
+		return Report{}, fmt.Errorf("making a scratch directory: %w", err)
+	}
+	defer os.RemoveAll(p.scratch)
+	m, err := p.write(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	return p.report(m), nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case len(c.Staging) == 0:
+		return errors.New("publishing: no run directory given: name at least one")
+	case c.Name == "" || strings.ContainsAny(c.Name, "/\\\n\x00") || strings.HasPrefix(c.Name, "."):
+		return fmt.Errorf("publishing: dataset name %q: want one word without slashes", c.Name)
+	case c.Producer == "":
+		return errors.New("publishing: no producer version given")
+	}
+	if c.Recipe == nil {
+		r, err := selection.Load(selection.Default)
+		if err != nil {
+			return err
+		}
+		c.Recipe = r
+	}
+	return nil
+}
+
+func (c *Config) tell(stage string) {
+	if c.Progress != nil {
+		c.Progress(stage)
+	}
+}
+
+// publication is one version being written.
+type publication struct {
+	cfg      Config
+	in       *inputs
+	version  string
+	scratch  string
+	uploaded int
+}
+
+// key places a file of the version in the store.
+func (p *publication) key(rel string) string { return path.Join(p.version, rel) }
+
+// write makes and uploads every file, then commits.
+func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
+	var none schemas.Manifest
+	p.cfg.tell("selecting")
+	sel, err := p.cfg.Recipe.Apply(p.in.rows())
+	if err != nil {
+		return none, err
+	}
+	p.cfg.tell("writing shards")
+	files, tally, err := p.writeTables(ctx, sel)
+	if err != nil {
+		return none, err
+	}
+	m := p.manifest(sel, tally, files)
+	texts, err := p.texts(m, tally)
+	if err != nil {
+		return none, err
+	}
+	p.cfg.tell("uploading")
+	for _, f := range files {
+		if err := p.upload(ctx, f); err != nil {
+			return none, err
+		}
+	}
+	for _, t := range texts {
+		if err := p.uploadText(ctx, t); err != nil {
+			return none, err
+		}
+		m.Files = append(m.Files, t.entry())
+	}
+	p.cfg.tell("checking")
+	if err := p.checkListing(ctx, m); err != nil {
+		return none, err
+	}
+	p.cfg.tell("committing")
+	if err := p.commit(ctx, m); err != nil {
+		return none, err
+	}
+	return m, p.point(ctx, m)
+}
+
+func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile) schemas.Manifest {
+	m := schemas.Manifest{
+		ManifestVersion: 1, Dataset: p.cfg.Name, Version: p.version, Schemas: map[string]string{},
+		Producer: schemas.Producer{Name: "tracesmith", Version: p.cfg.Producer, Parquet: formats.ParquetWriter},
+		Inputs:   t.inputs(), Runs: t.runs(), Selection: &sel.Info,
+		Totals: schemas.ManifestTotals{Episodes: t.stats.Episodes, Steps: t.stats.Steps, Kept: len(sel.Kept), CostUSD: t.stats.CostUSD},
+	}
+	if m.Totals.CostUSD != nil && m.Totals.Kept > 0 {
+		m.Totals.CostPerKept = new(*m.Totals.CostUSD / float64(m.Totals.Kept))
+	}
+	for _, f := range files {
+		m.Schemas[f.entry.Table] = schemas.SchemaVersion
+		m.Files = append(m.Files, f.entry)
+	}
+	return m
+}
+
+func (p *publication) report(m schemas.Manifest) Report {
+	r := Report{
+		URI: p.cfg.Dest.URI() + "/" + p.version, Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
+		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded,
+	}
+	if m.Selection != nil {
+		r.Funnel = m.Selection.Funnel
+	}
+	for _, f := range m.Files {
+		r.Bytes += f.Bytes
+	}
+	return r
+}

@@ -1,0 +1,92 @@
+package publish_test
+
+import (
+	"context"
+	"path"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+	"github.com/tracesmith/tracesmith/sinks/stores"
+)
+
+func bucket(t *testing.T, url string) sinks.Store {
+	t.Helper()
+	s, err := stores.Open(t.Context(), "s3://"+sinktest.Bucket+"/team/traces", stores.S3Config{Endpoint: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func objects(t *testing.T, s sinks.Store) map[string]int64 {
+	t.Helper()
+	out := map[string]int64{}
+	for o, err := range s.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[o.Key] = o.Size
+	}
+	return out
+}
+
+func TestPublishToS3(t *testing.T) {
+	for name, url := range map[string]func(t *testing.T) string{
+		"fake":      func(t *testing.T) string { return sinktest.Fake(t, nil) },
+		"versitygw": func(t *testing.T) string { return sinktest.Versitygw(t).URL },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dest := bucket(t, url(t))
+			staging := stage(t, "run", 0, 4)
+			rep := run(t, config(t, dest, staging))
+			wantDataset(t, dest, golden("run", 4)...)
+			if again := run(t, config(t, dest, staging)); !again.Already || again.Version != rep.Version {
+				t.Errorf("repeat = %+v", again)
+			}
+		})
+	}
+}
+
+// atManifest calls a function when the manifest is about to be written.
+type atManifest struct {
+	sinks.Store
+	call func()
+}
+
+func (a atManifest) Create(ctx context.Context, key string, body []byte) error {
+	if path.Base(key) == "manifest.json" {
+		a.call()
+	}
+	return a.Store.Create(ctx, key, body)
+}
+
+func TestServerKilledBetweenDataAndManifest(t *testing.T) {
+	srv := sinktest.Versitygw(t)
+	dest := bucket(t, srv.URL)
+	staging := stage(t, "run", 0, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cfg := config(t, atManifest{dest, func() { srv.Kill(); cancel() }}, staging)
+	if _, err := publish.Publish(ctx, cfg); err == nil {
+		t.Fatal("publishing to a dead server succeeded")
+	}
+	srv.Start(t)
+	left := objects(t, dest)
+	if _, err := publish.Open(t.Context(), dest); err == nil {
+		t.Error("the dataset without a manifest can be opened")
+	}
+	rep := run(t, config(t, dest, staging))
+	if rep.Already || rep.Uploaded != 0 {
+		t.Errorf("repeat = %+v, want every data file adopted", rep)
+	}
+	wantDataset(t, dest, golden("run", 3)...)
+	left[rep.Version+"/manifest.json"] = objects(t, dest)[rep.Version+"/manifest.json"]
+	left["latest.json"] = objects(t, dest)["latest.json"]
+	if diff := cmp.Diff(left, objects(t, dest)); diff != "" {
+		t.Error(diff)
+	}
+}

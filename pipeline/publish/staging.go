@@ -1,0 +1,198 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// readers is how many staged objects are fetched and unpacked at a time.
+const readers = 4
+
+// inputs are the staged episodes in table order: rows in memory, steps left in
+// their objects until they are written.
+type inputs struct {
+	episodes []stagedRef
+}
+
+// stagedRef is one staged episode and where its object is.
+type stagedRef struct {
+	row   schemas.EpisodeRow
+	store sinks.Store
+	key   string
+	sha   string // of the object
+}
+
+func (in *inputs) rows() []schemas.EpisodeRow {
+	rows := make([]schemas.EpisodeRow, len(in.episodes))
+	for i, e := range in.episodes {
+		rows[i] = e.row
+	}
+	return rows
+}
+
+// readStaging indexes every staged object. The same episode in two places is
+// taken once if the bytes agree and refused if they do not.
+func readStaging(ctx context.Context, stores []sinks.Store) (*inputs, error) {
+	var (
+		mu   sync.Mutex
+		byID = map[string]stagedRef{}
+	)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	var listErr error
+	for _, store := range stores {
+		for o, err := range store.List(gctx, "staging/") {
+			if err != nil {
+				listErr = fmt.Errorf("listing staged episodes: %w", err)
+				break
+			}
+			if !strings.HasSuffix(o.Key, ".json.zst") {
+				continue
+			}
+			g.Go(func() error {
+				s, sha, err := fetchStaged(gctx, store, o.Key)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if twin, twice := byID[s.Episode.EpisodeID]; twice && twin.sha != sha {
+					return fmt.Errorf("episode %s is staged twice with different content (%s in %s, %s in %s): publish only one of these runs",
+						s.Episode.EpisodeID, twin.key, twin.store.URI(), o.Key, store.URI())
+				} else if twice {
+					return nil
+				}
+				byID[s.Episode.EpisodeID] = stagedRef{row: s.Episode, store: store, key: o.Key, sha: sha}
+				return nil
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if listErr != nil {
+		return nil, listErr
+	}
+	if len(byID) == 0 {
+		var where []string
+		for _, s := range stores {
+			where = append(where, s.URI())
+		}
+		return nil, fmt.Errorf("%w in %s: finish a run there first (tracesmith run), or name another run directory", ErrEmpty, strings.Join(where, ", "))
+	}
+	in := &inputs{}
+	for _, ref := range byID {
+		in.episodes = append(in.episodes, ref)
+	}
+	slices.SortFunc(in.episodes, func(a, b stagedRef) int { return a.row.Compare(b.row) })
+	return in, in.checkSplits()
+}
+
+// fetchStaged reads and checks one object.
+func fetchStaged(ctx context.Context, store sinks.Store, key string) (sinks.Staged, string, error) {
+	body, err := store.Get(ctx, key)
+	if err != nil {
+		return sinks.Staged{}, "", fmt.Errorf("reading staged episode: %w", err)
+	}
+	s, err := sinks.DecodeStaged(body)
+	if err == nil {
+		err = checkStaged(s)
+	}
+	if err != nil {
+		return s, "", fmt.Errorf("%s in %s: %w: delete it and run again", key, store.URI(), err)
+	}
+	return s, schemas.HashBytes(body), nil
+}
+
+// checkStaged refuses what would break the tables: a hole in the sort key, or
+// steps that are not this episode's.
+func checkStaged(s sinks.Staged) error {
+	e := s.Episode
+	for name, v := range map[string]string{"split": e.Split, "repo": e.Repo, "instance_id": e.InstanceID, "run_id": e.RunID} {
+		if v == "" {
+			return fmt.Errorf("episode %s has no %s", e.EpisodeID, name)
+		}
+	}
+	if !slices.Contains(splits, e.Split) {
+		return fmt.Errorf("episode %s has split %q, want one of %s", e.EpisodeID, e.Split, strings.Join(splits, ", "))
+	}
+	if int(e.NSteps) != len(s.Steps) {
+		return fmt.Errorf("episode %s has %d steps, its n_steps says %d", e.EpisodeID, len(s.Steps), e.NSteps)
+	}
+	for i, st := range s.Steps {
+		if st.EpisodeID != e.EpisodeID || int(st.StepIndex) != i {
+			return fmt.Errorf("step %d of episode %s is step %d of %s", i, e.EpisodeID, st.StepIndex, st.EpisodeID)
+		}
+		if st.Split != e.Split || st.Repo != e.Repo || st.InstanceID != e.InstanceID {
+			return fmt.Errorf("step %d of episode %s has another sort key than its episode", i, e.EpisodeID)
+		}
+	}
+	return nil
+}
+
+var splits = []string{"train", "validation", "test", "holdout"}
+
+// checkSplits refuses a split group on both sides of a line.
+func (in *inputs) checkSplits() error {
+	seen := map[string]string{}
+	for _, e := range in.episodes {
+		if e.row.SplitGroup == nil {
+			continue
+		}
+		group := *e.row.SplitGroup
+		if other, ok := seen[group]; ok && other != e.row.Split {
+			return fmt.Errorf("split group %q is in split %s and in split %s: runs with different split settings cannot share a dataset", group, other, e.row.Split)
+		}
+		seen[group] = e.row.Split
+	}
+	return nil
+}
+
+// version names the content: 16 hex characters over everything that decides
+// what is written.
+func (in *inputs) version(cfg Config) string {
+	staged := make([][2]string, len(in.episodes))
+	for i, e := range in.episodes {
+		staged[i] = [2]string{e.row.EpisodeID, e.sha}
+	}
+	return schemas.Hash(map[string]any{
+		"layout": layoutVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,
+		"recipe": cfg.Recipe.SHA256(), "max_shard": cfg.MaxShard, "staged": staged,
+	})[:16]
+}
+
+// each hands the staged episodes to use in table order, fetched a few ahead.
+func (in *inputs) each(ctx context.Context, use func(sinks.Staged) error) error {
+	for batch := range slices.Chunk(in.episodes, 4*readers) {
+		got := make([]sinks.Staged, len(batch))
+		g, gctx := errgroup.WithContext(ctx)
+		g.SetLimit(readers)
+		for i, ref := range batch {
+			g.Go(func() error {
+				s, sha, err := fetchStaged(gctx, ref.store, ref.key)
+				if err == nil && sha != ref.sha {
+					err = fmt.Errorf("staged episode %s changed while it was published: staging must not be edited", ref.key)
+				}
+				got[i] = s
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		for _, s := range got {
+			if err := use(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+
+	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/shard"
+)
+
+// builtFile is a finished local file and its manifest entry.
+type builtFile struct {
+	local string
+	entry schemas.ManifestFile
+}
+
+// tables are the writers of one pass over the staged episodes.
+type tables struct {
+	episodes *shard.Writer[schemas.EpisodeRow]
+	steps    *shard.Writer[schemas.StepRow]
+	blobs    *shard.Writer[schemas.BlobRow]
+	toolSets *shard.Writer[schemas.ToolSetRow]
+	seen     map[string]bool // hashes of blobs and tool sets already written
+	tally    *Tally
+}
+
+// writeTables makes every Parquet file of the version. Shards do not name the
+// version: equal rows are equal files in any version.
+func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]builtFile, *Tally, error) {
+	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer}
+	cfg := func(t *arrowrec.Table) shard.Config {
+		return shard.Config{Dir: p.scratch, Table: t, Meta: meta, MaxBytes: p.cfg.MaxShard}
+	}
+	t := &tables{
+		episodes: shard.New[schemas.EpisodeRow](cfg(arrowrec.Episodes)),
+		steps:    shard.New[schemas.StepRow](cfg(arrowrec.Steps)),
+		blobs:    shard.New[schemas.BlobRow](cfg(arrowrec.Blobs)),
+		toolSets: shard.New[schemas.ToolSetRow](cfg(arrowrec.ToolSets)),
+		seen:     map[string]bool{}, tally: NewTally(),
+	}
+	defer t.abort()
+	if err := p.in.each(ctx, t.add); err != nil {
+		return nil, nil, err
+	}
+	files, err := t.close()
+	if err != nil {
+		return nil, nil, err
+	}
+	chosen, err := p.writeSelection(sel)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(files, chosen), t.tally, nil
+}
+
+func (t *tables) add(s sinks.Staged) error {
+	e := s.Episode
+	k := shard.Key{Split: e.Split, Repo: e.Repo, InstanceID: e.InstanceID, EpisodeID: e.EpisodeID}
+	t.tally.Add(e, s.Steps)
+	if err := t.episodes.Append(k, []schemas.EpisodeRow{e}); err != nil {
+		return fmt.Errorf("episode %s: %w", e.EpisodeID, err)
+	}
+	if len(s.Steps) > 0 {
+		if err := t.steps.Append(k, s.Steps); err != nil {
+			return fmt.Errorf("episode %s: %w", e.EpisodeID, err)
+		}
+	}
+	for _, b := range s.Blobs {
+		if t.seen[b.SHA256] {
+			continue
+		}
+		t.seen[b.SHA256] = true
+		row := schemas.BlobRow(b)
+		if err := t.blobs.Append(shard.Key{EpisodeID: b.SHA256}, []schemas.BlobRow{row}); err != nil {
+			return fmt.Errorf("blob %s of episode %s: %w", b.SHA256, e.EpisodeID, err)
+		}
+	}
+	return t.addTools(e, s.Tools)
+}
+
+func (t *tables) addTools(e schemas.EpisodeRow, tools []schemas.ToolSchema) error {
+	if e.ToolSetSHA256 == nil || t.seen[*e.ToolSetSHA256] {
+		return nil
+	}
+	t.seen[*e.ToolSetSHA256] = true
+	raw, err := schemas.CanonicalJSON(tools)
+	if err != nil {
+		return fmt.Errorf("tools of episode %s: %w", e.EpisodeID, err)
+	}
+	row := schemas.ToolSetRow{ToolSetSHA256: *e.ToolSetSHA256, ToolsJSON: string(raw), NTools: int32(len(tools))}
+	for _, tool := range tools {
+		row.ToolNames = append(row.ToolNames, tool.Name)
+	}
+	return t.toolSets.Append(shard.Key{EpisodeID: row.ToolSetSHA256}, []schemas.ToolSetRow{row})
+}
+
+// close finishes the tables that got rows; the others have no file.
+func (t *tables) close() ([]builtFile, error) {
+	var files []builtFile
+	for _, w := range []struct {
+		table *arrowrec.Table
+		used  bool
+		close func() ([]shard.Shard, error)
+	}{
+		{arrowrec.Episodes, true, t.episodes.Close},
+		{arrowrec.Steps, t.steps.Used(), t.steps.Close},
+		{arrowrec.Blobs, t.blobs.Used(), t.blobs.Close},
+		{arrowrec.ToolSets, t.toolSets.Used(), t.toolSets.Close},
+	} {
+		if !w.used {
+			continue
+		}
+		shards, err := w.close()
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range shards {
+			files = append(files, built(w.table.Name, path.Join("data", w.table.Name, filepath.Base(s.Path)), s))
+		}
+	}
+	return files, nil
+}
+
+func (t *tables) abort() {
+	t.episodes.Abort()
+	t.steps.Abort()
+	t.blobs.Abort()
+	t.toolSets.Abort()
+}
+
+func built(table, rel string, s shard.Shard) builtFile {
+	f := builtFile{local: s.Path, entry: schemas.ManifestFile{
+		Path: rel, Table: table, Split: s.Split, Rows: s.Rows, Bytes: s.Bytes,
+		Uncompressed: s.Uncompressed, RowGroups: s.RowGroups, SHA256: s.SHA256,
+	}}
+	if s.Split != "" {
+		f.entry.MinKey, f.entry.MaxKey = s.MinKey, s.MaxKey
+	}
+	return f
+}
+
+// writeSelection makes selection/<name>.parquet, one file whatever its size.
+func (p *publication) writeSelection(sel selection.Result) (builtFile, error) {
+	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer, DatasetVersion: p.version}
+	w := shard.New[schemas.SelectionRow](shard.Config{Dir: p.scratch, Table: arrowrec.Selection, Meta: meta})
+	defer w.Abort()
+	if err := w.Append(shard.Key{}, sel.Rows); err != nil {
+		return builtFile{}, fmt.Errorf("writing the selection: %w", err)
+	}
+	shards, err := w.Close()
+	if err != nil {
+		return builtFile{}, fmt.Errorf("writing the selection: %w", err)
+	}
+	return built(arrowrec.Selection.Name, "selection/"+sel.Info.Name+".parquet", shards[0]), nil
+}

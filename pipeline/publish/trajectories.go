@@ -1,0 +1,116 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// ErrNoEpisode: the dataset has no episode of that id.
+var ErrNoEpisode = errors.New("no such episode")
+
+// Trajectories streams whole episodes in sort order: both tables are sorted
+// alike, so one pass over each is enough.
+func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, error] {
+	return func(yield func(sinks.Trajectory, error) bool) {
+		var none sinks.Trajectory
+		tools, err := d.ToolSets(ctx)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		next, stop := iter.Pull2(d.Steps(ctx))
+		defer stop()
+		step, err, more := next()
+		for e, eerr := range d.Episodes(ctx) {
+			if eerr != nil {
+				yield(none, eerr)
+				return
+			}
+			t := sinks.Trajectory{Episode: e}
+			for more && err == nil && step.EpisodeID == e.EpisodeID {
+				t.Steps = append(t.Steps, step)
+				step, err, more = next()
+			}
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			if len(t.Steps) != int(e.NSteps) {
+				yield(none, d.corrupt("data/steps", fmt.Errorf("episode %s has %d steps there, its row says %d", e.EpisodeID, len(t.Steps), e.NSteps)))
+				return
+			}
+			if e.ToolSetSHA256 != nil {
+				t.Tools = tools[*e.ToolSetSHA256]
+			}
+			if !yield(t, nil) {
+				return
+			}
+		}
+		if more {
+			yield(none, d.corrupt("data/steps", fmt.Errorf("steps of episode %s have no episode", step.EpisodeID)))
+		}
+	}
+}
+
+// Trajectory finds one episode by id or by a prefix of it that is unique;
+// ErrNoEpisode if there is none.
+func (d *Dataset) Trajectory(ctx context.Context, id string) (sinks.Trajectory, error) {
+	var found sinks.Trajectory
+	n := 0
+	for t, err := range d.Trajectories(ctx) {
+		if err != nil {
+			return found, err
+		}
+		switch {
+		case t.Episode.EpisodeID == id:
+			return t, nil
+		case len(id) >= 4 && len(id) < len(t.Episode.EpisodeID) && t.Episode.EpisodeID[:len(id)] == id:
+			found = t
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return found, fmt.Errorf("%w %q in %s", ErrNoEpisode, id, d.store.URI())
+	case 1:
+		return found, nil
+	}
+	return sinks.Trajectory{}, fmt.Errorf("episode %q: %d ids begin so: give more characters", id, n)
+}
+
+// ToolSets maps tool_set_sha256 to its definitions.
+func (d *Dataset) ToolSets(ctx context.Context) (map[string][]schemas.ToolSchema, error) {
+	out := map[string][]schemas.ToolSchema{}
+	for row, err := range rows[schemas.ToolSetRow](ctx, d, arrowrec.ToolSets) {
+		if err != nil {
+			return nil, err
+		}
+		var tools []schemas.ToolSchema
+		if err := json.Unmarshal([]byte(row.ToolsJSON), &tools); err != nil {
+			return nil, d.corrupt("data/tool_sets", fmt.Errorf("tool set %s: %w", row.ToolSetSHA256, err))
+		}
+		out[row.ToolSetSHA256] = tools
+	}
+	return out, nil
+}
+
+// Kept is the set of episode ids that the version's selection kept.
+func (d *Dataset) Kept(ctx context.Context) (map[string]bool, error) {
+	kept := map[string]bool{}
+	for row, err := range d.Selection(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if row.Kept {
+			kept[row.EpisodeID] = true
+		}
+	}
+	return kept, nil
+}

@@ -1,0 +1,52 @@
+package sinks
+
+import (
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Trajectory is one episode with its steps in order and the tools it was given.
+type Trajectory struct {
+	Episode schemas.EpisodeRow
+	Steps   []schemas.StepRow
+	Tools   []schemas.ToolSchema
+}
+
+// View renders episodes for a trainer. Render is called once per episode, in
+// order, from one goroutine; it must depend on its argument alone.
+type View interface {
+	// Extension ends the output file's name, such as ".jsonl.gz".
+	Extension() string
+	// Render yields the rows of one episode, none if the view leaves it out.
+	// Values are encoded as canonical JSON, one line each. An error means the
+	// episode contradicts itself, which is corruption.
+	Render(Trajectory) ([]any, Notes, error)
+}
+
+// Notes is what a view had to change or leave out, counted by a short word;
+// exports sum them up in the lint report.
+type Notes map[string]int
+
+// ViewOptions are the options every view understands.
+type ViewOptions struct {
+	// Mask says what to do with turns that must not be trained on; MaskCut if
+	// empty.
+	Mask string
+	// AllowGold lets steps that come from the gold patch appear and be trained
+	// on. Without it every view ends a row before the first such step.
+	AllowGold bool
+}
+
+// Values of ViewOptions.Mask, for trainers that train on every assistant turn.
+const (
+	MaskCut         = "cut"          // a row ends before the first masked turn
+	MaskNone        = "none"         // masked turns are trained on
+	MaskDropEpisode = "drop-episode" // an episode with a masked turn is left out
+	MaskSplitRows   = "split-rows"   // one prompt and completion per trainable turn
+)
+
+// Masks lists the values in the order help prints them.
+var Masks = []string{MaskCut, MaskNone, MaskDropEpisode, MaskSplitRows}
+
+// Views lists the views that exist. sinks/views fills it.
+var Views = &plugin.Registry[View, ViewOptions]{What: "view"}
