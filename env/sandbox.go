@@ -57,8 +57,7 @@ var DefaultLimits = Limits{
 
 // Errors of a sandbox. Everything else a sandbox returns is infrastructure.
 var (
-	// ErrSandboxDied: the guest is gone. DuringCommand tells whether a command
-	// of the agent was running, which makes it the agent's doing.
+	// ErrSandboxDied: the guest is gone; the error is a *DiedError.
 	ErrSandboxDied = errors.New("sandbox died")
 	// ErrNotExist: no such path in the sandbox.
 	ErrNotExist = errors.New("no such file or directory")
@@ -68,6 +67,17 @@ var (
 	// ErrNoSpace: the sandbox's disk limit is reached.
 	ErrNoSpace = errors.New("no space left in the sandbox")
 )
+
+// DiedError is the ErrSandboxDied that a sandbox returns.
+type DiedError struct {
+	// DuringCommand: a command of the agent was running, which makes it the
+	// agent's doing.
+	DuringCommand bool
+	Reason        string
+}
+
+func (e *DiedError) Error() string { return ErrSandboxDied.Error() + ": " + e.Reason }
+func (e *DiedError) Unwrap() error { return ErrSandboxDied }
 
 // Sandbox is one isolated place. All methods take wall-clock bounds from their
 // arguments or ctx; none can outlive its bound by more than a second. Methods

@@ -1,0 +1,229 @@
+package guest
+
+import (
+	"archive/tar"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func randomName() string { return strings.ToLower(rand.Text()[:10]) }
+
+// unpackInto unpacks an archive below dir while it arrives.
+func unpackInto(dir string) (*transfer, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	pr, pw := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := unpack(root, pr)
+		if err == nil {
+			_, err = io.Copy(io.Discard, pr) // padding after the end mark
+		}
+		pr.CloseWithError(err)
+		done <- errors.Join(err, root.Close())
+	}()
+	return &transfer{
+		w:      pw,
+		finish: func() error { _ = pw.Close(); return <-done },
+		abort:  func() { pw.CloseWithError(errors.New("abandoned")); <-done },
+	}, nil
+}
+
+// unpack writes the entries of a tar below root. Names that leave it, directly
+// or through a symlink, and anything but files, directories and symlinks are
+// refused.
+func unpack(root *os.Root, r io.Reader) error {
+	type dirMode struct {
+		name string
+		mode fs.FileMode
+	}
+	var dirs []dirMode
+	for tr := tar.NewReader(r); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("reading archive: %w", err)
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			continue
+		}
+		name := path.Clean(h.Name)
+		if !filepath.IsLocal(name) || slices.Contains(strings.Split(h.Name, "/"), "..") {
+			return fmt.Errorf("archive entry %q leaves the directory", h.Name)
+		}
+		mode := fs.FileMode(h.Mode).Perm()
+		if h.Typeflag == tar.TypeDir {
+			dirs = append(dirs, dirMode{name, mode})
+			mode |= 0o700
+		}
+		if err := unpackEntry(root, name, mode, h, tr); err != nil {
+			return fmt.Errorf("unpacking %q: %w", name, err)
+		}
+	}
+	for _, d := range slices.Backward(dirs) {
+		if err := root.Chmod(d.name, d.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unpackEntry(root *os.Root, name string, mode fs.FileMode, h *tar.Header, r io.Reader) error {
+	if name != "." {
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return err
+		}
+	}
+	if fi, err := root.Lstat(name); err == nil && !fi.IsDir() {
+		if err := root.Remove(name); err != nil {
+			return err
+		}
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		if err := root.MkdirAll(name, mode); err != nil {
+			return err
+		}
+		return root.Chmod(name, mode)
+	case tar.TypeSymlink:
+		return root.Symlink(h.Linkname, name)
+	case tar.TypeReg:
+		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, r)
+		return errors.Join(err, f.Chmod(mode), f.Close())
+	}
+	return fmt.Errorf("entry type %q is not accepted", string(h.Typeflag))
+}
+
+// packFrom offers dir as an archive.
+func packFrom(dir string) (*transfer, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	pr, pw := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tw := tar.NewWriter(pw)
+		err := errors.Join(pack(tw, root, "."), tw.Close(), root.Close())
+		pw.CloseWithError(err)
+	}()
+	return &transfer{r: pr, abort: func() { _ = pr.Close(); <-done }}, nil
+}
+
+// pack writes what is below dir in the order of names, without times and owners.
+// Sockets, pipes and devices are left out.
+func pack(tw *tar.Writer, root *os.Root, dir string) error {
+	f, err := openReadable(root, dir, unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	entries, err := f.ReadDir(-1)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, e := range entries {
+		if err := packEntry(tw, root, path.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func packEntry(tw *tar.Writer, root *os.Root, name string) error {
+	fi, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // gone since it was listed
+	}
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Name: name, Mode: int64(fi.Mode().Perm()), ModTime: time.Unix(0, 0)}
+	switch {
+	case fi.IsDir():
+		h.Typeflag, h.Name = tar.TypeDir, name+"/"
+		if err := tw.WriteHeader(h); err != nil {
+			return err
+		}
+		return pack(tw, root, name)
+	case fi.Mode()&fs.ModeSymlink != 0:
+		h.Typeflag, h.Mode = tar.TypeSymlink, 0o777
+		if h.Linkname, err = root.Readlink(name); err != nil {
+			return err
+		}
+		return tw.WriteHeader(h)
+	case fi.Mode().IsRegular():
+		return packFile(tw, root, name, h)
+	}
+	return nil
+}
+
+func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
+	f, err := openReadable(root, name, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil || !fi.Mode().IsRegular() {
+		return err // replaced since it was listed
+	}
+	h.Typeflag, h.Size = tar.TypeReg, fi.Size()
+	if err := tw.WriteHeader(h); err != nil {
+		return err
+	}
+	n, err := io.Copy(tw, io.LimitReader(f, h.Size))
+	if err != nil || n == h.Size {
+		return err
+	}
+	_, err = io.CopyN(tw, zeros{}, h.Size-n) // it shrank while it was read
+	return err
+}
+
+// openReadable opens what belongs to us even where its mode forbids reading.
+func openReadable(root *os.Root, name string, flag int) (*os.File, error) {
+	flag |= os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
+	f, err := root.OpenFile(name, flag, 0)
+	if !errors.Is(err, fs.ErrPermission) {
+		return f, err
+	}
+	fi, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := root.Chmod(name, fi.Mode().Perm()|0o500); err != nil {
+		return nil, err
+	}
+	f, err = root.OpenFile(name, flag, 0)
+	return f, errors.Join(err, root.Chmod(name, fi.Mode().Perm()))
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

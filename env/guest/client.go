@@ -1,0 +1,255 @@
+package guest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/log"
+	"github.com/containerd/ttrpc"
+	"github.com/sirupsen/logrus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/guest/guestpb"
+)
+
+// Bounds of calls that have none of their own.
+const (
+	helloBound = 30 * time.Second
+	fileBound  = 30 * time.Second // one piece of a file or an archive
+	shortBound = 10 * time.Second
+	// answerGrace is added to every bound the guest enforces itself; a guest that
+	// needs longer is dead to us.
+	answerGrace = 5 * time.Second
+	cancelBound = 900 * time.Millisecond
+
+	maxReadFile = 256 << 20
+)
+
+// init silences the log of the RPC library: an answer to a call given up is no
+// news, and a hostile guest must not write to our standard error.
+func init() {
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	log.L = logrus.NewEntry(quiet)
+}
+
+// Config is what a sandbox tells its guest at start.
+type Config struct {
+	Workdir string   // absolute, created if absent; "" = where the guest was started
+	Alias   string   // another name callers use for Workdir in paths, "" = none
+	Env     []string // the whole environment of programs
+	Limits  env.Limits
+	// LimitProcesses says RLIMIT_NPROC counts this sandbox's processes alone.
+	LimitProcesses bool
+}
+
+// Client is the host's half: every method of env.Sandbox but Key and Close. Safe
+// for concurrent use.
+type Client struct {
+	rpc     *ttrpc.Client
+	svc     guestpb.GuestService
+	config  Config
+	ids     atomic.Uint64
+	running atomic.Int32 // calls under way that run the agent's programs
+	death   atomic.Pointer[env.DiedError]
+}
+
+// Connect takes over conn, whose other end is a guest, and configures it. After
+// an error conn is closed.
+func Connect(ctx context.Context, conn net.Conn, cfg Config) (*Client, error) {
+	rpc := ttrpc.NewClient(impatient{conn})
+	c := &Client{rpc: rpc, svc: guestpb.NewGuestClient(rpc), config: cfg}
+	l := cfg.Limits
+	r, err := call(ctx, c, helloBound, c.svc.Hello, &guestpb.HelloRequest{
+		Workdir: []byte(cfg.Workdir), Env: raws(cfg.Env),
+		MemoryBytes: l.MemoryBytes, Processes: int64(l.Processes), FileBytes: l.DiskBytes,
+		OpenFiles: int64(l.OpenFiles), CpuSeconds: int64(l.CPUTime / time.Second),
+		LimitProcesses: cfg.LimitProcesses,
+	})
+	if err == nil && r.Protocol != protocol {
+		err = fmt.Errorf("guest speaks protocol %d, not %d: rebuild it with `make build`", r.Protocol, protocol)
+	}
+	if err == nil && !path.IsAbs(string(r.Workdir)) {
+		err = fmt.Errorf("guest named %q as its workspace", r.Workdir)
+	}
+	if err != nil {
+		c.Hangup()
+		return nil, err
+	}
+	c.config.Workdir = string(r.Workdir)
+	return c, nil
+}
+
+// Workdir is the absolute path of the workspace as programs see it.
+func (c *Client) Workdir() string { return c.config.Workdir }
+
+// Hangup ends the stream, and with it the guest, and waits until no call can
+// still be served.
+func (c *Client) Hangup() {
+	c.death.CompareAndSwap(nil, &env.DiedError{Reason: "the sandbox is closed"})
+	_ = c.rpc.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), shortBound)
+	defer cancel()
+	_ = c.rpc.UserOnCloseWait(ctx)
+}
+
+// impatient bounds each write: a guest that does not read must not hold the
+// sender beyond its context for long.
+type impatient struct{ net.Conn }
+
+func (c impatient) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(answerGrace)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// call makes one bounded call. A guest that does not answer within bound and the
+// grace, or breaks the protocol, is dead; a context that ends only ends the call.
+func call[Q, R any](ctx context.Context, c *Client, bound time.Duration,
+	method func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
+	if d := c.death.Load(); d != nil {
+		return nil, d
+	}
+	bounded, cancel := context.WithTimeout(ctx, bound+answerGrace)
+	defer cancel()
+	r, err := method(bounded, req)
+	if err == nil {
+		return r, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if bounded.Err() != nil {
+		return nil, c.die("no answer from the guest")
+	}
+	return nil, c.translate(err)
+}
+
+// translate maps what a guest answers to the errors of the contract.
+func (c *Client) translate(err error) error {
+	st, ok := status.FromError(err)
+	if !ok {
+		return c.die(err.Error())
+	}
+	text := strings.ToValidUTF8(st.Message(), "?")
+	text = text[:min(len(text), 500)]
+	switch st.Code() {
+	case codes.NotFound:
+		return fmt.Errorf("%w (%s)", env.ErrNotExist, text)
+	case codes.OutOfRange:
+		return fmt.Errorf("%w (%s)", env.ErrNoSpace, text)
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("%w (%s)", context.DeadlineExceeded, text)
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.Canceled:
+		return errors.New(text)
+	}
+	return c.die(st.Message())
+}
+
+func (c *Client) die(reason string) error {
+	d := &env.DiedError{DuringCommand: c.running.Load() > 0, Reason: reason}
+	if !c.death.CompareAndSwap(nil, d) {
+		d = c.death.Load()
+	}
+	_ = c.rpc.Close()
+	return d
+}
+
+// agent marks a call during which the guest's death is the agent's doing.
+func (c *Client) agent() (done func()) {
+	c.running.Add(1)
+	return func() { c.running.Add(-1) }
+}
+
+// Run implements env.Sandbox.
+func (c *Client) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
+	defer c.agent()()
+	if len(cmd.Args) == 0 {
+		return env.Result{}, errors.New("running a command: no program given")
+	}
+	timeout := cmp.Or(cmd.Timeout, env.DefaultCommandTimeout)
+	req := &guestpb.RunRequest{
+		Id: c.ids.Add(1), Args: raws(cmd.Args), Dir: c.path(cmd.Dir), Env: raws(cmd.Env), Stdin: cmd.Stdin,
+		TimeoutNs: int64(timeout), MaxOutput: min(cmp.Or(cmd.MaxOutput, env.DefaultMaxOutput), maxOutput),
+	}
+	if len(cmd.Stdin) > pieceBytes {
+		req.StdinTransfer, req.Stdin = c.ids.Add(1), nil
+		if err := c.push(ctx, &guestpb.PushRequest{Id: req.StdinTransfer, Kind: guestpb.Kind_INPUT}, cmd.Stdin); err != nil {
+			return env.Result{}, fmt.Errorf("sending input: %w", err)
+		}
+	}
+	r, err := call(ctx, c, timeout, c.svc.Run, req)
+	if ctx.Err() != nil {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelBound)
+		defer cancel()
+		_, _ = call(late, c, cancelBound, c.svc.Cancel, &guestpb.CancelRequest{Id: req.Id})
+		return env.Result{}, ctx.Err()
+	}
+	if err != nil {
+		return env.Result{}, fmt.Errorf("running %s: %w", cmd.Args[0], err)
+	}
+	out := r.Output
+	if r.RestTransfer != 0 {
+		rest, _, err := c.pull(ctx, &guestpb.PullRequest{Id: r.RestTransfer, Kind: guestpb.Kind_OUTPUT}, req.MaxOutput)
+		if err != nil {
+			return env.Result{}, fmt.Errorf("fetching output: %w", err)
+		}
+		out = append(out, rest...)
+	}
+	if int64(len(out)) > req.MaxOutput || r.Total < int64(len(out)) || r.Head < 0 || r.Head > int64(len(out)) {
+		return env.Result{}, c.die("impossible lengths of output")
+	}
+	return env.Result{
+		Output: out, Head: int(r.Head), Total: r.Total, ExitCode: int(r.ExitCode), TimedOut: r.TimedOut,
+		Limit: oneOf(r.Limit, "memory", "processes"), Wall: time.Duration(r.WallNs),
+	}, nil
+}
+
+// path is how the guest knows a path: the alias stands for the workspace.
+func (c *Client) path(p string) []byte {
+	if a := c.config.Alias; a != "" {
+		if rest, ok := strings.CutPrefix(path.Clean(p), a); ok && (rest == "" || rest[0] == '/') {
+			return []byte(c.config.Workdir + rest)
+		}
+	}
+	return []byte(p)
+}
+
+// unpath is the way back.
+func (c *Client) unpath(p string) string {
+	if a := c.config.Alias; a != "" {
+		if rest, ok := strings.CutPrefix(p, c.config.Workdir); ok && (rest == "" || rest[0] == '/') {
+			return a + rest
+		}
+	}
+	return p
+}
+
+func raws(texts []string) [][]byte {
+	out := make([][]byte, len(texts))
+	for i, t := range texts {
+		out[i] = []byte(t)
+	}
+	return out
+}
+
+// oneOf is s if it is among the known words.
+func oneOf(s string, known ...string) string {
+	for _, k := range known {
+		if s == k {
+			return s
+		}
+	}
+	return ""
+}

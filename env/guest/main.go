@@ -1,0 +1,172 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/containerd/ttrpc"
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/env/guest/guestpb"
+)
+
+// ServeArg is the first argument that makes an executable a guest.
+const ServeArg = "tracesmith-guest-serve"
+
+// MainIfGuest never returns when the process was started as a guest. Every
+// executable that starts sandboxes calls it first in main, test binaries in
+// TestMain, because where no guest binary is embedded they are their own guest.
+func MainIfGuest() {
+	if len(os.Args) > 1 && os.Args[1] == ServeArg {
+		Main()
+	}
+}
+
+// Main serves the host on standard input and output until the stream ends, then
+// ends everything the guest started and exits.
+func Main() {
+	if len(os.Args) < 2 || os.Args[1] != ServeArg {
+		fmt.Fprintf(os.Stderr, "%s serves inside sandboxes and is started by tracesmith only\n", os.Args[0])
+		os.Exit(2)
+	}
+	if err := serve(os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "guest:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func serve(args []string) error {
+	flags := flag.NewFlagSet(ServeArg, flag.ContinueOnError)
+	drop := flags.Int("drop", 0, "uid and gid to become before serving")
+	own := flags.String("own", "", "directories to hand to that uid, separated by colons")
+	flags.String("owner", "", "the host process, for cleaning up after it")
+	flags.String("label", "", "what the sandbox is for, for humans")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *drop != 0 {
+		if err := become(*drop, strings.Split(*own, ":")); err != nil {
+			return err
+		}
+	}
+	conn, err := takeStdio()
+	if err != nil {
+		return fmt.Errorf("taking over standard input and output: %w", err)
+	}
+	if err := harden(); err != nil {
+		return err
+	}
+	s := newServer()
+	childEnded := make(chan os.Signal, 1)
+	signal.Notify(childEnded, unix.SIGCHLD)
+	go s.reaper.run(childEnded)
+	go s.watch()
+	rpc, err := ttrpc.NewServer()
+	if err != nil {
+		return err
+	}
+	guestpb.RegisterGuestService(rpc, s)
+	// Serve returns when the stream has ended, because the listener ends with it.
+	if err := rpc.Serve(context.Background(), &onlyOnce{conn: conn}); !errors.Is(err, io.EOF) {
+		return err
+	}
+	if !s.scopes.alone { // the kernel does it for the first process of a namespace
+		sweep(s.scopes.ours, func(process) bool { return false })
+	}
+	return nil
+}
+
+// become gives up root for uid, after handing over the directories a root start
+// had to create.
+func become(uid int, own []string) error {
+	for _, dir := range own {
+		if err := os.Chown(dir, uid, uid); err != nil {
+			return err
+		}
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return fmt.Errorf("dropping groups: %w", err)
+	}
+	if err := syscall.Setresgid(uid, uid, uid); err != nil {
+		return fmt.Errorf("dropping root's group: %w", err)
+	}
+	if err := syscall.Setresuid(uid, uid, uid); err != nil {
+		return fmt.Errorf("dropping root: %w", err)
+	}
+	return nil
+}
+
+// harden keeps programs of the same user from tracing, reading or signalling the
+// guest, and makes orphans its children.
+func harden() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("closing the guest's memory: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("adopting orphans: %w", err)
+	}
+	unix.Umask(0o022)
+	// Signals are received and dropped: unread channel, non-blocking sender.
+	signal.Notify(make(chan os.Signal, 1))
+	warmThreads()
+	return nil
+}
+
+// stdio is the stream to the host.
+type stdio struct {
+	in, out *os.File
+	ended   chan struct{}
+}
+
+// takeStdio moves the stream away from descriptors 0 and 1, where a child would
+// inherit it, and leaves /dev/null there.
+func takeStdio() (*stdio, error) {
+	var moved [2]*os.File
+	for fd := range moved {
+		high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 64)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.SetNonblock(high, true); err != nil {
+			return nil, err
+		}
+		moved[fd] = os.NewFile(uintptr(high), "host")
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	for fd := range moved {
+		if err := unix.Dup3(null, fd, 0); err != nil {
+			return nil, err
+		}
+	}
+	return &stdio{in: moved[0], out: moved[1], ended: make(chan struct{})}, unix.Close(null)
+}
+
+// onlyOnce is a listener with one connection; its next Accept waits for the end.
+type onlyOnce struct {
+	conn  *stdio
+	taken bool
+}
+
+func (l *onlyOnce) Accept() (net.Conn, error) {
+	if l.taken {
+		<-l.conn.ended
+		return nil, io.EOF
+	}
+	l.taken = true
+	return &stdioConn{stdio: l.conn}, nil
+}
+
+func (l *onlyOnce) Close() error   { return nil }
+func (l *onlyOnce) Addr() net.Addr { return &net.UnixAddr{Name: "host", Net: "stdio"} }

@@ -1,0 +1,168 @@
+package guest
+
+import (
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A scope is one program the guest started with everything that came of it.
+// Ancestry cannot tell that (a double fork breaks it), nor can sessions or the
+// environment (a program changes both). A hard resource limit can: it is
+// inherited by fork and exec, readable from outside, and an unprivileged process
+// may only lower it. RLIMIT_RTTIME binds real-time threads alone, which no
+// program here can have, so its value serves as the tag. Tags descend: a process
+// that lowers its own can only pretend to belong to a younger scope.
+type scope struct {
+	tag     uint64
+	leader  atomic.Int64 // pid of the program that was started
+	keep    bool         // the leader is a terminal: it outlives its children
+	mu      sync.Mutex
+	limit   string
+	expired chan struct{} // closed when a limit ended the scope
+}
+
+// hit records which limit ended the scope; the first one stands.
+func (sc *scope) hit(limit string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.limit == "" {
+		sc.limit = limit
+		close(sc.expired)
+	}
+}
+
+// takeLimit says which limit was hit and forgets it.
+func (sc *scope) takeLimit() string {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	l := sc.limit
+	if l != "" {
+		sc.limit, sc.expired = "", make(chan struct{})
+	}
+	return l
+}
+
+// scopes hands out tags and knows which scopes are open.
+type scopes struct {
+	first uint64 // the tag of the first scope
+	alone bool   // this guest is the first process: all others descend from it
+	mu    sync.Mutex
+	next  uint64
+	open  map[uint64]*scope
+}
+
+func newScopes() *scopes {
+	ceiling := uint64(1) << 62
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_RTTIME, &own); err == nil {
+		ceiling = min(ceiling, own.Max)
+	}
+	first := ceiling - rand.Uint64N(ceiling/4) - 1
+	return &scopes{first: first, next: first, alone: os.Getpid() == 1, open: map[uint64]*scope{}}
+}
+
+func (s *scopes) create(keep bool) *scope {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sc := &scope{tag: s.next, keep: keep, expired: make(chan struct{})}
+	s.next--
+	s.open[sc.tag] = sc
+	return sc
+}
+
+func (s *scopes) forget(sc *scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, sc.tag)
+}
+
+// owner is the open scope of a tag, nil where the program that was started has
+// ended and left something behind.
+func (s *scopes) owner(tag uint64) *scope {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[tag]
+}
+
+// ours accepts the tags of every scope there ever was, and of deserters: who
+// lowered a tag below all that were handed out.
+func (s *scopes) ours(tag uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return tag <= s.first && (tag > s.next || s.alone)
+}
+
+// of accepts one scope's tag and, in a namespace of its own, deserters.
+func (s *scopes) of(sc *scope) func(uint64) bool {
+	return func(tag uint64) bool {
+		if tag == sc.tag {
+			return true
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.alone && tag <= s.next
+	}
+}
+
+const (
+	sweepBound  = 900 * time.Millisecond
+	plainSweeps = 3 // sweeps before stopping the tree first
+)
+
+// sweep kills every process of accepted tag that spare does not hold, until none
+// is left. A tree that forks faster than it is killed is stopped first.
+func sweep(accept func(uint64) bool, spare func(process) bool) {
+	end := time.Now().Add(sweepBound)
+	victims := func() []process {
+		var out []process
+		for _, p := range processes(accept) {
+			if !spare(p) {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	for round := 0; time.Now().Before(end); round++ {
+		found := victims()
+		if len(found) == 0 {
+			return
+		}
+		if round >= plainSweeps {
+			found = freeze(found, victims, end)
+		}
+		for _, p := range found {
+			p.signal(unix.SIGKILL)
+		}
+		time.Sleep(time.Millisecond) // the kernel tears them down
+	}
+}
+
+// freeze stops processes until no new one appears.
+func freeze(found []process, again func() []process, end time.Time) []process {
+	stopped := map[identity]bool{}
+	for time.Now().Before(end) {
+		fresh := 0
+		for _, p := range found {
+			if !stopped[p.identity()] {
+				stopped[p.identity()] = true
+				p.signal(unix.SIGSTOP)
+				fresh++
+			}
+		}
+		if fresh == 0 {
+			break
+		}
+		found = again()
+	}
+	return found
+}
+
+// end kills a whole scope.
+func (s *scopes) end(sc *scope) {
+	sweep(s.of(sc), func(process) bool { return false })
+}

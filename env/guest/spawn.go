@@ -1,0 +1,160 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// program is what spawn starts. All three standard descriptors are files.
+type program struct {
+	args  []string
+	dir   string
+	env   []string
+	files [3]*os.File
+	tty   bool // files are a terminal that becomes the controlling one
+}
+
+// errStart is a program that could not be started, with the exit code a shell
+// would report.
+type errStart struct {
+	code int
+	err  error
+}
+
+func (e *errStart) Error() string { return e.err.Error() }
+func (e *errStart) Unwrap() error { return e.err }
+
+// spawn starts p as leader of a session of its own, with the scope's tag and
+// limits in place before its first instruction: the child stops at its exec,
+// is marked, and goes on.
+func (s *server) spawn(p program, sc *scope) (*child, error) {
+	path, err := lookPath(p.args[0], p.dir, p.env)
+	if err != nil {
+		return nil, &errStart{127, err}
+	}
+	if fi, err := os.Stat(p.dir); err != nil || !fi.IsDir() {
+		return nil, &errStart{126, fmt.Errorf("%s: no such directory to run in", p.dir)}
+	}
+	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Sys: &syscall.SysProcAttr{
+		Setsid: true, Setctty: p.tty, Ptrace: true,
+	}}
+	for _, f := range p.files {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	// Only the thread that forked may let a traced child go.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s.reaper.mu.Lock()
+	defer s.reaper.mu.Unlock()
+	began := time.Now()
+	pid, _, err := syscall.StartProcess(path, p.args, attr)
+	if err != nil {
+		return nil, &errStart{126, fmt.Errorf("%s: %w", p.args[0], err)}
+	}
+	runtime.KeepAlive(p.files)
+	c := &child{pid: pid, start: began, done: make(chan struct{})}
+	s.reaper.children[pid] = c
+	if err := s.release(pid, sc.tag); err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return nil, fmt.Errorf("limiting %s: %w", p.args[0], err)
+	}
+	sc.leader.Store(int64(pid))
+	return c, nil
+}
+
+// release waits for the child's stop at exec, limits it and lets it run.
+func (s *server) release(pid int, tag uint64) error {
+	var ws unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &ws, 0, nil)
+		if err == nil {
+			break
+		}
+		if err != unix.EINTR {
+			return err
+		}
+	}
+	if !ws.Stopped() {
+		return errors.New("it ended before its first instruction")
+	}
+	for _, l := range s.limits(tag) {
+		var old unix.Rlimit
+		if err := unix.Prlimit(pid, l.resource, nil, &old); err != nil {
+			return err
+		}
+		hard := min(l.value, old.Max)
+		if err := unix.Prlimit(pid, l.resource, &unix.Rlimit{Cur: hard, Max: hard}, nil); err != nil {
+			return err
+		}
+	}
+	// When memory runs out, programs go before the guest. Best effort: the
+	// kernel's own choice is usually the same.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
+	return unix.PtraceDetach(pid)
+}
+
+type rlimit struct {
+	resource int
+	value    uint64
+}
+
+// limits are the resource limits of a program in the scope of tag.
+func (s *server) limits(tag uint64) []rlimit {
+	c := s.config
+	out := []rlimit{{unix.RLIMIT_RTTIME, tag}, {unix.RLIMIT_CORE, 0}}
+	add := func(resource int, v int64) {
+		if v > 0 {
+			out = append(out, rlimit{resource, uint64(v)})
+		}
+	}
+	// Address space is a coarse fence against one burst between two looks of the
+	// watchdog; programs reserve far more than they use.
+	add(unix.RLIMIT_AS, 4*c.MemoryBytes)
+	add(unix.RLIMIT_FSIZE, c.FileBytes)
+	add(unix.RLIMIT_NOFILE, c.OpenFiles)
+	add(unix.RLIMIT_CPU, c.CpuSeconds)
+	if c.LimitProcesses {
+		// The watchdog ends a tree at the limit itself; this stops a fork bomb
+		// between two looks. The guest's own threads count too.
+		add(unix.RLIMIT_NPROC, c.Processes+c.Processes/4+64)
+	}
+	return out
+}
+
+// lookPath finds name as a shell would: a name with a slash is taken from dir,
+// another is searched in env's PATH.
+func lookPath(name, dir string, env []string) (string, error) {
+	if name == "" {
+		return "", errors.New("empty program name")
+	}
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		if _, err := os.Stat(name); err != nil {
+			return "", fmt.Errorf("%s: no such file", name)
+		}
+		return name, nil
+	}
+	search := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			search = v
+		}
+	}
+	for _, d := range filepath.SplitList(search) {
+		p := filepath.Join(d, name)
+		if fi, err := os.Stat(p); err == nil && !fi.IsDir() && fi.Mode()&0o111 != 0 {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("%s: command not found", name)
+}

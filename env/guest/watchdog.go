@@ -1,0 +1,98 @@
+package guest
+
+import "time"
+
+const (
+	lookOften  = 50 * time.Millisecond
+	lookSeldom = time.Second
+)
+
+// watch enforces the memory and process limits over all programs together: it
+// looks every 50 ms while something changes, less often while nothing does, and
+// not at all while nothing runs.
+func (s *server) watch() {
+	<-s.ready
+	var last [2]int64
+	pace := time.Duration(0) // 0: nothing runs
+	look := time.NewTimer(0)
+	for {
+		select {
+		case <-s.busy:
+			if pace != lookOften { // else a look is due soon anyway
+				pace = lookOften
+				look.Reset(pace)
+			}
+			continue
+		case <-look.C:
+		}
+		all := processes(s.scopes.ours)
+		var threads, rss int64
+		for _, p := range all {
+			threads += p.threads
+			rss += p.rss
+		}
+		switch now := [2]int64{threads, rss >> 20}; {
+		case len(all) == 0:
+			pace = 0
+		case now == last:
+			pace = min(2*max(pace, lookOften), lookSeldom)
+		default:
+			last, pace = now, lookOften
+		}
+		s.judge(all, threads, rss)
+		if pace > 0 {
+			look.Reset(pace)
+		}
+	}
+}
+
+// judge kills the heaviest scope while a limit is exceeded. Memory is summed as
+// resident size, which counts shared pages for each process; only when that sum
+// is too large is the proportional size read, and it decides.
+func (s *server) judge(all []process, threads, rss int64) {
+	if limit := s.config.Processes; limit > 0 && threads > limit {
+		s.punish("processes", all, func(p process) int64 { return p.threads })
+		return
+	}
+	limit := s.config.MemoryBytes
+	if limit <= 0 || rss <= limit {
+		return
+	}
+	var sum int64
+	size := map[int]int64{}
+	for _, p := range all {
+		size[p.pid] = p.pss()
+		sum += size[p.pid]
+	}
+	if sum > limit {
+		s.punish("memory", all, func(p process) int64 { return size[p.pid] })
+	}
+}
+
+// punish ends the scope of greatest weight. A terminal's own process is spared
+// when the weight lies with its children.
+func (s *server) punish(limit string, all []process, weight func(process) int64) {
+	sums := map[uint64]int64{}
+	var worst uint64
+	for _, p := range all {
+		sums[p.tag] += weight(p)
+		if sums[p.tag] >= sums[worst] {
+			worst = p.tag
+		}
+	}
+	sc := s.scopes.owner(worst)
+	if sc == nil {
+		sweep(func(tag uint64) bool { return tag == worst }, func(process) bool { return false })
+		return
+	}
+	sc.hit(limit)
+	leader := 0
+	if sc.keep {
+		for _, p := range all {
+			if int64(p.pid) == sc.leader.Load() && 2*weight(p) < sums[worst] {
+				leader = p.pid
+			}
+		}
+	}
+	sweep(s.scopes.of(sc), func(p process) bool { return p.pid == leader })
+}
