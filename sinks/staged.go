@@ -1,7 +1,6 @@
 package sinks
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -47,8 +46,7 @@ func DecodeStaged(body []byte) (Staged, error) {
 	if err != nil {
 		return s, fmt.Errorf("unpacking staged episode: %w", err)
 	}
-	jd := json.NewDecoder(bytes.NewReader(raw))
-	if err := jd.Decode(&s); err != nil {
+	if err := json.Unmarshal(raw, &s); err != nil {
 		return s, fmt.Errorf("reading staged episode: %w", err)
 	}
 	if s.Episode.EpisodeID == "" {
