@@ -57,6 +57,16 @@ type Output struct {
 // Cut is the number of bytes left out.
 func (o Output) Cut() int64 { return o.Total - int64(len(o.Bytes)) }
 
+// Then is o followed by next: output that came in two parts. Where either was
+// cut, the result counts as cut in its middle.
+func (o Output) Then(next Output) Output {
+	out := Output{Bytes: append(o.Bytes, next.Bytes...), Head: o.Head, Total: o.Total + next.Total}
+	if o.Cut() == 0 {
+		out.Head = len(o.Bytes) + next.Head
+	}
+	return out
+}
+
 // Text is the output as valid UTF-8 with LF line ends; a cut is marked by a line
 // of its own that says how much is missing.
 func (o Output) Text() string {

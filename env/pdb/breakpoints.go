@@ -1,0 +1,254 @@
+package pdb
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// point is one breakpoint. Its number is never given to another one.
+type point struct {
+	number int
+	schemas.Breakpoint
+}
+
+// registry is the truth about breakpoints, in order of their numbers.
+type registry struct {
+	points []point
+	last   int
+	dirty  bool     // the shim does not know the latest state
+	notes  []string // what happened to breakpoints since the last observation
+}
+
+// mirrored is one breakpoint as the shim is told about it.
+type mirrored struct {
+	ID        int    `json:"id"`
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	Condition string `json:"condition,omitempty"`
+	Enabled   bool   `json:"enabled"`
+	Temporary bool   `json:"temporary,omitempty"`
+	Ignore    int    `json:"ignore,omitempty"`
+	Hits      int    `json:"hits,omitempty"`
+}
+
+func (r *registry) mirror() []mirrored {
+	out := make([]mirrored, len(r.points))
+	for i, p := range r.points {
+		out[i] = mirrored{p.number, p.File, p.Line, p.Condition, p.Enabled, p.Temporary, p.Ignore, p.Hits}
+	}
+	return out
+}
+
+func (r *registry) list() []schemas.Breakpoint {
+	out := make([]schemas.Breakpoint, len(r.points))
+	for i, p := range r.points {
+		out[i] = p.Breakpoint
+	}
+	return out
+}
+
+// set adds a breakpoint, or changes the one already at that line.
+func (r *registry) set(b schemas.Breakpoint) string {
+	r.dirty = true
+	for i := range r.points {
+		p := &r.points[i]
+		if p.File == b.File && p.Line == b.Line {
+			p.Condition, p.Temporary, p.Enabled, p.Ignore = b.Condition, b.Temporary, true, 0
+			return p.say("was already there; it is now")
+		}
+	}
+	r.last++
+	r.points = append(r.points, point{number: r.last, Breakpoint: b})
+	return r.points[len(r.points)-1].say("set")
+}
+
+func (p *point) say(what string) string {
+	text := fmt.Sprintf("Breakpoint %d %s at %s:%d", p.number, what, p.File, p.Line)
+	if p.Condition != "" {
+		text += ", if " + p.Condition
+	}
+	if p.Temporary {
+		text += " (temporary: removed when first hit)"
+	}
+	return text
+}
+
+// edited moves the breakpoints of the edited file; those whose own line was
+// replaced are dropped and noted.
+func (r *registry) edited(e env.Edit) {
+	var kept []point
+	for _, p := range r.points {
+		switch {
+		case p.File != e.File || !e.Whole && p.Line < e.First:
+		case e.Whole:
+			r.note("Breakpoint %d at %s:%d was removed: the whole file was replaced.", p.number, p.File, p.Line)
+			continue
+		case p.Line < e.First+e.Removed:
+			r.note("Breakpoint %d at %s:%d was removed: the edit replaced its line.", p.number, p.File, p.Line)
+			continue
+		default:
+			p.Line += e.Added - e.Removed
+		}
+		kept = append(kept, p)
+	}
+	r.points, r.dirty = kept, true
+}
+
+func (r *registry) note(format string, a ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, a...))
+}
+
+func (r *registry) clear() {
+	r.points, r.dirty = nil, true
+}
+
+// refresh takes over what only the running program knows: hits, what is left of
+// ignore counts, and temporary breakpoints that were hit.
+func (r *registry) refresh(counts [][3]int, spent []int) {
+	r.points = slices.DeleteFunc(r.points, func(p point) bool { return slices.Contains(spent, p.number) })
+	for i := range r.points {
+		for _, c := range counts {
+			if c[0] == r.points[i].number {
+				r.points[i].Hits, r.points[i].Ignore = c[1], c[2]
+			}
+		}
+	}
+}
+
+// describe is the answer to a bare b.
+func (r *registry) describe() string {
+	if len(r.points) == 0 {
+		return "No breakpoints are set."
+	}
+	var b strings.Builder
+	b.WriteString("Breakpoints:")
+	for _, p := range r.points {
+		fmt.Fprintf(&b, "\n%d  %s:%d", p.number, p.File, p.Line)
+		if p.Condition != "" {
+			fmt.Fprintf(&b, ", if %s", p.Condition)
+		}
+		for _, extra := range []struct {
+			on   bool
+			text string
+		}{
+			{!p.Enabled, "disabled"},
+			{p.Temporary, "temporary"},
+			{p.Ignore > 0, fmt.Sprintf("next %d hits ignored", p.Ignore)},
+			{p.Hits > 0, fmt.Sprintf("hit %d times", p.Hits)},
+		} {
+			if extra.on {
+				b.WriteString(", " + extra.text)
+			}
+		}
+	}
+	return b.String()
+}
+
+// pick finds the breakpoints that words name: numbers, or FILE:LINE.
+func (r *registry) pick(words []string) ([]int, error) {
+	var found []int
+	for _, w := range words {
+		at := -1
+		if n, err := strconv.Atoi(w); err == nil {
+			at = slices.IndexFunc(r.points, func(p point) bool { return p.number == n })
+		} else if file, line, ok := strings.Cut(w, ":"); ok {
+			n, _ := strconv.Atoi(line)
+			file = strings.TrimPrefix(file, "./")
+			at = slices.IndexFunc(r.points, func(p point) bool {
+				return p.Line == n && (p.File == file || strings.HasSuffix(p.File, "/"+file))
+			})
+		}
+		if at < 0 {
+			return nil, fmt.Errorf("there is no breakpoint %s. %s", w, r.describe())
+		}
+		found = append(found, at)
+	}
+	return found, nil
+}
+
+// manage runs a command that needs no program: clear, disable, enable,
+// condition, ignore, and b without an argument.
+func (r *registry) manage(word, rest string) (string, error) {
+	switch word {
+	case "b", "break", "tbreak":
+		return r.describe(), nil
+	case "condition", "ignore":
+		return r.adjust(word, rest)
+	}
+	words := strings.FieldsFunc(rest, func(c rune) bool { return c == ' ' || c == ',' || c == '\t' })
+	if len(words) == 0 {
+		return r.manageAll(word)
+	}
+	at, err := r.pick(words)
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, i := range at {
+		p := &r.points[i]
+		switch word {
+		case "disable", "enable":
+			p.Enabled = word == "enable"
+			lines = append(lines, p.say(word+"d"))
+		default:
+			lines = append(lines, fmt.Sprintf("Breakpoint %d at %s:%d deleted", p.number, p.File, p.Line))
+		}
+	}
+	if word == "cl" || word == "clear" {
+		kept := r.points[:0:0]
+		for i, p := range r.points {
+			if !slices.Contains(at, i) {
+				kept = append(kept, p)
+			}
+		}
+		r.points = kept
+	}
+	r.dirty = true
+	return strings.Join(lines, "\n"), nil
+}
+
+func (r *registry) manageAll(word string) (string, error) {
+	if word != "cl" && word != "clear" {
+		return "", fmt.Errorf("which breakpoint? Use `%s NUMBER`. %s", word, r.describe())
+	}
+	n := len(r.points)
+	r.clear()
+	return fmt.Sprintf("All breakpoints are deleted (%d).", n), nil
+}
+
+func (r *registry) adjust(word, rest string) (string, error) {
+	number, value, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	value = strings.TrimSpace(value)
+	if number == "" {
+		return "", fmt.Errorf("which breakpoint? Use `%s NUMBER ...`. %s", word, r.describe())
+	}
+	at, err := r.pick([]string{number})
+	if err != nil {
+		return "", err
+	}
+	p := &r.points[at[0]]
+	r.dirty = true
+	if word == "condition" {
+		p.Condition = value
+		if value == "" {
+			return p.say("is now unconditional"), nil
+		}
+		return p.say("is now conditional"), nil
+	}
+	count := 0
+	if value != "" {
+		if count, err = strconv.Atoi(value); err != nil {
+			return "", fmt.Errorf("%q is not a number of hits. Use `ignore %s COUNT`", value, number)
+		}
+	}
+	p.Ignore = max(0, count)
+	if p.Ignore == 0 {
+		return p.say("will stop the next time it is reached"), nil
+	}
+	return p.say(fmt.Sprintf("will ignore the next %d hits", p.Ignore)), nil
+}

@@ -1,0 +1,270 @@
+package pdb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// call is one Command under way: the commands it consists of run one after the
+// other and add to one observation.
+type call struct {
+	d        *Debugger
+	timeout  time.Duration
+	deadline time.Time
+
+	entrypoint string   // to start with, where it is a new one
+	text       []string // paragraphs of the observation
+	listed     bool     // the last output was a source listing
+	stop       bool     // the rest of the commands will not run
+	refused    bool
+	timedOut   bool
+	finished   bool // the program ended during this call
+	code       int
+}
+
+func (c *call) say(format string, a ...any) { c.text = append(c.text, fmt.Sprintf(format, a...)) }
+
+// refuse ends the call with an error the model can mend.
+func (c *call) refuse(format string, a ...any) {
+	c.say(format, a...)
+	c.refused, c.stop = true, true
+}
+
+// use switches to another entrypoint.
+func (c *call) use(ctx context.Context, entrypoint string) error {
+	d := c.d
+	c.entrypoint = d.entrypoint
+	if entrypoint == "" || entrypoint == d.entrypoint {
+		return nil
+	}
+	if _, err := launchLine(entrypoint); err != nil {
+		c.refuse("%s", err)
+		return nil
+	}
+	if d.session != nil && !d.session.ended {
+		d.why = "The entrypoint has changed, so a new session was started."
+	}
+	c.entrypoint = entrypoint
+	return d.end(ctx)
+}
+
+// run executes one command.
+func (c *call) run(ctx context.Context, line string) error {
+	d := c.d
+	line = asStatement(line)
+	word, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	switch word {
+	case "b", "break", "tbreak":
+		if rest != "" {
+			return c.setBreakpoint(ctx, word, rest)
+		}
+		fallthrough
+	case "cl", "clear", "disable", "enable", "condition", "ignore":
+		text, err := d.breakpoints.manage(word, rest)
+		if err != nil {
+			c.refuse("*** %s", err)
+		} else {
+			c.say("%s", text)
+		}
+		return nil
+	case "q", "quit", "exit", "EOF":
+		return c.quit(ctx)
+	case "run", "restart":
+		if rest != "" {
+			c.refuse("*** %s takes no arguments here. To change the program's arguments, pass another entrypoint.", word)
+			return nil
+		}
+		if d.session != nil && !d.session.ended {
+			d.why = "The program was restarted."
+		}
+		if err := d.end(ctx); err != nil {
+			return err
+		}
+		_, err := c.ready(ctx)
+		return err
+	}
+	return c.send(ctx, line, word)
+}
+
+func (c *call) quit(ctx context.Context) error {
+	if c.d.session == nil || c.d.session.ended {
+		c.say("No debugging session is running. The next pdb command starts the program.")
+		return c.d.end(ctx)
+	}
+	c.say("The debugging session has ended. %s kept. The next pdb command starts the program again.",
+		plural(len(c.d.breakpoints.points), "breakpoint"))
+	c.stop = true
+	return c.d.end(ctx)
+}
+
+// ready makes sure that a current program waits at a prompt. False: it could not
+// be started, and the observation says why.
+func (c *call) ready(ctx context.Context) (bool, error) {
+	d := c.d
+	if s := d.session; s != nil && !s.ended && !s.stale {
+		return true, nil
+	}
+	if d.session != nil && d.session.stale && !d.session.ended {
+		d.why = "Files were edited since the program started, so it was restarted."
+	}
+	if err := d.end(ctx); err != nil {
+		return false, err
+	}
+	line, err := launchLine(c.entrypoint)
+	if err != nil {
+		c.refuse("%s", err)
+		return false, nil
+	}
+	s, r, err := start(ctx, d.cfg, line, c.deadline)
+	if err != nil {
+		return false, err
+	}
+	if s.ended {
+		c.refuse("%s", unstarted(c.entrypoint, s, r, c.timeout))
+		c.timedOut = s.killed
+		return false, nil
+	}
+	d.session, d.entrypoint, d.breakpoints.dirty = s, c.entrypoint, true
+	if d.why != "" {
+		c.say("%s", d.why)
+		d.why = ""
+	}
+	c.say("The program stands before its first line: %s", c.entrypoint)
+	if out := strings.TrimRight(r.Text(), "\n"); out != "" {
+		c.say("%s", out)
+	}
+	c.timedOut = r.timedOut
+	c.stop = c.stop || r.timedOut
+	return true, nil
+}
+
+func unstarted(entrypoint string, s *session, r result, timeout time.Duration) string {
+	out := strings.TrimRight(r.Text(), "\n")
+	if out != "" {
+		out = "\n" + out
+	}
+	if s.killed {
+		return fmt.Sprintf("The debugger could not start %q: no prompt after %s.%s", entrypoint, seconds(timeout), out)
+	}
+	return fmt.Sprintf("The debugger could not start %q: it ended with exit code %d before the first line.%s",
+		entrypoint, s.code, out)
+}
+
+// setBreakpoint has the shim find the place and puts it into the registry.
+func (c *call) setBreakpoint(ctx context.Context, word, rest string) error {
+	if ok, err := c.ready(ctx); !ok || err != nil || c.stop {
+		return err
+	}
+	spec, condition := splitCondition(rest)
+	if spec == "" {
+		c.refuse("*** Where? Use b FILE:LINE, b LINE or b FUNCTION, and b FILE:LINE, CONDITION for a condition.")
+		return nil
+	}
+	if err := c.exchange(ctx, message{Break: &newPoint{Spec: spec, Condition: condition}}); err != nil || c.stop {
+		return err
+	}
+	place := c.d.session.at.Answer.Break
+	if place == nil {
+		return nil
+	}
+	c.say("%s", c.d.breakpoints.set(schemas.Breakpoint{
+		File: place.File, Line: place.Line, Condition: condition, Enabled: true, Temporary: word == "tbreak",
+	}))
+	return nil
+}
+
+// send passes a command on to pdb.
+func (c *call) send(ctx context.Context, line, word string) error {
+	if ok, err := c.ready(ctx); !ok || err != nil || c.stop {
+		return err
+	}
+	if err := c.exchange(ctx, message{Command: line}); err != nil {
+		return err
+	}
+	switch word {
+	case "l", "list", "ll", "longlist", "source":
+		c.listed = true
+	default:
+		c.listed = false
+	}
+	return nil
+}
+
+// exchange does one round trip and adds what it brought to the observation.
+func (c *call) exchange(ctx context.Context, m message) error {
+	d := c.d
+	s := d.session
+	if d.breakpoints.dirty {
+		m.Breakpoints = d.breakpoints.mirror()
+	}
+	r, err := s.do(ctx, d.cfg, m, c.deadline)
+	if err != nil {
+		return err
+	}
+	d.breakpoints.dirty = false
+	d.breakpoints.refresh(s.at.Points, s.at.Spent)
+	for _, l := range s.at.Answer.Lost {
+		d.breakpoints.note("Breakpoint %d cannot be reached any more: %s", l.number, l.why)
+	}
+	if out := strings.TrimRight(r.Text(), "\n"); out != "" {
+		c.say("%s", out)
+	}
+	c.report(r)
+	return nil
+}
+
+// report says what became of the program.
+func (c *call) report(r result) {
+	s := c.d.session
+	switch {
+	case s.ended && s.killed:
+		c.say("The command timed out after %s. The program could not be interrupted, so the session was ended; "+
+			"breakpoints are kept. The next pdb command starts the program again.", seconds(c.timeout))
+		c.timedOut, c.stop = true, true
+	case s.ended:
+		c.finished, c.code, c.stop = true, s.code, true
+		c.timedOut = r.timedOut
+		c.say("The program has ended with exit code %d. Breakpoints are kept. The next pdb command starts it again "+
+			"from the beginning.", s.code)
+	case r.timedOut:
+		c.timedOut, c.stop = true, true
+		c.say("The command timed out after %s; the program was interrupted at %s:%d.",
+			seconds(c.timeout), s.at.File, s.at.Line)
+	case s.at.Refused:
+		c.refused, c.stop = true, true
+	}
+}
+
+// reply puts the observation together.
+func (c *call) reply() env.DebuggerReply {
+	d := c.d
+	c.text = append(c.text, d.breakpoints.notes...)
+	d.breakpoints.notes = nil
+	out := env.DebuggerReply{Frame: d.frame(), TimedOut: c.timedOut, IsError: c.refused}
+	if c.finished {
+		out.ExitCode = &c.code
+		out.Frame = &schemas.Frame{Event: "finished"}
+	}
+	if d.session != nil && !d.session.ended {
+		at := &d.session.at
+		c.text = append(c.text, where(at))
+		if !c.listed {
+			c.text = append(c.text, listing(at, d.breakpoints.points))
+		}
+		if target := target(at); target != "" {
+			out.Targets = []string{target}
+		}
+	}
+	out.Text = strings.Join(c.text, "\n")
+	return out
+}
+
+func seconds(d time.Duration) string {
+	return fmt.Sprintf("%g s", d.Seconds())
+}

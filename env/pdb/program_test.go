@@ -1,0 +1,256 @@
+package pdb
+
+import (
+	"testing"
+	"time"
+)
+
+func TestScriptStepByStep(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" main.py kiwi pear")
+		r := b.do("b pkg/prices.py:19")
+		b.has(r, "Breakpoint 1 set at pkg/prices.py:19", "The program stands before its first line")
+		b.at(r, "main.py", 1)
+		r = b.do("c")
+		b.at(r, "pkg/prices.py", 19)
+		b.has(r, "Current frame: pkg/prices.py:19 in total", " 19 B->\t        result += price.amount", " 16    \tdef total(prices):")
+		b.has(b.do("p prices"), "[Price(kiwi), Price(pear)]")
+		b.has(b.try("p price.amount; 1"), "SyntaxError")
+		r = b.do("up")
+		b.at(r, "main.py", 13)
+		b.has(r, " 13  ->\t")
+		b.has(b.do("w"), "> main.py(13)run()")
+		b.do("cl 1")
+		b.at(b.do("n"), "main.py", 14)
+	})
+}
+
+func TestEnds(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py soft_exit")
+		r := b.do("c")
+		b.has(r, "The program has ended with exit code 3.")
+		if r.ExitCode == nil || *r.ExitCode != 3 || r.Frame == nil || r.Frame.Event != "finished" || b.Frame() != nil {
+			t.Errorf("exit code %v, frame %v, kept %v", r.ExitCode, r.Frame, b.Frame())
+		}
+		r = b.do("p 1 + 1")
+		b.has(r, "The program stands before its first line", "2")
+		b.at(r, "tricky.py", 1)
+
+		r, err := b.Command(t.Context(), "c", py+" tricky.py hard_exit", 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.has(r, "The entrypoint has changed", "last words", "exit code 7")
+		r, err = b.Command(t.Context(), "c", py+" main.py", 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.has(r, "total is 8", "exit code 0")
+	})
+}
+
+func TestModuleAndPackage(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" -m pkg")
+		r := b.do("b total")
+		b.has(r, "Breakpoint 1 set at pkg/prices.py:17")
+		b.at(r, "pkg/__main__.py", 1)
+		b.at(b.do("c"), "pkg/prices.py", 17)
+		b.has(b.do("c"), "package total 3", "exit code 0")
+	})
+}
+
+func TestCodeOnTheCommandLine(t *testing.T) {
+	b := open(t, `python3 -c 'import sys; x = sys.argv[1:]
+print(x)' "a  b" $((1+1))`)
+	b.has(b.do("w"), "Current frame: <string>:1 in <module>", "import sys; x")
+	b.has(b.do("c"), "['a  b', '2']", "exit code 0")
+}
+
+func TestPytestWithCapture(t *testing.T) {
+	for _, entry := range []string{"python3 -m pytest -q tests", "/usr/bin/python3 -m pytest -q -p no:cacheprovider tests",
+		"cd tests && FOO=1 python3 -m pytest -q test_prices.py", "pytest -q tests"} {
+		t.Run(entry, func(t *testing.T) {
+			b := open(t, entry)
+			b.do("b tests/test_prices.py:9")
+			b.do("b total, len(prices) == 1")
+			r := b.do("c")
+			b.at(r, "tests/test_prices.py", 9)
+			b.has(r, "Breakpoint 1 hit.")
+			b.has(b.do("p prices"), "[Price(a), Price(b)]")
+			b.at(b.do("c"), "pkg/prices.py", 17) // of the unittest case
+			b.has(b.do("!import os; print(os.environ.get('FOO', '-'), len(prices))"), " 1")
+			r = b.do("c")
+			b.has(r, "assert 3 == 4", "captured words", "1 failed, 1 passed", "exit code 1")
+		})
+	}
+}
+
+func TestUnittest(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" -m unittest tests.test_prices")
+		r := b.do("b TotalCase.test_total")
+		b.has(r, "Breakpoint 1 set at tests/test_prices.py:14")
+		b.at(b.do("c"), "tests/test_prices.py", 14)
+		r = b.do("s")
+		r = b.do("s")
+		b.has(b.do("c"), "OK", "exit code 0")
+		_ = r
+	})
+}
+
+func TestCrashIsPostMortem(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py crash")
+		r := b.do("c")
+		b.has(r, "Traceback (most recent call last)", "ZeroDivisionError", "post-mortem")
+		b.at(r, "tricky.py", 9)
+		b.has(b.do("p numbers"), "{'zero': 0}")
+		b.at(b.do("up"), "tricky.py", 124)
+		b.has(b.do("c"), "The program has ended with exit code 1.")
+	})
+}
+
+func TestBrokenProgram(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" broken.py")
+		r := b.try("b 1")
+		b.has(r, "could not start", "exit code 1", "IndentationError")
+		if !r.IsError || r.Frame != nil {
+			t.Errorf("got %+v", r)
+		}
+		r, err := b.Command(t.Context(), "n", py+" main.py", 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.at(r, "main.py", 2)
+		r, err = b.Command(t.Context(), "n", py+" -m nowhere.to.be.found", 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.has(r, "could not start", "No module named")
+		b.at(b.do("n"), "main.py", 2) // back at the entrypoint that worked
+	})
+}
+
+func TestProgramCannotReadCommands(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py ask")
+		b.has(b.do("c"), "hello nobody", "exit code 0")
+		b = open(t, py+" tricky.py tty")
+		b.has(b.do("c"), "no terminal", "exit code 0")
+	})
+}
+
+func TestOutputCannotImitateThePrompt(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py mimic")
+		b.do("b tricky.py:32")
+		r := b.do("c")
+		b.at(r, "tricky.py", 32)
+		b.has(r, "(Pdb) \n", "WRONGNONCE", "(Pdb) é漢(Pdb) é漢(Pdb) é漢")
+		b.has(b.do("p after"), "1\nCurrent frame")
+	})
+}
+
+func TestTimeoutInterrupts(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py loop")
+		b.do("n")
+		r := b.within("c", 500*time.Millisecond)
+		b.has(r, "The command timed out after 0.5 s; the program was interrupted at tricky.py:")
+		if !r.TimedOut || r.Frame == nil || r.Frame.Function != "loop" {
+			t.Errorf("got %+v", r)
+		}
+		b.has(b.do("p count > 0"), "True")
+		r = b.do("n")
+		if r.Frame.Function != "loop" {
+			t.Errorf("after n: %+v", r.Frame)
+		}
+		b.do("b 38")
+		b.at(b.do("c"), "tricky.py", 38)
+		b.do("cl")
+		r = b.within("until 400", 300*time.Millisecond)
+		b.has(r, "timed out", "tricky.py:3")
+
+		b = open(t, py+" tricky.py sleep")
+		b.do("n")
+		r = b.within("c", 500*time.Millisecond)
+		b.has(r, "going to sleep", "interrupted at tricky.py:43")
+		b.has(b.within("!import time; time.sleep(1000)", 300*time.Millisecond), "KeyboardInterrupt", "timed out")
+		b.has(b.do("p 'still here'"), "'still here'")
+	})
+}
+
+func TestProgramThatIgnoresInterrupts(t *testing.T) {
+	b := open(t, "python3 tricky.py stubborn")
+	b.do("b numbers")
+	r := b.within("c", 500*time.Millisecond)
+	b.has(r, "could not be interrupted", "breakpoints are kept")
+	if !r.TimedOut || r.Frame != nil || len(b.Breakpoints()) != 1 {
+		t.Errorf("got %+v", r)
+	}
+	b.at(b.do("n"), "tricky.py", 2)
+}
+
+func TestDeepRecursionAndBadRepr(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py recurse")
+		r := b.do("c")
+		b.has(r, "RecursionError", "post-mortem")
+		b.has(b.do("p n > 500"), "True")
+		b.has(b.do("w"), "bytes of output cut")
+
+		b = open(t, py+" tricky.py bad")
+		b.do("b 67")
+		b.do("c")
+		b.has(b.try("p value"), "*** the value's own __repr__ raised ValueError: no repr")
+		b.has(b.try("pp value"), "ValueError: no repr")
+		b.has(b.do("p number"), "1")
+	})
+}
+
+func TestThreadsAndForks(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py threads")
+		b.do("b 81")
+		b.at(b.do("c"), "tricky.py", 81)
+		b.has(b.do("c"), "threads 4", "exit code 0")
+
+		b = open(t, py+" tricky.py fork")
+		b.do("b forked")
+		b.do("b 95")
+		r := b.do("c")
+		b.has(r, "in child")
+		b.at(r, "tricky.py", 95)
+		b.has(b.do("c"), "parent goes on True", "exit code 0")
+	})
+}
+
+func TestFloodIsCut(t *testing.T) {
+	b := open(t, "python3 tricky.py flood")
+	r := b.do("c")
+	b.has(r, "line 0\n", "line 199999\n", "bytes of output cut ...]", "exit code 0")
+	if len(r.Text) > 22000 {
+		t.Errorf("%d bytes of text", len(r.Text))
+	}
+}
+
+func TestBreakpointsInTheProgramItself(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py own_breakpoint")
+		r := b.do("c")
+		if r.Frame == nil || r.Frame.Function != "own_breakpoint" {
+			t.Fatalf("stands at %+v", r.Frame)
+		}
+		b.has(b.do("p x"), "41")
+		b.has(b.do("c"), "x 42", "exit code 0")
+	})
+	b := open(t, "python3 -m pytest -q test_breakpoint.py")
+	r := b.do("c")
+	if r.Frame == nil || r.Frame.Function != "test_own_breakpoint" {
+		t.Fatalf("stands at %+v", r.Frame)
+	}
+	b.has(b.do("c"), "1 passed", "exit code 0")
+}

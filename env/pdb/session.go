@@ -1,0 +1,184 @@
+package pdb
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/framing"
+)
+
+//go:embed shim.py
+var shim string
+
+//go:embed launch.sh
+var launch string
+
+// message is one line to the shim.
+type message struct {
+	Breakpoints []mirrored `json:"breakpoints"` // nil: unchanged
+	Break       *newPoint  `json:"break,omitempty"`
+	Command     string     `json:"command,omitempty"`
+}
+
+func (m message) MarshalJSON() ([]byte, error) {
+	fields := map[string]any{}
+	if m.Breakpoints != nil {
+		fields["breakpoints"] = m.Breakpoints
+	}
+	if m.Break != nil {
+		fields["break"] = m.Break
+	}
+	if m.Command != "" {
+		fields["command"] = m.Command
+	}
+	return json.Marshal(fields)
+}
+
+// newPoint asks where a breakpoint as the model wrote it belongs.
+type newPoint struct {
+	Spec      string `json:"spec"`
+	Condition string `json:"condition,omitempty"`
+}
+
+// state is what the shim says at a prompt, and at the end of the program.
+type state struct {
+	Event      string   `json:"event"`
+	File       string   `json:"file"`
+	Line       int      `json:"line"`
+	Function   string   `json:"function"`
+	Depth      int      `json:"depth"`
+	First      int      `json:"first"` // line number of Lines[0]
+	Lines      []string `json:"lines"`
+	Refused    bool     `json:"refused"`
+	Changed    bool     `json:"changed"` // the file is newer than the process
+	PostMortem bool     `json:"post_mortem"`
+	ExitCode   int      `json:"exit_code"`
+	Points     [][3]int `json:"points"` // number, hits, ignore
+	Spent      []int    `json:"spent"`
+	Answer     struct {
+		Break *struct {
+			File string `json:"file"`
+			Line int    `json:"line"`
+		} `json:"break"`
+		Lost []lost `json:"lost"`
+	} `json:"answer"`
+}
+
+// lost is a breakpoint the shim could not place, and why.
+type lost struct {
+	number int
+	why    string
+}
+
+func (l *lost) UnmarshalJSON(b []byte) error {
+	pair := [2]any{&l.number, &l.why}
+	return json.Unmarshal(b, &pair)
+}
+
+// session is one run of the program under the shim.
+type session struct {
+	conn   *framing.Conn
+	at     state
+	stale  bool // an edit came after the start
+	ended  bool
+	code   int  // exit code, once ended
+	killed bool // ended by us: it did not react to an interrupt
+}
+
+// result is what one exchange brought.
+type result struct {
+	framing.Output
+	timedOut bool
+}
+
+// start launches the program and waits for its first prompt. Where the program
+// ends before that, the session has ended and the output says why.
+func start(ctx context.Context, cfg Config, line string, deadline time.Time) (*session, result, error) {
+	nonce := framing.NewNonce()
+	config, err := json.Marshal(map[string]any{"nonce": nonce, "context": cfg.Context})
+	if err != nil {
+		return nil, result{}, fmt.Errorf("encoding the debugger's configuration: %w", err)
+	}
+	term, err := cfg.Sandbox.Open(ctx, env.TerminalSpec{
+		// Pipes: a program that opens /dev/tty finds none, and cannot take commands there.
+		// The third argument is the workspace as the sandbox sees it.
+		Args: []string{"bash", "-c", `set -- "$1" "$PWD"; ` + line, bootstrap, launch}, Dir: cfg.Workdir, Env: cfg.Env,
+	})
+	if err != nil {
+		return nil, result{}, fmt.Errorf("starting the debugger: %w", err)
+	}
+	s := &session{conn: framing.NewConn(term, nonce, cfg.MaxOutput)}
+	hello := append(fmt.Appendf(nil, "%08d%s", len(shim), shim), encode(config)...)
+	r, err := s.exchange(ctx, cfg, hello, deadline)
+	return s, r, err
+}
+
+func encode(b []byte) []byte {
+	return append(base64.StdEncoding.AppendEncode(nil, b), '\n')
+}
+
+// do sends one message and waits for the next prompt or the end of the program.
+func (s *session) do(ctx context.Context, cfg Config, m message, deadline time.Time) (result, error) {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return result{}, fmt.Errorf("encoding a debugger command: %w", err)
+	}
+	return s.exchange(ctx, cfg, encode(b), deadline)
+}
+
+// exchange writes input and waits. At the deadline the program is interrupted;
+// where that does not bring a prompt within the grace period, it is killed. An
+// error means that the sandbox failed; the process is gone then too.
+func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadline time.Time) (result, error) {
+	r, err := s.conn.Exchange(ctx, input, time.Until(deadline))
+	out := result{Output: r.Output, timedOut: r.TimedOut}
+	if err == nil && r.TimedOut && s.at.Event != "" { // before the first prompt there is nothing to break into
+		if err = s.conn.Interrupt(ctx); err == nil {
+			r, err = s.conn.Await(ctx, cfg.Grace)
+			out.Output = out.Then(r.Output)
+		}
+	}
+	if err == nil && r.Frame != nil {
+		if err = s.take(r.Frame); err == nil && s.at.Event == "finished" {
+			// The interpreter is shutting down: its last words belong to this command.
+			code := s.at.ExitCode
+			r, err = s.conn.Await(ctx, max(cfg.Grace, time.Until(deadline)))
+			out.Output = out.Then(r.Output)
+			if !r.Exited {
+				out.timedOut, r.ExitCode = true, code
+			}
+			r.Frame = nil
+		}
+	}
+	if err == nil && r.Frame != nil {
+		return out, nil
+	}
+	s.ended, s.code, s.killed = true, r.ExitCode, r.TimedOut
+	return out, errors.Join(err, s.close(ctx))
+}
+
+// take reads the state a frame carries. The shim shares its process with the
+// program, so what it says may be anything.
+func (s *session) take(frame json.RawMessage) error {
+	var at state
+	if err := json.Unmarshal(frame, &at); err != nil {
+		return fmt.Errorf("reading the debugger's state: %w", err)
+	}
+	s.at = at
+	return nil
+}
+
+// close kills the process.
+func (s *session) close(ctx context.Context) error {
+	s.ended = true
+	if err := s.conn.Close(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("closing the debugger: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package pdb
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/guest"
+)
+
+func TestMain(m *testing.M) {
+	guest.MainIfGuest()
+	os.Exit(m.Run())
+}
+
+// pythons are the interpreters tested: the system's, the one in PATH, and those
+// of TRACESMITH_TEST_PYTHONS (a PATH-like list).
+func pythons(t *testing.T) []string {
+	t.Helper()
+	list := filepath.SplitList(os.Getenv("TRACESMITH_TEST_PYTHONS"))
+	for _, name := range []string{"/usr/bin/python3", "python3"} {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatalf("finding an interpreter (install python3): %v", err)
+		}
+		out, err := exec.Command(found, "-c", "import os,sys;print(os.path.realpath(sys.executable))").Output()
+		if err != nil {
+			t.Fatalf("running %s: %v", found, err)
+		}
+		list = append(list, strings.TrimSpace(string(out)))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// eachPython runs f once per interpreter; py is its path.
+func eachPython(t *testing.T, f func(t *testing.T, py string)) {
+	for _, py := range pythons(t) {
+		t.Run(filepath.Base(filepath.Dir(filepath.Dir(py)))+"/"+filepath.Base(py), func(t *testing.T) { f(t, py) })
+	}
+}
+
+// bench is a Debugger on a copy of testdata/shop in a sandbox of its own.
+type bench struct {
+	*Debugger
+	t  *testing.T
+	sb env.Sandbox
+}
+
+const workdir = "/testbed"
+
+func open(t *testing.T, entrypoint string) *bench {
+	t.Helper()
+	return openIn(t, "local", "", Config{Entrypoint: entrypoint})
+}
+
+// openIn makes a sandbox of the given kind whose python3 is py ("" = the default).
+func openIn(t *testing.T, kind, py string, cfg Config) *bench {
+	t.Helper()
+	driver, err := env.Drivers.Build(kind, nil, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb, err := driver.Start(t.Context(), env.SandboxSpec{Label: "pdb-test", Workdir: workdir, Python: py})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sb.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	var tree bytes.Buffer
+	w := tar.NewWriter(&tree)
+	if err := errors.Join(w.AddFS(os.DirFS("testdata/shop")), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.TarIn(t.Context(), workdir, &tree); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Workdir, cfg.Sandbox = workdir, sb
+	d := New(cfg)
+	t.Cleanup(func() {
+		if err := d.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &bench{d, t, sb}
+}
+
+// write replaces a file of the workspace.
+func (b *bench) write(name, text string) {
+	b.t.Helper()
+	if err := b.sb.WriteFile(b.t.Context(), workdir+"/"+name, []byte(text), 0); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// do runs a command that must not be refused.
+func (b *bench) do(command string) env.DebuggerReply {
+	b.t.Helper()
+	r := b.try(command)
+	if r.IsError {
+		b.t.Fatalf("%q was refused:\n%s", command, r.Text)
+	}
+	return r
+}
+
+// unclean text names what differs from run to run, or the debugger's own parts.
+var unclean = regexp.MustCompile(`\r\n|7717;[A-Z0-9]{26}|(?m:^(Current|Break).*tracesmith-local)|<pdb shim>|bdb\.py`)
+
+// try runs a command that may fail.
+func (b *bench) try(command string) env.DebuggerReply {
+	b.t.Helper()
+	return b.within(command, 30*time.Second)
+}
+
+func (b *bench) within(command string, timeout time.Duration) env.DebuggerReply {
+	b.t.Helper()
+	r, err := b.Command(b.t.Context(), command, "", timeout)
+	if err != nil {
+		b.t.Fatalf("%q: %v", command, err)
+	}
+	b.t.Logf("(Pdb) %s\n%s", command, r.Text)
+	if unclean.MatchString(r.Text) {
+		b.t.Errorf("%q: unclean text %q", command, r.Text)
+	}
+	return r
+}
+
+// has checks that every part stands in the text.
+func (b *bench) has(r env.DebuggerReply, parts ...string) {
+	b.t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(r.Text, p) {
+			b.t.Errorf("missing %q in:\n%s", p, r.Text)
+		}
+	}
+}
+
+func (b *bench) hasNot(r env.DebuggerReply, parts ...string) {
+	b.t.Helper()
+	for _, p := range parts {
+		if strings.Contains(r.Text, p) {
+			b.t.Errorf("unexpected %q in:\n%s", p, r.Text)
+		}
+	}
+}
+
+// at checks where the debugger stands.
+func (b *bench) at(r env.DebuggerReply, file string, line int) {
+	b.t.Helper()
+	if r.Frame == nil || r.Frame.File != file || r.Frame.Line != line {
+		b.t.Errorf("stands at %+v, want %s:%d\n%s", r.Frame, file, line, r.Text)
+	}
+}

@@ -1,0 +1,3 @@
+from pkg.prices import Price, total
+
+print("package total", total([Price("a", 1), Price("b", 2)]))

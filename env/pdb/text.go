@@ -1,0 +1,66 @@
+package pdb
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// where is the line that names the current frame.
+func where(at *state) string {
+	text := fmt.Sprintf("Current frame: %s:%d in %s", at.File, at.Line, at.Function)
+	switch {
+	case at.PostMortem:
+		text += " (post-mortem: an uncaught exception ended the program here; p, w, up and down still work)"
+	case at.Event == "call":
+		text += " (entering the function)"
+	case at.Event == "return":
+		text += " (about to return)"
+	case at.Event == "exception":
+		text += " (an exception is being raised)"
+	}
+	if at.Changed {
+		text += "\nThis file has changed since the program started; use restart to run the new version."
+	}
+	return text
+}
+
+// listing shows the source around the current line, as pdb's list does: ->
+// marks the current line, B a breakpoint.
+func listing(at *state, points []point) string {
+	if len(at.Lines) == 0 {
+		return "(no source is available for this frame)"
+	}
+	set := map[int]bool{}
+	for _, p := range points {
+		if p.File == at.File {
+			set[p.Line] = true
+		}
+	}
+	width := max(3, len(strconv.Itoa(at.First+len(at.Lines)-1)))
+	var b strings.Builder
+	for i, line := range at.Lines {
+		n := at.First + i
+		mark := []byte("   ")
+		if set[n] {
+			mark[0] = 'B'
+		}
+		if n == at.Line {
+			copy(mark[1:], "->")
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%*d %s\t%s", width, n, mark, line)
+	}
+	return b.String()
+}
+
+// target names the lines a listing shows, where they lie in the workspace.
+func target(at *state) string {
+	if len(at.Lines) == 0 || path.IsAbs(at.File) || strings.HasPrefix(at.File, "<") {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d-%d", at.File, at.First, at.First+len(at.Lines)-1)
+}
