@@ -409,7 +409,6 @@ func TestDiskFullStopsClaiming(t *testing.T) {
 
 func TestNoAnswerIsNamed(t *testing.T) {
 	e := open(t, t.TempDir(), func(o *Options) { o.CallTimeout = 20 * time.Millisecond })
-	e.opt.Reconcile = time.Hour
 	e.srv.Shutdown()
 	_, _, err := e.Get(t.Context(), "x")
 	stuck, ok := errors.AsType[*StuckError](err)

@@ -25,12 +25,14 @@ type Lease struct {
 	done   chan struct{} // closed when the heartbeat has ended
 }
 
+// hold starts the lease's life, which does not end with the claim's context: a
+// worker that is told to stop still settles what it has.
 func (e *Engine) hold(ctx context.Context, msg jetstream.Msg, entry Entry) *Lease {
 	l := &Lease{
 		Job: Job{ID: entry.ID, Data: entry.Data}, Delivery: entry.Delivery, Waited: max(0, time.Since(entry.Due)),
 		e: e, msg: msg, entry: entry, done: make(chan struct{}),
 	}
-	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	e.mu.Lock()
 	e.owned[l.ID] = true
 	e.mu.Unlock()
@@ -122,6 +124,21 @@ func (l *Lease) Fail(ctx context.Context, class, cause string, delay time.Durati
 		return next, fmt.Errorf("returning a job: %w", err)
 	}
 	return next, nil
+}
+
+// Abandon ends the lease and the job: nobody wants it any more. Revive brings
+// it back.
+func (l *Lease) Abandon(ctx context.Context, class, cause string) error {
+	if l.end() {
+		return ErrLeaseLost
+	}
+	next := l.entry.Record
+	next.State, next.Owner, next.Lease, next.LastAt = Dead, "", time.Time{}, time.Now().UTC()
+	next.Class, next.Cause = class, cause
+	if err := l.e.swap(ctx, &l.entry, next); err != nil {
+		return err
+	}
+	return l.e.ack(ctx, l.msg)
 }
 
 // Release gives the job back untouched: the worker stops, nothing failed.

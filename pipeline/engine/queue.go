@@ -234,7 +234,7 @@ func (e *Engine) ack(ctx context.Context, msg jetstream.Msg) error {
 	return err
 }
 
-// Revive brings dead jobs back to the queue with a clean count and returns how
+// Revive brings ended jobs back to the queue with a clean count and returns how
 // many there were.
 func (e *Engine) Revive(ctx context.Context, ids []string) (int, error) {
 	var back []string
@@ -243,11 +243,11 @@ func (e *Engine) Revive(ctx context.Context, ids []string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !ok || entry.State != Dead {
+		if !ok || !entry.Terminal() {
 			continue
 		}
 		next := entry.Record
-		next.State, next.Tries, next.Failures, next.Due = Queued, 0, 0, time.Now().UTC()
+		next.State, next.Tries, next.Failures, next.Hash, next.Due = Queued, 0, 0, "", time.Now().UTC()
 		if err := e.swap(ctx, &entry, next); err != nil {
 			return 0, err
 		}

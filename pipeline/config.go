@@ -1,0 +1,185 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// Config of one run. RunDir, AgentKey and Identity are required.
+type Config struct {
+	RunDir string
+	RunID  string // "": the directory's own, or a new one
+	Fresh  bool   // a used directory is moved aside first, never deleted
+
+	Tasks    []string // instance ids to run; empty: all of the source
+	Attempts int      // samples per task; default 1
+	AgentKey string   // hash of agent, prompts, tools, model and sampling: part of every job's id
+	// Identity names what must not change when a run directory is used again,
+	// for people: "agent", "model", "prompts", "tools" ... The task set and the
+	// schema version are added.
+	Identity map[string]string
+	Resolved json.RawMessage // the full configuration, redacted, for run.json
+	Command  string          // how the user started this, for the summary
+
+	Workers int           // default 1
+	Retry   []string      // outcomes to run again; only "infra" can be
+	MaxCost float64       // USD for the whole run, earlier invocations included; 0: no limit
+	Limits  agents.Limits // of each episode
+	NATS    string        // external engine; "": embedded
+
+	Normalise     normalise.Config
+	RetryDelay    time.Duration // before the first retry of a failed job, doubled each time; default 5s
+	StagePatience time.Duration // how long a store may be unreachable; default 10m
+	MinFree       uint64        // bytes that must be free in RunDir; 0: the engine's default
+}
+
+// Deps are the parts a run is made of. Source, NewEnv, NewPolicy, Verifier and
+// Staging are required.
+type Deps struct {
+	Source    env.Source
+	NewEnv    func(ctx context.Context, j schemas.Job, t schemas.Task) (env.Env, error)
+	NewPolicy func(j schemas.Job, t schemas.Task) (agents.Policy, error)
+	Verifier  env.Verifier
+	// Baseline finds the test lists of a task that comes without them; nil: such
+	// tasks are judged as they are.
+	Baseline func(ctx context.Context, t schemas.Task) (schemas.TestSpec, error)
+	// Staging holds staging/<run>/<episode>.json.zst; it may be rooted at RunDir
+	// but must not write there before its first Create.
+	Staging  sinks.Store
+	Observer observe.Observer // nil: silent
+	// Spent is told what was paid before this process or is lost: recorded
+	// replies, reused episodes, calls in flight at a kill. May be nil.
+	Spent func(usd float64)
+	// Drain, when closed, stops the taking of jobs; running ones finish.
+	Drain <-chan struct{}
+	Clock func() time.Time // nil: time.Now
+	Log   *slog.Logger     // nil: nowhere
+	// Crash is called at every boundary of a job with its name (CrashPoints);
+	// tests die in it. nil outside tests.
+	Crash func(point string)
+}
+
+// CrashPoints are the boundaries at which Deps.Crash is called, in order.
+var CrashPoints = []string{
+	"claimed", "recorded-reply", "recorded-step", "rolled-out", "graded", "before-stage", "staged", "done", "acked",
+}
+
+func (c Config) withDefaults() Config {
+	if c.Attempts == 0 {
+		c.Attempts = 1
+	}
+	if c.Workers == 0 {
+		c.Workers = 1
+	}
+	if c.RetryDelay == 0 {
+		c.RetryDelay = 5 * time.Second
+	}
+	if c.StagePatience == 0 {
+		c.StagePatience = 10 * time.Minute
+	}
+	return c
+}
+
+func (c Config) validate(d Deps) error {
+	var errs []error
+	need := func(ok bool, format string, a ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, a...))
+		}
+	}
+	need(c.RunDir != "", "a run needs a run directory")
+	need(c.AgentKey != "", "a run needs an agent key")
+	need(c.Attempts >= 1, "attempts: %d is not at least 1", c.Attempts)
+	need(c.Workers >= 1, "workers: %d is not at least 1", c.Workers)
+	need(d.Source != nil && d.NewEnv != nil && d.NewPolicy != nil && d.Verifier != nil && d.Staging != nil,
+		"a run needs a task source, environments, policies, a verifier and a staging store")
+	for _, r := range c.Retry {
+		need(r == schemas.OutcomeInfra, "retry: %q cannot be run again in the same run directory: its episodes are staged and stay; only %q can", r, schemas.OutcomeInfra)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &StopError{Code: 2, Err: err}
+	}
+	return nil
+}
+
+func (d Deps) withDefaults() Deps {
+	if d.Observer == nil {
+		d.Observer = observe.Silent{}
+	}
+	if d.Spent == nil {
+		d.Spent = func(float64) {}
+	}
+	if d.Clock == nil {
+		d.Clock = time.Now
+	}
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.Crash == nil {
+		d.Crash = func(string) {}
+	}
+	return d
+}
+
+// plan is what a run selects.
+type plan struct {
+	tasks map[string]schemas.Task // by id
+	order []string                // task ids as the source lists them
+	jobs  []schemas.Job
+	set   string // names the task set for people and for comparison
+}
+
+// selectTasks lists the tasks of a run.
+func selectTasks(ctx context.Context, cfg Config, src env.Source) (plan, error) {
+	all, err := src.Tasks(ctx)
+	if err != nil {
+		return plan{}, fmt.Errorf("listing tasks: %w", err)
+	}
+	p := plan{tasks: map[string]schemas.Task{}}
+	known := map[string]bool{}
+	for _, t := range all {
+		known[t.InstanceID] = true
+		if len(cfg.Tasks) > 0 && !slices.Contains(cfg.Tasks, t.InstanceID) {
+			continue
+		}
+		if _, twice := p.tasks[t.ID]; twice {
+			continue
+		}
+		p.tasks[t.ID] = t
+		p.order = append(p.order, t.ID)
+	}
+	for _, want := range cfg.Tasks {
+		if !known[want] {
+			return plan{}, &StopError{Code: 2, Err: fmt.Errorf("task source %s has no task %q", src.Name(), want), Remedy: "list the tasks with: tracesmith tasks list"}
+		}
+	}
+	if len(p.order) == 0 {
+		return plan{}, &StopError{Code: 2, Err: fmt.Errorf("task source %s has no tasks", src.Name())}
+	}
+	sorted := slices.Sorted(slices.Values(p.order))
+	p.set = fmt.Sprintf("%d tasks (%s)", len(p.order), schemas.Hash(strings.Join(sorted, "\n"))[:12])
+	return p, nil
+}
+
+// derive makes the jobs: all first attempts before the second ones, so that a
+// run that is stopped has seen as many tasks as it could.
+func (p *plan) derive(runID string, cfg Config) {
+	for attempt := range cfg.Attempts {
+		for _, id := range p.order {
+			p.jobs = append(p.jobs, schemas.NewJob(runID, p.tasks[id], cfg.AgentKey, attempt))
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// StopError stops a whole run: no other job could do better. The engine's
+// errors offer the same two methods.
+type StopError struct {
+	Code   int    // process exit code (cli-viewer-llm.md §3.6)
+	Remedy string // what to do, "" if the message says it
+	Err    error
+}
+
+func (e *StopError) Error() string { return e.Err.Error() }
+
+func (e *StopError) Unwrap() error { return e.Err }
+
+// ExitCode is the process exit code for this error.
+func (e *StopError) ExitCode() int { return e.Code }
+
+// Hint says what to do about it.
+func (e *StopError) Hint() string { return e.Remedy }
+
+// fatal is what StopError and the engine's errors have in common.
+type fatal interface {
+	error
+	ExitCode() int
+	Hint() string
+}
+
+const resumes = "start the same command again: it resumes"
+
+// errBudget: the money of the run is used up. The episode stays resumable.
+var errBudget = &StopError{Code: 5, Err: llms.ErrBudget, Remedy: "raise --max-cost and start the same command again: it resumes"}
+
+// asFatal finds the reason to stop the whole run in err, if there is one.
+// answered says that a model has answered in this run: before that, an
+// unreachable host is a matter of configuration.
+func asFatal(err error, answered bool) fatal {
+	if f, ok := errors.AsType[fatal](err); ok {
+		return f
+	}
+	if f, ok := errors.AsType[*agents.FatalError](err); ok {
+		switch f.Class {
+		case llms.ClassAuth:
+			return &StopError{Code: 4, Err: err, Remedy: "check the API key of the model server"}
+		case llms.ClassQuota:
+			return &StopError{Code: 5, Err: err, Remedy: "the provider's account has no credit left; " + resumes}
+		}
+		return &StopError{Code: 7, Err: err, Remedy: "check model name and base URL"}
+	}
+	switch {
+	case errors.Is(err, llms.ErrBudget):
+		return errBudget
+	case llms.ClassOf(err) == llms.ClassUnreachable && !answered:
+		return &StopError{Code: 7, Err: err, Remedy: "check the base URL and that the model server runs"}
+	case errors.Is(err, sinks.ErrDenied):
+		return &StopError{Code: 8, Err: err, Remedy: "check the credentials of the staging store; " + resumes}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EROFS):
+		return &StopError{Code: 2, Err: err, Remedy: "free some space; " + resumes}
+	}
+	return nil
+}
+
+// classOf is the short name of an infrastructure failure, for records.
+func classOf(err error) string {
+	if e, ok := errors.AsType[*agents.InfraError](err); ok {
+		if class := llms.ClassOf(err); class != "" {
+			return "llm_" + string(class)
+		}
+		return e.Exit
+	}
+	if _, ok := errors.AsType[*stagePanic](err); ok {
+		return "panic"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "infra"
+}

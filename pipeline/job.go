@@ -1,0 +1,351 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// closeTimeout bounds what is done for an episode after its end.
+const closeTimeout = 30 * time.Second
+
+// worker takes jobs until claims ends, and carries each through all stages.
+func (r *run) worker(claims, all context.Context, name string) {
+	for {
+		lease, err := r.engine.Next(claims, name)
+		if err != nil {
+			if claims.Err() == nil {
+				r.fail(err)
+			}
+			return
+		}
+		if err := r.take(all, lease); err != nil {
+			r.fail(err)
+			return
+		}
+	}
+}
+
+// take runs one job and settles its lease. An error is one of the engine.
+func (r *run) take(all context.Context, lease *engine.Lease) error {
+	job, ok := r.todo[lease.ID]
+	if !ok {
+		return lease.Abandon(all, classNotSelected, "not among the selected tasks and attempts")
+	}
+	ctx, end := context.WithCancelCause(all)
+	defer end(nil)
+	defer context.AfterFunc(lease.Context(), func() { end(context.Cause(lease.Context())) })()
+	r.deps.Crash("claimed")
+	r.deps.Observer.JobStarted(job, lease.Delivery)
+	done, rec, err := r.stages(ctx, lease, job)
+	settle, cancel := context.WithTimeout(context.WithoutCancel(all), closeTimeout)
+	defer cancel()
+	if err == nil {
+		return r.finish(settle, lease, job, done)
+	}
+	return r.unfinished(settle, ctx, lease, job, rec, err)
+}
+
+// result of the stages: what is staged.
+type result struct {
+	episode observe.Episode
+	hash    string
+}
+
+// finish settles a job that is staged.
+func (r *run) finish(ctx context.Context, lease *engine.Lease, job schemas.Job, done result) error {
+	if err := lease.Done(ctx, done.hash); err != nil && !errors.Is(err, engine.ErrLeaseLost) {
+		return err
+	} else if err != nil {
+		// Another worker has the job; it finds the object there and settles.
+		r.deps.Log.Warn("lease lost after staging", "episode", job.EpisodeID)
+	} else {
+		r.deps.Crash("done")
+		if err := errors.Join(lease.Ack(ctx), r.engine.PurgeLog(ctx, job.EpisodeID)); err != nil {
+			return err
+		}
+		r.deps.Crash("acked")
+	}
+	r.book(job, done.episode)
+	return nil
+}
+
+// unfinished settles a job that did not come to its end: fatal and cancelled
+// ones are given back untouched, the rest are ours to try again.
+func (r *run) unfinished(settle, ctx context.Context, lease *engine.Lease, job schemas.Job, rec *recorder, err error) error {
+	if errors.Is(err, engine.ErrLeaseLost) || errors.Is(context.Cause(ctx), engine.ErrLeaseLost) {
+		r.deps.Observer.JobRetried(job, engine.ErrLeaseLost)
+		return release(lease.Release(settle))
+	}
+	f := asFatal(err, r.hasAnswered())
+	if rec != nil {
+		if err := rec.append(settle, kindSettled, nil); err != nil && !errors.Is(err, engine.ErrLeaseLost) && f == nil {
+			f = asFatal(unanswered(err), true)
+		}
+	}
+	if f != nil {
+		r.fail(f)
+	}
+	if f != nil || ctx.Err() != nil {
+		r.ended(job, schemas.OutcomeCancelled, schemas.ExitCancelled, "")
+		return release(lease.Release(settle))
+	}
+	delay := r.cfg.RetryDelay << min(lease.Delivery-1, 5)
+	delay += rand.N(delay/2 + 1)
+	state, failing := lease.Fail(settle, classOf(err), err.Error(), delay)
+	switch {
+	case errors.Is(failing, engine.ErrLeaseLost):
+	case failing != nil:
+		return failing
+	case state.State == engine.Dead:
+		r.ended(job, schemas.OutcomeInfra, classOf(err), err.Error())
+	default:
+		r.mu.Lock()
+		r.friction.InfraRetries++
+		r.mu.Unlock()
+		r.deps.Observer.JobRetried(job, err)
+	}
+	return nil
+}
+
+func release(err error) error {
+	if errors.Is(err, engine.ErrLeaseLost) {
+		return nil
+	}
+	return err
+}
+
+// ended books the outcome of a job without a staged episode.
+func (r *run) ended(job schemas.Job, outcome, reason, cause string) {
+	e := observe.Episode{
+		ID: job.EpisodeID, GroupID: job.GroupID, Instance: job.Instance, Attempt: job.Attempt,
+		Outcome: outcome, ExitReason: reason, Cause: cause,
+	}
+	r.book(job, e)
+}
+
+func (r *run) book(job schemas.Job, e observe.Episode) {
+	r.mu.Lock()
+	r.episodes[e.ID] = e
+	r.mu.Unlock()
+	r.deps.Observer.JobFinished(job, e)
+}
+
+// stagePanic is a panic in a stage, turned into a failure of this job alone.
+type stagePanic struct {
+	value any
+	stack []byte
+}
+
+func (p *stagePanic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
+
+// stages carries a job from its log to staging. The recorder is returned as
+// soon as there is one.
+func (r *run) stages(ctx context.Context, lease *engine.Lease, job schemas.Job) (done result, rec *recorder, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &stagePanic{v, debug.Stack()}
+			r.deps.Log.Error("panic in a stage", "episode", job.EpisodeID, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	if lease.Delivery > 1 { // an earlier delivery may have died between staging and settling
+		if done, err = r.adopt(ctx, job); !errors.Is(err, sinks.ErrNotFound) {
+			return done, nil, err
+		}
+	}
+	task := r.plan.tasks[job.TaskID]
+	if rec, err = r.openRecorder(ctx, job); err != nil {
+		return done, nil, err
+	}
+	if rec.rollout == nil {
+		if err = r.roll(ctx, lease, task, rec); err != nil {
+			return done, rec, err
+		}
+		r.deps.Crash("rolled-out")
+	}
+	ep := rec.rollout.Episode
+	ep.Task, ep.Steps = task, rec.steps
+	for i := range ep.Steps {
+		ep.Steps[i].Replayed = i < rec.rollout.Replayed
+	}
+	if rec.verdict == nil {
+		if err = r.grade(ctx, task, &ep, rec); err != nil {
+			return done, rec, err
+		}
+		r.deps.Crash("graded")
+	}
+	ep.Verdict = *rec.verdict
+	staged, err := normalise.Episode(&ep, r.cfg.Normalise)
+	if err != nil {
+		return done, rec, err
+	}
+	done, err = r.stage(ctx, job, staged)
+	return done, rec, err
+}
+
+// roll takes the policy through the environment and records how it ended.
+func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, rec *recorder) error {
+	e, err := r.deps.NewEnv(ctx, rec.job, task)
+	if err != nil {
+		return fmt.Errorf("making the environment: %w", err)
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		if err := e.Close(end); err != nil {
+			r.deps.Log.Warn("closing an environment", "episode", rec.job.EpisodeID, "error", err)
+		}
+	}()
+	policy, err := r.deps.NewPolicy(rec.job, task)
+	if err != nil {
+		return fmt.Errorf("making the policy: %w", err)
+	}
+	res, err := agents.Run(ctx, agents.Config{
+		Env: e, Policy: policy, Recorder: rec, Limits: r.cfg.Limits, Job: rec.job, Task: task, Clock: r.deps.Clock,
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return err
+	case res.ExitReason == schemas.ExitMaxCost: // the run's money, not the episode's
+		return errBudget
+	}
+	patch, sha, err := e.Patch(ctx)
+	if errors.Is(err, env.ErrSandboxDied) && res.ExitReason == schemas.ExitKilledSandbox {
+		patch, sha, err = nil, "", nil // it took its work with it
+	}
+	if err != nil {
+		return fmt.Errorf("taking the patch: %w", err)
+	}
+	r.mu.Lock()
+	r.friction.Diverged += res.Diverged
+	r.mu.Unlock()
+	rec.steps = res.Steps
+	rec.rollout = &rollout{Replayed: res.Replayed, Episode: schemas.Episode{
+		Job: rec.job, Started: res.Started, Ended: res.Ended, Agent: res.Agent, EnvKey: e.Key(), Tools: res.Tools,
+		Patch: patch, FinalSHA: sha, ExitReason: res.ExitReason, ErrorClass: res.ErrorClass, ErrorMessage: res.ErrorMessage,
+		QueueMS: lease.Waited.Milliseconds(), Delivery: lease.Delivery,
+	}}
+	return rec.append(ctx, kindRollout, rec.rollout)
+}
+
+// grade has the patch judged in a sandbox nobody has touched.
+func (r *run) grade(ctx context.Context, task schemas.Task, ep *schemas.Episode, rec *recorder) error {
+	spec, err := r.tests(ctx, task)
+	if err != nil {
+		return fmt.Errorf("finding the tests of %s: %w", task.InstanceID, err)
+	}
+	task.Tests = spec
+	tree, err := r.deps.Source.Tree(ctx, task.InstanceID)
+	if err != nil {
+		return fmt.Errorf("opening the repository of %s: %w", task.InstanceID, err)
+	}
+	v, err := r.deps.Verifier.Verify(ctx, task, tree, ep.Patch, ep.FinalSHA)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("verifying: %w", err)
+	case v.Status == schemas.VerifyError: // ours: tried again, never scored
+		return fmt.Errorf("verifying: %s", v.Reason)
+	}
+	rec.verdict = &v
+	return rec.append(ctx, kindVerdict, v)
+}
+
+// tests are the task's own lists, or those of a baseline run, found once.
+func (r *run) tests(ctx context.Context, task schemas.Task) (schemas.TestSpec, error) {
+	if r.deps.Baseline == nil || len(task.Tests.FailToPass) > 0 || task.Tests.Method == schemas.VerifyExitCode {
+		return task.Tests, nil
+	}
+	r.mu.Lock()
+	b := r.baselines[task.ID]
+	if b == nil {
+		b = &baseline{}
+		r.baselines[task.ID] = b
+	}
+	r.mu.Unlock()
+	b.once.Do(func() { b.spec, b.err = r.deps.Baseline(ctx, task) })
+	if b.err != nil { // the next job may try again
+		r.mu.Lock()
+		if r.baselines[task.ID] == b {
+			delete(r.baselines, task.ID)
+		}
+		r.mu.Unlock()
+	}
+	return b.spec, b.err
+}
+
+// stage writes the episode create-only. Whoever was first has staged it.
+func (r *run) stage(ctx context.Context, job schemas.Job, s sinks.Staged) (result, error) {
+	body, err := sinks.EncodeStaged(s)
+	if err != nil {
+		return result{}, err
+	}
+	key := sinks.StagedKey(job.RunID, job.EpisodeID)
+	r.deps.Crash("before-stage")
+	err = r.patiently(ctx, func() error { return r.deps.Staging.Create(ctx, key, body) })
+	if errors.Is(err, sinks.ErrExists) {
+		return r.adopt(ctx, job)
+	}
+	if err != nil {
+		return result{}, fmt.Errorf("staging: %w", err)
+	}
+	r.deps.Crash("staged")
+	return result{observe.FromStaged(s, int64(len(body))), schemas.HashBytes(body)}, nil
+}
+
+// adopt takes the staged object as the job's result; sinks.ErrNotFound if
+// there is none.
+func (r *run) adopt(ctx context.Context, job schemas.Job) (result, error) {
+	key := sinks.StagedKey(job.RunID, job.EpisodeID)
+	var body []byte
+	err := r.patiently(ctx, func() (err error) {
+		body, err = r.deps.Staging.Get(ctx, key)
+		return err
+	})
+	if err != nil {
+		return result{}, fmt.Errorf("looking for the staged episode: %w", err)
+	}
+	s, err := sinks.DecodeStaged(body)
+	if err != nil {
+		return result{}, fmt.Errorf("%s: %w", key, err)
+	}
+	r.mu.Lock()
+	r.friction.Adopted++
+	r.mu.Unlock()
+	return result{observe.FromStaged(s, int64(len(body))), schemas.HashBytes(body)}, nil
+}
+
+// patiently repeats a store operation while the store is unreachable; finished
+// episodes wait rather than be lost. Past the patience the run stops.
+func (r *run) patiently(ctx context.Context, do func() error) error {
+	deadline := time.Now().Add(r.cfg.StagePatience)
+	for wait := 250 * time.Millisecond; ; wait = min(2*wait, 30*time.Second) {
+		err := do()
+		if err == nil || errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrNotFound) || ctx.Err() != nil || asFatal(err, true) != nil {
+			return err
+		}
+		if time.Now().Add(wait).After(deadline) {
+			return r.storeError(err)
+		}
+		r.deps.Log.Warn("staging store", "error", err, "retry_in", wait)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}

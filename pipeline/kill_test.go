@@ -1,0 +1,106 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+)
+
+// The test binary starts itself as a child that runs a batch and kills itself,
+// with no chance to clean up, when it comes to a boundary for the n-th time.
+const (
+	childDir   = "PIPELINE_TEST_DIR"
+	childPoint = "PIPELINE_TEST_POINT"
+	childNth   = "PIPELINE_TEST_NTH"
+)
+
+const killTasks = 3
+
+func child() bool {
+	dir := os.Getenv(childDir)
+	if dir == "" {
+		return false
+	}
+	nth, _ := strconv.Atoi(os.Getenv(childNth))
+	h := newHarness(dir, killTasks)
+	h.cfg.Workers = 1
+	h.cfg.RunID = "fixed"
+	var met atomic.Int32
+	h.change = func(d *pipeline.Deps) {
+		d.Crash = func(point string) {
+			if point == os.Getenv(childPoint) && int(met.Add(1)) == nth {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		}
+	}
+	if _, err := h.run(context.Background()); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	return true
+}
+
+// A run killed at any boundary, and started again, ends with the same episodes
+// as one that was not, each once, and no recorded reply is asked for again.
+func TestKillAtEveryBoundary(t *testing.T) {
+	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
+	reference.cfg.RunID = "fixed"
+	reference.mustRun(t)
+	want := slices.Sorted(maps.Keys(reference.staged(t)))
+	for _, point := range pipeline.CrashPoints {
+		t.Run(point, func(t *testing.T) {
+			h := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
+			h.cfg.RunID = "fixed"
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), childDir+"="+h.dir, childPoint+"="+point, childNth+"=2")
+			out, err := cmd.CombinedOutput()
+			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+				t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
+			}
+			rep := h.mustRun(t)
+			l := ledger(t, rep)
+			if l.Missing != 0 || l.Reused+l.Outcomes["resolved"] != killTasks {
+				t.Errorf("%+v", l)
+			}
+			staged := h.staged(t)
+			if got := slices.Sorted(maps.Keys(staged)); !slices.Equal(got, want) {
+				t.Errorf("episodes %v, want %v", got, want)
+			}
+			for name, s := range staged {
+				if len(s.Steps) != turns+2 || *s.Episode.Outcome != "resolved" {
+					t.Errorf("%s: %d steps, %s", name, len(s.Steps), *s.Episode.Outcome)
+				}
+			}
+			asked := map[string]int{}
+			raw, err := os.ReadFile(h.notes())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(raw)) {
+				if strings.HasPrefix(line, "ask ") {
+					asked[line]++
+				}
+			}
+			for line, n := range asked {
+				if n != 1 {
+					t.Errorf("%d times: %s", n, line)
+				}
+			}
+			if len(asked) != killTasks*turns || rep.Friction.LostInFlight != 0 {
+				t.Errorf("%d questions, %d lost", len(asked), rep.Friction.LostInFlight)
+			}
+		})
+	}
+}

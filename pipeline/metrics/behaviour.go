@@ -1,0 +1,252 @@
+package metrics
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Behaviour fills the behaviour and count columns of an episode from its step
+// rows, which must be complete but for Train and MaskReason.
+func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
+	turns := map[string]map[int32]bool{} // action kind (and pdb) -> turns
+	all := map[int32]bool{}
+	var calls, errs, formats, repeats, explore, tests int32
+	var run, longest int32
+	anyError, edited := false, false
+	for _, r := range rows {
+		if r.TurnIndex == nil {
+			continue
+		}
+		turn := *r.TurnIndex
+		all[turn] = true
+		mark(turns, r.ActionKind, turn)
+		if r.IsError != nil && *r.IsError {
+			errs++
+			anyError = true
+		}
+		if r.FormatError != nil && *r.FormatError {
+			formats++
+		}
+		if r.ToolName == nil {
+			continue
+		}
+		calls++
+		if Category(*r.ToolName) == "pdb" {
+			mark(turns, "pdb", turn)
+		}
+		switch r.ActionKind {
+		case SeekStatic, SeekDynamic:
+			if !edited {
+				explore++
+			}
+		case Verify:
+			tests++
+		case Edit:
+			if !edited {
+				e.FirstEditTurn = new(turn)
+			}
+			edited = true
+		}
+		if run++; r.RepeatOf == nil {
+			run = 0
+		} else {
+			repeats++
+		}
+		longest = max(longest, run)
+	}
+	count := func(kinds ...string) *int32 {
+		set := map[int32]bool{}
+		for _, k := range kinds {
+			for t := range turns[k] {
+				set[t] = true
+			}
+		}
+		return new(int32(len(set)))
+	}
+	e.NSteps, e.NTurns, e.NToolCalls = int32(len(rows)), int32(len(all)), &calls
+	e.NSeek, e.NEdit, e.NExec, e.NVerify, e.NPDB = count(SeekStatic, SeekDynamic), count(Edit), count(Exec), count(Verify), count("pdb")
+	e.NErrors, e.NFormatErrors = &errs, &formats
+	e.NExploreBeforeEdit, e.NTestRuns = &explore, &tests
+	e.NRepeats, e.MaxRepeatRun = &repeats, &longest
+	e.LoopScore = new(float64(repeats) / float64(max(calls, 1)))
+	e.UsedDebugger = new(*e.NPDB > 0)
+	e.DebugToEditPatterns = new(int32(DebugToEdit(rows)))
+	e.NBacktracks = backtracks(rows)
+	e.SatisfiedCriteria = Criteria(rows, e.Resolved)
+	if e.Resolved != nil {
+		e.Recovered = new(anyError && *e.Resolved)
+	}
+}
+
+func mark(turns map[string]map[int32]bool, kind string, turn int32) {
+	if turns[kind] == nil {
+		turns[kind] = map[int32]bool{}
+	}
+	turns[kind][turn] = true
+}
+
+// backtracks counts the steps that brought the workspace back to an earlier
+// state; nil where workspace hashes were not taken.
+func backtracks(rows []schemas.StepRow) *int32 {
+	var n int32
+	seen, last := map[string]bool{}, ""
+	for _, r := range rows {
+		if r.WorkspaceSHA256 == nil {
+			continue
+		}
+		if now := *r.WorkspaceSHA256; now != last {
+			if seen[now] {
+				n++
+			}
+			seen[now], last = true, now
+		}
+	}
+	if last == "" {
+		return nil
+	}
+	return &n
+}
+
+// Repeats fills is_new_information and repeat_of: an observation is new if the
+// episode has not shown the same one before, and a call repeats an earlier one
+// if name and arguments are the same and so is what it brought. Stepping with
+// the same debugger command is therefore no repeat as long as it moves.
+func Repeats(rows []schemas.StepRow) {
+	seen := map[string]bool{}
+	first := map[[3]string]int32{}
+	for i := range rows {
+		r := &rows[i]
+		if r.ObservationSHA256 == nil {
+			continue
+		}
+		hash := *r.ObservationSHA256
+		r.IsNewInformation = new(!seen[hash])
+		seen[hash] = true
+		if r.ToolName == nil || r.ArgumentsJSON == nil {
+			continue
+		}
+		key := [3]string{*r.ToolName, *r.ArgumentsJSON, hash}
+		if at, ok := first[key]; ok {
+			r.RepeatOf = &at
+		} else {
+			first[key] = r.StepIndex
+		}
+	}
+}
+
+// Values of mask_reason.
+const (
+	MaskCopied    = "copied"
+	MaskSynthetic = "synthetic"
+	MaskGold      = "gold"
+	MaskFormat    = "format_error"
+	MaskTool      = "tool_error"
+	MaskLeak      = "after_leak"
+	MaskRepeat    = "repeat"
+)
+
+// Mask decides the default loss mask (dataset.md §6.4): turns of the agent are
+// trained on except where a reason speaks against it. Other rows are context:
+// train is false and mask_reason null, for there is nothing to explain. leaked
+// is the index of the first row that broke a leak rule, -1 for none. A
+// non-zero exit is no error of the model: failing tests are facts.
+func Mask(rows []schemas.StepRow, leaked int) {
+	yes := func(b *bool) bool { return b != nil && *b }
+	for i := range rows {
+		r := &rows[i]
+		r.Train, r.MaskReason = false, nil
+		if r.Source != "agent" {
+			continue
+		}
+		reason := ""
+		switch {
+		case yes(r.IsCopiedContext):
+			reason = MaskCopied
+		case yes(r.Synthetic):
+			reason = MaskSynthetic
+		case yes(r.GoldEdit):
+			reason = MaskGold
+		case yes(r.FormatError):
+			reason = MaskFormat
+		case yes(r.IsError) && (r.ErrorClass == nil || *r.ErrorClass != schemas.ErrNonzeroExit):
+			reason = MaskTool
+		case leaked >= 0 && i >= leaked:
+			reason = MaskLeak
+		case r.RepeatOf != nil:
+			reason = MaskRepeat
+		}
+		if r.Train = reason == ""; !r.Train {
+			r.MaskReason = &reason
+		}
+	}
+}
+
+// Gold fills the columns that compare an episode with the gold patch. Nothing
+// it writes may reach model-visible text.
+func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
+	goldFiles := slices.DeleteFunc(slices.Clone(gold.Files), IsTest)
+	if len(goldFiles) == 0 {
+		return
+	}
+	touched := map[string]bool{}
+	for i := range rows {
+		r := &rows[i]
+		for _, f := range r.FilesChanged {
+			touched[f] = true
+		}
+		if r.Source != "agent" || r.ToolName == nil {
+			continue
+		}
+		file, hunk := false, false
+		for _, t := range r.Targets {
+			name, first, last := target(t)
+			touched[name] = true
+			if slices.Contains(goldFiles, name) {
+				file = true
+				hunk = hunk || first > 0 && gold.hits(name, first, last)
+			}
+		}
+		r.GoldHitFile, r.GoldHitHunk = &file, &hunk
+	}
+	var seen, edited int
+	for _, f := range goldFiles {
+		if touched[f] {
+			seen++
+		}
+		if slices.Contains(patch.Files, f) {
+			edited++
+		}
+	}
+	e.GoldFileRecall = new(float64(seen) / float64(len(goldFiles)))
+	if len(touched) > 0 {
+		e.GoldFilePrecision = new(float64(seen) / float64(len(touched)))
+	}
+	e.GoldEditFileRecall = new(float64(edited) / float64(len(goldFiles)))
+	e.GoldPatchSimilarity = new(patch.Similarity(gold))
+}
+
+// target splits path[:start-end] and path::symbol; lines are 0 where none are named.
+func target(t string) (file string, first, last int64) {
+	if name, _, ok := strings.Cut(t, "::"); ok {
+		return name, 0, 0
+	}
+	name, lines, ok := strings.Cut(t, ":")
+	if !ok {
+		return t, 0, 0
+	}
+	from, to, ranged := strings.Cut(lines, "-")
+	first, err := strconv.ParseInt(from, 10, 64)
+	if err != nil {
+		return name, 0, 0
+	}
+	last = first
+	if ranged {
+		if last, err = strconv.ParseInt(to, 10, 64); err != nil {
+			last = first
+		}
+	}
+	return name, first, last
+}

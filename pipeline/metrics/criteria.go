@@ -1,0 +1,115 @@
+package metrics
+
+import (
+	"slices"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// window is the default max_steps_between of the criteria.
+const window = 10
+
+// toolStep is what the criteria look at: one tool call.
+type toolStep struct{ category, pdb string }
+
+func toolSteps(rows []schemas.StepRow) []toolStep {
+	var out []toolStep
+	for _, r := range rows {
+		if r.ToolName == nil {
+			continue
+		}
+		s := toolStep{category: Category(*r.ToolName)}
+		if r.PDBCommand != nil {
+			s.pdb = *r.PDBCommand
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Criteria evaluates the twelve trajectory criteria of dataset.md §4.2 with
+// their default parameters and returns the names of those met, sorted;
+// uses_specific_pdb_command, which has no default, is named once per command.
+// An edit and a rewrite are the same; a blank debugger command matches nothing.
+func Criteria(rows []schemas.StepRow, resolved *bool) []string {
+	steps := toolSteps(rows)
+	met := []string{}
+	add := func(ok bool, name string) {
+		if ok {
+			met = append(met, name)
+		}
+	}
+	pdb := countOf(steps, func(s toolStep) bool { return s.category == "pdb" })
+	edits := countOf(steps, func(s toolStep) bool { return s.category == "edit" })
+	patterns := DebugToEdit(rows)
+	prints := func(s toolStep) bool { return s.pdb == "p" || s.pdb == "pp" || s.pdb == "print" }
+	breaks := func(s toolStep) bool { return s.pdb == "b" || s.pdb == "break" || s.pdb == "tbreak" }
+	continues := func(s toolStep) bool { return s.pdb == "c" || s.pdb == "cont" || s.pdb == "continue" }
+	isPDB := func(s toolStep) bool { return s.category == "pdb" }
+	isEdit := func(s toolStep) bool { return s.category == "edit" }
+
+	add(resolved != nil && *resolved, "has_successful_outcome")
+	add(pdb > 0, "has_consecutive_pdb_calls")
+	add(slices.ContainsFunc(steps, prints), "uses_pdb_print_commands")
+	for _, c := range commands(steps) {
+		met = append(met, "uses_specific_pdb_command("+c+")")
+	}
+	add(inOrder(steps, isPDB, isEdit), "has_rewrite_after_pdb")
+	add(patterns > 0, "has_rewrite_soon_after_pdb")
+	add(patterns > 0, "count_debug_to_code_patterns")
+	add(patterns > 0, "has_sufficient_debug_to_code_patterns")
+	add(inOrder(steps, breaks, continues), "has_continue_after_setting_breakpoints")
+	add(inOrder(steps, breaks, continues, prints), "follows_proper_debugging_workflow")
+	add(len(steps)+1 >= 5, "has_minimum_trajectory_length") // the reset counts
+	add(edits >= 1, "has_sufficient_code_changes")
+	slices.Sort(met)
+	return met
+}
+
+// DebugToEdit counts the debugger calls that an edit follows within ten calls.
+func DebugToEdit(rows []schemas.StepRow) int {
+	steps := toolSteps(rows)
+	n := 0
+	for i, s := range steps {
+		if s.category != "pdb" {
+			continue
+		}
+		soon := steps[i+1 : min(len(steps), i+1+window)]
+		if slices.ContainsFunc(soon, func(s toolStep) bool { return s.category == "edit" }) {
+			n++
+		}
+	}
+	return n
+}
+
+func countOf(steps []toolStep, is func(toolStep) bool) (n int) {
+	for _, s := range steps {
+		if is(s) {
+			n++
+		}
+	}
+	return n
+}
+
+// inOrder tells whether some steps match the conditions one after another.
+func inOrder(steps []toolStep, conds ...func(toolStep) bool) bool {
+	for _, s := range steps {
+		if conds[0](s) {
+			if conds = conds[1:]; len(conds) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func commands(steps []toolStep) []string {
+	var out []string
+	for _, s := range steps {
+		if s.pdb != "" {
+			out = append(out, s.pdb)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,91 @@
+package metrics
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+)
+
+// Patch is what a git patch changes.
+type Patch struct {
+	Files    []string // sorted, without repetition; both names of a rename
+	Existing []string // those of Files that were there before
+	Added    int      // text lines
+	Deleted  int
+	lines    map[string]int    // "file\x00+text" -> how often
+	ranges   map[string][]span // old line ranges per file
+}
+
+type span struct{ first, last int64 }
+
+// ParsePatch reads a git patch, binary or not. An empty patch changes nothing.
+func ParsePatch(patch []byte) (Patch, error) {
+	p := Patch{lines: map[string]int{}, ranges: map[string][]span{}}
+	if len(bytes.TrimSpace(patch)) == 0 {
+		return p, nil
+	}
+	files, _, err := gitdiff.Parse(bytes.NewReader(patch))
+	if err != nil {
+		return p, fmt.Errorf("reading patch: %w", err)
+	}
+	for _, f := range files {
+		if !f.IsNew && f.OldName != "" {
+			p.Existing = append(p.Existing, f.OldName)
+		}
+		for _, name := range []string{f.OldName, f.NewName} {
+			if name != "" {
+				p.Files = append(p.Files, name)
+			}
+		}
+		for _, t := range f.TextFragments {
+			p.Added += int(t.LinesAdded)
+			p.Deleted += int(t.LinesDeleted)
+			p.ranges[f.OldName] = append(p.ranges[f.OldName], span{t.OldPosition, t.OldPosition + max(0, t.OldLines-1)})
+			for _, l := range t.Lines {
+				if text := strings.TrimSpace(l.Line); l.Op != gitdiff.OpContext && text != "" {
+					p.lines[max(f.NewName, f.OldName)+"\x00"+l.Op.String()+text]++
+				}
+			}
+		}
+	}
+	slices.Sort(p.Files)
+	slices.Sort(p.Existing)
+	p.Files, p.Existing = slices.Compact(p.Files), slices.Compact(p.Existing)
+	return p, nil
+}
+
+// Tests are the changed files that are tests or their configuration.
+func (p Patch) Tests() []string {
+	return slices.DeleteFunc(slices.Clone(p.Files), func(f string) bool { return !IsTest(f) })
+}
+
+// EditsTests tells whether the patch changes tests that were there, or any
+// test configuration. A test the agent wrote for itself does not count.
+func (p Patch) EditsTests() bool {
+	return slices.ContainsFunc(p.Existing, IsTest) || slices.ContainsFunc(p.Files, IsTestConfig)
+}
+
+// Similarity is the Dice coefficient of the changed lines of two patches: 0
+// nothing in common, 1 the same. White space at line ends does not count.
+func (p Patch) Similarity(q Patch) float64 {
+	var common, total int
+	for l, n := range p.lines {
+		common += min(n, q.lines[l])
+		total += n
+	}
+	for _, n := range q.lines {
+		total += n
+	}
+	if total == 0 {
+		return 0
+	}
+	return 2 * float64(common) / float64(total)
+}
+
+// hits tells whether lines first..last of a file lie in an old-side hunk.
+func (p Patch) hits(file string, first, last int64) bool {
+	return slices.ContainsFunc(p.ranges[file], func(s span) bool { return first <= s.last && s.first <= last })
+}

@@ -1,0 +1,180 @@
+package normalise
+
+import (
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// episode fills the columns that stand in the episode itself.
+func (n *normaliser) episode() (schemas.EpisodeRow, error) {
+	ep, job := n.ep, n.ep.Job
+	stage := sinks.StagedKey(job.RunID, job.EpisodeID)
+	e := schemas.EpisodeRow{
+		EpisodeID: job.EpisodeID, RunID: job.RunID, GroupID: job.GroupID, Attempt: int32(job.Attempt), Seed: &job.Seed,
+		SchemaVersion: schemas.SchemaVersion, CreatedAt: micro(ep.Started), EndedAt: new(micro(ep.Ended)),
+		ProducerVersion: some(n.cfg.Producer), PipelineRunID: &job.RunID, StagePath: &stage,
+		TaskKey: &job.TaskID, AgentKey: &job.AgentKey, EnvKey: new(schemas.Hash(ep.EnvKey)),
+		Harness: "tracesmith", HarnessVersion: some(n.cfg.Producer), HarnessCommit: some(n.cfg.Commit),
+		PriceTable: some(n.cfg.Prices), ContextTrimmed: new(false), Invalidated: new(false),
+		WallMS: new(ep.Ended.Sub(ep.Started).Milliseconds()), QueueMS: &ep.QueueMS,
+		Outcome: new(schemas.OutcomeOf(ep.ExitReason, ep.Verdict)), ExitReason: ep.ExitReason,
+		TerminationClass: "infra", // of a reason the table does not know
+		ErrorClass:       some(ep.ErrorClass), ErrorMessage: some(n.text(ep.ErrorMessage)),
+	}
+	if exit, ok := schemas.Exits[ep.ExitReason]; ok {
+		e.TerminationClass = exit.Class
+	}
+	n.task(&e)
+	if err := n.agent(&e); err != nil {
+		return e, err
+	}
+	n.verdict(&e)
+	n.patch(&e)
+	n.sums(&e)
+	return e, nil
+}
+
+func (n *normaliser) task(e *schemas.EpisodeRow) {
+	t := n.ep.Task
+	e.TaskSource, e.TaskRevision, e.InstanceID = t.Source, some(t.Revision), t.InstanceID
+	e.Repo = t.Repo
+	if e.Repo == "" {
+		e.Repo = t.Source + "/" + t.InstanceID // a task of no upstream repository is a group of its own
+	}
+	e.SplitGroup, e.Split = &e.Repo, Split(n.cfg.SplitSalt, e.Repo)
+	e.RepoSource, e.BaseCommit, e.Language = some(n.text(t.RepoSource)), some(t.BaseCommit), some(t.Language)
+	e.LicenseSPDX, e.BugKind, e.TestVisibility = some(t.License), some(t.BugKind), some(t.Visibility)
+	if !t.CreatedAt.IsZero() {
+		e.TaskCreatedAt = new(micro(t.CreatedAt))
+	}
+	problem := n.text(t.Instructions)
+	e.ProblemStatement, e.ProblemSHA256 = &problem, new(schemas.HashBytes([]byte(problem)))
+	e.EnvImage, e.EnvImageDigest = some(n.ep.EnvKey.Image), some(n.ep.EnvKey.ImageDigest)
+	e.HistoryStripped = new(true) // a Tree never has history
+}
+
+func (n *normaliser) agent(e *schemas.EpisodeRow) error {
+	a := n.ep.Agent
+	e.AgentName, e.AgentVersion, e.Policy, e.GoldUsed = a.Name, some(a.Version), a.Policy, a.GoldUsed
+	e.Model = a.Model
+	if e.Model == "" {
+		e.Model = "none"
+	}
+	e.ModelProvider, e.ToolCallStyle = some(a.Provider), some(a.ToolCallStyle)
+	for _, f := range []struct {
+		text string
+		to   **string
+	}{{a.SamplingJSON, &e.SamplingJSON}, {a.ConfigJSON, &e.ConfigJSON}} {
+		if f.text == "" {
+			continue
+		}
+		clean, err := n.json([]byte(f.text))
+		if err != nil {
+			return err
+		}
+		*f.to = &clean
+	}
+	if e.ConfigJSON != nil {
+		e.ConfigSHA256 = new(schemas.HashBytes([]byte(*e.ConfigJSON)))
+	}
+	e.ToolSetSHA256 = new(schemas.Hash(n.ep.Tools))
+	for _, t := range n.ep.Tools {
+		e.ToolNames = append(e.ToolNames, t.Name)
+	}
+	for _, s := range n.ep.Steps {
+		if s.Source == "system" {
+			e.SystemPromptSHA256 = new(schemas.HashBytes([]byte(s.Text)))
+			break
+		}
+	}
+	return nil
+}
+
+func (n *normaliser) verdict(e *schemas.EpisodeRow) {
+	v := n.ep.Verdict
+	e.Resolved, e.VerifyStatus, e.VerifyMethod = v.Resolved, v.Status, some(v.Method)
+	if e.VerifyStatus == "" {
+		e.VerifyStatus = schemas.VerifyNotRun
+	}
+	if v.Log != "" {
+		e.VerifyLogSHA256 = new(n.blob(n.text(v.Log), "text/plain"))
+	}
+	e.VerifiedWorkspaceSHA256 = some(v.FinalSHA)
+	if v.FinalSHA != "" && n.ep.FinalSHA != "" {
+		e.VerdictStale = new(v.FinalSHA != n.ep.FinalSHA)
+	}
+	if v.Resolved != nil {
+		e.Reward = new(map[bool]float64{true: 1}[*v.Resolved])
+		e.F2PPassed, e.F2PTotal = new(int32(v.F2PPassed)), new(int32(v.F2PTotal))
+		e.P2PPassed, e.P2PTotal = new(int32(v.P2PPassed)), new(int32(v.P2PTotal))
+		e.TestsParsed = new(int32(v.Parsed))
+	}
+	for _, s := range n.ep.Steps {
+		if s.State != nil {
+			e.Score, e.MaxScore = &s.State.Score, s.State.MaxScore
+		}
+	}
+}
+
+// patch keeps the bytes but for secrets; a long one goes to a blob.
+func (n *normaliser) patch(e *schemas.EpisodeRow) {
+	text := n.exact(string(n.ep.Patch))
+	e.PatchBytes, e.PatchSHA256 = new(int64(len(text))), new(schemas.HashBytes([]byte(text)))
+	if len(text) <= maxPatch {
+		e.Patch = &text
+	} else {
+		n.blob(text, "text/x-diff")
+	}
+}
+
+// sums adds up what the replies cost. A sum is known only if every part is.
+func (n *normaliser) sums(e *schemas.EpisodeRow) {
+	var usage schemas.Usage
+	var cost float64
+	var llm, env, longest int64
+	var retries int32
+	asked, used, priced, timed := 0, 0, 0, 0
+	for _, s := range n.ep.Steps {
+		env += s.EnvMillis
+		p := s.Reply
+		if p == nil {
+			continue
+		}
+		retries += int32(p.Retries)
+		if p.LLMCalls == 0 {
+			continue
+		}
+		asked++
+		if u := p.Usage; u != nil {
+			used++
+			usage.Prompt += u.Prompt
+			usage.Completion += u.Completion
+			usage.Cached += u.Cached
+			usage.Reasoning += u.Reasoning
+			longest = max(longest, u.Prompt)
+		}
+		if p.CostUSD != nil {
+			priced++
+			cost += *p.CostUSD
+		}
+		if p.LLMMillis != nil {
+			timed++
+			llm += *p.LLMMillis
+		}
+	}
+	e.EnvMS, e.NRetries = &env, &retries
+	if used == asked {
+		e.PromptTokens, e.CompletionTokens, e.CachedTokens, e.ReasoningTokens = &usage.Prompt, &usage.Completion, &usage.Cached, &usage.Reasoning
+		e.MaxPromptTokens = &longest
+	}
+	if priced == asked {
+		e.CostUSD = &cost
+	}
+	if timed == asked {
+		e.LLMMS = &llm
+	}
+}
+
+func micro(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,208 @@
+package normalise
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// Caps of text in rows; longer text goes to a blob whole.
+const (
+	maxObservation = 64 << 10
+	maxPatch       = 256 << 10
+)
+
+// Config of the normaliser. The zero value is usable.
+type Config struct {
+	Producer  string   // version of tracesmith
+	Commit    string   // its commit, "" if unknown
+	Secrets   []string // exact values that must not get out (API keys in use); shorter than 8 bytes are ignored
+	SplitSalt string   // "" = DefaultSplitSalt
+	Prices    string   // id of the price table costs were computed with, "" if none
+}
+
+// DefaultSplitSalt decides which repositories are held out.
+const DefaultSplitSalt = "tracesmith-split-1"
+
+// Split puts a group (a repository) into train (96%), validation (2%) or test
+// (2%) by the hash of its name, so that no group is ever in two splits.
+func Split(salt, group string) string {
+	if salt == "" {
+		salt = DefaultSplitSalt
+	}
+	sum := sha256.Sum256([]byte(salt + group))
+	switch bucket := binary.BigEndian.Uint64(sum[:8]) % 100; {
+	case bucket < 96:
+		return "train"
+	case bucket < 98:
+		return "validation"
+	}
+	return "test"
+}
+
+// Episode normalises one finished episode. It does not change ep.
+func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
+	n := &normaliser{cfg: cfg, ep: ep, red: newRedactor(cfg.Secrets), blobs: map[string]sinks.Blob{}}
+	e, err := n.episode()
+	if err != nil {
+		return sinks.Staged{}, fmt.Errorf("normalising episode %s: %w", ep.Job.EpisodeID, err)
+	}
+	rows, err := n.steps(&e)
+	if err != nil {
+		return sinks.Staged{}, fmt.Errorf("normalising episode %s: %w", ep.Job.EpisodeID, err)
+	}
+	if err := n.derive(&e, rows); err != nil {
+		return sinks.Staged{}, fmt.Errorf("normalising episode %s: %w", ep.Job.EpisodeID, err)
+	}
+	out := sinks.Staged{Episode: e, Steps: rows, Tools: ep.Tools}
+	for _, sha := range slices.Sorted(maps.Keys(n.blobs)) {
+		out.Blobs = append(out.Blobs, n.blobs[sha])
+	}
+	return out, nil
+}
+
+type normaliser struct {
+	cfg     Config
+	ep      *schemas.Episode
+	red     *redactor
+	invalid int // bytes that were not UTF-8
+	blobs   map[string]sinks.Blob
+	leaks   []string
+	leaked  int // index of the first row that leaks, -1
+}
+
+// text cleans text a person or a model reads.
+func (n *normaliser) text(s string) string { return n.red.text(plain(n.utf8(s))) }
+
+// exact cleans text whose control codes are content: patches, code.
+func (n *normaliser) exact(s string) string { return n.red.text(n.utf8(s)) }
+
+func (n *normaliser) utf8(s string) string {
+	s, bad := validUTF8(s)
+	n.invalid += bad
+	return s
+}
+
+func (n *normaliser) texts(list []string) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, n.text(s))
+	}
+	return out
+}
+
+// json redacts the strings inside a JSON value and keeps the bytes where there
+// is nothing to redact (signed blocks).
+func (n *normaliser) json(raw []byte) (string, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return "", fmt.Errorf("reading JSON: %w", err)
+	}
+	before := n.red.n
+	v = n.walk(v)
+	if n.red.n == before {
+		return n.utf8(string(raw)), nil
+	}
+	b, err := schemas.CanonicalJSON(v)
+	return string(b), err
+}
+
+func (n *normaliser) walk(v any) any {
+	switch v := v.(type) {
+	case string:
+		return n.exact(v)
+	case []any:
+		for i := range v {
+			v[i] = n.walk(v[i])
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			value := n.walk(v[k])
+			if s, ok := value.(string); ok && value == v[k] { // "API_KEY": "..." says only together what it is
+				value = strings.TrimPrefix(n.exact(k+"="+s), k+"=")
+			}
+			delete(v, k)
+			v[n.exact(k)] = value
+		}
+	}
+	return v
+}
+
+func (n *normaliser) blob(content, media string) string {
+	sha := schemas.HashBytes([]byte(content))
+	n.blobs[sha] = sinks.Blob{SHA256: sha, Bytes: int64(len(content)), MediaType: media, Content: content}
+	return sha
+}
+
+// derive fills the columns that follow from the rows.
+func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
+	metrics.Repeats(rows)
+	metrics.Behaviour(e, rows)
+	metrics.Mask(rows, n.leaked)
+	history, network := metrics.LeakClasses(n.leaks)
+	slices.Sort(n.leaks)
+	e.LeakPatterns, e.LeakGitHistory, e.LeakNetwork = slices.Compact(n.leaks), &history, &network
+
+	// A patch that cannot be read leaves its columns unknown: the agent chose the
+	// names in it, and an episode is not lost over them.
+	if patch, err := metrics.ParsePatch(n.ep.Patch); err == nil {
+		e.PatchFiles, e.PatchAdded, e.PatchDeleted = n.texts(patch.Files), new(int32(patch.Added)), new(int32(patch.Deleted))
+		e.TestPatchFiles, e.EditsTests = n.texts(patch.Tests()), new(patch.EditsTests())
+		if gold, err := metrics.ParsePatch([]byte(n.ep.Task.GoldPatch)); err == nil {
+			metrics.Gold(e, rows, patch, gold)
+		}
+	}
+	if e.Resolved != nil && *e.Resolved {
+		for _, r := range rows {
+			if r.ActionKind == metrics.Edit || len(r.FilesChanged) > 0 {
+				e.ResolvedAtStep = new(r.StepIndex)
+			}
+		}
+	}
+	e.ContentSHA256 = new(contentHash(rows))
+	e.InvalidUTF8 = new(int32(n.invalid))
+	counts, err := schemas.CanonicalJSON(n.red.counts)
+	if err != nil {
+		return err
+	}
+	e.RedactionsJSON = new(string(counts))
+	return nil
+}
+
+// contentHash is equal for episodes that say and do the same.
+func contentHash(rows []schemas.StepRow) string {
+	var said [][3]string
+	for _, r := range rows {
+		if r.Source == "agent" {
+			said = append(said, [3]string{r.Message, deref(r.ToolName), deref(r.ArgumentsJSON)})
+		}
+	}
+	return schemas.Hash(said)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// some is nil for a zero value: the column is not known.
+func some[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,191 @@
+package normalise
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// steps makes one row per step. The model's own text, tokens, cost and latency
+// stand on the first call of a turn only.
+func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
+	n.leaked = -1
+	rows := make([]schemas.StepRow, 0, len(n.ep.Steps))
+	for i := range n.ep.Steps {
+		s := &n.ep.Steps[i]
+		n.red.take()
+		r := schemas.StepRow{
+			EpisodeID: e.EpisodeID, StepIndex: int32(i), Split: e.Split, Repo: e.Repo, InstanceID: e.InstanceID, RunID: &e.RunID,
+			Resolved: e.Resolved, TerminationClass: &e.TerminationClass, Model: &e.Model,
+			Source: s.Source, TS: new(s.At.UTC().Truncate(time.Microsecond)), Message: n.text(s.Text), ActionKind: metrics.None,
+		}
+		if s.Turn >= 0 {
+			r.TurnIndex = new(int32(s.Turn))
+		}
+		if s.Call >= 0 {
+			r.CallIndex = new(int32(s.Call))
+		}
+		r.EnvMS = &s.EnvMillis
+		r.Synthetic, r.Replayed = &s.Synthetic, &s.Replayed
+		if s.Source == "agent" {
+			r.ActionKind = metrics.Kind(s.ToolCall)
+			r.IsCopiedContext = new(false)
+		}
+		if err := n.call(&r, s); err != nil {
+			return nil, fmt.Errorf("step %d: %w", i, err)
+		}
+		if err := n.reply(&r, s.Reply); err != nil {
+			return nil, fmt.Errorf("step %d: %w", i, err)
+		}
+		if err := n.observation(&r, s); err != nil {
+			return nil, fmt.Errorf("step %d: %w", i, err)
+		}
+		if err := n.state(&r, s.State); err != nil {
+			return nil, fmt.Errorf("step %d: %w", i, err)
+		}
+		if names := metrics.Leaks(s.ToolCall); len(names) > 0 && !s.Synthetic {
+			n.leaks = append(n.leaks, names...)
+			if n.leaked < 0 {
+				n.leaked = i
+			}
+		}
+		r.Redacted = new(n.red.take())
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func (n *normaliser) call(r *schemas.StepRow, s *schemas.Step) error {
+	c := s.ToolCall
+	if c == nil {
+		return nil
+	}
+	args, valid := c.Arguments, c.Invalid == ""
+	if !json.Valid(args) {
+		valid = valid && len(args) == 0
+		args = json.RawMessage("{}")
+	}
+	text, err := n.json(args)
+	if err != nil {
+		return fmt.Errorf("arguments of %s: %w", c.Name, err)
+	}
+	canonical, err := schemas.CanonicalJSON(json.RawMessage(text))
+	if err != nil {
+		return fmt.Errorf("arguments of %s: %w", c.Name, err)
+	}
+	r.ToolCallID, r.ToolName, r.ArgumentsJSON = &c.ID, new(n.text(c.Name)), new(string(canonical))
+	r.ArgumentsValid = &valid
+	if c.Raw != "" {
+		r.ArgumentsRaw = new(n.exact(c.Raw))
+	}
+	r.ToolCategory = new(metrics.Category(c.Name))
+	r.PDBCommand = some(n.text(metrics.PDBCommand(c)))
+	r.GoldEdit = &c.GoldEdit
+	return nil
+}
+
+func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
+	if p == nil {
+		return nil
+	}
+	r.Message = n.text(p.Message)
+	r.Reasoning = some(n.text(p.Reasoning))
+	if len(p.ReasoningBlocks) > 0 {
+		blocks, err := n.json(p.ReasoningBlocks)
+		if err != nil {
+			return fmt.Errorf("reasoning blocks: %w", err)
+		}
+		r.ReasoningBlocksJSON = &blocks
+	}
+	if u := p.Usage; u != nil {
+		r.PromptTokens, r.CompletionTokens, r.CachedTokens, r.ReasoningTokens = &u.Prompt, &u.Completion, &u.Cached, &u.Reasoning
+	}
+	r.CostUSD, r.LLMMS = p.CostUSD, p.LLMMillis
+	r.ModelStep, r.FinishReason, r.PromptSHA256 = some(p.Model), some(p.FinishReason), some(p.PromptSHA256)
+	r.LLMRetries, r.LLMCallCount = new(int32(p.Retries)), new(int32(p.LLMCalls))
+	r.PromptMessages = some(int32(p.PromptCount))
+	return nil
+}
+
+func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
+	if len(s.Triggered) > 0 {
+		list := make([]map[string]string, 0, len(s.Triggered))
+		for _, o := range s.Triggered {
+			list = append(list, map[string]string{"source": o.Source, "text": head(n.text(o.Text), maxObservation)})
+		}
+		b, err := schemas.CanonicalJSON(list)
+		if err != nil {
+			return err
+		}
+		r.TriggeredJSON = new(string(b))
+	}
+	o := s.Observation
+	if o == nil {
+		r.FormatError = n.formatError(s, "")
+		return nil
+	}
+	shown := n.text(o.Text)
+	full := shown
+	if o.FullText != "" {
+		full = n.text(o.FullText)
+	}
+	seen := head(shown, maxObservation)
+	r.Observation, r.ObservationSource = &seen, new(n.text(o.Source))
+	r.ObservationBytes = new(max(o.FullBytes, int64(len(o.Text))))
+	r.ObservationTruncated = new(o.Truncated || len(seen) < len(shown))
+	r.ObservationSHA256 = new(schemas.HashBytes([]byte(full)))
+	if full != seen {
+		n.blob(full, "text/plain")
+	}
+	r.IsError, r.ErrorClass = &o.IsError, some(o.ErrorClass)
+	r.FormatError = n.formatError(s, o.ErrorClass)
+	if o.ExitCode != nil {
+		r.ExitCode = new(int32(*o.ExitCode))
+	}
+	r.Targets = n.texts(o.Targets)
+	return nil
+}
+
+// formatError: a reply whose call cannot be parsed, or that lacks one.
+func (n *normaliser) formatError(s *schemas.Step, class string) *bool {
+	if s.Source != "agent" {
+		return nil
+	}
+	return new(s.ToolCall != nil && s.ToolCall.Invalid != "" || class == schemas.ErrNoToolCall)
+}
+
+func (n *normaliser) state(r *schemas.StepRow, s *schemas.EnvState) error {
+	if s == nil {
+		return nil
+	}
+	r.ScoreAfter = &s.Score
+	if s.TestsPassed != nil {
+		r.TestsPassed = new(int32(*s.TestsPassed))
+	}
+	if s.TestsFailed != nil {
+		r.TestsFailed = new(int32(*s.TestsFailed))
+	}
+	points := s.Breakpoints
+	if points == nil {
+		points = []schemas.Breakpoint{}
+	}
+	b, err := schemas.CanonicalJSON(points)
+	if err != nil {
+		return err
+	}
+	text, err := n.json(b)
+	if err != nil {
+		return err
+	}
+	r.BreakpointsJSON = &text
+	r.WorkspaceSHA256 = some(s.WorkspaceSHA)
+	r.FilesChanged = n.texts(s.FilesChanged)
+	if f := s.Frame; f != nil {
+		r.FrameFile, r.FrameLine, r.FrameFunction = new(n.text(f.File)), new(int32(f.Line)), new(n.text(f.Function))
+		r.DebuggerEvent = some(f.Event)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package normalise
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// escapes are the sequences a terminal would act on: CSI, OSC and other
+// strings up to their end, and two-character escapes (ECMA-48).
+var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|[ -/]*[0-~])`)
+
+// validUTF8 replaces every byte that is not UTF-8 and returns how many there were.
+func validUTF8(s string) (string, int) {
+	if utf8.ValidString(s) {
+		return s, 0
+	}
+	var out strings.Builder
+	bad := 0
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		}
+		out.WriteRune(r)
+		i += n
+	}
+	return out.String(), bad
+}
+
+// plain strips control codes: escape sequences whole, and every C0 and C1
+// character but newline and tab. A carriage return stays before a newline (files
+// have them) and is a newline elsewhere (progress bars).
+func plain(s string) string {
+	if strings.IndexFunc(s, control) < 0 {
+		return s
+	}
+	s = escapes.ReplaceAllString(s, "")
+	var out strings.Builder
+	out.Grow(len(s))
+	for i, r := range s {
+		switch {
+		case r == '\r' && i+1 < len(s) && s[i+1] != '\n', r == '\r' && i+1 == len(s):
+			out.WriteByte('\n')
+		case r == '\r' || !control(r):
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+func control(r rune) bool {
+	return r < 0x20 && r != '\n' && r != '\t' || 0x7f <= r && r < 0xa0
+}
+
+// head returns at most limit bytes of s, cut between characters.
+func head(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}

@@ -1,0 +1,6 @@
+// Package observe shows a run while it goes on (Observer) and what became of
+// it (Report): a ledger that adds up, outcome, effort, data, and what to do
+// next, as text, JSON and Markdown.
+//
+// It imports schemas, sinks and the standard library.
+package observe

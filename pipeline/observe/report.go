@@ -1,0 +1,280 @@
+package observe
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// ReportVersion is the schema_version of summary.json.
+const ReportVersion = "1"
+
+// Verdicts of a run: the first word of its summary.
+const (
+	Complete    = "COMPLETE"
+	WithGaps    = "COMPLETE WITH GAPS"
+	OverBudget  = "STOPPED: budget"
+	Stopped     = "STOPPED"
+	Interrupted = "INTERRUPTED"
+)
+
+// Episode is what the summary keeps of one episode.
+type Episode struct {
+	ID         string         `json:"episode_id"`
+	GroupID    string         `json:"group_id"`
+	Instance   string         `json:"instance_id"`
+	Attempt    int            `json:"attempt"`
+	Outcome    string         `json:"outcome"`
+	ExitReason string         `json:"exit_reason"`
+	Cause      string         `json:"cause,omitempty"`
+	Reused     bool           `json:"reused"`
+	Resolved   *bool          `json:"resolved"`
+	Steps      int            `json:"steps"`
+	Turns      int            `json:"turns"`
+	ToolErrors map[string]int `json:"tool_errors,omitempty"`
+	Format     int            `json:"format_errors"`
+	Retries    int            `json:"llm_retries"`
+	Prompt     int64          `json:"prompt_tokens"`
+	Completion int64          `json:"completion_tokens"`
+	Cached     int64          `json:"cached_tokens"`
+	Reasoning  int64          `json:"reasoning_tokens"`
+	CostUSD    *float64       `json:"cost_usd"`
+	Wall       time.Duration  `json:"wall_ns"`
+	Redactions map[string]int `json:"redactions,omitempty"`
+	Bytes      int64          `json:"staged_bytes"`
+}
+
+// FromStaged reads the summary of a staged episode; size is that of the object.
+func FromStaged(s sinks.Staged, size int64) Episode {
+	r := s.Episode
+	e := Episode{
+		ID: r.EpisodeID, GroupID: r.GroupID, Instance: r.InstanceID, Attempt: int(r.Attempt), ExitReason: r.ExitReason,
+		Resolved: r.Resolved, Steps: int(r.NSteps), Turns: int(r.NTurns), CostUSD: r.CostUSD, Bytes: size,
+		Prompt: value(r.PromptTokens), Completion: value(r.CompletionTokens), Cached: value(r.CachedTokens),
+		Reasoning: value(r.ReasoningTokens), Format: int(value(r.NFormatErrors)), Retries: int(value(r.NRetries)),
+		Wall: time.Duration(value(r.WallMS)) * time.Millisecond, Outcome: value(r.Outcome), ToolErrors: map[string]int{},
+	}
+	for _, step := range s.Steps {
+		if step.ToolName != nil && step.IsError != nil && *step.IsError {
+			e.ToolErrors[*step.ToolName]++
+		}
+	}
+	if r.RedactionsJSON != nil {
+		_ = json.Unmarshal([]byte(*r.RedactionsJSON), &e.Redactions) // ours; a foreign one counts nothing
+	}
+	return e
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// Missing is a selected job without an episode.
+type Missing struct {
+	ID       string `json:"episode_id"`
+	Instance string `json:"instance_id"`
+	Attempt  int    `json:"attempt"`
+	Reason   string `json:"reason"`
+}
+
+// Ledger accounts for every selected job:
+// selected = reused + ran + missing, ran = the sum of its outcomes.
+type Ledger struct {
+	Selected int            `json:"selected"`
+	Reused   int            `json:"reused"`
+	Ran      int            `json:"ran"`
+	Missing  int            `json:"missing"`
+	Outcomes map[string]int `json:"outcomes"` // of those that ran
+}
+
+// Report is the end of a run. It is built by Summarise.
+type Report struct {
+	SchemaVersion string    `json:"schema_version"`
+	Verdict       string    `json:"verdict"`
+	ExitCode      int       `json:"exit_code"`
+	RunID         string    `json:"run_id"`
+	RunDir        string    `json:"run_dir"`
+	Command       string    `json:"command,omitempty"` // the command that started the run, for "next"
+	Started       time.Time `json:"started"`
+	Ended         time.Time `json:"ended"`
+	Error         string    `json:"error,omitempty"` // why it stopped early
+	Hint          string    `json:"hint,omitempty"`
+
+	Ledger   Ledger    `json:"ledger"`
+	Missing  []Missing `json:"missing"`
+	Outcome  Outcome   `json:"outcome"`
+	Effort   Effort    `json:"effort"`
+	Friction Friction  `json:"friction"`
+	Data     Data      `json:"data"`
+	Next     []string  `json:"next"`
+	Episodes []Episode `json:"episodes"`
+}
+
+// Outcome is over all episodes of the run, reused ones included.
+type Outcome struct {
+	Episodes      int     `json:"episodes"`
+	Verified      int     `json:"verified"` // with a verdict
+	Resolved      int     `json:"resolved"`
+	ResolvedRate  float64 `json:"resolved_rate"` // of the verified
+	Tasks         int     `json:"tasks"`
+	ResolvedTasks int     `json:"resolved_tasks"` // by at least one attempt
+}
+
+// Effort is what the episodes took, reused ones included.
+type Effort struct {
+	Steps           Spread   `json:"steps"`
+	WallSeconds     Spread   `json:"wall_seconds"`
+	Tokens          int64    `json:"tokens"`
+	PromptTokens    int64    `json:"prompt_tokens"`
+	CachedTokens    int64    `json:"cached_tokens"`
+	ReasoningTokens int64    `json:"reasoning_tokens"`
+	CostUSD         *float64 `json:"cost_usd"` // nil: unknown for some episode
+	SpentNowUSD     float64  `json:"spent_now_usd"`
+}
+
+// Spread of one quantity.
+type Spread struct {
+	Sum float64 `json:"sum"`
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Friction is what went wrong on the way.
+type Friction struct {
+	InfraRetries int            `json:"infra_retries"`
+	LLMRetries   int            `json:"llm_retries"`
+	FormatErrors int            `json:"format_errors"`
+	ToolErrors   map[string]int `json:"tool_errors"`
+	LostInFlight int            `json:"lost_in_flight"` // model calls answered, or not, while the process died
+	Diverged     int            `json:"diverged"`       // replayed calls that answered otherwise
+	Adopted      int            `json:"adopted"`        // staged by another hand first
+}
+
+// Data is what was staged.
+type Data struct {
+	Staging    string         `json:"staging"`
+	Episodes   int            `json:"episodes"`
+	Rows       int            `json:"rows"`
+	Bytes      int64          `json:"bytes"`
+	Redactions map[string]int `json:"redactions"`
+}
+
+// Summarise computes everything that follows from the episodes, the missing
+// jobs and the way the run ended. Dead and cancelled episodes are in the
+// ledger and in nothing else.
+func (r *Report) Summarise() {
+	r.SchemaVersion = ReportVersion
+	slices.SortFunc(r.Episodes, func(a, b Episode) int {
+		if a.Instance != b.Instance {
+			return cmp.Compare(a.Instance, b.Instance)
+		}
+		return a.Attempt - b.Attempt
+	})
+	r.Ledger = Ledger{Selected: len(r.Episodes) + len(r.Missing), Missing: len(r.Missing), Outcomes: map[string]int{}}
+	r.Friction.ToolErrors, r.Data.Redactions = map[string]int{}, map[string]int{}
+	r.Outcome, r.Effort.CostUSD = Outcome{}, new(0.0)
+	tasks, solved := map[string]bool{}, map[string]bool{}
+	var steps, walls []float64
+	for _, e := range r.Episodes {
+		if e.Reused {
+			r.Ledger.Reused++
+		} else {
+			r.Ledger.Ran++
+			r.Ledger.Outcomes[e.Outcome]++
+		}
+		if e.Outcome == schemas.OutcomeInfra || e.Outcome == schemas.OutcomeCancelled {
+			continue
+		}
+		tasks[e.GroupID] = true
+		r.Outcome.Episodes++
+		if e.Resolved != nil {
+			r.Outcome.Verified++
+			if *e.Resolved {
+				r.Outcome.Resolved++
+				solved[e.GroupID] = true
+			}
+		}
+		steps, walls = append(steps, float64(e.Steps)), append(walls, e.Wall.Seconds())
+		r.add(e)
+	}
+	if r.Outcome.Verified > 0 {
+		r.Outcome.ResolvedRate = float64(r.Outcome.Resolved) / float64(r.Outcome.Verified)
+	}
+	r.Outcome.Tasks, r.Outcome.ResolvedTasks = len(tasks), len(solved)
+	r.Effort.Steps, r.Effort.WallSeconds = spread(steps), spread(walls)
+	r.judge()
+}
+
+func (r *Report) add(e Episode) {
+	r.Effort.Tokens += e.Prompt + e.Completion
+	r.Effort.PromptTokens += e.Prompt
+	r.Effort.CachedTokens += e.Cached
+	r.Effort.ReasoningTokens += e.Reasoning
+	if e.CostUSD == nil {
+		r.Effort.CostUSD = nil
+	} else if r.Effort.CostUSD != nil {
+		*r.Effort.CostUSD += *e.CostUSD
+	}
+	r.Friction.LLMRetries += e.Retries
+	r.Friction.FormatErrors += e.Format
+	for tool, n := range e.ToolErrors {
+		r.Friction.ToolErrors[tool] += n
+	}
+	r.Data.Episodes++
+	r.Data.Rows += e.Steps
+	r.Data.Bytes += e.Bytes
+	for kind, n := range e.Redactions {
+		r.Data.Redactions[kind] += n
+	}
+}
+
+// judge decides verdict, exit code and the next commands. A verdict that is
+// set already (stopped, interrupted) stands.
+func (r *Report) judge() {
+	infra := r.Ledger.Outcomes[schemas.OutcomeInfra]
+	if r.Verdict == "" {
+		r.Verdict, r.ExitCode = Complete, 0
+		if infra+r.Ledger.Outcomes[schemas.OutcomeCancelled]+r.Ledger.Missing > 0 {
+			r.Verdict, r.ExitCode = WithGaps, 3
+		}
+	}
+	r.Next = nil
+	again := cmp.Or(r.Command, "tracesmith run -c FILE --run-dir "+r.RunDir)
+	switch {
+	case r.Verdict == OverBudget:
+		r.Next = append(r.Next, again+" --max-cost HIGHER   # resumes")
+	case r.Verdict != Complete && r.Verdict != WithGaps:
+		r.Next = append(r.Next, again+"   # resumes")
+	case r.Verdict == WithGaps:
+		r.Next = append(r.Next, again+" --retry infra")
+	}
+	if r.Outcome.Episodes > 0 {
+		r.Next = append(r.Next, "tracesmith view "+r.RunDir, "tracesmith publish "+r.RunDir+" --to out/dataset")
+	}
+}
+
+func spread(v []float64) Spread {
+	if len(v) == 0 {
+		return Spread{}
+	}
+	slices.Sort(v)
+	at := func(q float64) float64 { return v[min(len(v)-1, int(q*float64(len(v))))] }
+	s := Spread{P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: v[len(v)-1]}
+	for _, x := range v {
+		s.Sum += x
+	}
+	return s
+}
+
+func sorted(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,448 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// classNotSelected marks jobs of an earlier, larger selection.
+const classNotSelected = "not_selected"
+
+// run is one invocation of Run.
+type run struct {
+	cfg    Config
+	deps   Deps
+	info   RunInfo
+	plan   plan
+	todo   map[string]schemas.Job // to be run now
+	engine *engine.Engine
+	stop   func(error) // ends everything, with the reason
+	drain  func(error) // ends claiming
+
+	mu        sync.Mutex
+	episodes  map[string]observe.Episode // by id: reused ones and those that ended now
+	dead      map[string]engine.Entry    // of this run, by episode
+	counted   map[string]prior
+	spent     float64
+	spentNow  float64
+	answered  bool
+	friction  observe.Friction
+	fatal     fatal
+	baselines map[string]*baseline
+}
+
+// prior is what a job's log said was paid and lost, as counted so far.
+type prior struct {
+	paid float64
+	lost int
+}
+
+type baseline struct {
+	once sync.Once
+	spec schemas.TestSpec
+	err  error
+}
+
+// Run runs or resumes a batch. The report is complete whenever the run
+// directory could be opened, also beside an error; an error carries ExitCode
+// and Hint. Cancelling ctx cancels running episodes, which stay resumable.
+func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
+	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	if err := cfg.validate(deps); err != nil {
+		return observe.Report{}, err
+	}
+	started := deps.Clock()
+	p, err := selectTasks(ctx, cfg, deps.Source)
+	if err != nil {
+		return observe.Report{}, err
+	}
+	lock, info, err := openRunDir(cfg, p.set, started)
+	if err != nil {
+		return observe.Report{}, err
+	}
+	p.derive(info.RunID, cfg)
+	r := &run{
+		cfg: cfg, deps: deps, info: info, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
+		counted: map[string]prior{}, baselines: map[string]*baseline{},
+	}
+	err = r.reuse(ctx)
+	if err == nil {
+		deps.Observer.RunStarted(observe.Start{
+			RunID: info.RunID, RunDir: cfg.RunDir, Selected: len(p.jobs), Reused: len(r.episodes), ToDo: len(r.todo), Workers: cfg.Workers,
+		})
+		if len(r.todo) > 0 {
+			err = r.work(ctx, lock)
+		}
+	}
+	rep := r.report(started, err)
+	err = errors.Join(err, r.leave(rep))
+	deps.Observer.RunFinished(rep)
+	return rep, errors.Join(err, lock.Close())
+}
+
+// reuse finds what is staged already. The rest is to do.
+func (r *run) reuse(ctx context.Context) error {
+	staged := map[string]int64{}
+	prefix := sinks.StagedKey(r.info.RunID, "")
+	prefix = prefix[:strings.LastIndex(prefix, "/")+1]
+	for o, err := range r.deps.Staging.List(ctx, prefix) {
+		if err != nil {
+			return r.storeError(fmt.Errorf("listing staged episodes: %w", err))
+		}
+		staged[o.Key] = o.Size
+	}
+	found := make([]*observe.Episode, len(r.plan.jobs))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i, j := range r.plan.jobs {
+		key := sinks.StagedKey(r.info.RunID, j.EpisodeID)
+		size, ok := staged[key]
+		if !ok {
+			r.todo[j.EpisodeID] = j
+			continue
+		}
+		g.Go(func() error {
+			body, err := r.deps.Staging.Get(gctx, key)
+			if err != nil {
+				return r.storeError(fmt.Errorf("reading a staged episode: %w", err))
+			}
+			s, err := sinks.DecodeStaged(body)
+			if err != nil {
+				return &StopError{Code: 8, Err: fmt.Errorf("%s in %s: %w", key, r.deps.Staging.URI(), err), Remedy: "delete the damaged object and start the same command again"}
+			}
+			e := observe.FromStaged(s, size)
+			e.Reused = true
+			found[i] = &e
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, e := range found {
+		if e != nil {
+			r.episodes[e.ID] = *e
+			if e.CostUSD != nil {
+				r.spent += *e.CostUSD
+			}
+		}
+	}
+	r.deps.Spent(r.spent)
+	return nil
+}
+
+func (r *run) storeError(err error) error {
+	if _, ok := errors.AsType[fatal](err); ok || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &StopError{Code: 8, Err: err, Remedy: "check the staging store " + r.deps.Staging.URI() + "; " + resumes}
+}
+
+// work runs what is to do on the workers until every job has its end, the
+// context ends, or something fatal happens.
+func (r *run) work(ctx context.Context, lock *engine.Lock) (err error) {
+	all, cancelAll := context.WithCancelCause(ctx)
+	defer cancelAll(nil)
+	claims, cancelClaims := context.WithCancelCause(all)
+	defer cancelClaims(nil)
+	r.stop, r.drain = cancelAll, cancelClaims
+
+	if r.engine, err = engine.Open(ctx, engine.Options{
+		RunID: r.info.RunID, Lock: lock, URL: r.cfg.NATS, Concurrency: max(r.cfg.Workers, 16), MinFree: r.cfg.MinFree, Log: r.deps.Log,
+	}); err != nil {
+		return unanswered(err)
+	}
+	defer func() { err = errors.Join(err, r.engine.Close()) }()
+	if err := r.enqueue(ctx); err != nil {
+		return unanswered(err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { // the jobs' ends, whoever brought them about
+		defer cancelClaims(nil)
+		if err := r.watch(claims); err != nil && claims.Err() == nil {
+			r.fail(err)
+		}
+	})
+	wg.Go(func() {
+		select {
+		case <-r.deps.Drain:
+			cancelClaims(errDrained)
+		case <-claims.Done():
+		}
+	})
+	var workers sync.WaitGroup
+	for n := range r.cfg.Workers {
+		workers.Go(func() { r.worker(claims, all, strconv.Itoa(n)) })
+	}
+	workers.Wait()
+	cancelClaims(nil)
+	wg.Wait()
+	if err := r.settle(context.WithoutCancel(ctx)); err != nil {
+		return unanswered(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.fatal != nil:
+		return r.fatal
+	case ctx.Err() != nil:
+		return &StopError{Code: 130, Err: fmt.Errorf("interrupted: %w", context.Cause(ctx)), Remedy: resumes}
+	case errors.Is(context.Cause(claims), errDrained) && r.unended() > 0:
+		return errDrained
+	}
+	return nil
+}
+
+var errDrained = &StopError{Code: 130, Err: errors.New("stopped taking jobs as asked"), Remedy: resumes}
+
+// unanswered gives engine errors that name no exit code the one for failures
+// of ours.
+func unanswered(err error) error {
+	if _, ok := errors.AsType[fatal](err); ok || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &StopError{Code: 1, Err: err, Remedy: resumes}
+}
+
+// enqueue hands the jobs to the engine; those it gave up earlier come back if
+// they are asked for, or were only not selected then.
+func (r *run) enqueue(ctx context.Context) error {
+	var jobs []engine.Job
+	for _, j := range r.plan.jobs {
+		if _, ok := r.todo[j.EpisodeID]; ok {
+			data, err := json.Marshal(j)
+			if err != nil {
+				return fmt.Errorf("encoding a job: %w", err)
+			}
+			jobs = append(jobs, engine.Job{ID: j.EpisodeID, Data: data})
+		}
+	}
+	if _, err := r.engine.Enqueue(ctx, jobs); err != nil {
+		return fmt.Errorf("queueing jobs: %w", err)
+	}
+	entries, err := r.engine.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	var back []string
+	for _, e := range entries {
+		if _, ok := r.todo[e.ID]; !ok {
+			continue
+		}
+		// A job that is done without its object was staged and then deleted by
+		// hand: there is nothing to say for not making it again.
+		if e.State == engine.Dead && (len(r.cfg.Retry) > 0 || e.Class == classNotSelected) || e.State == engine.Done {
+			back = append(back, e.ID)
+		}
+	}
+	_, err = r.engine.Revive(ctx, back)
+	return err
+}
+
+// watch returns when every job to do has ended.
+func (r *run) watch(ctx context.Context) error {
+	ended := map[string]bool{}
+	return r.engine.Watch(ctx, func(e engine.Entry) bool {
+		if _, ok := r.todo[e.ID]; ok {
+			if e.Terminal() {
+				ended[e.ID] = true
+			} else {
+				delete(ended, e.ID)
+			}
+		}
+		return len(ended) < len(r.todo)
+	})
+}
+
+// settle collects the jobs that died, however that happened.
+func (r *run) settle(ctx context.Context) error {
+	entries, err := r.engine.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range entries {
+		if _, ok := r.todo[e.ID]; ok && e.State == engine.Dead {
+			r.dead[e.ID] = e
+		}
+	}
+	return nil
+}
+
+// fail stops the run for a reason; the first one counts.
+func (r *run) fail(err error) {
+	f := asFatal(err, r.hasAnswered())
+	if f == nil {
+		f = &StopError{Code: 1, Err: err, Remedy: resumes}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fatal == nil {
+		r.fatal = f
+		r.stop(f)
+	}
+}
+
+// paid counts a reply of this process.
+func (r *run) paid(reply schemas.Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered = r.answered || reply.LLMCalls > 0
+	if reply.CostUSD != nil {
+		r.spent += *reply.CostUSD
+		r.spentNow += *reply.CostUSD
+	}
+}
+
+// paidBefore counts what a job's log shows, once. A lost call is taken to have
+// cost as much as the dearest one of its episode.
+func (r *run) paidBefore(id string, paid float64, lost int, dearest float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, again := r.counted[id]
+	r.counted[id] = prior{paid, lost}
+	usd := float64(lost-was.lost) * dearest
+	r.friction.LostInFlight += lost - was.lost
+	if !again { // later openings show what this process has counted itself
+		usd += paid
+	}
+	r.spent += usd
+	r.deps.Spent(usd)
+}
+
+func (r *run) overBudget() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cfg.MaxCost > 0 && r.spent >= r.cfg.MaxCost
+}
+
+func (r *run) hasAnswered() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answered
+}
+
+// unended counts the jobs to do that have no end yet.
+func (r *run) unended() (n int) {
+	for id := range r.todo {
+		if _, ended := r.episodes[id]; !ended {
+			n++
+		}
+	}
+	return n
+}
+
+// leave writes the report and the dead letters. A run in which nothing is left
+// to do needs its private working data no more.
+func (r *run) leave(rep observe.Report) error {
+	body, err := rep.JSON()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		replaceFile(filepath.Join(r.cfg.RunDir, "summary.json"), body),
+		replaceFile(filepath.Join(r.cfg.RunDir, "summary.md"), rep.Markdown()),
+	)
+	if r.engine != nil || rep.Verdict == observe.Complete {
+		err = errors.Join(err, r.writeDeadLetters())
+	}
+	if rep.Verdict == observe.Complete {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(r.cfg.RunDir, "engine")))
+	}
+	return unusable(err)
+}
+
+// deadLetter is one line of dead-letters.jsonl (dataset.md §6.5).
+type deadLetter struct {
+	UnitKey      string    `json:"unit_key"`
+	Stage        string    `json:"stage"`
+	State        string    `json:"state"`
+	ErrorClass   string    `json:"error_class"`
+	ErrorMessage string    `json:"error_message"`
+	Attempts     int       `json:"attempts"`
+	FirstAt      time.Time `json:"first_at"`
+	LastAt       time.Time `json:"last_at"`
+	InputRef     string    `json:"input_ref"`
+	Retryable    bool      `json:"retryable"`
+}
+
+func (r *run) writeDeadLetters() error {
+	path := filepath.Join(r.cfg.RunDir, "dead-letters.jsonl")
+	if len(r.dead) == 0 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing dead letters: %w", err)
+		}
+		return nil
+	}
+	var out []byte
+	for _, j := range r.plan.jobs {
+		e, ok := r.dead[j.EpisodeID]
+		if !ok {
+			continue
+		}
+		line, err := json.Marshal(deadLetter{
+			UnitKey: e.ID, Stage: "rollout", State: "failed", ErrorClass: e.Class, ErrorMessage: e.Cause, Attempts: e.Delivery,
+			FirstAt: e.FirstAt, LastAt: e.LastAt, InputRef: j.TaskID, Retryable: true,
+		})
+		if err != nil {
+			return fmt.Errorf("encoding a dead letter: %w", err)
+		}
+		out = append(append(out, line...), '\n')
+	}
+	return replaceFile(path, out)
+}
+
+// report builds the report of this invocation.
+func (r *run) report(started time.Time, err error) observe.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rep := observe.Report{
+		RunID: r.info.RunID, RunDir: r.cfg.RunDir, Command: r.cfg.Command, Started: started.UTC(), Ended: r.deps.Clock().UTC(),
+		Episodes: slices.Collect(maps.Values(r.episodes)), Friction: r.friction, Data: observe.Data{Staging: r.deps.Staging.URI()},
+	}
+	rep.Effort.SpentNowUSD = r.spentNow
+	for _, j := range r.plan.jobs {
+		if _, ended := r.episodes[j.EpisodeID]; ended {
+			continue
+		}
+		reason := "not finished"
+		if e, ok := r.dead[j.EpisodeID]; ok {
+			reason = "given up: " + e.Class + ": " + e.Cause
+		} else if _, todo := r.todo[j.EpisodeID]; !todo {
+			reason = "staged, not read"
+		}
+		rep.Missing = append(rep.Missing, observe.Missing{ID: j.EpisodeID, Instance: j.Instance, Attempt: j.Attempt, Reason: reason})
+	}
+	if f, ok := errors.AsType[fatal](err); ok {
+		rep.Verdict, rep.ExitCode, rep.Error, rep.Hint = observe.Stopped, f.ExitCode(), f.Error(), f.Hint()
+		switch f.ExitCode() {
+		case 5:
+			rep.Verdict = observe.OverBudget
+		case 130:
+			rep.Verdict = observe.Interrupted
+		}
+	} else if err != nil {
+		rep.Verdict, rep.ExitCode, rep.Error = observe.Stopped, 1, err.Error()
+	}
+	rep.Summarise()
+	return rep
+}

@@ -1,0 +1,419 @@
+package pipeline_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func TestMain(m *testing.M) {
+	if child() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+type exiter interface {
+	error
+	ExitCode() int
+	Hint() string
+}
+
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
+	e, ok := errors.AsType[exiter](err)
+	if !ok {
+		t.Fatalf("%v carries no exit code", err)
+	}
+	return e.ExitCode()
+}
+
+func ledger(t *testing.T, rep observe.Report) observe.Ledger {
+	t.Helper()
+	l := rep.Ledger
+	sum := 0
+	for _, n := range l.Outcomes {
+		sum += n
+	}
+	if l.Selected != l.Reused+l.Ran+l.Missing || l.Ran != sum || len(rep.Missing) != l.Missing {
+		t.Errorf("the ledger does not add up: %+v, %d missing named", l, len(rep.Missing))
+	}
+	return l
+}
+
+func TestRunStagesEveryEpisodeAndASecondRunReusesThem(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
+	h.cfg.Attempts = 2
+	rep := h.mustRun(t)
+	want := observe.Ledger{Selected: 6, Ran: 6, Outcomes: map[string]int{"resolved": 6}}
+	if diff := cmp.Diff(want, ledger(t, rep)); diff != "" {
+		t.Error(diff)
+	}
+	if rep.ExitCode != 0 || rep.Verdict != observe.Complete || rep.Outcome.Tasks != 3 || rep.Outcome.ResolvedTasks != 3 {
+		t.Errorf("report: %+v", rep)
+	}
+	staged := h.staged(t)
+	if len(staged) != 6 {
+		t.Fatalf("%d objects staged", len(staged))
+	}
+	for name, s := range staged {
+		if s.Episode.EpisodeID+".json.zst" != name || len(s.Steps) != turns+2 || *s.Episode.Outcome != "resolved" || *s.Episode.CostUSD != 0.04 {
+			t.Errorf("%s: %+v", name, s.Episode)
+		}
+	}
+	for _, f := range []string{"run.json", "summary.json", "summary.md"} {
+		if _, err := os.Stat(filepath.Join(h.dir, f)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "engine")); !os.IsNotExist(err) {
+		t.Errorf("private working data outlives a complete run: %v", err)
+	}
+
+	before, times := h.count(""), modTimes(t, h.dir)
+	again := h.mustRun(t)
+	if diff := cmp.Diff(observe.Ledger{Selected: 6, Reused: 6, Outcomes: map[string]int{}}, ledger(t, again)); diff != "" {
+		t.Error(diff)
+	}
+	if again.ExitCode != 0 || h.count("") != before {
+		t.Errorf("the second run did something: exit %d, %d notes more", again.ExitCode, h.count("")-before)
+	}
+	if diff := cmp.Diff(times, modTimes(t, h.dir)); diff != "" {
+		t.Errorf("staged objects were touched: %s", diff)
+	}
+	if diff := cmp.Diff(rep.Outcome, again.Outcome); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func modTimes(t *testing.T, dir string) map[string]int64 {
+	t.Helper()
+	out := map[string]int64{}
+	files, _ := filepath.Glob(filepath.Join(dir, "staging", "*", "*"))
+	for _, f := range files {
+		st, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[f] = st.ModTime().UnixNano()
+	}
+	return out
+}
+
+func TestMoreAttemptsExtendARun(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	h.mustRun(t)
+	h.cfg.Attempts, h.cfg.Workers = 3, 4
+	l := ledger(t, h.mustRun(t))
+	if l.Reused != 2 || l.Ran != 4 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestInfraFailuresAreRetriedAndThenGivenUp(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	var fails atomic.Int32
+	fails.Store(2)
+	h.onVerify = func(task schemas.Task) (schemas.Verdict, error) {
+		if task.InstanceID == "bug-01" && fails.Add(-1) >= 0 {
+			return schemas.Verdict{Status: schemas.VerifyError, Reason: "sandbox would not start"}, nil
+		}
+		return schemas.Verdict{}, nil
+	}
+	rep := h.mustRun(t)
+	if l := ledger(t, rep); l.Outcomes["resolved"] != 2 || rep.Friction.InfraRetries != 2 {
+		t.Errorf("%+v %+v", l, rep.Friction)
+	}
+	if n := h.count("ask "); n != 2*turns {
+		t.Errorf("%d questions asked, want %d: a retry asks nothing again", n, 2*turns)
+	}
+
+	h = newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	h.onStep = func(_ context.Context, j schemas.Job, _ schemas.ToolCall) error {
+		if j.Instance == "bug-00" {
+			return errors.New("container vanished")
+		}
+		return nil
+	}
+	rep = h.mustRun(t)
+	l := ledger(t, rep)
+	if l.Outcomes["infra"] != 1 || l.Outcomes["resolved"] != 1 || rep.ExitCode != 3 || rep.Verdict != observe.WithGaps {
+		t.Errorf("%+v exit %d", l, rep.ExitCode)
+	}
+	if len(h.staged(t)) != 1 {
+		t.Error("an infrastructure failure was staged")
+	}
+	letters, err := os.ReadFile(filepath.Join(h.dir, "dead-letters.jsonl"))
+	if err != nil || !strings.Contains(string(letters), "container vanished") {
+		t.Errorf("dead letters: %s %v", letters, err)
+	}
+
+	rep = h.mustRun(t) // without --retry it stays
+	if l := ledger(t, rep); l.Reused != 1 || l.Missing != 1 || rep.ExitCode != 3 || !strings.Contains(rep.Missing[0].Reason, "container vanished") {
+		t.Errorf("%+v %+v", l, rep.Missing)
+	}
+	h.onStep, h.cfg.Retry = nil, []string{"infra"}
+	rep = h.mustRun(t)
+	if l := ledger(t, rep); l.Reused != 1 || l.Outcomes["resolved"] != 1 || rep.ExitCode != 0 {
+		t.Errorf("%+v", l)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "dead-letters.jsonl")); !os.IsNotExist(err) {
+		t.Errorf("dead letters stay: %v", err)
+	}
+}
+
+func TestPanicInAStageIsAnInfraFailureOfThatJob(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	h.onStep = func(_ context.Context, j schemas.Job, _ schemas.ToolCall) error {
+		if j.Instance == "bug-00" {
+			panic("a bug of ours")
+		}
+		return nil
+	}
+	rep := h.mustRun(t)
+	if l := ledger(t, rep); l.Outcomes["infra"] != 1 || l.Outcomes["resolved"] != 1 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestFatalErrorsStopTheRunWithTheirExitCode(t *testing.T) {
+	for class, code := range map[llms.Class]int{llms.ClassAuth: 4, llms.ClassQuota: 5, llms.ClassNotFound: 7, llms.ClassUnreachable: 7} {
+		t.Run(string(class), func(t *testing.T) {
+			h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
+			h.cfg.Workers = 1
+			h.onAsk = func(context.Context, schemas.Job, int) error { return &llms.Error{Class: class, Message: "no"} }
+			rep, err := h.run(t.Context())
+			if got := exitCode(t, err); got != code || rep.ExitCode != code {
+				t.Errorf("exit %d, report %d, want %d", got, rep.ExitCode, code)
+			}
+			if l := ledger(t, rep); l.Missing != 2 || l.Outcomes["cancelled"] != 1 {
+				t.Errorf("%+v", l)
+			}
+			h.onAsk = nil
+			if l := ledger(t, h.mustRun(t)); l.Outcomes["resolved"] != 3 {
+				t.Errorf("resumed: %+v", l)
+			}
+		})
+	}
+}
+
+func TestBudgetStopsAndResumes(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
+	h.cfg.Workers, h.cfg.MaxCost = 1, 0.06
+	rep, err := h.run(t.Context())
+	if code := exitCode(t, err); code != 5 || rep.Verdict != observe.OverBudget {
+		t.Errorf("exit %d, %s", code, rep.Verdict)
+	}
+	if n := h.count("ask "); n != 6 {
+		t.Errorf("%d calls for 0.06 at 0.01 each", n)
+	}
+	if _, err := h.run(t.Context()); exitCode(t, err) != 5 || h.count("ask ") != 6 {
+		t.Errorf("the same budget bought %d calls more", h.count("ask ")-6)
+	}
+	h.cfg.MaxCost = 1
+	rep = h.mustRun(t)
+	ledger(t, rep)
+	if n := h.count("ask "); n != 3*turns || len(h.staged(t)) != 3 || rep.Friction.LostInFlight != 0 {
+		t.Errorf("%d calls over all, want %d; %d lost", n, 3*turns, rep.Friction.LostInFlight)
+	}
+}
+
+func TestCancelKeepsEverythingResumable(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	h.onStep = func(ctx context.Context, _ schemas.Job, c schemas.ToolCall) error {
+		if c.Name == "edit" {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	rep, err := h.run(ctx)
+	if code := exitCode(t, err); code != 130 || rep.Verdict != observe.Interrupted || !errors.Is(err, context.Canceled) {
+		t.Errorf("exit %d %s %v", code, rep.Verdict, err)
+	}
+	if l := ledger(t, rep); l.Outcomes["cancelled"] == 0 || l.Missing == 0 {
+		t.Errorf("%+v", l)
+	}
+	h.onStep = nil
+	if l := ledger(t, h.mustRun(t)); l.Outcomes["resolved"] != 4 {
+		t.Errorf("%+v", l)
+	}
+	if n := h.count("ask "); n != 4*turns {
+		t.Errorf("%d questions, want %d", n, 4*turns)
+	}
+}
+
+func TestDrainFinishesWhatRuns(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 5)
+	h.cfg.Workers = 1
+	drain := make(chan struct{})
+	h.change = func(d *pipeline.Deps) { d.Drain = drain }
+	var once sync.Once
+	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
+		once.Do(func() { close(drain) })
+		return nil
+	}
+	rep, err := h.run(t.Context())
+	if code := exitCode(t, err); code != 130 {
+		t.Errorf("exit %d", code)
+	}
+	if l := ledger(t, rep); l.Outcomes["resolved"] != l.Ran || l.Ran == 0 || l.Missing == 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestRunDirectoryRefusesAnotherRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	h := newHarness(dir, 2)
+	h.mustRun(t)
+	old, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.cfg.Identity = map[string]string{"agent": "scripted", "model": "fake-2"}
+	h.tasks = 3
+	_, err = h.run(t.Context())
+	if code := exitCode(t, err); code != 2 {
+		t.Errorf("exit %d", code)
+	}
+	for _, want := range []string{"model: fake-1 -> fake-2", "tasks: 2 tasks", "-> 3 tasks"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %q", want, err)
+		}
+	}
+	if now, _ := os.ReadFile(filepath.Join(dir, "run.json")); string(now) != string(old) {
+		t.Error("run.json changed")
+	}
+
+	h.cfg.Fresh = true
+	if l := ledger(t, h.mustRun(t)); l.Ran != 3 {
+		t.Errorf("%+v", l)
+	}
+	if moved, err := os.ReadFile(filepath.Join(dir+".1", "run.json")); err != nil || string(moved) != string(old) {
+		t.Errorf("the old run is not where it was moved: %v", err)
+	}
+}
+
+func TestForeignDirectoryIsRefusedUntouched(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("years"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, fresh := range []bool{false, true} {
+		h := newHarness(dir, 1)
+		h.cfg.Fresh = fresh
+		_, err := h.run(t.Context())
+		if code := exitCode(t, err); code != 2 || !strings.Contains(err.Error(), "thesis.tex") {
+			t.Errorf("exit %d: %v", code, err)
+		}
+		entries, _ := os.ReadDir(dir)
+		if len(entries) != 1 {
+			t.Errorf("the directory was touched: %v", entries)
+		}
+	}
+}
+
+func TestLockedDirectoryIsRefused(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	if err := os.MkdirAll(h.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := engine.LockDir(h.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.run(t.Context())
+	if code := exitCode(t, err); code != 9 {
+		t.Errorf("exit %d: %v", code, err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.mustRun(t)
+}
+
+// flaky is a store that fails creations with an error first.
+type flaky struct {
+	sinks.Store
+	left atomic.Int32
+	err  error
+}
+
+func (f *flaky) Create(ctx context.Context, key string, body []byte) error {
+	if f.left.Add(-1) >= 0 {
+		return f.err
+	}
+	return f.Store.Create(ctx, key, body)
+}
+
+func TestStoreTroubleLosesNothing(t *testing.T) {
+	cases := map[string]struct {
+		err  error
+		left int32
+		code int // 0: recovers within the run
+	}{
+		"outage":    {errors.New("503 slow down"), 2, 0},
+		"denied":    {sinks.ErrDenied, 1000, 8},
+		"disk full": {&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, 1000, 2},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+			h.store = func(s sinks.Store) sinks.Store {
+				f := &flaky{Store: s, err: c.err}
+				f.left.Store(c.left)
+				return f
+			}
+			rep, err := h.run(t.Context())
+			ledger(t, rep)
+			if c.code != 0 {
+				if got := exitCode(t, err); got != c.code {
+					t.Errorf("exit %d, want %d: %v", got, c.code, err)
+				}
+				h.store = nil
+				rep, err = h.run(t.Context())
+			}
+			if err != nil || len(h.staged(t)) != 2 || h.count("ask ") != 2*turns || h.count("verify ") != 2 {
+				t.Errorf("%v: %d staged, %d questions, %d verifications", err, len(h.staged(t)), h.count("ask "), h.count("verify "))
+			}
+			if rep.ExitCode != 0 {
+				t.Errorf("exit %d", rep.ExitCode)
+			}
+		})
+	}
+}
+
+func TestSummaryFileSaysWhatTheReportSays(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	rep := h.mustRun(t)
+	raw, err := os.ReadFile(filepath.Join(h.dir, "summary.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got observe.Report
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rep.Ledger, got.Ledger); diff != "" || got.SchemaVersion != observe.ReportVersion {
+		t.Errorf("%s %s", diff, got.SchemaVersion)
+	}
+}
