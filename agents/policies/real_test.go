@@ -1,0 +1,118 @@
+package policies_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/env"
+	_ "github.com/tracesmith/tracesmith/env/benchmarks"
+	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/env/pdb"
+	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+	_ "github.com/tracesmith/tracesmith/tools/builtin"
+)
+
+func TestMain(m *testing.M) {
+	guest.MainIfGuest()
+	os.Exit(m.Run())
+}
+
+// real is the environment of a built-in task in a bubblewrap sandbox.
+func real(t *testing.T, source env.Source, task schemas.Task, kit []tools.Tool) env.Env {
+	t.Helper()
+	driver, err := env.Drivers.Build("bubblewrap", nil, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := source.Tree(t.Context(), task.InstanceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tools.NewSet(kit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := env.New(env.Config{
+		Driver: driver, Task: task, Tree: tree, Toolbox: set, Workspace: store, Evaluate: verify.Eval,
+		NewDebugger: func(sb env.Sandbox, task schemas.Task) env.Debugger {
+			return pdb.New(pdb.Config{Sandbox: sb, Workdir: task.Workdir, Entrypoint: task.Entrypoint})
+		},
+		CommandTimeout: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// In a real sandbox, with the real tools and pdb: the gold check of a task goes
+// through, and the null agent changes nothing.
+func TestRealEnvironment(t *testing.T) {
+	source, err := env.Sources.Build("builtin", nil, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := source.Tasks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kit []tools.Tool
+	for _, kind := range tools.Registry.Kinds() {
+		tool, err := tools.Registry.Build(kind, nil, struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kit = append(kit, tool)
+	}
+	task := tasks[0]
+	for _, kind := range []string{"solution", "null"} {
+		e := real(t, source, task, kit)
+		deps := agents.Deps{Task: task}
+		if agents.NeedsOf(kind).Gold {
+			deps.Gold = &agents.Privileged{GoldPatch: task.GoldPatch}
+		}
+		p, err := agents.Registry.Build(kind, nil, deps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := agents.Run(t.Context(), agents.Config{Env: e, Policy: p, Task: task, Limits: agents.Limits{MaxSteps: 60, Wall: 5 * time.Minute}})
+		if err != nil || res.ExitReason != schemas.ExitSubmitted {
+			t.Fatalf("%s on %s: exit %s, %v\n%s", kind, task.InstanceID, res.ExitReason, err, transcript(res))
+		}
+		patch, _, err := e.Patch(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed := len(patch) > 0; changed != (kind == "solution") {
+			t.Errorf("%s: patch %q", kind, patch)
+		}
+	}
+}
+
+func transcript(res agents.Result) string {
+	out := ""
+	for _, s := range res.Steps {
+		if s.ToolCall != nil {
+			out += "> " + s.ToolCall.Name + " " + string(s.ToolCall.Arguments) + "\n"
+		}
+		if s.Observation != nil {
+			out += s.Observation.Text + "\n"
+		}
+	}
+	return out
+}
