@@ -35,7 +35,8 @@ type Dataset struct {
 }
 
 // Open finds the version that latest.json of the root store points at, or the
-// one in the store's own root when it is a version's directory.
+// one in the store's own root when it is a version's directory. An error that
+// wraps sinks.ErrNotFound means there is no dataset.
 func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
 	d := &Dataset{store: store, checked: map[string]string{}}
 	want := ""
@@ -54,7 +55,7 @@ func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
 	}
 	raw, err = store.Get(ctx, at)
 	if errors.Is(err, sinks.ErrNotFound) {
-		return nil, fmt.Errorf("no dataset in %s: it has no %s: give the place that publish wrote to (--to)", store.URI(), at)
+		return nil, fmt.Errorf("no dataset in %s (%s): %w: give the place that publish wrote to (--to)", store.URI(), at, sinks.ErrNotFound)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening dataset: %w", err)

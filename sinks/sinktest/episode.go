@@ -62,7 +62,7 @@ func steps(e schemas.EpisodeRow) []schemas.StepRow {
 	}
 	add(schemas.StepRow{Source: "system", Message: "You debug.", ActionKind: "none"})
 	add(schemas.StepRow{Source: "user", Message: "The total is wrong: \u00a35 \u2260 5\u20ac \U0001f40d", ActionKind: "none"})
-	add(schemas.StepRow{Source: "env", Message: "", Observation: new("1 failed"), ActionKind: "none"})
+	add(schemas.StepRow{Source: "env", Message: "1 failed", ActionKind: "none"})
 	call(0, 0, "view", `{"line":3,"path":"cart/stock.py"}`, strings.Repeat("x = 1  # ünïcode\n", 1<<16), "I look at two things.").Reasoning = new("think <b>&</b>")
 	call(0, 1, "pdb", `{"command":"b stock.py:7"}`, "Breakpoint 1", "")
 	call(1, 0, "pdb", `{"command":"p \"a\\u0000b\"","opts":{"deep":[1,2.50,{"n":null}]}}`, "'a\x00b' \ufffd", "")

@@ -1,0 +1,115 @@
+package views
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func init() {
+	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
+		Kind: "sft-trl", Summary: "conversations for TRL's SFTTrainer (JSON lines, object arguments)",
+		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
+			o, err := checkOptions(o)
+			return sftTRL{o}, err
+		},
+	})
+}
+
+// sftTRL renders what TRL loads with datasets >= 4.7: a row of messages and
+// tools, or with split-rows of prompt and completion. Arguments are objects,
+// rows end on the assistant, nothing is null that was not null in a call.
+// Source: dataset_formats.md of TRL.
+type sftTRL struct{ opts sinks.ViewOptions }
+
+type sftTRLRow struct {
+	Messages   []message      `json:"messages,omitempty"`
+	Prompt     []message      `json:"prompt,omitempty"`
+	Completion []message      `json:"completion,omitempty"`
+	Tools      []sftTRLTool   `json:"tools"`
+	Template   sftTRLTemplate `json:"chat_template_kwargs"`
+	EpisodeID  string         `json:"episode_id"`
+	InstanceID string         `json:"instance_id"`
+	Repo       string         `json:"repo"`
+	Split      string         `json:"split"`
+	Resolved   *bool          `json:"resolved,omitempty"`
+}
+
+type sftTRLTool struct {
+	Type     string             `json:"type"` // function
+	Function schemas.ToolSchema `json:"function"`
+}
+
+// sftTRLTemplate is handed to the chat template: whether thoughts are rendered.
+type sftTRLTemplate struct {
+	EnableThinking bool `json:"enable_thinking"`
+}
+
+func (sftTRL) Extension() string { return ".jsonl.gz" }
+
+func (v sftTRL) Render(t sinks.Trajectory) ([]any, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	c, err := converse(t)
+	if err != nil {
+		return nil, notes, err
+	}
+	var rows []any
+	for _, target := range targets(c, v.opts, notes) {
+		row := v.row(t, c)
+		list := c.messages(target.upto)
+		if target.single {
+			row.Prompt, row.Completion = list[:len(list)-1], list[len(list)-1:]
+		} else {
+			row.Messages = list
+		}
+		v.lint(list, notes)
+		rows = append(rows, row)
+	}
+	return rows, notes, nil
+}
+
+func (sftTRL) row(t sinks.Trajectory, c conversation) sftTRLRow {
+	e := t.Episode
+	row := sftTRLRow{
+		Tools: []sftTRLTool{}, Template: sftTRLTemplate{c.hasReasoning()},
+		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
+	}
+	for _, tool := range t.Tools {
+		row.Tools = append(row.Tools, sftTRLTool{"function", tool})
+	}
+	return row
+}
+
+// lint notes what a trainer or its template may stumble over.
+func (sftTRL) lint(list []message, notes sinks.Notes) {
+	if !slices.ContainsFunc(list, func(m message) bool { return m.Role == "user" }) {
+		notes["rows_without_user"]++
+	}
+	for _, m := range list {
+		if m.Role == "assistant" && m.Content == "" && len(m.ToolCalls) == 0 {
+			notes["empty_replies"]++
+		}
+		for _, c := range m.ToolCalls {
+			if hasNull(c.Function.Arguments) {
+				notes["null_arguments"]++
+			}
+		}
+	}
+}
+
+func hasNull(raw json.RawMessage) bool {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return false
+		}
+		if tok == nil {
+			return true
+		}
+	}
+}
