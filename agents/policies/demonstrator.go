@@ -1,0 +1,129 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/prompts"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// demonstratorVersion counts changes to what the demonstrator does or says: its
+// words are data.
+const demonstratorVersion = "1"
+
+// demonstrator shows how a bug is found with a debugger, without any model: it
+// reproduces the failure, follows the test into the code, stops at breakpoints,
+// inspects values, applies the gold patch, evaluates and submits. It chooses
+// with knowledge of the fix but may only name what the transcript has shown:
+// its words and calls are built from evidence read out of observations. The
+// edits themselves come from the gold patch and are marked GoldEdit.
+type demonstrator struct {
+	deps   agents.Deps
+	edits  []schemas.ToolCall
+	target []goldSpot
+}
+
+func init() {
+	agents.Registry.Register(agents.Spec{
+		Kind:    "demonstrator",
+		Summary: "no model: a debugging session shown step by step, the fix taken from the gold patch",
+		Default: func() any { return &DemonstratorConfig{} },
+		New: func(_ any, deps agents.Deps) (agents.Policy, error) {
+			if deps.Gold == nil || deps.Gold.GoldPatch == "" {
+				return nil, fmt.Errorf("task %s has no gold patch to demonstrate; use an agent that asks a model (react)", deps.Task.InstanceID)
+			}
+			edits, err := agents.GoldEdits(deps.Gold.GoldPatch)
+			if err != nil {
+				return nil, fmt.Errorf("reading the gold patch of %s: %w", deps.Task.InstanceID, err)
+			}
+			spots, err := goldSpots(deps.Gold.GoldPatch)
+			if err != nil {
+				return nil, fmt.Errorf("reading the gold patch of %s: %w", deps.Task.InstanceID, err)
+			}
+			return &demonstrator{deps: deps, edits: edits, target: spots}, nil
+		},
+	})
+}
+
+// DemonstratorConfig has no settings; it declares what the policy needs.
+type DemonstratorConfig struct{}
+
+// Needs implements the declaration agents.NeedsOf reads.
+func (*DemonstratorConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
+
+// Info implements agents.Policy.
+func (d *demonstrator) Info() schemas.AgentInfo {
+	return schemas.AgentInfo{
+		Name: "demonstrator", Version: demonstratorVersion + "/" + prompts.Version(), Policy: "demonstrator", GoldUsed: true,
+		ConfigJSON: "{}", ToolCallStyle: "native",
+	}
+}
+
+// Prompts implements agents.Policy: the prompts a model would get, so that the
+// transcript trains one.
+func (d *demonstrator) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
+	return prompts.Seeker(t, tools)
+}
+
+// Next implements agents.Policy. The script is run from its beginning over the
+// recorded observations and stopped where they end: that makes Next a function
+// of the transcript, and resuming costs nothing but this loop.
+func (d *demonstrator) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {
+	var past []schemas.Step
+	for _, s := range t.Steps {
+		if s.ToolCall != nil {
+			past = append(past, s)
+		}
+	}
+	run := &script{demonstrator: d, known: newEvidence(t)}
+	for reply := range run.turns() {
+		if len(past) == 0 {
+			return reply, nil
+		}
+		run.last, past = past[0], past[1:]
+		run.known.read(run.last)
+	}
+	return schemas.Reply{}, errors.New("the demonstration is over, but the episode is not")
+}
+
+// script is one run over a transcript.
+type script struct {
+	*demonstrator
+	known *evidence
+	last  schemas.Step // the step that answered the latest turn
+	count int
+	yield func(schemas.Reply) bool
+}
+
+// errOver unwinds the script once the transcript has no further observation.
+var errOver = errors.New("transcript ends here")
+
+func (s *script) turns() iter.Seq[schemas.Reply] {
+	return func(yield func(schemas.Reply) bool) {
+		s.yield = yield
+		if err := s.investigate(); err != nil && !errors.Is(err, errOver) {
+			yield(schemas.Reply{Message: sayNothingFound(), Stop: schemas.ExitGaveUp})
+		}
+	}
+}
+
+// act makes one turn of one call and returns when its observation is known.
+func (s *script) act(message, tool string, args map[string]any) error {
+	return s.do(message, schemas.ToolCall{Name: tool, Arguments: agents.Arguments(args)})
+}
+
+func (s *script) do(message string, call schemas.ToolCall) error {
+	s.count++
+	call.ID = fmt.Sprintf("call_%d", s.count)
+	if !s.yield(schemas.Reply{Message: message, Calls: []schemas.ToolCall{call}, FinishReason: "tool_calls"}) {
+		return errOver
+	}
+	return nil
+}
+
+// failed tells whether the last call went wrong.
+func (s *script) failed() bool { return s.last.Observation == nil || s.last.Observation.IsError }

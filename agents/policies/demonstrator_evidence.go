@@ -1,0 +1,388 @@
+package policies
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// evidence is what observations have shown so far, and nothing else: source
+// lines, definitions, the failing test, the debugger's frame.
+type evidence struct {
+	lines   map[string]map[int]string // path -> line -> text
+	defs    []definition              // of every file, in order of path and line
+	fail    failure
+	command string         // the test command the problem names
+	frame   *schemas.Frame // where the debugger said it stands
+}
+
+// definition is one def or class that a search has shown.
+type definition struct {
+	name, path   string
+	line, indent int
+	class        bool
+}
+
+// failure is the failing test to follow.
+type failure struct {
+	id, path, claim string
+	line            int // where the test failed, 0 if not shown
+}
+
+var (
+	failedID  = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
+	location  = regexp.MustCompile(`(?m)^([\w./-]+\.py):(\d+):`)
+	claimLine = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
+	numbered  = regexp.MustCompile(`^[ B]\s*(\d+)  (.*)$`)
+	viewHead  = regexp.MustCompile(`^(\S+), lines \d+-\d+ of \d+`)
+	grepLine  = regexp.MustCompile(`^ *(\d+): (.*)$`)
+	defLine   = regexp.MustCompile(`^(\s*)(?:async\s+def|def|class)\s+([A-Za-z_]\w*)`)
+	callName  = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
+	assigned  = regexp.MustCompile(`(?m)(?:^|\bfor\b|\bas\b)\s*([A-Za-z_]\w*)(?:\s*,\s*([A-Za-z_]\w*))?\s*(?:=[^=]|:\s*\w+\s*=[^=]|\bin\b|:)`)
+	word      = regexp.MustCompile(`[A-Za-z_]\w*`)
+)
+
+func newEvidence(t *agents.Transcript) *evidence {
+	e := &evidence{lines: map[string]map[int]string{}}
+	for _, s := range t.Steps {
+		if s.ToolCall == nil && t.Task.Entrypoint != "" && strings.Contains(s.Text, t.Task.Entrypoint) {
+			e.command = t.Task.Entrypoint
+		}
+	}
+	return e
+}
+
+// read takes in one answered call.
+func (e *evidence) read(step schemas.Step) {
+	if step.Observation == nil {
+		return
+	}
+	text := step.Observation.Text
+	switch step.ToolCall.Name {
+	case "eval":
+		e.readTests(text)
+	case "view":
+		e.readView(text)
+	case "grep":
+		e.readGrep(text)
+	case "pdb":
+		if step.State != nil {
+			e.frame = step.State.Frame
+		}
+	}
+}
+
+func (e *evidence) see(path string, line int, text string) {
+	if e.lines[path] == nil {
+		e.lines[path] = map[int]string{}
+	}
+	e.lines[path][line] = text
+}
+
+func (e *evidence) readTests(text string) {
+	e.fail = failure{}
+	if m := failedID.FindStringSubmatch(text); m != nil {
+		e.fail.id = m[1]
+		if path, _, ok := strings.Cut(m[1], "::"); ok {
+			e.fail.path = path
+		}
+	}
+	for _, m := range location.FindAllStringSubmatch(text, -1) {
+		if e.fail.path == "" && isTest(m[1]) {
+			e.fail.id, e.fail.path = cmp.Or(e.fail.id, m[1]), m[1]
+		}
+		if m[1] == e.fail.path && e.fail.line == 0 {
+			e.fail.line, _ = strconv.Atoi(m[2])
+		}
+	}
+	if m := claimLine.FindStringSubmatch(text); m != nil && len(m[1]) <= 160 && !strings.Contains(m[1], "`") {
+		e.fail.claim = strings.TrimSpace(m[1])
+	}
+}
+
+func (e *evidence) readView(text string) {
+	head, body, _ := strings.Cut(text, "\n")
+	m := viewHead.FindStringSubmatch(head)
+	if m == nil {
+		return
+	}
+	for line := range strings.SplitSeq(body, "\n") {
+		if n := numbered.FindStringSubmatch(line); n != nil {
+			number, _ := strconv.Atoi(n[1])
+			e.see(m[1], number, n[2])
+		}
+	}
+}
+
+func (e *evidence) readGrep(text string) {
+	path := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		if n := grepLine.FindStringSubmatch(line); n != nil && path != "" {
+			number, _ := strconv.Atoi(n[1])
+			e.see(path, number, n[2])
+			if d := defLine.FindStringSubmatch(n[2]); d != nil {
+				e.defs = append(e.defs, definition{
+					name: d[2], path: path, line: number, indent: len(d[1]),
+					class: strings.HasPrefix(strings.TrimSpace(n[2]), "class"),
+				})
+			}
+		} else if strings.HasSuffix(line, ".py") && !strings.Contains(line, " ") {
+			path = line
+		}
+	}
+	slices.SortFunc(e.defs, func(a, b definition) int {
+		return cmp.Or(strings.Compare(a.path, b.path), a.line-b.line)
+	})
+	e.defs = slices.Compact(e.defs)
+}
+
+func (e *evidence) failing() failure { return e.fail }
+
+func (e *evidence) text(path string, line int) string {
+	return strings.TrimSpace(e.lines[path][line])
+}
+
+// end is the last line of a definition, judged by the next one that is indented
+// no deeper; 0 for the last of a file.
+func (e *evidence) end(d definition) int {
+	for _, other := range e.defs {
+		if other.path == d.path && other.line > d.line && other.indent <= d.indent {
+			return other.line - 1
+		}
+	}
+	return 0
+}
+
+// extent is the range of lines a definition covers, as far as displayed.
+func (e *evidence) extent(d definition) (start, end int) {
+	if end = e.end(d); end > 0 {
+		return d.line, end
+	}
+	for n := range e.lines[d.path] {
+		end = max(end, n)
+	}
+	return d.line, end
+}
+
+// body is the displayed source of a definition.
+func (e *evidence) body(d definition) string {
+	start, end := e.extent(d)
+	var b strings.Builder
+	for n := start; n <= end; n++ {
+		b.WriteString(e.lines[d.path][n])
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// testBody is the source of the failing test, or all that was shown of its file.
+func (e *evidence) testBody(f failure) string {
+	_, name, _ := strings.Cut(f.id, "::")
+	parts := strings.Split(name, "::")
+	name, _, _ = strings.Cut(parts[len(parts)-1], "[")
+	for _, d := range e.defs {
+		if d.path == f.path && d.name == name {
+			return e.body(d)
+		}
+	}
+	var b strings.Builder
+	for _, n := range slices.Sorted(maps.Keys(e.lines[f.path])) {
+		b.WriteString(e.lines[f.path][n])
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// called lists the program's definitions whose names are called in a source
+// text, in the order of their first call; a class stands for its methods too.
+func (e *evidence) called(source string) []definition {
+	var out []definition
+	for _, m := range callName.FindAllStringSubmatch(source, -1) {
+		for _, d := range e.defs {
+			if d.name != m[1] || isTest(d.path) {
+				continue
+			}
+			if !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// at is the innermost function around a line, nil outside of any.
+func (e *evidence) at(path string, line int) *definition {
+	var found *definition
+	for i, d := range e.defs {
+		if d.path != path || d.class || d.line > line {
+			continue
+		}
+		if end := e.end(d); end == 0 || line <= end {
+			found = &e.defs[i]
+		}
+	}
+	return found
+}
+
+// enclosing finds the functions around the gold lines; where a gold line is in
+// no function, the first function of its class or file stands for it.
+func (e *evidence) enclosing(spots []goldSpot) []definition {
+	var out []definition
+	add := func(d *definition) {
+		if d != nil && !slices.Contains(out, *d) {
+			out = append(out, *d)
+		}
+	}
+	for _, spot := range spots {
+		for _, line := range spot.lines {
+			add(e.at(spot.path, line))
+		}
+	}
+	for _, spot := range spots {
+		for i, d := range e.defs {
+			if len(out) == 0 && d.path == spot.path && !d.class && d.line >= spot.lines[0] {
+				add(&e.defs[i])
+			}
+		}
+	}
+	return out
+}
+
+// stops lists up to two displayed lines of a function where the program can
+// stop: its first statements.
+func (e *evidence) stops(d definition) []int {
+	start, end := e.extent(d)
+	n := start
+	for depth := 0; n <= end; n++ { // the signature may take several lines
+		text := e.lines[d.path][n]
+		depth += strings.Count(text, "(") + strings.Count(text, "[") - strings.Count(text, ")") - strings.Count(text, "]")
+		if depth <= 0 && strings.HasSuffix(strings.TrimSpace(stripComment(text)), ":") {
+			break
+		}
+	}
+	var out []int
+	for n++; n <= end && len(out) < 2; n++ {
+		text := e.text(d.path, n)
+		if quote := docQuote(text); quote != "" && len(out) == 0 {
+			for closed := strings.Count(text, quote) >= 2; !closed && n < end; {
+				n++
+				closed = strings.Contains(e.lines[d.path][n], quote)
+			}
+			continue
+		}
+		if e.executable(d.path, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// executable guesses from the text whether the debugger can stop at a line.
+func (e *evidence) executable(path string, line int) bool {
+	text := e.text(path, line)
+	if text == "" || strings.ContainsAny(text[:1], "#@)]}\"'") {
+		return false
+	}
+	first := word.FindString(text)
+	return !slices.Contains([]string{"def", "class", "global", "nonlocal", "else", "try", "finally", "async"}, first)
+}
+
+func docQuote(text string) string {
+	for _, q := range []string{`"""`, "'''"} {
+		if strings.HasPrefix(strings.TrimLeft(text, "rRuU"), q) {
+			return q
+		}
+	}
+	return ""
+}
+
+func stripComment(text string) string {
+	before, _, _ := strings.Cut(text, " #")
+	return before
+}
+
+// locals lists names worth printing at a line: those its text reads, then the
+// parameters of the function around it.
+func (e *evidence) locals(path string, line int) []string {
+	var out []string
+	add := func(source string, keep func(string) bool) {
+		for _, name := range word.FindAllString(source, -1) {
+			if keep(name) && !slices.Contains(out, name) && !slices.Contains(notLocals, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	d := e.at(path, line)
+	if d == nil {
+		return nil
+	}
+	source := e.body(*d)
+	params := parameters(source)
+	known := slices.Clone(params)
+	for n := d.line; n < line; n++ {
+		for _, m := range assigned.FindAllStringSubmatch(e.lines[path][n], -1) {
+			known = append(known, m[1], m[2])
+		}
+	}
+	add(stripStrings(e.text(path, line)), func(n string) bool { return slices.Contains(known, n) })
+	add(strings.Join(params, " "), func(string) bool { return true })
+	return out
+}
+
+// method tells whether the function at a line has been seen to take self.
+func (e *evidence) method(path string, line int) bool {
+	d := e.at(path, line)
+	return d != nil && slices.Contains(parameters(e.body(*d)), "self")
+}
+
+// notLocals are words that would read as names but tell nothing when printed.
+var notLocals = []string{"self", "cls", "None", "True", "False", "if", "for", "in", "not", "and", "or", "return", "else", "lambda", "is", "yield"}
+
+// parameters are the names a displayed signature takes.
+func parameters(source string) []string {
+	_, rest, ok := strings.Cut(source, "(")
+	if !ok {
+		return nil
+	}
+	depth, end := 1, len(rest)
+	for i, c := range rest {
+		switch c {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		}
+		if depth == 0 {
+			end = i
+			break
+		}
+	}
+	var out []string
+	for part := range strings.SplitSeq(rest[:end], ",") {
+		part, _, _ = strings.Cut(part, "=")
+		part, _, _ = strings.Cut(part, ":")
+		if name := strings.Trim(part, " *\n\t"); word.MatchString(name) && word.FindString(name) == name {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+
+func stripStrings(s string) string { return quoted.ReplaceAllString(s, "") }
+
+// entrypoint narrows the shown test command to the failing test, where the
+// command is pytest's; "" keeps the task's own.
+func (e *evidence) entrypoint(f failure) string {
+	if !strings.Contains(e.command, "pytest") || !strings.Contains(f.id, "::") || strings.ContainsAny(f.id, "[ '\"$;&|") {
+		return ""
+	}
+	return e.command + " " + f.id
+}

@@ -1,0 +1,49 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+)
+
+// goldSpot is where the gold patch touches one file, in lines of the buggy
+// file: removed lines, or the neighbours of a pure insertion. It steers which
+// of the licensed actions is taken; none of it is ever written out.
+type goldSpot struct {
+	path  string
+	lines []int
+}
+
+func goldSpots(patch string) ([]goldSpot, error) {
+	files, _, err := gitdiff.Parse(strings.NewReader(patch))
+	if err != nil {
+		return nil, fmt.Errorf("parsing the patch: %w", err)
+	}
+	var out []goldSpot
+	for _, f := range files {
+		spot := goldSpot{path: f.OldName}
+		for _, frag := range f.TextFragments {
+			line := int(frag.OldPosition)
+			removed := 0
+			for _, l := range frag.Lines {
+				switch l.Op {
+				case gitdiff.OpDelete:
+					spot.lines = append(spot.lines, line)
+					removed++
+					line++
+				case gitdiff.OpContext:
+					line++
+				case gitdiff.OpAdd:
+					if removed == 0 && line > 1 {
+						spot.lines = append(spot.lines, line-1, line)
+					}
+				}
+			}
+		}
+		if f.OldName != "" && len(spot.lines) > 0 {
+			out = append(out, spot)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,240 @@
+package policies
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Bounds of a demonstration; they keep it near what a careful person does.
+const (
+	maxReads       = 5 // functions read on the way from the test to the target
+	maxStops       = 3 // breakpoints tried until one is hit
+	minInspections = 2
+	maxInspections = 4
+)
+
+var errNoFailure = errors.New("the tests show no failure")
+
+// investigate is the whole demonstration, top to bottom.
+func (s *script) investigate() error {
+	if err := s.act(sayReproduce(), "eval", map[string]any{}); err != nil {
+		return err
+	}
+	failing := s.known.failing()
+	if failing.path == "" {
+		return errNoFailure
+	}
+	if err := s.act(sayReadTest(failing), "view", map[string]any{"path": failing.path}); err != nil {
+		return err
+	}
+	if err := s.act(sayMap(), "grep", map[string]any{"pattern": `^\s*(async def|def|class) `, "include": "*.py", "max_results": 500}); err != nil {
+		return err
+	}
+	route, err := s.readRoute(failing)
+	if err != nil {
+		return err
+	}
+	stopped, err := s.stopInside(route, failing)
+	if err != nil {
+		return err
+	}
+	if stopped {
+		if err := s.inspect(); err != nil {
+			return err
+		}
+	}
+	return s.repair()
+}
+
+// hop is a function within reach, and the function that calls it; from is empty
+// for those the test itself calls.
+type hop struct {
+	definition
+	from string
+}
+
+// readRoute reads functions from what the test calls towards the function the
+// fix is in, and returns those worth stopping in, best first.
+func (s *script) readRoute(failing failure) ([]definition, error) {
+	goal := s.known.enclosing(s.target)
+	var frontier []hop
+	for _, d := range s.known.called(s.known.testBody(failing)) {
+		frontier = append(frontier, hop{d, ""})
+	}
+	var read []definition
+	for range maxReads {
+		next, message := nextHop(frontier, goal, read)
+		if next == nil {
+			break
+		}
+		args := map[string]any{"path": next.path, "start": next.line}
+		if end := s.known.end(*next); end > 0 {
+			args["end"] = end
+		}
+		if err := s.act(message, "view", args); err != nil {
+			return nil, err
+		}
+		read = append(read, *next)
+		if slices.Contains(goal, *next) {
+			break
+		}
+		for _, d := range s.known.called(s.known.body(*next)) {
+			frontier = append(frontier, hop{d, next.name})
+		}
+	}
+	slices.Reverse(read)
+	return read, nil
+}
+
+// nextHop picks an unread function and the words for it: the goal where it is
+// within reach, otherwise one in the goal's own file, otherwise the first
+// called; when reads run out, the goal itself, which the map has shown.
+func nextHop(frontier []hop, goal, read []definition) (next *definition, message string) {
+	frontier = slices.DeleteFunc(slices.Clone(frontier), func(h hop) bool { return slices.Contains(read, h.definition) })
+	inReach := func(good func(definition) bool) *hop {
+		for i := range frontier {
+			if good(frontier[i].definition) {
+				return &frontier[i]
+			}
+		}
+		return nil
+	}
+	at := inReach(func(d definition) bool { return slices.Contains(goal, d) })
+	if at == nil && len(read) < maxReads-1 {
+		at = inReach(func(d definition) bool {
+			return !d.class && slices.ContainsFunc(goal, func(g definition) bool { return g.path == d.path })
+		})
+		if at == nil {
+			at = inReach(func(d definition) bool { return !strings.HasSuffix(d.name, "Error") })
+		}
+	}
+	if at != nil {
+		return &at.definition, sayFollow(*at)
+	}
+	for _, g := range goal {
+		if !slices.Contains(read, g) {
+			return &g, sayUnread(g)
+		}
+	}
+	return nil, ""
+}
+
+// stopInside sets breakpoints until the program stops in one of the functions.
+func (s *script) stopInside(route []definition, failing failure) (bool, error) {
+	tried := 0
+	for _, d := range route {
+		for _, line := range s.known.stops(d) {
+			if tried == maxStops*2 {
+				return false, nil
+			}
+			tried++
+			where := fmt.Sprintf("%s:%d", d.path, line)
+			args := map[string]any{"command": "b " + where}
+			if entry := s.known.entrypoint(failing); entry != "" {
+				args["entrypoint"] = entry
+			}
+			if err := s.act(sayBreak(d, line), "pdb", args); err != nil {
+				return false, err
+			}
+			if s.failed() {
+				continue
+			}
+			if err := s.act(sayContinue(where), "pdb", map[string]any{"command": "c"}); err != nil {
+				return false, err
+			}
+			if f := s.known.frame; f != nil && f.Event != "finished" && f.File == d.path {
+				return true, nil
+			}
+			break
+		}
+	}
+	return false, nil
+}
+
+// inspect looks at arguments and locals where the program stands, then goes to
+// the target line, if that is still ahead in the same function, and looks again.
+func (s *script) inspect() error {
+	frame := *s.known.frame
+	asked := map[string]bool{}
+	good := 0
+	look := func(command, message string) error {
+		if asked[command] || good == maxInspections {
+			return nil
+		}
+		asked[command] = true
+		if err := s.act(message, "pdb", map[string]any{"command": command}); err != nil {
+			return err
+		}
+		if !s.failed() {
+			good++
+		}
+		return nil
+	}
+	if err := look("a", sayArguments(frame.Function)); err != nil {
+		return err
+	}
+	if line := s.lineAhead(frame.File, frame.Line); line > 0 {
+		if err := s.act(sayUntil(line), "pdb", map[string]any{"command": fmt.Sprintf("until %d", line)}); err != nil {
+			return err
+		}
+	}
+	if f := s.known.frame; f != nil && f.Event != "finished" {
+		for _, name := range s.known.locals(f.File, f.Line) {
+			if err := look("p "+name, sayPrint(name, s.known.text(f.File, f.Line), f.Line)); err != nil {
+				return err
+			}
+		}
+	}
+	if s.known.method(frame.File, frame.Line) {
+		if err := look("p vars(self)", sayObject()); err != nil {
+			return err
+		}
+	}
+	if good < minInspections {
+		return look("pp locals()", sayLocals())
+	}
+	return nil
+}
+
+// lineAhead is a line of the fix that lies ahead in the function the program
+// stands in and has been displayed; 0 if there is none.
+func (s *script) lineAhead(file string, from int) int {
+	here := s.known.at(file, from)
+	for _, t := range s.target {
+		for _, line := range t.lines {
+			if t.path == file && line > from && s.known.text(file, line) != "" && s.known.executable(file, line) &&
+				here != nil && s.known.at(file, line) != nil && *s.known.at(file, line) == *here {
+				return line
+			}
+		}
+	}
+	return 0
+}
+
+// repair applies the gold edits, evaluates and submits.
+func (s *script) repair() error {
+	for i, call := range s.edits {
+		call.GoldEdit = true
+		if err := s.do(sayEdit(i, len(s.edits)), call); err != nil {
+			return err
+		}
+	}
+	if err := s.act(sayEvaluate(), "eval", map[string]any{}); err != nil {
+		return err
+	}
+	message := sayStillFailing()
+	if s.last.State != nil && s.last.State.EvalPassed != nil && *s.last.State.EvalPassed {
+		message = sayDone()
+	}
+	return s.act(message, "submit", map[string]any{})
+}
+
+// isTest tells a test file by its name, as the runners do.
+func isTest(file string) bool {
+	base := path.Base(file)
+	return strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py") || base == "test.py" || base == "tests.py" ||
+		base == "conftest.py" || slices.Contains(strings.Split(path.Dir(file), "/"), "tests")
+}

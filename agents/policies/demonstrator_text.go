@@ -1,0 +1,93 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What the demonstrator says: one to three sentences per step. Every name, path,
+// number and value in them comes in through the arguments, which come out of
+// the evidence; the words in between are these.
+
+func sayReproduce() string {
+	return "Before reading any code I reproduce the failure, so that I know exactly which test fails and how."
+}
+
+func sayNothingFound() string {
+	return "The tests show no failure that I could follow, so I stop here."
+}
+
+func sayReadTest(f failure) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The failing test is `%s`.", f.id)
+	if f.claim != "" {
+		fmt.Fprintf(&b, " It reports `%s`.", f.claim)
+	}
+	b.WriteString(" I read the test to see what it calls and what it expects.")
+	return b.String()
+}
+
+func sayMap() string {
+	return "Next I want a map of the program: which file defines which function. I search for all definitions at once."
+}
+
+func sayFollow(h hop) string {
+	if h.from == "" {
+		return fmt.Sprintf("The test calls `%s`, which is defined in %s at line %d. I read it.", h.name, h.path, h.line)
+	}
+	return fmt.Sprintf("`%s` calls `%s`, which is defined in %s at line %d. I follow it.", h.from, h.name, h.path, h.line)
+}
+
+func sayUnread(d definition) string {
+	return fmt.Sprintf("I have not read `%s` in %s yet (line %d). What I saw so far does not explain the failure, so I read it too.", d.name, d.path, d.line)
+}
+
+func sayBreak(d definition, line int) string {
+	return fmt.Sprintf("Reading alone does not tell me the values. I set a breakpoint in `%s` at line %d and run the failing test under the debugger.", d.name, line)
+}
+
+func sayContinue(where string) string {
+	return fmt.Sprintf("The breakpoint at %s is set. I continue until the program stops there.", where)
+}
+
+func sayArguments(function string) string {
+	return fmt.Sprintf("The program stands in `%s`. First I look at the arguments of this call.", function)
+}
+
+func sayUntil(line int) string {
+	return fmt.Sprintf("I let it run on to line %d of this function and look at the state there.", line)
+}
+
+func sayPrint(name, source string, line int) string {
+	if source == "" {
+		return fmt.Sprintf("I check the value of `%s` at this point.", name)
+	}
+	return fmt.Sprintf("Line %d is `%s`. I check the value of `%s` at this point.", line, source, name)
+}
+
+func sayObject() string {
+	return "What the method works on lies in its object, so I look at the attributes as they are now."
+}
+
+func sayLocals() string {
+	return "I look at everything this frame holds, to compare it with what the test expects."
+}
+
+func sayEdit(i, n int) string {
+	if i == 0 {
+		return "I have seen the failure, the code on its way and the values at run time. Now I make the change."
+	}
+	return fmt.Sprintf("The fix has %d parts; this is the next one.", n)
+}
+
+func sayEvaluate() string {
+	return "I run the tests again to see whether the change holds and nothing else broke."
+}
+
+func sayStillFailing() string {
+	return "Not every test passes, but this is the change I can justify. I submit it."
+}
+
+func sayDone() string {
+	return "All tests pass now. I submit the fix."
+}
