@@ -1,13 +1,33 @@
 package drivers
 
 import (
-	"os"
 	"testing"
 
+	"go.uber.org/goleak"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
+}
+
+func build(t *testing.T, kind string, with map[string]any) env.Driver {
+	t.Helper()
+	d, err := env.Drivers.Build(kind, with, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestBubblewrap(t *testing.T) {
+	envtest.Run(t, envtest.Suite{Driver: build(t, "bubblewrap", nil), Isolated: true})
+}
+
+func TestLocal(t *testing.T) {
+	envtest.Run(t, envtest.Suite{Driver: build(t, "local", nil)})
 }

@@ -136,10 +136,11 @@ func packFrom(dir string) (*transfer, error) {
 // pack writes what is below dir in the order of names, without times and owners.
 // Sockets, pipes and devices are left out.
 func pack(tw *tar.Writer, root *os.Root, dir string) error {
-	f, err := openReadable(root, dir, unix.O_DIRECTORY)
+	f, relock, err := openReadable(root, dir, unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
+	defer relock()
 	entries, err := f.ReadDir(-1)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
@@ -182,10 +183,11 @@ func packEntry(tw *tar.Writer, root *os.Root, name string) error {
 }
 
 func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
-	f, err := openReadable(root, name, 0)
+	f, relock, err := openReadable(root, name, 0)
 	if err != nil {
 		return err
 	}
+	defer relock()
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil || !fi.Mode().IsRegular() {
@@ -203,22 +205,30 @@ func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
 	return err
 }
 
-// openReadable opens what belongs to us even where its mode forbids reading.
-func openReadable(root *os.Root, name string, flag int) (*os.File, error) {
+// openReadable opens what belongs to us even where its mode forbids reading;
+// relock gives the mode back.
+func openReadable(root *os.Root, name string, flag int) (f *os.File, relock func(), err error) {
 	flag |= os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
-	f, err := root.OpenFile(name, flag, 0)
-	if !errors.Is(err, fs.ErrPermission) {
-		return f, err
-	}
+	relock = func() {}
 	fi, err := root.Lstat(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := root.Chmod(name, fi.Mode().Perm()|0o500); err != nil {
-		return nil, err
+	need := fs.FileMode(0o400)
+	if fi.IsDir() {
+		need = 0o500
+	}
+	if mode := fi.Mode().Perm(); mode&need != need && fi.Mode()&fs.ModeSymlink == 0 {
+		if err := root.Chmod(name, mode|need); err != nil {
+			return nil, nil, err
+		}
+		relock = func() { _ = root.Chmod(name, mode) } // gone: nothing to give back
 	}
 	f, err = root.OpenFile(name, flag, 0)
-	return f, errors.Join(err, root.Chmod(name, fi.Mode().Perm()))
+	if err != nil {
+		relock()
+	}
+	return f, relock, err
 }
 
 type zeros struct{}

@@ -197,15 +197,25 @@ func (s *server) Write(ctx context.Context, r *guestpb.WriteRequest) (*guestpb.E
 	}
 	s.wake()
 	if end, ok := ctx.Deadline(); ok {
-		if err := t.in.SetWriteDeadline(end); err != nil {
-			return nil, fault(err)
-		}
+		err = t.in.SetWriteDeadline(end)
 	}
-	_, err = t.in.Write(r.Data)
-	if err != nil && !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.EIO) && !errors.Is(err, os.ErrClosed) {
+	if err == nil {
+		_, err = t.in.Write(r.Data)
+	}
+	if err != nil && !t.over() && !errors.Is(err, unix.EPIPE) {
 		return nil, fault(err)
 	}
 	return &guestpb.Empty{}, nil
+}
+
+// over tells whether the program has ended.
+func (t *terminal) over() bool {
+	select {
+	case <-t.child.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // Interrupt sends SIGINT to the foreground process group.

@@ -1,0 +1,223 @@
+package envtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+var isolationChecks = []check{
+	{name: "guest survives signals", fn: guestSurvives},
+	{name: "guest cannot be read or traced", fn: guestUntouchable},
+	{name: "no privileges", fn: noPrivileges},
+	{name: "no network", fn: noNetwork},
+	{name: "host is out of sight", fn: hostHidden},
+	{name: "read-only outside the workspace", fn: readOnly},
+}
+
+var limitChecks = []check{
+	{name: "fork bomb", fn: forkBomb, adjust: func(s *env.SandboxSpec) { s.Limits.Processes = 60 }},
+	{name: "memory hog", fn: memoryHog, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
+	{name: "memory hog in a terminal", fn: memoryHogTerminal, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
+	{name: "full disk", fn: fullDisk, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
+	{name: "limits are recorded", fn: limitsRecorded},
+}
+
+func guestSurvives(t *testing.T, f *fixture) {
+	f.run(t, env.Command{Args: []string{"sh", "-c", "for s in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 19 20 23 31 64; do kill -$s 1 2>/dev/null; done; kill -9 -1"}})
+	if out := f.sh(t, "echo alive"); out != "alive\n" {
+		t.Errorf("afterwards: %q", out)
+	}
+}
+
+func guestUntouchable(t *testing.T, f *fixture) {
+	r := f.python(t, time.Minute, `
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+print("ptrace", libc.ptrace(16, 1, 0, 0))
+print("seize", libc.ptrace(0x4206, 1, 0, 0))
+for path in ("/proc/1/mem", "/proc/1/environ", "/proc/1/maps", "/proc/1/fd/64", "/proc/1/fd/65"):
+    try:
+        os.close(os.open(path, os.O_RDWR if path.endswith("mem") else os.O_RDONLY))
+        print("opened", path)
+    except OSError:
+        pass
+try:
+    print("listed", os.listdir("/proc/1/fd"))
+except OSError:
+    pass
+print("own", sorted(int(n) for n in os.listdir("/proc/self/fd") if int(n) < 1000))
+`)
+	out := string(r.Output)
+	if !strings.HasPrefix(out, "ptrace -1\nseize -1\nown [0, 1, 2, 3]") {
+		t.Errorf("the guest is open to its programs: %q", out)
+	}
+}
+
+func noPrivileges(t *testing.T, f *fixture) {
+	out := f.sh(t, "id -u; grep -E '^(CapEff|CapPrm|CapAmb|NoNewPrivs)' /proc/self/status | tr -d '\t'")
+	want := "CapPrm:0000000000000000\nCapEff:0000000000000000\nCapAmb:0000000000000000\nNoNewPrivs:1\n"
+	if strings.HasPrefix(out, "0\n") || !strings.HasSuffix(out, want) {
+		t.Errorf("privileges: %q", out)
+	}
+}
+
+func noNetwork(t *testing.T, f *fixture) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	r := f.python(t, time.Minute, fmt.Sprintf(`
+import socket
+for address in (("127.0.0.1", %d), ("192.0.2.1", 80)):
+    try:
+        socket.create_connection(address, timeout=3)
+        print("connected", address)
+    except OSError:
+        pass
+`, port))
+	if len(r.Output) > 0 {
+		t.Errorf("%q", r.Output)
+	}
+}
+
+func hostHidden(t *testing.T, f *fixture) {
+	secret := t.TempDir() + "/secret"
+	if err := os.WriteFile(secret, []byte("s"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.ReadFile(t.Context(), secret, 1); !errors.Is(err, env.ErrNotExist) {
+		t.Errorf("a host file by path: %v", err)
+	}
+	f.sh(t, "ln -s "+secret+" leak; ln -s / root")
+	for _, name := range []string{"leak", "root" + secret} {
+		if _, _, err := f.ReadFile(t.Context(), name, 1); !errors.Is(err, env.ErrNotExist) {
+			t.Errorf("a host file through %s: %v", name, err)
+		}
+	}
+	if err := f.WriteFile(t.Context(), "leak", []byte("changed"), 0); err == nil {
+		if raw, err := os.ReadFile(secret); err != nil || string(raw) != "s" {
+			t.Errorf("the host file is now %q, %v", raw, err)
+		}
+	}
+	host, err := os.Hostname()
+	if err == nil && strings.TrimSpace(f.sh(t, "uname -n")) == host {
+		t.Error("the host's name is visible")
+	}
+}
+
+func readOnly(t *testing.T, f *fixture) {
+	out := f.sh(t, "for p in / /usr /etc /dev /run /var /usr/lib; do if touch $p/x-test 2>/dev/null; then echo wrote $p; fi; done; touch /tmp/x $HOME/x x && echo good")
+	if out != "good\n" {
+		t.Errorf("%q", out)
+	}
+}
+
+func forkBomb(t *testing.T, f *fixture) {
+	r := f.python(t, 20*time.Second, `
+import os
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+`)
+	if r.Limit != "processes" && !r.TimedOut {
+		t.Errorf("limit %q, timed out %v, exit %d, output %.200q", r.Limit, r.TimedOut, r.ExitCode, r.Output)
+	}
+	if out := f.sh(t, "echo alive"); out != "alive\n" {
+		t.Errorf("afterwards: %q", out)
+	}
+	f.gone(t, "os.fork")
+}
+
+func memoryHog(t *testing.T, f *fixture) {
+	const hog = `
+import time
+hold = []
+for i in range(4000):
+    hold.append(bytearray(1 << 20))
+    time.sleep(0.001)
+`
+	r := f.python(t, 30*time.Second, hog)
+	if r.Limit != "memory" || r.ExitCode != 137 || r.TimedOut {
+		t.Errorf("limit %q, exit %d, timed out %v, output %.200q", r.Limit, r.ExitCode, r.TimedOut, r.Output)
+	}
+	r = f.python(t, 30*time.Second, `
+import os, time
+for i in range(8):
+    if os.fork() == 0:
+        hold = bytearray(40 << 20)
+        time.sleep(29)
+time.sleep(29)
+`)
+	if r.Limit != "memory" {
+		t.Errorf("eight small ones: limit %q, timed out %v", r.Limit, r.TimedOut)
+	}
+	r = f.python(t, 30*time.Second, `
+import os, time
+hold = bytearray(100 << 20)
+for i in range(4):
+    if os.fork() == 0:
+        time.sleep(1)
+        os._exit(0)
+for i in range(4):
+    os.wait()
+`)
+	if r.Limit != "" || r.ExitCode != 0 {
+		t.Errorf("shared pages were counted twice: limit %q, exit %d", r.Limit, r.ExitCode)
+	}
+}
+
+func memoryHogTerminal(t *testing.T, f *fixture) {
+	term := open(t, f, true, "bash", "--norc", "--noprofile")
+	write(t, term, "python3 -c 'x = bytearray(600 << 20); import time; time.sleep(60)'; echo code $?\n")
+	readUntil(t, term, "code 137\n")
+	l, ok := term.(interface{ Limit() string })
+	if !ok || l.Limit() != "memory" {
+		t.Error("the terminal does not tell of the limit")
+	}
+	write(t, term, "echo alive\n")
+	readUntil(t, term, "alive\n")
+}
+
+func fullDisk(t *testing.T, f *fixture) {
+	r := f.run(t, env.Command{Args: []string{"sh", "-c", "head -c 200M /dev/zero > big; head -c 200M /dev/zero > /tmp/big; df -k . >/dev/null; echo told"}, Timeout: time.Minute})
+	if !strings.HasSuffix(string(r.Output), "told\n") {
+		t.Errorf("%q", r.Output)
+	}
+	err := f.WriteFile(t.Context(), "more", make([]byte, 2<<20), 0)
+	if !errors.Is(err, env.ErrNoSpace) {
+		t.Errorf("writing to a full disk: %v", err)
+	}
+	if out := f.sh(t, "rm big /tmp/big; ls"); out != "" {
+		t.Errorf("left behind: %q", out)
+	}
+	if err := f.WriteFile(t.Context(), "more", make([]byte, 2<<20), 0); err != nil {
+		t.Errorf("after making room: %v", err)
+	}
+}
+
+func limitsRecorded(t *testing.T, f *fixture) {
+	k := f.Key()
+	if k.Driver != f.suite.Driver.Name() || k.Python == "" {
+		t.Errorf("key %+v", k)
+	}
+	for _, limit := range []string{"memory", "disk", "processes", "cpus", "network", "cpu_time", "open_files"} {
+		enforced := k.Limits[limit] != ""
+		for _, u := range k.Unenforced {
+			enforced = enforced || u == limit
+		}
+		if !enforced {
+			t.Errorf("%s is neither enforced nor recorded as open: %+v", limit, k)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package envtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+var killChecks = []check{
+	{name: "timeout kills what ignores TERM", fn: timeoutKills(`trap '' TERM INT HUP; while :; do sleep 31.41; done`)},
+	{name: "timeout kills children", fn: timeoutKills(`sleep 31.41 & sleep 31.41 & wait`)},
+	{name: "timeout kills the double-forked", fn: timeoutKills(`(setsid sh -c 'trap "" TERM; sleep 31.41; sleep 31.41' >/dev/null 2>&1 &) ; sleep 31.41`)},
+	{name: "timeout kills a daemon without environment", fn: timeoutKills(`
+python3 - <<'END'
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 100)
+        os.execve("/bin/sleep", ["sleep", "31.41"], {})
+    os._exit(0)
+time.sleep(31.41)
+END`)},
+	{name: "timeout of a program that floods", fn: timeoutKills(`yes 31.41`)},
+	{name: "background child does not hold", fn: backgroundChild},
+	{name: "zombies are reaped", fn: zombies},
+	{name: "close ends all", fn: closeEndsAll},
+}
+
+// timeoutKills: the call ends within its bound and a second, nothing survives,
+// and the next command is right.
+func timeoutKills(script string) func(*testing.T, *fixture) {
+	return func(t *testing.T, f *fixture) {
+		r := f.run(t, env.Command{Args: []string{"sh", "-c", script}, Timeout: time.Second, MaxOutput: 1000})
+		if !r.TimedOut || r.ExitCode != 137 {
+			t.Errorf("timed out %v, exit %d, output %q", r.TimedOut, r.ExitCode, r.Output)
+		}
+		if r.Wall < time.Second {
+			t.Errorf("ended after %v", r.Wall)
+		}
+		if left := f.processes(t, "31.41"); len(left) > 0 {
+			t.Errorf("survivors: %q", left)
+		}
+		if out := f.sh(t, "echo next"); out != "next\n" {
+			t.Errorf("the next command printed %q", out)
+		}
+	}
+}
+
+func backgroundChild(t *testing.T, f *fixture) {
+	r := f.run(t, env.Command{Args: []string{"sh", "-c", "(while :; do echo noise; sleep 0.02; done) & sleep 27.18 & echo done"}, Timeout: 20 * time.Second})
+	if r.TimedOut || r.ExitCode != 0 {
+		t.Errorf("timed out %v, exit %d", r.TimedOut, r.ExitCode)
+	}
+	if left := f.processes(t, "27.18"); len(left) == 0 {
+		t.Error("the background child died with the command")
+	}
+	r = f.run(t, env.Command{Args: []string{"sleep", "20"}, Timeout: 100 * time.Millisecond})
+	if left := f.processes(t, "27.18"); !r.TimedOut || len(left) == 0 {
+		t.Error("another command's timeout killed it")
+	}
+}
+
+func zombies(t *testing.T, f *fixture) {
+	f.sh(t, `for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0.01 &) ; done; sleep 0.1`)
+	const count = `n=0; for p in /proc/[0-9]*/stat; do case "$(cat $p 2>/dev/null)" in *"(sleep) Z"*) n=$((n+1));; esac; done; echo $n`
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if f.sh(t, count) == "0\n" {
+			return
+		}
+	}
+	t.Error("dead orphans stay")
+}
+
+func closeEndsAll(t *testing.T, f *fixture) {
+	if _, err := f.Open(t.Context(), env.TerminalSpec{Args: []string{"sleep", "16.18"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.sh(t, "setsid sleep 16.18 >/dev/null 2>&1 &")
+	for end := time.Now().Add(10 * time.Second); len(hostProcesses(t, "16.18")) != 2; {
+		if time.Now().After(end) {
+			t.Fatalf("before closing: %q", hostProcesses(t, "16.18"))
+		}
+	}
+	for range 2 {
+		if err := f.Sandbox.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := hostProcesses(t, "16.18"); len(left) > 0 {
+		t.Errorf("alive after closing: %q", left)
+	}
+	_, err := f.Run(t.Context(), env.Command{Args: []string{"true"}})
+	if err == nil {
+		t.Error("a closed sandbox ran a command")
+	}
+}
