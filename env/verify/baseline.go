@@ -1,0 +1,192 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Why a task cannot be judged; TaskError wraps one of them.
+var (
+	ErrNoTests      = errors.New("task without tests")
+	ErrNothingToFix = errors.New("nothing to fix")
+	ErrNotCollected = errors.New("the tests cannot be collected")
+	ErrTooSlow      = errors.New("the tests run out of time")
+	ErrGoldFails    = errors.New("the gold patch fixes nothing")
+	ErrUntrusted    = errors.New("the results of the tests cannot be trusted")
+)
+
+// TaskError is a task that no patch can be judged against, with the remedy.
+type TaskError struct {
+	Instance string
+	Kind     error // one of the errors above
+	Detail   string
+	Remedy   string
+}
+
+func (e *TaskError) Error() string {
+	msg := fmt.Sprintf("task %s: %v", e.Instance, e.Kind)
+	if e.Detail != "" {
+		msg += " (" + e.Detail + ")"
+	}
+	return msg + ": " + e.Remedy
+}
+
+func (e *TaskError) Unwrap() error { return e.Kind }
+
+// Baseline establishes a task's lists by running its tests on the repository as
+// it is: what does not pass becomes fail_to_pass, what passes pass_to_pass. With a
+// gold patch, fail_to_pass is what passes only with it and pass_to_pass what
+// passes both times. An entrypoint without per-test results gives VerifyExitCode
+// and empty lists. Files are the task's. A task that cannot be judged is a
+// *TaskError.
+func (v *Verifier) Baseline(ctx context.Context, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
+	base, err := v.cfg.Store.Base(ctx, tree)
+	if err != nil {
+		return schemas.TestSpec{}, err
+	}
+	before, err := v.run(ctx, t, base)
+	if err != nil {
+		return schemas.TestSpec{}, fmt.Errorf("running the tests of task %s: %w", t.InstanceID, err)
+	}
+	if t.GoldPatch == "" {
+		return baseline(t, before)
+	}
+	gold, err := v.cfg.Store.Apply(ctx, base, []byte(t.GoldPatch))
+	if err != nil {
+		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrGoldFails, err.Error(), "make the gold patch against the task's repository"}
+	}
+	after, err := v.run(ctx, t, gold)
+	if err != nil {
+		return schemas.TestSpec{}, fmt.Errorf("running the tests of task %s with its gold patch: %w", t.InstanceID, err)
+	}
+	return goldBaseline(t, before, after)
+}
+
+// unusable names what makes a run no base for lists, if anything does.
+func unusable(t schemas.Task, r testRun) *TaskError {
+	fail := func(kind error, detail, remedy string) *TaskError {
+		return &TaskError{t.InstanceID, kind, detail, remedy}
+	}
+	switch {
+	case r.TimedOut:
+		return fail(ErrTooSlow, "", "make the entrypoint run fewer tests, or raise the timeout")
+	case r.Limit != "":
+		return fail(ErrUntrusted, "limit of "+r.Limit, "raise the sandbox's limit, or make the entrypoint run fewer tests")
+	case r.ExitCode == 126 || r.ExitCode == 127:
+		return fail(ErrNotCollected, lastLine(r.Output), "correct the entrypoint, or install what it needs with setup commands")
+	case len(r.tampered) > 0:
+		return fail(ErrUntrusted, r.tampered[0], "leave the test runner as it is, or choose an entrypoint that runs one runner per command")
+	case r.runners > 0 && len(r.tests) == 0 && len(r.uncollected) == 0:
+		return fail(ErrNoTests, "", "add a test that shows the bug, or correct the entrypoint "+fmt.Sprintf("%q", t.Entrypoint))
+	case r.runners == 0 && t.Tests.Method != "" && t.Tests.Method != schemas.VerifyExitCode:
+		return fail(ErrNotCollected, lastLine(r.Output), "no "+t.Tests.Method+" run was seen: correct the entrypoint, or install the runner with setup commands")
+	case len(r.twice) > 0:
+		return fail(ErrUntrusted, r.twice[0]+" ran twice", "make the entrypoint run each test once")
+	}
+	return nil
+}
+
+func baseline(t schemas.Task, before testRun) (schemas.TestSpec, error) {
+	if e := unusable(t, before); e != nil {
+		return schemas.TestSpec{}, e
+	}
+	spec := schemas.TestSpec{Method: schemas.VerifyExitCode, Files: t.Tests.Files}
+	nothing := &TaskError{t.InstanceID, ErrNothingToFix, "all tests pass already", "give a repository whose tests fail because of the bug"}
+	if before.runners == 0 {
+		if before.ExitCode == 0 {
+			return schemas.TestSpec{}, nothing
+		}
+		return spec, nil
+	}
+	if len(before.uncollected) > 0 {
+		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrNotCollected, strings.Join(before.uncollected[:min(3, len(before.uncollected))], ", "),
+			"make the tests importable, list fail_to_pass and pass_to_pass, or give a gold patch"}
+	}
+	spec.Method = before.method()
+	for _, id := range sortedKeys(before.tests) {
+		switch before.tests[id] {
+		case "passed":
+			spec.PassToPass = append(spec.PassToPass, id)
+		case "failed", "error":
+			spec.FailToPass = append(spec.FailToPass, id)
+		}
+	}
+	if len(spec.FailToPass) == 0 {
+		return schemas.TestSpec{}, nothing
+	}
+	return spec, nil
+}
+
+func goldBaseline(t schemas.Task, before, after testRun) (schemas.TestSpec, error) {
+	for _, r := range []testRun{before, after} {
+		// The bug may well keep the tests of the base from being collected.
+		if e := unusable(t, r); e != nil {
+			return schemas.TestSpec{}, e
+		}
+	}
+	spec := schemas.TestSpec{Method: schemas.VerifyExitCode, Files: t.Tests.Files}
+	goldFails := &TaskError{t.InstanceID, ErrGoldFails, "", "correct the gold patch: a test must fail without it and pass with it"}
+	if after.runners == 0 {
+		switch {
+		case before.ExitCode == 0:
+			return spec, &TaskError{t.InstanceID, ErrNothingToFix, "the entrypoint ends with exit code 0 already", "give an entrypoint that fails because of the bug"}
+		case after.ExitCode != 0:
+			return schemas.TestSpec{}, goldFails
+		}
+		return spec, nil
+	}
+	spec.Method = after.method()
+	for _, id := range sortedKeys(after.tests) {
+		switch {
+		case after.tests[id] != "passed":
+		case before.tests[id] == "passed":
+			spec.PassToPass = append(spec.PassToPass, id)
+		default:
+			spec.FailToPass = append(spec.FailToPass, id)
+		}
+	}
+	failing := len(before.uncollected) > 0 || slices.ContainsFunc(sortedKeys(before.tests), func(id string) bool {
+		return before.tests[id] == "failed" || before.tests[id] == "error"
+	})
+	switch {
+	case len(spec.FailToPass) > 0:
+		return spec, nil
+	case !failing:
+		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrNothingToFix, "all tests pass already", "give a repository whose tests fail because of the bug"}
+	}
+	return schemas.TestSpec{}, goldFails
+}
+
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	last := strings.ToValidUTF8(lines[len(lines)-1], "\uFFFD")
+	return last[:min(len(last), 200)]
+}
+
+// spec is the task's lists, or its baseline where it has none.
+func (v *Verifier) spec(ctx context.Context, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
+	if len(t.Tests.FailToPass)+len(t.Tests.PassToPass) > 0 {
+		return t.Tests, nil
+	}
+	key := t.ComputeID()
+	v.mu.Lock()
+	known, ok := v.specs[key]
+	v.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	spec, err := v.Baseline(ctx, t, tree)
+	if err != nil {
+		return t.Tests, err
+	}
+	v.mu.Lock()
+	v.specs[key] = spec
+	v.mu.Unlock()
+	return spec, nil
+}

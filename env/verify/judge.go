@@ -1,0 +1,89 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// judgement of one run against a task's lists; reason is "" for a pass.
+type judgement struct {
+	f2p, p2p int // passed of each list
+	reason   string
+}
+
+// judge decides whether a run is what the task asks for. A listed id that is
+// missing is a fail; so is a run that did not end by itself with exit code 0, or
+// 1 where tests outside the two lists fail; so is one whose records do not check.
+func judge(spec schemas.TestSpec, run testRun) judgement {
+	var j judgement
+	var bad []string
+	listed := map[string]bool{}
+	count := func(ids []string) (passed int) {
+		for _, id := range ids {
+			listed[id] = true
+			switch status, ran := run.tests[id]; {
+			case status == "passed":
+				passed++
+			case !ran:
+				bad = append(bad, id+" did not run")
+			default:
+				bad = append(bad, id+" "+status)
+			}
+		}
+		return passed
+	}
+	j.f2p, j.p2p = count(spec.FailToPass), count(spec.PassToPass)
+	otherFails := len(run.uncollected) > 0
+	for id, status := range run.tests {
+		otherFails = otherFails || !listed[id] && status != "passed" && status != "skipped" && status != "xfailed"
+	}
+	j.reason = firstReason(spec, run, bad, otherFails)
+	return j
+}
+
+func firstReason(spec schemas.TestSpec, run testRun, bad []string, otherFails bool) string {
+	unclean := func(code int) bool { return code != 0 && (code != 1 || !otherFails) }
+	switch {
+	case run.TimedOut:
+		return "the tests ran out of time"
+	case run.Limit != "":
+		return "the tests reached the sandbox's limit of " + run.Limit
+	case len(run.tampered) > 0:
+		return "tampering: " + run.tampered[0]
+	case spec.Method == schemas.VerifyExitCode:
+		if run.ExitCode != 0 {
+			return fmt.Sprintf("the entrypoint ended with exit code %d", run.ExitCode)
+		}
+		return ""
+	case run.runners == 0:
+		return fmt.Sprintf("no test runner reported results (exit code %d)", run.ExitCode)
+	case len(run.twice) > 0:
+		return "test reported twice: " + run.twice[0]
+	case len(bad) > 0:
+		return fmt.Sprintf("%d of %d expected tests did not pass: %s", len(bad),
+			len(spec.FailToPass)+len(spec.PassToPass), strings.Join(bad[:min(len(bad), 3)], ", "))
+	case len(spec.FailToPass)+len(spec.PassToPass) == 0:
+		return "the task expects no test to pass"
+	case unclean(run.exit):
+		return fmt.Sprintf("unclean end: the test runner ended with status %d", run.exit)
+	case unclean(run.ExitCode):
+		return fmt.Sprintf("unclean end: the entrypoint ended with exit code %d", run.ExitCode)
+	}
+	return ""
+}
+
+// method tells by the form of the ids which runner reported.
+func (r testRun) method() string {
+	for id := range r.tests {
+		if strings.Contains(id, "::") {
+			return schemas.VerifyPytest
+		}
+	}
+	return schemas.VerifyUnittest
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,48 @@
+"""Start-up hook of the verifier: runs in a Python process before any program code.
+
+It takes the channel out of the environment, so that neither the program nor its
+children see it, arms the hooks, and hands over to the sitecustomize that the
+interpreter would have loaded without it.
+"""
+import os
+import sys
+
+
+def _start():
+    here = os.path.dirname(os.path.abspath(__file__))
+    directory = os.environ.pop("TRACESMITH_CHANNEL", None)
+    rest = [p for p in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if p != here]
+    if any(rest):
+        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
+    names = ["tracesmith_channel", "tracesmith_guard", "tracesmith_unittest", "tracesmith_pytest"]
+    try:
+        if directory is not None:
+            import tracesmith_channel
+            import tracesmith_guard
+            import tracesmith_pytest
+            import tracesmith_unittest
+
+            order = tracesmith_channel.take(directory)
+            if order is not None:
+                guard = tracesmith_guard.Guard(order["workdir"], directory)
+                guard.remember(["importlib", "_frozen_importlib", "_frozen_importlib_external"])
+                channel = tracesmith_channel.Channel(directory, order, guard)
+                tracesmith_unittest.arm(channel, guard)
+                tracesmith_pytest.arm(channel, guard, tracesmith_unittest.canary)
+    finally:
+        for name in names:
+            sys.modules.pop(name, None)
+        sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
+        sys.path_importer_cache.pop(here, None)
+
+
+_start()
+_own = sys.modules.pop("sitecustomize", None)
+try:
+    import sitecustomize  # the interpreter's own, if it has one
+except ImportError as _error:
+    if _error.name != "sitecustomize":
+        raise
+finally:
+    # The import system wants to find an entry when it comes back here.
+    sys.modules.setdefault("sitecustomize", _own)

@@ -1,0 +1,262 @@
+"""Per-test results of pytest, however it is started: the plugin is registered
+when pytest's configuration looks for plugins, before any conftest is loaded."""
+import ast
+import importlib.machinery
+import os
+import sys
+
+# Hooks whose implementations decide about a result or see it before us.
+CRITICAL = [
+    "pytest_runtest_protocol", "pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_teardown",
+    "pytest_runtest_makereport", "pytest_runtest_logreport", "pytest_pyfunc_call", "pytest_runtestloop",
+    "pytest_exception_interact", "pytest_fixture_setup", "pytest_sessionfinish", "pytest_assertrepr_compare",
+]
+
+
+def arm(channel, guard, assertions):
+    name = "_pytest.config"
+
+    class Finder(object):
+        """Waits for pytest's configuration to be imported, once."""
+
+        @staticmethod
+        def find_spec(fullname, path=None, target=None):
+            if fullname != name:
+                return None
+            sys.meta_path.remove(Finder)
+            spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+            if spec is None or spec.loader is None:
+                return spec
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                register_with(module.PytestPluginManager, channel, guard, assertions)
+
+            spec.loader.exec_module = exec_module
+            return spec
+
+    sys.meta_path.insert(0, Finder)
+
+
+def register_with(manager, channel, guard, assertions):
+    consider = manager.consider_env
+
+    def consider_env(self):
+        if not channel.active:
+            channel.active = True
+            import pytest
+
+            self.register(plugin(pytest, self, channel, guard, assertions), "tracesmith")
+            guard.remember(
+                ["_pytest.runner", "_pytest.python", "_pytest.reports", "_pytest.outcomes", "_pytest.unittest",
+                 "_pytest.skipping", "pluggy", "pytest", "unittest"],
+                ["_pytest"],
+            )
+        return consider(self)
+
+    manager.consider_env = consider_env
+
+
+def plugin(pytest, manager, channel, guard, assertions):
+    first, last = pytest.hookimpl(tryfirst=True), pytest.hookimpl(trylast=True)
+    phases = {}  # node id -> statuses of its phases
+    functions = {}  # node id -> how to see whether its function is still the same
+    here = {"hooks": None}
+
+    def node_id(nodeid, config):
+        root = str(getattr(config, "rootpath", None) or config.rootdir)
+        path, sep, rest = nodeid.partition("::")
+        full = os.path.realpath(os.path.join(root, path))
+        return (guard.relative(full) if path else "") + sep + rest
+
+    def hooks():
+        out = [("", manager, vars(manager).get("_inner_hookexec"))]
+        for name in CRITICAL:
+            caller = getattr(manager.hook, name, None)
+            if caller is not None:
+                out.append((name, caller, getattr(caller, "_hookexec", None)))
+                out.extend((name, impl.plugin, impl.function) for impl in caller.get_hookimpls())
+        return out
+
+    def hooks_intact():
+        if here["hooks"] is None:
+            return None
+        then, now = here["hooks"], hooks()
+        if len(then) == len(now) and all(
+            a[0] == b[0] and a[1] is b[1] and (a[2] is b[2] or a[2] == b[2]) for a, b in zip(then, now)
+        ):
+            return None
+        for name, _, function in now:
+            if not any(f is function for _, _, f in then):
+                return "a hook was added while the tests ran (%s)" % name
+        return "the hooks of the test runner were changed while the tests ran"
+
+    def function_of(item):
+        owner = getattr(item, "cls", None) or getattr(item, "module", None)
+        name = getattr(item, "originalname", None) or item.name.split("[")[0]
+        for place in getattr(owner, "__mro__", (owner,)):
+            if place is not None and name in vars(place):
+                value = vars(place)[name]
+                return (item, place, name, value, getattr(value, "__code__", None))
+        return None
+
+    def function_intact(nodeid):
+        known = functions.get(nodeid)
+        if known is None:
+            return
+        item, place, name, value, code = known
+        if vars(place).get(name) is not value or getattr(value, "__code__", None) is not code:
+            guard.find("the test function %s was replaced while the tests ran" % name)
+        for attr in ("runtest", "setup", "teardown", "repr_failure", "listchain", "reportinfo"):
+            if attr in vars(item):
+                guard.find("the test %s was given a %s of its own" % (name, attr))
+
+    def origins():
+        """Files that test functions come from when not from the test's own
+        file, and a finding for one that is not what its file says."""
+        files, sources = set(), {}
+        for known in functions.values():
+            if known is None:
+                continue
+            fn = known[3]
+            while hasattr(fn, "__wrapped__"):
+                fn = fn.__wrapped__
+            code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+            if code is None:
+                continue
+            file = getattr(sys.modules.get(known[1].__module__ if isinstance(known[1], type) else known[1].__name__),
+                           "__file__", None)
+            if file is None or os.path.realpath(code.co_filename) != os.path.realpath(file):
+                files.add(code.co_filename)
+                continue
+            if file not in sources:
+                sources[file] = compiled(file, here["config"])
+            if sources[file] and code not in sources[file]:
+                guard.find("the test function %s is not what its file says" % known[2])
+        return files
+
+    def status_of(seen):
+        order = ["error", "failed", "xpassed", "xfailed", "skipped", "passed"]
+        return next((s for s in order if s in seen), "error")
+
+    class Plugin(object):
+        @last
+        def pytest_configure(self, config):
+            here["config"] = config
+            guard.adopt()
+
+        @last
+        def pytest_collection_finish(self, session):
+            guard.check()
+            here["hooks"] = hooks()
+            guard.watch(hooks_intact)
+            for item in session.items:
+                functions[item.nodeid] = function_of(item)
+            codes = [getattr(function, "__code__", None) for _, _, function in here["hooks"]]
+            files = guard.own(origins() | {c.co_filename for c in codes if c is not None}) | guard.finders()
+            channel.put({"k": "plan", "ids": [node_id(i.nodeid, session.config) for i in session.items],
+                         "hooks": sorted(files)})
+
+        @first
+        def pytest_collectreport(self, report):
+            if report.failed:
+                channel.put({"k": "collect", "id": node_id(report.nodeid, here["config"])})
+
+        @first
+        def pytest_runtest_logreport(self, report):
+            outcome, when = report.outcome, report.when
+            seen = phases.setdefault(report.nodeid, [])
+            if outcome == "rerun":
+                del seen[:]
+                return
+            if hasattr(report, "context") and hasattr(report.context, "kwargs"):  # one of a test's subtests
+                if outcome == "failed":
+                    seen.append("failed")
+                return
+            if hasattr(report, "wasxfail"):
+                seen.append("xfailed" if outcome == "skipped" else "xpassed")
+            elif outcome == "failed":
+                seen.append("failed" if when == "call" else "error")
+            elif outcome == "skipped":
+                seen.append("skipped")
+            elif when == "call":
+                seen.append("passed")
+            function_intact(report.nodeid)
+            if when != "teardown":
+                # Fixtures may hold replacements of their own until teardown.
+                return
+            guard.check(everything=False)
+            channel.put({"k": "test", "id": node_id(report.nodeid, here["config"]), "s": status_of(seen)})
+            del phases[report.nodeid]
+
+        @last
+        def pytest_sessionfinish(self, session, exitstatus):
+            items = [i for i in session.items if functions.get(i.nodeid)]
+            if items:
+                canary(items[0], guard)
+            assertions(guard)
+            guard.check()
+            here["hooks"] = None
+            guard.release()
+            channel.closed = True
+
+        @last
+        def pytest_unconfigure(self, config):
+            session = here.get("session")
+            status = getattr(session, "exitstatus", None)
+            channel.status = int(status) if status is not None else None
+            guard.check()
+
+        @first
+        def pytest_sessionstart(self, session):
+            here["session"] = session
+
+    return Plugin()
+
+
+def compiled(file, config):
+    """Every code object of a test file, compiled anew: as it is, and as pytest
+    rewrites it. None when it cannot be told."""
+    out = []
+
+    def collect(code):
+        for const in code.co_consts:
+            if isinstance(const, type(code)):
+                out.append(const)
+                collect(const)
+
+    try:
+        with open(file, "rb") as f:
+            source = f.read()
+        collect(compile(source, file, "exec", dont_inherit=True))
+        from _pytest.assertion.rewrite import rewrite_asserts
+
+        tree = ast.parse(source, filename=file)
+        try:
+            rewrite_asserts(tree, source, file, config)
+        except TypeError:  # before pytest 4.5
+            return None
+        collect(compile(tree, file, "exec", dont_inherit=True))
+        return set(out)
+    except Exception:
+        return None
+
+
+def canary(item, guard):
+    """A failing call must still become a failed report."""
+    from _pytest.reports import TestReport
+    from _pytest.runner import CallInfo
+
+    def wrong():
+        raise AssertionError
+
+    try:
+        make = getattr(CallInfo, "from_call", None)
+        if make is None:  # before pytest 4
+            return
+        call = make(wrong, when="call")
+        if TestReport.from_item_and_call(item, call).outcome != "failed":
+            guard.find("a failing assertion was not reported as a failure")
+    except Exception as error:
+        guard.find("the test runner no longer works (%s)" % type(error).__name__)

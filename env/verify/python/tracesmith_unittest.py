@@ -1,0 +1,186 @@
+"""Per-test results of unittest: python -m unittest, or a script calling
+unittest.main. The outermost TextTestRunner.run is the session; its result
+object tells what happened to each test."""
+import os
+import sys
+import unittest
+import unittest.case
+import unittest.loader
+import unittest.main
+import unittest.runner
+
+RANK = ["passed", "skipped", "xfailed", "xpassed", "failed", "error"]
+
+
+def arm(channel, guard):
+    state = {"running": False, "mine": False}
+    run = unittest.TextTestRunner.run
+    test_id = identifier()
+
+    def wrapped(self, test):
+        if state["running"] or channel.active and not state["mine"]:
+            return run(self, test)
+        channel.active = state["running"] = state["mine"] = True
+        guard.remember(["unittest"])
+        make = self._makeResult
+        record = Recorder(channel, guard, test_id)
+        self._makeResult = lambda: record.attach(make())
+        try:
+            result = run(self, test)
+        finally:
+            state["running"] = False
+        channel.status = max(channel.status or 0, 0 if result.wasSuccessful() else 1)
+        canary(guard)
+        guard.check()
+        return result
+
+    wrapped.__name__, wrapped.__doc__ = "run", run.__doc__
+    unittest.TextTestRunner.run = wrapped
+    guard.remember(["unittest"])
+
+
+def identifier():
+    def test_id(test):
+        name = test.id()
+        if name.startswith("__main__."):
+            script = getattr(sys.modules.get("__main__"), "__file__", None) or "__main__"
+            stem = os.path.splitext(os.path.relpath(script))[0]
+            name = stem.replace(os.sep, ".") + name[len("__main__"):]
+        return name
+
+    return test_id
+
+
+class Recorder(object):
+    def __init__(self, channel, guard, test_id):
+        self.channel, self.guard, self.test_id = channel, guard, test_id
+        self.worst, self.count = None, 0
+        self.current = None
+
+    def attach(self, result):
+        add = {
+            "addSuccess": "passed", "addFailure": "failed", "addError": "error", "addSkip": "skipped",
+            "addExpectedFailure": "xfailed", "addUnexpectedSuccess": "xpassed",
+        }
+        own = {}
+        for name, status in add.items():
+            own[name] = self.outcome(getattr(result, name), status)
+        own["startTest"] = self.start(result.startTest)
+        own["stopTest"] = self.stop(result.stopTest)
+        if hasattr(result, "addSubTest"):
+            own["addSubTest"] = self.subtest(result.addSubTest)
+        vars(result).update(own)
+
+        def intact():
+            for name, fn in own.items():
+                if vars(result).get(name) is not fn:
+                    return "the test result's %s was replaced" % name
+
+        self.guard.watch(intact)
+        return result
+
+    def start(self, then):
+        def startTest(test):
+            self.current, self.worst = test, None
+            return then(test)
+
+        return startTest
+
+    def stop(self, then):
+        def stopTest(test):
+            self.guard.check(everything=False)
+            self.count += 1
+            self.channel.put({"k": "test", "id": self.test_id(test), "s": self.worst or "error"})
+            self.current = None
+            return then(test)
+
+        return stopTest
+
+    def note(self, status):
+        if self.worst is None or RANK.index(status) > RANK.index(self.worst):
+            self.worst = status
+
+    def outcome(self, then, status):
+        def add(test, *args, **kwargs):
+            if self.current is None:  # a fixture of a class or module, outside any test
+                if status == "error":
+                    self.channel.put({"k": "collect", "id": self.test_id(test)})
+            elif isinstance(test, LOAD_FAILURES):
+                self.channel.put({"k": "collect", "id": self.test_id(test)})
+                self.note(status)
+            else:
+                self.note(status)
+            return then(test, *args, **kwargs)
+
+        return add
+
+    def subtest(self, then):
+        def addSubTest(test, subtest, err):
+            if err is not None:
+                self.note("failed" if issubclass(err[0], test.failureException) else "error")
+            return then(test, subtest, err)
+
+        return addSubTest
+
+
+LOAD_FAILURES = tuple(
+    t for t in (getattr(unittest.loader, n, None) for n in ("_FailedTest", "ModuleImportFailure", "LoadTestsFailure"))
+    if isinstance(t, type)
+)
+
+
+class Wrong(unittest.TestCase):
+    """Assertions that are wrong: a runner that lets one of them pass has been
+    tampered with."""
+
+    def runTest(self):
+        self.assertEqual(1, 2)
+
+    def wrong_statement(self):
+        raise AssertionError
+
+    def wrong_true(self):
+        self.assertTrue(0)
+
+    def wrong_false(self):
+        self.assertFalse(1)
+
+    def wrong_in(self):
+        self.assertIn(1, [2])
+
+    def wrong_is(self):
+        self.assertIs(None, 0)
+
+    def wrong_is_none(self):
+        self.assertIsNone(0)
+
+    def wrong_raises(self):
+        with self.assertRaises(ValueError):
+            pass
+
+    def wrong_almost(self):
+        self.assertAlmostEqual(1.0, 1.1)
+
+    def wrong_list(self):
+        self.assertListEqual([1], [2])
+
+    def wrong_dict(self):
+        self.assertDictEqual({1: 1}, {1: 2})
+
+    def wrong_greater(self):
+        self.assertGreater(1, 2)
+
+    def wrong_fail(self):
+        self.fail()
+
+
+
+WRONG = [n for n in vars(Wrong) if n == "runTest" or n.startswith("wrong_")]
+
+
+def canary(guard):
+    for name in WRONG:
+        result = unittest.TestResult()
+        Wrong(name).run(result)
+        if len(result.failures) != 1 or result.errors:
+            guard.find("a failing assertion (%s) was not seen as a failure" % name)

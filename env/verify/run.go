@@ -1,0 +1,110 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Bounds of one run of a task's tests.
+const (
+	DefaultTimeout = 300 * time.Second
+	maxOutput      = 1 << 20
+	maxRecords     = 64 << 20
+)
+
+// testRun is one run of a task's entrypoint.
+type testRun struct {
+	env.Result
+	results
+}
+
+// runTests runs the task's entrypoint in a sandbox, with the hooks in front.
+func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.Duration) (testRun, error) {
+	t.Workdir = cmp.Or(t.Workdir, schemas.DefaultWorkdir)
+	var secret [48]byte
+	rand.Read(secret[:]) // never fails
+	c := newChannel(t.Entrypoint, hex.EncodeToString(secret[:16]), secret[16:])
+	load, err := c.tar(t.Workdir)
+	if err != nil {
+		return testRun{}, err
+	}
+	if err := sb.TarIn(ctx, c.dir, bytes.NewReader(load)); err != nil {
+		return testRun{}, fmt.Errorf("placing test hooks: %w", err)
+	}
+	var out testRun
+	out.Result, err = sb.Run(ctx, env.Command{Args: c.args(t.Entrypoint), Dir: t.Workdir, Timeout: timeout, MaxOutput: maxOutput})
+	if err != nil {
+		return out, fmt.Errorf("running the tests: %w", err)
+	}
+	raw, total, err := sb.ReadFile(ctx, c.dir+"/records", maxRecords)
+	switch {
+	case errors.Is(err, env.ErrNotExist):
+	case err != nil:
+		return out, fmt.Errorf("reading test results: %w", err)
+	case total > int64(len(raw)):
+		return out, fmt.Errorf("reading test results: %d bytes are more than the %d allowed", total, int64(maxRecords))
+	}
+	out.results = c.read(raw)
+	// The agent goes on using this sandbox; an old channel is of no use to it.
+	_, err = sb.Run(ctx, env.Command{Args: []string{"rm", "-rf", c.dir}, Timeout: 10 * time.Second})
+	if err != nil {
+		return out, fmt.Errorf("removing test hooks: %w", err)
+	}
+	return out, nil
+}
+
+// Eval runs the task's tests in the agent's sandbox. Score is the number of
+// passed fail-to-pass tests (of all tests where the task lists none; of one for
+// an entrypoint without per-test results); Passed says that everything the task
+// asks for passed and the run ended cleanly. It is never a verdict. The run may
+// take as long as ctx allows, DefaultTimeout at most.
+func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task) (env.EvalReport, error) {
+	timeout := DefaultTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, max(time.Until(deadline)-time.Second, time.Second))
+	}
+	run, err := runTests(ctx, sb, t, timeout)
+	if err != nil {
+		return env.EvalReport{}, err
+	}
+	report := env.EvalReport{
+		Tests: maps.Clone(run.tests), Output: string(run.Output), OutputBytes: run.Total,
+		ExitCode: run.ExitCode, TimedOut: run.TimedOut, Wall: run.Wall,
+	}
+	spec := t.Tests
+	if len(spec.FailToPass)+len(spec.PassToPass) == 0 {
+		spec = run.asSpec()
+	}
+	j := judge(spec, run)
+	report.Passed = j.reason == ""
+	switch {
+	case spec.Method == schemas.VerifyExitCode:
+		report.Max = 1
+		if report.Passed {
+			report.Score = 1
+		}
+	case len(spec.FailToPass) > 0:
+		report.Score, report.Max = float64(j.f2p), float64(len(spec.FailToPass))
+	default:
+		report.Score, report.Max = float64(j.p2p), float64(len(spec.PassToPass))
+	}
+	return report, nil
+}
+
+// asSpec asks for every test that was seen to pass; without any, for a clean exit.
+func (r testRun) asSpec() schemas.TestSpec {
+	if r.runners == 0 {
+		return schemas.TestSpec{Method: schemas.VerifyExitCode}
+	}
+	return schemas.TestSpec{Method: r.method(), PassToPass: sortedKeys(r.tests)}
+}

@@ -1,0 +1,212 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Config of a Verifier.
+type Config struct {
+	Driver env.Driver
+	// Spec is the base of every sandbox; Workdir, Image and Python are taken
+	// from the task where Spec leaves them open.
+	Spec    env.SandboxSpec
+	Store   *workspace.Store
+	Timeout time.Duration // of one run of the tests; 0 = DefaultTimeout
+}
+
+// Verifier judges patches, each in a sandbox of its own. It is safe for
+// concurrent use.
+type Verifier struct {
+	cfg Config
+
+	mu    sync.Mutex
+	specs map[string]schemas.TestSpec // by task id: baselines already established
+}
+
+var _ env.Verifier = (*Verifier)(nil)
+
+// MaxLog is how many bytes of the runner's output a verdict keeps.
+const MaxLog = 64 << 10
+
+// New makes a verifier.
+func New(cfg Config) *Verifier {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	return &Verifier{cfg: cfg, specs: map[string]schemas.TestSpec{}}
+}
+
+// Verify implements env.Verifier. The patch must make finalSHA (a git tree hash,
+// "" = not known) of the task's tree exactly. What is wrong with the patch or the
+// task is said in the verdict; an error, always together with the status
+// VerifyError, means that our own machinery failed and the call may be repeated.
+func (v *Verifier) Verify(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string) (schemas.Verdict, error) {
+	verdict := schemas.Verdict{Status: schemas.VerifyError, Method: t.Tests.Method, FinalSHA: finalSHA}
+	spec, err := v.spec(ctx, t, tree)
+	if err != nil {
+		return explain(verdict, err)
+	}
+	verdict.Method = spec.Method
+	verdict.F2PTotal, verdict.P2PTotal = len(spec.FailToPass), len(spec.PassToPass)
+	base, err := v.cfg.Store.Base(ctx, tree)
+	if err != nil {
+		return explain(verdict, err)
+	}
+	final, err := v.cfg.Store.Apply(ctx, base, patch)
+	if err != nil {
+		return explain(verdict, err)
+	}
+	verdict.FinalSHA = final
+	if finalSHA != "" && final != finalSHA {
+		verdict.FinalSHA = finalSHA
+		verdict.Reason = fmt.Sprintf("base and patch give the tree %s, not %s: the patch is not what the agent left behind", final, finalSHA)
+		return verdict, nil
+	}
+	return v.grade(ctx, t, spec, base, final, verdict)
+}
+
+// explain ends a verification that could not be made. A patch that does not
+// apply and a task that cannot be judged are told in the verdict; anything else
+// is an error of ours.
+func explain(verdict schemas.Verdict, err error) (schemas.Verdict, error) {
+	verdict.Reason, _, _ = strings.Cut(err.Error(), "\n")
+	if _, ok := errors.AsType[*workspace.ApplyError](err); ok {
+		return verdict, nil
+	}
+	if _, ok := errors.AsType[*TaskError](err); ok {
+		return verdict, nil
+	}
+	return verdict, fmt.Errorf("verifying: %w", err)
+}
+
+// grade puts the protected files back, refuses what must not be in a patch, and
+// judges one run of the tests.
+func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string, verdict schemas.Verdict) (schemas.Verdict, error) {
+	store := v.cfg.Store
+	baseFiles, err := store.Files(ctx, base)
+	if err != nil {
+		return explain(verdict, err)
+	}
+	graded, restored, err := store.Restore(ctx, base, final, protector(t, spec, baseFiles))
+	if err != nil {
+		return explain(verdict, err)
+	}
+	verdict.Restored = restored
+	changes, err := store.Changed(ctx, base, graded)
+	if err != nil {
+		return explain(verdict, err)
+	}
+	gradedFiles, err := store.Files(ctx, graded)
+	if err != nil {
+		return explain(verdict, err)
+	}
+	read := func(tree string) content {
+		return func(file string) string {
+			text, _, readErr := store.ReadFile(ctx, tree, file)
+			err = errors.Join(err, readErr)
+			return string(text)
+		}
+	}
+	refused := refusals(changes, gradedFiles, read(base), read(graded))
+	if err != nil {
+		return explain(verdict, err)
+	}
+	if len(refused) > 0 {
+		for _, r := range refused {
+			verdict.Refused = append(verdict.Refused, r.path)
+		}
+		return decide(verdict, fmt.Sprintf("refused: %s %s", refused[0].path, refused[0].why)), nil
+	}
+	run, err := v.run(ctx, t, graded)
+	if errors.Is(err, env.ErrSandboxDied) && ctx.Err() == nil {
+		return decide(verdict, "the sandbox died while the tests ran"), nil
+	}
+	if err != nil {
+		return explain(verdict, err)
+	}
+	if dug := digs(run.seen, changes, read(base)); dug != "" {
+		run.tampered = append(run.tampered, dug)
+	}
+	for _, file := range run.hooks {
+		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == file }) || strings.HasPrefix(file, "<") {
+			run.tampered = append(run.tampered, "hooks of the test runner lie in "+file+", which the patch changed")
+		}
+	}
+	if err != nil {
+		return explain(verdict, err)
+	}
+	j := judge(spec, run)
+	verdict.F2PPassed, verdict.P2PPassed, verdict.Parsed = j.f2p, j.p2p, len(run.tests)
+	verdict.Log, verdict.LogSHA256 = capLog(run.Output), schemas.HashBytes(run.Output)
+	return decide(verdict, j.reason), nil
+}
+
+// decide writes the word: resolved without a reason against it.
+func decide(verdict schemas.Verdict, reason string) schemas.Verdict {
+	resolved := reason == ""
+	verdict.Resolved = &resolved
+	verdict.Reason = strings.ToValidUTF8(strings.Join(strings.Fields(reason), " "), "\uFFFD")
+	verdict.Status = schemas.VerifiedFail
+	if resolved {
+		verdict.Status = schemas.VerifiedPass
+	}
+	return verdict
+}
+
+// capLog keeps head and tail of a long output.
+func capLog(out []byte) string {
+	text := string(out)
+	if len(text) > MaxLog {
+		cut := fmt.Sprintf("\n[... %d bytes cut ...]\n", len(text)-MaxLog)
+		half := (MaxLog - len(cut)) / 2
+		text = text[:half] + cut + text[len(text)-half:]
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// run places a tree in a fresh sandbox and runs the task's tests there.
+func (v *Verifier) run(ctx context.Context, t schemas.Task, tree string) (out testRun, err error) {
+	spec := v.cfg.Spec
+	t.Workdir = cmp.Or(spec.Workdir, t.Workdir, schemas.DefaultWorkdir)
+	spec.Workdir = t.Workdir
+	spec.Image = cmp.Or(spec.Image, t.Image)
+	spec.Python = cmp.Or(spec.Python, t.Python)
+	sb, err := v.cfg.Driver.Start(ctx, spec)
+	if err != nil {
+		return out, fmt.Errorf("starting a %s sandbox: %w", v.cfg.Driver.Name(), err)
+	}
+	defer func() {
+		closing := sb.Close(context.WithoutCancel(ctx))
+		if err == nil && closing != nil && !errors.Is(closing, env.ErrSandboxDied) {
+			err = fmt.Errorf("closing sandbox: %w", closing)
+		}
+	}()
+	pr, pw := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := v.cfg.Store.Export(ctx, tree, pw)
+		pw.CloseWithError(err)
+		written <- err
+	}()
+	err = sb.TarIn(ctx, t.Workdir, pr)
+	pr.CloseWithError(io.ErrClosedPipe) // releases the writer if TarIn stopped early
+	if exporting := <-written; exporting != nil && !errors.Is(exporting, io.ErrClosedPipe) {
+		err = exporting
+	}
+	if err != nil {
+		return out, fmt.Errorf("placing the graded tree: %w", err)
+	}
+	return runTests(ctx, sb, t, v.cfg.Timeout)
+}
