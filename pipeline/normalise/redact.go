@@ -8,34 +8,61 @@ import (
 	"strings"
 )
 
-// secretRule finds one kind of secret. The first sub-match, if there is one,
-// is the secret; hints are literals one of which must be in the text, so that
-// most text is never searched.
+// secretRule finds one kind of secret by how it begins. The expression is tried
+// where one of the prefixes stands, after a character that is no part of a
+// word; its first sub-match, if there is one, is the secret.
 type secretRule struct {
-	name  string
-	hints []string
-	re    *regexp.Regexp
-	dense bool // only values that look random
+	name     string
+	prefixes []string
+	re       *regexp.Regexp
+	dense    bool // only values that look random
 }
 
 var secretRules = []secretRule{
-	{"private_key", []string{"PRIVATE KEY"}, regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)`), false},
-	{"aws_key", []string{"AKIA", "ASIA", "ABIA", "ACCA"}, regexp.MustCompile(`\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`), false},
-	{"aws_secret", []string{"secret", "SECRET", "Secret"}, regexp.MustCompile(`(?i)aws_?secret(?:_?access)?_?key["']?\s*[:=]\s*["']?([A-Za-z0-9/+=]{40})`), false},
-	{"github_token", []string{"gh", "github_pat_"}, regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})`), false},
-	{"gitlab_token", []string{"glpat-"}, regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`), false},
-	{"openai_key", []string{"sk-"}, regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), true},
-	{"google_key", []string{"AIza"}, regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`), false},
-	{"slack_token", []string{"xox", "hooks.slack.com"}, regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{10,}|hooks\.slack\.com/services/[A-Za-z0-9/]{20,}`), false},
-	{"huggingface_token", []string{"hf_"}, regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`), false},
-	{"stripe_key", []string{"k_live_"}, regexp.MustCompile(`\b[sr]k_live_[A-Za-z0-9]{16,}`), false},
-	{"jwt", []string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`), false},
-	{"bearer", []string{"earer "}, regexp.MustCompile(`\b[Bb]earer ([A-Za-z0-9._~+/=-]{20,})`), true},
-	{
-		"assigned", []string{"KEY", "TOKEN", "SECRET", "PASSW", "key", "token", "secret", "passw"},
-		regexp.MustCompile(`(?i)\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)["']?\s*[:=]\s*["']?([A-Za-z0-9+/=_.~-]{16,})`), true,
-	},
+	{"private_key", []string{"-----BEGIN "}, regexp.MustCompile(`^-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)`), false},
+	{"aws_key", []string{"AKIA", "ASIA", "ABIA", "ACCA"}, regexp.MustCompile(`^[A-Z]{4}[A-Z0-9]{16}\b`), false},
+	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, regexp.MustCompile(`^gh._[A-Za-z0-9]{36,255}`), false},
+	{"github_token", []string{"github_pat_"}, regexp.MustCompile(`^github_pat_[A-Za-z0-9_]{22,255}`), false},
+	{"gitlab_token", []string{"glpat-"}, regexp.MustCompile(`^glpat-[A-Za-z0-9_-]{20,255}`), false},
+	{"openai_key", []string{"sk-"}, regexp.MustCompile(`^sk-[A-Za-z0-9_-]{20,255}`), true},
+	{"google_key", []string{"AIza"}, regexp.MustCompile(`^AIza[0-9A-Za-z_-]{35}`), false},
+	{"slack_token", []string{"xoxa-", "xoxb-", "xoxe-", "xoxp-", "xoxr-", "xoxs-"}, regexp.MustCompile(`^xox.-[A-Za-z0-9-]{10,255}`), false},
+	{"slack_token", []string{"hooks.slack.com/services/"}, regexp.MustCompile(`^hooks\.slack\.com/services/[A-Za-z0-9/]{20,255}`), false},
+	{"huggingface_token", []string{"hf_"}, regexp.MustCompile(`^hf_[A-Za-z0-9]{30,255}`), false},
+	{"stripe_key", []string{"sk_live_", "rk_live_"}, regexp.MustCompile(`^.k_live_[A-Za-z0-9]{16,255}`), false},
+	{"jwt", []string{"eyJ"}, regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`), false},
+	{"bearer", []string{"Bearer ", "bearer "}, regexp.MustCompile(`^.earer ([A-Za-z0-9._~+/=-]{20,})`), true},
 }
+
+// assigned is what follows the name of a secret: a sign and a long value.
+var assigned = regexp.MustCompile(`^[:=]\s{0,8}["']?([A-Za-z0-9+/=_.~-]{16,512})`)
+
+// names tells whether text ends in the name of a secret, as in "MY_API_KEY".
+func names(text string) bool {
+	text = strings.TrimRight(text, " \t")
+	text = strings.TrimRight(text, `"'`)
+	for _, end := range [...]string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"} {
+		if n := len(text) - len(end); n >= 0 && strings.EqualFold(text[n:], end) {
+			return true
+		}
+	}
+	return false
+}
+
+// candidates are the pairs of bytes with which something to look at begins:
+// everything else is skipped at the speed of a table.
+var candidates = func() *[1 << 16]bool {
+	var t [1 << 16]bool
+	for _, r := range secretRules {
+		for _, p := range r.prefixes {
+			t[int(p[0])<<8|int(p[1])] = true
+		}
+	}
+	for c := range 256 {
+		t['='<<8|c], t[':'<<8|c] = true, true
+	}
+	return &t
+}()
 
 // redactor replaces secrets by [REDACTED:type:n], n counting the different
 // values of a type in the order they were met: the same secret is the same
@@ -73,37 +100,73 @@ func (r *redactor) text(s string) string {
 			s = strings.ReplaceAll(s, k, place)
 		}
 	}
-	for _, rule := range secretRules {
-		if !slices.ContainsFunc(rule.hints, func(h string) bool { return strings.Contains(s, h) }) {
-			continue
-		}
-		s = r.apply(rule, s)
-	}
-	return s
-}
-
-func (r *redactor) apply(rule secretRule, s string) string {
-	matches := rule.re.FindAllStringSubmatchIndex(s, -1)
-	if matches == nil {
-		return s
-	}
 	var out strings.Builder
 	at := 0
-	for _, m := range matches {
-		from, to := m[0], m[1]
-		if len(m) > 2 {
-			from, to = m[2], m[3]
+	for i := 0; i+1 < len(s); i++ {
+		if !candidates[int(s[i])<<8|int(s[i+1])] {
+			continue
 		}
-		value := s[from:to]
-		if rule.dense && !random(value) {
+		kind, from, to := find(s, i)
+		if kind == "" {
 			continue
 		}
 		out.WriteString(s[at:from])
-		out.WriteString(r.place(rule.name, value))
-		at = to
+		out.WriteString(r.place(kind, s[from:to]))
+		at, i = to, to-1
+	}
+	if at == 0 {
+		return s
 	}
 	out.WriteString(s[at:])
 	return out.String()
+}
+
+// find looks for a secret that begins at i or is assigned by the sign there.
+func find(s string, i int) (kind string, from, to int) {
+	if s[i] != '=' && s[i] != ':' {
+		return begins(s, i)
+	}
+	if !names(s[max(0, i-24):i]) {
+		return "", 0, 0
+	}
+	m := assigned.FindStringSubmatchIndex(s[i:])
+	if m == nil {
+		return "", 0, 0
+	}
+	from, to = i+m[2], i+m[3]
+	if kind, first, last := begins(s, from); kind != "" {
+		return kind, first, last
+	}
+	if !random(s[from:to]) {
+		return "", 0, 0
+	}
+	return "assigned", from, to
+}
+
+// begins looks for a secret that a rule knows by its prefix.
+func begins(s string, i int) (kind string, from, to int) {
+	if i > 0 && s[i] != '-' && wordByte(s[i-1]) {
+		return "", 0, 0
+	}
+	for _, rule := range secretRules {
+		if !slices.ContainsFunc(rule.prefixes, func(p string) bool { return strings.HasPrefix(s[i:], p) }) {
+			continue
+		}
+		m := rule.re.FindStringSubmatchIndex(s[i:])
+		if m == nil {
+			continue
+		}
+		from, to = i+m[len(m)-2], i+m[len(m)-1]
+		if rule.dense && !random(s[from:to]) {
+			continue
+		}
+		return rule.name, from, to
+	}
+	return "", 0, 0
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
 func (r *redactor) place(kind, value string) string {

@@ -32,7 +32,7 @@ func validUTF8(s string) (string, int) {
 // character but newline and tab. A carriage return stays before a newline (files
 // have them) and is a newline elsewhere (progress bars).
 func plain(s string) string {
-	if strings.IndexFunc(s, control) < 0 {
+	if !suspect(s) {
 		return s
 	}
 	s = escapes.ReplaceAllString(s, "")
@@ -47,6 +47,17 @@ func plain(s string) string {
 		}
 	}
 	return out.String()
+}
+
+// suspect tells whether s may hold a control character. It looks at bytes,
+// which is fast, and takes the first byte of a C1 character for one.
+func suspect(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 && c != '\n' && c != '\t' || c == 0x7f || c == 0xc2 {
+			return true
+		}
+	}
+	return false
 }
 
 func control(r rune) bool {

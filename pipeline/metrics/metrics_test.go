@@ -1,0 +1,146 @@
+package metrics
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func call(name, command string) *schemas.ToolCall {
+	args, _ := json.Marshal(map[string]string{"command": command})
+	return &schemas.ToolCall{Name: name, Arguments: args}
+}
+
+func TestKind(t *testing.T) {
+	for _, c := range []struct{ tool, command, want string }{
+		{"view", "", SeekStatic}, {"pdb", "n", SeekDynamic}, {"rewrite", "", Edit}, {"eval", "", Verify}, {"submit", "", Submit}, {"web", "", Exec},
+		{"bash", "cat a.py | head -3", SeekStatic}, {"bash", "cd src && grep -rn x . 2>&1", Exec}, {"bash", "cd src && grep -rn x .", SeekStatic},
+		{"bash", "git -C . log --oneline", Exec}, {"bash", "git log -3", SeekStatic}, {"bash", "cat a > b", Exec}, {"bash", "python -m pytest -q", Verify},
+		{"bash", "find . -name '*.py' -delete", Exec}, {"bash", "sed -n 1,5p a.py", SeekStatic}, {"bash", "sed -i s/a/b/ a.py", Exec}, {"bash", "rm -r x", Exec},
+	} {
+		if got := Kind(call(c.tool, c.command)); got != c.want {
+			t.Errorf("%s %q: %s, want %s", c.tool, c.command, got, c.want)
+		}
+	}
+	if Kind(nil) != Think {
+		t.Error("a turn without a call is thought")
+	}
+}
+
+func TestPDBCommandOfABlankOneIsNothing(t *testing.T) {
+	for text, want := range map[string]string{"": "", "  ": "", "p x": "p", "b a.py:3": "b"} {
+		if got := PDBCommand(call("pdb", text)); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if PDBCommand(&schemas.ToolCall{Name: "pdb", Arguments: json.RawMessage(`[1]`)}) != "" {
+		t.Error("arguments of another shape")
+	}
+}
+
+func TestLeaks(t *testing.T) {
+	for _, c := range []struct {
+		tool, command string
+		want          []string
+	}{
+		{"bash", "git log --all --oneline", []string{"git_log_all"}},
+		{"bash", "git -C /testbed show 1a2b3c4d", []string{"git_show_hash"}},
+		{"bash", "git diff HEAD~1 deadbeef12 -- a.py", []string{"git_diff_hash"}},
+		{"bash", "git --no-pager cherry-pick x", []string{"git_cherry_pick"}},
+		{"bash", "cd /tmp; curl https://example.org", []string{"curl"}},
+		{"bash", "git fetch origin && pip install x", []string{"git_remote", "pip"}},
+		{"pdb", "!__import__('os').system('wget x')", []string{"curl"}},
+		{"pdb", "p urllib.request.urlopen('http://x')", []string{"http_library"}},
+		{"bash", "git log -3 && git status && git diff", nil},
+		{"bash", "git show HEAD", nil},
+		{"bash", "grep -rn curl_easy src", nil},
+		{"edit", "curl https://example.org", nil},
+		{"view", "git log --all", nil},
+	} {
+		if diff := cmp.Diff(c.want, Leaks(call(c.tool, c.command))); diff != "" {
+			t.Errorf("%s %q: %s", c.tool, c.command, diff)
+		}
+	}
+	if h, n := LeakClasses([]string{"git_show_hash"}); !h || n {
+		t.Error("git_show_hash is a leak of history")
+	}
+}
+
+const oneFile = "diff --git a/a.py b/a.py\nindex 1111111..2222222 100644\n--- a/a.py\n+++ b/a.py\n@@ -10,2 +10,2 @@\n x\n-y\n+z\n"
+
+func TestParsePatch(t *testing.T) {
+	p, err := ParsePatch([]byte(oneFile + "diff --git a/tests/test_new.py b/tests/test_new.py\nnew file mode 100644\nindex 0000000..2222222\n--- /dev/null\n+++ b/tests/test_new.py\n@@ -0,0 +1 @@\n+pass\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a.py", "tests/test_new.py"}, p.Files); diff != "" || p.Added != 2 || p.Deleted != 1 {
+		t.Errorf("%s +%d -%d", diff, p.Added, p.Deleted)
+	}
+	if p.EditsTests() || len(p.Tests()) != 1 {
+		t.Error("a new test of the agent's own is no edit of tests")
+	}
+	same, _ := ParsePatch([]byte(oneFile))
+	none, _ := ParsePatch(nil)
+	if same.Similarity(same) != 1 || same.Similarity(none) != 0 || none.Similarity(none) != 0 {
+		t.Error("similarity at its ends")
+	}
+	if !same.hits("a.py", 11, 11) || same.hits("a.py", 12, 20) || same.hits("b.py", 11, 11) {
+		t.Error("hunk ranges")
+	}
+	conf, _ := ParsePatch([]byte("diff --git a/conftest.py b/conftest.py\nnew file mode 100644\nindex 0000000..2222222\n--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1 @@\n+pass\n"))
+	if !conf.EditsTests() {
+		t.Error("new test configuration edits tests")
+	}
+}
+
+func TestSteppingIsNoRepeat(t *testing.T) {
+	row := func(i int32, tool, args, hash string) schemas.StepRow {
+		return schemas.StepRow{StepIndex: i, TurnIndex: &i, Source: "agent", ToolName: &tool, ArgumentsJSON: &args, ObservationSHA256: &hash, ActionKind: SeekDynamic}
+	}
+	rows := []schemas.StepRow{row(0, "pdb", "n", "line1"), row(1, "pdb", "n", "line2"), row(2, "pdb", "n", "line2"), row(3, "pdb", "n", "line2"), row(4, "view", "n", "line2")}
+	Repeats(rows)
+	var of []int32
+	for _, r := range rows {
+		if r.RepeatOf == nil {
+			of = append(of, -1)
+		} else {
+			of = append(of, *r.RepeatOf)
+		}
+	}
+	if diff := cmp.Diff([]int32{-1, -1, 1, 1, -1}, of); diff != "" {
+		t.Error(diff)
+	}
+	var e schemas.EpisodeRow
+	Behaviour(&e, rows)
+	if *e.NRepeats != 2 || *e.MaxRepeatRun != 2 || *e.LoopScore != 0.4 || *e.NPDB != 4 || e.NTurns != 5 || e.NBacktracks != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	for text, want := range map[string]struct {
+		file        string
+		first, last int64
+	}{
+		"a.py": {"a.py", 0, 0}, "a.py:3": {"a.py", 3, 3}, "a.py:3-9": {"a.py", 3, 9}, "a.py::f": {"a.py", 0, 0}, "a:b": {"a", 0, 0}, "a.py:3-x": {"a.py", 3, 3},
+	} {
+		file, first, last := target(text)
+		if file != want.file || first != want.first || last != want.last {
+			t.Errorf("%s: %s %d %d", text, file, first, last)
+		}
+	}
+}
+
+func FuzzParsePatch(f *testing.F) {
+	f.Add([]byte(oneFile))
+	f.Add([]byte("diff --git a/x b/x\nGIT binary patch\nliteral 3\nKcmZQzWMT#Y01f~L\n\n"))
+	f.Fuzz(func(_ *testing.T, patch []byte) {
+		if p, err := ParsePatch(patch); err == nil {
+			_ = p.EditsTests()
+			_ = p.Similarity(p)
+		}
+	})
+}
