@@ -17,14 +17,13 @@ type call struct {
 	timeout  time.Duration
 	deadline time.Time
 
-	entrypoint string   // to start with, where it is a new one
-	text       []string // paragraphs of the observation
-	listed     bool     // the last output was a source listing
-	stop       bool     // the rest of the commands will not run
-	refused    bool
-	timedOut   bool
-	finished   bool // the program ended during this call
-	code       int
+	text     []string // paragraphs of the observation
+	listed   bool     // the last output was a source listing
+	stop     bool     // the rest of the commands will not run
+	refused  bool
+	timedOut bool
+	finished bool // the program ended during this call
+	code     int
 }
 
 func (c *call) say(format string, a ...any) { c.text = append(c.text, fmt.Sprintf(format, a...)) }
@@ -38,7 +37,6 @@ func (c *call) refuse(format string, a ...any) {
 // use switches to another entrypoint.
 func (c *call) use(ctx context.Context, entrypoint string) error {
 	d := c.d
-	c.entrypoint = d.entrypoint
 	if entrypoint == "" || entrypoint == d.entrypoint {
 		return nil
 	}
@@ -49,7 +47,7 @@ func (c *call) use(ctx context.Context, entrypoint string) error {
 	if d.session != nil && !d.session.ended {
 		d.why = "The entrypoint has changed, so a new session was started."
 	}
-	c.entrypoint = entrypoint
+	d.entrypoint = entrypoint
 	return d.end(ctx)
 }
 
@@ -110,13 +108,17 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 	if s := d.session; s != nil && !s.ended && !s.stale {
 		return true, nil
 	}
-	if d.session != nil && d.session.stale && !d.session.ended {
+	switch s := d.session; {
+	case s == nil:
+	case s.ended:
+		d.why = "The program had ended, so it was started again."
+	case s.stale:
 		d.why = "Files were edited since the program started, so it was restarted."
 	}
 	if err := d.end(ctx); err != nil {
 		return false, err
 	}
-	line, err := launchLine(c.entrypoint)
+	line, err := launchLine(d.entrypoint)
 	if err != nil {
 		c.refuse("%s", err)
 		return false, nil
@@ -126,16 +128,17 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if s.ended {
-		c.refuse("%s", unstarted(c.entrypoint, s, r, c.timeout))
+		c.refuse("%s", unstarted(d.entrypoint, s, r, c.timeout))
+		d.entrypoint = d.worked
 		c.timedOut = s.killed
 		return false, nil
 	}
-	d.session, d.entrypoint, d.breakpoints.dirty = s, c.entrypoint, true
+	d.session, d.worked, d.breakpoints.dirty = s, d.entrypoint, true
 	if d.why != "" {
 		c.say("%s", d.why)
 		d.why = ""
 	}
-	c.say("The program stands before its first line: %s", c.entrypoint)
+	c.say("The program stands before its first line: %s", d.entrypoint)
 	if out := strings.TrimRight(r.Text(), "\n"); out != "" {
 		c.say("%s", out)
 	}

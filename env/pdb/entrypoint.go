@@ -27,7 +27,7 @@ const (
 
 var (
 	assignment  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\+?=`)
-	interpreter = regexp.MustCompile(`^(?:python|pypy)[0-9.]*$`)
+	interpreter = regexp.MustCompile(`^(?:python|pypy)[0-9.]*[dmt]?$`)
 )
 
 // launchLine rewrites a shell line so that the Python program it ends in runs

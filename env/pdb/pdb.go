@@ -31,7 +31,8 @@ type Debugger struct {
 	cfg Config
 
 	mu          sync.Mutex
-	entrypoint  string // of the session; the one that started last
+	entrypoint  string // of the session, or of the next one
+	worked      string // the entrypoint that started last, to go back to
 	session     *session
 	breakpoints registry
 	why         string // said at the next start: why there is a new one
@@ -45,7 +46,7 @@ func New(cfg Config) *Debugger {
 	cfg.Grace = orDefault(cfg.Grace, 800*time.Millisecond)
 	cfg.MaxOutput = orDefault(cfg.MaxOutput, 20000)
 	cfg.Context = orDefault(cfg.Context, 5)
-	return &Debugger{cfg: cfg, entrypoint: cfg.Entrypoint}
+	return &Debugger{cfg: cfg, entrypoint: cfg.Entrypoint, worked: cfg.Entrypoint}
 }
 
 func orDefault[T int | time.Duration](v, def T) T {
@@ -135,7 +136,7 @@ func (d *Debugger) Reset(ctx context.Context, clear bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if clear {
-		d.breakpoints, d.entrypoint = registry{}, d.cfg.Entrypoint
+		d.breakpoints, d.entrypoint, d.worked = registry{}, d.cfg.Entrypoint, d.cfg.Entrypoint
 	}
 	d.why = ""
 	return d.end(ctx)

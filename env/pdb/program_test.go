@@ -34,7 +34,7 @@ func TestEnds(t *testing.T) {
 			t.Errorf("exit code %v, frame %v, kept %v", r.ExitCode, r.Frame, b.Frame())
 		}
 		r = b.do("p 1 + 1")
-		b.has(r, "The program stands before its first line", "2")
+		b.has(r, "The program had ended, so it was started again.", "2")
 		b.at(r, "tricky.py", 1)
 
 		r, err := b.Command(t.Context(), "c", py+" tricky.py hard_exit", 30*time.Second)

@@ -54,7 +54,7 @@ func eachPython(t *testing.T, f func(t *testing.T, py string)) {
 // bench is a Debugger on a copy of testdata/shop in a sandbox of its own.
 type bench struct {
 	*Debugger
-	t  *testing.T
+	t  testing.TB
 	sb env.Sandbox
 }
 
@@ -66,7 +66,7 @@ func open(t *testing.T, entrypoint string) *bench {
 }
 
 // openIn makes a sandbox of the given kind whose python3 is py ("" = the default).
-func openIn(t *testing.T, kind, py string, cfg Config) *bench {
+func openIn(t testing.TB, kind, py string, cfg Config) *bench {
 	t.Helper()
 	driver, err := env.Drivers.Build(kind, nil, struct{}{})
 	if err != nil {
@@ -105,6 +105,15 @@ func (b *bench) write(name, text string) {
 	if err := b.sb.WriteFile(b.t.Context(), workdir+"/"+name, []byte(text), 0); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+func (b *bench) read(name string) string {
+	b.t.Helper()
+	raw, _, err := b.sb.ReadFile(b.t.Context(), workdir+"/"+name, 1<<20)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(raw)
 }
 
 // do runs a command that must not be refused.
@@ -165,3 +174,5 @@ func (b *bench) at(r env.DebuggerReply, file string, line int) {
 		b.t.Errorf("stands at %+v, want %s:%d\n%s", r.Frame, file, line, r.Text)
 	}
 }
+
+func envCommand(args ...string) env.Command { return env.Command{Args: args, Dir: workdir} }

@@ -298,7 +298,10 @@ class Shim(Base):
                 hot = self.hot[name] = self.canonic(name) in self.breaks
             if not hot:
                 return None
-        return Base.trace_dispatch(self, frame, event, arg)
+        local = Base.trace_dispatch(self, frame, event, arg)
+        # Up to 3.9 a frame that keeps its trace function after tracing was
+        # switched off reports the line it had then.
+        return local if sys.gettrace() is not None else None
 
     def stop_here(self, frame):
         return frame.f_code.co_filename not in (HERE, bdb.__file__) and Base.stop_here(self, frame)

@@ -1,0 +1,41 @@
+package pdb
+
+import "testing"
+
+// TestInBubblewrap: the same under isolation, with stable paths.
+func TestInBubblewrap(t *testing.T) {
+	b := openIn(t, "bubblewrap", "", Config{Entrypoint: "python3 -m pytest -q -p no:cacheprovider tests"})
+	b.do("b pkg/prices.py:19")
+	b.at(b.do("c"), "pkg/prices.py", 19)
+	b.has(b.do("w"), "> pkg/prices.py(19)total()")
+	b.has(b.do("!import os; print(sorted(os.listdir('.')))"), "['Makefile', 'broken.py', 'main.py', 'pkg', ")
+	b.do("cl")
+	r := b.do("c")
+	b.has(r, "1 failed, 1 passed", "tests/test_prices.py:9: AssertionError", "exit code 1")
+	b.hasNot(r, "\x1b")
+	r, err := b.Command(t.Context(), "c", "python3 tricky.py crash", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.has(r, `File "/testbed/tricky.py", line 9, in crash`, "Current frame: tricky.py:9 in crash (post-mortem")
+	if r, err = b.Command(t.Context(), "n", "python3 tricky.py sleep", 0); err != nil {
+		t.Fatal(err)
+	}
+	b.has(b.within("c", 500e6), "interrupted at tricky.py:43")
+}
+
+func BenchmarkPrint(b *testing.B) {
+	for _, kind := range []string{"local", "bubblewrap"} {
+		b.Run(kind, func(b *testing.B) {
+			d := openIn(b, kind, "", Config{Entrypoint: "python3 main.py"})
+			if _, err := d.Command(b.Context(), "n", "", 0); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if r, err := d.Command(b.Context(), "p 1", "", 0); err != nil || r.IsError {
+					b.Fatal(r, err)
+				}
+			}
+		})
+	}
+}
