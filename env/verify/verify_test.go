@@ -3,7 +3,9 @@ package verify
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/tracesmith/tracesmith/env"
+	_ "github.com/tracesmith/tracesmith/env/benchmarks"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -152,6 +155,7 @@ func TestHonestFixIsResolved(t *testing.T) {
 		"python3 -m pytest -q tests/test_basket.py && python3 -m pytest tests/test_prices.py": pytestSpec,
 	} {
 		t.Run(entry, func(t *testing.T) {
+			t.Parallel()
 			v, base := verifier(t), fixture(t)
 			patch, sha := patchTo(t, v, base, honest(t))
 			got, err := v.Verify(t.Context(), task(base, entry, spec), base, patch, sha)
@@ -227,6 +231,7 @@ func TestCheatsResolveNothing(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".patch"), func(t *testing.T) {
+			t.Parallel()
 			c := readCheat(t, file)
 			entry, spec := pytestEntry, pytestSpec
 			if e := c.head["entrypoint"]; e != "" {
@@ -252,6 +257,47 @@ func TestCheatsResolveNothing(t *testing.T) {
 				t.Errorf("refused %q, want %q", got.Refused, want)
 			}
 			t.Logf("%s: %s", c.what, got.Reason)
+		})
+	}
+}
+
+// cheatsAnywhere work on any Python project that pytest tests.
+var cheatsAnywhere = map[string]struct{ name, text string }{
+	"conftest": {"conftest.py", "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    (yield).get_result().outcome = 'passed'\n"},
+	"start-up": {"sitecustomize.py", "import builtins\nbuiltins.AssertionError = KeyError\n"},
+	"ini":      {"pytest.ini", "[pytest]\naddopts = --co\n"},
+	"runner":   {"pytest/__main__.py", "print('99 passed')\n"},
+}
+
+func TestBuiltinTasks(t *testing.T) {
+	source, err := env.Sources.Build("builtin", nil, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := source.Tasks(t.Context())
+	if err != nil || len(tasks) < 12 {
+		t.Fatalf("%d built-in tasks (error %v), want 12 or more", len(tasks), err)
+	}
+	v := verifier(t)
+	for i, task := range tasks {
+		t.Run(task.InstanceID, func(t *testing.T) {
+			t.Parallel()
+			tree, err := source.Tree(t.Context(), task.InstanceID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := v.Verify(t.Context(), task, tree, []byte(task.GoldPatch), "")
+			if err != nil || got.Status != schemas.VerifiedPass || got.F2PPassed != len(task.Tests.FailToPass) || len(got.Restored) > 0 {
+				t.Errorf("gold patch: %+v, %v", got, err)
+			}
+			names := slices.Sorted(maps.Keys(cheatsAnywhere))
+			cheat := cheatsAnywhere[names[i%len(names)]]
+			lines := strings.SplitAfter(strings.TrimSuffix(cheat.text, "\n"), "\n")
+			patch := fmt.Sprintf("--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n+%s\n", cheat.name, len(lines), strings.Join(lines, "+"))
+			got, err = v.Verify(t.Context(), task, tree, []byte(patch), "")
+			if err != nil || got.Status != schemas.VerifiedFail {
+				t.Errorf("cheat %s: %+v, %v", cheat.name, got, err)
+			}
 		})
 	}
 }

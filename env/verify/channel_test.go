@@ -1,0 +1,168 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// recorded writes records as the hooks do.
+func recorded(c channel, process int, bodies ...string) string {
+	var out strings.Builder
+	mac := ""
+	for i, b := range bodies {
+		body := fmt.Sprintf("%d %d %s", process, i, b)
+		mac = c.sign(process, mac+" "+body)
+		fmt.Fprintf(&out, "%s %s\n", mac, body)
+	}
+	return out.String()
+}
+
+var (
+	begin  = `{"k":"begin"}`
+	passed = `{"k":"test","id":"a::b","s":"passed"}`
+	end    = `{"k":"end","active":true,"status":0}`
+)
+
+func testChannel() channel { return newChannel("make test", "x", []byte(strings.Repeat("k", 32))) }
+
+func TestReadAcceptsWholeRecords(t *testing.T) {
+	c := testChannel()
+	other := `{"k":"test","id":"c::d","s":"failed"}`
+	one, two := recorded(c, 0, begin, passed, end), recorded(c, 3, begin, other, `{"k":"end","active":true,"status":1}`)
+	got := c.read([]byte(one + two))
+	if len(got.tampered) > 0 || got.runners != 2 || got.exit != 1 {
+		t.Errorf("read = %+v", got)
+	}
+	if diff := cmp.Diff(map[string]string{"a::b": "passed", "c::d": "failed"}, got.tests); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.read([]byte(one + recorded(c, 1, begin, passed, end))); !slices.Equal(got.twice, []string{"a::b"}) {
+		t.Errorf("an id reported by two interpreters: %+v", got)
+	}
+}
+
+func TestReadNoticesTampering(t *testing.T) {
+	c := testChannel()
+	whole := recorded(c, 0, begin, passed, end)
+	lines := strings.SplitAfter(whole, "\n")
+	stranger := newChannel("", "x", []byte("another key"))
+	for name, raw := range map[string]string{
+		"edited":         strings.Replace(whole, "passed", "failed", 1),
+		"line gone":      lines[0] + lines[2],
+		"first gone":     lines[1] + lines[2],
+		"end gone":       lines[0] + lines[1],
+		"cut":            whole[:len(whole)-9],
+		"swapped":        lines[1] + lines[0] + lines[2],
+		"twice":          whole + whole,
+		"after end":      whole + lines[2],
+		"forged":         whole + recorded(stranger, 1, begin, passed, end),
+		"forged process": whole + recorded(c, maxProcesses, begin, end),
+		"noise":          "hello\n" + whole,
+		"empty line":     whole + "\n",
+		"no exit":        recorded(c, 0, begin, `{"k":"end","active":true,"status":null}`),
+		"finding":        recorded(c, 0, begin, `{"k":"found","what":"x"}`, end),
+	} {
+		if got := c.read([]byte(raw)); len(got.tampered) == 0 {
+			t.Errorf("%s: not noticed: %+v", name, got)
+		}
+	}
+	single := newChannel("python3 -m pytest", "x", c.key)
+	if got := single.read([]byte(whole + recorded(c, 1, begin, end))); len(got.tampered) == 0 {
+		t.Error("a second interpreter of a simple command was not noticed")
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	c := testChannel()
+	f.Add(recorded(c, 0, begin, passed, end))
+	f.Add(recorded(c, 1, begin, `{"k":"plan","hooks":["a"]}`, `{"k":"seen","what":["a","b"]}`, end))
+	f.Fuzz(func(t *testing.T, raw string) {
+		got := c.read([]byte(raw))
+		if len(got.tampered) == 0 && raw != "" && got.runners == 0 && len(got.tests) > 0 && !strings.Contains(raw, "end") {
+			t.Errorf("results without an end: %+v", got)
+		}
+	})
+}
+
+func TestSimpleCommands(t *testing.T) {
+	for entry, want := range map[string]int{
+		"pytest": 1, "python3 -m pytest -q tests/test_a.py::test_b": 1, "A=1 B= /usr/bin/python3.11 -m unittest": 1,
+		"python -m pytest -k 'a and not b'": 1, "coverage run -m pytest": 1, "python3 run.py": 1,
+		"make test": maxProcesses, "./check.sh": maxProcesses, "pytest a; pytest b": maxProcesses, "pytest a && pytest b": maxProcesses,
+		"pytest $(ls)": maxProcesses, "pytest a\npytest b": maxProcesses, "tox": maxProcesses, "bash -c 'pytest'": maxProcesses,
+	} {
+		if got := newChannel(entry, "x", nil).processes; got != want {
+			t.Errorf("%q may start %d interpreters, want %d", entry, got, want)
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, file string
+		want          bool
+	}{
+		{"conftest.py", "conftest.py", true}, {"conftest.py", "a/b/conftest.py", true}, {"conftest.py", "a/xconftest.py", false},
+		{"test_*.py", "a/test_b.py", true}, {"test_*.py", "test_dir/x.py", false},
+		{"tests/**", "tests/a.py", true}, {"tests/**", "tests/a/b.py", true}, {"tests/**", "tests", true}, {"tests/**", "a/tests/b.py", false},
+		{"tests/", "tests/a.py", true}, {"**/tests/**", "a/b/tests/c.py", true}, {"**/tests/**", "tests/c.py", true},
+		{"tests/*.py", "tests/a.py", true}, {"tests/*.py", "tests/a/b.py", false}, {"./tests/**", "tests/a", true},
+		{"a/**/b.py", "a/b.py", true}, {"a/**/b.py", "a/x/y/b.py", true}, {"a/**/b.py", "a/x/y/c.py", false}, {"[", "[", false},
+	} {
+		if got := matches(c.pattern, c.file); got != c.want {
+			t.Errorf("matches(%q, %q) = %v", c.pattern, c.file, got)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	spec := schemas.TestSpec{Method: schemas.VerifyPytest, FailToPass: []string{"f"}, PassToPass: []string{"p"}}
+	run := func(exit, code int, tests map[string]string) testRun {
+		return testRun{Result: env.Result{ExitCode: code}, results: results{tests: tests, runners: 1, exit: exit}}
+	}
+	good := map[string]string{"f": "passed", "p": "passed"}
+	with := func(status string) map[string]string {
+		return map[string]string{"f": "passed", "p": "passed", "o": status}
+	}
+	late := run(0, 0, good)
+	late.TimedOut = true
+	limited := run(0, 0, good)
+	limited.Limit = "memory"
+	none := run(0, 0, good)
+	none.runners = 0
+	for name, c := range map[string]struct {
+		run  testRun
+		pass bool
+	}{
+		"all pass":               {run(0, 0, good), true},
+		"another skipped":        {run(0, 0, with("skipped")), true},
+		"another fails":          {run(1, 1, with("failed")), true},
+		"another fails, || true": {run(1, 0, with("failed")), true},
+		"1 without a failure":    {run(0, 1, good), false},
+		"runner 1 without":       {run(1, 0, good), false},
+		"exit 2":                 {run(0, 2, with("failed")), false},
+		"interrupted":            {run(2, 0, with("failed")), false},
+		"killed":                 {run(0, 137, good), false},
+		"missing":                {run(0, 0, map[string]string{"p": "passed"}), false},
+		"skipped":                {run(0, 0, map[string]string{"f": "skipped", "p": "passed"}), false},
+		"xpassed":                {run(0, 0, map[string]string{"f": "xpassed", "p": "passed"}), false},
+		"regression":             {run(1, 1, map[string]string{"f": "passed", "p": "failed"}), false},
+		"timeout":                {late, false},
+		"memory":                 {limited, false},
+		"no runner":              {none, false},
+	} {
+		if got := judge(spec, c.run); (got.reason == "") != c.pass {
+			t.Errorf("%s: reason %q", name, got.reason)
+		}
+	}
+	if got := judge(schemas.TestSpec{Method: schemas.VerifyPytest}, run(0, 0, nil)); got.reason == "" {
+		t.Error("a task that expects nothing passed")
+	}
+}
