@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -30,4 +31,11 @@ func TestBubblewrap(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	envtest.Run(t, envtest.Suite{Driver: build(t, "local", nil)})
+}
+
+func TestDocker(t *testing.T) {
+	if os.Getenv("TRACESMITH_TEST_DOCKER") != "1" {
+		t.Skip("TRACESMITH_TEST_DOCKER=1 runs this; it needs a daemon and scripts/docker-image.sh's image")
+	}
+	envtest.Run(t, envtest.Suite{Driver: build(t, "docker", nil), Isolated: true})
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
@@ -33,7 +32,11 @@ type local struct {
 
 func (*local) Name() string { return "local" }
 
-const localPrefix = "tracesmith-local-"
+// Names of temporary directories and of the file in them that says whose they are.
+const (
+	localPrefix = "tracesmith-local-"
+	localOwner  = "owner"
+)
 
 // Start implements env.Driver. The workspace is a fresh directory, whatever
 // spec.Workdir says; paths below spec.Workdir given to the sandbox's methods mean
@@ -46,7 +49,7 @@ func (d *local) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, e
 	if err != nil {
 		return nil, fmt.Errorf("starting a local sandbox: %w", err)
 	}
-	base, err := os.MkdirTemp("", localPrefix+self().String()+"-")
+	base, err := os.MkdirTemp("", localPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("starting a local sandbox: %w", err)
 	}
@@ -59,6 +62,9 @@ func (d *local) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, e
 
 func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpreter, base string) (env.Sandbox, error) {
 	work, homeDir, tmp, bin := filepath.Join(base, "work"), filepath.Join(base, "home"), filepath.Join(base, "tmp"), filepath.Join(base, "bin")
+	if err := os.WriteFile(filepath.Join(base, localOwner), []byte(self().String()), 0o600); err != nil {
+		return nil, err
+	}
 	for _, dir := range []string{work, homeDir, tmp, bin} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
@@ -108,8 +114,11 @@ func (*local) Reap(ctx context.Context) (int, error) {
 	left, globErr := filepath.Glob(filepath.Join(os.TempDir(), localPrefix+"*"))
 	err = errors.Join(err, globErr)
 	for _, dir := range left {
-		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), localPrefix), "-")
-		if o, ok := parseOwner(id); ok && o.dead() {
+		raw, readErr := os.ReadFile(filepath.Join(dir, localOwner))
+		if readErr != nil {
+			continue // being made or removed
+		}
+		if o, ok := parseOwner(string(raw)); ok && o.dead() {
 			err = errors.Join(err, removeTree(dir))
 			n++
 		}

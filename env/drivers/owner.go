@@ -3,6 +3,8 @@ package drivers
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,48 +17,69 @@ import (
 )
 
 // An owner is the process that made a sandbox, named so that no later process
-// can be mistaken for it: host boot, pid, start time.
+// can be mistaken for it and no process of another place for a dead one.
 type owner struct {
-	boot       string
-	pid, start int64
+	host, boot, space string // machine, its boot, pid namespace
+	pid, start        int64
 }
 
 func self() owner {
+	o := here()
 	pid := os.Getpid()
-	start, _ := startTime(pid)
-	return owner{boot: bootID(), pid: int64(pid), start: start}
+	o.pid = int64(pid)
+	o.start, _ = startTime(pid)
+	return o
 }
 
-func (o owner) String() string { return fmt.Sprintf("%s.%d.%d", o.boot, o.pid, o.start) }
+// here is an owner without a process.
+func here() owner {
+	name, _ := os.Hostname()
+	sum := sha256.Sum256([]byte(firstLine("/etc/machine-id") + "/" + name))
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	return owner{
+		host:  hex.EncodeToString(sum[:6]),
+		boot:  strings.ReplaceAll(firstLine("/proc/sys/kernel/random/boot_id"), "-", ""),
+		space: strings.Trim(space, "pid:[]"),
+	}
+}
+
+func (o owner) String() string {
+	return fmt.Sprintf("%s.%s.%s.%d.%d", o.host, o.boot, o.space, o.pid, o.start)
+}
 
 func parseOwner(s string) (owner, bool) {
 	f := strings.Split(s, ".")
-	if len(f) != 3 {
+	if len(f) != 5 {
 		return owner{}, false
 	}
-	pid, err1 := strconv.ParseInt(f[1], 10, 32)
-	start, err2 := strconv.ParseInt(f[2], 10, 64)
-	return owner{f[0], pid, start}, err1 == nil && err2 == nil
+	pid, err1 := strconv.ParseInt(f[3], 10, 32)
+	start, err2 := strconv.ParseInt(f[4], 10, 64)
+	return owner{f[0], f[1], f[2], pid, start}, err1 == nil && err2 == nil
 }
 
-// dead is true only where the owner ran on this host and is gone for certain.
+// dead is true only where the owner ran on this machine and is gone for certain.
 func (o owner) dead() bool {
-	if o.boot == "" || bootID() == "" {
+	at := here()
+	if o.host != at.host || at.boot == "" {
 		return false
 	}
-	if o.boot != bootID() {
+	if o.boot != at.boot {
 		return true
+	}
+	if o.space != at.space {
+		return false // not ours to see
 	}
 	start, alive := startTime(int(o.pid))
 	return !alive || start != o.start
 }
 
-func bootID() string {
-	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+func firstLine(file string) string {
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		return ""
 	}
-	return strings.ReplaceAll(strings.TrimSpace(string(raw)), "-", "")
+	line, _, _ := strings.Cut(string(raw), "\n")
+	return strings.TrimSpace(line)
 }
 
 // startTime is field 22 of /proc/PID/stat, in clock ticks since boot.
@@ -78,8 +101,8 @@ func guestArgs(label string, more ...string) []string {
 	return append([]string{guest.ServeArg, "-owner", self().String(), "-label", label}, more...)
 }
 
-// reapGuests kills guests whose owner is dead and whose executable is not inside
-// a container of ours; the kernel takes the rest of their sandbox with them.
+// reapGuests kills guests whose owner is dead; the kernel takes the rest of their
+// sandbox with them.
 func reapGuests(ctx context.Context) (int, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Builds a small base image for docker sandboxes from Debian packages: Python,
+# pytest, git and what a debugging session needs. Nothing is pulled: the packages
+# come from the mirror this machine's own apt is configured for.
+#
+#   scripts/docker-image.sh [NAME]      (default tracesmith-base:latest)
+set -eu
+
+name=${1:-tracesmith-base:latest}
+packages=python3,python3-pytest,git,procps,less,ca-certificates
+
+say() { echo "docker-image: $*" >&2; }
+need() { command -v "$1" >/dev/null || { say "$1 is missing: install it ($2)"; exit 1; }; }
+need docker "Debian, Ubuntu: apt install docker.io"
+need debootstrap "Debian, Ubuntu: apt install debootstrap"
+docker version >/dev/null 2>&1 || { say "the Docker daemon does not answer: start it, or run this as a user who may use it"; exit 1; }
+[ "$(id -u)" = 0 ] || { say "debootstrap needs root: run this with sudo"; exit 1; }
+
+# The first mirror apt uses for this release, and the release itself.
+. /etc/os-release
+release=${VERSION_CODENAME:?this system names no release}
+mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(CODENAME)' 2>/dev/null |
+	awk -v r="$release" '$2 == r || $3 == r { print $1; exit }')
+[ -n "$mirror" ] || { say "apt has no mirror for $release: check /etc/apt/sources.list"; exit 1; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+
+# Documentation, translations and byte code double the size and serve nobody here.
+say "installing $release from $mirror"
+mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
+cat >"$root/etc/dpkg/dpkg.cfg.d/small" <<'END'
+path-exclude=/usr/share/doc/*
+path-exclude=/usr/share/man/*
+path-exclude=/usr/share/info/*
+path-exclude=/usr/share/locale/*
+path-exclude=/usr/share/lintian/*
+force-unsafe-io
+END
+mkdir -p "${DOCKER_IMAGE_CACHE:=$work/cache}"
+debootstrap --variant=minbase --cache-dir="$(realpath "$DOCKER_IMAGE_CACHE")" --include="$packages" \
+	"$release" "$root" "$mirror" >"$work/log" 2>&1 || { tail -20 "$work/log" >&2; exit 1; }
+ln -sf python3 "$root/usr/bin/python"
+rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/* "$root"/usr/share/doc "$root"/usr/share/man \
+	"$root"/usr/share/info "$root"/usr/share/locale "$root"/usr/share/zoneinfo/right
+chroot "$root" useradd --create-home --uid 1000 --shell /bin/bash user
+
+tar -C "$root" --numeric-owner --exclude=./dev -c . |
+	docker import --change 'CMD ["/bin/bash"]' --change 'ENV LANG=C.UTF-8' - "$name" >/dev/null
+say "built $name ($(docker image inspect --format '{{.Size}}' "$name" | awk '{ printf "%.0f MB", $1 / 1e6 }'))"
