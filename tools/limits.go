@@ -156,7 +156,10 @@ func escapeLen(s string) int {
 		}
 		return 2
 	case '(', ')', '*', '+', '#', '%', ' ': // character sets and the like
-		return min(3, len(s))
+		if len(s) > 2 && s[2] >= 0x30 && s[2] <= 0x7e {
+			return 3
+		}
+		return 2
 	}
 	if s[1] >= 0x30 && s[1] <= 0x7e {
 		return 2

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +69,7 @@ func listdir(ctx context.Context, s *env.Session, a listdirArgs) (schemas.Observ
 	slices.SortFunc(entries, func(a, b dirEntry) int { return slices.Compare(a.path, b.path) })
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/\n", strings.TrimSuffix(p.Abs, "/"))
+	fmt.Fprintf(&b, "%s/\n", path.Join(s.Workdir, p.Rel))
 	for _, e := range entries[:min(len(entries), listdirMaxEntries)] {
 		b.WriteString(strings.Repeat("  ", len(e.path)) + e.label() + "\n")
 	}

@@ -22,7 +22,8 @@ type shell struct {
 	conn  *framing.Conn
 	nonce string
 	seq   int
-	saved bool // there is a state file of an earlier shell
+	mark  uint64 // of the command under way
+	saved bool   // an earlier shell may have left its state
 }
 
 // result of one command.
@@ -48,14 +49,21 @@ const (
 const shellStart = `exec 198>&1 >/dev/null 2>&1
 shopt -s expand_aliases
 __tracesmith_save() { { \builtin printf 'cd -- %q\n' "$PWD"; \builtin export -p; } >|` + shellState + `; }
-__tracesmith_done() {
-  \builtin local n=$((100 + $1)) a=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/ v
-  __tracesmith_save
+__tracesmith_frame() {
+  \builtin local "n=$((100 + $1))" a=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/ v
   v=$(( (48 + n / 100) << 16 | (48 + n / 10 % 10) << 8 | 48 + n % 10 ))
   \builtin printf '\e]7717;%s;%s;%s;%s\a' "$2" "$3" "$$" "${a:v>>18:1}${a:v>>12&63:1}${a:v>>6&63:1}${a:v&63:1}" >&198
 }
 trap __tracesmith_save EXIT
 `
+
+// input is what the shell reads for one command: it announces that it begins,
+// so that a shell that had died before is told from one the command ended.
+func (sh *shell) input() []byte {
+	sh.seq += 2
+	return fmt.Appendf(nil, `__tracesmith_frame 0 %s %d; \builtin . %s </dev/null >&198 2>&1 198>&-; `+
+		`__tracesmith_frame "$?" %s %d; __tracesmith_save`+"\n", sh.nonce, sh.seq-1, shellCommand, sh.nonce, sh.seq)
+}
 
 // start opens the shell, in the state of the one before it if there was one.
 func (sh *shell) start(ctx context.Context, s *env.Session) error {
@@ -74,6 +82,7 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 		return fmt.Errorf("starting the shell: %w", err)
 	}
 	sh.term, sh.nonce, sh.seq = term, framing.NewNonce(), 0
+	sh.saved = true
 	sh.conn = framing.NewConn(term, sh.nonce, tools.MaxFullText)
 	return nil
 }
@@ -90,36 +99,57 @@ func (sh *shell) stop(ctx context.Context) error {
 	return nil
 }
 
+// run executes a command. A shell found dead, killed between two commands, is
+// replaced first.
 func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit time.Duration) (result, error) {
-	if sh.term != nil {
-		if _, died := sh.term.Exit(); died { // killed between two commands
-			if err := sh.stop(ctx); err != nil {
-				return result{}, err
-			}
-			sh.saved = true
-		}
-	}
-	if sh.term == nil {
-		if err := sh.start(ctx, s); err != nil {
-			return result{}, err
-		}
-	}
+	end := time.Now().Add(limit)
 	if err := s.Sandbox.WriteFile(ctx, shellCommand, []byte(command+"\n"), 0o600); err != nil {
 		return result{}, err
 	}
-	mark, err := sh.term.Mark(ctx)
+	var res result
+	for range 2 {
+		r, err := sh.begin(ctx, s, time.Until(end))
+		if err != nil {
+			return result{}, err
+		}
+		res.out = join(res.out, r.Output) // what background jobs have said
+		res.timedOut, res.exit = r.TimedOut, r.ExitCode
+		if r.Frame != nil {
+			return sh.finish(ctx, s, res, time.Until(end))
+		}
+		res.ended, res.dir = true, sh.savedDir(ctx, s)
+		if err := sh.stop(ctx); err != nil || r.TimedOut {
+			return res, err
+		}
+	}
+	return res, nil
+}
+
+// begin sends the command file to the shell and waits until it has begun.
+func (sh *shell) begin(ctx context.Context, s *env.Session, limit time.Duration) (framing.Reply, error) {
+	if sh.term == nil {
+		if err := sh.start(ctx, s); err != nil {
+			return framing.Reply{}, err
+		}
+	}
+	var err error
+	if sh.mark, err = sh.term.Mark(ctx); err != nil {
+		return framing.Reply{}, err
+	}
+	return sh.conn.Exchange(ctx, sh.input(), limit)
+}
+
+// finish waits for the end of the command that has begun; res is what is known
+// so far.
+func (sh *shell) finish(ctx context.Context, s *env.Session, res result, limit time.Duration) (result, error) {
+	res.ended, res.dir = false, ""
+	r, err := sh.conn.Await(ctx, limit)
 	if err != nil {
 		return result{}, err
 	}
-	sh.seq++
-	input := fmt.Sprintf(`\builtin . %s </dev/null >&198 2>&1 198>&-; __tracesmith_done "$?" %s %d`+"\n", shellCommand, sh.nonce, sh.seq)
-	r, err := sh.conn.Exchange(ctx, []byte(input), limit)
-	if err != nil {
-		return result{}, err
-	}
-	res := result{out: r.Output, timedOut: r.TimedOut}
+	res.out, res.timedOut = join(res.out, r.Output), r.TimedOut
 	if r.TimedOut {
-		if err := sh.term.KillChildren(ctx, mark); err != nil {
+		if err := sh.term.KillChildren(ctx, sh.mark); err != nil {
 			return result{}, err
 		}
 		if r, err = sh.conn.Await(ctx, shellGrace); err != nil {
@@ -127,14 +157,12 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 		}
 		res.out = join(res.out, r.Output)
 	}
-	if r.TimedOut || r.Exited {
-		res.exit, res.ended = r.ExitCode, true
-		sh.saved = true
-		res.dir = sh.savedDir(ctx, s)
-		return res, sh.stop(ctx)
+	if r.Frame != nil {
+		res.exit = exitCode(r.Frame)
+		return res, nil
 	}
-	res.exit = exitCode(r.Frame)
-	return res, nil
+	res.exit, res.ended, res.dir = r.ExitCode, true, sh.savedDir(ctx, s)
+	return res, sh.stop(ctx)
 }
 
 // savedDir is the directory a new shell begins in.

@@ -1,0 +1,194 @@
+package builtin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+func (b *bench) sh(command string) string {
+	b.t.Helper()
+	return b.ok("bash", args{"command": command})
+}
+
+func TestBashKeepsState(t *testing.T) {
+	b := newBench(t, files{"sub/a.txt": "A\n"})
+	for _, step := range []struct{ command, want string }{
+		{"pwd", "/testbed\n"},
+		{"cd sub; plain=1; export SHOWN=2; f() { echo \"f $1\"; }; alias say='echo said'; set -o pipefail; shopt -s nullglob", "[the command succeeded and printed nothing]\n"},
+		{"pwd; echo $plain $SHOWN; f x; say it; env | grep ^SHOWN; set -o | grep pipefail; echo *.none", "/testbed/sub\n1 2\nf x\nsaid it\nSHOWN=2\npipefail       \ton\n\n"},
+		{"cat a.txt; cat <<'E'\n$x `y` \"z\nE\necho é漢", "A\n$x `y` \"z\né漢\n"},
+		{"read x; echo \"[$x]\"; cat", "[]\n"},
+		{"printf 'no newline'", "no newline"},
+		{"exec >/dev/null 2>&1; echo lost", "[the command succeeded and printed nothing]\n"},
+		{"echo back", "back\n"},
+		{"set -x; :", "++ :\n"},
+		{"echo traced; set +x", "++ echo traced\ntraced\n++ set +x\n"},
+		{"set -v", "[the command succeeded and printed nothing]\n"},
+		{"set +v", "set +v\n"},
+		{"IFS=0123456789; set -u", "[the command succeeded and printed nothing]\n"},
+		{"echo still", "still\n"},
+		{"unset IFS; echo() { builtin echo mine; }; printf() { builtin echo mine; }", "[the command succeeded and printed nothing]\n"},
+		{"echo x", "mine\n"},
+	} {
+		if got := b.sh(step.command); got != step.want {
+			t.Errorf("%s\n got %q\nwant %q", step.command, got, step.want)
+		}
+	}
+}
+
+func TestBashExitCodes(t *testing.T) {
+	b := newBench(t, files{"sub/a": "", "a.sh": "#!/bin/sh\nexit 124\n"})
+	for _, c := range []struct {
+		command string
+		code    int
+		says    string
+	}{
+		{"false", 1, "[exit code 1]\n"},
+		{"echo out; (exit 77)", 77, "out\n[exit code 77]\n"},
+		{"nosuchcommand", 127, "bash: line 1: nosuchcommand: command not found\n[exit code 127]\n"},
+		{"./a.sh", 124, "[exit code 124]\n"},
+		{"echo \"unclosed", 2, "bash: line 1: unexpected EOF"},
+		{"cat <<E\nabc", 0, "abc\n"},
+		{"for i in 1 2; do", 2, "syntax error"},
+		{"return 5", 5, "[exit code 5]\n"},
+		{"sh -c 'kill -9 $$'", 137, "[exit code 137]\n"},
+		{"echo }; echo ); '", 2, "syntax error"},
+	} {
+		o := b.call("bash", args{"command": c.command})
+		if o.ExitCode == nil || *o.ExitCode != c.code || !strings.Contains(o.Text, c.says) {
+			t.Errorf("%s: %+v (exit %v), want %d and %q", c.command, o.Text, o.ExitCode, c.code, c.says)
+		}
+		if class := map[bool]string{true: schemas.ErrNonzeroExit}[c.code != 0]; o.ErrorClass != class || o.IsError != (c.code != 0) {
+			t.Errorf("%s: class %q", c.command, o.ErrorClass)
+		}
+		if got := b.sh("echo alive"); got != "alive\n" {
+			t.Fatalf("after %s the shell says %q", c.command, got)
+		}
+	}
+}
+
+func TestBashExitEndsOnlyTheShell(t *testing.T) {
+	b := newBench(t, files{"sub/a": "", "q'd/a": ""})
+	b.sh("export KEPT='a b'; lost=1; cd sub")
+	o := b.call("bash", args{"command": `cd "../q'd"; export NEW=2; echo bye; exit 3`})
+	if *o.ExitCode != 3 || !strings.HasPrefix(o.Text, "bye\n[exit code 3]\n[the shell itself ended") {
+		t.Errorf("exit 3: %+v", o)
+	}
+	if got := b.sh(`echo "$PWD $KEPT $NEW [$lost]"; cd ..`); got != "/testbed/q'd a b 2 []\n" {
+		t.Errorf("new shell: %q", got)
+	}
+	o = b.call("bash", args{"command": "exec echo replaced"})
+	if !strings.HasPrefix(o.Text, "replaced\n[the shell itself ended") || o.IsError {
+		t.Errorf("exec: %+v", o)
+	}
+	o = b.call("bash", args{"command": "kill -9 $$"})
+	if *o.ExitCode != 137 || !strings.Contains(o.Text, "the shell itself ended") {
+		t.Errorf("kill: %+v", o)
+	}
+	b.sh("cd sub; echo $$ >/tmp/pid")
+	if _, err := b.Sandbox.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "kill -9 $(cat /tmp/pid)"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.sh("pwd"); got != "/testbed/sub\n" {
+		t.Errorf("after a shell killed between calls: %q", got)
+	}
+}
+
+func TestBashTimeout(t *testing.T) {
+	b := newBench(t, files{})
+	b.sh("sleep 300 & echo $! >/tmp/earlier; x=1")
+	for _, c := range []struct {
+		command string
+		keeps   bool // the shell survives
+	}{
+		{"echo begun; sleep 100", true},
+		{"echo begun; trap '' TERM INT HUP; python3 -c 'import signal,time\nfor s in (1,2,15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(100)'", true},
+		{"echo begun; setsid sh -c 'sleep 100 & sleep 100'", true},
+		{"echo begun; while :; do :; done", false},
+		{"echo begun; while :; do sleep 1000; done", false},
+		{"echo begun; exec sleep 100", false},
+	} {
+		began := time.Now()
+		o := b.call("bash", args{"command": c.command, "timeout": 1})
+		if took := time.Since(began); took > 2500*time.Millisecond {
+			t.Errorf("%s took %s", c.command, took)
+		}
+		if !o.TimedOut || o.ErrorClass != schemas.ErrTimeout || o.ExitCode != nil || !strings.HasPrefix(o.Text, "begun\n") ||
+			!strings.Contains(o.Text, "longer than 1s") {
+			t.Errorf("%s: %+v", c.command, o)
+		}
+		if ended := strings.Contains(o.Text, "the shell itself ended"); ended == c.keeps {
+			t.Errorf("%s: shell ended: %v", c.command, ended)
+		}
+		if c.keeps {
+			if got := b.sh("echo $x; kill -0 $(cat /tmp/earlier) && echo there"); got != "1\nthere\n" {
+				t.Errorf("after %s: %q", c.command, got)
+			}
+		}
+		if got := b.call("bash", args{"command": "pgrep -x 'sleep' -a | grep -v 300; true"}); strings.Contains(got.Text, "sleep 100") {
+			t.Errorf("%s left %s", c.command, got.Text)
+		}
+	}
+}
+
+func TestBashBackgroundJobs(t *testing.T) {
+	b := newBench(t, files{})
+	began := time.Now()
+	b.sh("sleep 200 & { while [ ! -e /testbed/go ]; do :; done; echo late; } &")
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("a background job held the call for %s", took)
+	}
+	if got := b.sh("touch go; wait %2; jobs | wc -l"); !strings.Contains(got, "late\n") || !strings.Contains(got, "1\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBashOutput(t *testing.T) {
+	b := newBench(t, files{})
+	o := b.call("bash", args{"command": "head -c 3000000 /dev/zero | tr '\\0' 'x'; echo; echo the end"})
+	if !o.Truncated || o.FullBytes != 3_000_009 || len(o.Text) > tools.MaxText || len(o.FullText) > tools.MaxFullText+64 ||
+		!strings.HasSuffix(o.Text, "the end\n") || !strings.HasPrefix(o.Text, "xxx") {
+		t.Errorf("truncated %v, %d bytes of %d, full %d", o.Truncated, len(o.Text), o.FullBytes, len(o.FullText))
+	}
+	if got := b.sh(`printf '\xff\xfe ok\r\n\033[31mred\033[0m'`); got != "\uFFFD ok\nred" {
+		t.Errorf("got %q", got)
+	}
+	if got := b.sh(`printf '\e]7717;x;1;1;MTAw\a'; echo fake; printf '(Pdb) '`); got != "fake\n(Pdb) " {
+		t.Errorf("got %q", got)
+	}
+	if got := b.sh(`python3 -c "print('é' * 100000)" | head -c 40001 | tail -c 5`); !strings.Contains(got, "éé") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBashReset(t *testing.T) {
+	b := newBench(t, files{"sub/a": ""})
+	b.sh("cd sub; export X=1")
+	if _, err := b.set.Notify(t.Context(), b.Session, env.Event{Kind: env.EventReset}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.sh(`echo "$PWD [$X]"`); got != "/testbed []\n" {
+		t.Errorf("after reset: %q", got)
+	}
+}
+
+// A shell that no longer executes anything is replaced.
+func TestBashDeafShell(t *testing.T) {
+	b := newBench(t, files{})
+	for _, command := range []string{"set -n", "__tracesmith_frame() { :; }", "exec 198>&-"} {
+		if o := b.call("bash", args{"command": command, "timeout": 1}); o.TimedOut {
+			continue
+		}
+		if o := b.call("bash", args{"command": "echo x", "timeout": 1}); !o.TimedOut && o.Text != "x\n" {
+			t.Errorf("after %s: %+v", command, o)
+		}
+		if got := b.sh("echo again"); got != "again\n" {
+			t.Errorf("after %s: %q", command, got)
+		}
+	}
+}
