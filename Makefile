@@ -18,8 +18,8 @@ deps: ## install the system packages that are missing
 	@scripts/install-deps.sh
 
 build: ## bin/tracesmith, static
-	@go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
-	@go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
+	@go build -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
+	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
 
 demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart

@@ -96,11 +96,11 @@ type Limits struct {
 // Price is what a model costs, USD per million tokens. A list, because model
 // names hold dots and capitals.
 type Price struct {
-	Model  string  `mapstructure:"model" json:"model"`
-	Input  float64 `mapstructure:"input" json:"input"`
-	Cached float64 `mapstructure:"cached" json:"cached"`
-	Output float64 `mapstructure:"output" json:"output"`
-	Free   bool    `mapstructure:"free" json:"free,omitempty"`
+	Model  string   `mapstructure:"model" json:"model"`
+	Input  float64  `mapstructure:"input" json:"input"`
+	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"` // unset: as input
+	Output float64  `mapstructure:"output" json:"output"`
+	Free   bool     `mapstructure:"free" json:"free,omitempty"`
 }
 
 // S3 holds what an S3-compatible store needs besides its URI. Credentials come

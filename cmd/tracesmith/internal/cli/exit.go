@@ -29,15 +29,19 @@ const (
 // Error is a failure with its exit code and the next thing to try.
 type Error struct {
 	Code int
-	Hint string
+	Try  string // the next thing to try; "" where the message says it
 	Err  error
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitCode and Hint make Error readable like the errors of other packages.
+// ExitCode and Hint are read off any error that has them, ours or another
+// package's.
 func (e *Error) ExitCode() int { return e.Code }
+
+// Hint is the next thing to try.
+func (e *Error) Hint() string { return e.Try }
 
 // Usage marks err as the caller's mistake.
 func Usage(err error) error { return &Error{Code: ExitUsage, Err: err} }
@@ -78,12 +82,9 @@ func describe(err error) string {
 	for _, l := range lines[1:] {
 		fmt.Fprintf(&b, "            %s\n", l)
 	}
-	var hinted interface{ HintText() string }
-	if errors.As(err, &hinted) && hinted.HintText() != "" {
-		fmt.Fprintf(&b, "try:        %s\n", hinted.HintText())
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) && hinted.Hint() != "" {
+		fmt.Fprintf(&b, "       try: %s\n", hinted.Hint())
 	}
 	return b.String()
 }
-
-// HintText returns the remedy, "" if the message holds it.
-func (e *Error) HintText() string { return e.Hint }

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// envFlags describe the one environment that `tracesmith env` drives.
+type envFlags struct {
+	taskFlags
+	task         string
+	path         string
+	entrypoint   string
+	debug        string
+	instructions string
+	setup        []string
+	python       string
+	sandbox      string
+	image        string
+	tools        []string
+	timeout      float64
+}
+
+func newEnv(s *State) *cobra.Command {
+	var f envFlags
+	c := &cobra.Command{
+		Use:   "env",
+		Short: "Drive one environment: JSON operations on stdin, answers on stdout",
+		Long: `Drive one debugging environment from any language. Each line on stdin is one
+operation, each line on stdout its answer:
+
+  {"op":"reset"}                                    start, instructions first
+  {"op":"step","tool":"pdb","arguments":{"command":"b app.py:10"}}
+  {"op":"patch"}                                    the change so far
+  {"op":"grade"}                                    verdict from a fresh sandbox
+  {"op":"close"}`,
+		Example: "  echo '{\"op\":\"reset\"}' | tracesmith env --task stockroom\n" +
+			"  tracesmith env --path ./my-project --entrypoint 'python3 -m pytest -q'",
+		Args: exactArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error { return f.serve(c.Context(), s) },
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.task, "task", "", "task of the source: instance id, source/instance or id prefix")
+	fl.StringVar(&f.path, "path", "", "a directory with a program, instead of --task")
+	fl.StringVar(&f.entrypoint, "entrypoint", "", "with --path: the command that shows the bug")
+	fl.StringVar(&f.debug, "debug-entrypoint", "", "with --path: what the debugger runs (default: the entrypoint)")
+	fl.StringVar(&f.instructions, "instructions", "", "with --path: what the agent is told")
+	fl.StringArrayVar(&f.setup, "setup", nil, "with --path: a command that installs what the program needs; may be repeated")
+	fl.StringVar(&f.python, "python", "", "host interpreter to bring into the sandbox")
+	fl.StringVar(&f.sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
+	fl.StringVar(&f.image, "image", "", "container image (implies --sandbox docker)")
+	fl.StringSliceVar(&f.tools, "tools", nil, "tools to offer, comma-separated")
+	fl.Float64Var(&f.timeout, "timeout", 0, "seconds a command may take (default: sandbox.command_timeout)")
+	return c
+}
+
+// config applies the flags to the loaded configuration.
+func (f *envFlags) config(s *State) (configs.Config, error) {
+	cfg, err := f.load(s)
+	if err != nil {
+		return cfg, err
+	}
+	switch {
+	case f.path != "" && f.task != "":
+		return cfg, Usage(errors.New("give --task or --path, not both"))
+	case f.path == "" && f.task == "":
+		return cfg, &Error{Code: ExitUsage, Try: "tracesmith tasks list", Err: errors.New("name a task with --task, or a directory with --path and --entrypoint")}
+	case f.path != "":
+		cfg.Tasks.Source = "path"
+		setup := make([]any, 0, len(f.setup))
+		for _, cmd := range f.setup {
+			setup = append(setup, cmd)
+		}
+		cfg.Tasks.With = configs.Block{
+			"path": f.path, "entrypoint": f.entrypoint, "debug_entrypoint": f.debug,
+			"instructions": f.instructions, "setup": setup,
+		}
+	case f.dir != "":
+		cfg.Tasks.Source, cfg.Tasks.With = "dir", configs.Block{"path": f.dir}
+	case f.source != "":
+		cfg.Tasks.Source = f.source
+	}
+	if source, rest, ok := strings.Cut(f.task, "/"); ok && f.dir == "" && f.source == "" && len(f.files) == 0 {
+		cfg.Tasks.Source, f.task = source, rest
+	}
+	if f.sandbox != "" {
+		cfg.Sandbox.Kind = f.sandbox
+	}
+	if f.image != "" {
+		cfg.Sandbox.Image = f.image
+	}
+	if f.python != "" {
+		cfg.Sandbox.Python = f.python
+	}
+	if len(f.tools) > 0 {
+		cfg.Agent.Tools = f.tools
+	}
+	if f.timeout < 0 {
+		return cfg, Usage(fmt.Errorf("--timeout must be positive, got %g", f.timeout))
+	}
+	if f.timeout > 0 {
+		cfg.Sandbox.CommandTimeout = time.Duration(f.timeout * float64(time.Second))
+	}
+	return cfg, nil
+}
+
+func (f *envFlags) serve(ctx context.Context, s *State) error {
+	cfg, err := f.config(s)
+	if err != nil {
+		return err
+	}
+	bench, err := wire.NewWorkbench(ctx, cfg, s.Getenv)
+	if err != nil {
+		return Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	tasks, err := wire.SelectTasks(ctx, bench.Source, configs.Tasks{})
+	if err != nil {
+		return Usage(err)
+	}
+	task := tasks[0]
+	if f.task != "" {
+		if task, err = wire.FindTask(tasks, f.task); err != nil {
+			return Usage(err)
+		}
+	}
+	if cfg.Sandbox.Kind == "local" {
+		fmt.Fprintln(s.Stderr, "warning: --sandbox local isolates nothing: the program runs as you, with your files and your network")
+	}
+	e, err := bench.NewEnv(ctx, task)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }()
+	started := s.Now()
+	loop := &envLoop{
+		env:   e,
+		grade: grader(bench, task),
+		now:   func() float64 { return milliseconds(s.Now().Sub(started)) },
+	}
+	if err := loop.serve(ctx, s.Stdin, s.Stdout); err != nil {
+		return err
+	}
+	return e.Close(ctx)
+}
+
+// grader judges patches of one task; a task without test lists gets its
+// baseline first, once.
+func grader(bench *wire.Workbench, task schemas.Task) func(context.Context, []byte, string) (schemas.Verdict, error) {
+	baseline := sync.OnceValues(func() (schemas.TestSpec, error) {
+		if len(task.Tests.FailToPass) > 0 || task.Tests.Method == schemas.VerifyExitCode {
+			return task.Tests, nil
+		}
+		return bench.Baseline(context.Background(), task)
+	})
+	return func(ctx context.Context, patch []byte, treeSHA string) (schemas.Verdict, error) {
+		spec, err := baseline()
+		if err != nil {
+			return schemas.Verdict{}, err
+		}
+		t := task
+		t.Tests = spec
+		tree, err := bench.Source.Tree(ctx, t.InstanceID)
+		if err != nil {
+			return schemas.Verdict{}, err
+		}
+		return bench.Verify(ctx, t, tree, patch, treeSHA)
+	}
+}

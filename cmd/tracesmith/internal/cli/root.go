@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/configs"
+)
+
+// errInterrupted and errTerminated are the causes a signal cancels a command with.
+var (
+	errInterrupted = &Error{Code: ExitInt, Err: errors.New("interrupted; repeat the command to resume")}
+	errTerminated  = &Error{Code: ExitTerm, Err: errors.New("terminated; repeat the command to resume")}
+)
+
+// Main runs one command line and returns the exit code.
+func Main(ctx context.Context, s *State) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		watchSignals(s, cancel, done)
+	}()
+	root := newRoot(s)
+	root.SetArgs(s.Args)
+	err := root.ExecuteContext(ctx)
+	close(done)
+	<-watched
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if err != nil && err.Error() != "" {
+		fmt.Fprint(s.Stderr, describe(err))
+	}
+	return codeOf(err)
+}
+
+// watchSignals cancels at the first signal and says so; the second one ends the
+// process at once, for a user who does not want to wait for the clean-up.
+func watchSignals(s *State, cancel context.CancelCauseFunc, done <-chan struct{}) {
+	count := 0
+	for {
+		select {
+		case <-done:
+			return
+		case sig := <-s.Interrupts:
+			cause := errInterrupted
+			if sig == syscall.SIGTERM {
+				cause = errTerminated
+			}
+			if count++; count > 1 {
+				os.Exit(cause.Code)
+			}
+			fmt.Fprintln(s.Stderr, "stopping: closing sandboxes (once more to stop at once)")
+			cancel(cause)
+		}
+	}
+}
+
+func newRoot(s *State) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tracesmith",
+		Short: "Turn buggy Python repositories into verified debugging trajectories",
+		Long: "tracesmith runs debugging agents on buggy Python programs in sandboxes with a real debugger,\n" +
+			"judges their patches in fresh sandboxes, and publishes every step as Parquet.\n\n" +
+			"Start with:  tracesmith run -c quickstart",
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetIn(s.Stdin)
+	root.SetOut(s.Stdout)
+	root.SetErr(s.Stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: err}
+	})
+	root.AddGroup(&cobra.Group{ID: "make", Title: "Make data:"}, &cobra.Group{ID: "read", Title: "Read data:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("make", newRun(s), newPublish(s), newExport(s))
+	add("read", newShow(s), newStats(s), newTasks(s))
+	add("tool", newEnv(s), newBench(s), newVersion(s))
+	root.SetHelpCommandGroupID("tool")
+	return root
+}
+
+// exactArgs is cobra's check with our exit code and a usage line.
+func exactArgs(min, max int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) >= min && (max < 0 || len(args) <= max) {
+			return nil
+		}
+		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: fmt.Errorf("%s takes %s, got %d: %s", c.CommandPath(), argCount(min, max), len(args), c.UseLine())}
+	}
+}
+
+func argCount(min, max int) string {
+	switch {
+	case max < 0:
+		return fmt.Sprintf("at least %d arguments", min)
+	case max == 0:
+		return "no arguments"
+	case min == max && min == 1:
+		return "1 argument"
+	case min == max:
+		return fmt.Sprintf("%d arguments", min)
+	}
+	return fmt.Sprintf("%d to %d arguments", min, max)
+}
+
+// configFlags are what every command that reads a configuration takes.
+type configFlags struct {
+	files     []string
+	overrides []string
+}
+
+func (f *configFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVarP(&f.files, "config", "c", nil, "configuration file or profile; may be repeated, later ones win ("+strings.Join(configs.Profiles(), ", ")+")")
+	c.Flags().StringArrayVarP(&f.overrides, "set", "p", nil, "override one setting: section.key=value")
+}
+
+func (f *configFlags) load(s *State) (configs.Config, error) {
+	in := configs.Input{Environ: s.Environ, Overrides: f.overrides}
+	for _, name := range f.files {
+		src, err := configs.ReadSource(name)
+		if err != nil {
+			return configs.Config{}, Usage(err)
+		}
+		in.Sources = append(in.Sources, src)
+	}
+	cfg, err := configs.Load(in)
+	if err != nil {
+		return cfg, Usage(err)
+	}
+	return cfg, nil
+}
+
+// printJSON writes one indented JSON document.
+func printJSON(s *State, v any) error {
+	enc := json.NewEncoder(s.Stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+)
+
+type runFlags struct {
+	configFlags
+	dir     string
+	workers int
+	fresh   bool
+	retry   []string
+	maxCost float64
+	dryRun  bool
+	nats    string
+	sandbox string
+	asJSON  bool
+}
+
+func newRun(s *State) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "run", Aliases: []string{"r"},
+		Short: "Run or resume a batch of episodes",
+		Long: "Run the selected tasks, grade every patch in a fresh sandbox, and stage one object per episode\n" +
+			"in the run directory. The same run directory again resumes: what is staged is not repeated.",
+		Example: "  tracesmith run -c quickstart\n  tracesmith run -c my.yaml --run-dir runs/a -n 8 -p agent.max_steps=40",
+		Args:    exactArgs(0, 0),
+		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.dir, "run-dir", "", "the run's directory: its identity; naming it again resumes")
+	fl.IntVarP(&f.workers, "workers", "n", 0, "episodes at once")
+	fl.BoolVar(&f.fresh, "fresh", false, "start anew; a used run directory is moved aside, never deleted")
+	fl.StringSliceVar(&f.retry, "retry", nil, "run these outcomes again: infra")
+	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and print what would run")
+	fl.StringVar(&f.nats, "nats", "", "use this NATS cluster instead of the embedded engine")
+	fl.StringVar(&f.sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
+	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
+	return c
+}
+
+func (f *runFlags) config(s *State) (configs.Config, error) {
+	if len(f.files) == 0 && len(f.overrides) == 0 {
+		return configs.Config{}, &Error{Code: ExitUsage, Try: "tracesmith run -c quickstart", Err: fmt.Errorf("name a configuration with -c: a file or a profile (%s)", strings.Join(configs.Profiles(), ", "))}
+	}
+	cfg, err := f.load(s)
+	if err != nil {
+		return cfg, err
+	}
+	if f.dir != "" {
+		cfg.Run.Dir = f.dir
+	}
+	if cfg.Run.Dir == "" {
+		return cfg, Usage(errors.New("the run needs a directory: give --run-dir DIR or set run.dir"))
+	}
+	if f.workers != 0 {
+		cfg.Run.Workers = f.workers
+	}
+	if f.maxCost != 0 {
+		cfg.Limits.TotalCost = f.maxCost
+	}
+	if f.sandbox != "" {
+		cfg.Sandbox.Kind = f.sandbox
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, Usage(err)
+	}
+	for _, r := range f.retry {
+		if r != "infra" {
+			return cfg, Usage(fmt.Errorf("--retry %s: only infra can be run again; other outcomes are data", r))
+		}
+	}
+	return cfg, nil
+}
+
+func (f *runFlags) run(ctx context.Context, s *State) error {
+	cfg, err := f.config(s)
+	if err != nil {
+		return err
+	}
+	if cfg.Sandbox.Kind == "local" {
+		fmt.Fprintln(s.Stderr, "warning: sandbox local isolates nothing: agent code runs as you, with your files and your network")
+	}
+	run, err := wire.NewRun(ctx, cfg, wire.RunOptions{
+		Fresh: f.fresh, Retry: f.retry, NATS: f.nats, Command: "tracesmith " + strings.Join(s.Args, " "),
+		Producer: Version, Commit: commit(), Getenv: s.Getenv, Progress: s.Stderr, Warn: s.Stderr,
+	})
+	if err != nil {
+		return Usage(err)
+	}
+	defer func() { _ = run.Close() }()
+	if f.dryRun {
+		return f.plan(s, cfg, run)
+	}
+	report, err := run.Execute(ctx)
+	if report.RunID != "" {
+		if f.asJSON {
+			body, jsonErr := report.JSON()
+			if jsonErr != nil {
+				return jsonErr
+			}
+			_, _ = s.Stdout.Write(body)
+		} else if werr := report.WriteText(s.Stdout); werr != nil {
+			return fmt.Errorf("writing the summary: %w", werr)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if cfg.Publish.To != "" && report.Data.Episodes > 0 {
+		if err := publishRuns(ctx, s, cfg, []string{cfg.Run.Dir}, f.asJSON); err != nil {
+			return err
+		}
+	}
+	if report.ExitCode != ExitOK {
+		return silent{report.ExitCode}
+	}
+	return nil
+}
+
+// silent carries an exit code whose reason the summary has told already.
+type silent struct{ code int }
+
+func (s silent) Error() string { return "" }
+func (s silent) ExitCode() int { return s.code }
+
+// plan prints what would run.
+func (f *runFlags) plan(s *State, cfg configs.Config, run *wire.Run) error {
+	if f.asJSON {
+		var ids []string
+		for _, t := range run.Tasks {
+			ids = append(ids, t.InstanceID)
+		}
+		return printJSON(s, map[string]any{
+			"schema": "tracesmith.plan/1", "run_dir": cfg.Run.Dir, "tasks": ids, "attempts": cfg.Run.Attempts,
+			"episodes": len(ids) * cfg.Run.Attempts, "agent": cfg.Agent.Kind, "workers": cfg.Run.Workers,
+		})
+	}
+	fmt.Fprintf(s.Stdout, "%d tasks × %d attempts = %d episodes with agent %s, %d at once, into %s\n",
+		len(run.Tasks), cfg.Run.Attempts, len(run.Tasks)*cfg.Run.Attempts, cfg.Agent.Kind, cfg.Run.Workers, cfg.Run.Dir)
+	for _, t := range run.Tasks {
+		fmt.Fprintf(s.Stdout, "  %s/%s  (%s)\n", t.Source, t.InstanceID, run.Bench.Driver(t).Name())
+	}
+	return nil
+}

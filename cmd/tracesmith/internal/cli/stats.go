@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+)
+
+func remote(place string) bool { return strings.HasPrefix(place, "s3://") }
+
+// dataFlags open a dataset or a run.
+type dataFlags struct {
+	configFlags
+	endpoint string
+}
+
+func (f *dataFlags) add(c *cobra.Command) {
+	f.configFlags.add(c)
+	c.Flags().StringVar(&f.endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
+}
+
+func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, error) {
+	cfg, err := f.load(s)
+	if err != nil {
+		return nil, err
+	}
+	if f.endpoint != "" {
+		cfg.S3.Endpoint, cfg.S3.PathStyle = f.endpoint, true
+	}
+	data, err := wire.OpenData(c.Context(), place, cfg.S3)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	return data, nil
+}
+
+func newStats(s *State) *cobra.Command {
+	var f dataFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "stats DATASET-OR-RUN", Short: "Distributions: outcomes, turns, tools, debugger commands", Args: exactArgs(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			data, err := f.open(c, s, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = data.Close() }()
+			tally := publish.NewTally()
+			for t, err := range data.Trajectories(c.Context()) {
+				if err != nil {
+					return Usage(err)
+				}
+				tally.Add(t.Episode, t.Steps)
+			}
+			stats := tally.Stats()
+			if asJSON {
+				return printJSON(s, struct {
+					Schema string `json:"schema"`
+					publish.Stats
+				}{"tracesmith.stats/1", stats})
+			}
+			printStats(s.Stdout, stats)
+			return nil
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func printStats(w io.Writer, st publish.Stats) {
+	fmt.Fprintf(w, "%d episodes of %d tasks, %d steps\n", st.Episodes, st.Instances, st.Steps)
+	fmt.Fprintf(w, "resolved %d, unresolved %d, not verified %d; %d used the gold patch\n", st.Resolved, st.Unresolved, st.Unverified, st.GoldUsed)
+	if st.CostUSD != nil {
+		fmt.Fprintf(w, "cost $%.4f\n", *st.CostUSD)
+	}
+	fmt.Fprintf(w, "\n%-18s %8s %8s %8s %8s\n", "", "p50", "p90", "p99", "max")
+	for _, row := range []struct {
+		name string
+		s    publish.Spread
+	}{{"turns", st.Turns}, {"wall ms", st.WallMS}, {"prompt tokens", st.PromptTokens}, {"completion tokens", st.OutputTokens}} {
+		if row.s.N > 0 {
+			fmt.Fprintf(w, "%-18s %8d %8d %8d %8d\n", row.name, row.s.P50, row.s.P90, row.s.P99, row.s.Max)
+		}
+	}
+	for _, table := range []struct {
+		name   string
+		counts map[string]int
+	}{
+		{"outcome", st.Outcomes}, {"exit reason", st.ExitReasons}, {"verified by", st.Verdicts}, {"agent", st.Agents}, {"model", st.Models},
+		{"source", st.Sources}, {"split", st.Splits}, {"licence", st.Licenses}, {"tool", st.Tools}, {"pdb command", st.PDBCommands}, {"not trained on", st.Masks},
+	} {
+		printCounts(w, table.name, table.counts)
+	}
+}
+
+// printCounts prints a table of counts, largest first.
+func printCounts(w io.Writer, name string, counts map[string]int) {
+	if len(counts) == 0 {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	fmt.Fprintf(w, "\n%s\n", name)
+	for _, k := range keys[:min(len(keys), 20)] {
+		fmt.Fprintf(w, "  %-28s %6d\n", k, counts[k])
+	}
+	if len(keys) > 20 {
+		fmt.Fprintf(w, "  and %d more\n", len(keys)-20)
+	}
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// taskFlags select a task source without a configuration file.
+type taskFlags struct {
+	configFlags
+	source, dir string
+}
+
+func (f *taskFlags) add(c *cobra.Command) {
+	f.configFlags.add(c)
+	c.Flags().StringVar(&f.source, "source", "", "task source: "+strings.Join(wire.SourceKinds(), ", "))
+	c.Flags().StringVar(&f.dir, "dir", "", "directory of tasks (task.yaml + repo/); short for --source dir -p tasks.with.path=DIR")
+}
+
+func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
+	cfg, err := f.load(s)
+	if err != nil {
+		return nil, err
+	}
+	if f.source != "" {
+		cfg.Tasks.Source = f.source
+	}
+	if f.dir != "" {
+		cfg.Tasks.Source, cfg.Tasks.With = "dir", configs.Block{"path": f.dir}
+	}
+	src, err := wire.Source(cfg.Tasks)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	tasks, err := wire.SelectTasks(c.Context(), src, cfg.Tasks)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	return tasks, nil
+}
+
+func newTasks(s *State) *cobra.Command {
+	c := &cobra.Command{Use: "tasks", Short: "Browse tasks"}
+	c.AddCommand(newTasksList(s), newTasksShow(s))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return Usage(fmt.Errorf("unknown command %q: use tasks list or tasks show", args[0]))
+		}
+		return c.Help()
+	}
+	return c
+}
+
+func newTasksList(s *State) *cobra.Command {
+	var f taskFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "list", Short: "List the tasks of a source", Args: exactArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			tasks, err := f.tasks(c, s)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				for i := range tasks {
+					tasks[i].GoldPatch = "" // privileged: tasks show --gold
+				}
+				return printJSON(s, map[string]any{"schema": "tracesmith.tasks/1", "tasks": tasks})
+			}
+			w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+			fmt.Fprintln(w, "TASK\tKIND\tTESTS\tGOLD\tWHAT USERS SEE")
+			for _, t := range tasks {
+				fmt.Fprintf(w, "%s/%s\t%s\t%d+%d\t%s\t%s\n", t.Source, t.InstanceID, t.BugKind,
+					len(t.Tests.FailToPass), len(t.Tests.PassToPass), yesNo(t.GoldPatch != ""), clip(firstLine(t.Instructions), 70))
+			}
+			return w.Flush()
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newTasksShow(s *State) *cobra.Command {
+	var f taskFlags
+	var asJSON, gold bool
+	c := &cobra.Command{
+		Use: "show TASK", Short: "Show one task: instructions, tests, how it is judged", Args: exactArgs(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			tasks, err := f.tasks(c, s)
+			if err != nil {
+				return err
+			}
+			t, err := wire.FindTask(tasks, args[0])
+			if err != nil {
+				return Usage(err)
+			}
+			if !gold {
+				t.GoldPatch = ""
+			}
+			if asJSON {
+				return printJSON(s, t)
+			}
+			printTask(s, t)
+			return nil
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&gold, "gold", false, "show the gold patch too")
+	return c
+}
+
+func printTask(s *State, t schemas.Task) {
+	fmt.Fprintf(s.Stdout, "%s/%s  %s\n", t.Source, t.InstanceID, t.ID)
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(s.Stdout, "  %-12s %s\n", name, value)
+		}
+	}
+	row("repository", t.Repo)
+	row("kind", t.BugKind)
+	row("licence", t.License)
+	row("entrypoint", t.Entrypoint)
+	row("debugger", t.DebugEntrypoint)
+	row("setup", strings.Join(t.Setup, " && "))
+	row("image", t.Image)
+	row("judged by", fmt.Sprintf("%s: %d tests must be mended, %d must stay", t.Tests.Method, len(t.Tests.FailToPass), len(t.Tests.PassToPass)))
+	fmt.Fprintf(s.Stdout, "\n%s\n", strings.TrimRight(t.Instructions, "\n"))
+	for _, id := range t.Tests.FailToPass {
+		fmt.Fprintf(s.Stdout, "\n  must be mended  %s", id)
+	}
+	fmt.Fprintln(s.Stdout)
+	if t.GoldPatch != "" {
+		fmt.Fprintf(s.Stdout, "\n%s", t.GoldPatch)
+	}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func firstLine(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(strings.TrimLeft(line, "# ")); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// clip shortens text to n runes.
+func clip(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n {
+		return text
+	}
+	return string(r[:n-1]) + "…"
+}

@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// Meter separates the time of the programs a sandbox ran from everything
+// around them. Safe for concurrent use.
+type Meter struct {
+	mu      sync.Mutex
+	program time.Duration
+	start   time.Duration
+}
+
+// TakeProgram returns the programs' own time since the last call.
+func (m *Meter) TakeProgram() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.program
+	m.program = 0
+	return d
+}
+
+// TakeStart returns how long the last sandbox start took.
+func (m *Meter) TakeStart() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.start
+}
+
+// metered is a driver whose sandboxes report to a meter.
+type metered struct {
+	env.Driver
+	meter *Meter
+}
+
+func (d metered) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+	began := time.Now()
+	sb, err := d.Driver.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	d.meter.mu.Lock()
+	d.meter.start = time.Since(began)
+	d.meter.mu.Unlock()
+	return meteredSandbox{sb, d.meter}, nil
+}
+
+type meteredSandbox struct {
+	env.Sandbox
+	meter *Meter
+}
+
+func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, error) {
+	r, err := s.Sandbox.Run(ctx, c)
+	s.meter.mu.Lock()
+	s.meter.program += r.Wall
+	s.meter.mu.Unlock()
+	return r, err
+}

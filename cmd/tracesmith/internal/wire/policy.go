@@ -1,0 +1,142 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/prompts"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/middle"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Agent builds policies, one per episode, on one shared model client.
+type Agent struct {
+	// Budget counts what the model costs; set for every agent, used by those
+	// that ask a model.
+	Budget *middle.Budget
+
+	cfg    configs.Config
+	needs  agents.Needs
+	client llms.Client
+	check  func(context.Context) error
+}
+
+// NewAgent checks the agent's kind, its settings and its model's settings.
+// Nothing is asked yet.
+func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
+	a := &Agent{cfg: cfg, needs: agents.NeedsOf(cfg.Agent.Kind), Budget: middle.NewBudget(cfg.Limits.TotalCost, 0)}
+	if _, ok := agents.Registry.Lookup(cfg.Agent.Kind); !ok {
+		_, err := agents.Registry.Build(cfg.Agent.Kind, nil, agents.Deps{})
+		return nil, fmt.Errorf("agent.kind: %w", err)
+	}
+	if !a.needs.Model {
+		return a, nil
+	}
+	if err := a.connect(getenv); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *Agent) connect(getenv func(string) string) error {
+	l := a.cfg.LLM
+	if l.Model == "" || l.BaseURL == "" {
+		return fmt.Errorf("agent %q asks a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)", a.cfg.Agent.Kind)
+	}
+	client, err := llms.Providers.Build(l.Provider, map[string]any{
+		"base_url": l.BaseURL, "model": l.Model, "api_key": l.APIKey, "timeout": l.Timeout.String(),
+	}, llms.Deps{Getenv: getenv})
+	if err != nil {
+		return fmt.Errorf("llm: %w", err)
+	}
+	if c, ok := client.(llms.Checker); ok {
+		a.check = c.Check
+	}
+	var prices middle.Prices
+	for _, p := range a.cfg.Prices {
+		prices = append(prices, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, Free: p.Free})
+	}
+	a.client, err = middle.Wrap(client, middle.Config{
+		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, RPM: float64(l.RPM), Prices: prices, Budget: a.Budget,
+	})
+	if err != nil {
+		return fmt.Errorf("llm: %w", err)
+	}
+	return nil
+}
+
+// Check asks the model server, at no cost, whether it is there and takes the
+// key; nil for agents without a model.
+func (a *Agent) Check(ctx context.Context) error {
+	if a.check == nil {
+		return nil
+	}
+	return a.check(ctx)
+}
+
+// sampling is what goes out with every call.
+func (a *Agent) sampling() llms.Sampling {
+	l := a.cfg.LLM
+	return llms.Sampling{Temperature: l.Temperature, TopP: l.TopP, MaxTokens: l.MaxTokens, ToolChoice: l.ToolChoice, Extra: l.Extra}
+}
+
+// Policy builds the policy of one episode.
+func (a *Agent) Policy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
+	deps := agents.Deps{Task: t, Client: a.client, Seed: j.Seed}
+	deps.Task.GoldPatch = ""
+	if a.needs.Gold {
+		deps.Gold = &agents.Privileged{GoldPatch: t.GoldPatch}
+	}
+	return agents.Registry.Build(a.cfg.Agent.Kind, a.settings(), deps)
+}
+
+// settings are the agent's own, with the sampling parameters of section llm
+// where it asks a model and does not set them itself.
+func (a *Agent) settings() map[string]any {
+	with := maps.Clone(map[string]any(a.cfg.Agent.With))
+	if a.needs.Model && with["sampling"] == nil {
+		if with == nil {
+			with = map[string]any{}
+		}
+		with["sampling"] = a.sampling()
+	}
+	return with
+}
+
+// Identity names what must stay the same when a run directory is used again.
+func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
+	id := map[string]string{
+		"agent":    a.cfg.Agent.Kind,
+		"settings": string(mustCanonical(a.settings())),
+		"prompts":  prompts.Version(),
+		"tools":    schemas.ShortHash(tools),
+		"sandbox":  strings.TrimSpace(a.cfg.Sandbox.Kind + " " + a.cfg.Sandbox.Image + " " + a.cfg.Sandbox.Python),
+	}
+	if a.needs.Model {
+		id["model"] = a.cfg.LLM.Provider + " " + a.cfg.LLM.Model
+	}
+	return id
+}
+
+// Secrets are the values that must never reach a record.
+func (a *Agent) Secrets(getenv func(string) string) []string {
+	name, ok := strings.CutPrefix(a.cfg.LLM.APIKey, "env:")
+	if !ok || getenv(name) == "" {
+		return nil
+	}
+	return []string{getenv(name)}
+}
+
+func mustCanonical(v any) []byte {
+	b, err := schemas.CanonicalJSON(v)
+	if err != nil {
+		panic(errors.Join(errors.New("configuration is not JSON"), err))
+	}
+	return b
+}

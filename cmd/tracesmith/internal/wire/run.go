@@ -1,0 +1,140 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// RunOptions are what a command adds to a configuration.
+type RunOptions struct {
+	Fresh            bool
+	Retry            []string
+	NATS             string
+	Command          string
+	Producer, Commit string
+	Getenv           func(string) string
+	Progress         io.Writer
+	Warn             io.Writer
+	Drain            <-chan struct{}
+}
+
+// Run is a batch ready to start.
+type Run struct {
+	Bench *Workbench
+	Agent *Agent
+	Tasks []schemas.Task
+	cfg   configs.Config
+	opt   RunOptions
+	once  func() error
+}
+
+// NewRun checks everything that can be checked without starting anything.
+func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, error) {
+	agent, err := NewAgent(cfg, opt.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	bench, err := NewWorkbench(ctx, cfg, opt.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Bench: bench, Agent: agent, cfg: cfg, opt: opt}
+	if r.Tasks, err = SelectTasks(ctx, bench.Source, cfg.Tasks); err != nil {
+		_ = bench.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close releases the workbench.
+func (r *Run) Close() error { return r.Bench.Close() }
+
+// Execute runs or resumes the batch.
+func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
+	staging, err := OpenStore(ctx, r.cfg.Run.Dir, r.cfg.S3)
+	if err != nil {
+		return observe.Report{}, err
+	}
+	identity := r.Agent.Identity(r.Bench.Toolbox.Schemas())
+	var ids []string
+	for _, t := range r.Tasks {
+		ids = append(ids, t.InstanceID)
+	}
+	r.once = sync.OnceValue(func() error { return r.preflight(ctx) })
+	return pipeline.Run(ctx, pipeline.Config{
+		RunDir: r.cfg.Run.Dir, RunID: r.cfg.Run.Name + "-" + schemas.ShortHash([]any{identity, ids})[:8],
+		Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
+		Resolved: mustCanonical(r.cfg), Command: r.opt.Command,
+		Workers: r.cfg.Run.Workers, Retry: r.opt.Retry, MaxCost: r.cfg.Limits.TotalCost, NATS: r.opt.NATS,
+		Limits: agents.Limits{
+			MaxSteps: r.cfg.Agent.MaxSteps, MaxFormatErrors: r.cfg.Agent.MaxFormatErrors, MaxRepeats: r.cfg.Agent.MaxRepeats,
+			Wall: r.cfg.Agent.Wall, MaxPromptTokens: r.cfg.Agent.MaxPromptTokens,
+		},
+		Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Secrets: r.Agent.Secrets(r.opt.Getenv)},
+	}, pipeline.Deps{
+		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.Bench.Baseline,
+		Staging: staging, Observer: observe.NewPlain(r.opt.Progress), Drain: r.opt.Drain,
+		Spent: func(usd float64) { r.Agent.Budget.Settle(0, usd) },
+	})
+}
+
+// preflight runs before the first episode of a run, and never when everything
+// is staged already: a canary sandbox of each kind, and the model server.
+func (r *Run) preflight(ctx context.Context) error {
+	if n, err := r.Bench.Reap(ctx, r.Tasks); err != nil {
+		fmt.Fprintf(r.opt.Warn, "warning: %v\n", err)
+	} else if n > 0 {
+		fmt.Fprintf(r.opt.Warn, "removed %d sandboxes that an earlier process left behind\n", n)
+	}
+	seen := map[string]bool{}
+	for _, t := range r.Tasks {
+		d := r.Bench.Driver(t)
+		if seen[d.Name()] {
+			continue
+		}
+		seen[d.Name()] = true
+		if err := r.canary(ctx, d, t); err != nil {
+			return &pipeline.StopError{Code: 7, Err: fmt.Errorf("a %s sandbox does not start: %w", d.Name(), err)}
+		}
+	}
+	if err := r.Agent.Check(ctx); err != nil {
+		return &agents.FatalError{Class: llms.ClassOf(err), Err: err}
+	}
+	return nil
+}
+
+func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
+	sb, err := d.Start(ctx, env.SandboxSpec{
+		Label: "preflight", Image: first(r.cfg.Sandbox.Image, t.Image), Python: first(r.cfg.Sandbox.Python, t.Python), Workdir: t.Workdir,
+	})
+	if err != nil {
+		return err
+	}
+	key := sb.Key()
+	for _, limit := range key.Unenforced {
+		fmt.Fprintf(r.opt.Warn, "warning: %s cannot enforce its %s limit here; recorded in env_key\n", d.Name(), limit)
+	}
+	return sb.Close(ctx)
+}
+
+func (r *Run) newEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.Env, error) {
+	if err := r.once(); err != nil {
+		return nil, err
+	}
+	return r.Bench.NewEnv(ctx, t)
+}
+
+func (r *Run) newPolicy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
+	return r.Agent.Policy(j, t)
+}

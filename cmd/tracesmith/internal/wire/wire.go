@@ -1,0 +1,87 @@
+// Package wire builds the components a command needs out of a configuration. It
+// is the only package that imports implementations.
+package wire
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+
+	_ "github.com/tracesmith/tracesmith/agents/policies"
+	_ "github.com/tracesmith/tracesmith/env/benchmarks"
+	_ "github.com/tracesmith/tracesmith/env/drivers"
+	_ "github.com/tracesmith/tracesmith/llms/providers"
+	_ "github.com/tracesmith/tracesmith/sinks/views"
+	_ "github.com/tracesmith/tracesmith/tools/builtin"
+)
+
+// SourceKinds and DriverKinds list what --source and --sandbox take.
+func SourceKinds() []string { return env.Sources.Kinds() }
+
+// DriverKinds lists the sandbox kinds.
+func DriverKinds() []string { return env.Drivers.Kinds() }
+
+// Source builds the task source of a configuration.
+func Source(cfg configs.Tasks) (env.Source, error) {
+	return env.Sources.Build(cfg.Source, cfg.With, struct{}{})
+}
+
+// SelectTasks applies ids, filter and slice, in this order, to a source's tasks.
+func SelectTasks(ctx context.Context, src env.Source, cfg configs.Tasks) ([]schemas.Task, error) {
+	all, err := src.Tasks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading tasks: %w", err)
+	}
+	selected := all
+	if len(cfg.IDs) > 0 {
+		selected = nil
+		for _, id := range cfg.IDs {
+			t, err := FindTask(all, id)
+			if err != nil {
+				return nil, fmt.Errorf("tasks.ids: %w", err)
+			}
+			selected = append(selected, t)
+		}
+	}
+	if cfg.Filter != "" {
+		re, err := regexp.Compile(cfg.Filter)
+		if err != nil {
+			return nil, fmt.Errorf("tasks.filter: %w", err)
+		}
+		selected = slices.DeleteFunc(slices.Clone(selected), func(t schemas.Task) bool { return !re.MatchString(t.InstanceID) })
+	}
+	from, to, err := configs.ParseSlice(cfg.Slice)
+	if err != nil {
+		return nil, fmt.Errorf("tasks.slice: %w", err)
+	}
+	if to < 0 || to > len(selected) {
+		to = len(selected)
+	}
+	selected = selected[min(from, to):to]
+	if len(selected) == 0 {
+		return nil, fmt.Errorf("no task is left of the %d of source %q: loosen tasks.ids, tasks.filter or tasks.slice", len(all), src.Name())
+	}
+	return selected, nil
+}
+
+// FindTask looks a task up by instance id, source/instance or id prefix.
+func FindTask(tasks []schemas.Task, ref string) (schemas.Task, error) {
+	var names []string
+	for _, t := range tasks {
+		if ref == t.InstanceID || ref == t.Source+"/"+t.InstanceID || len(ref) >= 8 && strings.HasPrefix(t.ID, ref) {
+			return t, nil
+		}
+		names = append(names, t.InstanceID)
+	}
+	more := ""
+	if len(names) > 20 {
+		names, more = names[:20], fmt.Sprintf(" and %d more", len(tasks)-20)
+	}
+	return schemas.Task{}, fmt.Errorf("no task %q; there are %s%s", ref, strings.Join(names, ", "), more)
+}

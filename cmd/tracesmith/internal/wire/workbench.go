@@ -1,0 +1,248 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/pdb"
+	"github.com/tracesmith/tracesmith/env/setup"
+	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// Workbench holds what environments, baselines and verdicts are made of: the
+// task source, sandbox drivers, the tool set and the git store. Safe for
+// concurrent use; Close removes its scratch files.
+type Workbench struct {
+	Source  env.Source
+	Toolbox *tools.Set
+
+	cfg     configs.Config
+	store   *workspace.Store
+	builder *setup.Builder
+	scratch string
+	drivers map[string]env.Driver
+}
+
+// NewWorkbench builds the components a configuration names; an unknown one is
+// an error that lists what exists. Nothing is started.
+func NewWorkbench(_ context.Context, cfg configs.Config, _ func(string) string) (*Workbench, error) {
+	w := &Workbench{cfg: cfg, drivers: map[string]env.Driver{}}
+	var err error
+	if w.Source, err = Source(cfg.Tasks); err != nil {
+		return nil, err
+	}
+	var list []tools.Tool
+	for _, kind := range cfg.Agent.Tools {
+		t, err := tools.Registry.Build(kind, nil, struct{}{})
+		if err != nil {
+			return nil, fmt.Errorf("agent.tools: %w", err)
+		}
+		list = append(list, t)
+	}
+	if w.Toolbox, err = tools.NewSet(list); err != nil {
+		return nil, fmt.Errorf("agent.tools: %w", err)
+	}
+	for _, kind := range DriverKinds() {
+		if w.drivers[kind], err = env.Drivers.Build(kind, nil, struct{}{}); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Sandbox.Kind != "" && w.drivers[cfg.Sandbox.Kind] == nil {
+		_, err := env.Drivers.Build(cfg.Sandbox.Kind, nil, struct{}{})
+		return nil, fmt.Errorf("sandbox.kind: %w", err)
+	}
+	if w.scratch, err = os.MkdirTemp("", "tracesmith-"); err != nil {
+		return nil, fmt.Errorf("making a scratch directory: %w", err)
+	}
+	if w.store, err = workspace.Open(filepath.Join(w.scratch, "git")); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	w.builder = &setup.Builder{Cache: setup.DefaultCache(), Timeout: cfg.Sandbox.SetupTimeout, Placement: w.store.Placement}
+	return w, nil
+}
+
+// Close removes the workbench's scratch files.
+func (w *Workbench) Close() error { return os.RemoveAll(w.scratch) }
+
+// Scratch is a private directory that Close removes.
+func (w *Workbench) Scratch() string { return w.scratch }
+
+// Driver chooses the sandbox kind of a task: the configured one, docker for a
+// task that names an image, bubblewrap otherwise. There is no fall-back.
+func (w *Workbench) Driver(t schemas.Task) env.Driver {
+	switch {
+	case w.cfg.Sandbox.Kind != "":
+		return w.drivers[w.cfg.Sandbox.Kind]
+	case t.Image != "" || w.cfg.Sandbox.Image != "":
+		return w.drivers["docker"]
+	}
+	return w.drivers["bubblewrap"]
+}
+
+// Reap removes what earlier processes left behind.
+func (w *Workbench) Reap(ctx context.Context, tasks []schemas.Task) (int, error) {
+	total, seen := 0, map[string]bool{}
+	for _, t := range tasks {
+		d := w.Driver(t)
+		if seen[d.Name()] {
+			continue
+		}
+		seen[d.Name()] = true
+		n, err := d.Reap(ctx)
+		if err != nil {
+			return total, fmt.Errorf("removing left-over %s sandboxes: %w", d.Name(), err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// spec is the sandbox of a task, its set-up results mounted.
+func (w *Workbench) spec(ctx context.Context, d env.Driver, t schemas.Task, tree env.Tree) (env.SandboxSpec, error) {
+	c := w.cfg.Sandbox
+	s := env.SandboxSpec{
+		Label: t.InstanceID, Image: first(c.Image, t.Image), Python: first(c.Python, t.Python), Workdir: t.Workdir,
+		Limits: env.Limits{MemoryBytes: int64(c.Memory), DiskBytes: int64(c.Disk), Processes: c.Processes, CPUs: c.CPUs},
+	}
+	return w.builder.Prepare(ctx, d, s, t, tree)
+}
+
+// NewEnv makes the environment of a task; its sandbox starts with Reset.
+func (w *Workbench) NewEnv(ctx context.Context, t schemas.Task) (env.Env, error) {
+	return w.newEnv(ctx, t, w.Driver(t))
+}
+
+// NewMeteredEnv is NewEnv with the programs' own time taken apart.
+func (w *Workbench) NewMeteredEnv(ctx context.Context, t schemas.Task, m *Meter) (env.Env, error) {
+	return w.newEnv(ctx, t, metered{w.Driver(t), m})
+}
+
+func (w *Workbench) newEnv(ctx context.Context, t schemas.Task, d env.Driver) (env.Env, error) {
+	tree, err := w.Source.Tree(ctx, t.InstanceID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)
+	}
+	spec, err := w.spec(ctx, d, t, tree)
+	if err != nil {
+		return nil, err
+	}
+	e, err := env.New(env.Config{
+		Driver: d, Spec: spec, Task: t, Tree: tree, Toolbox: w.Toolbox, Workspace: w.store,
+		NewDebugger: newDebugger, Evaluate: w.evaluate, CommandTimeout: w.cfg.Sandbox.CommandTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the environment of %s: %w", t.InstanceID, err)
+	}
+	return e, nil
+}
+
+func newDebugger(sb env.Sandbox, t schemas.Task) env.Debugger {
+	return pdb.New(pdb.Config{Sandbox: sb, Workdir: t.Workdir, Entrypoint: first(t.DebugEntrypoint, t.Entrypoint)})
+}
+
+func (w *Workbench) evaluate(ctx context.Context, sb env.Sandbox, t schemas.Task) (env.EvalReport, error) {
+	return verify.Eval(ctx, sb, t)
+}
+
+// Verify implements env.Verifier: a verdict from a fresh sandbox.
+func (w *Workbench) Verify(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string) (schemas.Verdict, error) {
+	v, err := w.verifier(ctx, t, tree)
+	if err != nil {
+		return schemas.Verdict{}, err
+	}
+	return v.Verify(ctx, t, tree, patch, finalSHA)
+}
+
+// Baseline finds a task's test lists by running its tests on the base, and on
+// the gold state where there is one.
+func (w *Workbench) Baseline(ctx context.Context, t schemas.Task) (schemas.TestSpec, error) {
+	tree, err := w.Source.Tree(ctx, t.InstanceID)
+	if err != nil {
+		return schemas.TestSpec{}, fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)
+	}
+	v, err := w.verifier(ctx, t, tree)
+	if err != nil {
+		return schemas.TestSpec{}, err
+	}
+	return v.Baseline(ctx, t, tree)
+}
+
+func (w *Workbench) verifier(ctx context.Context, t schemas.Task, tree env.Tree) (*verify.Verifier, error) {
+	d := w.Driver(t)
+	spec, err := w.spec(ctx, d, t, tree)
+	if err != nil {
+		return nil, err
+	}
+	return verify.New(verify.Config{Driver: d, Spec: spec, Store: w.store, Timeout: w.cfg.Sandbox.VerifyTimeout}), nil
+}
+
+// AnyTask is the first task of the source.
+func (w *Workbench) AnyTask(ctx context.Context) (schemas.Task, error) {
+	tasks, err := SelectTasks(ctx, w.Source, w.cfg.Tasks)
+	if err != nil {
+		return schemas.Task{}, err
+	}
+	return tasks[0], nil
+}
+
+// ProgramLine finds a line of a task's program at which a debugger can stop: the
+// first statement of the first function outside the tests. Benchmarks use it.
+func (w *Workbench) ProgramLine(ctx context.Context, t schemas.Task) (file string, line int, err error) {
+	tree, err := w.Source.Tree(ctx, t.InstanceID)
+	if err != nil {
+		return "", 0, fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)
+	}
+	sha, err := w.store.Base(ctx, tree)
+	if err != nil {
+		return "", 0, err
+	}
+	files, err := w.store.Files(ctx, sha)
+	if err != nil {
+		return "", 0, err
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Path, ".py") || strings.Contains(f.Path, "test") {
+			continue
+		}
+		body, _, err := w.store.ReadFile(ctx, sha, f.Path)
+		if err != nil {
+			return "", 0, err
+		}
+		if n := firstStatement(string(body)); n > 0 {
+			return f.Path, n, nil
+		}
+	}
+	return "", 0, fmt.Errorf("task %s has no program line to stop at", t.InstanceID)
+}
+
+// firstStatement is the line after a one-line def that holds a return, an
+// assignment or a condition; 0 if there is none.
+func firstStatement(source string) int {
+	lines := strings.Split(source, "\n")
+	for i := 1; i < len(lines); i++ {
+		text := strings.TrimSpace(lines[i])
+		if strings.HasPrefix(strings.TrimSpace(lines[i-1]), "def ") && strings.HasSuffix(lines[i-1], ":") &&
+			(strings.HasPrefix(text, "return ") || strings.HasPrefix(text, "if ") || strings.Contains(text, " = ")) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

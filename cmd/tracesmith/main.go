@@ -1,0 +1,18 @@
+// Command tracesmith turns buggy Python repositories into verified debugging
+// trajectories.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/cli"
+	"github.com/tracesmith/tracesmith/env/guest"
+)
+
+func main() {
+	guest.MainIfGuest() // a sandbox started this binary as its guest
+	state, stop := cli.OSState()
+	defer stop()
+	os.Exit(cli.Main(context.Background(), state)) //nolint:gocritic // nothing is left to stop
+}
