@@ -3,98 +3,42 @@ package framing
 import (
 	"context"
 	"errors"
-	"io"
-	"os/exec"
+	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// pipes is a real process as an env.Terminal.
-type pipes struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	chunks chan []byte
-	waited chan struct{}
-	done   chan struct{}
+func TestMain(m *testing.M) {
+	guest.MainIfGuest()
+	os.Exit(m.Run())
 }
 
-func open(t *testing.T, args ...string) *pipes {
+// open starts a program in a sandbox of its own.
+func open(t *testing.T, args ...string) env.Terminal {
 	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := cmd.StdinPipe()
+	driver, err := env.Drivers.Build("local", nil, struct{}{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, w := io.Pipe()
-	cmd.Stdout, cmd.Stderr = w, w
-	if err := cmd.Start(); err != nil {
+	sb, err := driver.Start(t.Context(), env.SandboxSpec{Label: "framing-test"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pipes{cmd: cmd, in: in, chunks: make(chan []byte), waited: make(chan struct{}), done: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait()
-		close(p.waited)
-		w.Close()
-	}()
-	go func() {
-		defer close(p.done)
-		defer close(p.chunks)
-		for {
-			b := make([]byte, 1000)
-			n, err := r.Read(b)
-			if n > 0 {
-				p.chunks <- b[:n]
-			}
-			if err != nil {
-				return
-			}
+	t.Cleanup(func() {
+		if err := sb.Close(context.Background()); err != nil {
+			t.Error(err)
 		}
-	}()
-	t.Cleanup(func() { _ = p.Close(context.Background()) })
-	return p
-}
-
-func (p *pipes) Write(_ context.Context, b []byte) error { _, err := p.in.Write(b); return err }
-
-func (p *pipes) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
-	select {
-	case b, ok := <-p.chunks:
-		if !ok {
-			return nil, io.EOF
-		}
-		return b, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(wait):
-		return nil, nil
+	})
+	term, err := sb.Open(t.Context(), env.TerminalSpec{Args: args})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func (p *pipes) Interrupt(context.Context) error {
-	return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT)
-}
-
-func (p *pipes) Close(context.Context) error {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-	for range p.chunks {
-	}
-	<-p.done
-	return nil
-}
-
-func (p *pipes) KillChildren(context.Context, uint64) error { return nil }
-func (p *pipes) Mark(context.Context) (uint64, error)       { return 0, nil }
-
-func (p *pipes) Exit() (int, bool) {
-	select {
-	case <-p.waited:
-		return p.cmd.ProcessState.ExitCode(), true
-	default:
-		return 0, false
-	}
+	return term
 }
 
 // shell evaluates each line it reads and announces the status behind it.

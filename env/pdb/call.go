@@ -18,6 +18,7 @@ type call struct {
 	deadline time.Time
 
 	text     []string // paragraphs of the observation
+	size     int      // bytes of the program's output among them
 	listed   bool     // the last output was a source listing
 	stop     bool     // the rest of the commands will not run
 	refused  bool
@@ -217,6 +218,7 @@ func (c *call) exchange(ctx context.Context, m message) error {
 	}
 	if out := strings.TrimRight(r.Text(), "\n"); out != "" {
 		c.say("%s", out)
+		c.size += len(out)
 	}
 	c.report(r)
 	return nil
@@ -233,6 +235,9 @@ func (c *call) report(r result) {
 	case s.ended:
 		c.finished, c.code, c.stop = true, s.code, true
 		c.timedOut = r.timedOut
+		if r.timedOut {
+			c.say("Threads of the program were still running after %s and were killed.", seconds(c.timeout))
+		}
 		c.say("The program has ended with exit code %d. Breakpoints are kept. The next pdb command starts it again "+
 			"from the beginning.", s.code)
 	case r.timedOut:

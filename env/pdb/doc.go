@@ -2,7 +2,7 @@
 //
 // A Debugger keeps what must outlive any one process: the breakpoints, the
 // entrypoint and where the program stood. The process is a small subclass of
-// pdb.Pdb (shim.py) that is sent over standard input to the interpreter the
+// pdb.Pdb (folder shim) that is sent over standard input to the interpreter the
 // entrypoint names. One exchange per command: a line of base64 JSON goes in, the
 // output and one private escape (env/framing) with position, source and
 // breakpoints come out.

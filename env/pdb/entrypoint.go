@@ -18,7 +18,7 @@ while len(s)<n:s+=os.read(0,n-len(s))
 exec(compile(s,"<pdb shim>","exec"),{"__name__":"<pdb shim>","__builtins__":__builtins__})
 `
 
-// In a launch line $0 is the bootstrap, $1 the text of launch.sh and $2 the
+// In a launch line $0 is the bootstrap, $1 the text of shim/launch.sh and $2 the
 // workspace.
 const (
 	underShim = ` -u -c "$0" "$2"`

@@ -80,6 +80,10 @@ func (d *Debugger) Command(ctx context.Context, command, entrypoint string, time
 		if c.stop {
 			break
 		}
+		if c.size > d.cfg.MaxOutput {
+			c.say("The limit of output was reached; the commands from %q on were not run.", line)
+			break
+		}
 		if err := c.run(ctx, line); err != nil {
 			return env.DebuggerReply{}, errors.Join(err, d.end(ctx))
 		}

@@ -107,7 +107,7 @@ func TestCrashIsPostMortem(t *testing.T) {
 		b.has(r, "Traceback (most recent call last)", "ZeroDivisionError", "post-mortem")
 		b.at(r, "tricky.py", 9)
 		b.has(b.do("p numbers"), "{'zero': 0}")
-		b.at(b.do("up"), "tricky.py", 124)
+		b.at(b.do("up"), "tricky.py", 142)
 		b.has(b.do("c"), "The program has ended with exit code 1.")
 	})
 }
@@ -253,4 +253,40 @@ func TestBreakpointsInTheProgramItself(t *testing.T) {
 		t.Fatalf("stands at %+v", r.Frame)
 	}
 	b.has(b.do("c"), "1 passed", "exit code 0")
+}
+
+func TestProgramsThatLinger(t *testing.T) {
+	b := open(t, "python3 tricky.py lingering")
+	b.do("n")
+	r := b.within("c", 500*time.Millisecond)
+	b.has(r, "main is done", "Threads of the program were still running after 0.5 s and were killed.", "exit code 0")
+	if !r.TimedOut || r.ExitCode == nil {
+		t.Errorf("got %+v", r)
+	}
+	r, err := b.Command(t.Context(), "c", "python3 tricky.py daemon", 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.has(r, "exit code 0")
+	if r, err = b.Command(t.Context(), "b 138 ;; c", "python3 tricky.py slow_repr", 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	r = b.within("p value", 300*time.Millisecond)
+	b.has(r, "timed out after 0.3 s")
+	b.at(r, "tricky.py", 138)
+	b.has(b.do("p 2"), "2\n")
+}
+
+func TestPytestsOwnDebuggerOptions(t *testing.T) {
+	b := open(t, "python3 -m pytest -q --pdb tests")
+	r := b.do("c")
+	b.at(r, "tests/test_prices.py", 9)
+	b.has(b.do("p prices"), "[Price(a), Price(b)]")
+	b.has(b.do("c"), "1 failed, 1 passed", "exit code 1")
+}
+
+func TestLongOutputOfSeveralCommandsIsBounded(t *testing.T) {
+	b := open(t, "python3 main.py")
+	r := b.do("p 'x' * 15000 ;; p 'y' * 15000 ;; p 'z'")
+	b.has(r, `the commands from "p 'z'" on were not run`)
 }

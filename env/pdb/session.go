@@ -13,11 +13,23 @@ import (
 	"github.com/tracesmith/tracesmith/env/framing"
 )
 
-//go:embed shim.py
-var shim string
+// The parts of the shim, in order; see shim/channel.py.
+var (
+	//go:embed shim/channel.py
+	channelPart string
+	//go:embed shim/source.py
+	sourcePart string
+	//go:embed shim/breakpoints.py
+	breakpointsPart string
+	//go:embed shim/debugger.py
+	debuggerPart string
+	//go:embed shim/start.py
+	startPart string
+	//go:embed shim/launch.sh
+	launch string
 
-//go:embed launch.sh
-var launch string
+	shim = channelPart + sourcePart + breakpointsPart + debuggerPart + startPart
+)
 
 // message is one line to the shim.
 type message struct {
@@ -145,13 +157,13 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 		}
 	}
 	if err == nil && r.Frame != nil {
-		if err = s.take(r.Frame); err == nil && s.at.Event == "finished" {
+		if err = s.take(r.Frame, cfg.Context); err == nil && s.at.Event == "finished" {
 			// The interpreter is shutting down: its last words belong to this command.
 			code := s.at.ExitCode
 			r, err = s.conn.Await(ctx, max(cfg.Grace, time.Until(deadline)))
 			out.Output = out.Then(r.Output)
 			if !r.Exited {
-				out.timedOut, r.ExitCode = true, code
+				out.timedOut, r.TimedOut, r.ExitCode = true, false, code
 			}
 			r.Frame = nil
 		}
@@ -165,11 +177,12 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 
 // take reads the state a frame carries. The shim shares its process with the
 // program, so what it says may be anything.
-func (s *session) take(frame json.RawMessage) error {
+func (s *session) take(frame json.RawMessage, context int) error {
 	var at state
 	if err := json.Unmarshal(frame, &at); err != nil {
 		return fmt.Errorf("reading the debugger's state: %w", err)
 	}
+	at.Lines = at.Lines[:min(len(at.Lines), 2*context+1)]
 	s.at = at
 	return nil
 }

@@ -120,5 +120,23 @@ def numbers():
     return square
 
 
+def lingering():
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+    print("main is done")
+
+
+def daemon():
+    # A grandchild that keeps the output open and ignores everything.
+    os.system("(trap '' INT TERM HUP; exec setsid sleep 1000) &")
+
+
+def slow_repr():
+    class Slow:
+        def __repr__(self):
+            time.sleep(1000)
+    value = Slow()
+    return value
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

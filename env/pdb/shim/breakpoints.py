@@ -1,0 +1,136 @@
+# Breakpoints: finding where they belong, and keeping bdb's as the other side's
+# registry says.
+import bdb
+import os
+import sys
+import traceback
+import types
+
+
+class Breakpoints:
+    """The part of Shim that concerns breakpoints."""
+
+    def mirror(self, wanted):
+        """Makes bdb's breakpoints what the other side's registry says."""
+        lost = []
+        for key in set(self.points) - {w["id"] for w in wanted}:
+            self.drop(key)
+        for w in wanted:
+            point = self.points.get(w["id"])
+            if point is None:
+                try:
+                    point = self.place(w["id"], self.source.find(w["file"]), w)
+                except Refused as e:
+                    lost.append([w["id"], str(e)])
+                    continue
+            point.cond = w.get("condition") or None
+            point.enabled, point.ignore = w["enabled"], w.get("ignore", 0)
+            point.temporary = w.get("temporary", False)
+            self.numbers[point.number] = [w["id"], point.cond, False]
+        self.answer["lost"] = lost
+
+    def place(self, key, path, w):
+        path = self.canonic(path)
+        self.source.check(path, w["line"])
+        problem = self.set_break(path, w["line"], w.get("temporary", False), w.get("condition") or None)
+        if problem:
+            raise Refused(problem)
+        point = bdb.Breakpoint.bplist[path, w["line"]][-1]
+        point.hits = w.get("hits", 0)
+        self.points[key] = point
+        self.hot.clear()
+        frame = self.curframe
+        while frame is not None:  # callers entered before the file was of interest
+            if frame.f_trace is None and self.canonic(frame.f_code.co_filename) == path:
+                frame.f_trace = self.trace_dispatch
+            if frame.f_code is self.main_code:
+                break
+            frame = frame.f_back
+        return point
+
+    def drop(self, key):
+        point = self.points.pop(key)
+        self.clear_bpbynumber(str(point.number))
+        self.hot.clear()
+
+    def do_clear(self, arg):
+        """bdb calls this when a temporary breakpoint was hit."""
+        for key, point in list(self.points.items()):
+            if str(point.number) == arg:
+                self.spent.append(key)
+                self.numbers[point.number][2] = True
+                self.drop(key)
+
+    def resolve(self, w):
+        """Finds where a breakpoint written as LINE, FILE:LINE, FUNCTION or FILE:FUNCTION belongs."""
+        condition = w.get("condition")
+        if condition:
+            try:
+                compile(condition, "<condition>", "eval")
+            except (SyntaxError, ValueError) as e:
+                raise Refused("The condition %r is not a Python expression: %s" % (condition, e))
+        path, line = self.where_is(w["spec"])
+        self.source.check(path, line)
+        return {"file": self.source.short(path), "line": line}
+
+    def where_is(self, spec):
+        if spec.lstrip("-").isdigit():
+            path = self.canonic(self.curframe.f_code.co_filename)
+            if not os.path.isfile(path):
+                raise Refused("The current frame has no source file; use FILE:LINE.")
+            return path, int(spec)
+        file, colon, rest = spec.rpartition(":")
+        file, rest = file.strip(), rest.strip()
+        if colon:
+            path = self.source.find(file)
+            if rest.lstrip("-").isdigit():
+                return path, int(rest)
+            return path, self.guarded(self.source.function_in, path, rest.rstrip("()"))
+        return self.function(spec[:-2] if spec.endswith("()") else spec)
+
+    def guarded(self, find, path, name):
+        try:
+            return find(path, name)
+        except (SyntaxError, ValueError, RecursionError) as e:
+            raise Refused("%s cannot be read as Python: %s" % (self.source.short(path), e))
+
+    def function(self, name):
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise Refused("%r is neither LINE, FILE:LINE nor a function name." % name)
+        try:
+            value = eval(name, self.curframe.f_globals, self.locals())
+        except Exception:
+            value = None
+        for _ in range(20):
+            inner = getattr(value, "__wrapped__", None) or getattr(value, "fget", None) \
+                or getattr(value, "__func__", None)
+            if inner is None:
+                break
+            value = inner
+        code = getattr(value, "__code__", None)
+        if isinstance(code, types.CodeType):
+            path = self.canonic(code.co_filename)
+            if os.path.isfile(path):
+                return path, self.guarded(self.source.function_at, path, code)
+        found = self.source.search(name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise Refused("%s is ambiguous: %s. Use one of these." % (
+                name, ", ".join("%s:%d" % (self.source.short(p), n) for p, n in found[:8])))
+        raise Refused("No function %s in the current frame or in the workspace. Use FILE:LINE." % name)
+
+    def announce_hit(self, frame):
+        """Says which breakpoint stopped the program, and why if its condition cannot be evaluated."""
+        number, self.currentbp = self.currentbp, 0
+        if not number or number not in self.numbers or self.event != "line":
+            return
+        key, cond, gone = self.numbers[number]
+        self.message("Breakpoint %d hit%s." % (key, " (temporary: now removed)" if gone else ""))
+        if not cond:
+            return
+        try:
+            eval(cond, frame.f_globals, frame.f_locals)
+        except Exception:
+            kind = traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip()
+            self.message("It stopped here because its condition %r raised %s" % (cond, kind))

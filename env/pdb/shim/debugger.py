@@ -1,0 +1,283 @@
+# The debugger itself: running, stopping, and the prompt.
+import _thread
+import ast
+import bdb
+import linecache
+import os
+import pdb
+import pprint
+import sys
+import time
+import traceback
+
+Base = pdb.Pdb  # pdb.Pdb itself is replaced for the program, see delegate
+HERE = sys._getframe().f_code.co_filename  # of this code
+READING, COMMAND, RUNNING = "reading", "command", "running"
+MAX_LINE = 400  # characters of one source line sent along
+
+
+class Shim(Breakpoints, Base):
+    def __init__(self, channel, config, root):
+        Base.__init__(self, stdin=Nothing(), stdout=channel.output, nosigint=True, readrc=False)
+        self.use_rawinput = False
+        self.channel = channel
+        self.source = Source(root)
+        self.context = config["context"]
+        self.started = time.time()
+        self.points = {}  # id on the other side -> bdb.Breakpoint
+        self.numbers = {}  # bdb's number -> [id, condition, whether it is gone]
+        self.hot = {}  # co_filename -> may hold a breakpoint
+        self.lock = _thread.RLock()
+        self.state = RUNNING
+        self.event = "line"
+        self.refused = False
+        self.answer = {}
+        self.spent = []  # temporary breakpoints that were hit
+        self.main_code = None
+        self.post_mortem = False
+        self.currentbp = 0
+
+    # -- running the program
+
+    def mine(self):
+        return os.getpid() == self.channel.pid
+
+    def trace_dispatch(self, frame, event, arg):
+        # Most calls while the program runs freely go into code without any
+        # breakpoint: decided here, without bdb's four calls.
+        if event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
+            name = frame.f_code.co_filename
+            hot = self.hot.get(name)
+            if hot is None:
+                hot = self.hot[name] = self.canonic(name) in self.breaks
+            if not hot:
+                return None
+        local = Base.trace_dispatch(self, frame, event, arg)
+        # Up to 3.9 a frame that keeps its trace function after tracing was
+        # switched off reports the line it had then.
+        return local if sys.gettrace() is not None else None
+
+    def stop_here(self, frame):
+        return frame.f_code.co_filename not in (HERE, bdb.__file__) and Base.stop_here(self, frame)
+
+    def mark(self, frame):
+        """Has this frame and its callers traced, so that stepping can stop in them."""
+        while frame is not None:
+            frame.f_trace = self.trace_dispatch
+            if frame.f_code is self.main_code:
+                break
+            frame = frame.f_back
+
+    def watch(self, frame):
+        """Traces from here on, in this frame and its callers."""
+        self.mark(frame)
+        self.trace()
+
+    def trace(self):
+        if hasattr(self, "start_trace"):  # 3.14
+            self.start_trace()
+        else:
+            sys.settrace(self.trace_dispatch)
+
+    def user_call(self, frame, args):
+        self.event = "call"
+        Base.user_call(self, frame, args)
+
+    def user_line(self, frame):
+        self.event = "line"
+        Base.user_line(self, frame)
+
+    def user_return(self, frame, value):
+        self.event = "return"
+        Base.user_return(self, frame, value)
+
+    def user_exception(self, frame, info):
+        self.event = "exception"
+        Base.user_exception(self, frame, info)
+
+    def set_trace(self, frame=None, **_):
+        """breakpoint() and pdb.set_trace() in the program."""
+        if not self.mine() or self.state != RUNNING:
+            return
+        frame = frame or sys._getframe().f_back
+        self.set_step()
+        self.watch(frame)
+
+    def on_interrupt(self, signum, frame):
+        if not self.mine():
+            raise KeyboardInterrupt
+        if self.state == READING:
+            return
+        if self.state == COMMAND:
+            raise KeyboardInterrupt
+        sys.settrace(None)
+        inner = frame
+        while inner is not None and inner.f_code is not self.main_code:
+            if inner.f_code.co_filename in (HERE, bdb.__file__, pdb.__file__):
+                break
+            inner = inner.f_back
+        self.set_step()
+        if inner is not None and inner.f_code is self.main_code:
+            # Stop here and now: the program may sit in a call that never ends.
+            self.event = "line"
+            self.interaction(frame, None)
+        if self.stopframe is not self.botframe:
+            self.watch(frame)
+        elif self.breaks:
+            self.trace()
+
+    # -- the prompt
+
+    def interaction(self, frame, tb, *rest):
+        if not self.mine():
+            sys.settrace(None)  # a forked child runs on alone
+            return
+        with self.lock:
+            limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(limit + 500)
+            self.state = COMMAND
+            try:
+                if frame is not None:
+                    self.announce_hit(frame)
+                Base.interaction(self, frame, tb, *rest)
+            finally:
+                self.state = RUNNING
+                if sys.getrecursionlimit() == limit + 500:
+                    sys.setrecursionlimit(limit)
+
+    def get_stack(self, frame, tb):
+        """Only the program's own frames: nothing of the debugger below them."""
+        stack, index = Base.get_stack(self, frame, tb)
+        for i in range(len(stack)):
+            if stack[i][0].f_code is self.main_code:
+                return stack[i:], max(0, index - i)
+        return stack, index
+
+    def format_stack_entry(self, frame_lineno, *a, **k):
+        entry = Base.format_stack_entry(self, frame_lineno, *a, **k)
+        for root in self.source.roots:
+            if entry.startswith(root):
+                return entry[len(root):]
+        return entry
+
+    def cmdloop(self, intro=None):
+        self.preloop()
+        stop = None
+        while not stop:
+            self.state = READING
+            self.channel.send(self.describe())
+            self.refused, self.answer, self.spent = False, {}, []
+            message = self.channel.receive()
+            self.state = COMMAND
+            stop = self.handle(message)
+        if self.stopframe is not self.botframe and not self.post_mortem:
+            self.mark(self.stack[-1][0])
+        self.state = READING  # a late interrupt must not hit the debugger's own code
+        self.postloop()
+
+    def handle(self, message):
+        try:
+            if "breakpoints" in message:
+                self.mirror(message["breakpoints"])
+            if "break" in message:
+                self.answer["break"] = self.resolve(message["break"])
+            if "command" in message:
+                line = self.precmd(message["command"])
+                return self.postcmd(self.onecmd(line), line)
+        except Refused as e:
+            self.error(str(e))
+        except KeyboardInterrupt:
+            self.error("KeyboardInterrupt: the command was interrupted")
+        except Exception as e:
+            self.error("%s: %s" % (type(e).__name__, e))
+        return None
+
+    def precmd(self, line):
+        # ";;" is taken apart on the other side, where strings are respected.
+        words = line.split(None, 1)
+        return Base.precmd(self, line) if words and words[0] in self.aliases else line
+
+    def error(self, msg):
+        self.refused = True
+        Base.error(self, msg)
+
+    def default(self, line):
+        if "\n" not in line:
+            return Base.default(self, line)
+        try:
+            code = ast.parse(line[1:] if line[:1] == "!" else line, "<stdin>")
+            code = compile(ast.Interactive(body=code.body), "<stdin>", "single")
+            saved = sys.stdout, sys.stdin, sys.displayhook
+            sys.stdout, sys.stdin, sys.displayhook = self.stdout, self.stdin, self.displayhook
+            try:
+                exec(code, self.curframe.f_globals, self.locals())
+            finally:
+                sys.stdout, sys.stdin, sys.displayhook = saved
+        except Exception:
+            self.error(traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip())
+
+    def locals(self):
+        cached = getattr(self, "curframe_locals", None)
+        return self.curframe.f_locals if cached is None else cached
+
+    def show(self, arg, text):
+        if not arg.strip():
+            return self.error("An expression is missing: p EXPRESSION")
+        try:
+            value = eval(arg, self.curframe.f_globals, self.locals())
+        except Exception:
+            return self.error(traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip())
+        try:
+            value = text(value)
+        except Exception:
+            kind = traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip()
+            return self.error("the value's own __repr__ raised %s" % kind)
+        self.message(value)
+
+    def do_p(self, arg):
+        self.show(arg, repr)
+
+    def do_pp(self, arg):
+        self.show(arg, pprint.pformat)
+
+    def no(self, arg):
+        self.error(self.reasons.get(self.lastcmd.split(None, 1)[0], "This command is not available here."))
+
+    reasons = {
+        "interact": "interact needs a person at a keyboard. Use `p EXPRESSION` or `!STATEMENT` instead.",
+        "debug": "debug (a debugger inside the debugger) is not available. Set a breakpoint inside the function "
+                 "and continue, or use `p EXPRESSION`.",
+        "commands": "commands is not available. Set the breakpoint with a condition, or send the commands one by one "
+                    "once it is hit.",
+    }
+    do_interact = do_debug = do_commands = no
+    # Done on the other side; what arrives here came through an alias.
+    do_run = do_restart = do_quit = do_q = do_exit = do_EOF = no
+    do_break = do_b = do_tbreak = do_cl = do_disable = do_enable = do_condition = do_ignore = no
+
+    # -- what a frame says
+
+    def describe(self):
+        frame, line = self.stack[self.curindex]
+        path = self.canonic(frame.f_code.co_filename)
+        body = self.base(self.event)
+        line = line or frame.f_code.co_firstlineno
+        body.update(
+            file=self.source.short(path), line=line, function=frame.f_code.co_name, depth=self.curindex + 1,
+            refused=self.refused, answer=self.answer, post_mortem=self.post_mortem)
+        try:
+            body["changed"] = os.stat(path).st_mtime > self.started
+        except OSError:
+            pass  # no such file: code from a string
+        try:
+            lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+        except Exception:
+            lines = []
+        first = max(1, line - self.context)
+        body["first"] = first
+        body["lines"] = [text.rstrip("\r\n")[:MAX_LINE] for text in lines[first - 1:line + self.context]]
+        return body
+
+    def base(self, event):
+        points = [[key, p.hits, p.ignore] for key, p in sorted(self.points.items())]
+        return {"event": event, "points": points, "spent": self.spent}

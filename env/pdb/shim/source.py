@@ -1,0 +1,150 @@
+# Where a breakpoint can be: files, executable lines and functions.
+import ast
+import dis
+import linecache
+import os
+import sys
+import types
+
+MAX_SEARCH = 4000  # files looked at when a function is searched for by name
+SKIP = {"__pycache__", "node_modules", "venv", "env", "site-packages", "build", "dist"}
+
+
+class Refused(Exception):
+    """A command that cannot be done; the text says why."""
+
+
+class Source:
+    """Finds files and the lines in them that a breakpoint can stop at."""
+
+    def __init__(self, root):
+        self.root = root
+        self.roots = [r.rstrip("/") + "/" for r in (root, os.path.realpath(root))]
+        self.start = os.getcwd()
+
+    def short(self, path):
+        for root in self.roots:
+            if path.startswith(root):
+                return path[len(root):]
+        return path
+
+    def find(self, name):
+        names = [name]
+        if not name.endswith(".py"):
+            names += [name + ".py", name.replace(".", "/") + ".py"]
+        for n in names:
+            for folder in [self.start, self.root] + [p or "." for p in sys.path if isinstance(p, str)]:
+                path = os.path.abspath(os.path.join(folder, n))
+                if os.path.isfile(path):
+                    return path
+        raise Refused("No file %s in the workspace or on sys.path. Give a path relative to the workspace." % name)
+
+    def lines(self, path):
+        lines = linecache.getlines(path)
+        if not lines:
+            linecache.checkcache(path)
+            lines = linecache.getlines(path)
+        return lines
+
+    def tree(self, path):
+        return ast.parse("".join(self.lines(path)))
+
+    def executable(self, path):
+        """Line numbers with code of their own, or None if the file does not compile."""
+        try:
+            code = compile("".join(self.lines(path)), path, "exec", 0, True)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+        found, todo = set(), [code]
+        while todo:
+            code = todo.pop()
+            found.update(line for _, line in dis.findlinestarts(code) if line)
+            todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        return found
+
+    def check(self, path, line):
+        """Refuses a line where the program can never stop."""
+        lines, short = self.lines(path), self.short(path)
+        if not lines:
+            raise Refused("%s is empty or cannot be read." % short)
+        good = self.executable(path)
+        if good is None:
+            text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+            if text and not text.startswith("#"):
+                return
+            good = {i for i, text in enumerate(lines, 1) if text.strip() and not text.strip().startswith("#")}
+        if line in good:
+            return
+        why = "is blank, a comment or only part of a statement"
+        if line < 1 or line > len(lines):
+            why = "does not exist: the file has %d line%s" % (len(lines), "s" if len(lines) != 1 else "")
+        near = sorted(good, key=lambda n: (abs(n - line), n))[:1]
+        hint = " The nearest line that can be stopped at is %d: %s" % (
+            near[0], lines[near[0] - 1].strip()[:120]) if near else ""
+        raise Refused("Line %d of %s %s.%s" % (line, short, why, hint))
+
+    def functions(self, path):
+        """Yields (qualified name, first line incl. decorators, first line of the body)."""
+        todo = [("", self.tree(path))]
+        while todo:
+            prefix, node = todo.pop()
+            for child in ast.iter_child_nodes(node):
+                name = prefix
+                if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                    name = prefix + child.name + "."
+                    if not isinstance(child, ast.ClassDef):
+                        body = child.body
+                        if len(body) > 1 and is_text(body[0]):
+                            body = body[1:]
+                        first = min([child.lineno] + [d.lineno for d in child.decorator_list])
+                        yield name[:-1], first, first_line(body[0])
+                todo.append((name, child))
+
+    def function_in(self, path, name):
+        for qualified, _, line in self.functions(path):
+            if qualified == name or qualified.endswith("." + name):
+                return line
+        raise Refused("No function %s in %s." % (name, self.short(path)))
+
+    def function_at(self, path, code):
+        for qualified, first, line in self.functions(path):
+            if first <= code.co_firstlineno <= line and qualified.split(".")[-1] == code.co_name:
+                return line
+        return code.co_firstlineno
+
+    def search(self, name):
+        """Finds a function nobody has imported yet, by its name, in the workspace."""
+        found, seen = [], 0
+        marks = ("def " + name.split(".")[-1]).encode()
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in SKIP)
+            for file in sorted(files):
+                if not file.endswith(".py") or seen >= MAX_SEARCH:
+                    continue
+                seen += 1
+                path = os.path.join(folder, file)
+                try:
+                    with open(path, "rb") as f:
+                        if marks not in f.read(1 << 20):
+                            continue
+                    here = [(q, line) for q, _, line in self.functions(path)]
+                except (OSError, SyntaxError, ValueError, RecursionError):
+                    continue
+                dotted = self.short(path)[:-3].replace("/", ".")
+                for qualified, line in here:
+                    full = dotted + "." + qualified
+                    if qualified == name or full.endswith("." + name) or full == name:
+                        found.append((path, line))
+        return found
+
+
+def is_text(node):
+    if not isinstance(node, ast.Expr):
+        return False
+    if isinstance(node.value, getattr(ast, "Constant", ())):
+        return isinstance(node.value.value, str)
+    return type(node.value).__name__ == "Str"  # up to 3.7
+
+
+def first_line(node):
+    return min([node.lineno] + [d.lineno for d in getattr(node, "decorator_list", [])])
