@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -106,6 +107,9 @@ func (c Config) validate(d Deps) error {
 	need(c.Workers >= 1, "workers: %d is not at least 1", c.Workers)
 	need(d.Source != nil && d.NewEnv != nil && d.NewPolicy != nil && d.Verifier != nil && d.Staging != nil,
 		"a run needs a task source, environments, policies, a verifier and a staging store")
+	if c.RunID != "" {
+		errs = append(errs, engine.CheckRunID(c.RunID))
+	}
 	for _, r := range c.Retry {
 		need(r == schemas.OutcomeInfra, "retry: %q cannot be run again in the same run directory: its episodes are staged and stay; only %q can", r, schemas.OutcomeInfra)
 	}

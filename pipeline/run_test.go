@@ -417,3 +417,22 @@ func TestSummaryFileSaysWhatTheReportSays(t *testing.T) {
 		t.Errorf("%s %s", diff, got.SchemaVersion)
 	}
 }
+
+func TestBadSettingsAreRefusedBeforeAnythingIsMade(t *testing.T) {
+	for name, change := range map[string]func(*pipeline.Config){
+		"run id":       func(c *pipeline.Config) { c.RunID = "my run" },
+		"retry":        func(c *pipeline.Config) { c.Retry = []string{"limit"} },
+		"attempts":     func(c *pipeline.Config) { c.Attempts = -1 },
+		"unknown task": func(c *pipeline.Config) { c.Tasks = []string{"bug-99"} },
+	} {
+		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+		change(&h.cfg)
+		_, err := h.run(t.Context())
+		if code := exitCode(t, err); code != 2 {
+			t.Errorf("%s: exit %d: %v", name, code, err)
+		}
+		if _, err := os.Stat(h.dir); !os.IsNotExist(err) {
+			t.Errorf("%s: the run directory was made", name)
+		}
+	}
+}

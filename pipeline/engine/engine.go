@@ -81,8 +81,17 @@ type Engine struct {
 	mu    sync.Mutex
 	owned map[string]bool // jobs whose lease this process holds
 
+	life context.Context // ends with Close; leases and the reconciler live in it
 	stop context.CancelFunc
 	wg   sync.WaitGroup
+}
+
+// CheckRunID says what is wrong with a run id: it names streams and objects.
+func CheckRunID(id string) error {
+	if !runIDPattern.MatchString(id) {
+		return fmt.Errorf("run id %q: use 1 to 64 letters, digits, '-' and '_'", id)
+	}
+	return nil
 }
 
 var runIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -91,8 +100,8 @@ var runIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // milliseconds and makes the jobs of a killed process available at once.
 func Open(ctx context.Context, opt Options) (*Engine, error) {
 	opt = opt.withDefaults()
-	if !runIDPattern.MatchString(opt.RunID) {
-		return nil, fmt.Errorf("run id %q: use 1 to 64 letters, digits, '-' and '_'", opt.RunID)
+	if err := CheckRunID(opt.RunID); err != nil {
+		return nil, err
 	}
 	var suffix [6]byte
 	_, _ = rand.Read(suffix[:]) // never fails
@@ -101,6 +110,7 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 		opt: opt, owned: map[string]bool{},
 		instance: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(suffix[:])),
 	}
+	e.life, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := e.connect(); err != nil {
 		return nil, err
 	}
@@ -110,9 +120,7 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 	if err := e.reconcile(ctx, e.srv != nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("reconciling at start-up: %w", err), e.Close())
 	}
-	loop, stop := context.WithCancel(context.WithoutCancel(ctx))
-	e.stop = stop
-	e.wg.Go(func() { e.reconcileLoop(loop) })
+	e.wg.Go(func() { e.reconcileLoop(e.life) })
 	return e, nil
 }
 
@@ -218,12 +226,10 @@ func (e *Engine) hire(ctx context.Context, anew bool) error {
 	})
 }
 
-// Close stops the reconciler and, if embedded, the server. Leases still held
-// are left as they are.
+// Close stops the reconciler, the renewal of leases still held and, if
+// embedded, the server. Nothing else may be under way.
 func (e *Engine) Close() error {
-	if e.stop != nil {
-		e.stop()
-	}
+	e.stop()
 	e.wg.Wait()
 	if e.nc != nil {
 		e.nc.Close()

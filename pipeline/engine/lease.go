@@ -27,16 +27,16 @@ type Lease struct {
 
 // hold starts the lease's life, which does not end with the claim's context: a
 // worker that is told to stop still settles what it has.
-func (e *Engine) hold(ctx context.Context, msg jetstream.Msg, entry Entry) *Lease {
+func (e *Engine) hold(msg jetstream.Msg, entry Entry) *Lease {
 	l := &Lease{
 		Job: Job{ID: entry.ID, Data: entry.Data}, Delivery: entry.Delivery, Waited: max(0, time.Since(entry.Due)),
 		e: e, msg: msg, entry: entry, done: make(chan struct{}),
 	}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.ctx, l.cancel = context.WithCancelCause(e.life)
 	e.mu.Lock()
 	e.owned[l.ID] = true
 	e.mu.Unlock()
-	go l.beat()
+	e.wg.Go(l.beat)
 	return l
 }
 

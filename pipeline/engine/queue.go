@@ -218,7 +218,7 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 	} else if err != nil {
 		return nil, err
 	}
-	return e.hold(ctx, msg, entry), nil
+	return e.hold(msg, entry), nil
 }
 
 // ack removes a message for certain.
