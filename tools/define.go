@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -37,22 +38,34 @@ func Define[A any](d Def[A]) Tool {
 		panic(fmt.Sprintf("tool %q: %v", d.Name, err))
 	}
 	params, err := json.Marshal(schema)
+	if len(schema.Properties) == 0 { // providers refuse an object that names none
+		params = []byte(`{"type":"object","properties":{},"additionalProperties":false}`)
+	}
 	if err != nil {
 		panic(fmt.Sprintf("tool %q: %v", d.Name, err))
 	}
-	example, err := json.Marshal(d.Example)
+	example, err := compact(d.Example)
 	if err != nil {
 		panic(fmt.Sprintf("tool %q: %v", d.Name, err))
 	}
-	t := defined[A]{def: d, example: string(example), schema: schemas.ToolSchema{
+	t := defined[A]{def: d, example: example, schema: schemas.ToolSchema{
 		Name:        d.Name,
-		Description: d.Description + "\nExample arguments: " + string(example),
+		Description: d.Description + "\nExample arguments: " + example,
 		Parameters:  params,
 	}}
 	if d.On != nil {
 		return listening[A]{t}
 	}
 	return t
+}
+
+// compact is v as JSON in the order of its fields, with < > & as they are.
+func compact(v any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 type defined[A any] struct {

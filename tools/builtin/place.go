@@ -60,6 +60,9 @@ func within(workdir, arg string) (string, error) {
 	if arg == "" {
 		return "", tools.Mistake("The path is empty. Give a path relative to %s, for example \"src/main.py\".", workdir)
 	}
+	if slices.ContainsFunc(strings.Split(arg, "/"), func(name string) bool { return len(name) > 255 }) || len(arg) > 4000 {
+		return "", tools.Mistake("The path is too long to be a file's (%d bytes): %s", len(arg), shorten(arg, 80))
+	}
 	abs := path.Clean(arg)
 	if !path.IsAbs(abs) {
 		abs = path.Join(workdir, abs)

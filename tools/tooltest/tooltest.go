@@ -37,7 +37,7 @@ func Conform(t *testing.T, list []tools.Tool, session func(t *testing.T) *env.Se
 			t.Run("words", func(t *testing.T) { words(t, tool, s, schema) })
 			t.Run("schema", func(t *testing.T) { sound(t, schema) })
 			sess := session(t)
-			t.Run("calls", func(t *testing.T) { calls(t, set, s.Name, schema, sess) })
+			t.Run("calls", func(t *testing.T) { calls(t, set, s.Name, schema, exampleOf(tool), sess) })
 		})
 	}
 }
@@ -54,6 +54,9 @@ func words(t *testing.T, tool tools.Tool, s schemas.ToolSchema, schema jsonschem
 	}
 	if len(s.Description) < 40 {
 		t.Errorf("description %q says too little", s.Description)
+	}
+	if !strings.Contains(string(s.Parameters), `"properties"`) {
+		t.Error("the schema has no properties, which providers refuse")
 	}
 	for name, p := range schema.Properties {
 		if len(p.Description) < 10 {
@@ -91,7 +94,7 @@ func sound(t *testing.T, schema jsonschema.Schema) {
 }
 
 // calls: every kind of nonsense is answered with an observation.
-func calls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Schema, sess *env.Session) {
+func calls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Schema, example string, sess *env.Session) {
 	for _, raw := range nonsense(schema) {
 		o, err := set.Call(t.Context(), sess, schemas.ToolCall{Name: tool, Arguments: []byte(raw)})
 		if len(raw) > 120 {
@@ -114,7 +117,11 @@ func calls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Schema, 
 			t.Errorf("%s: unknown argument not named: %+v", raw, o)
 		}
 	}
-	o, err := set.Call(t.Context(), sess, schemas.ToolCall{Name: tool, Arguments: []byte("{}"), Raw: "{", Invalid: "unexpected end of JSON input"})
+	o, err := set.Call(t.Context(), sess, schemas.ToolCall{Name: tool, Arguments: []byte(example)})
+	if err != nil || o.ErrorClass == schemas.ErrBadArguments {
+		t.Errorf("the tool's own example %s gave %+v, %v", example, o, err)
+	}
+	o, err = set.Call(t.Context(), sess, schemas.ToolCall{Name: tool, Arguments: []byte("{}"), Raw: "{", Invalid: "unexpected end of JSON input"})
 	if err != nil || o.ErrorClass != schemas.ErrBadArguments || !strings.Contains(o.Text, "unexpected end of JSON input") {
 		t.Errorf("malformed JSON gave %+v, %v", o, err)
 	}
@@ -141,6 +148,13 @@ func nonsense(schema jsonschema.Schema) []string {
 		}
 	}
 	return out
+}
+
+func exampleOf(tool tools.Tool) string {
+	if e, ok := tool.(interface{ Example() string }); ok {
+		return e.Example()
+	}
+	return "{}"
 }
 
 func object(args map[string]json.RawMessage) string {
