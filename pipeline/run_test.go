@@ -378,6 +378,7 @@ func TestStoreTroubleLosesNothing(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+			h.cfg.Workers = 1
 			h.store = func(s sinks.Store) sinks.Store {
 				f := &flaky{Store: s, err: c.err}
 				f.left.Store(c.left)

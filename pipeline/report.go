@@ -1,0 +1,112 @@
+package pipeline
+
+// The end of an invocation: the report, its files, and the dead letters.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+)
+
+// leave writes the report and the dead letters. A run in which nothing is left
+// to do needs its private working data no more.
+func (r *run) leave(rep observe.Report) error {
+	body, err := rep.JSON()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		replaceFile(filepath.Join(r.cfg.RunDir, "summary.json"), body),
+		replaceFile(filepath.Join(r.cfg.RunDir, "summary.md"), rep.Markdown()),
+	)
+	if r.engine != nil || rep.Verdict == observe.Complete {
+		err = errors.Join(err, r.writeDeadLetters())
+	}
+	if rep.Verdict == observe.Complete {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(r.cfg.RunDir, "engine")))
+	}
+	return unusable(err)
+}
+
+// deadLetter is one line of dead-letters.jsonl (dataset.md §6.5).
+type deadLetter struct {
+	UnitKey      string    `json:"unit_key"`
+	Stage        string    `json:"stage"`
+	State        string    `json:"state"`
+	ErrorClass   string    `json:"error_class"`
+	ErrorMessage string    `json:"error_message"`
+	Attempts     int       `json:"attempts"`
+	FirstAt      time.Time `json:"first_at"`
+	LastAt       time.Time `json:"last_at"`
+	InputRef     string    `json:"input_ref"`
+	Retryable    bool      `json:"retryable"`
+}
+
+func (r *run) writeDeadLetters() error {
+	path := filepath.Join(r.cfg.RunDir, "dead-letters.jsonl")
+	if len(r.dead) == 0 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing dead letters: %w", err)
+		}
+		return nil
+	}
+	var out []byte
+	for _, j := range r.plan.jobs {
+		e, ok := r.dead[j.EpisodeID]
+		if !ok {
+			continue
+		}
+		line, err := json.Marshal(deadLetter{
+			UnitKey: e.ID, Stage: "rollout", State: "failed", ErrorClass: e.Class, ErrorMessage: e.Cause, Attempts: e.Delivery,
+			FirstAt: e.FirstAt, LastAt: e.LastAt, InputRef: j.TaskID, Retryable: true,
+		})
+		if err != nil {
+			return fmt.Errorf("encoding a dead letter: %w", err)
+		}
+		out = append(append(out, line...), '\n')
+	}
+	return replaceFile(path, out)
+}
+
+// report builds the report of this invocation.
+func (r *run) report(started time.Time, err error) observe.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rep := observe.Report{
+		RunID: r.info.RunID, RunDir: r.cfg.RunDir, Command: r.cfg.Command, Started: started.UTC(), Ended: r.deps.Clock().UTC(),
+		Episodes: slices.Collect(maps.Values(r.episodes)), Friction: r.friction, Data: observe.Data{Staging: r.deps.Staging.URI()},
+	}
+	rep.Effort.SpentNowUSD = r.spentNow
+	for _, j := range r.plan.jobs {
+		if _, ended := r.episodes[j.EpisodeID]; ended {
+			continue
+		}
+		reason := "not finished"
+		if e, ok := r.dead[j.EpisodeID]; ok {
+			reason = "given up: " + e.Class + ": " + e.Cause
+		} else if _, todo := r.todo[j.EpisodeID]; !todo {
+			reason = "staged, not read"
+		}
+		rep.Missing = append(rep.Missing, observe.Missing{ID: j.EpisodeID, Instance: j.Instance, Attempt: j.Attempt, Reason: reason})
+	}
+	if f, ok := errors.AsType[fatal](err); ok {
+		rep.Verdict, rep.ExitCode, rep.Error, rep.Hint = observe.Stopped, f.ExitCode(), f.Error(), f.Hint()
+		switch f.ExitCode() {
+		case 5:
+			rep.Verdict = observe.OverBudget
+		case 130:
+			rep.Verdict = observe.Interrupted
+		}
+	} else if err != nil {
+		rep.Verdict, rep.ExitCode, rep.Error = observe.Stopped, 1, err.Error()
+	}
+	rep.Summarise()
+	return rep
+}
