@@ -5,12 +5,12 @@
 package formats
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -46,12 +46,31 @@ type ShardInfo struct {
 	SHA256       string
 }
 
+// sink hashes what is written and remembers the first error: the library loses
+// those of a row group that it closes to start the next. It has no Close, which
+// the library would call before the file is synced.
+type sink struct {
+	file *os.File
+	sum  hash.Hash
+	err  error
+}
+
+func (s *sink) Write(b []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.file.Write(b)
+	s.sum.Write(b[:n])
+	s.err = err
+	return n, err
+}
+
 // parquetShard is the ShardWriter of this package.
 type parquetShard[T any] struct {
 	table   *arrowrec.Table
 	prefix  string // final path without "-<sha16>.parquet"
 	file    *os.File
-	sum     hash.Hash
+	sink    *sink
 	writer  *pqarrow.FileWriter
 	builder *arrowrec.Builder[T]
 	pending int // Append calls in the builder
@@ -70,13 +89,11 @@ func CreateParquet[T any](dir, name string, t *arrowrec.Table, m arrowrec.Meta) 
 		return nil, fmt.Errorf("creating shard: %w", err)
 	}
 	p := &parquetShard[T]{
-		table: t, prefix: filepath.Join(dir, name), file: f, sum: sha256.New(), digest: newDigest(t),
+		table: t, prefix: filepath.Join(dir, name), file: f, sink: &sink{file: f, sum: sha256.New()}, digest: newDigest(t),
 		builder: arrowrec.NewBuilder[T](memory.NewGoAllocator(), t, m),
 	}
 	props := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
-	// The library closes its sink if it can; the file must outlive it for fsync.
-	sink := struct{ io.Writer }{io.MultiWriter(f, p.sum)}
-	p.writer, err = pqarrow.NewFileWriter(p.builder.Schema(), sink, writerProperties(t), props)
+	p.writer, err = pqarrow.NewFileWriter(p.builder.Schema(), p.sink, writerProperties(t), props)
 	if err != nil {
 		p.Abort()
 		return nil, fmt.Errorf("creating shard of %s: %w", t.Name, err)
@@ -123,7 +140,7 @@ func (p *parquetShard[T]) flush() error {
 	}
 	p.inGroup += raw
 	p.raw += raw
-	if err := p.writer.WriteBuffered(rec); err != nil {
+	if err := errors.Join(p.writer.WriteBuffered(rec), p.sink.err); err != nil {
 		p.Abort()
 		return fmt.Errorf("writing shard of %s: %w", p.table.Name, err)
 	}
@@ -136,7 +153,7 @@ func (p *parquetShard[T]) Close() (ShardInfo, error) {
 	}
 	err := p.writer.Close()
 	p.writer = nil
-	if err = errors.Join(err, p.file.Sync()); err != nil {
+	if err = cmp.Or(p.sink.err, err, p.file.Sync()); err != nil {
 		p.Abort()
 		return ShardInfo{}, fmt.Errorf("closing shard of %s: %w", p.table.Name, err)
 	}
@@ -150,7 +167,7 @@ func (p *parquetShard[T]) Close() (ShardInfo, error) {
 		p.Abort()
 		return ShardInfo{}, fmt.Errorf("closing shard of %s: %w", p.table.Name, err)
 	}
-	sha := hex.EncodeToString(p.sum.Sum(nil))
+	sha := hex.EncodeToString(p.sink.sum.Sum(nil))
 	info := ShardInfo{
 		Path: fmt.Sprintf("%s-%s.parquet", p.prefix, sha[:16]), SHA256: sha,
 		Rows: p.rows, Bytes: st.Size(), Uncompressed: p.raw, RowGroups: groups,

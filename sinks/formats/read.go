@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
@@ -90,6 +91,9 @@ func openReader(path string, t *arrowrec.Table) (_ *reader, err error) {
 	if err != nil {
 		return nil, &CorruptError{path, err}
 	}
+	if err := checkFooter(r.pq.Metadata(), st.Size()); err != nil {
+		return nil, &CorruptError{path, err}
+	}
 	if err := r.checkMeta(t); err != nil {
 		return nil, err
 	}
@@ -102,6 +106,28 @@ func openReader(path string, t *arrowrec.Table) (_ *reader, err error) {
 		r.leaves = append(r.leaves, &c)
 	}
 	return r, nil
+}
+
+// maxChunkBytes bounds what one column of a row group may unpack to.
+const maxChunkBytes = 2 << 30
+
+// checkFooter refuses claims that would make the library allocate without end.
+func checkFooter(m *format.FileMetaData, size int64) error {
+	for _, g := range m.RowGroups {
+		for _, c := range g.Columns {
+			d := c.MetaData
+			name := strings.Join(d.PathInSchema, ".")
+			switch {
+			case d.Codec != format.Zstd && d.Codec != format.Uncompressed:
+				return fmt.Errorf("column %s is compressed with %s", name, d.Codec)
+			case d.TotalCompressedSize < 0 || d.TotalCompressedSize > size || d.TotalUncompressedSize < 0 || d.TotalUncompressedSize > maxChunkBytes:
+				return fmt.Errorf("column %s claims %d bytes, %d unpacked", name, d.TotalCompressedSize, d.TotalUncompressedSize)
+			case g.NumRows < 0 || d.NumValues < 0 || d.NumValues > maxChunkBytes:
+				return fmt.Errorf("column %s claims %d values", name, d.NumValues)
+			}
+		}
+	}
+	return nil
 }
 
 // checkMeta refuses another table and a newer major version.
