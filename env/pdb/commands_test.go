@@ -140,6 +140,6 @@ func TestCommands(t *testing.T) {
 			t.Errorf("after r: %+v", r.Frame)
 		}
 		b.has(b.do("retval"), "81")
-		b.at(b.do("n"), "tricky.py", 142)
+		b.at(b.do("n"), "tricky.py", 153)
 	})
 }

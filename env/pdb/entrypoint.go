@@ -96,7 +96,7 @@ func lastCommand(entry string, tokens []token) (prefix string, words []token, er
 	if len(words) == 0 {
 		return "", nil, entryError(entry, "it is empty")
 	}
-	if start > 0 {
+	if start > 0 && slices.ContainsFunc(tokens[:start], func(t token) bool { return !t.op }) {
 		sep := tokens[start-1]
 		prefix = "{ " + strings.TrimSpace(entry[:sep.start]) + "\n} </dev/null " + sep.lit + " "
 		if sep.lit == "\n" {

@@ -18,6 +18,7 @@ func TestLaunchLine(t *testing.T) {
 		"cd sub && python -m pytest":          "{ cd sub\n} </dev/null && exec python" + u + "-m pytest",
 		"cd a; X=1 python x.py;":              "{ cd a\n} </dev/null ; X=1 exec python" + u + "x.py",
 		"cd a # here\npython x.py":            "{ cd a # here\n} </dev/null\nexec python" + u + "x.py",
+		"\n# why\npython x.py":                "exec python" + u + "x.py",
 		"python -W error -X dev -Wd x.py":     "exec python -W error -X dev -Wd" + u + "x.py",
 		"python -OO -um pytest a":             "exec python -OO -u" + u + "-m pytest a",
 		"python -mpytest 'a b'":               "exec python" + u + "-m 'pytest' 'a b'",

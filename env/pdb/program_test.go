@@ -107,7 +107,7 @@ func TestCrashIsPostMortem(t *testing.T) {
 		b.has(r, "Traceback (most recent call last)", "ZeroDivisionError", "post-mortem")
 		b.at(r, "tricky.py", 9)
 		b.has(b.do("p numbers"), "{'zero': 0}")
-		b.at(b.do("up"), "tricky.py", 142)
+		b.at(b.do("up"), "tricky.py", 153)
 		b.has(b.do("c"), "The program has ended with exit code 1.")
 	})
 }
@@ -275,6 +275,15 @@ func TestProgramsThatLinger(t *testing.T) {
 	b.has(r, "timed out after 0.3 s")
 	b.at(r, "tricky.py", 138)
 	b.has(b.do("p 2"), "2\n")
+}
+
+func TestProgramThatClosesEverything(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, py+" tricky.py hostile")
+		b.at(b.do("c"), "tricky.py", 149)
+		b.has(b.do("p 'x' * 200000"), "xxxx", "bytes of output cut")
+		b.has(b.do("p 1"), "1\n")
+	})
 }
 
 func TestPytestsOwnDebuggerOptions(t *testing.T) {

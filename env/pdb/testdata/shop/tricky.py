@@ -138,5 +138,16 @@ def slow_repr():
     return value
 
 
+def hostile():
+    import fcntl
+    os.closerange(3, 200)
+    fcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) | os.O_NONBLOCK)
+    sys.settrace(None)
+    sys.stdout.close()
+    os.close(1)
+    os.close(2)
+    import breakpoint_module_that_is_missing
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
