@@ -166,3 +166,35 @@ func TestJudge(t *testing.T) {
 		t.Error("a task that expects nothing passed")
 	}
 }
+
+func TestProtector(t *testing.T) {
+	v, base := verifier(t), fixture(t).edited("run_all.py", "").edited("Makefile", "")
+	tree, err := v.cfg.Store.Base(t.Context(), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := v.cfg.Store.Files(t.Context(), tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := schemas.TestSpec{Method: schemas.VerifyUnittest, FailToPass: []string{"tests.test_basket.BasketTest.test_sum"}}
+	for _, c := range []struct {
+		entry, file string
+		spec        schemas.TestSpec
+		want        bool
+	}{
+		{"pytest", "tests/test_prices.py", schemas.TestSpec{FailToPass: []string{"tests/test_prices.py::test_total"}}, true},
+		{"pytest", "shop/prices.py", schemas.TestSpec{FailToPass: []string{"tests/test_prices.py::test_total"}}, false},
+		{"pytest --doctest-modules", "shop/prices.py", schemas.TestSpec{FailToPass: []string{"shop/prices.py::shop.prices.total"}}, false},
+		{"python3 -m unittest", "tests/test_basket.py", unit, true},
+		{"A=1 ./check.sh", "check.sh", unit, true}, {"sh /testbed/check.sh -x", "check.sh", unit, true}, {"pytest", "check.sh", unit, false},
+		{"python3 run_all.py", "run_all.py", unit, true},
+		{"python3 run_all.py", "run_all.py", schemas.TestSpec{Method: schemas.VerifyExitCode}, false},
+		{"make test", "Makefile", unit, true}, {"pytest", "Makefile", unit, false},
+	} {
+		got := protector(task(base, c.entry, c.spec), c.spec, files)(c.file)
+		if got != c.want {
+			t.Errorf("%q protects %s: %v", c.entry, c.file, got)
+		}
+	}
+}

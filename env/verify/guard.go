@@ -23,12 +23,14 @@ import (
 //     channel's files) from a file the patch changed counts as tampering (digs).
 
 // protector answers which paths are graded as the base has them: the task's
-// test files, the files its test ids name, and the scripts its entrypoint runs.
+// test files, the files its test ids name (doctests excepted, which stand in the
+// program), and the scripts its entrypoint runs.
 func protector(t schemas.Task, spec schemas.TestSpec, base []workspace.File) func(string) bool {
 	exact := map[string]bool{}
 	for _, id := range slices.Concat(spec.FailToPass, spec.PassToPass) {
-		if file, _, ok := strings.Cut(id, "::"); ok {
-			exact[file] = true
+		if file, test, ok := strings.Cut(id, "::"); ok {
+			name, _, _ := strings.Cut(test, "[")
+			exact[file] = exact[file] || !strings.Contains(name, ".")
 			continue
 		}
 		for dotted := id; dotted != ""; { // unittest: module.Class.test
@@ -36,14 +38,21 @@ func protector(t schemas.Task, spec schemas.TestSpec, base []workspace.File) fun
 			exact[strings.ReplaceAll(dotted, ".", "/")+".py"] = true
 		}
 	}
-	for i, word := range strings.FieldsFunc(t.Entrypoint, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()\"'", r) }) {
+	modes := map[string]uint32{}
+	for _, f := range base {
+		modes[f.Path] = f.Mode
+	}
+	for _, word := range strings.FieldsFunc(t.Entrypoint, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()\"'", r) }) {
 		word = path.Clean(strings.TrimPrefix(word, t.Workdir+"/"))
-		script := strings.HasSuffix(word, ".sh") || i == 0 && !strings.HasSuffix(word, ".py")
-		if script && slices.ContainsFunc(base, func(f workspace.File) bool { return f.Path == word }) {
-			exact[word] = true
-		}
-		if word == "make" {
+		switch mode := modes[word]; {
+		case word == "make":
 			exact["Makefile"], exact["makefile"], exact["GNUmakefile"] = true, true, true
+		case mode == 0:
+		case strings.HasSuffix(word, ".py"):
+			// Without per-test results it may be the program itself.
+			exact[word] = exact[word] || spec.Method == schemas.VerifyUnittest
+		default:
+			exact[word] = exact[word] || mode == workspace.ModeExec || strings.HasSuffix(word, ".sh")
 		}
 	}
 	return func(file string) bool {

@@ -50,8 +50,8 @@ def register_with(manager, channel, guard, assertions):
             self.register(plugin(pytest, self, channel, guard, assertions), "tracesmith")
             guard.remember(
                 ["_pytest.runner", "_pytest.python", "_pytest.reports", "_pytest.outcomes", "_pytest.unittest",
-                 "_pytest.skipping", "pluggy", "pytest", "unittest"],
-                ["_pytest"],
+                 "_pytest.skipping", "pluggy", "pytest"],
+                ["_pytest", "unittest"],
             )
         return consider(self)
 
@@ -119,21 +119,17 @@ def plugin(pytest, manager, channel, guard, assertions):
         for known in functions.values():
             if known is None:
                 continue
-            fn = known[3]
-            while hasattr(fn, "__wrapped__"):
-                fn = fn.__wrapped__
-            code = getattr(getattr(fn, "__func__", fn), "__code__", None)
-            if code is None:
-                continue
-            file = getattr(sys.modules.get(known[1].__module__ if isinstance(known[1], type) else known[1].__name__),
-                           "__file__", None)
-            if file is None or os.path.realpath(code.co_filename) != os.path.realpath(file):
-                files.add(code.co_filename)
-                continue
-            if file not in sources:
-                sources[file] = compiled(file, here["config"])
-            if sources[file] and code not in sources[file]:
-                guard.find("the test function %s is not what its file says" % known[2])
+            module = known[1].__module__ if isinstance(known[1], type) else known[1].__name__
+            file = getattr(sys.modules.get(module), "__file__", None)
+            for fn in layers(known[3]):
+                code = fn.__code__
+                if file is None or os.path.realpath(code.co_filename) != os.path.realpath(file):
+                    files.add(code.co_filename)
+                    continue
+                if file not in sources:
+                    sources[file] = compiled(file, here["config"])
+                if sources[file] and code not in sources[file]:
+                    guard.find("the test function %s is not what its file says" % known[2])
         return files
 
     def status_of(seen):
@@ -141,6 +137,13 @@ def plugin(pytest, manager, channel, guard, assertions):
         return next((s for s in order if s in seen), "error")
 
     class Plugin(object):
+        @first
+        def pytest_cmdline_main(self, config):
+            # Tests run in this process, where they are watched, not in
+            # pytest-xdist's workers.
+            if hasattr(config.option, "numprocesses"):
+                config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
+
         @last
         def pytest_configure(self, config):
             here["config"] = config
@@ -168,7 +171,9 @@ def plugin(pytest, manager, channel, guard, assertions):
             outcome, when = report.outcome, report.when
             seen = phases.setdefault(report.nodeid, [])
             if outcome == "rerun":
-                del seen[:]
+                seen[:] = ["rerun"]
+                return
+            if when == "teardown" and seen == ["rerun"]:  # of the attempt that does not count
                 return
             if hasattr(report, "context") and hasattr(report.context, "kwargs"):  # one of a test's subtests
                 if outcome == "failed":
@@ -213,6 +218,22 @@ def plugin(pytest, manager, channel, guard, assertions):
             here["session"] = session
 
     return Plugin()
+
+
+def layers(fn):
+    """A test function and what its decorators wrap."""
+    out = []
+    while fn is not None and fn not in out and len(out) < 20:
+        inner = getattr(getattr(fn, "hypothesis", None), "inner_test", None)
+        if inner is not None:
+            # The outer function is made up by hypothesis in the test's name.
+            fn = inner
+            continue
+        fn = getattr(fn, "__func__", fn)
+        if hasattr(fn, "__code__"):
+            out.append(fn)
+        fn = getattr(fn, "__wrapped__", None)
+    return out
 
 
 def compiled(file, config):
