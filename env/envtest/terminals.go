@@ -83,7 +83,8 @@ import time
 while True:
     try:
         print("ready", flush=True)
-        time.sleep(60)
+        while True:
+            time.sleep(0.02) # a signal just before one long sleep would be late
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 `

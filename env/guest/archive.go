@@ -69,6 +69,11 @@ func unpack(root *os.Root, r io.Reader) error {
 		if !filepath.IsLocal(name) || slices.Contains(strings.Split(h.Name, "/"), "..") {
 			return fmt.Errorf("archive entry %q leaves the directory", h.Name)
 		}
+		for key := range h.PAXRecords {
+			if strings.HasPrefix(key, "GNU.sparse.") { // a few bytes that claim to be a huge file
+				return fmt.Errorf("archive entry %q is sparse", h.Name)
+			}
+		}
 		mode := fs.FileMode(h.Mode).Perm()
 		if h.Typeflag == tar.TypeDir {
 			dirs = append(dirs, dirMode{name, mode})

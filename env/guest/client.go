@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/containerd/log"
 	"github.com/containerd/ttrpc"
@@ -140,10 +141,9 @@ func call[Q, R any](ctx context.Context, c *Client, bound time.Duration,
 func (c *Client) translate(err error) error {
 	st, ok := status.FromError(err)
 	if !ok {
-		return c.die(err.Error())
+		return c.die(printable(err.Error()))
 	}
-	text := strings.ToValidUTF8(st.Message(), "?")
-	text = text[:min(len(text), 500)]
+	text := printable(st.Message())
 	switch st.Code() {
 	case codes.NotFound:
 		return fmt.Errorf("%w (%s)", env.ErrNotExist, text)
@@ -154,7 +154,7 @@ func (c *Client) translate(err error) error {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.Canceled:
 		return errors.New(text)
 	}
-	return c.die(st.Message())
+	return c.die(text)
 }
 
 func (c *Client) die(reason string) error {
@@ -234,6 +234,16 @@ func (c *Client) unpath(p string) string {
 		}
 	}
 	return p
+}
+
+// printable makes foreign text fit for a message: short, no control codes.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), 500)])
 }
 
 func raws(texts []string) [][]byte {

@@ -1,0 +1,114 @@
+package drivers
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// benchKinds are the drivers measured; docker joins under its switch.
+func benchKinds() []string {
+	kinds := []string{"bubblewrap", "local"}
+	if os.Getenv("TRACESMITH_TEST_DOCKER") == "1" {
+		kinds = append(kinds, "docker")
+	}
+	return kinds
+}
+
+// measure reports the median and the 99th percentile of what fn returns.
+func measure(b *testing.B, fn func() time.Duration) {
+	b.Helper()
+	var all []time.Duration
+	for b.Loop() {
+		all = append(all, fn())
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs-p50")
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "µs-p99")
+}
+
+func benchDriver(b *testing.B, kind string) env.Driver {
+	b.Helper()
+	d, err := env.Drivers.Build(kind, nil, struct{}{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+func benchSandbox(b *testing.B, kind string) env.Sandbox {
+	b.Helper()
+	s, err := benchDriver(b, kind).Start(b.Context(), env.SandboxSpec{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close(context.WithoutCancel(b.Context())) })
+	return s
+}
+
+// BenchmarkRun is a command's time beyond the program's own.
+func BenchmarkRun(b *testing.B) {
+	for _, kind := range benchKinds() {
+		b.Run(kind, func(b *testing.B) {
+			s := benchSandbox(b, kind)
+			measure(b, func() time.Duration {
+				start := time.Now()
+				r, err := s.Run(b.Context(), env.Command{Args: []string{"true"}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				return time.Since(start) - r.Wall
+			})
+		})
+	}
+}
+
+// BenchmarkTerminal is one line through cat on a pseudo terminal and back.
+func BenchmarkTerminal(b *testing.B) {
+	for _, kind := range benchKinds() {
+		b.Run(kind, func(b *testing.B) {
+			term, err := benchSandbox(b, kind).Open(b.Context(), env.TerminalSpec{Args: []string{"cat"}, PTY: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			measure(b, func() time.Duration {
+				start := time.Now()
+				if err := term.Write(b.Context(), []byte("line\n")); err != nil {
+					b.Fatal(err)
+				}
+				if p, err := term.Read(b.Context(), time.Second); err != nil || string(p) != "line\n" {
+					b.Fatalf("%q, %v", p, err)
+				}
+				return time.Since(start)
+			})
+		})
+	}
+}
+
+// BenchmarkStart is a cold sandbox until its guest has answered.
+func BenchmarkStart(b *testing.B) {
+	for _, kind := range benchKinds() {
+		b.Run(kind, func(b *testing.B) {
+			d := benchDriver(b, kind)
+			if kind != "docker" { // the first start asks the interpreter
+				_ = benchSandbox(b, kind).Close(b.Context())
+			}
+			measure(b, func() time.Duration {
+				start := time.Now()
+				s, err := d.Start(b.Context(), env.SandboxSpec{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				took := time.Since(start)
+				if err := s.Close(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				return took
+			})
+		})
+	}
+}

@@ -1,0 +1,224 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/ttrpc"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/guest/guestpb"
+)
+
+func TestMain(m *testing.M) {
+	MainIfGuest()
+	goleak.VerifyTestMain(m)
+}
+
+// liar is a guest that answers as the test says.
+type liar struct {
+	guestpb.GuestService
+	hello guestpb.HelloResponse
+	run   func() (*guestpb.RunResponse, error)
+	pull  func() (*guestpb.PullResponse, error)
+}
+
+func (l *liar) Hello(context.Context, *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
+	return &l.hello, nil
+}
+func (l *liar) Run(context.Context, *guestpb.RunRequest) (*guestpb.RunResponse, error) {
+	return l.run()
+}
+func (l *liar) Pull(context.Context, *guestpb.PullRequest) (*guestpb.PullResponse, error) {
+	return l.pull()
+}
+func (l *liar) Drop(context.Context, *guestpb.DropRequest) (*guestpb.Empty, error) {
+	return &guestpb.Empty{}, nil
+}
+func (l *liar) Cancel(context.Context, *guestpb.CancelRequest) (*guestpb.Empty, error) {
+	return &guestpb.Empty{}, nil
+}
+
+// one hands out one connection and then waits for its own end.
+type one struct {
+	conn  chan net.Conn
+	ended chan struct{}
+}
+
+func (l one) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.ended:
+		return nil, io.EOF
+	}
+}
+func (l one) Close() error   { return nil }
+func (l one) Addr() net.Addr { return &net.UnixAddr{} }
+
+func serveLiar(t *testing.T, l *liar) net.Conn {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	server, err := ttrpc.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	guestpb.RegisterGuestService(server, l)
+	lis := one{make(chan net.Conn, 1), make(chan struct{})}
+	lis.conn <- theirs
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(context.Background(), lis)
+	}()
+	t.Cleanup(func() {
+		_ = theirs.Close()
+		close(lis.ended)
+		<-done
+		_ = server.Close()
+	})
+	return ours
+}
+
+func connect(t *testing.T, l *liar) *Client {
+	t.Helper()
+	l.hello.Protocol, l.hello.Workdir = protocol, []byte("/w")
+	c, err := Connect(t.Context(), serveLiar(t, l), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Hangup)
+	return c
+}
+
+func TestLyingHello(t *testing.T) {
+	for want, hello := range map[string]*liar{
+		"protocol 99":   {hello: guestpb.HelloResponse{Protocol: 99, Workdir: []byte("/w")}},
+		`"relative"`:    {hello: guestpb.HelloResponse{Protocol: protocol, Workdir: []byte("relative")}},
+		"make build":    {hello: guestpb.HelloResponse{Protocol: 99}},
+		`its workspace`: {hello: guestpb.HelloResponse{Protocol: protocol}},
+	} {
+		_, err := Connect(t.Context(), serveLiar(t, hello), Config{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s: %v", want, err)
+		}
+	}
+}
+
+func TestLyingRun(t *testing.T) {
+	for name, r := range map[string]*guestpb.RunResponse{
+		"more than asked": {Output: make([]byte, 100), Total: 100, Head: 100},
+		"head beyond":     {Output: []byte("abc"), Total: 3, Head: 4},
+		"negative head":   {Output: []byte("abc"), Total: 3, Head: -1},
+		"total too small": {Output: []byte("abc"), Total: 1, Head: 3},
+	} {
+		c := connect(t, &liar{run: func() (*guestpb.RunResponse, error) { return r, nil }})
+		_, err := c.Run(t.Context(), env.Command{Args: []string{"x"}, MaxOutput: 10})
+		died, _ := errors.AsType[*env.DiedError](err)
+		if died == nil || !died.DuringCommand {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := c.Stat(t.Context(), "x"); !errors.Is(err, env.ErrSandboxDied) {
+			t.Errorf("%s: the call after it: %v", name, err)
+		}
+	}
+	c := connect(t, &liar{run: func() (*guestpb.RunResponse, error) {
+		return &guestpb.RunResponse{Limit: "because"}, nil
+	}})
+	if r, err := c.Run(t.Context(), env.Command{Args: []string{"x"}}); err != nil || r.Limit != "" {
+		t.Errorf("unknown limit: %q, %v", r.Limit, err)
+	}
+}
+
+func TestLyingPull(t *testing.T) {
+	for name, r := range map[string]*guestpb.PullResponse{
+		"more than asked": {Data: make([]byte, 100)},
+		"nothing, ever":   {},
+	} {
+		c := connect(t, &liar{pull: func() (*guestpb.PullResponse, error) { return r, nil }})
+		if _, _, err := c.ReadFile(t.Context(), "x", 10); !errors.Is(err, env.ErrSandboxDied) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	endless := &liar{pull: func() (*guestpb.PullResponse, error) {
+		return &guestpb.PullResponse{Data: make([]byte, pieceBytes)}, nil
+	}}
+	c := connect(t, endless)
+	c.config.Limits.DiskBytes = 1 << 20
+	if err := c.TarOut(t.Context(), "x", io.Discard); err == nil || errors.Is(err, env.ErrSandboxDied) {
+		t.Errorf("endless archive: %v", err)
+	}
+}
+
+func TestErrorsOfTheGuest(t *testing.T) {
+	for code, want := range map[codes.Code]error{
+		codes.NotFound: env.ErrNotExist, codes.OutOfRange: env.ErrNoSpace,
+		codes.DeadlineExceeded: context.DeadlineExceeded, codes.Unimplemented: env.ErrSandboxDied,
+		codes.Code(12345): env.ErrSandboxDied,
+	} {
+		c := connect(t, &liar{pull: func() (*guestpb.PullResponse, error) {
+			return nil, status.Error(code, "\x1b[31mred\u202e"+strings.Repeat("x", 10_000))
+		}})
+		_, _, err := c.ReadFile(t.Context(), "x", 10)
+		if !errors.Is(err, want) || strings.ContainsAny(err.Error(), "\x1b\u202e") || len(err.Error()) > 1000 {
+			t.Errorf("%v: %.100q", code, err)
+		}
+	}
+}
+
+// A guest that never answers ends a call at its bound and the grace, and a guest
+// that does not even read cannot hold a call beyond it either.
+func TestSilentGuest(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			if reads {
+				go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			}
+			began := time.Now()
+			_, err := Connect(t.Context(), ours, Config{})
+			if took := time.Since(began); !errors.Is(err, env.ErrSandboxDied) || took > helloBound+answerGrace {
+				t.Errorf("reads %v: %v after %v", reads, err, took)
+			}
+			_ = theirs.Close()
+		})
+	}
+}
+
+// FuzzStream plays arbitrary bytes as everything a guest says.
+func FuzzStream(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("\x00\x00\x00\x02\x00\x00\x00\x01\x02\x00\x0a\x00"))
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x00\x00\x00\x00\x01\x02\x00"))
+	f.Add([]byte("\xff\xff\xff\xff\x00\x00\x00\x01\x02\x00"))
+	f.Add([]byte("\x00\x00\x00\x08\x00\x00\x00\x01\x02\x00\x12\x06\x08\x01\x12\x02/w"))
+	f.Fuzz(func(t *testing.T, said []byte) {
+		ours, theirs := net.Pipe()
+		heard := make(chan struct{})
+		go func() {
+			defer close(heard)
+			_, _ = io.Copy(io.Discard, theirs)
+		}()
+		spoken := make(chan struct{})
+		go func() {
+			defer close(spoken)
+			_, _ = theirs.Write(said)
+			_ = theirs.Close()
+		}()
+		if c, err := Connect(t.Context(), ours, Config{}); err == nil {
+			_, _ = c.Run(t.Context(), env.Command{Args: []string{"x"}})
+			c.Hangup()
+		}
+		<-spoken
+		<-heard
+	})
+}
