@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -220,22 +221,27 @@ func replaceText(p place, old, oldCode, newCode string) (text, did string, err e
 }
 
 // nearMiss says where the text stands with other spaces, as a sentence with a
-// leading space.
+// leading space. Only a passage of some lines is looked for.
 func nearMiss(text, want string) string {
-	have, wanted := strings.Split(text, "\n"), strings.Split(strings.Trim(want, "\n"), "\n")
-	same := func(a, b string) bool {
-		return strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ")
+	have, wanted := bare(text), bare(strings.Trim(want, "\n"))
+	if len(wanted) > 100 {
+		return ""
 	}
-next:
 	for i := range max(0, len(have)-len(wanted)+1) {
-		for j := range wanted {
-			if !same(have[i+j], wanted[j]) {
-				continue next
-			}
+		if slices.Equal(have[i:i+len(wanted)], wanted) {
+			return fmt.Sprintf(" The same words with other spaces stand at line %d.", i+1)
 		}
-		return fmt.Sprintf(" The same words with other spaces stand at line %d.", i+1)
 	}
 	return ""
+}
+
+// bare is the lines of a text with single spaces between words.
+func bare(text string) []string {
+	all := strings.Split(text, "\n")
+	for i, l := range all {
+		all[i] = strings.Join(strings.Fields(l), " ")
+	}
+	return all
 }
 
 // occurrences lists the lines where a text begins, at most ten of them.

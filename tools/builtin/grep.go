@@ -193,7 +193,7 @@ type grepLine struct {
 func parseGrep(res env.Result) grepFound {
 	out := res.Output
 	if res.Total > int64(len(out)) {
-		out = out[:bytes.LastIndexByte(out[:res.Head], '\n')+1]
+		out = out[:bytes.LastIndexByte(out[:min(res.Head, len(out))], '\n')+1]
 	}
 	found := grepFound{files: map[string][]grepLine{}}
 	for line := range bytes.Lines(out) {

@@ -119,7 +119,7 @@ func quoteName(name string) string {
 func parseFind(res env.Result) []dirEntry {
 	out := res.Output
 	if res.Total > int64(len(out)) {
-		out = out[:res.Head]
+		out = out[:min(res.Head, len(out))]
 	}
 	var entries []dirEntry
 	for f := range slices.Chunk(strings.Split(string(out), "\x00"), 4) {

@@ -27,8 +27,8 @@ func init() {
 			"  p EXPR  print, pp EXPR pretty-print, whatis EXPR, !STATEMENT runs Python\n" +
 			"  restart  begin again from the start\n" +
 			"The answer shows pdb's output, where the program stands now, and the source around that line. " +
-			"Breakpoints are kept when the program ends, is restarted, or files are edited; after an edit the program " +
-			"has to be restarted before the change takes effect.",
+			"Breakpoints are kept. After the program has ended, or the edit tool has changed a file, the next command " +
+			"starts the program again.",
 		Example: pdbArgs{Command: "b src/main.py:42"},
 		More:    "print a smaller part, for example with a slice",
 		Call:    pdb,

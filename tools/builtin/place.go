@@ -141,9 +141,11 @@ func suggestions(ctx context.Context, s *env.Session, rel string) string {
 		if name == "" || len(name) > 400 {
 			continue
 		}
-		d := distance(path.Base(name), want)
-		if d <= len(want)/3 {
-			found = append(found, candidate{name, d})
+		base := path.Base(name)
+		if tolerated := len(want) / 3; max(len(base)-len(want), len(want)-len(base)) <= tolerated {
+			if d := distance(base, want); d <= tolerated {
+				found = append(found, candidate{name, d})
+			}
 		}
 	}
 	if len(found) == 0 {

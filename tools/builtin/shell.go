@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -78,12 +79,11 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 	if sh.saved {
 		script += `\builtin . ` + shellState + "\n"
 	}
+	sh.term, sh.nonce, sh.seq, sh.saved = term, framing.NewNonce(), 0, true
+	sh.conn = framing.NewConn(term, sh.nonce, tools.MaxFullText)
 	if err := term.Write(ctx, []byte(script)); err != nil {
 		return fmt.Errorf("starting the shell: %w", err)
 	}
-	sh.term, sh.nonce, sh.seq = term, framing.NewNonce(), 0
-	sh.saved = true
-	sh.conn = framing.NewConn(term, sh.nonce, tools.MaxFullText)
 	return nil
 }
 
@@ -101,12 +101,18 @@ func (sh *shell) stop(ctx context.Context) error {
 
 // run executes a command. A shell found dead, killed between two commands, is
 // replaced first.
-func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit time.Duration) (result, error) {
+func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit time.Duration) (res result, err error) {
 	end := time.Now().Add(limit)
 	if err := s.Sandbox.WriteFile(ctx, shellCommand, []byte(command+"\n"), 0o600); err != nil {
 		return result{}, err
 	}
-	var res result
+	defer func() {
+		if err != nil { // cancelled in its middle: nothing more can be said to this shell
+			detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			err = errors.Join(err, sh.stop(detached))
+		}
+	}()
 	for range 2 {
 		r, err := sh.begin(ctx, s, time.Until(end))
 		if err != nil {
