@@ -208,8 +208,15 @@ class Guard(object):
         return full[len(self.workdir):] if full.startswith(self.workdir) else None
 
     def _note(self, event, frame):
-        """Attributes an event to the innermost frame that is the program's."""
+        """Attributes an event to the innermost frame that is the program's.
+
+        What a library does while it is imported is its own doing, whoever asked
+        for the import: a module of the program would have a frame of its own
+        below the importer's.
+        """
         while frame is not None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return
             where = self._place(frame)
             if where:
                 self._record("seen", [event, where])

@@ -1,0 +1,37 @@
+package verify
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// A library may do at its import what would be tampering in the program: the
+// program that imports it is not to blame (pandas sets __code__ that way).
+func TestLibraryImportsAreNotTampering(t *testing.T) {
+	v, base := verifier(t), fixture(t)
+	lib := t.TempDir()
+	for _, dir := range []string{filepath.Dir(lib), lib} { // the sandbox user reads it
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source := "import gc\n\ndef a():\n    return 1\n\ndef b():\n    return 2\n\na.__code__ = b.__code__\ngc.get_objects()\n"
+	if err := os.WriteFile(filepath.Join(lib, "biglib.py"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	v.cfg.Spec.Mounts = []env.Mount{{Host: lib, Path: "/opt/lib"}}
+	v.cfg.Spec.Env = []string{"PYTHONPATH=/opt/lib"}
+	fixed := honest(t)
+	fixed = fixed.edited("shop/prices.py", "import biglib\n\n"+fixed.text(t, "shop/prices.py"))
+	patch, sha := patchTo(t, v, base, fixed)
+	got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Resolved == nil || !*got.Resolved {
+		t.Errorf("verdict %s: %s", got.Status, got.Reason)
+	}
+}
