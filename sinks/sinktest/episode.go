@@ -21,8 +21,8 @@ var start = time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.UTC)
 
 // Episode is a resolved episode number n of a run, with what readers trip over:
 // parallel calls, empty content, mixed argument shapes, unicode, NUL, a
-// sanitised surrogate, a 1 MB observation, an argument that is null, a turn
-// without a call, and an edit taken from the gold patch.
+// sanitised surrogate, a long observation (1 MB where n%8 is 1), an argument
+// that is null, a turn without a call, and an edit taken from the gold patch.
 func Episode(run string, n int) sinks.Staged {
 	id := fmt.Sprintf("%032x", schemas.HashBytes(fmt.Appendf(nil, "%s/%d", run, n))[:16])[:32]
 	repo := fmt.Sprintf("owner/repo%d", n%5)
@@ -40,12 +40,16 @@ func Episode(run string, n int) sinks.Staged {
 		ContentSHA256: new(schemas.HashBytes(fmt.Appendf(nil, "content %s %d", run, n))),
 	}
 	return sinks.Staged{
-		Episode: e, Steps: steps(e), Tools: Tools,
+		Episode: e, Steps: steps(e, n), Tools: Tools,
 		Blobs: []sinks.Blob{{SHA256: schemas.HashBytes([]byte("log")), Bytes: 3, MediaType: "text/plain", Content: "log"}},
 	}
 }
 
-func steps(e schemas.EpisodeRow) []schemas.StepRow {
+func steps(e schemas.EpisodeRow, n int) []schemas.StepRow {
+	lines := 1 << 12
+	if n%8 == 1 {
+		lines = 1 << 16
+	}
 	var out []schemas.StepRow
 	add := func(s schemas.StepRow) *schemas.StepRow {
 		s.EpisodeID, s.Split, s.Repo, s.InstanceID, s.RunID = e.EpisodeID, e.Split, e.Repo, e.InstanceID, &e.RunID
@@ -63,7 +67,7 @@ func steps(e schemas.EpisodeRow) []schemas.StepRow {
 	add(schemas.StepRow{Source: "system", Message: "You debug.", ActionKind: "none"})
 	add(schemas.StepRow{Source: "user", Message: "The total is wrong: \u00a35 \u2260 5\u20ac \U0001f40d", ActionKind: "none"})
 	add(schemas.StepRow{Source: "env", Message: "1 failed", ActionKind: "none"})
-	call(0, 0, "view", `{"line":3,"path":"cart/stock.py"}`, strings.Repeat("x = 1  # ünïcode\n", 1<<16), "I look at two things.").Reasoning = new("think <b>&</b>")
+	call(0, 0, "view", `{"line":3,"path":"cart/stock.py"}`, strings.Repeat("x = 1  # ünïcode\n", lines), "I look at two things.").Reasoning = new("think <b>&</b>")
 	call(0, 1, "pdb", `{"command":"b stock.py:7"}`, "Breakpoint 1", "")
 	call(1, 0, "pdb", `{"command":"p \"a\\u0000b\"","opts":{"deep":[1,2.50,{"n":null}]}}`, "'a\x00b' \ufffd", "")
 	add(schemas.StepRow{TurnIndex: new(int32(2)), Source: "agent", Message: "I see it now.", ActionKind: "think", Train: true})
