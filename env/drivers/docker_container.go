@@ -48,7 +48,7 @@ func containerConfig(spec env.SandboxSpec, binary string) (*container.Config, *c
 	// The guest's threads count too, and it must never be refused one.
 	pids := int64(l.Processes + l.Processes/4 + 96)
 	tmpfs := func(size int64) string {
-		return fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=0755,uid=%d,gid=%d", size, insideUser, insideUser)
+		return fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,nr_inodes=%d,mode=0755,uid=%d,gid=%d", size, size/4096+1024, insideUser, insideUser)
 	}
 	host := &container.HostConfig{
 		NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"},

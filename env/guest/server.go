@@ -3,6 +3,7 @@ package guest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,6 +56,9 @@ func newServer() *server {
 func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
 	err := errors.New("a second hello")
 	s.once.Do(func() {
+		if err = canTrace(); err != nil {
+			return
+		}
 		if len(r.Workdir) == 0 {
 			var dir string
 			if dir, err = os.Getwd(); err != nil {
@@ -71,6 +75,15 @@ func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.Hel
 		return nil, fault(err)
 	}
 	return &guestpb.HelloResponse{Protocol: protocol, Workdir: r.Workdir, Pid: int64(os.Getpid())}, nil
+}
+
+// canTrace tells early what would make every start of a program fail.
+func canTrace() error {
+	raw, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if scope := strings.TrimSpace(string(raw)); err == nil && (scope == "2" || scope == "3") {
+		return fmt.Errorf("this kernel forbids tracing (kernel.yama.ptrace_scope is %s), by which programs get their limits: set it to 1", scope)
+	}
+	return nil // no such setting, no such rule
 }
 
 // configured refuses every call before Hello.

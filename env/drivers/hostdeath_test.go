@@ -1,0 +1,115 @@
+package drivers
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// TestHostDies: when the process that owns sandboxes is killed, nothing of them
+// stays, at the latest after Reap. The test binary plays the owner.
+func TestHostDies(t *testing.T) {
+	kinds := benchKinds()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestOwnerOfSandboxes$", "-test.v")
+	cmd.Env = append(os.Environ(), "TRACESMITH_TEST_OWNER="+strings.Join(kinds, ","))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "sandboxes are up") {
+	}
+	for end := time.Now().Add(10 * time.Second); len(sleepers(t)) != len(kinds); {
+		if time.Now().After(end) {
+			t.Fatalf("programs that run: %q", sleepers(t))
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // killed, as we know
+	for end := time.Now().Add(10 * time.Second); len(sleepers(t)) > 0; {
+		if time.Now().After(end) {
+			t.Fatalf("alive: %q", sleepers(t))
+		}
+	}
+	for _, kind := range kinds {
+		d := build(t, kind, nil)
+		n, err := d.Reap(t.Context())
+		if err != nil || kind != "bubblewrap" && n == 0 {
+			t.Errorf("%s: reaped %d, %v", kind, n, err)
+		}
+		if n, err := d.Reap(t.Context()); n != 0 || err != nil {
+			t.Errorf("%s: reaped %d more, %v", kind, n, err)
+		}
+	}
+}
+
+// TestOwnerOfSandboxes is the process that TestHostDies kills.
+func TestOwnerOfSandboxes(t *testing.T) {
+	kinds := os.Getenv("TRACESMITH_TEST_OWNER")
+	if kinds == "" {
+		return // nothing to own
+	}
+	for kind := range strings.SplitSeq(kinds, ",") {
+		s, err := build(t, kind, nil).Start(t.Context(), env.SandboxSpec{Label: "orphan"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "setsid sleep 47.11 >/dev/null 2>&1 &"}})
+		if err != nil || r.ExitCode != 0 {
+			t.Fatal(err, r.ExitCode, string(r.Output))
+		}
+	}
+	t.Log("sandboxes are up")
+	<-t.Context().Done()
+}
+
+func sleepers(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range files {
+		if raw, err := os.ReadFile(f); err == nil && string(raw) == "sleep\x0047.11\x00" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// TestStartWays: each way bwrap may come by its privileges ends in a sandbox
+// whose programs have none.
+func TestStartWays(t *testing.T) {
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &bubblewrap{}
+	python, err := d.pythons.find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range startWays() {
+		s, err := d.start(t.Context(), bwrap, env.SandboxSpec{Workdir: "/w", Limits: env.DefaultLimits}, python, way)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "id -un; pwd; grep CapEff /proc/self/status; touch x ~/x; mkdir /x 2>/dev/null || echo refused; kill -0 1 && echo same user"}})
+		if want := "user\n/w\nCapEff:\t0000000000000000\nrefused\nsame user\n"; err != nil || string(r.Output) != want {
+			t.Errorf("%+v: %q, %v", way, r.Output, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
