@@ -42,7 +42,7 @@ func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
 var cardText string
 
 var cardTemplate = template.Must(template.New("card").Funcs(template.FuncMap{
-	"rows": byCount, "quote": quoteYAML, "cell": cell,
+	"rows": byCount, "quote": quoteYAML, "cell": cell, "usd": usd,
 }).Parse(cardText))
 
 // card is what the template sees.
@@ -123,6 +123,13 @@ func sizeCategory(n int) string {
 func quoteYAML(s string) (string, error) {
 	b, err := schemas.CanonicalJSON(s)
 	return string(b), err
+}
+
+func usd(v *float64) string {
+	if v == nil {
+		return "none reported"
+	}
+	return fmt.Sprintf("%.2f USD", *v)
 }
 
 // cell makes s safe inside a table of Markdown.

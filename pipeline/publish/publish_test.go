@@ -214,7 +214,7 @@ func checkCard(t *testing.T, version string, m schemas.Manifest) {
 	if diff := cmp.Diff(want, listed); diff != "" {
 		t.Error(diff)
 	}
-	if card.License != "mit" || !strings.Contains(body, "| verified_success |") || strings.Contains(body, "<no value>") {
+	if card.License != "mit" || !strings.Contains(body, "| verified_success |") || strings.Contains(body, "<no value>") || strings.Contains(body, "%!") || !strings.Contains(body, "| 0.25 USD |") {
 		t.Errorf("card:\n%s", raw)
 	}
 }
