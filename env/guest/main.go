@@ -81,7 +81,7 @@ func serve(args []string) error {
 		return err
 	}
 	if !s.scopes.alone { // the kernel does it for the first process of a namespace
-		sweep(s.scopes.ours, func(process) bool { return false })
+		s.kill(s.scopes.ours, func(process) bool { return false })
 	}
 	return nil
 }

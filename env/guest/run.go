@@ -109,8 +109,8 @@ func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin []byt
 	case <-ctx.Done():
 		x.timedOut = true
 	}
-	if x.timedOut {
-		s.scopes.end(sc)
+	if x.limit = sc.takeLimit(); x.timedOut || x.limit != "" {
+		s.end(sc) // the watchdog may be at it still
 	}
 	select {
 	case <-c.done:
@@ -119,7 +119,6 @@ func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin []byt
 		x.code, x.wall = 128+int(syscall.SIGKILL), time.Since(c.start)
 	}
 	o.finish()
-	x.limit = sc.takeLimit()
 	return x, nil
 }
 

@@ -18,12 +18,11 @@ import (
 // program here can have, so its value serves as the tag. Tags descend: a process
 // that lowers its own can only pretend to belong to a younger scope.
 type scope struct {
-	tag     uint64
-	leader  atomic.Int64 // pid of the program that was started
-	keep    bool         // the leader is a terminal: it outlives its children
-	mu      sync.Mutex
-	limit   string
-	expired chan struct{} // closed when a limit ended the scope
+	tag    uint64
+	leader atomic.Int64 // pid of the program that was started
+	keep   bool         // the leader is a terminal: it outlives its children
+	mu     sync.Mutex
+	limit  string
 }
 
 // hit records which limit ended the scope; the first one stands.
@@ -32,7 +31,6 @@ func (sc *scope) hit(limit string) {
 	defer sc.mu.Unlock()
 	if sc.limit == "" {
 		sc.limit = limit
-		close(sc.expired)
 	}
 }
 
@@ -41,9 +39,7 @@ func (sc *scope) takeLimit() string {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	l := sc.limit
-	if l != "" {
-		sc.limit, sc.expired = "", make(chan struct{})
-	}
+	sc.limit = ""
 	return l
 }
 
@@ -69,7 +65,7 @@ func newScopes() *scopes {
 func (s *scopes) create(keep bool) *scope {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sc := &scope{tag: s.next, keep: keep, expired: make(chan struct{})}
+	sc := &scope{tag: s.next, keep: keep}
 	s.next--
 	s.open[sc.tag] = sc
 	return sc
@@ -162,7 +158,13 @@ func freeze(found []process, again func() []process, end time.Time) []process {
 	return found
 }
 
+// kill sweeps and reaps, so that what it killed no longer counts as a process.
+func (s *server) kill(accept func(uint64) bool, spare func(process) bool) {
+	sweep(accept, spare)
+	s.reaper.reap()
+}
+
 // end kills a whole scope.
-func (s *scopes) end(sc *scope) {
-	sweep(s.of(sc), func(process) bool { return false })
+func (s *server) end(sc *scope) {
+	s.kill(s.scopes.of(sc), func(process) bool { return false })
 }

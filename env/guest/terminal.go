@@ -262,7 +262,7 @@ func (s *server) KillChildren(_ context.Context, r *guestpb.KillRequest) (*guest
 	if !known && r.Mark != 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "mark %d is not among the last %d", r.Mark, keptMarks)
 	}
-	sweep(s.scopes.of(t.scope), func(p process) bool {
+	s.kill(s.scopes.of(t.scope), func(p process) bool {
 		return p.pid == t.child.pid || before[p.identity()]
 	})
 	return &guestpb.Empty{}, nil
@@ -278,7 +278,7 @@ func (s *server) Close(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.
 	delete(s.terminals, r.Id)
 	s.mu.Unlock()
 	t.once.Do(func() { close(t.closed) })
-	s.scopes.end(t.scope)
+	s.end(t.scope)
 	select {
 	case <-t.gone:
 	case <-time.After(sweepBound):

@@ -82,7 +82,7 @@ func (s *server) punish(limit string, all []process, weight func(process) int64)
 	}
 	sc := s.scopes.owner(worst)
 	if sc == nil {
-		sweep(func(tag uint64) bool { return tag == worst }, func(process) bool { return false })
+		s.kill(func(tag uint64) bool { return tag == worst }, func(process) bool { return false })
 		return
 	}
 	sc.hit(limit)
@@ -94,5 +94,5 @@ func (s *server) punish(limit string, all []process, weight func(process) int64)
 			}
 		}
 	}
-	sweep(s.scopes.of(sc), func(p process) bool { return p.pid == leader })
+	s.kill(s.scopes.of(sc), func(p process) bool { return p.pid == leader })
 }
