@@ -34,6 +34,9 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		n = n.Alias
 	}
 	if n.Tag == "!!null" {
+		if path == "agent.kind" && n.Value == "null" {
+			n.Tag, n.Style = "!!str", yaml.DoubleQuotedStyle // an agent is called null; YAML reads nothing
+		}
 		return
 	}
 	for t.Kind() == reflect.Pointer {

@@ -113,6 +113,18 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
+func TestTheNullAgentCanBeNamed(t *testing.T) {
+	for _, in := range []struct {
+		doc       string
+		overrides []string
+	}{{doc: "agent: {kind: null}\n"}, {doc: "{}", overrides: []string{"agent.kind=null"}}} {
+		got, err := load(t, nil, in.overrides, in.doc)
+		if err != nil || got.Agent.Kind != "null" {
+			t.Errorf("%+v: kind %q, %v", in, got.Agent.Kind, err)
+		}
+	}
+}
+
 func TestMissingFileNamesTheProfiles(t *testing.T) {
 	_, err := ReadSource("no-such.yaml")
 	if err == nil || !strings.Contains(err.Error(), "quickstart") {
