@@ -56,7 +56,12 @@ type Deps struct {
 	Verifier  env.Verifier
 	// Baseline finds the test lists of a task that comes without them; nil: such
 	// tasks are judged as they are.
+	// A *TaskError of NewEnv, Baseline or Verifier is final for that job.
 	Baseline func(ctx context.Context, t schemas.Task) (schemas.TestSpec, error)
+	// Preflight is asked before the first job of an invocation, never when
+	// everything is staged already; its error stops the run with nothing begun.
+	// May be nil.
+	Preflight func(ctx context.Context) error
 	// Staging holds staging/<run>/<episode>.json.zst; it may be rooted at RunDir
 	// but must not write there before its first Create.
 	Staging  sinks.Store
@@ -131,6 +136,9 @@ func (d Deps) withDefaults() Deps {
 	}
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.Preflight == nil {
+		d.Preflight = func(context.Context) error { return nil }
 	}
 	if d.Crash == nil {
 		d.Crash = func(string) {}

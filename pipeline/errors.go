@@ -35,6 +35,14 @@ type fatal interface {
 	Hint() string
 }
 
+// TaskError says that a job cannot come to an end because of its task: trying
+// again would not help. The job is given up as infra, the others go on.
+type TaskError struct{ Err error }
+
+func (e *TaskError) Error() string { return e.Err.Error() }
+
+func (e *TaskError) Unwrap() error { return e.Err }
+
 const resumes = "start the same command again: it resumes"
 
 // errBudget: the money of the run is used up. The episode stays resumable.
@@ -79,6 +87,9 @@ func classOf(err error) string {
 	}
 	if _, ok := errors.AsType[*stagePanic](err); ok {
 		return "panic"
+	}
+	if _, ok := errors.AsType[*TaskError](err); ok {
+		return "task"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "timeout"

@@ -101,6 +101,13 @@ func (r *run) unfinished(settle, ctx context.Context, lease *engine.Lease, job s
 		r.ended(job, schemas.OutcomeCancelled, schemas.ExitCancelled, "")
 		return release(lease.Release(settle))
 	}
+	if _, ok := errors.AsType[*TaskError](err); ok {
+		if failing := release(lease.Abandon(settle, classOf(err), err.Error())); failing != nil {
+			return failing
+		}
+		r.ended(job, schemas.OutcomeInfra, classOf(err), err.Error())
+		return nil
+	}
 	delay := r.cfg.RetryDelay << min(lease.Delivery-1, 5)
 	delay += rand.N(delay/2 + 1)
 	state, failing := lease.Fail(settle, classOf(err), err.Error(), delay)

@@ -78,6 +78,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 		counted: map[string]prior{}, baselines: map[string]*baseline{},
 	}
 	err = r.reuse(ctx)
+	if err == nil && len(r.todo) > 0 {
+		err = r.preflight(ctx)
+	}
 	if err == nil {
 		deps.Observer.RunStarted(observe.Start{
 			RunID: info.RunID, RunDir: cfg.RunDir, Selected: len(p.jobs), Reused: len(r.episodes), ToDo: len(r.todo), Workers: cfg.Workers,
@@ -90,6 +93,20 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	err = errors.Join(err, r.leave(rep))
 	deps.Observer.RunFinished(rep)
 	return rep, errors.Join(err, lock.Close())
+}
+
+// preflight finds out whether jobs can run at all, before one is taken.
+func (r *run) preflight(ctx context.Context) error {
+	err := r.deps.Preflight(ctx)
+	switch f := asFatal(err, false); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return interrupted(ctx)
+	case f != nil:
+		return f
+	}
+	return &StopError{Code: 7, Err: err}
 }
 
 // reuse finds what is staged already. The rest is to do.
@@ -199,11 +216,15 @@ func (r *run) work(ctx context.Context, lock *engine.Lock) (err error) {
 	case r.fatal != nil:
 		return r.fatal
 	case ctx.Err() != nil:
-		return &StopError{Code: 130, Err: fmt.Errorf("interrupted: %w", context.Cause(ctx)), Remedy: resumes}
+		return interrupted(ctx)
 	case errors.Is(context.Cause(claims), errDrained) && r.unended() > 0:
 		return errDrained
 	}
 	return nil
+}
+
+func interrupted(ctx context.Context) error {
+	return &StopError{Code: 130, Err: fmt.Errorf("interrupted: %w", context.Cause(ctx)), Remedy: resumes}
 }
 
 var errDrained = &StopError{Code: 130, Err: errors.New("stopped taking jobs as asked"), Remedy: resumes}

@@ -260,7 +260,7 @@ func (r *Report) judge() {
 		r.Next = append(r.Next, again+" --retry infra")
 	}
 	if r.Outcome.Episodes > 0 {
-		r.Next = append(r.Next, "tracesmith view "+r.RunDir, "tracesmith publish "+r.RunDir+" --to out/dataset")
+		r.Next = append(r.Next, "tracesmith show "+r.RunDir, "tracesmith publish "+r.RunDir+" --to out/dataset")
 	}
 }
 

@@ -1,0 +1,62 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// A preflight that fails stops the run before any job is taken; one that holds
+// is asked once, and not when there is nothing to do.
+func TestPreflight(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
+	trouble, asked := errors.New("no sandbox here"), 0
+	h.change = func(d *pipeline.Deps) {
+		d.Preflight = func(context.Context) error { asked++; return trouble }
+	}
+	rep, err := h.run(t.Context())
+	stop, ok := errors.AsType[*pipeline.StopError](err)
+	if !ok || stop.Code != 7 || rep.ExitCode != 7 || rep.Verdict != observe.Stopped || rep.Error != trouble.Error() {
+		t.Errorf("%v; %+v", err, rep)
+	}
+	if l := rep.Ledger; l.Missing != 3 || l.Ran != 0 || h.count("env") != 0 {
+		t.Errorf("%+v, %d environments", l, h.count("env"))
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "engine")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the engine was opened: %v", err)
+	}
+	trouble = nil
+	h.mustRun(t)
+	h.mustRun(t)
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+// What a task makes impossible is given up at once, whatever the others do,
+// and comes back when infrastructure failures are run again.
+func TestTaskErrorsAreNotRetried(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
+	broken := true
+	h.onVerify = func(task schemas.Task) (schemas.Verdict, error) {
+		if broken && task.InstanceID == "bug-01" {
+			return schemas.Verdict{}, &pipeline.TaskError{Err: errors.New("no tests")}
+		}
+		return schemas.Verdict{}, nil
+	}
+	rep := h.mustRun(t)
+	if rep.ExitCode != 3 || rep.Ledger.Outcomes["infra"] != 1 || rep.Ledger.Outcomes["resolved"] != 2 || rep.Friction.InfraRetries != 0 || h.count("verify bug-01") != 1 {
+		t.Errorf("%+v", rep)
+	}
+	broken = false
+	h.cfg.Retry = []string{schemas.OutcomeInfra}
+	if rep := h.mustRun(t); rep.Verdict != observe.Complete || rep.Ledger.Reused != 2 || rep.Ledger.Outcomes["resolved"] != 1 {
+		t.Errorf("%+v", rep)
+	}
+}
