@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"testing"
 )
 
 // bin holds the guest binary where `make build` made one.
@@ -18,8 +19,12 @@ var bin embed.FS
 
 // Binary is the host path of an executable that serves when started with
 // ServeArg: the embedded guest, written out once under the user's cache
-// directory, or the running executable where none is embedded.
+// directory, or the running executable where none is embedded. A test binary is
+// its own guest, so that no test runs against the code of an earlier build.
 func Binary() (string, error) {
+	if testing.Testing() {
+		return os.Executable()
+	}
 	raw, err := bin.ReadFile("bin/tracesmith-guest")
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.Executable()
