@@ -14,19 +14,19 @@ import (
 
 // checkNode compares a YAML document with Config and reports every unknown key
 // and every scalar of the wrong type with file and line, which viper cannot.
-func checkNode(file string, root *yaml.Node) []error {
-	c := checker{file: file}
+func checkNode(s Source, root *yaml.Node) []error {
+	c := checker{source: s}
 	c.walk(root, reflect.TypeFor[Config](), "")
 	return c.problems
 }
 
 type checker struct {
-	file     string
+	source   Source
 	problems []error
 }
 
 func (c *checker) say(n *yaml.Node, format string, a ...any) {
-	c.problems = append(c.problems, fmt.Errorf("%s:%d: %s", c.file, n.Line, fmt.Sprintf(format, a...)))
+	c.problems = append(c.problems, fmt.Errorf("%s: %s", c.source.place(n.Line), fmt.Sprintf(format, a...)))
 }
 
 func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {

@@ -12,7 +12,7 @@ func load(t *testing.T, environ, overrides []string, docs ...string) (Config, er
 	t.Helper()
 	in := Input{Environ: environ, Overrides: overrides}
 	for _, d := range docs {
-		in.Sources = append(in.Sources, Source{"run.yaml", []byte(d)})
+		in.Sources = append(in.Sources, Source{Name: "run.yaml", Data: []byte(d)})
 	}
 	return Load(in)
 }
@@ -86,14 +86,15 @@ func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 		{doc: "agent: {wall: 5}\n", want: "agent.wall must be a duration such as 90s or 5m"},
 		{doc: "sandbox: {memory: lots}\n", want: "sandbox.memory must be a size such as 512MB"},
 		{doc: "run: {name: 7}\n", want: "run.name must be text"},
-		{doc: "run: [\n", want: "run.yaml: not valid YAML"},
+		{doc: "run: [\n", want: "run.yaml:1: not valid YAML: did not find"},
 		{doc: "llm: {api_key: sk-12345}\n", want: "llm.api_key: never write a key here: write env:NAME"},
 		{doc: "llm: {base_url: localhost}\n", want: "llm.base_url"},
 		{doc: "tasks: {slice: x}\n", want: "tasks.slice"},
 		{doc: "prices: [{model: a, inptu: 1}]\n", want: `did you mean "input"?`},
 		{override: "run.workers", want: "-p run.workers: write -p section.key=value"},
 		{override: "run..workers=1", want: "write -p section.key=value"},
-		{override: "run.workers=two", want: "run.workers must be a whole number"},
+		{override: "run.workers=two", want: "-p run.workers=two: run.workers must be a whole number"},
+		{override: "run.workers=[", want: "-p run.workers=[: the value is not valid YAML"},
 	} {
 		var over []string
 		if tc.override != "" {
@@ -137,7 +138,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("agent: &x {with: *x}", "run.name=[")
 	f.Add("? {a: b}\n: c", "=")
 	f.Fuzz(func(t *testing.T, doc, override string) {
-		cfg, err := Load(Input{Sources: []Source{{"f.yaml", []byte(doc)}}, Overrides: []string{override}})
+		cfg, err := Load(Input{Sources: []Source{{Name: "f.yaml", Data: []byte(doc)}}, Overrides: []string{override}})
 		if err == nil && cfg.Validate() != nil {
 			t.Error("Load let an invalid configuration through")
 		}

@@ -28,6 +28,16 @@ var rawPaths = []string{"tasks.with", "agent.with", "llm.extra"}
 type Source struct {
 	Name string // file name, for messages
 	Data []byte
+
+	inline bool // one setting: a line number says nothing
+}
+
+// place names a line of the source.
+func (s Source) place(line int) string {
+	if s.inline || line < 1 {
+		return s.Name
+	}
+	return fmt.Sprintf("%s:%d", s.Name, line)
 }
 
 // Input is everything Load draws on.
@@ -64,19 +74,28 @@ func Load(in Input) (Config, error) {
 func parse(s Source) (map[string]any, []error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(s.Data, &node); err != nil {
-		return nil, []error{fmt.Errorf("%s: not valid YAML: %s", s.Name, strings.TrimPrefix(err.Error(), "yaml: "))}
+		return nil, []error{notYAML(s, err)}
 	}
 	if len(node.Content) == 0 {
 		return nil, nil
 	}
-	if errs := checkNode(s.Name, node.Content[0]); len(errs) > 0 {
+	if errs := checkNode(s, node.Content[0]); len(errs) > 0 {
 		return nil, errs
 	}
 	var doc map[string]any
 	if err := node.Decode(&doc); err != nil {
-		return nil, []error{fmt.Errorf("%s: %s", s.Name, strings.TrimPrefix(err.Error(), "yaml: "))}
+		return nil, []error{notYAML(s, err)}
 	}
 	return doc, nil
+}
+
+// notYAML puts the line the YAML library names where editors look for it.
+func notYAML(s Source, err error) error {
+	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
+	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n == 1 && scanErr == nil {
+		_, text, _ = strings.Cut(text, ": ")
+	}
+	return fmt.Errorf("%s: not valid YAML: %s", s.place(line), text)
 }
 
 func merge(into, from map[string]any) {
@@ -100,10 +119,10 @@ func applyOverrides(doc map[string]any, overrides, environ []string) error {
 		if !ours || !strings.Contains(path, "__") {
 			continue
 		}
-		all = append(all, Source{name, []byte(strings.ToLower(strings.ReplaceAll(path, "__", ".")) + "=" + value)})
+		all = append(all, Source{Name: name, Data: []byte(strings.ToLower(strings.ReplaceAll(path, "__", ".")) + "=" + value)})
 	}
 	for _, o := range overrides {
-		all = append(all, Source{"-p " + o, []byte(o)})
+		all = append(all, Source{Name: "-p " + o, Data: []byte(o)})
 	}
 	var problems []error
 	for _, o := range all {
@@ -117,7 +136,7 @@ func applyOverrides(doc map[string]any, overrides, environ []string) error {
 			problems = append(problems, fmt.Errorf("%s: %w", o.Name, err))
 			continue
 		}
-		parsed, errs := parse(Source{o.Name, nested})
+		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true})
 		problems = append(problems, errs...)
 		merge(doc, parsed)
 	}
@@ -128,7 +147,7 @@ func applyOverrides(doc map[string]any, overrides, environ []string) error {
 func nest(path, value string) ([]byte, error) {
 	var v any
 	if err := yaml.Unmarshal([]byte(value), &v); err != nil {
-		return nil, fmt.Errorf("value is not YAML: %w", err)
+		return nil, fmt.Errorf("the value is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	parts := strings.Split(path, ".")
 	for _, p := range slices.Backward(parts) {
@@ -176,13 +195,13 @@ func decode(doc map[string]any) (Config, error) {
 func ReadSource(name string) (Source, error) {
 	data, err := os.ReadFile(name)
 	if err == nil {
-		return Source{name, data}, nil
+		return Source{Name: name, Data: data}, nil
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		if data, ok := Profile(name); ok {
-			return Source{"profile " + name, data}, nil
+			return Source{Name: "profile " + name, Data: data}, nil
 		}
 		return Source{}, fmt.Errorf("configuration file %s does not exist; write one or name a profile: %s", name, strings.Join(Profiles(), ", "))
 	}
-	return Source{}, fmt.Errorf("reading configuration: %w", err)
+	return Source{}, fmt.Errorf("reading configuration: %w: name a YAML file or a profile: %s", err, strings.Join(Profiles(), ", "))
 }
