@@ -2,9 +2,14 @@
 package house
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -122,6 +127,46 @@ func TestPlainDataStaysPlain(t *testing.T) {
 		for _, imp := range p.Imports {
 			if within(here, stdlibOnly) && !under(here, "schemas/arrowrec") && strings.Contains(imp, ".") {
 				t.Errorf("%s imports %s: it may use the standard library only", here, imp)
+			}
+		}
+	}
+}
+
+// Files stay under 400 lines and functions under 80, generated code apart.
+func TestFilesAndFunctionsStayShort(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "*.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := strings.Fields(string(out))
+	if len(files) < 100 {
+		t.Fatalf("only %d files found", len(files))
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, ".pb.go") {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed, not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(src, []byte("\n")); n > 400 {
+			t.Errorf("%s has %d lines: split it by responsibility", name, n)
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, name, src, 0)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, d := range parsed.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				if n := set.Position(fn.End()).Line - set.Position(fn.Pos()).Line + 1; n > 80 {
+					t.Errorf("%s: %s has %d lines", name, fn.Name.Name, n)
+				}
 			}
 		}
 	}

@@ -32,6 +32,7 @@ func echo() tools.Tool {
 			switch a.Path {
 			case "panic":
 				var none map[string]int
+				//lint:ignore SA5000 the panic is the point
 				none["x"] = 1
 			case "mistake":
 				return schemas.Observation{}, tools.Mistake("not %s", "so")

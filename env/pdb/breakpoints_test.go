@@ -144,7 +144,7 @@ func TestBreakpointsSurvive(t *testing.T) {
 	}
 	b.has(r, "ended with exit code 137")
 	b.hasLines(118)
-	if r, err = b.Command(t.Context(), "condition 1 1", "python3 tricky.py numbers", 30*time.Second); err != nil {
+	if _, err = b.Command(t.Context(), "condition 1 1", "python3 tricky.py numbers", 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	b.at(b.do("c"), "tricky.py", 118)

@@ -93,10 +93,9 @@ func TestUnittest(t *testing.T) {
 		r := b.do("b TotalCase.test_total")
 		b.has(r, "Breakpoint 1 set at tests/test_prices.py:14")
 		b.at(b.do("c"), "tests/test_prices.py", 14)
-		r = b.do("s")
-		r = b.do("s")
+		b.do("s")
+		b.do("s")
 		b.has(b.do("c"), "OK", "exit code 0")
-		_ = r
 	})
 }
 

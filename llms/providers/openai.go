@@ -209,6 +209,7 @@ func (c *OpenAI) request(r llms.Request) openai.ChatCompletionRequest {
 	s := r.Sampling
 	if s.MaxTokens != nil {
 		if c.maxField == "max_tokens" {
+			//lint:ignore SA1019 most compatible servers know no other spelling
 			out.MaxTokens = *s.MaxTokens
 		} else {
 			out.MaxCompletionTokens = *s.MaxTokens

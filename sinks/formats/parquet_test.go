@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
@@ -152,26 +153,7 @@ func TestRowGroupsPagesAndStatistics(t *testing.T) {
 		if g.TotalByteSize > limit+(1<<20) {
 			t.Errorf("row group %d has %d uncompressed bytes, limit %d", i, g.TotalByteSize, limit)
 		}
-		for _, c := range g.Columns {
-			name := c.MetaData.PathInSchema[0]
-			stats := c.MetaData.Statistics
-			switch name {
-			case "message", "observation", "targets", "arguments_json":
-				if len(stats.MinValue)+len(stats.MaxValue)+len(stats.Min)+len(stats.Max) > 0 {
-					t.Errorf("column %s has text in its statistics", name)
-				}
-			case "episode_id", "split":
-				if len(stats.MinValue) == 0 {
-					t.Errorf("column %s has no statistics to prune by", name)
-				}
-				if c.MetaData.DictionaryPageOffset == 0 {
-					t.Errorf("column %s has no dictionary", name)
-				}
-			}
-			if got := c.MetaData.Codec.String(); got != "ZSTD" {
-				t.Errorf("column %s is compressed with %s", name, got)
-			}
-		}
+		checkColumns(t, g)
 		column := pf.RowGroups()[i].ColumnChunks()[leaf(pf, "observation")]
 		pages := column.Pages()
 		for {
@@ -193,6 +175,31 @@ func TestRowGroupsPagesAndStatistics(t *testing.T) {
 	}
 	if _, ok := pf.Lookup("ARROW:schema"); !ok {
 		t.Error("the Arrow schema is not stored")
+	}
+}
+
+// checkColumns: statistics where readers prune by them, no text in any, zstd.
+func checkColumns(t *testing.T, g format.RowGroup) {
+	t.Helper()
+	for _, c := range g.Columns {
+		name := c.MetaData.PathInSchema[0]
+		stats := c.MetaData.Statistics
+		switch name {
+		case "message", "observation", "targets", "arguments_json":
+			if len(stats.MinValue)+len(stats.MaxValue)+len(stats.Min)+len(stats.Max) > 0 {
+				t.Errorf("column %s has text in its statistics", name)
+			}
+		case "episode_id", "split":
+			if len(stats.MinValue) == 0 {
+				t.Errorf("column %s has no statistics to prune by", name)
+			}
+			if c.MetaData.DictionaryPageOffset == 0 {
+				t.Errorf("column %s has no dictionary", name)
+			}
+		}
+		if got := c.MetaData.Codec.String(); got != "ZSTD" {
+			t.Errorf("column %s is compressed with %s", name, got)
+		}
 	}
 }
 

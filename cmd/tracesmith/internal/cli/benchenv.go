@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
@@ -24,10 +25,9 @@ type envBench struct {
 // sample is one measured call: wall time and the program's own part of it.
 type sample struct{ wall, program time.Duration }
 
-// benchCall is a tool call whose latency is measured. prepare runs before each
-// round, unmeasured.
+// benchCall is a tool call whose latency is measured.
 type benchCall struct {
-	what, tool, args string
+	what, tool, args string  // %d in args is the round
 	target           float64 // milliseconds of the overhead median; 0 = none
 }
 
@@ -73,13 +73,12 @@ func (b *envBench) calls(ctx context.Context, e env.Env, meter *wire.Meter, task
 	if err != nil {
 		return err
 	}
-	edit := fmt.Sprintf(`{"path":"bench_scratch.py","new_code":"value = %s\n"}`, "1")
 	for _, c := range []benchCall{
 		{"bash true", "bash", `{"command":"true"}`, 2},
 		{"view", "view", fmt.Sprintf(`{"path":%q}`, file), 2},
 		{"listdir", "listdir", `{"depth":2}`, 2},
 		{"grep", "grep", `{"pattern":"def "}`, 2},
-		{"edit", "edit", edit, 2},
+		{"edit", "edit", `{"path":"bench_scratch.py","new_code":"value = %d\n"}`, 2},
 		{"eval", "eval", `{}`, 0},
 		{"pdb start + breakpoint", "pdb", fmt.Sprintf(`{"command":"b %s:%d"}`, file, line), 0},
 		{"pdb p 1", "pdb", `{"command":"p 1"}`, 3},
@@ -95,7 +94,7 @@ func (b *envBench) calls(ctx context.Context, e env.Env, meter *wire.Meter, task
 		for i := range rounds {
 			meter.TakeProgram()
 			began := time.Now()
-			info, err := e.Step(ctx, schemas.ToolCall{ID: fmt.Sprint(i), Name: c.tool, Arguments: json.RawMessage(c.args)})
+			info, err := e.Step(ctx, schemas.ToolCall{ID: fmt.Sprint(i), Name: c.tool, Arguments: json.RawMessage(strings.ReplaceAll(c.args, "%d", fmt.Sprint(i)))})
 			if err != nil {
 				return fmt.Errorf("measuring %s: %w", c.what, err)
 			}
