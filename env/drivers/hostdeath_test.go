@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 func TestHostDies(t *testing.T) {
 	kinds := benchKinds()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOwnerOfSandboxes$", "-test.v")
-	cmd.Env = append(os.Environ(), "TRACESMITH_TEST_OWNER="+strings.Join(kinds, ","))
+	cmd.Env = append(os.Environ(), "TRACESMITH_TEST_OWNER="+strings.Join(kinds, ","), "TRACESMITH_TEST_NAP="+nap())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func TestOwnerOfSandboxes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "setsid sleep 47.11 >/dev/null 2>&1 &"}})
+		r, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "setsid sleep " + os.Getenv("TRACESMITH_TEST_NAP") + " >/dev/null 2>&1 &"}})
 		if err != nil || r.ExitCode != 0 {
 			t.Fatal(err, r.ExitCode, string(r.Output))
 		}
@@ -71,6 +72,9 @@ func TestOwnerOfSandboxes(t *testing.T) {
 	t.Log("sandboxes are up")
 	<-t.Context().Done()
 }
+
+// nap is how long the programs of this run sleep, and of no other.
+func nap() string { return fmt.Sprintf("47.11%d", os.Getpid()) }
 
 func sleepers(t *testing.T) []string {
 	t.Helper()
@@ -80,7 +84,7 @@ func sleepers(t *testing.T) []string {
 	}
 	var out []string
 	for _, f := range files {
-		if raw, err := os.ReadFile(f); err == nil && string(raw) == "sleep\x0047.11\x00" {
+		if raw, err := os.ReadFile(f); err == nil && string(raw) == "sleep\x00"+nap()+"\x00" {
 			out = append(out, f)
 		}
 	}

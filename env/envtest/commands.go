@@ -170,7 +170,7 @@ func cancelling(t *testing.T, f *fixture) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := f.Run(ctx, env.Command{Args: []string{"sh", "-c", "touch started; sleep 9876"}})
+		_, err := f.Run(ctx, env.Command{Args: []string{"sh", "-c", "touch started; sleep " + nap1}})
 		done <- err
 	}()
 	readUntil(t, term, "go")
@@ -178,7 +178,7 @@ func cancelling(t *testing.T, f *fixture) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled run ended with %v", err)
 	}
-	f.gone(t, "9876")
+	f.gone(t, nap1)
 }
 
 func pythonResolves(t *testing.T, f *fixture) {

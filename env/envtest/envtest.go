@@ -5,6 +5,8 @@ package envtest
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +57,13 @@ func (s Suite) run(t *testing.T, checks []check) {
 		})
 	}
 }
+
+// Durations that programs of this run sleep: no other run beside it uses them, so
+// that whoever sleeps that long is ours even where all processes are visible.
+var (
+	nap1 = fmt.Sprintf("31.41%d", os.Getpid())
+	nap2 = fmt.Sprintf("27.18%d", os.Getpid())
+)
 
 // fixture is one running sandbox.
 type fixture struct {

@@ -8,9 +8,9 @@ import (
 )
 
 var killChecks = []check{
-	{name: "timeout kills what ignores TERM", fn: timeoutKills(`trap '' TERM INT HUP; while :; do sleep 31.41; done`)},
-	{name: "timeout kills children", fn: timeoutKills(`sleep 31.41 & sleep 31.41 & wait`)},
-	{name: "timeout kills the double-forked", fn: timeoutKills(`(setsid sh -c 'trap "" TERM; sleep 31.41; sleep 31.41' >/dev/null 2>&1 &) ; sleep 31.41`)},
+	{name: "timeout kills what ignores TERM", fn: timeoutKills(`trap '' TERM INT HUP; while :; do sleep ` + nap1 + `; done`)},
+	{name: "timeout kills children", fn: timeoutKills(`sleep ` + nap1 + ` & sleep ` + nap1 + ` & wait`)},
+	{name: "timeout kills the double-forked", fn: timeoutKills(`(setsid sh -c 'trap "" TERM; sleep ` + nap1 + `; sleep ` + nap1 + `' >/dev/null 2>&1 &) ; sleep ` + nap1)},
 	{name: "timeout kills a daemon without environment", fn: timeoutKills(`
 python3 - <<'END'
 import os, time
@@ -18,11 +18,11 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.closerange(0, 100)
-        os.execve("/bin/sleep", ["sleep", "31.41"], {})
+        os.execve("/bin/sleep", ["sleep", "` + nap1 + `"], {})
     os._exit(0)
-time.sleep(31.41)
+time.sleep(` + nap1 + `)
 END`)},
-	{name: "timeout of a program that floods", fn: timeoutKills(`yes 31.41`)},
+	{name: "timeout of a program that floods", fn: timeoutKills(`yes ` + nap1)},
 	{name: "background child does not hold", fn: backgroundChild},
 	{name: "zombies are reaped", fn: zombies},
 	{name: "close ends all", fn: closeEndsAll},
@@ -39,7 +39,7 @@ func timeoutKills(script string) func(*testing.T, *fixture) {
 		if r.Wall < time.Second {
 			t.Errorf("ended after %v", r.Wall)
 		}
-		if left := f.processes(t, "31.41"); len(left) > 0 {
+		if left := f.processes(t, nap1); len(left) > 0 {
 			t.Errorf("survivors: %q", left)
 		}
 		if out := f.sh(t, "echo next"); out != "next\n" {
@@ -49,15 +49,15 @@ func timeoutKills(script string) func(*testing.T, *fixture) {
 }
 
 func backgroundChild(t *testing.T, f *fixture) {
-	r := f.run(t, env.Command{Args: []string{"sh", "-c", "(while :; do echo noise; sleep 0.02; done) & sleep 27.18 & echo done"}, Timeout: 20 * time.Second})
+	r := f.run(t, env.Command{Args: []string{"sh", "-c", "(while :; do echo noise; sleep 0.02; done) & sleep " + nap1 + " & echo done"}, Timeout: 20 * time.Second})
 	if r.TimedOut || r.ExitCode != 0 {
 		t.Errorf("timed out %v, exit %d", r.TimedOut, r.ExitCode)
 	}
-	if left := f.processes(t, "27.18"); len(left) == 0 {
+	if left := f.processes(t, nap1); len(left) == 0 {
 		t.Error("the background child died with the command")
 	}
 	r = f.run(t, env.Command{Args: []string{"sleep", "20"}, Timeout: 100 * time.Millisecond})
-	if left := f.processes(t, "27.18"); !r.TimedOut || len(left) == 0 {
+	if left := f.processes(t, nap1); !r.TimedOut || len(left) == 0 {
 		t.Error("another command's timeout killed it")
 	}
 }
@@ -74,13 +74,13 @@ func zombies(t *testing.T, f *fixture) {
 }
 
 func closeEndsAll(t *testing.T, f *fixture) {
-	if _, err := f.Open(t.Context(), env.TerminalSpec{Args: []string{"sleep", "16.18"}}); err != nil {
+	if _, err := f.Open(t.Context(), env.TerminalSpec{Args: []string{"sleep", nap1}}); err != nil {
 		t.Fatal(err)
 	}
-	f.sh(t, "setsid sleep 16.18 >/dev/null 2>&1 &")
-	for end := time.Now().Add(10 * time.Second); len(hostProcesses(t, "16.18")) != 2; {
+	f.sh(t, "setsid sleep "+nap1+" >/dev/null 2>&1 &")
+	for end := time.Now().Add(10 * time.Second); len(hostProcesses(t, nap1)) != 2; {
 		if time.Now().After(end) {
-			t.Fatalf("before closing: %q", hostProcesses(t, "16.18"))
+			t.Fatalf("before closing: %q", hostProcesses(t, nap1))
 		}
 	}
 	for range 2 {
@@ -88,7 +88,7 @@ func closeEndsAll(t *testing.T, f *fixture) {
 			t.Error(err)
 		}
 	}
-	if left := hostProcesses(t, "16.18"); len(left) > 0 {
+	if left := hostProcesses(t, nap1); len(left) > 0 {
 		t.Errorf("alive after closing: %q", left)
 	}
 	_, err := f.Run(t.Context(), env.Command{Args: []string{"true"}})

@@ -102,7 +102,7 @@ while True:
 
 func terminalEnd(t *testing.T, f *fixture) {
 	for _, pty := range []bool{true, false} {
-		term := open(t, f, pty, "sh", "-c", "sleep 14.14 & echo last words; exit 5")
+		term := open(t, f, pty, "sh", "-c", "sleep "+nap1+" & echo last words; exit 5")
 		out := ""
 		for {
 			p, err := term.Read(t.Context(), 10*time.Second)
@@ -128,7 +128,7 @@ func terminalEnd(t *testing.T, f *fixture) {
 				t.Error(err)
 			}
 		}
-		f.gone(t, "14.14")
+		f.gone(t, nap1)
 	}
 	if _, err := f.Open(t.Context(), env.TerminalSpec{Args: []string{"no-such-program"}}); err == nil {
 		t.Error("a terminal without a program opened")
@@ -138,19 +138,19 @@ func terminalEnd(t *testing.T, f *fixture) {
 func killSinceMark(t *testing.T, f *fixture) {
 	for _, pty := range []bool{true, false} {
 		term := open(t, f, pty, "bash", "--norc", "--noprofile")
-		write(t, term, "keep=me; sleep 17.17 >/dev/null & echo started\n")
+		write(t, term, "keep=me; sleep "+nap1+" >/dev/null & echo started\n")
 		readUntil(t, term, "started")
 		mark, err := term.Mark(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, term, "setsid sh -c 'trap \"\" TERM; sleep 18.18; sleep 18.18' >/dev/null 2>&1 & (sleep 18.18 &); trap '' INT; echo on; sleep 18.18\n")
+		write(t, term, "setsid sh -c 'trap \"\" TERM; sleep "+nap2+"; sleep "+nap2+"' >/dev/null 2>&1 & (sleep "+nap2+" &); trap '' INT; echo on; sleep "+nap2+"\n")
 		readUntil(t, term, "on\n")
 		if err := term.KillChildren(t.Context(), mark); err != nil {
 			t.Fatal(err)
 		}
-		f.gone(t, "18.18")
-		if left := f.processes(t, "17.17"); len(left) != 1 {
+		f.gone(t, nap2)
+		if left := f.processes(t, nap1); len(left) != 1 {
 			t.Errorf("what ran before the mark: %q", left)
 		}
 		write(t, term, "echo $keep still\n")
@@ -158,7 +158,7 @@ func killSinceMark(t *testing.T, f *fixture) {
 		if err := term.KillChildren(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
-		f.gone(t, "17.17")
+		f.gone(t, nap1)
 		write(t, term, "echo $keep here\n")
 		readUntil(t, term, "me here\n")
 		if err := term.Close(t.Context()); err != nil {
@@ -174,15 +174,15 @@ func killLeavesOthers(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, b, "sleep 19.19 >/dev/null & echo up\n")
+	write(t, b, "sleep "+nap1+" >/dev/null & echo up\n")
 	readUntil(t, b, "up\n")
-	write(t, a, "sleep 20.20 >/dev/null & echo up\n")
+	write(t, a, "sleep "+nap2+" >/dev/null & echo up\n")
 	readUntil(t, a, "up\n")
 	if err := a.KillChildren(t.Context(), mark); err != nil {
 		t.Fatal(err)
 	}
-	f.gone(t, "20.20")
-	if left := f.processes(t, "19.19"); len(left) != 1 {
+	f.gone(t, nap2)
+	if left := f.processes(t, nap1); len(left) != 1 {
 		t.Errorf("the other terminal's child: %q", left)
 	}
 	write(t, b, "echo fine\n")
