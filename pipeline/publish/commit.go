@@ -24,42 +24,54 @@ type claimed struct {
 	Layout  int    `json:"layout"`
 }
 
-// claim makes sure that dest is empty or holds the dataset of that name, and
-// that its store can commit safely.
-func claim(ctx context.Context, dest sinks.Store, name string) error {
-	want, err := schemas.CanonicalJSON(claimed{Dataset: name, Layout: layoutVersion})
-	if err != nil {
-		return err
-	}
+// Look tells whether dest holds the dataset of that name already; a place that
+// is neither that nor empty is ErrOccupied. It writes nothing.
+func Look(ctx context.Context, dest sinks.Store, name string) (ours bool, err error) {
 	have, err := dest.Get(ctx, claimKey)
 	if errors.Is(err, sinks.ErrNotFound) {
 		for o, err := range dest.List(ctx, "") {
 			if err != nil {
-				return fmt.Errorf("looking into the destination: %w", err)
+				return false, fmt.Errorf("looking into the destination: %w", err)
 			}
-			return fmt.Errorf("%w: %s holds %s and is no tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
+			return false, fmt.Errorf("%w: %s holds %s and is no tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
 		}
-		if err := dest.Probe(ctx); err != nil {
-			return err
-		}
-		if err = dest.Create(ctx, claimKey, want); err == nil {
-			return nil
-		} else if !errors.Is(err, sinks.ErrExists) {
-			return fmt.Errorf("claiming the destination: %w", err)
-		}
-		have, err = dest.Get(ctx, claimKey) // another publisher was first
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking into the destination: %w", err)
-	}
-	if bytes.Equal(have, want) {
-		return nil
+		return false, fmt.Errorf("looking into the destination: %w", err)
 	}
 	var c claimed
 	if err := json.Unmarshal(have, &c); err != nil || c.Dataset == "" {
-		return fmt.Errorf("%w: %s/%s is not ours: choose an empty place", ErrOccupied, dest.URI(), claimKey)
+		return false, fmt.Errorf("%w: %s/%s is not ours: choose an empty place", ErrOccupied, dest.URI(), claimKey)
 	}
-	return fmt.Errorf("%w: %s holds dataset %q (layout %d), not %q: choose another place or the same name", ErrOccupied, dest.URI(), c.Dataset, c.Layout, name)
+	if c.Dataset != name || c.Layout != layoutVersion {
+		return false, fmt.Errorf("%w: %s holds dataset %q (layout %d), not %q: choose another place or the same name", ErrOccupied, dest.URI(), c.Dataset, c.Layout, name)
+	}
+	return true, nil
+}
+
+// claim makes dest the place of the dataset of that name, once it is sure that
+// its store can commit safely.
+func claim(ctx context.Context, dest sinks.Store, name string) error {
+	if ours, err := Look(ctx, dest, name); err != nil || ours {
+		return err
+	}
+	if err := dest.Probe(ctx); err != nil {
+		return err
+	}
+	raw, err := schemas.CanonicalJSON(claimed{Dataset: name, Layout: layoutVersion})
+	if err != nil {
+		return err
+	}
+	err = dest.Create(ctx, claimKey, raw)
+	if errors.Is(err, sinks.ErrExists) { // another publisher was first
+		_, err = Look(ctx, dest, name)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("claiming the destination: %w", err)
+	}
+	return nil
 }
 
 // published finds the manifest of this version, if an earlier call or another

@@ -60,6 +60,9 @@ type Report struct {
 // ErrEmpty: there is nothing staged to publish.
 var ErrEmpty = errors.New("no staged episodes")
 
+// ErrDamaged: a staged object is not what a run has written.
+var ErrDamaged = errors.New("a staged episode is damaged")
+
 // ErrOccupied: the destination holds something that is not this dataset.
 var ErrOccupied = errors.New("destination is occupied")
 

@@ -107,7 +107,7 @@ func fetchStaged(ctx context.Context, store sinks.Store, key string) (sinks.Stag
 		err = checkStaged(s)
 	}
 	if err != nil {
-		return s, "", fmt.Errorf("%s in %s: %w: delete it and run again", key, store.URI(), err)
+		return s, "", fmt.Errorf("%w: %s/%s: %w: delete it and run again", ErrDamaged, store.URI(), key, err)
 	}
 	return s, schemas.HashBytes(body), nil
 }
