@@ -12,15 +12,7 @@ import (
 )
 
 func newBench(s *State) *cobra.Command {
-	c := &cobra.Command{Use: "bench", Short: "Measure tracesmith on this machine"}
-	c.AddCommand(newBenchEnv(s))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return Usage(fmt.Errorf("unknown benchmark %q: use bench env", args[0]))
-		}
-		return c.Help()
-	}
-	return c
+	return group("bench", "Measure tracesmith on this machine", newBenchEnv(s))
 }
 
 func newBenchEnv(s *State) *cobra.Command {
@@ -43,11 +35,11 @@ func newBenchEnv(s *State) *cobra.Command {
 				cfg.Sandbox.Kind = kind
 				bench, err := wire.NewWorkbench(c.Context(), cfg, s.Getenv)
 				if err != nil {
-					return err
+					return Usage(err)
 				}
 				b := envBench{bench: bench, kind: kind, rounds: rounds}
 				rows, err := b.run(c.Context())
-				bench.Close()
+				_ = bench.Close()
 				if err != nil {
 					return err
 				}

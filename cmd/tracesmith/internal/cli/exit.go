@@ -43,8 +43,13 @@ func (e *Error) ExitCode() int { return e.Code }
 // Hint is the next thing to try.
 func (e *Error) Hint() string { return e.Try }
 
-// Usage marks err as the caller's mistake.
-func Usage(err error) error { return &Error{Code: ExitUsage, Err: err} }
+// Usage marks err as the caller's mistake, unless it says itself what it is.
+func Usage(err error) error {
+	if err == nil || codeOf(err) != ExitBug {
+		return err
+	}
+	return &Error{Code: ExitUsage, Err: err}
+}
 
 // codeOf maps an error to the exit code of the table, once, at the top.
 func codeOf(err error) int {

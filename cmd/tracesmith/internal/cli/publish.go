@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -44,7 +45,18 @@ func newPublish(s *State) *cobra.Command {
 			if endpoint != "" {
 				cfg.S3.Endpoint, cfg.S3.PathStyle = endpoint, true
 			}
-			return publishRuns(c.Context(), s, cfg, args, asJSON)
+			report, err := publishRuns(c.Context(), s, cfg, args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s, struct {
+					Schema string `json:"schema"`
+					publish.Report
+				}{"tracesmith.publish/1", report})
+			}
+			printPublished(s, report, cfg.Publish.To)
+			return nil
 		},
 	}
 	f.add(c)
@@ -56,32 +68,29 @@ func newPublish(s *State) *cobra.Command {
 	return c
 }
 
-func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []string, asJSON bool) error {
+func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []string) (publish.Report, error) {
+	none := publish.Report{}
 	var staging []sinks.Store
 	for _, dir := range runs {
 		if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
-			return Usage(fmt.Errorf("%s is not a run directory (no run.json); name the directory given to run --run-dir", dir))
+			return none, Usage(fmt.Errorf("%s is not a run directory (no run.json): name the directory given to run --run-dir", dir))
 		}
 		store, err := wire.OpenStore(ctx, dir, cfg.S3)
 		if err != nil {
-			return Usage(err)
+			return none, Usage(err)
 		}
 		staging = append(staging, store)
 	}
 	recipe, err := selection.Load(cfg.Publish.Selection)
 	if err != nil {
-		return Usage(err)
+		return none, Usage(err)
 	}
 	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
 	if err != nil {
-		return Usage(err)
-	}
-	name := cfg.Publish.Name
-	if name == "" {
-		name = filepath.Base(cfg.Publish.To)
+		return none, Usage(err)
 	}
 	report, err := publish.Publish(ctx, publish.Config{
-		Staging: staging, Dest: dest, Name: name, Recipe: recipe, Producer: Version,
+		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Recipe: recipe, Producer: Version,
 		Progress: func(stage string) {
 			if s.TTY {
 				fmt.Fprintf(s.Stderr, "\r\x1b[Kpublishing: %s", stage)
@@ -91,21 +100,44 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	if s.TTY {
 		fmt.Fprint(s.Stderr, "\r\x1b[K")
 	}
+	return report, unpublished(err, cfg.Publish.To)
+}
+
+// checkDestination finds a place that could not be published to before a run
+// is made for it. It writes nothing.
+func checkDestination(ctx context.Context, cfg configs.Config) error {
+	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
+	if err != nil {
+		return Usage(fmt.Errorf("publish.to: %w", err))
+	}
+	if _, err = publish.Look(ctx, dest, datasetName(cfg.Publish)); err != nil {
+		err = fmt.Errorf("publish.to: %w", err)
+	}
+	return unpublished(err, cfg.Publish.To)
+}
+
+func datasetName(p configs.Publish) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return filepath.Base(p.To)
+}
+
+// unpublished gives a failure to publish its exit code: the places and the runs
+// are the caller's choice, a remote store is not.
+func unpublished(err error, to string) error {
+	_, local := errors.AsType[*fs.PathError](err)
 	switch {
-	case errors.Is(err, publish.ErrEmpty):
-		return &Error{Code: ExitUsage, Try: "tracesmith run --run-dir " + runs[0], Err: err}
-	case errors.Is(err, publish.ErrOccupied):
-		return &Error{Code: ExitUsage, Try: "another --to", Err: err}
-	case errors.Is(err, sinks.ErrUnsafe), err != nil && codeOf(err) == ExitBug && remote(cfg.Publish.To):
-		return &Error{Code: ExitStorage, Try: "the same command again; the run directory is complete", Err: err}
-	case err != nil:
+	case err == nil, codeOf(err) != ExitBug && !errors.Is(err, sinks.ErrUnsafe):
 		return err
+	case errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged):
+		return Usage(err)
+	case remote(to):
+		return &Error{Code: ExitStorage, Try: "the same command again; the run directory is complete", Err: err}
+	case local:
+		return &Error{Code: ExitUsage, Try: "another place to publish to, one that can be written", Err: err}
 	}
-	if asJSON {
-		return printJSON(s, report)
-	}
-	printPublished(s, report, cfg.Publish.To)
-	return nil
+	return err
 }
 
 func printPublished(s *State, r publish.Report, place string) {

@@ -73,14 +73,17 @@ func newRoot(s *State) *cobra.Command {
 		Long: "tracesmith runs debugging agents on buggy Python programs in sandboxes with a real debugger,\n" +
 			"judges their patches in fresh sandboxes, and publishes every step as Parquet.\n\n" +
 			"Start with:  tracesmith run -c quickstart",
+		Args: knownCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage: true, SilenceErrors: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		SuggestionsMinimumDistance: 2,
+		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: err}
+		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how Go read a number is of no use
+		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text)}
 	})
 	root.AddGroup(&cobra.Group{ID: "make", Title: "Make data:"}, &cobra.Group{ID: "read", Title: "Read data:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
 	add := func(group string, cmds ...*cobra.Command) {
@@ -102,12 +105,37 @@ func exactArgs(min, max int) cobra.PositionalArgs {
 		if len(args) >= min && (max < 0 || len(args) <= max) {
 			return nil
 		}
-		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: fmt.Errorf("%s takes %s, got %d: %s", c.CommandPath(), argCount(min, max), len(args), c.UseLine())}
+		name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: fmt.Errorf("%s takes %s, got %d: %s", name, argCount(min, max), len(args), c.UseLine())}
 	}
+}
+
+// group is a command that only has subcommands.
+func group(use, short string, cmds ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: knownCommand, SuggestionsMinimumDistance: 2,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(cmds...)
+	return c
+}
+
+// knownCommand refuses arguments of a command that only has subcommands.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("unknown command %q", strings.TrimPrefix(c.CommandPath()+" "+args[0], c.Root().Name()+" "))
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		what += fmt.Sprintf(": did you mean %q?", strings.TrimPrefix(c.CommandPath()+" "+near[0], c.Root().Name()+" "))
+	}
+	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(what)}
 }
 
 func argCount(min, max int) string {
 	switch {
+	case max < 0 && min == 1:
+		return "at least 1 argument"
 	case max < 0:
 		return fmt.Sprintf("at least %d arguments", min)
 	case max == 0:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/publish"
 )
 
 type runFlags struct {
@@ -94,39 +96,58 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	}
 	run, err := wire.NewRun(ctx, cfg, wire.RunOptions{
 		Fresh: f.fresh, Retry: f.retry, NATS: f.nats, Command: "tracesmith " + strings.Join(s.Args, " "),
-		Producer: Version, Commit: commit(), Getenv: s.Getenv, Progress: s.Stderr, Warn: s.Stderr,
+		Producer: Version, Commit: commit(), Getenv: s.Getenv, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
 	})
 	if err != nil {
 		return Usage(err)
 	}
 	defer func() { _ = run.Close() }()
-	if f.dryRun {
-		return f.plan(s, cfg, run)
-	}
-	report, err := run.Execute(ctx)
-	if report.RunID != "" {
-		if f.asJSON {
-			body, jsonErr := report.JSON()
-			if jsonErr != nil {
-				return jsonErr
-			}
-			_, _ = s.Stdout.Write(body)
-		} else if werr := report.WriteText(s.Stdout); werr != nil {
-			return fmt.Errorf("writing the summary: %w", werr)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if cfg.Publish.To != "" && report.Data.Episodes > 0 {
-		if err := publishRuns(ctx, s, cfg, []string{cfg.Run.Dir}, f.asJSON); err != nil {
+	if cfg.Publish.To != "" {
+		if err := checkDestination(ctx, cfg); err != nil {
 			return err
 		}
 	}
-	if report.ExitCode != ExitOK {
+	if f.dryRun {
+		return f.plan(s, cfg, run)
+	}
+	return f.execute(ctx, s, cfg, run)
+}
+
+// execute runs the batch and publishes what it staged.
+func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
+	report, err := run.Execute(ctx)
+	out := runOutput{Schema: "tracesmith.run/1", Report: report}
+	begun := report.Ledger.Reused+report.Ledger.Ran > 0
+	if begun && !f.asJSON {
+		if werr := report.WriteText(s.Stdout); werr != nil {
+			return fmt.Errorf("writing the summary: %w", werr)
+		}
+	}
+	if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
+		var published publish.Report
+		if published, err = publishRuns(ctx, s, cfg, []string{cfg.Run.Dir}); err == nil {
+			out.Published = &published
+		}
+	}
+	switch {
+	case f.asJSON && report.RunID != "":
+		if jsonErr := printJSON(s, out); jsonErr != nil {
+			return jsonErr
+		}
+	case out.Published != nil:
+		printPublished(s, *out.Published, cfg.Publish.To)
+	}
+	if err == nil && report.ExitCode != ExitOK {
 		return silent{report.ExitCode}
 	}
-	return nil
+	return err
+}
+
+// runOutput is what run --json prints.
+type runOutput struct {
+	Schema string `json:"schema"`
+	observe.Report
+	Published *publish.Report `json:"published"`
 }
 
 // silent carries an exit code whose reason the summary has told already.

@@ -23,6 +23,9 @@ type State struct {
 	Now     func() time.Time
 	// Interrupts delivers SIGINT and SIGTERM.
 	Interrupts <-chan os.Signal
+	// Crash is called at every boundary of a job; tests die in it. nil outside
+	// tests.
+	Crash func(point string)
 	// TTY tells whether Stderr is a terminal.
 	TTY bool
 }

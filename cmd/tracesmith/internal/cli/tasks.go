@@ -47,15 +47,7 @@ func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
 }
 
 func newTasks(s *State) *cobra.Command {
-	c := &cobra.Command{Use: "tasks", Short: "Browse tasks"}
-	c.AddCommand(newTasksList(s), newTasksShow(s))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return Usage(fmt.Errorf("unknown command %q: use tasks list or tasks show", args[0]))
-		}
-		return c.Help()
-	}
-	return c
+	return group("tasks", "Browse tasks", newTasksList(s), newTasksShow(s))
 }
 
 func newTasksList(s *State) *cobra.Command {
@@ -106,7 +98,10 @@ func newTasksShow(s *State) *cobra.Command {
 				t.GoldPatch = ""
 			}
 			if asJSON {
-				return printJSON(s, t)
+				return printJSON(s, struct {
+					Schema string `json:"schema"`
+					schemas.Task
+				}{"tracesmith.task/1", t})
 			}
 			printTask(s, t)
 			return nil

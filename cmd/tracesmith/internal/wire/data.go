@@ -34,7 +34,7 @@ type Data struct {
 func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) {
 	if !strings.Contains(place, "://") {
 		if _, err := os.Stat(place); err != nil {
-			return nil, fmt.Errorf("%s: no such dataset or run directory", place)
+			return nil, fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)
 		}
 	}
 	store, err := OpenStore(ctx, place, cfg)
@@ -47,7 +47,7 @@ func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) 
 	}
 	if d.Dataset, err = publish.Open(ctx, store); err != nil {
 		if errors.Is(err, sinks.ErrNotFound) {
-			return nil, fmt.Errorf("%s is neither a dataset (no latest.json) nor a run directory (no run.json)", place)
+			return nil, fmt.Errorf("%s is neither a dataset (no latest.json) nor a run directory (no run.json): name the directory given to run --run-dir or publish --to", place)
 		}
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
+	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -32,7 +33,7 @@ type Agent struct {
 func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
 	a := &Agent{cfg: cfg, needs: agents.NeedsOf(cfg.Agent.Kind), Budget: middle.NewBudget(cfg.Limits.TotalCost, 0)}
 	if _, ok := agents.Registry.Lookup(cfg.Agent.Kind); !ok {
-		_, err := agents.Registry.Build(cfg.Agent.Kind, nil, agents.Deps{})
+		_, err := agents.Registry.Build(cfg.Agent.Kind, nil, agents.Deps{}) // it lists the known ones
 		return nil, fmt.Errorf("agent.kind: %w", err)
 	}
 	if !a.needs.Model {
@@ -52,6 +53,9 @@ func (a *Agent) connect(getenv func(string) string) error {
 	client, err := llms.Providers.Build(l.Provider, map[string]any{
 		"base_url": l.BaseURL, "model": l.Model, "api_key": l.APIKey, "timeout": l.Timeout.String(),
 	}, llms.Deps{Getenv: getenv})
+	if e, ok := errors.AsType[*llms.Error](err); ok { // nothing was called: a key is missing
+		return &pipeline.StopError{Code: 4, Err: fmt.Errorf("llm.%s", e.Message)}
+	}
 	if err != nil {
 		return fmt.Errorf("llm: %w", err)
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -27,6 +28,7 @@ type RunOptions struct {
 	Progress         io.Writer
 	Warn             io.Writer
 	Drain            <-chan struct{}
+	Crash            func(point string) // see pipeline.Deps.Crash
 }
 
 // Run is a batch ready to start.
@@ -36,7 +38,15 @@ type Run struct {
 	Tasks []schemas.Task
 	cfg   configs.Config
 	opt   RunOptions
-	once  func() error
+
+	mu        sync.Mutex
+	baselines map[string]*baseline // by task id
+}
+
+// baseline is found once; a failure is forgotten with the job that met it.
+type baseline struct {
+	sync.Mutex
+	spec *schemas.TestSpec
 }
 
 // NewRun checks everything that can be checked without starting anything.
@@ -49,12 +59,25 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Bench: bench, Agent: agent, cfg: cfg, opt: opt}
-	if r.Tasks, err = SelectTasks(ctx, bench.Source, cfg.Tasks); err != nil {
-		_ = bench.Close()
-		return nil, err
+	r := &Run{Bench: bench, Agent: agent, cfg: cfg, opt: opt, baselines: map[string]*baseline{}}
+	if r.Tasks, err = SelectTasks(ctx, bench.Source, cfg.Tasks); err == nil {
+		err = r.policies()
+	}
+	if err != nil {
+		return nil, errors.Join(err, bench.Close())
 	}
 	return r, nil
+}
+
+// policies builds each task's policy once, so that a wrong setting or a task
+// this agent cannot take is found now.
+func (r *Run) policies() error {
+	for _, t := range r.Tasks {
+		if _, err := r.Agent.Policy(schemas.Job{}, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close releases the workbench.
@@ -71,7 +94,6 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	for _, t := range r.Tasks {
 		ids = append(ids, t.InstanceID)
 	}
-	r.once = sync.OnceValue(func() error { return r.preflight(ctx) })
 	return pipeline.Run(ctx, pipeline.Config{
 		RunDir: r.cfg.Run.Dir, RunID: r.cfg.Run.Name + "-" + schemas.ShortHash([]any{identity, ids})[:8],
 		Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
@@ -83,14 +105,15 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		},
 		Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Secrets: r.Agent.Secrets(r.opt.Getenv)},
 	}, pipeline.Deps{
-		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.Bench.Baseline,
-		Staging: staging, Observer: observe.NewPlain(r.opt.Progress), Drain: r.opt.Drain,
+		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
+		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: observe.NewPlain(r.opt.Progress), Drain: r.opt.Drain,
 		Spent: func(usd float64) { r.Agent.Budget.Settle(0, usd) },
 	})
 }
 
 // preflight runs before the first episode of a run, and never when everything
-// is staged already: a canary sandbox of each kind, and the model server.
+// is staged already: a canary sandbox of each kind, the model server, and where
+// there is but one task, whether it has tests that fail.
 func (r *Run) preflight(ctx context.Context) error {
 	if n, err := r.Bench.Reap(ctx, r.Tasks); err != nil {
 		fmt.Fprintf(r.opt.Warn, "warning: %v\n", err)
@@ -105,13 +128,51 @@ func (r *Run) preflight(ctx context.Context) error {
 		}
 		seen[d.Name()] = true
 		if err := r.canary(ctx, d, t); err != nil {
-			return &pipeline.StopError{Code: 7, Err: fmt.Errorf("a %s sandbox does not start: %w", d.Name(), err)}
+			return err
 		}
 	}
 	if err := r.Agent.Check(ctx); err != nil {
 		return &agents.FatalError{Class: llms.ClassOf(err), Err: err}
 	}
+	if len(r.Tasks) == 1 {
+		err := r.tested(ctx, r.Tasks[0])
+		if defect, ok := errors.AsType[*pipeline.TaskError](err); ok {
+			return &pipeline.StopError{Code: 2, Err: defect}
+		}
+		return err
+	}
 	return nil
+}
+
+// tested makes sure that a task which comes without test lists has tests that
+// fail, before an agent works on it for nothing.
+func (r *Run) tested(ctx context.Context, t schemas.Task) error {
+	if len(t.Tests.FailToPass) > 0 {
+		return nil
+	}
+	_, err := r.baseline(ctx, t)
+	return err
+}
+
+// baseline finds the test lists of a task, once for all its jobs.
+func (r *Run) baseline(ctx context.Context, t schemas.Task) (schemas.TestSpec, error) {
+	r.mu.Lock()
+	b := r.baselines[t.ID]
+	if b == nil {
+		b = &baseline{}
+		r.baselines[t.ID] = b
+	}
+	r.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
+	if b.spec != nil {
+		return *b.spec, nil
+	}
+	spec, err := r.Bench.Baseline(ctx, t)
+	if err == nil {
+		b.spec = &spec
+	}
+	return spec, err
 }
 
 func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
@@ -129,7 +190,7 @@ func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
 }
 
 func (r *Run) newEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.Env, error) {
-	if err := r.once(); err != nil {
+	if err := r.tested(ctx, t); err != nil {
 		return nil, err
 	}
 	return r.Bench.NewEnv(ctx, t)

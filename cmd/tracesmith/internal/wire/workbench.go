@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/setup"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 )
@@ -159,7 +160,8 @@ func (w *Workbench) Verify(ctx context.Context, t schemas.Task, tree env.Tree, p
 	if err != nil {
 		return schemas.Verdict{}, err
 	}
-	return v.Verify(ctx, t, tree, patch, finalSHA)
+	verdict, err := v.Verify(ctx, t, tree, patch, finalSHA)
+	return verdict, final(err)
 }
 
 // Baseline finds a task's test lists by running its tests on the base, and on
@@ -173,7 +175,16 @@ func (w *Workbench) Baseline(ctx context.Context, t schemas.Task) (schemas.TestS
 	if err != nil {
 		return schemas.TestSpec{}, err
 	}
-	return v.Baseline(ctx, t, tree)
+	spec, err := v.Baseline(ctx, t, tree)
+	return spec, final(err)
+}
+
+// final tells the pipeline which errors are the task's: they would come again.
+func final(err error) error {
+	if defect, ok := errors.AsType[*verify.TaskError](err); ok {
+		return &pipeline.TaskError{Err: defect}
+	}
+	return err
 }
 
 func (w *Workbench) verifier(ctx context.Context, t schemas.Task, tree env.Tree) (*verify.Verifier, error) {
