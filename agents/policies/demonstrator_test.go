@@ -12,20 +12,12 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
-	"github.com/tracesmith/tracesmith/tools"
 )
 
 // TestDemonstrator runs every built-in task for real and checks what a
 // demonstration promises.
 func TestDemonstrator(t *testing.T) {
-	source, err := env.Sources.Build("builtin", nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tasks, err := source.Tasks(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	source, tasks := builtinTasks(t)
 	if len(tasks) < 12 {
 		t.Fatalf("%d built-in tasks", len(tasks))
 	}
@@ -57,19 +49,6 @@ func demonstrate(t *testing.T, source env.Source, task schemas.Task) agents.Resu
 		t.Fatal(err)
 	}
 	return result
-}
-
-func allTools(t *testing.T) []tools.Tool {
-	t.Helper()
-	var list []tools.Tool
-	for _, kind := range tools.Registry.Kinds() {
-		tool, err := tools.Registry.Build(kind, nil, struct{}{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, tool)
-	}
-	return list
 }
 
 // checkDemonstration: submitted with passing tests; before the first edit a

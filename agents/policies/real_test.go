@@ -60,9 +60,8 @@ func real(t *testing.T, source env.Source, task schemas.Task, kit []tools.Tool) 
 	return e
 }
 
-// In a real sandbox, with the real tools and pdb: the gold check of a task goes
-// through, and the null agent changes nothing.
-func TestRealEnvironment(t *testing.T) {
+func builtinTasks(t *testing.T) (env.Source, []schemas.Task) {
+	t.Helper()
 	source, err := env.Sources.Build("builtin", nil, struct{}{})
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +70,11 @@ func TestRealEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return source, tasks
+}
+
+func allTools(t *testing.T) []tools.Tool {
+	t.Helper()
 	var kit []tools.Tool
 	for _, kind := range tools.Registry.Kinds() {
 		tool, err := tools.Registry.Build(kind, nil, struct{}{})
@@ -79,6 +83,14 @@ func TestRealEnvironment(t *testing.T) {
 		}
 		kit = append(kit, tool)
 	}
+	return kit
+}
+
+// In a real sandbox, with the real tools and pdb: the gold check of a task goes
+// through, and the null agent changes nothing.
+func TestRealEnvironment(t *testing.T) {
+	source, tasks := builtinTasks(t)
+	kit := allTools(t)
 	task := tasks[0]
 	for _, kind := range []string{"solution", "null"} {
 		e := real(t, source, task, kit)
