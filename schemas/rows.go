@@ -4,9 +4,13 @@ import "time"
 
 // The row structs are the published contract (dataset.md §6.3, §6.4): field
 // order, column name and type. A pointer is a nullable column and nil means
-// "not known or not applicable", never zero or empty. The col tag holds the
-// column name; "required" columns must be filled in every published row.
-// Timestamps are microseconds, UTC.
+// "not known or not applicable", never zero or empty; a nil list is null and an
+// empty one says that there is nothing. The col tag holds the column name;
+// "required" columns must be filled in every published row. Timestamps are
+// microseconds, UTC. Hashes are hex SHA-256 but for workspaces, which are named
+// by the id of their git tree ("git-tree:" and the id, caches left
+// out); env_key is the canonical JSON of EnvKey, so that a limit that was
+// not enforced can be found in it.
 
 // SchemaVersion of the two tables; see CHANGELOG.md, heading Dataset.
 const SchemaVersion = "1.0.0"
@@ -66,7 +70,7 @@ type EpisodeRow struct {
 	ModelTerms         *string  `col:"model_terms" json:"model_terms,omitempty"`
 	SamplingJSON       *string  `col:"sampling_json" json:"sampling_json,omitempty"`
 	ToolSetSHA256      *string  `col:"tool_set_sha256" json:"tool_set_sha256,omitempty"`
-	ToolNames          []string `col:"tool_names" json:"tool_names,omitempty"`
+	ToolNames          []string `col:"tool_names" json:"tool_names,omitzero"`
 	SystemPromptSHA256 *string  `col:"system_prompt_sha256" json:"system_prompt_sha256,omitempty"`
 	ToolCallStyle      *string  `col:"tool_call_style" json:"tool_call_style,omitempty"`
 	Policy             string   `col:"policy,required" json:"policy"`
@@ -77,6 +81,7 @@ type EpisodeRow struct {
 	Resolved                *bool    `col:"resolved" json:"resolved"`
 	VerifyStatus            string   `col:"verify_status,required" json:"verify_status"`
 	VerifyMethod            *string  `col:"verify_method" json:"verify_method,omitempty"`
+	VerifyReason            *string  `col:"verify_reason" json:"verify_reason,omitempty"`
 	VerifyLogSHA256         *string  `col:"verify_log_sha256" json:"verify_log_sha256,omitempty"`
 	VerifiedWorkspaceSHA256 *string  `col:"verified_workspace_sha256" json:"verified_workspace_sha256,omitempty"`
 	VerdictStale            *bool    `col:"verdict_stale" json:"verdict_stale,omitempty"`
@@ -97,10 +102,10 @@ type EpisodeRow struct {
 	Patch                   *string  `col:"patch" json:"patch,omitempty"`
 	PatchSHA256             *string  `col:"patch_sha256" json:"patch_sha256,omitempty"`
 	PatchBytes              *int64   `col:"patch_bytes" json:"patch_bytes,omitempty"`
-	PatchFiles              []string `col:"patch_files" json:"patch_files,omitempty"`
+	PatchFiles              []string `col:"patch_files" json:"patch_files,omitzero"`
 	PatchAdded              *int32   `col:"patch_added" json:"patch_added,omitempty"`
 	PatchDeleted            *int32   `col:"patch_deleted" json:"patch_deleted,omitempty"`
-	TestPatchFiles          []string `col:"test_patch_files" json:"test_patch_files,omitempty"`
+	TestPatchFiles          []string `col:"test_patch_files" json:"test_patch_files,omitzero"`
 
 	// Cost and size.
 	NSteps           int32    `col:"n_steps,required" json:"n_steps"`
@@ -143,14 +148,14 @@ type EpisodeRow struct {
 	LeakGitHistory      *bool    `col:"leak_git_history" json:"leak_git_history,omitempty"`
 	LeakNetwork         *bool    `col:"leak_network" json:"leak_network,omitempty"`
 	EditsTests          *bool    `col:"edits_tests" json:"edits_tests,omitempty"`
-	LeakPatterns        []string `col:"leak_patterns" json:"leak_patterns,omitempty"`
+	LeakPatterns        []string `col:"leak_patterns" json:"leak_patterns,omitzero"`
 	GoldPatchSimilarity *float64 `col:"gold_patch_similarity" json:"gold_patch_similarity,omitempty"`
 	GoldFileRecall      *float64 `col:"gold_file_recall" json:"gold_file_recall,omitempty"`
 	GoldFilePrecision   *float64 `col:"gold_file_precision" json:"gold_file_precision,omitempty"`
 	GoldFuncRecall      *float64 `col:"gold_func_recall" json:"gold_func_recall,omitempty"`
 	GoldEditFileRecall  *float64 `col:"gold_edit_file_recall" json:"gold_edit_file_recall,omitempty"`
 	WrongFactRatio      *float64 `col:"wrong_fact_ratio" json:"wrong_fact_ratio,omitempty"`
-	Contamination       []string `col:"contamination" json:"contamination,omitempty"`
+	Contamination       []string `col:"contamination" json:"contamination,omitzero"`
 	RedactionsJSON      *string  `col:"redactions_json" json:"redactions_json,omitempty"`
 	InvalidUTF8         *int32   `col:"invalid_utf8" json:"invalid_utf8,omitempty"`
 	ContentSHA256       *string  `col:"content_sha256" json:"content_sha256,omitempty"`
@@ -187,7 +192,7 @@ type StepRow struct {
 	ToolCategory         *string    `col:"tool_category" json:"tool_category,omitempty"`
 	ActionKind           string     `col:"action_kind,required" json:"action_kind"`
 	PDBCommand           *string    `col:"pdb_command" json:"pdb_command,omitempty"`
-	Targets              []string   `col:"targets" json:"targets,omitempty"`
+	Targets              []string   `col:"targets" json:"targets,omitzero"`
 	Observation          *string    `col:"observation" json:"observation,omitempty"`
 	ObservationSource    *string    `col:"observation_source" json:"observation_source,omitempty"`
 	ObservationSHA256    *string    `col:"observation_sha256" json:"observation_sha256,omitempty"`
@@ -203,7 +208,7 @@ type StepRow struct {
 	TestsFailed          *int32     `col:"tests_failed" json:"tests_failed,omitempty"`
 	BreakpointsJSON      *string    `col:"breakpoints_json" json:"breakpoints_json,omitempty"`
 	WorkspaceSHA256      *string    `col:"workspace_sha256" json:"workspace_sha256,omitempty"`
-	FilesChanged         []string   `col:"files_changed" json:"files_changed,omitempty"`
+	FilesChanged         []string   `col:"files_changed" json:"files_changed,omitzero"`
 	PromptTokens         *int64     `col:"prompt_tokens" json:"prompt_tokens,omitempty"`
 	CompletionTokens     *int64     `col:"completion_tokens" json:"completion_tokens,omitempty"`
 	CachedTokens         *int64     `col:"cached_tokens" json:"cached_tokens,omitempty"`

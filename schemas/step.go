@@ -101,16 +101,19 @@ type Frame struct {
 
 // EnvState is the environment after a step.
 type EnvState struct {
-	Score        float64      `json:"score"`
-	MaxScore     *float64     `json:"max_score"`
-	EvalPassed   *bool        `json:"eval_passed"` // nil until an eval ran
-	TestsPassed  *int         `json:"tests_passed,omitempty"`
-	TestsFailed  *int         `json:"tests_failed,omitempty"`
-	Terminated   bool         `json:"terminated"`
-	Breakpoints  []Breakpoint `json:"breakpoints"`
-	Frame        *Frame       `json:"frame"`
-	FilesChanged []string     `json:"files_changed,omitempty"` // by this step
-	WorkspaceSHA string       `json:"workspace_sha256,omitempty"`
+	Score       float64      `json:"score"`
+	MaxScore    *float64     `json:"max_score"`
+	EvalPassed  *bool        `json:"eval_passed"` // nil until an eval ran
+	TestsPassed *int         `json:"tests_passed,omitempty"`
+	TestsFailed *int         `json:"tests_failed,omitempty"`
+	Terminated  bool         `json:"terminated"`
+	Breakpoints []Breakpoint `json:"breakpoints"`
+	Frame       *Frame       `json:"frame"`
+	// DebuggerEvent is Frame's event, or "finished" (with no Frame) after the
+	// program under the debugger has ended.
+	DebuggerEvent string   `json:"debugger_event,omitempty"`
+	FilesChanged  []string `json:"files_changed,omitempty"` // by this step
+	WorkspaceSHA  string   `json:"workspace_sha256,omitempty"`
 }
 
 // Step is one event of an episode: the system prompt, the problem, an initial

@@ -98,6 +98,9 @@ func Command(call *schemas.ToolCall) string {
 	return ""
 }
 
+// printed are debugger commands that people write without a space: "p(x)".
+var printed = regexp.MustCompile(`^(pp?|print|display|whatis)\(`)
+
 // PDBCommand is the first word of a debugger command, "" for a blank one.
 func PDBCommand(call *schemas.ToolCall) string {
 	if call == nil || Category(call.Name) != "pdb" {
@@ -106,6 +109,9 @@ func PDBCommand(call *schemas.ToolCall) string {
 	fields := strings.Fields(Command(call))
 	if len(fields) == 0 {
 		return ""
+	}
+	if m := printed.FindStringSubmatch(fields[0]); m != nil {
+		return m[1]
 	}
 	return fields[0]
 }

@@ -45,10 +45,9 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 		case Verify:
 			tests++
 		case Edit:
-			if !edited {
-				e.FirstEditTurn = new(turn)
+			if !edited && done(r) {
+				e.FirstEditTurn, edited = new(turn), true
 			}
-			edited = true
 		}
 		if run++; r.RepeatOf == nil {
 			run = 0
@@ -71,7 +70,9 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 	e.NErrors, e.NFormatErrors = &errs, &formats
 	e.NExploreBeforeEdit, e.NTestRuns = &explore, &tests
 	e.NRepeats, e.MaxRepeatRun = &repeats, &longest
-	e.LoopScore = new(float64(repeats) / float64(max(calls, 1)))
+	if calls > 0 {
+		e.LoopScore = new(float64(repeats) / float64(calls))
+	}
 	e.UsedDebugger = new(*e.NPDB > 0)
 	e.DebugToEditPatterns = new(int32(DebugToEdit(rows)))
 	e.NBacktracks = backtracks(rows)
@@ -79,6 +80,25 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 	if e.Resolved != nil {
 		e.Recovered = new(anyError && *e.Resolved)
 	}
+}
+
+// done tells whether a call was carried out.
+func done(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
+
+// LastChange is the step after which the workspace stayed as it was: the last
+// edit that was carried out. It is nil where a later command may have changed
+// files nobody was told of.
+func LastChange(rows []schemas.StepRow) *int32 {
+	var last *int32
+	for _, r := range rows {
+		switch {
+		case r.ActionKind == Edit && done(r) || len(r.FilesChanged) > 0:
+			last = new(r.StepIndex)
+		case r.ActionKind == Exec:
+			last = nil
+		}
+	}
+	return last
 }
 
 func mark(turns map[string]map[int32]bool, kind string, turn int32) {
@@ -151,9 +171,15 @@ const (
 // Mask decides the default loss mask (dataset.md §6.4): turns of the agent are
 // trained on except where a reason speaks against it. Other rows are context:
 // train is false and mask_reason null, for there is nothing to explain. leaked
-// is the index of the first row that broke a leak rule, -1 for none. A
-// non-zero exit is no error of the model: failing tests are facts.
-func Mask(rows []schemas.StepRow, leaked int) {
+// is the index of the first row that broke a leak rule, -1 for none; gold says
+// that the policy knew the fix and that nothing proves that its steps follow
+// from what they were shown, which masks them all. A non-zero exit is no error
+// of the model: failing tests are facts.
+//
+// Where gold is false, steps after a gold edit are trained on: running the
+// tests after a change and submitting when they pass follows from the
+// transcript, in which the change stands. Only the edit itself does not.
+func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 	yes := func(b *bool) bool { return b != nil && *b }
 	for i := range rows {
 		r := &rows[i]
@@ -167,7 +193,7 @@ func Mask(rows []schemas.StepRow, leaked int) {
 			reason = MaskCopied
 		case yes(r.Synthetic):
 			reason = MaskSynthetic
-		case yes(r.GoldEdit):
+		case gold, yes(r.GoldEdit):
 			reason = MaskGold
 		case yes(r.FormatError):
 			reason = MaskFormat
@@ -191,19 +217,21 @@ func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
 	if len(goldFiles) == 0 {
 		return
 	}
-	touched := map[string]bool{}
+	touched := map[string]bool{} // files that were read or changed
 	for i := range rows {
 		r := &rows[i]
 		for _, f := range r.FilesChanged {
 			touched[f] = true
 		}
-		if r.Source != "agent" || r.ToolName == nil {
+		if r.Source != "agent" || r.ToolName == nil || r.Observation == nil {
 			continue
 		}
-		file, hunk := false, false
+		file, hunk := gold.shownIn(goldFiles, *r.Observation)
 		for _, t := range r.Targets {
 			name, first, last := target(t)
-			touched[name] = true
+			if Category(*r.ToolName) != "listdir" {
+				touched[name] = true
+			}
 			if slices.Contains(goldFiles, name) {
 				file = true
 				hunk = hunk || first > 0 && gold.hits(name, first, last)

@@ -9,16 +9,19 @@ import (
 // window is the default max_steps_between of the criteria.
 const window = 10
 
-// toolStep is what the criteria look at: one tool call.
+// toolStep is what the criteria look at: one tool call, or a reply without one.
 type toolStep struct{ category, pdb string }
 
 func toolSteps(rows []schemas.StepRow) []toolStep {
 	var out []toolStep
 	for _, r := range rows {
-		if r.ToolName == nil {
+		if r.Source != "agent" {
 			continue
 		}
-		s := toolStep{category: Category(*r.ToolName)}
+		var s toolStep
+		if r.ToolName != nil {
+			s.category = Category(*r.ToolName)
+		}
 		if r.PDBCommand != nil {
 			s.pdb = *r.PDBCommand
 		}

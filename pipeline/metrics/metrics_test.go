@@ -31,7 +31,7 @@ func TestKind(t *testing.T) {
 }
 
 func TestPDBCommandOfABlankOneIsNothing(t *testing.T) {
-	for text, want := range map[string]string{"": "", "  ": "", "p x": "p", "b a.py:3": "b"} {
+	for text, want := range map[string]string{"": "", "  ": "", "p x": "p", "b a.py:3": "b", "p(x)": "p", "pp(x.y)": "pp", "parse(x)": "parse(x)"} {
 		if got := PDBCommand(call("pdb", text)); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
@@ -117,6 +117,20 @@ func TestSteppingIsNoRepeat(t *testing.T) {
 	Behaviour(&e, rows)
 	if *e.NRepeats != 2 || *e.MaxRepeatRun != 2 || *e.LoopScore != 0.4 || *e.NPDB != 4 || e.NTurns != 5 || e.NBacktracks != nil {
 		t.Errorf("%+v", e)
+	}
+}
+
+// A reply without a call is a step like any other: it takes its place in the
+// window after a debugger call, and in the length.
+func TestCriteriaCountRepliesWithoutACall(t *testing.T) {
+	rows := []schemas.StepRow{{Source: "system"}, {Source: "user"}, {Source: "agent", ToolName: new("pdb"), PDBCommand: new("n")}}
+	for range window {
+		rows = append(rows, schemas.StepRow{Source: "agent"})
+	}
+	rows = append(rows, schemas.StepRow{Source: "agent", ToolName: new("edit")})
+	want := []string{"has_consecutive_pdb_calls", "has_minimum_trajectory_length", "has_rewrite_after_pdb", "has_sufficient_code_changes", "uses_specific_pdb_command(n)"}
+	if diff := cmp.Diff(want, Criteria(rows, nil)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -17,13 +17,14 @@ type Patch struct {
 	Deleted  int
 	lines    map[string]int    // "file\x00+text" -> how often
 	ranges   map[string][]span // old line ranges per file
+	removed  [][]string        // per hunk, the lines it takes out, trimmed
 }
 
 type span struct{ first, last int64 }
 
 // ParsePatch reads a git patch, binary or not. An empty patch changes nothing.
 func ParsePatch(patch []byte) (Patch, error) {
-	p := Patch{lines: map[string]int{}, ranges: map[string][]span{}}
+	p := Patch{Files: []string{}, lines: map[string]int{}, ranges: map[string][]span{}}
 	if len(bytes.TrimSpace(patch)) == 0 {
 		return p, nil
 	}
@@ -44,6 +45,7 @@ func ParsePatch(patch []byte) (Patch, error) {
 			p.Added += int(t.LinesAdded)
 			p.Deleted += int(t.LinesDeleted)
 			p.ranges[f.OldName] = append(p.ranges[f.OldName], span{t.OldPosition, t.OldPosition + max(0, t.OldLines-1)})
+			p.removed = append(p.removed, removed(t))
 			for _, l := range t.Lines {
 				if text := strings.TrimSpace(l.Line); l.Op != gitdiff.OpContext && text != "" {
 					p.lines[max(f.NewName, f.OldName)+"\x00"+l.Op.String()+text]++
@@ -83,6 +85,52 @@ func (p Patch) Similarity(q Patch) float64 {
 		return 0
 	}
 	return 2 * float64(common) / float64(total)
+}
+
+// removed are the lines a hunk takes out, without white space around them.
+func removed(t *gitdiff.TextFragment) []string {
+	var out []string
+	for _, l := range t.Lines {
+		if text := strings.TrimSpace(l.Line); l.Op == gitdiff.OpDelete && text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// telling is how long the lines of a hunk must be, together, for their
+// occurrence in a text to be no accident.
+const telling = 12
+
+// shownIn tells whether a text names one of the files, and whether it also
+// shows all lines that one of the hunks takes out.
+func (p Patch) shownIn(files []string, text string) (file, hunk bool) {
+	file = slices.ContainsFunc(files, func(f string) bool { return mentions(text, f) })
+	hunk = file && slices.ContainsFunc(p.removed, func(lines []string) bool {
+		return len(strings.Join(lines, "")) >= telling &&
+			!slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(text, l) })
+	})
+	return file, hunk
+}
+
+// mentions tells whether a path stands in a text, whole or as the end of a
+// longer path.
+func mentions(text, file string) bool {
+	part := func(c byte) bool {
+		return c == '_' || c == '-' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	}
+	for at := 0; ; {
+		i := strings.Index(text[at:], file)
+		if i < 0 {
+			return false
+		}
+		from, to := at+i, at+i+len(file)
+		ends := to == len(text) || !part(text[to]) || text[to] == '.' && (to+1 == len(text) || !part(text[to+1]))
+		if (from == 0 || !part(text[from-1])) && ends {
+			return true
+		}
+		at = from + 1
+	}
 }
 
 // hits tells whether lines first..last of a file lie in an old-side hunk.

@@ -1,6 +1,7 @@
 package normalise
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tracesmith/tracesmith/schemas"
@@ -11,11 +12,15 @@ import (
 func (n *normaliser) episode() (schemas.EpisodeRow, error) {
 	ep, job := n.ep, n.ep.Job
 	stage := sinks.StagedKey(job.RunID, job.EpisodeID)
+	isolation, err := n.canonical(ep.EnvKey)
+	if err != nil {
+		return schemas.EpisodeRow{}, err
+	}
 	e := schemas.EpisodeRow{
 		EpisodeID: job.EpisodeID, RunID: job.RunID, GroupID: job.GroupID, Attempt: int32(job.Attempt), Seed: &job.Seed,
 		SchemaVersion: schemas.SchemaVersion, CreatedAt: micro(ep.Started), EndedAt: new(micro(ep.Ended)),
 		ProducerVersion: some(n.cfg.Producer), PipelineRunID: &job.RunID, StagePath: &stage,
-		TaskKey: &job.TaskID, AgentKey: &job.AgentKey, EnvKey: new(schemas.Hash(ep.EnvKey)),
+		TaskKey: &job.TaskID, AgentKey: &job.AgentKey, EnvKey: &isolation,
 		Harness: "tracesmith", HarnessVersion: some(n.cfg.Producer), HarnessCommit: some(n.cfg.Commit),
 		PriceTable: some(n.cfg.Prices), ContextTrimmed: new(false), Invalidated: new(false),
 		WallMS: new(ep.Ended.Sub(ep.Started).Milliseconds()), QueueMS: &ep.QueueMS,
@@ -85,7 +90,7 @@ func (n *normaliser) agent(e *schemas.EpisodeRow) error {
 	}
 	for _, s := range n.ep.Steps {
 		if s.Source == "system" {
-			e.SystemPromptSHA256 = new(schemas.HashBytes([]byte(s.Text)))
+			e.SystemPromptSHA256 = new(schemas.HashBytes([]byte(n.text(s.Text))))
 			break
 		}
 	}
@@ -101,7 +106,11 @@ func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 	if v.Log != "" {
 		e.VerifyLogSHA256 = new(n.blob(n.text(v.Log), "text/plain"))
 	}
-	e.VerifiedWorkspaceSHA256 = some(v.FinalSHA)
+	if e.VerifyStatus != schemas.VerifiedPass {
+		reason, _, _ := strings.Cut(strings.TrimSpace(n.text(v.Reason)), "\n")
+		e.VerifyReason = some(reason)
+	}
+	e.VerifiedWorkspaceSHA256 = tree(v.FinalSHA)
 	if v.FinalSHA != "" && n.ep.FinalSHA != "" {
 		e.VerdictStale = new(v.FinalSHA != n.ep.FinalSHA)
 	}
@@ -113,7 +122,7 @@ func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 	}
 	for _, s := range n.ep.Steps {
 		if s.State != nil {
-			e.Score, e.MaxScore = &s.State.Score, s.State.MaxScore
+			e.Score, e.MaxScore = score(s.State), s.State.MaxScore
 		}
 	}
 }
@@ -129,7 +138,25 @@ func (n *normaliser) patch(e *schemas.EpisodeRow) {
 	}
 }
 
+// tree names a git tree; nil for none.
+func tree(id string) *string {
+	if id == "" {
+		return nil
+	}
+	return new("git-tree:" + id)
+}
+
+// score of a state: not known before the first evaluation.
+func score(s *schemas.EnvState) *float64 {
+	if s.EvalPassed == nil {
+		return nil
+	}
+	return &s.Score
+}
+
 // sums adds up what the replies cost. A sum is known only if every part is.
+// Where no model acts there are no tokens and no waiting for it to speak of,
+// and nothing was paid.
 func (n *normaliser) sums(e *schemas.EpisodeRow) {
 	var usage schemas.Usage
 	var cost float64
@@ -164,13 +191,17 @@ func (n *normaliser) sums(e *schemas.EpisodeRow) {
 			llm += *p.LLMMillis
 		}
 	}
-	e.EnvMS, e.NRetries = &env, &retries
+	e.EnvMS = &env
+	if priced == asked {
+		e.CostUSD = &cost
+	}
+	if asked == 0 && n.ep.Agent.Model == "" {
+		return
+	}
+	e.NRetries = &retries
 	if used == asked {
 		e.PromptTokens, e.CompletionTokens, e.CachedTokens, e.ReasoningTokens = &usage.Prompt, &usage.Completion, &usage.Cached, &usage.Reasoning
 		e.MaxPromptTokens = &longest
-	}
-	if priced == asked {
-		e.CostUSD = &cost
 	}
 	if timed == asked {
 		e.LLMMS = &llm

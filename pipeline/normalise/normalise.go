@@ -92,8 +92,12 @@ func (n *normaliser) utf8(s string) string {
 	return s
 }
 
+// texts cleans a list; nil stays nil.
 func (n *normaliser) texts(list []string) []string {
-	var out []string
+	if list == nil {
+		return nil
+	}
+	out := []string{}
 	for _, s := range list {
 		out = append(out, n.text(s))
 	}
@@ -116,6 +120,15 @@ func (n *normaliser) json(raw []byte) (string, error) {
 	}
 	b, err := schemas.CanonicalJSON(v)
 	return string(b), err
+}
+
+// canonical is the redacted canonical JSON of a value of ours.
+func (n *normaliser) canonical(v any) (string, error) {
+	raw, err := schemas.CanonicalJSON(v)
+	if err != nil {
+		return "", err
+	}
+	return n.json(raw)
 }
 
 func (n *normaliser) walk(v any) any {
@@ -149,10 +162,15 @@ func (n *normaliser) blob(content, media string) string {
 func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
 	metrics.Repeats(rows)
 	metrics.Behaviour(e, rows)
-	metrics.Mask(rows, n.leaked)
+	// A policy that knew the fix is taken to have used it in every step, but for
+	// the demonstrator, which says nothing its transcript has not shown.
+	metrics.Mask(rows, n.leaked, e.GoldUsed && e.Policy != "demonstrator")
 	history, network := metrics.LeakClasses(n.leaks)
 	slices.Sort(n.leaks)
 	e.LeakPatterns, e.LeakGitHistory, e.LeakNetwork = slices.Compact(n.leaks), &history, &network
+	if e.LeakPatterns == nil {
+		e.LeakPatterns = []string{}
+	}
 
 	// A patch that cannot be read leaves its columns unknown: the agent chose the
 	// names in it, and an episode is not lost over them.
@@ -164,11 +182,7 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 		}
 	}
 	if e.Resolved != nil && *e.Resolved {
-		for _, r := range rows {
-			if r.ActionKind == metrics.Edit || len(r.FilesChanged) > 0 {
-				e.ResolvedAtStep = new(r.StepIndex)
-			}
-		}
+		e.ResolvedAtStep = metrics.LastChange(rows)
 	}
 	e.ContentSHA256 = new(contentHash(rows))
 	e.InvalidUTF8 = new(int32(n.invalid))

@@ -96,7 +96,7 @@ func golden() *schemas.Episode {
 	add(schemas.Step{Turn: 6, Call: 0, Source: "agent", Reply: reply("Peek."), ToolCall: call("c8", "bash", `{"command":"git log --all -p"}`), Observation: obs("bash", "none")})
 	add(schemas.Step{
 		Turn: 7, Call: 0, Source: "agent", Reply: reply("Test."), ToolCall: call("c9", "eval", `{}`),
-		Observation: &schemas.Observation{Source: "eval", Text: "1 passed", ExitCode: new(0)}, State: &schemas.EnvState{Score: 1, MaxScore: new(1.0), TestsPassed: new(1)},
+		Observation: &schemas.Observation{Source: "eval", Text: "1 passed", ExitCode: new(0)}, State: &schemas.EnvState{Score: 1, MaxScore: new(1.0), EvalPassed: new(true), TestsPassed: new(1), TestsFailed: new(0)},
 	})
 	add(schemas.Step{Turn: 8, Call: -1, Source: "agent", Reply: reply("Done.")})
 	return ep
@@ -194,7 +194,7 @@ func TestRowsAreTrue(t *testing.T) {
 	if *e.Patch != patch || !*e.EditsTests || !*e.LeakGitHistory || *e.LeakNetwork || *e.GoldFileRecall != 1 || *e.GoldFilePrecision != 1 {
 		t.Errorf("patch, leaks, gold: %+v", e)
 	}
-	if *rows[2].GoldHitHunk != true || *e.ResolvedAtStep != 8 || *e.FirstEditTurn != 4 || *e.NExploreBeforeEdit != 5 {
+	if *rows[2].GoldHitHunk != true || *e.ResolvedAtStep != 8 || *e.FirstEditTurn != 5 || *e.NExploreBeforeEdit != 5 {
 		t.Errorf("behaviour: %+v", e)
 	}
 }

@@ -1,6 +1,7 @@
 package normalise
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -28,7 +29,9 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 		if s.Call >= 0 {
 			r.CallIndex = new(int32(s.Call))
 		}
-		r.EnvMS = &s.EnvMillis
+		if s.Source != "system" { // writing a prompt down takes the environment nothing
+			r.EnvMS = &s.EnvMillis
+		}
 		r.Synthetic, r.Replayed = &s.Synthetic, &s.Replayed
 		if s.Source == "agent" {
 			r.ActionKind = metrics.Kind(s.ToolCall)
@@ -104,8 +107,12 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 		r.PromptTokens, r.CompletionTokens, r.CachedTokens, r.ReasoningTokens = &u.Prompt, &u.Completion, &u.Cached, &u.Reasoning
 	}
 	r.CostUSD, r.LLMMS = p.CostUSD, p.LLMMillis
+	r.LLMCallCount = new(int32(p.LLMCalls))
+	if p.LLMCalls == 0 { // a policy's own words: no model gave a reason to stop
+		return nil
+	}
 	r.ModelStep, r.FinishReason, r.PromptSHA256 = some(p.Model), some(p.FinishReason), some(p.PromptSHA256)
-	r.LLMRetries, r.LLMCallCount = new(int32(p.Retries)), new(int32(p.LLMCalls))
+	r.LLMRetries = new(int32(p.Retries))
 	r.PromptMessages = some(int32(p.PromptCount))
 	return nil
 }
@@ -134,7 +141,12 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 	}
 	seen := head(shown, maxObservation)
 	r.Observation, r.ObservationSource = &seen, new(n.text(o.Source))
-	r.ObservationBytes = new(max(o.FullBytes, int64(len(o.Text))))
+	// Hash and size are those of the whole text: the blob's where there is one,
+	// and what the program produced where even that was too much to keep.
+	r.ObservationBytes = new(int64(len(full)))
+	if o.Truncated {
+		r.ObservationBytes = new(max(o.FullBytes, int64(len(full))))
+	}
 	r.ObservationTruncated = new(o.Truncated || len(seen) < len(shown))
 	r.ObservationSHA256 = new(schemas.HashBytes([]byte(full)))
 	if full != seen {
@@ -146,6 +158,9 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 		r.ExitCode = new(int32(*o.ExitCode))
 	}
 	r.Targets = n.texts(o.Targets)
+	if o.ErrorClass == schemas.ErrUnknownTool {
+		r.ActionKind = metrics.None // nothing was done
+	}
 	return nil
 }
 
@@ -161,7 +176,7 @@ func (n *normaliser) state(r *schemas.StepRow, s *schemas.EnvState) error {
 	if s == nil {
 		return nil
 	}
-	r.ScoreAfter = &s.Score
+	r.ScoreAfter = score(s)
 	if s.TestsPassed != nil {
 		r.TestsPassed = new(int32(*s.TestsPassed))
 	}
@@ -172,20 +187,24 @@ func (n *normaliser) state(r *schemas.StepRow, s *schemas.EnvState) error {
 	if points == nil {
 		points = []schemas.Breakpoint{}
 	}
-	b, err := schemas.CanonicalJSON(points)
-	if err != nil {
-		return err
-	}
-	text, err := n.json(b)
+	text, err := n.canonical(points)
 	if err != nil {
 		return err
 	}
 	r.BreakpointsJSON = &text
-	r.WorkspaceSHA256 = some(s.WorkspaceSHA)
-	r.FilesChanged = n.texts(s.FilesChanged)
+	r.WorkspaceSHA256 = tree(s.WorkspaceSHA)
+	if r.FilesChanged = n.texts(s.FilesChanged); r.FilesChanged == nil && r.ToolCategory != nil {
+		switch *r.ToolCategory { // a program may change files nobody is told of; these tools say so
+		case "view", "listdir", "grep", "edit", "submit":
+			r.FilesChanged = []string{}
+		}
+	}
+	r.DebuggerEvent = some(s.DebuggerEvent)
 	if f := s.Frame; f != nil {
-		r.FrameFile, r.FrameLine, r.FrameFunction = new(n.text(f.File)), new(int32(f.Line)), new(n.text(f.Function))
-		r.DebuggerEvent = some(f.Event)
+		r.DebuggerEvent = some(cmp.Or(f.Event, s.DebuggerEvent))
+		if f.File != "" {
+			r.FrameFile, r.FrameLine, r.FrameFunction = new(n.text(f.File)), new(int32(f.Line)), new(n.text(f.Function))
+		}
 	}
 	return nil
 }

@@ -127,6 +127,9 @@ func printEpisodeEnd(w io.Writer, e schemas.EpisodeRow) {
 		fmt.Fprintf(w, "\n── verdict from a fresh sandbox: %s · mended %d of %d failing tests, kept %d of %d passing ones\n",
 			e.VerifyStatus, *e.F2PPassed, *e.F2PTotal, *e.P2PPassed, *e.P2PTotal)
 	}
+	if e.VerifyReason != nil {
+		fmt.Fprintf(w, "   %s\n", *e.VerifyReason)
+	}
 	if e.Patch != nil && *e.Patch != "" {
 		fmt.Fprintf(w, "\n%s", *e.Patch)
 	}

@@ -1,0 +1,206 @@
+package normalise
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// Columns must say what is known, and null where nothing is.
+
+func TestZeroIsNotUnknown(t *testing.T) {
+	ep := golden()
+	ep.Agent.Model, ep.Agent.Policy = "", "scripted"
+	for i := range ep.Steps {
+		if p := ep.Steps[i].Reply; p != nil {
+			*p = schemas.Reply{Message: p.Message, FinishReason: "tool_calls"}
+		}
+	}
+	s := normalised(t, ep, Config{})
+	e := s.Episode
+	if e.PromptTokens != nil || e.CompletionTokens != nil || e.CachedTokens != nil || e.ReasoningTokens != nil || e.MaxPromptTokens != nil || e.LLMMS != nil || e.NRetries != nil {
+		t.Error("tokens, waiting or retries of a model that nobody asked")
+	}
+	if e.CostUSD == nil || *e.CostUSD != 0 || e.Model != "none" {
+		t.Error("that nothing was paid is known")
+	}
+	rows := s.Steps
+	if rows[0].EnvMS != nil || rows[1].EnvMS == nil {
+		t.Error("a system prompt takes the environment no time; a reset does")
+	}
+	if r := rows[2]; r.FinishReason != nil || r.LLMRetries != nil || *r.LLMCallCount != 0 {
+		t.Errorf("a policy without a model: %v %v", r.FinishReason, r.LLMRetries)
+	}
+	if rows[3].ScoreAfter != nil || rows[10].ScoreAfter == nil || *e.Score != 1 {
+		t.Error("the score is known from the first evaluation on")
+	}
+	ep.Steps = ep.Steps[:2]
+	if e := normalised(t, ep, Config{}).Episode; e.LoopScore != nil || e.Score != nil || *e.NToolCalls != 0 {
+		t.Error("no calls have no share of repeated ones, and no score")
+	}
+}
+
+func TestNothingIsNotUnknown(t *testing.T) {
+	ep := golden()
+	ep.Patch, ep.FinalSHA = nil, "base"
+	ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"make"}`)
+	ep.Steps[9].State = &schemas.EnvState{}
+	ep.Steps[2].State = &schemas.EnvState{}
+	body, err := sinks.EncodeStaged(normalised(t, ep, Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sinks.DecodeStaged(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, list := range map[string][]string{
+		"patch_files": s.Episode.PatchFiles, "test_patch_files": s.Episode.TestPatchFiles, "leak_patterns": s.Episode.LeakPatterns,
+		"files_changed of view": s.Steps[2].FilesChanged,
+	} {
+		if list == nil || len(list) != 0 {
+			t.Errorf("%s is %v: null, not empty", name, list)
+		}
+	}
+	if s.Episode.Contamination != nil || s.Steps[9].FilesChanged != nil || s.Steps[4].Targets != nil {
+		t.Error("what nobody looked at is null")
+	}
+}
+
+func TestIsolationCanBeRead(t *testing.T) {
+	ep := golden()
+	ep.EnvKey = schemas.EnvKey{Driver: "bubblewrap", Python: "3.11.2", Limits: map[string]string{"pids": "rlimit"}, Unenforced: []string{"cpu"}}
+	want := `{"driver":"bubblewrap","limits":{"pids":"rlimit"},"python":"3.11.2","unenforced":["cpu"]}`
+	if got := *normalised(t, ep, Config{}).Episode.EnvKey; got != want {
+		t.Errorf("env_key is %s", got)
+	}
+}
+
+func TestReasonOfAFailedVerdict(t *testing.T) {
+	ep := golden()
+	ep.Verdict.Reason = "all is well"
+	if e := normalised(t, ep, Config{}).Episode; e.VerifyReason != nil {
+		t.Errorf("a pass needs no reason: %s", *e.VerifyReason)
+	}
+	no := false
+	ep.Verdict = schemas.Verdict{Resolved: &no, Status: schemas.VerifiedFail, Method: "pytest", Reason: "test_add failed: " + planted["aws_key"] + "\nand more"}
+	e := normalised(t, ep, Config{}).Episode
+	if e.VerifyReason == nil || *e.VerifyReason != "test_add failed: [REDACTED:aws_key:1]" {
+		t.Errorf("%v", e.VerifyReason)
+	}
+}
+
+func TestFinishedProgramHasNoFrame(t *testing.T) {
+	ep := golden()
+	ep.Steps[3].State.Frame, ep.Steps[3].State.DebuggerEvent = nil, "finished"
+	ep.Steps[4].State = &schemas.EnvState{Frame: &schemas.Frame{Event: "finished"}}
+	for _, r := range normalised(t, ep, Config{}).Steps[3:5] {
+		if r.FrameFile != nil || r.FrameLine != nil || r.FrameFunction != nil || r.DebuggerEvent == nil || *r.DebuggerEvent != "finished" {
+			t.Errorf("%v %v %v %v", r.FrameFile, r.FrameLine, r.FrameFunction, r.DebuggerEvent)
+		}
+	}
+}
+
+// Every hash of a text in a row is that of the text in the row.
+func TestHashesAreOfWhatIsThere(t *testing.T) {
+	ep := golden()
+	ep.Steps[0].Text = "You debug. Key " + planted["aws_key"]
+	s := normalised(t, ep, Config{})
+	if *s.Episode.SystemPromptSHA256 != schemas.HashBytes([]byte(s.Steps[0].Message)) {
+		t.Error("system_prompt_sha256 is not that of the system row")
+	}
+	for i, r := range s.Steps {
+		if r.Observation == nil {
+			continue
+		}
+		if *r.ObservationSHA256 != schemas.HashBytes([]byte(*r.Observation)) || *r.ObservationBytes != int64(len(*r.Observation)) {
+			t.Errorf("step %d: hash or size of another text", i)
+		}
+	}
+}
+
+func TestWhoKnewTheFixIsNotTrainedOn(t *testing.T) {
+	masks := func(policy string) string {
+		ep := golden()
+		ep.Agent.Policy, ep.Agent.GoldUsed = policy, true
+		ep.Steps[8].ToolCall.GoldEdit = true
+		ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"ls"}`)
+		var out []string
+		for _, r := range normalised(t, ep, Config{}).Steps[2:] {
+			if r.MaskReason == nil {
+				out = append(out, fmt.Sprint(r.Train))
+			} else {
+				out = append(out, *r.MaskReason)
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	if got := masks("solution"); got != strings.TrimSpace(strings.Repeat("gold ", 10)) {
+		t.Errorf("solution: %s", got)
+	}
+	// The demonstrator's steps follow from its transcript, but for the edit.
+	if got := masks("demonstrator"); got != "true true true true repeat format_error gold true true true" {
+		t.Errorf("demonstrator: %s", got)
+	}
+}
+
+func TestResolvedAtStepIsTheLastEditThatTookPlace(t *testing.T) {
+	at := func(change func(*schemas.Episode)) *int32 {
+		ep := golden()
+		change(ep)
+		return normalised(t, ep, Config{}).Episode.ResolvedAtStep
+	}
+	failed := at(func(ep *schemas.Episode) {
+		ep.Steps[10].ToolCall.Name = "edit"
+		ep.Steps[10].Observation = &schemas.Observation{Source: "edit", IsError: true, ErrorClass: schemas.ErrUserError}
+	})
+	if failed == nil || *failed != 8 {
+		t.Errorf("an edit that failed changed nothing: %v", failed)
+	}
+	shell := at(func(ep *schemas.Episode) { ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"sed -i s/a/b/ x"}`) })
+	if shell != nil {
+		t.Errorf("who knows what the shell changed: %d", *shell)
+	}
+}
+
+func TestUnknownToolDoesNothing(t *testing.T) {
+	ep := golden()
+	ep.Steps[9].ToolCall.Name = "teleport"
+	ep.Steps[9].Observation = &schemas.Observation{Source: "env", Text: "no such tool", IsError: true, ErrorClass: schemas.ErrUnknownTool}
+	if r := normalised(t, ep, Config{}).Steps[9]; r.ActionKind != "none" {
+		t.Errorf("action_kind %s", r.ActionKind)
+	}
+}
+
+// What is shown by a program counts as shown, whoever knows the path.
+func TestGoldIsHitByWhatIsShown(t *testing.T) {
+	ep := golden()
+	ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"head -3 calc.py"}`)
+	ep.Steps[9].Observation.Text = "==> ./calc.py <==\ndef add(a, b):\n    return a - b\n"
+	ep.Steps[10].Observation.Text = "mycalc.py and calc.pyc"
+	rows := normalised(t, ep, Config{}).Steps
+	if r := rows[9]; !*r.GoldHitFile || !*r.GoldHitHunk {
+		t.Errorf("shell: %v %v", *r.GoldHitFile, *r.GoldHitHunk)
+	}
+	if r := rows[10]; *r.GoldHitFile || *r.GoldHitHunk {
+		t.Error("another file's name is no hit")
+	}
+	if !slices.ContainsFunc(rows, func(r schemas.StepRow) bool { return r.GoldHitFile == nil }) || rows[11].GoldHitFile != nil {
+		t.Error("a step that shows nothing hits nothing: null")
+	}
+}
+
+func TestGoldPrecisionCountsFilesOnly(t *testing.T) {
+	ep := golden()
+	ep.Steps[9].ToolCall.Name, ep.Steps[9].Observation.Targets = "listdir", []string{"."}
+	if diff := cmp.Diff(1.0, *normalised(t, ep, Config{}).Episode.GoldFilePrecision); diff != "" {
+		t.Error(diff)
+	}
+}
