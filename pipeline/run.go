@@ -137,7 +137,7 @@ func (r *run) reuse(ctx context.Context) error {
 			}
 			s, err := sinks.DecodeStaged(body)
 			if err != nil {
-				return &StopError{Code: 8, Err: fmt.Errorf("%s in %s: %w", key, r.deps.Staging.URI(), err), Remedy: "delete the damaged object and start the same command again"}
+				return &StopError{Code: 2, Err: fmt.Errorf("%s/%s is damaged: %w", r.deps.Staging.URI(), key, err), Remedy: "delete it and start the same command again: its episode is made again"}
 			}
 			e := observe.FromStaged(s, size)
 			e.Reused = true

@@ -46,8 +46,12 @@ func ReadRunInfo(dir string) (RunInfo, error) {
 	if err != nil {
 		return info, fmt.Errorf("reading run directory: %w", err)
 	}
-	if err := json.Unmarshal(raw, &info); err != nil || info.RunID == "" {
-		return info, &StopError{Code: 2, Err: fmt.Errorf("%s: not a run description: %w", filepath.Join(dir, runFile), err)}
+	err = json.Unmarshal(raw, &info)
+	if err == nil && info.RunID == "" {
+		err = errors.New("it has no run_id")
+	}
+	if err != nil {
+		return info, &StopError{Code: 2, Err: fmt.Errorf("%s: not a run description: %w", filepath.Join(dir, runFile), err), Remedy: "choose another --run-dir, or put the file back as it was"}
 	}
 	return info, nil
 }

@@ -6,7 +6,9 @@ package plugin
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -88,7 +90,7 @@ func (r *Registry[C, D]) Build(kind string, with map[string]any, deps D) (C, err
 		dec := json.NewDecoder(bytes.NewReader(raw))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(cfg); err != nil {
-			return zero, fmt.Errorf("%s %q: %w", r.What, kind, err)
+			return zero, fmt.Errorf("%s %q: %w", r.What, kind, explain(err, cfg))
 		}
 	}
 	c, err := s.New(cfg, deps)
@@ -96,4 +98,25 @@ func (r *Registry[C, D]) Build(kind string, with map[string]any, deps D) (C, err
 		return zero, fmt.Errorf("%s %q: %w", r.What, kind, err)
 	}
 	return c, nil
+}
+
+// explain says in a user's words what is wrong with a component's settings.
+func explain(err error, cfg any) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("setting %q must not be a %s", wrong.Field, wrong.Value)
+	}
+	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !unknown {
+		return err
+	}
+	var known []string
+	for f := range reflect.TypeOf(cfg).Elem().Fields() {
+		if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" && field != "-" {
+			known = append(known, field)
+		}
+	}
+	if len(known) == 0 {
+		return fmt.Errorf("unknown field %s: it takes no settings", name)
+	}
+	return fmt.Errorf("unknown field %s: known are %s", name, strings.Join(known, ", "))
 }

@@ -101,7 +101,7 @@ func TestDirProblems(t *testing.T) {
 		"wrong type":      {files: map[string]string{"t/task.yaml": "instructions: [a]\nentrypoint: x\nsetup: make\ncreated_at: soon\n"}, want: []string{"t/task.yaml:1: instructions: want text", "t/task.yaml:3: setup: want a list of texts", "t/task.yaml:4: created_at: want a date"}},
 		"tests a list":    {files: map[string]string{"t/task.yaml": "instructions: a\nentrypoint: x\ntests: [a]\n"}, want: []string{"t/task.yaml:3: want keys and values (fail_to_pass, "}},
 		"no mapping":      {files: map[string]string{"t/task.yaml": "- a\n"}, want: []string{"t/task.yaml:1: want keys and values"}},
-		"not YAML":        {files: map[string]string{"t/task.yaml": "a: b\n\tc: d\n"}, want: []string{"t/task.yaml: line 2: "}},
+		"not YAML":        {files: map[string]string{"t/task.yaml": "a: b\n\tc: d\n"}, want: []string{"t/task.yaml:2: not valid YAML"}},
 		"empty":           {files: map[string]string{"t/task.yaml": "# later\n"}, want: []string{"t/task.yaml is empty"}},
 		"two documents":   {files: map[string]string{"t/task.yaml": goodTask + "---\na: b\n"}, want: []string{"more than one document"}},
 		"no entrypoint":   {files: map[string]string{"t/task.yaml": "instructions: x\n"}, want: []string{"t/task.yaml: entrypoint is missing"}},

@@ -40,7 +40,7 @@ func parseTaskFile(name, instance string, data []byte) (schemas.Task, error) {
 		if errors.Is(err, io.EOF) {
 			return t, fmt.Errorf("%s is empty", name)
 		}
-		return t, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		return t, notYAML(name, err)
 	}
 	var second yaml.Node
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
@@ -67,6 +67,16 @@ func parseTaskFile(name, instance string, data []byte) (schemas.Task, error) {
 		f.check(t)
 	}
 	return t, errors.Join(f.problems...)
+}
+
+// notYAML puts the line the YAML library names where editors look for it.
+func notYAML(name string, err error) error {
+	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
+	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n == 1 && scanErr == nil {
+		_, text, _ = strings.Cut(text, ": ")
+		name = fmt.Sprintf("%s:%d", name, line)
+	}
+	return fmt.Errorf("%s: not valid YAML: %s", name, text)
 }
 
 // mapping decodes the keys of node into the pointers of into.

@@ -86,7 +86,7 @@ func (p *publication) published(ctx context.Context) (schemas.Manifest, bool, er
 	}
 	m, err := decodeManifest(raw)
 	if err != nil {
-		return m, false, fmt.Errorf("%s/%s: %w", p.cfg.Dest.URI(), p.key(manifestKey), err)
+		return m, false, fmt.Errorf("%w: %s/%s is damaged (%w): delete it and publish again", ErrOccupied, p.cfg.Dest.URI(), p.key(manifestKey), err)
 	}
 	return m, true, nil
 }

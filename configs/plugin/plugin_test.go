@@ -1,0 +1,60 @@
+package plugin_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+)
+
+type boxConfig struct {
+	Size  int      `json:"size"`
+	Names []string `json:"names,omitempty"`
+	inner int
+}
+
+func registry() *plugin.Registry[int, int] {
+	r := &plugin.Registry[int, int]{What: "box"}
+	r.Register(plugin.Spec[int, int]{Kind: "plain", New: func(_ any, n int) (int, error) { return n, nil }})
+	r.Register(plugin.Spec[int, int]{Kind: "empty", Default: func() any { return &struct{}{} }, New: func(_ any, n int) (int, error) { return n, nil }})
+	r.Register(plugin.Spec[int, int]{
+		Kind: "sized", Default: func() any { return &boxConfig{Size: 3, inner: 1} },
+		New: func(cfg any, n int) (int, error) {
+			c := cfg.(*boxConfig)
+			if c.Size < 0 {
+				return 0, errors.New("size is negative: give 0 or more")
+			}
+			return c.Size + n + c.inner, nil
+		},
+	})
+	return r
+}
+
+func TestBuild(t *testing.T) {
+	for kind, want := range map[string]int{"plain": 10, "sized": 14} {
+		if got, err := registry().Build(kind, nil, 10); err != nil || got != want {
+			t.Errorf("%s: %d, %v", kind, got, err)
+		}
+	}
+	if got, err := registry().Build("sized", map[string]any{"size": 5}, 0); err != nil || got != 6 {
+		t.Errorf("%d, %v", got, err)
+	}
+}
+
+func TestSettingsAreRefusedWithWhatIsKnown(t *testing.T) {
+	for want, c := range map[string]struct {
+		kind string
+		with map[string]any
+	}{
+		`unknown box "round": choose one of empty, plain, sized`:     {"round", nil},
+		`box "plain" takes no settings`:                              {"plain", map[string]any{"size": 1}},
+		`box "empty": unknown field "size": it takes no settings`:    {"empty", map[string]any{"size": 1}},
+		`box "sized": unknown field "colour": known are size, names`: {"sized", map[string]any{"colour": "red"}},
+		`box "sized": setting "size" must not be a string`:           {"sized", map[string]any{"size": "big"}},
+		`box "sized": size is negative: give 0 or more`:              {"sized", map[string]any{"size": -1}},
+	} {
+		if _, err := registry().Build(c.kind, c.with, 0); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
