@@ -24,7 +24,7 @@ func (r *run) keep(step schemas.Step) {
 		r.terminated = true
 	}
 	o := step.Observation
-	if o == nil || step.ToolCall == nil || step.Synthetic {
+	if o == nil || step.ToolCall == nil || o.ErrorClass == schemas.ErrNotExecuted {
 		return
 	}
 	switch o.ErrorClass {

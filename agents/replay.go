@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"time"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -17,12 +18,13 @@ import (
 // begin resets the environment, writes the messages before the first turn, and
 // replays what is recorded.
 func (r *run) begin(ctx context.Context) (string, error) {
+	began := r.Clock().UTC()
 	info, err := r.Env.Reset(ctx, false)
 	if err != nil {
 		return "", fmt.Errorf("resetting the environment: %w", err)
 	}
 	r.transcript.Tools, r.result.Tools = info.Tools, info.Tools
-	first, err := r.firstSteps(info)
+	first, err := r.firstSteps(info, began)
 	if err != nil {
 		return "", err
 	}
@@ -49,14 +51,15 @@ func (r *run) begin(ctx context.Context) (string, error) {
 }
 
 // firstSteps are the system prompt, the problem, and what tools said at reset.
-func (r *run) firstSteps(info env.Info) ([]schemas.Step, error) {
+// They begin when the reset began.
+func (r *run) firstSteps(info env.Info, began time.Time) ([]schemas.Step, error) {
 	system, problem, err := r.Policy.Prompts(r.Task, info.Tools)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the prompts: %w", err)
 	}
 	var steps []schemas.Step
 	add := func(s schemas.Step) {
-		s.Turn, s.Call, s.At = -1, -1, r.Clock().UTC()
+		s.Turn, s.Call, s.At = -1, -1, began
 		steps = append(steps, s)
 	}
 	if system != "" {
@@ -126,7 +129,7 @@ func (r *run) replay(s schemas.Step) {
 // executed or that killed their sandbox.
 func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 	for _, s := range steps {
-		if s.ToolCall == nil || s.Synthetic || s.Observation == nil || s.Observation.ErrorClass == schemas.ErrSandboxDied {
+		if s.ToolCall == nil || s.Observation == nil || s.Observation.ErrorClass == schemas.ErrSandboxDied || s.Observation.ErrorClass == schemas.ErrNotExecuted {
 			continue
 		}
 		info, err := r.Env.Step(ctx, *s.ToolCall)

@@ -275,8 +275,7 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 // skip answers a call that is not executed because the episode has ended.
 func (r *run) skip(step schemas.Step) error {
 	text := "Not executed: the episode had ended before this call."
-	step.Observation = &schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true}
-	step.Synthetic = true
+	step.Observation = &schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrNotExecuted}
 	return r.add(step)
 }
 

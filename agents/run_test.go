@@ -203,6 +203,19 @@ func TestKilledSandboxIsRebuiltOnce(t *testing.T) {
 	}
 }
 
+// Every step begins when its event begins: the first ones with the reset.
+func TestFirstStepsBeginWithTheReset(t *testing.T) {
+	now := time.Unix(1, 0)
+	w := &world{onReset: func() { now = now.Add(time.Minute) }}
+	res, err := run(t, w, &plan{turns: []any{calls("submit")}}, func(c *agents.Config) { c.Clock = func() time.Time { return now } })
+	if err != nil || len(res.Steps) != 3 {
+		t.Fatal(res.Steps, err)
+	}
+	if s := res.Steps; !s[0].At.Equal(res.Started) || !s[1].At.Equal(res.Started) || s[2].At.Sub(s[1].At) != time.Minute {
+		t.Errorf("started %v, steps at %v %v %v", res.Started, s[0].At, s[1].At, s[2].At)
+	}
+}
+
 func TestWallLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
@@ -210,7 +223,7 @@ func TestWallLimit(t *testing.T) {
 		if err != nil || res.ExitReason != schemas.ExitWallTimeout {
 			t.Fatal(res.ExitReason, err)
 		}
-		if n := len(res.Steps); n != 5 || !res.Steps[3].Synthetic || !res.Steps[4].Synthetic {
+		if n := len(res.Steps); n != 5 || res.Steps[3].Observation.ErrorClass != schemas.ErrNotExecuted || res.Steps[4].Synthetic {
 			t.Errorf("%s", strings.Join(outline(res.Steps), "\n"))
 		}
 		wait := func(ctx context.Context, _ *agents.Transcript) (schemas.Reply, error) {

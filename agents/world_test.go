@@ -18,6 +18,7 @@ import (
 type world struct {
 	n        int
 	resets   int
+	onReset  func()
 	done     bool
 	calls    []string // executed, over all resets
 	initial  []schemas.Observation
@@ -32,6 +33,9 @@ func (w *world) Reset(context.Context, bool) (env.Info, error) {
 	}
 	w.n, w.done = 0, false
 	w.resets++
+	if w.onReset != nil {
+		w.onReset()
+	}
 	own := schemas.Observation{Source: "env", Text: "instructions"}
 	return env.Info{Observation: own, Observations: append([]schemas.Observation{own}, w.initial...),
 		State: schemas.EnvState{EvalPassed: w.passed}, Tools: []schemas.ToolSchema{{Name: "add"}}}, nil

@@ -18,6 +18,7 @@ type Environment struct {
 	cfg  Config
 	sess *Session // nil before the first Reset and after Close
 
+	debugger   *watched    // sess.Debugger
 	eval       *EvalReport // the last one since Reset
 	terminated bool
 	edits      []Edit // of the step being taken, not yet told to the tools
@@ -73,8 +74,9 @@ func (e *Environment) start(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("placing the workspace: %w", err), sb.Close(context.WithoutCancel(ctx)))
 	}
 	task := e.cfg.Task
+	e.debugger = &watched{Debugger: e.cfg.NewDebugger(sb, task)}
 	e.sess = &Session{
-		Task: task, Sandbox: sb, Debugger: e.cfg.NewDebugger(sb, task),
+		Task: task, Sandbox: sb, Debugger: e.debugger,
 		Workdir: e.cfg.Spec.Workdir, CommandTimeout: e.cfg.CommandTimeout,
 		Eval:   e.evaluate,
 		Submit: func() { e.terminated = true },
@@ -161,6 +163,11 @@ func (e *Environment) info(own schemas.Observation, said []schemas.Observation, 
 		Breakpoints: e.sess.Debugger.Breakpoints(),
 		Frame:       e.sess.Debugger.Frame(),
 	}
+	if state.Frame != nil {
+		state.DebuggerEvent = state.Frame.Event
+	} else if e.debugger.finished {
+		state.DebuggerEvent = eventFinished
+	}
 	if state.Breakpoints == nil {
 		state.Breakpoints = []schemas.Breakpoint{}
 	}
@@ -180,6 +187,31 @@ func (e *Environment) info(own schemas.Observation, said []schemas.Observation, 
 		Observation: own, Observations: append([]schemas.Observation{own}, said...),
 		State: state, Wall: time.Since(began),
 	}
+}
+
+// eventFinished is the event of a debugger whose program has ended.
+const eventFinished = "finished"
+
+// watched is a debugger that remembers how its program left it: a debugger
+// without a frame has not started, or its program has ended.
+type watched struct {
+	Debugger
+	finished bool
+}
+
+// Command implements Debugger.
+func (w *watched) Command(ctx context.Context, command, entrypoint string, timeout time.Duration) (DebuggerReply, error) {
+	reply, err := w.Debugger.Command(ctx, command, entrypoint, timeout)
+	if reply.Frame != nil {
+		w.finished = reply.Frame.Event == eventFinished
+	}
+	return reply, err
+}
+
+// Reset implements Debugger.
+func (w *watched) Reset(ctx context.Context, clear bool) error {
+	w.finished = false
+	return w.Debugger.Reset(ctx, clear)
 }
 
 // Counts tells how many tests passed, and how many failed or had an error.

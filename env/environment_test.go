@@ -223,6 +223,24 @@ func TestResets(t *testing.T) {
 	}
 }
 
+// A debugger whose program has ended stands nowhere, and says why.
+func TestFinishedProgram(t *testing.T) {
+	f := open(t)
+	event := func(info env.Info) string {
+		if s := info.State; (s.Frame == nil) != (s.DebuggerEvent == "" || s.DebuggerEvent == "finished") {
+			t.Errorf("frame %v with event %q", s.Frame, s.DebuggerEvent)
+		}
+		return info.State.DebuggerEvent
+	}
+	got := []string{
+		event(f.reset(false)), event(f.step("pdb", `{"command":"n"}`)), event(f.step("pdb", `{"command":"c"}`)), event(f.step("view", `{"path":"calc.py"}`)),
+		event(f.step("pdb", `{"command":"restart"}`)), event(f.step("pdb", `{"command":"c"}`)), event(f.reset(true)),
+	}
+	if d := cmp.Diff([]string{"", "line", "finished", "finished", "line", "finished", ""}, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestNoCall(t *testing.T) {
 	f := open(t)
 	f.reset(false)

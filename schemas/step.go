@@ -77,6 +77,7 @@ const (
 	ErrNonzeroExit   = "nonzero_exit"
 	ErrUserError     = "user_error" // a mistake with sound arguments: file not found, no such line
 	ErrSandboxDied   = "sandbox_died"
+	ErrNotExecuted   = "not_executed" // the episode had ended before the call
 )
 
 // Breakpoint is one entry of the debugger's registry, kept on the Go side.

@@ -49,7 +49,8 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 		if err := n.state(&r, s.State); err != nil {
 			return nil, fmt.Errorf("step %d: %w", i, err)
 		}
-		if names := metrics.Leaks(s.ToolCall); len(names) > 0 && !s.Synthetic {
+		executed := s.Observation == nil || s.Observation.ErrorClass != schemas.ErrNotExecuted
+		if names := metrics.Leaks(s.ToolCall); len(names) > 0 && executed {
 			n.leaks = append(n.leaks, names...)
 			if n.leaked < 0 {
 				n.leaked = i
@@ -158,7 +159,7 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 		r.ExitCode = new(int32(*o.ExitCode))
 	}
 	r.Targets = n.texts(o.Targets)
-	if o.ErrorClass == schemas.ErrUnknownTool {
+	if o.ErrorClass == schemas.ErrUnknownTool || o.ErrorClass == schemas.ErrNotExecuted {
 		r.ActionKind = metrics.None // nothing was done
 	}
 	return nil

@@ -170,12 +170,17 @@ func TestResolvedAtStepIsTheLastEditThatTookPlace(t *testing.T) {
 	}
 }
 
-func TestUnknownToolDoesNothing(t *testing.T) {
-	ep := golden()
-	ep.Steps[9].ToolCall.Name = "teleport"
-	ep.Steps[9].Observation = &schemas.Observation{Source: "env", Text: "no such tool", IsError: true, ErrorClass: schemas.ErrUnknownTool}
-	if r := normalised(t, ep, Config{}).Steps[9]; r.ActionKind != "none" {
-		t.Errorf("action_kind %s", r.ActionKind)
+func TestWhatWasNotRunDoesNothing(t *testing.T) {
+	for _, class := range []string{schemas.ErrUnknownTool, schemas.ErrNotExecuted} {
+		ep := golden() // step 9 would be a leak
+		ep.Steps[9].Observation = &schemas.Observation{Source: "env", Text: "not run", IsError: true, ErrorClass: class}
+		s := normalised(t, ep, Config{})
+		if r := s.Steps[9]; r.ActionKind != "none" || r.Train || *r.Synthetic {
+			t.Errorf("%s: action_kind %s, train %v", class, r.ActionKind, r.Train)
+		}
+		if class == schemas.ErrNotExecuted && *s.Episode.LeakGitHistory {
+			t.Error("a call that was not run leaks nothing")
+		}
 	}
 }
 
