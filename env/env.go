@@ -118,7 +118,9 @@ type Env interface {
 	// NoCall is the step of a reply without any tool call.
 	NoCall(ctx context.Context) (Info, error)
 	// Patch is the git binary patch from the base tree to the current one, with
-	// new files, deletions, modes and symlinks, and the tree's hash.
+	// new files, deletions, modes and symlinks, and the tree's hash. An error
+	// that is ErrRefused says that the workspace was left in a state no patch
+	// can lead to.
 	Patch(ctx context.Context) (patch []byte, treeSHA string, err error)
 	Key() schemas.EnvKey
 	Close(ctx context.Context) error

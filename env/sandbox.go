@@ -62,7 +62,8 @@ var (
 	// ErrNotExist: no such path in the sandbox.
 	ErrNotExist = errors.New("no such file or directory")
 	// ErrRefused: the sandbox's system refused the operation on a path
-	// (permission, not a directory, name too long, ...); the text says which.
+	// (permission, not a directory, name too long, ...), or a workspace cannot be
+	// taken as it is (hostile entries, more than the limits); the text says which.
 	ErrRefused = errors.New("refused")
 	// ErrNoSpace: the sandbox's disk limit is reached.
 	ErrNoSpace = errors.New("no space left in the sandbox")

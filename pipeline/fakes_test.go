@@ -85,6 +85,11 @@ func (f *fakeEnv) NoCall(context.Context) (env.Info, error) {
 }
 
 func (f *fakeEnv) Patch(context.Context) ([]byte, string, error) {
+	if f.h.onPatch != nil {
+		if err := f.h.onPatch(); err != nil {
+			return nil, "", err
+		}
+	}
 	if !f.edited {
 		return nil, "base", nil
 	}
@@ -150,6 +155,7 @@ type harness struct {
 	store    func(sinks.Store) sinks.Store
 	onStep   func(context.Context, schemas.Job, schemas.ToolCall) error
 	onAsk    func(context.Context, schemas.Job, int) error
+	onPatch  func() error
 	onVerify func(schemas.Task) (schemas.Verdict, error)
 	change   func(*pipeline.Deps)
 	mu       sync.Mutex

@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -230,11 +232,19 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 		return errBudget
 	}
 	patch, sha, err := e.Patch(ctx)
-	if errors.Is(err, env.ErrSandboxDied) && res.ExitReason == schemas.ExitKilledSandbox {
-		patch, sha, err = nil, "", nil // it took its work with it
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, env.ErrSandboxDied) && res.ExitReason == schemas.ExitKilledSandbox:
+		patch, sha = nil, "" // it took its work with it
+	case errors.Is(err, env.ErrRefused):
+		// The agent left what no patch can hold, a repository of its own for
+		// example. Another try would find the same; the episode has no patch.
+		patch, sha = nil, ""
+		res.ExitReason, res.ErrorClass, res.ErrorMessage = schemas.ExitBadWorkspace, schemas.ExitBadWorkspace, err.Error()
+	case err != nil:
 		return fmt.Errorf("taking the patch: %w", err)
+	}
+	if res.Agent.ConfigJSON, err = configured(res.Agent.ConfigJSON, r.cfg.Limits); err != nil {
+		return fmt.Errorf("encoding the agent's configuration: %w", err)
 	}
 	r.mu.Lock()
 	r.friction.Diverged += res.Diverged
@@ -246,6 +256,19 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 		QueueMS: lease.Waited.Milliseconds(), Delivery: lease.Delivery,
 	}}
 	return rec.append(ctx, kindRollout, rec.rollout)
+}
+
+// configured is what shaped the agent's way: its own settings, and the limits it
+// ran under, which may change when a run is resumed. A limit of 0 is none.
+func configured(settings string, l agents.Limits) (string, error) {
+	b, err := schemas.CanonicalJSON(map[string]any{
+		"settings": json.RawMessage(cmp.Or(settings, "{}")),
+		"limits": map[string]any{
+			"max_steps": l.MaxSteps, "max_format_errors": l.MaxFormatErrors, "max_repeats": l.MaxRepeats,
+			"wall_s": l.Wall.Seconds(), "max_prompt_tokens": l.MaxPromptTokens,
+		},
+	})
+	return string(b), err
 }
 
 // grade has the patch judged in a sandbox nobody has touched.

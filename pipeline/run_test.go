@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,10 +12,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
@@ -55,6 +59,40 @@ func ledger(t *testing.T, rep observe.Report) observe.Ledger {
 		t.Errorf("the ledger does not add up: %+v, %d missing named", l, len(rep.Missing))
 	}
 	return l
+}
+
+// A row says under which settings and limits its agent ran.
+func TestConfigurationOfTheAgent(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	h.cfg.Limits = agents.Limits{MaxSteps: 40, Wall: time.Minute}
+	h.mustRun(t)
+	want := `{"limits":{"max_format_errors":0,"max_prompt_tokens":0,"max_repeats":0,"max_steps":40,"wall_s":60},"settings":{}}`
+	for _, s := range h.staged(t) {
+		if diff := cmp.Diff(want, *s.Episode.ConfigJSON); diff != "" || *s.Episode.ConfigSHA256 != schemas.HashBytes([]byte(want)) {
+			t.Error(diff)
+		}
+	}
+}
+
+// What the agent left behind and no patch can hold is its failure, not ours:
+// judged without a patch, never tried again.
+func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	h.onPatch = func() error { return fmt.Errorf("reading the patch: %w: sub/.git", env.ErrRefused) }
+	h.onVerify = func(schemas.Task) (schemas.Verdict, error) {
+		return schemas.Verdict{Resolved: new(false), Status: schemas.VerifiedFail, Method: "pytest", Reason: "test_add fails"}, nil
+	}
+	rep, err := h.run(t.Context())
+	if err != nil || rep.Friction.InfraRetries != 0 || ledger(t, rep).Outcomes[schemas.OutcomeAgentError] != 1 {
+		t.Fatalf("%+v %v", rep.Ledger, err)
+	}
+	for _, s := range h.staged(t) {
+		e := s.Episode
+		if e.ExitReason != schemas.ExitBadWorkspace || e.TerminationClass != "agent" || *e.ErrorClass != schemas.ExitBadWorkspace ||
+			!strings.Contains(*e.ErrorMessage, "sub/.git") || *e.Patch != "" || *e.VerifyReason != "test_add fails" {
+			t.Errorf("%+v", e)
+		}
+	}
 }
 
 func TestRunStagesEveryEpisodeAndASecondRunReusesThem(t *testing.T) {

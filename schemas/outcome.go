@@ -14,6 +14,7 @@ const (
 	ExitStuck           = "stuck"
 	ExitGaveUp          = "gave_up" // the policy had nothing more to do
 	ExitKilledSandbox   = "killed_sandbox"
+	ExitBadWorkspace    = "bad_workspace" // left in a state no patch can lead to
 	ExitLLMError        = "llm_error"
 	ExitEnvError        = "env_error"
 	ExitSandboxError    = "sandbox_error"
@@ -52,6 +53,7 @@ var Exits = map[string]Exit{
 	ExitNoToolCall:      {"agent", OutcomeAgentError},
 	ExitStuck:           {"agent", OutcomeAgentError},
 	ExitKilledSandbox:   {"agent", OutcomeAgentError},
+	ExitBadWorkspace:    {"agent", OutcomeAgentError},
 	ExitMaxSteps:        {"budget", OutcomeLimit},
 	ExitMaxContext:      {"budget", OutcomeLimit},
 	ExitMaxCost:         {"budget", OutcomeLimit},

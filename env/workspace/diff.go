@@ -20,11 +20,15 @@ func (s *Store) DiffTrees(ctx context.Context, base, final string) ([]byte, erro
 	if base == final {
 		return nil, nil
 	}
-	return s.run(ctx, command{limit: MaxPatch, args: []string{
+	patch, err := s.run(ctx, command{limit: MaxPatch, args: []string{
 		"diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-color", "--no-ext-diff",
 		"--no-textconv", "--diff-algorithm=myers", "--indent-heuristic", "--unified=3",
 		"--src-prefix=a/", "--dst-prefix=b/", base, final, "--",
 	}})
+	if errors.Is(err, errTooLong) {
+		return nil, &RefusedError{Why: fmt.Sprintf("its patch has more than %d bytes", MaxPatch)}
+	}
+	return patch, err
 }
 
 // Diff imports the final workspace of a task's tree and returns the patch that

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 // Ignored are the names of caches that programs drop into a workspace. Whatever
@@ -21,8 +23,14 @@ var Ignored = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cac
 type RefusedError struct{ Path, Why string }
 
 func (e *RefusedError) Error() string {
+	if e.Path == "" {
+		return "workspace: " + e.Why
+	}
 	return fmt.Sprintf("workspace entry %q: %s", e.Path, e.Why)
 }
+
+// Is makes it an env.ErrRefused.
+func (e *RefusedError) Is(target error) bool { return target == env.ErrRefused }
 
 // Import stores the files of a tar stream and returns the hash of their tree:
 // regular files (with the executable bit), hard links as copies, symlinks as

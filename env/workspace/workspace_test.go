@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -212,7 +213,7 @@ func TestImportRefusesHostileEntries(t *testing.T) {
 				}
 			}
 			_, err := open(t).Import(t.Context(), &buf)
-			if _, ok := errors.AsType[*RefusedError](err); !ok {
+			if _, ok := errors.AsType[*RefusedError](err); !ok || !errors.Is(err, env.ErrRefused) {
 				t.Errorf("Import = %v, want a RefusedError", err)
 			}
 		})

@@ -164,7 +164,9 @@ func TestResolvedAtStepIsTheLastEditThatTookPlace(t *testing.T) {
 	if failed == nil || *failed != 8 {
 		t.Errorf("an edit that failed changed nothing: %v", failed)
 	}
-	shell := at(func(ep *schemas.Episode) { ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"sed -i s/a/b/ x"}`) })
+	shell := at(func(ep *schemas.Episode) {
+		ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"sed -i s/a/b/ x"}`)
+	})
 	if shell != nil {
 		t.Errorf("who knows what the shell changed: %d", *shell)
 	}
