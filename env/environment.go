@@ -68,7 +68,7 @@ func (e *Environment) start(ctx context.Context) error {
 	}
 	sb, err := e.cfg.Driver.Start(ctx, e.cfg.Spec)
 	if err != nil {
-		return fmt.Errorf("starting a %s sandbox: %w", e.cfg.Driver.Name(), err)
+		return err // drivers say what they were starting, and the remedy
 	}
 	if err := e.place(ctx, sb); err != nil {
 		return errors.Join(fmt.Errorf("placing the workspace: %w", err), sb.Close(context.WithoutCancel(ctx)))

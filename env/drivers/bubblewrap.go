@@ -47,13 +47,13 @@ const hostUser = 2_000_000_000
 func (d *bubblewrap) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
-		return nil, errors.New("starting a sandbox: bwrap is not installed: install it (Debian, Ubuntu: apt install bubblewrap) or choose another --sandbox")
+		return nil, errors.New("starting a bubblewrap sandbox: bwrap is not installed: install it (Debian, Ubuntu: apt install bubblewrap) or choose another --sandbox")
 	}
 	spec.Workdir = path.Clean(cmp.Or(spec.Workdir, defaultWorkdir))
 	spec.Limits = withDefaults(spec.Limits)
 	python, err := d.pythons.find(ctx, spec.Python)
 	if err != nil {
-		return nil, fmt.Errorf("starting a sandbox: %w", err)
+		return nil, fmt.Errorf("starting a bubblewrap sandbox: %w", err)
 	}
 	var userns error
 	for _, start := range startWays() {
