@@ -120,7 +120,7 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 		"settings": string(mustCanonical(a.settings())),
 		"prompts":  prompts.Version(),
 		"tools":    schemas.ShortHash(tools),
-		"sandbox":  strings.TrimSpace(a.cfg.Sandbox.Kind + " " + a.cfg.Sandbox.Image + " " + a.cfg.Sandbox.Python),
+		"sandbox":  strings.Join(strings.Fields(first(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
 	}
 	if a.needs.Model {
 		id["model"] = a.cfg.LLM.Provider + " " + a.cfg.LLM.Model

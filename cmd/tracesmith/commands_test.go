@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+)
+
+// The commands that scripts have beside testscript's own.
+
+// code N CMD ARGS...: CMD ends with exit code N.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N CMD ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+var (
+	told    = regexp.MustCompile(`(?m)^tracesmith: `)
+	unclear = regexp.MustCompile(`panic|goroutine|%!|<nil>|&\{|0x[0-9a-f]{6}|runtime error`)
+)
+
+// refused N ARGS...: tracesmith ARGS ends with exit code N and one clear message
+// on standard error.
+func refused(ts *testscript.TestScript, neg bool, args []string) {
+	code(ts, neg, append([]string{args[0], "tracesmith"}, args[1:]...))
+	message := ts.ReadFile("stderr")
+	if n := len(told.FindAllString(message, -1)); n != 1 {
+		ts.Fatalf("%d messages, want one", n)
+	}
+	if found := unclear.FindString(message); found != "" {
+		ts.Fatalf("the message shows %q", found)
+	}
+	parts := strings.Split(strings.TrimSpace(message), ": ")
+	for i := 1; i < len(parts); i++ {
+		if parts[i] == parts[i-1] {
+			ts.Fatalf("the message says %q twice", parts[i])
+		}
+	}
+}
+
+// json SCHEMA: the last standard output is one JSON document of that schema.
+func jsonOutput(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: json SCHEMA")
+	}
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	var doc struct {
+		Schema string `json:"schema"`
+	}
+	if err := dec.Decode(&doc); err != nil {
+		ts.Fatalf("standard output is no JSON document: %v", err)
+	}
+	if dec.More() {
+		ts.Fatalf("standard output holds more than one document")
+	}
+	if doc.Schema != args[0] {
+		ts.Fatalf("schema %q, want %q", doc.Schema, args[0])
+	}
+}
+
+// files describes every file below dir: inode, size, time of change.
+func files(ts *testscript.TestScript, dir string) string {
+	var b strings.Builder
+	ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&b, path, info.Sys().(*syscall.Stat_t).Ino, info.Size(), info.ModTime().UnixNano())
+		return nil
+	}))
+	if b.Len() == 0 {
+		ts.Fatalf("%s holds no files", dir)
+	}
+	return b.String()
+}
+
+// remember NAME DIR and unchanged NAME DIR: nothing below DIR was written in
+// between, not even with equal content.
+func remember(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Setenv("REMEMBERED_"+args[0], files(ts, args[1]))
+}
+
+func unchanged(ts *testscript.TestScript, neg bool, args []string) {
+	was, is := ts.Getenv("REMEMBERED_"+args[0]), files(ts, args[1])
+	if (was == is) == neg {
+		ts.Fatalf("before:\n%safter:\n%s", was, is)
+	}
+}
+
+// only is the one file that a pattern names.
+func only(ts *testscript.TestScript, pattern string) string {
+	found, err := filepath.Glob(ts.MkAbs(pattern))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("%s names %d files", pattern, len(found))
+	}
+	return found[0]
+}
+
+// flip PATTERN: one byte in the middle of the file is another.
+func flip(ts *testscript.TestScript, _ bool, args []string) {
+	file := only(ts, args[0])
+	body, err := os.ReadFile(file)
+	ts.Check(err)
+	body[len(body)/2] ^= 0xff
+	ts.Check(os.WriteFile(file, body, 0o644))
+}
+
+// cut PATTERN N: the file ends after N bytes.
+func cut(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(os.Truncate(only(ts, args[0]), n))
+}
+
+// llm VAR SCRIPT [allow-problems]: a scripted model server runs until the script
+// ends, VAR holds its base URL.
+func startLLM(ts *testscript.TestScript, _ bool, args []string) {
+	script, err := llmtest.Parse([]byte(ts.ReadFile(args[1])))
+	ts.Check(err)
+	srv, err := llmtest.Listen(script)
+	ts.Check(err)
+	ts.Setenv(args[0], srv.URL)
+	ts.Defer(func() {
+		srv.Close()
+		if problems := srv.Problems(); len(problems) > 0 && len(args) < 3 {
+			ts.Fatalf("scripted model server: %s", strings.Join(problems, "\n"))
+		}
+	})
+}
+
+// s3 VAR: an S3 server runs until the script ends, VAR holds its address. It is
+// versitygw where TRACESMITH_TEST_VERSITYGW names it, an imitation otherwise.
+func startS3(ts *testscript.TestScript, _ bool, args []string) {
+	for k, v := range map[string]string{
+		"AWS_ACCESS_KEY_ID": sinktest.AccessKey, "AWS_SECRET_ACCESS_KEY": sinktest.SecretKey, "AWS_REGION": "us-east-1",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+	} {
+		ts.Setenv(k, v)
+	}
+	if bin := os.Getenv("TRACESMITH_TEST_VERSITYGW"); bin != "" {
+		ts.Setenv(args[0], versitygw(ts, bin))
+		return
+	}
+	backend := s3mem.New()
+	ts.Check(backend.CreateBucket(sinktest.Bucket))
+	srv := httptest.NewServer(gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
+	ts.Defer(srv.Close)
+	ts.Setenv(args[0], srv.URL)
+}
+
+// versitygw starts the server on a free port and waits until it listens.
+func versitygw(ts *testscript.TestScript, bin string) string {
+	dir := ts.MkAbs("s3-data")
+	ts.Check(os.MkdirAll(filepath.Join(dir, sinktest.Bucket), 0o755))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	addr := l.Addr().String()
+	ts.Check(l.Close())
+	cmd := exec.Command(bin, "--quiet", "--port", addr, "posix", dir)
+	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+sinktest.AccessKey, "ROOT_SECRET_KEY="+sinktest.SecretKey)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for range 3000 {
+		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
+			_ = c.Close()
+			return "http://" + addr
+		}
+		time.Sleep(10 * time.Millisecond) // polling a foreign process
+	}
+	ts.Fatalf("versitygw does not listen on %s", addr)
+	return ""
+}
+
+// secretfree TEXT DIR...: TEXT stands nowhere below DIR, packed or not.
+func secretFree(ts *testscript.TestScript, neg bool, args []string) {
+	var found []string
+	for _, dir := range args[1:] {
+		ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			body, err := unpacked(path)
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			if bytes.Contains(body, []byte(args[0])) {
+				found = append(found, path)
+			}
+			return nil
+		}))
+	}
+	if (len(found) > 0) != neg {
+		ts.Fatalf("%q stands in %d files: %s", args[0], len(found), strings.Join(found, ", "))
+	}
+}
+
+// unpacked is what a file holds: the text of every value for Parquet, the
+// content for zstd.
+func unpacked(path string) ([]byte, error) {
+	body, err := os.ReadFile(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case strings.HasSuffix(path, ".zst"):
+		dec, err := zstd.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		defer dec.Close()
+		var out bytes.Buffer
+		_, err = dec.WriteTo(&out)
+		return out.Bytes(), err
+	case !strings.HasSuffix(path, ".parquet"):
+		return body, nil
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	reader := parquet.NewReader(f)
+	defer reader.Close()
+	rows := make([]parquet.Row, 64)
+	for {
+		n, err := reader.ReadRows(rows)
+		for _, row := range rows[:n] {
+			for _, v := range row {
+				out.WriteString(v.String() + "\n")
+			}
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return out.Bytes(), err
+		}
+	}
+}
+
+// condition adds [docker] and [versitygw] to what scripts can ask for.
+func condition(name string) (bool, error) {
+	switch name {
+	case "docker":
+		return os.Getenv("TRACESMITH_TEST_DOCKER") == "1", nil
+	case "versitygw":
+		return os.Getenv("TRACESMITH_TEST_VERSITYGW") != "", nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
+}
