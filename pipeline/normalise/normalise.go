@@ -49,19 +49,33 @@ func Split(salt, group string) string {
 	return "test"
 }
 
-// Episode normalises one finished episode. It does not change ep.
+// Episode normalises one finished episode. It does not change ep. An episode in
+// which values turned out to be secrets by what stood beside them is read twice,
+// so that they are found wherever they stand.
 func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
-	n := &normaliser{cfg: cfg, ep: ep, red: newRedactor(cfg.Secrets), blobs: map[string]sinks.Blob{}}
-	e, err := n.episode()
+	red := newRedactor(cfg.Secrets)
+	out, err := pass(ep, cfg, red)
+	if red = red.wiser(cfg.Secrets); err == nil && red != nil {
+		out, err = pass(ep, cfg, red)
+	}
 	if err != nil {
 		return sinks.Staged{}, fmt.Errorf("normalising episode %s: %w", ep.Job.EpisodeID, err)
+	}
+	return out, nil
+}
+
+func pass(ep *schemas.Episode, cfg Config, red *redactor) (sinks.Staged, error) {
+	n := &normaliser{cfg: cfg, ep: ep, red: red, blobs: map[string]sinks.Blob{}}
+	e, err := n.episode()
+	if err != nil {
+		return sinks.Staged{}, err
 	}
 	rows, err := n.steps(&e)
 	if err != nil {
-		return sinks.Staged{}, fmt.Errorf("normalising episode %s: %w", ep.Job.EpisodeID, err)
+		return sinks.Staged{}, err
 	}
 	if err := n.derive(&e, rows); err != nil {
-		return sinks.Staged{}, fmt.Errorf("normalising episode %s: %w", ep.Job.EpisodeID, err)
+		return sinks.Staged{}, err
 	}
 	out := sinks.Staged{Episode: e, Steps: rows, Tools: ep.Tools}
 	for _, sha := range slices.Sorted(maps.Keys(n.blobs)) {

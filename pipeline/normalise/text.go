@@ -53,12 +53,20 @@ func plain(s string) string {
 // which is fast, and takes the first byte of a C1 character for one.
 func suspect(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c < 0x20 && c != '\n' && c != '\t' || c == 0x7f || c == 0xc2 {
+		if suspects[s[i]] {
 			return true
 		}
 	}
 	return false
 }
+
+var suspects = func() (t [256]bool) {
+	for c := range 0x20 {
+		t[c] = c != '\n' && c != '\t'
+	}
+	t[0x7f], t[0xc2] = true, true
+	return t
+}()
 
 func control(r rune) bool {
 	return r < 0x20 && r != '\n' && r != '\t' || 0x7f <= r && r < 0xa0

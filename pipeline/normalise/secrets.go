@@ -1,0 +1,237 @@
+package normalise
+
+// What a secret looks like.
+
+import (
+	"math"
+	"regexp"
+	"strings"
+)
+
+// secretRule finds one kind of secret by how it begins. The expression is tried
+// where one of the prefixes stands, after a character that is no part of a word,
+// and where at least need bytes of a key follow it; its first sub-match, if there
+// is one, is the secret.
+type secretRule struct {
+	name     string
+	prefixes []string
+	need     int
+	re       *regexp.Regexp
+	dense    bool // only values that look random
+}
+
+// Kinds of secrets the code asks for.
+const (
+	privateKey = "private_key"
+	awsKey     = "aws_key"
+)
+
+// pemLabel is the end of a marker line of a private key (RFC 7468, RFC 4880).
+const pemLabel = `(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`
+
+var secretRules = []secretRule{
+	{privateKey, []string{"-----BEGIN "}, 0, regexp.MustCompile(`^-----BEGIN ` + pemLabel), false},
+	{awsKey, []string{"AKIA", "ASIA", "ABIA", "ACCA"}, 16, regexp.MustCompile(`^[A-Z]{4}[A-Z0-9]{16}\b`), false},
+	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, 36, regexp.MustCompile(`^gh._[A-Za-z0-9]{36,255}`), false},
+	{"github_token", []string{"github_pat_"}, 22, regexp.MustCompile(`^github_pat_[A-Za-z0-9_]{22,255}`), false},
+	{"gitlab_token", []string{"glpat-"}, 20, regexp.MustCompile(`^glpat-[A-Za-z0-9_-]{20,255}`), false},
+	{"openai_key", []string{"sk-"}, 20, regexp.MustCompile(`^sk-[A-Za-z0-9_-]{20,255}`), true},
+	{"google_key", []string{"AIza"}, 35, regexp.MustCompile(`^AIza[0-9A-Za-z_-]{35}`), false},
+	{"slack_token", []string{"xoxa-", "xoxb-", "xoxe-", "xoxp-", "xoxr-", "xoxs-"}, 10, regexp.MustCompile(`^xox.-[A-Za-z0-9-]{10,255}`), false},
+	{"slack_token", []string{"hooks.slack.com/services/"}, 20, regexp.MustCompile(`^hooks\.slack\.com/services/[A-Za-z0-9/]{20,255}`), false},
+	{"huggingface_token", []string{"hf_"}, 30, regexp.MustCompile(`^hf_[A-Za-z0-9]{30,255}`), false},
+	{"stripe_key", []string{"sk_live_", "rk_live_"}, 16, regexp.MustCompile(`^.k_live_[A-Za-z0-9]{16,255}`), false},
+	{"jwt", []string{"eyJ"}, 32, regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`), false},
+	{"bearer", []string{"Bearer ", "bearer "}, 20, regexp.MustCompile(`^.earer ([A-Za-z0-9._~+/=-]{20,})`), true},
+}
+
+// prefixed is one prefix of one rule.
+type prefixed struct {
+	prefix string
+	rule   *secretRule
+}
+
+// begun lists the prefixes by their first two bytes, in the order of the rules.
+var begun = func() map[[2]byte][]prefixed {
+	m := map[[2]byte][]prefixed{}
+	for i := range secretRules {
+		for _, p := range secretRules[i].prefixes {
+			pair := [2]byte{p[0], p[1]}
+			m[pair] = append(m[pair], prefixed{p, &secretRules[i]})
+		}
+	}
+	return m
+}()
+
+// keyByte are the characters keys are made of, keys of all kinds together.
+var keyByte = func() (t [256]bool) {
+	for c := range 256 {
+		t[c] = wordByte(byte(c)) || strings.ContainsRune("-./+=~", rune(c))
+	}
+	return t
+}()
+
+// maxPEM is how far the end of a private key is looked for.
+const maxPEM = 16 << 10
+
+var (
+	pemEnd = regexp.MustCompile(`-----END ` + pemLabel)
+	// pemBody is the text of a key that was cut off: headers, lines of base64 and
+	// what quoting puts between them.
+	pemBody = regexp.MustCompile(`^(?:[\s"',+|>\\]*(?:[A-Z][A-Za-z-]+: [^\n\\]+|[A-Za-z0-9+/=]{16,}))+(?:[\s"',+|>\\]*[A-Za-z0-9+/=]+)?`)
+	// pemRest is the tail of a key whose beginning was cut off.
+	pemRest = regexp.MustCompile(`(?:[A-Za-z0-9+/=]{16,}[\s"',+|>\\]+)+(?:[A-Za-z0-9+/=]{1,64}[\s"',+|>\\]*)?n?-----END ` + pemLabel)
+)
+
+// pem returns the end of a private key whose first line ends at from; 0 where
+// only the marker stands, as in a program that reads keys.
+func pem(s string, from int) int {
+	if end := pemEnd.FindStringIndex(s[from:min(len(s), from+maxPEM)]); end != nil && !strings.ContainsAny(s[from:from+end[0]], "(){}_;") {
+		return from + end[1]
+	}
+	if m := pemBody.FindStringIndex(s[from:]); m != nil {
+		return from + m[1]
+	}
+	return 0
+}
+
+// awsSecret are runs of characters that the secret half of an AWS key may be:
+// it has no mark of its own, but 40 characters.
+var awsSecret = regexp.MustCompile(`[A-Za-z0-9/+]{40,}`)
+
+// mixed tells whether a value has small and capital letters.
+func mixed(s string) bool { return strings.ToLower(s) != s && strings.ToUpper(s) != s }
+
+// assigned is what follows the name of a secret: a sign and a long value.
+var assigned = regexp.MustCompile(`^[:=]\s{0,8}["']?([A-Za-z0-9+/=_.~-]{16,512})`)
+
+// names tells whether text ends in the name of a secret, as in "MY_API_KEY".
+func names(text string) bool {
+	n := len(text)
+	for n > 0 && (text[n-1] == ' ' || text[n-1] == '\t') {
+		n--
+	}
+	for n > 0 && (text[n-1] == '"' || text[n-1] == '\'') {
+		n--
+	}
+	if n == 0 {
+		return false
+	}
+	switch text[n-1] | 0x20 { // most names end in another letter
+	case 'y', 'n', 't', 'd':
+	default:
+		return false
+	}
+	for _, end := range [...]string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"} {
+		if at := n - len(end); at >= 0 && strings.EqualFold(text[at:n], end) {
+			return true
+		}
+	}
+	return false
+}
+
+// candidates are the pairs of bytes with which something to look at begins:
+// everything else is skipped at the speed of a table.
+var candidates = func() *[1 << 16]bool {
+	var t [1 << 16]bool
+	for _, r := range secretRules {
+		for _, p := range r.prefixes {
+			t[int(p[0])<<8|int(p[1])] = true
+		}
+	}
+	for c := range 256 {
+		t['='<<8|c], t[':'<<8|c] = true, true
+	}
+	return &t
+}()
+
+// find looks for a secret that begins at i or is assigned by the sign there.
+func find(s string, i int) (kind string, from, to int) {
+	if s[i] != '=' && s[i] != ':' {
+		return begins(s, i)
+	}
+	if !names(s[max(0, i-24):i]) {
+		return "", 0, 0
+	}
+	m := assigned.FindStringSubmatchIndex(s[i:])
+	if m == nil {
+		return "", 0, 0
+	}
+	from, to = i+m[2], i+m[3]
+	if kind, first, last := begins(s, from); kind != "" {
+		return kind, first, last
+	}
+	if !random(s[from:to]) {
+		return "", 0, 0
+	}
+	return "assigned", from, to
+}
+
+// begins looks for a secret that a rule knows by its prefix.
+func begins(s string, i int) (kind string, from, to int) {
+	if i > 0 && s[i] != '-' && wordByte(s[i-1]) {
+		return "", 0, 0
+	}
+	if i+1 >= len(s) {
+		return "", 0, 0
+	}
+	for _, p := range begun[[2]byte{s[i], s[i+1]}] {
+		rule := p.rule
+		if !strings.HasPrefix(s[i:], p.prefix) || !follows(s[i+len(p.prefix):], rule.need) {
+			continue
+		}
+		m := rule.re.FindStringSubmatchIndex(s[i:])
+		if m == nil {
+			continue
+		}
+		from, to = i+m[len(m)-2], i+m[len(m)-1]
+		if rule.name == privateKey {
+			if to = pem(s, to); to == 0 {
+				continue
+			}
+		}
+		if rule.dense && !random(s[from:to]) {
+			continue
+		}
+		return rule.name, from, to
+	}
+	return "", 0, 0
+}
+
+// follows tells whether text begins with n bytes of a key.
+func follows(text string, n int) bool {
+	if len(text) < n {
+		return false
+	}
+	for i := range n {
+		if !keyByte[text[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// random tells whether a value looks like a generated key rather than a name
+// or a path: letters and digits, at least 3.2 bits per character.
+func random(s string) bool {
+	var counts [256]int
+	letters, digits := false, false
+	for i := range len(s) {
+		c := s[i]
+		counts[c]++
+		letters = letters || 'a' <= c|0x20 && c|0x20 <= 'z'
+		digits = digits || '0' <= c && c <= '9'
+	}
+	bits := 0.0
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(len(s))
+			bits -= p * math.Log2(p)
+		}
+	}
+	return letters && digits && bits >= 3.2
+}
