@@ -2,7 +2,9 @@ package verify
 
 import (
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -15,7 +17,8 @@ import (
 //  2. a patch that adds or changes a file the interpreter or the runner loads by
 //     itself is refused (refusals);
 //  3. results are MACed records, complete only if each interpreter ran its exit
-//     handlers last (channel.go);
+//     handlers last (channel.go); a test passes only if its own function was
+//     called and came back, whatever was reported (python/tracesmith_channel.py);
 //  4. the runner's functions, hooks and tests are compared with what they were
 //     before program code ran, and assertions known to be wrong must still fail
 //     (python/tracesmith_guard.py);
@@ -122,6 +125,10 @@ func refuse(c workspace.Change, present map[string]bool, before, after content) 
 		return "is run by the debugger"
 	case base == "entry_points.txt" && strings.Contains(after(c.Path), "pytest11"):
 		return "registers a plugin of the test runner"
+	case c.NewMode == workspace.ModeSymlink && slices.Contains(settingsFiles, base):
+		return "is a link to settings"
+	case slices.Contains([]string{".pyc", ".pyo", ".so", ".pyd"}, path.Ext(base)):
+		return "is code without a source"
 	case strings.HasSuffix(base, ".pth"), strings.HasSuffix(base, "._pth"):
 		return "is run by the interpreter at start-up"
 	}
@@ -155,8 +162,18 @@ func shadows(c workspace.Change, present map[string]bool) string {
 	return ""
 }
 
+// What configures the runner, or adds plugins to it, by its name.
+var settingsFiles = []string{"tox.ini", "setup.cfg", "pyproject.toml", "entry_points.txt"}
+
+// escaped matches a character TOML lets be written by its number.
+var escaped = regexp.MustCompile(`\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})`)
+
 // settings are the lines of an INI or TOML file that configure pytest.
 func settings(text string) string {
+	text = escaped.ReplaceAllStringFunc(text, func(s string) string {
+		n, _ := strconv.ParseUint(s[2:], 16, 32)
+		return string(rune(n))
+	})
 	var out strings.Builder
 	inside := false
 	for line := range strings.Lines(text) {
@@ -188,6 +205,8 @@ func digs(seen [][2]string, changes []workspace.Change, before content) string {
 		switch {
 		case touched && event == "report":
 			return "results were reported by " + file + ", which the patch changed"
+		case touched && event == "channel":
+			return "the file of test results was used by " + file + ", which the patch changed"
 		case touched && !strings.Contains(before(file), word):
 			return event + " was used by " + file + ", which the patch changed"
 		}

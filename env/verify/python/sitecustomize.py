@@ -24,9 +24,10 @@ def _start():
 
             order = tracesmith_channel.take(directory)
             if order is not None:
-                guard = tracesmith_guard.Guard(order["workdir"], directory)
+                places = [tracesmith_guard.locator(order["workdir"], os.getcwd()) for _ in range(2)]
+                guard = tracesmith_guard.Guard(order["workdir"], directory, places[0])
                 guard.remember(["importlib", "_frozen_importlib", "_frozen_importlib_external"])
-                channel = tracesmith_channel.Channel(directory, order, guard)
+                channel = tracesmith_channel.Channel(directory, order, guard, places[1])
                 tracesmith_unittest.arm(channel, guard)
                 tracesmith_pytest.arm(channel, guard, tracesmith_unittest.canary)
     finally:

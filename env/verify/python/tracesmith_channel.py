@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import threading
+from _json import encode_basestring_ascii as quoted
 
 O_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
@@ -49,53 +50,161 @@ def signer(key):
     return sign
 
 
-class Channel(object):
-    """The records of one process. The end is written last of all at exit: a
-    process that avoids its exit handlers has none."""
+class Ledger(object):
+    """What is known of the tests, and the only way to the record file.
 
-    def __init__(self, directory, order, guard):
-        self.active = False  # a runner reports here
-        self.closed = False  # it has reported all
+    A test counts as passed only if its own function was called and came back
+    (ran), whatever a report says: reports pass through many hands, a return does
+    not. Whoever writes leaves the program's files on the stack behind.
+    """
+
+    KINDS = ("expect", "begin", "returned", "report", "done", "ended", "close", "end", "note")
+
+    def __init__(self, path, sign, process, place):
+        self.path, self.sign, self.process, self.place = path, sign, process, place
+        self.pid, self.thread = os.getpid(), threading.get_ident()
+        self.getpid, self.get_ident, self.getframe = os.getpid, threading.get_ident, sys._getframe
+        self.file = sys._getframe().f_code.co_filename
+        self.open, self.write, self.close_ = os.open, os.write, os.close
+        self.mac, self.number = "", 0
+        self.waiting = [{"k": "begin"}]  # records that could not be written yet
+        self.told = set()
+        self.expected = {}  # key of a test -> (its object, its function)
+        self.ran = set()
         self.status = None  # exit status of the runner's session
-        self._write = writer(os.path.join(directory, "records"), signer(order.pop("key")), order["process"], guard)
-        self._guard, self._thread = guard, threading.get_ident()
-        guard.tell = self._write
-        self._write({"k": "begin"})
-        atexit.register(self._end)
+        self.closed = False  # it has reported all
+
+    def take(self, kind, *what):
+        if kind != "note":
+            self.witness(kind)
+        if kind in self.KINDS:
+            getattr(self, kind)(*what)
+
+    def witness(self, kind):
+        """Runners speak from the main thread, with code of theirs below them and
+        no program code above. Only the end comes out of nowhere."""
+        if self.get_ident() != self.thread:
+            self.note("found", "results were reported from a thread")
+        frame, nowhere = self.getframe(), kind != "end"
+        while frame is not None:
+            file = frame.f_code.co_filename
+            where = self.place(file)
+            if where:
+                self.note("seen", ["report", where])
+            nowhere = nowhere and file == self.file
+            frame = frame.f_back
+        if nowhere:
+            self.note("found", "results were reported by none of the runner's code")
 
     def put(self, record):
-        """Writes a record for a runner. Whoever else calls this leaves a trace:
-        runners report from the main thread, with no program code above them."""
+        self.waiting.append(record)
+
+    def note(self, kind, what):
+        key = (kind, str(what))
+        if key not in self.told and len(self.told) < 100:
+            self.told.add(key)
+            self.put({"k": kind, "what": what})
+
+    def report(self, record):
         if self.closed:
-            self._guard.find("results were reported after the end of the tests")
-        if threading.get_ident() != self._thread:
-            self._guard.find("results were reported from a thread")
-        self._guard.witness(sys._getframe())
-        self._write(record)
+            self.note("found", "results were reported after the end of the tests")
+        self.put(record)
+
+    def expect(self, key, test, function):
+        self.expected.setdefault(key, (test, function))
+
+    def begin(self, key):
+        self.ran.discard(key)
+
+    def returned(self, key, test, function):
+        then = self.expected.get(key)
+        if then is None or then[0] is not test or then[1] is not function:
+            self.note("found", "something else was run in the place of the test %s" % key)
+        self.ran.add(key)
+
+    def done(self, key, name, status):
+        if status == "passed" and key in self.expected and key not in self.ran:
+            self.note("found", "%s was reported as passed, but did not come to its end" % name)
+        self.report({"k": "test", "id": name, "s": status})
+
+    def ended(self, status):
+        self.status = status if self.status is None else max(self.status, status)
+
+    def close(self):
+        self.closed = True
+
+    def end(self, active):
+        self.put({"k": "end", "active": active, "status": self.status})
+
+    def flush(self):
+        """Writes what waits. What fails (no descriptor, no stack left) waits on."""
+        if self.getpid() != self.pid:  # a fork of the program's: not ours to report
+            self.waiting = []
+        while self.waiting:
+            body = "%d %d %s" % (self.process, self.number, text(self.waiting[0]))
+            mac = self.sign((self.mac + " " + body).encode())
+            fd = self.open(self.path, O_APPEND, 0o600)
+            try:
+                self.write(fd, (mac + " " + body + "\n").encode())
+            finally:
+                self.close_(fd)
+            self.mac, self.number = mac, self.number + 1
+            del self.waiting[0]
+
+
+def text(value):
+    """JSON, without calling anything that a program could replace."""
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return "{%s}" % ", ".join(["%s: %s" % (quoted(k), text(v)) for k, v in value.items()])
+    if isinstance(value, (list, tuple)):
+        return "[%s]" % ", ".join([text(v) for v in value])
+    return quoted(value) if isinstance(value, str) else "%d" % value
+
+
+def sealed(ledger):
+    """Holds the ledger among the locals of a generator, the one place in an
+    interpreter that closures and attributes do not lead to. Yields what a message
+    raised."""
+    error = None
+    while True:
+        message = yield error
+        error = None
+        try:
+            ledger.take(*message)
+        except BaseException as e:
+            error = e
+        try:
+            ledger.flush()
+        except (MemoryError, OSError, RecursionError):
+            pass
+
+
+class Channel(object):
+    """The runner's side of the records of one process. The end is written last of
+    all at exit: a process that avoids its exit handlers has none."""
+
+    def __init__(self, directory, order, guard, place):
+        self.active = False  # a runner reports here
+        ledger = sealed(Ledger(os.path.join(directory, "records"), signer(order.pop("key")), order["process"], place))
+        next(ledger)
+        self._send, self._late, self._guard = ledger.send, [], guard
+        guard.tell = self.tell
+        atexit.register(self._end)
+
+    def tell(self, *message):
+        """Sends the name of a method of Ledger and its arguments."""
+        self._late.append(message)
+        while self._late:
+            try:
+                error = self._send(self._late[0])
+            except (StopIteration, ValueError):  # it is at work: a thread, a signal, a watched event
+                return
+            del self._late[0]
+            if error is not None:
+                raise error
 
     def _end(self):
         self._guard.check()
-        self._guard.witness(sys._getframe())
-        self._write({"k": "end", "active": self.active, "status": self.status})
-
-
-def writer(path, sign, process, guard):
-    pid = os.getpid()
-    getpid, open_, write, close, dumps = os.getpid, os.open, os.write, os.close, json.dumps
-    state = ["", 0]
-
-    def put(record):
-        if getpid() != pid:  # a fork of the program's: not ours to report
-            return
-        body = "%d %d %s" % (process, state[1], dumps(record, sort_keys=True))
-        mac = sign((state[0] + " " + body).encode())
-        state[0], state[1] = mac, state[1] + 1
-        guard.writing = True
-        fd = open_(path, O_APPEND, 0o600)
-        try:
-            write(fd, (mac + " " + body + "\n").encode())
-        finally:
-            close(fd)
-            guard.writing = False
-
-    return put
+        self.tell("end", self.active)

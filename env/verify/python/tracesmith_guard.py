@@ -61,16 +61,40 @@ def describe(owner, name):
     return "%s.%s.%s" % (owner.__module__, owner.__qualname__, name)
 
 
+def locator(workdir, cwd):
+    """Returns what names a file of a program's frame as the workspace does: None
+    if it is a library's, its own name if it is no file."""
+    known, root = {}, workdir.rstrip("/") + "/"
+
+    def place(file):
+        if file not in known:
+            known[file] = locate(file)
+        return known[file]
+
+    def locate(file):
+        if file[:1] == "<":
+            return None if file.startswith("<frozen") else file
+        parts = []
+        for part in (file if file[:1] == "/" else cwd + "/" + file).split("/"):
+            if part == "..":
+                del parts[-1:]
+            elif part not in ("", "."):
+                parts.append(part)
+        full = "/" + "/".join(parts)
+        return full[len(root):] if full.startswith(root) else None
+
+    return place
+
+
 class Guard(object):
-    def __init__(self, workdir, directory):
+    def __init__(self, workdir, directory, place):
         self.workdir = os.path.realpath(workdir) + os.sep
-        self.tell = None  # writes a record at once, so that nothing can take it back
-        self.writing = False
-        self._told = set()
+        self._place = place
+        self.tell = None  # the channel's: writes at once, so that nothing can take it back
         self._often = []
         self._rest = []
         self._known = set()
-        self._cwd = os.path.realpath(os.getcwd())
+        self._modules = []  # remembered ones, by name
         self._own_checks = []
         for name, value in vars(builtins).items():
             if name in BUILTINS or (isinstance(value, type) and issubclass(value, BaseException)):
@@ -86,6 +110,7 @@ class Guard(object):
                 if not isinstance(module, types.ModuleType) or name in self._known:
                     continue
                 self._known.add(name)
+                self._modules.append((name, module))
                 file = getattr(module, "__file__", None)
                 if file and self.inside(file):
                     self.find("%s was loaded from the workspace (%s)" % (name, self.relative(file)))
@@ -106,19 +131,20 @@ class Guard(object):
         self._own_checks.append(check)
 
     def find(self, what):
-        self._record("found", what)
+        if self.tell:
+            self.tell("note", "found", what)
 
-    def _record(self, kind, what):
-        key = (kind, str(what))
-        if key not in self._told and len(self._told) < 100:
-            self._told.add(key)
-            if self.tell:
-                self.tell({"k": kind, "what": what})
+    def seen(self, event, where):
+        if self.tell:
+            self.tell("note", "seen", [event, where])
 
     def check(self, everything=True):
         for e in self._often + self._rest if everything else self._often:
             if changed(e):
                 self.find("%s was replaced" % describe(e[0], e[1]))
+        for name, module in self._modules:
+            if sys.modules.get(name) is not module:
+                self.find("the module %s was replaced" % name)
         for check in self._own_checks:
             what = check()
             if what:
@@ -163,19 +189,16 @@ class Guard(object):
         path = os.path.realpath(path)
         return path[len(self.workdir):] if path.startswith(self.workdir) else path
 
-    def witness(self, frame):
-        """Notes the program's files on the stack of a report."""
-        while frame is not None:
-            where = self._place(frame)
-            if where:
-                self._record("seen", ["report", where])
-            frame = frame.f_back
-
     def _audit(self, directory):
         if not hasattr(sys, "addaudithook"):
             return
         getframe, note, guard, place = sys._getframe, self._note, self, self._place
-        private = (os.path.join(directory, "records"), os.path.join(directory, "key"))
+        own = os.path.join(directory, "tracesmith_channel.py")
+
+        def caller(event, frame):
+            where = frame is not None and place(frame.f_code.co_filename)
+            if where:
+                guard.seen(event, where)
 
         def hook(event, args):
             if event in WATCHED:
@@ -184,28 +207,35 @@ class Guard(object):
                 if len(args) > 1 and args[1] == "__code__":
                     note("__code__", getframe())
             elif event == "code.__new__":
-                where = place(getframe().f_back)
-                if where:
-                    guard._record("seen", ["co_", where])
+                caller("co_", getframe().f_back)
             elif event == "compile":
-                where = place(getframe().f_back)
-                if where and isinstance(args[1], str) and args[1][:1] != "<":
-                    guard._record("seen", ["compile", where])
-            elif event in FILES and not guard.writing:
-                if isinstance(args[0], str) and args[0].endswith(private):
-                    note("channel", getframe())
+                if isinstance(args[1], str) and args[1][:1] != "<":
+                    caller("compile", getframe().f_back)
+            elif event == "marshal.loads":
+                guard.bytecode(getframe().f_back)
+            elif event == "import":
+                if isinstance(args[1], str) and guard.inside(args[1]):  # native code
+                    guard.seen("dlopen", guard.relative(args[1]))
+            elif event in FILES:
+                frame = getframe().f_back
+                mine = frame is not None and frame.f_code.co_filename == own
+                if not mine and isinstance(args[0], str) and args[0].endswith(("records", "key")):
+                    if os.path.dirname(os.path.realpath(args[0])) == directory:
+                        note("channel", frame)
 
         sys.addaudithook(hook)
 
-    def _place(self, frame):
-        """The frame's file if it is the program's, as the workspace names it."""
-        if frame is None:
-            return None
-        file = frame.f_code.co_filename
-        if file[:1] == "<":
-            return None if file.startswith("<frozen") else file
-        full = os.path.normpath(os.path.join(self._cwd, file))
-        return full[len(self.workdir):] if full.startswith(self.workdir) else None
+    def bytecode(self, frame):
+        """Code without a source names any file it likes as its own."""
+        inner = frame
+        while inner is not None and inner.f_code.co_filename.startswith("<frozen importlib"):
+            if inner.f_code.co_name == "_compile_bytecode":
+                file = inner.f_locals.get("bytecode_path")
+                if file and self.inside(file) and (sys.dont_write_bytecode or not inner.f_locals.get("source_path")):
+                    self.find("%s is code without a source" % self.relative(file))
+                return
+            inner = inner.f_back
+        self._note("marshal.loads", frame)
 
     def _note(self, event, frame):
         """Attributes an event to the innermost frame that is the program's.
@@ -217,8 +247,8 @@ class Guard(object):
         while frame is not None:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 return
-            where = self._place(frame)
+            where = self._place(frame.f_code.co_filename)
             if where:
-                self._record("seen", [event, where])
+                self.seen(event, where)
                 return
             frame = frame.f_back

@@ -1,6 +1,8 @@
 """Per-test results of pytest, however it is started: the plugin is registered
 when pytest's configuration looks for plugins, before any conftest is loaded."""
 import ast
+import builtins
+import functools
 import importlib.machinery
 import os
 import sys
@@ -112,6 +114,14 @@ def plugin(pytest, manager, channel, guard, assertions):
             if attr in vars(item):
                 guard.find("the test %s was given a %s of its own" % (name, attr))
 
+    def own_function(item):
+        """The plain function that is the test; None where it is none, or one that
+        returns before it has run (async, generators)."""
+        known = functions.get(item.nodeid)
+        fn = plain(known[3] if known else getattr(item, "obj", None))
+        code = getattr(fn, "__code__", None)
+        return fn if code is not None and not code.co_flags & NOT_RUN else None
+
     def origins():
         """Files that test functions come from when not from the test's own
         file, and a finding for one that is not what its file says."""
@@ -123,6 +133,9 @@ def plugin(pytest, manager, channel, guard, assertions):
             file = getattr(sys.modules.get(module), "__file__", None)
             for fn in layers(known[3]):
                 code = fn.__code__
+                if getattr(fn, "__builtins__", vars(builtins)) is not vars(builtins) or \
+                        not any(fn.__globals__.get("__builtins__", builtins) is b for b in (builtins, vars(builtins))):
+                    guard.find("the test function %s has builtins of its own" % known[2])
                 if file is None or os.path.realpath(code.co_filename) != os.path.realpath(file):
                     files.add(code.co_filename)
                     continue
@@ -139,10 +152,12 @@ def plugin(pytest, manager, channel, guard, assertions):
     class Plugin(object):
         @first
         def pytest_cmdline_main(self, config):
-            # Tests run in this process, where they are watched, not in
-            # pytest-xdist's workers.
+            # Tests run in this process, where they are watched, not in those of
+            # pytest-xdist or pytest-forked.
             if hasattr(config.option, "numprocesses"):
                 config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
+            if hasattr(config.option, "forked"):
+                config.option.forked = False
 
         @last
         def pytest_configure(self, config):
@@ -156,15 +171,33 @@ def plugin(pytest, manager, channel, guard, assertions):
             guard.watch(hooks_intact)
             for item in session.items:
                 functions[item.nodeid] = function_of(item)
+                fn = own_function(item)
+                if fn is not None:
+                    channel.tell("expect", item.nodeid, item, fn)
             codes = [getattr(function, "__code__", None) for _, _, function in here["hooks"]]
             files = guard.own(origins() | {c.co_filename for c in codes if c is not None}) | guard.finders()
-            channel.put({"k": "plan", "ids": [node_id(i.nodeid, session.config) for i in session.items],
-                         "hooks": sorted(files)})
+            channel.tell("report", {"k": "plan", "hooks": sorted(files)})
+
+        @pytest.hookimpl(hookwrapper=True, trylast=True)
+        def pytest_runtest_call(self, item):
+            # Innermost: other plugins have made of the function what they want.
+            if own_function(item) is None:
+                yield
+                return
+            function, case = item.obj, getattr(item, "_testcase", None)
+            call = evidence(channel, item.nodeid, item, function)
+            item.obj = call
+            if case is not None:  # before pytest 5.4 a TestCase calls its own
+                setattr(case, item.name, call)
+            yield
+            item.obj = function
+            if case is not None:
+                vars(case).pop(item.name, None)
 
         @first
         def pytest_collectreport(self, report):
             if report.failed:
-                channel.put({"k": "collect", "id": node_id(report.nodeid, here["config"])})
+                channel.tell("report", {"k": "collect", "id": node_id(report.nodeid, here["config"])})
 
         @first
         def pytest_runtest_logreport(self, report):
@@ -192,7 +225,7 @@ def plugin(pytest, manager, channel, guard, assertions):
                 # Fixtures may hold replacements of their own until teardown.
                 return
             guard.check(everything=False)
-            channel.put({"k": "test", "id": node_id(report.nodeid, here["config"]), "s": status_of(seen)})
+            channel.tell("done", report.nodeid, node_id(report.nodeid, here["config"]), status_of(seen))
             del phases[report.nodeid]
 
         @last
@@ -204,13 +237,14 @@ def plugin(pytest, manager, channel, guard, assertions):
             guard.check()
             here["hooks"] = None
             guard.release()
-            channel.closed = True
+            channel.tell("close")
 
         @last
         def pytest_unconfigure(self, config):
             session = here.get("session")
             status = getattr(session, "exitstatus", None)
-            channel.status = int(status) if status is not None else None
+            if status is not None:
+                channel.tell("ended", int(status))
             guard.check()
 
         @first
@@ -218,6 +252,27 @@ def plugin(pytest, manager, channel, guard, assertions):
             here["session"] = session
 
     return Plugin()
+
+
+# Flags of code whose call returns before it has run: generators, coroutines.
+NOT_RUN = 0x20 | 0x80 | 0x100 | 0x200
+
+
+def plain(method):
+    return getattr(method, "__func__", method)
+
+
+def evidence(channel, key, test, function):
+    """The test function, with a word to the ledger when it has come back."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        channel.tell("begin", key)
+        result = function(*args, **kwargs)
+        channel.tell("returned", key, test, plain(function))
+        return result
+
+    return call
 
 
 def layers(fn):

@@ -9,6 +9,8 @@ import unittest.loader
 import unittest.main
 import unittest.runner
 
+from tracesmith_pytest import NOT_RUN, evidence, plain
+
 RANK = ["passed", "skipped", "xfailed", "xpassed", "failed", "error"]
 
 
@@ -29,7 +31,7 @@ def arm(channel, guard):
             result = run(self, test)
         finally:
             state["running"] = False
-        channel.status = max(channel.status or 0, 0 if result.wasSuccessful() else 1)
+        channel.tell("ended", 0 if result.wasSuccessful() else 1)
         canary(guard)
         guard.check()
         return result
@@ -82,15 +84,28 @@ class Recorder(object):
     def start(self, then):
         def startTest(test):
             self.current, self.worst = test, None
+            self.key = "%d %s" % (self.count, self.test_id(test))
+            self.watch(test)
             return then(test)
 
         return startTest
+
+    def watch(self, test):
+        """Has the test's own method say when it has come back."""
+        name = getattr(test, "_testMethodName", "")
+        method = getattr(test, name, None)
+        code = getattr(plain(method), "__code__", None)
+        if code is None or code.co_flags & NOT_RUN or isinstance(test, LOAD_FAILURES) or name in vars(test):
+            return
+        self.channel.tell("expect", self.key, test, plain(method))
+        setattr(test, name, evidence(self.channel, self.key, test, method))
 
     def stop(self, then):
         def stopTest(test):
             self.guard.check(everything=False)
             self.count += 1
-            self.channel.put({"k": "test", "id": self.test_id(test), "s": self.worst or "error"})
+            self.channel.tell("done", self.key, self.test_id(test), self.worst or "error")
+            vars(test).pop(getattr(test, "_testMethodName", ""), None)
             self.current = None
             return then(test)
 
@@ -104,9 +119,9 @@ class Recorder(object):
         def add(test, *args, **kwargs):
             if self.current is None:  # a fixture of a class or module, outside any test
                 if status == "error":
-                    self.channel.put({"k": "collect", "id": self.test_id(test)})
+                    self.channel.tell("report", {"k": "collect", "id": self.test_id(test)})
             elif isinstance(test, LOAD_FAILURES):
-                self.channel.put({"k": "collect", "id": self.test_id(test)})
+                self.channel.tell("report", {"k": "collect", "id": self.test_id(test)})
                 self.note(status)
             else:
                 self.note(status)
