@@ -129,7 +129,7 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 		return fmt.Errorf("the commands took longer than %s (sandbox.setup_timeout); their last words: %s", b.Timeout, lastLines(res.Output, 5))
 	}
 	if res.ExitCode != 0 {
-		return fmt.Errorf("a command ended with exit code %d: %s", res.ExitCode, lastLines(res.Output, 5))
+		return fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, lastLines(res.Output, 5))
 	}
 	return nil
 }
