@@ -279,14 +279,3 @@ func unpacked(path string) ([]byte, error) {
 		}
 	}
 }
-
-// condition adds [docker] and [versitygw] to what scripts can ask for.
-func condition(name string) (bool, error) {
-	switch name {
-	case "docker":
-		return os.Getenv("TRACESMITH_TEST_DOCKER") == "1", nil
-	case "versitygw":
-		return os.Getenv("TRACESMITH_TEST_VERSITYGW") != "", nil
-	}
-	return false, fmt.Errorf("unknown condition %q", name)
-}

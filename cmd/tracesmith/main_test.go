@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -47,9 +51,12 @@ func crash() {
 
 // TestScripts runs each testdata/script/*.txtar on real sandboxes.
 func TestScripts(t *testing.T) {
+	other := otherPython()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("OTHER_PYTHON", other.path)
+			e.Setenv("OTHER_PYTHON_VERSION", other.version)
 			e.Setenv("PYTHON", "/usr/bin/python3")
 			e.Setenv("TERM", "dumb")
 			return nil
@@ -66,6 +73,46 @@ func TestScripts(t *testing.T) {
 			"s3":         startS3,
 			"secretfree": secretFree,
 		},
-		Condition: condition,
+		Condition: func(name string) (bool, error) {
+			switch name {
+			case "docker":
+				return os.Getenv("TRACESMITH_TEST_DOCKER") == "1", nil
+			case "versitygw":
+				return os.Getenv("TRACESMITH_TEST_VERSITYGW") != "", nil
+			case "other-python":
+				return other.path != "", nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 	})
+}
+
+type python struct{ path, version string }
+
+// otherPython is an interpreter beside the system's, if this machine has one:
+// that of PATH or one of pyenv's.
+func otherPython() python {
+	candidates := []string{}
+	if p, err := exec.LookPath("python3"); err == nil {
+		candidates = append(candidates, p)
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		builds, _ := filepath.Glob(filepath.Join(home, ".pyenv/versions/3.*/bin/python3"))
+		candidates = append(candidates, builds...)
+	}
+	system := pythonVersion("/usr/bin/python3")
+	for _, p := range candidates {
+		if v := pythonVersion(p); v != "" && v != system {
+			return python{p, v}
+		}
+	}
+	return python{}
+}
+
+func pythonVersion(path string) string {
+	out, err := exec.Command(path, "-I", "-c", "import platform; print(platform.python_version())").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -140,7 +140,7 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	}
 	e, err := bench.NewEnv(ctx, task)
 	if err != nil {
-		return err
+		return &Error{Code: ExitPreflight, Err: err}
 	}
 	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }()
 	started := s.Now()
