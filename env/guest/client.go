@@ -151,7 +151,9 @@ func (c *Client) translate(err error) error {
 		return fmt.Errorf("%w (%s)", env.ErrNoSpace, text)
 	case codes.DeadlineExceeded:
 		return fmt.Errorf("%w (%s)", context.DeadlineExceeded, text)
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.Canceled:
+	case codes.InvalidArgument:
+		return fmt.Errorf("%w (%s)", env.ErrRefused, text)
+	case codes.FailedPrecondition, codes.Canceled:
 		return errors.New(text)
 	}
 	return c.die(text)

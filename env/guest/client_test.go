@@ -161,7 +161,7 @@ func TestLyingPull(t *testing.T) {
 
 func TestErrorsOfTheGuest(t *testing.T) {
 	for code, want := range map[codes.Code]error{
-		codes.NotFound: env.ErrNotExist, codes.OutOfRange: env.ErrNoSpace,
+		codes.NotFound: env.ErrNotExist, codes.OutOfRange: env.ErrNoSpace, codes.InvalidArgument: env.ErrRefused,
 		codes.DeadlineExceeded: context.DeadlineExceeded, codes.Unimplemented: env.ErrSandboxDied,
 		codes.Code(12345): env.ErrSandboxDied,
 	} {

@@ -298,3 +298,23 @@ func TestLongOutputOfSeveralCommandsIsBounded(t *testing.T) {
 	r := b.do("p 'x' * 15000 ;; p 'y' * 15000 ;; p 'z'")
 	b.has(r, `the commands from "p 'z'" on were not run`)
 }
+
+// A file changed behind the debugger's back is named until the program has the
+// new version; one that the program has not loaded yet is not.
+func TestChangedOnDisk(t *testing.T) {
+	eachPython(t, func(t *testing.T, py string) {
+		const note = "The program still runs the old version of "
+		b := open(t, py+" main.py kiwi pear")
+		source := b.read("pkg/prices.py")
+		b.do("n")
+		b.write("pkg/prices.py", "# new\n"+source)
+		b.do("b pkg/prices.py:20")
+		r := b.do("c")
+		b.at(r, "pkg/prices.py", 20)
+		b.hasNot(r, note)
+		b.write("pkg/prices.py", source)
+		b.write("main.py", b.read("main.py")+"\n")
+		b.has(b.do("p 1"), note+"main.py, pkg/prices.py; use restart")
+		b.hasNot(b.do("restart"), note)
+	})
+}

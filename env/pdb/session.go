@@ -68,7 +68,7 @@ type state struct {
 	First      int      `json:"first"` // line number of Lines[0]
 	Lines      []string `json:"lines"`
 	Refused    bool     `json:"refused"`
-	Changed    bool     `json:"changed"` // the file is newer than the process
+	Changed    []string `json:"changed"` // files that are no longer what the program has loaded
 	PostMortem bool     `json:"post_mortem"`
 	ExitCode   int      `json:"exit_code"`
 	Points     [][3]int `json:"points"` // number, hits, ignore

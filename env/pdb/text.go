@@ -20,8 +20,12 @@ func where(at *state) string {
 	case at.Event == "exception":
 		text += " (an exception is being raised)"
 	}
-	if at.Changed {
-		text += "\nThis file has changed since the program started; use restart to run the new version."
+	if n := len(at.Changed); n > 0 {
+		shown := strings.Join(at.Changed[:min(n, 5)], ", ")
+		if n > 5 {
+			shown += fmt.Sprintf(" and %d more", n-5)
+		}
+		text += "\nThe program still runs the old version of " + shown + "; use restart to run what is on disk now."
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 )
@@ -87,6 +88,13 @@ func TestView(t *testing.T) {
 	b.refused("view", args{"path": "outdir/passwd"}, "outside")
 	b.refused("view", args{"path": "broken"}, "symbolic link to nowhere")
 	b.refused("view", args{"path": "bin.dat"}, "binary file (3 bytes)", "xxd")
+	for _, command := range [][]string{{"mkfifo", "pipe"}, {"cp", "a.py", "locked"}, {"chmod", "000", "locked"}} {
+		if r, err := b.Sandbox.Run(t.Context(), env.Command{Args: command}); err != nil || r.ExitCode != 0 {
+			t.Fatalf("%v: %+v, %v", command, r, err)
+		}
+	}
+	b.refused("view", args{"path": "locked"}, "view did nothing", "permission denied")
+	b.refused("view", args{"path": "pipe"}, "view did nothing", "not a regular file")
 	b.refused("view", args{"path": "a.py", "start": 5}, "beyond the end", "4 lines")
 	b.refused("view", args{"path": "a.py", "start": 3, "end": 2}, "start=3", "end=2")
 	b.refused("view", args{"path": "a.py", "start": 0}, "counted from 1")

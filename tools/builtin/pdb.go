@@ -28,7 +28,7 @@ func init() {
 			"  restart  begin again from the start\n" +
 			"The answer shows pdb's output, where the program stands now, and the source around that line. " +
 			"Breakpoints are kept. After the program has ended, or the edit tool has changed a file, the next command " +
-			"starts the program again.",
+			"starts the program again by itself; after changing a file in another way, send restart.",
 		Example: pdbArgs{Command: "b src/main.py:42"},
 		More:    "print a smaller part, for example with a slice",
 		Call:    pdb,

@@ -7,7 +7,6 @@ import os
 import pdb
 import pprint
 import sys
-import time
 import traceback
 
 Base = pdb.Pdb  # pdb.Pdb itself is replaced for the program, see delegate
@@ -23,7 +22,6 @@ class Shim(Breakpoints, Base):
         self.channel = channel
         self.source = Source(root)
         self.context = config["context"]
-        self.started = time.time()
         self.points = {}  # id on the other side -> bdb.Breakpoint
         self.numbers = {}  # bdb's number -> [id, condition, whether it is gone]
         self.hot = {}  # co_filename -> may hold a breakpoint
@@ -265,10 +263,7 @@ class Shim(Breakpoints, Base):
         body.update(
             file=self.source.short(path), line=line, function=frame.f_code.co_name, depth=self.curindex + 1,
             refused=self.refused, answer=self.answer, post_mortem=self.post_mortem)
-        try:
-            body["changed"] = os.stat(path).st_mtime > self.started
-        except OSError:
-            pass  # no such file: code from a string
+        body["changed"] = self.source.changed(path)
         try:
             lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
         except Exception:

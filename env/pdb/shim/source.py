@@ -21,6 +21,22 @@ class Source:
         self.root = root
         self.roots = [r.rstrip("/") + "/" for r in (root, os.path.realpath(root))]
         self.start = os.getcwd()
+        self.loaded = {}  # file of the workspace -> its time when it was first seen loaded
+        self.modules = 0
+
+    def changed(self, current):
+        """Files of the program that are no longer what it has loaded."""
+        if len(sys.modules) != self.modules:
+            self.modules = len(sys.modules)
+            for module in list(sys.modules.values()):
+                if type(module) is types.ModuleType:
+                    self.note(vars(module).get("__file__"))
+        self.note(current)
+        return sorted(self.short(p) for p, then in self.loaded.items() if modified(p) != then)
+
+    def note(self, path):
+        if isinstance(path, str) and path not in self.loaded and path.startswith(tuple(self.roots)):
+            self.loaded[path] = modified(path)
 
     def short(self, path):
         for root in self.roots:
@@ -136,6 +152,13 @@ class Source:
                     if qualified == name or full.endswith("." + name) or full == name:
                         found.append((path, line))
         return found
+
+
+def modified(path):
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
 
 
 def is_text(node):
