@@ -2,5 +2,6 @@
 // it (Report): a ledger that adds up, outcome, effort, data, and what to do
 // next, as text, JSON and Markdown.
 //
-// It imports schemas, sinks and the standard library.
+// It imports schemas, sinks, the standard library, and x/sys for the width of a
+// terminal.
 package observe

@@ -39,14 +39,14 @@ func TestSummaryAddsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"COMPLETE WITH GAPS in 12s, run directory out/x",
+		"COMPLETE WITH GAPS in 12 s, run directory out/x",
 		"5 selected = 1 reused + 3 ran + 1 missing",
 		"3 ran = 0 resolved + 1 unresolved + 1 limit + 0 agent_error + 1 infra + 0 cancelled",
 		"missing: e1 bug-e#0: not finished",
 		"infra: d1 bug-d#0: submitted: no sandbox\n",
 		"resolved 1 of 3 verified episodes (33.3%)",
 		"resolved by at least one attempt: 1 of 2 tasks",
-		"cost $1.5000, $0.7500 per task, $1.5000 per resolved task",
+		"cost $1.50, $0.7500 per task, $1.50 per resolved task",
 		"redacted: aws_key 3",
 		"--retry infra",
 	} {
@@ -95,8 +95,8 @@ func TestPlainProgress(t *testing.T) {
 	p.JobFinished(j, Episode{Outcome: "resolved", ExitReason: "submitted", Steps: 4, Wall: time.Second, CostUSD: new(0.25)})
 	want := "run r: 3 selected, 1 reused, 2 to run on 1 workers, in d\n" +
 		"  retry  bug#1: boom\n" +
-		"  -- 0/2 done, 1 running, 1m30s\n" +
-		"  [1/2] resolved   bug#1  submitted, 4 steps, 1s, $0.2500\n"
+		"  0/2 done, 1 running, 1 min 30 s\n" +
+		"  [1/2] resolved   bug#1  submitted, 4 steps, 1 s, $0.2500\n"
 	if b.String() != want {
 		t.Errorf("got:\n%swant:\n%s", b.String(), want)
 	}

@@ -3,8 +3,10 @@ package observe
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tracesmith/tracesmith/schemas"
@@ -249,19 +251,43 @@ func (r *Report) judge() {
 			r.Verdict, r.ExitCode = WithGaps, 3
 		}
 	}
-	r.Next = nil
-	again := cmp.Or(r.Command, "tracesmith run -c FILE --run-dir "+r.RunDir)
-	switch {
-	case r.Verdict == OverBudget:
-		r.Next = append(r.Next, again+" --max-cost HIGHER   # resumes")
-	case r.Verdict != Complete && r.Verdict != WithGaps:
-		r.Next = append(r.Next, again+"   # resumes")
-	case r.Verdict == WithGaps:
-		r.Next = append(r.Next, again+" --retry infra")
-	}
+	r.Next = r.Mend()
 	if r.Outcome.Episodes > 0 {
 		r.Next = append(r.Next, "tracesmith show "+r.RunDir, "tracesmith publish "+r.RunDir+" --to out/dataset")
 	}
+}
+
+// Mend are the commands that look at what went wrong or try it again: the part
+// of Next that stands also where the run is published at once.
+func (r *Report) Mend() []string {
+	var next []string
+	again := cmp.Or(r.command(), "tracesmith run -c FILE --run-dir "+r.RunDir)
+	switch {
+	case r.Verdict == OverBudget:
+		next = append(next, again+" --max-cost HIGHER   # resumes")
+	case r.Verdict != Complete && r.Verdict != WithGaps:
+		next = append(next, again+"   # resumes")
+	case r.Verdict == WithGaps:
+		next = append(next, again+" --retry infra")
+	}
+	if r.Ledger.Outcomes[schemas.OutcomeInfra] > 0 {
+		next = append(next, "cat "+r.RunDir+"/dead-letters.jsonl   # why they failed")
+	}
+	for _, e := range r.Episodes {
+		switch e.Outcome {
+		case schemas.OutcomeUnresolved, schemas.OutcomeLimit, schemas.OutcomeAgentError:
+			return append(next, fmt.Sprintf("tracesmith show %s %s   # %s: why", r.RunDir, e.ID[:min(12, len(e.ID))], e.Outcome))
+		}
+	}
+	return next
+}
+
+// command is what started the run, without the flags that are given anew or
+// that would begin from the start.
+func (r *Report) command() string {
+	c := strings.ReplaceAll(r.Command, " --retry infra", "")
+	c = strings.ReplaceAll(c, " --retry=infra", "")
+	return strings.ReplaceAll(c, " --fresh", "")
 }
 
 func spread(v []float64) Spread {

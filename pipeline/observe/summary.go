@@ -31,7 +31,7 @@ type block struct {
 // WriteText writes the summary for a terminal.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s in %s, run directory %s\n", r.Verdict, r.Ended.Sub(r.Started).Round(10*time.Millisecond), r.RunDir)
+	fmt.Fprintf(&b, "\n%s in %s, run directory %s\n", r.Verdict, took(r.Ended.Sub(r.Started)), r.RunDir)
 	for _, block := range r.blocks() {
 		for i, line := range block.lines {
 			title := ""
@@ -48,7 +48,7 @@ func (r Report) WriteText(w io.Writer) error {
 // Markdown is the content of summary.md.
 func (r Report) Markdown() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\nRun `%s`, %s, directory `%s`.\n", r.Verdict, r.RunID, r.Ended.Sub(r.Started).Round(10*time.Millisecond), r.RunDir)
+	fmt.Fprintf(&b, "# %s\n\nRun `%s`, %s, directory `%s`.\n", r.Verdict, r.RunID, took(r.Ended.Sub(r.Started)), r.RunDir)
 	for _, block := range r.blocks() {
 		fmt.Fprintf(&b, "\n## %s\n\n", block.title)
 		for _, line := range block.lines {
@@ -71,7 +71,7 @@ func (r Report) blocks() []block {
 	if lines := r.frictionLines(); len(lines) > 0 {
 		out = append(out, block{"friction", lines})
 	}
-	data := fmt.Sprintf("%d episodes, %d step rows, %s staged in %s", r.Data.Episodes, r.Data.Rows, size(r.Data.Bytes), r.Data.Staging)
+	data := fmt.Sprintf("%s episodes, %s step rows, %s staged in %s", number(r.Data.Episodes), number(r.Data.Rows), size(r.Data.Bytes), r.Data.Staging)
 	if len(r.Data.Redactions) > 0 {
 		data += "; redacted: " + counts(r.Data.Redactions)
 	}
@@ -82,12 +82,12 @@ func (r Report) blocks() []block {
 // numbers.
 func (r Report) ledgerLines() []string {
 	l := r.Ledger
-	lines := []string{fmt.Sprintf("%d selected = %d reused + %d ran + %d missing", l.Selected, l.Reused, l.Ran, l.Missing)}
+	lines := []string{fmt.Sprintf("%s selected = %s reused + %s ran + %s missing", number(l.Selected), number(l.Reused), number(l.Ran), number(l.Missing))}
 	var terms []string
 	for _, o := range schemas.Outcomes {
-		terms = append(terms, fmt.Sprintf("%d %s", l.Outcomes[o], o))
+		terms = append(terms, number(l.Outcomes[o])+" "+o)
 	}
-	lines = append(lines, fmt.Sprintf("%d ran = %s", l.Ran, strings.Join(terms, " + ")))
+	lines = append(lines, fmt.Sprintf("%s ran = %s", number(l.Ran), strings.Join(terms, " + ")))
 	for _, o := range []string{schemas.OutcomeAgentError, schemas.OutcomeInfra, schemas.OutcomeCancelled} {
 		lines = append(lines, r.named(o)...)
 	}
@@ -121,12 +121,12 @@ func (r Report) named(outcome string) []string {
 
 func (r Report) outcomeLines() []string {
 	o := r.Outcome
-	lines := []string{fmt.Sprintf("resolved %d of %d verified episodes (%.1f%%)", o.Resolved, o.Verified, 100*o.ResolvedRate)}
+	lines := []string{fmt.Sprintf("resolved %s of %s verified episodes (%.1f%%)", number(o.Resolved), number(o.Verified), 100*o.ResolvedRate)}
 	if o.Tasks != o.Episodes {
-		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %d of %d tasks", o.ResolvedTasks, o.Tasks))
+		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", number(o.ResolvedTasks), number(o.Tasks)))
 	}
 	if n := o.Episodes - o.Verified; n > 0 {
-		lines = append(lines, fmt.Sprintf("%d episodes without a verdict", n))
+		lines = append(lines, number(n)+" episodes without a verdict")
 	}
 	return lines
 }
@@ -134,23 +134,36 @@ func (r Report) outcomeLines() []string {
 func (r Report) effortLines() []string {
 	e := r.Effort
 	lines := []string{
-		fmt.Sprintf("steps %.0f (p50 %.0f, p90 %.0f, p99 %.0f, max %.0f)", e.Steps.Sum, e.Steps.P50, e.Steps.P90, e.Steps.P99, e.Steps.Max),
-		fmt.Sprintf("seconds per episode p50 %.2f, p90 %.2f, p99 %.2f, max %.2f", e.WallSeconds.P50, e.WallSeconds.P90, e.WallSeconds.P99, e.WallSeconds.Max),
+		number(int(e.Steps.Sum)) + " steps; per episode " + e.Steps.quantiles(func(v float64) string { return number(int(v)) }),
+		"time per episode " + e.WallSeconds.quantiles(func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
 	}
 	if e.Tokens > 0 {
-		lines = append(lines, fmt.Sprintf("tokens %d (%.0f%% of the prompt from cache, %d for reasoning)",
-			e.Tokens, 100*float64(e.CachedTokens)/float64(max(1, e.PromptTokens)), e.ReasoningTokens))
+		lines = append(lines, fmt.Sprintf("%s tokens (%.0f%% of the prompt from cache, %s for reasoning)",
+			number(e.Tokens), 100*float64(e.CachedTokens)/float64(max(1, e.PromptTokens)), number(e.ReasoningTokens)))
 	}
 	switch {
 	case e.CostUSD == nil:
 		lines = append(lines, "cost unknown: no price for some of the calls")
 	case *e.CostUSD > 0:
-		lines = append(lines, fmt.Sprintf("cost $%.4f, $%.4f per task, $%.4f per resolved task; $%.4f in this run",
-			*e.CostUSD, *e.CostUSD/float64(max(1, r.Outcome.Tasks)), *e.CostUSD/float64(max(1, r.Outcome.ResolvedTasks)), e.SpentNowUSD))
+		lines = append(lines, r.costLine(*e.CostUSD))
 	default:
 		lines = append(lines, "cost $0")
 	}
 	return lines
+}
+
+// costLine says what the episodes cost. Without a resolved task there is no
+// price of one.
+func (r Report) costLine(cost float64) string {
+	line := fmt.Sprintf("cost %s, %s per task", usd(cost), usd(cost/float64(max(1, r.Outcome.Tasks))))
+	if n := r.Outcome.ResolvedTasks; n > 0 {
+		line += fmt.Sprintf(", %s per resolved task", usd(cost/float64(n)))
+	}
+	return line + fmt.Sprintf("; %s in this run", usd(r.Effort.SpentNowUSD))
+}
+
+func (s Spread) quantiles(format func(float64) string) string {
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", format(s.P50), format(s.P90), format(s.P99), format(s.Max))
 }
 
 func (r Report) frictionLines() []string {
@@ -164,7 +177,7 @@ func (r Report) frictionLines() []string {
 		{f.LostInFlight, "model replies lost in flight"}, {f.Diverged, "replayed calls that diverged"}, {f.Adopted, "staged by another worker first"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+			parts = append(parts, number(p.n)+" "+p.what)
 		}
 	}
 	var lines []string
@@ -180,17 +193,7 @@ func (r Report) frictionLines() []string {
 func counts(m map[string]int) string {
 	var parts []string
 	for _, k := range sorted(m) {
-		parts = append(parts, fmt.Sprintf("%s %d", k, m[k]))
+		parts = append(parts, k+" "+number(m[k]))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }

@@ -119,6 +119,9 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 	out := runOutput{Schema: "tracesmith.run/1", Report: report}
 	begun := report.Ledger.Reused+report.Ledger.Ran > 0
 	if begun && !f.asJSON {
+		if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
+			report.Next = report.Mend() // publishing says what else is next
+		}
 		if werr := report.WriteText(s.Stdout); werr != nil {
 			return fmt.Errorf("writing the summary: %w", werr)
 		}

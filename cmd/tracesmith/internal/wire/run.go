@@ -106,7 +106,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Secrets: r.Agent.Secrets(r.opt.Getenv)},
 	}, pipeline.Deps{
 		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
-		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: observe.NewPlain(r.opt.Progress), Drain: r.opt.Drain,
+		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: observe.New(r.opt.Progress), Drain: r.opt.Drain,
 		Spent: func(usd float64) { r.Agent.Budget.Settle(0, usd) },
 	})
 }

@@ -1,0 +1,123 @@
+package observe
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Live draws one status line at the bottom of a terminal and takes it away at
+// the end. What is no success, and what is tried again, gets a line that stays.
+type Live struct {
+	progress
+	width func() int // columns; 0: unknown
+	drawn bool
+	quit  chan struct{}
+	ticks sync.WaitGroup
+}
+
+// tick is how often the line is drawn anew, so that its clock goes.
+const tick = 250 * time.Millisecond
+
+// NewLive returns a Live that writes to w, a terminal of width columns.
+func NewLive(w io.Writer, width func() int) *Live {
+	return &Live{progress: newProgress(w), width: width}
+}
+
+// RunStarted implements Observer.
+func (l *Live) RunStarted(s Start) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begin(s)
+	if s.ToDo == 0 {
+		return
+	}
+	l.quit = make(chan struct{})
+	l.ticks.Go(func() {
+		t := time.NewTicker(tick)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				l.mu.Lock()
+				if l.done+len(l.running) > 0 { // before the first job, others may speak
+					l.draw()
+				}
+				l.mu.Unlock()
+			case <-l.quit:
+				return
+			}
+		}
+	})
+}
+
+// JobStarted implements Observer.
+func (l *Live) JobStarted(j schemas.Job, _ int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running[j.EpisodeID] = true
+}
+
+// Step implements Observer.
+func (l *Live) Step(schemas.Job, schemas.Step) {}
+
+// JobRetried implements Observer.
+func (l *Live) JobRetried(j schemas.Job, cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.say(l.retried(j, cause))
+}
+
+// JobFinished implements Observer.
+func (l *Live) JobFinished(j schemas.Job, e Episode) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.finished(j, e)
+	if e.Outcome != schemas.OutcomeResolved {
+		l.say(l.episode(j, e))
+	}
+	l.draw()
+}
+
+// RunFinished implements Observer: the line goes.
+func (l *Live) RunFinished(Report) {
+	if l.quit != nil {
+		close(l.quit)
+		l.ticks.Wait()
+		l.quit = nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clear()
+}
+
+// say writes a line that stays, above the status line.
+func (l *Live) say(line string) {
+	l.clear()
+	fmt.Fprintln(l.W, line)
+	l.draw()
+}
+
+func (l *Live) draw() {
+	fmt.Fprint(l.W, "\r\x1b[K", fit(l.status(), l.width()))
+	l.drawn = true
+}
+
+func (l *Live) clear() {
+	if l.drawn {
+		fmt.Fprint(l.W, "\r\x1b[K")
+		l.drawn = false
+	}
+}
+
+// fit cuts a line so that it does not wrap; the last column stays free.
+func fit(line string, width int) string {
+	if width <= 0 || utf8.RuneCountInString(line) < width {
+		return line
+	}
+	return string([]rune(line)[:width-1])
+}

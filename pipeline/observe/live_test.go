@@ -1,0 +1,105 @@
+package observe
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// screen is what a terminal shows of lines that are drawn over each other.
+func screen(written string) []string {
+	var lines []string
+	for line := range strings.SplitSeq(written, "\n") {
+		if i := strings.LastIndex(line, "\r\x1b[K"); i >= 0 {
+			line = line[i+len("\r\x1b[K"):]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestLiveLineComesAndGoes(t *testing.T) {
+	var b bytes.Buffer
+	now := time.Unix(0, 0)
+	l := NewLive(&b, func() int { return 60 })
+	l.Now = func() time.Time { return now }
+	one, two := schemas.Job{EpisodeID: "1", Instance: "bug"}, schemas.Job{EpisodeID: "2", Instance: "wasp"}
+	l.RunStarted(Start{RunID: "r", RunDir: "d", Selected: 1200, ToDo: 1200, Workers: 2})
+	written := func() []string { return screen(b.String()) }
+	l.JobStarted(one, 1)
+	l.JobStarted(two, 1)
+	now = now.Add(10 * time.Second)
+	l.JobFinished(one, Episode{Outcome: "resolved", ExitReason: "submitted", Steps: 4, Wall: time.Second})
+	head := "run r: 1,200 selected, 0 reused, 1,200 to run on 2 workers, in d"
+	l.mu.Lock()
+	if diff := cmp.Diff([]string{head, "  1/1,200 done, 1 resolved, 1 running, 10 s, about 3 h 19 m"}, written()); diff != "" {
+		t.Errorf("a success is counted, in a line that does not wrap: %s", diff)
+	}
+	l.mu.Unlock()
+	l.JobRetried(two, errors.New("boom\nstack"))
+	l.JobStarted(two, 2)
+	l.JobFinished(two, Episode{Outcome: "infra", ExitReason: "env_error", Cause: "no sandbox"})
+	l.RunFinished(Report{})
+	want := []string{head, "  retry  wasp#0: boom", "  [2/1200] infra      wasp#0  env_error: no sandbox", ""}
+	if diff := cmp.Diff(want, written()); diff != "" {
+		t.Error(diff)
+	}
+	l.RunFinished(Report{}) // as after a start that failed
+}
+
+func TestFilesAreNoTerminals(t *testing.T) {
+	f, err := os.Create(t.TempDir() + "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, plain := New(f).(*Plain); !plain {
+		t.Error("a file got a live line")
+	}
+	if _, plain := New(&bytes.Buffer{}).(*Plain); !plain {
+		t.Error("a buffer got a live line")
+	}
+}
+
+// What is still to be done stands there however the run began, and a run that is
+// published at once does not ask for it again.
+func TestNext(t *testing.T) {
+	r := sample()
+	r.Command = "tracesmith run -c my.yaml --retry infra --fresh"
+	r.Summarise()
+	want := []string{
+		"tracesmith run -c my.yaml --retry infra", "cat out/x/dead-letters.jsonl   # why they failed",
+		"tracesmith show out/x a2   # unresolved: why", "tracesmith show out/x", "tracesmith publish out/x --to out/dataset",
+	}
+	r.Verdict = ""
+	r.Summarise()
+	if diff := cmp.Diff(want, r.Next); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want[:3], r.Mend()); diff != "" {
+		t.Error(diff)
+	}
+	good := Report{RunDir: "d", Episodes: []Episode{{ID: "x", Outcome: "resolved"}}}
+	good.Summarise()
+	if good.Mend() != nil {
+		t.Errorf("nothing is to be mended: %v", good.Mend())
+	}
+}
+
+func TestNumbersForPeople(t *testing.T) {
+	got := []string{
+		number(0), number(999), number(1000), number(-12345), number(int64(1234567)),
+		took(0), took(860 * time.Millisecond), took(1370 * time.Millisecond), took(72 * time.Second), took(3725 * time.Second), usd(0), usd(0.25), usd(12.5),
+	}
+	want := []string{"0", "999", "1,000", "-12,345", "1,234,567", "0 ms", "860 ms", "1.4 s", "1 min 12 s", "1 h 02 min", "$0", "$0.2500", "$12.50"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
