@@ -116,8 +116,8 @@ func TestRunStagesEveryEpisodeAndASecondRunReusesThem(t *testing.T) {
 		}
 	}
 	for _, f := range []string{"run.json", "summary.json", "summary.md"} {
-		if _, err := os.Stat(filepath.Join(h.dir, f)); err != nil {
-			t.Error(err)
+		if info, err := os.Stat(filepath.Join(h.dir, f)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, or readable for others: a configuration may hold what they must not see", f, err)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(h.dir, "engine")); !os.IsNotExist(err) {

@@ -226,7 +226,11 @@ func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
 		if r.Source != "agent" || r.ToolName == nil || r.Observation == nil {
 			continue
 		}
-		file, hunk := gold.shownIn(goldFiles, *r.Observation)
+		command := ""
+		if r.ArgumentsJSON != nil && Category(*r.ToolName) == "bash" {
+			command = *r.ArgumentsJSON
+		}
+		file, hunk := gold.shownIn(goldFiles, command, *r.Observation)
 		for _, t := range r.Targets {
 			name, first, last := target(t)
 			if Category(*r.ToolName) != "listdir" {

@@ -102,31 +102,44 @@ func removed(t *gitdiff.TextFragment) []string {
 // occurrence in a text to be no accident.
 const telling = 12
 
-// shownIn tells whether a text names one of the files, and whether it also
-// shows all lines that one of the hunks takes out.
-func (p Patch) shownIn(files []string, text string) (file, hunk bool) {
-	file = slices.ContainsFunc(files, func(f string) bool { return mentions(text, f) })
+// shownIn tells whether a text, or the command it answers, names one of the
+// files, and whether the text also shows all lines that one of the hunks takes
+// out, whatever a tool puts before them.
+func (p Patch) shownIn(files []string, command, text string) (file, hunk bool) {
+	file = slices.ContainsFunc(files, func(f string) bool { return mentions(text, f) || mentions(command, f) })
 	hunk = file && slices.ContainsFunc(p.removed, func(lines []string) bool {
-		return len(strings.Join(lines, "")) >= telling &&
-			!slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(text, l) })
+		return len(strings.Join(lines, "")) >= telling && !slices.ContainsFunc(lines, func(l string) bool { return !shows(text, l) })
 	})
 	return file, hunk
+}
+
+// shows tells whether a line of text ends in a line of a program.
+func shows(text, line string) bool {
+	for l := range strings.Lines(text) {
+		l = strings.TrimRight(l, " \t\r\n")
+		if rest, ok := strings.CutSuffix(l, line); ok && (rest == "" || !wordly(rest[len(rest)-1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// wordly are the bytes a name or a file name goes on with.
+func wordly(c byte) bool {
+	return c == '_' || c == '-' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
 // mentions tells whether a path stands in a text, whole or as the end of a
 // longer path.
 func mentions(text, file string) bool {
-	part := func(c byte) bool {
-		return c == '_' || c == '-' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-	}
 	for at := 0; ; {
 		i := strings.Index(text[at:], file)
 		if i < 0 {
 			return false
 		}
 		from, to := at+i, at+i+len(file)
-		ends := to == len(text) || !part(text[to]) || text[to] == '.' && (to+1 == len(text) || !part(text[to+1]))
-		if (from == 0 || !part(text[from-1])) && ends {
+		ends := to == len(text) || !wordly(text[to]) || text[to] == '.' && (to+1 == len(text) || !wordly(text[to+1]))
+		if (from == 0 || !wordly(text[from-1])) && ends {
 			return true
 		}
 		at = from + 1

@@ -22,7 +22,7 @@ func (n *normaliser) episode() (schemas.EpisodeRow, error) {
 		ProducerVersion: some(n.cfg.Producer), PipelineRunID: &job.RunID, StagePath: &stage,
 		TaskKey: &job.TaskID, AgentKey: &job.AgentKey, EnvKey: &isolation,
 		Harness: "tracesmith", HarnessVersion: some(n.cfg.Producer), HarnessCommit: some(n.cfg.Commit),
-		PriceTable: some(n.cfg.Prices), ContextTrimmed: new(false), Invalidated: new(false),
+		ContextTrimmed: new(false), Invalidated: new(false),
 		WallMS: new(ep.Ended.Sub(ep.Started).Milliseconds()), QueueMS: &ep.QueueMS,
 		Outcome: new(schemas.OutcomeOf(ep.ExitReason, ep.Verdict)), ExitReason: ep.ExitReason,
 		TerminationClass: "infra", // of a reason the table does not know
@@ -199,6 +199,9 @@ func (n *normaliser) sums(e *schemas.EpisodeRow) {
 		return
 	}
 	e.NRetries = &retries
+	if asked > 0 && priced == asked {
+		e.PriceTable = some(n.cfg.Prices)
+	}
 	if used == asked {
 		e.PromptTokens, e.CompletionTokens, e.CachedTokens, e.ReasoningTokens = &usage.Prompt, &usage.Completion, &usage.Cached, &usage.Reasoning
 		e.MaxPromptTokens = &longest

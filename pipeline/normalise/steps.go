@@ -114,6 +114,7 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	}
 	r.ModelStep, r.FinishReason, r.PromptSHA256 = some(p.Model), some(p.FinishReason), some(p.PromptSHA256)
 	r.LLMRetries = new(int32(p.Retries))
+	r.ContextOp = new("none") // the conversation only ever grows
 	r.PromptMessages = some(int32(p.PromptCount))
 	return nil
 }

@@ -47,6 +47,18 @@ func TestZeroIsNotUnknown(t *testing.T) {
 	}
 }
 
+func TestPricesAreNamedWhereTheyCount(t *testing.T) {
+	ep := golden()
+	cfg := Config{Prices: "prices-1"}
+	if e := normalised(t, ep, cfg).Episode; e.PriceTable == nil || *e.PriceTable != "prices-1" {
+		t.Errorf("%v", e.PriceTable)
+	}
+	ep.Steps[4].Reply.CostUSD = nil
+	if e := normalised(t, ep, cfg).Episode; e.PriceTable != nil {
+		t.Error("prices of an unknown cost")
+	}
+}
+
 func TestNothingIsNotUnknown(t *testing.T) {
 	ep := golden()
 	ep.Patch, ep.FinalSHA = nil, "base"
@@ -190,11 +202,15 @@ func TestWhatWasNotRunDoesNothing(t *testing.T) {
 func TestGoldIsHitByWhatIsShown(t *testing.T) {
 	ep := golden()
 	ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"head -3 calc.py"}`)
-	ep.Steps[9].Observation.Text = "==> ./calc.py <==\ndef add(a, b):\n    return a - b\n"
-	ep.Steps[10].Observation.Text = "mycalc.py and calc.pyc"
+	ep.Steps[9].Observation.Text = "def add(a, b):\n    return a - b\n"
+	ep.Steps[10].Observation.Text = "mycalc.py and calc.pyc\n    return a - b\n"
+	ep.Steps[4].Observation.Text = "calc.py:2: in add\n>   return a - b - c\nE   TypeError"
 	rows := normalised(t, ep, Config{}).Steps
 	if r := rows[9]; !*r.GoldHitFile || !*r.GoldHitHunk {
 		t.Errorf("shell: %v %v", *r.GoldHitFile, *r.GoldHitHunk)
+	}
+	if r := rows[4]; !*r.GoldHitFile || *r.GoldHitHunk {
+		t.Errorf("a line that goes on otherwise: %v %v", *r.GoldHitFile, *r.GoldHitHunk)
 	}
 	if r := rows[10]; *r.GoldHitFile || *r.GoldHitHunk {
 		t.Error("another file's name is no hit")

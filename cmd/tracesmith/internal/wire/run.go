@@ -103,7 +103,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 			MaxSteps: r.cfg.Agent.MaxSteps, MaxFormatErrors: r.cfg.Agent.MaxFormatErrors, MaxRepeats: r.cfg.Agent.MaxRepeats,
 			Wall: r.cfg.Agent.Wall, MaxPromptTokens: r.cfg.Agent.MaxPromptTokens,
 		},
-		Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Secrets: r.Agent.Secrets(r.opt.Getenv)},
+		Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: r.Agent.Secrets(r.opt.Getenv)},
 	}, pipeline.Deps{
 		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
 		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: observe.New(r.opt.Progress), Drain: r.opt.Drain,
@@ -198,4 +198,12 @@ func (r *Run) newEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.En
 
 func (r *Run) newPolicy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
 	return r.Agent.Policy(j, t)
+}
+
+// priceTable names the prices costs are computed with.
+func priceTable(prices []configs.Price) string {
+	if len(prices) == 0 {
+		return ""
+	}
+	return "config:" + schemas.ShortHash(prices)
 }
