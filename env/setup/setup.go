@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,19 +29,16 @@ const Prefix = "/opt/task"
 // Builder prepares sandbox specs. Safe for concurrent use, also by several
 // processes on one cache.
 type Builder struct {
-	Cache     string        // host directory; made when first needed
-	Timeout   time.Duration // of all commands together
+	Cache     string        // host directory, see openCache; made when first needed
+	Timeout   time.Duration // of all commands together; 0 = DefaultTimeout
 	Placement func(ctx context.Context, tree env.Tree, w io.Writer) error
 
 	mu    sync.Mutex
 	locks map[string]*sync.Mutex // one build per key at a time
 }
 
-// DefaultCache is a directory any sandbox user can reach, private to this user
-// for writing.
-func DefaultCache() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("tracesmith-setup-%d", os.Getuid()))
-}
+// DefaultTimeout bounds the commands of one set-up.
+const DefaultTimeout = 10 * time.Minute
 
 // Prepare returns spec with the results of the task's set-up mounted. A task
 // without set-up commands gets spec back unchanged.
@@ -48,19 +46,24 @@ func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpe
 	if len(t.Setup) == 0 {
 		return spec, nil
 	}
+	if err := openCache(b.Cache); err != nil {
+		return spec, fmt.Errorf("setting up %s: %w", t.InstanceID, err)
+	}
 	key := schemas.ShortHash([]any{d.Name(), spec.Image, spec.Python, t.Setup, tree.SHA256()})
 	final := filepath.Join(b.Cache, key)
-	unlock := b.lock(key)
-	defer unlock()
-	if _, err := os.Stat(final); errors.Is(err, os.ErrNotExist) {
+	defer b.lock(key)()
+	search, err := os.ReadFile(filepath.Join(final, searchFile))
+	if errors.Is(err, os.ErrNotExist) {
 		if err := b.build(ctx, d, spec, t, tree, final); err != nil {
 			return spec, fmt.Errorf("setting up %s: %w", t.InstanceID, err)
 		}
-	} else if err != nil {
+		search, err = os.ReadFile(filepath.Join(final, searchFile))
+	}
+	if err != nil {
 		return spec, fmt.Errorf("reading the set-up cache: %w", err)
 	}
-	spec.Mounts = append(spec.Mounts, env.Mount{Host: final, Path: Prefix})
-	spec.Env = append(spec.Env, "VIRTUAL_ENV="+Prefix, "PATH="+Prefix+"/bin:/usr/local/bin:/usr/bin:/bin")
+	spec.Mounts = append(slices.Clone(spec.Mounts), env.Mount{Host: filepath.Join(final, prefixDir), Path: Prefix})
+	spec.Env = append(slices.Clone(spec.Env), "VIRTUAL_ENV="+Prefix, "PATH="+Prefix+"/bin:"+string(search))
 	return spec, nil
 }
 
@@ -81,22 +84,28 @@ func (b *Builder) lock(key string) (unlock func()) {
 // build fills a fresh directory and renames it into place, so that a killed
 // build leaves nothing that looks finished; of two processes the first wins.
 func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree, final string) error {
-	if err := os.MkdirAll(b.Cache, 0o755); err != nil {
-		return fmt.Errorf("making the set-up cache: %w", err)
+	timeout := b.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
 	}
-	fresh, err := os.MkdirTemp(b.Cache, ".building-")
+	if err := sweep(b.Cache, 2*timeout+time.Hour); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(b.Cache, building+"*")
 	if err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(fresh) }()
-	if err := os.Chmod(fresh, 0o777); err != nil { // the sandbox user is another one
-		return fmt.Errorf("opening the set-up cache to the sandbox: %w", err)
+	prefix := filepath.Join(fresh, prefixDir)
+	if err := os.Mkdir(prefix, 0o755); err != nil {
+		return fmt.Errorf("making the set-up cache: %w", err)
 	}
-	if err := b.runAll(ctx, d, spec, t, tree, fresh); err != nil {
+	search, err := b.runAll(ctx, d, spec, t, tree, prefix, timeout)
+	if err != nil {
 		return err
 	}
-	if err := os.Chmod(fresh, 0o755); err != nil {
-		return fmt.Errorf("closing the set-up cache: %w", err)
+	if err := os.WriteFile(filepath.Join(fresh, searchFile), []byte(search), 0o600); err != nil {
+		return fmt.Errorf("keeping the set-up result: %w", err)
 	}
 	if err := os.Rename(fresh, final); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("keeping the set-up result: %w", err)
@@ -104,34 +113,58 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 	return nil
 }
 
-func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree, dir string) error {
+// runAll runs the commands with dir at Prefix and tells the PATH that sandboxes
+// of this kind have of themselves.
+func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree,
+	dir string, timeout time.Duration) (search string, err error) {
 	spec.Label = "setup " + spec.Label
 	spec.Network = true
-	spec.Mounts = append(spec.Mounts, env.Mount{Host: dir, Path: Prefix, Write: true})
+	spec.Mounts = append(slices.Clone(spec.Mounts), env.Mount{Host: dir, Path: Prefix, Write: true})
 	sb, err := d.Start(ctx, spec)
 	if err != nil {
-		return fmt.Errorf("starting the build sandbox: %w", err)
+		return "", fmt.Errorf("starting the build sandbox: %w", err)
 	}
 	defer func() { _ = sb.Close(context.WithoutCancel(ctx)) }()
+	if err := b.place(ctx, sb, spec.Workdir, tree); err != nil {
+		return "", fmt.Errorf("placing the repository: %w", err)
+	}
+	res, err := sb.Run(ctx, env.Command{Args: []string{"sh", "-c", `printf %s "$PATH"`}, Dir: "/", MaxOutput: 16 << 10})
+	if err != nil {
+		return "", fmt.Errorf("asking the build sandbox for its PATH: %w", err)
+	}
+	search = string(res.Output)
+	script := strings.Join(append([]string{activate}, t.Setup...), "\n")
+	res, err = sb.Run(ctx, env.Command{Args: []string{"bash", "-e", "-c", script}, Dir: spec.Workdir, Timeout: timeout})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("running the set-up commands: %w", err)
+	case res.TimedOut:
+		return "", fmt.Errorf("the commands took longer than %s (sandbox.setup_timeout); their last words: %s", timeout, lastLines(res.Output, 5))
+	case res.ExitCode != 0:
+		return "", fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, lastLines(res.Output, 5))
+	}
+	return search, nil
+}
+
+// activate makes the virtual environment and enters it. Its pip is the system's
+// where there is one, acting on the environment.
+const activate = `python3 -m venv --system-site-packages --without-pip ` + Prefix + `
+export VIRTUAL_ENV=` + Prefix + ` PATH=` + Prefix + `/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
+python3 -c 'import pip' 2>/dev/null || python3 -m ensurepip >/dev/null 2>&1 || true
+printf '#!/bin/sh\nexec ` + Prefix + `/bin/python3 -m pip "$@"\n' >` + Prefix + `/bin/pip
+chmod +x ` + Prefix + `/bin/pip`
+
+func (b *Builder) place(ctx context.Context, sb env.Sandbox, dir string, tree env.Tree) error {
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(b.Placement(ctx, tree, w)) }()
-	err = sb.TarIn(ctx, spec.Workdir, r)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		w.CloseWithError(b.Placement(ctx, tree, w))
+	}()
+	err := sb.TarIn(ctx, dir, r)
 	r.CloseWithError(errors.New("reader has returned"))
-	if err != nil {
-		return fmt.Errorf("placing the repository: %w", err)
-	}
-	script := append([]string{"python3 -m venv --system-site-packages --without-pip " + Prefix, "export VIRTUAL_ENV=" + Prefix + " PATH=" + Prefix + "/bin:$PATH"}, t.Setup...)
-	res, err := sb.Run(ctx, env.Command{Args: []string{"bash", "-e", "-c", strings.Join(script, "\n")}, Dir: spec.Workdir, Timeout: b.Timeout})
-	if err != nil {
-		return fmt.Errorf("running the set-up commands: %w", err)
-	}
-	if res.TimedOut {
-		return fmt.Errorf("the commands took longer than %s (sandbox.setup_timeout); their last words: %s", b.Timeout, lastLines(res.Output, 5))
-	}
-	if res.ExitCode != 0 {
-		return fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, lastLines(res.Output, 5))
-	}
-	return nil
+	<-written
+	return err
 }
 
 // lastLines is the end of an output on one line.

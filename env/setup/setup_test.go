@@ -1,0 +1,259 @@
+package setup
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func TestMain(m *testing.M) {
+	guest.MainIfGuest()
+	os.Exit(m.Run())
+}
+
+// watched is a driver that remembers what it was asked for.
+type watched struct {
+	env.Driver
+	mu    sync.Mutex
+	specs []env.SandboxSpec
+}
+
+func (w *watched) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+	w.mu.Lock()
+	w.specs = append(w.specs, spec)
+	w.mu.Unlock()
+	return w.Driver.Start(ctx, spec)
+}
+
+// tree is a repository of one file.
+type tree string
+
+func (t tree) SHA256() string { return schemas.HashBytes([]byte(t)) }
+
+func (t tree) WriteTar(w io.Writer) error {
+	out := tar.NewWriter(w)
+	if err := out.WriteHeader(&tar.Header{Name: "need.txt", Mode: 0o644, Size: int64(len(t)), Typeflag: tar.TypeReg}); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, string(t)); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+type bench struct {
+	*testing.T
+	Builder
+	driver *watched
+	spec   env.SandboxSpec
+}
+
+func open(t *testing.T, kind string) *bench {
+	t.Helper()
+	d, err := env.Drivers.Build(kind, nil, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t, driver: &watched{Driver: d}, spec: env.SandboxSpec{Label: t.Name(), Workdir: schemas.DefaultWorkdir}}
+	b.Cache = filepath.Join(t.TempDir(), "cache")
+	b.Placement = func(_ context.Context, tr env.Tree, w io.Writer) error { return tr.WriteTar(w) }
+	return b
+}
+
+func (b *bench) prepare(commands ...string) (env.SandboxSpec, error) {
+	return b.Prepare(b.Context(), b.driver, b.spec, schemas.Task{InstanceID: "x", Setup: commands}, tree("seven"))
+}
+
+// in runs a script in a sandbox of spec and returns what it printed.
+func (b *bench) in(spec env.SandboxSpec, script string) string {
+	b.Helper()
+	sb, err := b.driver.Start(b.Context(), spec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = sb.Close(context.WithoutCancel(b.Context())) }()
+	r, err := sb.Run(b.Context(), env.Command{Args: []string{"bash", "-c", script}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(r.Output)
+}
+
+// kept lists the cache.
+func (b *bench) kept() []string {
+	b.Helper()
+	entries, err := os.ReadDir(b.Cache)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+const install = `python3 -c "import sysconfig; open(sysconfig.get_path('purelib') + '/extra.py', 'w').write('x = %r' % open('need.txt').read())"`
+
+func testPrepare(b *bench) {
+	spec, err := b.prepare(install, "echo $RANDOM$RANDOM >$VIRTUAL_ENV/once", "echo made >made.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	const look = `python3 -c "import extra, sys; print(extra.x, sys.prefix)"; command -v python3 pip; cat /opt/task/once; ls; touch /opt/task/new 2>/dev/null || echo read-only`
+	first := b.in(spec, look)
+	if lines := strings.Split(first, "\n"); len(lines) != 6 || lines[0] != "seven /opt/task" || lines[1] != "/opt/task/bin/python3" ||
+		lines[2] != "/opt/task/bin/pip" || lines[4] != "read-only" {
+		b.Errorf("in a sandbox: %q", first)
+	}
+	if got := b.in(spec, "pip --version"); !strings.HasPrefix(got, "pip ") && !strings.Contains(got, "No module named pip") {
+		b.Errorf("pip: %q", got)
+	}
+	again, err := b.prepare(install, "echo $RANDOM$RANDOM >$VIRTUAL_ENV/once", "echo made >made.txt")
+	if err != nil || b.in(again, look) != first || len(b.kept()) != 1 {
+		b.Errorf("a second time: %v, cache %v", err, b.kept())
+	}
+	var network []bool
+	for _, s := range b.driver.specs {
+		network = append(network, s.Network)
+	}
+	if want := []bool{true, false, false, false}; !slices.Equal(network, want) {
+		b.Errorf("network %v, want %v", network, want)
+	}
+}
+
+func TestPrepare(t *testing.T) { testPrepare(open(t, "bubblewrap")) }
+
+func TestPrepareDocker(t *testing.T) {
+	if os.Getenv("TRACESMITH_TEST_DOCKER") == "" {
+		t.Skip("needs a Docker daemon and the image tracesmith-base: set TRACESMITH_TEST_DOCKER=1")
+	}
+	b := open(t, "docker")
+	b.spec.Image = "tracesmith-base:latest"
+	testPrepare(b)
+}
+
+// What an interpreter that was brought in has beside it stays in PATH, behind
+// the results of the set-up.
+func TestPrepareKeepsTheInterpreter(t *testing.T) {
+	b := open(t, "bubblewrap")
+	own := filepath.Join(t.TempDir(), "own")
+	if out, err := exec.Command("/usr/bin/python3", "-m", "venv", "--without-pip", own).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(own+"/bin/tool", []byte("#!/bin/sh\necho tool\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.spec.Python = own + "/bin/python3"
+	spec, err := b.prepare("tool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.in(spec, "command -v python3; tool"); got != "/opt/task/bin/python3\ntool\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	b := open(t, "bubblewrap")
+	if spec, err := b.prepare(); err != nil || len(spec.Mounts) > 0 {
+		t.Errorf("without commands: %+v, %v", spec, err)
+	}
+	for command, want := range map[string]string{
+		"echo one; echo two >&2; exit 3": "setting up x: a command ended with exit code 3: one | two: correct",
+		"no-such-program":                "exit code 127",
+		"kill $$":                        "exit code 143",
+	} {
+		if _, err := b.prepare(command, "echo on"); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+	b.Timeout = 500 * time.Millisecond
+	if _, err := b.prepare("echo slow; sleep 60"); err == nil || !strings.Contains(err.Error(), "longer than 500ms (sandbox.setup_timeout); their last words: slow") {
+		t.Errorf("slow: %v", err)
+	}
+	if names := b.kept(); len(names) > 0 {
+		t.Errorf("failed builds left %v", names)
+	}
+}
+
+func TestCancelledBuild(t *testing.T) {
+	b := open(t, "bubblewrap")
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := b.Prepare(ctx, b.driver, b.spec, schemas.Task{InstanceID: "x", Setup: []string{"sleep 60"}}, tree(""))
+	if names := b.kept(); !errors.Is(err, context.DeadlineExceeded) || len(names) > 0 {
+		t.Errorf("%v, left %v", err, names)
+	}
+	// A process that was killed leaves its directory to the next one.
+	old, young := filepath.Join(b.Cache, building+"old"), filepath.Join(b.Cache, building+"young")
+	for _, dir := range []string{old, young} {
+		if err := os.MkdirAll(filepath.Join(dir, prefixDir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-48*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.prepare("true"); err != nil {
+		t.Fatal(err)
+	}
+	if names := b.kept(); len(names) != 2 || slices.Contains(names, filepath.Base(old)) {
+		t.Errorf("kept %v", names)
+	}
+}
+
+func TestConcurrentBuilds(t *testing.T) {
+	b := open(t, "bubblewrap")
+	other := &Builder{Cache: b.Cache, Placement: b.Placement} // as another process
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			builder := []*Builder{&b.Builder, other}[i%2]
+			if _, err := builder.Prepare(t.Context(), b.driver, b.spec, schemas.Task{Setup: []string{"true"}}, tree("")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if names := b.kept(); len(names) != 1 || len(b.driver.specs) > 2 {
+		t.Errorf("kept %v after %d builds", names, len(b.driver.specs))
+	}
+}
+
+// A cache that others can write to would let them run programs in every sandbox.
+func TestCacheOfOthersIsRefused(t *testing.T) {
+	for name, plant := range map[string]func(dir string) error{
+		"open to all": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o777)) },
+		"link":        func(dir string) error { return os.Symlink(t.TempDir(), dir) },
+		"file":        func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+		"another's": func(dir string) error {
+			if os.Geteuid() != 0 { // only root can plant this one
+				return os.WriteFile(dir, nil, 0o600)
+			}
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 12345, 12345))
+		},
+	} {
+		b := open(t, "bubblewrap")
+		if err := plant(b.Cache); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.prepare("true"); err == nil || !strings.Contains(err.Error(), "only you can enter") || len(b.driver.specs) > 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
