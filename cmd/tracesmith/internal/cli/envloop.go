@@ -83,23 +83,34 @@ type envLoop struct {
 }
 
 func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	lines := bufio.NewReaderSize(in, 64<<10)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	lines := make(chan line)
+	// Nothing interrupts a read of standard input: after a signal this goroutine
+	// stays with its read until the process ends.
+	go readLines(ctx, in, lines)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	for ctx.Err() == nil {
-		line, err := readLine(lines)
-		if errors.Is(err, io.EOF) {
+	for {
+		var got line
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case got = <-lines:
+		}
+		if errors.Is(got.err, io.EOF) {
 			return nil
+		}
+		if got.err == nil && len(bytes.TrimSpace(got.text)) == 0 {
+			continue
 		}
 		var a answer
 		closing := false
 		start := l.now()
-		if err != nil {
-			a = failed(err)
-		} else if len(bytes.TrimSpace(line)) == 0 {
-			continue
+		if got.err != nil {
+			a = failed(got.err)
 		} else {
-			a, closing = l.handle(ctx, line)
+			a, closing = l.handle(ctx, got.text)
 		}
 		a.DurationMS = l.now() - start
 		if err := enc.Encode(a); err != nil {
@@ -109,36 +120,67 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 			return nil
 		}
 	}
-	return context.Cause(ctx)
+}
+
+// line is one line of input, or why there is none.
+type line struct {
+	text []byte
+	err  error
+}
+
+func readLines(ctx context.Context, in io.Reader, out chan<- line) {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		text, err := readLine(r)
+		select {
+		case out <- line{text, err}:
+		case <-ctx.Done():
+			return
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+	}
 }
 
 // readLine reads one line of at most maxOpLine bytes; a longer one is skipped
 // whole and reported.
 func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
+	var text []byte
 	tooLong := false
 	for {
 		chunk, err := r.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(chunk) > maxOpLine; !tooLong {
-			line = append(line, chunk...)
+		if tooLong = tooLong || len(text)+len(chunk) > maxOpLine; !tooLong {
+			text = append(text, chunk...)
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case err != nil && len(line) == 0:
+		case err != nil && len(text) == 0:
 			return nil, io.EOF
 		case tooLong:
 			return nil, fmt.Errorf("an operation must be shorter than %d bytes", maxOpLine)
 		}
-		return line, nil
+		return text, nil
 	}
 }
 
-func (l *envLoop) handle(ctx context.Context, line []byte) (a answer, closing bool) {
+func parseOp(text []byte) (op, error) {
 	var o op
-	dec := json.NewDecoder(bytes.NewReader(line))
+	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&o); err != nil {
+		return o, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return o, errors.New("more follows the object")
+	}
+	return o, nil
+}
+
+func (l *envLoop) handle(ctx context.Context, text []byte) (a answer, closing bool) {
+	o, err := parseOp(text)
+	if err != nil {
 		return failed(fmt.Errorf(`not an operation (%w): write one JSON object per line, for example {"op":"reset"}`, err)), false
 	}
 	switch o.Op {

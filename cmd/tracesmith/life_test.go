@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+)
+
+// What happens to a run whose process ends in the middle: signals, kills, and
+// a second process on the same directory.
+
+// twoTasks is a run of two short episodes.
+const twoTasks = `version: 1
+run: {name: life, workers: 1}
+tasks: {source: builtin, ids: [stockroom, waymark]}
+agent:
+  kind: scripted
+  with:
+    calls:
+      - {tool: listdir, message: What is here}
+      - {tool: edit, arguments: {path: note.txt, new_code: "seen\n"}}
+      - {tool: submit}
+`
+
+func writeConfig(t *testing.T, text string) (dir, config string) {
+	t.Helper()
+	dir = t.TempDir()
+	config = filepath.Join(dir, "run.yaml")
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir, config
+}
+
+// tracesmith runs a command to its end.
+func tracesmith(t *testing.T, name string, args ...string) (code int, output string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return -int(status.Signal()), out.String()
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// stagedIn lists the objects below a run directory.
+func stagedIn(t *testing.T, run string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(run, "staging/*/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found {
+		found[i] = strings.TrimPrefix(found[i], run)
+	}
+	return found
+}
+
+// Killed at any boundary of a job and started again, the program ends with the
+// episodes of a run that was not killed, each once.
+func TestKilledAnywhereARunResumes(t *testing.T) {
+	dir, config := writeConfig(t, twoTasks)
+	args := func(run string) []string { return []string{"run", "-c", config, "--run-dir", run} }
+	whole := filepath.Join(dir, "whole")
+	if code, out := tracesmith(t, "tracesmith", args(whole)...); code != 0 {
+		t.Fatal(code, out)
+	}
+	want := stagedIn(t, whole)
+	if len(want) != 2 {
+		t.Fatal(want)
+	}
+	for _, point := range pipeline.CrashPoints {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			run := filepath.Join(dir, point)
+			if code, out := tracesmith(t, "tracesmith-crash", append([]string{point, "2"}, args(run)...)...); code != -int(syscall.SIGKILL) {
+				t.Fatalf("it was to be killed: %d\n%s", code, out)
+			}
+			code, out := tracesmith(t, "tracesmith", args(run)...)
+			if code != 0 || !strings.Contains(out, "COMPLETE in") || !strings.Contains(out, "+ 0 missing") {
+				t.Errorf("%d\n%s", code, out)
+			}
+			if got := stagedIn(t, run); !slices.Equal(got, want) {
+				t.Errorf("episodes %v, want %v", got, want)
+			}
+			if _, err := os.Stat(filepath.Join(run, "engine")); !os.IsNotExist(err) {
+				t.Errorf("private working data is left: %v", err)
+			}
+		})
+	}
+}
+
+// sleepy is a task of its own name, so that its sandboxes can be told apart
+// from any other's.
+func sleepy(t *testing.T) (dir, config, label string) {
+	t.Helper()
+	label = fmt.Sprintf("sleepy-%d-%s", os.Getpid(), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
+	dir, config = writeConfig(t, `version: 1
+run: {name: sleepy, workers: 1}
+tasks: {source: dir, with: {path: `+"TASKS"+`}}
+sandbox: {command_timeout: 10m}
+agent:
+  kind: scripted
+  with:
+    calls:
+      - {tool: listdir}
+      - {tool: bash, arguments: {command: sleep 600}}
+      - {tool: submit}
+`)
+	for name, text := range map[string]string{
+		"run.yaml":                           strings.ReplaceAll(mustRead(t, config), "TASKS", filepath.Join(dir, "tasks")),
+		"tasks/" + label + "/task.yaml":      "instructions: Wake up.\nentrypoint: python3 -m pytest -q\ntests: {fail_to_pass: [test_a.py::test_a]}\n",
+		"tasks/" + label + "/repo/test_a.py": "def test_a():\n    assert False\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, config, label
+}
+
+func mustRead(t *testing.T, path string) string {
+	t.Helper()
+	body, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// sandboxes counts the living processes of a sandbox label.
+func sandboxes(label string) (n int) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range lines {
+		raw, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(raw, []byte("\x00"+label+"\x00")) {
+			n++
+		}
+	}
+	return n
+}
+
+// wait polls a condition of other processes.
+func wait(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for range 6000 {
+		if holds() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("still not: %s", what)
+}
+
+// start starts a command whose output is kept.
+func start(t *testing.T, args ...string) (cmd *exec.Cmd, out *bytes.Buffer) {
+	t.Helper()
+	cmd, out = exec.CommandContext(t.Context(), "tracesmith", args...), &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, out
+}
+
+func TestSignalsStopARunThatResumes(t *testing.T) {
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		code   int
+		words  string
+	}{
+		"int":  {syscall.SIGINT, 130, "tracesmith: interrupted; repeat the command to resume"},
+		"term": {syscall.SIGTERM, 143, "tracesmith: terminated; repeat the command to resume"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, config, label := sleepy(t)
+			run := filepath.Join(dir, "run")
+			cmd, out := start(t, "run", "-c", config, "--run-dir", run)
+			wait(t, "a sandbox runs", func() bool { return sandboxes(label) > 0 })
+
+			// While it runs, the directory is taken.
+			code, told := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run)
+			if code != 9 || !strings.Contains(told, "is in use by pid "+fmt.Sprint(cmd.Process.Pid)) || strings.Count(told, "tracesmith: ") != 1 {
+				t.Errorf("a second process: %d\n%s", code, told)
+			}
+			if code, told = tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run, "--fresh"); code != 9 {
+				t.Errorf("a second process, anew: %d\n%s", code, told)
+			}
+
+			if err := cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != c.code || !strings.Contains(out.String(), c.words) || !strings.Contains(out.String(), "INTERRUPTED") {
+				t.Errorf("exit code %d, want %d:\n%s", got, c.code, out)
+			}
+			wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
+			if staged := stagedIn(t, run); len(staged) != 0 {
+				t.Errorf("a cancelled episode was staged: %v", staged)
+			}
+			code, told = tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run, "-p", "sandbox.command_timeout=1s")
+			if code != 0 || !strings.Contains(told, "1 ran = 0 resolved + 1 unresolved") {
+				t.Errorf("resuming: %d\n%s", code, told)
+			}
+		})
+	}
+}
+
+// A process that is killed outright leaves no sandbox either.
+func TestKilledOutrightNoSandboxIsLeft(t *testing.T) {
+	dir, config, label := sleepy(t)
+	cmd, _ := start(t, "run", "-c", config, "--run-dir", filepath.Join(dir, "run"))
+	wait(t, "a sandbox runs", func() bool { return sandboxes(label) > 0 })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
+}
+
+// An environment nobody talks to ends with the signal, and one whose driver has
+// gone ends with its input.
+func TestSignalsEndAnIdleEnvironment(t *testing.T) {
+	_, config, label := sleepy(t)
+	d := drive(t, "-c", config, "--task", label)
+	d.must(`{"op":"reset"}`)
+	if sandboxes(label) == 0 {
+		t.Fatal("no sandbox is seen")
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = d.cmd.Wait()
+	if code := d.cmd.ProcessState.ExitCode(); code != 143 {
+		t.Errorf("exit code %d", code)
+	}
+	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
+}
