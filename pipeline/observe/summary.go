@@ -138,7 +138,7 @@ func (r Report) effortLines() []string {
 		"time per episode " + e.WallSeconds.quantiles(func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
 	}
 	if e.Tokens > 0 {
-		lines = append(lines, fmt.Sprintf("%s tokens (%.0f%% of the prompt from cache, %s for reasoning)",
+		lines = append(lines, fmt.Sprintf("tokens %s (%.0f%% of the prompt from cache, %s for reasoning)",
 			number(e.Tokens), 100*float64(e.CachedTokens)/float64(max(1, e.PromptTokens)), number(e.ReasoningTokens)))
 	}
 	switch {
