@@ -192,3 +192,38 @@ func TestBashDeafShell(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a command leaves where the shell keeps its files, the next one runs.
+func TestShellFilesAreTampered(t *testing.T) {
+	b := newBench(t, files{})
+	for _, command := range []string{
+		"rm -rf /tmp/.tracesmith; mkdir -p /tmp/.tracesmith; ln -s /etc /tmp/.tracesmith/shell",
+		"rm -rf /tmp/.tracesmith; ln -s /etc /tmp/.tracesmith",
+		"rm -rf /tmp/.tracesmith; touch /tmp/.tracesmith",
+		"rm -rf /tmp/.tracesmith/shell; mkfifo /tmp/.tracesmith/shell",
+		"rm -f /tmp/.tracesmith/shell/command; mkfifo /tmp/.tracesmith/shell/command",
+		"rm -f /tmp/.tracesmith/shell/command; mkdir /tmp/.tracesmith/shell/command",
+		"chmod 000 /tmp/.tracesmith",
+		"chmod 500 /tmp/.tracesmith/shell",
+		"rm -rf /tmp/.tracesmith /tmp/*",
+		"echo exit >/tmp/.tracesmith/shell/state; kill -9 $$",
+		"rm /tmp/.tracesmith/shell/state; mkdir /tmp/.tracesmith/shell/state; kill -9 $$",
+	} {
+		b.call("bash", args{"command": command})
+		if got := b.ok("bash", args{"command": "echo alive"}); got != "alive\n" {
+			t.Errorf("after %s: %q", command, got)
+		}
+	}
+}
+
+func TestShellStateThatHangs(t *testing.T) {
+	b := newBench(t, files{})
+	b.CommandTimeout = 500 * time.Millisecond
+	b.call("bash", args{"command": "rm -f /tmp/.tracesmith/shell/state; mkfifo /tmp/.tracesmith/shell/state; kill -9 $$"})
+	if o := b.call("bash", args{"command": "echo alive"}); !o.TimedOut || !strings.Contains(o.Text, "new one in /testbed") {
+		t.Errorf("%+v", o)
+	}
+	if got := b.ok("bash", args{"command": "echo alive"}); got != "alive\n" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -103,7 +104,7 @@ func (sh *shell) stop(ctx context.Context) error {
 // replaced first.
 func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit time.Duration) (res result, err error) {
 	end := time.Now().Add(limit)
-	if err := s.Sandbox.WriteFile(ctx, shellCommand, []byte(command+"\n"), 0o600); err != nil {
+	if err := writeCommand(ctx, s, command); err != nil {
 		return result{}, err
 	}
 	defer func() {
@@ -113,7 +114,8 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 			err = errors.Join(err, sh.stop(detached))
 		}
 	}()
-	for range 2 {
+	for range 3 { // a shell found dead, one with the state it left, one without
+		fresh := sh.term == nil
 		r, err := sh.begin(ctx, s, time.Until(end))
 		if err != nil {
 			return result{}, err
@@ -123,12 +125,28 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 		if r.Frame != nil {
 			return sh.finish(ctx, s, res, time.Until(end))
 		}
+		sh.saved = sh.saved && !fresh // a state that keeps a shell from beginning is dropped
 		res.ended, res.dir = true, sh.savedDir(ctx, s)
 		if err := sh.stop(ctx); err != nil || r.TimedOut {
 			return res, err
 		}
 	}
 	return res, nil
+}
+
+// writeCommand puts the command where the shell reads it. Where an earlier one
+// left something else in the place of the shell's directory, that goes first.
+func writeCommand(ctx context.Context, s *env.Session, command string) error {
+	write := func() error { return s.Sandbox.WriteFile(ctx, shellCommand, []byte(command+"\n"), 0o600) }
+	err := write()
+	if !errors.Is(err, env.ErrRefused) && !errors.Is(err, env.ErrNotExist) {
+		return err
+	}
+	home := path.Dir(shellDir)
+	_, err = s.Sandbox.Run(ctx, env.Command{
+		Args: []string{"sh", "-c", `chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", home}, Dir: "/", Timeout: 5 * time.Second,
+	})
+	return errors.Join(err, write())
 }
 
 // begin sends the command file to the shell and waits until it has begun.
@@ -173,6 +191,9 @@ func (sh *shell) finish(ctx context.Context, s *env.Session, res result, limit t
 
 // savedDir is the directory a new shell begins in.
 func (sh *shell) savedDir(ctx context.Context, s *env.Session) string {
+	if !sh.saved {
+		return s.Workdir
+	}
 	state, _, err := s.Sandbox.ReadFile(ctx, shellState, 64<<10)
 	first, _, _ := strings.Cut(string(state), "\n")
 	if dir, ok := strings.CutPrefix(first, "cd -- "); err == nil && ok {
