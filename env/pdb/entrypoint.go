@@ -98,7 +98,7 @@ func lastCommand(entry string, tokens []token) (prefix string, words []token, er
 	}
 	if start > 0 && slices.ContainsFunc(tokens[:start], func(t token) bool { return !t.op }) {
 		sep := tokens[start-1]
-		prefix = "{ " + strings.TrimSpace(entry[:sep.start]) + "\n} </dev/null " + sep.lit + " "
+		prefix = "{ " + strings.Trim(entry[:sep.start], " \t\n") + "\n} </dev/null " + sep.lit + " "
 		if sep.lit == "\n" {
 			prefix = strings.TrimSuffix(prefix, " \n ") + "\n"
 		}

@@ -84,7 +84,7 @@ func TestLaunchLineRefuses(t *testing.T) {
 // entrypoint was.
 func FuzzLaunchLine(f *testing.F) {
 	for _, s := range []string{"cd a && F=1 python -m pytest 'x y' $(ls) `ls`", "python -c \"a\\\"b\"", "uv run pytest",
-		"a=${b:-c} pytest # no", "python -W x -mpdb y.py;;", "python x 2>&1 \\\n y"} {
+		"a=${b:-c} pytest # no", "python -W x -mpdb y.py;;", "python x 2>&1 \\\n y", "\v\n0"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, entry string) {
