@@ -59,6 +59,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("OTHER_PYTHON_VERSION", other.version)
 			e.Setenv("PYTHON", "/usr/bin/python3")
 			e.Setenv("TERM", "dumb")
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
