@@ -89,7 +89,7 @@ func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
 	for _, s := range h.staged(t) {
 		e := s.Episode
 		if e.ExitReason != schemas.ExitBadWorkspace || e.TerminationClass != "agent" || *e.ErrorClass != schemas.ExitBadWorkspace ||
-			!strings.Contains(*e.ErrorMessage, "sub/.git") || *e.Patch != "" || *e.VerifyReason != "test_add fails" {
+			!strings.Contains(*e.ErrorMessage, "sub/.git") || e.Patch != nil || *e.VerifyReason != "test_add fails" {
 			t.Errorf("%+v", e)
 		}
 	}

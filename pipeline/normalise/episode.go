@@ -127,8 +127,15 @@ func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 	}
 }
 
+// noPatch tells that what the agent left could not be taken, which is something
+// else than that it changed nothing.
+func (n *normaliser) noPatch() bool { return len(n.ep.Patch) == 0 && n.ep.FinalSHA == "" }
+
 // patch keeps the bytes but for secrets; a long one goes to a blob.
 func (n *normaliser) patch(e *schemas.EpisodeRow) {
+	if n.noPatch() {
+		return
+	}
 	text := n.exact(string(n.ep.Patch))
 	e.PatchBytes, e.PatchSHA256 = new(int64(len(text))), new(schemas.HashBytes([]byte(text)))
 	if len(text) <= maxPatch {

@@ -195,6 +195,10 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 			metrics.Gold(e, rows, patch, gold)
 		}
 	}
+	if n.noPatch() {
+		e.PatchFiles, e.PatchAdded, e.PatchDeleted, e.TestPatchFiles, e.EditsTests = nil, nil, nil, nil, nil
+		e.GoldPatchSimilarity, e.GoldEditFileRecall = nil, nil
+	}
 	if e.Resolved != nil && *e.Resolved {
 		e.ResolvedAtStep = metrics.LastChange(rows)
 	}

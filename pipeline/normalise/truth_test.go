@@ -86,6 +86,25 @@ func TestNothingIsNotUnknown(t *testing.T) {
 	}
 }
 
+// A workspace that could not be taken is not one in which nothing changed.
+func TestLostPatchIsNotAnEmptyOne(t *testing.T) {
+	ep := golden()
+	ep.Patch, ep.FinalSHA = nil, ""
+	ep.Verdict = schemas.Verdict{Resolved: new(false), Status: schemas.VerifiedFail}
+	e := normalised(t, ep, Config{}).Episode
+	if e.Patch != nil || e.PatchSHA256 != nil || e.PatchBytes != nil || e.PatchFiles != nil || e.PatchAdded != nil || e.EditsTests != nil ||
+		e.TestPatchFiles != nil || e.GoldPatchSimilarity != nil || e.GoldEditFileRecall != nil || e.VerdictStale != nil {
+		t.Errorf("%+v", e)
+	}
+	if e.GoldFileRecall == nil {
+		t.Error("what was looked at is known")
+	}
+	ep.FinalSHA = "base"
+	if e := normalised(t, ep, Config{}).Episode; e.Patch == nil || *e.Patch != "" || *e.PatchBytes != 0 || *e.EditsTests {
+		t.Errorf("nothing changed: %v", e.Patch)
+	}
+}
+
 func TestIsolationCanBeRead(t *testing.T) {
 	ep := golden()
 	ep.EnvKey = schemas.EnvKey{Driver: "bubblewrap", Python: "3.11.2", Limits: map[string]string{"pids": "rlimit"}, Unenforced: []string{"cpu"}}
