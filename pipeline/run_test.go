@@ -86,6 +86,9 @@ func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
 	if err != nil || rep.Friction.InfraRetries != 0 || ledger(t, rep).Outcomes[schemas.OutcomeAgentError] != 1 {
 		t.Fatalf("%+v %v", rep.Ledger, err)
 	}
+	if cause := rep.Episodes[0].Cause; !strings.Contains(cause, "sub/.git") {
+		t.Errorf("the summary does not say why: %q", cause)
+	}
 	for _, s := range h.staged(t) {
 		e := s.Episode
 		if e.ExitReason != schemas.ExitBadWorkspace || e.TerminationClass != "agent" || *e.ErrorClass != schemas.ExitBadWorkspace ||

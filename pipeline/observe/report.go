@@ -59,7 +59,7 @@ func FromStaged(s sinks.Staged, size int64) Episode {
 		Resolved: r.Resolved, Steps: int(r.NSteps), Turns: int(r.NTurns), CostUSD: r.CostUSD, Bytes: size,
 		Prompt: value(r.PromptTokens), Completion: value(r.CompletionTokens), Cached: value(r.CachedTokens),
 		Reasoning: value(r.ReasoningTokens), Format: int(value(r.NFormatErrors)), Retries: int(value(r.NRetries)),
-		Wall: time.Duration(value(r.WallMS)) * time.Millisecond, Outcome: value(r.Outcome), ToolErrors: map[string]int{},
+		Wall: time.Duration(value(r.WallMS)) * time.Millisecond, Outcome: value(r.Outcome), Cause: value(r.ErrorMessage), ToolErrors: map[string]int{},
 	}
 	for _, step := range s.Steps {
 		if step.ToolName != nil && step.IsError != nil && *step.IsError {
