@@ -3,12 +3,15 @@ package envtest
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 var archiveChecks = []check{
@@ -155,7 +158,21 @@ python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('t/sock')"`)
 	if out := f.sh(t, "stat -c %a t/none; chmod 700 t/none"); out != "0\n" {
 		t.Errorf("archiving changed a mode to %q", out)
 	}
+	f.sh(t, "chmod 000 t")
+	f.tarOut(t, "t")
+	if out := f.sh(t, "stat -c %a t; chmod 700 t"); out != "0\n" {
+		t.Errorf("archiving changed the mode of the whole to %q", out)
+	}
 	if err := f.TarOut(t.Context(), "missing", io.Discard); err == nil {
 		t.Error("a missing directory was archived")
+	}
+	f.python(t, time.Minute, `
+import os
+for i in range(200):
+    os.mkdir("long" * 8)
+    os.chdir("long" * 8)
+`)
+	if err := f.TarOut(t.Context(), ".", io.Discard); !errors.Is(err, env.ErrRefused) {
+		t.Errorf("a path without end: %v", err)
 	}
 }

@@ -66,6 +66,10 @@ func noPrivileges(t *testing.T, f *fixture) {
 	if strings.HasPrefix(out, "0\n") || !strings.HasSuffix(out, want) {
 		t.Errorf("privileges: %q", out)
 	}
+	out = f.sh(t, "unshare -U true 2>/dev/null && echo user namespace; exit 0")
+	if out != "" {
+		t.Errorf("programs can make: %q", out)
+	}
 }
 
 func noNetwork(t *testing.T, f *fixture) {
@@ -83,6 +87,11 @@ for address in (("127.0.0.1", %d), ("192.0.2.1", 80)):
         print("connected", address)
     except OSError:
         pass
+try:
+    socket.socket(getattr(socket, "AF_VSOCK", 40), socket.SOCK_STREAM)
+    print("a socket to the hypervisor")
+except OSError:
+    pass
 `, port))
 	if len(r.Output) > 0 {
 		t.Errorf("%q", r.Output)

@@ -17,6 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxPath is PATH_MAX of Linux: what lies deeper has no absolute name.
+const maxPath = 4096
+
 func randomName() string { return strings.ToLower(rand.Text()[:10]) }
 
 // unpackInto unpacks an archive below dir while it arrives.
@@ -123,7 +126,7 @@ func unpackEntry(root *os.Root, name string, mode fs.FileMode, h *tar.Header, r 
 
 // packFrom offers dir as an archive.
 func packFrom(dir string) (*transfer, error) {
-	root, err := os.OpenRoot(dir)
+	root, relock, err := openRoot(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -131,11 +134,31 @@ func packFrom(dir string) (*transfer, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer relock()
 		tw := tar.NewWriter(pw)
 		err := errors.Join(pack(tw, root, "."), tw.Close(), root.Close())
 		pw.CloseWithError(err)
 	}()
 	return &transfer{r: pr, abort: func() { _ = pr.Close(); <-done }}, nil
+}
+
+// openRoot opens a directory even where a program of ours has locked it; relock
+// gives the mode back.
+func openRoot(dir string) (root *os.Root, relock func(), err error) {
+	relock = func() {}
+	root, err = os.OpenRoot(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return root, relock, err
+	}
+	fi, statErr := os.Stat(dir)
+	if statErr != nil || os.Chmod(dir, 0o700) != nil {
+		return nil, nil, err
+	}
+	relock = func() { _ = os.Chmod(dir, fi.Mode().Perm()) }
+	if root, err = os.OpenRoot(dir); err != nil {
+		relock()
+	}
+	return root, relock, err
 }
 
 // pack writes what is below dir in the order of names, without times and owners.
@@ -160,6 +183,9 @@ func pack(tw *tar.Writer, root *os.Root, dir string) error {
 }
 
 func packEntry(tw *tar.Writer, root *os.Root, name string) error {
+	if len(name) > maxPath { // deeper ones take longer and longer to reach
+		return fmt.Errorf("%.100s...: path longer than %d bytes", name, maxPath)
+	}
 	fi, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // gone since it was listed

@@ -19,7 +19,8 @@ var bin embed.FS
 
 // Binary is the host path of an executable that serves when started with
 // ServeArg: the embedded guest, written out once under the user's cache
-// directory, or the running executable where none is embedded. A test binary is
+// directory, or the running executable where none is embedded or there is no
+// such directory. A test binary is
 // its own guest, so that no test runs against the code of an earlier build.
 func Binary() (string, error) {
 	if testing.Testing() {
@@ -33,8 +34,8 @@ func Binary() (string, error) {
 		return "", fmt.Errorf("reading the embedded guest: %w", err)
 	}
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
+	if err != nil { // without a home: whatever lies below /tmp may be anybody's
+		return os.Executable()
 	}
 	sum := sha256.Sum256(raw)
 	name := filepath.Join(cache, "tracesmith", "guest-"+hex.EncodeToString(sum[:8]))

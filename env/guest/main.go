@@ -119,6 +119,11 @@ func harden() error {
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors to programs: %w", err)
 	}
+	if os.Getpid() == 1 {
+		if err := filterSyscalls(); err != nil {
+			return fmt.Errorf("filtering system calls: %w", err)
+		}
+	}
 	unix.Umask(0o022)
 	// Signals are received and dropped: unread channel, non-blocking sender.
 	signal.Notify(make(chan os.Signal, 1))

@@ -1,6 +1,10 @@
 package guest
 
-import "time"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 const (
 	lookOften  = 50 * time.Millisecond
@@ -91,6 +95,9 @@ func (s *server) punish(limit string, all []process, weight func(process) int64)
 		for _, p := range all {
 			if int64(p.pid) == sc.leader.Load() && 2*weight(p) < sums[worst] {
 				leader = p.pid
+				// Stopped, it starts nothing new that would be killed with the old.
+				p.signal(unix.SIGSTOP)
+				defer p.signal(unix.SIGCONT)
 			}
 		}
 	}
