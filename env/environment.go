@@ -74,10 +74,11 @@ func (e *Environment) start(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("placing the workspace: %w", err), sb.Close(context.WithoutCancel(ctx)))
 	}
 	task := e.cfg.Task
+	task.Workdir = WorkdirOf(sb, e.cfg.Spec.Workdir)
 	e.debugger = &watched{Debugger: e.cfg.NewDebugger(sb, task)}
 	e.sess = &Session{
 		Task: task, Sandbox: sb, Debugger: e.debugger,
-		Workdir: e.cfg.Spec.Workdir, CommandTimeout: e.cfg.CommandTimeout,
+		Workdir: task.Workdir, CommandTimeout: e.cfg.CommandTimeout,
 		Eval:   e.evaluate,
 		Submit: func() { e.terminated = true },
 		FileChanged: func(_ context.Context, edit Edit) {
@@ -96,7 +97,7 @@ func (e *Environment) place(ctx context.Context, sb Sandbox) error {
 }
 
 func (e *Environment) evaluate(ctx context.Context) (EvalReport, error) {
-	report, err := e.cfg.Evaluate(ctx, e.sess.Sandbox, e.cfg.Task)
+	report, err := e.cfg.Evaluate(ctx, e.sess.Sandbox, e.sess.Task)
 	if err != nil {
 		return report, fmt.Errorf("running the tests: %w", err)
 	}

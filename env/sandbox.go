@@ -105,6 +105,15 @@ type Sandbox interface {
 	Close(ctx context.Context) error
 }
 
+// WorkdirOf is where programs in a sandbox find the workspace that was asked
+// for: there, except with a driver that has no file system of its own.
+func WorkdirOf(sb Sandbox, asked string) string {
+	if placed, ok := sb.(interface{ Workdir() string }); ok && placed.Workdir() != "" {
+		return placed.Workdir()
+	}
+	return asked
+}
+
 // FileInfo describes one path; symlinks are not followed.
 type FileInfo struct {
 	Size    int64

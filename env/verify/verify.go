@@ -193,6 +193,7 @@ func (v *Verifier) run(ctx context.Context, t schemas.Task, tree string) (out te
 			err = fmt.Errorf("closing sandbox: %w", closing)
 		}
 	}()
+	t.Workdir = env.WorkdirOf(sb, t.Workdir)
 	pr, pw := io.Pipe()
 	written := make(chan error, 1)
 	go func() {

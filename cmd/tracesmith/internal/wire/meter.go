@@ -62,3 +62,6 @@ func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, err
 	s.meter.mu.Unlock()
 	return r, err
 }
+
+// Workdir passes on where the driver put the workspace, see env.WorkdirOf.
+func (s meteredSandbox) Workdir() string { return env.WorkdirOf(s.Sandbox, "") }
