@@ -272,6 +272,7 @@ def evidence(channel, key, test, function):
         channel.tell("returned", key, test, plain(function))
         return result
 
+    call.of_tracesmith = True
     return call
 
 
