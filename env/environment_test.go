@@ -276,7 +276,7 @@ func TestCancelledStep(t *testing.T) {
 	if _, err := f.Step(ctx, schemas.ToolCall{Name: "bash", Arguments: []byte(`{"command":"sleep 60"}`)}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a cancelled step gave %v", err)
 	}
-	if got := f.step("bash", `{"command":"pgrep -x sleep; echo alive"}`); got.Observation.Text != "alive\n" {
+	if got := f.step("bash", `{"command":"grep -lx sleep /proc/[0-9]*/comm; echo alive"}`); got.Observation.Text != "alive\n" {
 		t.Errorf("after it: %q", got.Observation.Text)
 	}
 }

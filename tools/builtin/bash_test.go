@@ -130,7 +130,7 @@ func TestBashTimeout(t *testing.T) {
 				t.Errorf("after %s: %q", c.command, got)
 			}
 		}
-		if got := b.call("bash", args{"command": "pgrep -x 'sleep' -a | grep -v 300; true"}); strings.Contains(got.Text, "sleep 100") {
+		if got := b.call("bash", args{"command": "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"}); strings.Contains(got.Text, "sleep 100 ") || c.keeps != strings.Contains(got.Text, "sleep 300 ") {
 			t.Errorf("%s left %s", c.command, got.Text)
 		}
 	}
