@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,7 +119,7 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	bench, err := wire.NewWorkbench(ctx, cfg, s.Getenv)
+	bench, err := wire.NewWorkbench(cfg)
 	if err != nil {
 		return Usage(err)
 	}
@@ -155,26 +154,22 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	return e.Close(ctx)
 }
 
-// grader judges patches of one task; a task without test lists gets its
-// baseline first, once.
+// grader judges patches of one task. A task without test lists gets its
+// baseline first and keeps it; a baseline that failed is tried again.
 func grader(bench *wire.Workbench, task schemas.Task) func(context.Context, []byte, string) (schemas.Verdict, error) {
-	baseline := sync.OnceValues(func() (schemas.TestSpec, error) {
-		if len(task.Tests.FailToPass) > 0 || task.Tests.Method == schemas.VerifyExitCode {
-			return task.Tests, nil
-		}
-		return bench.Baseline(context.Background(), task)
-	})
+	known := len(task.Tests.FailToPass) > 0 || task.Tests.Method == schemas.VerifyExitCode
 	return func(ctx context.Context, patch []byte, treeSHA string) (schemas.Verdict, error) {
-		spec, err := baseline()
+		if !known {
+			spec, err := bench.Baseline(ctx, task)
+			if err != nil {
+				return schemas.Verdict{}, err
+			}
+			task.Tests, known = spec, true
+		}
+		tree, err := bench.Source.Tree(ctx, task.InstanceID)
 		if err != nil {
 			return schemas.Verdict{}, err
 		}
-		t := task
-		t.Tests = spec
-		tree, err := bench.Source.Tree(ctx, t.InstanceID)
-		if err != nil {
-			return schemas.Verdict{}, err
-		}
-		return bench.Verify(ctx, t, tree, patch, treeSHA)
+		return bench.Verify(ctx, task, tree, patch, treeSHA)
 	}
 }

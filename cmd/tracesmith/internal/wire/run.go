@@ -27,7 +27,6 @@ type RunOptions struct {
 	Getenv           func(string) string
 	Progress         io.Writer
 	Warn             io.Writer
-	Drain            <-chan struct{}
 	Crash            func(point string) // see pipeline.Deps.Crash
 }
 
@@ -55,7 +54,7 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	if err != nil {
 		return nil, err
 	}
-	bench, err := NewWorkbench(ctx, cfg, opt.Getenv)
+	bench, err := NewWorkbench(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +105,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: r.Agent.Secrets(r.opt.Getenv)},
 	}, pipeline.Deps{
 		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
-		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: observe.New(r.opt.Progress), Drain: r.opt.Drain,
+		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: observe.New(r.opt.Progress),
 		Spent: func(usd float64) { r.Agent.Budget.Settle(0, usd) },
 	})
 }

@@ -24,8 +24,10 @@ import (
 // SourceKinds and DriverKinds list what --source and --sandbox take.
 func SourceKinds() []string { return env.Sources.Kinds() }
 
-// DriverKinds lists the sandbox kinds.
-func DriverKinds() []string { return env.Drivers.Kinds() }
+// DriverKinds lists the sandbox kinds; the fake one is for tests.
+func DriverKinds() []string {
+	return slices.DeleteFunc(env.Drivers.Kinds(), func(kind string) bool { return kind == "fake" })
+}
 
 // Source builds the task source of a configuration.
 func Source(cfg configs.Tasks) (env.Source, error) {

@@ -35,7 +35,7 @@ type Workbench struct {
 
 // NewWorkbench builds the components a configuration names; an unknown one is
 // an error that lists what exists. Nothing is started.
-func NewWorkbench(_ context.Context, cfg configs.Config, _ func(string) string) (*Workbench, error) {
+func NewWorkbench(cfg configs.Config) (*Workbench, error) {
 	w := &Workbench{cfg: cfg, drivers: map[string]env.Driver{}}
 	var err error
 	if w.Source, err = Source(cfg.Tasks); err != nil {
@@ -58,8 +58,7 @@ func NewWorkbench(_ context.Context, cfg configs.Config, _ func(string) string) 
 		}
 	}
 	if cfg.Sandbox.Kind != "" && w.drivers[cfg.Sandbox.Kind] == nil {
-		_, err := env.Drivers.Build(cfg.Sandbox.Kind, nil, struct{}{})
-		return nil, fmt.Errorf("sandbox.kind: %w", err)
+		return nil, fmt.Errorf("sandbox.kind: unknown sandbox %q: choose one of %s", cfg.Sandbox.Kind, strings.Join(DriverKinds(), ", "))
 	}
 	if w.scratch, err = os.MkdirTemp("", "tracesmith-"); err != nil {
 		return nil, fmt.Errorf("making a scratch directory: %w", err)
@@ -73,9 +72,6 @@ func NewWorkbench(_ context.Context, cfg configs.Config, _ func(string) string) 
 
 // Close removes the workbench's scratch files.
 func (w *Workbench) Close() error { return os.RemoveAll(w.scratch) }
-
-// Scratch is a private directory that Close removes.
-func (w *Workbench) Scratch() string { return w.scratch }
 
 // Driver chooses the sandbox kind of a task: the configured one, docker for a
 // task that names an image, bubblewrap otherwise. There is no fall-back.
