@@ -25,6 +25,7 @@ demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
 test: deps ## every test that needs no daemon
+	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), the race detector (make race)"
 	go test ./...
 
 race: deps ## the same under the race detector, shuffled
