@@ -46,9 +46,10 @@ type Tasks struct {
 }
 
 // Sandbox chooses the isolation. Kind "" means bubblewrap, or docker for tasks
-// that name an image.
+// that name an image. With holds the settings of the driver that Kind names.
 type Sandbox struct {
 	Kind           string        `mapstructure:"kind" json:"kind"`
+	With           Block         `mapstructure:"with" json:"with,omitempty"`
 	Image          string        `mapstructure:"image" json:"image,omitempty"`
 	Python         string        `mapstructure:"python" json:"python,omitempty"`
 	Memory         ByteSize      `mapstructure:"memory" json:"memory,omitempty"`

@@ -144,3 +144,15 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+func TestSandboxSettingsNeedAKind(t *testing.T) {
+	c := Default()
+	c.Sandbox.With = Block{"image": "x"}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "sandbox.kind") {
+		t.Errorf("settings without a kind: %v", err)
+	}
+	c.Sandbox.Kind = "docker"
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+}

@@ -45,6 +45,9 @@ func (c Config) Validate() error {
 	if c.Agent.Wall <= 0 || c.Sandbox.CommandTimeout <= 0 || c.Sandbox.VerifyTimeout <= 0 || c.Sandbox.SetupTimeout <= 0 {
 		bad("agent.wall, sandbox.command_timeout, sandbox.verify_timeout, sandbox.setup_timeout", "must be longer than zero")
 	}
+	if len(c.Sandbox.With) > 0 && c.Sandbox.Kind == "" {
+		bad("sandbox.with", "settings of a sandbox need sandbox.kind beside them")
+	}
 	if k := c.LLM.APIKey; k != "" && !strings.HasPrefix(k, "env:") {
 		bad("llm.api_key", "never write a key here: write env:NAME and put the key into that environment variable")
 	}

@@ -53,8 +53,12 @@ func NewWorkbench(cfg configs.Config) (*Workbench, error) {
 		return nil, fmt.Errorf("agent.tools: %w", err)
 	}
 	for _, kind := range DriverKinds() {
-		if w.drivers[kind], err = env.Drivers.Build(kind, nil, struct{}{}); err != nil {
-			return nil, err
+		var with configs.Block
+		if kind == cfg.Sandbox.Kind {
+			with = cfg.Sandbox.With
+		}
+		if w.drivers[kind], err = env.Drivers.Build(kind, with, struct{}{}); err != nil {
+			return nil, fmt.Errorf("sandbox.with: %w", err)
 		}
 	}
 	if cfg.Sandbox.Kind != "" && w.drivers[cfg.Sandbox.Kind] == nil {
