@@ -1,0 +1,203 @@
+package house
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pending are rows of docs/parity.md whose tests are being written. The list
+// only shrinks: a row that has a test is reported so that it is taken out.
+var pending = strings.Fields(`
+A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12 A13 A14 A15 A16 A17 A18 A19 A20 A21 A22 A23 A24 A25 A26 A27 A28 A29 B1
+B2 B3 B4 B5 B6 B7 B8 B9 B10 B11 B12 B13 B14 B15 B16 B17 B18 B19 B20 B21 B22 B23 B24 B25 B26 B27 B28 B29 B30
+B31 B32 B33 B34 B35 B36 B37 B38 B39 B40 B41 C1 C2 C3 C4 C5 C7 D1 D2 D3 D4 D5 D6 D7 D8 D9 D10 D11 D12 D13 D14
+D15 WC1 WC2 WC3 WC4 WC5 WC6 WC7 WC8 WC9 WC10 WC11 WC12 WC13 WC14 WC15 WC16 WC17 WC18 WC19 WC20 WC21 WC22 WC23
+WC24 WC25 WC26 WC27 WC30 WC31 WC32 WC33 WC34 WC35 WC36 WC37 WC38 WC39 WC40 WC41 WP1 WP2 WP3 WP4 WP5 WP6 WP7
+WP8 WP9 WP10 WP11 WP12 WS1 WS2 WS3 WS4 WS5 WS6 WS7 WS8 WS9 WS10 WS11 WS12
+`)
+
+// parityRow is one line of a table in docs/parity.md.
+type parityRow struct{ relation, text string }
+
+// series are the rows there must be: prefix and how many.
+var series = map[string]int{"A": 29, "B": 41, "C": 7, "D": 15, "WC": 41, "WP": 12, "WS": 12}
+
+var (
+	rowLine    = regexp.MustCompile(`^\| ([A-Z]+[0-9]+) \| ([^|]*) \| (.*) \|$`)
+	parityTest = regexp.MustCompile(`^Test((?:A|B|C|D|WC|WP|WS)[0-9]+)([A-Z].*)?$`)
+)
+
+// parityRows reads the page.
+func parityRows(t *testing.T) map[string]parityRow {
+	t.Helper()
+	page, err := os.ReadFile("docs/parity.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]parityRow{}
+	for line := range strings.Lines(string(page)) {
+		m := rowLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			continue
+		}
+		if _, twice := rows[m[1]]; twice {
+			t.Errorf("docs/parity.md has two rows %s", m[1])
+		}
+		rows[m[1]] = parityRow{m[2], strings.TrimSpace(m[3])}
+	}
+	return rows
+}
+
+// parityTests finds the test functions that are named for a row, and tells why
+// one of them does not count.
+func parityTests(t *testing.T) (byRow map[string][]string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard", "*_test.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byRow = map[string][]string{}
+	for _, name := range strings.Fields(string(out)) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed, not committed yet
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, d := range file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil {
+				continue
+			}
+			m := parityTest.FindStringSubmatch(fn.Name.Name)
+			if m == nil {
+				continue
+			}
+			if why := doesNotCount(fn, m[2]); why != "" {
+				t.Errorf("%s: %s %s", name, fn.Name.Name, why)
+				continue
+			}
+			byRow[m[1]] = append(byRow[m[1]], name+": "+fn.Name.Name)
+		}
+	}
+	return byRow
+}
+
+// doesNotCount says why a test function proves nothing: it has no name of its
+// own, no body, or may pass without having run. Skips that a switch of the
+// environment decides stand in functions of their own, which say so loudly.
+func doesNotCount(fn *ast.FuncDecl, rest string) string {
+	if rest == "" {
+		return "says nothing after its row"
+	}
+	if fn.Body == nil || len(fn.Body.List) == 0 {
+		return "is empty"
+	}
+	skips := false
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			switch sel.Sel.Name {
+			case "Skip", "Skipf", "SkipNow":
+				skips = true
+			}
+		}
+		return true
+	})
+	if skips {
+		return "skips"
+	}
+	return ""
+}
+
+func TestEveryParityRowHasItsTest(t *testing.T) {
+	rows, tests := parityRows(t), parityTests(t)
+	waiting := map[string]bool{}
+	for _, id := range pending {
+		waiting[id] = true
+		if _, known := rows[id]; !known {
+			t.Errorf("pending names %s, which is no row", id)
+		}
+	}
+	for prefix, n := range series {
+		for i := 1; i <= n; i++ {
+			id := prefix + strconv.Itoa(i)
+			row, there := rows[id]
+			switch {
+			case !there:
+				t.Errorf("docs/parity.md has no row %s", id)
+				continue
+			case row.text == "":
+				t.Errorf("docs/parity.md: %s says nothing", id)
+			}
+			checkRow(t, id, row, tests[id], waiting[id])
+			delete(rows, id)
+			delete(tests, id)
+		}
+	}
+	for id := range rows {
+		t.Errorf("docs/parity.md: %s is no row of the list", id)
+	}
+	for id, names := range tests {
+		t.Errorf("%s: %v: no such row", id, names)
+	}
+}
+
+func checkRow(t *testing.T, id string, row parityRow, tests []string, waiting bool) {
+	t.Helper()
+	switch row.relation {
+	case "kept", "better", "otherwise", "absent":
+		switch {
+		case len(tests) > 0 && waiting:
+			t.Logf("%s has a test (%s): take it out of pending", id, tests[0])
+		case len(tests) == 0 && !waiting:
+			t.Errorf("%s (%s) has no test function Test%s...", id, row.text, id)
+		}
+	case "not here":
+		if len(tests) > 0 {
+			t.Errorf("%s is not here, and yet tested by %v", id, tests)
+		}
+		if len(strings.Fields(row.text)) < 5 {
+			t.Errorf("%s is not here without a reason", id)
+		}
+	default:
+		t.Errorf("%s: %q is none of kept, better, otherwise, absent, not here", id, row.relation)
+	}
+}
+
+// The rule itself: what counts, and as which row.
+func TestParityTestsAreRecognised(t *testing.T) {
+	for name, want := range map[string]string{
+		"TestA1Record": "A1", "TestA10Fatal": "A10", "TestWC4TimeoutKeepsBreakpoints": "WC4",
+		"TestArguments": "", "TestB": "", "TestD1lowercase": "",
+	} {
+		got := ""
+		if m := parityTest.FindStringSubmatch(name); m != nil {
+			got = m[1]
+		}
+		if got != want {
+			t.Errorf("%s counts for %q, want %q", name, got, want)
+		}
+	}
+	for body, want := range map[string]string{
+		"t.Log(1)": "", "": "is empty", `if x { t.Skip("no") }`: "skips",
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc TestA1X(t *T) {"+body+"}", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := doesNotCount(file.Decls[0].(*ast.FuncDecl), "X"); got != want {
+			t.Errorf("%q: %q, want %q", body, got, want)
+		}
+	}
+}
