@@ -33,6 +33,10 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+	if t == reflect.TypeFor[Tool]() {
+		c.tool(n, path)
+		return
+	}
 	if n.Tag == "!!null" {
 		if path == "agent.kind" && n.Value == "null" {
 			n.Tag, n.Style = "!!str", yaml.DoubleQuotedStyle // an agent is called null; YAML reads nothing

@@ -65,7 +65,7 @@ type Sandbox struct {
 type Agent struct {
 	Kind            string        `mapstructure:"kind" json:"kind"`
 	With            Block         `mapstructure:"with" json:"with,omitempty"`
-	Tools           []string      `mapstructure:"tools" json:"tools"`
+	Tools           []Tool        `mapstructure:"tools" json:"tools"`
 	MaxSteps        int           `mapstructure:"max_steps" json:"max_steps"` // turns
 	MaxFormatErrors int           `mapstructure:"max_format_errors" json:"max_format_errors"`
 	MaxRepeats      int           `mapstructure:"max_repeats" json:"max_repeats"`
@@ -152,7 +152,7 @@ func Default() Config {
 		Tasks:   Tasks{Source: "builtin"},
 		Sandbox: Sandbox{CommandTimeout: 60 * time.Second, VerifyTimeout: 5 * time.Minute, SetupTimeout: 20 * time.Minute},
 		Agent: Agent{
-			Kind: "demonstrator", Tools: []string{"bash", "view", "grep", "listdir", "pdb", "edit", "eval", "submit"},
+			Kind: "demonstrator", Tools: Tools("bash", "view", "grep", "listdir", "pdb", "edit", "eval", "submit"),
 			MaxSteps: 60, MaxFormatErrors: 5, MaxRepeats: 4, Wall: 30 * time.Minute,
 		},
 		LLM:     LLM{Provider: "openai", Timeout: 5 * time.Minute, MaxRetries: 6},

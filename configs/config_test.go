@@ -56,7 +56,7 @@ func TestPrecedence(t *testing.T) {
 	if got.LLM.Model != "gpt-4.1" || got.Sandbox.Memory != 512<<20 {
 		t.Errorf("model %q memory %d", got.LLM.Model, got.Sandbox.Memory)
 	}
-	if diff := cmp.Diff([]string{"pdb", "eval"}, got.Agent.Tools); diff != "" {
+	if diff := cmp.Diff(Tools("pdb", "eval"), got.Agent.Tools); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -83,6 +83,10 @@ func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 		{doc: "run:\n  workers: many\n", want: `run.yaml:2: run.workers must be a whole number, not "many"`},
 		{doc: "run: 3\n", want: "run.yaml:1: run must be a block of settings"},
 		{doc: "agent: {tools: bash}\n", want: "agent.tools must be a list"},
+		{doc: "agent:\n  tools:\n  - bash\n  - 7\n", want: "run.yaml:4: agent.tools[1] must be a tool's name, or one name with its settings"},
+		{doc: "agent:\n  tools:\n  - {bash: {timeout: 3}, view: {}}\n", want: "run.yaml:3: agent.tools[0] must be"},
+		{doc: "agent: {tools: [bash: slow]}\n", want: "run.yaml:1: agent.tools[0]: bash must have a block of settings, not \"slow\""},
+		{doc: "agent: {tools: [~]}\n", want: "run.yaml:1: agent.tools[0] must be"},
 		{doc: "agent: {wall: 5}\n", want: "agent.wall must be a duration such as 90s or 5m"},
 		{doc: "sandbox: {memory: lots}\n", want: "sandbox.memory must be a size such as 512MB"},
 		{doc: "run: {name: 7}\n", want: "run.name must be text"},

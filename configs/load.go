@@ -20,9 +20,9 @@ const delimiter = "::"
 // EnvPrefix begins every environment variable that overrides a setting.
 const EnvPrefix = "TRACESMITH"
 
-// rawPaths are component blocks: they travel through viper as JSON text so
-// that their keys keep their case.
-var rawPaths = []string{"tasks.with", "agent.with", "llm.extra"}
+// rawPaths hold settings of components: they travel through viper as JSON text
+// so that their keys keep their case.
+var rawPaths = []string{"tasks.with", "sandbox.with", "agent.with", "agent.tools", "llm.extra"}
 
 // Source is one configuration document.
 type Source struct {
@@ -180,7 +180,7 @@ func decode(doc map[string]any) (Config, error) {
 	cfg := Default()
 	err := v.UnmarshalExact(&cfg, func(dc *mapstructure.DecoderConfig) {
 		dc.DecodeHook = mapstructure.ComposeDecodeHookFunc(
-			blockHook, mapstructure.StringToTimeDurationHookFunc(), numberAsText, mapstructure.TextUnmarshallerHookFunc())
+			blockHook, toolsHook, mapstructure.StringToTimeDurationHookFunc(), numberAsText, mapstructure.TextUnmarshallerHookFunc())
 		dc.WeaklyTypedInput = false
 		dc.ZeroFields = true // lists are replaced, not merged into the defaults
 	})

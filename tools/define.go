@@ -25,7 +25,9 @@ type Def[A any] struct {
 	Example A
 	// More says, in a clause, how to see what was cut from a long observation.
 	More string
-	Call func(ctx context.Context, s *env.Session, args A) (schemas.Observation, error)
+	// Setup are shell commands that are run at each reset, see Settings.
+	Setup []string
+	Call  func(ctx context.Context, s *env.Session, args A) (schemas.Observation, error)
 	// On reacts to events; nil: the tool does not listen.
 	On func(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error)
 }
@@ -53,7 +55,7 @@ func Define[A any](d Def[A]) Tool {
 		Description: d.Description + "\nExample arguments: " + example,
 		Parameters:  params,
 	}}
-	if d.On != nil {
+	if d.On != nil || len(d.Setup) > 0 {
 		return listening[A]{t}
 	}
 	return t
@@ -91,5 +93,22 @@ func (t defined[A]) Call(ctx context.Context, s *env.Session, raw []byte) (schem
 type listening[A any] struct{ defined[A] }
 
 func (t listening[A]) On(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
-	return t.def.On(ctx, s, e)
+	var o schemas.Observation
+	if e.Kind == env.EventReset {
+		failed, err := setUp(ctx, s, t.def.Setup)
+		if err != nil {
+			return o, err
+		}
+		if failed != "" {
+			o = schemas.Observation{Text: failed, IsError: true, ErrorClass: schemas.ErrNonzeroExit}
+		}
+	}
+	if t.def.On == nil {
+		return o, nil
+	}
+	own, err := t.def.On(ctx, s, e)
+	if o.Text != "" {
+		own.Text, own.IsError, own.ErrorClass = o.Text+own.Text, true, o.ErrorClass
+	}
+	return own, err
 }

@@ -103,14 +103,15 @@ func (r *Registry[C, D]) Build(kind string, with map[string]any, deps D) (C, err
 // explain says in a user's words what is wrong with a component's settings.
 func explain(err error, cfg any) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("setting %q must not be a %s", wrong.Field, wrong.Value)
+		name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded struct that holds it
+		return fmt.Errorf("setting %q must not be a %s", name, wrong.Value)
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if !unknown {
 		return err
 	}
 	var known []string
-	for f := range reflect.TypeOf(cfg).Elem().Fields() {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(cfg).Elem()) {
 		if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" && field != "-" {
 			known = append(known, field)
 		}

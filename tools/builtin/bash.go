@@ -15,23 +15,42 @@ type bashArgs struct {
 	Timeout *int   `json:"timeout,omitempty" jsonschema:"Seconds the command may take, 1 to 3600. Leave it out for the default."`
 }
 
-func init() {
-	register("run commands in a shell that keeps its state", tools.Define(tools.Def[bashArgs]{
-		Name: "bash", Category: "bash",
-		Description: "Run a command in bash. One shell serves the whole session: the working directory, variables, " +
-			"functions, aliases and shell options stay as a command leaves them, and background jobs go on running. " +
-			"It begins in the workspace. The answer is what the command printed, standard output and error together, " +
-			"and its exit code when that is not 0. There is no terminal and no input: programs that ask questions " +
-			"see the end of their input.",
-		Example: bashArgs{Command: "cd src && python -m pytest -x -q 2>&1 | tail -n 40"},
-		Call:    bash,
-		On:      bashReset,
-	}))
+type bashSettings struct {
+	tools.Settings
+	// Timeout is what a call that names none may take, in seconds; 0 = as long as
+	// any tool.
+	Timeout int `json:"timeout,omitempty"`
 }
 
-func bash(ctx context.Context, s *env.Session, a bashArgs) (schemas.Observation, error) {
+func init() {
+	register("run commands in a shell that keeps its state", func(c bashSettings) (tools.Def[bashArgs], error) {
+		return tools.Def[bashArgs]{
+			Name: "bash", Category: "bash",
+			Description: "Run a command in bash. One shell serves the whole session: the working directory, variables, " +
+				"functions, aliases and shell options stay as a command leaves them, and background jobs go on running. " +
+				"It begins in the workspace. The answer is what the command printed, standard output and error together, " +
+				"and its exit code when that is not 0. There is no terminal and no input: programs that ask questions " +
+				"see the end of their input.",
+			Example: bashArgs{Command: "cd src && python -m pytest -x -q 2>&1 | tail -n 40"},
+			Call:    c.call,
+			On:      bashReset,
+		}, c.check()
+	})
+}
+
+func (c bashSettings) check() error {
+	if c.Timeout < 0 || c.Timeout > 3600 {
+		return fmt.Errorf("timeout must be from 1 to 3600 seconds, not %d", c.Timeout)
+	}
+	return nil
+}
+
+func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (schemas.Observation, error) {
 	if strings.TrimSpace(a.Command) == "" {
 		return schemas.Observation{}, tools.Mistake("The command is empty. Send the command to run, for example \"ls -la\".")
+	}
+	if a.Timeout == nil && c.Timeout > 0 {
+		a.Timeout = &c.Timeout
 	}
 	limit := timeout(s, a.Timeout)
 	r, err := env.Local[shell](s).run(ctx, s, a.Command, limit)

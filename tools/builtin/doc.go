@@ -7,14 +7,31 @@
 package builtin
 
 import (
+	"fmt"
+
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// register adds a tool that needs no configuration.
-func register(summary string, t tools.Tool) {
+// register adds a tool: what it is with the settings S. The zero S are its
+// defaults; define refuses settings that make no sense.
+func register[S interface{ SetupCommands() []string }, A any](summary string, define func(S) (tools.Def[A], error)) {
+	var defaults S
+	d, err := define(defaults)
+	if err != nil {
+		panic(fmt.Sprintf("tool %q: its defaults: %v", d.Name, err))
+	}
 	tools.Registry.Register(plugin.Spec[tools.Tool, struct{}]{
-		Kind: t.Schema().Name, Summary: summary,
-		New: func(any, struct{}) (tools.Tool, error) { return t, nil },
+		Kind: d.Name, Summary: summary,
+		Default: func() any { return new(S) },
+		New: func(cfg any, _ struct{}) (tools.Tool, error) {
+			settings := *cfg.(*S)
+			d, err := define(settings)
+			if err != nil {
+				return nil, err
+			}
+			d.Setup = settings.SetupCommands()
+			return tools.Define(d), nil
+		},
 	})
 }

@@ -21,18 +21,22 @@ type editArgs struct {
 	OldCode *string `json:"old_code,omitempty" jsonschema:"Instead of start and end: the exact text to replace. It must occur exactly once in the file."`
 }
 
+type editSettings struct{ tools.Settings }
+
 func init() {
 	start, end := 12, 13
-	register("change or create a file", tools.Define(tools.Def[editArgs]{
-		Name: "edit", Category: "edit",
-		Description: "Change a text file of the workspace, or create one. Say what to replace in one of three ways: " +
-			"start and end name lines; old_code is text that occurs exactly once; neither replaces the whole file, " +
-			"or creates it. An empty new_code deletes the lines or the text. The answer is a unified diff; " +
-			"after it, line numbers below the change have moved.",
-		Example: editArgs{Path: "src/main.py", NewCode: "    total = 0\n    for item in items:", Start: &start, End: &end},
-		More:    "view the file to see the result",
-		Call:    edit,
-	}))
+	register("change or create a file", func(c editSettings) (tools.Def[editArgs], error) {
+		return tools.Def[editArgs]{
+			Name: "edit", Category: "edit",
+			Description: "Change a text file of the workspace, or create one. Say what to replace in one of three ways: " +
+				"start and end name lines; old_code is text that occurs exactly once; neither replaces the whole file, " +
+				"or creates it. An empty new_code deletes the lines or the text. The answer is a unified diff; " +
+				"after it, line numbers below the change have moved.",
+			Example: editArgs{Path: "src/main.py", NewCode: "    total = 0\n    for item in items:", Start: &start, End: &end},
+			More:    "view the file to see the result",
+			Call:    edit,
+		}, nil
+	})
 }
 
 const editMaxFile = 4 << 20

@@ -14,14 +14,31 @@ import (
 
 type evalArgs struct{}
 
+type evalSettings struct {
+	tools.Settings
+	// OnReset runs the tests at each reset, too: the agent sees them fail before
+	// its first step.
+	OnReset bool `json:"on_reset,omitempty"`
+}
+
 func init() {
-	register("run the task's tests", tools.Define(tools.Def[evalArgs]{
-		Name: "eval", Category: "eval",
-		Description: "Run the task's tests on the workspace as it is now. The answer names the tests that failed and " +
-			"shows the output of the test run. It takes no arguments.",
-		More: "run a single test with bash to see all of its output",
-		Call: eval,
-	}))
+	register("run the task's tests", func(c evalSettings) (tools.Def[evalArgs], error) {
+		return tools.Def[evalArgs]{
+			Name: "eval", Category: "eval",
+			Description: "Run the task's tests on the workspace as it is now. The answer names the tests that failed and " +
+				"shows the output of the test run. It takes no arguments.",
+			More: "run a single test with bash to see all of its output",
+			Call: eval,
+			On:   c.on,
+		}, nil
+	})
+}
+
+func (c evalSettings) on(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
+	if e.Kind != env.EventReset || !c.OnReset {
+		return schemas.Observation{}, nil
+	}
+	return eval(ctx, s, evalArgs{})
 }
 
 func eval(ctx context.Context, s *env.Session, _ evalArgs) (schemas.Observation, error) {

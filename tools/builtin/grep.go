@@ -26,17 +26,21 @@ type grepArgs struct {
 	Fixed      *bool   `json:"fixed,omitempty" jsonschema:"Take the pattern literally, not as a regular expression. Default: false."`
 }
 
+type grepSettings struct{ tools.Settings }
+
 func init() {
 	dir, include := "src", "*.py"
-	register("search file contents", tools.Define(tools.Def[grepArgs]{
-		Name: "grep", Category: "grep",
-		Description: "Search the text files of the workspace for a pattern. The matching lines are shown with " +
-			"their line numbers, grouped by file. Binary files and the directories .git, __pycache__ and " +
-			"node_modules are left out.",
-		Example: grepArgs{Pattern: `def \w+_total`, Path: &dir, Include: &include},
-		More:    "narrow the pattern, or give path, include or a smaller max_results",
-		Call:    grep,
-	}))
+	register("search file contents", func(c grepSettings) (tools.Def[grepArgs], error) {
+		return tools.Def[grepArgs]{
+			Name: "grep", Category: "grep",
+			Description: "Search the text files of the workspace for a pattern. The matching lines are shown with " +
+				"their line numbers, grouped by file. Binary files and the directories .git, __pycache__ and " +
+				"node_modules are left out.",
+			Example: grepArgs{Pattern: `def \w+_total`, Path: &dir, Include: &include},
+			More:    "narrow the pattern, or give path, include or a smaller max_results",
+			Call:    grep,
+		}, nil
+	})
 }
 
 const (

@@ -18,17 +18,21 @@ type listdirArgs struct {
 	Depth *int    `json:"depth,omitempty" jsonschema:"How many levels to show, 1 to 20. Default: 1, the directory's own entries."`
 }
 
+type listdirSettings struct{ tools.Settings }
+
 func init() {
 	dir, depth := "src", 2
-	register("list a directory tree", tools.Define(tools.Def[listdirArgs]{
-		Name: "listdir", Category: "listdir",
-		Description: "List the files and directories of the workspace as an indented tree, sorted by name. " +
-			"Directories end in /, executable files in *, symbolic links show their target and are not followed. " +
-			"The contents of .git and __pycache__ are left out.",
-		Example: listdirArgs{Path: &dir, Depth: &depth},
-		More:    "list a subdirectory or a smaller depth",
-		Call:    listdir,
-	}))
+	register("list a directory tree", func(c listdirSettings) (tools.Def[listdirArgs], error) {
+		return tools.Def[listdirArgs]{
+			Name: "listdir", Category: "listdir",
+			Description: "List the files and directories of the workspace as an indented tree, sorted by name. " +
+				"Directories end in /, executable files in *, symbolic links show their target and are not followed. " +
+				"The contents of .git and __pycache__ are left out.",
+			Example: listdirArgs{Path: &dir, Depth: &depth},
+			More:    "list a subdirectory or a smaller depth",
+			Call:    listdir,
+		}, nil
+	})
 }
 
 const (

@@ -16,23 +16,27 @@ type pdbArgs struct {
 	Timeout    *int    `json:"timeout,omitempty" jsonschema:"Seconds the command may take, 1 to 3600. Leave it out for the default."`
 }
 
+type pdbSettings struct{ tools.Settings }
+
 func init() {
-	register("debug the program with pdb", tools.Define(tools.Def[pdbArgs]{
-		Name: "pdb", Category: "pdb",
-		Description: "Send one command to the Python debugger pdb. The session starts with the first command, before " +
-			"the first line of the program, and lives until the program ends. Useful commands:\n" +
-			"  b FILE:LINE[, CONDITION] or b FUNCTION  set a breakpoint; b alone lists them; cl FILE:LINE clears one\n" +
-			"  c  continue to the next breakpoint, n next line, s step into, r run to the return, unt LINE\n" +
-			"  w  where, u and d move up and down the stack, a arguments, ll source of the function\n" +
-			"  p EXPR  print, pp EXPR pretty-print, whatis EXPR, !STATEMENT runs Python\n" +
-			"  restart  begin again from the start\n" +
-			"The answer shows pdb's output, where the program stands now, and the source around that line. " +
-			"Breakpoints are kept. After the program has ended, or the edit tool has changed a file, the next command " +
-			"starts the program again by itself; after changing a file in another way, send restart.",
-		Example: pdbArgs{Command: "b src/main.py:42"},
-		More:    "print a smaller part, for example with a slice",
-		Call:    pdb,
-	}))
+	register("debug the program with pdb", func(pdbSettings) (tools.Def[pdbArgs], error) {
+		return tools.Def[pdbArgs]{
+			Name: "pdb", Category: "pdb",
+			Description: "Send one command to the Python debugger pdb. The session starts with the first command, before " +
+				"the first line of the program, and lives until the program ends. Useful commands:\n" +
+				"  b FILE:LINE[, CONDITION] or b FUNCTION  set a breakpoint; b alone lists them; cl FILE:LINE clears one\n" +
+				"  c  continue to the next breakpoint, n next line, s step into, r run to the return, unt LINE\n" +
+				"  w  where, u and d move up and down the stack, a arguments, ll source of the function\n" +
+				"  p EXPR  print, pp EXPR pretty-print, whatis EXPR, !STATEMENT runs Python\n" +
+				"  restart  begin again from the start\n" +
+				"The answer shows pdb's output, where the program stands now, and the source around that line. " +
+				"Breakpoints are kept. After the program has ended, or the edit tool has changed a file, the next command " +
+				"starts the program again by itself; after changing a file in another way, send restart.",
+			Example: pdbArgs{Command: "b src/main.py:42"},
+			More:    "print a smaller part, for example with a slice",
+			Call:    pdb,
+		}, nil
+	})
 }
 
 func pdb(ctx context.Context, s *env.Session, a pdbArgs) (schemas.Observation, error) {

@@ -54,6 +54,7 @@ type bench struct {
 	*env.Session
 	edits     []env.Edit
 	submitted bool
+	evals     int
 	report    env.EvalReport
 	debugger  *scriptedDebugger
 }
@@ -75,11 +76,14 @@ func (d *scriptedDebugger) Edited(env.Edit)                   {}
 func (d *scriptedDebugger) Reset(context.Context, bool) error { return nil }
 func (d *scriptedDebugger) Close(context.Context) error       { return nil }
 
-func everyTool(t testing.TB) []tools.Tool {
+// settings of tools by name, as a configuration gives them.
+type settings map[string]map[string]any
+
+func everyTool(t testing.TB, with settings) []tools.Tool {
 	t.Helper()
 	var list []tools.Tool
 	for _, kind := range tools.Registry.Kinds() {
-		tool, err := tools.Registry.Build(kind, nil, struct{}{})
+		tool, err := tools.Registry.Build(kind, with[kind], struct{}{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,9 +92,11 @@ func everyTool(t testing.TB) []tools.Tool {
 	return list
 }
 
-func newBench(t *testing.T, f files) *bench {
+func newBench(t *testing.T, f files) *bench { return newBenchWith(t, f, nil) }
+
+func newBenchWith(t *testing.T, f files, with settings) *bench {
 	t.Helper()
-	set, err := tools.NewSet(everyTool(t))
+	set, err := tools.NewSet(everyTool(t, with))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +104,7 @@ func newBench(t *testing.T, f files) *bench {
 	b := &bench{t: t, set: set, debugger: &scriptedDebugger{reply: env.DebuggerReply{Text: "(no output)\n"}}}
 	b.Session = &env.Session{
 		Sandbox: startSandbox(t, workdir), Debugger: b.debugger, Workdir: workdir, CommandTimeout: 20 * time.Second,
-		Eval:        func(context.Context) (env.EvalReport, error) { return b.report, nil },
+		Eval:        func(context.Context) (env.EvalReport, error) { b.evals++; return b.report, nil },
 		Submit:      func() { b.submitted = true },
 		FileChanged: func(_ context.Context, e env.Edit) { b.edits = append(b.edits, e) },
 	}

@@ -13,22 +13,40 @@ type submitArgs struct {
 	Message *string `json:"message,omitempty" jsonschema:"One or two sentences on what was wrong and how it was fixed."`
 }
 
-func init() {
-	message := "The cache key ignored the currency; it is part of the key now."
-	register("end the episode", tools.Define(tools.Def[submitArgs]{
-		Name: "submit", Category: "submit",
-		Description: "End the session with the workspace as it is now. Call it once, when the bug is fixed; " +
-			"it does not run the tests, so call eval before.",
-		Example: submitArgs{Message: &message},
-		Call:    submit,
-	}))
+type submitSettings struct {
+	tools.Settings
+	// EvalOnSubmit runs the tests once more and shows what they say. The verdict
+	// is found elsewhere, in a fresh sandbox.
+	EvalOnSubmit bool `json:"eval_on_submit,omitempty"`
 }
 
-func submit(_ context.Context, s *env.Session, a submitArgs) (schemas.Observation, error) {
+func init() {
+	message := "The cache key ignored the currency; it is part of the key now."
+	register("end the episode", func(c submitSettings) (tools.Def[submitArgs], error) {
+		tests := "it does not run the tests, so call eval before."
+		if c.EvalOnSubmit {
+			tests = "it runs the tests once more and shows the result."
+		}
+		return tools.Def[submitArgs]{
+			Name: "submit", Category: "submit",
+			Description: "End the session with the workspace as it is now. Call it once, when the bug is fixed; " +
+				tests,
+			Example: submitArgs{Message: &message},
+			Call:    c.call,
+		}, nil
+	})
+}
+
+func (c submitSettings) call(ctx context.Context, s *env.Session, a submitArgs) (schemas.Observation, error) {
 	s.Submit()
 	text := "Submitted. The session has ended."
 	if a.Message != nil && strings.TrimSpace(*a.Message) != "" {
 		text += "\nMessage: " + strings.TrimSpace(*a.Message)
 	}
-	return schemas.Observation{Text: text}, nil
+	if !c.EvalOnSubmit {
+		return schemas.Observation{Text: text}, nil
+	}
+	o, err := eval(ctx, s, evalArgs{})
+	o.Text = text + "\n\n" + o.Text
+	return o, err
 }

@@ -19,17 +19,21 @@ type viewArgs struct {
 	LineNumbers *bool  `json:"line_numbers,omitempty" jsonschema:"Prefix each line with its number, and with B where a breakpoint is set. Default: true."`
 }
 
+type viewSettings struct{ tools.Settings }
+
 func init() {
 	start, end := 10, 40
-	register("show a file or a range of its lines", tools.Define(tools.Def[viewArgs]{
-		Name: "view", Category: "view",
-		Description: "Show a text file of the workspace, whole or a range of lines, with line numbers. " +
-			"Lines that carry a breakpoint are marked with B. Line numbers are not part of the file. " +
-			"Long files are shown in parts: ask for the next part with start and end.",
-		Example: viewArgs{Path: "src/main.py", Start: &start, End: &end},
-		More:    "view a smaller range with start and end",
-		Call:    view,
-	}))
+	register("show a file or a range of its lines", func(c viewSettings) (tools.Def[viewArgs], error) {
+		return tools.Def[viewArgs]{
+			Name: "view", Category: "view",
+			Description: "Show a text file of the workspace, whole or a range of lines, with line numbers. " +
+				"Lines that carry a breakpoint are marked with B. Line numbers are not part of the file. " +
+				"Long files are shown in parts: ask for the next part with start and end.",
+			Example: viewArgs{Path: "src/main.py", Start: &start, End: &end},
+			More:    "view a smaller range with start and end",
+			Call:    view,
+		}, nil
+	})
 }
 
 const (

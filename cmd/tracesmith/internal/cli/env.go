@@ -26,7 +26,7 @@ type envFlags struct {
 	python       string
 	sandbox      string
 	image        string
-	tools        []string
+	tools        string
 	timeout      float64
 }
 
@@ -59,7 +59,7 @@ operation, each line on stdout its answer:
 	fl.StringVar(&f.python, "python", "", "host interpreter to bring into the sandbox")
 	fl.StringVar(&f.sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
 	fl.StringVar(&f.image, "image", "", "container image (implies --sandbox docker)")
-	fl.StringSliceVar(&f.tools, "tools", nil, "tools to offer, comma-separated")
+	fl.StringVar(&f.tools, "tools", "", "tools to offer, comma-separated, with settings if need be: 'pdb,{bash: {timeout: 120}}'")
 	fl.Float64Var(&f.timeout, "timeout", 0, "seconds a command may take (default: sandbox.command_timeout)")
 	return c
 }
@@ -102,8 +102,10 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 	if f.python != "" {
 		cfg.Sandbox.Python = f.python
 	}
-	if len(f.tools) > 0 {
-		cfg.Agent.Tools = f.tools
+	if f.tools != "" {
+		if cfg.Agent.Tools, err = configs.ParseTools(f.tools); err != nil {
+			return cfg, Usage(fmt.Errorf("--tools: %w", err))
+		}
 	}
 	if f.timeout < 0 {
 		return cfg, Usage(fmt.Errorf("--timeout must be positive, got %g", f.timeout))

@@ -42,8 +42,8 @@ func NewWorkbench(cfg configs.Config) (*Workbench, error) {
 		return nil, err
 	}
 	var list []tools.Tool
-	for _, kind := range cfg.Agent.Tools {
-		t, err := tools.Registry.Build(kind, nil, struct{}{})
+	for _, item := range cfg.Agent.Tools {
+		t, err := tools.Registry.Build(item.Name, item.With, struct{}{})
 		if err != nil {
 			return nil, fmt.Errorf("agent.tools: %w", err)
 		}

@@ -1,0 +1,44 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// Settings are what every tool can be told in a configuration; each tool embeds
+// them in its own.
+type Settings struct {
+	// Setup are commands for sh, run in the workspace at each reset before the
+	// tool is used. One that fails is reported among the reset's observations,
+	// and the others are run all the same.
+	Setup []string `json:"setup,omitempty"`
+}
+
+// SetupCommands is Setup; with it the settings of any tool can be told from
+// other structs.
+func (s Settings) SetupCommands() []string { return s.Setup }
+
+// setupOutput is how much a failed command's output may say, in bytes.
+const setupOutput = 4 << 10
+
+// setUp runs the commands and tells which failed; "" = none did.
+func setUp(ctx context.Context, s *env.Session, commands []string) (failed string, err error) {
+	for _, command := range commands {
+		r, err := s.Sandbox.Run(ctx, env.Command{Args: []string{"sh", "-c", command}, Dir: s.Workdir, MaxOutput: setupOutput})
+		if err != nil {
+			return "", fmt.Errorf("running the set-up command %q: %w", command, err)
+		}
+		how := fmt.Sprintf("exit code %d", r.ExitCode)
+		switch {
+		case r.TimedOut:
+			how = fmt.Sprintf("not finished after %s", env.DefaultCommandTimeout)
+		case r.ExitCode == 0:
+			continue
+		}
+		failed += fmt.Sprintf("The set-up command %q failed (%s). Its output:\n%s\n", command, how, strings.TrimRight(string(r.Output), "\n"))
+	}
+	return failed, nil
+}
