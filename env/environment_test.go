@@ -65,7 +65,9 @@ type fixture struct {
 	sess  *env.Session
 }
 
-func open(t *testing.T) *fixture {
+// open makes an environment over bubblewrap with every tool there is; change,
+// if given, is the last to touch its configuration.
+func open(t *testing.T, change ...func(*env.Config)) *fixture {
 	t.Helper()
 	driver, err := env.Drivers.Build("bubblewrap", nil, struct{}{})
 	if err != nil {
@@ -92,13 +94,16 @@ func open(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Environment, err = env.New(env.Config{
+	cfg := env.Config{
 		Driver: driver, Task: task, Tree: files, Toolbox: set, Workspace: store, Evaluate: verify.Eval,
 		NewDebugger: func(sb env.Sandbox, task schemas.Task) env.Debugger {
 			return pdb.New(pdb.Config{Sandbox: sb, Workdir: task.Workdir, Entrypoint: task.Entrypoint})
 		},
-	})
-	if err != nil {
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	if f.Environment, err = env.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -134,7 +139,7 @@ func sources(info env.Info) (out []string) {
 	return out
 }
 
-func TestEpisode(t *testing.T) {
+func TestA6StepsOfAnEpisode(t *testing.T) {
 	f := open(t)
 	if _, err := f.Step(t.Context(), schemas.ToolCall{Name: "eval"}); err == nil {
 		t.Error("a step before reset went through")
@@ -200,7 +205,7 @@ func TestEpisode(t *testing.T) {
 	}
 }
 
-func TestResets(t *testing.T) {
+func TestA5SoftResetKeepsTheSandbox(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	sandbox := f.sess.Sandbox
@@ -241,16 +246,17 @@ func TestFinishedProgram(t *testing.T) {
 	}
 }
 
-func TestNoCall(t *testing.T) {
+func TestA8ReplyWithoutACall(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	info, err := f.NoCall(t.Context())
-	if err != nil || info.Observation.ErrorClass != schemas.ErrNoToolCall {
-		t.Errorf("%+v, %v", info.Observation, err)
+	o := info.Observation
+	if err != nil || o.ErrorClass != schemas.ErrNoToolCall || o.Source != "env" || !strings.Contains(o.Text, "Call one tool") {
+		t.Errorf("%+v, %v", o, err)
 	}
 }
 
-func TestSandboxDies(t *testing.T) {
+func TestA10SandboxDies(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	if err := f.sess.Sandbox.Close(t.Context()); err != nil {
