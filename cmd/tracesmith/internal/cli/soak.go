@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/hostile"
+	"github.com/tracesmith/tracesmith/env/hostile/soak"
+)
+
+func newSoak(s *State) *cobra.Command {
+	return group("soak", "Run the environment for a long time and count what goes wrong", newSoakCommands(s))
+}
+
+func newSoakCommands(s *State) *cobra.Command {
+	var f configFlags
+	var cfg soak.Config
+	var kind string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "commands", Short: "Tool calls by the thousand, hostile ones among them: hung, mis-framed and wrong answers",
+		Long: `Run ordinary tool calls with known answers over several environments at once, with
+a share of hostile cases among them, and check every answer, its time, and what is
+left running. A failure names its call and case: --seed S --only CASE plays that
+case alone. The exit code is 1 when an answer was hung, mis-framed or wrong, when
+processes were left, or when a sandbox died that must not.`,
+		Example: "  tracesmith soak commands -n 5000\n  tracesmith soak commands --only 'fork bomb' -n 20",
+		Args:    exactArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return soakCommands(c.Context(), s, &f, cfg, kind, asJSON)
+		},
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.IntVarP(&cfg.Calls, "calls", "n", 100_000, "calls to make")
+	fl.StringVar(&kind, "sandbox", "bubblewrap", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
+	fl.IntVar(&cfg.Workers, "workers", 6, "environments at once")
+	fl.Uint64Var(&cfg.Seed, "seed", 1, "seed of the calls")
+	fl.Float64Var(&cfg.Share, "share", 0.05, "share of hostile cases, 0 to 1")
+	fl.StringVar(&cfg.Only, "only", "", "play only this case")
+	fl.BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config, kind string, asJSON bool) error {
+	if cfg.Calls < 1 || cfg.Workers < 1 || cfg.Share < 0 || cfg.Share > 1 {
+		return Usage(errors.New("-n and --workers must be at least 1, --share between 0 and 1"))
+	}
+	settings, err := f.load(s)
+	if err != nil {
+		return err
+	}
+	settings.Sandbox.Kind = kind
+	settings.Agent.Tools = []string{"bash", "pdb", "view", "grep", "edit", "listdir", "eval"}
+	bench, err := wire.NewWorkbench(settings)
+	if err != nil {
+		return Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	bench.Source = hostile.Repository{}
+	tasks, err := bench.Source.Tasks(ctx)
+	if err != nil {
+		return err
+	}
+	cfg.Isolated = kind != "local"
+	cfg.Open = func(ctx context.Context) (env.Env, func() env.Sandbox, error) {
+		var now env.Sandbox
+		e, err := bench.NewTappedEnv(ctx, tasks[0], func(sb env.Sandbox) { now = sb })
+		return e, func() env.Sandbox { return now }, err
+	}
+	lines := 0
+	cfg.Progress = func(r soak.Report) {
+		if s.TTY {
+			fmt.Fprintf(s.Stderr, "\r\x1b[K%s", soakLine(r, cfg.Calls))
+		} else if lines++; lines%30 == 0 {
+			fmt.Fprintln(s.Stderr, soakLine(r, cfg.Calls))
+		}
+	}
+	r, err := soak.Run(ctx, cfg)
+	if s.TTY {
+		fmt.Fprintln(s.Stderr)
+	}
+	if err != nil {
+		return &Error{Code: ExitPreflight, Err: err}
+	}
+	if asJSON {
+		err = printJSON(s, r)
+	} else {
+		err = printSoak(s, r)
+	}
+	if err == nil && !r.OK() {
+		err = fmt.Errorf("soak found %d hung, %d mis-framed and %d wrong answers, %d with processes left, %d failures and %d lost sandboxes (seed %d)",
+			r.Hung, r.Misframed, r.Wrong, r.Left, r.Failed, r.Lost, r.Seed)
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// soakLine is the progress in one line.
+func soakLine(r soak.Report, calls int) string {
+	return fmt.Sprintf("%d of %d calls, %d hostile, %.0f/s: %d hung, %d late (worst %.0f ms), %d mis-framed, %d wrong, %d left, %d lost",
+		r.Calls, calls, r.Hostile, float64(r.Calls)/max(r.Wall, 0.001), r.Hung, r.Late, r.WorstLate, r.Misframed, r.Wrong, r.Left, r.Lost)
+}
+
+func printSoak(s *State, r soak.Report) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	row := func(name string, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("calls", "%d in %.0f s, %d workers, seed %d", r.Calls, r.Wall, r.Workers, r.Seed)
+	row("hostile", "%d of %d cases", r.Hostile, len(r.Cases))
+	for _, door := range slices.Sorted(maps.Keys(r.Doors)) {
+		row("  "+door, "%d", r.Doors[door])
+	}
+	row("hung", "%d", r.Hung)
+	late := ""
+	if r.Late > 0 {
+		late = fmt.Sprintf(", worst by %.0f ms: %s", r.WorstLate, r.LateCase)
+	}
+	row("late", "%d%s", r.Late, late)
+	row("mis-framed", "%d", r.Misframed)
+	row("wrong", "%d", r.Wrong)
+	row("processes left", "%d", r.Left)
+	row("failed", "%d", r.Failed)
+	row("sandboxes", "%d, died as expected %d, lost %d", r.Sandboxes, r.Died, r.Lost)
+	row("ordinary calls", "median %.2f ms, p99 %.2f ms", r.Median, r.P99)
+	row("grown", "%d descriptors, %d goroutines, %.1f MiB of heap", r.Leaked.Descriptors, r.Leaked.Goroutines, float64(r.Leaked.HeapBytes)/(1<<20))
+	if len(r.Cases) > 0 {
+		fmt.Fprintln(w, "\ncase\tplayed")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Cases)) {
+		row(name, "%d", r.Cases[name])
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	for _, failure := range r.Failures {
+		fmt.Fprintf(s.Stdout, "\n%s\n", failure)
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+package hostile
+
+var shellCases, processCases, limitCases, outputCases, debuggerCases, evalCases, runCases []Case

@@ -1,0 +1,11 @@
+"""The program that ordinary debugger calls stand in."""
+
+
+def total(items):
+    result = 0
+    for item in items:
+        result += item
+    return result
+
+
+print(total([1, 2, 3]))

@@ -1,0 +1,190 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env/hostile"
+)
+
+// state is what a worker knows of its environment between two calls.
+type state struct {
+	word   string            // value of the shell's variable
+	dir    string            // the shell's directory, relative to the workspace
+	learnt map[string]string // answers that do not change, by call
+	value  int               // what scratch.py holds
+}
+
+// limit of an ordinary call: far more than it needs.
+const limit = 60 * time.Second
+
+// ordinaryCalls is the mix; each entry is as likely as any other.
+var ordinaryCalls = []struct {
+	name string
+	make func(w *worker, ctx context.Context, r *rand.Rand) (hostile.Answer, string)
+}{
+	{"bash", (*worker).echo}, {"bash", (*worker).echo}, {"bash", (*worker).remember}, {"bash", (*worker).fail},
+	{"view", (*worker).view}, {"grep", (*worker).grep}, {"edit", (*worker).edit}, {"listdir", (*worker).list},
+	{"pdb", (*worker).product}, {"pdb", (*worker).product}, {"pdb", (*worker).product}, {"pdb", (*worker).product},
+}
+
+// evalEvery is how many ordinary calls come on one run of the tests, which
+// starts several programs.
+const evalEvery = 100
+
+// ordinary makes one call whose answer is known. False: the environment failed.
+func (w *worker) ordinary(ctx context.Context, index int, r *rand.Rand) bool {
+	name, call := "eval", (*worker).eval
+	if r.IntN(evalEvery) != 0 {
+		picked := ordinaryCalls[r.IntN(len(ordinaryCalls))]
+		name, call = picked.name, picked.make
+	}
+	a, wrong := call(w, ctx, r)
+	if ctx.Err() != nil {
+		return false
+	}
+	w.soak.tally.ordinary(index, name, a, wrong)
+	return wrong == "" && a.Err == nil
+}
+
+// want compares an answer to the byte.
+func want(a hostile.Answer, text string) string {
+	if a.Err == nil && a.Text != text {
+		return fmt.Sprintf("got %.2000q, want %.2000q", a.Text, text)
+	}
+	return ""
+}
+
+// words are printable and nasty for a shell.
+var letters = []rune("abcXYZ 0189'\"$`\\!#%&*(){}[]<>|;~^?=+-_@:/.,\tßé漢字😀")
+
+func word(r *rand.Rand) string {
+	out := make([]rune, 1+r.IntN(40))
+	for i := range out {
+		out[i] = letters[r.IntN(len(letters))]
+	}
+	return string(out)
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func (w *worker) bash(ctx context.Context, command string) hostile.Answer {
+	return w.place.Call(ctx, "bash", map[string]any{"command": command}, limit)
+}
+
+func (w *worker) echo(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
+	text := word(r)
+	a := w.bash(ctx, "printf '%s\\n' "+quote(text))
+	return a, want(a, text+"\n")
+}
+
+// remember asks for what an earlier call left in the shell, and leaves more.
+func (w *worker) remember(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
+	var expected string
+	command := ""
+	if w.state.word != "" {
+		command = `printf '%s|%s\n' "$kept" "${PWD##*/}"; `
+		expected = w.state.word + "|" + w.state.dir + "\n"
+	}
+	w.state.word, w.state.dir = word(r), fmt.Sprintf("dir%d", r.IntN(5))
+	root := "/testbed"
+	if !w.soak.cfg.Isolated {
+		root = `"$ROOT"`
+		command = `ROOT=${ROOT:-$PWD}; ` + command
+	}
+	command += fmt.Sprintf("kept=%s; mkdir -p %s/%s && cd %s/%s && echo moved", quote(w.state.word), root, w.state.dir, root, w.state.dir)
+	a := w.bash(ctx, command)
+	return a, want(a, expected+"moved\n")
+}
+
+func (w *worker) fail(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
+	code := 1 + r.IntN(255)
+	a := w.bash(ctx, fmt.Sprintf("(exit %d)", code))
+	wrong := want(a, fmt.Sprintf("[exit code %d]\n", code))
+	if wrong == "" && a.Err == nil && (a.Exit == nil || *a.Exit != code) {
+		wrong = fmt.Sprintf("no exit code %d", code)
+	}
+	return a, wrong
+}
+
+// same makes a call whose answer is the same each time: the first one must hold
+// certain words, later ones must be the first.
+func (w *worker) same(ctx context.Context, tool string, args map[string]any, holds string) (hostile.Answer, string) {
+	key := tool + fmt.Sprint(args)
+	a := w.place.Call(ctx, tool, args, limit)
+	if a.Err != nil {
+		return a, ""
+	}
+	known, asked := w.state.learnt[key]
+	if asked {
+		return a, want(a, known)
+	}
+	if !strings.Contains(a.Text, holds) || a.IsError {
+		return a, fmt.Sprintf("got %.2000q, want %q in it", a.Text, holds)
+	}
+	if w.state.learnt == nil {
+		w.state.learnt = map[string]string{}
+	}
+	w.state.learnt[key] = a.Text
+	return a, ""
+}
+
+func (w *worker) view(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
+	first := 1 + r.IntN(40)
+	return w.same(ctx, "view", map[string]any{"path": "notes.txt", "start": first, "end": first + 5},
+		fmt.Sprintf("note %d: nothing here changes\n", first+2))
+}
+
+func (w *worker) grep(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
+	n := 1 + r.IntN(60)
+	return w.same(ctx, "grep", map[string]any{"pattern": fmt.Sprintf("^note %d:", n), "path": "notes.txt"},
+		fmt.Sprintf("note %d: nothing here changes", n))
+}
+
+func (w *worker) list(ctx context.Context, _ *rand.Rand) (hostile.Answer, string) {
+	a := w.place.Call(ctx, "listdir", map[string]any{}, limit)
+	if a.Err == nil && (!strings.Contains(a.Text, "app.py") || !strings.Contains(a.Text, "notes.txt")) {
+		return a, fmt.Sprintf("got %.2000q", a.Text)
+	}
+	return a, ""
+}
+
+// edit replaces a file and reads it back through the shell.
+func (w *worker) edit(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
+	text := fmt.Sprintf("value = %d  # %s\n", r.Uint64(), strings.ReplaceAll(word(r), "\t", " "))
+	a := w.place.Call(ctx, "edit", map[string]any{"path": "scratch.py", "new_code": text}, limit)
+	w.place.Stale()
+	if a.Err != nil || a.IsError {
+		return a, want(a, "no error")
+	}
+	back := w.place.Call(ctx, "view", map[string]any{"path": "scratch.py", "line_numbers": false}, limit)
+	if back.Err != nil {
+		return back, ""
+	}
+	if !strings.Contains(back.Text, strings.TrimRight(text, "\n")) {
+		return a, want(back, text)
+	}
+	return a, ""
+}
+
+func (w *worker) product(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
+	if !w.place.Standing() {
+		began := time.Now()
+		wrong, err := w.place.Stand(ctx)
+		if wrong != "" || err != nil {
+			return hostile.Answer{Err: err, Limit: limit, Took: time.Since(began)}, wrong
+		}
+	}
+	return w.place.Product(ctx, r.Uint32(), r.Uint32())
+}
+
+func (w *worker) eval(ctx context.Context, _ *rand.Rand) (hostile.Answer, string) {
+	a := w.place.Call(ctx, "eval", map[string]any{}, limit)
+	if a.Err == nil && (!strings.HasSuffix(a.Text, "\n\ntests ran\n") || a.Exit == nil || *a.Exit != 0) {
+		return a, fmt.Sprintf("got %.2000q", a.Text)
+	}
+	return a, ""
+}

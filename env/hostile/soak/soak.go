@@ -1,0 +1,200 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/hostile"
+)
+
+// Config of a soak. Open and Calls are required.
+type Config struct {
+	// Open makes an environment of the hostile repository; sandbox returns the
+	// one it uses at the moment.
+	Open     func(ctx context.Context) (e env.Env, sandbox func() env.Sandbox, err error)
+	Isolated bool // the driver keeps programs apart; else only harmless cases are played
+	Calls    int
+	Workers  int // 0 = 4
+	Seed     uint64
+	Share    float64 // of hostile cases among the calls, 0 to 1
+	Only     string  // play this case alone, and nothing ordinary
+	// Progress is told of what was reached, about once a second; nil: nobody.
+	Progress func(Report)
+}
+
+// perSandbox is how many calls a sandbox serves before it is replaced.
+const perSandbox = 1000
+
+// soak is one run.
+type soak struct {
+	cfg   Config
+	cases []hostile.Case
+	next  atomic.Int64
+	tally tally
+}
+
+// Run makes the calls and reports. A failure of the product is counted, not
+// returned: an error means that no environment could be had. When ctx ends, what
+// was reached is reported.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if cfg.Workers <= 0 {
+		cfg.Workers = 4
+	}
+	s := &soak{cfg: cfg, tally: newTally()}
+	for _, c := range hostile.Corpus() {
+		if (cfg.Isolated || c.Harmless) && (cfg.Only == "" || cfg.Only == c.Name) {
+			s.cases = append(s.cases, c)
+		}
+	}
+	if len(s.cases) == 0 {
+		return Report{}, fmt.Errorf("no case %q among those that may be played here", cfg.Only)
+	}
+	before := takeFootprint()
+	began := time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var workers, watcher sync.WaitGroup
+	done := make(chan struct{})
+	if cfg.Progress != nil {
+		watcher.Go(func() { s.watch(done, began) })
+	}
+	for n := range cfg.Workers {
+		workers.Go(func() {
+			w := &worker{soak: s, number: n}
+			if err := w.work(ctx); err != nil && ctx.Err() == nil {
+				cancel(err)
+			}
+		})
+	}
+	workers.Wait()
+	close(done)
+	watcher.Wait()
+	r := s.tally.report(time.Since(began))
+	r.Seed, r.Workers, r.Share = cfg.Seed, cfg.Workers, cfg.Share
+	r.Leaked = takeFootprint().since(before)
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return r, err
+	}
+	return r, nil
+}
+
+func (s *soak) watch(done <-chan struct{}, began time.Time) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			s.cfg.Progress(s.tally.report(time.Since(began)))
+		}
+	}
+}
+
+// worker makes calls in one environment after the other.
+type worker struct {
+	soak   *soak
+	number int
+	place  *hostile.Place
+	served int
+	state  state
+}
+
+func (w *worker) work(ctx context.Context) error {
+	defer w.close(ctx)
+	for ctx.Err() == nil {
+		index := int(w.soak.next.Add(1)) - 1
+		if index >= w.soak.cfg.Calls {
+			return nil
+		}
+		if w.place == nil {
+			if err := w.open(ctx); err != nil {
+				return err
+			}
+		}
+		// What a call is depends on seed and index alone.
+		r := rand.New(rand.NewPCG(w.soak.cfg.Seed, uint64(index)))
+		ok := false
+		if w.soak.cfg.Only != "" || r.Float64() < w.soak.cfg.Share {
+			ok = w.hostile(ctx, index, r)
+		} else {
+			ok = w.ordinary(ctx, index, r)
+		}
+		if w.served++; !ok || w.served >= perSandbox {
+			w.close(ctx)
+		}
+	}
+	return nil
+}
+
+func (w *worker) open(ctx context.Context) error {
+	e, sandbox, err := w.soak.cfg.Open(ctx)
+	if err != nil {
+		return err
+	}
+	w.place = &hostile.Place{Env: e, Sandbox: sandbox, Isolated: w.soak.cfg.Isolated}
+	w.served, w.state = 0, state{}
+	w.soak.tally.sandbox()
+	return w.place.Reset(ctx)
+}
+
+func (w *worker) close(ctx context.Context) {
+	if w.place == nil {
+		return
+	}
+	_ = w.place.Env.Close(context.WithoutCancel(ctx))
+	w.place = nil
+}
+
+// hostile plays a case. False: the place cannot go on.
+func (w *worker) hostile(ctx context.Context, index int, r *rand.Rand) bool {
+	c := w.soak.draw(r)
+	v := w.place.Play(ctx, c)
+	if ctx.Err() != nil {
+		return false
+	}
+	w.soak.tally.hostile(index, v)
+	w.state = state{} // the case may have changed anything
+	return !v.Died && v.Err == nil && !v.Failed()
+}
+
+// draw picks a case, rare ones rarely.
+func (s *soak) draw(r *rand.Rand) hostile.Case {
+	for {
+		c := s.cases[r.IntN(len(s.cases))]
+		if c.Rare <= 1 || len(s.cases) == 1 || r.IntN(c.Rare) == 0 {
+			return c
+		}
+	}
+}
+
+// Footprint is what the process holds.
+type Footprint struct {
+	Descriptors int   `json:"descriptors"`
+	Goroutines  int   `json:"goroutines"`
+	HeapBytes   int64 `json:"heap_bytes"`
+}
+
+func takeFootprint() Footprint {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	fds, _ := os.ReadDir("/proc/self/fd") // none where there is no /proc
+	return Footprint{Descriptors: len(fds), Goroutines: runtime.NumGoroutine(), HeapBytes: int64(m.HeapAlloc)}
+}
+
+func (f Footprint) since(before Footprint) Footprint {
+	return Footprint{
+		Descriptors: f.Descriptors - before.Descriptors,
+		Goroutines:  f.Goroutines - before.Goroutines,
+		HeapBytes:   f.HeapBytes - before.HeapBytes,
+	}
+}

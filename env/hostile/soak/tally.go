@@ -1,0 +1,160 @@
+package soak
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env/hostile"
+)
+
+// Report is what a soak reached.
+type Report struct {
+	Schema  string         `json:"schema"` // "tracesmith.soak.commands/1"
+	Seed    uint64         `json:"seed"`
+	Workers int            `json:"workers"`
+	Share   float64        `json:"hostile_share"`
+	Calls   int            `json:"calls"` // ordinary ones and cases; probes are not counted
+	Hostile int            `json:"hostile"`
+	Doors   map[string]int `json:"doors"`
+	Cases   map[string]int `json:"cases"`
+
+	Hung      int     `json:"hung"` // no answer within 30 s after the limit
+	Late      int     `json:"late"` // answered after limit + 1 s
+	WorstLate float64 `json:"worst_late_ms"`
+	LateCase  string  `json:"worst_late_case,omitempty"`
+	Misframed int     `json:"misframed"` // the command after a case was not answered correctly
+	Wrong     int     `json:"wrong"`     // an answer is not what it must be
+	Left      int     `json:"leftover"`  // cases of which processes were left
+	Failed    int     `json:"failed"`    // the environment failed otherwise
+	Died      int     `json:"died"`      // sandboxes that died where the case says so
+	Lost      int     `json:"lost"`      // sandboxes that died where they must not
+
+	Sandboxes int       `json:"sandboxes"`
+	Median    float64   `json:"ordinary_median_ms"`
+	P99       float64   `json:"ordinary_p99_ms"`
+	Wall      float64   `json:"wall_seconds"`
+	Leaked    Footprint `json:"grown"`
+	// Failures are the first of them, each with what reproduces it.
+	Failures []string `json:"failures"`
+}
+
+// OK says whether everything was as it must be; lateness is for the reader.
+func (r Report) OK() bool {
+	return r.Hung+r.Misframed+r.Wrong+r.Left+r.Failed+r.Lost == 0
+}
+
+// keptFailures are described; the rest is counted.
+const keptFailures = 50
+
+// tally counts. Safe for concurrent use.
+type tally struct {
+	mu sync.Mutex
+	r  Report
+	ms []float64 // of ordinary calls
+}
+
+func newTally() tally {
+	return tally{r: Report{Schema: "tracesmith.soak.commands/1", Doors: map[string]int{}, Cases: map[string]int{}}}
+}
+
+func (t *tally) sandbox() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.r.Sandboxes++
+}
+
+func (t *tally) ordinary(index int, tool string, a hostile.Answer, wrong string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.r.Calls++
+	t.r.Doors[tool]++
+	t.ms = append(t.ms, float64(a.Took)/float64(time.Millisecond))
+	t.time(tool, a)
+	switch {
+	case a.Hung():
+	case a.Died():
+		t.r.Lost++
+	case a.Err != nil:
+		t.r.Failed++
+	case wrong != "":
+		t.r.Wrong++
+	default:
+		return
+	}
+	t.fail(index, "ordinary "+tool, fmt.Sprintf("%s %v", wrong, a.Err))
+}
+
+func (t *tally) hostile(index int, v hostile.Verdict) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.r.Calls++
+	t.r.Hostile++
+	t.r.Doors["hostile "+string(v.Case.Door)]++
+	t.r.Cases[v.Case.Name]++
+	t.time(v.Case.Name, v.Answer)
+	if v.Died && v.Case.Kills {
+		t.r.Died++
+	}
+	if !v.Failed() {
+		return
+	}
+	switch {
+	case v.Answer.Hung():
+	case v.Died:
+		t.r.Lost++
+	case v.Err != nil:
+		t.r.Failed++
+	}
+	for _, c := range []struct {
+		list  []string
+		count *int
+	}{{v.Misframed, &t.r.Misframed}, {v.Wrong, &t.r.Wrong}, {v.Left, &t.r.Left}} {
+		if len(c.list) > 0 {
+			*c.count++
+		}
+	}
+	t.fail(index, v.Case.Name, v.String())
+}
+
+func (t *tally) time(name string, a hostile.Answer) {
+	if a.Hung() {
+		t.r.Hung++
+	}
+	if late := float64(a.Late()) / float64(time.Millisecond); late > 0 {
+		t.r.Late++
+		if late > t.r.WorstLate {
+			t.r.WorstLate, t.r.LateCase = late, name
+		}
+	}
+}
+
+func (t *tally) fail(index int, name, text string) {
+	if len(t.r.Failures) < keptFailures {
+		t.r.Failures = append(t.r.Failures, fmt.Sprintf("call %d, %s: %s", index, name, text))
+	}
+}
+
+// report is a copy of the counts so far.
+func (t *tally) report(wall time.Duration) Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.r
+	r.Doors, r.Cases = maps.Clone(t.r.Doors), maps.Clone(t.r.Cases)
+	r.Failures = slices.Clone(t.r.Failures)
+	r.Wall = wall.Seconds()
+	sorted := slices.Sorted(slices.Values(t.ms))
+	r.Median, r.P99 = rank(sorted, 0.5), rank(sorted, 0.99)
+	return r
+}
+
+// rank is the nearest-rank quantile.
+func rank(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
