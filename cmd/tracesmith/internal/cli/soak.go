@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/hostile"
 	"github.com/tracesmith/tracesmith/env/hostile/soak"
@@ -60,7 +61,7 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 		return err
 	}
 	settings.Sandbox.Kind = kind
-	settings.Agent.Tools = []string{"bash", "pdb", "view", "grep", "edit", "listdir", "eval"}
+	settings.Agent.Tools = configs.Tools("bash", "pdb", "view", "grep", "edit", "listdir", "eval")
 	bench, err := wire.NewWorkbench(settings)
 	if err != nil {
 		return Usage(err)
