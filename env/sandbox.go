@@ -40,7 +40,8 @@ type Mount struct {
 	Write      bool
 }
 
-// Limits of one sandbox. Zero means the default of DefaultLimits.
+// Limits of one sandbox. Zero means the default of DefaultLimits, below zero none,
+// which is recorded with the episode.
 type Limits struct {
 	MemoryBytes int64         // all processes together
 	DiskBytes   int64         // workspace and tmp together

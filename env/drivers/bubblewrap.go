@@ -216,7 +216,11 @@ func (a *bwrapArgs) bind(flag, host, place string) {
 
 func (a *bwrapArgs) tmpfs(place, perms string, size int64) {
 	a.dir(place)
-	a.add("--perms", perms, "--size", strconv.FormatInt(size, 10), "--tmpfs", place)
+	a.add("--perms", perms)
+	if size >= 0 {
+		a.add("--size", strconv.FormatInt(size, 10))
+	}
+	a.add("--tmpfs", place)
 }
 
 // file puts a small read-only file into place.

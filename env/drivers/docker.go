@@ -9,11 +9,10 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
-	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
@@ -25,36 +24,39 @@ import (
 func init() {
 	env.Drivers.Register(plugin.Spec[env.Driver, struct{}]{
 		Kind:    "docker",
-		Summary: "containers of the local Docker daemon, for tasks that name an image",
-		Default: func() any { return &dockerConfig{Image: "tracesmith-base:latest"} },
+		Summary: "containers of a Docker daemon here or elsewhere, for tasks that name an image",
+		Default: func() any { return defaultDocker() },
 		New: func(cfg any, _ struct{}) (env.Driver, error) {
-			return &docker{config: *cfg.(*dockerConfig), images: map[string]dockerImage{}}, nil
+			c := *cfg.(*dockerConfig)
+			if err := c.check(); err != nil {
+				return nil, err
+			}
+			return &docker{
+				config: c, images: map[string]*dockerImage{}, pythons: map[string]dockerPython{},
+				full: map[string]bool{}, seen: map[string]bool{},
+			}, nil
 		},
 	})
 }
 
-type dockerConfig struct {
-	// Image is used for tasks that name none.
-	Image string `json:"image"`
-}
-
 // docker starts each sandbox as a container whose first process is the guest,
-// bind-mounted from the host, spoken to through the attached standard streams.
+// spoken to through the attached standard streams. The guest reaches the daemon
+// in a volume, so that it makes no difference where the daemon runs.
 type docker struct {
 	config dockerConfig
 
-	mu     sync.Mutex
-	images map[string]dockerImage // by image id
+	mu      sync.Mutex
+	client  *client.Client // made at first use, then shared
+	users   int            // sandboxes and calls that use it now
+	images  map[string]*dockerImage
+	pythons map[string]dockerPython // by image id
+
+	filling sync.Mutex      // one volume is filled, one path looked for at a time
+	full    map[string]bool // volumes known to be complete
+	seen    map[string]bool // host paths: whether the daemon sees the same there
 }
 
-// dockerImage is what was found out inside an image.
-type dockerImage struct {
-	python  string // version, "" without one
-	program string // path of the interpreter
-	missing []string
-}
-
-// Labels of our containers.
+// Labels of our containers and volumes.
 const (
 	dockerMark  = "tracesmith"
 	dockerOwner = "tracesmith.owner"
@@ -63,18 +65,47 @@ const (
 
 func (*docker) Name() string { return "docker" }
 
+// connect hands out the client. What version the daemon speaks is asked once;
+// connections stay open while anybody uses them, until release.
+func (d *docker) connect() (*client.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client == nil {
+		cli, err := d.config.dial()
+		if err != nil {
+			return nil, err
+		}
+		d.client = cli
+	}
+	d.users++
+	return d.client, nil
+}
+
+func (d *docker) release() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.users--; d.users > 0 {
+		return nil
+	}
+	return d.client.Close() // closes what is idle; the client stays good
+}
+
 // Start implements env.Driver.
 func (d *docker) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	spec.Image = cmp.Or(spec.Image, d.config.Image)
 	spec.Workdir = path.Clean(cmp.Or(spec.Workdir, defaultWorkdir))
 	spec.Limits = withDefaults(spec.Limits)
-	cli, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	cli, err := d.connect()
 	if err != nil {
-		return nil, fmt.Errorf("starting a docker sandbox: %w: check DOCKER_HOST and its companions", err)
+		return nil, fmt.Errorf("starting a docker sandbox: %w", err)
 	}
 	s, err := d.start(ctx, cli, spec)
+	if err != nil && dockerStale(err) { // image or volume went since we saw them
+		d.forget(spec.Image)
+		s, err = d.start(ctx, cli, spec)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("starting a docker sandbox: %w", errors.Join(dockerRemedy(err, spec.Image), cli.Close()))
+		return nil, fmt.Errorf("starting a docker sandbox: %w", errors.Join(d.remedy(err, spec.Image), d.release()))
 	}
 	return s, nil
 }
@@ -83,25 +114,29 @@ func (d *docker) start(ctx context.Context, cli *client.Client, spec env.Sandbox
 	if err := checkContainerPlace(spec.Workdir); err != nil {
 		return nil, err
 	}
-	img, err := cli.ImageInspect(ctx, spec.Image)
+	img, err := d.image(ctx, cli, spec.Image)
 	if err != nil {
 		return nil, err
 	}
-	binary, err := guest.Binary()
+	guestVolume, err := d.guestVolume(ctx, cli, img.id)
+	if err != nil {
+		return nil, fmt.Errorf("handing the guest to the daemon: %w", err)
+	}
+	cfg, host, err := d.container(spec, img, guestVolume)
 	if err != nil {
 		return nil, err
 	}
-	cfg, host, err := containerConfig(spec, binary)
+	mounts, err := d.mounts(ctx, cli, spec, img, host)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, mounts.drop(ctx, cli))
 	}
-	created, err := cli.ContainerCreate(ctx, cfg, host, nil, nil, "")
+	created, err := cli.ContainerCreate(ctx, cfg, host, nil, d.config.platform(), d.config.NamePrefix+randomName())
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, mounts.drop(ctx, cli))
 	}
 	remove := func(ctx context.Context) error {
 		err := cli.ContainerRemove(ctx, created.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-		if cerrdefs.IsNotFound(err) {
+		if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress") {
 			err = nil
 		}
 		return err
@@ -110,17 +145,17 @@ func (d *docker) start(ctx context.Context, cli *client.Client, spec env.Sandbox
 	if err != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeBound)
 		defer cancel()
-		return nil, errors.Join(err, remove(late))
+		return nil, errors.Join(err, remove(late), mounts.drop(ctx, cli))
 	}
 	hangup := s.destroy
 	s.destroy = func(ctx context.Context) error {
-		return errors.Join(remove(ctx), hangup(ctx), cli.Close())
+		return errors.Join(mounts.fetch(ctx, cli, created.ID), remove(ctx), mounts.drop(ctx, cli), hangup(ctx), d.release())
 	}
 	return s, nil
 }
 
 // boot starts a created container and greets its guest.
-func (d *docker) boot(ctx context.Context, cli *client.Client, id string, img image.InspectResponse, spec env.SandboxSpec) (*sandbox, error) {
+func (d *docker) boot(ctx context.Context, cli *client.Client, id string, img *dockerImage, spec env.SandboxSpec) (*sandbox, error) {
 	stream, err := attach(ctx, cli, id)
 	if err != nil {
 		return nil, err
@@ -128,20 +163,20 @@ func (d *docker) boot(ctx context.Context, cli *client.Client, id string, img im
 	if err := cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
 		return nil, errors.Join(err, stream.Close(), stream.wait())
 	}
-	var own []string
-	search := systemPath
-	if img.Config != nil {
-		for _, kv := range img.Config.Env {
-			if p, ok := strings.CutPrefix(kv, "PATH="); ok {
-				search = p
-				continue
-			}
-			own = append(own, kv)
+	own, search := []string{}, systemPath
+	for _, kv := range img.env {
+		if p, ok := strings.CutPrefix(kv, "PATH="); ok {
+			search = p
+			continue
 		}
+		own = append(own, kv)
 	}
 	all := append(own, environment(home, nil, nil)...)
-	all = append(append(all, "PATH="+binPath+":"+search), spec.Env...)
-	c, err := guest.Connect(ctx, stream, guest.Config{Workdir: spec.Workdir, Env: all, Limits: spec.Limits})
+	all = append(append(all, "PATH="+binPath+":"+search), append(d.config.environ(), spec.Env...)...)
+	c, err := guest.Connect(ctx, stream, guest.Config{
+		Workdir: spec.Workdir, Env: all, Limits: spec.Limits,
+		Outside: func() string { return killer(cli, id) },
+	})
 	if err != nil {
 		_ = stream.wait()
 		if said := stream.stderr.String(); said != "" && ctx.Err() == nil {
@@ -150,100 +185,85 @@ func (d *docker) boot(ctx context.Context, cli *client.Client, id string, img im
 		return nil, err
 	}
 	s := &sandbox{Client: c, destroy: func(context.Context) error { return stream.wait() }}
-	python, err := d.python(ctx, s, img.ID)
+	python, err := d.python(ctx, s, img.id)
 	if err != nil {
 		s.Hangup()
 		return nil, errors.Join(err, stream.wait())
 	}
-	s.key = dockerKey(spec.Image, img, python.python)
+	s.key = dockerKey(spec, img, python.version)
 	return s, nil
 }
 
-// python makes python and python3 both resolve, and reports the version.
-func (d *docker) python(ctx context.Context, s env.Sandbox, id string) (dockerImage, error) {
-	d.mu.Lock()
-	found, known := d.images[id]
-	d.mu.Unlock()
-	if !known {
-		r, err := s.Run(ctx, env.Command{Args: []string{"sh", "-c", `
-p=$(command -v python3 || command -v python) || exit 0
-"$p" -c 'import platform; print(platform.python_version())' && echo "$p"
-for n in python python3; do command -v $n >/dev/null || echo $n; done`}})
-		if err != nil {
-			return found, err
+// killer finds out what ended a container whose stream broke: "" when it may
+// have been its own programs. They cannot kill the guest, the first process;
+// what can is the daemon, whoever commands it, and the memory cgroup.
+func killer(cli *client.Client, id string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), outsideBound)
+	defer cancel()
+	for {
+		c, err := cli.ContainerInspect(ctx, id)
+		switch {
+		case cerrdefs.IsNotFound(err):
+			return "somebody removed its container"
+		case err != nil:
+			return "the Docker daemon went away"
+		case c.State.OOMKilled:
+			return ""
+		case c.State.Dead, c.State.Status == container.StateRemoving:
+			return "somebody removed its container"
+		case !c.State.Running && c.State.ExitCode == 128+9:
+			return "somebody killed its container"
+		case !c.State.Running:
+			return ""
 		}
-		if f := strings.Fields(string(r.Output)); len(f) >= 2 {
-			found = dockerImage{f[0], f[1], f[2:]}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(20 * time.Millisecond):
 		}
-		d.mu.Lock()
-		d.images[id] = found
-		d.mu.Unlock()
 	}
-	for _, name := range found.missing {
-		if _, err := s.Run(ctx, env.Command{Args: []string{"ln", "-sf", found.program, binPath + "/" + name}}); err != nil {
-			return found, err
-		}
-	}
-	return found, nil
 }
 
-// Reap implements env.Driver. Without a daemon there is nothing to reap.
-func (d *docker) Reap(ctx context.Context) (int, error) {
-	cli, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
-	if err != nil {
-		return 0, fmt.Errorf("removing old containers: %w", err)
-	}
-	defer cli.Close()
-	list, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", dockerMark))})
-	if client.IsErrConnectionFailed(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("removing old containers: %w", err)
-	}
-	n := 0
-	for _, c := range list {
-		if o, ok := parseOwner(c.Labels[dockerOwner]); !ok || !o.dead() {
-			continue
-		}
-		rmErr := cli.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-		if rmErr == nil {
-			n++
-		} else if !cerrdefs.IsNotFound(rmErr) && !cerrdefs.IsConflict(rmErr) { // another process is at it
-			err = errors.Join(err, fmt.Errorf("removing container %.12s: %w", c.ID, rmErr))
-		}
-	}
-	return n, err
-}
-
-func dockerKey(name string, img image.InspectResponse, python string) schemas.EnvKey {
+func dockerKey(spec env.SandboxSpec, img *dockerImage, python string) schemas.EnvKey {
 	k := schemas.EnvKey{
-		Driver: "docker", Python: python, Image: name, ImageDigest: img.ID,
+		Driver: "docker", Python: python, Image: spec.Image, ImageDigest: img.digest,
 		Limits: map[string]string{
 			"network":    "no network",
 			"memory":     "guest watchdog, cgroup",
 			"disk":       "sized tmpfs, read-only image",
+			"inodes":     "tmpfs nr_inodes",
 			"processes":  "guest watchdog, pids cgroup",
 			"cpus":       "cpu cgroup",
 			"cpu_time":   "RLIMIT_CPU",
 			"open_files": "RLIMIT_NOFILE",
 		},
 	}
-	if len(img.RepoDigests) > 0 {
-		k.ImageDigest = img.RepoDigests[0]
-	}
+	lift(&k, spec.Limits)
 	return k
 }
 
-// dockerRemedy says what to do about the usual refusals.
-func dockerRemedy(err error, image string) error {
+// dockerStale tells that the daemon lacks what it had when we last looked.
+func dockerStale(err error) bool {
+	return cerrdefs.IsNotFound(err) || strings.Contains(err.Error(), dockerGuest) && strings.Contains(err.Error(), "no such file")
+}
+
+// forget drops what is known about an image and the volumes.
+func (d *docker) forget(image string) {
+	d.mu.Lock()
+	delete(d.images, image)
+	d.mu.Unlock()
+	d.filling.Lock()
+	defer d.filling.Unlock()
+	clear(d.full)
+}
+
+// remedy says what to do about the usual refusals.
+func (d *docker) remedy(err error, image string) error {
 	switch {
 	case client.IsErrConnectionFailed(err), errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%w: start the daemon, see that this user may talk to it (group docker) and DOCKER_HOST is right, or choose --sandbox bubblewrap", err)
+		return fmt.Errorf("%w: start the daemon, see that this user may talk to it (group docker) and that DOCKER_HOST or sandbox.with.host is right, or choose --sandbox bubblewrap", err)
 	case cerrdefs.IsNotFound(err):
-		return fmt.Errorf("%w: fetch it with `docker pull %s`, or build the base image with scripts/docker-image.sh", err, image)
-	case strings.Contains(err.Error(), "bind source path does not exist"):
-		return fmt.Errorf("%w: the daemon must run on this host, because the guest is mounted from here", err)
+		return fmt.Errorf("%w: fetch it with `docker pull %s` (or set sandbox.with.pull to if-missing), or build the base image with scripts/docker-image.sh", err, image)
 	}
 	return err
 }

@@ -1,11 +1,12 @@
 package drivers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
-	"os"
 	"path"
 	"slices"
 	"sync"
@@ -31,56 +32,99 @@ func checkContainerPlace(p string) error {
 	return nil
 }
 
-// containerConfig describes the container: the guest as its first process, an
-// unprivileged user, nothing writable but sized tmpfs.
-func containerConfig(spec env.SandboxSpec, binary string) (*container.Config, *container.HostConfig, error) {
-	user := fmt.Sprintf("%d:%d", insideUser, insideUser)
+// container describes a sandbox: the guest as its first process, an unprivileged
+// user, nothing writable but sized tmpfs. What an image declares beyond that
+// (ENTRYPOINT, USER, HEALTHCHECK, STOPSIGNAL) is overruled, and its volumes are
+// as read-only as the rest of it.
+func (d *docker) container(spec env.SandboxSpec, img *dockerImage, guestVolume string) (*container.Config, *container.HostConfig, error) {
+	uid, gid, err := d.config.user()
+	if err != nil {
+		return nil, nil, err
+	}
+	labels := maps.Clone(d.config.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[dockerMark], labels[dockerOwner], labels[dockerLabel] = "1", self().String(), spec.Label
 	cfg := &container.Config{
-		Image: spec.Image, User: user, Hostname: "sandbox", WorkingDir: spec.Workdir,
-		Entrypoint: []string{guestPath}, Cmd: guestArgs(spec.Label), Env: []string{"GOMAXPROCS=2"},
+		Image: img.id, User: fmt.Sprintf("%d:%d", uid, gid), Hostname: "sandbox", WorkingDir: spec.Workdir,
+		Entrypoint: []string{dockerGuest}, Cmd: guestArgs(spec.Label), Env: []string{"GOMAXPROCS=2"},
 		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
-		Labels: map[string]string{dockerMark: "1", dockerOwner: self().String(), dockerLabel: spec.Label},
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		StopSignal:  "SIGKILL", // the guest heeds no other
+		Labels:      labels,
 	}
 	l := spec.Limits
-	// tmpfs counts as memory of the container; the watchdog holds programs to
-	// MemoryBytes, the cgroup is the fence behind it.
-	memory := l.MemoryBytes + l.DiskBytes + 64<<20
-	// The guest's threads count too, and it must never be refused one.
-	pids := int64(l.Processes + l.Processes/4 + 96)
-	tmpfs := func(size int64) string {
-		return fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,nr_inodes=%d,mode=0755,uid=%d,gid=%d", size, size/4096+1024, insideUser, insideUser)
-	}
+	disk := d.tmpfs(spec, uid, gid)
 	host := &container.HostConfig{
 		NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"},
 		SecurityOpt: []string{"no-new-privileges"},
 		LogConfig:   container.LogConfig{Type: "none"},
-		ShmSize:     share(l.DiskBytes, 1),
-		Tmpfs: map[string]string{
-			spec.Workdir: tmpfs(share(l.DiskBytes, 10)),
-			"/tmp":       fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=1777", share(l.DiskBytes, 4)),
-			home:         tmpfs(share(l.DiskBytes, 1)),
-			binPath:      tmpfs(1 << 20),
-		},
-		Mounts: []mount.Mount{{Type: mount.TypeBind, Source: binary, Target: guestPath, ReadOnly: true}},
-		Resources: container.Resources{
-			Memory: memory, MemorySwap: memory, NanoCPUs: int64(l.CPUs * 1e9), PidsLimit: &pids,
-		},
+		Runtime:     d.config.Runtime,
+		Tmpfs:       disk,
+		Mounts: []mount.Mount{{
+			Type: mount.TypeVolume, Source: guestVolume, Target: guestDir, ReadOnly: true,
+			VolumeOptions: &mount.VolumeOptions{NoCopy: true},
+		}},
+	}
+	if l.MemoryBytes > 0 {
+		// tmpfs counts as memory of the container; the watchdog holds programs to
+		// MemoryBytes, the cgroup is the fence behind it.
+		host.Memory = l.MemoryBytes + max(l.DiskBytes, 0) + 64<<20
+		host.MemorySwap = host.Memory
+	}
+	if l.CPUs > 0 {
+		host.NanoCPUs = int64(l.CPUs * 1e9)
+	}
+	if l.Processes > 0 {
+		// The guest's threads count too, and it must never be refused one.
+		pids := int64(l.Processes + l.Processes/4 + 96)
+		host.PidsLimit = &pids
 	}
 	if spec.Network {
 		host.NetworkMode = "default"
 	}
-	for _, m := range spec.Mounts {
-		if err := checkContainerPlace(path.Clean(m.Path)); err != nil {
-			return nil, nil, err
+	for _, v := range img.volumes {
+		if _, covered := disk[v]; !covered && !slices.ContainsFunc(spec.Mounts, func(m env.Mount) bool { return path.Clean(m.Path) == v }) {
+			host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Target: v, ReadOnly: true})
 		}
-		if m.Write {
-			if err := os.Chown(m.Host, insideUser, insideUser); err != nil {
-				return nil, nil, fmt.Errorf("handing the mount %s over to the container's user: %w", m.Host, err)
-			}
-		}
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Host, Target: path.Clean(m.Path), ReadOnly: !m.Write})
 	}
 	return cfg, host, nil
+}
+
+// tmpfs lists the writable places with their mount options.
+func (d *docker) tmpfs(spec env.SandboxSpec, uid, gid int) map[string]string {
+	own := fmt.Sprintf(",mode=0755,uid=%d,gid=%d", uid, gid)
+	disk := spec.Limits.DiskBytes
+	out := map[string]string{}
+	for _, place := range []struct {
+		path   string
+		size   int64
+		access string
+	}{
+		{"/tmp", share(disk, 4), ",mode=1777"},
+		{"/dev/shm", share(disk, 1), ",mode=1777"},
+		{home, share(disk, 1), own},
+		{spec.Workdir, share(disk, 10), own},
+		{binPath, 1 << 20, own},
+	} {
+		out[place.path] = tmpfsOptions(cmp.Or(d.config.Tmpfs[place.path], place.size)) + place.access
+	}
+	for place, size := range d.config.Tmpfs {
+		if p := path.Clean(place); out[p] == "" {
+			out[p] = tmpfsOptions(size) + own
+		}
+	}
+	return out
+}
+
+// tmpfsOptions bounds bytes and inodes alike; a size below zero bounds nothing.
+func tmpfsOptions(size int64) string {
+	const all = "rw,exec,nosuid,nodev"
+	if size < 0 {
+		return all
+	}
+	return fmt.Sprintf("%s,size=%d,nr_inodes=%d", all, size, inodes(size))
 }
 
 // attached is the stream to a container's first process. The daemon interleaves

@@ -1,7 +1,6 @@
 package drivers
 
 import (
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -34,8 +33,6 @@ func TestLocal(t *testing.T) {
 }
 
 func TestDocker(t *testing.T) {
-	if os.Getenv("TRACESMITH_TEST_DOCKER") != "1" {
-		t.Skip("TRACESMITH_TEST_DOCKER=1 runs this; it needs a daemon and scripts/docker-image.sh's image")
-	}
+	needDocker(t)
 	envtest.Run(t, envtest.Suite{Driver: build(t, "docker", nil), Isolated: true})
 }

@@ -3,6 +3,7 @@ package drivers
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"path"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ const (
 	systemPath     = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	insideUser     = 1000
 )
+
+// outsideBound is how long it may take to find out what ended a sandbox.
+const outsideBound = 2 * time.Second
 
 // closeBound is how long a sandbox may take to go by itself.
 const closeBound = 2 * time.Second
@@ -51,7 +55,8 @@ func (s *sandbox) Close(ctx context.Context) error {
 	return s.err
 }
 
-// withDefaults fills in the limits left open.
+// withDefaults fills in the limits left open; one below zero stays, and lifts
+// the limit.
 func withDefaults(l env.Limits) env.Limits {
 	d := env.DefaultLimits
 	return env.Limits{
@@ -85,7 +90,43 @@ func environment(homeDir string, search, extra []string) []string {
 
 // share splits the disk limit among the sized file systems of a sandbox:
 // workspace 5/8, temporary files 2/8, home 1/16, shared memory 1/16.
-func share(disk int64, sixteenths int64) int64 { return max(disk/16*sixteenths, 1<<20) }
+// Without a limit it is -1.
+func share(disk int64, sixteenths int64) int64 {
+	if disk < 0 {
+		return -1
+	}
+	return max(disk/16*sixteenths, 1<<20)
+}
+
+// inodes is how many files a file system of that size may hold: one per 4 KiB
+// block and some, so that small ones are usable.
+func inodes(size int64) int64 { return size/4096 + 1024 }
+
+// lift records the limits that the caller took away.
+func lift(k *schemas.EnvKey, l env.Limits) {
+	for _, one := range []struct {
+		lifted bool
+		names  []string
+	}{
+		{l.MemoryBytes < 0, []string{"memory"}},
+		{l.DiskBytes < 0, []string{"disk", "inodes"}},
+		{l.Processes < 0, []string{"processes"}},
+		{l.CPUs < 0, []string{"cpus"}},
+		{l.CPUTime < 0, []string{"cpu_time"}},
+		{l.OpenFiles < 0, []string{"open_files"}},
+	} {
+		for _, name := range one.names {
+			if _, held := k.Limits[name]; one.lifted && held {
+				delete(k.Limits, name)
+				k.Unenforced = append(k.Unenforced, name)
+			}
+		}
+	}
+	slices.Sort(k.Unenforced)
+}
+
+// randomName is no other sandbox's.
+func randomName() string { return strings.ToLower(rand.Text()[:16]) }
 
 // parents lists the directories above p, outermost first, without the root.
 func parents(p string) []string {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
@@ -52,6 +53,10 @@ type Config struct {
 	Limits  env.Limits
 	// LimitProcesses says RLIMIT_NPROC counts this sandbox's processes alone.
 	LimitProcesses bool
+	// Outside is asked once, after the guest was lost: it tells what ended the
+	// sandbox if its own programs cannot have done it, else "". It returns within
+	// seconds. nil: nobody knows.
+	Outside func() string
 }
 
 // Client is the host's half: every method of env.Sandbox but Key and Close. Safe
@@ -62,6 +67,7 @@ type Client struct {
 	config  Config
 	ids     atomic.Uint64
 	running atomic.Int32 // calls under way that run the agent's programs
+	inquest sync.Once
 	death   atomic.Pointer[env.DiedError]
 }
 
@@ -159,13 +165,19 @@ func (c *Client) translate(err error) error {
 	return c.die(text)
 }
 
+// die ends the connection. The first loss decides whose doing it was.
 func (c *Client) die(reason string) error {
-	d := &env.DiedError{DuringCommand: c.running.Load() > 0, Reason: reason}
-	if !c.death.CompareAndSwap(nil, d) {
-		d = c.death.Load()
-	}
-	_ = c.rpc.Close()
-	return d
+	c.inquest.Do(func() {
+		d := &env.DiedError{DuringCommand: c.running.Load() > 0, Reason: reason}
+		_ = c.rpc.Close()
+		if c.config.Outside != nil && c.death.Load() == nil {
+			if cause := c.config.Outside(); cause != "" {
+				d = &env.DiedError{Reason: cause}
+			}
+		}
+		c.death.CompareAndSwap(nil, d)
+	})
+	return c.death.Load()
 }
 
 // agent marks a call during which the guest's death is the agent's doing.

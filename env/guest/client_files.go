@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
@@ -72,7 +73,10 @@ func (c *Client) TarIn(ctx context.Context, dir string, r io.Reader) error {
 // TarOut implements env.Sandbox. An archive much larger than the sandbox's disk
 // is refused: sparse files can pretend to be of any size.
 func (c *Client) TarOut(ctx context.Context, dir string, w io.Writer) error {
-	most := 2*cmp.Or(c.config.Limits.DiskBytes, env.DefaultLimits.DiskBytes) + 64<<20
+	most := int64(math.MaxInt64)
+	if disk := cmp.Or(c.config.Limits.DiskBytes, env.DefaultLimits.DiskBytes); disk > 0 {
+		most = 2*disk + 64<<20
+	}
 	req := &guestpb.PullRequest{Id: c.ids.Add(1), Kind: guestpb.Kind_ARCHIVE, Path: c.path(dir)}
 	for sent := int64(0); ; {
 		r, err := call(ctx, c, fileBound, c.svc.Pull, req)

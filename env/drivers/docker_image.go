@@ -1,0 +1,147 @@
+package drivers
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// dockerImage is what the daemon says about an image, asked once: everything
+// started by its name in this process is the same image.
+type dockerImage struct {
+	id, digest string
+	env        []string
+	volumes    []string // VOLUME declarations
+}
+
+// dockerPython is what was found out inside an image.
+type dockerPython struct {
+	version string // "" without one
+	program string // path of the interpreter
+	missing []string
+}
+
+// image looks an image up, fetching it where the settings say so.
+func (d *docker) image(ctx context.Context, cli *client.Client, name string) (*dockerImage, error) {
+	d.mu.Lock()
+	known := d.images[name]
+	d.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	found, err := cli.ImageInspect(ctx, name)
+	if cerrdefs.IsNotFound(err) && d.config.Pull == pullMissing {
+		if err = d.pull(ctx, cli, name); err == nil {
+			found, err = cli.ImageInspect(ctx, name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.config.Platform == "" && (found.Os != "linux" || found.Architecture != runtime.GOARCH) {
+		return nil, fmt.Errorf("image %s is made for %s/%s, and the guest for linux/%s: use an image of that platform (docker pull --platform linux/%s), or, where the daemon emulates the other, set sandbox.with.platform",
+			name, found.Os, found.Architecture, runtime.GOARCH, runtime.GOARCH)
+	}
+	img := &dockerImage{id: found.ID, digest: found.ID}
+	if len(found.RepoDigests) > 0 {
+		img.digest = found.RepoDigests[0]
+	}
+	if c := found.Config; c != nil {
+		img.env = c.Env
+		for _, v := range slices.Sorted(maps.Keys(c.Volumes)) {
+			img.volumes = append(img.volumes, path.Clean(v))
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.images[name] = img
+	return img, nil
+}
+
+// pull fetches an image; the daemon reports failure in the stream it answers with.
+func (d *docker) pull(ctx context.Context, cli *client.Client, name string) error {
+	auth, err := d.config.auth()
+	if err != nil {
+		return err
+	}
+	stream, err := cli.ImagePull(ctx, name, image.PullOptions{RegistryAuth: auth, Platform: d.config.Platform})
+	if err != nil {
+		return fmt.Errorf("pulling %s: %w", name, err)
+	}
+	defer stream.Close()
+	for dec := json.NewDecoder(stream); ; {
+		var line struct {
+			Error string `json:"error"`
+		}
+		err := dec.Decode(&line)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && line.Error != "" {
+			err = errors.New(line.Error)
+		}
+		if err != nil {
+			return fmt.Errorf("pulling %s: %w", name, err)
+		}
+	}
+}
+
+// pythonProbe needs nothing of an image but an interpreter, of any age.
+const pythonProbe = `import os, platform, sys
+print(platform.python_version())
+print(sys.executable)
+for n in ("python", "python3"):
+    if not any(os.access(os.path.join(d, n), os.X_OK) for d in os.environ["PATH"].split(":")):
+        print(n)`
+
+// python makes python and python3 both resolve, and reports the version. An
+// image without one is no error: tools that need it say so.
+func (d *docker) python(ctx context.Context, s env.Sandbox, id string) (dockerPython, error) {
+	d.mu.Lock()
+	found, known := d.pythons[id]
+	d.mu.Unlock()
+	for _, name := range []string{"python3", "python"} {
+		if known {
+			break
+		}
+		r, err := s.Run(ctx, env.Command{Args: []string{name, "-c", pythonProbe}, Dir: "/"})
+		if err != nil {
+			return found, err
+		}
+		if f := strings.Fields(string(r.Output)); r.ExitCode == 0 && len(f) >= 2 {
+			found, known = dockerPython{f[0], f[1], f[2:]}, true
+		}
+	}
+	d.mu.Lock()
+	d.pythons[id] = found
+	d.mu.Unlock()
+	if len(found.missing) == 0 {
+		return found, nil
+	}
+	var links bytes.Buffer
+	w := tar.NewWriter(&links)
+	for _, name := range found.missing {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: found.program, Mode: 0o777}); err != nil {
+			return found, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return found, err
+	}
+	return found, s.TarIn(ctx, binPath, &links)
+}
