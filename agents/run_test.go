@@ -216,7 +216,7 @@ func TestFirstStepsBeginWithTheReset(t *testing.T) {
 	}
 }
 
-func TestWallLimit(t *testing.T) {
+func TestWC19WallLimitEndsTheCallUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
 		res, err := run(t, w, &plan{turns: []any{calls("add", "block", "add")}}, func(c *agents.Config) { c.Limits.Wall = time.Hour })
@@ -298,7 +298,7 @@ func TestDivergenceIsCountedNotShown(t *testing.T) {
 	}
 }
 
-func TestCancel(t *testing.T) {
+func TestA11InterruptIsAnOutcomeThatResumes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	rec := &tape{}
 	p := &plan{turns: []any{calls("add"), func(context.Context, *agents.Transcript) (schemas.Reply, error) {

@@ -98,7 +98,7 @@ func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
 	}
 }
 
-func TestRunStagesEveryEpisodeAndASecondRunReusesThem(t *testing.T) {
+func TestWC22SecondRunExecutesNothing(t *testing.T) {
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	h.cfg.Attempts = 2
 	rep := h.mustRun(t)

@@ -89,7 +89,7 @@ func (s *Set) Call(ctx context.Context, sess *env.Session, call schemas.ToolCall
 	if problem != "" {
 		return Fit(mistake(e.name, schemas.ErrBadArguments, problem), ""), nil
 	}
-	return e.guard(func() (schemas.Observation, error) { return e.tool.Call(ctx, sess, args) })
+	return e.guard("", func() (schemas.Observation, error) { return e.tool.Call(ctx, sess, args) })
 }
 
 // Notify tells the listeners about an event, in registration order.
@@ -100,7 +100,7 @@ func (s *Set) Notify(ctx context.Context, sess *env.Session, ev env.Event) ([]sc
 		if !ok {
 			continue
 		}
-		o, err := e.guard(func() (schemas.Observation, error) { return l.On(ctx, sess, ev) })
+		o, err := e.guard(" at the event "+ev.Kind, func() (schemas.Observation, error) { return l.On(ctx, sess, ev) })
 		if err != nil {
 			return said, fmt.Errorf("telling %s about %s: %w", e.name, ev.Kind, err)
 		}
@@ -123,13 +123,14 @@ func (s *Set) unknownTool(name string) string {
 }
 
 // guard runs a part of a tool: mistakes become observations, a panic a
-// tool_exception; what else is returned means the sandbox cannot go on.
-func (e entry) guard(run func() (schemas.Observation, error)) (o schemas.Observation, err error) {
+// tool_exception that says where it was at; what else is returned means the
+// sandbox cannot go on.
+func (e entry) guard(at string, run func() (schemas.Observation, error)) (o schemas.Observation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			o, err = Fit(mistake(e.name, schemas.ErrToolException, fmt.Sprintf(
-				"The tool %s failed for a reason of its own (%v, at %s). This is not your mistake; try another way.",
-				e.name, p, panicSite())), ""), nil
+				"The tool %s failed%s for a reason of its own (%v, at %s). This is not your mistake; try another way.",
+				e.name, at, p, panicSite())), ""), nil
 		}
 	}()
 	o, err = run()

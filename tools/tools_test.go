@@ -160,7 +160,7 @@ func TestWhatGoesWrong(t *testing.T) {
 	}
 }
 
-func TestNotifyInOrder(t *testing.T) {
+func TestA23ListenersHearInOrder(t *testing.T) {
 	listener := func(name string) tools.Tool {
 		return tools.Define(tools.Def[struct{}]{Name: name,
 			Call: func(context.Context, *env.Session, struct{}) (schemas.Observation, error) {

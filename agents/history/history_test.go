@@ -2,6 +2,8 @@ package history_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,6 +57,52 @@ func TestMessagesGrowByAppending(t *testing.T) {
 		part := history.Messages(steps()[:n])
 		if diff := cmp.Diff(part, all[:len(part)]); diff != "" {
 			t.Errorf("after %d steps: %s", n, diff)
+		}
+	}
+}
+
+// Whatever an episode looks like and wherever it is cut off, each tool message
+// answers a call of the assistant's message right before it, in its order, and
+// no call is left without an answer.
+func TestWC31NoOrphanToolMessage(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		all := []schemas.Step{{Turn: -1, Call: -1, Source: "system", Text: "sys"}, {Turn: -1, Call: -1, Source: "user", Text: "fix it"}}
+		for turn := range 1 + rng.IntN(6) {
+			reply := schemas.Reply{Message: "m"}
+			for i := range rng.IntN(4) {
+				reply.Calls = append(reply.Calls, schemas.ToolCall{ID: fmt.Sprintf("%d_%d", turn, i), Name: "view"})
+			}
+			if len(reply.Calls) == 0 {
+				all = append(all, schemas.Step{Turn: turn, Call: -1, Source: "agent", Reply: &reply, Observation: obs("call a tool")})
+			}
+			for i := range reply.Calls {
+				s := schemas.Step{Turn: turn, Call: i, Source: "agent", ToolCall: &reply.Calls[i], Observation: obs("o")}
+				if i == 0 {
+					s.Reply = &reply
+				}
+				all = append(all, s)
+			}
+		}
+		for cut := 2; cut <= len(all); cut++ {
+			var open []string
+			for i, m := range history.Messages(all[:cut]) {
+				switch {
+				case m.Role == "tool" && (len(open) == 0 || open[0] != m.ToolCallID):
+					t.Fatalf("message %d of %d steps answers %q, open are %q", i, cut, m.ToolCallID, open)
+				case m.Role == "tool":
+					open = open[1:]
+					continue
+				case len(open) > 0:
+					t.Fatalf("message %d of %d steps comes before %q is answered", i, cut, open)
+				}
+				for _, c := range m.ToolCalls {
+					open = append(open, c.ID)
+				}
+			}
+			if len(open) > 0 {
+				t.Fatalf("%d steps: %q is never answered", cut, open)
+			}
 		}
 	}
 }

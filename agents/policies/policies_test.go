@@ -159,7 +159,7 @@ func TestReactOverHTTP(t *testing.T) {
 	}
 }
 
-func TestSolution(t *testing.T) {
+func TestA20SolutionAppliesTheGoldPatch(t *testing.T) {
 	p := build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}})
 	b := &bench{}
 	res := episode(t, b, p)

@@ -318,7 +318,7 @@ func TestEnvTimeout(t *testing.T) {
 }
 
 // Any program in a directory: its tests are found by running them.
-func TestEnvOfAPath(t *testing.T) {
+func TestWC23AnyDirectoryIsATask(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"shop.py":      "def total(prices):\n    result = 0\n    for p in prices[1:]:\n        result += p\n    return result\n",

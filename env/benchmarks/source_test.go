@@ -201,7 +201,7 @@ func TestPathTreeIsPinned(t *testing.T) {
 	}
 }
 
-func TestSettingProblems(t *testing.T) {
+func TestA29SettingsAreCheckedFirst(t *testing.T) {
 	dir := files(t, map[string]string{"a.py": "", "empty/": ""})
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for name, tc := range map[string]struct {
@@ -258,4 +258,23 @@ func FuzzTaskFile(f *testing.F) {
 			t.Errorf("error does not name the file: %v", err)
 		}
 	})
+}
+
+// Names are exact; an unknown one is answered with those there are.
+func TestA28SourcesAreChosenByExactName(t *testing.T) {
+	for _, kind := range env.Sources.Kinds() {
+		if spec, ok := env.Sources.Lookup(kind); !ok || spec.Summary == "" {
+			t.Errorf("%s is not described", kind)
+		}
+	}
+	src, err := env.Sources.Build("builtin", nil, struct{}{})
+	if err != nil || src.Name() != "builtin" {
+		t.Errorf("%v, %v", src, err)
+	}
+	for _, name := range []string{"Builtin", "builtin ", "", "no such", "env"} {
+		_, err := env.Sources.Build(name, nil, struct{}{})
+		if err == nil || !strings.Contains(err.Error(), `"`+name+`": choose one of builtin, dir, path`) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package middle_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -67,7 +68,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 	})
 }
 
-func TestRetryGivesUp(t *testing.T) {
+func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{}
 		for range 20 {
@@ -76,6 +77,14 @@ func TestRetryGivesUp(t *testing.T) {
 		_, err := wrap(t, s, middle.Config{Retry: middle.RetryConfig{MaxTries: 4}}).Chat(t.Context(), llms.Request{})
 		if llms.ClassOf(err) != llms.ClassUnreachable || !strings.Contains(err.Error(), "after 4 calls") || len(s.at) != 4 {
 			t.Errorf("%d calls: %v", len(s.at), err)
+		}
+		// A server's own error (500) is worth another call, a refused key is not;
+		// without settings there are six calls, not a hundred.
+		for class, calls := range map[llms.Class]int{llms.ClassServer: 6, llms.ClassAuth: 1} {
+			s := &steps{errs: slices.Repeat([]error{&llms.Error{Class: class}}, 20)}
+			if _, err := wrap(t, s, middle.Config{}).Chat(t.Context(), llms.Request{}); llms.ClassOf(err) != class || len(s.at) != calls {
+				t.Errorf("%s: %d calls: %v", class, len(s.at), err)
+			}
 		}
 	})
 }

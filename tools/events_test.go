@@ -1,0 +1,80 @@
+package tools_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// reacting is a tool that does what react says when it hears an event.
+func reacting(name string, react func() (schemas.Observation, error)) tools.Tool {
+	return tools.Define(tools.Def[struct{}]{
+		Name: name,
+		Call: func(context.Context, *env.Session, struct{}) (schemas.Observation, error) {
+			return schemas.Observation{Text: name}, nil
+		},
+		On: func(context.Context, *env.Session, env.Event) (schemas.Observation, error) { return react() },
+	})
+}
+
+func quiet() (schemas.Observation, error) { return schemas.Observation{}, nil }
+
+// A set is fixed when it is built, so that the schemas a model saw hold for its
+// whole episode: another choice of tools is another set.
+func TestA21SetIsFixedWhenItIsBuilt(t *testing.T) {
+	a, b := reacting("a", quiet), reacting("b", quiet)
+	if _, err := tools.NewSet([]tools.Tool{a, b, reacting("a", quiet)}); err == nil || !strings.Contains(err.Error(), `"a" is listed twice`) {
+		t.Errorf("two tools of one name: %v", err)
+	}
+	both, one := newSet(t, b, a), newSet(t, b)
+	if s := both.Schemas(); len(s) != 2 || s[0].Name != "b" || s[1].Name != "a" {
+		t.Errorf("%+v", s)
+	}
+	for set, class := range map[*tools.Set]string{both: "", one: schemas.ErrUnknownTool} {
+		o, err := set.Call(t.Context(), nil, schemas.ToolCall{Name: "a"})
+		if err != nil || o.ErrorClass != class {
+			t.Errorf("%+v, %v", o, err)
+		}
+	}
+}
+
+// A handler that fails says which tool and which event; the others hear all the
+// same, and only the sandbox's death goes further.
+func TestA24FailingHandlerIsAnObservation(t *testing.T) {
+	var none map[string]int
+	broken := reacting("broken", func() (schemas.Observation, error) {
+		//lint:ignore SA5000 the panic is the point
+		none["x"] = 1
+		return quiet()
+	})
+	refusing := reacting("refusing", func() (schemas.Observation, error) {
+		return schemas.Observation{}, tools.Mistake("no session")
+	})
+	later := reacting("later", func() (schemas.Observation, error) { return schemas.Observation{Text: "heard"}, nil })
+	said, err := newSet(t, broken, refusing, later).Notify(t.Context(), nil, env.Event{Kind: env.EventFileChange})
+	if err != nil || len(said) != 3 {
+		t.Fatalf("%+v, %v", said, err)
+	}
+	if o := said[0]; o.Source != "broken" || o.ErrorClass != schemas.ErrToolException || !strings.Contains(o.Text, "broken") || !strings.Contains(o.Text, "file_change") {
+		t.Errorf("a panic: %+v", o)
+	}
+	if o := said[1]; o.Source != "refusing" || o.ErrorClass != schemas.ErrUserError {
+		t.Errorf("a mistake: %+v", o)
+	}
+	if said[2].Text != "heard" {
+		t.Errorf("the tool after them: %+v", said[2])
+	}
+	dead := reacting("dead", func() (schemas.Observation, error) {
+		return schemas.Observation{}, fmt.Errorf("asking: %w", env.ErrSandboxDied)
+	})
+	said, err = newSet(t, later, dead, broken).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
+	if !errors.Is(err, env.ErrSandboxDied) || len(said) != 1 || !strings.Contains(err.Error(), "dead") || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("%+v, %v", said, err)
+	}
+}
