@@ -98,6 +98,10 @@ type Sandbox interface {
 	// existing mode or uses 0644.
 	WriteFile(ctx context.Context, path string, data []byte, mode uint32) error
 	Stat(ctx context.Context, path string) (FileInfo, error)
+	// Walk lists a tree, Search finds lines in its files; see WalkSpec and
+	// SearchSpec. A pattern or glob that cannot be read is ErrRefused.
+	Walk(ctx context.Context, w WalkSpec) (WalkResult, error)
+	Search(ctx context.Context, q SearchSpec) (SearchResult, error)
 	// TarIn unpacks a tar stream below dir; TarOut streams dir as a
 	// deterministic tar (sorted names, no times, no owners).
 	TarIn(ctx context.Context, dir string, r io.Reader) error

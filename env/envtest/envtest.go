@@ -29,7 +29,7 @@ type Suite struct {
 // Run runs the whole suite.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
-	for _, group := range [][]check{commandChecks, killChecks, fileChecks, archiveChecks, terminalChecks} {
+	for _, group := range [][]check{commandChecks, killChecks, fileChecks, searchChecks, archiveChecks, terminalChecks} {
 		s.run(t, group)
 	}
 	if s.Isolated {

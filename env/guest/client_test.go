@@ -27,9 +27,11 @@ func TestMain(m *testing.M) {
 // liar is a guest that answers as the test says.
 type liar struct {
 	guestpb.GuestService
-	hello guestpb.HelloResponse
-	run   func() (*guestpb.RunResponse, error)
-	pull  func() (*guestpb.PullResponse, error)
+	hello  guestpb.HelloResponse
+	run    func() (*guestpb.RunResponse, error)
+	pull   func() (*guestpb.PullResponse, error)
+	walk   *guestpb.WalkResponse
+	search *guestpb.SearchResponse
 }
 
 func (l *liar) Hello(context.Context, *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {

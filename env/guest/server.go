@@ -18,7 +18,7 @@ import (
 )
 
 // protocol is the version both halves must agree on.
-const protocol = 1
+const protocol = 2
 
 // Bounds of the wire, shared by both halves.
 const (

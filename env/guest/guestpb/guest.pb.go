@@ -1033,6 +1033,574 @@ func (x *StatResponse) GetReal() []byte {
 	return nil
 }
 
+type WalkRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dir           []byte                 `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	Depth         int64                  `protobuf:"varint,2,opt,name=depth,proto3" json:"depth,omitempty"`  // 0 = all
+	Ignore        [][]byte               `protobuf:"bytes,3,rep,name=ignore,proto3" json:"ignore,omitempty"` // globs of names
+	MaxEntries    int64                  `protobuf:"varint,4,opt,name=max_entries,json=maxEntries,proto3" json:"max_entries,omitempty"`
+	TimeoutNs     int64                  `protobuf:"varint,5,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WalkRequest) Reset() {
+	*x = WalkRequest{}
+	mi := &file_guest_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WalkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WalkRequest) ProtoMessage() {}
+
+func (x *WalkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_guest_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WalkRequest.ProtoReflect.Descriptor instead.
+func (*WalkRequest) Descriptor() ([]byte, []int) {
+	return file_guest_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *WalkRequest) GetDir() []byte {
+	if x != nil {
+		return x.Dir
+	}
+	return nil
+}
+
+func (x *WalkRequest) GetDepth() int64 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *WalkRequest) GetIgnore() [][]byte {
+	if x != nil {
+		return x.Ignore
+	}
+	return nil
+}
+
+func (x *WalkRequest) GetMaxEntries() int64 {
+	if x != nil {
+		return x.MaxEntries
+	}
+	return 0
+}
+
+func (x *WalkRequest) GetTimeoutNs() int64 {
+	if x != nil {
+		return x.TimeoutNs
+	}
+	return 0
+}
+
+type WalkResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entries       []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	Total         int64                  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	Unreadable    int64                  `protobuf:"varint,3,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
+	Incomplete    bool                   `protobuf:"varint,4,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WalkResponse) Reset() {
+	*x = WalkResponse{}
+	mi := &file_guest_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WalkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WalkResponse) ProtoMessage() {}
+
+func (x *WalkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_guest_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WalkResponse.ProtoReflect.Descriptor instead.
+func (*WalkResponse) Descriptor() ([]byte, []int) {
+	return file_guest_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *WalkResponse) GetEntries() []*Entry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *WalkResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *WalkResponse) GetUnreadable() int64 {
+	if x != nil {
+		return x.Unreadable
+	}
+	return 0
+}
+
+func (x *WalkResponse) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
+}
+
+type Entry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Kind          uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"` // the letter: d, f, l, ?
+	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`
+	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Target        []byte                 `protobuf:"bytes,5,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Entry) Reset() {
+	*x = Entry{}
+	mi := &file_guest_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Entry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Entry) ProtoMessage() {}
+
+func (x *Entry) ProtoReflect() protoreflect.Message {
+	mi := &file_guest_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Entry.ProtoReflect.Descriptor instead.
+func (*Entry) Descriptor() ([]byte, []int) {
+	return file_guest_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Entry) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *Entry) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *Entry) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *Entry) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Entry) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+type SearchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Pattern       []byte                 `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Literal       bool                   `protobuf:"varint,3,opt,name=literal,proto3" json:"literal,omitempty"`
+	IgnoreCase    bool                   `protobuf:"varint,4,opt,name=ignore_case,json=ignoreCase,proto3" json:"ignore_case,omitempty"`
+	Include       [][]byte               `protobuf:"bytes,5,rep,name=include,proto3" json:"include,omitempty"`
+	Exclude       [][]byte               `protobuf:"bytes,6,rep,name=exclude,proto3" json:"exclude,omitempty"`
+	Ignore        [][]byte               `protobuf:"bytes,7,rep,name=ignore,proto3" json:"ignore,omitempty"`
+	First         int64                  `protobuf:"varint,8,opt,name=first,proto3" json:"first,omitempty"`
+	Last          int64                  `protobuf:"varint,9,opt,name=last,proto3" json:"last,omitempty"`
+	Context       int64                  `protobuf:"varint,10,opt,name=context,proto3" json:"context,omitempty"`
+	MaxMatches    int64                  `protobuf:"varint,11,opt,name=max_matches,json=maxMatches,proto3" json:"max_matches,omitempty"`
+	MaxBytes      int64                  `protobuf:"varint,12,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	MaxLine       int64                  `protobuf:"varint,13,opt,name=max_line,json=maxLine,proto3" json:"max_line,omitempty"`
+	TimeoutNs     int64                  `protobuf:"varint,14,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchRequest) Reset() {
+	*x = SearchRequest{}
+	mi := &file_guest_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRequest) ProtoMessage() {}
+
+func (x *SearchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_guest_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
+func (*SearchRequest) Descriptor() ([]byte, []int) {
+	return file_guest_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SearchRequest) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetPattern() []byte {
+	if x != nil {
+		return x.Pattern
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetLiteral() bool {
+	if x != nil {
+		return x.Literal
+	}
+	return false
+}
+
+func (x *SearchRequest) GetIgnoreCase() bool {
+	if x != nil {
+		return x.IgnoreCase
+	}
+	return false
+}
+
+func (x *SearchRequest) GetInclude() [][]byte {
+	if x != nil {
+		return x.Include
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetExclude() [][]byte {
+	if x != nil {
+		return x.Exclude
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetIgnore() [][]byte {
+	if x != nil {
+		return x.Ignore
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetLast() int64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetContext() int64 {
+	if x != nil {
+		return x.Context
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetMaxMatches() int64 {
+	if x != nil {
+		return x.MaxMatches
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetMaxLine() int64 {
+	if x != nil {
+		return x.MaxLine
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetTimeoutNs() int64 {
+	if x != nil {
+		return x.TimeoutNs
+	}
+	return 0
+}
+
+type SearchResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lines         []*Line                `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
+	Matches       int64                  `protobuf:"varint,2,opt,name=matches,proto3" json:"matches,omitempty"`
+	Files         int64                  `protobuf:"varint,3,opt,name=files,proto3" json:"files,omitempty"`
+	LineCount     int64                  `protobuf:"varint,4,opt,name=line_count,json=lineCount,proto3" json:"line_count,omitempty"`
+	Bytes         int64                  `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Searched      int64                  `protobuf:"varint,6,opt,name=searched,proto3" json:"searched,omitempty"`
+	Binary        int64                  `protobuf:"varint,7,opt,name=binary,proto3" json:"binary,omitempty"`
+	Unreadable    int64                  `protobuf:"varint,8,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
+	Incomplete    bool                   `protobuf:"varint,9,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	Stopped       bool                   `protobuf:"varint,10,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse) Reset() {
+	*x = SearchResponse{}
+	mi := &file_guest_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse) ProtoMessage() {}
+
+func (x *SearchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_guest_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
+func (*SearchResponse) Descriptor() ([]byte, []int) {
+	return file_guest_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SearchResponse) GetLines() []*Line {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetMatches() int64 {
+	if x != nil {
+		return x.Matches
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetFiles() int64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetLineCount() int64 {
+	if x != nil {
+		return x.LineCount
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetSearched() int64 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetBinary() int64 {
+	if x != nil {
+		return x.Binary
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetUnreadable() int64 {
+	if x != nil {
+		return x.Unreadable
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
+}
+
+func (x *SearchResponse) GetStopped() bool {
+	if x != nil {
+		return x.Stopped
+	}
+	return false
+}
+
+type Line struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          []byte                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	Number        int64                  `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Text          []byte                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Match         bool                   `protobuf:"varint,4,opt,name=match,proto3" json:"match,omitempty"`
+	Cut           int64                  `protobuf:"varint,5,opt,name=cut,proto3" json:"cut,omitempty"`
+	Size          int64                  `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Line) Reset() {
+	*x = Line{}
+	mi := &file_guest_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Line) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Line) ProtoMessage() {}
+
+func (x *Line) ProtoReflect() protoreflect.Message {
+	mi := &file_guest_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Line.ProtoReflect.Descriptor instead.
+func (*Line) Descriptor() ([]byte, []int) {
+	return file_guest_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Line) GetFile() []byte {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *Line) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Line) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *Line) GetMatch() bool {
+	if x != nil {
+		return x.Match
+	}
+	return false
+}
+
+func (x *Line) GetCut() int64 {
+	if x != nil {
+		return x.Cut
+	}
+	return 0
+}
+
+func (x *Line) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 type PushRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1047,7 +1615,7 @@ type PushRequest struct {
 
 func (x *PushRequest) Reset() {
 	*x = PushRequest{}
-	mi := &file_guest_proto_msgTypes[15]
+	mi := &file_guest_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1627,7 @@ func (x *PushRequest) String() string {
 func (*PushRequest) ProtoMessage() {}
 
 func (x *PushRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_guest_proto_msgTypes[15]
+	mi := &file_guest_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1640,7 @@ func (x *PushRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushRequest.ProtoReflect.Descriptor instead.
 func (*PushRequest) Descriptor() ([]byte, []int) {
-	return file_guest_proto_rawDescGZIP(), []int{15}
+	return file_guest_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PushRequest) GetId() uint64 {
@@ -1129,7 +1697,7 @@ type PullRequest struct {
 
 func (x *PullRequest) Reset() {
 	*x = PullRequest{}
-	mi := &file_guest_proto_msgTypes[16]
+	mi := &file_guest_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1709,7 @@ func (x *PullRequest) String() string {
 func (*PullRequest) ProtoMessage() {}
 
 func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_guest_proto_msgTypes[16]
+	mi := &file_guest_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1722,7 @@ func (x *PullRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
 func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_guest_proto_rawDescGZIP(), []int{16}
+	return file_guest_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PullRequest) GetId() uint64 {
@@ -1196,7 +1764,7 @@ type PullResponse struct {
 
 func (x *PullResponse) Reset() {
 	*x = PullResponse{}
-	mi := &file_guest_proto_msgTypes[17]
+	mi := &file_guest_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1776,7 @@ func (x *PullResponse) String() string {
 func (*PullResponse) ProtoMessage() {}
 
 func (x *PullResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_guest_proto_msgTypes[17]
+	mi := &file_guest_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1789,7 @@ func (x *PullResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullResponse.ProtoReflect.Descriptor instead.
 func (*PullResponse) Descriptor() ([]byte, []int) {
-	return file_guest_proto_rawDescGZIP(), []int{17}
+	return file_guest_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PullResponse) GetData() []byte {
@@ -1254,7 +1822,7 @@ type DropRequest struct {
 
 func (x *DropRequest) Reset() {
 	*x = DropRequest{}
-	mi := &file_guest_proto_msgTypes[18]
+	mi := &file_guest_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1834,7 @@ func (x *DropRequest) String() string {
 func (*DropRequest) ProtoMessage() {}
 
 func (x *DropRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_guest_proto_msgTypes[18]
+	mi := &file_guest_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1847,7 @@ func (x *DropRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropRequest.ProtoReflect.Descriptor instead.
 func (*DropRequest) Descriptor() ([]byte, []int) {
-	return file_guest_proto_rawDescGZIP(), []int{18}
+	return file_guest_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DropRequest) GetId() uint64 {
@@ -1366,7 +1934,73 @@ const file_guest_proto_rawDesc = "" +
 	"\x04mode\x18\x02 \x01(\rR\x04mode\x12\x15\n" +
 	"\x06is_dir\x18\x03 \x01(\bR\x05isDir\x12\x18\n" +
 	"\asymlink\x18\x04 \x01(\fR\asymlink\x12\x12\n" +
-	"\x04real\x18\x05 \x01(\fR\x04real\"\x99\x01\n" +
+	"\x04real\x18\x05 \x01(\fR\x04real\"\x8d\x01\n" +
+	"\vWalkRequest\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\fR\x03dir\x12\x14\n" +
+	"\x05depth\x18\x02 \x01(\x03R\x05depth\x12\x16\n" +
+	"\x06ignore\x18\x03 \x03(\fR\x06ignore\x12\x1f\n" +
+	"\vmax_entries\x18\x04 \x01(\x03R\n" +
+	"maxEntries\x12\x1d\n" +
+	"\n" +
+	"timeout_ns\x18\x05 \x01(\x03R\ttimeoutNs\"\x97\x01\n" +
+	"\fWalkResponse\x121\n" +
+	"\aentries\x18\x01 \x03(\v2\x17.tracesmith.guest.EntryR\aentries\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\x03 \x01(\x03R\n" +
+	"unreadable\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x04 \x01(\bR\n" +
+	"incomplete\"o\n" +
+	"\x05Entry\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x12\n" +
+	"\x04mode\x18\x03 \x01(\rR\x04mode\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06target\x18\x05 \x01(\fR\x06target\"\x80\x03\n" +
+	"\rSearchRequest\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x18\n" +
+	"\apattern\x18\x02 \x01(\fR\apattern\x12\x18\n" +
+	"\aliteral\x18\x03 \x01(\bR\aliteral\x12\x1f\n" +
+	"\vignore_case\x18\x04 \x01(\bR\n" +
+	"ignoreCase\x12\x18\n" +
+	"\ainclude\x18\x05 \x03(\fR\ainclude\x12\x18\n" +
+	"\aexclude\x18\x06 \x03(\fR\aexclude\x12\x16\n" +
+	"\x06ignore\x18\a \x03(\fR\x06ignore\x12\x14\n" +
+	"\x05first\x18\b \x01(\x03R\x05first\x12\x12\n" +
+	"\x04last\x18\t \x01(\x03R\x04last\x12\x18\n" +
+	"\acontext\x18\n" +
+	" \x01(\x03R\acontext\x12\x1f\n" +
+	"\vmax_matches\x18\v \x01(\x03R\n" +
+	"maxMatches\x12\x1b\n" +
+	"\tmax_bytes\x18\f \x01(\x03R\bmaxBytes\x12\x19\n" +
+	"\bmax_line\x18\r \x01(\x03R\amaxLine\x12\x1d\n" +
+	"\n" +
+	"timeout_ns\x18\x0e \x01(\x03R\ttimeoutNs\"\xb1\x02\n" +
+	"\x0eSearchResponse\x12,\n" +
+	"\x05lines\x18\x01 \x03(\v2\x16.tracesmith.guest.LineR\x05lines\x12\x18\n" +
+	"\amatches\x18\x02 \x01(\x03R\amatches\x12\x14\n" +
+	"\x05files\x18\x03 \x01(\x03R\x05files\x12\x1d\n" +
+	"\n" +
+	"line_count\x18\x04 \x01(\x03R\tlineCount\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x1a\n" +
+	"\bsearched\x18\x06 \x01(\x03R\bsearched\x12\x16\n" +
+	"\x06binary\x18\a \x01(\x03R\x06binary\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\b \x01(\x03R\n" +
+	"unreadable\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\t \x01(\bR\n" +
+	"incomplete\x12\x18\n" +
+	"\astopped\x18\n" +
+	" \x01(\bR\astopped\"\x82\x01\n" +
+	"\x04Line\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\fR\x04file\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\fR\x04text\x12\x14\n" +
+	"\x05match\x18\x04 \x01(\bR\x05match\x12\x10\n" +
+	"\x03cut\x18\x05 \x01(\x03R\x03cut\x12\x12\n" +
+	"\x04size\x18\x06 \x01(\x03R\x04size\"\x99\x01\n" +
 	"\vPushRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12*\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x16.tracesmith.guest.KindR\x04kind\x12\x12\n" +
@@ -1390,7 +2024,7 @@ const file_guest_proto_rawDesc = "" +
 	"\aARCHIVE\x10\x01\x12\t\n" +
 	"\x05INPUT\x10\x02\x12\n" +
 	"\n" +
-	"\x06OUTPUT\x10\x032\xd1\a\n" +
+	"\x06OUTPUT\x10\x032\xe5\b\n" +
 	"\x05Guest\x12H\n" +
 	"\x05Hello\x12\x1e.tracesmith.guest.HelloRequest\x1a\x1f.tracesmith.guest.HelloResponse\x12B\n" +
 	"\x03Run\x12\x1c.tracesmith.guest.RunRequest\x1a\x1d.tracesmith.guest.RunResponse\x12B\n" +
@@ -1402,7 +2036,9 @@ const file_guest_proto_rawDesc = "" +
 	"\x04Mark\x12!.tracesmith.guest.TerminalRequest\x1a\x1e.tracesmith.guest.MarkResponse\x12F\n" +
 	"\fKillChildren\x12\x1d.tracesmith.guest.KillRequest\x1a\x17.tracesmith.guest.Empty\x12C\n" +
 	"\x05Close\x12!.tracesmith.guest.TerminalRequest\x1a\x17.tracesmith.guest.Empty\x12E\n" +
-	"\x04Stat\x12\x1d.tracesmith.guest.StatRequest\x1a\x1e.tracesmith.guest.StatResponse\x12>\n" +
+	"\x04Stat\x12\x1d.tracesmith.guest.StatRequest\x1a\x1e.tracesmith.guest.StatResponse\x12E\n" +
+	"\x04Walk\x12\x1d.tracesmith.guest.WalkRequest\x1a\x1e.tracesmith.guest.WalkResponse\x12K\n" +
+	"\x06Search\x12\x1f.tracesmith.guest.SearchRequest\x1a .tracesmith.guest.SearchResponse\x12>\n" +
 	"\x04Push\x12\x1d.tracesmith.guest.PushRequest\x1a\x17.tracesmith.guest.Empty\x12E\n" +
 	"\x04Pull\x12\x1d.tracesmith.guest.PullRequest\x1a\x1e.tracesmith.guest.PullResponse\x12>\n" +
 	"\x04Drop\x12\x1d.tracesmith.guest.DropRequest\x1a\x17.tracesmith.guest.EmptyB4Z2github.com/tracesmith/tracesmith/env/guest/guestpbb\x06proto3"
@@ -1420,7 +2056,7 @@ func file_guest_proto_rawDescGZIP() []byte {
 }
 
 var file_guest_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_guest_proto_goTypes = []any{
 	(Kind)(0),               // 0: tracesmith.guest.Kind
 	(*Empty)(nil),           // 1: tracesmith.guest.Empty
@@ -1438,47 +2074,59 @@ var file_guest_proto_goTypes = []any{
 	(*KillRequest)(nil),     // 13: tracesmith.guest.KillRequest
 	(*StatRequest)(nil),     // 14: tracesmith.guest.StatRequest
 	(*StatResponse)(nil),    // 15: tracesmith.guest.StatResponse
-	(*PushRequest)(nil),     // 16: tracesmith.guest.PushRequest
-	(*PullRequest)(nil),     // 17: tracesmith.guest.PullRequest
-	(*PullResponse)(nil),    // 18: tracesmith.guest.PullResponse
-	(*DropRequest)(nil),     // 19: tracesmith.guest.DropRequest
+	(*WalkRequest)(nil),     // 16: tracesmith.guest.WalkRequest
+	(*WalkResponse)(nil),    // 17: tracesmith.guest.WalkResponse
+	(*Entry)(nil),           // 18: tracesmith.guest.Entry
+	(*SearchRequest)(nil),   // 19: tracesmith.guest.SearchRequest
+	(*SearchResponse)(nil),  // 20: tracesmith.guest.SearchResponse
+	(*Line)(nil),            // 21: tracesmith.guest.Line
+	(*PushRequest)(nil),     // 22: tracesmith.guest.PushRequest
+	(*PullRequest)(nil),     // 23: tracesmith.guest.PullRequest
+	(*PullResponse)(nil),    // 24: tracesmith.guest.PullResponse
+	(*DropRequest)(nil),     // 25: tracesmith.guest.DropRequest
 }
 var file_guest_proto_depIdxs = []int32{
-	0,  // 0: tracesmith.guest.PushRequest.kind:type_name -> tracesmith.guest.Kind
-	0,  // 1: tracesmith.guest.PullRequest.kind:type_name -> tracesmith.guest.Kind
-	2,  // 2: tracesmith.guest.Guest.Hello:input_type -> tracesmith.guest.HelloRequest
-	4,  // 3: tracesmith.guest.Guest.Run:input_type -> tracesmith.guest.RunRequest
-	6,  // 4: tracesmith.guest.Guest.Cancel:input_type -> tracesmith.guest.CancelRequest
-	7,  // 5: tracesmith.guest.Guest.Open:input_type -> tracesmith.guest.OpenRequest
-	8,  // 6: tracesmith.guest.Guest.Write:input_type -> tracesmith.guest.WriteRequest
-	9,  // 7: tracesmith.guest.Guest.Read:input_type -> tracesmith.guest.ReadRequest
-	11, // 8: tracesmith.guest.Guest.Interrupt:input_type -> tracesmith.guest.TerminalRequest
-	11, // 9: tracesmith.guest.Guest.Mark:input_type -> tracesmith.guest.TerminalRequest
-	13, // 10: tracesmith.guest.Guest.KillChildren:input_type -> tracesmith.guest.KillRequest
-	11, // 11: tracesmith.guest.Guest.Close:input_type -> tracesmith.guest.TerminalRequest
-	14, // 12: tracesmith.guest.Guest.Stat:input_type -> tracesmith.guest.StatRequest
-	16, // 13: tracesmith.guest.Guest.Push:input_type -> tracesmith.guest.PushRequest
-	17, // 14: tracesmith.guest.Guest.Pull:input_type -> tracesmith.guest.PullRequest
-	19, // 15: tracesmith.guest.Guest.Drop:input_type -> tracesmith.guest.DropRequest
-	3,  // 16: tracesmith.guest.Guest.Hello:output_type -> tracesmith.guest.HelloResponse
-	5,  // 17: tracesmith.guest.Guest.Run:output_type -> tracesmith.guest.RunResponse
-	1,  // 18: tracesmith.guest.Guest.Cancel:output_type -> tracesmith.guest.Empty
-	1,  // 19: tracesmith.guest.Guest.Open:output_type -> tracesmith.guest.Empty
-	1,  // 20: tracesmith.guest.Guest.Write:output_type -> tracesmith.guest.Empty
-	10, // 21: tracesmith.guest.Guest.Read:output_type -> tracesmith.guest.ReadResponse
-	1,  // 22: tracesmith.guest.Guest.Interrupt:output_type -> tracesmith.guest.Empty
-	12, // 23: tracesmith.guest.Guest.Mark:output_type -> tracesmith.guest.MarkResponse
-	1,  // 24: tracesmith.guest.Guest.KillChildren:output_type -> tracesmith.guest.Empty
-	1,  // 25: tracesmith.guest.Guest.Close:output_type -> tracesmith.guest.Empty
-	15, // 26: tracesmith.guest.Guest.Stat:output_type -> tracesmith.guest.StatResponse
-	1,  // 27: tracesmith.guest.Guest.Push:output_type -> tracesmith.guest.Empty
-	18, // 28: tracesmith.guest.Guest.Pull:output_type -> tracesmith.guest.PullResponse
-	1,  // 29: tracesmith.guest.Guest.Drop:output_type -> tracesmith.guest.Empty
-	16, // [16:30] is the sub-list for method output_type
-	2,  // [2:16] is the sub-list for method input_type
-	2,  // [2:2] is the sub-list for extension type_name
-	2,  // [2:2] is the sub-list for extension extendee
-	0,  // [0:2] is the sub-list for field type_name
+	18, // 0: tracesmith.guest.WalkResponse.entries:type_name -> tracesmith.guest.Entry
+	21, // 1: tracesmith.guest.SearchResponse.lines:type_name -> tracesmith.guest.Line
+	0,  // 2: tracesmith.guest.PushRequest.kind:type_name -> tracesmith.guest.Kind
+	0,  // 3: tracesmith.guest.PullRequest.kind:type_name -> tracesmith.guest.Kind
+	2,  // 4: tracesmith.guest.Guest.Hello:input_type -> tracesmith.guest.HelloRequest
+	4,  // 5: tracesmith.guest.Guest.Run:input_type -> tracesmith.guest.RunRequest
+	6,  // 6: tracesmith.guest.Guest.Cancel:input_type -> tracesmith.guest.CancelRequest
+	7,  // 7: tracesmith.guest.Guest.Open:input_type -> tracesmith.guest.OpenRequest
+	8,  // 8: tracesmith.guest.Guest.Write:input_type -> tracesmith.guest.WriteRequest
+	9,  // 9: tracesmith.guest.Guest.Read:input_type -> tracesmith.guest.ReadRequest
+	11, // 10: tracesmith.guest.Guest.Interrupt:input_type -> tracesmith.guest.TerminalRequest
+	11, // 11: tracesmith.guest.Guest.Mark:input_type -> tracesmith.guest.TerminalRequest
+	13, // 12: tracesmith.guest.Guest.KillChildren:input_type -> tracesmith.guest.KillRequest
+	11, // 13: tracesmith.guest.Guest.Close:input_type -> tracesmith.guest.TerminalRequest
+	14, // 14: tracesmith.guest.Guest.Stat:input_type -> tracesmith.guest.StatRequest
+	16, // 15: tracesmith.guest.Guest.Walk:input_type -> tracesmith.guest.WalkRequest
+	19, // 16: tracesmith.guest.Guest.Search:input_type -> tracesmith.guest.SearchRequest
+	22, // 17: tracesmith.guest.Guest.Push:input_type -> tracesmith.guest.PushRequest
+	23, // 18: tracesmith.guest.Guest.Pull:input_type -> tracesmith.guest.PullRequest
+	25, // 19: tracesmith.guest.Guest.Drop:input_type -> tracesmith.guest.DropRequest
+	3,  // 20: tracesmith.guest.Guest.Hello:output_type -> tracesmith.guest.HelloResponse
+	5,  // 21: tracesmith.guest.Guest.Run:output_type -> tracesmith.guest.RunResponse
+	1,  // 22: tracesmith.guest.Guest.Cancel:output_type -> tracesmith.guest.Empty
+	1,  // 23: tracesmith.guest.Guest.Open:output_type -> tracesmith.guest.Empty
+	1,  // 24: tracesmith.guest.Guest.Write:output_type -> tracesmith.guest.Empty
+	10, // 25: tracesmith.guest.Guest.Read:output_type -> tracesmith.guest.ReadResponse
+	1,  // 26: tracesmith.guest.Guest.Interrupt:output_type -> tracesmith.guest.Empty
+	12, // 27: tracesmith.guest.Guest.Mark:output_type -> tracesmith.guest.MarkResponse
+	1,  // 28: tracesmith.guest.Guest.KillChildren:output_type -> tracesmith.guest.Empty
+	1,  // 29: tracesmith.guest.Guest.Close:output_type -> tracesmith.guest.Empty
+	15, // 30: tracesmith.guest.Guest.Stat:output_type -> tracesmith.guest.StatResponse
+	17, // 31: tracesmith.guest.Guest.Walk:output_type -> tracesmith.guest.WalkResponse
+	20, // 32: tracesmith.guest.Guest.Search:output_type -> tracesmith.guest.SearchResponse
+	1,  // 33: tracesmith.guest.Guest.Push:output_type -> tracesmith.guest.Empty
+	24, // 34: tracesmith.guest.Guest.Pull:output_type -> tracesmith.guest.PullResponse
+	1,  // 35: tracesmith.guest.Guest.Drop:output_type -> tracesmith.guest.Empty
+	20, // [20:36] is the sub-list for method output_type
+	4,  // [4:20] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_guest_proto_init() }
@@ -1492,7 +2140,7 @@ func file_guest_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_guest_proto_rawDesc), len(file_guest_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

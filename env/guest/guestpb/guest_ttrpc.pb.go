@@ -19,6 +19,8 @@ type GuestService interface {
 	KillChildren(context.Context, *KillRequest) (*Empty, error)
 	Close(context.Context, *TerminalRequest) (*Empty, error)
 	Stat(context.Context, *StatRequest) (*StatResponse, error)
+	Walk(context.Context, *WalkRequest) (*WalkResponse, error)
+	Search(context.Context, *SearchRequest) (*SearchResponse, error)
 	Push(context.Context, *PushRequest) (*Empty, error)
 	Pull(context.Context, *PullRequest) (*PullResponse, error)
 	Drop(context.Context, *DropRequest) (*Empty, error)
@@ -103,6 +105,20 @@ func RegisterGuestService(srv *ttrpc.Server, svc GuestService) {
 					return nil, err
 				}
 				return svc.Stat(ctx, &req)
+			},
+			"Walk": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req WalkRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Walk(ctx, &req)
+			},
+			"Search": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req SearchRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Search(ctx, &req)
 			},
 			"Push": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req PushRequest
@@ -222,6 +238,22 @@ func (c *guestClient) Close(ctx context.Context, req *TerminalRequest) (*Empty, 
 func (c *guestClient) Stat(ctx context.Context, req *StatRequest) (*StatResponse, error) {
 	var resp StatResponse
 	if err := c.client.Call(ctx, "tracesmith.guest.Guest", "Stat", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *guestClient) Walk(ctx context.Context, req *WalkRequest) (*WalkResponse, error) {
+	var resp WalkResponse
+	if err := c.client.Call(ctx, "tracesmith.guest.Guest", "Walk", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *guestClient) Search(ctx context.Context, req *SearchRequest) (*SearchResponse, error) {
+	var resp SearchResponse
+	if err := c.client.Call(ctx, "tracesmith.guest.Guest", "Search", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil

@@ -1,0 +1,258 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/env/guest/guestpb"
+)
+
+// A search reads each file once, line by line, through one buffer. Its bounds
+// are those of a walk, and these.
+const (
+	maxPattern  = 2000     // bytes
+	maxCost     = 5000     // instructions of a compiled pattern, about
+	maxScanLine = 16 << 20 // bytes of a line that are searched
+	longLine    = 64 << 10 // from here on the clock is watched within a line
+	smallFile   = 16 << 20 // a single file up to this size is read to its end
+	binaryHead  = 8 << 10  // a NUL in here makes a file binary, as for git
+)
+
+// searcher holds what a search asks for and what it has found.
+type searcher struct {
+	req              *guestpb.SearchRequest
+	re               *regexp.Regexp // nil: literal, in the same case
+	literal          []byte         // what a matching line must hold
+	include, exclude []string
+	walk             *walker
+	reader           lineReader
+	resp             *guestpb.SearchResponse
+	size             int   // bytes of resp
+	matched          int64 // matching lines in resp
+	full             bool
+}
+
+// Search finds lines.
+func (s *server) Search(_ context.Context, r *guestpb.SearchRequest) (*guestpb.SearchResponse, error) {
+	if err := s.configured(); err != nil {
+		return nil, err
+	}
+	q, err := newSearcher(r)
+	if err != nil {
+		return nil, fault(err)
+	}
+	root, err := openFile(s.path(r.Path), unix.O_RDONLY, 0)
+	if err != nil {
+		return nil, fault(err)
+	}
+	defer root.Close()
+	fi, err := root.Stat()
+	switch {
+	case err != nil:
+		return nil, fault(err)
+	case fi.IsDir():
+		q.walk.visit = q.visit
+		q.walk.below(root, "", 1)
+	case fi.Mode().IsRegular():
+		q.file(root, "", fi.Size() > smallFile)
+	default:
+		return nil, fault(fmt.Errorf("%s: not a regular file", r.Path))
+	}
+	q.resp.Unreadable += q.walk.unreadable
+	q.resp.Incomplete = q.walk.incomplete
+	return q.resp, nil
+}
+
+func newSearcher(r *guestpb.SearchRequest) (*searcher, error) {
+	q := &searcher{req: r, resp: &guestpb.SearchResponse{}}
+	r.MaxBytes = min(r.MaxBytes, maxFound)
+	var err error
+	if q.walk, err = newWalker(r.Ignore, time.Duration(r.TimeoutNs)); err != nil {
+		return nil, err
+	}
+	q.reader.end = q.walk.end
+	if q.include, err = globs(r.Include); err != nil {
+		return nil, err
+	}
+	if q.exclude, err = globs(r.Exclude); err != nil {
+		return nil, err
+	}
+	q.literal, q.re, err = compile(string(r.Pattern), r.Literal, r.IgnoreCase)
+	return q, err
+}
+
+// compile returns what a matching line must hold and, unless that is all, the
+// expression that it must match.
+func compile(pattern string, literal, ignoreCase bool) ([]byte, *regexp.Regexp, error) {
+	if len(pattern) > maxPattern {
+		return nil, nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(pattern), maxPattern)
+	}
+	if literal && !ignoreCase {
+		return []byte(pattern), nil, nil
+	}
+	if literal {
+		pattern = regexp.QuoteMeta(pattern)
+	}
+	if ignoreCase {
+		pattern = "(?i)" + pattern
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cost(tree) > maxCost {
+		return nil, nil, errors.New("the pattern repeats too much")
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, nil, err
+	}
+	prefix, _ := re.LiteralPrefix()
+	return []byte(prefix), re, nil
+}
+
+// cost is about the number of instructions of a pattern, counted before it is
+// compiled; a run takes at most so many steps per byte.
+func cost(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += cost(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return min(n, 1<<20)
+}
+
+func (q *searcher) visit(dir *os.File, e *entry) (enter bool) {
+	switch {
+	case matchPath(q.exclude, e):
+		return false
+	case e.isDir():
+		return true
+	case e.stat.Mode&unix.S_IFMT != unix.S_IFREG || len(q.include) > 0 && !matchPath(q.include, e):
+		return false
+	}
+	f, err := openIn(dir, e.name, 0)
+	if err != nil {
+		q.resp.Unreadable++
+		return false
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err == nil && fi.Mode().IsRegular() { // it may have been replaced
+		q.file(f, e.path, true)
+	}
+	return false
+}
+
+// matchPath matches a glob with a slash against the path, any other against the
+// name.
+func matchPath(globs []string, e *entry) bool {
+	for _, g := range globs {
+		name := e.name
+		if strings.Contains(g, "/") {
+			name = e.path
+		}
+		if anyMatch([]string{strings.TrimPrefix(g, "/")}, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// file searches one file. stop ends it after the last line of interest, else its
+// lines are counted to the end.
+func (q *searcher) file(f *os.File, path string, stop bool) {
+	q.reader.reset(f)
+	head := q.reader.peek(binaryHead)
+	if bytes.IndexByte(head, 0) >= 0 {
+		q.resp.Binary++
+		return
+	}
+	q.resp.Searched++
+	n, found := int64(0), false
+	around := surroundings{q: q, path: path}
+	for {
+		line, size, err := q.reader.next()
+		if err != nil {
+			q.walk.incomplete = q.walk.incomplete || !errors.Is(err, io.EOF)
+			break
+		}
+		if q.req.Last > 0 && n >= q.req.Last && stop {
+			q.resp.Stopped = true
+			break
+		}
+		n++
+		if n < q.req.First || q.req.Last > 0 && n > q.req.Last {
+			continue
+		}
+		if at := q.match(line); at >= 0 {
+			q.resp.Matches++
+			found = true
+			around.matched(n, line, size, at)
+		} else {
+			around.passed(n, line, size)
+		}
+	}
+	if found {
+		q.resp.Files++
+	}
+	q.resp.LineCount += n
+	q.resp.Bytes += q.reader.read
+}
+
+// match is where a line matches first, -1 if it does not.
+func (q *searcher) match(line []byte) int {
+	line = bytes.TrimSuffix(line, []byte{'\r'})
+	at := 0
+	if len(q.literal) > 0 {
+		at = bytes.Index(line, q.literal)
+	}
+	if at < 0 || q.re == nil {
+		return at
+	}
+	var loc []int
+	if len(line) < longLine {
+		loc = q.re.FindIndex(line)
+	} else {
+		runes := &clockedRunes{text: line, end: q.walk.end}
+		loc = q.re.FindReaderIndex(runes)
+		q.walk.incomplete = q.walk.incomplete || runes.late
+	}
+	if loc == nil {
+		return -1
+	}
+	return loc[0]
+}
+
+// clockedRunes ends a text when its time is over, so that even a slow pattern
+// gives a line up.
+type clockedRunes struct {
+	text []byte
+	at   int
+	end  time.Time
+	n    int
+	late bool
+}
+
+func (r *clockedRunes) ReadRune() (rune, int, error) {
+	r.n++
+	r.late = r.late || r.n%1024 == 0 && !time.Now().Before(r.end)
+	if r.late || r.at >= len(r.text) {
+		return 0, 0, io.EOF
+	}
+	c, size := utf8.DecodeRune(r.text[r.at:])
+	r.at += size
+	return c, size, nil
+}

@@ -1,0 +1,208 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/env/guest/guestpb"
+)
+
+// Bounds of one walk or search.
+const (
+	maxVisited   = 1_000_000 // entries looked at
+	maxWalkDepth = 200       // each level holds a descriptor
+	maxEntries   = 50_000
+	maxFound     = 1 << 20 // bytes of names and texts in one answer
+	maxGlob      = 500
+)
+
+// walker visits what is below a directory, depth first, names in natural order.
+// Every directory is opened by its name in its open parent and no link is
+// followed, so nothing that a program does meanwhile leads out of the tree.
+type walker struct {
+	ignore     []string
+	end        time.Time
+	left       int // entries that may still be looked at
+	unreadable int64
+	incomplete bool
+	// visit sees an entry and tells whether a directory is entered.
+	visit func(dir *os.File, e *entry) (enter bool)
+}
+
+type entry struct {
+	name, path string // path is below the root
+	level      int    // 1 is directly below the root
+	stat       unix.Stat_t
+}
+
+func (e *entry) isDir() bool { return e.stat.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+func newWalker(ignore [][]byte, timeout time.Duration) (*walker, error) {
+	globs, err := globs(ignore)
+	return &walker{ignore: globs, end: time.Now().Add(timeout), left: maxVisited}, err
+}
+
+// below walks dir, whose path is given; false ends the whole walk.
+func (w *walker) below(dir *os.File, path string, level int) bool {
+	names, _ := dir.Readdirnames(w.left + 1)
+	if len(names) > w.left || level > maxWalkDepth {
+		w.incomplete = true
+		names = names[:min(len(names), w.left)]
+	}
+	w.left -= len(names)
+	slices.SortFunc(names, natural)
+	for _, name := range names {
+		if level > maxWalkDepth {
+			break
+		}
+		if !time.Now().Before(w.end) {
+			w.incomplete = true
+			return false
+		}
+		e := &entry{name: name, path: name, level: level}
+		if path != "" {
+			e.path = path + "/" + name
+		}
+		if unix.Fstatat(int(dir.Fd()), name, &e.stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue // removed meanwhile
+		}
+		if !w.visit(dir, e) || !e.isDir() || anyMatch(w.ignore, name) {
+			continue
+		}
+		sub, err := openIn(dir, name, unix.O_DIRECTORY)
+		if err != nil {
+			w.unreadable++
+			continue
+		}
+		goOn := w.below(sub, e.path, level+1)
+		_ = sub.Close()
+		if !goOn {
+			return false
+		}
+	}
+	return w.left > 0 || !w.incomplete
+}
+
+// openIn opens an entry of a directory for reading, never through a link.
+func openIn(dir *os.File, name string, flags int) (*os.File, error) {
+	fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// Walk lists a tree.
+func (s *server) Walk(_ context.Context, r *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
+	if err := s.configured(); err != nil {
+		return nil, err
+	}
+	w, err := newWalker(r.Ignore, time.Duration(r.TimeoutNs))
+	if err != nil {
+		return nil, fault(err)
+	}
+	dir, err := openFile(s.path(r.Dir), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, fault(err)
+	}
+	defer dir.Close()
+	resp := &guestpb.WalkResponse{}
+	size, most := 0, min(int(r.MaxEntries), maxEntries)
+	w.visit = func(dir *os.File, e *entry) bool {
+		resp.Total++
+		if len(resp.Entries) < most && size < maxFound {
+			made := entryOf(dir, e)
+			resp.Entries = append(resp.Entries, made)
+			size += len(made.Path) + len(made.Target)
+		}
+		return r.Depth <= 0 || e.level < int(r.Depth)
+	}
+	w.below(dir, "", 1)
+	resp.Unreadable, resp.Incomplete = w.unreadable, w.incomplete
+	return resp, nil
+}
+
+func entryOf(dir *os.File, e *entry) *guestpb.Entry {
+	out := &guestpb.Entry{Path: []byte(e.path), Kind: '?', Mode: e.stat.Mode & 0o777, Size: e.stat.Size}
+	switch e.stat.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		out.Kind = 'd'
+	case unix.S_IFREG:
+		out.Kind = 'f'
+	case unix.S_IFLNK:
+		out.Kind = 'l'
+		buf := make([]byte, unix.PathMax)
+		if n, err := unix.Readlinkat(int(dir.Fd()), e.name, buf); err == nil {
+			out.Target = buf[:n]
+		}
+	}
+	return out
+}
+
+// globs checks what is matched with names. Alternatives are few, because they
+// multiply.
+func globs(raw [][]byte) ([]string, error) {
+	out := texts(raw)
+	if len(out) > 100 {
+		return nil, errors.New("more than 100 globs")
+	}
+	for _, g := range out {
+		switch {
+		case len(g) > maxGlob, strings.Count(g, "{") > 3, strings.Count(g, ",") > 20:
+			return nil, fmt.Errorf("glob %.80q has too many characters or alternatives", g)
+		case !doublestar.ValidatePattern(g):
+			return nil, fmt.Errorf("glob %q has an unclosed bracket or brace", g)
+		}
+	}
+	return out, nil
+}
+
+func anyMatch(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, name) })
+}
+
+// natural orders names as people count: runs of digits by their value.
+func natural(a, b string) int {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if !isDigit(a[i]) || !isDigit(b[j]) {
+			if a[i] != b[j] {
+				return int(a[i]) - int(b[j])
+			}
+			i, j = i+1, j+1
+			continue
+		}
+		x, y := digits(a[i:]), digits(b[j:])
+		i, j = i+len(x), j+len(y)
+		x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		if len(x) != len(y) {
+			return len(x) - len(y)
+		}
+		if c := strings.Compare(x, y); c != 0 {
+			return c
+		}
+	}
+	if rest := (len(a) - i) - (len(b) - j); rest != 0 {
+		return rest
+	}
+	return strings.Compare(a, b) // 01 and 1
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// digits is the run of digits that s begins with.
+func digits(s string) string {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return s[:n]
+}
