@@ -2,6 +2,7 @@ package framing
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,14 +37,31 @@ type Reply struct {
 	ExitCode int             // with Exited: 128+n when killed by signal n
 }
 
-// NewConn reads term, whose frames carry nonce, keeping limit bytes of output
-// per command (0 = DefaultLimit). A process that announces itself at start is
-// awaited with Await before the first Exchange.
-func NewConn(term env.Terminal, nonce string, limit int) *Conn {
+// NewConn reads term, keeping limit bytes of output per command (0 =
+// DefaultLimit).
+func NewConn(term env.Terminal, limit int) *Conn {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	return &Conn{term: term, scan: NewScanner(nonce), out: Spool{Limit: limit}}
+	return &Conn{term: term, scan: &Scanner{}, out: Spool{Limit: limit}}
+}
+
+// Expect returns a fresh nonce: the frames of the command that is sent next must
+// carry it, and no others are believed any more. Not while a command is running.
+func (c *Conn) Expect() (nonce string) {
+	c.drain()
+	nonce = rand.Text()
+	c.scan.Expect(nonce)
+	return nonce
+}
+
+// drain hands everything that was read to the output, frames apart that nobody
+// waits for.
+func (c *Conn) drain() {
+	for len(c.rest) > 0 {
+		_, c.rest = c.scan.Next(c.rest, c.out.Add)
+	}
+	c.scan.Flush(c.out.Add)
 }
 
 // Exchange writes input and waits for the next frame, at most timeout. Output
@@ -107,10 +125,7 @@ func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
 
 // ended reports a process that is gone; bytes read together with the end count.
 func (c *Conn) ended() (Reply, error) {
-	for len(c.rest) > 0 {
-		_, c.rest = c.scan.Next(c.rest, c.out.Add)
-	}
-	c.scan.Flush(c.out.Add)
+	c.drain()
 	c.busy = false
 	code, _ := c.term.Exit()
 	return Reply{Output: c.out.Take(), Exited: true, ExitCode: code}, nil

@@ -42,18 +42,21 @@ func open(t *testing.T, args ...string) env.Terminal {
 }
 
 // shell evaluates each line it reads and announces the status behind it.
-const shell = `n=0; trap : INT
-while IFS= read -r line || [ $? -gt 128 ]; do
-  eval "$line"; s=$?; n=$((n+1))
-  printf '\033]7717;%s;%d;%d;%s\007' NONCE $n $$ "$(printf '{"code":%d}' $s | base64 -w0)"
+const shell = `trap : INT
+while IFS= read -r nonce && IFS= read -r line || [ $? -gt 128 ]; do
+  eval "$line"; s=$?
+  printf '\033]7717;%s;1;%d;1;1;%s\007' "$nonce" $$ "$(printf '{"code":%d}' $s | base64 -w0)"
 done`
+
+// say is what the shell reads for one command.
+func say(c *Conn, command string) []byte { return []byte(c.Expect() + "\n" + command + "\n") }
 
 const wait = 20 * time.Second
 
 func TestConnExchanges(t *testing.T) {
-	c := NewConn(open(t, "bash", "-c", shell), "NONCE", 0)
+	c := NewConn(open(t, "bash", "-c", shell), 0)
 	for range 3 {
-		r, err := c.Exchange(t.Context(), []byte("echo hällo; (exit 3)\n"), wait)
+		r, err := c.Exchange(t.Context(), say(c, "echo hällo; (exit 3)"), wait)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +64,7 @@ func TestConnExchanges(t *testing.T) {
 			t.Errorf("got %q and %s", got, r.Frame)
 		}
 	}
-	r, err := c.Exchange(t.Context(), []byte("echo bye; exit 4\n"), wait)
+	r, err := c.Exchange(t.Context(), say(c, "echo bye; exit 4"), wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +74,8 @@ func TestConnExchanges(t *testing.T) {
 }
 
 func TestConnTimeoutThenInterrupt(t *testing.T) {
-	c := NewConn(open(t, "bash", "-c", shell), "NONCE", 0)
-	r, err := c.Exchange(t.Context(), []byte("echo begun; sleep 1000\n"), 300*time.Millisecond)
+	c := NewConn(open(t, "bash", "-c", shell), 0)
+	r, err := c.Exchange(t.Context(), say(c, "echo begun; sleep 1000"), 300*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,15 +91,15 @@ func TestConnTimeoutThenInterrupt(t *testing.T) {
 	if r, err = c.Await(t.Context(), wait); err != nil || string(r.Frame) != `{"code":130}` {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	r, err = c.Exchange(t.Context(), []byte("echo next\n"), wait)
+	r, err = c.Exchange(t.Context(), say(c, "echo next"), wait)
 	if err != nil || r.Text() != "next\n" {
 		t.Errorf("after a timeout: %q, %v", r.Text(), err)
 	}
 }
 
 func TestConnCapsOutput(t *testing.T) {
-	c := NewConn(open(t, "bash", "-c", shell), "NONCE", 1000)
-	r, err := c.Exchange(t.Context(), []byte("head -c 3000000 /dev/zero | tr '\\0' x\n"), wait)
+	c := NewConn(open(t, "bash", "-c", shell), 1000)
+	r, err := c.Exchange(t.Context(), say(c, "head -c 3000000 /dev/zero | tr '\\0' x"), wait)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,23 +2,23 @@ package framing
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
 )
 
-// MaxFrame bounds one frame in bytes; a longer escape is ordinary output.
-const MaxFrame = 1 << 20
+// Bounds in bytes: of one escape, beyond which it is ordinary output, and of a
+// frame put together from several.
+const (
+	MaxPiece = 8 << 10
+	MaxFrame = 1 << 20
+)
 
 const (
 	esc    = 0x1b
 	bel    = 0x07
 	prefix = "\x1b]7717;"
 )
-
-// NewNonce returns a fresh nonce: 26 letters and digits, 130 bits.
-func NewNonce() string { return rand.Text() }
 
 // Frame is one announcement of the process.
 type Frame struct {
@@ -28,20 +28,22 @@ type Frame struct {
 }
 
 // Scanner splits a stream into output and frames, however it is cut into
-// chunks. It holds back at most one unfinished escape. Not safe for concurrent
-// use.
+// chunks. It holds back at most one unfinished escape. Until Expect is called
+// everything is output. Not safe for concurrent use.
 type Scanner struct {
-	start []byte // how every frame of this nonce begins
-	held  []byte // an escape begun and not yet ended
-	seq   uint64
-	pid   int
-	any   bool
+	start  []byte // how every frame of the nonce begins
+	held   []byte // an escape begun and not yet ended
+	seq    uint64 // of the last frame with this nonce
+	pid    int    // 0: no frame yet
+	begun  Frame  // the pieces of a frame so far
+	pieces int
+	of     int
 }
 
-// NewScanner returns a scanner for frames that carry nonce, which must consist
-// of letters and digits.
-func NewScanner(nonce string) *Scanner {
-	return &Scanner{start: []byte(prefix + nonce + ";")}
+// Expect makes frames with nonce, which must consist of letters and digits, the
+// only ones believed from here on. Flush comes first.
+func (s *Scanner) Expect(nonce string) {
+	s.start, s.seq, s.pieces = []byte(prefix+nonce+";"), 0, 0
 }
 
 // Next consumes p up to the end of the next frame. It hands output to text in
@@ -67,11 +69,15 @@ func (s *Scanner) Next(p []byte, text func([]byte)) (frame *Frame, rest []byte) 
 		case !ok:
 			s.Flush(text)
 		case s.held[len(s.held)-1] == bel:
-			if f := s.parse(); f != nil {
-				s.held = s.held[:0]
+			f, ok := s.parse()
+			if !ok {
+				s.Flush(text)
+				continue
+			}
+			s.held = s.held[:0]
+			if f != nil {
 				return f, p
 			}
-			s.Flush(text)
 		}
 	}
 	return nil, nil
@@ -87,7 +93,7 @@ func (s *Scanner) hold(p []byte) (n int, ok bool) {
 		case at < len(s.start):
 			ok = c == s.start[at]
 		default:
-			ok = at < MaxFrame && (c == bel || bodyByte(c))
+			ok = at < MaxPiece && (c == bel || bodyByte(c))
 		}
 		if !ok {
 			return n, false
@@ -106,28 +112,50 @@ func bodyByte(c byte) bool {
 		c == '+' || c == '/' || c == '=' || c == ';'
 }
 
-// parse reads the held escape, whole from ESC to BEL, and refuses a frame out of
-// order or of another process.
-func (s *Scanner) parse() *Frame {
+// parse reads the held escape, whole from ESC to BEL. It refuses one out of
+// order or of another process; frame is nil while pieces are missing.
+func (s *Scanner) parse() (frame *Frame, ok bool) {
 	fields := bytes.Split(s.held[len(s.start):len(s.held)-1], []byte{';'})
-	if len(fields) != 3 {
-		return nil
+	if len(fields) != 5 {
+		return nil, false
 	}
 	seq, err := strconv.ParseUint(string(fields[0]), 10, 64)
-	if err != nil || s.any && seq <= s.seq {
-		return nil
+	if err != nil || seq <= s.seq {
+		return nil, false
 	}
-	pid, err := strconv.ParseInt(string(fields[1]), 10, 32)
-	if err != nil || s.any && int(pid) != s.pid {
-		return nil
+	var number [3]int // process, piece, pieces
+	for i := range number {
+		n, err := strconv.ParseInt(string(fields[1+i]), 10, 32)
+		if err != nil || n < 1 {
+			return nil, false
+		}
+		number[i] = int(n)
 	}
-	body := make([]byte, base64.StdEncoding.DecodedLen(len(fields[2])))
-	n, err := base64.StdEncoding.Decode(body, fields[2])
-	if err != nil || !json.Valid(body[:n]) {
-		return nil
+	pid, piece, of := number[0], number[1], number[2]
+	if s.pid != 0 && pid != s.pid {
+		return nil, false
 	}
-	s.seq, s.pid, s.any = seq, int(pid), true
-	return &Frame{Seq: seq, PID: s.pid, Body: body[:n]}
+	data, err := base64.StdEncoding.AppendDecode(nil, fields[4])
+	if err != nil {
+		return nil, false
+	}
+	if piece == 1 {
+		s.begun, s.pieces, s.of = Frame{Seq: seq, PID: pid}, 0, of
+	}
+	if piece != s.pieces+1 || of != s.of || seq != s.begun.Seq || pid != s.begun.PID || len(s.begun.Body)+len(data) > MaxFrame {
+		return nil, false
+	}
+	s.begun.Body, s.pieces = append(s.begun.Body, data...), piece
+	if piece < of {
+		return nil, true
+	}
+	s.pieces = 0
+	if piece > of || !json.Valid(s.begun.Body) {
+		return nil, false
+	}
+	f := s.begun
+	s.begun, s.seq, s.pid = Frame{}, seq, pid
+	return &f, true
 }
 
 // Flush hands out an unfinished escape as output: the stream has ended, or

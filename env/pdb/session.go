@@ -31,15 +31,16 @@ var (
 	shim = channelPart + sourcePart + breakpointsPart + debuggerPart + startPart
 )
 
-// message is one line to the shim.
+// message is one line to the shim. Nonce is what the answer must carry.
 type message struct {
+	Nonce       string     `json:"nonce"`
 	Breakpoints []mirrored `json:"breakpoints"` // nil: unchanged
 	Break       *newPoint  `json:"break,omitempty"`
 	Command     string     `json:"command,omitempty"`
 }
 
 func (m message) MarshalJSON() ([]byte, error) {
-	fields := map[string]any{}
+	fields := map[string]any{"nonce": m.Nonce}
 	if m.Breakpoints != nil {
 		fields["breakpoints"] = m.Breakpoints
 	}
@@ -112,11 +113,6 @@ type result struct {
 // start launches the program and waits for its first prompt. Where the program
 // ends before that, the session has ended and the output says why.
 func start(ctx context.Context, cfg Config, line string, deadline time.Time) (*session, result, error) {
-	nonce := framing.NewNonce()
-	config, err := json.Marshal(map[string]any{"nonce": nonce, "context": cfg.Context})
-	if err != nil {
-		return nil, result{}, fmt.Errorf("encoding the debugger's configuration: %w", err)
-	}
 	term, err := cfg.Sandbox.Open(ctx, env.TerminalSpec{
 		// Pipes: a program that opens /dev/tty finds none, and cannot take commands there.
 		// The third argument is the workspace as the sandbox sees it.
@@ -125,7 +121,11 @@ func start(ctx context.Context, cfg Config, line string, deadline time.Time) (*s
 	if err != nil {
 		return nil, result{}, fmt.Errorf("starting the debugger: %w", err)
 	}
-	s := &session{conn: framing.NewConn(term, nonce, cfg.MaxOutput)}
+	s := &session{conn: framing.NewConn(term, cfg.MaxOutput)}
+	config, err := json.Marshal(map[string]any{"nonce": s.conn.Expect(), "context": cfg.Context})
+	if err != nil {
+		return nil, result{}, errors.Join(fmt.Errorf("encoding the debugger's configuration: %w", err), s.close(ctx))
+	}
 	hello := append(fmt.Appendf(nil, "%08d%s", len(shim), shim), encode(config)...)
 	r, err := s.exchange(ctx, cfg, hello, deadline)
 	return s, r, err
@@ -137,6 +137,7 @@ func encode(b []byte) []byte {
 
 // do sends one message and waits for the next prompt or the end of the program.
 func (s *session) do(ctx context.Context, cfg Config, m message, deadline time.Time) (result, error) {
+	m.Nonce = s.conn.Expect()
 	b, err := json.Marshal(m)
 	if err != nil {
 		return result{}, fmt.Errorf("encoding a debugger command: %w", err)

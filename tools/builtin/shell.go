@@ -22,8 +22,6 @@ import (
 type shell struct {
 	term  env.Terminal
 	conn  *framing.Conn
-	nonce string
-	seq   int
 	mark  uint64 // of the command under way
 	saved bool   // an earlier shell may have left its state
 }
@@ -54,17 +52,18 @@ __tracesmith_save() { { \builtin printf 'cd -- %q\n' "$PWD"; \builtin export -p;
 __tracesmith_frame() {
   \builtin local "n=$((100 + $1))" a=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/ v
   v=$(( (48 + n / 100) << 16 | (48 + n / 10 % 10) << 8 | 48 + n % 10 ))
-  \builtin printf '\e]7717;%s;%s;%s;%s\a' "$2" "$3" "$$" "${a:v>>18:1}${a:v>>12&63:1}${a:v>>6&63:1}${a:v&63:1}" >&198
+  \builtin printf '\e]7717;%s;%s;%s;1;1;%s\a' "$2" "$3" "$$" "${a:v>>18:1}${a:v>>12&63:1}${a:v>>6&63:1}${a:v&63:1}" >&198
 }
+readonly -f __tracesmith_save __tracesmith_frame
 trap __tracesmith_save EXIT
 `
 
 // input is what the shell reads for one command: it announces that it begins,
 // so that a shell that had died before is told from one the command ended.
 func (sh *shell) input() []byte {
-	sh.seq += 2
-	return fmt.Appendf(nil, `__tracesmith_frame 0 %s %d; \builtin . %s </dev/null >&198 2>&1 198>&-; `+
-		`__tracesmith_frame "$?" %s %d; __tracesmith_save`+"\n", sh.nonce, sh.seq-1, shellCommand, sh.nonce, sh.seq)
+	nonce := sh.conn.Expect()
+	return fmt.Appendf(nil, `__tracesmith_frame 0 %s 1; \builtin . %s </dev/null >&198 2>&1 198>&-; `+
+		`__tracesmith_frame "$?" %s 2; __tracesmith_save`+"\n", nonce, shellCommand, nonce)
 }
 
 // start opens the shell, in the state of the one before it if there was one.
@@ -80,8 +79,8 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 	if sh.saved {
 		script += `\builtin . ` + shellState + "\n"
 	}
-	sh.term, sh.nonce, sh.seq, sh.saved = term, framing.NewNonce(), 0, true
-	sh.conn = framing.NewConn(term, sh.nonce, tools.MaxFullText)
+	sh.term, sh.saved = term, true
+	sh.conn = framing.NewConn(term, tools.MaxFullText)
 	if err := term.Write(ctx, []byte(script)); err != nil {
 		return fmt.Errorf("starting the shell: %w", err)
 	}

@@ -5,8 +5,8 @@
 # input. It runs on Python 3.6 to 3.14.
 #
 # Commands arrive as lines of base64 JSON on what was standard input; the
-# debugged program gets /dev/null there. Each prompt is announced by one OSC
-# escape (see env/framing) carrying everything the other side shows: position,
+# debugged program gets /dev/null there. Each prompt is announced by a frame
+# (see env/framing) with the nonce of the command it answers, carrying everything the other side shows: position,
 # source, breakpoints. Breakpoints are kept on the other side and mirrored here.
 import base64
 import fcntl
@@ -14,6 +14,8 @@ import json
 import os
 import select
 import sys
+
+PIECE = 3072  # characters of base64; with what goes around it one atomic write to a pipe
 
 
 def private(fd):
@@ -82,7 +84,9 @@ class Channel:
                 os._exit(0)  # nobody is left to talk to
             self.pending += chunk
         line, self.pending = self.pending.split(b"\n", 1)
-        return json.loads(base64.b64decode(line).decode("utf-8"))
+        message = json.loads(base64.b64decode(line).decode("utf-8"))
+        self.nonce = message["nonce"]
+        return message
 
     def send(self, body):
         for stream in (sys.stdout, sys.stderr):
@@ -92,4 +96,7 @@ class Channel:
                 pass
         self.seq += 1
         data = base64.b64encode(json.dumps(body).encode("ascii")).decode("ascii")
-        self.output.write("\x1b]7717;%s;%d;%d;%s\x07" % (self.nonce, self.seq, self.pid, data))
+        pieces = [data[i:i + PIECE] for i in range(0, len(data), PIECE)]
+        for i, piece in enumerate(pieces):
+            self.output.write("\x1b]7717;%s;%d;%d;%d;%d;%s\x07" % (
+                self.nonce, self.seq, self.pid, i + 1, len(pieces), piece))

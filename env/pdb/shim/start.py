@@ -81,7 +81,6 @@ def finish(shim, code):
 def main():
     channel = Channel()
     config = channel.receive()
-    channel.nonce = config["nonce"]
     module = sys.modules["__main__"] = types.ModuleType("__main__")
     root = sys.argv[1]
     try:
