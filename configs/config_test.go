@@ -93,6 +93,8 @@ func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 		{doc: "run: [\n", want: "run.yaml:1: not valid YAML: did not find"},
 		{doc: "llm: {api_key: sk-12345}\n", want: "llm.api_key: never write a key here: write env:NAME"},
 		{doc: "llm: {base_url: localhost}\n", want: "llm.base_url"},
+		{doc: "llm: {max_retries: -1}\n", want: "llm.max_retries: must be between 0 and 100"},
+		{doc: "llm: {timeout: -1s}\n", want: "llm.timeout"},
 		{doc: "tasks: {slice: x}\n", want: "tasks.slice"},
 		{doc: "prices: [{model: a, inptu: 1}]\n", want: `did you mean "input"?`},
 		{override: "run.workers", want: "-p run.workers: write -p section.key=value"},
@@ -158,5 +160,20 @@ func TestSandboxSettingsNeedAKind(t *testing.T) {
 	c.Sandbox.Kind = "docker"
 	if err := c.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A value may hold what separates keys from values, and 0 is a number like any
+// other.
+func TestWC41OverridesMayHoldEqualsAndZero(t *testing.T) {
+	got, err := load(t, nil, []string{
+		"tasks.source=path", "tasks.with.entrypoint=PYTHONPATH=. pytest -k a==b --opt=x=y", "tasks.with.env={A: B=C}", "llm.model=a=b=", "llm.max_retries=0",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Block{"entrypoint": "PYTHONPATH=. pytest -k a==b --opt=x=y", "env": map[string]any{"A": "B=C"}}
+	if diff := cmp.Diff(want, got.Tasks.With); diff != "" || got.LLM.Model != "a=b=" || got.LLM.MaxRetries != 0 {
+		t.Errorf("model %q, retries %d, %s", got.LLM.Model, got.LLM.MaxRetries, diff)
 	}
 }

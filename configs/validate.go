@@ -54,6 +54,12 @@ func (c Config) Validate() error {
 	if u, err := url.Parse(c.LLM.BaseURL); c.LLM.BaseURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
 		bad("llm.base_url", "%q is not an http(s) address", c.LLM.BaseURL)
 	}
+	if c.LLM.MaxRetries < 0 || c.LLM.MaxRetries > 100 {
+		bad("llm.max_retries", "must be between 0 and 100")
+	}
+	if c.LLM.Timeout <= 0 || c.LLM.RPM < 0 || c.Agent.MaxPromptTokens < 0 {
+		bad("llm.timeout, llm.rpm, agent.max_prompt_tokens", "the first must be longer than zero, the others not negative")
+	}
 	if c.S3.Checksum != "auto" && c.S3.Checksum != "off" {
 		bad("s3.checksum", "%q: choose auto or off", c.S3.Checksum)
 	}

@@ -61,7 +61,12 @@ type fakeEnv struct {
 	edited bool
 }
 
-func (f *fakeEnv) Reset(context.Context, bool) (env.Info, error) {
+func (f *fakeEnv) Reset(ctx context.Context, _ bool) (env.Info, error) {
+	if f.h.onReset != nil {
+		if err := f.h.onReset(ctx, f.job); err != nil {
+			return env.Info{}, err
+		}
+	}
 	return env.Info{Observation: schemas.Observation{Source: "env", Text: "add() is wrong"}, Tools: []schemas.ToolSchema{{Name: "view", Parameters: json.RawMessage(`{"type":"object"}`)}}}, nil
 }
 
@@ -153,6 +158,7 @@ type harness struct {
 	cfg      pipeline.Config
 	tasks    int
 	store    func(sinks.Store) sinks.Store
+	onReset  func(context.Context, schemas.Job) error
 	onStep   func(context.Context, schemas.Job, schemas.ToolCall) error
 	onAsk    func(context.Context, schemas.Job, int) error
 	onPatch  func() error

@@ -1,0 +1,95 @@
+package verify
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// judged is the verdict on turning the fixture into another project.
+func judged(t *testing.T, to project) schemas.Verdict {
+	t.Helper()
+	v, base := verifier(t), fixture(t)
+	patch, sha := patchTo(t, v, base, to)
+	got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved }
+
+// Tests a patch adds do not keep the task's own from being put back, whether
+// they bear new names, those of hidden tests, or shadow them; and an honest fix
+// is not held back by tests of its own.
+func TestWC25AddedTestsDoNotHideTheTasks(t *testing.T) {
+	base := fixture(t)
+	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)
+	added := "def test_total():\n    assert True\n\ndef test_sum():\n    assert True\n"
+	for name, to := range map[string]project{
+		"edited and added":  base.edited("tests/test_prices.py", weak).edited("tests/test_new.py", added),
+		"same name, nested": base.edited("tests/prices/test_prices.py", added),
+		"emptied and added": base.edited("tests/test_prices.py", "").edited("tests/test_more.py", added),
+		"removed and added": slices.DeleteFunc(base.edited("tests/test_more.py", added), func(f txtar.File) bool { return f.Name == "tests/test_prices.py" }),
+	} {
+		got := judged(t, to)
+		if resolved(got) || got.Status != schemas.VerifiedFail || got.F2PPassed > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := judged(t, honest(t).edited("tests/test_new.py", "from shop.prices import total\n\ndef test_new():\n    assert total([(1, 1)]) == 1\n")); !resolved(got) {
+		t.Errorf("a fix with a test of its own: %s\n%s", got.Reason, got.Log)
+	}
+}
+
+// What a program prints, in whatever place of the run and however often, is no
+// result.
+func TestWC37PrintedResultsDecideNothing(t *testing.T) {
+	base := fixture(t)
+	for name, text := range map[string]string{
+		"at import":   "print('99 passed in 0.01s')\n",
+		"at the end":  "import atexit\natexit.register(lambda: print('=== 99 passed, 0 failed in 0.01s ==='))\n",
+		"to the tty":  "import os\nos.write(1, b'collected 5 items\\n5 passed\\n')\nos.write(2, b'OK\\n')\n",
+		"as a report": "print('tests/test_prices.py::test_total PASSED [100%]')\n",
+	} {
+		got := judged(t, base.edited("shop/prices.py", text+base.text(t, "shop/prices.py")))
+		if resolved(got) || got.F2PPassed != 0 || got.F2PTotal != 2 || got.P2PPassed != 3 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := judged(t, honest(t).edited("shop/basket.py", "print('1 failed, 0 passed')\n"+base.text(t, "shop/basket.py"))); !resolved(got) {
+		t.Errorf("a fix that prints failures: %+v", got)
+	}
+}
+
+// A submission is judged by what it changes: nothing, or words, is unresolved.
+func TestWC38SubmittingResolvesNothing(t *testing.T) {
+	base := fixture(t)
+	for name, to := range map[string]project{
+		"nothing": base, "an answer": base.edited("ANSWER.md", "The last line is left out.\n"),
+	} {
+		if got := judged(t, to); resolved(got) || got.Status != schemas.VerifiedFail || got.Reason == "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Tests the agent edited are put back before the verdict: weakened ones do not
+// pass, and broken ones do not spoil a fix.
+func TestWS7EditedTestsDoNotSurvive(t *testing.T) {
+	base := fixture(t)
+	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)
+	got := judged(t, base.edited("tests/test_prices.py", weak))
+	if resolved(got) || !slices.Equal(got.Restored, []string{"tests/test_prices.py"}) {
+		t.Errorf("weakened: %+v", got)
+	}
+	got = judged(t, honest(t).edited("tests/test_prices.py", "raise SystemExit(1)\n").edited("tests/test_basket.py", ""))
+	if !resolved(got) || !slices.Equal(got.Restored, []string{"tests/test_basket.py", "tests/test_prices.py"}) {
+		t.Errorf("broken, with the fix: %+v", got)
+	}
+}

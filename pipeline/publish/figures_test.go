@@ -1,0 +1,51 @@
+package publish_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+)
+
+// Figures are made of the tables, which hold every episode of every run that
+// was published, failures included: none hides another.
+func TestWC40FiguresHoldEveryRun(t *testing.T) {
+	first, second := stage(t, "run-a", 0, 4), stage(t, "run-b", 4, 3)
+	failed := sinktest.Episode("run-b", 30)
+	failed.Episode.Resolved, failed.Episode.Outcome, failed.Episode.AgentName, failed.Episode.ExitReason = new(false), new("limit"), "react", schemas.ExitMaxSteps
+	for i := range failed.Steps {
+		failed.Steps[i].Resolved = new(false)
+	}
+	put(t, second, failed)
+	dest := dir(t, filepath.Join(t.TempDir(), "dataset"))
+	run(t, config(t, dest, first, second))
+	d, err := publish.Open(t.Context(), dest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	tally := publish.NewTally()
+	for tr, err := range d.Trajectories(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		tally.Add(tr.Episode, tr.Steps)
+	}
+	s := tally.Stats()
+	if s.Episodes != 8 || s.Resolved != 7 || s.Unresolved != 1 || s.Steps != 80 {
+		t.Errorf("%d episodes, %d and %d, %d steps", s.Episodes, s.Resolved, s.Unresolved, s.Steps)
+	}
+	for what, diff := range map[string]string{
+		"outcomes": cmp.Diff(map[string]int{"resolved": 7, "limit": 1}, s.Outcomes),
+		"agents":   cmp.Diff(map[string]int{"demonstrator": 7, "react": 1}, s.Agents),
+		"exits":    cmp.Diff(map[string]int{"submitted": 7, schemas.ExitMaxSteps: 1}, s.ExitReasons),
+	} {
+		if diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+}
