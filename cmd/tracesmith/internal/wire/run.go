@@ -121,7 +121,7 @@ func (r *Run) preflight(ctx context.Context) error {
 	}
 	seen := map[string]bool{}
 	for _, t := range r.Tasks {
-		d := r.Bench.Driver(t)
+		d := r.Bench.ColdDriver(t)
 		if seen[d.Name()] {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/pdb"
+	"github.com/tracesmith/tracesmith/env/pool"
 	"github.com/tracesmith/tracesmith/env/setup"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -21,7 +22,7 @@ import (
 
 // Workbench holds what environments, baselines and verdicts are made of: the
 // task source, sandbox drivers, the tool set and the git store. Safe for
-// concurrent use; Close removes its scratch files.
+// concurrent use; Close removes its scratch files and the sandboxes started ahead.
 type Workbench struct {
 	Source  env.Source
 	Toolbox *tools.Set
@@ -31,12 +32,13 @@ type Workbench struct {
 	builder *setup.Builder
 	scratch string
 	drivers map[string]env.Driver
+	pools   map[string]*pool.Pool // over drivers, where sandboxes are started ahead
 }
 
 // NewWorkbench builds the components a configuration names; an unknown one is
 // an error that lists what exists. Nothing is started.
 func NewWorkbench(cfg configs.Config) (*Workbench, error) {
-	w := &Workbench{cfg: cfg, drivers: map[string]env.Driver{}}
+	w := &Workbench{cfg: cfg, drivers: map[string]env.Driver{}, pools: map[string]*pool.Pool{}}
 	var err error
 	if w.Source, err = Source(cfg.Tasks); err != nil {
 		return nil, err
@@ -71,22 +73,44 @@ func NewWorkbench(cfg configs.Config) (*Workbench, error) {
 		return nil, errors.Join(err, w.Close())
 	}
 	w.builder = &setup.Builder{Cache: setup.DefaultCache(), Timeout: cfg.Sandbox.SetupTimeout, Placement: w.store.Placement}
+	if cfg.Sandbox.Warm > 0 {
+		for kind, d := range w.drivers {
+			w.pools[kind] = pool.New(pool.Config{Driver: d, Size: cfg.Sandbox.Warm})
+		}
+	}
 	return w, nil
 }
 
-// Close removes the workbench's scratch files.
-func (w *Workbench) Close() error { return os.RemoveAll(w.scratch) }
+// Close removes the workbench's scratch files and the sandboxes nobody took.
+func (w *Workbench) Close() error {
+	err := os.RemoveAll(w.scratch)
+	for _, p := range w.pools {
+		err = errors.Join(err, p.Close(context.Background()))
+	}
+	return err
+}
 
 // Driver chooses the sandbox kind of a task: the configured one, docker for a
 // task that names an image, bubblewrap otherwise. There is no fall-back.
 func (w *Workbench) Driver(t schemas.Task) env.Driver {
+	kind := w.kind(t)
+	if p := w.pools[kind]; p != nil {
+		return p
+	}
+	return w.drivers[kind]
+}
+
+// ColdDriver is Driver without sandboxes started ahead.
+func (w *Workbench) ColdDriver(t schemas.Task) env.Driver { return w.drivers[w.kind(t)] }
+
+func (w *Workbench) kind(t schemas.Task) string {
 	switch {
 	case w.cfg.Sandbox.Kind != "":
-		return w.drivers[w.cfg.Sandbox.Kind]
+		return w.cfg.Sandbox.Kind
 	case t.Image != "" || w.cfg.Sandbox.Image != "":
-		return w.drivers["docker"]
+		return "docker"
 	}
-	return w.drivers["bubblewrap"]
+	return "bubblewrap"
 }
 
 // Reap removes what earlier processes left behind.
