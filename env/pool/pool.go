@@ -113,18 +113,18 @@ func (p *Pool) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, er
 		return nil, err
 	}
 	for {
-		w, err := p.take(key, spec)
+		sb, err := p.take(key, spec)
 		if err != nil {
 			return nil, err
 		}
-		if w == nil {
+		if sb == nil {
 			return p.cold(ctx, key, spec)
 		}
-		if alive(ctx, w.sandbox) {
+		if alive(ctx, sb) {
 			p.count(func(s *Stats) { s.Warm++ })
-			return w.sandbox, nil
+			return sb, nil
 		}
-		p.discard(w.sandbox)
+		p.discard(sb)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -141,14 +141,14 @@ func (p *Pool) cold(ctx context.Context, key string, spec env.SandboxSpec) (env.
 	p.stats.Cold++
 	if s := p.shelves[key]; s != nil && err == nil {
 		s.pause, s.until = 0, time.Time{}
-		p.refill(key, s)
+		p.refill(s)
 	}
 	return sb, err
 }
 
 // take removes the freshest sandbox of a shelf, nil where there is none, and
 // has its place filled again.
-func (p *Pool) take(key string, spec env.SandboxSpec) (*warm, error) {
+func (p *Pool) take(key string, spec env.SandboxSpec) (env.Sandbox, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -164,13 +164,13 @@ func (p *Pool) take(key string, spec env.SandboxSpec) (*warm, error) {
 	}
 	p.asked++
 	s.asked = p.asked
-	var w *warm
+	var sb env.Sandbox
 	if n := len(s.ready); n > 0 {
-		w = &s.ready[n-1]
+		sb = s.ready[n-1].sandbox
 		s.ready = s.ready[:n-1]
 	}
-	p.refill(key, s)
-	return w, nil
+	p.refill(s)
+	return sb, nil
 }
 
 // Stats tells what happened so far.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -74,7 +75,12 @@ func (d *counted) attempts() int {
 	return len(d.labels)
 }
 
+// Stat takes long enough for the background to fill the place of the sandbox
+// that is being asked.
 func (s *numbered) Stat(context.Context, string) (env.FileInfo, error) {
+	for range 100 {
+		runtime.Gosched()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead {

@@ -8,13 +8,13 @@ import (
 )
 
 // refill starts what a shelf lacks. Called with mu held.
-func (p *Pool) refill(key string, s *shelf) {
+func (p *Pool) refill(s *shelf) {
 	if p.closed || time.Now().Before(s.until) {
 		return
 	}
 	for len(s.ready)+s.starting < p.cfg.Size && p.room(s) {
 		s.starting++
-		p.work.Go(func() { p.boot(key, s) })
+		p.work.Go(func() { p.boot(s) })
 	}
 }
 
@@ -42,7 +42,7 @@ func (p *Pool) room(s *shelf) bool {
 }
 
 // boot starts one sandbox in the background and puts it on its shelf.
-func (p *Pool) boot(key string, s *shelf) {
+func (p *Pool) boot(s *shelf) {
 	var sb env.Sandbox
 	var err error
 	select {
