@@ -139,6 +139,9 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if cfg.Sandbox.Kind == "local" {
 		fmt.Fprintln(s.Stderr, "warning: --sandbox local isolates nothing: the program runs as you, with your files and your network")
 	}
+	if _, err := bench.Reap(ctx, []schemas.Task{task}); err != nil {
+		fmt.Fprintf(s.Stderr, "warning: %v\n", err)
+	}
 	e, err := bench.NewEnv(ctx, task)
 	if err != nil {
 		return &Error{Code: ExitPreflight, Err: err}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/pdb"
 	"github.com/tracesmith/tracesmith/env/pool"
 	"github.com/tracesmith/tracesmith/env/setup"
@@ -55,24 +56,21 @@ func NewWorkbench(cfg configs.Config) (*Workbench, error) {
 		return nil, fmt.Errorf("agent.tools: %w", err)
 	}
 	for _, kind := range DriverKinds() {
-		var with configs.Block
-		if kind == cfg.Sandbox.Kind {
-			with = cfg.Sandbox.With
-		}
-		if w.drivers[kind], err = env.Drivers.Build(kind, with, struct{}{}); err != nil {
-			return nil, fmt.Errorf("sandbox.with: %w", err)
+		if w.drivers[kind], err = driver(cfg, kind); err != nil {
+			return nil, err
 		}
 	}
 	if cfg.Sandbox.Kind != "" && w.drivers[cfg.Sandbox.Kind] == nil {
 		return nil, fmt.Errorf("sandbox.kind: unknown sandbox %q: choose one of %s", cfg.Sandbox.Kind, strings.Join(DriverKinds(), ", "))
 	}
-	if w.scratch, err = os.MkdirTemp("", "tracesmith-"); err != nil {
-		return nil, fmt.Errorf("making a scratch directory: %w", err)
+	if w.scratch, err = drivers.MakeScratch("work"); err != nil {
+		return nil, err
 	}
+	w.builder = &setup.Builder{Cache: setup.Cache{Dir: setup.DefaultCache(), Limit: int64(cfg.Sandbox.SetupCache)}, Timeout: cfg.Sandbox.SetupTimeout}
 	if w.store, err = workspace.Open(filepath.Join(w.scratch, "git")); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	w.builder = &setup.Builder{Cache: setup.DefaultCache(), Timeout: cfg.Sandbox.SetupTimeout, Placement: w.store.Placement}
+	w.builder.Placement = w.store.Placement
 	if cfg.Sandbox.Warm > 0 {
 		for kind, d := range w.drivers {
 			w.pools[kind] = pool.New(pool.Config{Driver: d, Size: cfg.Sandbox.Warm})
@@ -83,11 +81,11 @@ func NewWorkbench(cfg configs.Config) (*Workbench, error) {
 
 // Close removes the workbench's scratch files and the sandboxes nobody took.
 func (w *Workbench) Close() error {
-	err := os.RemoveAll(w.scratch)
+	var errs []error
 	for _, p := range w.pools {
-		err = errors.Join(err, p.Close(context.Background()))
+		errs = append(errs, p.Close(context.Background()))
 	}
-	return err
+	return errors.Join(append(errs, w.builder.Close(), os.RemoveAll(w.scratch))...)
 }
 
 // Driver chooses the sandbox kind of a task: the configured one, docker for a
