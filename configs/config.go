@@ -22,6 +22,7 @@ type Config struct {
 	Sandbox Sandbox `mapstructure:"sandbox" json:"sandbox"`
 	Agent   Agent   `mapstructure:"agent" json:"agent"`
 	LLM     LLM     `mapstructure:"llm" json:"llm"`
+	MCP     MCP     `mapstructure:"mcp" json:"mcp,omitempty"`
 	Limits  Limits  `mapstructure:"limits" json:"limits"`
 	Prices  []Price `mapstructure:"prices" json:"prices,omitempty"`
 	S3      S3      `mapstructure:"s3" json:"s3"`

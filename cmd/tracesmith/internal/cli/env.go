@@ -121,7 +121,7 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	bench, err := wire.NewWorkbench(cfg)
+	bench, err := wire.NewWorkbench(ctx, cfg, s.host())
 	if err != nil {
 		return Usage(err)
 	}

@@ -62,7 +62,7 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 	}
 	settings.Sandbox.Kind = kind
 	settings.Agent.Tools = configs.Tools("bash", "pdb", "view", "grep", "edit", "listdir", "eval")
-	bench, err := wire.NewWorkbench(settings)
+	bench, err := wire.NewWorkbench(ctx, settings, s.host())
 	if err != nil {
 		return Usage(err)
 	}
