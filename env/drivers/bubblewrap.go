@@ -115,9 +115,8 @@ func (d *bubblewrap) start(ctx context.Context, bwrap string, spec env.SandboxSp
 		return nil, err
 	}
 	perSandbox := countsPerNamespace() && way.user == insideUser
-	search := append([]string{binPath}, python.bin())
 	client, err := c.connect(ctx, guest.Config{
-		Workdir: spec.Workdir, Env: environment(home, search, spec.Env), Limits: spec.Limits, LimitProcesses: perSandbox,
+		Workdir: spec.Workdir, Env: environment(home, python.search(), spec.Env), Limits: spec.Limits, LimitProcesses: perSandbox,
 	})
 	if err != nil {
 		return nil, err
@@ -133,11 +132,7 @@ func (d *bubblewrap) start(ctx context.Context, bwrap string, spec env.SandboxSp
 }
 
 // Reap implements env.Driver.
-func (d *bubblewrap) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
-
-// Leftovers implements env.Keeper. A sandbox dies with its owner, so it is rare
-// that anything is there.
-func (*bubblewrap) Leftovers(ctx context.Context) ([]env.Leftover, error) { return orphans(ctx) }
+func (*bubblewrap) Reap(ctx context.Context) (int, error) { return reapGuests(ctx) }
 
 func bubblewrapKey(l env.Limits, version string, way startWay, perSandbox bool) schemas.EnvKey {
 	k := schemas.EnvKey{Driver: "bubblewrap", Python: version, Limits: map[string]string{

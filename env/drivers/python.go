@@ -84,8 +84,23 @@ func (p interpreter) outside() []string {
 	return out
 }
 
-// bin is the directory that must come first in PATH.
 func (p interpreter) bin() string { return filepath.Dir(p.Executable) }
+
+// search is what must come before the system's PATH: the interpreter's own
+// directory only where the system's would lead to another.
+func (p interpreter) search() []string {
+	for _, dir := range strings.Split(systemPath, ":") {
+		if dir == p.bin() {
+			return []string{binPath}
+		}
+		for _, name := range []string{"python", "python3"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return []string{binPath, p.bin()}
+			}
+		}
+	}
+	return []string{binPath, p.bin()}
+}
 
 // missing lists which of the two usual names its directory lacks.
 func (p interpreter) missing() []string {

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -58,8 +59,10 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 		return schemas.Observation{}, err
 	}
 	o := schemas.Observation{FullBytes: r.out.Total}
-	// The shell names the file it reads; to the model that is bash.
+	// The shell names the file it reads; to the model that is bash. The process
+	// numbers of programs that a signal ended differ from run to run.
 	text := strings.ReplaceAll(r.out.Text(), shellCommand+": line ", "bash: line ")
+	text = killedBy.ReplaceAllString(text, "$1 $2")
 	switch {
 	case r.timedOut:
 		o.TimedOut, o.IsError, o.ErrorClass = true, true, schemas.ErrTimeout
@@ -81,6 +84,9 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 	o.Text = text
 	return o, nil
 }
+
+// killedBy is bash's notice about a program that a signal has ended.
+var killedBy = regexp.MustCompile(`(?m)^(bash: line \d+:) +\d+ ([A-Z][a-z])`)
 
 // line appends a line of its own.
 func line(text, more string) string {

@@ -56,7 +56,7 @@ func TestBashExitCodes(t *testing.T) {
 		{"cat <<E\nabc", 0, "abc\n"},
 		{"for i in 1 2; do", 2, "syntax error"},
 		{"return 5", 5, "[exit code 5]\n"},
-		{"sh -c 'kill -9 $$'", 137, "[exit code 137]\n"},
+		{"sh -c 'kill -9 $$'", 137, "bash: line 1: Killed                  sh -c 'kill -9 $$'\n[exit code 137]\n"},
 		{"echo }; echo ); '", 2, "syntax error"},
 	} {
 		o := b.call("bash", args{"command": c.command})

@@ -57,7 +57,7 @@ func TestEval(t *testing.T) {
 	}
 	o := b.call("eval", nil)
 	want := "The tests do not pass. 1 passed, 2 failed.\n  t.py::a (error)\n  t.py::b (failed)\n\n" +
-		"E  <X object at 0x...> in /tmp/.../x\n99 passed\n= 2 failed, 1 passed, 1 skipped =\n"
+		"E  <X object at 0x...> in /tmp/.../x\n99 passed\n=== 2 failed, 1 passed, 1 skipped ===\n"
 	if d := cmp.Diff(want, o.Text); d != "" || *o.ExitCode != 1 || o.IsError || o.FullBytes != 500 {
 		t.Errorf("%+v (-want +got)\n%s", o, d)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/canonical"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 )
@@ -96,20 +97,15 @@ func evalSummary(r env.EvalReport) string {
 }
 
 // What differs from run to run in the output of pytest and unittest, though
-// nothing has changed: durations, addresses, temporary directories, and the
-// lines that describe the machine.
+// nothing has changed, beside what canonical knows: pytest's numbered directories,
+// and the lines that describe the machine.
 var (
 	machineLines = regexp.MustCompile(`(?m)^(platform |cachedir: |rootdir: |plugins: |configfile: ).*\n`)
-	pytestTime   = regexp.MustCompile(`(?m)(\d+ (?:passed|failed|errors?|skipped|warnings?|deselected|xfailed|xpassed)|no tests ran)( in )\d+\.\d+s(?: \([\d:]+\))?`)
-	unittestTime = regexp.MustCompile(`(?m)^(Ran \d+ tests?) in \d+\.\d+s$`)
-	addresses    = regexp.MustCompile(`\bat 0x[0-9a-f]{6,16}\b`)
-	tempDirs     = regexp.MustCompile(`/tmp/(pytest-of-\w+/pytest-\d+|tmp[a-z0-9_]{8})\b`)
+	pytestDirs   = regexp.MustCompile(`/tmp/pytest-of-\w+/pytest-\d+\b`)
 )
 
 func stableOutput(s string) string {
 	s = machineLines.ReplaceAllString(s, "")
-	s = pytestTime.ReplaceAllString(s, "$1")
-	s = unittestTime.ReplaceAllString(s, "$1")
-	s = addresses.ReplaceAllString(s, "at 0x...")
-	return tempDirs.ReplaceAllString(s, "/tmp/...")
+	s = pytestDirs.ReplaceAllString(s, "/tmp/...")
+	return canonical.Text(s, canonical.Durations, canonical.Addresses, canonical.TemporaryNames)
 }

@@ -122,9 +122,6 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 		"tools":    schemas.ShortHash(tools),
 		"sandbox":  strings.Join(strings.Fields(first(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
 	}
-	if len(a.cfg.MCP) > 0 {
-		id["mcp"] = mcpIdentity(a.cfg.MCP)
-	}
 	if a.needs.Model {
 		id["model"] = a.cfg.LLM.Provider + " " + a.cfg.LLM.Model
 	}
@@ -133,11 +130,11 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 
 // Secrets are the values that must never reach a record.
 func (a *Agent) Secrets(getenv func(string) string) []string {
-	secrets := mcpSecrets(a.cfg.MCP, getenv)
-	if name, ok := strings.CutPrefix(a.cfg.LLM.APIKey, "env:"); ok && getenv(name) != "" {
-		secrets = append(secrets, getenv(name))
+	name, ok := strings.CutPrefix(a.cfg.LLM.APIKey, "env:")
+	if !ok || getenv(name) == "" {
+		return nil
 	}
-	return secrets
+	return []string{getenv(name)}
 }
 
 func mustCanonical(v any) []byte {

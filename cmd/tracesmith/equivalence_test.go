@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/env/canonical"
+)
+
+const (
+	equivalenceScript  = "testdata/equivalence/script.jsonl"
+	equivalenceProject = "testdata/equivalence/project"
+)
+
+// played is what `tracesmith env` answers to the script, line by line.
+type played struct {
+	name    string
+	answers [][]byte
+}
+
+// play runs the script, in a process of its own, over the sandbox args name.
+func play(t *testing.T, name string, args ...string) played {
+	t.Helper()
+	script, err := os.Open(equivalenceScript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer script.Close()
+	cmd := exec.CommandContext(t.Context(), "tracesmith", append([]string{
+		"env", "--path", equivalenceProject, "--entrypoint", "python3 -m pytest -q tests",
+		"--instructions", "The total of a book changes when money moves.",
+	}, args...)...)
+	var said bytes.Buffer
+	cmd.Stdin, cmd.Stderr = script, &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, said.String())
+	}
+	return played{name, bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))}
+}
+
+func scriptLines(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(equivalenceScript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	tools := map[string]int{}
+	for _, l := range lines {
+		var o struct{ Op, Tool string }
+		if err := json.Unmarshal([]byte(l), &o); err != nil {
+			t.Fatal(err)
+		}
+		tools[o.Tool]++
+	}
+	for _, tool := range []string{"bash", "view", "grep", "listdir", "edit", "pdb", "eval", "submit"} {
+		if tools[tool] == 0 {
+			t.Errorf("the script never calls %s", tool)
+		}
+	}
+	if len(lines) < 80 {
+		t.Errorf("the script has %d steps, want at least 80", len(lines))
+	}
+	return lines
+}
+
+// differences names the steps whose answers, after rules, are not the same in
+// every field.
+func differences(t *testing.T, a, b played, rules ...canonical.Rule) (out []string) {
+	t.Helper()
+	lines := scriptLines(t)
+	if len(a.answers) != len(lines) || len(b.answers) != len(lines) {
+		t.Fatalf("%d answers over %s, %d over %s, to %d steps", len(a.answers), a.name, len(b.answers), b.name, len(lines))
+	}
+	for i := range lines {
+		one, err := canonical.JSON(a.answers[i], rules...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := canonical.JSON(b.answers[i], rules...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(one, other); d != "" {
+			out = append(out, fmt.Sprintf("step %d, %s\n%s", i+1, lines[i], d))
+		}
+	}
+	return out
+}
+
+// same reports every difference that the rules leave, and which rules the two
+// runs needed.
+func same(t *testing.T, a, b played) {
+	t.Helper()
+	for _, d := range differences(t, a, b) {
+		t.Errorf("%s and %s differ: %s", a.name, b.name, d)
+	}
+	var needed []string
+	for i, r := range canonical.Rules {
+		if n := len(differences(t, a, b, slices.Delete(slices.Clone(canonical.Rules), i, i+1)...)); n > 0 {
+			needed = append(needed, fmt.Sprintf("%s (%d steps)", r.Name, n))
+		}
+	}
+	t.Logf("%s and %s, %d steps: rules needed: %s", a.name, b.name, len(a.answers), strings.Join(needed, ", "))
+	if len(needed) < 4 {
+		t.Errorf("only these rules were needed: %v", needed)
+	}
+}
+
+// The same calls are answered alike twice, also when the two environments run
+// beside each other.
+func TestEnvAnswersAlikeTwice(t *testing.T) {
+	runs := make(chan played, 2)
+	t.Run("beside each other", func(t *testing.T) {
+		for i := range 2 {
+			t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+				t.Parallel()
+				runs <- play(t, fmt.Sprintf("bubblewrap %d", i+1), "--sandbox", "bubblewrap")
+			})
+		}
+	})
+	if len(runs) < 2 {
+		t.Fatal("a run has failed")
+	}
+	same(t, <-runs, <-runs)
+}
+
+// The same calls are answered alike by a container and by bubblewrap, whose
+// Pythons are of the same Debian packages.
+func TestEnvAnswersAlikeOnDocker(t *testing.T) {
+	if os.Getenv("TRACESMITH_TEST_DOCKER") != "1" {
+		t.Skip("TRACESMITH_TEST_DOCKER=1 runs this; it needs a daemon and scripts/docker-image.sh's image")
+	}
+	same(t, play(t, "bubblewrap", "--sandbox", "bubblewrap"), play(t, "docker", "--image", "tracesmith-base:latest"))
+}

@@ -1,0 +1,146 @@
+// Package canonical removes from answers of an environment what differs between
+// two runs of the same calls although nothing has changed, and nothing else.
+// After it, sandboxes of different drivers over the same Python answer alike.
+//
+// What a sandbox can hold still, it does hold still: variables, locale, hash
+// seed, time zone, names, umask, the order of directory listings, commit times.
+// The rules are for the rest; docs/canonical.md lists them. It imports the
+// standard library only.
+package canonical
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+)
+
+// Rule is one thing that may differ.
+type Rule struct {
+	Name string
+	Why  string // what makes it differ
+	// Text rewrites one text; nil: the rule is about fields.
+	Text func(string) string
+	// Fields of a JSON object, at any depth, that are dropped.
+	Fields []string
+	// Example are two JSON values of two runs that only this rule makes equal.
+	Example [2]string
+}
+
+// Rules are all there are. Their order does not matter.
+var Rules = []Rule{Durations, Addresses, TemporaryNames, Clock, LogHashes}
+
+// Durations are how long something took. The rulers around pytest's summary
+// depend on the width of the number within.
+var Durations = Rule{
+	Name: "durations", Why: "no two runs take the same time",
+	Text: func(s string) string {
+		s = pytestTime.ReplaceAllString(s, "$1$2$3")
+		s = pytestRuler.ReplaceAllString(s, "=== $1 ===")
+		s = unittestTime.ReplaceAllString(s, "$1")
+		return shellTime.ReplaceAllString(s, "$1\t0m0.000s")
+	},
+	Fields:  []string{"duration_ms"},
+	Example: [2]string{`"======= 1 failed, 2 passed in 0.98s ======="`, `"====== 1 failed, 2 passed in 10.02s ======="`},
+}
+
+const pytestCounts = `(\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*|no tests ran|(?:\d+/)?\d+ tests? collected(?: \(\d+ deselected\))?)`
+
+var (
+	pytestTime   = regexp.MustCompile(`(?m)^(=+ )?` + pytestCounts + ` in \d+\.\d+s(?: \(\d+:\d\d:\d\d\))?( =+)?$`)
+	pytestRuler  = regexp.MustCompile(`(?m)^=+ ` + pytestCounts + ` =+$`)
+	unittestTime = regexp.MustCompile(`(?m)^(Ran \d+ tests?) in \d+\.\d+s$`)
+	shellTime    = regexp.MustCompile(`(?m)^(real|user|sys)\t\d+m\d+\.\d+s$`)
+)
+
+// Addresses are where objects lie in memory, as Python's representations and
+// the traces of faulthandler show them.
+var Addresses = Rule{
+	Name: "addresses", Why: "the kernel places memory at random",
+	Text:    func(s string) string { return address.ReplaceAllString(s, "$1 0x...") },
+	Example: [2]string{`"<Account object at 0x7f2edce8b310>"`, `"<Account object at 0x7f4fb83310d0>"`},
+}
+
+var address = regexp.MustCompile(`\b(at|[Tt]hread) 0x[0-9a-f]{6,16}\b`)
+
+// TemporaryNames are those of Python's tempfile and of mktemp.
+var TemporaryNames = Rule{
+	Name: "temporary names", Why: "they are drawn from the system's random numbers",
+	Text:    func(s string) string { return temporary.ReplaceAllString(s, "/tmp/tmp...") },
+	Example: [2]string{`"saved /tmp/tmpk3v_x9ab\n/tmp/tmp.lQKZtjbmd4"`, `"saved /tmp/tmp0abcdefg\n/tmp/tmp.F328xT7m7s"`},
+}
+
+var temporary = regexp.MustCompile(`/tmp/tmp(?:[a-z0-9_]{8}|\.[A-Za-z0-9]{10})\b`)
+
+// Clock is the time of day, as ls, stat, date and Python's logging write it.
+var Clock = Rule{
+	Name: "clock", Why: "the two runs are not at the same time",
+	Text: func(s string) string {
+		s = listTime.ReplaceAllString(s, "(time)")
+		s = dateTime.ReplaceAllString(s, "(time)")
+		return isoTime.ReplaceAllString(s, "(time)")
+	},
+	Example: [2]string{`"-rw-r--r-- 1 user user 65 Nov 21 06:37 README.md"`, `"-rw-r--r-- 1 user user 65 Dec  1 23:07 README.md"`},
+}
+
+var (
+	listTime = regexp.MustCompile(`\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ 0-3]\d \d\d:\d\d\b`)
+	dateTime = regexp.MustCompile(`\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \(time\)(?::\d\d)? UTC \d{4}\b`)
+	isoTime  = regexp.MustCompile(`\b20\d\d-[01]\d-[0-3]\d[ T][0-2]\d:[0-5]\d:[0-6]\d(?:[.,]\d+)?(?: ?[+-]\d\d:?\d\d|Z)?`)
+)
+
+// LogHashes are hashes over texts that the other rules change.
+var LogHashes = Rule{
+	Name: "hashes of logs", Why: "a hash of a log is one of the durations in it, too",
+	Fields:  []string{"log_sha256"},
+	Example: [2]string{`{"log_sha256":"3247c5"}`, `{"log_sha256":"1aa0e4"}`},
+}
+
+// Text applies the rules that rewrite texts; without any, all of Rules.
+func Text(s string, rules ...Rule) string {
+	if len(rules) == 0 {
+		rules = Rules
+	}
+	for _, r := range rules {
+		if r.Text != nil {
+			s = r.Text(s)
+		}
+	}
+	return s
+}
+
+// JSON applies rules to every text of a JSON value, without any all of Rules,
+// and returns the value as encoding/json decodes it.
+func JSON(value []byte, rules ...Rule) (any, error) {
+	if len(rules) == 0 {
+		rules = Rules
+	}
+	var v any
+	if err := json.Unmarshal(value, &v); err != nil {
+		return nil, fmt.Errorf("decoding an answer: %w", err)
+	}
+	dropped := map[string]bool{}
+	for _, r := range rules {
+		for _, f := range r.Fields {
+			dropped[f] = true
+		}
+	}
+	return walk(v, dropped, rules), nil
+}
+
+func walk(v any, dropped map[string]bool, rules []Rule) any {
+	switch v := v.(type) {
+	case string:
+		return Text(v, rules...)
+	case []any:
+		for i := range v {
+			v[i] = walk(v[i], dropped, rules)
+		}
+	case map[string]any:
+		maps.DeleteFunc(v, func(name string, _ any) bool { return dropped[name] })
+		for name := range v {
+			v[name] = walk(v[name], dropped, rules)
+		}
+	}
+	return v
+}
