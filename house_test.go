@@ -36,11 +36,13 @@ var homes = map[string][]string{
 	"github.com/nats-io/":               {"pipeline/engine"},
 	"github.com/spf13/cobra":            {"cmd/tracesmith/internal/cli"},
 	"cel.dev/":                          {"pipeline/selection"},
+
+	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/tracesmith/internal/cli"},
 }
 
 // groups hold implementations: only wire may import them (and they themselves).
 var groups = []string{
-	"env/drivers", "env/benchmarks", "tools/builtin", "agents/policies", "llms/providers",
+	"env/drivers", "env/benchmarks", "tools/builtin", "tools/mcp", "agents/policies", "llms/providers",
 	"sinks/stores", "sinks/views",
 }
 

@@ -132,7 +132,7 @@ func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 		if s.ToolCall == nil || s.Observation == nil || s.Observation.ErrorClass == schemas.ErrSandboxDied || s.Observation.ErrorClass == schemas.ErrNotExecuted {
 			continue
 		}
-		info, err := r.Env.Step(ctx, *s.ToolCall)
+		info, err := r.Env.Step(env.WithRecorded(ctx, *s.Observation), *s.ToolCall)
 		if err != nil {
 			return fmt.Errorf("repeating step %d (%s): %w", s.Index, s.ToolCall.Name, err)
 		}

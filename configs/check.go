@@ -53,6 +53,8 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		}
 	case t.Kind() == reflect.Struct:
 		c.walkStruct(n, t, path)
+	case t.Kind() == reflect.Map:
+		c.walkMap(n, t, path)
 	case t.Kind() == reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
 			c.say(n, "%s must be a list", path)
@@ -90,6 +92,17 @@ func (c *checker) walkStruct(n *yaml.Node, t reflect.Type, path string) {
 			continue
 		}
 		c.walk(value, ft, full)
+	}
+}
+
+// walkMap checks a block whose keys the user chooses.
+func (c *checker) walkMap(n *yaml.Node, t reflect.Type, path string) {
+	if n.Kind != yaml.MappingNode {
+		c.say(n, "%s must be a block of settings", path)
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		c.walk(n.Content[i+1], t.Elem(), path+"."+n.Content[i].Value)
 	}
 }
 

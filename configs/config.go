@@ -22,6 +22,7 @@ type Config struct {
 	Sandbox Sandbox `mapstructure:"sandbox" json:"sandbox"`
 	Agent   Agent   `mapstructure:"agent" json:"agent"`
 	LLM     LLM     `mapstructure:"llm" json:"llm"`
+	MCP     MCP     `mapstructure:"mcp" json:"mcp,omitempty"`
 	Limits  Limits  `mapstructure:"limits" json:"limits"`
 	Prices  []Price `mapstructure:"prices" json:"prices,omitempty"`
 	S3      S3      `mapstructure:"s3" json:"s3"`
@@ -60,6 +61,7 @@ type Sandbox struct {
 	CommandTimeout time.Duration `mapstructure:"command_timeout" json:"command_timeout"`
 	VerifyTimeout  time.Duration `mapstructure:"verify_timeout" json:"verify_timeout"`
 	SetupTimeout   time.Duration `mapstructure:"setup_timeout" json:"setup_timeout"`
+	SetupCache     ByteSize      `mapstructure:"setup_cache" json:"setup_cache,omitempty"` // of all cached set-up results; 0 = no limit
 }
 
 // Agent is a policy (agents.Registry), its settings, its tools and its limits.
@@ -131,6 +133,10 @@ type ByteSize int64
 // UnmarshalText reads a size; units are powers of 1024.
 func (b *ByteSize) UnmarshalText(text []byte) error {
 	s := strings.TrimSpace(string(text))
+	if s == "-1" { // no limit
+		*b = -1
+		return nil
+	}
 	digits := strings.TrimRight(s, "kKmMgGiIbB ")
 	unit := strings.ToLower(strings.TrimSpace(s[len(digits):]))
 	n, err := strconv.ParseFloat(digits, 64)
@@ -151,7 +157,7 @@ func Default() Config {
 		Version: 1,
 		Run:     Run{Name: "run", Workers: 2, Attempts: 1},
 		Tasks:   Tasks{Source: "builtin"},
-		Sandbox: Sandbox{CommandTimeout: 60 * time.Second, VerifyTimeout: 5 * time.Minute, SetupTimeout: 20 * time.Minute},
+		Sandbox: Sandbox{CommandTimeout: 60 * time.Second, VerifyTimeout: 5 * time.Minute, SetupTimeout: 20 * time.Minute, SetupCache: 20 << 30},
 		Agent: Agent{
 			Kind: "demonstrator", Tools: Tools("bash", "view", "grep", "listdir", "pdb", "edit", "eval", "submit"),
 			MaxSteps: 60, MaxFormatErrors: 5, MaxRepeats: 4, Wall: 30 * time.Minute,

@@ -96,6 +96,23 @@ func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 		{doc: "llm: {max_retries: -1}\n", want: "llm.max_retries: must be between 0 and 100"},
 		{doc: "llm: {timeout: -1s}\n", want: "llm.timeout"},
 		{doc: "tasks: {slice: x}\n", want: "tasks.slice"},
+		{doc: "mcp:\n  docs:\n    comand: x\n", want: `run.yaml:3: unknown setting "mcp.docs.comand": did you mean "command"?`},
+		{doc: "mcp: {docs: {command: x, timeout: 5}}\n", want: "mcp.docs.timeout must be a duration"},
+		{doc: "mcp: {docs: {command: x, env: [TOKEN]}}\n", want: "mcp.docs.env must be a block of settings"},
+		{doc: "mcp: {docs: {command: x, env: {TOKEN: hunter2}}}\n", want: "mcp.docs.env.TOKEN: write NAME: env:HOSTNAME"},
+		{doc: "mcp: {docs: {}}\n", want: "mcp.docs: give either command (a program to start) or url"},
+		{doc: "mcp: {docs: null}\n", want: "mcp.docs: give either command (a program to start) or url"},
+		{doc: "mcp: {docs: {command: x, url: 'http://a'}}\n", want: "mcp.docs: give either"},
+		{doc: "mcp: {docs: {url: 'file:///etc/passwd'}}\n", want: "mcp.docs.url: not an http(s) address"},
+		{doc: "mcp: {docs: {url: 'https://u:p@a/'}}\n", want: "mcp.docs.url: no user or password"},
+		{doc: "mcp: {docs: {url: 'https://a/', headers: {Authorization: Bearer abc}}}\n", want: "mcp.docs.headers.Authorization: never write a secret here"},
+		{doc: "mcp: {docs: {url: 'https://a/', headers: {Host: b}}}\n", want: "is not a header that can be set"},
+		{doc: "mcp: {docs: {url: 'https://a/', transport: stdio}}\n", want: "mcp.docs.transport"},
+		{doc: "mcp: {docs: {command: x, scope: step}}\n", want: "mcp.docs.scope"},
+		{doc: "mcp: {docs: {command: x, tools: ['[']}}\n", want: "mcp.docs.tools"},
+		{doc: "mcp: {'my docs': {command: x}}\n", want: "mcp.my docs: a server id is"},
+		{doc: "mcp: {docs: {command: x, prefix: 'a.b'}}\n", want: "mcp.docs.prefix"},
+		{doc: "mcp: [a]\n", want: "mcp must be a block of settings"},
 		{doc: "prices: [{model: a, inptu: 1}]\n", want: `did you mean "input"?`},
 		{override: "run.workers", want: "-p run.workers: write -p section.key=value"},
 		{override: "run..workers=1", want: "write -p section.key=value"},
@@ -110,6 +127,30 @@ func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q %q: got %v, want %q", tc.doc, tc.override, err, tc.want)
 		}
+	}
+}
+
+// Server ids, variables and headers keep their case, and later sources win.
+func TestServersOfTheModelContextProtocol(t *testing.T) {
+	doc := "mcp:\n  gitHub: {command: npx, args: [-y, server], env: {GITHUB_TOKEN: 'env:TOKEN'}, tools: ['get_*']}\n" +
+		"  docs: {url: 'https://docs.example/mcp', headers: {X-Api-Key: 'env:DOCS_KEY'}, prefix: '', scope: episode}\n"
+	got, err := load(t, nil, []string{"mcp.docs.timeout=5s", "mcp.docs.optional=true"}, doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, none := "gitHub__", ""
+	want := MCP{
+		"gitHub": {
+			Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"GITHUB_TOKEN": "env:TOKEN"}, Tools: []string{"get_*"},
+			Transport: "stdio", Prefix: &ids, Timeout: time.Minute, StartTimeout: 30 * time.Second, Scope: "run",
+		},
+		"docs": {
+			URL: "https://docs.example/mcp", Headers: map[string]string{"X-Api-Key": "env:DOCS_KEY"},
+			Transport: "http", Prefix: &none, Timeout: 5 * time.Second, StartTimeout: 30 * time.Second, Scope: "episode", Optional: true,
+		},
+	}
+	if diff := cmp.Diff(want, got.MCP); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -173,12 +173,17 @@ func decode(doc map[string]any) (Config, error) {
 		sub = maps.Clone(sub)
 		sub[key], doc[section] = string(text), sub
 	}
+	servers, err := decodeMCP(doc["mcp"])
+	if err != nil {
+		return Config{}, err
+	}
+	delete(doc, "mcp")
 	v := viper.NewWithOptions(viper.KeyDelimiter(delimiter))
 	if err := v.MergeConfigMap(doc); err != nil {
 		return Config{}, fmt.Errorf("merging configuration: %w", err)
 	}
 	cfg := Default()
-	err := v.UnmarshalExact(&cfg, func(dc *mapstructure.DecoderConfig) {
+	err = v.UnmarshalExact(&cfg, func(dc *mapstructure.DecoderConfig) {
 		dc.DecodeHook = mapstructure.ComposeDecodeHookFunc(
 			blockHook, toolsHook, mapstructure.StringToTimeDurationHookFunc(), numberAsText, mapstructure.TextUnmarshallerHookFunc())
 		dc.WeaklyTypedInput = false
@@ -187,6 +192,7 @@ func decode(doc map[string]any) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
+	cfg.MCP = servers
 	return cfg, nil
 }
 

@@ -63,6 +63,7 @@ func (c Config) Validate() error {
 	if c.LLM.Timeout <= 0 || c.LLM.RPM < 0 || c.Agent.MaxPromptTokens < 0 {
 		bad("llm.timeout, llm.rpm, agent.max_prompt_tokens", "the first must be longer than zero, the others not negative")
 	}
+	c.MCP.validate(bad)
 	if c.S3.Checksum != "auto" && c.S3.Checksum != "off" {
 		bad("s3.checksum", "%q: choose auto or off", c.S3.Checksum)
 	}

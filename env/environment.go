@@ -285,7 +285,7 @@ func (e *Environment) Close(ctx context.Context) error {
 	// A cancelled episode leaves no sandbox behind either.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	return errors.Join(unlessDied(s.Debugger.Close(ctx)), unlessDied(s.Sandbox.Close(ctx)))
+	return errors.Join(s.closeLocals(), unlessDied(s.Debugger.Close(ctx)), unlessDied(s.Sandbox.Close(ctx)))
 }
 
 // unlessDied: where the sandbox is gone there is nothing left to end.

@@ -1,10 +1,15 @@
 package env
 
-import "reflect"
+import (
+	"errors"
+	"io"
+	"reflect"
+)
 
 // Local returns the session's one value of type T, zero at first use: where a
 // tool keeps what lives as long as the session, such as its shell. Values are
-// dropped with the session; whatever they hold open in the sandbox dies with it.
+// dropped with the session, and closed if *T is an io.Closer; whatever they hold
+// open in the sandbox dies with it.
 func Local[T any](s *Session) *T {
 	key := reflect.TypeFor[T]()
 	if v, ok := s.locals[key]; ok {
@@ -16,4 +21,16 @@ func Local[T any](s *Session) *T {
 	v := new(T)
 	s.locals[key] = v
 	return v
+}
+
+// closeLocals closes what tools have kept outside the sandbox.
+func (s *Session) closeLocals() error {
+	var errs []error
+	for _, v := range s.locals {
+		if c, ok := v.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	s.locals = nil
+	return errors.Join(errs...)
 }

@@ -19,11 +19,21 @@ type WalkSpec struct {
 
 // WalkResult is a tree: a directory's entries follow it.
 type WalkResult struct {
-	Entries    []WalkEntry
-	Total      int // entries counted, returned or not
+	Entries []WalkEntry
+	// Levels counts the entries, returned or not, of Dir itself, of what is one
+	// level below it, and so on.
+	Levels     []int
 	Unreadable int // directories that could not be opened
 	// Incomplete says that the walk was given up before everything was counted.
 	Incomplete bool
+}
+
+// Total counts the entries of all levels.
+func (r WalkResult) Total() (n int) {
+	for _, level := range r.Levels {
+		n += level
+	}
+	return n
 }
 
 // WalkEntry is one entry of a tree.
@@ -44,11 +54,12 @@ type SearchSpec struct {
 	// their ends (LF or CRLF). The empty pattern matches every line.
 	Pattern             string
 	Literal, IgnoreCase bool
-	// Include and Exclude are globs with **, {a,b} and [a-z]; one with a slash is
-	// matched with the path below Path, one without with the name. No Include
-	// means every file. An excluded directory is not entered, nor is one whose
-	// name matches a glob of Ignore.
-	Include, Exclude, Ignore []string
+	// Within are globs of paths below Path: a file is searched if one matches it
+	// or a directory above it. Include and Exclude are globs, too: one with a
+	// slash is matched with the path below Path, one without with the name. Empty
+	// lists admit every file. An excluded directory is not entered, nor is one
+	// whose name matches a glob of Ignore. Globs know **, {a,b} and [a-z].
+	Within, Include, Exclude, Ignore []string
 	// First and Last bound the line numbers looked at; 0 = open.
 	First, Last int
 	Context     int           // lines before and after each matching one

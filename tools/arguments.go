@@ -61,6 +61,8 @@ func (c *checker) check(raw []byte) (args []byte, problem string) {
 		switch {
 		case !ok && given[name] == nil && optional, ok && !keep && optional:
 			// left out
+		case given[name] == nil && admitsNull(prop):
+			out[name] = nil // required, and may be null: validation has the last word
 		case !ok || !keep:
 			problems = append(problems, fmt.Sprintf("argument %q must be %s, but it was %s",
 				name, typeName(prop), show(given[name])))

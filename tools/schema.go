@@ -23,6 +23,11 @@ func typesOf(s *jsonschema.Schema) []string {
 	return slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" })
 }
 
+// admitsNull: null is a type of s, or s names no type.
+func admitsNull(s *jsonschema.Schema) bool {
+	return s != nil && (s.Type == "" && len(s.Types) == 0 || s.Type == "null" || slices.Contains(s.Types, "null"))
+}
+
 func typeName(s *jsonschema.Schema) string {
 	var names []string
 	for _, t := range typesOf(s) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -103,11 +104,13 @@ func TestKilledAnywhereARunResumes(t *testing.T) {
 	}
 }
 
+var sleepers atomic.Int32
+
 // sleepy is a task of its own name, so that its sandboxes can be told apart
 // from any other's.
 func sleepy(t *testing.T) (dir, config, label string) {
 	t.Helper()
-	label = fmt.Sprintf("sleepy-%d-%s", os.Getpid(), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
+	label = fmt.Sprintf("sleepy-%d-%d-%s", os.Getpid(), sleepers.Add(1), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
 	dir, config = writeConfig(t, `version: 1
 run: {name: sleepy, workers: 1}
 tasks: {source: dir, with: {path: `+"TASKS"+`}}

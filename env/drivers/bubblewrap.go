@@ -132,7 +132,11 @@ func (d *bubblewrap) start(ctx context.Context, bwrap string, spec env.SandboxSp
 }
 
 // Reap implements env.Driver.
-func (*bubblewrap) Reap(ctx context.Context) (int, error) { return reapGuests(ctx) }
+func (d *bubblewrap) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
+
+// Leftovers implements env.Keeper. A sandbox dies with its owner, so it is rare
+// that anything is there.
+func (*bubblewrap) Leftovers(ctx context.Context) ([]env.Leftover, error) { return orphans(ctx) }
 
 func bubblewrapKey(l env.Limits, version string, way startWay, perSandbox bool) schemas.EnvKey {
 	k := schemas.EnvKey{Driver: "bubblewrap", Python: version, Limits: map[string]string{

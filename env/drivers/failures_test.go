@@ -131,11 +131,11 @@ func TestReapLocal(t *testing.T) {
 	o := here()
 	o.pid = int64(cmd.Process.Pid)
 	o.start, _ = startTime(cmd.Process.Pid)
-	dir := filepath.Join(os.TempDir(), localPrefix+"1")
+	dir := filepath.Join(os.TempDir(), scratchPrefix+"local-1")
 	if err := os.MkdirAll(filepath.Join(dir, "work"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, localOwner), []byte(o.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, scratchOwner), []byte(o.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	reap := func(want int) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,12 +31,6 @@ type local struct {
 
 func (*local) Name() string { return "local" }
 
-// Names of temporary directories and of the file in them that says whose they are.
-const (
-	localPrefix = "tracesmith-local-"
-	localOwner  = "owner"
-)
-
 // Start implements env.Driver. The workspace is a fresh directory, whatever
 // spec.Workdir says; paths below spec.Workdir given to the sandbox's methods mean
 // it, and its Workdir method names it.
@@ -49,7 +42,7 @@ func (d *local) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, e
 	if err != nil {
 		return nil, fmt.Errorf("starting a local sandbox: %w", err)
 	}
-	base, err := os.MkdirTemp("", localPrefix)
+	base, err := MakeScratch("local")
 	if err != nil {
 		return nil, fmt.Errorf("starting a local sandbox: %w", err)
 	}
@@ -62,9 +55,6 @@ func (d *local) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, e
 
 func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpreter, base string) (env.Sandbox, error) {
 	work, homeDir, tmp, bin := filepath.Join(base, "work"), filepath.Join(base, "home"), filepath.Join(base, "tmp"), filepath.Join(base, "bin")
-	if err := os.WriteFile(filepath.Join(base, localOwner), []byte(self().String()), 0o600); err != nil {
-		return nil, err
-	}
 	for _, dir := range []string{work, homeDir, tmp, bin} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
@@ -109,33 +99,11 @@ func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpre
 }
 
 // Reap implements env.Driver.
-func (*local) Reap(ctx context.Context) (int, error) {
-	n, err := reapGuests(ctx)
-	left, globErr := filepath.Glob(filepath.Join(os.TempDir(), localPrefix+"*"))
-	err = errors.Join(err, globErr)
-	for _, dir := range left {
-		raw, readErr := os.ReadFile(filepath.Join(dir, localOwner))
-		if readErr != nil {
-			continue // being made or removed
-		}
-		if o, ok := parseOwner(string(raw)); ok && o.dead() {
-			err = errors.Join(err, removeTree(dir))
-			n++
-		}
-	}
-	return n, err
-}
+func (d *local) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
 
-// removeTree removes a directory even where a program took its own rights away.
-func removeTree(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			_ = os.Chmod(p, 0o700) // before the walk reads it
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
+// Leftovers implements env.Keeper: guests of dead processes and their directories.
+func (*local) Leftovers(ctx context.Context) ([]env.Leftover, error) {
+	guests, err := orphans(ctx)
+	dirs, dirErr := Scratch{}.Leftovers(ctx)
+	return append(guests, dirs...), errors.Join(err, dirErr)
 }

@@ -5,14 +5,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
@@ -101,31 +104,68 @@ func guestArgs(label string, more ...string) []string {
 	return append([]string{guest.ServeArg, "-owner", self().String(), "-label", label}, more...)
 }
 
-// reapGuests kills guests whose owner is dead; the kernel takes the rest of their
-// sandbox with them.
-func reapGuests(ctx context.Context) (int, error) {
+// orphans finds guests whose owner is dead. When they are killed the kernel takes
+// the rest of their sandbox with them.
+func orphans(ctx context.Context) ([]env.Leftover, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	killed := 0
+	var out []env.Leftover
 	for _, line := range lines {
 		if ctx.Err() != nil {
-			return killed, ctx.Err()
+			return out, ctx.Err()
 		}
 		raw, err := os.ReadFile(line)
 		if err != nil {
 			continue // gone, or not ours to see
 		}
 		args := strings.Split(string(raw), "\x00")
-		if len(args) < 4 || args[1] != guest.ServeArg || args[2] != "-owner" {
+		if len(args) < 6 || args[1] != guest.ServeArg || args[2] != "-owner" {
 			continue
 		}
 		o, ok := parseOwner(args[3])
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
-		if ok && err == nil && o.dead() && unix.Kill(pid, unix.SIGKILL) == nil {
-			killed++
+		if !ok || err != nil || !o.dead() {
+			continue
 		}
+		start, alive := startTime(pid)
+		if !alive {
+			continue
+		}
+		out = append(out, env.Leftover{
+			Kind: "process", Name: strconv.Itoa(pid), What: args[5], Since: startedAt(start),
+			Remove: func(context.Context) error { return killOne(pid, start) },
+		})
 	}
-	return killed, nil
+	return out, nil
+}
+
+// killOne kills the process that was seen, not one that has its number now.
+func killOne(pid int, start int64) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	defer unix.Close(fd)
+	if now, alive := startTime(pid); !alive || now != start {
+		return nil
+	}
+	return ignoreGone(unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0))
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// startedAt is the time of a number of clock ticks (of 10 ms) after boot.
+func startedAt(ticks int64) time.Time {
+	var up unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(ticks)*10*time.Millisecond - time.Duration(up.Nano()))
 }

@@ -24,7 +24,13 @@ func (c *Client) Walk(ctx context.Context, w env.WalkSpec) (env.WalkResult, erro
 	if len(r.Entries) > most {
 		return env.WalkResult{}, c.die("more entries than asked for")
 	}
-	out := env.WalkResult{Total: int(max(r.Total, int64(len(r.Entries)))), Unreadable: int(max(r.Unreadable, 0)), Incomplete: r.Incomplete}
+	out := env.WalkResult{Unreadable: int(max(r.Unreadable, 0)), Incomplete: r.Incomplete}
+	for _, n := range r.Levels {
+		out.Levels = append(out.Levels, int(min(max(n, 0), maxVisited)))
+	}
+	if len(r.Levels) > maxWalkDepth || out.Total() < len(r.Entries) {
+		return env.WalkResult{}, c.die("impossible counts of entries")
+	}
 	for _, e := range r.Entries {
 		name := string(e.Path)
 		if !filepath.IsLocal(name) {
@@ -47,7 +53,7 @@ func (c *Client) Search(ctx context.Context, q env.SearchSpec) (env.SearchResult
 	most, bytes := cmp.Or(q.MaxMatches, 100), min(cmp.Or(max(q.MaxBytes, 0), maxFound), maxFound)
 	r, err := call(ctx, c, timeout, c.svc.Search, &guestpb.SearchRequest{
 		Path: c.path(q.Path), Pattern: []byte(q.Pattern), Literal: q.Literal, IgnoreCase: q.IgnoreCase,
-		Include: raws(q.Include), Exclude: raws(q.Exclude), Ignore: raws(q.Ignore),
+		Within: raws(q.Within), Include: raws(q.Include), Exclude: raws(q.Exclude), Ignore: raws(q.Ignore),
 		First: int64(q.First), Last: int64(q.Last), Context: int64(min(max(q.Context, 0), 100)),
 		MaxMatches: int64(most), MaxBytes: int64(bytes), MaxLine: int64(cmp.Or(max(q.MaxLine, 0), 2000)), TimeoutNs: int64(timeout),
 	})

@@ -31,16 +31,16 @@ const (
 
 // searcher holds what a search asks for and what it has found.
 type searcher struct {
-	req              *guestpb.SearchRequest
-	re               *regexp.Regexp // nil: literal, in the same case
-	literal          []byte         // what a matching line must hold
-	include, exclude []string
-	walk             *walker
-	reader           lineReader
-	resp             *guestpb.SearchResponse
-	size             int   // bytes of resp
-	matched          int64 // matching lines in resp
-	full             bool
+	req                      *guestpb.SearchRequest
+	re                       *regexp.Regexp // nil: literal, in the same case
+	literal                  []byte         // what a matching line must hold
+	within, include, exclude []string
+	walk                     *walker
+	reader                   lineReader
+	resp                     *guestpb.SearchResponse
+	size                     int   // bytes of resp
+	matched                  int64 // matching lines in resp
+	full                     bool
 }
 
 // Search finds lines.
@@ -82,6 +82,9 @@ func newSearcher(r *guestpb.SearchRequest) (*searcher, error) {
 		return nil, err
 	}
 	q.reader.end = q.walk.end
+	if q.within, err = globs(r.Within); err != nil {
+		return nil, err
+	}
 	if q.include, err = globs(r.Include); err != nil {
 		return nil, err
 	}
@@ -141,7 +144,9 @@ func (q *searcher) visit(dir *os.File, e *entry) (enter bool) {
 		return false
 	case e.isDir():
 		return true
-	case e.stat.Mode&unix.S_IFMT != unix.S_IFREG || len(q.include) > 0 && !matchPath(q.include, e):
+	case e.stat.Mode&unix.S_IFMT != unix.S_IFREG,
+		len(q.include) > 0 && !matchPath(q.include, e),
+		len(q.within) > 0 && !matchAbove(q.within, e.path):
 		return false
 	}
 	f, err := openIn(dir, e.name, 0)
@@ -167,6 +172,17 @@ func matchPath(globs []string, e *entry) bool {
 		if anyMatch([]string{strings.TrimPrefix(g, "/")}, name) {
 			return true
 		}
+	}
+	return false
+}
+
+// matchAbove matches globs against a path and every directory above it.
+func matchAbove(globs []string, path string) bool {
+	for path != "" {
+		if anyMatch(globs, path) {
+			return true
+		}
+		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
 	}
 	return false
 }

@@ -25,6 +25,7 @@ func (l *liar) Search(context.Context, *guestpb.SearchRequest) (*guestpb.SearchR
 func TestLyingWalk(t *testing.T) {
 	for name, r := range map[string]*guestpb.WalkResponse{
 		"out of the tree":     {Entries: []*guestpb.Entry{{Path: []byte("../x")}}},
+		"more than counted":   {Entries: []*guestpb.Entry{{Path: []byte("x")}}},
 		"absolute":            {Entries: []*guestpb.Entry{{Path: []byte("/etc")}}},
 		"more than asked for": {Entries: make([]*guestpb.Entry, 3)},
 	} {
@@ -32,8 +33,8 @@ func TestLyingWalk(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	c := connect(t, &liar{walk: &guestpb.WalkResponse{Total: -1, Unreadable: -1, Entries: []*guestpb.Entry{{Path: []byte("a"), Kind: 999, Mode: 1 << 31, Size: -5}}}})
-	if r, err := c.Walk(t.Context(), env.WalkSpec{}); err != nil || r.Total != 1 || r.Unreadable != 0 || r.Entries[0] != (env.WalkEntry{Path: "a", Kind: '?'}) {
+	c := connect(t, &liar{walk: &guestpb.WalkResponse{Levels: []int64{1, -1}, Unreadable: -1, Entries: []*guestpb.Entry{{Path: []byte("a"), Kind: 999, Mode: 1 << 31, Size: -5}}}})
+	if r, err := c.Walk(t.Context(), env.WalkSpec{}); err != nil || r.Total() != 1 || r.Unreadable != 0 || r.Entries[0] != (env.WalkEntry{Path: "a", Kind: '?'}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

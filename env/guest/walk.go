@@ -117,7 +117,10 @@ func (s *server) Walk(_ context.Context, r *guestpb.WalkRequest) (*guestpb.WalkR
 	resp := &guestpb.WalkResponse{}
 	size, most := 0, min(int(r.MaxEntries), maxEntries)
 	w.visit = func(dir *os.File, e *entry) bool {
-		resp.Total++
+		if len(resp.Levels) < e.level {
+			resp.Levels = append(resp.Levels, 0)
+		}
+		resp.Levels[e.level-1]++
 		if len(resp.Entries) < most && size < maxFound {
 			made := entryOf(dir, e)
 			resp.Entries = append(resp.Entries, made)

@@ -1,19 +1,30 @@
 package setup
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 // Names in the cache: KEY/prefix is what is mounted, KEY/path the PATH to put
-// behind it, .building-* what is not finished.
+// behind it, KEY/size bytes of prefix, .building-* what is not finished.
 const (
 	prefixDir  = "prefix"
 	searchFile = "path"
+	sizeFile   = "size"
 	building   = ".building-"
 )
 
@@ -49,20 +60,133 @@ func openCache(dir string) error {
 	return nil
 }
 
-// sweep removes what killed builds left behind.
-func sweep(dir string, older time.Duration) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("reading the set-up cache: %w", err)
+// Cache is a directory of set-up results that any number of processes share. Who
+// uses an entry, or builds one, holds a lock on its directory, which the kernel
+// drops with the process.
+type Cache struct {
+	Dir   string // see openCache; made when first needed
+	Limit int64  // bytes of all entries together; 0 = none
+}
+
+// maxIdle is how long an entry stays that nothing uses.
+const maxIdle = 60 * 24 * time.Hour
+
+// Leftovers implements env.Keeper: builds that were killed, entries unused for
+// long, and the least recently used ones as far as the rest exceeds the limit.
+// What a live process uses is not among them.
+func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
+	entries, err := os.ReadDir(c.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
 	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the set-up cache: %w", err)
+	}
+	type entry struct {
+		dir  string
+		used time.Time
+		size int64
+	}
+	var whole []entry
+	var out []env.Leftover
+	total := int64(0)
 	for _, e := range entries {
+		dir := filepath.Join(c.Dir, e.Name())
 		fi, err := e.Info()
-		if err != nil || !strings.HasPrefix(e.Name(), building) || time.Since(fi.ModTime()) < older {
+		if err != nil || !e.IsDir() {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return fmt.Errorf("cleaning the set-up cache: %w", err)
+		if strings.HasPrefix(e.Name(), building) {
+			// One that is being made is locked a moment after it is there.
+			if time.Since(fi.ModTime()) > time.Minute {
+				out = append(out, c.leftover("set-up build", dir, fi.ModTime()))
+			}
+			continue
+		}
+		if fi, err := os.Stat(filepath.Join(dir, searchFile)); err == nil {
+			size := sizeOf(dir)
+			whole, total = append(whole, entry{dir, fi.ModTime(), size}), total+size
 		}
 	}
-	return nil
+	slices.SortFunc(whole, func(a, b entry) int { return a.used.Compare(b.used) })
+	for _, e := range whole {
+		over := c.Limit > 0 && total > c.Limit
+		if (over || time.Since(e.used) > maxIdle) && !inUse(e.dir) {
+			total -= e.size
+			out = append(out, c.leftover("set-up result", e.dir, e.used))
+		}
+	}
+	return slices.DeleteFunc(out, func(l env.Leftover) bool { return inUse(l.Name) }), nil
+}
+
+// leftover is a directory whose lock must be had before it goes.
+func (c Cache) leftover(kind, dir string, since time.Time) env.Leftover {
+	return env.Leftover{Kind: kind, Name: dir, Since: since, Remove: func(context.Context) error {
+		f, err := lock(dir, unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EWOULDBLOCK) {
+			return nil // gone, or in use again
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		// Renamed first: half an entry must not look like one.
+		gone := filepath.Join(c.Dir, building+rand.Text())
+		if err := os.Rename(dir, gone); err != nil {
+			return err
+		}
+		return os.RemoveAll(gone)
+	}}
+}
+
+// lock opens a directory and locks it; closing the file unlocks it.
+func lock(dir string, how int) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), how); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	ours, err := f.Stat()
+	if err == nil {
+		var now os.FileInfo
+		if now, err = os.Stat(dir); err == nil && !os.SameFile(ours, now) {
+			err = os.ErrNotExist // replaced meanwhile
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func inUse(dir string) bool {
+	f, err := lock(dir, unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = f.Close()
+	}
+	return errors.Is(err, unix.EWOULDBLOCK)
+}
+
+// sizeOf is what an entry holds, counted once and written beside it.
+func sizeOf(dir string) int64 {
+	note := filepath.Join(dir, sizeFile)
+	if raw, err := os.ReadFile(note); err == nil {
+		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+			return n
+		}
+	}
+	var n int64
+	_ = filepath.WalkDir(filepath.Join(dir, prefixDir), func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if fi, err := e.Info(); err == nil {
+			n += fi.Size() + 512 // and an inode
+		}
+		return nil
+	})
+	_ = os.WriteFile(note, strconv.AppendInt(nil, n, 10), 0o600) // counted again if this fails
+	return n
 }

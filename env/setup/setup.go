@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -29,12 +31,25 @@ const Prefix = "/opt/task"
 // Builder prepares sandbox specs. Safe for concurrent use, also by several
 // processes on one cache.
 type Builder struct {
-	Cache     string        // host directory, see openCache; made when first needed
+	Cache     Cache
 	Timeout   time.Duration // of all commands together; 0 = DefaultTimeout
 	Placement func(ctx context.Context, tree env.Tree, w io.Writer) error
 
 	mu    sync.Mutex
 	locks map[string]*sync.Mutex // one build per key at a time
+	used  map[string]*os.File    // by entry, locked so that nobody removes it
+}
+
+// Close lets go of the entries in use: no sandbox may need them any more.
+func (b *Builder) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, f := range b.used {
+		errs = append(errs, f.Close())
+	}
+	b.used = nil
+	return errors.Join(errs...)
 }
 
 // DefaultTimeout bounds the commands of one set-up.
@@ -46,18 +61,18 @@ func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpe
 	if len(t.Setup) == 0 {
 		return spec, nil
 	}
-	if err := openCache(b.Cache); err != nil {
+	if err := openCache(b.Cache.Dir); err != nil {
 		return spec, fmt.Errorf("setting up %s: %w", t.InstanceID, err)
 	}
 	key := schemas.ShortHash([]any{d.Name(), spec.Image, spec.Python, t.Setup, tree.SHA256()})
-	final := filepath.Join(b.Cache, key)
+	final := filepath.Join(b.Cache.Dir, key)
 	defer b.lock(key)()
-	search, err := os.ReadFile(filepath.Join(final, searchFile))
+	search, err := b.use(final)
 	if errors.Is(err, os.ErrNotExist) {
 		if err := b.build(ctx, d, spec, t, tree, final); err != nil {
 			return spec, fmt.Errorf("setting up %s: %w", t.InstanceID, err)
 		}
-		search, err = os.ReadFile(filepath.Join(final, searchFile))
+		search, err = b.use(final)
 	}
 	if err != nil {
 		return spec, fmt.Errorf("reading the set-up cache: %w", err)
@@ -65,6 +80,25 @@ func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpe
 	spec.Mounts = append(slices.Clone(spec.Mounts), env.Mount{Host: filepath.Join(final, prefixDir), Path: Prefix})
 	spec.Env = append(slices.Clone(spec.Env), "VIRTUAL_ENV="+Prefix, "PATH="+Prefix+"/bin:"+string(search))
 	return spec, nil
+}
+
+// use holds an entry for the life of the builder and reads its PATH.
+func (b *Builder) use(entry string) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used[entry] == nil {
+		f, err := lock(entry, unix.LOCK_SH)
+		if err != nil {
+			return nil, err
+		}
+		if b.used == nil {
+			b.used = map[string]*os.File{}
+		}
+		b.used[entry] = f
+	}
+	name := filepath.Join(entry, searchFile)
+	_ = os.Chtimes(name, time.Time{}, time.Now()) // when it was last used; the worst is an early removal
+	return os.ReadFile(name)
 }
 
 func (b *Builder) lock(key string) (unlock func()) {
@@ -88,14 +122,19 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	if err := sweep(b.Cache, 2*timeout+time.Hour); err != nil {
-		return err
+	if _, err := env.RemoveLeftovers(ctx, b.Cache); err != nil {
+		return fmt.Errorf("making room in the set-up cache: %w", err)
 	}
-	fresh, err := os.MkdirTemp(b.Cache, building+"*")
+	fresh, err := os.MkdirTemp(b.Cache.Dir, building+"*")
 	if err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(fresh) }()
+	held, err := lock(fresh, unix.LOCK_EX)
+	if err != nil {
+		return fmt.Errorf("making the set-up cache: %w", err)
+	}
+	defer held.Close()
 	prefix := filepath.Join(fresh, prefixDir)
 	if err := os.Mkdir(prefix, 0o755); err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
@@ -124,7 +163,11 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 	if err != nil {
 		return "", fmt.Errorf("starting the build sandbox: %w", err)
 	}
-	defer func() { _ = sb.Close(context.WithoutCancel(ctx)) }()
+	defer func() { // what was written may come back only now
+		if closeErr := sb.Close(context.WithoutCancel(ctx)); err == nil && closeErr != nil {
+			err = fmt.Errorf("ending the build sandbox: %w", closeErr)
+		}
+	}()
 	if err := b.place(ctx, sb, spec.Workdir, tree); err != nil {
 		return "", fmt.Errorf("placing the repository: %w", err)
 	}

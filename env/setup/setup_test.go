@@ -69,7 +69,8 @@ func open(t *testing.T, kind string) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{T: t, driver: &watched{Driver: d}, spec: env.SandboxSpec{Label: t.Name(), Workdir: schemas.DefaultWorkdir}}
-	b.Cache = filepath.Join(t.TempDir(), "cache")
+	b.Cache.Dir = filepath.Join(t.TempDir(), "cache")
+	t.Cleanup(func() { _ = b.Close() })
 	b.Placement = func(_ context.Context, tr env.Tree, w io.Writer) error { return tr.WriteTar(w) }
 	return b
 }
@@ -96,7 +97,7 @@ func (b *bench) in(spec env.SandboxSpec, script string) string {
 // kept lists the cache.
 func (b *bench) kept() []string {
 	b.Helper()
-	entries, err := os.ReadDir(b.Cache)
+	entries, err := os.ReadDir(b.Cache.Dir)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestCancelledBuild(t *testing.T) {
 		t.Errorf("%v, left %v", err, names)
 	}
 	// A process that was killed leaves its directory to the next one.
-	old, young := filepath.Join(b.Cache, building+"old"), filepath.Join(b.Cache, building+"young")
+	old, young := filepath.Join(b.Cache.Dir, building+"old"), filepath.Join(b.Cache.Dir, building+"young")
 	for _, dir := range []string{old, young} {
 		if err := os.MkdirAll(filepath.Join(dir, prefixDir), 0o755); err != nil {
 			t.Fatal(err)
@@ -249,11 +250,72 @@ func TestCacheOfOthersIsRefused(t *testing.T) {
 		},
 	} {
 		b := open(t, "bubblewrap")
-		if err := plant(b.Cache); err != nil {
+		if err := plant(b.Cache.Dir); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.prepare("true"); err == nil || !strings.Contains(err.Error(), "only you can enter") || len(b.driver.specs) > 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The least recently used entries go when the cache is over its limit, those in
+// use never, whoever uses them.
+func TestCacheStaysWithinItsLimit(t *testing.T) {
+	b := open(t, "bubblewrap")
+	fill := func(name string) string {
+		t.Helper()
+		spec, err := b.prepare("head -c 3000000 /dev/zero >$VIRTUAL_ENV/big; : " + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Dir(spec.Mounts[0].Host)
+	}
+	entries := []string{fill("a"), fill("b"), fill("c")}
+	for i, e := range entries {
+		when := time.Now().Add(time.Duration(i-10) * time.Hour)
+		if err := os.Chtimes(filepath.Join(e, searchFile), time.Time{}, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	small := b.Cache
+	small.Limit = 7 << 20
+	names := func() (out []string) {
+		t.Helper()
+		list, err := small.Leftovers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range list {
+			out = append(out, l.Name)
+		}
+		return out
+	}
+	if got := names(); len(got) != 0 {
+		t.Errorf("in use, and yet to be removed: %v", got)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := &Builder{Cache: small} // as another process that uses the oldest
+	if _, err := other.use(entries[0]); err != nil {
+		t.Fatal(err)
+	}
+	when := time.Now().Add(-20 * time.Hour)
+	if err := os.Chtimes(filepath.Join(entries[0], searchFile), time.Time{}, when); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); !slices.Equal(got, entries[1:2]) {
+		t.Errorf("to be removed: %v, want %v", got, entries[1:2])
+	}
+	b.Cache = small
+	fourth := fill("d") // makes room as it builds
+	for i, e := range append(entries, fourth) {
+		if _, err := os.Stat(e); (err == nil) == (i == 1) {
+			t.Errorf("entry %d: %v", i, err)
+		}
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
 	}
 }

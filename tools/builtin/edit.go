@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -293,3 +294,6 @@ func lineCount(s string) int {
 	}
 	return n
 }
+
+// isBinary: a NUL in the first 8 KiB, as grep and git decide it.
+func isBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 }

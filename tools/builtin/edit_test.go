@@ -9,13 +9,6 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-func resultOf(out []byte, head int) env.Result {
-	if head < 0 || head >= len(out) {
-		return env.Result{Output: out, Total: int64(len(out))}
-	}
-	return env.Result{Output: out, Head: head, Total: int64(len(out)) + 1}
-}
-
 func num(n int) *int            { return &n }
 func some(s string) *string     { return &s }
 func existing(rel string) place { return place{Rel: rel, Exists: true} }

@@ -1,16 +1,15 @@
 package builtin
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"path"
-	"regexp"
+	"regexp/syntax"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -18,224 +17,260 @@ import (
 )
 
 type grepArgs struct {
-	Pattern    string  `json:"pattern" jsonschema:"What to search for: a Perl-style regular expression such as def \\w+_total or total|sum, matched line by line."`
-	Path       *string `json:"path,omitempty" jsonschema:"File or directory to search, relative to the workspace. Default: the whole workspace."`
-	Include    *string `json:"include,omitempty" jsonschema:"Search only files whose name matches this glob, for example *.py."`
-	MaxResults *int    `json:"max_results,omitempty" jsonschema:"How many matching lines to show at most. Default: 100."`
+	Pattern    string  `json:"pattern" jsonschema:"What to search for: a regular expression such as def \\w+_total or total|sum, matched line by line (RE2 syntax: no lookaround, no backreferences)."`
+	Path       *string `json:"path,omitempty" jsonschema:"File, directory or glob such as src/**/test_*.py to search in, relative to the workspace. Default: the whole workspace."`
+	Include    *string `json:"include,omitempty" jsonschema:"Search only files that match this glob, for example *.py or *.{py,toml}. A glob with a slash is matched with the path, one without with the name."`
+	Exclude    *string `json:"exclude,omitempty" jsonschema:"Leave out files and directories that match this glob, for example tests or *_pb2.py."`
+	MaxResults *int    `json:"max_results,omitempty" jsonschema:"How many matching lines to show at most, 1 to 1000. Default: 100."`
+	Context    *int    `json:"context,omitempty" jsonschema:"How many lines to show before and after each match, 0 to 10. Default: 0."`
 	IgnoreCase *bool   `json:"ignore_case,omitempty" jsonschema:"Ignore the difference between upper and lower case. Default: false."`
 	Fixed      *bool   `json:"fixed,omitempty" jsonschema:"Take the pattern literally, not as a regular expression. Default: false."`
 }
 
-type grepSettings struct{ tools.Settings }
+type grepSettings struct {
+	tools.Settings
+	// Ignore are globs of names of directories that are not searched, in place of
+	// defaultIgnore. A .gitignore plays no part: what a search finds must not
+	// depend on a file that the agent may change.
+	Ignore []string `json:"ignore,omitempty"`
+}
+
+// defaultIgnore are directories that hold nothing of the project itself.
+var defaultIgnore = []string{".git", "__pycache__", ".pytest_cache", "node_modules"}
 
 func init() {
 	dir, include := "src", "*.py"
 	register("search file contents", func(c grepSettings) (tools.Def[grepArgs], error) {
+		var err error
+		c.Ignore, err = ignored(c.Ignore)
 		return tools.Def[grepArgs]{
 			Name: "grep", Category: "grep",
 			Description: "Search the text files of the workspace for a pattern. The matching lines are shown with " +
-				"their line numbers, grouped by file. Binary files and the directories .git, __pycache__ and " +
-				"node_modules are left out.",
+				"their line numbers, grouped by file; lines of context have a - after the number. Hidden files are " +
+				"searched, symbolic links are not followed, binary files are left out" +
+				listed(c.Ignore, ", and so are directories named %s") + ".",
 			Example: grepArgs{Pattern: `def \w+_total`, Path: &dir, Include: &include},
 			More:    "narrow the pattern, or give path, include or a smaller max_results",
-			Call:    grep,
-		}, nil
+			Call:    c.call,
+		}, err
 	})
+}
+
+// ignored are the globs of a setting, or the defaults.
+func ignored(globs []string) ([]string, error) {
+	if globs == nil {
+		return defaultIgnore, nil
+	}
+	for _, g := range globs {
+		if g == "" || strings.Contains(g, "/") || !doublestar.ValidatePattern(g) {
+			return nil, fmt.Errorf("ignore: %q is no glob of a name, such as node_modules or *.egg-info", g)
+		}
+	}
+	return globs, nil
+}
+
+// listed puts names into a format, unless there are none.
+func listed(names []string, format string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(format, names[0])
+	}
+	return fmt.Sprintf(format, strings.Join(names[:len(names)-1], ", ")+" and "+names[len(names)-1])
 }
 
 const (
 	grepMaxResults = 1000
-	grepMaxLine    = 300 // bytes shown of a matching line
-	grepMaxOutput  = 8 << 20
+	grepMaxContext = 10
+	grepMaxLine    = 300      // bytes shown of a line
+	grepMaxBytes   = 48 << 10 // of all lines; below tools.MaxText
 )
 
-func grep(ctx context.Context, s *env.Session, a grepArgs) (schemas.Observation, error) {
-	limit := 100
-	if a.MaxResults != nil {
-		if *a.MaxResults < 1 {
-			return schemas.Observation{}, tools.Mistake("max_results=%d finds nothing. Give a number from 1 to %d.", *a.MaxResults, grepMaxResults)
+func (c grepSettings) call(ctx context.Context, s *env.Session, a grepArgs) (schemas.Observation, error) {
+	q, err := grepSpec(a)
+	if err != nil {
+		return schemas.Observation{}, err
+	}
+	scope, err := grepScope(ctx, s, a, &q)
+	if err != nil {
+		return schemas.Observation{}, err
+	}
+	q.Ignore, q.Timeout = c.Ignore, s.CommandTimeout
+	r, err := s.Sandbox.Search(ctx, q)
+	switch {
+	case errors.Is(err, env.ErrRefused):
+		return schemas.Observation{}, tools.Mistake("grep did not accept the search: %v.", err)
+	case err != nil:
+		return schemas.Observation{}, err
+	case r.Matches == 0 && r.Incomplete:
+		return schemas.Observation{TimedOut: true, IsError: true, ErrorClass: schemas.ErrTimeout, Text: fmt.Sprintf(
+			"The search was given up after %s and %s, without a match so far. Narrow it with path or include.",
+			s.CommandTimeout.Round(time.Second), plural(int(r.Searched), "file"))}, nil
+	case r.Matches == 0:
+		return schemas.Observation{Text: nothingFound(a, scope, r)}, nil
+	}
+	return grepObservation(scope, r, q.Context > 0), nil
+}
+
+// grepSpec is the search without its place.
+func grepSpec(a grepArgs) (env.SearchSpec, error) {
+	q := env.SearchSpec{Pattern: a.Pattern, MaxMatches: 100, MaxLine: grepMaxLine, MaxBytes: grepMaxBytes}
+	q.Literal, q.IgnoreCase = a.Fixed != nil && *a.Fixed, a.IgnoreCase != nil && *a.IgnoreCase
+	if n := a.MaxResults; n != nil {
+		if *n < 1 {
+			return q, tools.Mistake("max_results=%d finds nothing. Give a number from 1 to %d.", *n, grepMaxResults)
 		}
-		limit = min(*a.MaxResults, grepMaxResults)
+		q.MaxMatches = min(*n, grepMaxResults)
+	}
+	if n := a.Context; n != nil {
+		if *n < 0 {
+			return q, tools.Mistake("context=%d makes no sense. Give a number from 0 to %d.", *n, grepMaxContext)
+		}
+		q.Context = min(*n, grepMaxContext)
 	}
 	switch {
 	case a.Pattern == "":
-		return schemas.Observation{}, tools.Mistake("The pattern is empty. Give the text or regular expression to search for.")
+		return q, tools.Mistake("The pattern is empty. Give the text or regular expression to search for.")
 	case strings.Contains(a.Pattern, "\n"):
-		return schemas.Observation{}, tools.Mistake("The pattern has more than one line, but lines are matched one by one. Search for one line of it.")
+		return q, tools.Mistake("The pattern has more than one line, but lines are matched one by one. Search for one line of it.")
 	}
-	scope, err := grepScope(ctx, s, a.Path)
-	if err != nil {
-		return schemas.Observation{}, err
-	}
-	args, err := grepCommand(a, scope)
-	if err != nil {
-		return schemas.Observation{}, err
-	}
-	res, err := s.Sandbox.Run(ctx, env.Command{
-		Args: args, Dir: s.Workdir, Timeout: s.CommandTimeout, MaxOutput: grepMaxOutput,
-		Env: []string{"LC_ALL=C"}, // every byte is a character: no file is skipped for its encoding
-	})
-	if err != nil {
-		return schemas.Observation{}, err
-	}
-	found := parseGrep(res)
-	switch {
-	case res.TimedOut:
-		return schemas.Observation{TimedOut: true, IsError: true, ErrorClass: schemas.ErrTimeout, Text: fmt.Sprintf(
-			"The search took longer than %s and was stopped. Narrow it with path or include.", s.CommandTimeout.Round(time.Second))}, nil
-	case res.ExitCode > 1 && found.count == 0:
-		return schemas.Observation{}, tools.Mistake("grep did not accept the search: %s. To search for text with special characters "+
-			"as it stands, set fixed to true.", grepComplaint(res.Output))
-	case found.count == 0:
-		return schemas.Observation{Text: fmt.Sprintf("No line matches %q in %s.", a.Pattern, grepWhere(scope, a.Include))}, nil
-	}
-	return found.observation(limit, res.Total > int64(len(res.Output))), nil
-}
-
-// grepScope is the path to search, relative to the workspace, beginning with
-// "./" so that no name is taken for an option.
-func grepScope(ctx context.Context, s *env.Session, arg *string) (string, error) {
-	if arg == nil || strings.TrimSpace(*arg) == "" {
-		return ".", nil
-	}
-	p, err := locate(ctx, s, *arg)
-	switch {
-	case err != nil:
-		return "", err
-	case p.Exists && p.Rel == ".":
-		return ".", nil
-	case p.Exists:
-		return "./" + p.Rel, nil
-	case strings.ContainsAny(p.Rel, "*?["):
-		dir, name := path.Split(p.Rel)
-		for strings.ContainsAny(dir, "*?[") {
-			dir, _ = path.Split(strings.TrimSuffix(dir, "/"))
-		}
-		dir = path.Clean(dir)
-		return "", tools.Mistake("path names one file or directory and takes no wildcards. Use path %q with include %q.", dir, name)
-	}
-	return "", tools.Mistake("%s does not exist.%s", p.Rel, suggestions(ctx, s, p.Rel))
-}
-
-func grepCommand(a grepArgs, scope string) ([]string, error) {
-	// -r follows no links, -I skips binary files, -Z ends names with NUL.
-	args := []string{"grep", "-rnHIZ", "--color=never"}
-	for _, dir := range []string{".git", "__pycache__", "node_modules"} {
-		args = append(args, "--exclude-dir="+dir)
-	}
-	if a.IgnoreCase != nil && *a.IgnoreCase {
-		args = append(args, "-i")
-	}
-	if a.Fixed != nil && *a.Fixed {
-		args = append(args, "-F")
-	} else {
-		args = append(args, "-P")
-	}
-	if a.Include != nil && *a.Include != "" {
-		globs, err := includeGlobs(*a.Include)
-		if err != nil {
-			return nil, err
-		}
-		for _, g := range globs {
-			args = append(args, "--include="+g)
-		}
-	}
-	return append(args, "-e", a.Pattern, "--", scope), nil
-}
-
-var braces = regexp.MustCompile(`^([^{}]*)\{([^{}]*)\}([^{}]*)$`)
-
-// includeGlobs expands one {a,b} and drops a leading **/, which changes nothing
-// because include matches names, not paths.
-func includeGlobs(glob string) ([]string, error) {
-	name := strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "**/")
-	if strings.Contains(name, "/") {
-		dir, base := path.Split(name)
-		return nil, tools.Mistake("include matches file names, not paths. Use path %q with include %q.", strings.Trim(dir, "*/"), base)
-	}
-	m := braces.FindStringSubmatch(name)
-	if m == nil {
-		return []string{name}, nil
-	}
-	var out []string
-	for alternative := range strings.SplitSeq(m[2], ",") {
-		out = append(out, m[1]+alternative+m[3])
-	}
-	return out, nil
-}
-
-func grepWhere(scope string, include *string) string {
-	where := "the workspace"
-	if scope != "." {
-		where = strings.TrimPrefix(scope, "./")
-	}
-	if include != nil && *include != "" {
-		where += " (files " + *include + ")"
-	}
-	return where
-}
-
-// grepComplaint is grep's own error message without its name.
-func grepComplaint(output []byte) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(string(output)), "\n")
-	return strings.TrimSuffix(strings.TrimPrefix(line, "grep: "), ".")
-}
-
-// grepFound is a search's result: matching lines by file.
-type grepFound struct {
-	files map[string][]grepLine
-	count int
-}
-
-type grepLine struct {
-	number int
-	text   string
-}
-
-// parseGrep reads "name NUL number : text" lines; complaints about unreadable
-// files have no NUL and are left out.
-func parseGrep(res env.Result) grepFound {
-	out := res.Output
-	if res.Total > int64(len(out)) {
-		out = out[:bytes.LastIndexByte(out[:min(res.Head, len(out))], '\n')+1]
-	}
-	found := grepFound{files: map[string][]grepLine{}}
-	for line := range bytes.Lines(out) {
-		name, rest, ok := bytes.Cut(line, []byte{0})
-		number, text, ok2 := bytes.Cut(rest, []byte{':'})
-		n, err := strconv.Atoi(string(number))
-		if !ok || !ok2 || err != nil {
+	for _, g := range []struct {
+		glob *string
+		list *[]string
+	}{{a.Include, &q.Include}, {a.Exclude, &q.Exclude}} {
+		if g.glob == nil || strings.TrimSpace(*g.glob) == "" {
 			continue
 		}
-		file := strings.TrimPrefix(string(name), "./")
-		found.files[file] = append(found.files[file], grepLine{n, strings.TrimRight(string(text), "\r\n")})
-		found.count++
+		*g.list = []string{strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(*g.glob), "./"), "/")}
 	}
-	return found
+	if q.Literal {
+		return q, nil
+	}
+	if _, err := syntax.Parse(a.Pattern, syntax.Perl); err != nil {
+		return q, patternMistake(err)
+	}
+	return q, nil
 }
 
-// observation shows the first limit lines, files in the order of their names.
-func (f grepFound) observation(limit int, cut bool) schemas.Observation {
-	var b strings.Builder
-	var targets []string
-	left := limit
-	for _, file := range slices.Sorted(maps.Keys(f.files)) {
-		if left == 0 {
-			break
+// grepPlace is where a search looks, for the answer.
+type grepPlace struct {
+	rel  string // of the path searched
+	glob string // below rel; "" = all of it
+}
+
+func (p grepPlace) String() string {
+	switch {
+	case p.glob != "" && p.rel == ".":
+		return p.glob
+	case p.glob != "":
+		return p.rel + "/" + p.glob
+	case p.rel == ".":
+		return "the workspace"
+	}
+	return p.rel
+}
+
+// grepScope sets where q looks. A path that does not exist and has wildcards is
+// a glob below its part without any.
+func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpec) (grepPlace, error) {
+	arg := "."
+	if a.Path != nil && strings.TrimSpace(*a.Path) != "" {
+		arg = strings.TrimSpace(*a.Path)
+	}
+	p, err := locate(ctx, s, arg)
+	place := grepPlace{rel: p.Rel}
+	switch {
+	case err != nil:
+		return place, err
+	case !p.Exists && strings.ContainsAny(p.Rel, "*?[{"):
+		dir, glob := doublestar.SplitPattern(p.Rel)
+		if p, err = locate(ctx, s, dir); err != nil {
+			return place, err
 		}
-		fmt.Fprintf(&b, "\n%s\n", file)
-		targets = append(targets, file)
-		for _, l := range f.files[file][:min(left, len(f.files[file]))] {
-			fmt.Fprintf(&b, "%5d: %s\n", l.number, shorten(l.text, grepMaxLine))
-			left--
+		place.rel, place.glob = p.Rel, glob
+		q.Within = []string{glob}
+	}
+	switch {
+	case !p.Exists:
+		return place, tools.Mistake("%s does not exist.%s", p.Rel, suggestions(ctx, s, p.Rel))
+	case place.glob != "" && !p.IsDir:
+		return place, tools.Mistake("%s is a file, so %s matches nothing.", p.Rel, place)
+	}
+	q.Path = p.Abs
+	for _, list := range [][]string{q.Include, q.Exclude} {
+		for i, g := range list { // as seen from the workspace; with a slash it stays a path
+			g = strings.TrimPrefix(g, s.Workdir)
+			if below, ok := strings.CutPrefix(strings.TrimPrefix(g, "/"), p.Rel+"/"); ok {
+				g = "/" + below
+			}
+			list[i] = g
 		}
 	}
-	head := fmt.Sprintf("%s in %s:", plural(f.count, "match"), plural(len(f.files), "file"))
+	return place, nil
+}
+
+// nothingFound says what was searched, and what may be wrong with the search.
+func nothingFound(a grepArgs, place grepPlace, r env.SearchResult) string {
+	where := place.String()
+	for _, g := range []struct {
+		glob *string
+		word string
+	}{{a.Include, "files"}, {a.Exclude, "without"}} {
+		if g.glob != nil && strings.TrimSpace(*g.glob) != "" {
+			where += fmt.Sprintf(" (%s %s)", g.word, *g.glob)
+		}
+	}
+	text := fmt.Sprintf("No line matches %q in %s.", a.Pattern, where)
+	literal := a.Fixed != nil && *a.Fixed
 	switch {
-	case cut:
-		head = fmt.Sprintf("The first %s; there are more than %d:", plural(limit-left, "match"), f.count)
-	case f.count > limit:
-		head = fmt.Sprintf("The first %d of %d matches in %s:", limit, f.count, plural(len(f.files), "file"))
+	case r.Searched == 0 && r.Binary > 0:
+		text += " There are only binary files, which are not searched."
+	case r.Searched == 0 && r.Unreadable > 0:
+		text += " Nothing there could be read."
+	case r.Searched == 0:
+		text += " There is no file to search: check path, include and exclude with listdir."
+	case !literal && slices.ContainsFunc([]string{`\|`, `\(`, `\)`, `\{`, `\+`}, func(s string) bool { return strings.Contains(a.Pattern, s) }):
+		text += ` In this syntax | ( ) { } + have their special meaning without a backslash, and stand for themselves with one.`
+	case !literal && strings.Contains(a.Pattern, `\n`):
+		text += ` Lines are matched one by one, so \n matches nothing.`
+	}
+	return text
+}
+
+// grepObservation shows the lines of a result, by file.
+func grepObservation(scope grepPlace, r env.SearchResult, context bool) schemas.Observation {
+	var b strings.Builder
+	var targets []string
+	file, last, shown := "", int64(0), 0
+	for i, l := range r.Lines {
+		if name := joined(scope.rel, l.File); i == 0 || name != file {
+			file, last = name, 0
+			fmt.Fprintf(&b, "\n%s\n", quoteName(file))
+			targets = append(targets, file)
+		}
+		mark := ':'
+		if !l.Match {
+			mark = '-'
+		} else {
+			shown++
+		}
+		if context && last > 0 && l.Number > last+1 {
+			b.WriteString("    --\n")
+		}
+		last = l.Number
+		fmt.Fprintf(&b, "%5d%c %s\n", l.Number, mark, lineText(l))
+	}
+	head := fmt.Sprintf("%s in %s:", plural(int(r.Matches), "match"), plural(int(r.Files), "file"))
+	switch {
+	case r.Incomplete:
+		head = fmt.Sprintf("The first %d of at least %s; the search was given up before it had seen every file. Narrow it with path or include:",
+			shown, plural(int(r.Matches), "match"))
+	case r.Matches > int64(shown):
+		head = fmt.Sprintf("The first %d of %s in %s:", shown, plural(int(r.Matches), "match"), plural(int(r.Files), "file"))
+	}
+	if r.Unreadable > 0 {
+		fmt.Fprintf(&b, "\n[%s could not be read]\n", plural(int(r.Unreadable), "file"))
 	}
 	return schemas.Observation{Text: head + "\n" + b.String(), Targets: targets}
 }

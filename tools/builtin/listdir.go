@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -18,20 +19,27 @@ type listdirArgs struct {
 	Depth *int    `json:"depth,omitempty" jsonschema:"How many levels to show, 1 to 20. Default: 1, the directory's own entries."`
 }
 
-type listdirSettings struct{ tools.Settings }
+type listdirSettings struct {
+	tools.Settings
+	// Ignore are globs of names of directories whose contents are not listed, in
+	// place of defaultIgnore.
+	Ignore []string `json:"ignore,omitempty"`
+}
 
 func init() {
 	dir, depth := "src", 2
 	register("list a directory tree", func(c listdirSettings) (tools.Def[listdirArgs], error) {
+		var err error
+		c.Ignore, err = ignored(c.Ignore)
 		return tools.Def[listdirArgs]{
 			Name: "listdir", Category: "listdir",
-			Description: "List the files and directories of the workspace as an indented tree, sorted by name. " +
-				"Directories end in /, executable files in *, symbolic links show their target and are not followed. " +
-				"The contents of .git and __pycache__ are left out.",
+			Description: "List the files and directories of the workspace, hidden ones too, as an indented tree in " +
+				"natural order (a2 before a10). Directories end in /, executable files in *; symbolic links show their " +
+				"target and are not followed." + listed(c.Ignore, " The contents of directories named %s are left out."),
 			Example: listdirArgs{Path: &dir, Depth: &depth},
 			More:    "list a subdirectory or a smaller depth",
-			Call:    listdir,
-		}, nil
+			Call:    c.call,
+		}, err
 	})
 }
 
@@ -40,7 +48,7 @@ const (
 	listdirMaxEntries = 1000
 )
 
-func listdir(ctx context.Context, s *env.Session, a listdirArgs) (schemas.Observation, error) {
+func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs) (schemas.Observation, error) {
 	arg, depth := ".", 1
 	if a.Path != nil && strings.TrimSpace(*a.Path) != "" {
 		arg = *a.Path
@@ -60,85 +68,81 @@ func listdir(ctx context.Context, s *env.Session, a listdirArgs) (schemas.Observ
 	case !p.IsDir:
 		return schemas.Observation{}, tools.Mistake("%s is a file. Use view to read it: {\"path\": %q}", p.Rel, p.Rel)
 	}
-	// type, permission bits, path below the root, link target: four NUL-ended fields
-	res, err := s.Sandbox.Run(ctx, env.Command{
-		Args: []string{"find", p.Abs, "-mindepth", "1", "-maxdepth", strconv.Itoa(depth),
-			"-printf", `%y\0%m\0%P\0%l\0`, "(", "-name", ".git", "-o", "-name", "__pycache__", ")", "-prune"},
-		Dir: s.Workdir, Timeout: s.CommandTimeout, MaxOutput: 8 << 20,
-	})
+	spec := env.WalkSpec{Dir: p.Abs, Depth: depth, Ignore: c.Ignore, MaxEntries: listdirMaxEntries, Timeout: s.CommandTimeout}
+	r, err := s.Sandbox.Walk(ctx, spec)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
-	entries := parseFind(res)
-	slices.SortFunc(entries, func(a, b dirEntry) int { return slices.Compare(a.path, b.path) })
-
+	whole := r
+	if spec.Depth = fitting(r.Levels, listdirMaxEntries); spec.Depth < len(r.Levels) {
+		// Rather the first levels whole than the first directories to their depth.
+		if r, err = s.Sandbox.Walk(ctx, spec); err != nil {
+			return schemas.Observation{}, err
+		}
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/\n", path.Join(s.Workdir, p.Rel))
-	for _, e := range entries[:min(len(entries), listdirMaxEntries)] {
-		b.WriteString(strings.Repeat("  ", len(e.path)) + e.label() + "\n")
+	fmt.Fprintf(&b, "%s/\n", strings.TrimSuffix(path.Join(s.Workdir, p.Rel), "/"))
+	for _, e := range r.Entries {
+		b.WriteString(strings.Repeat("  ", 1+strings.Count(e.Path, "/")) + listdirLabel(e) + "\n")
 	}
-	switch more := len(entries) - listdirMaxEntries; {
-	case len(entries) == 0:
+	if len(r.Entries) == 0 && r.Unreadable == 0 {
 		b.WriteString("  (empty)\n")
-	case res.Total > int64(len(res.Output)):
-		b.WriteString("[and more; list a subdirectory or a smaller depth]\n")
-	case res.TimedOut:
-		b.WriteString("[listing took too long and is incomplete; list a subdirectory or a smaller depth]\n")
-	case more > 0:
-		fmt.Fprintf(&b, "[and %d more; list a subdirectory or a smaller depth]\n", more)
 	}
+	b.WriteString(listdirRest(r, whole, spec.Depth))
 	return schemas.Observation{Text: b.String(), Targets: []string{p.Rel}}, nil
 }
 
-type dirEntry struct {
-	kind   byte // as find's %y: d, f, l, ...
-	mode   uint64
-	path   []string // below the listed directory
-	target string   // of a symbolic link
+// fitting is how many of the levels have at most limit entries together; the
+// first one always counts.
+func fitting(levels []int, limit int) int {
+	sum := 0
+	for i, n := range levels {
+		if sum += n; sum > limit && i > 0 {
+			return i
+		}
+	}
+	return len(levels)
 }
 
-// label is the entry's own name; one that would break the line is quoted.
-func (e dirEntry) label() string {
-	name := quoteName(e.path[len(e.path)-1])
+// listdirRest says what a listing of depth levels leaves out of the whole.
+func listdirRest(r, whole env.WalkResult, depth int) string {
+	const remedy = "list a subdirectory or a smaller depth"
+	out := ""
+	if missing := whole.Total() - len(r.Entries); missing > 0 {
+		out = fmt.Sprintf("[and %d more; %s]\n", missing, remedy)
+		if len(r.Entries) == r.Total() {
+			out = fmt.Sprintf("[and %d more below level %d; list a subdirectory to see them]\n", missing, depth)
+		}
+	}
+	if whole.Incomplete {
+		out += fmt.Sprintf("[there are more than could be counted; %s]\n", remedy)
+	}
+	if whole.Unreadable > 0 {
+		out += fmt.Sprintf("[%d of the directories could not be read]\n", whole.Unreadable)
+	}
+	return out
+}
+
+// listdirLabel is the entry's own name and what it is.
+func listdirLabel(e env.WalkEntry) string {
+	name := quoteName(path.Base(e.Path))
 	switch {
-	case e.kind == 'd':
+	case e.Kind == 'd':
 		return name + "/"
-	case e.kind == 'l':
-		return name + " -> " + quoteName(e.target)
-	case e.kind == 'f' && e.mode&0o111 != 0:
+	case e.Kind == 'l':
+		return name + " -> " + quoteName(e.Target)
+	case e.Kind == '?':
+		return name + " (special file)"
+	case e.Mode&0o111 != 0:
 		return name + "*"
 	}
 	return name
 }
 
+// quoteName quotes a name that would break its line or is not UTF-8.
 func quoteName(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return strconv.Quote(name)
 	}
 	return name
-}
-
-// parseFind reads the fields; complaints of find about unreadable directories
-// cannot be told apart from names, so a field that does not parse is skipped.
-func parseFind(res env.Result) []dirEntry {
-	out := res.Output
-	if res.Total > int64(len(out)) {
-		out = out[:min(res.Head, len(out))]
-	}
-	var entries []dirEntry
-	for f := range slices.Chunk(strings.Split(string(out), "\x00"), 4) {
-		if len(f) < 4 {
-			break
-		}
-		kind := f[0]
-		if n := strings.LastIndexByte(kind, '\n'); n >= 0 { // a complaint printed before it
-			kind = kind[n+1:]
-		}
-		mode, err := strconv.ParseUint(f[1], 8, 32)
-		if len(kind) != 1 || err != nil || f[2] == "" {
-			continue
-		}
-		entries = append(entries, dirEntry{kind[0], mode, strings.Split(f[2], "/"), f[3]})
-	}
-	return entries
 }

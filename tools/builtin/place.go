@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/tools"
@@ -123,12 +124,10 @@ func file(ctx context.Context, s *env.Session, arg string) (place, error) {
 // sentence with a leading space, or tells how to look.
 func suggestions(ctx context.Context, s *env.Session, rel string) string {
 	const none = " Use listdir or grep to find the right path."
-	res, err := s.Sandbox.Run(ctx, env.Command{
-		Args: []string{"find", ".", "-maxdepth", "12", "(", "-name", ".git", "-o", "-name", "__pycache__", ")", "-prune",
-			"-o", "-printf", "%P\\0"},
-		Dir: s.Workdir, Timeout: 5 * time.Second, MaxOutput: 1 << 20,
+	r, err := s.Sandbox.Walk(ctx, env.WalkSpec{
+		Dir: s.Workdir, Depth: 12, Ignore: defaultIgnore, MaxEntries: 20_000, Timeout: 5 * time.Second,
 	})
-	if err != nil || res.Total > int64(len(res.Output)) {
+	if err != nil {
 		return none
 	}
 	type candidate struct {
@@ -137,11 +136,11 @@ func suggestions(ctx context.Context, s *env.Session, rel string) string {
 	}
 	var found []candidate
 	want := path.Base(rel)
-	for name := range strings.SplitSeq(string(res.Output), "\x00") {
-		if name == "" || len(name) > 400 {
+	for _, e := range r.Entries {
+		name, base := e.Path, path.Base(e.Path)
+		if len(name) > 400 {
 			continue
 		}
-		base := path.Base(name)
 		if tolerated := len(want) / 3; max(len(base)-len(want), len(want)-len(base)) <= tolerated {
 			if d := distance(base, want); d <= tolerated {
 				found = append(found, candidate{name, d})
@@ -159,7 +158,7 @@ func suggestions(ctx context.Context, s *env.Session, rel string) string {
 	})
 	var names []string
 	for _, c := range found[:min(3, len(found))] {
-		names = append(names, c.path)
+		names = append(names, quoteName(c.path))
 	}
 	return fmt.Sprintf(" Did you mean %s?", strings.Join(names, " or "))
 }
@@ -188,6 +187,32 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
+// joined is a path below rel, itself below the workspace.
+func joined(rel, below string) string {
+	if below == "" {
+		return rel
+	}
+	return path.Join(rel, below)
+}
+
+// lineText is a line of a search as it is shown: what was cut off is counted,
+// and a CR that is no line end can be seen.
+func lineText(l env.SearchLine) string {
+	text := l.Text
+	after := l.Size - l.Cut - int64(len(text))
+	if after == 0 {
+		text = strings.TrimSuffix(text, "\r")
+	}
+	text = strings.ReplaceAll(text, "\r", `\r`)
+	if l.Cut > 0 {
+		text = fmt.Sprintf("[%s before] ...%s", plural(int(l.Cut), "byte"), text)
+	}
+	if after > 0 {
+		text += fmt.Sprintf("... [%s more]", plural(int(after), "byte"))
+	}
+	return text
+}
+
 // lines names a range for Observation.Targets.
 func lines(rel string, start, end int) string {
 	if start == end {
@@ -205,4 +230,16 @@ func plural(n int, noun string) string {
 		noun += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// shorten cuts a line at limit bytes and says how much is missing.
+func shorten(line string, limit int) string {
+	if len(line) <= limit {
+		return line
+	}
+	cut := limit
+	for cut > 0 && !utf8.RuneStart(line[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s... [%s more]", line[:cut], plural(len(line)-cut, "byte"))
 }

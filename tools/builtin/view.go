@@ -1,11 +1,10 @@
 package builtin
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -19,11 +18,19 @@ type viewArgs struct {
 	LineNumbers *bool  `json:"line_numbers,omitempty" jsonschema:"Prefix each line with its number, and with B where a breakpoint is set. Default: true."`
 }
 
-type viewSettings struct{ tools.Settings }
+type viewSettings struct {
+	tools.Settings
+	// MaxLines is how many lines are shown at once; 0 = as many as fit.
+	MaxLines int `json:"max_lines,omitempty"`
+}
 
 func init() {
 	start, end := 10, 40
 	register("show a file or a range of its lines", func(c viewSettings) (tools.Def[viewArgs], error) {
+		var err error
+		if c.MaxLines < 0 {
+			err = fmt.Errorf("max_lines must not be negative: %d", c.MaxLines)
+		}
 		return tools.Def[viewArgs]{
 			Name: "view", Category: "view",
 			Description: "Show a text file of the workspace, whole or a range of lines, with line numbers. " +
@@ -31,135 +38,147 @@ func init() {
 				"Long files are shown in parts: ask for the next part with start and end.",
 			Example: viewArgs{Path: "src/main.py", Start: &start, End: &end},
 			More:    "view a smaller range with start and end",
-			Call:    view,
-		}, nil
+			Call:    c.call,
+		}, err
 	})
 }
 
 const (
-	viewMaxFile  = 8 << 20  // bytes read of one file
+	viewMaxLines = 10_000
 	viewMaxBytes = 48 << 10 // shown at once, in whole lines; below tools.MaxText
 	viewMaxLine  = 2000     // bytes shown of one line
 )
 
-func view(ctx context.Context, s *env.Session, a viewArgs) (schemas.Observation, error) {
+// call reads the range by a search that every line matches: whatever the size of
+// the file, only what is shown leaves the sandbox.
+func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (schemas.Observation, error) {
 	p, err := file(ctx, s, a.Path)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
-	data, total, err := s.Sandbox.ReadFile(ctx, p.Abs, viewMaxFile)
-	if err != nil {
-		return schemas.Observation{}, err
+	most := viewMaxLines
+	if c.MaxLines > 0 {
+		most = min(c.MaxLines, most)
 	}
-	if isBinary(data) {
-		return schemas.Observation{}, tools.Mistake(
-			"%s is a binary file (%s); view shows text only. With bash you can inspect it: file %s; xxd %s | head",
-			p.Rel, plural(int(total), "byte"), p.Rel, p.Rel)
-	}
-	if len(data) == 0 {
-		return schemas.Observation{Text: fmt.Sprintf("%s is an empty file.", p.Rel), Targets: []string{p.Rel}}, nil
-	}
-	text := splitLines(data)
-	start, end, err := viewRange(a, p.Rel, len(text))
-	if err != nil {
-		return schemas.Observation{}, err
-	}
-	numbers := a.LineNumbers == nil || *a.LineNumbers
-	shown, last := viewLines(s, p.Rel, text, start, end, numbers)
-	head := fmt.Sprintf("%s, lines %d-%d of %d", p.Rel, start, last, len(text))
-	if total > int64(len(data)) {
-		head += fmt.Sprintf(" in the first %d of %d bytes", len(data), total)
-	}
-	if numbers && marked(s, p.Rel, start, last) {
-		head += " (B marks a breakpoint)"
-	}
-	if last < end {
-		shown += fmt.Sprintf("[lines %d-%d are not shown; view them with start=%d]\n", last+1, end, last+1)
-	}
-	return schemas.Observation{Text: head + "\n" + shown, Targets: []string{lines(p.Rel, start, last)}}, nil
-}
-
-// viewRange is the range asked for, 1-based and inclusive, within total lines.
-func viewRange(a viewArgs, rel string, total int) (start, end int, err error) {
-	start, end = 1, total
+	start, end := 1, math.MaxInt32
 	if a.Start != nil {
 		start = *a.Start
 	}
 	if a.End != nil {
-		end = min(*a.End, total)
+		end = *a.End
 	}
+	first := min(max(start, 1), math.MaxInt32)
+	last := min(max(end, first), first+most-1)
+	if start < 1 || end < 1 { // a mistake; only the number of lines matters
+		last = first
+	}
+	r, err := s.Sandbox.Search(ctx, env.SearchSpec{
+		Path: p.Abs, Literal: true, First: first, Last: last,
+		MaxMatches: most, MaxBytes: viewMaxBytes, MaxLine: viewMaxLine, Timeout: s.CommandTimeout,
+	})
 	switch {
-	case start < 1, a.End != nil && *a.End < 1:
-		return 0, 0, tools.Mistake("Lines are counted from 1. %s has %s.", rel, plural(total, "line"))
-	case start > total:
-		return 0, 0, tools.Mistake("start=%d is beyond the end of %s, which has %s.", start, rel, plural(total, "line"))
-	case start > end:
-		return 0, 0, tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
+	case err != nil:
+		return schemas.Observation{}, err
+	case r.Binary > 0:
+		return schemas.Observation{}, tools.Mistake(
+			"%s is a binary file (%s); view shows text only. With bash you can inspect it: file %s; xxd %s | head",
+			p.Rel, plural(int(p.Size), "byte"), p.Rel, p.Rel)
+	case r.LineCount == 0 && !r.Incomplete:
+		return schemas.Observation{Text: fmt.Sprintf("%s is an empty file.", p.Rel), Targets: []string{p.Rel}}, nil
 	}
-	return start, end, nil
+	if err := viewMistake(p.Rel, start, end, r); err != nil {
+		return schemas.Observation{}, err
+	}
+	return viewObservation(s, p, end, a.LineNumbers == nil || *a.LineNumbers, r), nil
 }
 
-// viewLines renders lines start..end, as many as fit, and tells the last one.
-func viewLines(s *env.Session, rel string, text []string, start, end int, numbers bool) (shown string, last int) {
+// viewMistake says what is wrong with a range, 1-based and inclusive.
+func viewMistake(rel string, start, end int, r env.SearchResult) error {
+	total := plural(int(r.LineCount), "line")
+	if r.Stopped || r.Incomplete {
+		total = "more than " + total
+	}
+	switch {
+	case start < 1 || end < 1:
+		return tools.Mistake("Lines are counted from 1. %s has %s.", rel, total)
+	case start > end:
+		return tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
+	case len(r.Lines) == 0 && r.Incomplete:
+		return tools.Mistake("Line %d of %s could not be reached in time; it has %s. Use bash, for example: tail %s", start, rel, total, rel)
+	case len(r.Lines) == 0:
+		return tools.Mistake("start=%d is beyond the end of %s, which has %s.", start, rel, total)
+	}
+	return nil
+}
+
+// viewObservation renders the lines found; end is the last one wanted.
+func viewObservation(s *env.Session, p place, end int, numbers bool, r env.SearchResult) schemas.Observation {
+	width := 0
+	r.Lines, width = viewFitting(r.Lines)
+	first, last := int(r.Lines[0].Number), int(r.Lines[len(r.Lines)-1].Number)
 	points := map[int]bool{}
 	for _, b := range s.Debugger.Breakpoints() {
-		if b.File == rel {
+		if b.File == p.Rel && first <= b.Line && b.Line <= last {
 			points[b.Line] = true
 		}
 	}
-	width := max(4, len(fmt.Sprint(end)))
-	var b strings.Builder
-	for n := start; n <= end; n++ {
-		line := shorten(strings.ReplaceAll(text[n-1], "\r", `\r`), viewMaxLine)
-		if b.Len()+len(line) > viewMaxBytes && n > start {
-			return b.String(), n - 1
+	crlf := 0
+	for _, l := range r.Lines {
+		if endsCRLF(l) {
+			crlf++
 		}
+	}
+	var b strings.Builder
+	for _, l := range r.Lines {
 		if numbers {
 			mark := " "
-			if points[n] {
+			if points[int(l.Number)] {
 				mark = "B"
 			}
-			fmt.Fprintf(&b, "%s%*d  ", mark, width, n)
+			fmt.Fprintf(&b, "%s%*d  ", mark, width, l.Number)
 		}
-		b.WriteString(line)
+		b.WriteString(lineText(l))
+		if endsCRLF(l) && crlf < len(r.Lines) { // among others that end in LF
+			b.WriteString(`\r`)
+		}
 		b.WriteByte('\n')
 	}
-	return b.String(), end
+	counted := !r.Stopped && !r.Incomplete
+	head := fmt.Sprintf("%s, lines %d-%d", p.Rel, first, last)
+	if counted {
+		head += fmt.Sprintf(" of %d", r.LineCount)
+	} else {
+		head += fmt.Sprintf(" of a file of %d bytes", p.Size)
+	}
+	if numbers && len(points) > 0 {
+		head += " (B marks a breakpoint)"
+	}
+	if crlf == len(r.Lines) {
+		head += " (lines end in CRLF)"
+	}
+	switch rest := min(end, int(r.LineCount)); {
+	case last >= end:
+	case !counted:
+		fmt.Fprintf(&b, "[more lines follow; view them with start=%d]\n", last+1)
+	case last < rest:
+		fmt.Fprintf(&b, "[lines %d-%d are not shown; view them with start=%d]\n", last+1, rest, last+1)
+	}
+	return schemas.Observation{Text: head + "\n" + b.String(), Targets: []string{lines(p.Rel, first, last)}}
 }
 
-func marked(s *env.Session, rel string, start, end int) bool {
-	for _, b := range s.Debugger.Breakpoints() {
-		if b.File == rel && start <= b.Line && b.Line <= end {
-			return true
+// viewFitting are as many lines as are shown at once, and the width of their
+// numbers.
+func viewFitting(all []env.SearchLine) (fit []env.SearchLine, width int) {
+	sum := 0
+	for i, l := range all {
+		width = max(4, len(fmt.Sprint(l.Number)))
+		if sum += len(l.Text) + width + len("B  \n"); sum > viewMaxBytes && i > 0 {
+			return all[:i], width
 		}
 	}
-	return false
+	return all, width
 }
 
-// splitLines splits a file at its newlines; a CR before one goes, and a final
-// newline begins no further line.
-func splitLines(data []byte) []string {
-	out := strings.Split(strings.ToValidUTF8(string(data), "\uFFFD"), "\n")
-	if out[len(out)-1] == "" {
-		out = out[:len(out)-1]
-	}
-	for i := range out {
-		out[i] = strings.TrimSuffix(out[i], "\r")
-	}
-	return out
-}
-
-// isBinary: a NUL in the first 8 KiB, as grep and git decide it.
-func isBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 }
-
-// shorten cuts a line at limit bytes and says how much is missing.
-func shorten(line string, limit int) string {
-	if len(line) <= limit {
-		return line
-	}
-	cut := limit
-	for cut > 0 && !utf8.RuneStart(line[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%s... [%s more]", line[:cut], plural(len(line)-cut, "byte"))
+func endsCRLF(l env.SearchLine) bool {
+	return l.Cut+int64(len(l.Text)) == l.Size && strings.HasSuffix(l.Text, "\r")
 }

@@ -1112,7 +1112,7 @@ func (x *WalkRequest) GetTimeoutNs() int64 {
 type WalkResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	Total         int64                  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	Levels        []int64                `protobuf:"varint,2,rep,packed,name=levels,proto3" json:"levels,omitempty"` // entries of level 1, 2, ...
 	Unreadable    int64                  `protobuf:"varint,3,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
 	Incomplete    bool                   `protobuf:"varint,4,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1156,11 +1156,11 @@ func (x *WalkResponse) GetEntries() []*Entry {
 	return nil
 }
 
-func (x *WalkResponse) GetTotal() int64 {
+func (x *WalkResponse) GetLevels() []int64 {
 	if x != nil {
-		return x.Total
+		return x.Levels
 	}
-	return 0
+	return nil
 }
 
 func (x *WalkResponse) GetUnreadable() int64 {
@@ -1269,6 +1269,7 @@ type SearchRequest struct {
 	MaxBytes      int64                  `protobuf:"varint,12,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	MaxLine       int64                  `protobuf:"varint,13,opt,name=max_line,json=maxLine,proto3" json:"max_line,omitempty"`
 	TimeoutNs     int64                  `protobuf:"varint,14,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	Within        [][]byte               `protobuf:"bytes,15,rep,name=within,proto3" json:"within,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1399,6 +1400,13 @@ func (x *SearchRequest) GetTimeoutNs() int64 {
 		return x.TimeoutNs
 	}
 	return 0
+}
+
+func (x *SearchRequest) GetWithin() [][]byte {
+	if x != nil {
+		return x.Within
+	}
+	return nil
 }
 
 type SearchResponse struct {
@@ -1942,10 +1950,10 @@ const file_guest_proto_rawDesc = "" +
 	"\vmax_entries\x18\x04 \x01(\x03R\n" +
 	"maxEntries\x12\x1d\n" +
 	"\n" +
-	"timeout_ns\x18\x05 \x01(\x03R\ttimeoutNs\"\x97\x01\n" +
+	"timeout_ns\x18\x05 \x01(\x03R\ttimeoutNs\"\x99\x01\n" +
 	"\fWalkResponse\x121\n" +
-	"\aentries\x18\x01 \x03(\v2\x17.tracesmith.guest.EntryR\aentries\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1e\n" +
+	"\aentries\x18\x01 \x03(\v2\x17.tracesmith.guest.EntryR\aentries\x12\x16\n" +
+	"\x06levels\x18\x02 \x03(\x03R\x06levels\x12\x1e\n" +
 	"\n" +
 	"unreadable\x18\x03 \x01(\x03R\n" +
 	"unreadable\x12\x1e\n" +
@@ -1957,7 +1965,7 @@ const file_guest_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\rR\x04mode\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x16\n" +
-	"\x06target\x18\x05 \x01(\fR\x06target\"\x80\x03\n" +
+	"\x06target\x18\x05 \x01(\fR\x06target\"\x98\x03\n" +
 	"\rSearchRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x18\n" +
 	"\apattern\x18\x02 \x01(\fR\apattern\x12\x18\n" +
@@ -1976,7 +1984,8 @@ const file_guest_proto_rawDesc = "" +
 	"\tmax_bytes\x18\f \x01(\x03R\bmaxBytes\x12\x19\n" +
 	"\bmax_line\x18\r \x01(\x03R\amaxLine\x12\x1d\n" +
 	"\n" +
-	"timeout_ns\x18\x0e \x01(\x03R\ttimeoutNs\"\xb1\x02\n" +
+	"timeout_ns\x18\x0e \x01(\x03R\ttimeoutNs\x12\x16\n" +
+	"\x06within\x18\x0f \x03(\fR\x06within\"\xb1\x02\n" +
 	"\x0eSearchResponse\x12,\n" +
 	"\x05lines\x18\x01 \x03(\v2\x16.tracesmith.guest.LineR\x05lines\x12\x18\n" +
 	"\amatches\x18\x02 \x01(\x03R\amatches\x12\x14\n" +

@@ -33,7 +33,7 @@ func newBenchEnv(s *State) *cobra.Command {
 			report := benchReport{Schema: "tracesmith.bench.env/1", Rounds: rounds}
 			for _, kind := range kinds {
 				cfg.Sandbox.Kind = kind
-				bench, err := wire.NewWorkbench(cfg)
+				bench, err := wire.NewWorkbench(c.Context(), cfg, s.host())
 				if err != nil {
 					return Usage(err)
 				}

@@ -121,7 +121,7 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	bench, err := wire.NewWorkbench(cfg)
+	bench, err := wire.NewWorkbench(ctx, cfg, s.host())
 	if err != nil {
 		return Usage(err)
 	}
@@ -138,6 +138,9 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	}
 	if cfg.Sandbox.Kind == "local" {
 		fmt.Fprintln(s.Stderr, "warning: --sandbox local isolates nothing: the program runs as you, with your files and your network")
+	}
+	if _, err := bench.Reap(ctx, []schemas.Task{task}); err != nil {
+		fmt.Fprintf(s.Stderr, "warning: %v\n", err)
 	}
 	e, err := bench.NewEnv(ctx, task)
 	if err != nil {

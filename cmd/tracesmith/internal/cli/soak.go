@@ -19,7 +19,7 @@ import (
 )
 
 func newSoak(s *State) *cobra.Command {
-	return group("soak", "Run the environment for a long time and count what goes wrong", newSoakCommands(s))
+	return group("soak", "Run the environment for a long time and count what goes wrong", newSoakCommands(s), newSoakSessions(s))
 }
 
 func newSoakCommands(s *State) *cobra.Command {
@@ -62,7 +62,7 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 	}
 	settings.Sandbox.Kind = kind
 	settings.Agent.Tools = configs.Tools("bash", "pdb", "view", "grep", "edit", "listdir", "eval")
-	bench, err := wire.NewWorkbench(settings)
+	bench, err := wire.NewWorkbench(ctx, settings, s.host())
 	if err != nil {
 		return Usage(err)
 	}
@@ -113,7 +113,9 @@ func soakLine(r soak.Report, calls int) string {
 
 func printSoak(s *State, r soak.Report) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	row := func(name string, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row := func(name string, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
 	row("calls", "%d in %.0f s, %d workers, seed %d", r.Calls, r.Wall, r.Workers, r.Seed)
 	row("hostile", "%d of %d cases", r.Hostile, len(r.Cases))
 	for _, door := range slices.Sorted(maps.Keys(r.Doors)) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 )
 
 // State is the process as the commands see it.
@@ -50,6 +52,11 @@ func (s *State) Getenv(name string) string {
 		}
 	}
 	return value
+}
+
+// host is what components take from the process.
+func (s *State) host() wire.Host {
+	return wire.Host{Getenv: s.Getenv, Warn: s.Stderr, Version: Version}
 }
 
 // Version is set at link time by `make build`; Commit comes from the VCS stamp

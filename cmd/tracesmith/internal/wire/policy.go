@@ -122,6 +122,9 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 		"tools":    schemas.ShortHash(tools),
 		"sandbox":  strings.Join(strings.Fields(first(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
 	}
+	if len(a.cfg.MCP) > 0 {
+		id["mcp"] = mcpIdentity(a.cfg.MCP)
+	}
 	if a.needs.Model {
 		id["model"] = a.cfg.LLM.Provider + " " + a.cfg.LLM.Model
 	}
@@ -130,11 +133,11 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 
 // Secrets are the values that must never reach a record.
 func (a *Agent) Secrets(getenv func(string) string) []string {
-	name, ok := strings.CutPrefix(a.cfg.LLM.APIKey, "env:")
-	if !ok || getenv(name) == "" {
-		return nil
+	secrets := mcpSecrets(a.cfg.MCP, getenv)
+	if name, ok := strings.CutPrefix(a.cfg.LLM.APIKey, "env:"); ok && getenv(name) != "" {
+		secrets = append(secrets, getenv(name))
 	}
-	return []string{getenv(name)}
+	return secrets
 }
 
 func mustCanonical(v any) []byte {

@@ -48,13 +48,14 @@ type baseline struct {
 	spec *schemas.TestSpec
 }
 
-// NewRun checks everything that can be checked without starting anything.
+// NewRun checks everything that can be checked without starting anything but the
+// MCP servers.
 func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, error) {
 	agent, err := NewAgent(cfg, opt.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	bench, err := NewWorkbench(cfg)
+	bench, err := NewWorkbench(ctx, cfg, Host{Getenv: opt.Getenv, Warn: opt.Warn, Version: opt.Producer})
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 
 	_ "github.com/tracesmith/tracesmith/agents/policies"
 	_ "github.com/tracesmith/tracesmith/env/benchmarks"
-	_ "github.com/tracesmith/tracesmith/env/drivers"
 	_ "github.com/tracesmith/tracesmith/llms/providers"
 	_ "github.com/tracesmith/tracesmith/sinks/views"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/pdb"
 	"github.com/tracesmith/tracesmith/env/pool"
 	"github.com/tracesmith/tracesmith/env/setup"
@@ -18,16 +19,19 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
+	"github.com/tracesmith/tracesmith/tools/mcp"
 )
 
 // Workbench holds what environments, baselines and verdicts are made of: the
 // task source, sandbox drivers, the tool set and the git store. Safe for
-// concurrent use; Close removes its scratch files and the sandboxes started ahead.
+// concurrent use; Close removes its scratch files, the sandboxes started ahead
+// and the MCP servers.
 type Workbench struct {
 	Source  env.Source
 	Toolbox *tools.Set
 
 	cfg     configs.Config
+	servers *mcp.Servers
 	store   *workspace.Store
 	builder *setup.Builder
 	scratch string
@@ -36,58 +40,61 @@ type Workbench struct {
 }
 
 // NewWorkbench builds the components a configuration names; an unknown one is
-// an error that lists what exists. Nothing is started.
-func NewWorkbench(cfg configs.Config) (*Workbench, error) {
-	w := &Workbench{cfg: cfg, drivers: map[string]env.Driver{}, pools: map[string]*pool.Pool{}}
-	var err error
+// an error that lists what exists. Nothing is started but the MCP servers, whose
+// tools are part of what a run is.
+func NewWorkbench(ctx context.Context, cfg configs.Config, host Host) (*Workbench, error) {
+	w := &Workbench{
+		cfg: cfg, drivers: map[string]env.Driver{}, pools: map[string]*pool.Pool{},
+		builder: &setup.Builder{Cache: setup.Cache{Dir: setup.DefaultCache(), Limit: int64(cfg.Sandbox.SetupCache)}, Timeout: cfg.Sandbox.SetupTimeout},
+	}
+	if err := w.build(ctx, host); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func (w *Workbench) build(ctx context.Context, host Host) (err error) {
+	cfg := w.cfg
 	if w.Source, err = Source(cfg.Tasks); err != nil {
-		return nil, err
-	}
-	var list []tools.Tool
-	for _, item := range cfg.Agent.Tools {
-		t, err := tools.Registry.Build(item.Name, item.With, struct{}{})
-		if err != nil {
-			return nil, fmt.Errorf("agent.tools: %w", err)
-		}
-		list = append(list, t)
-	}
-	if w.Toolbox, err = tools.NewSet(list); err != nil {
-		return nil, fmt.Errorf("agent.tools: %w", err)
+		return err
 	}
 	for _, kind := range DriverKinds() {
-		var with configs.Block
-		if kind == cfg.Sandbox.Kind {
-			with = cfg.Sandbox.With
-		}
-		if w.drivers[kind], err = env.Drivers.Build(kind, with, struct{}{}); err != nil {
-			return nil, fmt.Errorf("sandbox.with: %w", err)
+		if w.drivers[kind], err = driver(cfg, kind); err != nil {
+			return err
 		}
 	}
 	if cfg.Sandbox.Kind != "" && w.drivers[cfg.Sandbox.Kind] == nil {
-		return nil, fmt.Errorf("sandbox.kind: unknown sandbox %q: choose one of %s", cfg.Sandbox.Kind, strings.Join(DriverKinds(), ", "))
+		return fmt.Errorf("sandbox.kind: unknown sandbox %q: choose one of %s", cfg.Sandbox.Kind, strings.Join(DriverKinds(), ", "))
 	}
-	if w.scratch, err = os.MkdirTemp("", "tracesmith-"); err != nil {
-		return nil, fmt.Errorf("making a scratch directory: %w", err)
+	if w.scratch, err = drivers.MakeScratch("work"); err != nil {
+		return err
 	}
 	if w.store, err = workspace.Open(filepath.Join(w.scratch, "git")); err != nil {
-		return nil, errors.Join(err, w.Close())
+		return err
 	}
-	w.builder = &setup.Builder{Cache: setup.DefaultCache(), Timeout: cfg.Sandbox.SetupTimeout, Placement: w.store.Placement}
+	w.builder.Placement = w.store.Placement
+	if err := w.equip(ctx, host); err != nil {
+		return err
+	}
 	if cfg.Sandbox.Warm > 0 {
 		for kind, d := range w.drivers {
 			w.pools[kind] = pool.New(pool.Config{Driver: d, Size: cfg.Sandbox.Warm})
 		}
 	}
-	return w, nil
+	return nil
 }
 
-// Close removes the workbench's scratch files and the sandboxes nobody took.
+// Close removes the workbench's scratch files, the sandboxes nobody took and the
+// MCP servers.
 func (w *Workbench) Close() error {
-	err := os.RemoveAll(w.scratch)
-	for _, p := range w.pools {
-		err = errors.Join(err, p.Close(context.Background()))
+	if w.servers != nil {
+		w.servers.Close()
 	}
-	return err
+	var errs []error
+	for _, p := range w.pools {
+		errs = append(errs, p.Close(context.Background()))
+	}
+	return errors.Join(append(errs, w.builder.Close(), os.RemoveAll(w.scratch))...)
 }
 
 // Driver chooses the sandbox kind of a task: the configured one, docker for a

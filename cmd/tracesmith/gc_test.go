@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What a run that was killed outright leaves of each kind of sandbox goes with
+// gc, and what a living run uses stays.
+func TestGCRemovesWhatAKilledRunLeft(t *testing.T) {
+	kinds := []string{"bubblewrap", "local"}
+	if os.Getenv("TRACESMITH_TEST_DOCKER") == "1" {
+		kinds = append(kinds, "docker")
+	}
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			t.Setenv("XDG_CACHE_HOME", t.TempDir())
+			run := func(what string) (cmd *exec.Cmd, label string) {
+				dir, config, label := sleepy(t)
+				cmd, out := start(t, "run", "-c", config, "--sandbox", kind, "--run-dir", filepath.Join(dir, "run"))
+				t.Cleanup(func() {
+					_ = cmd.Process.Kill()
+					_ = cmd.Wait()
+					_ = exec.Command("tracesmith", "gc").Run() // tests leave nothing either
+					if t.Failed() {
+						t.Logf("the %s run: %s", what, out)
+					}
+				})
+				wait(t, "a sandbox of the "+what+" run", func() bool { return sandboxes(label) > 0 })
+				return cmd, label
+			}
+			killed, label := run("killed")
+			living, alive := run("living")
+			if err := killed.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = killed.Wait()
+			wait(t, "the killed run's programs end", func() bool { return sandboxes(label) == 0 })
+
+			found := gc(t, 0, "--dry-run")
+			if kinds := kindsOf(found, label); !slices.Contains(kinds, "directory") || (kind == "docker") != slices.Contains(kinds, "container") {
+				t.Errorf("found %+v", found)
+			}
+			if len(kindsOf(gc(t, 0, "--older-than", "24h"), label)) > 0 {
+				t.Error("what is young was removed as old")
+			}
+			for _, i := range gc(t, 0) {
+				if i.Status != "removed" {
+					t.Errorf("%+v", i)
+				}
+			}
+			if left := kindsOf(gc(t, 0, "--dry-run"), label); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			if err := living.Process.Signal(syscall.Signal(0)); err != nil {
+				t.Errorf("the living run: %v", err)
+			}
+			wait(t, "a sandbox of the living run", func() bool { return sandboxes(alive) > 0 })
+			dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "tracesmith-*"))
+			if want := map[bool]int{true: 2, false: 1}[kind == "local"]; err != nil || len(dirs) != want {
+				t.Errorf("the living run has %v, %v; want %d", dirs, err, want)
+			}
+		})
+	}
+}
+
+type gcItem struct{ Kind, Name, What, Status string }
+
+func gc(t *testing.T, want int, args ...string) []gcItem {
+	t.Helper()
+	code, out := tracesmith(t, "tracesmith", append([]string{"gc", "--json"}, args...)...)
+	var report struct {
+		Schema string
+		Items  []gcItem
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != want || report.Schema != "tracesmith.gc/1" {
+		t.Fatalf("exit %d, %v: %s", code, err, out)
+	}
+	return report.Items
+}
+
+// kindsOf lists what is left of this test: labelled so, or in its directories.
+func kindsOf(items []gcItem, label string) (kinds []string) {
+	for _, i := range items {
+		if strings.Contains(i.What, label) || strings.HasPrefix(i.Name, os.TempDir()) {
+			kinds = append(kinds, i.Kind)
+		}
+	}
+	return kinds
+}

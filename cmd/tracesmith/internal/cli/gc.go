@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+)
+
+// gcItem is one leftover as it is printed.
+type gcItem struct {
+	Kind  string     `json:"kind"`
+	Name  string     `json:"name"`
+	What  string     `json:"what,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+	// Status is removed, found (with --dry-run) or failed.
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+}
+
+// gcReport is the result of tracesmith gc.
+type gcReport struct {
+	Schema string   `json:"schema"`
+	DryRun bool     `json:"dry_run"`
+	Items  []gcItem `json:"items"`
+	// Errors say where it was not possible to look.
+	Errors []string `json:"errors,omitempty"`
+}
+
+func newGC(s *State) *cobra.Command {
+	var f configFlags
+	var dry, asJSON bool
+	var older time.Duration
+	c := &cobra.Command{
+		Use: "gc", Short: "Remove what killed runs left: containers, processes, directories, old caches", Args: exactArgs(0, 0),
+		Long: `Remove what processes of tracesmith that are gone left behind: containers and
+volumes of the Docker daemon, guests, scratch directories, and cached set-up
+results that are too many or too old. Nothing of a process that lives is touched.
+A run does the same for its own kind of sandbox when it starts.
+
+It exits with 3 when something could not be removed or looked for.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := f.load(s)
+			if err != nil {
+				return err
+			}
+			found, lookErr := wire.Leftovers(c.Context(), cfg)
+			report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}}
+			if lookErr != nil {
+				report.Errors = append(report.Errors, lookErr.Error())
+			}
+			for _, l := range found {
+				if older > 0 && (l.Since.IsZero() || s.Now().Sub(l.Since) < older) {
+					continue
+				}
+				item := gcItem{Kind: l.Kind, Name: l.Name, What: l.What, Status: "found"}
+				if !l.Since.IsZero() {
+					item.Since = &l.Since
+				}
+				if !dry {
+					item.Status = "removed"
+					if err := l.Remove(c.Context()); err != nil {
+						item.Status, item.Error = "failed", err.Error()
+					}
+				}
+				report.Items = append(report.Items, item)
+			}
+			if asJSON {
+				return errors.Join(printJSON(s, report), report.failure())
+			}
+			return errors.Join(report.print(s), report.failure())
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&dry, "dry-run", false, "only list what would go")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().DurationVar(&older, "older-than", 0, "only what was made this long ago, such as 24h")
+	return c
+}
+
+func (r gcReport) print(s *State) error {
+	if len(r.Items) == 0 {
+		fmt.Fprintln(s.Stdout, "nothing is left behind")
+		return nil
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "STATUS\tKIND\tNAME\tAGE\tWHAT FOR")
+	for _, i := range r.Items {
+		age, what := "-", i.What
+		if i.Since != nil {
+			age = s.Now().Sub(*i.Since).Round(time.Second).String()
+		}
+		if i.Error != "" {
+			what = firstLine(i.Error)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.Status, i.Kind, i.Name, age, clip(what, 70))
+	}
+	return w.Flush()
+}
+
+// failure is the error of a clean-up that is not complete.
+func (r gcReport) failure() error {
+	failed := 0
+	for _, i := range r.Items {
+		if i.Status == "failed" {
+			failed++
+		}
+	}
+	switch {
+	case failed > 0:
+		return &Error{Code: ExitGaps, Err: fmt.Errorf("%d of %d could not be removed", failed, len(r.Items))}
+	case len(r.Errors) > 0:
+		return &Error{Code: ExitGaps, Err: fmt.Errorf("not everywhere was it possible to look: %s", r.Errors[0])}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/setup"
+)
+
+// Leftovers lists what processes that are gone left on this host and with the
+// daemons its sandboxes use, and cached results beyond their limits; oldest
+// first, each once. An error says where it was not possible to look; the list
+// holds the rest.
+func Leftovers(ctx context.Context, cfg configs.Config) ([]env.Leftover, error) {
+	all, errs := []env.Leftover{}, []error{}
+	seen := map[string]bool{}
+	collect := func(where string, k env.Keeper) {
+		list, err := k.Leftovers(ctx)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", where, err))
+		}
+		for _, l := range list {
+			if id := l.Kind + " " + l.Name; !seen[id] {
+				seen[id] = true
+				all = append(all, l)
+			}
+		}
+	}
+	for _, kind := range DriverKinds() {
+		d, err := driver(cfg, kind)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if k, ok := d.(env.Keeper); ok {
+			collect(kind, k)
+		}
+	}
+	collect("scratch directories", drivers.Scratch{})
+	collect("set-up cache", setup.Cache{Dir: setup.DefaultCache(), Limit: int64(cfg.Sandbox.SetupCache)})
+	slices.SortStableFunc(all, func(a, b env.Leftover) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
+	return all, errors.Join(errs...)
+}
+
+// driver builds a sandbox kind with its settings.
+func driver(cfg configs.Config, kind string) (env.Driver, error) {
+	var with configs.Block
+	if kind == cfg.Sandbox.Kind {
+		with = cfg.Sandbox.With
+	}
+	d, err := env.Drivers.Build(kind, with, struct{}{})
+	if err != nil {
+		return nil, fmt.Errorf("sandbox.with: %w", err)
+	}
+	return d, nil
+}

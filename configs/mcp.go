@@ -1,0 +1,167 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+)
+
+// MCP names the Model Context Protocol servers whose tools an agent is given
+// beside agent.tools, by an id of the user's choice.
+type MCP map[string]MCPServer
+
+// MCPServer is a program to start, spoken to over its standard input and output,
+// or an address. A program runs on the host, outside every sandbox, with an
+// environment of PATH, HOME, LANG, TMPDIR and what Env adds.
+type MCPServer struct {
+	Command string            `mapstructure:"command" json:"command,omitempty"`
+	Args    []string          `mapstructure:"args" json:"args,omitempty"`
+	Env     map[string]string `mapstructure:"env" json:"env,omitempty"` // NAME: env:HOSTNAME, never a literal
+
+	URL          string            `mapstructure:"url" json:"url,omitempty"`
+	Headers      map[string]string `mapstructure:"headers" json:"headers,omitempty"`     // a value may end in env:NAME
+	Transport    string            `mapstructure:"transport" json:"transport,omitempty"` // stdio, http or sse; default by command or url
+	AllowPrivate bool              `mapstructure:"allow_private" json:"allow_private,omitempty"`
+
+	Prefix       *string       `mapstructure:"prefix" json:"prefix,omitempty"` // of tool names; default: the id and two underscores
+	Tools        []string      `mapstructure:"tools" json:"tools,omitempty"`   // names or globs; empty: all
+	Timeout      time.Duration `mapstructure:"timeout" json:"timeout,omitempty"`
+	StartTimeout time.Duration `mapstructure:"start_timeout" json:"start_timeout,omitempty"`
+	Scope        string        `mapstructure:"scope" json:"scope,omitempty"` // run: one connection for all episodes; episode: one each
+	Optional     bool          `mapstructure:"optional" json:"optional,omitempty"`
+}
+
+// decodeMCP decodes the section beside viper, which would lower its keys.
+func decodeMCP(section any) (MCP, error) {
+	if section == nil {
+		return nil, nil
+	}
+	var out MCP
+	dec, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
+		Result: &out, ErrorUnused: true, DecodeHook: mapstructure.StringToTimeDurationHookFunc(),
+	})
+	if err == nil {
+		err = dec.Decode(section)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mcp: %w", err)
+	}
+	for id, s := range out {
+		out[id] = s.withDefaults(id)
+	}
+	return out, nil
+}
+
+func (s MCPServer) withDefaults(id string) MCPServer {
+	if s.Transport == "" {
+		s.Transport = "http"
+		if s.Command != "" {
+			s.Transport = "stdio"
+		}
+	}
+	if s.Prefix == nil {
+		prefix := id + "__"
+		s.Prefix = &prefix
+	}
+	if s.Timeout == 0 {
+		s.Timeout = time.Minute
+	}
+	if s.StartTimeout == 0 {
+		s.StartTimeout = 30 * time.Second
+	}
+	if s.Scope == "" {
+		s.Scope = "run"
+	}
+	return s
+}
+
+var (
+	mcpID     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
+	mcpPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{0,40}$`)
+	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	headerName = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+.^_|~-]+$`)
+	// secretHeaders hold credentials: their value must come from the environment.
+	secretHeaders = regexp.MustCompile(`(?i)authori[sz]ation|cookie|token|secret|api-?key|password`)
+)
+
+// validate reports what is wrong with each server.
+func (m MCP) validate(bad func(field, format string, a ...any)) {
+	for _, id := range slices.Sorted(maps.Keys(m)) {
+		s := m[id]
+		at := func(field, format string, a ...any) { bad("mcp."+id+field, format, a...) }
+		if !mcpID.MatchString(id) {
+			at("", "a server id is a letter and up to 31 letters, digits, underscores or dashes")
+		}
+		if s.Prefix == nil || !mcpPrefix.MatchString(*s.Prefix) {
+			at(".prefix", "write up to 40 letters, digits, underscores or dashes")
+		}
+		if s.Scope != "run" && s.Scope != "episode" {
+			at(".scope", "%q: choose run (one connection for all episodes) or episode (one each)", s.Scope)
+		}
+		if s.Timeout < 0 || s.StartTimeout < 0 {
+			at(".timeout, start_timeout", "must be longer than zero")
+		}
+		for _, glob := range s.Tools {
+			if _, err := path.Match(glob, ""); err != nil {
+				at(".tools", "%q is not a name or a glob", glob)
+			}
+		}
+		s.validateEnd(at)
+	}
+}
+
+// validateEnd checks what the other end is: a program or an address.
+func (s MCPServer) validateEnd(at func(field, format string, a ...any)) {
+	if (s.Command == "") == (s.URL == "") {
+		at("", "give either command (a program to start) or url")
+		return
+	}
+	if s.Command != "" {
+		if s.Transport != "stdio" {
+			at(".transport", "%q: a command speaks stdio; http and sse need url", s.Transport)
+		}
+		if len(s.Headers) > 0 || s.AllowPrivate {
+			at("", "headers and allow_private belong to url, not to command")
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+			from, ok := strings.CutPrefix(s.Env[name], "env:")
+			if !envName.MatchString(name) || !ok || !envName.MatchString(from) {
+				at(".env."+name, "write NAME: env:HOSTNAME, the variable of this process to pass; never a value")
+			}
+		}
+		return
+	}
+	if s.Transport != "http" && s.Transport != "sse" {
+		at(".transport", "%q: a url is spoken to over http (streamable HTTP) or sse", s.Transport)
+	}
+	if len(s.Args) > 0 || len(s.Env) > 0 {
+		at("", "args and env belong to command, not to url")
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		at(".url", "not an http(s) address")
+	case u.User != nil:
+		at(".url", "no user or password in an address: use headers with env:NAME")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		value := s.Headers[name]
+		from := value[strings.LastIndexByte(value, ' ')+1:]
+		hidden, indirect := strings.CutPrefix(from, "env:")
+		switch {
+		case !headerName.MatchString(name) || strings.EqualFold(name, "host") || strings.ContainsAny(value, "\r\n"):
+			at(".headers", "%q is not a header that can be set", name)
+		case indirect && !envName.MatchString(hidden):
+			at(".headers."+name, "write env:NAME, or a word before it: Bearer env:NAME")
+		case secretHeaders.MatchString(name) && !indirect:
+			at(".headers."+name, "never write a secret here: write env:NAME (or Bearer env:NAME) and put it into that environment variable")
+		}
+	}
+}

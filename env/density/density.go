@@ -1,0 +1,321 @@
+// Package density opens live debugging sessions until there are N, keeps them
+// all alive and tells what they cost: memory of the machine and where it went,
+// and how long an old session takes to answer.
+//
+// Every session is a whole environment: sandbox, guest, placed workspace, and
+// pdb standing at a breakpoint of Program with a value that is this session's
+// own, so that an answer of another session would be seen.
+package density
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Program is what each session debugs, as a file called ProgramName; NUMBER in
+// its environment makes the value it holds at line stop.
+//
+//go:embed program.py
+var Program []byte
+
+// Where sessions stand.
+const (
+	ProgramName = "program.py"
+	Entrypoint  = "python3 " + ProgramName
+	stop        = 6
+	factor      = 7919
+)
+
+// Config of one run.
+type Config struct {
+	Sessions int
+	Step     int // sessions between two measurements
+	Openers  int // sessions opened at once
+	Asks     int // round trips per measurement
+	Memory   int64 // the run stops when sessions take more; 0 = no limit
+	Keep     time.Duration // how long all are kept alive at the end
+	// Entrypoint is the command debugged; "" = Entrypoint.
+	Entrypoint string
+	Seed       uint64
+	// Open makes the environment of one session; nothing is started yet.
+	Open func(context.Context) (env.Env, error)
+	// Progress is told of each measurement.
+	Progress func(Point)
+}
+
+// Point is one measurement. Sizes are bytes.
+type Point struct {
+	Sessions int    `json:"sessions"`
+	Used     int64  `json:"used"` // less memory available on the machine than before the first session
+	Memory   Memory `json:"memory"`
+	Kernel   Kernel `json:"kernel"` // more than before the first session
+
+	Opened   Latency `json:"opened_ms"` // the sessions since the last point: sandbox, workspace, pdb at its breakpoint
+	Answered Latency `json:"answered_ms"`
+}
+
+// Latency sums up durations, milliseconds.
+type Latency struct {
+	N      int     `json:"n"`
+	Median float64 `json:"median"`
+	P99    float64 `json:"p99"`
+	Max    float64 `json:"max"`
+}
+
+// Report is the outcome of a run.
+type Report struct {
+	Schema  string  `json:"schema"`
+	Asked   int     `json:"asked"`
+	Reached int     `json:"reached"`
+	Stopped string  `json:"stopped,omitempty"` // why fewer than asked
+	Points  []Point `json:"points"`
+	Wrong   int     `json:"wrong"` // answers that were not the session's own value
+	Checked int     `json:"checked"`
+	// IdleCPU is how many cores all sandboxes used while only kept alive; nil
+	// without keeping.
+	IdleCPU *float64 `json:"idle_cpu_cores"`
+	Wall    float64  `json:"wall_seconds"`
+}
+
+// session is one live environment.
+type session struct {
+	env.Env
+	number int
+	mu     sync.Mutex
+}
+
+// run is one Run under way.
+type run struct {
+	cfg      Config
+	random   *rand.Rand
+	sessions []*session
+	before   machine
+	report   Report
+}
+
+// Run opens the sessions and closes them all. A run that reaches the memory
+// limit, or whose next session cannot be opened, is a report, not an error.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if cfg.Entrypoint == "" {
+		cfg.Entrypoint = Entrypoint
+	}
+	r := &run{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0)), report: Report{Schema: "tracesmith.soak.sessions/1", Asked: cfg.Sessions}}
+	began := time.Now()
+	defer r.close(context.WithoutCancel(ctx))
+	var err error
+	if r.before, err = readMachine(); err != nil {
+		return r.report, err
+	}
+	for len(r.sessions) < cfg.Sessions && r.report.Stopped == "" {
+		if err := r.grow(ctx); err != nil {
+			return r.report, err
+		}
+	}
+	if err := r.keep(ctx); err != nil {
+		return r.report, err
+	}
+	for _, s := range r.sessions {
+		if _, err := r.ask(ctx, s); err != nil {
+			return r.report, err
+		}
+	}
+	r.report.Reached, r.report.Wall = len(r.sessions), time.Since(began).Seconds()
+	return r.report, ctx.Err()
+}
+
+// grow opens one step's sessions and measures.
+func (r *run) grow(ctx context.Context) error {
+	opened, failed := r.open(ctx, min(r.cfg.Step, r.cfg.Sessions-len(r.sessions)))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if failed != nil {
+		r.report.Stopped = failed.Error()
+	}
+	if len(r.sessions) == 0 {
+		return failed
+	}
+	p, err := r.measure(ctx)
+	if err != nil {
+		return err
+	}
+	p.Opened = summarise(opened)
+	r.report.Points = append(r.report.Points, p)
+	if r.cfg.Memory > 0 && max(p.Used, p.Memory.PSS()) > r.cfg.Memory && r.report.Stopped == "" && p.Sessions < r.cfg.Sessions {
+		r.report.Stopped = "the memory limit is reached"
+	}
+	if r.cfg.Progress != nil {
+		r.cfg.Progress(p)
+	}
+	return nil
+}
+
+// open adds n sessions; the error is the first one's that could not be opened.
+func (r *run) open(ctx context.Context, n int) (took []time.Duration, failed error) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range max(1, r.cfg.Openers) {
+		wg.Go(func() {
+			for number := range next {
+				began := time.Now()
+				s, err := r.session(ctx, number)
+				mu.Lock()
+				if err != nil {
+					failed = errors.Join(failed, fmt.Errorf("opening session %d: %w", number, err))
+				} else {
+					r.sessions = append(r.sessions, s)
+					took = append(took, time.Since(began))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i, first := 0, len(r.sessions); i < n; i++ {
+		mu.Lock()
+		stop := failed != nil || ctx.Err() != nil
+		mu.Unlock()
+		if stop {
+			break
+		}
+		next <- first + i + 1
+	}
+	close(next)
+	wg.Wait()
+	return took, failed
+}
+
+// session opens one and leads it to its breakpoint.
+func (r *run) session(ctx context.Context, number int) (*session, error) {
+	e, err := r.cfg.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{Env: e, number: number}
+	_, err = e.Reset(ctx, false)
+	for _, arguments := range []map[string]string{
+		{"command": fmt.Sprintf("b %s:%d", ProgramName, stop), "entrypoint": fmt.Sprintf("NUMBER=%d %s", number, r.cfg.Entrypoint)},
+		{"command": "c"},
+	} {
+		var said string
+		if err == nil {
+			said, err = s.pdb(ctx, arguments)
+		}
+		if err == nil && arguments["command"] == "c" && !strings.Contains(said, ProgramName+":6 in hold") {
+			err = fmt.Errorf("pdb did not stop where it should: %s", said)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// pdb makes one call of the tool.
+func (s *session) pdb(ctx context.Context, arguments map[string]string) (string, error) {
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, err := s.Step(ctx, schemas.ToolCall{ID: "1", Name: "pdb", Arguments: raw})
+	if err != nil {
+		return "", err
+	}
+	if info.Observation.IsError {
+		return "", errors.New(info.Observation.Text)
+	}
+	return info.Observation.Text, nil
+}
+
+// ask has a session tell its value and judges the answer.
+func (r *run) ask(ctx context.Context, s *session) (time.Duration, error) {
+	began := time.Now()
+	said, err := s.pdb(ctx, map[string]string{"command": "p value"})
+	took := time.Since(began)
+	if ctx.Err() != nil {
+		return took, ctx.Err()
+	}
+	r.report.Checked++
+	if first, _, _ := strings.Cut(said, "\n"); err != nil || first != fmt.Sprint(s.number*factor) {
+		r.report.Wrong++
+	}
+	return took, nil
+}
+
+// measure asks random sessions and reads the machine's memory.
+func (r *run) measure(ctx context.Context) (Point, error) {
+	p := Point{Sessions: len(r.sessions)}
+	var took []time.Duration
+	for range r.cfg.Asks {
+		d, err := r.ask(ctx, r.sessions[r.random.IntN(len(r.sessions))])
+		if err != nil {
+			return p, err
+		}
+		took = append(took, d)
+	}
+	p.Answered = summarise(took)
+	now, err := readMachine()
+	if err != nil {
+		return p, err
+	}
+	p.Used, p.Kernel = r.before.available-now.available, now.kernel.minus(r.before.kernel)
+	p.Memory, err = readMemory()
+	return p, err
+}
+
+// keep lets all sessions live for a while, untouched in its first half, and asked
+// at random in the second.
+func (r *run) keep(ctx context.Context) error {
+	if r.cfg.Keep <= 0 || len(r.sessions) == 0 {
+		return nil
+	}
+	half := r.cfg.Keep / 2
+	before, err := readMemory()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	select {
+	case <-time.After(half):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := readMemory()
+	if err != nil {
+		return err
+	}
+	cores := (after.cpu() - before.cpu()).Seconds() / time.Since(began).Seconds()
+	r.report.IdleCPU = &cores
+	for time.Since(began) < r.cfg.Keep {
+		if _, err := r.ask(ctx, r.sessions[r.random.IntN(len(r.sessions))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends every session, several at once.
+func (r *run) close(ctx context.Context) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for _, s := range r.sessions {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			_ = s.Close(ctx)
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,208 @@
+package density
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env/guest"
+)
+
+// Memory is what the processes of this host's sandboxes hold, by their part:
+// PSS is the proportional set size, in which a page shared by n processes
+// counts 1/n for each; RSS counts it whole.
+type Memory struct {
+	Host   Part `json:"host"`   // this process
+	Helper Part `json:"helper"` // what the sandbox kind needs outside: bwrap, containerd's shim
+	Guest  Part `json:"guest"`
+	Python Part `json:"python"`
+	Shell  Part `json:"shell"`
+	Other  Part `json:"other"`
+}
+
+// Part is one kind of process.
+type Part struct {
+	Processes int   `json:"processes"`
+	Threads   int   `json:"threads"`
+	PSS       int64 `json:"pss"`
+	RSS       int64 `json:"rss"`
+
+	cpu time.Duration
+}
+
+// cpu is the time all sandboxes have used so far, this process apart.
+func (m Memory) cpu() time.Duration {
+	return m.Helper.cpu + m.Guest.cpu + m.Python.cpu + m.Shell.cpu + m.Other.cpu
+}
+
+// PSS is the sum over all parts.
+func (m Memory) PSS() int64 {
+	return m.Host.PSS + m.Helper.PSS + m.Guest.PSS + m.Python.PSS + m.Shell.PSS + m.Other.PSS
+}
+
+// Kernel is memory that belongs to no process, from /proc/meminfo.
+type Kernel struct {
+	Slab       int64 `json:"slab"`
+	Stacks     int64 `json:"stacks"`
+	PageTables int64 `json:"page_tables"`
+	PerCPU     int64 `json:"per_cpu"`
+	Shmem      int64 `json:"shmem"` // pages of tmpfs: workspaces
+}
+
+func (k Kernel) minus(o Kernel) Kernel {
+	return Kernel{k.Slab - o.Slab, k.Stacks - o.Stacks, k.PageTables - o.PageTables, k.PerCPU - o.PerCPU, k.Shmem - o.Shmem}
+}
+
+type machine struct {
+	available int64
+	kernel    Kernel
+}
+
+func readMachine() (machine, error) {
+	raw, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return machine{}, fmt.Errorf("reading the machine's memory: %w", err)
+	}
+	size := func(name string) int64 { return field(raw, name+":") << 10 }
+	return machine{size("MemAvailable"), Kernel{
+		size("Slab"), size("KernelStack"), size("PageTables"), size("Percpu"), size("Shmem"),
+	}}, nil
+}
+
+// field is the number after a name at the start of a line; 0 without one.
+func field(raw []byte, name string) int64 {
+	_, rest, _ := bytes.Cut(append([]byte("\n"), raw...), []byte("\n"+name))
+	if f := bytes.Fields(rest[:min(len(rest), 40)]); len(f) > 0 {
+		n, _ := strconv.ParseInt(string(f[0]), 10, 64)
+		return n
+	}
+	return 0
+}
+
+// process is one line of /proc.
+type process struct {
+	pid, parent int
+	name        string
+	part        Part
+	owner       string // of a guest
+}
+
+// readMemory finds this process, its guests, what they started and what holds
+// them. Processes that end meanwhile are left out.
+func readMemory() (Memory, error) {
+	all, err := processes()
+	if err != nil {
+		return Memory{}, err
+	}
+	var m Memory
+	add := func(to *Part, p process) {
+		to.Processes++
+		to.Threads += p.part.Threads
+		to.PSS, to.RSS, to.cpu = to.PSS+p.part.PSS, to.RSS+p.part.RSS, to.cpu+p.part.cpu
+	}
+	host := os.Getpid()
+	helpers := map[int]bool{}
+	for _, p := range all {
+		switch {
+		case p.pid == host:
+			add(&m.Host, p.measured())
+		case ours(p):
+			add(&m.Guest, p.measured())
+			if p.parent != host && !helpers[p.parent] {
+				helpers[p.parent] = true
+				add(&m.Helper, all[p.parent].measured())
+			}
+		case inSandbox(all, p):
+			p = p.measured()
+			switch {
+			case strings.HasPrefix(p.name, "python"), strings.HasPrefix(p.name, "pytest"):
+				add(&m.Python, p)
+			case p.name == "bash", p.name == "sh":
+				add(&m.Shell, p)
+			default:
+				add(&m.Other, p)
+			}
+		}
+	}
+	return m, nil
+}
+
+// ours tells a guest whose owner is this process: field 4 of an owner is a pid.
+func ours(p process) bool {
+	f := strings.Split(p.owner, ".")
+	return len(f) == 5 && f[3] == strconv.Itoa(os.Getpid())
+}
+
+// inSandbox tells whether one of our guests is among the ancestors.
+func inSandbox(all map[int]process, p process) bool {
+	for range 64 {
+		up, ok := all[p.parent]
+		if !ok {
+			return false
+		}
+		if ours(up) {
+			return true
+		}
+		p = up
+	}
+	return false
+}
+
+func processes() (map[int]process, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	out := map[int]process{}
+	for _, dir := range dirs {
+		raw, err := os.ReadFile(dir + "/stat")
+		if err != nil {
+			continue
+		}
+		open, end := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
+		f := bytes.Fields(raw[end+1:])
+		if open < 0 || len(f) < 20 {
+			continue
+		}
+		num := func(i int) int { n, _ := strconv.Atoi(string(f[i])); return n }
+		p := process{parent: num(1), name: string(raw[open+1 : end])}
+		p.pid, _ = strconv.Atoi(filepath.Base(dir))
+		const tick = time.Second / 100 // USER_HZ
+		p.part = Part{Threads: num(17), cpu: time.Duration(num(11)+num(12)) * tick}
+		if line, err := os.ReadFile(dir + "/cmdline"); err == nil {
+			if a := strings.Split(string(line), "\x00"); len(a) > 3 && a[1] == guest.ServeArg {
+				p.owner = a[3]
+			}
+		}
+		out[p.pid] = p
+	}
+	return out, nil
+}
+
+// measured reads the sizes, which takes the kernel a walk over all pages.
+func (p process) measured() process {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
+	if err == nil {
+		p.part.PSS, p.part.RSS = field(raw, "Pss:")<<10, field(raw, "Rss:")<<10
+	}
+	return p
+}
+
+// summarise gives nearest-rank quantiles.
+func summarise(all []time.Duration) Latency {
+	if len(all) == 0 {
+		return Latency{}
+	}
+	slices.Sort(all)
+	at := func(q float64) float64 {
+		i := int(math.Ceil(q*float64(len(all)))) - 1
+		return float64(all[max(i, 0)]) / float64(time.Millisecond)
+	}
+	return Latency{N: len(all), Median: at(0.5), P99: at(0.99), Max: at(1)}
+}

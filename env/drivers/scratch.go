@@ -1,0 +1,71 @@
+package drivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// Scratch is what lies below the directory for temporary files: directories that
+// say whose they are, so that those of the dead can be told from the others.
+type Scratch struct{}
+
+// Names of scratch directories and of the file in them that names the owner.
+const (
+	scratchPrefix = "tracesmith-"
+	scratchOwner  = "owner"
+)
+
+// MakeScratch makes a directory for this process; what it is for becomes part of
+// its name. RemoveAll it in the end.
+func MakeScratch(what string) (string, error) {
+	dir, err := os.MkdirTemp("", scratchPrefix+what+"-")
+	if err != nil {
+		return "", fmt.Errorf("making a scratch directory: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, scratchOwner), []byte(self().String()), 0o600); err != nil {
+		return "", fmt.Errorf("making a scratch directory: %w", errors.Join(err, os.Remove(dir)))
+	}
+	return dir, nil
+}
+
+// Leftovers implements env.Keeper.
+func (Scratch) Leftovers(context.Context) ([]env.Leftover, error) {
+	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"*"))
+	var out []env.Leftover
+	for _, dir := range dirs {
+		raw, err := os.ReadFile(filepath.Join(dir, scratchOwner))
+		if err != nil {
+			continue // being made or removed, or somebody else's
+		}
+		o, ok := parseOwner(string(raw))
+		if !ok || !o.dead() {
+			continue
+		}
+		l := env.Leftover{Kind: "directory", Name: dir, Remove: func(context.Context) error { return removeTree(dir) }}
+		if fi, err := os.Stat(filepath.Join(dir, scratchOwner)); err == nil {
+			l.Since = fi.ModTime()
+		}
+		out = append(out, l)
+	}
+	return out, err
+}
+
+// removeTree removes a directory even where a program took its own rights away.
+func removeTree(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			_ = os.Chmod(p, 0o700) // before the walk reads it
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

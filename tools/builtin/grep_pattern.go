@@ -1,0 +1,57 @@
+package builtin
+
+import (
+	"errors"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// insteadOf says, for what other dialects have and RE2 has not, what to write.
+var insteadOf = map[string]string{
+	`(?=`: "lookahead",
+	`(?!`: "negative lookahead",
+	`(?<`: "lookbehind",
+	`(?>`: "atomic groups",
+	`(?|`: "branch resets",
+	`(?#`: "comments",
+	`(?R`: "recursion",
+	`\K`:  `\K`,
+	`\Z`:  `\Z; write $`,
+	`\h`:  `\h; write [ \t]`,
+	`\R`:  `\R: lines are matched one by one`,
+	`\X`:  `\X; write .`,
+	`\e`:  `\e; write \x1b`,
+	`\u`:  `\u; write \x{20AC} with the character's number`,
+	`++`:  "possessive repetition; write + alone",
+	`*+`:  "possessive repetition; write * alone",
+	`?+`:  "possessive repetition; write ? alone",
+	`\g`:  "backreferences",
+	`\k`:  "backreferences",
+	`(?P`: "backreferences",
+}
+
+// patternMistake explains why a pattern is not one, and what to do instead.
+func patternMistake(err error) error {
+	parse, ok := errors.AsType[*syntax.Error](err)
+	if !ok {
+		return tools.Mistake("grep did not accept the pattern: %v.", err)
+	}
+	const perl = "The pattern uses %s: this syntax (RE2) has no %s. "
+	expr := parse.Expr
+	for n := min(len(expr), 4); n > 1; n-- {
+		if what, known := insteadOf[expr[:n]]; known {
+			hint := ""
+			if !strings.ContainsAny(what, ";:") {
+				hint = "Search for the text itself and pick from the matches, or use bash: grep -rnP."
+			}
+			return tools.Mistake(strings.TrimSpace(perl+hint), expr[:n], what)
+		}
+	}
+	if parse.Code == syntax.ErrInvalidEscape && len(expr) == 2 && '1' <= expr[1] && expr[1] <= '9' {
+		return tools.Mistake(perl+"Search for the text itself and pick from the matches, or use bash: grep -rnP.", expr, "backreferences")
+	}
+	return tools.Mistake("grep did not accept the pattern: %s: %s. To search for text with special characters "+
+		"as it stands, set fixed to true.", parse.Code, expr)
+}

@@ -1,0 +1,249 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// Bounds of one tool's schema: every prompt repeats it.
+const (
+	maxSchema     = 32 << 10 // bytes
+	maxSchemaText = 500      // characters of one description in it
+	maxSchemaDeep = 64
+)
+
+// accept turns a server's input schema into parameters of a function as models
+// and their servers take them, and makes an example call. The schema stays what
+// it says: enums, array types, references and combinations are kept. Added are
+// the type and the properties of the object, and null for what is optional;
+// texts in it are cleaned and capped. An error says why it cannot be used.
+func accept(foreign any) (params json.RawMessage, example string, err error) {
+	b, err := json.Marshal(foreign)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(b) > maxSchema {
+		return nil, "", fmt.Errorf("it is longer than %d KiB", maxSchema>>10)
+	}
+	var root map[string]any
+	if foreign != nil {
+		if err := json.Unmarshal(b, &root); err != nil {
+			return nil, "", errors.New("it is not an object")
+		}
+	}
+	if root == nil {
+		root = map[string]any{}
+	}
+	if root["type"] == nil {
+		root["type"] = "object"
+	}
+	if root["type"] != "object" {
+		return nil, "", fmt.Errorf("the arguments of a tool are an object, not %s", show(fmt.Sprint(root["type"])))
+	}
+	delete(root, "$schema") // the dialect says nothing to a model
+	delete(root, "$id")
+	if err := tidy(root, 0); err != nil {
+		return nil, "", err
+	}
+	props, _ := root["properties"].(map[string]any)
+	if props == nil {
+		props = map[string]any{}
+		root["properties"] = props
+	}
+	required := map[string]bool{}
+	names, _ := root["required"].([]any)
+	for _, n := range names {
+		if s, ok := n.(string); ok {
+			required[s] = true
+		}
+	}
+	for name, p := range props {
+		if s, ok := p.(map[string]any); ok && !required[name] {
+			props[name] = nullable(s)
+		}
+	}
+	params, err = schemas.CanonicalJSON(root)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := sound(params); err != nil {
+		return nil, "", err
+	}
+	example, err = exampleOf(props, required)
+	return params, example, err
+}
+
+// sound checks that it is a JSON Schema whose references lead somewhere in it.
+func sound(params []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("no validator can read it")
+		}
+	}()
+	var s jsonschema.Schema
+	if err := json.Unmarshal(params, &s); err != nil {
+		return err
+	}
+	_, err = s.Resolve(nil)
+	return err
+}
+
+// kinds are the types of JSON Schema.
+var kinds = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
+
+// tidy cleans and caps the texts of a schema in place, and refuses what model
+// servers would refuse with every request: depth, and types there are not.
+func tidy(v any, depth int) error {
+	if depth > maxSchemaDeep {
+		return errors.New("it is nested too deeply")
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, sub := range v {
+			text, isText := sub.(string)
+			switch {
+			case slices.Contains([]string{"default", "const", "enum", "examples"}, key): // values, not schemas
+			case isText && slices.Contains([]string{"description", "title", "$comment"}, key):
+				v[key] = clip(strings.TrimSpace(tools.Clean(text)), maxSchemaText)
+			case isText && key == "type" && !slices.Contains(kinds, text):
+				return fmt.Errorf("there is no type %s", show(text))
+			default:
+				if err := tidy(sub, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+	case []any:
+		for _, sub := range v {
+			if err := tidy(sub, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nullable is a schema that admits null too, said once.
+func nullable(s map[string]any) map[string]any {
+	switch kind := s["type"].(type) {
+	case string:
+		if kind == "null" {
+			return s
+		}
+		s["type"] = []any{kind, "null"}
+	case []any:
+		if !slices.Contains(kind, any("null")) {
+			s["type"] = append(slices.Clone(kind), "null")
+		}
+	case nil:
+		return nullableUntyped(s)
+	}
+	if enum, ok := s["enum"].([]any); ok && !slices.Contains(enum, nil) {
+		s["enum"] = append(slices.Clone(enum), nil)
+	}
+	if _, fixed := s["const"]; fixed || combined(s) {
+		return either(s)
+	}
+	return s
+}
+
+// nullableUntyped: a schema without a type admits null unless something else in
+// it forbids that.
+func nullableUntyped(s map[string]any) map[string]any {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if list, ok := s[key].([]any); ok && slices.ContainsFunc(list, isNull) {
+			return s
+		}
+	}
+	if list, ok := s["anyOf"].([]any); ok && s["$ref"] == nil && s["allOf"] == nil && s["oneOf"] == nil {
+		s["anyOf"] = append(slices.Clone(list), map[string]any{"type": "null"})
+		return s
+	}
+	if enum, ok := s["enum"].([]any); ok {
+		if !slices.Contains(enum, nil) {
+			s["enum"] = append(slices.Clone(enum), nil)
+		}
+		return s
+	}
+	if _, fixed := s["const"]; fixed || combined(s) {
+		return either(s)
+	}
+	return s
+}
+
+func combined(s map[string]any) bool {
+	for _, key := range []string{"$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "not", "if"} {
+		if s[key] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func isNull(v any) bool {
+	s, ok := v.(map[string]any)
+	return ok && s["type"] == "null"
+}
+
+// either puts null beside a schema, keeping its description where models look.
+func either(s map[string]any) map[string]any {
+	out := map[string]any{}
+	inner := maps.Clone(s)
+	for _, key := range []string{"description", "title", "default"} {
+		if v, ok := inner[key]; ok {
+			out[key] = v
+			delete(inner, key)
+		}
+	}
+	out["anyOf"] = []any{inner, map[string]any{"type": "null"}}
+	return out
+}
+
+// exampleOf is a call with the required arguments alone.
+func exampleOf(props map[string]any, required map[string]bool) (string, error) {
+	args := map[string]any{}
+	for name := range required {
+		p, _ := props[name].(map[string]any)
+		args[name] = sample(p)
+	}
+	b, err := schemas.CanonicalJSON(args)
+	return string(b), err
+}
+
+// sample is a value that p itself names, or a plain one of its type.
+func sample(p map[string]any) any {
+	for _, key := range []string{"examples", "enum"} {
+		if list, ok := p[key].([]any); ok && len(list) > 0 {
+			return list[0]
+		}
+	}
+	for _, key := range []string{"const", "default"} {
+		if v, ok := p[key]; ok {
+			return v
+		}
+	}
+	kind, _ := p["type"].(string)
+	if list, ok := p["type"].([]any); ok && len(list) > 0 {
+		kind, _ = list[0].(string)
+	}
+	switch kind {
+	case "integer", "number":
+		return 1
+	case "boolean":
+		return true
+	case "array":
+		return []any{}
+	case "object":
+		return map[string]any{}
+	}
+	return "..."
+}

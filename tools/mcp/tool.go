@@ -1,0 +1,202 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// tool is one tool of a server.
+type tool struct {
+	c       *client
+	name    string // the server's own
+	schema  schemas.ToolSchema
+	example string
+}
+
+var _ tools.Listener = (*tool)(nil)
+
+// maxDescription bounds a tool's description, in characters: it is foreign text
+// that every prompt repeats.
+const maxDescription = 1000
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+func newTool(c *client, foreign *sdk.Tool) (*tool, error) {
+	name := c.cfg.Prefix + notInName.ReplaceAllString(foreign.Name, "_")
+	switch {
+	case foreign.Name == "":
+		return nil, errors.New("it has no name")
+	case len(name) > 64:
+		return nil, errors.New("its name with the prefix is longer than the 64 characters models may call: choose a shorter prefix")
+	}
+	params, example, err := accept(foreign.InputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("its schema cannot be used: %w", err)
+	}
+	description := clip(strings.TrimSpace(tools.Clean(foreign.Description)), maxDescription)
+	if description == "" {
+		description = fmt.Sprintf("Tool %s of the server %s. The server gives no description.", name, c.cfg.ID)
+	}
+	return &tool{c: c, name: foreign.Name, example: example, schema: schemas.ToolSchema{Name: name, Description: description, Parameters: params}}, nil
+}
+
+// clip cuts s to n characters, and says so.
+func clip(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	const mark = " [... cut]"
+	return string([]rune(s)[:n-len(mark)]) + mark
+}
+
+// show quotes foreign text for a message.
+func show(s string) string { return strconv.QuoteToASCII(clip(s, 80)) }
+
+// allows applies the allow-list to the server's own name of a tool.
+func (c Config) allows(name string) bool {
+	for _, glob := range c.Tools {
+		if ok, err := path.Match(glob, name); ok && err == nil || glob == name {
+			return true
+		}
+	}
+	return len(c.Tools) == 0
+}
+
+func (t *tool) Schema() schemas.ToolSchema { return t.schema }
+func (t *tool) Category() string           { return "other" }
+func (t *tool) Example() string            { return t.example }
+func (t *tool) More() string               { return "ask the tool for a smaller part, if it can give one" }
+
+// own holds the connections of one episode, by server.
+type own struct {
+	mu      sync.Mutex
+	clients map[string]*client
+}
+
+// Close implements io.Closer; the session calls it at its end.
+func (o *own) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, c := range o.clients {
+		wg.Go(c.close)
+	}
+	wg.Wait()
+	o.clients = nil
+	return nil
+}
+
+// client is the one of this episode.
+func (t *tool) client(s *env.Session) *client {
+	if !t.c.cfg.PerEpisode {
+		return t.c
+	}
+	o := env.Local[own](s)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.clients == nil {
+		o.clients = map[string]*client{}
+	}
+	if o.clients[t.c.cfg.ID] == nil {
+		o.clients[t.c.cfg.ID] = t.c.fork()
+	}
+	return o.clients[t.c.cfg.ID]
+}
+
+// On implements tools.Listener: with the environment, a server that keeps state
+// begins anew.
+func (t *tool) On(_ context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
+	if t.c.cfg.PerEpisode && e.Kind == env.EventReset {
+		return schemas.Observation{}, env.Local[own](s).Close()
+	}
+	return schemas.Observation{}, nil
+}
+
+// Call implements tools.Tool. A server that all episodes share is not asked a
+// second time when an episode is taken up again; one of the episode's own is
+// brought to the same place by the same calls.
+func (t *tool) Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error) {
+	if o, again := env.Recorded(ctx); again && !t.c.cfg.PerEpisode {
+		return o, nil
+	}
+	limit := t.c.cfg.Timeout
+	if s.CommandTimeout > 0 {
+		limit = min(limit, s.CommandTimeout)
+	}
+	res, err := t.client(s).call(ctx, limit, t.name, args)
+	if late, ok := errors.AsType[*timeoutError](err); ok {
+		return schemas.Observation{Text: late.Error(), IsError: true, TimedOut: true, ErrorClass: schemas.ErrTimeout}, nil
+	}
+	if err != nil {
+		return schemas.Observation{}, err
+	}
+	o := schemas.Observation{Text: render(res), IsError: res.IsError}
+	if o.IsError {
+		o.ErrorClass = schemas.ErrUserError
+	}
+	return o, nil
+}
+
+func raw(args []byte) any { return json.RawMessage(args) }
+
+// render is a result as text: its text parts, a line for each part that is none,
+// and its structured content where there is no text.
+func render(res *sdk.CallToolResult) string {
+	var parts []string
+	text := false
+	for _, c := range res.Content {
+		switch c := c.(type) {
+		case *sdk.TextContent:
+			parts, text = append(parts, c.Text), text || c.Text != ""
+		case *sdk.ImageContent:
+			parts = append(parts, omitted("image", c.MIMEType, len(c.Data)))
+		case *sdk.AudioContent:
+			parts = append(parts, omitted("audio", c.MIMEType, len(c.Data)))
+		case *sdk.EmbeddedResource:
+			switch r := c.Resource; {
+			case r == nil:
+			case r.Text != "":
+				parts, text = append(parts, fmt.Sprintf("[resource %s]\n%s", clip(r.URI, 200), r.Text)), true
+			default:
+				parts = append(parts, omitted("resource "+clip(r.URI, 200), r.MIMEType, len(r.Blob)))
+			}
+		case *sdk.ResourceLink:
+			parts = append(parts, fmt.Sprintf("[link to resource %s, which cannot be opened here]", clip(c.URI, 200)))
+		default:
+			parts = append(parts, fmt.Sprintf("[a part of an unknown kind omitted: %T]", c))
+		}
+	}
+	if !text && res.StructuredContent != nil {
+		if b, err := json.Marshal(res.StructuredContent); err == nil {
+			parts = append(parts, string(b))
+		}
+	}
+	if res.NeedsInput() {
+		parts = append(parts, "[the server asks for input of a user; there is none here]")
+	}
+	if len(parts) == 0 || len(parts) == 1 && parts[0] == "" {
+		return "The tool gave no output."
+	}
+	return strings.Join(parts, "\n")
+}
+
+func omitted(what, kind string, size int) string {
+	if kind == "" {
+		kind = "of no stated type"
+	}
+	return fmt.Sprintf("[%s omitted: %s, %d bytes]", what, clip(kind, 80), size)
+}
