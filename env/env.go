@@ -42,8 +42,9 @@ type Edit struct {
 
 // Debugger is the debugger as Env and the tools see it; env/pdb implements it.
 type Debugger interface {
-	// Command runs one debugger command; entrypoint "" keeps the current one.
-	Command(ctx context.Context, command, entrypoint string, timeout time.Duration) (DebuggerReply, error)
+	// Command runs what one tool call asks for. A mistake of the model is a reply;
+	// an error means that the sandbox failed.
+	Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error)
 	Breakpoints() []schemas.Breakpoint
 	Frame() *schemas.Frame
 	// Edited moves breakpoints with an edit and marks a running session stale.
@@ -51,6 +52,15 @@ type Debugger interface {
 	// Reset ends the session; clear drops the breakpoints too.
 	Reset(ctx context.Context, clear bool) error
 	Close(ctx context.Context) error
+}
+
+// DebuggerCommand is one call of the debugger.
+type DebuggerCommand struct {
+	Text       string        // one or several commands of pdb
+	Entrypoint string        // "" = the current one
+	Timeout    time.Duration // of the whole call; 0 = the debugger's own
+	NoListing  bool          // leave out the source around the position
+	Forget     bool          // breakpoints end with the program they were set in
 }
 
 // DebuggerReply is the answer to one debugger command.

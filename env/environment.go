@@ -201,8 +201,8 @@ type watched struct {
 }
 
 // Command implements Debugger.
-func (w *watched) Command(ctx context.Context, command, entrypoint string, timeout time.Duration) (DebuggerReply, error) {
-	reply, err := w.Debugger.Command(ctx, command, entrypoint, timeout)
+func (w *watched) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
+	reply, err := w.Debugger.Command(ctx, c)
 	if reply.Frame != nil {
 		w.finished = reply.Frame.Event == eventFinished
 	}

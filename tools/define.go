@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -23,6 +24,8 @@ type Def[A any] struct {
 	// Example is a correct call; it is part of the description and of the
 	// observations that explain a wrong call.
 	Example A
+	// Required names arguments that must be given although A has them optional.
+	Required []string
 	// More says, in a clause, how to see what was cut from a long observation.
 	More string
 	// Setup are shell commands that are run at each reset, see Settings.
@@ -38,6 +41,17 @@ func Define[A any](d Def[A]) Tool {
 	schema, err := jsonschema.For[A](nil)
 	if err != nil {
 		panic(fmt.Sprintf("tool %q: %v", d.Name, err))
+	}
+	for _, name := range d.Required {
+		p, ok := schema.Properties[name]
+		if !ok {
+			panic(fmt.Sprintf("tool %q has no argument %q", d.Name, name))
+		}
+		p.Types = slices.DeleteFunc(p.Types, func(t string) bool { return t == "null" })
+		if len(p.Types) == 1 {
+			p.Type, p.Types = p.Types[0], nil
+		}
+		schema.Required = append(schema.Required, name)
 	}
 	params, err := json.Marshal(schema)
 	if len(schema.Properties) == 0 { // providers refuse an object that names none

@@ -1,6 +1,7 @@
 package pdb
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ type point struct {
 
 // registry is the truth about breakpoints, in order of their numbers.
 type registry struct {
+	root   string // the workspace, as absolute paths name it
 	points []point
 	last   int
 	dirty  bool     // the shim does not know the latest state
@@ -46,10 +48,17 @@ func (r *registry) mirror() []mirrored {
 
 func (r *registry) list() []schemas.Breakpoint {
 	out := make([]schemas.Breakpoint, len(r.points))
-	for i, p := range r.points {
+	for i, p := range r.sorted() {
 		out[i] = p.Breakpoint
 	}
 	return out
+}
+
+// sorted is the registry by file and line.
+func (r *registry) sorted() []point {
+	return slices.SortedFunc(slices.Values(r.points), func(a, b point) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
+	})
 }
 
 // set adds a breakpoint, or changes the one already at that line.
@@ -127,7 +136,7 @@ func (r *registry) describe() string {
 	}
 	var b strings.Builder
 	b.WriteString("Breakpoints:")
-	for _, p := range r.points {
+	for _, p := range r.sorted() {
 		fmt.Fprintf(&b, "\n%d  %s:%d", p.number, p.File, p.Line)
 		if p.Condition != "" {
 			fmt.Fprintf(&b, ", if %s", p.Condition)
@@ -158,7 +167,7 @@ func (r *registry) pick(words []string) ([]int, error) {
 			at = slices.IndexFunc(r.points, func(p point) bool { return p.number == n })
 		} else if file, line, ok := strings.Cut(w, ":"); ok {
 			n, _ := strconv.Atoi(line)
-			file = strings.TrimPrefix(file, "./")
+			file = strings.TrimPrefix(strings.TrimPrefix(file, r.root+"/"), "./")
 			at = slices.IndexFunc(r.points, func(p point) bool {
 				return p.Line == n && (p.File == file || strings.HasSuffix(p.File, "/"+file))
 			})

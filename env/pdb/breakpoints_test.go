@@ -129,7 +129,7 @@ func TestConditionsTemporaryDisabledIgnored(t *testing.T) {
 func TestBreakpointsSurvive(t *testing.T) {
 	b := open(t, "python3 tricky.py loop")
 	b.do("b numbers, n > 4")
-	b.has(b.do("q"), "The debugging session has ended. 1 breakpoint kept.")
+	b.has(b.do("q"), "The debugging session has ended. Breakpoints are kept (1).")
 	b.has(b.do("q"), "No debugging session is running")
 	b.has(b.do("b"), "1  tricky.py:118, if n > 4")
 	if b.Frame() != nil {
@@ -138,13 +138,13 @@ func TestBreakpointsSurvive(t *testing.T) {
 	b.do("n")
 	b.within("c", 300*time.Millisecond)
 	b.hasLines(118)
-	r, err := b.Command(t.Context(), "!import os; os.kill(os.getpid(), 9)", "", 30*time.Second)
+	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "!import os; os.kill(os.getpid(), 9)", Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.has(r, "ended with exit code 137")
 	b.hasLines(118)
-	if _, err = b.Command(t.Context(), "condition 1 1", "python3 tricky.py numbers", 30*time.Second); err != nil {
+	if _, err = b.Command(t.Context(), env.DebuggerCommand{Text: "condition 1 1", Entrypoint: "python3 tricky.py numbers", Timeout: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	b.at(b.do("c"), "tricky.py", 118)

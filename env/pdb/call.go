@@ -3,6 +3,7 @@ package pdb
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ type call struct {
 	timeout  time.Duration
 	deadline time.Time
 
+	bare     bool     // without the source around the position
+	forget   bool     // breakpoints end with their program
 	text     []string // paragraphs of the observation
 	size     int      // bytes of the program's output among them
 	listed   bool     // the last output was a source listing
@@ -96,10 +99,17 @@ func (c *call) quit(ctx context.Context) error {
 		c.say("No debugging session is running. The next pdb command starts the program.")
 		return c.d.end(ctx)
 	}
-	c.say("The debugging session has ended. %s kept. The next pdb command starts the program again.",
-		plural(len(c.d.breakpoints.points), "breakpoint"))
+	c.say("The debugging session has ended. %s The next pdb command starts the program again.", c.kept())
 	c.stop = true
 	return c.d.end(ctx)
+}
+
+// kept tells what becomes of the breakpoints when a program ends.
+func (c *call) kept() string {
+	if c.forget {
+		return "Its breakpoints are removed."
+	}
+	return "Breakpoints are kept (" + strconv.Itoa(len(c.d.breakpoints.points)) + ")."
 }
 
 // ready makes sure that a current program waits at a prompt. False: it could not
@@ -115,6 +125,9 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 		d.why = "The program had ended, so it was started again."
 	case s.stale:
 		d.why = "Files were edited since the program started, so it was restarted."
+	}
+	if c.forget && d.started {
+		d.breakpoints.clear()
 	}
 	if err := d.end(ctx); err != nil {
 		return false, err
@@ -134,7 +147,7 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 		c.timedOut = s.killed
 		return false, nil
 	}
-	d.session, d.worked, d.breakpoints.dirty = s, d.entrypoint, true
+	d.session, d.started, d.worked, d.breakpoints.dirty = s, true, d.entrypoint, true
 	if d.why != "" {
 		c.say("%s", d.why)
 		d.why = ""
@@ -229,17 +242,17 @@ func (c *call) report(r result) {
 	s := c.d.session
 	switch {
 	case s.ended && s.killed:
-		c.say("The command timed out after %s. The program could not be interrupted, so the session was ended; "+
-			"breakpoints are kept. The next pdb command starts the program again.", seconds(c.timeout))
+		c.say("The command timed out after %s. The program could not be interrupted, so the session was ended. %s "+
+			"The next pdb command starts the program again.", seconds(c.timeout), c.kept())
 		c.timedOut, c.stop = true, true
 	case s.ended:
 		c.finished, c.code, c.stop = true, s.code, true
 		c.timedOut = r.timedOut
 		if r.timedOut {
-			c.say("Threads of the program were still running after %s and were killed.", seconds(c.timeout))
+			c.say("Threads or exit handlers of the program were still running after %s and were killed.", seconds(c.timeout))
 		}
-		c.say("The program has ended with exit code %d. Breakpoints are kept. The next pdb command starts it again "+
-			"from the beginning.", s.code)
+		c.say("The program has ended with exit code %d. %s The next pdb command starts it again "+
+			"from the beginning.", s.code, c.kept())
 	case r.timedOut:
 		c.timedOut, c.stop = true, true
 		c.say("The command timed out after %s; the program was interrupted at %s:%d.",
@@ -262,7 +275,7 @@ func (c *call) reply() env.DebuggerReply {
 	if d.session != nil && !d.session.ended {
 		at := &d.session.at
 		c.text = append(c.text, where(at))
-		if !c.listed {
+		if !c.listed && !c.bare {
 			c.text = append(c.text, listing(at, d.breakpoints.points))
 		}
 		if target := target(at); target != "" {

@@ -17,28 +17,25 @@ var (
 )
 
 // split takes one call's text apart into the commands to run one after the
-// other. note tells the model about a part that will not run.
-//
-//   - ;; separates commands, as in pdb, except inside quotes.
-//   - Several lines run as one Python statement when they are one, and one by one
-//     when each prints (p, pp, print, !). Otherwise only the first line runs.
-func split(text string) (commands []string, note string) {
-	lines := nonBlank(strings.Split(text, "\n"))
-	switch {
-	case len(lines) == 0:
-		return nil, ""
-	case len(lines) == 1:
-		return atSeparators(strings.TrimSpace(text)), ""
-	case !slices.ContainsFunc(lines, func(l string) bool { return !prints(l) }):
-		for _, l := range lines {
-			commands = append(commands, atSeparators(strings.TrimSpace(l))...)
+// other: lines, and what stands between ;; and, where both sides are commands,
+// between single semicolons. Lines that make up one Python statement stay
+// together.
+func split(text string) (commands []string) {
+	var statement []string
+	flush := func() {
+		if len(statement) > 0 {
+			commands = append(commands, separate(strings.TrimSpace(strings.Join(statement, "\n")))...)
+			statement = nil
 		}
-		return commands, ""
-	case prints(lines[0]) || !isCommand(lines[0]):
-		return []string{strings.TrimRight(strings.TrimLeft(text, "\n"), " \t\n")}, ""
 	}
-	return atSeparators(strings.TrimSpace(lines[0])),
-		"Only the first line was run. Send one pdb command per call, or separate commands with ;;"
+	for _, line := range nonBlank(strings.Split(text, "\n")) {
+		if !within(strings.Join(statement, "\n")) && (isCommand(line) || len(statement) > 0 && isCommand(statement[0])) {
+			flush()
+		}
+		statement = append(statement, line)
+	}
+	flush()
+	return commands
 }
 
 func nonBlank(lines []string) []string {
@@ -50,8 +47,15 @@ func prints(line string) bool {
 		strings.HasPrefix(line, "print(") || strings.HasPrefix(line, "!")
 }
 
-// isCommand tells whether pdb takes the line as a command of its own.
+// isCommand tells whether pdb takes the line as a command of its own. A line
+// that is indented belongs to the statement before it.
 func isCommand(line string) bool {
+	if prints(line) {
+		return true
+	}
+	if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "  ") {
+		return false
+	}
 	m := leadingWord.FindStringSubmatch(strings.TrimSpace(line))
 	return m != nil && slices.Contains(pdbCommands, m[1]) && asStatement(line) == line
 }
@@ -69,32 +73,79 @@ func asStatement(line string) string {
 	return line
 }
 
-// atSeparators splits at ;; outside of quotes.
-func atSeparators(line string) []string {
+// separate takes the commands of one line apart.
+func separate(line string) []string {
+	parts := nonBlank(cut(line, ";;"))
 	var out []string
-	start, quote := 0, byte(0)
-	for i := 0; i < len(line); i++ {
-		c := line[i]
-		switch {
-		case c == '\\' && quote != 0:
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case c == ';' && strings.HasPrefix(line[i:], ";;"):
-			out = append(out, line[start:i])
-			i++
-			start = i + 1
+	for _, part := range parts {
+		part = strings.TrimSpace(part)
+		single := nonBlank(cut(part, ";"))
+		if slices.ContainsFunc(single, func(p string) bool { return !isCommand(strings.TrimSpace(p)) }) {
+			single = []string{part}
+		}
+		for _, p := range single {
+			out = append(out, strings.TrimSpace(p))
 		}
 	}
-	out = append(out, line[start:])
-	for i := range out {
-		out[i] = strings.TrimSpace(out[i])
+	return out
+}
+
+// cut splits Python text at sep, except inside quotes, brackets and comments.
+func cut(text, sep string) []string {
+	var out []string
+	start := 0
+	scan(text, func(i, depth int) int {
+		if depth > 0 && sep == ";" || !strings.HasPrefix(text[i:], sep) {
+			return 1
+		}
+		out = append(out, text[start:i])
+		start = i + len(sep)
+		return len(sep)
+	})
+	return append(out, text[start:])
+}
+
+// within tells whether text ends inside a bracket or a long string.
+func within(text string) bool { return scan(text, func(int, int) int { return 1 }) }
+
+// scan calls at for each byte of Python text outside of quotes and comments,
+// with the depth of brackets around it; at returns how far to go on. It returns
+// whether the text ends inside a bracket or a long string.
+func scan(text string, at func(i, depth int) int) (open bool) {
+	depth, quote := 0, ""
+	for i := 0; i < len(text); {
+		c := text[i]
+		switch {
+		case c == '\\' && quote != "":
+			i += 2
+		case quote != "" && (strings.HasPrefix(text[i:], quote) || c == '\n' && len(quote) == 1):
+			i += len(quote)
+			quote = ""
+		case quote != "":
+			i++
+		case c == '\'' || c == '"':
+			quote = text[i : i+1]
+			if long := strings.Repeat(quote, 3); strings.HasPrefix(text[i:], long) {
+				quote = long
+			}
+			i += len(quote)
+		case c == '#':
+			if n := strings.IndexByte(text[i:], '\n'); n >= 0 {
+				i += n
+				continue
+			}
+			i = len(text)
+		default:
+			switch c {
+			case '(', '[', '{':
+				depth++
+			case ')', ']', '}':
+				depth = max(0, depth-1)
+			}
+			i += at(i, depth)
+		}
 	}
-	return nonBlank(out)
+	return depth > 0 || len(quote) == 3
 }
 
 // splitCondition takes "SPEC, CONDITION" apart. A comma inside brackets or

@@ -1,6 +1,7 @@
 package pdb
 
 import (
+	"github.com/tracesmith/tracesmith/env"
 	"os/exec"
 	"strings"
 	"testing"
@@ -8,7 +9,7 @@ import (
 )
 
 func TestLaunchLine(t *testing.T) {
-	const u, v = ` -u -c "$0" "$2" `, `exec bash -c "$1" "$0" "$2" `
+	const u, v = ` -u -c "$1" "$3" `, `bash -c "$2" sh "$1" "$3" `
 	cases := map[string]string{
 		"python -m pytest -q tests/test_a.py": "exec python" + u + "-m pytest -q tests/test_a.py",
 		"python3 x.py arg":                    "exec python3" + u + "x.py arg",
@@ -29,15 +30,23 @@ func TestLaunchLine(t *testing.T) {
 		"time timeout -k 5 60 python x.py":    "exec python" + u + "x.py",
 		"env -i A=1 python x.py":              "exec env -i A=1 python" + u + "x.py",
 		"xvfb-run -a python x.py":             "exec xvfb-run -a python" + u + "x.py",
-		"uv run pytest -x":                    "exec uv run python" + u + "--command pytest -x",
-		"uv run --with rich -q pytest":        "exec uv run --with rich -q python" + u + "--command pytest",
+		"uv run pytest -x":                    "exec uv run " + v + "pytest -x",
+		"uv run --with rich -q pytest":        "exec uv run --with rich -q " + v + "pytest",
 		"uv run python -m pytest":             "exec uv run python" + u + "-m pytest",
 		"uv run -m pytest":                    "exec uv run python" + u + "-m pytest",
-		"poetry run x.py":                     "exec poetry run python" + u + "x.py",
-		"pytest -x":                           v + "pytest -x",
-		"./run_tests.py":                      v + "./run_tests.py",
-		"$PY x.py":                            v + "$PY x.py",
-		"make test":                           v + "make test",
+		"uv run x.py a":                       "exec uv run python" + u + "x.py a",
+		"poetry run x.py":                     "exec poetry run " + v + "x.py",
+		"conda run -n x pytest -x":            "exec conda run --no-capture-output -n x " + v + "pytest -x",
+		"micromamba run -n x python y.py":     "exec micromamba run -n x python" + u + "y.py",
+		"env X=1 pytest":                      "exec env X=1 " + v + "pytest",
+		"nice -n 5 env A=b timeout 9 pytest":  "exec nice -n 5 env A=b " + v + "pytest",
+		"xvfb-run -s '-screen 0' pytest -x":   "exec xvfb-run -s '-screen 0' " + v + "pytest -x",
+		"stdbuf -oL python x.py":              "exec stdbuf -oL python" + u + "x.py",
+		"bash -lc 'cd a && python x.py'":      `exec bash -lc '{ cd a` + "\n" + `} </dev/null && exec python -u -c "$1" "$3" x.py' sh "$1" "$2" "$3"`,
+		"pytest -x":                           "exec " + v + "pytest -x",
+		"./run_tests.py":                      "exec " + v + "./run_tests.py",
+		"$PY x.py":                            "exec " + v + "$PY x.py",
+		"make test":                           "exec " + v + "make test",
 		"echo $(cat <a | wc) && python x.py":  "{ echo $(cat <a | wc)\n} </dev/null && exec python" + u + "x.py",
 	}
 	for entry, want := range cases {
@@ -50,28 +59,32 @@ func TestLaunchLine(t *testing.T) {
 
 func TestLaunchLineRefuses(t *testing.T) {
 	for entry, why := range map[string]string{
-		"":                         "empty",
-		"FOO=1":                    "no command",
-		"python":                   "no module and no script",
-		"python -":                 "standard input",
-		"python -i x.py":           "-i makes no sense",
-		"python -m":                "needs a value",
-		"python x.py | tail -5":    "pipes",
-		"python x.py > out.txt":    "redirections",
-		"python < x.py":            "redirections",
-		"python x.py || true":      "pipes",
-		"python x.py &":            "pipes",
-		"(cd a && python x.py)":    "subshells",
-		"python 'x.py":             "not closed",
-		"python $(x.py":            "not closed",
-		"coverage run -m pytest":   "coverage",
-		"python -m coverage run x": "coverage",
-		"python -m pdb":            "no program",
-		"uv run":                   "no program",
-		"env FOO=1 pytest":         "no Python interpreter",
-		"python - <<EOF\nx\nEOF":   "here-documents",
-		"python x.py\x00":          "NUL",
-		"timeout 5":                "no command",
+		"":                            "empty",
+		"FOO=1":                       "no command",
+		"python":                      "no module and no script",
+		"python -":                    "standard input",
+		"python -i x.py":              "-i makes no sense",
+		"python -m":                   "needs a value",
+		"python x.py | tail -5":       "pipes",
+		"python x.py > out.txt":       "redirections",
+		"python < x.py":               "redirections",
+		"python x.py || true":         "pipes",
+		"python x.py &":               "pipes",
+		"(cd a && python x.py)":       "subshells",
+		"python 'x.py":                "not closed",
+		"python $(x.py":               "not closed",
+		"coverage run -m pytest":      "coverage",
+		"python -m coverage run x":    "coverage",
+		"python -m pdb":               "no program",
+		"uv run":                      "no program",
+		"env FOO=1":                   "no command behind env",
+		"bash run.sh":                 "runs a script",
+		"bash -c \"pytest $X\"":       "one quoted text",
+		"bash -c 'pytest | cat'":      "pipes",
+		"for i in 1; do pytest; done": "loops",
+		"python - <<EOF\nx\nEOF":      "here-documents",
+		"python x.py\x00":             "NUL",
+		"timeout 5":                   "no command",
 	} {
 		got, err := launchLine(entry)
 		if err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "python -m pytest") {
@@ -108,12 +121,12 @@ func TestEntrypointsThatCannotBeDebugged(t *testing.T) {
 	}
 	for entry, want := range map[string]string{
 		"no-such-command -x":   "no-such-command: command not found",
-		"bash run.sh":          "bash is not a Python program",
+		"bash run.sh":          "it runs a script of the shell",
 		"python3 x.py | cat":   "pipes",
 		"cd nowhere && pytest": "nowhere: No such file",
 		"python3 missing.py":   "No such file or directory: '",
 	} {
-		r, err := b.Command(t.Context(), "n", entry, 30*time.Second)
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: entry, Timeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +150,7 @@ func TestConsoleCommandsAndScripts(t *testing.T) {
 	if r, err := b.sb.Run(t.Context(), envCommand("chmod", "+x", "odd")); err != nil || r.ExitCode != 0 {
 		t.Fatal(r, err)
 	}
-	got, err := b.Command(t.Context(), "c", "./odd 1 2", 30*time.Second)
+	got, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "./odd 1 2", Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package pdb
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
+)
 
 // TestInBubblewrap: the same under isolation, with stable paths.
 func TestInBubblewrap(t *testing.T) {
@@ -13,12 +17,12 @@ func TestInBubblewrap(t *testing.T) {
 	r := b.do("c")
 	b.has(r, "1 failed, 1 passed", "tests/test_prices.py:9: AssertionError", "exit code 1")
 	b.hasNot(r, "\x1b")
-	r, err := b.Command(t.Context(), "c", "python3 tricky.py crash", 0)
+	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "python3 tricky.py crash"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.has(r, `File "/testbed/tricky.py", line 9, in crash`, "Current frame: tricky.py:9 in crash (post-mortem")
-	if _, err = b.Command(t.Context(), "n", "python3 tricky.py sleep", 0); err != nil {
+	if _, err = b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: "python3 tricky.py sleep"}); err != nil {
 		t.Fatal(err)
 	}
 	b.has(b.within("c", 500e6), "interrupted at tricky.py:43")
@@ -28,11 +32,11 @@ func BenchmarkPrint(b *testing.B) {
 	for _, kind := range []string{"local", "bubblewrap"} {
 		b.Run(kind, func(b *testing.B) {
 			d := openIn(b, kind, "", Config{Entrypoint: "python3 main.py"})
-			if _, err := d.Command(b.Context(), "n", "", 0); err != nil {
+			if _, err := d.Command(b.Context(), env.DebuggerCommand{Text: "n"}); err != nil {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				if r, err := d.Command(b.Context(), "p 1", "", 0); err != nil || r.IsError {
+				if r, err := d.Command(b.Context(), env.DebuggerCommand{Text: "p 1"}); err != nil || r.IsError {
 					b.Fatal(r, err)
 				}
 			}

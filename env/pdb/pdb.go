@@ -3,7 +3,6 @@ package pdb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +19,7 @@ type Config struct {
 	Env        []string
 
 	Timeout   time.Duration // of a command that brings none; 0 = 60 s
-	Grace     time.Duration // for the prompt after an interrupt; 0 = 800 ms
+	Grace     time.Duration // beyond a timeout: for the prompt after the interrupt; 0 = 500 ms
 	MaxOutput int           // bytes of output shown per command; 0 = 20000
 	Context   int           // source lines shown before and after the current one; 0 = 5
 }
@@ -35,6 +34,7 @@ type Debugger struct {
 	worked      string // the entrypoint that started last, to go back to
 	session     *session
 	breakpoints registry
+	started     bool   // a program ran since the last reset
 	why         string // said at the next start: why there is a new one
 }
 
@@ -43,10 +43,10 @@ var _ env.Debugger = (*Debugger)(nil)
 // New returns a Debugger. Nothing starts before the first command needs it.
 func New(cfg Config) *Debugger {
 	cfg.Timeout = orDefault(cfg.Timeout, 60*time.Second)
-	cfg.Grace = orDefault(cfg.Grace, 800*time.Millisecond)
+	cfg.Grace = orDefault(cfg.Grace, 500*time.Millisecond)
 	cfg.MaxOutput = orDefault(cfg.MaxOutput, 20000)
 	cfg.Context = orDefault(cfg.Context, 5)
-	return &Debugger{cfg: cfg, entrypoint: cfg.Entrypoint, worked: cfg.Entrypoint}
+	return &Debugger{cfg: cfg, entrypoint: cfg.Entrypoint, worked: cfg.Entrypoint, breakpoints: registry{root: cfg.Workdir}}
 }
 
 func orDefault[T int | time.Duration](v, def T) T {
@@ -58,30 +58,28 @@ func orDefault[T int | time.Duration](v, def T) T {
 
 // Command runs what one tool call asks for. The reply's Text is the whole
 // observation. An error means that the sandbox failed, never the model.
-func (d *Debugger) Command(ctx context.Context, command, entrypoint string, timeout time.Duration) (env.DebuggerReply, error) {
+func (d *Debugger) Command(ctx context.Context, asked env.DebuggerCommand) (env.DebuggerReply, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if timeout <= 0 {
-		timeout = d.cfg.Timeout
-	}
-	commands, note := split(command)
+	timeout := orDefault(asked.Timeout, d.cfg.Timeout)
+	commands := split(asked.Text)
 	if len(commands) == 0 {
-		return env.DebuggerReply{IsError: true, Frame: d.frame(), Text: "The command is empty. Send one pdb command, for example: " +
+		return env.DebuggerReply{IsError: true, Frame: d.frame(), Text: "The command is empty. Send a pdb command, for example: " +
 			"b FILE:LINE, c, n, s, w, p EXPRESSION."}, nil
 	}
-	c := &call{d: d, timeout: timeout, deadline: time.Now().Add(timeout)}
-	if note != "" {
-		c.say("%s", note)
-	}
-	if err := c.use(ctx, strings.TrimSpace(entrypoint)); err != nil {
+	c := &call{d: d, timeout: timeout, deadline: time.Now().Add(timeout), bare: asked.NoListing, forget: asked.Forget}
+	if err := c.use(ctx, strings.TrimSpace(asked.Entrypoint)); err != nil {
 		return env.DebuggerReply{}, err
 	}
-	for _, line := range commands {
-		if c.stop {
-			break
-		}
+	for i, line := range commands {
 		if c.size > d.cfg.MaxOutput {
-			c.say("The limit of output was reached; the commands from %q on were not run.", line)
+			c.say("The limit of output was reached.")
+			c.stop = true
+		}
+		if c.stop {
+			if i > 0 {
+				c.say("Not run: %s", strings.Join(commands[i:], " ;; "))
+			}
 			break
 		}
 		if err := c.run(ctx, line); err != nil {
@@ -101,7 +99,7 @@ func (d *Debugger) end(ctx context.Context) error {
 	return s.close(ctx)
 }
 
-// Breakpoints lists the registry in the order the breakpoints were set.
+// Breakpoints lists the registry by file and line.
 func (d *Debugger) Breakpoints() []schemas.Breakpoint {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,9 +138,9 @@ func (d *Debugger) Reset(ctx context.Context, clear bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if clear {
-		d.breakpoints, d.entrypoint, d.worked = registry{}, d.cfg.Entrypoint, d.cfg.Entrypoint
+		d.breakpoints, d.entrypoint, d.worked = registry{root: d.cfg.Workdir}, d.cfg.Entrypoint, d.cfg.Entrypoint
 	}
-	d.why = ""
+	d.why, d.started = "", false
 	return d.end(ctx)
 }
 
@@ -151,12 +149,4 @@ func (d *Debugger) Close(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.end(ctx)
-}
-
-// plural counts things in words.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

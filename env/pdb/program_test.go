@@ -1,6 +1,7 @@
 package pdb
 
 import (
+	"github.com/tracesmith/tracesmith/env"
 	"testing"
 	"time"
 )
@@ -37,12 +38,12 @@ func TestEnds(t *testing.T) {
 		b.has(r, "The program had ended, so it was started again.", "2")
 		b.at(r, "tricky.py", 1)
 
-		r, err := b.Command(t.Context(), "c", py+" tricky.py hard_exit", 30*time.Second)
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " tricky.py hard_exit", Timeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.has(r, "The entrypoint has changed", "last words", "exit code 7")
-		r, err = b.Command(t.Context(), "c", py+" main.py", 30*time.Second)
+		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " main.py", Timeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,12 +120,12 @@ func TestBrokenProgram(t *testing.T) {
 		if !r.IsError || r.Frame != nil {
 			t.Errorf("got %+v", r)
 		}
-		r, err := b.Command(t.Context(), "n", py+" main.py", 30*time.Second)
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " main.py", Timeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.at(r, "main.py", 2)
-		r, err = b.Command(t.Context(), "n", py+" -m nowhere.to.be.found", 30*time.Second)
+		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " -m nowhere.to.be.found", Timeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func TestProgramThatIgnoresInterrupts(t *testing.T) {
 	b := open(t, "python3 tricky.py stubborn")
 	b.do("b numbers")
 	r := b.within("c", 500*time.Millisecond)
-	b.has(r, "could not be interrupted", "breakpoints are kept")
+	b.has(r, "could not be interrupted", "Breakpoints are kept")
 	if !r.TimedOut || r.Frame != nil || len(b.Breakpoints()) != 1 {
 		t.Errorf("got %+v", r)
 	}
@@ -258,16 +259,16 @@ func TestProgramsThatLinger(t *testing.T) {
 	b := open(t, "python3 tricky.py lingering")
 	b.do("n")
 	r := b.within("c", 500*time.Millisecond)
-	b.has(r, "main is done", "Threads of the program were still running after 0.5 s and were killed.", "exit code 0")
+	b.has(r, "main is done", "Threads or exit handlers of the program were still running after 0.5 s and were killed.", "exit code 0")
 	if !r.TimedOut || r.ExitCode == nil {
 		t.Errorf("got %+v", r)
 	}
-	r, err := b.Command(t.Context(), "c", "python3 tricky.py daemon", 20*time.Second)
+	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "python3 tricky.py daemon", Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.has(r, "exit code 0")
-	if r, err = b.Command(t.Context(), "b 138 ;; c", "python3 tricky.py slow_repr", 20*time.Second); err != nil {
+	if r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "b 138 ;; c", Entrypoint: "python3 tricky.py slow_repr", Timeout: 20 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	r = b.within("p value", 300*time.Millisecond)
@@ -296,7 +297,7 @@ func TestPytestsOwnDebuggerOptions(t *testing.T) {
 func TestLongOutputOfSeveralCommandsIsBounded(t *testing.T) {
 	b := open(t, "python3 main.py")
 	r := b.do("p 'x' * 15000 ;; p 'y' * 15000 ;; p 'z'")
-	b.has(r, `the commands from "p 'z'" on were not run`)
+	b.has(r, "The limit of output was reached.", "Not run: p 'z'")
 }
 
 // A file changed behind the debugger's back is named until the program has the

@@ -21,6 +21,8 @@ var (
 	sourcePart string
 	//go:embed shim/breakpoints.py
 	breakpointsPart string
+	//go:embed shim/threads.py
+	threadsPart string
 	//go:embed shim/debugger.py
 	debuggerPart string
 	//go:embed shim/start.py
@@ -28,7 +30,7 @@ var (
 	//go:embed shim/launch.sh
 	launch string
 
-	shim = channelPart + sourcePart + breakpointsPart + debuggerPart + startPart
+	shim = channelPart + sourcePart + breakpointsPart + threadsPart + debuggerPart + startPart
 )
 
 // message is one line to the shim. Nonce is what the answer must carry.
@@ -71,6 +73,7 @@ type state struct {
 	Refused    bool     `json:"refused"`
 	Changed    []string `json:"changed"` // files that are no longer what the program has loaded
 	PostMortem bool     `json:"post_mortem"`
+	Deaf       bool     `json:"deaf"` // the program handles interrupts itself
 	ExitCode   int      `json:"exit_code"`
 	Points     [][3]int `json:"points"` // number, hits, ignore
 	Spent      []int    `json:"spent"`
@@ -115,14 +118,14 @@ type result struct {
 func start(ctx context.Context, cfg Config, line string, deadline time.Time) (*session, result, error) {
 	term, err := cfg.Sandbox.Open(ctx, env.TerminalSpec{
 		// Pipes: a program that opens /dev/tty finds none, and cannot take commands there.
-		// The third argument is the workspace as the sandbox sees it.
-		Args: []string{"bash", "-c", `set -- "$1" "$PWD"; ` + line, bootstrap, launch}, Dir: cfg.Workdir, Env: cfg.Env,
+		// The third parameter is the workspace as the sandbox sees it.
+		Args: []string{"bash", "-c", `set -- "$1" "$2" "$PWD"; ` + line, "sh", bootstrap, launch}, Dir: cfg.Workdir, Env: cfg.Env,
 	})
 	if err != nil {
 		return nil, result{}, fmt.Errorf("starting the debugger: %w", err)
 	}
 	s := &session{conn: framing.NewConn(term, cfg.MaxOutput)}
-	config, err := json.Marshal(map[string]any{"nonce": s.conn.Expect(), "context": cfg.Context})
+	config, err := json.Marshal(map[string]any{"nonce": s.conn.Expect(), "context": cfg.Context, "workdir": cfg.Workdir})
 	if err != nil {
 		return nil, result{}, errors.Join(fmt.Errorf("encoding the debugger's configuration: %w", err), s.close(ctx))
 	}
@@ -151,9 +154,10 @@ func (s *session) do(ctx context.Context, cfg Config, m message, deadline time.T
 func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadline time.Time) (result, error) {
 	r, err := s.conn.Exchange(ctx, input, time.Until(deadline))
 	out := result{Output: r.Output, timedOut: r.TimedOut}
-	if err == nil && r.TimedOut && s.at.Event != "" { // before the first prompt there is nothing to break into
+	end := deadline.Add(cfg.Grace)
+	if err == nil && r.TimedOut && s.at.Event != "" && !s.at.Deaf { // before the first prompt there is nothing to break into
 		if err = s.conn.Interrupt(ctx); err == nil {
-			r, err = s.conn.Await(ctx, cfg.Grace)
+			r, err = s.conn.Await(ctx, time.Until(end))
 			out.Output = out.Then(r.Output)
 		}
 	}
@@ -161,7 +165,7 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 		if err = s.take(r.Frame, cfg.Context); err == nil && s.at.Event == "finished" {
 			// The interpreter is shutting down: its last words belong to this command.
 			code := s.at.ExitCode
-			r, err = s.conn.Await(ctx, max(cfg.Grace, time.Until(deadline)))
+			r, err = s.conn.Await(ctx, time.Until(end))
 			out.Output = out.Then(r.Output)
 			if !r.Exited {
 				out.timedOut, r.TimedOut, r.ExitCode = true, false, code

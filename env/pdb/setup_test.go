@@ -47,7 +47,10 @@ func pythons(t *testing.T) []string {
 // eachPython runs f once per interpreter; py is its path.
 func eachPython(t *testing.T, f func(t *testing.T, py string)) {
 	for _, py := range pythons(t) {
-		t.Run(filepath.Base(filepath.Dir(filepath.Dir(py)))+"/"+filepath.Base(py), func(t *testing.T) { f(t, py) })
+		t.Run(filepath.Base(filepath.Dir(filepath.Dir(py)))+"/"+filepath.Base(py), func(t *testing.T) {
+			t.Parallel()
+			f(t, py)
+		})
 	}
 }
 
@@ -137,7 +140,7 @@ func (b *bench) try(command string) env.DebuggerReply {
 
 func (b *bench) within(command string, timeout time.Duration) env.DebuggerReply {
 	b.t.Helper()
-	r, err := b.Command(b.t.Context(), command, "", timeout)
+	r, err := b.Command(b.t.Context(), env.DebuggerCommand{Text: command, Timeout: timeout})
 	if err != nil {
 		b.t.Fatalf("%q: %v", command, err)
 	}

@@ -83,7 +83,7 @@ func TestPdb(t *testing.T) {
 	if o := b.call("pdb", args{"command": "c", "entrypoint": nil}); o.ErrorClass != schemas.ErrTimeout || !o.TimedOut {
 		t.Errorf("%+v", o)
 	}
-	if d := cmp.Diff([]string{"p x; p y|python t.py|1h0m0s", "c||20s"}, b.debugger.asked); d != "" {
+	if d := cmp.Diff([]string{"p x; p y|python t.py|1h0m0s|falsefalse", "c||20s|falsefalse"}, b.debugger.asked); d != "" {
 		t.Error(d)
 	}
 	b.refused("pdb", args{"command": " "}, "empty")

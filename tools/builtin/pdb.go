@@ -11,43 +11,83 @@ import (
 )
 
 type pdbArgs struct {
-	Command    string  `json:"command" jsonschema:"One pdb command, for example: b src/main.py:42, c, n, s, p order.items, where."`
+	Command    string  `json:"command" jsonschema:"A pdb command, for example: b src/main.py:42, c, n, s, p order.items, where."`
 	Entrypoint *string `json:"entrypoint,omitempty" jsonschema:"Command line of the program to debug, for example: python -m pytest tests/test_cart.py -x. Another one than before starts a new debugging session. Default: the one used last, at first the task's tests."`
 	Timeout    *int    `json:"timeout,omitempty" jsonschema:"Seconds the command may take, 1 to 3600. Leave it out for the default."`
 }
 
-type pdbSettings struct{ tools.Settings }
+// pdbSettings are of the tool alone: all three are true when left out.
+type pdbSettings struct {
+	tools.Settings
+	// SetDefaultEntrypoint: a call that names no entrypoint means the one used
+	// last, at first the task's. When false, each call must name one.
+	SetDefaultEntrypoint *bool `json:"set_default_entrypoint,omitempty"`
+	// AutoList shows the source around the position after each command.
+	AutoList *bool `json:"auto_list,omitempty"`
+	// PersistentBreakpoints keeps breakpoints when the program is started again.
+	PersistentBreakpoints *bool `json:"persistent_breakpoints,omitempty"`
+}
+
+func off(setting *bool) bool { return setting != nil && !*setting }
+
+// describe is the description of the tool with these settings.
+func (c pdbSettings) describe() string {
+	shows := "The answer shows pdb's output, where the program stands now, and the source around that line. "
+	if off(c.AutoList) {
+		shows = "The answer shows pdb's output and where the program stands now; l lists the source around that line. "
+	}
+	kept := "Breakpoints are kept. "
+	if off(c.PersistentBreakpoints) {
+		kept = "Breakpoints are gone when the program is started again. "
+	}
+	text := "Send a command to the Python debugger pdb. The session starts with the first command, before " +
+		"the first line of the program, and lives until the program ends. Useful commands:\n" +
+		"  b FILE:LINE[, CONDITION] or b FUNCTION  set a breakpoint; b alone lists them; cl FILE:LINE clears one\n" +
+		"  c  continue to the next breakpoint, n next line, s step into, r run to the return, unt LINE\n" +
+		"  w  where, u and d move up and down the stack, a arguments, ll source of the function\n" +
+		"  p EXPR  print, pp EXPR pretty-print, whatis EXPR, !STATEMENT runs Python\n" +
+		"  restart  begin again from the start\n" +
+		"Commands separated by ;; or on lines of their own run one after the other. " + shows + kept +
+		"After the program has ended, or the edit tool has changed a file, the next command " +
+		"starts the program again by itself; after changing a file in another way, send restart."
+	if off(c.SetDefaultEntrypoint) {
+		text += " Each call must name the entrypoint; another one than before starts a new session."
+	}
+	return text
+}
 
 func init() {
-	register("debug the program with pdb", func(pdbSettings) (tools.Def[pdbArgs], error) {
+	register("debug the program with pdb", func(c pdbSettings) (tools.Def[pdbArgs], error) {
+		example, required := pdbArgs{Command: "b src/main.py:42"}, []string(nil)
+		if off(c.SetDefaultEntrypoint) {
+			entrypoint := "python -m pytest tests/test_cart.py -x"
+			example.Entrypoint, required = &entrypoint, []string{"entrypoint"}
+		}
 		return tools.Def[pdbArgs]{
 			Name: "pdb", Category: "pdb",
-			Description: "Send one command to the Python debugger pdb. The session starts with the first command, before " +
-				"the first line of the program, and lives until the program ends. Useful commands:\n" +
-				"  b FILE:LINE[, CONDITION] or b FUNCTION  set a breakpoint; b alone lists them; cl FILE:LINE clears one\n" +
-				"  c  continue to the next breakpoint, n next line, s step into, r run to the return, unt LINE\n" +
-				"  w  where, u and d move up and down the stack, a arguments, ll source of the function\n" +
-				"  p EXPR  print, pp EXPR pretty-print, whatis EXPR, !STATEMENT runs Python\n" +
-				"  restart  begin again from the start\n" +
-				"The answer shows pdb's output, where the program stands now, and the source around that line. " +
-				"Breakpoints are kept. After the program has ended, or the edit tool has changed a file, the next command " +
-				"starts the program again by itself; after changing a file in another way, send restart.",
-			Example: pdbArgs{Command: "b src/main.py:42"},
-			More:    "print a smaller part, for example with a slice",
-			Call:    pdb,
+			Description: c.describe(),
+			Example:     example, Required: required,
+			More: "print a smaller part, for example with a slice",
+			Call: c.call,
 		}, nil
 	})
 }
 
-func pdb(ctx context.Context, s *env.Session, a pdbArgs) (schemas.Observation, error) {
+func (c pdbSettings) call(ctx context.Context, s *env.Session, a pdbArgs) (schemas.Observation, error) {
 	if strings.TrimSpace(a.Command) == "" {
-		return schemas.Observation{}, tools.Mistake("The command is empty. Send one pdb command, for example \"where\" or \"b src/main.py:42\".")
+		return schemas.Observation{}, tools.Mistake("The command is empty. Send a pdb command, for example \"where\" or \"b src/main.py:42\".")
 	}
 	entrypoint := ""
 	if a.Entrypoint != nil {
 		entrypoint = strings.TrimSpace(*a.Entrypoint)
 	}
-	r, err := s.Debugger.Command(ctx, a.Command, entrypoint, timeout(s, a.Timeout))
+	if entrypoint == "" && off(c.SetDefaultEntrypoint) {
+		return schemas.Observation{}, tools.Mistake("The entrypoint is empty. Name the program to debug, for example \"python -m pytest tests/test_cart.py -x\".")
+	}
+	r, err := s.Debugger.Command(ctx, env.DebuggerCommand{
+		Text: a.Command, Entrypoint: entrypoint, Timeout: timeout(s, a.Timeout),
+		NoListing: off(c.AutoList), Forget: off(c.PersistentBreakpoints),
+	})
 	if err != nil {
 		return schemas.Observation{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -66,8 +67,8 @@ type scriptedDebugger struct {
 	asked  []string
 }
 
-func (d *scriptedDebugger) Command(_ context.Context, command, entrypoint string, timeout time.Duration) (env.DebuggerReply, error) {
-	d.asked = append(d.asked, command+"|"+entrypoint+"|"+timeout.String())
+func (d *scriptedDebugger) Command(_ context.Context, c env.DebuggerCommand) (env.DebuggerReply, error) {
+	d.asked = append(d.asked, fmt.Sprintf("%s|%s|%s|%v%v", c.Text, c.Entrypoint, c.Timeout, c.NoListing, c.Forget))
 	return d.reply, nil
 }
 func (d *scriptedDebugger) Breakpoints() []schemas.Breakpoint { return d.points }

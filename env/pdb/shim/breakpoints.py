@@ -3,6 +3,7 @@
 import bdb
 import os
 import sys
+import threading
 import traceback
 import types
 
@@ -19,7 +20,7 @@ class Breakpoints:
             point = self.points.get(w["id"])
             if point is None:
                 try:
-                    point = self.place(w["id"], self.source.find(w["file"]), w)
+                    point = self.place(w["id"], self.source.full(w["file"]), w)
                 except Refused as e:
                     lost.append([w["id"], str(e)])
                     continue
@@ -39,13 +40,7 @@ class Breakpoints:
         point.hits = w.get("hits", 0)
         self.points[key] = point
         self.hot.clear()
-        frame = self.curframe
-        while frame is not None:  # callers entered before the file was of interest
-            if frame.f_trace is None and self.canonic(frame.f_code.co_filename) == path:
-                frame.f_trace = self.trace_dispatch
-            if frame.f_code is self.main_code:
-                break
-            frame = frame.f_back
+        self.trace_running(path)
         return point
 
     def drop(self, key):
@@ -112,13 +107,16 @@ class Breakpoints:
             path = self.canonic(code.co_filename)
             if os.path.isfile(path):
                 return path, self.guarded(self.source.function_at, path, code)
-        found = self.source.search(name)
+        found = self.source.search(name) or self.source.imported(name)
+        here = [f for f in found if f[0] == self.canonic(self.curframe.f_code.co_filename)]
+        if len(found) > 1 and len(here) == 1:
+            found = here
         if len(found) == 1:
             return found[0]
         if found:
             raise Refused("%s is ambiguous: %s. Use one of these." % (
                 name, ", ".join("%s:%d" % (self.source.short(p), n) for p, n in found[:8])))
-        raise Refused("No function %s in the current frame or in the workspace. Use FILE:LINE." % name)
+        raise Refused("No function %s in the current frame, in the workspace or on sys.path. Use FILE:LINE." % name)
 
     def announce_hit(self, frame):
         """Says which breakpoint stopped the program, and why if its condition cannot be evaluated."""
@@ -126,7 +124,10 @@ class Breakpoints:
         if not number or number not in self.numbers or self.event != "line":
             return
         key, cond, gone = self.numbers[number]
-        self.message("Breakpoint %d hit%s." % (key, " (temporary: now removed)" if gone else ""))
+        thread = threading.current_thread()
+        self.message("Breakpoint %d hit%s%s." % (
+            key, "" if thread is threading.main_thread() else " in thread %s" % thread.name,
+            " (temporary: now removed)" if gone else ""))
         if not cond:
             return
         try:

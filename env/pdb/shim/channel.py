@@ -1,7 +1,7 @@
 # The debugger inside the sandbox: pdb.Pdb with a private way in and out.
 #
 # The files of this folder are one module, put together in the order channel,
-# source, breakpoints, debugger, start, and sent to the interpreter over standard
+# source, breakpoints, threads, debugger, start, and sent to the interpreter over standard
 # input. It runs on Python 3.6 to 3.14.
 #
 # Commands arrive as lines of base64 JSON on what was standard input; the
@@ -20,7 +20,7 @@ PIECE = 3072  # characters of base64; with what goes around it one atomic write 
 
 def private(fd):
     """Duplicates fd to where a program that closes "its" descriptors rarely looks."""
-    for low in (900, 200, 10):
+    for low in (8000, 4000, 900, 200, 10):
         try:
             return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, low)
         except OSError:
@@ -42,7 +42,9 @@ class Output:
             try:
                 data = data[os.write(self.fd, data):]
             except BlockingIOError:  # the program made the shared pipe non-blocking
-                select.select([], [self.fd], [])
+                ready = select.poll()  # not select(): it takes no descriptor above 1023
+                ready.register(self.fd, select.POLLOUT)
+                ready.poll()
         return len(text)
 
     def flush(self):

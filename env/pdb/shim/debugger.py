@@ -6,26 +6,28 @@ import linecache
 import os
 import pdb
 import pprint
+import signal
 import sys
 import traceback
 
 Base = pdb.Pdb  # pdb.Pdb itself is replaced for the program, see delegate
 HERE = sys._getframe().f_code.co_filename  # of this code
+OWN = (HERE, bdb.__file__, pdb.__file__)
+SETTRACE = sys.settrace  # sys.settrace itself is replaced for the program, see Threads
 READING, COMMAND, RUNNING = "reading", "command", "running"
 MAX_LINE = 400  # characters of one source line sent along
 
 
-class Shim(Breakpoints, Base):
+class Shim(Breakpoints, Threads, Base):
     def __init__(self, channel, config, root):
         Base.__init__(self, stdin=Nothing(), stdout=channel.output, nosigint=True, readrc=False)
         self.use_rawinput = False
         self.channel = channel
-        self.source = Source(root)
+        self.source = Source(root, config["workdir"])
         self.context = config["context"]
         self.points = {}  # id on the other side -> bdb.Breakpoint
         self.numbers = {}  # bdb's number -> [id, condition, whether it is gone]
         self.hot = {}  # co_filename -> may hold a breakpoint
-        self.lock = _thread.RLock()
         self.state = RUNNING
         self.event = "line"
         self.refused = False
@@ -34,26 +36,46 @@ class Shim(Breakpoints, Base):
         self.main_code = None
         self.post_mortem = False
         self.currentbp = 0
+        self.prepare()
 
     # -- running the program
 
     def mine(self):
         return os.getpid() == self.channel.pid
 
+    def canonic(self, name):
+        """The one name of a file, whatever links lead to it and wherever the program goes."""
+        path = self.fncache.get(name)
+        if path is None:
+            path = name
+            if not (name[:1] == "<" and name[-1:] == ">"):
+                try:
+                    path = os.path.realpath(name)
+                except (OSError, ValueError):  # the current folder is gone
+                    pass
+            self.fncache[name] = path
+        return path
+
+    def may_stop(self, name):
+        """Whether a file holds a breakpoint; most calls of a program go into those that do not."""
+        hot = self.hot.get(name)
+        if hot is None:
+            hot = self.hot[name] = self.canonic(name) in self.breaks
+        return hot
+
     def trace_dispatch(self, frame, event, arg):
-        # Most calls while the program runs freely go into code without any
-        # breakpoint: decided here, without bdb's four calls.
+        if _thread.get_ident() != self.thread:
+            return self.trace_elsewhere(frame, event)
+        # Decided here while the program runs freely, without bdb's four calls.
         if event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
-            name = frame.f_code.co_filename
-            hot = self.hot.get(name)
-            if hot is None:
-                hot = self.hot[name] = self.canonic(name) in self.breaks
-            if not hot:
+            if not self.may_stop(frame.f_code.co_filename):
                 return None
         local = Base.trace_dispatch(self, frame, event, arg)
         # Up to 3.9 a frame that keeps its trace function after tracing was
         # switched off reports the line it had then.
         return local if sys.gettrace() is not None else None
+
+    trace_dispatch.__module__ = "bdb"  # test time-outs ask whether a debugger is at work
 
     def stop_here(self, frame):
         return frame.f_code.co_filename not in (HERE, bdb.__file__) and Base.stop_here(self, frame)
@@ -75,7 +97,7 @@ class Shim(Breakpoints, Base):
         if hasattr(self, "start_trace"):  # 3.14
             self.start_trace()
         else:
-            sys.settrace(self.trace_dispatch)
+            SETTRACE(self.trace_dispatch)
 
     def user_call(self, frame, args):
         self.event = "call"
@@ -95,23 +117,27 @@ class Shim(Breakpoints, Base):
 
     def set_trace(self, frame=None, **_):
         """breakpoint() and pdb.set_trace() in the program."""
-        if not self.mine() or self.state != RUNNING:
-            return
         frame = frame or sys._getframe().f_back
+        if not self.mine():
+            return self.passed_by("breakpoint()", frame)
+        if self.state != RUNNING or self.over:
+            return
+        self.thread = _thread.get_ident()
         self.set_step()
         self.watch(frame)
 
     def on_interrupt(self, signum, frame):
-        if not self.mine():
+        if not self.mine() or self.ending:
             raise KeyboardInterrupt
         if self.state == READING:
             return
         if self.state == COMMAND:
-            raise KeyboardInterrupt
-        sys.settrace(None)
+            return self.interrupt_command()
+        self.thread = _thread.get_ident()
+        SETTRACE(None)
         inner = frame
         while inner is not None and inner.f_code is not self.main_code:
-            if inner.f_code.co_filename in (HERE, bdb.__file__, pdb.__file__):
+            if inner.f_code.co_filename in OWN:
                 break
             inner = inner.f_back
         self.set_step()
@@ -128,9 +154,13 @@ class Shim(Breakpoints, Base):
 
     def interaction(self, frame, tb, *rest):
         if not self.mine():
-            sys.settrace(None)  # a forked child runs on alone
+            self.passed_by("Breakpoint %d" % self.numbers[self.currentbp][0] if self.currentbp in self.numbers else "A stop", frame)
+            SETTRACE(None)  # a forked child runs on alone
             return
         with self.lock:
+            if self.over:
+                return
+            self.thread = _thread.get_ident()
             limit = sys.getrecursionlimit()
             sys.setrecursionlimit(limit + 500)
             self.state = COMMAND
@@ -195,9 +225,13 @@ class Shim(Breakpoints, Base):
         words = line.split(None, 1)
         return Base.precmd(self, line) if words and words[0] in self.aliases else line
 
+    # Not through print: programs replace it.
+    def message(self, msg, end="\n"):
+        self.stdout.write("%s%s" % (msg, end))
+
     def error(self, msg):
         self.refused = True
-        Base.error(self, msg)
+        self.message("*** %s" % (msg,))
 
     def default(self, line):
         if "\n" not in line:
@@ -247,8 +281,10 @@ class Shim(Breakpoints, Base):
                  "and continue, or use `p EXPRESSION`.",
         "commands": "commands is not available. Set the breakpoint with a condition, or send the commands one by one "
                     "once it is hit.",
+        "exceptions": "exceptions needs Python 3.13. The traceback above names the exceptions that led to this one.",
     }
     do_interact = do_debug = do_commands = no
+    do_exceptions = getattr(Base, "do_exceptions", no)
     # Done on the other side; what arrives here came through an alias.
     do_run = do_restart = do_quit = do_q = do_exit = do_EOF = no
     do_break = do_b = do_tbreak = do_cl = do_disable = do_enable = do_condition = do_ignore = no
@@ -259,6 +295,7 @@ class Shim(Breakpoints, Base):
         frame, line = self.stack[self.curindex]
         path = self.canonic(frame.f_code.co_filename)
         body = self.base(self.event)
+        body["deaf"] = signal.getsignal(signal.SIGINT) != self.on_interrupt
         line = line or frame.f_code.co_firstlineno
         body.update(
             file=self.source.short(path), line=line, function=frame.f_code.co_name, depth=self.curindex + 1,

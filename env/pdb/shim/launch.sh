@@ -1,8 +1,8 @@
-# Starts a console command under the debugger: $0 is the bootstrap, $1 the
+# Starts a console command under the debugger: $1 is the bootstrap, $2 the
 # workspace; the command and its arguments follow. The interpreter is the one the
 # command's first line names.
-root=$1
-shift
+boot=$1 root=$2
+shift 2
 name=${1##*/}
 path=$(type -P -- "$1")
 [ -n "$path" ] || { [ -f "$1" ] && path=$1; }
@@ -18,24 +18,24 @@ case $first in
     words=("${words[@]:1}")
     [ "${words[0]}" = -S ] && words=("${words[@]:1}")
   fi
-  exec "${words[@]}" -u -c "$0" "$root" "$path" "$@" ;;
+  exec "${words[@]}" -u -c "$boot" "$root" "$path" "$@" ;;
 '#!/bin/sh')
   # pip writes this where the interpreter's path is too long for a first line.
   if [[ $second == "'''exec' "* ]]; then
     second=${second#"'''exec' "}
     second=${second%%' "$0"'*}
     second=${second#\"}
-    exec "${second%\"}" -u -c "$0" "$root" "$path" "$@"
+    exec "${second%\"}" -u -c "$boot" "$root" "$path" "$@"
   fi ;;
 esac
 case $path in
-*.py) exec python3 -u -c "$0" "$root" "$path" "$@" ;;
+*.py) exec python3 -u -c "$boot" "$root" "$path" "$@" ;;
 esac
 if [[ $first == '#!'* || -z $path ]] && [[ $name =~ ^[A-Za-z_][A-Za-z0-9_.]*$ ]]; then
   # A wrapper script (pyenv), or no such command: perhaps a module of that name.
   for python in python3 python; do
     if "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)' "$name" </dev/null >/dev/null 2>&1; then
-      exec "$python" -u -c "$0" "$root" -m "$name" "$@"
+      exec "$python" -u -c "$boot" "$root" -m "$name" "$@"
     fi
   done
 fi

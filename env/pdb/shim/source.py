@@ -7,7 +7,7 @@ import sys
 import types
 
 MAX_SEARCH = 4000  # files looked at when a function is searched for by name
-SKIP = {"__pycache__", "node_modules", "venv", "env", "site-packages", "build", "dist"}
+SKIP = {"__pycache__", "node_modules", "site-packages"}
 
 
 class Refused(Exception):
@@ -17,9 +17,9 @@ class Refused(Exception):
 class Source:
     """Finds files and the lines in them that a breakpoint can stop at."""
 
-    def __init__(self, root):
-        self.root = root
-        self.roots = [r.rstrip("/") + "/" for r in (root, os.path.realpath(root))]
+    def __init__(self, root, nominal):
+        self.root = os.path.realpath(root)
+        self.roots = [r.rstrip("/") + "/" for r in (self.root, root, nominal)]
         self.start = os.getcwd()
         self.loaded = {}  # file of the workspace -> its time when it was first seen loaded
         self.modules = 0
@@ -44,16 +44,33 @@ class Source:
                 return path[len(root):]
         return path
 
+    def full(self, short):
+        """The path of a file that short() has named."""
+        return os.path.join(self.root, short)
+
     def find(self, name):
         names = [name]
         if not name.endswith(".py"):
-            names += [name + ".py", name.replace(".", "/") + ".py"]
+            module = name.replace(".", "/")
+            names += [name + ".py", module + ".py", module + "/__init__.py"]
         for n in names:
-            for folder in [self.start, self.root] + [p or "." for p in sys.path if isinstance(p, str)]:
-                path = os.path.abspath(os.path.join(folder, n))
+            n = self.short(n)
+            for folder in [self.root, self.start] + [p or self.start for p in sys.path if isinstance(p, str)]:
+                path = os.path.join(self.start, folder, n)
                 if os.path.isfile(path):
-                    return path
+                    return os.path.realpath(path)
         raise Refused("No file %s in the workspace or on sys.path. Give a path relative to the workspace." % name)
+
+    def imported(self, name):
+        """Finds MODULE.FUNCTION of a module on sys.path that nobody has imported yet."""
+        parts = name.split(".")
+        for i in range(len(parts) - 1, 0, -1):
+            try:
+                path = self.find(".".join(parts[:i]))
+                return [(path, self.function_in(path, ".".join(parts[i:])))]
+            except (Refused, SyntaxError, ValueError, RecursionError):
+                pass
+        return []
 
     def lines(self, path):
         lines = linecache.getlines(path)
@@ -133,7 +150,9 @@ class Source:
         found, seen = [], 0
         marks = ("def " + name.split(".")[-1]).encode()
         for folder, folders, files in os.walk(self.root):
-            folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in SKIP)
+            folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in SKIP
+                                and not os.path.exists(os.path.join(folder, f, "pyvenv.cfg"))
+                                and (f not in ("build", "dist") or os.path.exists(os.path.join(folder, f, "__init__.py"))))
             for file in sorted(files):
                 if not file.endswith(".py") or seen >= MAX_SEARCH:
                     continue

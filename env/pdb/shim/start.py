@@ -1,17 +1,21 @@
 # Starting and ending the program.
 #
 # Started as: python -u -c BOOTSTRAP WORKSPACE {-m MODULE | -c CODE |
-# --command NAME | SCRIPT} ARG..., with the module's source and then one line of
+# SCRIPT} ARG..., with the module's source and then one line of
 # configuration on standard input.
 import builtins
+import importlib.util
 import linecache
 import os
 import pdb
+import re
 import runpy
 import signal
 import sys
+import threading
 import traceback
 import types
+import zipfile
 
 
 def delegate(shim):
@@ -48,20 +52,41 @@ def load(argv):
         sys.argv[:] = ["-c"] + argv[2:]
         linecache.cache["<string>"] = len(argv[1]), None, argv[1].splitlines(True), "<string>"
         return compile(argv[1], "<string>", "exec", 0, True), names
-    if argv[0] == "--command":
-        argv = [__import__("shutil").which(argv[1]) or argv[1]] + argv[2:]
     sys.argv[:] = argv
     path = os.path.abspath(argv[0])
     folder = os.path.dirname(os.path.realpath(path))
-    if os.path.isdir(path):
-        path, folder = os.path.join(path, "__main__.py"), path
+    packed = os.path.isdir(path) or zipfile.is_zipfile(path)
     if sys.path[:1] == [""]:
-        sys.path[0] = folder
+        sys.path[0] = path if packed else folder
+    if packed:  # a folder or an archive with a __main__.py
+        if sys.path[0] != path:
+            sys.path.insert(0, path)
+        _, spec, code = runpy._get_main_module_details()
+        names.update(__file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__="", __spec__=spec)
+        return code, names
     with open(path, "rb") as f:
         text = f.read()
     loader = __import__("importlib.machinery").machinery.SourceFileLoader("__main__", path)
     names.update(__file__=path, __cached__=None, __loader__=loader)
     return compile(text, path, "exec", 0, True), names
+
+
+def alone(shim, argv):
+    """Has pytest run the tests in this process and traced by nobody else; says so."""
+    wanted = " ".join(argv) + " " + os.environ.get("PYTEST_ADDOPTS", "")
+    for name in ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
+        try:
+            with open(name, encoding="utf-8", errors="replace") as f:
+                wanted += " " + " ".join(re.findall(r"addopts[^\[]*", f.read(1 << 20)))
+        except OSError:
+            pass
+    at = argv.index("--") if "--" in argv else len(argv)
+    for plugin, asked, option, why in (
+            ("xdist", r"(?<!\S)[\"']?(-n\s*=?\s*[1-9al]|--numprocesses)", "-n0", "worker processes cannot be stopped"),
+            ("pytest_cov", r"(?<!\S)[\"']?--cov\b", "--no-cov", "coverage and a debugger cannot trace the same program")):
+        if re.search(asked, wanted) and importlib.util.find_spec(plugin):
+            argv.insert(at, option)
+            shim.message("(%s was added to the command line: %s.)" % (option, why))
 
 
 def trim(tb, code):
@@ -72,10 +97,28 @@ def trim(tb, code):
 
 
 def finish(shim, code):
-    """Announces the end; the interpreter's own shutdown (threads, atexit) follows."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    if shim.mine():
+    """Announces the end, once no thread is left; the interpreter's own shutdown (atexit) follows."""
+    if not shim.mine():
+        return
+    shim.wait_for_threads()
+    with shim.lock:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if shim.foreign:
+            shim.message("(%s called sys.settrace: the debugger was blind from there on.)" % shim.foreign)
+        shim.over = True
         shim.channel.send(dict(shim.base("finished"), exit_code=code))
+
+
+def report(error, tb):
+    """Shows an uncaught exception as the interpreter would, and however the program spoiled that."""
+    hook, stream = sys.excepthook, sys.stderr
+    try:
+        hook(type(error), error, tb)
+        if hook is sys.__excepthook__ and stream is sys.__stderr__:
+            return ""
+    except BaseException as e:
+        sys.__excepthook__(type(e), e, e.__traceback__.tb_next)
+    return "Uncaught exception: " + "".join(traceback.format_exception_only(type(error), error)).strip()
 
 
 def main():
@@ -90,10 +133,14 @@ def main():
         sys.exit(1)
     module.__dict__.update(names)
     shim = Shim(channel, config, root)
+    if re.search(r"(^|/)(pytest(/__main__)?|py\.test)(\.py)?$", sys.argv[0]):
+        alone(shim, sys.argv)
     shim.main_code = code
     pdb.Pdb = delegate(shim)
     if hasattr(sys, "breakpointhook"):
         sys.breakpointhook = lambda *_, **__: shim.set_trace(sys._getframe().f_back)
+    sys.settrace = shim.settrace
+    threading.settrace(shim.trace_dispatch)
     signal.signal(signal.SIGINT, shim.on_interrupt)
     try:
         shim.run(code, module.__dict__)
@@ -105,10 +152,12 @@ def main():
         if not shim.mine():
             raise
         tb = trim(e.__traceback__, code)
-        sys.excepthook(type(e), e.with_traceback(tb), tb)
+        said = report(e.with_traceback(tb), tb)
+        if said:
+            shim.message(said)
         if tb is not None:
             shim.post_mortem, shim.event = True, "exception"
-            shim.interaction(None, tb)
+            shim.interaction(None, e if hasattr(Base, "do_exceptions") else tb)
         finish(shim, 1)
         sys.exit(1)
     finish(shim, 0)

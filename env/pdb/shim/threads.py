@@ -1,0 +1,76 @@
+# Threads and processes of the program. One thread is stepped through at a time;
+# the others stop at breakpoints only, and wait while a prompt is open. Forked
+# children are never stopped.
+import _thread
+import sys
+import threading
+
+
+class Threads:
+    """The part of Shim that concerns threads and child processes."""
+
+    def prepare(self):
+        self.lock = _thread.RLock()  # held by the thread that has the prompt
+        self.thread = _thread.get_ident()  # the one stepped through
+        self.ending = self.over = self.told = False
+        self.foreign = ""  # where the program set a trace function of its own
+
+    def trace_elsewhere(self, frame, event):
+        code = frame.f_code
+        if event == "call":
+            return self.trace_dispatch if self.may_stop(code.co_filename) else None
+        if event == "line" and frame.f_lineno in self.breaks.get(self.canonic(code.co_filename), ()):
+            if not self.mine():
+                self.passed_by("A breakpoint", frame)
+                return None
+            with self.lock:
+                if not self.over and self.break_here(frame):
+                    self.thread = _thread.get_ident()
+                    self.user_line(frame)
+        return self.trace_dispatch
+
+    def trace_running(self, path):
+        """Has calls that are under way traced: they began before the file was of interest."""
+        for frame in list(sys._current_frames().values()):
+            while frame is not None:
+                if frame.f_trace is None and self.canonic(frame.f_code.co_filename) == path:
+                    frame.f_trace = self.trace_dispatch
+                if frame.f_code is self.main_code:
+                    break
+                frame = frame.f_back
+
+    def passed_by(self, what, frame):
+        """Says once per child process that it does not stop."""
+        if not self.told and frame is not None:
+            self.told = True
+            self.message("(%s was reached at %s:%d in a child process, which cannot be stopped.)" % (
+                what, self.source.short(self.canonic(frame.f_code.co_filename)), frame.f_lineno))
+
+    def interrupt_command(self):
+        """Ends the command at the prompt, in whichever thread it runs."""
+        if self.thread == _thread.get_ident():
+            raise KeyboardInterrupt
+        try:
+            import ctypes
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(KeyboardInterrupt))
+        except Exception:
+            pass  # the other side gives up on us
+
+    def settrace(self, function):
+        """sys.settrace as the program sees it: switching tracing off leaves the debugger on."""
+        caller = sys._getframe(1)
+        if caller.f_code.co_filename not in OWN and caller.f_code.co_filename != threading.__file__ and self.mine():
+            if function is None:
+                function = self.trace_dispatch
+            elif not self.foreign:
+                self.foreign = "%s:%d" % (self.source.short(self.canonic(caller.f_code.co_filename)), caller.f_lineno)
+        SETTRACE(function)
+
+    def wait_for_threads(self):
+        """What the interpreter does at its end, while threads can still be stopped."""
+        self.ending = True
+        try:
+            threading._shutdown()
+        except KeyboardInterrupt:
+            pass
+        threading._shutdown = lambda: None
