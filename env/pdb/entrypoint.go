@@ -9,10 +9,13 @@ import (
 
 // bootstrap is what the interpreter runs (-c): it reads the shim from standard
 // input, so nothing is written into the sandbox. It is one line: wrappers that
-// quote their arguments once more (conda run) may lose a line's end.
+// quote their arguments once more (conda run) may lose a line's end. The parts of
+// the shim are compiled one by one: what the compiler needs for all at once, 1.4 MB,
+// would stay with the program.
 const bootstrap = `exec("import os\nh=b''\nwhile len(h)<8:h+=os.read(0,8-len(h))\nn,s=int(h),b''\n` +
 	`while len(s)<n:s+=os.read(0,n-len(s))\n` +
-	`exec(compile(s,'<pdb shim>','exec'),{'__name__':'<pdb shim>','__builtins__':dict(vars(__import__('builtins')))})")`
+	`g={'__name__':'<pdb shim>','__builtins__':dict(vars(__import__('builtins')))}\n` +
+	`while s:\n p,_,s=s.partition(bytes(1))\n exec(compile(p,'<pdb shim>','exec'),g)")`
 
 // In a launch line $1 is the bootstrap, $2 the text of shim/launch.sh and $3 the
 // workspace.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -30,7 +31,7 @@ var (
 	//go:embed shim/launch.sh
 	launch string
 
-	shim = channelPart + sourcePart + breakpointsPart + threadsPart + debuggerPart + startPart
+	shim = strings.Join([]string{channelPart, sourcePart, breakpointsPart, threadsPart, debuggerPart, startPart}, "\x00")
 )
 
 // message is one line to the shim. Nonce is what the answer must carry.
