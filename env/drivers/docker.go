@@ -58,9 +58,10 @@ type docker struct {
 
 // Labels of our containers and volumes.
 const (
-	dockerMark  = "tracesmith"
-	dockerOwner = "tracesmith.owner"
-	dockerLabel = "tracesmith.label"
+	dockerMark   = "tracesmith"
+	dockerOwner  = "tracesmith.owner"
+	dockerLabel  = "tracesmith.label"
+	dockerSource = "tracesmith.source" // of a copy: host and path
 )
 
 func (*docker) Name() string { return "docker" }

@@ -55,13 +55,12 @@ func (d *docker) container(spec env.SandboxSpec, img *dockerImage, guestVolume s
 		Labels:      labels,
 	}
 	l := spec.Limits
-	disk := d.tmpfs(spec, uid, gid)
 	host := &container.HostConfig{
 		NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"},
 		SecurityOpt: []string{"no-new-privileges"},
 		LogConfig:   container.LogConfig{Type: "none"},
 		Runtime:     d.config.Runtime,
-		Tmpfs:       disk,
+		Tmpfs:       d.tmpfs(spec, uid, gid),
 		Mounts: []mount.Mount{{
 			Type: mount.TypeVolume, Source: guestVolume, Target: guestDir, ReadOnly: true,
 			VolumeOptions: &mount.VolumeOptions{NoCopy: true},
@@ -83,11 +82,6 @@ func (d *docker) container(spec env.SandboxSpec, img *dockerImage, guestVolume s
 	}
 	if spec.Network {
 		host.NetworkMode = "default"
-	}
-	for _, v := range img.volumes {
-		if _, covered := disk[v]; !covered && !slices.ContainsFunc(spec.Mounts, func(m env.Mount) bool { return path.Clean(m.Path) == v }) {
-			host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Target: v, ReadOnly: true})
-		}
 	}
 	return cfg, host, nil
 }

@@ -62,11 +62,12 @@ func (d *docker) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 	for _, v := range volumes.Volumes {
 		made, _ := time.Parse(time.RFC3339, v.CreatedAt)
 		o, owned := parseOwner(v.Labels[dockerOwner])
-		if owned && !o.dead() || !owned && time.Since(made) < volumeAge {
+		source, ours := strings.CutPrefix(v.Labels[dockerSource], here().host+":")
+		if owned && !o.dead() || !owned && time.Since(made) < volumeAge && !(ours && !exists(source)) {
 			continue
 		}
 		out = append(out, env.Leftover{
-			Kind: "volume", Name: v.Name, Since: made,
+			Kind: "volume", Name: v.Name, What: v.Labels[dockerSource], Since: made,
 			Remove: func(ctx context.Context) error {
 				return d.with(func(cli *client.Client) error { return cli.VolumeRemove(ctx, v.Name, false) })
 			},

@@ -2,7 +2,6 @@ package drivers
 
 import (
 	"archive/tar"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,7 +30,8 @@ import (
 // container that is never started; its fixed name is the lock between processes,
 // and a last file says that the copy is whole.
 const (
-	fillPlace   = "/fill"
+	fillRoot    = "fill"
+	fillPlace   = "/" + fillRoot
 	fillWhole   = ".whole"
 	fillPrefix  = "tracesmith-fill-"
 	guestDir    = "/run/tracesmith/host" // where containers see the guest's volume
@@ -53,20 +53,26 @@ func (d *docker) guestVolume(ctx context.Context, cli *client.Client, image stri
 	// Path, size and time name a build of ours on this host; the host is part of
 	// the name because others use the same daemon.
 	name := "tracesmith-guest-" + digest(here().host, binary, fi.Size(), fi.ModTime().UnixNano())
-	return name, d.fill(ctx, cli, image, name, false, func(w *tar.Writer) error { return tarFile(w, binary, "guest") })
+	return name, d.fill(ctx, cli, image, name, ofFile(binary), func(w *tar.Writer) error { return tarFile(w, binary, "guest") })
 }
 
-// fill makes the volume called name hold what write writes. One that is ours
-// alone does not outlive us.
-func (d *docker) fill(ctx context.Context, cli *client.Client, image, name string, alone bool, write func(*tar.Writer) error) error {
+// ofFile labels a copy of what lies at a path of this host: when that is gone, so
+// may the copy.
+func ofFile(p string) map[string]string {
+	return map[string]string{dockerMark: "1", dockerSource: here().host + ":" + p}
+}
+
+// ofOwner labels what must not outlive this process.
+func ofOwner() map[string]string {
+	return map[string]string{dockerMark: "1", dockerOwner: self().String()}
+}
+
+// fill makes the volume called name hold what write writes.
+func (d *docker) fill(ctx context.Context, cli *client.Client, image, name string, labels map[string]string, write func(*tar.Writer) error) error {
 	d.filling.Lock()
 	defer d.filling.Unlock()
 	if d.full[name] {
 		return nil
-	}
-	labels := map[string]string{dockerMark: "1"}
-	if alone {
-		labels[dockerOwner] = self().String()
 	}
 	place := mount.Mount{Type: mount.TypeVolume, Source: name, Target: fillPlace, VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: labels}}
 	err := d.aside(ctx, cli, image, fillPrefix+name, place, func(id string) error {
@@ -81,11 +87,12 @@ func (d *docker) fill(ctx context.Context, cli *client.Client, image, name strin
 			out := tar.NewWriter(w)
 			err := write(out)
 			if err == nil {
-				err = out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: fillWhole, Mode: 0o444})
+				err = out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: fillRoot + "/" + fillWhole, Mode: 0o444})
 			}
 			w.CloseWithError(errors.Join(err, out.Close()))
 		}()
-		err = cli.CopyToContainer(ctx, id, fillPlace, r, container.CopyToContainerOptions{})
+		// From the root, because the daemon leaves the directory it copies to as it is.
+		err = cli.CopyToContainer(ctx, id, "/", r, container.CopyToContainerOptions{})
 		r.CloseWithError(errors.New("the daemon has its answer"))
 		<-written
 		return err
@@ -99,7 +106,8 @@ func (d *docker) fill(ctx context.Context, cli *client.Client, image, name strin
 func (d *docker) aside(ctx context.Context, cli *client.Client, image, name string, m mount.Mount, use func(id string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, fillBound)
 	defer cancel()
-	labels := map[string]string{dockerMark: "1", dockerOwner: self().String(), dockerLabel: "copying files"}
+	labels := ofOwner()
+	labels[dockerLabel] = "copying files"
 	for {
 		made, err := cli.ContainerCreate(ctx,
 			&container.Config{Image: image, Entrypoint: []string{"/never"}, Labels: labels},
@@ -188,12 +196,31 @@ func (d *docker) mounts(ctx context.Context, cli *client.Client, spec env.Sandbo
 		}
 		host.Mounts = append(host.Mounts, made)
 	}
+	done.declared(img, host)
 	return done, nil
+}
+
+// declared makes the places that an image declares as volumes as read-only as the
+// rest of it, its files there included, unless something else lies there. The
+// daemon would make volumes without limit of them, and has no read-only ones
+// without a name.
+func (m *mounted) declared(img *dockerImage, host *container.HostConfig) {
+	for _, v := range img.volumes {
+		if _, covered := host.Tmpfs[v]; covered || slices.ContainsFunc(host.Mounts, func(m mount.Mount) bool { return m.Target == v }) {
+			continue
+		}
+		name := "tracesmith-image-" + randomName()
+		m.volumes = append(m.volumes, name)
+		host.Mounts = append(host.Mounts, mount.Mount{
+			Type: mount.TypeVolume, Source: name, Target: v, ReadOnly: true,
+			VolumeOptions: &mount.VolumeOptions{Labels: ofOwner()},
+		})
+	}
 }
 
 // mountVolume is a volume that stands for a mount where the daemon cannot see it.
 func (d *docker) mountVolume(ctx context.Context, cli *client.Client, image string, m env.Mount, done *mounted) (string, error) {
-	name := "tracesmith-mount-" + randomName()
+	name, labels := "tracesmith-mount-"+randomName(), ofOwner()
 	if m.Write {
 		done.back, done.volumes = append(done.back, m), append(done.volumes, name)
 	} else {
@@ -201,9 +228,9 @@ func (d *docker) mountVolume(ctx context.Context, cli *client.Client, image stri
 		if err != nil {
 			return "", err
 		}
-		name = "tracesmith-mount-" + digest(here().host, sum)
+		name, labels = "tracesmith-mount-"+digest(here().host, sum), ofFile(m.Host)
 	}
-	return name, d.fill(ctx, cli, image, name, m.Write, func(w *tar.Writer) error { return tarDir(w, m.Host) })
+	return name, d.fill(ctx, cli, image, name, labels, func(w *tar.Writer) error { return tarDir(w, m.Host) })
 }
 
 // sees tells whether the daemon finds at a path what this host has there: the
@@ -269,7 +296,7 @@ func tarFile(w *tar.Writer, file, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(fi.Mode().Perm()) | 0o444, Size: fi.Size()}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: fillRoot + "/" + name, Mode: int64(fi.Mode().Perm()) | 0o444, Size: fi.Size()}); err != nil {
 		return err
 	}
 	_, err = io.CopyN(w, f, fi.Size())
@@ -298,7 +325,7 @@ func tarDir(w *tar.Writer, dir string) error {
 		if err != nil {
 			return err
 		}
-		h.Name, h.Uname, h.Gname = cmp.Or(filepath.ToSlash(rel), "."), "", ""
+		h.Name, h.Uname, h.Gname = path.Join(fillRoot, rel), "", ""
 		if err := w.WriteHeader(h); err != nil || !fi.Mode().IsRegular() {
 			return err
 		}
