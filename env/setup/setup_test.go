@@ -30,13 +30,18 @@ type watched struct {
 	env.Driver
 	mu    sync.Mutex
 	specs []env.SandboxSpec
+	boxes []env.Sandbox
 }
 
 func (w *watched) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	w.mu.Lock()
 	w.specs = append(w.specs, spec)
 	w.mu.Unlock()
-	return w.Driver.Start(ctx, spec)
+	s, err := w.Driver.Start(ctx, spec)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.boxes = append(w.boxes, s)
+	return s, err
 }
 
 // tree is a repository of one file.
@@ -169,7 +174,8 @@ func TestPrepareKeepsTheInterpreter(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+// A set-up that fails is an error with its output, and its sandbox is gone.
+func TestD10SetupFailure(t *testing.T) {
 	b := open(t, "bubblewrap")
 	if spec, err := b.prepare(); err != nil || len(spec.Mounts) > 0 {
 		t.Errorf("without commands: %+v, %v", spec, err)
@@ -189,6 +195,11 @@ func TestFailures(t *testing.T) {
 	}
 	if names := b.kept(); len(names) > 0 {
 		t.Errorf("failed builds left %v", names)
+	}
+	for _, s := range b.driver.boxes {
+		if _, err := s.Run(t.Context(), env.Command{Args: []string{"true"}}); !errors.Is(err, env.ErrSandboxDied) {
+			t.Errorf("a build's sandbox lives on: %v", err)
+		}
 	}
 }
 
