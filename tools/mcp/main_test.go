@@ -58,6 +58,13 @@ func serve(kind string, args []string) {
 			}
 			return "{}"
 		})
+	case "many", "twins", "twice", "mixed":
+		answerAll(func(method string) string {
+			if method == "initialize" {
+				return `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`
+			}
+			return `{"tools":[` + offers(kind) + `]}`
+		})
 	case "child": // a well-behaved server with a descendant that is not
 		sleeper := exec.Command("sleep", "1000")
 		if err := sleeper.Start(); err != nil {
@@ -72,6 +79,29 @@ func serve(kind string, args []string) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
+}
+
+// offers are lists of tools that a well-behaved server would not send.
+func offers(kind string) string {
+	tool := func(name, schema string) string { return fmt.Sprintf(`{"name":%q,"inputSchema":%s}`, name, schema) }
+	const object = `{"type":"object"}`
+	var out []string
+	switch kind {
+	case "many":
+		for i := range 10_000 {
+			out = append(out, tool(fmt.Sprintf("t%d", i), object))
+		}
+	case "twins":
+		out = []string{tool("a.b", object), tool("a_b", object)}
+	case "twice":
+		out = []string{tool("same", object), tool("same", object)}
+	case "mixed":
+		out = []string{
+			tool("good", object), `{"name":"\u001b]0;x\u0007bad","inputSchema":{"type":"string"}}`, tool("", object), "null",
+			tool("remote", `{"type":"object","properties":{"a":{"$ref":"http://127.0.0.1/s.json"}}}`),
+		}
+	}
+	return strings.Join(out, ",")
 }
 
 // answerAll answers every request with a result made by hand, server/discover

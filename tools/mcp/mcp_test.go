@@ -323,3 +323,37 @@ func TestChangedToolsAreNoted(t *testing.T) {
 		})
 	}
 }
+
+// Lists that no model could be given are refused with the remedy; single tools
+// that cannot be used are left out with a warning.
+func TestOffersThatCannotBeTaken(t *testing.T) {
+	for kind, want := range map[string]string{
+		"many":  "it offers 10000 tools, more than 128: choose some with tools:",
+		"twins": `its tools "a.b" and "a_b" are both called srv__a_b here`,
+		"twice": `its tools "same" and "same" are both called srv__same here`,
+	} {
+		if _, err := Open(t.Context(), []Config{program(t, kind)}, deps(newWarnings())); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", kind, err, want)
+		}
+	}
+	cfg := program(t, "many")
+	cfg.Tools = []string{"t77", "t999?"}
+	if got := names(open(t, newWarnings(), cfg)); len(got) != 11 {
+		t.Errorf("some of many: %v", got)
+	}
+	w := newWarnings()
+	if got := names(open(t, w, program(t, "mixed"))); !slices.Equal(got, []string{"srv__good"}) {
+		t.Errorf("the good ones: %v", got)
+	}
+	for _, want := range []string{`tool "\x1b]0;x\abad" is left out: `, `tool "" is left out: it has no name`, `tool "remote" is left out: its schema cannot be used: `} {
+		if !strings.Contains(w.String(), want) {
+			t.Errorf("no warning %q in %s", want, w)
+		}
+	}
+	w = newWarnings()
+	none := program(t, "ordinary")
+	none.Tools = []string{"nothing*"}
+	if got := names(open(t, w, none)); len(got) != 0 || !strings.Contains(w.String(), "offers no tools") {
+		t.Errorf("%v, %s", got, w)
+	}
+}

@@ -28,6 +28,8 @@ type envFlags struct {
 	image        string
 	tools        string
 	timeout      float64
+	mcp          bool
+	mcpListen    string
 }
 
 func newEnv(s *State) *cobra.Command {
@@ -42,9 +44,14 @@ operation, each line on stdout its answer:
   {"op":"step","tool":"pdb","arguments":{"command":"b app.py:10"}}
   {"op":"patch"}                                    the change so far
   {"op":"grade"}                                    verdict from a fresh sandbox
-  {"op":"close"}`,
+  {"op":"close"}
+
+With --mcp the same environment is a Model Context Protocol server: its tools, and
+env_reset, env_patch and env_grade, for any MCP client. Standard input and output
+carry the protocol; --mcp-listen serves streamable HTTP, one environment per session.`,
 		Example: "  echo '{\"op\":\"reset\"}' | tracesmith env --task stockroom\n" +
-			"  tracesmith env --path ./my-project --entrypoint 'python3 -m pytest -q'",
+			"  tracesmith env --path ./my-project --entrypoint 'python3 -m pytest -q'\n" +
+			"  tracesmith env --mcp --task stockroom",
 		Args: exactArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return f.serve(c.Context(), s) },
 	}
@@ -61,6 +68,8 @@ operation, each line on stdout its answer:
 	fl.StringVar(&f.image, "image", "", "container image (implies --sandbox docker)")
 	fl.StringVar(&f.tools, "tools", "", "tools to offer, comma-separated, with settings if need be: 'pdb,{bash: {timeout: 120}}'")
 	fl.Float64Var(&f.timeout, "timeout", 0, "seconds a command may take (default: sandbox.command_timeout)")
+	fl.BoolVar(&f.mcp, "mcp", false, "be an MCP server on standard input and output")
+	fl.StringVar(&f.mcpListen, "mcp-listen", "", "be an MCP server at this address (HOST:PORT; without a host: loopback)")
 	return c
 }
 
@@ -116,6 +125,7 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 	return cfg, nil
 }
 
+// serve offers the environment in the way that was asked for.
 func (f *envFlags) serve(ctx context.Context, s *State) error {
 	cfg, err := f.config(s)
 	if err != nil {
@@ -142,21 +152,40 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if _, err := bench.Reap(ctx, []schemas.Task{task}); err != nil {
 		fmt.Fprintf(s.Stderr, "warning: %v\n", err)
 	}
-	e, err := bench.NewEnv(ctx, task)
+	open := func(ctx context.Context) (*envLoop, error) { return newEnvLoop(ctx, s, bench, task) }
+	if f.mcp || f.mcpListen != "" {
+		m, err := newMCPEnv(task, bench.Toolbox.Schemas(), open)
+		if err != nil {
+			return Usage(err)
+		}
+		if f.mcpListen != "" {
+			return m.listen(ctx, s, f.mcpListen)
+		}
+		return m.serve(ctx, s)
+	}
+	loop, err := open(ctx)
 	if err != nil {
-		return &Error{Code: ExitPreflight, Err: err}
+		return err
 	}
-	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }()
-	started := s.Now()
-	loop := &envLoop{
-		env:   e,
-		grade: grader(bench, task),
-		now:   func() float64 { return milliseconds(s.Now().Sub(started)) },
-	}
+	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
 	if err := loop.serve(ctx, s.Stdin, s.Stdout); err != nil {
 		return err
 	}
-	return e.Close(ctx)
+	return loop.env.Close(ctx)
+}
+
+// newEnvLoop makes the environment of a task; its sandbox starts with reset.
+func newEnvLoop(ctx context.Context, s *State, bench *wire.Workbench, task schemas.Task) (*envLoop, error) {
+	e, err := bench.NewEnv(ctx, task)
+	if err != nil {
+		return nil, &Error{Code: ExitPreflight, Err: err}
+	}
+	started := s.Now()
+	return &envLoop{
+		env:   e,
+		grade: grader(bench, task),
+		now:   func() float64 { return milliseconds(s.Now().Sub(started)) },
+	}, nil
 }
 
 // grader judges patches of one task. A task without test lists gets its

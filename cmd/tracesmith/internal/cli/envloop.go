@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -180,32 +181,34 @@ func parseOp(text []byte) (op, error) {
 
 func (l *envLoop) handle(ctx context.Context, text []byte) (a answer, closing bool) {
 	o, err := parseOp(text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return failed(fmt.Errorf(`not an operation (%w): write one JSON object per line, for example {"op":"reset"}`, err)), false
+	case o.Op == "close":
+		a = l.last
+		a.OK, a.Error, a.Observation, a.Observations, a.Tools = true, "", "", []sourced{}, nil
+		return a, true
+	case !l.ready && slices.Contains([]string{"step", "patch", "grade"}, o.Op):
+		return failed(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op)), false
 	}
+	return l.do(ctx, o), false
+}
+
+// do executes one operation.
+func (l *envLoop) do(ctx context.Context, o op) answer {
 	switch o.Op {
 	case "reset":
 		info, err := l.env.Reset(ctx, o.Soft && l.ready)
 		l.ready = err == nil
-		return l.answer(info, err), false
-	case "step", "patch", "grade":
-		if !l.ready {
-			return failed(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op)), false
-		}
-	case "close":
-		a = l.last
-		a.OK, a.Error, a.Observation, a.Observations, a.Tools = true, "", "", []sourced{}, nil
-		return a, true
-	default:
-		return failed(fmt.Errorf("unknown op %q: use reset, step, patch, grade or close", o.Op)), false
-	}
-	switch o.Op {
+		return l.answer(info, err)
 	case "step":
-		return l.step(ctx, o), false
+		return l.step(ctx, o)
 	case "patch":
-		return l.patch(ctx), false
+		return l.patch(ctx)
+	case "grade":
+		return l.verdict(ctx)
 	}
-	return l.verdict(ctx), false
+	return failed(fmt.Errorf("unknown op %q: use reset, step, patch, grade or close", o.Op))
 }
 
 func (l *envLoop) step(ctx context.Context, o op) answer {

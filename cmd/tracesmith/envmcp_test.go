@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// mcpClient is an MCP client of `tracesmith env --mcp`.
+type mcpClient struct {
+	t       *testing.T
+	session *mcp.ClientSession
+}
+
+func connect(t *testing.T, transport mcp.Transport, opts *mcp.ClientOptions) *mcpClient {
+	t.Helper()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts).Connect(t.Context(), transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &mcpClient{t, session}
+}
+
+// spawn starts the server as a client would.
+func spawn(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), "tracesmith", append([]string{"env", "--mcp"}, args...)...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// call returns the result's text and its structured content.
+func (c *mcpClient) call(ctx context.Context, tool, arguments string) (string, answer, error) {
+	c.t.Helper()
+	params := &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments)}
+	params.SetProgressToken("p-" + tool)
+	res, err := c.session.CallTool(ctx, params)
+	if err != nil {
+		return "", answer{}, err
+	}
+	var texts []string
+	for _, part := range res.Content {
+		texts = append(texts, part.(*mcp.TextContent).Text)
+	}
+	b, err := json.Marshal(res.StructuredContent)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var a answer
+	if err := json.Unmarshal(b, &a); err != nil {
+		c.t.Fatal(err)
+	}
+	if res.IsError != (a.IsError || !a.OK) {
+		c.t.Errorf("%s: isError %v beside %s", tool, res.IsError, b)
+	}
+	return strings.Join(texts, "\n\n"), a, nil
+}
+
+func (c *mcpClient) must(tool, arguments, want string) answer {
+	c.t.Helper()
+	text, a, err := c.call(c.t.Context(), tool, arguments)
+	if err != nil || !a.OK || !strings.Contains(text, want) {
+		c.t.Fatalf("%s %s: %v, %+v, %q; want %q", tool, arguments, err, a, text, want)
+	}
+	return a
+}
+
+// An MCP client of another make debugs, repairs, and has its change judged.
+func TestEnvAsMCPServer(t *testing.T) {
+	cmd := spawn(t, "--task", "stockroom")
+	var progress atomic.Int32
+	c := connect(t, &mcp.CommandTransport{Command: cmd}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress.Add(1) },
+	})
+	if i := c.session.InitializeResult(); !strings.HasPrefix(i.Instructions, "The evening report") {
+		t.Errorf("instructions: %q", i.Instructions)
+	}
+	var names []string
+	for tool, err := range c.session.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != "bash edit env_grade env_patch env_reset eval grep listdir pdb submit view" {
+		t.Errorf("tools: %s", got)
+	}
+	c.must("env_patch", `{}`, "Nothing has been changed.") // the first call starts the environment
+	if a := c.must("pdb", `{"command":"b stockroom/store.py:43, len(self._levels) > 1"}`, "store.py:43"); len(a.Breakpoints) != 1 {
+		t.Errorf("breakpoints: %+v", a)
+	}
+	if a := c.must("pdb", `{"command":"c"}`, ""); a.Frame == nil || a.Frame.Function != "levels" {
+		t.Errorf("frame: %+v", a)
+	}
+	c.must("pdb", `{"command":"p sorted(self._levels)"}`, "['bolt', 'nut']")
+	if a := c.must("bash", `{"command":"exit 3"}`, ""); a.ExitCode == nil || *a.ExitCode != 3 {
+		t.Errorf("exit code: %+v", a)
+	}
+	if a := c.must("view", `{"path":"nowhere.py"}`, "nowhere.py"); !a.IsError {
+		t.Errorf("a mistake: %+v", a)
+	}
+	c.cancelled()
+	if progress.Load() == 0 {
+		t.Error("no progress was told of a long call")
+	}
+	c.must("edit", badEdit, "")
+	if a := c.must("env_grade", `{}`, "Not resolved (verified_fail)"); a.Resolved == nil || *a.Resolved {
+		t.Errorf("grade of a wrong fix: %+v", a)
+	}
+	c.must("env_patch", `{}`, "+        return {}")
+	c.must("env_reset", `{"soft":true}`, "The evening report")
+	c.must("env_patch", `{}`, "return {}")
+	c.must("env_reset", `{"soft":null}`, "The evening report")
+	c.must("env_patch", `{}`, "Nothing has been changed.")
+	c.must("edit", goldEdit, "")
+	if a := c.must("eval", `{}`, "The tests pass."); a.EvalPassed == nil || !*a.EvalPassed {
+		t.Errorf("eval: %+v", a)
+	}
+	if a := c.must("env_grade", `{}`, "Resolved (verified_pass)"); a.Resolved == nil || !*a.Resolved {
+		t.Errorf("grade: %+v", a)
+	}
+	for tool, arguments := range map[string]string{"env_reset": `{"hard":true}`, "env_grade": `{"soft":true}`} {
+		if _, a, err := c.call(t.Context(), tool, arguments); err != nil || a.OK {
+			t.Errorf("%s %s: %v, %+v", tool, arguments, err, a)
+		}
+	}
+	if a := c.must("submit", `{}`, "Submitted"); !a.Terminated {
+		t.Errorf("submit: %+v", a)
+	}
+	if err := c.session.Close(); err != nil || cmd.ProcessState.ExitCode() != 0 {
+		t.Errorf("the end: %v, %v", err, cmd.ProcessState)
+	}
+}
+
+// cancelled: what the client gives up is killed, and the next call is right.
+func (c *mcpClient) cancelled() {
+	c.t.Helper()
+	c.must("bash", `{"command":"echo kept > /tmp/kept"}`, "")
+	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Second) // progress is told every 2 s
+	defer cancel()
+	if _, _, err := c.call(ctx, "bash", `{"command":"exec -a lingerer sleep 1000"}`); err == nil {
+		c.t.Error("a cancelled call was answered")
+	}
+	c.must("bash", `{"command":"cat /tmp/kept; pgrep -af lingerer || echo nobody"}`, "kept\nnobody")
+	ctx, cancel = context.WithTimeout(c.t.Context(), time.Second)
+	defer cancel()
+	if _, _, err := c.call(ctx, "pdb", `{"command":"!__import__('time').sleep(1000)"}`); err == nil {
+		c.t.Error("a cancelled debugger command was answered")
+	}
+	c.must("pdb", `{"command":"b"}`, "store.py:43")
+}
+
+// The end of the input stops what runs, and nothing is left.
+func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
+	for name, end := range map[string]func(cmd *exec.Cmd, in io.Closer){
+		"input": func(_ *exec.Cmd, in io.Closer) { _ = in.Close() },
+		"kill":  func(cmd *exec.Cmd, _ io.Closer) { _ = cmd.Process.Kill() },
+		"term":  func(cmd *exec.Cmd, _ io.Closer) { _ = cmd.Process.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mark := "linger" + strings.ReplaceAll(t.TempDir(), "/", "_")
+			cmd := spawn(t, "--task", "stockroom", "--timeout", "3600")
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(out)
+			say := func(line string) {
+				if _, err := io.WriteString(in, line+"\n"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
+			if !lines.Scan() || !strings.Contains(lines.Text(), `"protocolVersion":"2025-06-18"`) {
+				t.Fatalf("%s", lines.Text())
+			}
+			say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"bash","arguments":{"command":"exec -a ` + mark + ` sleep 1000"}}}`)
+			waitUntil(t, func() bool { return running(mark) })
+			end(cmd, in)
+			for lines.Scan() { // what follows is protocol, too
+				if !json.Valid(lines.Bytes()) {
+					t.Errorf("on standard output: %s", lines.Text())
+				}
+			}
+			_ = cmd.Wait()
+			if want := map[string]int{"input": 0, "kill": -1, "term": 143}[name]; cmd.ProcessState.ExitCode() != want {
+				t.Errorf("exit code %d, want %d", cmd.ProcessState.ExitCode(), want)
+			}
+			waitUntil(t, func() bool { return !running(mark) })
+		})
+	}
+}
+
+func running(mark string) bool {
+	return exec.Command("pgrep", "-f", "^"+mark).Run() == nil
+}
+
+func waitUntil(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not happen")
+		}
+	}
+}
+
+// Over HTTP each session has an environment of its own, which ends with it.
+func TestEnvListensForMCPClients(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "tracesmith", "env", "--mcp-listen", ":0", "--task", "stockroom")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	told := bufio.NewScanner(stderr)
+	if !told.Scan() || !strings.HasPrefix(told.Text(), "MCP server at http://127.0.0.1:") {
+		t.Fatalf("told %q", told.Text())
+	}
+	url := strings.TrimPrefix(told.Text(), "MCP server at ")
+	dial := func() *mcpClient { return connect(t, &mcp.StreamableClientTransport{Endpoint: url}, nil) }
+	a, b := dial(), dial()
+	mark := "linger" + strings.ReplaceAll(t.TempDir(), "/", "_")
+	a.must("bash", `{"command":"echo mine > new.txt; (exec -a `+mark+` sleep 1000) & echo started"}`, "started")
+	b.must("bash", `{"command":"ls new.txt || echo none"}`, "none")
+	a.must("env_patch", `{}`, "new.txt")
+	b.must("env_patch", `{}`, "Nothing has been changed.")
+	if !running(mark) {
+		t.Error("the background job does not run")
+	}
+	if err := a.session.Close(); err != nil {
+		t.Error(err)
+	}
+	waitUntil(t, func() bool { return !running(mark) })
+	b.must("bash", `{"command":"pwd"}`, "/testbed")
+
+	for name, header := range map[string]string{"Origin": "https://evil.example", "Host": "evil.example"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		if req.Header.Set(name, header); name == "Host" {
+			req.Host = header
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s %s: %v, %v", name, header, resp, err)
+		}
+		_ = resp.Body.Close()
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for told.Scan() {
+	}
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("exit code %d", cmd.ProcessState.ExitCode())
+	}
+	_ = b.session.Close()
+}
