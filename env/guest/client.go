@@ -29,9 +29,13 @@ const (
 	helloBound = 30 * time.Second
 	fileBound  = 30 * time.Second // one piece of a file or an archive
 	shortBound = 10 * time.Second
-	// answerGrace is added to every bound the guest enforces itself; a guest that
-	// needs longer is dead to us.
-	answerGrace = 5 * time.Second
+	// A guest that has not answered a call within its bound is asked whether it
+	// lives, a little later; without an answer to that either it is dead to us
+	// when answerGrace is over. One that lives, but is slow, has slowGrace.
+	askAfter    = 100 * time.Millisecond
+	answerGrace = time.Second
+	slowGrace   = 10 * time.Second
+	writeGrace  = 5 * time.Second
 	cancelBound = 900 * time.Millisecond
 
 	maxReadFile = 256 << 20
@@ -67,6 +71,7 @@ type Client struct {
 	config  Config
 	ids     atomic.Uint64
 	running atomic.Int32 // calls under way that run the agent's programs
+	asking  sync.WaitGroup
 	inquest sync.Once
 	death   atomic.Pointer[env.DiedError]
 }
@@ -108,6 +113,7 @@ func (c *Client) Hangup() {
 	ctx, cancel := context.WithTimeout(context.Background(), shortBound)
 	defer cancel()
 	_ = c.rpc.UserOnCloseWait(ctx)
+	c.asking.Wait()
 }
 
 // impatient bounds each write: a guest that does not read must not hold the
@@ -115,36 +121,75 @@ func (c *Client) Hangup() {
 type impatient struct{ net.Conn }
 
 func (c impatient) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(answerGrace)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(writeGrace)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)
 }
 
-// call makes one bounded call. A guest that does not answer within bound and the
-// grace, or breaks the protocol, is dead; a context that ends only ends the call.
+// call makes one bounded call: bound is what the guest itself may take, less
+// where env.AnswerBy says so. A guest that does not answer, or breaks the
+// protocol, is dead; a context that ends only ends the call.
 func call[Q, R any](ctx context.Context, c *Client, bound time.Duration,
 	method func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	if d := c.death.Load(); d != nil {
 		return nil, d
 	}
-	bounded, cancel := context.WithTimeout(ctx, bound+answerGrace)
-	defer cancel()
-	r, err := method(bounded, req)
-	if err == nil {
+	limit := bound
+	if end, ok := env.AnswerEnd(ctx); ok {
+		limit = min(limit, max(0, time.Until(end)))
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	watch := time.AfterFunc(limit+askAfter, func() {
+		defer close(watched)
+		c.overdue(waiting, bound-limit+slowGrace)
+	})
+	r, err := method(waiting, req)
+	cancel()
+	if !watch.Stop() {
+		<-watched
+	}
+	switch {
+	case err == nil:
 		return r, nil
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	}
-	if bounded.Err() != nil {
-		return nil, c.die("no answer from the guest")
 	}
 	return nil, c.translate(err)
 }
 
+// overdue waits with a call that should have been answered, and ends the guest if
+// it does not live, or takes longer than the time left.
+func (c *Client) overdue(waiting context.Context, left time.Duration) {
+	lives := make(chan error, 1)
+	c.asking.Go(func() {
+		_, err := c.svc.Cancel(waiting, &guestpb.CancelRequest{}) // of no run
+		lives <- err
+	})
+	select {
+	case <-waiting.Done():
+		return
+	case err := <-lives:
+		if err == nil {
+			select {
+			case <-waiting.Done():
+				return
+			case <-time.After(left):
+			}
+		}
+	case <-time.After(answerGrace - askAfter):
+	}
+	if waiting.Err() == nil {
+		_ = c.die("no answer from the guest")
+	}
+}
+
 // translate maps what a guest answers to the errors of the contract.
 func (c *Client) translate(err error) error {
+	if d := c.death.Load(); d != nil {
+		return d
+	}
 	st, ok := status.FromError(err)
 	if !ok {
 		return c.die(printable(err.Error()))

@@ -63,10 +63,11 @@ func serve(args []string) error {
 	if err != nil {
 		return fmt.Errorf("taking over standard input and output: %w", err)
 	}
-	if err := harden(); err != nil {
+	key := newTagKey()
+	if err := harden(key); err != nil {
 		return err
 	}
-	s := newServer()
+	s := newServer(key)
 	childEnded := make(chan os.Signal, 1)
 	signal.Notify(childEnded, unix.SIGCHLD)
 	go s.reaper.run(childEnded)
@@ -108,7 +109,7 @@ func become(uid int, own []string) error {
 
 // harden keeps programs of the same user from tracing, reading or signalling the
 // guest, and makes orphans its children.
-func harden() error {
+func harden(key tagKey) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("closing the guest's memory: %w", err)
 	}
@@ -120,7 +121,7 @@ func harden() error {
 		return fmt.Errorf("closing inherited descriptors to programs: %w", err)
 	}
 	if os.Getpid() == 1 {
-		if err := filterSyscalls(); err != nil {
+		if err := filterSyscalls(key); err != nil {
 			return fmt.Errorf("filtering system calls: %w", err)
 		}
 	}

@@ -15,8 +15,9 @@ import (
 // environment (a program changes both). A hard resource limit can: it is
 // inherited by fork and exec, readable from outside, and an unprivileged process
 // may only lower it. RLIMIT_RTTIME binds real-time threads alone, which no
-// program here can have, so its value serves as the tag. Tags descend: a process
-// that lowers its own can only pretend to belong to a younger scope.
+// program here can have, so its value serves as the tag. Tags descend, so that
+// where no filter forbids it (see tagKey) a process that lowers its own can only
+// pretend to belong to a younger scope.
 type scope struct {
 	tag    uint64
 	leader atomic.Int64 // pid of the program that was started

@@ -1,6 +1,8 @@
 package guest
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"runtime"
 	"unsafe"
 
@@ -10,10 +12,32 @@ import (
 // What namespaces do not keep in: sockets to the hypervisor (vsock knows no
 // network namespaces), io_uring (which makes sockets without the system call),
 // and user namespaces (whose owner reaches far more of the kernel). Programs see
-// a system that does not have these. Numbers of seccomp(2), per architecture.
-var syscallNumbers = map[string]struct{ arch, socket, clone, clone3, unshare, ioUring uint32 }{
-	"amd64": {unix.AUDIT_ARCH_X86_64, 41, 56, 435, 272, 425},
-	"arm64": {unix.AUDIT_ARCH_AARCH64, 198, 220, 435, 97, 425},
+// a system that does not have these. Nor may they change the limit they are known
+// by. Numbers of seccomp(2), per architecture.
+var syscallNumbers = map[string]struct{ arch, socket, clone, clone3, unshare, ioUring, setrlimit, prlimit uint32 }{
+	"amd64": {unix.AUDIT_ARCH_X86_64, 41, 56, 435, 272, 425, 160, 302},
+	"arm64": {unix.AUDIT_ARCH_AARCH64, 198, 220, 435, 97, 425, 164, 261},
+}
+
+// tagKey lets the guest alone change the limit that serves as a process's tag
+// (see scopes): passed in two arguments that the system call does not use, it is
+// compared by the filter, which programs cannot read.
+type tagKey [2]uint64
+
+func newTagKey() tagKey {
+	var raw [16]byte
+	rand.Read(raw[:]) // never fails
+	return tagKey{binary.LittleEndian.Uint64(raw[:8]), binary.LittleEndian.Uint64(raw[8:])}
+}
+
+// prlimit sets a resource limit of another process.
+func (k tagKey) prlimit(pid, resource int, l unix.Rlimit) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_PRLIMIT64, uintptr(pid), uintptr(resource), uintptr(unsafe.Pointer(&l)), 0,
+		uintptr(k[0]), uintptr(k[1]))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // x32 system calls of amd64 have this bit; they would pass by the numbers above.
@@ -21,7 +45,7 @@ const x32 = 0x40000000
 
 // filterSyscalls binds this process and all it will start. It needs
 // no_new_privs, which every driver with isolation sets.
-func filterSyscalls() error {
+func filterSyscalls(key tagKey) error {
 	n, known := syscallNumbers[runtime.GOARCH]
 	if !known {
 		return nil
@@ -35,6 +59,7 @@ func filterSyscalls() error {
 	answer := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
 	fail := func(e unix.Errno) unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(e)) }
 	const number, arch, first = 0, 4, 16 // offsets in struct seccomp_data; low half of the first argument
+	low, high := func(i uint32) uint32 { return first + 8*i }, func(i uint32) uint32 { return first + 8*i + 4 }
 	filter := []unix.SockFilter{
 		load(arch),
 		jump(unix.BPF_JEQ, n.arch, 1, 0),
@@ -45,6 +70,30 @@ func filterSyscalls() error {
 		jump(unix.BPF_JEQ, n.clone3, 1, 0), // its flags lie in memory; libraries fall back to clone
 		jump(unix.BPF_JEQ, n.ioUring, 0, 1),
 		fail(unix.ENOSYS),
+		jump(unix.BPF_JEQ, n.setrlimit, 0, 4),
+		load(first),
+		jump(unix.BPF_JEQ, unix.RLIMIT_RTTIME, 0, 1),
+		fail(unix.EPERM),
+		answer(unix.SECCOMP_RET_ALLOW),
+		jump(unix.BPF_JEQ, n.prlimit, 0, 18),
+		load(low(1)), // of which limit
+		jump(unix.BPF_JEQ, unix.RLIMIT_RTTIME, 1, 0),
+		answer(unix.SECCOMP_RET_ALLOW),
+		load(low(2)), // the new value: none is only a look
+		jump(unix.BPF_JEQ, 0, 0, 3),
+		load(high(2)),
+		jump(unix.BPF_JEQ, 0, 0, 1),
+		answer(unix.SECCOMP_RET_ALLOW),
+		load(low(4)),
+		jump(unix.BPF_JEQ, uint32(key[0]), 0, 7),
+		load(high(4)),
+		jump(unix.BPF_JEQ, uint32(key[0]>>32), 0, 5),
+		load(low(5)),
+		jump(unix.BPF_JEQ, uint32(key[1]), 0, 3),
+		load(high(5)),
+		jump(unix.BPF_JEQ, uint32(key[1]>>32), 0, 1),
+		answer(unix.SECCOMP_RET_ALLOW),
+		fail(unix.EPERM),
 		jump(unix.BPF_JEQ, n.socket, 0, 4),
 		load(first),
 		jump(unix.BPF_JEQ, unix.AF_VSOCK, 0, 1),

@@ -30,6 +30,7 @@ const (
 
 // server is the guest: one value serves one host.
 type server struct {
+	key    tagKey
 	reaper *reaper
 	scopes *scopes
 	busy   chan struct{} // something may have started: the watchdog looks closely
@@ -44,9 +45,9 @@ type server struct {
 	transfers map[uint64]*transfer
 }
 
-func newServer() *server {
+func newServer(key tagKey) *server {
 	return &server{
-		reaper: newReaper(), scopes: newScopes(),
+		key: key, reaper: newReaper(), scopes: newScopes(),
 		busy: make(chan struct{}, 1), ready: make(chan struct{}),
 		runs: map[uint64]context.CancelFunc{}, terminals: map[uint64]*terminal{},
 		transfers: map[uint64]*transfer{},

@@ -91,7 +91,7 @@ func (s *server) release(pid int, tag uint64) error {
 			return err
 		}
 		hard := min(l.value, old.Max)
-		if err := unix.Prlimit(pid, l.resource, &unix.Rlimit{Cur: hard, Max: hard}, nil); err != nil {
+		if err := s.key.prlimit(pid, l.resource, unix.Rlimit{Cur: hard, Max: hard}); err != nil {
 			return err
 		}
 	}

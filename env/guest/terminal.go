@@ -224,7 +224,10 @@ func (s *server) Interrupt(_ context.Context, r *guestpb.TerminalRequest) (*gues
 	if err != nil {
 		return nil, err
 	}
-	if g := t.group(); g > 1 {
+	// Under the reaper's lock a program that has not ended keeps its number.
+	s.reaper.mu.Lock()
+	defer s.reaper.mu.Unlock()
+	if g := t.group(); g > 1 && !t.over() {
 		if err := unix.Kill(-g, unix.SIGINT); err != nil && err != unix.ESRCH {
 			return nil, fault(err)
 		}
@@ -265,6 +268,11 @@ func (s *server) KillChildren(_ context.Context, r *guestpb.KillRequest) (*guest
 	s.kill(s.scopes.of(t.scope), func(p process) bool {
 		return p.pid == t.child.pid || before[p.identity()]
 	})
+	s.reaper.mu.Lock()
+	defer s.reaper.mu.Unlock()
+	if !t.over() { // one of the dead may have stopped it
+		_ = unix.Kill(t.child.pid, unix.SIGCONT)
+	}
 	return &guestpb.Empty{}, nil
 }
 

@@ -190,7 +190,7 @@ func (p *Place) open(ctx context.Context, c Case) (Answer, error) {
 		}
 		a := p.Call(ctx, "eval", map[string]any{}, c.limit())
 		if a.Err == nil {
-			_, err := p.run(ctx, "rm -rf hostile.sh")
+			_, err := p.run(ctx, "rm -rf "+p.path("hostile.sh"))
 			return a, err
 		}
 		return a, nil

@@ -79,7 +79,7 @@ func (p *Place) Product(ctx context.Context, x, y uint32) (a Answer, wrong strin
 
 // run executes a script beside the tools and wants exit code 0.
 func (p *Place) run(ctx context.Context, script string) (string, error) {
-	r, err := p.Sandbox().Run(ctx, env.Command{Args: []string{"bash", "-c", script}, Timeout: DefaultLimit})
+	r, err := p.Sandbox().Run(ctx, env.Command{Args: []string{"bash", "-c", script}, Dir: "/", Timeout: DefaultLimit})
 	if err != nil {
 		return "", err
 	}
@@ -143,6 +143,6 @@ func (p *Place) sweep(ctx context.Context) error {
 	if !p.Isolated {
 		return p.Reset(ctx)
 	}
-	_, err := p.Sandbox().Run(ctx, env.Command{Args: []string{"bash", "-c", "kill -9 -1"}, Timeout: DefaultLimit})
+	_, err := p.Sandbox().Run(ctx, env.Command{Args: []string{"bash", "-c", "kill -9 -1"}, Dir: "/", Timeout: DefaultLimit})
 	return err
 }

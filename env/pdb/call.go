@@ -241,6 +241,10 @@ func (c *call) exchange(ctx context.Context, m message) error {
 func (c *call) report(r result) {
 	s := c.d.session
 	switch {
+	case s.ended && s.broken:
+		c.say("The program interfered with the debugger, so the session was ended; breakpoints are kept. The next pdb " +
+			"command starts the program again.")
+		c.refused, c.stop = true, true
 	case s.ended && s.killed:
 		c.say("The command timed out after %s. The program could not be interrupted, so the session was ended. %s "+
 			"The next pdb command starts the program again.", seconds(c.timeout), c.kept())

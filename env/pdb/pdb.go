@@ -68,6 +68,7 @@ func (d *Debugger) Command(ctx context.Context, asked env.DebuggerCommand) (env.
 			"b FILE:LINE, c, n, s, w, p EXPRESSION."}, nil
 	}
 	c := &call{d: d, timeout: timeout, deadline: time.Now().Add(timeout), bare: asked.NoListing, forget: asked.Forget}
+	ctx = env.AnswerBy(ctx, c.deadline)
 	if err := c.use(ctx, strings.TrimSpace(asked.Entrypoint)); err != nil {
 		return env.DebuggerReply{}, err
 	}

@@ -106,6 +106,7 @@ type session struct {
 	ended  bool
 	code   int  // exit code, once ended
 	killed bool // ended by us: it did not react to an interrupt
+	broken bool // ended by us: the program spoke in the debugger's name
 }
 
 // result is what one exchange brought.
@@ -163,7 +164,9 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 		}
 	}
 	if err == nil && r.Frame != nil {
-		if err = s.take(r.Frame, cfg.Context); err == nil && s.at.Event == "finished" {
+		if !s.take(r.Frame, cfg.Context) {
+			s.broken, r.Frame = true, nil
+		} else if s.at.Event == "finished" {
 			// The interpreter is shutting down: its last words belong to this command.
 			code := s.at.ExitCode
 			r, err = s.conn.Await(ctx, time.Until(end))
@@ -182,15 +185,15 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 }
 
 // take reads the state a frame carries. The shim shares its process with the
-// program, so what it says may be anything.
-func (s *session) take(frame json.RawMessage, context int) error {
+// program, so what it says may be anything; false: no state at all.
+func (s *session) take(frame json.RawMessage, context int) bool {
 	var at state
-	if err := json.Unmarshal(frame, &at); err != nil {
-		return fmt.Errorf("reading the debugger's state: %w", err)
+	if json.Unmarshal(frame, &at) != nil {
+		return false
 	}
 	at.Lines = at.Lines[:min(len(at.Lines), 2*context+1)]
 	s.at = at
-	return nil
+	return true
 }
 
 // close kills the process.

@@ -54,14 +54,15 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 		a.Timeout = &c.Timeout
 	}
 	limit := timeout(s, a.Timeout)
-	r, err := env.Local[shell](s).run(ctx, s, a.Command, limit)
+	sh := env.Local[shell](s)
+	r, err := sh.run(ctx, s, a.Command, limit)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
 	o := schemas.Observation{FullBytes: r.out.Total}
 	// The shell names the file it reads; to the model that is bash. The process
 	// numbers of programs that a signal ended differ from run to run.
-	text := strings.ReplaceAll(r.out.Text(), shellCommand+": line ", "bash: line ")
+	text := strings.NewReplacer(sh.command()+": ", "bash: ", "bash: eval: ", "bash: ").Replace(r.out.Text())
 	text = killedBy.ReplaceAllString(text, "$1 $2")
 	switch {
 	case r.timedOut:

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path"
@@ -22,8 +23,10 @@ import (
 type shell struct {
 	term  env.Terminal
 	conn  *framing.Conn
+	dir   string // where its files are: the temporary directory may be the host's
 	mark  uint64 // of the command under way
 	saved bool   // an earlier shell may have left its state
+	tidy  bool   // the last command was stopped: bash has yet to tell of its dead
 }
 
 // result of one command.
@@ -36,34 +39,50 @@ type result struct {
 }
 
 const (
-	shellDir     = "/tmp/.tracesmith/shell"
-	shellCommand = shellDir + "/command"
-	shellState   = shellDir + "/state"
 	// shellGrace is what a stopped command and the shell have to come to an end.
 	shellGrace = 400 * time.Millisecond
+	// shellBegin is how long a shell may take to begin a command. It waits for
+	// one, so that a longer time means that it is not what it was: an earlier
+	// command forged its end, took its input or stopped it.
+	shellBegin = 2 * time.Second
 )
+
+func (sh *shell) command() string { return sh.dir + "/command" }
+func (sh *shell) state() string   { return sh.dir + "/state" }
 
 // shellStart prepares a fresh bash: descriptor 198 is where output and frames
 // go, the shell's own output goes nowhere. A frame's body is a JSON number, 100
-// plus the exit code, whose three digits are base64 in four characters.
+// plus the exit code, whose three digits are base64 in four characters. The
+// functions use no variables of their own, which a command may have made
+// read-only.
 const shellStart = `exec 198>&1 >/dev/null 2>&1
 shopt -s expand_aliases
-__tracesmith_save() { { \builtin printf 'cd -- %q\n' "$PWD"; \builtin export -p; } >|` + shellState + `; }
+readonly __tracesmith_letters=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
+__tracesmith_save() { { \builtin printf 'cd -- %%q\n' "$PWD"; \builtin export -p; } >|%s; }
 __tracesmith_frame() {
-  \builtin local "n=$((100 + $1))" a=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/ v
-  v=$(( (48 + n / 100) << 16 | (48 + n / 10 % 10) << 8 | 48 + n % 10 ))
-  \builtin printf '\e]7717;%s;%s;%s;1;1;%s\a' "$2" "$3" "$$" "${a:v>>18:1}${a:v>>12&63:1}${a:v>>6&63:1}${a:v&63:1}" >&198
+  \builtin set -- "$2" "$3" "$((100 + $1))"
+  \builtin set -- "$1" "$2" "$(( (48 + $3 / 100) << 16 | (48 + $3 / 10 %% 10) << 8 | 48 + $3 %% 10 ))"
+  \builtin set -- "$@" "${__tracesmith_letters:$3 >> 18:1}" "${__tracesmith_letters:$3 >> 12 & 63:1}"
+  \builtin printf '\e]7717;%%s;%%s;%%s;1;1;%%s\a' "$1" "$2" "$$" "$4$5${__tracesmith_letters:$3 >> 6 & 63:1}${__tracesmith_letters:$3 & 63:1}" >&198
 }
 readonly -f __tracesmith_save __tracesmith_frame
 trap __tracesmith_save EXIT
 `
 
-// input is what the shell reads for one command: it announces that it begins,
-// so that a shell that had died before is told from one the command ended.
-func (sh *shell) input() []byte {
-	nonce := sh.conn.Expect()
-	return fmt.Appendf(nil, `__tracesmith_frame 0 %s 1; \builtin . %s </dev/null >&198 2>&1 198>&-; `+
-		`__tracesmith_frame "$?" %s 2; __tracesmith_save`+"\n", nonce, shellCommand, nonce)
+// input is what the shell reads to run what (a builtin with its arguments). It
+// announces that it begins, so that a shell that had died before is told from one
+// the command ended. A shell that cannot go on does nothing and is replaced: one
+// that is restricted, or out of descriptors, or that takes "[[" and "{" for
+// commands, as bash does after certain syntax errors. It is an "&&" list because
+// "set -e" holds behind the last "&&".
+func (sh *shell) input(what string) []byte {
+	nonce, tidy := sh.conn.Expect(), ""
+	if sh.tidy {
+		sh.tidy, tidy = false, `\builtin jobs; `
+	}
+	return fmt.Appendf(nil, `%s[[ $- != *r* ]] && \builtin : </dev/null 3>&198 4>&3 5>&3 6>&3 && { `+
+		`\__tracesmith_frame 0 %s 1; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_frame "$?" %s 2; \__tracesmith_save; }`+"\n",
+		tidy, nonce, what, nonce)
 }
 
 // start opens the shell, in the state of the one before it if there was one.
@@ -75,9 +94,9 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 	if err != nil {
 		return fmt.Errorf("opening a shell: %w", err)
 	}
-	script := shellStart
+	script := fmt.Sprintf(shellStart, sh.state())
 	if sh.saved {
-		script += `\builtin . ` + shellState + "\n"
+		script += `\builtin . ` + sh.state() + "\n"
 	}
 	sh.term, sh.saved = term, true
 	sh.conn = framing.NewConn(term, tools.MaxFullText)
@@ -92,18 +111,24 @@ func (sh *shell) stop(ctx context.Context) error {
 		return nil
 	}
 	term := sh.term
-	sh.term, sh.conn = nil, nil
+	sh.term, sh.conn, sh.tidy = nil, nil, false
 	if err := term.Close(ctx); err != nil {
 		return fmt.Errorf("closing the shell: %w", err)
 	}
 	return nil
 }
 
-// run executes a command. A shell found dead, killed between two commands, is
-// replaced first.
+// run executes a command. A shell found dead or not to be had is replaced first.
 func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit time.Duration) (res result, err error) {
 	end := time.Now().Add(limit)
-	if err := writeCommand(ctx, s, command); err != nil {
+	ctx = env.AnswerBy(ctx, end)
+	if sh.dir == "" {
+		sh.dir = "/tmp/.tracesmith-" + strings.ToLower(rand.Text()[:8]) + "/shell"
+	}
+	what := ". " + sh.command()
+	if err := sh.write(ctx, s, command); errors.Is(err, env.ErrNoSpace) {
+		what = "eval '" + strings.ReplaceAll(command, "'", `'\''`) + "'" // it may be what makes room
+	} else if err != nil {
 		return result{}, err
 	}
 	defer func() {
@@ -115,41 +140,62 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 	}()
 	for range 3 { // a shell found dead, one with the state it left, one without
 		fresh := sh.term == nil
-		r, err := sh.begin(ctx, s, time.Until(end))
+		last := fresh && !sh.saved
+		bound := time.Until(end)
+		if !last {
+			bound = min(shellBegin, bound/2)
+		}
+		r, err := sh.begin(ctx, s, what, bound)
 		if err != nil {
 			return result{}, err
 		}
 		res.out = join(res.out, r.Output) // what background jobs have said
-		res.timedOut, res.exit = r.TimedOut, r.ExitCode
+		res.timedOut, res.exit = r.TimedOut && last, r.ExitCode
 		if r.Frame != nil {
 			return sh.finish(ctx, s, res, time.Until(end))
 		}
-		sh.saved = sh.saved && !fresh // a state that keeps a shell from beginning is dropped
+		if fresh && sh.saved { // a state that keeps a shell from beginning is dropped
+			if err := sh.forget(ctx, s); err != nil {
+				return result{}, err
+			}
+		}
 		res.ended, res.dir = true, sh.savedDir(ctx, s)
-		if err := sh.stop(ctx); err != nil || r.TimedOut {
+		if err := sh.stop(ctx); err != nil || last {
 			return res, err
 		}
 	}
 	return res, nil
 }
 
-// writeCommand puts the command where the shell reads it. Where an earlier one
-// left something else in the place of the shell's directory, that goes first.
-func writeCommand(ctx context.Context, s *env.Session, command string) error {
-	write := func() error { return s.Sandbox.WriteFile(ctx, shellCommand, []byte(command+"\n"), 0o600) }
+// write puts the command where the shell reads it. Where an earlier one left
+// something else in the place of the shell's directory, that goes first.
+func (sh *shell) write(ctx context.Context, s *env.Session, command string) error {
+	write := func() error { return s.Sandbox.WriteFile(ctx, sh.command(), []byte(command+"\n"), 0o600) }
 	err := write()
 	if !errors.Is(err, env.ErrRefused) && !errors.Is(err, env.ErrNotExist) {
 		return err
 	}
-	home := path.Dir(shellDir)
-	_, err = s.Sandbox.Run(ctx, env.Command{
-		Args: []string{"sh", "-c", `chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", home}, Dir: "/", Timeout: 5 * time.Second,
-	})
-	return errors.Join(err, write())
+	if err := sh.remove(ctx, s, path.Dir(sh.dir)); err != nil {
+		return err
+	}
+	return write()
 }
 
-// begin sends the command file to the shell and waits until it has begun.
-func (sh *shell) begin(ctx context.Context, s *env.Session, limit time.Duration) (framing.Reply, error) {
+// forget drops the state that an earlier shell left.
+func (sh *shell) forget(ctx context.Context, s *env.Session) error {
+	sh.saved = false
+	return sh.remove(ctx, s, sh.state())
+}
+
+func (*shell) remove(ctx context.Context, s *env.Session, name string) error {
+	_, err := s.Sandbox.Run(ctx, env.Command{
+		Args: []string{"sh", "-c", `chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", name}, Dir: "/", Timeout: 5 * time.Second,
+	})
+	return err
+}
+
+// begin has the shell run what and waits until it has begun.
+func (sh *shell) begin(ctx context.Context, s *env.Session, what string, limit time.Duration) (framing.Reply, error) {
 	if sh.term == nil {
 		if err := sh.start(ctx, s); err != nil {
 			return framing.Reply{}, err
@@ -159,7 +205,7 @@ func (sh *shell) begin(ctx context.Context, s *env.Session, limit time.Duration)
 	if sh.mark, err = sh.term.Mark(ctx); err != nil {
 		return framing.Reply{}, err
 	}
-	return sh.conn.Exchange(ctx, sh.input(), limit)
+	return sh.conn.Exchange(ctx, sh.input(what), limit)
 }
 
 // finish waits for the end of the command that has begun; res is what is known
@@ -178,7 +224,7 @@ func (sh *shell) finish(ctx context.Context, s *env.Session, res result, limit t
 		if r, err = sh.conn.Await(ctx, shellGrace); err != nil {
 			return result{}, err
 		}
-		res.out = join(res.out, r.Output)
+		res.out, sh.tidy = join(res.out, r.Output), true
 	}
 	if r.Frame != nil {
 		res.exit = exitCode(r.Frame)
@@ -193,7 +239,7 @@ func (sh *shell) savedDir(ctx context.Context, s *env.Session) string {
 	if !sh.saved {
 		return s.Workdir
 	}
-	state, _, err := s.Sandbox.ReadFile(ctx, shellState, 64<<10)
+	state, _, err := s.Sandbox.ReadFile(ctx, sh.state(), 64<<10)
 	first, _, _ := strings.Cut(string(state), "\n")
 	if dir, ok := strings.CutPrefix(first, "cd -- "); err == nil && ok {
 		return dir

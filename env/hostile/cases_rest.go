@@ -1,3 +1,0 @@
-package hostile
-
-var shellCases, processCases, limitCases, outputCases, debuggerCases, evalCases, runCases []Case
