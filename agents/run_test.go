@@ -292,7 +292,11 @@ func TestDivergenceIsCountedNotShown(t *testing.T) {
 			o.Text = "as it was before"
 		}
 	}
-	res, err := run(t, &world{}, &plan{turns: turns}, func(c *agents.Config) { c.Recorder = rec })
+	w := &world{}
+	res, err := run(t, w, &plan{turns: turns}, func(c *agents.Config) { c.Recorder = rec })
+	if got := strings.Join(w.recorded, ", "); got != "read as it was before, add 1" || len(w.calls) != 3 {
+		t.Errorf("of the calls %v these know that they are repetitions: %s", w.calls, got)
+	}
 	if err != nil || res.Diverged != 1 || !res.Steps[2].Replayed || res.Steps[2].Observation.Text != "as it was before" {
 		t.Errorf("diverged %d, %v\n%s", res.Diverged, err, strings.Join(outline(res.Steps), "\n"))
 	}

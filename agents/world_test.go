@@ -21,6 +21,7 @@ type world struct {
 	onReset  func()
 	done     bool
 	calls    []string // executed, over all resets
+	recorded []string // what repeated calls were answered with before
 	initial  []schemas.Observation
 	passed   *bool
 	stepErr  error
@@ -43,6 +44,9 @@ func (w *world) Reset(context.Context, bool) (env.Info, error) {
 
 func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	w.calls = append(w.calls, c.Name)
+	if o, again := env.Recorded(ctx); again {
+		w.recorded = append(w.recorded, c.Name+" "+o.Text)
+	}
 	o := schemas.Observation{Source: c.Name, Text: "ok", FullText: "uncut"}
 	switch {
 	case w.stepErr != nil:

@@ -268,3 +268,31 @@ func FuzzArguments(f *testing.F) {
 		}
 	})
 }
+
+// fixed is a tool with a schema that we did not write.
+type fixed struct{ schema string }
+
+func (f fixed) Schema() schemas.ToolSchema {
+	return schemas.ToolSchema{Name: "fixed", Description: "Foreign.", Parameters: []byte(f.schema)}
+}
+func (fixed) Category() string { return "other" }
+func (fixed) Call(_ context.Context, _ *env.Session, args []byte) (schemas.Observation, error) {
+	return schemas.Observation{Text: string(args)}, nil
+}
+
+// What is required and may be null is passed on as null; what is optional and
+// null is left out.
+func TestRequiredNullIsAValue(t *testing.T) {
+	set := newSet(t, fixed{`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"anyOf":[{"type":"integer"},{"type":"null"}]},` +
+		`"c":{"type":["integer","null"]},"d":{"enum":["x"]}},"required":["a","b","d"]}`})
+	for args, want := range map[string]string{
+		`{"a":null,"b":null,"c":null,"d":"x"}`: `{"a":null,"b":null,"d":"x"}`,
+		`{"a":"s","b":1,"c":2,"d":null}`:       "enum",
+		`{"b":1,"d":"x"}`:                      `"a" (a text) is missing`,
+	} {
+		o, err := set.Call(t.Context(), nil, schemas.ToolCall{Name: "fixed", Arguments: []byte(args)})
+		if err != nil || !strings.Contains(o.Text, want) {
+			t.Errorf("%s: %+v, %v; want %s", args, o, err, want)
+		}
+	}
+}
