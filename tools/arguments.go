@@ -102,7 +102,11 @@ func (c *checker) unknown(name string) string {
 	if len(names) == 0 {
 		return fmt.Sprintf("unknown argument %q: %s takes no arguments", name, c.tool)
 	}
-	return fmt.Sprintf("unknown argument %q: %s takes %s", name, c.tool, strings.Join(names, ", "))
+	hint := ""
+	if near := nearest(name, sortedKeys(c.schema.Properties)); near != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return fmt.Sprintf("unknown argument %q%s: %s takes %s", name, hint, c.tool, strings.Join(names, ", "))
 }
 
 // names lists the arguments in declaration order, optional ones marked.

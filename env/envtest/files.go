@@ -3,6 +3,8 @@ package envtest
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"os"
 	"path"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ var fileChecks = []check{
 	{name: "modes", fn: modes},
 	{name: "stat and symlinks", fn: statAndSymlinks},
 	{name: "what is no file", fn: notFiles},
+	{name: "writing stays in the workspace", fn: writingStaysInside},
 }
 
 func writeAndRead(t *testing.T, f *fixture) {
@@ -115,5 +118,31 @@ func notFiles(t *testing.T, f *fixture) {
 	}
 	if out := f.sh(t, "echo still alive"); out != "still alive\n" {
 		t.Errorf("afterwards: %q", out)
+	}
+}
+
+// Links that lead out of the workspace are refused, also when one takes the
+// place of a directory while files are written.
+func writingStaysInside(t *testing.T, f *fixture) {
+	away := fmt.Sprintf("/tmp/away-%d", os.Getpid()) // no other run beside it uses this name
+	f.sh(t, "mkdir "+away+"; ln -s "+away+" dir; ln -s "+away+"/file file; ln -s ../../../.."+away+"/up up; mkdir deep; ln -s ../dir deep/er; ln -s $PWD/new abs")
+	for _, name := range []string{"dir/file", "dir/sub/file", "file", "up", "deep/er/file", "deep/../file"} {
+		if err := f.WriteFile(t.Context(), name, []byte("x"), 0); !errors.Is(err, env.ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := f.WriteFile(t.Context(), "abs", []byte("inside"), 0); err != nil {
+		t.Errorf("an absolute link that stays: %v", err)
+	}
+	if out := f.sh(t, "ls -A "+away+"; cat new; rm -r "+away); out != "inside" {
+		t.Errorf("left %q", out)
+	}
+	f.sh(t, "mkdir "+away+" a; touch "+away+"/x; prey="+away+`
+(while [ ! -e stop ]; do mv -T a b; ln -s $prey a; rm a; mv -T b a; echo >>rounds; done) >/dev/null 2>&1 &`)
+	for range 300 {
+		_ = f.WriteFile(t.Context(), "a/x", []byte("x"), 0)
+	}
+	if out := f.sh(t, "touch stop; test -s rounds && ls -A "+away+"; cat "+away+"/x; rm -r "+away); out != "x\n" {
+		t.Errorf("written through a link: %q", out)
 	}
 }

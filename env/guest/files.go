@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -73,16 +74,26 @@ func readFile(path string, limit int64) (*transfer, error) {
 }
 
 // writeFile replaces path at the end, whole or not at all: what arrives goes to
-// a neighbour that is renamed. A symlink is followed, so that it stays one.
-func writeFile(path string, mode uint32) (*transfer, error) {
-	path, err := followed(path)
+// a neighbour that is renamed. A symlink is followed, so that it stays one, but
+// no path of the workspace leads out of it: every step is taken from an open
+// directory, whatever a program replaces meanwhile.
+func (s *server) writeFile(path string, mode uint32) (*transfer, error) {
+	root, name, err := s.followed(path)
 	if err != nil {
 		return nil, err
 	}
+	t, err := replaceIn(root, name, mode)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return t, nil
+}
+
+func replaceIn(root *os.Root, name string, mode uint32) (*transfer, error) {
 	perm := fs.FileMode(0o644)
-	switch fi, err := os.Lstat(path); {
+	switch fi, err := root.Lstat(name); {
 	case err == nil && fi.IsDir():
-		return nil, fmt.Errorf("%s: is a directory", path)
+		return nil, fmt.Errorf("%s: is a directory", name)
 	case err == nil:
 		perm = fi.Mode().Perm()
 	case !errors.Is(err, fs.ErrNotExist):
@@ -91,41 +102,76 @@ func writeFile(path string, mode uint32) (*transfer, error) {
 	if mode != 0 {
 		perm = fs.FileMode(mode).Perm()
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, err
 	}
-	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".tracesmith-%d-%s", os.Getpid(), randomName()))
-	f, err := openFile(temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".tracesmith-%d-%s", os.Getpid(), randomName()))
+	f, err := root.OpenFile(temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	discard := func() { _, _ = f.Close(), os.Remove(temp) }
+	discard := func() { _, _, _ = f.Close(), root.Remove(temp), root.Close() }
 	return &transfer{w: f, abort: discard, finish: func() error {
 		err := errors.Join(f.Chmod(perm), f.Close())
 		if err == nil {
-			err = os.Rename(temp, path)
+			err = root.Rename(temp, name)
 		}
 		if err != nil {
 			discard()
+			return err
 		}
-		return err
+		return root.Close()
 	}}, nil
 }
 
-// followed resolves a final symlink, dangling ones included.
-func followed(path string) (string, error) {
+// followed opens the directory that path must stay below, which is the
+// workspace for what lies in it, and names the file there: what a final symlink
+// points to, dangling or not.
+func (s *server) followed(path string) (*os.Root, string, error) {
+	inside := s.inWorkspace(path)
 	for range 40 {
-		target, err := os.Readlink(path)
-		if errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrNotExist) {
-			return path, nil // not a link, or nothing there
-		}
+		root, name, err := s.rootOf(path)
 		if err != nil {
-			return "", err
+			return nil, "", err
+		}
+		target, err := root.Readlink(name)
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrNotExist) {
+			return root, name, nil // not a link, or nothing there
+		}
+		if err = errors.Join(err, root.Close()); err != nil {
+			return nil, "", err
 		}
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)
 		}
-		path = target
+		if path = filepath.Clean(target); inside && !s.inWorkspace(path) {
+			return nil, "", fmt.Errorf("%s: a symbolic link leads out of the workspace", path)
+		}
 	}
-	return "", fmt.Errorf("%s: too many levels of symbolic links", path)
+	return nil, "", fmt.Errorf("%s: too many levels of symbolic links", path)
+}
+
+func (s *server) inWorkspace(path string) bool {
+	return strings.HasPrefix(path, strings.TrimSuffix(string(s.config.Workdir), "/")+"/")
+}
+
+// rootOf splits an absolute path: the workspace, or the nearest directory above
+// that exists, and the rest.
+func (s *server) rootOf(path string) (*os.Root, string, error) {
+	dir := string(s.config.Workdir)
+	if !s.inWorkspace(path) {
+		for dir = filepath.Dir(path); ; dir = filepath.Dir(dir) {
+			if fi, err := os.Stat(dir); dir == "/" || err == nil && fi.IsDir() {
+				break
+			} else if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+				return nil, "", err
+			}
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	name, err := filepath.Rel(dir, path)
+	return root, name, err
 }

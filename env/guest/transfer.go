@@ -34,7 +34,7 @@ func (s *server) Push(_ context.Context, r *guestpb.PushRequest) (*guestpb.Empty
 	t, err := s.transfer(r.Id, func() (*transfer, error) {
 		switch r.Kind {
 		case guestpb.Kind_FILE:
-			return writeFile(s.path(r.Path), r.Mode)
+			return s.writeFile(s.path(r.Path), r.Mode)
 		case guestpb.Kind_ARCHIVE:
 			return unpackInto(s.path(r.Path))
 		case guestpb.Kind_INPUT:

@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,40 +13,92 @@ import (
 
 func num(n int) *int            { return &n }
 func some(s string) *string     { return &s }
+func yes() *bool                { return new(true) }
 func existing(rel string) place { return place{Rel: rel, Exists: true} }
 
-func TestRewrite(t *testing.T) {
+// rewrite is a planned edit and its result.
+func rewrite(old string, a editArgs) (text, did string, cuts []splice, err error) {
+	cuts, did, err = plan(existing("f"), old, a)
+	if err != nil {
+		return "", "", nil, err
+	}
+	return apply(old, cuts), did, cuts, nil
+}
+
+func TestB11EditArguments(t *testing.T) {
+	b := newBench(t, files{"a.py": "1\n2\n3\n"})
+	for _, c := range []struct {
+		args args
+		want string
+	}{
+		{args{"path": "a.py", "start": 2.0, "end": "3", "new_code": "x", "old_code": nil, "insert_after": nil, "replace_all": nil}, "1\nx\n"},
+		{args{"path": "a.py", "start": "3", "end": nil, "new_code": "y"}, "1\nx\ny\n"},
+		{args{"path": "a.py", "start": 1, "new_code": nil}, "x\ny\n"},
+		{args{"path": "a.py", "start": 1}, "y\n"},
+		{args{"path": "a.py", "start": 1, "new_code": 404}, "404\n"},
+		{args{"path": "a.py", "insert_after": 0, "new_code": "0"}, "0\n404\n"},
+		{args{"path": "a.py", "old_code": "404", "new_code": "4", "replace_all": "true"}, "0\n4\n"},
+	} {
+		b.ok("edit", c.args)
+		if got := b.content("a.py"); got != c.want {
+			t.Errorf("%v made %q, want %q", c.args, got, c.want)
+		}
+	}
+	b.refused("edit", args{"path": "new.py"}, "no new_code to create it with")
+	b.refused("edit", args{"path": "a.py"}, "no lines are named")
+	if o := b.call("edit", args{"path": "a.py", "new_text": "x"}); !strings.Contains(o.Text, `unknown argument "new_text" (did you mean "new_code"?)`) {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestB12EditModes(t *testing.T) {
 	const abc = "a\nb\nc\n"
 	for _, c := range []struct {
 		name, old string
 		args      editArgs
 		want, did string
 	}{
-		{"one line", abc, editArgs{NewCode: "B", Start: num(2)}, "a\nB\nc\n", "Replaced line 2 of f with 1 line."},
-		{"its newline changes nothing", abc, editArgs{NewCode: "B\n", Start: num(2)}, "a\nB\nc\n", ""},
-		{"a blank line", abc, editArgs{NewCode: "\n", Start: num(2)}, "a\n\nc\n", ""},
-		{"range", abc, editArgs{NewCode: "X\nY\nZ", Start: num(1), End: num(2)}, "X\nY\nZ\nc\n", "Replaced lines 1-2 of f with 3 lines."},
-		{"end is clamped", abc, editArgs{NewCode: "X", Start: num(2), End: num(9)}, "a\nX\n", "Replaced lines 2-3 of f with 1 line."},
+		{"one line", abc, editArgs{NewCode: some("B"), Start: num(2)}, "a\nB\nc\n", "Replaced line 2 of f with 1 line."},
+		{"its newline changes nothing", abc, editArgs{NewCode: some("B\n"), Start: num(2)}, "a\nB\nc\n", ""},
+		{"a blank line", abc, editArgs{NewCode: some("\n"), Start: num(2)}, "a\n\nc\n", ""},
+		{"range", abc, editArgs{NewCode: some("X\nY\nZ"), Start: num(1), End: num(2)}, "X\nY\nZ\nc\n", "Replaced lines 1-2 of f with 3 lines."},
+		{"end is clamped", abc, editArgs{NewCode: some("X"), Start: num(2), End: num(9)}, "a\nX\n", "Replaced lines 2-3 of f with 1 line."},
 		{"delete", abc, editArgs{Start: num(2), End: num(3)}, "a\n", "Deleted lines 2-3 of f."},
 		{"delete all", abc, editArgs{Start: num(1), End: num(3)}, "", "Deleted lines 1-3 of f."},
-		{"append", abc, editArgs{NewCode: "d", Start: num(4)}, "a\nb\nc\nd\n", "Appended 1 line to f."},
-		{"append to empty", "", editArgs{NewCode: "d\n", Start: num(1)}, "d\n", "Appended 1 line to f."},
-		{"append, no final newline", "a\nb", editArgs{NewCode: "c", Start: num(3)}, "a\nb\nc", ""},
-		{"last line, no final newline", "a\nb", editArgs{NewCode: "B\n", Start: num(2)}, "a\nB", ""},
+		{"append", abc, editArgs{NewCode: some("d"), Start: num(4)}, "a\nb\nc\nd\n", "Appended 1 line to f."},
+		{"append to empty", "", editArgs{NewCode: some("d\n"), Start: num(1)}, "d\n", "Appended 1 line to f."},
+		{"append, no final newline", "a\nb", editArgs{NewCode: some("c"), Start: num(3)}, "a\nb\nc", ""},
+		{"last line, no final newline", "a\nb", editArgs{NewCode: some("B\n"), Start: num(2)}, "a\nB", ""},
 		{"delete last, no final newline", "a\nb", editArgs{Start: num(2)}, "a", ""},
-		{"first line, no final newline", "a\nb", editArgs{NewCode: "A", Start: num(1)}, "A\nb", ""},
-		{"crlf", "a\r\nb\r\n", editArgs{NewCode: "x\ny", Start: num(2)}, "a\r\nx\r\ny\r\n", ""},
-		{"crlf from crlf", "a\r\nb\r\n", editArgs{NewCode: "x\r\ny\r\n", Start: num(1)}, "x\r\ny\r\nb\r\n", ""},
-		{"crlf by text", "a\r\nb\r\nc\r\n", editArgs{OldCode: some("a\nb"), NewCode: "x"}, "x\r\nc\r\n", ""},
-		{"mixed ends stay", "a\r\nb\nc\n", editArgs{NewCode: "B", Start: num(2)}, "a\r\nB\nc\n", ""},
-		{"whole", abc, editArgs{NewCode: "x"}, "x\n", "Replaced the whole of f (3 lines) with 1 line."},
-		{"whole, no final newline", "a", editArgs{NewCode: "x"}, "x", ""},
-		{"by text", abc, editArgs{OldCode: some("b\nc"), NewCode: "X"}, "a\nX\n", "Replaced text in lines 2-3 of f."},
+		{"first line, no final newline", "a\nb", editArgs{NewCode: some("A"), Start: num(1)}, "A\nb", ""},
+		{"crlf", "a\r\nb\r\n", editArgs{NewCode: some("x\ny"), Start: num(2)}, "a\r\nx\r\ny\r\n", ""},
+		{"crlf from crlf", "a\r\nb\r\n", editArgs{NewCode: some("x\r\ny\r\n"), Start: num(1)}, "x\r\ny\r\nb\r\n", ""},
+		{"crlf by text", "a\r\nb\r\nc\r\n", editArgs{OldCode: some("a\nb"), NewCode: some("x")}, "x\r\nc\r\n", ""},
+		{"mixed ends stay", "a\r\nb\nc\n", editArgs{NewCode: some("B"), Start: num(2)}, "a\r\nB\nc\n", ""},
+		{"whole", abc, editArgs{NewCode: some("x")}, "x\n", "Replaced the whole of f (3 lines) with 1 line."},
+		{"whole, no final newline", "a", editArgs{NewCode: some("x")}, "x", ""},
+		{"by text", abc, editArgs{OldCode: some("b\nc"), NewCode: some("X")}, "a\nX\n", "Replaced text in lines 2-3 of f."},
 		{"delete text", abc, editArgs{OldCode: some("b\n")}, "a\nc\n", "Replaced text in line 2 of f."},
-		{"other bytes stay", "\xe9\nb\n", editArgs{NewCode: "B", Start: num(2)}, "\xe9\nB\n", ""},
+		{"other bytes stay", "\xe9\nb\n", editArgs{NewCode: some("B"), Start: num(2)}, "\xe9\nB\n", ""},
+		{"insert at the top", abc, editArgs{NewCode: some("x"), InsertAfter: num(0)}, "x\na\nb\nc\n", "Inserted 1 line after line 0 of f."},
+		{"insert", abc, editArgs{NewCode: some("x\ny\n"), InsertAfter: num(2)}, "a\nb\nx\ny\nc\n", "Inserted 2 lines after line 2 of f."},
+		{"insert at the end", "a\nb", editArgs{NewCode: some("c"), InsertAfter: num(2)}, "a\nb\nc", ""},
+		{"insert among crlf", "a\r\nb\r\n", editArgs{NewCode: some("x\ny"), InsertAfter: num(1)}, "a\r\nx\r\ny\r\nb\r\n", ""},
+		{"mixed ends, crlf line", "a\r\nb\nc\n", editArgs{NewCode: some("x\ny"), Start: num(1)}, "x\r\ny\r\nb\nc\n", ""},
+		{"mixed ends, by text", "a\r\nb\nc\r\n", editArgs{OldCode: some("a\nb"), NewCode: some("x\ny")}, "x\r\ny\nc\r\n", ""},
+		{"mixed ends, the end too", "a\r\nb\nc\r\n", editArgs{OldCode: some("a\nb\nc\n"), NewCode: some("x\n")}, "x\r\n", ""},
+		{"delete crlf at the end", "a\r\nb", editArgs{Start: num(2)}, "a", ""},
+		{"mark stays, line 1", bom + "a\nb\n", editArgs{NewCode: some("x"), Start: num(1)}, bom + "x\nb\n", ""},
+		{"mark stays, whole", bom + "a\n", editArgs{NewCode: some(bom + "x")}, bom + "x\n", ""},
+		{"mark stays, by text", bom + "a\n", editArgs{OldCode: some(bom + "a"), NewCode: some("x")}, bom + "x\n", ""},
+		{"mark stays, deleted line", bom + "a\nb\n", editArgs{Start: num(1)}, bom + "b\n", ""},
+		{"every occurrence", "a b a\nb\na\n", editArgs{OldCode: some("a"), NewCode: some("xy"), ReplaceAll: yes()}, "xy b xy\nb\nxy\n", "Replaced text in 3 places of f (at lines 1, 1, 3)."},
+		{"every one of one", abc, editArgs{OldCode: some("b"), NewCode: some("x"), ReplaceAll: yes()}, "a\nx\nc\n", "Replaced text in line 2 of f."},
+		{"every one, deleted", "aXbX\nX\n", editArgs{OldCode: some("X"), ReplaceAll: yes()}, "ab\n\n", ""},
+		{"overlapping", "aaa\n", editArgs{OldCode: some("aa"), NewCode: some("b"), ReplaceAll: yes()}, "ba\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text, did, err := rewrite(existing("f"), c.old, c.args)
+			text, did, _, err := rewrite(c.old, c.args)
 			if err != nil || text != c.want {
 				t.Errorf("got %q, %v; want %q", text, err, c.want)
 			}
@@ -53,50 +107,102 @@ func TestRewrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestB14EditMistakes(t *testing.T) {
+	const abc = "a\nb\nc\n"
 	for _, c := range []struct {
 		name string
 		args editArgs
 		says string
 	}{
-		{"end alone", editArgs{NewCode: "x", End: num(2)}, "end=2 has no start"},
-		{"reversed", editArgs{NewCode: "x", Start: num(3), End: num(2)}, "greater than end"},
-		{"zero", editArgs{NewCode: "x", Start: num(0)}, "counted from 1"},
-		{"end zero", editArgs{NewCode: "x", Start: num(1), End: num(0)}, "counted from 1"},
-		{"beyond", editArgs{NewCode: "x", Start: num(5)}, "give start=4"},
+		{"end alone", editArgs{NewCode: some("x"), End: num(2)}, "end=2 has no start"},
+		{"reversed", editArgs{NewCode: some("x"), Start: num(3), End: num(2)}, "greater than end"},
+		{"zero", editArgs{NewCode: some("x"), Start: num(0)}, "counted from 1"},
+		{"end zero", editArgs{NewCode: some("x"), Start: num(1), End: num(0)}, "counted from 1"},
+		{"beyond", editArgs{NewCode: some("x"), Start: num(5)}, "give start=4"},
 		{"nothing", editArgs{}, "new_code is empty"},
-		{"both ways", editArgs{OldCode: some("a"), Start: num(1)}, "not both"},
-		{"no such text", editArgs{OldCode: some("zz"), NewCode: "x"}, "does not occur"},
-		{"other spaces", editArgs{OldCode: some("  b "), NewCode: "x"}, "stand at line 2"},
-		{"twice", editArgs{OldCode: some("\n"), NewCode: "x"}, "occurs 3 times in f (at lines 1, 2, 3)"},
+		{"both ways", editArgs{OldCode: some("a"), Start: num(1)}, "not more than one"},
+		{"no such text", editArgs{OldCode: some("zz"), NewCode: some("x")}, "does not occur"},
+		{"other spaces", editArgs{OldCode: some("  b "), NewCode: some("x")}, "stand at line 2"},
+		{"twice", editArgs{OldCode: some("\n"), NewCode: some("x")}, "occurs 3 times in f (at lines 1, 2, 3)"},
+		{"three ways", editArgs{InsertAfter: num(1), Start: num(1)}, "not more than one"},
+		{"insert beyond", editArgs{InsertAfter: num(4), NewCode: some("x")}, "Give a number from 0 to 3"},
+		{"insert before the top", editArgs{InsertAfter: num(-1), NewCode: some("x")}, "Give a number from 0 to 3"},
+		{"insert nothing", editArgs{InsertAfter: num(1)}, "nothing to insert"},
+		{"all of nothing", editArgs{ReplaceAll: yes(), NewCode: some("x")}, "needs old_code"},
+		{"append nothing", editArgs{Start: num(4)}, "nothing to do"},
 	} {
-		if _, _, err := rewrite(existing("f"), abc, c.args); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, _, _, err := rewrite(abc, c.args); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.says)
 		}
 	}
+	old := "def total(items):\n    return sum(items)\n"
+	if _, _, _, err := rewrite(old, editArgs{OldCode: some("return sum(itens)"), NewCode: some("x")}); err == nil || !strings.Contains(err.Error(), "Line 2 is like it: return sum(items).") {
+		t.Errorf("nearest line: %v", err)
+	}
+	many := strings.Repeat("x\n", 12)
+	if _, _, _, err := rewrite(many, editArgs{OldCode: some("x"), NewCode: some("y")}); err == nil || !strings.Contains(err.Error(), "occurs 12 times in f (at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, and 2 more)") || !strings.Contains(err.Error(), "replace_all") {
+		t.Errorf("many: %v", err)
+	}
 }
 
-func TestChanged(t *testing.T) {
+// Each event can be applied by itself, with the line numbers of the old text;
+// lines that stay are not among the removed ones.
+func TestB15EditEvents(t *testing.T) {
+	type at struct{ first, removed, added int }
+	const ten = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
 	for _, c := range []struct {
-		old, text             string
-		first, removed, added int
+		name, old string
+		args      editArgs
+		want      []at
 	}{
-		{"a\nb\nc\n", "a\nB\nc\n", 2, 1, 1},
-		{"a\nb\nc\n", "a\nc\n", 2, 1, 0},
-		{"a\nb\n", "a\nx\ny\nb\n", 2, 0, 2},
-		{"a\n", "a\nb\n", 2, 0, 1},
-		{"", "a\nb\n", 1, 0, 2},
-		{"a\nb\n", "", 1, 2, 0},
-		{"a\nb", "a\nb\nc", 2, 1, 2},
-		{"a\nb\n", "x\ny\nz\n", 1, 2, 3},
+		{"replace one", ten, editArgs{NewCode: some("x"), Start: num(4)}, []at{{4, 1, 1}}},
+		{"replace by more", ten, editArgs{NewCode: some("x\ny\nz"), Start: num(4), End: num(5)}, []at{{4, 2, 3}}},
+		{"delete", ten, editArgs{Start: num(4), End: num(6)}, []at{{4, 3, 0}}},
+		{"delete the first of equals", "x\nx\nx\n", editArgs{Start: num(1)}, []at{{1, 1, 0}}},
+		{"delete the last of equals", "x\nx\nx\n", editArgs{Start: num(3)}, []at{{3, 1, 0}}},
+		{"insert", ten, editArgs{NewCode: some("x\ny"), InsertAfter: num(4)}, []at{{5, 0, 2}}},
+		{"insert an equal", "x\nx\n", editArgs{NewCode: some("x"), InsertAfter: num(0)}, []at{{1, 0, 1}}},
+		{"insert at the top", ten, editArgs{NewCode: some("x"), InsertAfter: num(0)}, []at{{1, 0, 1}}},
+		{"append", ten, editArgs{NewCode: some("x"), Start: num(11)}, []at{{11, 0, 1}}},
+		{"append, no final newline", "a\nb", editArgs{NewCode: some("c"), Start: num(3)}, []at{{3, 0, 1}}},
+		{"a range with lines that stay", ten, editArgs{NewCode: some("x\n4\n5\ny\n6"), Start: num(4), End: num(6)}, []at{{6, 0, 1}, {4, 0, 1}}},
+		{"whole with lines that stay", ten, editArgs{NewCode: some("0\n1\n2\n3\nx\n5\n6\n7\n9\n10\n")}, []at{{8, 1, 0}, {4, 1, 1}, {1, 0, 1}}},
+		{"whole, nothing in common", "a\nb\n", editArgs{NewCode: some("x\ny\nz\n")}, []at{{1, 2, 3}}},
+		{"text within a line", ten, editArgs{OldCode: some("4"), NewCode: some("four")}, []at{{4, 1, 1}}},
+		{"text over lines", ten, editArgs{OldCode: some("4\n5\n6"), NewCode: some("x")}, []at{{4, 3, 1}}},
+		{"text with its end", ten, editArgs{OldCode: some("4\n")}, []at{{4, 1, 0}}},
+		{"a line end", "ab\ncd\nef\n", editArgs{OldCode: some("b\nc"), NewCode: some("")}, []at{{1, 2, 1}}},
+		{"every occurrence", "a\nx a x\nb\na\n", editArgs{OldCode: some("a"), NewCode: some("y\nz"), ReplaceAll: yes()}, []at{{4, 1, 2}, {2, 1, 2}, {1, 1, 2}}},
+		{"all in one line", "a a a\nb\n", editArgs{OldCode: some("a"), NewCode: some("c"), ReplaceAll: yes()}, []at{{1, 1, 1}}},
+		{"only line ends", "a\r\nb\n", editArgs{OldCode: some("a\nb"), NewCode: some("a\r\nb")}, nil},
+		{"crlf", "a\r\nb\r\nc\r\n", editArgs{NewCode: some("x\ny"), Start: num(2)}, []at{{2, 1, 2}}},
+		{"behind a mark", bom + "a\nb\nc\n", editArgs{Start: num(1)}, []at{{1, 1, 0}}},
+		{"more than are told apart", strings.Repeat("a\nb\n", 150), editArgs{OldCode: some("a"), NewCode: some("x\ny"), ReplaceAll: yes()}, []at{{1, 299, 449}}},
 	} {
-		got := changed("f", c.old, c.text)
-		if d := cmp.Diff(env.Edit{File: "f", First: c.first, Removed: c.removed, Added: c.added}, got); d != "" {
-			t.Errorf("%q -> %q (-want +got)\n%s", c.old, c.text, d)
+		text, _, cuts, err := rewrite(c.old, c.args)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if text == c.old {
+			continue
+		}
+		var got []at
+		for _, e := range changed("f", c.old, cuts) {
+			if e.File != "f" || e.Whole {
+				t.Errorf("%s: %+v", c.name, e)
+			}
+			got = append(got, at{e.First, e.Removed, e.Added})
+		}
+		if d := cmp.Diff(fmt.Sprint(c.want), fmt.Sprint(got)); d != "" {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-func TestEdit(t *testing.T) {
+func TestB13EditAnswersWithADiff(t *testing.T) {
 	b := newBench(t, project)
 	got := b.ok("edit", args{"path": "a.py", "new_code": "    return x + 1", "start": 4})
 	want := "Replaced line 4 of a.py with 1 line.\n--- a/a.py\n+++ b/a.py\n@@ -1,4 +1,4 @@\n import os\n \n def f(x):\n-    return x\n+    return x + 1\n"
@@ -140,32 +246,93 @@ func TestEdit(t *testing.T) {
 	}
 }
 
+// Whatever an edit is not told to change stays: an end without a start is refused,
+// lines can be deleted, an appended line is one line, CRLF, final newline, mode
+// and mark stay, a zero is not "not given".
+func TestWC15EditKeepsWhatItIsNotTold(t *testing.T) {
+	b := newBench(t, files{"a.py": "1\n2\n3\n", "crlf.py": "1\r\n2\r\n", "bare": "1\n2", "mixed": "1\r\n2\n3\r\n", "bom.py": bom + "1\n2\n", "run": "#!/bin/sh\n"})
+	b.refused("edit", args{"path": "a.py", "end": 2, "new_code": "x"}, "end=2 has no start")
+	b.refused("edit", args{"path": "a.py", "start": 1, "end": 0, "new_code": "x"}, "counted from 1")
+	b.refused("edit", args{"path": "a.py", "start": 9, "new_code": "x"}, "To append, give start=4.")
+	for _, c := range []struct {
+		args args
+		file string
+		want string
+	}{
+		{args{"start": 2, "new_code": ""}, "a.py", "1\n3\n"},
+		{args{"start": 3.0, "new_code": "4"}, "a.py", "1\n3\n4\n"},
+		{args{"start": 3, "new_code": "3"}, "crlf.py", "1\r\n2\r\n3\r\n"},
+		{args{"new_code": "9\n8"}, "crlf.py", "9\r\n8\r\n"},
+		{args{"start": 1, "new_code": "0"}, "bare", "0\n2"},
+		{args{"start": 3, "new_code": "3\n"}, "bare", "0\n2\n3"},
+		{args{"start": 2, "new_code": "x\ny"}, "mixed", "1\r\nx\ny\n3\r\n"},
+		{args{"start": 3, "end": 4, "new_code": "z\nz"}, "mixed", "1\r\nx\nz\nz\n"},
+		{args{"new_code": "3"}, "bom.py", bom + "3\n"},
+		{args{"start": 1, "new_code": "#!/bin/bash\nexit 7"}, "run", "#!/bin/bash\nexit 7\n"},
+	} {
+		c.args["path"] = c.file
+		b.ok("edit", c.args)
+		if got := b.content(c.file); got != c.want {
+			t.Errorf("%v made %q, want %q", c.args, got, c.want)
+		}
+	}
+	if o := b.call("bash", args{"command": "./run"}); o.ExitCode == nil || *o.ExitCode != 7 {
+		t.Errorf("the executable bit is gone: %+v", o)
+	}
+}
+
+// An edit is at most four calls of the guest and a view two; the peer needs a
+// process for each primitive.
+func TestWP3NoProcessPerPrimitive(t *testing.T) {
+	b := newBench(t, project)
+	counted := &counting{Sandbox: b.Sandbox}
+	b.Sandbox = counted
+	for _, c := range []struct {
+		tool  string
+		args  args
+		calls int
+	}{
+		{"view", args{"path": "a.py"}, 2}, {"edit", args{"path": "a.py", "start": 1, "new_code": "import re"}, 3},
+		{"grep", args{"pattern": "re"}, 2}, {"listdir", args{"depth": 2}, 2}, {"edit", args{"path": "new/a.py", "new_code": "x"}, 6},
+	} {
+		*counted = counting{Sandbox: counted.Sandbox}
+		b.ok(c.tool, c.args)
+		if counted.processes > 0 || counted.calls > c.calls {
+			t.Errorf("%s %v: %d calls, %d processes, want %d calls", c.tool, c.args, counted.calls, counted.processes, c.calls)
+		}
+	}
+}
+
 func FuzzRewrite(f *testing.F) {
 	f.Add("a\nb\n", "x\n", 1, 2, "b")
 	f.Add("a\r\nb", "", 2, 2, "")
+	f.Add("\uFEFFa\nb\r\n\n", "a\r\nb", 1, 1, "\n")
 	f.Fuzz(func(t *testing.T, old, newCode string, start, end int, oldCode string) {
 		for _, a := range []editArgs{
-			{NewCode: newCode, Start: &start, End: &end}, {NewCode: newCode, OldCode: &oldCode}, {NewCode: newCode},
+			{NewCode: &newCode, Start: &start, End: &end}, {NewCode: &newCode, OldCode: &oldCode}, {NewCode: &newCode},
+			{NewCode: &newCode, InsertAfter: &start}, {NewCode: &newCode, OldCode: &oldCode, ReplaceAll: yes()},
 		} {
-			text, _, err := rewrite(existing("f"), old, a)
-			if err != nil {
+			text, _, cuts, err := rewrite(old, a)
+			if err != nil || text == old {
 				continue
 			}
-			e := changed("f", old, text)
-			if e.First < 1 || e.Removed < 0 || e.Added < 0 {
-				t.Fatalf("%q -> %q: %+v", old, text, e)
+			was, now := plainLines(strings.TrimPrefix(old, bom)), plainLines(strings.TrimPrefix(text, bom))
+			shift, kept := 0, slices.Clone(was)
+			edits := changed("f", old, cuts)
+			for _, e := range edits {
+				shift += e.Added - e.Removed
 			}
-			lines := func(s string) []string {
-				all := strings.SplitAfter(s, "\n")
-				if all[len(all)-1] == "" {
-					all = all[:len(all)-1]
+			at := shift               // where a line of the new text is, less the number in the old one
+			for _, e := range edits { // from the last to the first
+				if e.First < 1 || e.Removed < 0 || e.Added < 0 || e.First-1+e.Removed > len(kept) {
+					t.Fatalf("%q -> %q: %+v", old, text, edits)
 				}
-				return all
+				at -= e.Added - e.Removed
+				begin := e.First - 1 + at
+				kept = slices.Concat(kept[:e.First-1], now[begin:begin+e.Added], kept[e.First-1+e.Removed:])
 			}
-			a, b := lines(old), lines(text)
-			rebuilt := strings.Join(a[:e.First-1], "") + strings.Join(b[e.First-1:e.First-1+e.Added], "") + strings.Join(a[e.First-1+e.Removed:], "")
-			if rebuilt != text {
-				t.Fatalf("%q -> %q is not %+v", old, text, e)
+			if len(edits) > 0 && !slices.Equal(kept, now) {
+				t.Fatalf("%q -> %q is not %+v", old, text, edits)
 			}
 		}
 	})

@@ -142,7 +142,7 @@ func suggestions(ctx context.Context, s *env.Session, rel string) string {
 			continue
 		}
 		if tolerated := len(want) / 3; max(len(base)-len(want), len(want)-len(base)) <= tolerated {
-			if d := distance(base, want); d <= tolerated {
+			if d := tools.Distance(base, want); d <= tolerated {
 				found = append(found, candidate{name, d})
 			}
 		}
@@ -161,30 +161,6 @@ func suggestions(ctx context.Context, s *env.Session, rel string) string {
 		names = append(names, quoteName(c.path))
 	}
 	return fmt.Sprintf(" Did you mean %s?", strings.Join(names, " or "))
-}
-
-// distance is the Levenshtein distance of two short names, in bytes.
-func distance(a, b string) int {
-	if len(a) > 255 || len(b) > 255 {
-		return 255
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // joined is a path below rel, itself below the workspace.

@@ -1,0 +1,199 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// splice replaces the bytes from..to of a text.
+type splice struct {
+	from, to int
+	text     string
+}
+
+// apply makes splices, which are in order and apart from each other.
+func apply(old string, cuts []splice) string {
+	var b strings.Builder
+	at := 0
+	for _, c := range cuts {
+		b.WriteString(old[at:c.from])
+		b.WriteString(c.text)
+		at = c.to
+	}
+	b.WriteString(old[at:])
+	return b.String()
+}
+
+// bom is the byte order mark that some editors put before UTF-8.
+const bom = "\uFEFF"
+
+// plan says what an edit replaces in a file's text, and in words what it did. A
+// byte order mark stays, and is no part of line 1.
+func plan(p place, old string, a editArgs) (cuts []splice, did string, err error) {
+	code := ""
+	if a.NewCode != nil {
+		code = *a.NewCode
+	}
+	body, marked := strings.CutPrefix(old, bom)
+	if marked {
+		code = strings.TrimPrefix(code, bom)
+	}
+	cuts, did, err = planBody(p, body, code, a)
+	if marked {
+		for i := range cuts {
+			cuts[i].from += len(bom)
+			cuts[i].to += len(bom)
+		}
+	}
+	return cuts, did, err
+}
+
+func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
+	ways := 0
+	for _, given := range []bool{a.Start != nil || a.End != nil, a.InsertAfter != nil, a.OldCode != nil && *a.OldCode != ""} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways > 1:
+		return nil, "", tools.Mistake("Give either old_code or insert_after or line numbers, not more than one of them.")
+	case a.End != nil && a.Start == nil:
+		return nil, "", tools.Mistake("end=%d has no start. Give start too, or leave both out to replace the whole file.", *a.End)
+	case a.OldCode != nil && *a.OldCode != "":
+		return replaceText(p, old, code, a)
+	case a.ReplaceAll != nil && *a.ReplaceAll:
+		return nil, "", tools.Mistake("replace_all needs old_code: the text whose every occurrence is replaced.")
+	case !p.Exists:
+		return create(p, code, a)
+	case a.InsertAfter != nil:
+		return insert(p, old, code, *a.InsertAfter)
+	case a.Start != nil:
+		return replaceLines(p, old, code, a)
+	case code == "":
+		return nil, "", tools.Mistake("new_code is empty and no lines are named. To delete lines give start and end; "+
+			"to remove the file use bash: rm %s", p.Rel)
+	}
+	if n := strings.Count(old, "\n"); n > 0 && strings.Count(old, "\r\n") == n {
+		code = withEnds(code, "\r\n")
+	}
+	if strings.HasSuffix(old, "\n") && !strings.HasSuffix(code, "\n") {
+		code += ending(old)
+	}
+	return []splice{{0, len(old), code}}, fmt.Sprintf("Replaced the whole of %s (%s) with %s.", p.Rel,
+		plural(lineCount(old), "line"), plural(lineCount(code), "line")), nil
+}
+
+func create(p place, code string, a editArgs) ([]splice, string, error) {
+	line := 0
+	for _, n := range []*int{a.Start, a.InsertAfter} {
+		if n != nil {
+			line = *n
+		}
+	}
+	switch {
+	case line > 1 || a.InsertAfter != nil && line > 0:
+		return nil, "", tools.Mistake("%s does not exist, so it has no line %d. To create it, leave start, end and insert_after out.", p.Rel, line)
+	case a.NewCode == nil:
+		return nil, "", tools.Mistake("%s does not exist, and there is no new_code to create it with.", p.Rel)
+	}
+	return []splice{{0, 0, code}}, fmt.Sprintf("Created %s with %s.", p.Rel, plural(lineCount(code), "line")), nil
+}
+
+// insert adds lines after line n.
+func insert(p place, old, code string, n int) ([]splice, string, error) {
+	total := lineCount(old)
+	switch {
+	case n < 0 || n > total:
+		return nil, "", tools.Mistake("insert_after=%d is no line of %s, which has %s. Give a number from 0 to %d.", n, p.Rel, plural(total, "line"), total)
+	case code == "":
+		return nil, "", tools.Mistake("new_code is empty, so there is nothing to insert.")
+	}
+	cut := cutLines(old, n+1, n, code)
+	return []splice{cut}, fmt.Sprintf("Inserted %s after line %d of %s.", plural(lineCount(code), "line"), n, p.Rel), nil
+}
+
+// replaceLines replaces whole lines. A single newline at the end of the new code
+// ends its last line and adds none.
+func replaceLines(p place, old, code string, a editArgs) ([]splice, string, error) {
+	start, end := *a.Start, *a.Start
+	if a.End != nil {
+		end = *a.End
+	}
+	total := lineCount(old)
+	switch {
+	case start < 1 || end < 1:
+		return nil, "", tools.Mistake("Lines are counted from 1. %s has %s.", p.Rel, plural(total, "line"))
+	case start > end:
+		return nil, "", tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
+	case start > total+1:
+		return nil, "", tools.Mistake("start=%d is beyond the end of %s, which has %s. To append, give start=%d.",
+			start, p.Rel, plural(total, "line"), total+1)
+	case start == total+1 && code == "":
+		return nil, "", tools.Mistake("Line %d is the end of %s and new_code is empty, so there is nothing to do.", start, p.Rel)
+	}
+	end = min(end, total)
+	cut := cutLines(old, start, end, code)
+	added := lineCount(code)
+	switch {
+	case end < start:
+		return []splice{cut}, fmt.Sprintf("Appended %s to %s.", plural(added, "line"), p.Rel), nil
+	case code == "":
+		return []splice{cut}, fmt.Sprintf("Deleted %s of %s.", asLines(start, end), p.Rel), nil
+	}
+	return []splice{cut}, fmt.Sprintf("Replaced %s of %s with %s.", asLines(start, end), p.Rel, plural(added, "line")), nil
+}
+
+// cutLines replaces lines start..end by whole lines of code; end = start-1
+// replaces none. Its lines end as the first line replaced does, or the one
+// before. A file without a final newline stays without.
+func cutLines(old string, start, end int, code string) splice {
+	all := strings.SplitAfter(old, "\n")
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	}
+	cut := splice{from: len(strings.Join(all[:start-1], "")), to: len(strings.Join(all[:end], ""))}
+	eol := "\n"
+	for _, i := range []int{start - 1, start - 2} {
+		if i >= 0 && i < len(all) && strings.HasSuffix(all[i], "\n") {
+			eol = ending(all[i])
+			break
+		}
+	}
+	atEnd, bare := end >= len(all), old != "" && !strings.HasSuffix(old, "\n")
+	if code == "" {
+		if atEnd && bare && start > 1 { // the line before is the last one now, and was not
+			cut.from -= len(ending(all[start-2]))
+		}
+		return cut
+	}
+	if cut.text = withEnds(code, eol); !strings.HasSuffix(cut.text, "\n") {
+		cut.text += eol
+	}
+	if atEnd && bare {
+		cut.text = strings.TrimSuffix(cut.text, eol)
+		if end < start { // behind a line without an end
+			cut.text = eol + cut.text
+		}
+	}
+	return cut
+}
+
+// ending is how a text's last line ends.
+func ending(s string) string {
+	if strings.HasSuffix(s, "\r\n") {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// withEnds writes code as it stands among lines that end in eol: a model sends
+// plain newlines for CRLF, too.
+func withEnds(code, eol string) string {
+	if eol == "\n" {
+		return code
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(code, "\r\n", "\n"), "\n", eol)
+}

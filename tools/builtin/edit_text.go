@@ -1,0 +1,138 @@
+package builtin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// replaceText replaces the one occurrence of a text, or all of them. A line end
+// is a line end here, LF or CRLF.
+func replaceText(p place, old, code string, a editArgs) ([]splice, string, error) {
+	if !p.Exists {
+		return nil, "", tools.Mistake("%s does not exist, so there is no old_code in it. To create it, leave old_code out.", p.Rel)
+	}
+	text := unixText(old)
+	want := strings.ReplaceAll(strings.TrimPrefix(*a.OldCode, bom), "\r\n", "\n")
+	var at []int
+	for i := 0; want != ""; {
+		n := strings.Index(text.lf[i:], want)
+		if n < 0 {
+			break
+		}
+		at = append(at, i+n)
+		i += n + len(want)
+	}
+	every := a.ReplaceAll != nil && *a.ReplaceAll
+	switch n := len(at); {
+	case n == 0:
+		return nil, "", tools.Mistake("old_code does not occur in %s.%s Give the text exactly as it stands in the file, "+
+			"without line numbers, or name the lines with start and end.", p.Rel, nearMiss(text.lf, want))
+	case n > 1 && !every:
+		return nil, "", tools.Mistake("old_code occurs %d times in %s (at lines %s). Give more of the text around it, "+
+			"name the lines with start and end, or set replace_all.", n, p.Rel, text.linesOf(at))
+	}
+	cuts := make([]splice, len(at))
+	for i, offset := range at {
+		from := text.raw(offset)
+		cuts[i] = splice{from, text.raw(offset + len(want)), withEnds(code, endAt(old, from))}
+	}
+	first := text.line(at[0])
+	last := first + strings.Count(strings.TrimSuffix(want, "\n"), "\n")
+	if len(at) > 1 {
+		return cuts, fmt.Sprintf("Replaced text in %d places of %s (at lines %s).", len(at), p.Rel, text.linesOf(at)), nil
+	}
+	return cuts, fmt.Sprintf("Replaced text in %s of %s.", asLines(first, last), p.Rel), nil
+}
+
+// endAt is how the line around an offset ends.
+func endAt(s string, offset int) string {
+	if n := strings.IndexByte(s[offset:], '\n'); n >= 0 {
+		return ending(s[:offset+n+1])
+	}
+	return "\n"
+}
+
+// unix is a text with LF line ends that knows where it stands in the original.
+type unix struct {
+	lf      string
+	removed []int // offsets in lf of the newlines that had a CR before them
+}
+
+func unixText(s string) unix {
+	u := unix{lf: s}
+	if !strings.Contains(s, "\r\n") {
+		return u
+	}
+	for i := 0; ; {
+		n := strings.Index(s[i:], "\r\n")
+		if n < 0 {
+			break
+		}
+		u.removed = append(u.removed, i+n-len(u.removed))
+		i += n + 2
+	}
+	u.lf = strings.ReplaceAll(s, "\r\n", "\n")
+	return u
+}
+
+// raw is where an offset of lf stands in the original: before the CR of a line
+// end that follows.
+func (u unix) raw(offset int) int {
+	n, _ := slices.BinarySearch(u.removed, offset)
+	return offset + n
+}
+
+func (u unix) line(offset int) int { return 1 + strings.Count(u.lf[:offset], "\n") }
+
+// linesOf lists where offsets stand, at most ten of them.
+func (u unix) linesOf(offsets []int) string {
+	var out []string
+	for _, offset := range offsets[:min(len(offsets), 10)] {
+		out = append(out, fmt.Sprint(u.line(offset)))
+	}
+	if more := len(offsets) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// nearMiss says where the text stands with other spaces, or which line is most
+// like it, as a sentence with a leading space.
+func nearMiss(text, want string) string {
+	have, wanted := bareLines(text), bareLines(strings.Trim(want, "\n"))
+	if len(wanted) <= 100 {
+		for i := range max(0, len(have)-len(wanted)+1) {
+			if slices.Equal(have[i:i+len(wanted)], wanted) {
+				return fmt.Sprintf(" The same words with other spaces stand at line %d.", i+1)
+			}
+		}
+	}
+	longest := slices.MaxFunc(wanted, func(a, b string) int { return len(a) - len(b) })
+	best, at, compared := len(longest)/3+1, -1, 0
+	for i, line := range have {
+		apart := len(line) - len(longest)
+		if len(longest) > 200 || compared == 2000 || max(apart, -apart) >= best {
+			continue
+		}
+		compared++
+		if d := tools.Distance(line, longest); d < best {
+			best, at = d, i
+		}
+	}
+	if at < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Line %d is like it: %s.", at+1, have[at])
+}
+
+// bareLines is the lines of a text with single spaces between words.
+func bareLines(text string) []string {
+	all := strings.Split(text, "\n")
+	for i, l := range all {
+		all[i] = strings.Join(strings.Fields(l), " ")
+	}
+	return all
+}
