@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +76,23 @@ type startWay struct {
 	user        int // uid and gid of programs as seen inside
 }
 
+// attributes is what the stage before bwrap starts in: a mount namespace, of a
+// user namespace where there is one, in which it is root.
+func (w startWay) attributes() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	switch {
+	case w.needsUserns:
+		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: insideUser, HostID: hostUser, Size: 1}}
+		a.UidMappings, a.GidMappings, a.GidMappingsEnableSetgroups = ids, ids, true
+		a.Cloneflags |= syscall.CLONE_NEWUSER
+	case !w.root:
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+		a.Cloneflags |= syscall.CLONE_NEWUSER
+	}
+	return a
+}
+
 // startWays lists the ways to try. Root makes a user namespace in which programs
 // are hostUser; where the kernel refuses, they become hostUser without one.
 func startWays() []startWay {
@@ -96,27 +112,23 @@ func (d *bubblewrap) start(ctx context.Context, bwrap string, spec env.SandboxSp
 	if err := a.build(spec, python, binary, way); err != nil {
 		return nil, err
 	}
-	serve := []string{}
+	serve := []string{"-pinned"}
 	if way.root {
-		serve = []string{"-drop", strconv.Itoa(way.user), "-own", spec.Workdir + ":" + home}
+		serve = append(serve, "-drop", strconv.Itoa(way.user), "-own", spec.Workdir+":"+home)
 	}
 	a.add("--", guestPath)
 	a.add(guestArgs(spec.Label, serve...)...)
-	cmd := exec.Command(bwrap, a.args...)
+	cmd := exec.Command(binary, slices.Concat([]string{guest.StageArg}, a.stage, []string{"--", bwrap}, a.args)...)
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{"GOMAXPROCS=2"}, "/", a.files
-	if way.needsUserns {
-		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: insideUser, HostID: hostUser, Size: 1}}
-		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true,
-		}
-	}
-	c, err := startChild(cmd)
+	cmd.SysProcAttr = way.attributes()
+	c, err := startChild(cmd, func(cmd *exec.Cmd) error { return startPinned(cmd, spec.Limits.CPUs) })
 	if err != nil {
 		return nil, err
 	}
 	perSandbox := countsPerNamespace() && way.user == insideUser
 	client, err := c.connect(ctx, guest.Config{
 		Workdir: spec.Workdir, Env: environment(home, python.search(), spec.Env), Limits: spec.Limits, LimitProcesses: perSandbox,
+		Outside: c.killer,
 	})
 	if err != nil {
 		return nil, err
@@ -143,6 +155,7 @@ func bubblewrapKey(l env.Limits, version string, way startWay, perSandbox bool) 
 		"network":    "network namespace",
 		"memory":     "guest watchdog, RLIMIT_AS",
 		"disk":       "sized tmpfs",
+		"inodes":     "tmpfs nr_inodes",
 		"processes":  "guest watchdog",
 		"cpu_time":   "RLIMIT_CPU",
 		"open_files": "RLIMIT_NOFILE",
@@ -150,11 +163,12 @@ func bubblewrapKey(l env.Limits, version string, way startWay, perSandbox bool) 
 	if perSandbox {
 		k.Limits["processes"] += ", RLIMIT_NPROC"
 	}
-	if float64(runtime.NumCPU()) <= l.CPUs {
-		k.Limits["cpus"] = "host has no more"
+	if cores, pinned := pick(l.CPUs); pinned {
+		k.Limits["cpus"] = fmt.Sprintf("bound to %d processors", cores.Count())
 	} else {
-		k.Unenforced = append(k.Unenforced, "cpus")
+		k.Limits["cpus"] = "host has no more"
 	}
+	lift(&k, l)
 	if way.root && !way.needsUserns {
 		k.Unenforced = append(k.Unenforced, "user namespace")
 	}
@@ -189,6 +203,7 @@ type bwrapArgs struct {
 	args  []string
 	files []*os.File
 	dirs  []string // made so far
+	stage []string // file systems to make before, see guest.StageArg
 }
 
 func (a *bwrapArgs) add(args ...string) { a.args = append(a.args, args...) }
@@ -217,13 +232,16 @@ func (a *bwrapArgs) bind(flag, host, place string) {
 	a.add(flag, host, place)
 }
 
+// tmpfs puts a file system into place that holds so many bytes, and files in
+// proportion; below zero there is no limit.
 func (a *bwrapArgs) tmpfs(place, perms string, size int64) {
 	a.dir(place)
-	a.add("--perms", perms)
+	files := int64(0) // no limit to the kernel
 	if size >= 0 {
-		a.add("--size", strconv.FormatInt(size, 10))
+		files = inodes(size)
 	}
-	a.add("--tmpfs", place)
+	a.add("--bind", guest.StagePlace(len(a.stage)), place)
+	a.stage = append(a.stage, fmt.Sprintf("%d:%d:%s", max(size, 0), files, perms))
 }
 
 // file puts a small read-only file into place.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,8 +27,8 @@ type child struct {
 	ended  chan struct{} // closed once the process is gone and waited for
 }
 
-// startChild starts cmd; its output descriptors are set here.
-func startChild(cmd *exec.Cmd) (*child, error) {
+// startChild starts cmd with its output descriptors set, by start.
+func startChild(cmd *exec.Cmd, start func(*exec.Cmd) error) (*child, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("making a socket pair: %w", err)
@@ -36,7 +37,7 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 	c := &child{cmd: cmd, conn: ours, ended: make(chan struct{})}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, &c.stderr
 	cmd.WaitDelay = closeBound
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		return nil, errors.Join(err, ours.Close())
 	}
 	go func() {
@@ -58,6 +59,21 @@ func (c *child) connect(ctx context.Context, cfg guest.Config) (*guest.Client, e
 		return nil, errors.New(said)
 	}
 	return nil, err
+}
+
+// killer tells whether the process was killed, which its own programs cannot do:
+// they see neither it nor the host, and the guest is the first process.
+func (c *child) killer() string {
+	select {
+	case <-c.ended:
+	case <-time.After(outsideBound):
+		return ""
+	}
+	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && (status.Signaled() || status.ExitStatus() == 128+9) {
+		return "somebody killed its process"
+	}
+	return ""
 }
 
 // stop waits for the process to end with its stream, and insists after a while.

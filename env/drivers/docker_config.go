@@ -214,7 +214,7 @@ func dialSSH(u *url.URL) (net.Conn, error) {
 		args = append(args, "-p", u.Port())
 	}
 	cmd := exec.Command("ssh", append(args, "--", u.Hostname(), "docker", "system", "dial-stdio")...)
-	c, err := startChild(cmd)
+	c, err := startChild(cmd, (*exec.Cmd).Start)
 	if err != nil {
 		return nil, fmt.Errorf("reaching %s by ssh: %w", u.Host, err)
 	}

@@ -72,7 +72,7 @@ func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpre
 	cmd := exec.Command(binary, guestArgs(spec.Label)...)
 	cmd.Env, cmd.Dir = []string{"GOMAXPROCS=2"}, work
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	c, err := startChild(cmd)
+	c, err := startChild(cmd, (*exec.Cmd).Start)
 	if err != nil {
 		return nil, err
 	}

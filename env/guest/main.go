@@ -26,7 +26,7 @@ const ServeArg = "tracesmith-guest-serve"
 // executable that starts sandboxes calls it first in main, test binaries in
 // TestMain, because where no guest binary is embedded they are their own guest.
 func MainIfGuest() {
-	if len(os.Args) > 1 && os.Args[1] == ServeArg {
+	if len(os.Args) > 1 && (os.Args[1] == ServeArg || os.Args[1] == StageArg) {
 		Main()
 	}
 }
@@ -34,6 +34,10 @@ func MainIfGuest() {
 // Main serves the host on standard input and output until the stream ends, then
 // ends everything the guest started and exits.
 func Main() {
+	if len(os.Args) > 1 && os.Args[1] == StageArg {
+		fmt.Fprintln(os.Stderr, "stage:", stage(os.Args[2:]))
+		os.Exit(1)
+	}
 	if len(os.Args) < 2 || os.Args[1] != ServeArg {
 		fmt.Fprintf(os.Stderr, "%s serves inside sandboxes and is started by tracesmith only\n", os.Args[0])
 		os.Exit(2)
@@ -49,6 +53,7 @@ func serve(args []string) error {
 	flags := flag.NewFlagSet(ServeArg, flag.ContinueOnError)
 	drop := flags.Int("drop", 0, "uid and gid to become before serving")
 	own := flags.String("own", "", "directories to hand to that uid, separated by colons")
+	pinned := flags.Bool("pinned", false, "programs may not choose other processors than the ones they start with")
 	flags.String("owner", "", "the host process, for cleaning up after it")
 	flags.String("label", "", "what the sandbox is for, for humans")
 	if err := flags.Parse(args); err != nil {
@@ -68,6 +73,11 @@ func serve(args []string) error {
 		return err
 	}
 	s := newServer(key)
+	if s.scopes.alone {
+		if err := denyCalls(*pinned); err != nil {
+			return fmt.Errorf("denying system calls: %w", err)
+		}
+	}
 	childEnded := make(chan os.Signal, 1)
 	signal.Notify(childEnded, unix.SIGCHLD)
 	go s.reaper.run(childEnded)

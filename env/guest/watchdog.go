@@ -35,6 +35,12 @@ func (s *server) watch() {
 			threads += p.threads
 			rss += p.rss
 		}
+		var loose []int
+		if s.scopes.alone { // else the segments may be anybody's
+			var size int64
+			loose, size = segments()
+			rss += size
+		}
 		switch now := [2]int64{threads, rss >> 20}; {
 		case len(all) == 0:
 			pace = 0
@@ -43,7 +49,7 @@ func (s *server) watch() {
 		default:
 			last, pace = now, lookOften
 		}
-		s.judge(all, threads, rss)
+		s.judge(all, threads, rss, loose)
 		if pace > 0 {
 			look.Reset(pace)
 		}
@@ -53,7 +59,7 @@ func (s *server) watch() {
 // judge kills the heaviest scope while a limit is exceeded. Memory is summed as
 // resident size, which counts shared pages for each process; only when that sum
 // is too large is the proportional size read, and it decides.
-func (s *server) judge(all []process, threads, rss int64) {
+func (s *server) judge(all []process, threads, rss int64, loose []int) {
 	if limit := s.config.Processes; limit > 0 && threads > limit {
 		s.punish("processes", all, func(p process) int64 { return p.threads })
 		return
@@ -62,13 +68,14 @@ func (s *server) judge(all []process, threads, rss int64) {
 	if limit <= 0 || rss <= limit {
 		return
 	}
-	var sum int64
+	sum := rss
 	size := map[int]int64{}
 	for _, p := range all {
 		size[p.pid] = p.pss()
-		sum += size[p.pid]
+		sum += size[p.pid] - p.rss
 	}
 	if sum > limit {
+		dropSegments(loose)
 		s.punish("memory", all, func(p process) int64 { return size[p.pid] })
 	}
 }

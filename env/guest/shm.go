@@ -1,0 +1,38 @@
+package guest
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// segments are the System V shared memory segments that no process has mapped:
+// their pages are in no process's resident size, and outlive every one of them.
+func segments() (ids []int, size int64) {
+	raw, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		return nil, 0
+	}
+	for i, line := range bytes.Split(raw, []byte("\n")) {
+		// key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap
+		f := bytes.Fields(line)
+		if i == 0 || len(f) < 16 || string(f[6]) != "0" {
+			continue
+		}
+		id, err := strconv.Atoi(string(f[1]))
+		rss, err2 := strconv.ParseInt(string(f[14]), 10, 64)
+		if err == nil && err2 == nil {
+			ids, size = append(ids, id), size+rss
+		}
+	}
+	return ids, size
+}
+
+// dropSegments removes what segments listed.
+func dropSegments(ids []int) {
+	for _, id := range ids {
+		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // gone or another's: nothing to do
+	}
+}
