@@ -350,3 +350,26 @@ func TestB41DeathPassesEveryTool(t *testing.T) {
 		}
 	}
 }
+
+// A reset that fails leaves no half of a session behind, soft ones included: the
+// next one begins anew.
+func TestResetThatFails(t *testing.T) {
+	f := open(t)
+	f.reset(false)
+	if err := f.sess.Sandbox.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.step("submit", `{}`)
+	if info, err := f.NoCall(t.Context()); err != nil || !strings.Contains(info.Observation.Text, "has ended") {
+		t.Errorf("after the end: %+v, %v", info.Observation, err)
+	}
+	if _, err := f.Reset(t.Context(), true); !errors.Is(err, env.ErrSandboxDied) {
+		t.Errorf("there was nothing to keep: %v", err)
+	}
+	if _, err := f.NoCall(t.Context()); err == nil {
+		t.Error("a session is left")
+	}
+	if info := f.reset(true); info.State.Terminated || f.step("bash", `{"command":"echo alive"}`).Observation.Text != "alive\n" {
+		t.Errorf("%+v", info.State)
+	}
+}

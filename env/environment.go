@@ -40,8 +40,19 @@ func New(cfg Config) (*Environment, error) {
 // Reset implements Env. The first reset of an environment is hard whatever soft
 // says. After an error there is no session: Reset again or Close.
 func (e *Environment) Reset(ctx context.Context, soft bool) (Info, error) {
+	info, err := e.reset(ctx, soft)
+	if err != nil {
+		return Info{}, errors.Join(err, e.Close(ctx))
+	}
+	return info, nil
+}
+
+func (e *Environment) reset(ctx context.Context, soft bool) (Info, error) {
 	began := time.Now()
 	if soft && e.sess != nil {
+		if _, err := e.sess.Sandbox.Stat(ctx, e.sess.Workdir); err != nil {
+			return Info{}, fmt.Errorf("keeping the sandbox, which has to be a new one: %w", err)
+		}
 		if err := e.sess.Debugger.Reset(ctx, true); err != nil {
 			return Info{}, fmt.Errorf("resetting the debugger: %w", err)
 		}
@@ -114,8 +125,7 @@ func (e *Environment) Step(ctx context.Context, call schemas.ToolCall) (Info, er
 	case e.sess == nil:
 		return Info{}, errors.New("step before reset")
 	case e.terminated:
-		return e.info(notRun(schemas.ErrUserError,
-			"The episode has ended, so this call was not run. Reset the environment to begin a new one."), nil, began), nil
+		return e.info(ended(), nil, began), nil
 	}
 	e.edits = nil
 	own, err := e.cfg.Toolbox.Call(ctx, e.sess, call)
@@ -135,12 +145,19 @@ func (e *Environment) Step(ctx context.Context, call schemas.ToolCall) (Info, er
 
 // NoCall implements Env.
 func (e *Environment) NoCall(context.Context) (Info, error) {
-	if e.sess == nil {
+	switch {
+	case e.sess == nil:
 		return Info{}, errors.New("step before reset")
+	case e.terminated:
+		return e.info(ended(), nil, time.Now()), nil
 	}
 	return e.info(notRun(schemas.ErrNoToolCall,
 		"Your reply called no tool, so nothing happened. Call one tool in every reply; when the bug is fixed, call submit."),
 		nil, time.Now()), nil
+}
+
+func ended() schemas.Observation {
+	return notRun(schemas.ErrUserError, "The episode has ended, so this call was not run. Reset the environment to begin a new one.")
 }
 
 func notRun(class, text string) schemas.Observation {

@@ -65,6 +65,8 @@ type driven struct {
 	in  io.WriteCloser
 	out *bufio.Reader
 	cmd *exec.Cmd
+
+	outPipe io.Closer // what out reads
 }
 
 func drive(t *testing.T, args ...string) *driven {
@@ -79,7 +81,7 @@ func drive(t *testing.T, args ...string) *driven {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.out = bufio.NewReader(out)
+	d.out, d.outPipe = bufio.NewReader(out), out
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

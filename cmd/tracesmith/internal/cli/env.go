@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +33,7 @@ type envFlags struct {
 	timeout      float64
 	mcp          bool
 	mcpListen    string
+	text         bool
 }
 
 func newEnv(s *State) *cobra.Command {
@@ -45,6 +49,9 @@ operation, each line on stdout its answer:
   {"op":"patch"}                                    the change so far
   {"op":"grade"}                                    verdict from a fresh sandbox
   {"op":"close"}
+
+An operation may carry an id, which its answer repeats. Arguments may be given as
+the text of an object, as model servers send them.
 
 With --mcp the same environment is a Model Context Protocol server: its tools, and
 env_reset, env_patch and env_grade, for any MCP client. Standard input and output
@@ -67,6 +74,7 @@ carry the protocol; --mcp-listen serves streamable HTTP, one environment per ses
 	fl.StringVar(&f.sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
 	fl.StringVar(&f.image, "image", "", "container image (implies --sandbox docker)")
 	fl.StringVar(&f.tools, "tools", "", "tools to offer, comma-separated, with settings if need be: 'pdb,{bash: {timeout: 120}}'")
+	fl.BoolVar(&f.text, "text", false, "answer for people instead of with JSON")
 	fl.Float64Var(&f.timeout, "timeout", 0, "seconds a command may take (default: sandbox.command_timeout)")
 	fl.BoolVar(&f.mcp, "mcp", false, "be an MCP server on standard input and output")
 	fl.StringVar(&f.mcpListen, "mcp-listen", "", "be an MCP server at this address (HOST:PORT; without a host: loopback)")
@@ -168,6 +176,12 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 		return err
 	}
 	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
+	loop.text = f.text
+	// A reader that goes away shall be an error of a write, so that the sandbox is
+	// closed. Ignoring the signal instead would be inherited by programs.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
 	if err := loop.serve(ctx, s.Stdin, s.Stdout); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,18 +12,6 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
-
-// maxOpLine bounds one operation read from stdin (a whole-file edit fits).
-const maxOpLine = 16 << 20
-
-// op is one line on stdin.
-type op struct {
-	Op        string          `json:"op"`
-	Soft      bool            `json:"soft"`      // reset: keep the sandbox and its files
-	Tool      string          `json:"tool"`      // step
-	Arguments json.RawMessage `json:"arguments"` // step
-	ID        string          `json:"id"`        // step: echoed as call id
-}
 
 // answer is one line on stdout. Fields that an operation does not fill keep
 // their zero so that readers in any language find every key.
@@ -51,6 +38,7 @@ type answer struct {
 	Resolved     *bool                `json:"resolved,omitempty"`
 	VerifyStatus string               `json:"verify_status,omitempty"`
 	Verdict      *schemas.Verdict     `json:"verdict,omitempty"`
+	ID           json.RawMessage      `json:"id,omitempty"` // of the operation, if it had one
 }
 
 type sourced struct {
@@ -80,6 +68,7 @@ type envLoop struct {
 	now   func() float64 // milliseconds, monotonic
 	last  answer         // state after the last reset or step
 	ready bool           // a reset has succeeded
+	text  bool           // answers are for people
 	calls int
 }
 
@@ -90,8 +79,10 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	// Nothing interrupts a read of standard input: after a signal this goroutine
 	// stays with its read until the process ends.
 	go readLines(ctx, in, lines)
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
+	write := writeJSON
+	if l.text {
+		write = writeText
+	}
 	for {
 		var got line
 		select {
@@ -99,99 +90,54 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 			return context.Cause(ctx)
 		case got = <-lines:
 		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if errors.Is(got.err, io.EOF) {
 			return nil
 		}
 		if got.err == nil && len(bytes.TrimSpace(got.text)) == 0 {
 			continue
 		}
-		var a answer
-		closing := false
 		start := l.now()
-		if got.err != nil {
-			a = failed(got.err)
-		} else {
-			a, closing = l.handle(ctx, got.text)
+		o, err := op{}, got.err
+		if err == nil {
+			o, err = parseOp(got.text)
 		}
-		a.DurationMS = l.now() - start
-		if err := enc.Encode(a); err != nil {
+		a := failed(err)
+		if err == nil {
+			a = l.handle(ctx, o)
+		}
+		a.DurationMS, a.ID = l.now()-start, o.ID
+		if err := write(out, o, a); err != nil {
 			return fmt.Errorf("writing answer: %w", err)
 		}
-		if closing {
+		if err == nil && o.Op == "close" {
 			return nil
 		}
 	}
 }
 
-// line is one line of input, or why there is none.
-type line struct {
-	text []byte
-	err  error
+func writeJSON(out io.Writer, _ op, a answer) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(a)
 }
 
-func readLines(ctx context.Context, in io.Reader, out chan<- line) {
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		text, err := readLine(r)
-		select {
-		case out <- line{text, err}:
-		case <-ctx.Done():
-			return
-		}
-		if errors.Is(err, io.EOF) {
-			return
-		}
-	}
-}
-
-// readLine reads one line of at most maxOpLine bytes; a longer one is skipped
-// whole and reported.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var text []byte
-	tooLong := false
-	for {
-		chunk, err := r.ReadSlice('\n')
-		if tooLong = tooLong || len(text)+len(chunk) > maxOpLine; !tooLong {
-			text = append(text, chunk...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && len(text) == 0:
-			return nil, io.EOF
-		case tooLong:
-			return nil, fmt.Errorf("an operation must be shorter than %d bytes", maxOpLine)
-		}
-		return text, nil
-	}
-}
-
-func parseOp(text []byte) (op, error) {
-	var o op
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&o); err != nil {
-		return o, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return o, errors.New("more follows the object")
-	}
-	return o, nil
-}
-
-func (l *envLoop) handle(ctx context.Context, text []byte) (a answer, closing bool) {
-	o, err := parseOp(text)
+// handle answers one operation; what needs an environment needs a reset first.
+func (l *envLoop) handle(ctx context.Context, o op) answer {
 	switch {
-	case err != nil:
-		return failed(fmt.Errorf(`not an operation (%w): write one JSON object per line, for example {"op":"reset"}`, err)), false
 	case o.Op == "close":
-		a = l.last
+		a := l.last
 		a.OK, a.Error, a.Observation, a.Observations, a.Tools = true, "", "", []sourced{}, nil
-		return a, true
+		if a.Breakpoints == nil { // nothing has been reset
+			a.Breakpoints = []breakpoint{}
+		}
+		return a
 	case !l.ready && slices.Contains([]string{"step", "patch", "grade"}, o.Op):
-		return failed(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op)), false
+		return failed(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op))
 	}
-	return l.do(ctx, o), false
+	return l.do(ctx, o)
 }
 
 // do executes one operation.
@@ -200,7 +146,7 @@ func (l *envLoop) do(ctx context.Context, o op) answer {
 	case "reset":
 		info, err := l.env.Reset(ctx, o.Soft && l.ready)
 		l.ready = err == nil
-		return l.answer(info, err)
+		return l.answer(ctx, info, err)
 	case "step":
 		return l.step(ctx, o)
 	case "patch":
@@ -214,18 +160,11 @@ func (l *envLoop) do(ctx context.Context, o op) answer {
 func (l *envLoop) step(ctx context.Context, o op) answer {
 	if o.Tool == "" {
 		info, err := l.env.NoCall(ctx)
-		return l.answer(info, err)
+		return l.answer(ctx, info, err)
 	}
 	l.calls++
-	call := schemas.ToolCall{ID: o.ID, Name: o.Tool, Arguments: o.Arguments}
-	if call.ID == "" {
-		call.ID = fmt.Sprintf("call_%d", l.calls)
-	}
-	if len(call.Arguments) == 0 {
-		call.Arguments = json.RawMessage("{}")
-	}
-	info, err := l.env.Step(ctx, call)
-	return l.answer(info, err)
+	info, err := l.env.Step(ctx, o.call(l.calls))
+	return l.answer(ctx, info, err)
 }
 
 func (l *envLoop) patch(ctx context.Context) answer {
@@ -252,9 +191,15 @@ func (l *envLoop) verdict(ctx context.Context) answer {
 	return a
 }
 
-func (l *envLoop) answer(info env.Info, err error) answer {
+func (l *envLoop) answer(ctx context.Context, info env.Info, err error) answer {
 	a := answer{OK: err == nil, Observations: []sourced{}, Breakpoints: []breakpoint{}}
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		a.Error = "stopped by a signal"
+	case errors.Is(err, env.ErrSandboxDied):
+		a.Error = err.Error() + `: send {"op":"reset"} for a fresh one`
+	default:
 		a.Error = err.Error()
 	}
 	o := info.Observation
@@ -284,5 +229,8 @@ func (l *envLoop) answer(info env.Info, err error) answer {
 }
 
 func failed(err error) answer {
+	if err == nil {
+		return answer{}
+	}
 	return answer{Error: err.Error(), Observations: []sourced{}, Breakpoints: []breakpoint{}}
 }

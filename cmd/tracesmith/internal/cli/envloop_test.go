@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -211,4 +213,96 @@ func FuzzEnvLoop(f *testing.F) {
 			t.Fatalf("%d answers to %d lines", answers, lines)
 		}
 	})
+}
+
+// What is wrong with a line is said in the words of JSON; numbers do for ids,
+// a byte order mark is passed over, and ids come back.
+func TestEnvLoopExplainsLines(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"op":7}`:                           `"op" must be a text, not a number`,
+		`{"op":"reset","soft":"yes"}`:        `"soft" must be true or false, not a string`,
+		`{"op":"step","tool":["bash"]}`:      `"tool" must be a text, not an array`,
+		`["reset"]`:                          "it is an array",
+		`"reset"`:                            "it is a string",
+		`{"op":"reset","hard":true}`:         `unknown field "hard", there are op, soft, tool, arguments and id`,
+		"\xef\xbb\xbf{\"op\":\"step\"}":      "step before reset",
+		`{"op":"step","tool":"x","id":"a"`:   "unexpected EOF",
+		`{"op":"patch","id":null,"tool":"x"`: "unexpected EOF",
+	} {
+		got := serve(t, newLoop(&tinyEnv{}), line)
+		if len(got) != 1 || got[0].OK || !strings.Contains(got[0].Error, want) || strings.Contains(got[0].Error, "Go ") || strings.Contains(got[0].Error, "json:") {
+			t.Errorf("%s: %+v, want %q", line, got, want)
+		}
+	}
+	got := serve(t, newLoop(&tinyEnv{}), "\xef\xbb\xbf{\"op\":\"reset\",\"id\":1}\r\n{\"op\":\"step\",\"tool\":\"x\",\"id\":7}\n{\"op\":\"fly\",\"id\":\"b\"}\n{\"op\":\"step\",\"tool\":\"x\"}")
+	want := []string{"1", "7", `"b"`, ""}
+	for i, a := range got {
+		if string(a.ID) != want[i] || a.OK != (i != 2) {
+			t.Errorf("answer %d: %+v", i, a)
+		}
+	}
+	if len(got) != 4 || got[1].Observation != "7 x{}" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Arguments may be the text of an object, as model servers send them; what is no
+// object reaches the environment as a model's mistake.
+func TestEnvLoopTakesArgumentsAsText(t *testing.T) {
+	for given, want := range map[string]schemas.ToolCall{
+		`{"a":1}`:      {Arguments: []byte(`{"a":1}`)},
+		`"{\"a\": 1}"`: {Arguments: []byte(`{"a": 1}`), Raw: `{"a": 1}`},
+		`""`:           {Arguments: []byte(`{}`)},
+		`"{\"a\": "`:   {Arguments: []byte(`{}`), Raw: `{"a": `, Invalid: "unexpected end of JSON input"},
+		`[1]`:          {Arguments: []byte(`[1]`)},
+		`null`:         {Arguments: []byte(`null`)},
+	} {
+		want.ID, want.Name = "call_3", "x"
+		if d := cmp.Diff(want, op{Tool: "x", Arguments: []byte(given)}.call(3)); d != "" {
+			t.Errorf("%s: %s", given, d)
+		}
+	}
+}
+
+// The text form tells people what the record tells programs.
+func TestA2RecordForPeople(t *testing.T) {
+	a := answer{OK: true, DurationMS: 12, Observations: []sourced{{"pdb", "at ```line``` 3\n"}, {"eval", "1 failed"}}}
+	print := func(o op) string {
+		var b strings.Builder
+		if err := writeText(&b, o, a); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	want := "== pdb {\"command\":\"n\"} == in progress, score 0/?, 12 ms\n````\nat ```line``` 3\n````\neval says:\n```\n1 failed\n```\nbreakpoints: none set\n\n"
+	if d := cmp.Diff(want, print(op{Op: "step", Tool: "pdb", Arguments: []byte(`{"command":"n"}`)})); d != "" {
+		t.Error(d)
+	}
+	condition, most := "x > 1", 4.0
+	for i := range 10 {
+		a.Breakpoints = append(a.Breakpoints, breakpoint{File: "a.py", Line: i + 1, Enabled: i != 1, Temporary: i == 2})
+	}
+	a.Breakpoints[0].Condition = &condition
+	a.Score, a.MaxScore, a.Terminated, a.Frame = 3, &most, true, &frame{"a.py", 3, "f"}
+	a.Tools = []schemas.ToolSchema{{Name: "bash"}, {Name: "pdb"}}
+	got := print(op{Op: "reset", Soft: true})
+	for _, part := range []string{
+		"== soft reset == ended, score 3/4, 12 ms\n", "tools: bash, pdb\n", "stands at: a.py:3 in f\n",
+		"breakpoints: a.py:1 if x > 1, a.py:2 (disabled), a.py:3 (temporary), a.py:4, a.py:5, and 5 more\n",
+	} {
+		if !strings.Contains(got, part) {
+			t.Errorf("lacks %q:\n%s", part, got)
+		}
+	}
+	a = failed(errDown)
+	if got := print(op{}); got != "== no operation == in progress, failed, score 0/?, 0 ms\nerror: sandbox died\n\n" {
+		t.Errorf("%q", got)
+	}
+	// From the loop itself.
+	l := newLoop(&tinyEnv{})
+	l.text = true
+	var out strings.Builder
+	if err := l.serve(t.Context(), strings.NewReader("{\"op\":\"reset\"}\n{\"op\":\"grade\"}\nx\n"), &out); err != nil || strings.Count(out.String(), "\n== ")+1 != 3 || !strings.Contains(out.String(), "verdict: verified_pass") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
 }

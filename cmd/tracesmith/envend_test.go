@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func write(t *testing.T, w io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A signal in the middle of a step ends the step, whose answer says so, then
+// everything.
+func TestSignalEndsAStepUnderWay(t *testing.T) {
+	_, config, label := sleepy(t)
+	d := drive(t, "-c", config, "--task", label)
+	d.must(`{"op":"reset"}`)
+	write(t, d.in, `{"op":"step","tool":"bash","arguments":{"command":"sleep 600.417"}}`+"\n")
+	wait(t, "the step is under way", func() bool { return running("sleep 600.417") })
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(d.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a answer
+	if err := json.Unmarshal(rest, &a); err != nil || a.OK || !strings.Contains(a.Error, "stopped by a signal") {
+		t.Errorf("%v: %s", err, rest)
+	}
+	_ = d.cmd.Wait()
+	if code := d.cmd.ProcessState.ExitCode(); code != 143 {
+		t.Errorf("exit code %d", code)
+	}
+	wait(t, "nothing is left", func() bool { return sandboxes(label) == 0 && !running("sleep 600.417") })
+}
+
+// A client that stops reading is noticed by the next answer: the sandbox is
+// closed, and the process ends by itself, not by the signal of the pipe.
+func TestReaderThatGoesAwayEndsTheEnvironment(t *testing.T) {
+	_, config, label := sleepy(t)
+	d := drive(t, "-c", config, "--task", label)
+	d.cmd.Stderr = io.Discard
+	d.must(`{"op":"reset"}`)
+	if err := d.outPipe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, d.in, `{"op":"step","tool":"bash","arguments":{"command":"echo lost"}}`+"\n")
+	_ = d.cmd.Wait()
+	if code := d.cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
+}
+
+// Operations may be sent ahead of their answers: each is answered in its turn,
+// the last one although its line has no end; half an operation at the end of
+// the input is an answer, too.
+func TestOperationsSentAhead(t *testing.T) {
+	for last, want := range map[string]string{`{"op":"patch","id":"last"}`: "", `{"op":"pat`: "not an operation"} {
+		d := drive(t, "--task", "stockroom")
+		write(t, d.in, strings.Join([]string{
+			`{"op":"step","id":0}`, `{"op":"reset","id":1}`, `{"op":"reset","id":2}`,
+			`{"op":"step","id":3,"tool":"bash","arguments":"{\"command\": \"echo here >made\"}"}`,
+			`{"op":"reset","id":4,"soft":true}`, `{"op":"step","id":5,"tool":"bash","arguments":{"command":"cat made"}}`, last,
+		}, "\n"))
+		if err := d.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		rest, err := io.ReadAll(d.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		lines := bytes.Split(bytes.TrimSpace(rest), []byte("\n"))
+		if len(lines) != 7 {
+			t.Fatalf("%d answers: %s", len(lines), rest)
+		}
+		for i, line := range lines {
+			var a struct {
+				OK          bool
+				Error       string
+				Observation string
+				ID          any
+			}
+			if err := json.Unmarshal(line, &a); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case i < 6 && a.ID != float64(i), i == 5 && a.Observation != "here\n", i == 6 && !strings.Contains(a.Error, want),
+				a.OK != (i > 0 && (i < 6 || want == "")):
+				t.Errorf("answer %d: %s", i, line)
+			}
+		}
+	}
+}

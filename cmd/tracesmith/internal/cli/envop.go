@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// maxOpLine bounds one operation read from stdin (a whole-file edit fits).
+const maxOpLine = 16 << 20
+
+// op is one line on stdin.
+type op struct {
+	Op        string          `json:"op"`
+	Soft      bool            `json:"soft"`      // reset: keep the sandbox and its files
+	Tool      string          `json:"tool"`      // step
+	Arguments json.RawMessage `json:"arguments"` // step: an object, or its text as model servers send it
+	ID        json.RawMessage `json:"id"`        // echoed in the answer
+}
+
+// parseOp reads one operation. What is wrong with it is said in the words of
+// JSON, because its writer may know no Go.
+func parseOp(text []byte) (op, error) {
+	var o op
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // some writers begin with a byte order mark
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&o)
+	if err == nil {
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			err = errors.New("more follows the object")
+			return o, notAnOp(err)
+		}
+		return o, nil
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		switch {
+		case wrong.Field == "":
+			err = fmt.Errorf("it is %s", article(wrong.Value))
+		case wrong.Field == "soft":
+			err = fmt.Errorf("%q must be true or false, not %s", wrong.Field, article(wrong.Value))
+		default:
+			err = fmt.Errorf("%q must be a text, not %s", wrong.Field, article(wrong.Value))
+		}
+	} else if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+		err = fmt.Errorf("unknown field %s, there are op, soft, tool, arguments and id", name)
+	}
+	return o, notAnOp(err)
+}
+
+func notAnOp(err error) error {
+	return fmt.Errorf(`not an operation (%w): write one JSON object per line, for example {"op":"reset"}`, err)
+}
+
+func article(kind string) string {
+	if kind == "array" || kind == "object" {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// call is the call of a step; n numbers those without an id of their own.
+func (o op) call(n int) schemas.ToolCall {
+	c := schemas.ToolCall{ID: fmt.Sprintf("call_%d", n), Name: o.Tool, Arguments: o.Arguments}
+	if len(o.ID) > 0 && string(o.ID) != "null" {
+		c.ID = strings.Trim(string(o.ID), `"`)
+	}
+	var text string
+	if json.Unmarshal(c.Arguments, &text) == nil && len(c.Arguments) > 0 && c.Arguments[0] == '"' {
+		c.Raw, c.Arguments = text, nil
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &object); err != nil && strings.TrimSpace(text) != "" {
+			c.Invalid = err.Error()
+		} else if err == nil {
+			c.Arguments = []byte(text)
+		}
+	}
+	if len(c.Arguments) == 0 {
+		c.Arguments = json.RawMessage("{}")
+	}
+	return c
+}
+
+// line is one line of input, or why there is none.
+type line struct {
+	text []byte
+	err  error
+}
+
+func readLines(ctx context.Context, in io.Reader, out chan<- line) {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		text, err := readLine(r)
+		select {
+		case out <- line{text, err}:
+		case <-ctx.Done():
+			return
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+	}
+}
+
+// readLine reads one line of at most maxOpLine bytes; a longer one is skipped
+// whole and reported.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var text []byte
+	tooLong := false
+	for {
+		chunk, err := r.ReadSlice('\n')
+		if tooLong = tooLong || len(text)+len(chunk) > maxOpLine; !tooLong {
+			text = append(text, chunk...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && len(text) == 0:
+			return nil, io.EOF
+		case tooLong:
+			return nil, fmt.Errorf("an operation must be shorter than %d bytes", maxOpLine)
+		}
+		return text, nil
+	}
+}
