@@ -9,7 +9,7 @@ CLI     := $(PKG)/cmd/tracesmith/internal/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 GUEST   := env/guest/bin/tracesmith-guest
 
-.PHONY: demo test build deps check race s3 docker fuzz versitygw clean help
+.PHONY: demo test build deps check race pythons s3 docker fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,11 +25,14 @@ demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
 test: deps ## every test that needs no daemon
-	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), the race detector (make race)"
+	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), the race detector (make race), all Pythons (make pythons)"
 	go test ./...
 
 race: deps ## the same under the race detector, shuffled
 	CGO_ENABLED=1 go test -race -shuffle=on ./...
+
+pythons: deps ## the debugger on every Python from 3.6 to 3.14 that can be had, five at least
+	list=$$(scripts/pythons.sh) && TRACESMITH_TEST_PYTHONS=$$list go test -count=1 -parallel 4 -timeout 4m ./env/pdb
 
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)

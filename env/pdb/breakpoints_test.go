@@ -53,7 +53,7 @@ func TestBreakpointPlaces(t *testing.T) {
 	})
 }
 
-func TestBreakpointRefusals(t *testing.T) {
+func TestB30ImpossibleBreakpoints(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py")
 		for spec, want := range map[string]string{
@@ -159,7 +159,7 @@ func TestBreakpointsSurvive(t *testing.T) {
 	b.has(b.do("n"), "tricky.py loop") // the entrypoint of the configuration again
 }
 
-func TestEditsShiftBreakpoints(t *testing.T) {
+func TestB36EditsShiftBreakpoints(t *testing.T) {
 	set := func(lines ...int) *Debugger {
 		d := New(Config{Workdir: workdir, Entrypoint: "python3 main.py"})
 		for _, l := range lines {

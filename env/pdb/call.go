@@ -153,7 +153,7 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 		d.why = ""
 	}
 	c.say("The program stands before its first line: %s", d.entrypoint)
-	if out := strings.TrimRight(r.Text(), "\n"); out != "" {
+	if out := r.text(); out != "" {
 		c.say("%s", out)
 	}
 	c.timedOut = r.timedOut
@@ -162,7 +162,7 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 }
 
 func unstarted(entrypoint string, s *session, r result, timeout time.Duration) string {
-	out := strings.TrimRight(r.Text(), "\n")
+	out := r.text()
 	if out != "" {
 		out = "\n" + out
 	}
@@ -229,7 +229,7 @@ func (c *call) exchange(ctx context.Context, m message) error {
 	for _, l := range s.at.Answer.Lost {
 		d.breakpoints.note("Breakpoint %d cannot be reached any more: %s", l.number, l.why)
 	}
-	if out := strings.TrimRight(r.Text(), "\n"); out != "" {
+	if out := r.text(); out != "" {
 		c.say("%s", out)
 		c.size += len(out)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestLaunchLine(t *testing.T) {
+func TestA15EntrypointsAreLaunched(t *testing.T) {
 	const u, v = ` -u -c "$1" "$3" `, `bash -c "$2" sh "$1" "$3" `
 	cases := map[string]string{
 		"python -m pytest -q tests/test_a.py": "exec python" + u + "-m pytest -q tests/test_a.py",

@@ -115,6 +115,21 @@ type result struct {
 	timedOut bool
 }
 
+// fresh is what the shim writes where its own words begin, see shim/channel.py.
+const fresh = "\x1b]7717;\a"
+
+// text is the output without line ends behind it; the debugger's words begin a
+// line of their own.
+func (r result) text() string {
+	parts := strings.Split(r.Text(), fresh)
+	for i := range parts[1:] {
+		if before := parts[i]; before != "" && parts[i+1] != "" && !strings.HasSuffix(before, "\n") {
+			parts[i] += "\n"
+		}
+	}
+	return strings.TrimRight(strings.Join(parts, ""), "\n")
+}
+
 // start launches the program and waits for its first prompt. Where the program
 // ends before that, the session has ended and the output says why.
 func start(ctx context.Context, cfg Config, line string, deadline time.Time) (*session, result, error) {

@@ -24,11 +24,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pythons are the interpreters tested: the system's, the one in PATH, and those
-// of TRACESMITH_TEST_PYTHONS (a PATH-like list).
+// pythons are the interpreters tested: those of TRACESMITH_TEST_PYTHONS (a
+// PATH-like list, see scripts/pythons.sh), else the system's and the one in PATH.
 func pythons(t *testing.T) []string {
 	t.Helper()
-	list := filepath.SplitList(os.Getenv("TRACESMITH_TEST_PYTHONS"))
+	if list := filepath.SplitList(os.Getenv("TRACESMITH_TEST_PYTHONS")); len(list) > 0 {
+		return list
+	}
+	var list []string
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
 		found, err := exec.LookPath(name)
 		if err != nil {

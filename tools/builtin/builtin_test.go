@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
 	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
@@ -87,4 +89,63 @@ func TestPdb(t *testing.T) {
 		t.Error(d)
 	}
 	b.refused("pdb", args{"command": " "}, "empty")
+}
+
+func TestB23PdbSchema(t *testing.T) {
+	schema := func(with map[string]any) (required []string, entrypoint json.RawMessage, description string) {
+		tool, err := tools.Registry.Build("pdb", with, struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s struct {
+			Properties map[string]struct{ Type json.RawMessage }
+			Required   []string
+		}
+		if err := json.Unmarshal(tool.Schema().Parameters, &s); err != nil {
+			t.Fatal(err)
+		}
+		if string(s.Properties["command"].Type) != `"string"` {
+			t.Errorf("command: %s", s.Properties["command"].Type)
+		}
+		return s.Required, s.Properties["entrypoint"].Type, tool.Schema().Description
+	}
+	required, entrypoint, text := schema(nil)
+	if !slices.Equal(required, []string{"command"}) || string(entrypoint) != `["null","string"]` || strings.Contains(text, "must name the entrypoint") {
+		t.Errorf("by default %q, %s: %s", required, entrypoint, text)
+	}
+	required, entrypoint, text = schema(map[string]any{"set_default_entrypoint": false})
+	if !slices.Equal(required, []string{"command", "entrypoint"}) || string(entrypoint) != `"string"` ||
+		!strings.Contains(text, "Each call must name the entrypoint") || !strings.Contains(text, `"entrypoint":"python -m pytest`) {
+		t.Errorf("mandatory %q, %s: %s", required, entrypoint, text)
+	}
+}
+
+func TestB24PdbSettings(t *testing.T) {
+	b := newBenchWith(t, files{}, settings{"pdb": {"set_default_entrypoint": false, "auto_list": false, "persistent_breakpoints": false}})
+	for _, a := range []args{{"command": "c"}, {"command": "c", "entrypoint": nil}} {
+		if o := b.call("pdb", a); o.ErrorClass != schemas.ErrBadArguments {
+			t.Errorf("%v: %+v", a, o)
+		}
+	}
+	b.refused("pdb", args{"command": "c", "entrypoint": " "}, "The entrypoint is empty")
+	b.call("pdb", args{"command": "c", "entrypoint": "python t.py"})
+	if d := cmp.Diff([]string{"c|python t.py|20s|truetrue"}, b.debugger.asked); d != "" {
+		t.Error(d)
+	}
+	text := func(with map[string]any) string {
+		tool, err := tools.Registry.Build("pdb", with, struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tool.Schema().Description
+	}
+	on := map[string]any{"set_default_entrypoint": true, "auto_list": true, "persistent_breakpoints": true}
+	if text(on) != text(nil) {
+		t.Error("the settings are not true by default")
+	}
+	for setting, says := range map[string]string{"auto_list": "l lists the source", "persistent_breakpoints": "Breakpoints are gone"} {
+		if got := text(map[string]any{setting: false}); !strings.Contains(got, says) || strings.Contains(text(nil), says) {
+			t.Errorf("%s: %s", setting, got)
+		}
+	}
 }

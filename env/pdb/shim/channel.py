@@ -15,6 +15,7 @@ import os
 import select
 import sys
 
+FRESH = "\x1b]7717;\x07"  # the other side begins a line here, if the program left one unfinished
 PIECE = 3072  # characters of base64; with what goes around it one atomic write to a pipe
 
 
@@ -90,12 +91,17 @@ class Channel:
         self.nonce = message["nonce"]
         return message
 
-    def send(self, body):
+    def settle(self):
+        """Has what the program wrote stand before what the debugger says, on a line of its own."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
             except Exception:
                 pass
+        self.output.write(FRESH)
+
+    def send(self, body):
+        self.settle()
         self.seq += 1
         data = base64.b64encode(json.dumps(body).encode("ascii")).decode("ascii")
         pieces = [data[i:i + PIECE] for i in range(0, len(data), PIECE)]

@@ -20,7 +20,8 @@ MAX_LINE = 400  # characters of one source line sent along
 
 class Shim(Breakpoints, Threads, Base):
     def __init__(self, channel, config, root):
-        Base.__init__(self, stdin=Nothing(), stdout=channel.output, nosigint=True, readrc=False)
+        Base.__init__(self, stdin=Nothing(), stdout=channel.output, nosigint=True, readrc=False,
+                      skip=["importlib._bootstrap*", "_distutils_hack*", "__editable__*"])  # s on an import steps into the module
         self.use_rawinput = False
         self.channel = channel
         self.source = Source(root, config["workdir"])
@@ -164,6 +165,7 @@ class Shim(Breakpoints, Threads, Base):
             limit = sys.getrecursionlimit()
             sys.setrecursionlimit(limit + 500)
             self.state = COMMAND
+            self.channel.settle()
             try:
                 if frame is not None:
                     self.announce_hit(frame)

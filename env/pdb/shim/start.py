@@ -104,6 +104,7 @@ def finish(shim, code):
     with shim.lock:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if shim.foreign:
+            shim.channel.settle()
             shim.message("(%s called sys.settrace: the debugger was blind from there on.)" % shim.foreign)
         shim.over = True
         shim.channel.send(dict(shim.base("finished"), exit_code=code))
@@ -154,6 +155,7 @@ def main():
         tb = trim(e.__traceback__, code)
         said = report(e.with_traceback(tb), tb)
         if said:
+            shim.channel.settle()
             shim.message(said)
         if tb is not None:
             shim.post_mortem, shim.event = True, "exception"

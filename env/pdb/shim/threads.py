@@ -43,6 +43,7 @@ class Threads:
         """Says once per child process that it does not stop."""
         if not self.told and frame is not None:
             self.told = True
+            self.channel.settle()
             self.message("(%s was reached at %s:%d in a child process, which cannot be stopped.)" % (
                 what, self.source.short(self.canonic(frame.f_code.co_filename)), frame.f_lineno))
 

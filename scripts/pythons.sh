@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Finds Python interpreters, one per minor version from 3.6 to 3.14, and prints
+# them as a list separated by colons. What this machine lacks comes from other
+# Debian releases where that is possible: packages are unpacked below
+# out/pythons and run with their own C library; nothing is installed. Python 3.15
+# is fetched only where there would be fewer than five.
+#
+# Fails when there are fewer than five, and says what was tried.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+versions=(3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13 3.14)
+here=$PWD/out/pythons
+declare -A found
+tried=()
+
+consider() {
+  local version path
+  [ -x "$1" ] || return 0
+  read -r version path < <("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2], sys.executable)' 2>/dev/null </dev/null) || return 0
+  [ -n "${found[$version]:-}" ] || found[$version]=$path
+}
+
+for version in "${versions[@]}"; do
+  for path in $(type -aP "python$version") /usr/bin/python$version /usr/local/bin/python$version; do
+    consider "$path"
+  done
+done
+for path in /usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 "$HOME"/.local/share/uv/python/*/bin/python3 "$here"/*/usr/bin/python3.*[0-9]; do
+  consider "$path"
+done
+
+lacking() { for version in "${versions[@]}"; do [ -n "${found[$version]:-}" ] || echo "$version"; done; }
+
+# unpack RELEASE VERSION...: packages of a Debian release, with the C library of sid.
+unpack() {
+  local release=$1 apt=$here/apt-$1 root=$here/$1 options
+  shift
+  mkdir -p "$apt"/{lists/partial,cache/archives/partial} "$root"
+  touch "$apt/status"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $release main" >"$apt/sources"
+  options=(-o "Dir::Etc::sourcelist=$apt/sources" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
+    -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache" -o Debug::NoLocking=1 -o APT::Sandbox::User=
+    -o Acquire::http::Timeout=20 -o Acquire::Retries=1 -o Acquire::Languages=none
+    -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false -o Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false)
+  tried+=("Debian $release: $*")
+  [ -n "$(ls "$apt/lists" | grep Packages)" ] || timeout 60 apt-get "${options[@]}" -qq update >/dev/null 2>&1 || return 0
+  local version
+  for version in "$@"; do
+    rm -f "$apt"/cache/archives/*.deb
+    timeout 60 apt-get "${options[@]}" -qq -y -d --no-install-recommends install "python$version" "libpython$version-stdlib" >/dev/null 2>&1 || continue
+    local deb
+    for deb in "$apt"/cache/archives/*.deb; do
+      case ${deb##*/} in libc6_* | libc-gconv* | libc-bin_*) [ "$release" = sid ] || continue ;; esac
+      dpkg-deb -x "$deb" "$root" || continue 2
+    done
+    rm -f "$apt"/cache/archives/*.deb
+    local libs=lib/$(uname -m)-linux-gnu libc=$here/sid/usr/lib/$(uname -m)-linux-gnu
+    mv "$root/usr/bin/python$version" "$root/usr/bin/python$version.bin"
+    cat >"$root/usr/bin/python$version" <<END
+#!/bin/sh
+exec $libc/ld-linux-*.so.2 --argv0 "\$0" --library-path $root/usr/$libs:$root/$libs:$libc $root/usr/bin/python$version.bin "\$@"
+END
+    chmod +x "$root/usr/bin/python$version"
+    consider "$root/usr/bin/python$version"
+  done
+}
+
+if [ -n "$(lacking)" ] && command -v apt-get dpkg-deb >/dev/null && [ -f /usr/share/keyrings/debian-archive-keyring.gpg ]; then
+  unpack sid $(lacking | grep -xE '3\.1[34]' || true)
+  [ -z "$(lacking | grep -x 3.9)" ] || unpack bullseye 3.9
+  [ ${#found[@]} -ge 5 ] || unpack sid 3.15
+fi
+
+list=()
+for version in "${versions[@]}" 3.15; do
+  [ -z "${found[$version]:-}" ] || list+=("${found[$version]}")
+done
+echo "Python interpreters: ${list[*]}" >&2
+[ -z "$(lacking)" ] || echo "not found: $(lacking | tr '\n' ' ')${tried:+(tried ${tried[*]})}" >&2
+if [ ${#list[@]} -lt 5 ]; then
+  echo "${#list[@]} versions of Python are too few, five are needed. Looked in PATH, /usr/bin, ~/.pyenv/versions, ~/.local/share/uv/python" \
+    "and ${tried[*]:-no Debian packages: this is not Debian}. Install more, for example with pyenv or uv." >&2
+  exit 1
+fi
+(IFS=:; echo "${list[*]}")
