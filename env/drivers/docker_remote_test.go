@@ -24,6 +24,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/envtest"
 )
 
 // daemon is a Docker daemon of this test: it lives in a mount namespace in which
@@ -299,7 +300,7 @@ func TestDockerDaemonStopsUnderneath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		diesUnderneath(t, s, why, func() {
+		envtest.DiesUnderneath(t, s, why, func() {
 			if err := d.cmd.Process.Signal(how); err != nil {
 				t.Fatal(err)
 			}

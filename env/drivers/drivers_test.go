@@ -3,6 +3,7 @@ package drivers
 import (
 	"testing"
 
+	"github.com/docker/docker/api/types/container"
 	"go.uber.org/goleak"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -25,7 +26,7 @@ func build(t *testing.T, kind string, with map[string]any) env.Driver {
 }
 
 func TestBubblewrap(t *testing.T) {
-	envtest.Run(t, envtest.Suite{Driver: build(t, "bubblewrap", nil), Isolated: true})
+	envtest.Run(t, envtest.Suite{Driver: build(t, "bubblewrap", nil), Isolated: true, Remove: killGuest})
 }
 
 func TestLocal(t *testing.T) {
@@ -33,6 +34,11 @@ func TestLocal(t *testing.T) {
 }
 
 func TestDocker(t *testing.T) {
-	needDocker(t)
-	envtest.Run(t, envtest.Suite{Driver: build(t, "docker", nil), Isolated: true})
+	cli := needDocker(t)
+	envtest.Run(t, envtest.Suite{Driver: build(t, "docker", nil), Isolated: true, Remove: func(t *testing.T, label string) {
+		err := cli.ContainerRemove(t.Context(), containerOf(t, cli, label).ID, container.RemoveOptions{Force: true})
+		if err != nil {
+			t.Error(err)
+		}
+	}})
 }

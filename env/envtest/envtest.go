@@ -24,6 +24,9 @@ type Suite struct {
 	// network, and enforces limits. Tests that would harm the host otherwise run
 	// only then.
 	Isolated bool
+	// Remove ends the sandbox that carries a label from outside, without warning;
+	// nil: that is not checked.
+	Remove func(t *testing.T, label string)
 }
 
 // Run runs the whole suite.
@@ -32,9 +35,15 @@ func Run(t *testing.T, s Suite) {
 	for _, group := range [][]check{commandChecks, killChecks, fileChecks, searchChecks, archiveChecks, terminalChecks} {
 		s.run(t, group)
 	}
-	if s.Isolated {
-		s.run(t, isolationChecks)
-		s.run(t, limitChecks)
+	if !s.Isolated {
+		t.Logf("%s isolates nothing and enforces no limit: the checks of both are left out", s.Driver.Name())
+		return
+	}
+	s.run(t, isolationChecks)
+	s.run(t, limitChecks)
+	s.run(t, enforcedChecks)
+	if s.Remove != nil {
+		s.run(t, underneathChecks)
 	}
 }
 
@@ -49,11 +58,13 @@ func (s Suite) run(t *testing.T, checks []check) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
 			spec := s.Spec
-			spec.Label = "envtest " + c.name
+			spec.Label = fmt.Sprintf("envtest %s %d", c.name, os.Getpid())
 			if c.adjust != nil {
 				c.adjust(&spec)
 			}
-			c.fn(t, s.start(t, spec))
+			f := s.start(t, spec)
+			f.label = spec.Label
+			c.fn(t, f)
 		})
 	}
 }
@@ -69,6 +80,7 @@ var (
 type fixture struct {
 	env.Sandbox
 	suite Suite
+	label string
 }
 
 func (s Suite) start(t *testing.T, spec env.SandboxSpec) *fixture {

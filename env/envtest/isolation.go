@@ -220,7 +220,7 @@ func limitsRecorded(t *testing.T, f *fixture) {
 	if k.Driver != f.suite.Driver.Name() || k.Python == "" {
 		t.Errorf("key %+v", k)
 	}
-	for _, limit := range []string{"memory", "disk", "processes", "cpus", "network", "cpu_time", "open_files"} {
+	for _, limit := range []string{"memory", "disk", "inodes", "processes", "cpus", "network", "cpu_time", "open_files"} {
 		enforced := k.Limits[limit] != ""
 		for _, u := range k.Unenforced {
 			enforced = enforced || u == limit

@@ -1,0 +1,254 @@
+package envtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// Each of these fails where its limit is not enforced; a driver that cannot
+// enforce one says so in its key and is excused.
+var enforcedChecks = []check{
+	{name: "bytes of every writable place", fn: bytesLimited, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
+	{name: "files of every writable place", fn: filesLimited, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
+	{name: "size of a file", fn: fileSizeLimited, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
+	{name: "open files", fn: openFilesLimited, adjust: func(s *env.SandboxSpec) { s.Limits.OpenFiles = 50 }},
+	{name: "processor time", fn: cpuTimeLimited, adjust: func(s *env.SandboxSpec) { s.Limits.CPUTime = time.Second }},
+	{name: "processors", fn: cpusLimited, adjust: func(s *env.SandboxSpec) { s.Limits.CPUs = 1 }},
+	{name: "threads", fn: threadsLimited, adjust: func(s *env.SandboxSpec) { s.Limits.Processes = 40 }},
+	{name: "memory of no process", fn: looseMemory, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
+	{name: "memory in shared mappings", fn: sharedMemory, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
+	{name: "keys and processes of the host", fn: hostSecrets},
+}
+
+// excused tells that the driver does not claim to enforce a limit.
+func (f *fixture) excused(t *testing.T, limit string) bool {
+	t.Helper()
+	if slices.Contains(f.Key().Unenforced, limit) {
+		t.Logf("%s does not enforce %s and records that", f.suite.Driver.Name(), limit)
+		return true
+	}
+	return false
+}
+
+func (f *fixture) prints(t *testing.T, program, want string) {
+	t.Helper()
+	if r := f.python(t, time.Minute, program); string(r.Output) != want || r.ExitCode != 0 {
+		t.Errorf("exit %d, limit %q, output %.500q, want %q", r.ExitCode, r.Limit, r.Output, want)
+	}
+}
+
+// places are the writable ones; of 64 MiB none holds more than 40.
+const places = `
+import errno, os
+places = (os.getcwd(), "/tmp", os.path.expanduser("~"), "/dev/shm")
+`
+
+func bytesLimited(t *testing.T, f *fixture) {
+	if f.excused(t, "disk") {
+		return
+	}
+	f.prints(t, places+`
+for p in places:
+    n = 0
+    try:
+        with open(p + "/big", "wb") as out:
+            while n < 64 << 20:
+                n += out.write(bytes(1 << 20))
+                out.flush()
+        print(p, "took", n)
+    except OSError as e:
+        if e.errno != errno.ENOSPC: print(p, e)
+    os.unlink(p + "/big")
+`, "")
+}
+
+func filesLimited(t *testing.T, f *fixture) {
+	if f.excused(t, "inodes") {
+		return
+	}
+	f.prints(t, places+`
+for p in places:
+    os.mkdir(p + "/many")
+    n = 0
+    try:
+        while n < 20000:
+            os.close(os.open("%s/many/%d" % (p, n), os.O_CREAT | os.O_WRONLY))
+            n += 1
+        print(p, "took", n)
+    except OSError as e:
+        if e.errno != errno.ENOSPC: print(p, e)
+    for i in range(n):
+        os.unlink("%s/many/%d" % (p, i))
+    os.rmdir(p + "/many")
+open("after", "w").write("room again")
+`, "")
+}
+
+func fileSizeLimited(t *testing.T, f *fixture) {
+	f.prints(t, `
+import errno, os
+for size in (64 << 20, (64 << 20) + 1):
+    try:
+        with open("sparse", "wb") as out:
+            out.truncate(size)
+        print("made", size)
+    except OSError as e:
+        print(errno.errorcode[e.errno])
+`, fmt.Sprintf("made %d\nEFBIG\n", 64<<20))
+}
+
+func openFilesLimited(t *testing.T, f *fixture) {
+	if f.excused(t, "open_files") {
+		return
+	}
+	f.prints(t, `
+import errno, os, resource
+held = []
+try:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
+    print("raised")
+except (OSError, ValueError):
+    pass
+try:
+    while len(held) < 1000: held.append(os.open("/dev/null", os.O_RDONLY))
+    print("opened", len(held))
+except OSError as e:
+    print(errno.errorcode[e.errno], max(held) == 49)
+`, "EMFILE True\n")
+}
+
+func cpuTimeLimited(t *testing.T, f *fixture) {
+	if f.excused(t, "cpu_time") {
+		return
+	}
+	r := f.python(t, 50*time.Second, "while True: pass")
+	if r.TimedOut || r.ExitCode != 137 && r.ExitCode != 152 {
+		t.Errorf("timed out %v, exit %d", r.TimedOut, r.ExitCode)
+	}
+}
+
+func cpusLimited(t *testing.T, f *fixture) {
+	if f.excused(t, "cpus") {
+		return
+	}
+	r := f.python(t, time.Minute, `
+import os, time
+try:
+    os.sched_setaffinity(0, range(os.cpu_count()))
+except OSError:
+    pass
+end = time.monotonic() + 2
+children = []
+for i in range(4):
+    r, w = os.pipe()
+    if os.fork() == 0:
+        while time.monotonic() < end: pass
+        os.write(w, str(time.process_time()).encode())
+        os._exit(0)
+    children.append(r)
+for i in children: os.wait()
+used = sum(float(os.read(r, 100)) for r in children)
+print("within" if used < 2.7 else used)
+`)
+	if string(r.Output) != "within\n" {
+		t.Errorf("four programs of two seconds used %q seconds of one processor", r.Output)
+	}
+}
+
+func threadsLimited(t *testing.T, f *fixture) {
+	if f.excused(t, "processes") {
+		return
+	}
+	r := f.python(t, 20*time.Second, `
+import threading, time
+for i in range(400):
+    threading.Thread(target=time.sleep, args=(18,), daemon=True).start()
+time.sleep(15)
+print("400 threads")
+`)
+	if r.TimedOut || r.Limit != "processes" && !strings.Contains(string(r.Output), "can't start new thread") {
+		t.Errorf("limit %q, timed out %v, output %.300q", r.Limit, r.TimedOut, r.Output)
+	}
+	if out := f.sh(t, "echo alive"); out != "alive\n" {
+		t.Errorf("afterwards: %q", out)
+	}
+}
+
+// looseMemory holds memory where no process's size shows it.
+func looseMemory(t *testing.T, f *fixture) {
+	if f.excused(t, "memory") {
+		return
+	}
+	r := f.python(t, 40*time.Second, `
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+try:
+    os.memfd_create("x")
+    print("a file without a name")
+except OSError:
+    pass
+for i in range(20):
+    size = 50 << 20
+    segment = libc.shmget(0, size, 0o1600)
+    if segment < 0: break
+    at = libc.shmat(segment, None, 0)
+    ctypes.memset(at, 1, size)
+    libc.shmdt(ctypes.c_void_p(at))
+    time.sleep(0.3)
+print("held", i)
+`)
+	if r.Limit != "memory" && r.ExitCode != 137 || strings.Contains(string(r.Output), "held 19") || strings.Contains(string(r.Output), "without a name") {
+		t.Errorf("limit %q, exit %d, output %.300q", r.Limit, r.ExitCode, r.Output)
+	}
+	if out := f.sh(t, "echo alive; tail -n +2 /proc/sysvipc/shm | wc -l"); !strings.HasPrefix(out, "alive\n") {
+		t.Errorf("afterwards: %q", out)
+	}
+}
+
+func sharedMemory(t *testing.T, f *fixture) {
+	if f.excused(t, "memory") {
+		return
+	}
+	r := f.python(t, 40*time.Second, `
+import mmap, time
+hold = []
+for i in range(60):
+    m = mmap.mmap(-1, 10 << 20)
+    m.write(bytes(10 << 20))
+    hold.append(m)
+    time.sleep(0.01)
+print("held", i)
+`)
+	if r.Limit != "memory" && r.ExitCode != 137 || strings.Contains(string(r.Output), "held") {
+		t.Errorf("limit %q, exit %d, output %.300q", r.Limit, r.ExitCode, r.Output)
+	}
+}
+
+// hostSecrets looks for what the host's processes hold.
+func hostSecrets(t *testing.T, f *fixture) {
+	f.prints(t, `
+import ctypes, os, platform
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}[platform.machine()]
+for n in numbers: # add_key, request_key, keyctl(KEYCTL_GET_KEYRING_ID, session)
+    args = (0, -3, 1, 0) if n == numbers[2] else (b"user", b"x", b"y", 1, -3)
+    if libc.syscall(n, *args) != -1: print("system call", n)
+try:
+    print(open("/proc/keys").read(), end="") if open("/proc/keys").read() else None
+except OSError:
+    pass
+if len([p for p in os.listdir("/proc") if p.isdigit()]) > 10: print("many processes")
+for p in ("/var/run/docker.sock", "/run/docker.sock", "/root/.ssh", "/root/.docker", "/proc/1/root/etc/shadow", "/etc/shadow"):
+    try:
+        os.stat(p) and open(p).close() if os.path.isfile(p) else os.listdir(p)
+        print("reached", p)
+    except OSError:
+        pass
+`, "")
+}

@@ -1,0 +1,48 @@
+package envtest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+var underneathChecks = []check{
+	{name: "removal underneath", fn: func(t *testing.T, f *fixture) {
+		DiesUnderneath(t, f.Sandbox, "", func() { f.suite.Remove(t, f.label) })
+	}},
+}
+
+// DiesUnderneath runs a command, ends its sandbox from outside by end, and wants
+// the call to return soon with a death that is not the agent's doing and whose
+// reason contains why.
+func DiesUnderneath(t *testing.T, s env.Sandbox, why string, end func()) {
+	t.Helper()
+	term, err := s.Open(t.Context(), env.TerminalSpec{Args: []string{"sh", "-c", "while [ ! -e on ]; do sleep 0.01; done; echo on; sleep 55"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan error, 1)
+	go func() {
+		_, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "touch on; sleep 55.55"}, Timeout: 5 * time.Minute})
+		result <- err
+	}()
+	if p, err := term.Read(t.Context(), 20*time.Second); err != nil || string(p) != "on\n" {
+		t.Fatalf("%q, %v", p, err)
+	}
+	end()
+	select {
+	case err := <-result:
+		died, _ := errors.AsType[*env.DiedError](err)
+		if died == nil || died.DuringCommand || !strings.Contains(died.Reason, why) {
+			t.Errorf("%v (%+v), want a death because %s", err, died, why)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the command still runs")
+	}
+	if _, err := s.Run(t.Context(), env.Command{Args: []string{"true"}}); !errors.Is(err, env.ErrSandboxDied) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
