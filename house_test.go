@@ -38,6 +38,7 @@ var homes = map[string][]string{
 	"cel.dev/":                          {"pipeline/selection"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/tracesmith/internal/cli"},
+	"k8s.io/":                                {"env/drivers"},
 }
 
 // groups hold implementations: only wire may import them (and they themselves).

@@ -32,7 +32,7 @@ func init() {
 				return nil, err
 			}
 			return &docker{
-				config: c, images: map[string]*dockerImage{}, pythons: map[string]dockerPython{},
+				config: c, images: map[string]*dockerImage{}, pythons: map[string]imagePython{},
 				full: map[string]bool{}, seen: map[string]bool{},
 			}, nil
 		},
@@ -49,7 +49,7 @@ type docker struct {
 	client  *client.Client // made at first use, then shared
 	users   int            // sandboxes and calls that use it now
 	images  map[string]*dockerImage
-	pythons map[string]dockerPython // by image id
+	pythons map[string]imagePython // by image id
 
 	filling sync.Mutex      // one volume is filled, one path looked for at a time
 	full    map[string]bool // volumes known to be complete

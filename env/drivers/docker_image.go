@@ -29,8 +29,8 @@ type dockerImage struct {
 	volumes    []string // VOLUME declarations
 }
 
-// dockerPython is what was found out inside an image.
-type dockerPython struct {
+// imagePython is what was found out inside an image.
+type imagePython struct {
 	version string // "" without one
 	program string // path of the interpreter
 	missing []string
@@ -111,37 +111,50 @@ for n in ("python", "python3"):
 
 // python makes python and python3 both resolve, and reports the version. An
 // image without one is no error: tools that need it say so.
-func (d *docker) python(ctx context.Context, s env.Sandbox, id string) (dockerPython, error) {
+func (d *docker) python(ctx context.Context, s env.Sandbox, id string) (imagePython, error) {
 	d.mu.Lock()
 	found, known := d.pythons[id]
 	d.mu.Unlock()
-	for _, name := range []string{"python3", "python"} {
-		if known {
-			break
-		}
-		r, err := s.Run(ctx, env.Command{Args: []string{name, "-c", pythonProbe}, Dir: "/"})
-		if err != nil {
+	if !known {
+		var err error
+		if found, err = findPython(ctx, s); err != nil {
 			return found, err
 		}
+		d.mu.Lock()
+		d.pythons[id] = found
+		d.mu.Unlock()
+	}
+	return found, found.link(ctx, s)
+}
+
+// findPython asks the interpreter of an image about itself.
+func findPython(ctx context.Context, s env.Sandbox) (imagePython, error) {
+	for _, name := range []string{"python3", "python"} {
+		r, err := s.Run(ctx, env.Command{Args: []string{name, "-c", pythonProbe}, Dir: "/"})
+		if err != nil {
+			return imagePython{}, err
+		}
 		if f := strings.Fields(string(r.Output)); r.ExitCode == 0 && len(f) >= 2 {
-			found, known = dockerPython{f[0], f[1], f[2:]}, true
+			return imagePython{f[0], f[1], f[2:]}, nil
 		}
 	}
-	d.mu.Lock()
-	d.pythons[id] = found
-	d.mu.Unlock()
-	if len(found.missing) == 0 {
-		return found, nil
+	return imagePython{}, nil
+}
+
+// link makes the names that are missing resolve.
+func (p imagePython) link(ctx context.Context, s env.Sandbox) error {
+	if len(p.missing) == 0 {
+		return nil
 	}
 	var links bytes.Buffer
 	w := tar.NewWriter(&links)
-	for _, name := range found.missing {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: found.program, Mode: 0o777}); err != nil {
-			return found, err
+	for _, name := range p.missing {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: p.program, Mode: 0o777}); err != nil {
+			return err
 		}
 	}
 	if err := w.Close(); err != nil {
-		return found, err
+		return err
 	}
-	return found, s.TarIn(ctx, binPath, &links)
+	return s.TarIn(ctx, binPath, &links)
 }

@@ -31,8 +31,8 @@ func MainIfGuest() {
 	}
 }
 
-// Main serves the host on standard input and output until the stream ends, then
-// ends everything the guest started and exits.
+// Main serves the host on standard input and output, or on the socket it is told
+// to dial, until the stream ends, then ends everything the guest started and exits.
 func Main() {
 	if len(os.Args) > 1 && os.Args[1] == StageArg {
 		fmt.Fprintln(os.Stderr, "stage:", stage(os.Args[2:]))
@@ -56,8 +56,21 @@ func serve(args []string) error {
 	pinned := flags.Bool("pinned", false, "programs may not choose other processors than the ones they start with")
 	flags.String("owner", "", "the host process, for cleaning up after it")
 	flags.String("label", "", "what the sandbox is for, for humans")
+	socket := flags.String("dial", "", "serve on this Unix socket instead of standard input and output")
+	inherit := flags.String("inherit", "", "programs get this process's environment, with this directory first in its PATH")
+	relayTo := flags.String("relay", "", "do not serve: listen there and pass bytes between the guest and standard input and output")
+	holdFor := flags.Duration("hold", 0, "do not serve: stay while others run here, and this long for the first")
+	reachOut := flags.Bool("reach", false, "do not serve: see whether the cluster's API server can be reached from here")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	switch {
+	case *relayTo != "":
+		return relay(*relayTo)
+	case *holdFor != 0:
+		return hold(*holdFor)
+	case *reachOut:
+		return reach()
 	}
 	if *drop != 0 {
 		if err := become(*drop, strings.Split(*own, ":")); err != nil {
@@ -68,6 +81,11 @@ func serve(args []string) error {
 	if err != nil {
 		return fmt.Errorf("taking over standard input and output: %w", err)
 	}
+	if *socket != "" {
+		if conn, err = dial(*socket); err != nil {
+			return err
+		}
+	}
 	key := newTagKey()
 	if err := harden(key); err != nil {
 		return err
@@ -77,6 +95,9 @@ func serve(args []string) error {
 		if err := denyCalls(*pinned); err != nil {
 			return fmt.Errorf("denying system calls: %w", err)
 		}
+	}
+	if *inherit != "" {
+		s.inherited = inherited(os.Environ(), *inherit)
 	}
 	childEnded := make(chan os.Signal, 1)
 	signal.Notify(childEnded, unix.SIGCHLD)
@@ -142,15 +163,9 @@ func harden(key tagKey) error {
 	return nil
 }
 
-// stdio is the stream to the host.
-type stdio struct {
-	in, out *os.File
-	ended   chan struct{}
-}
-
 // takeStdio moves the stream away from descriptors 0 and 1, where a child would
 // inherit it, and leaves /dev/null there.
-func takeStdio() (*stdio, error) {
+func takeStdio() (*hostConn, error) {
 	var moved [2]*os.File
 	for fd := range moved {
 		high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 64)
@@ -171,12 +186,12 @@ func takeStdio() (*stdio, error) {
 			return nil, err
 		}
 	}
-	return &stdio{in: moved[0], out: moved[1], ended: make(chan struct{})}, unix.Close(null)
+	return &hostConn{Conn: stdio{in: moved[0], out: moved[1]}, ended: make(chan struct{})}, unix.Close(null)
 }
 
 // onlyOnce is a listener with one connection; its next Accept waits for the end.
 type onlyOnce struct {
-	conn  *stdio
+	conn  *hostConn
 	taken bool
 }
 
@@ -186,7 +201,7 @@ func (l *onlyOnce) Accept() (net.Conn, error) {
 		return nil, io.EOF
 	}
 	l.taken = true
-	return &stdioConn{stdio: l.conn}, nil
+	return l.conn, nil
 }
 
 func (l *onlyOnce) Close() error   { return nil }

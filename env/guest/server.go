@@ -34,6 +34,8 @@ type server struct {
 	reaper *reaper
 	scopes *scopes
 	busy   chan struct{} // something may have started: the watchdog looks closely
+	// inherited goes before the environment the host sends, which wins.
+	inherited [][]byte
 
 	once   sync.Once
 	ready  chan struct{} // closed once config holds
@@ -109,7 +111,7 @@ func (s *server) path(p []byte) string {
 func (s *server) environ(extra [][]byte) []string {
 	var out []string
 	at := map[string]int{}
-	for _, list := range [][][]byte{s.config.Env, extra} {
+	for _, list := range [][][]byte{s.inherited, s.config.Env, extra} {
 		for _, kv := range list {
 			name, _, _ := strings.Cut(string(kv), "=")
 			if i, known := at[name]; known {

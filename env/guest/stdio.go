@@ -8,25 +8,30 @@ import (
 	"time"
 )
 
-// stdioConn is the stream to the host as the connection ttrpc expects.
-type stdioConn struct {
-	*stdio
-	once sync.Once
+// hostConn is the stream to the host; closing it ends the guest.
+type hostConn struct {
+	net.Conn
+	ended chan struct{}
+	once  sync.Once
 }
 
-func (c *stdioConn) Read(p []byte) (int, error)  { return c.in.Read(p) }
-func (c *stdioConn) Write(p []byte) (int, error) { return c.out.Write(p) }
-
-func (c *stdioConn) Close() error {
+func (c *hostConn) Close() error {
 	c.once.Do(func() { close(c.ended) })
 	return nil
 }
 
-func (c *stdioConn) LocalAddr() net.Addr                { return &net.UnixAddr{Name: "guest", Net: "stdio"} }
-func (c *stdioConn) RemoteAddr() net.Addr               { return &net.UnixAddr{Name: "host", Net: "stdio"} }
-func (c *stdioConn) SetDeadline(t time.Time) error      { return os.ErrNoDeadline }
-func (c *stdioConn) SetReadDeadline(t time.Time) error  { return os.ErrNoDeadline }
-func (c *stdioConn) SetWriteDeadline(t time.Time) error { return os.ErrNoDeadline }
+// stdio are standard input and output as a connection.
+type stdio struct{ in, out *os.File }
+
+func (c stdio) Read(p []byte) (int, error)  { return c.in.Read(p) }
+func (c stdio) Write(p []byte) (int, error) { return c.out.Write(p) }
+func (c stdio) Close() error                { return nil } // with the process
+
+func (c stdio) LocalAddr() net.Addr                { return &net.UnixAddr{Name: "guest", Net: "stdio"} }
+func (c stdio) RemoteAddr() net.Addr               { return &net.UnixAddr{Name: "host", Net: "stdio"} }
+func (c stdio) SetDeadline(t time.Time) error      { return os.ErrNoDeadline }
+func (c stdio) SetReadDeadline(t time.Time) error  { return os.ErrNoDeadline }
+func (c stdio) SetWriteDeadline(t time.Time) error { return os.ErrNoDeadline }
 
 // warmThreads makes the runtime create the threads the guest will need, which it
 // then keeps: when agent code later uses up the processes of a container, the

@@ -1,0 +1,212 @@
+package drivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+// kubeScheme knows the few types we use: client-go's own knows all there are and
+// would cost every command's start.
+var kubeScheme = sync.OnceValue(func() *runtime.Scheme {
+	klog.SetLogger(logr.Discard()) // errors are returned; nothing writes to our standard error
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // two types of one name: a fault of the libraries
+		}
+	}
+	return s
+})
+
+// kubeAPI are the control calls of one namespace. Each may be repeated safely;
+// what runs programs does not go through here. Safe for concurrent use.
+type kubeAPI struct {
+	config    *rest.Config
+	namespace string
+	core, net *rest.RESTClient
+	params    runtime.ParameterCodec
+	reached   atomic.Bool // the server has answered once
+}
+
+func newKubeAPI(cfg *rest.Config, namespace string) (*kubeAPI, error) {
+	a := &kubeAPI{config: cfg, namespace: namespace, params: runtime.NewParameterCodec(kubeScheme())}
+	transport, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	of := func(path string, gv schema.GroupVersion) (*rest.RESTClient, error) {
+		c := rest.CopyConfig(cfg)
+		c.APIPath, c.GroupVersion = path, &gv
+		c.NegotiatedSerializer = serializer.NewCodecFactory(kubeScheme()).WithoutConversion()
+		return rest.RESTClientForConfigAndClient(c, transport)
+	}
+	if a.core, err = of("/api", corev1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	a.net, err = of("/apis", networkingv1.SchemeGroupVersion)
+	return a, err
+}
+
+// Bounds of control calls: one, and how often it is repeated.
+const (
+	kubeCallBound = 30 * time.Second
+	kubeAttempts  = 8
+)
+
+// retry repeats an idempotent call while the server asks for patience.
+func (a *kubeAPI) retry(ctx context.Context, call func(context.Context) error) error {
+	pause := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: kubeAttempts, Cap: 30 * time.Second}
+	for attempt := 1; ; attempt++ {
+		one, cancel := context.WithTimeout(ctx, kubeCallBound)
+		err := call(one)
+		cancel()
+		if status := apierrors.APIStatus(nil); err == nil || errors.As(err, &status) {
+			a.reached.Store(true)
+		}
+		if err == nil || ctx.Err() != nil || attempt == kubeAttempts || !a.transient(err) {
+			return err
+		}
+		delay := pause.Step()
+		if asked, ok := apierrors.SuggestsClientDelay(err); ok && asked > 0 {
+			delay = min(time.Duration(asked)*time.Second, time.Minute)
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(delay):
+		}
+	}
+}
+
+// transient tells which failures pass by themselves. A server that was never
+// reached is not there; one that was comes back.
+func (a *kubeAPI) transient(err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError ||
+			apierrors.IsConflict(err)
+	}
+	_, network := errors.AsType[net.Error](err)
+	broken := network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return broken && a.reached.Load()
+}
+
+// create makes the pod of this name. A repeated call finds the pod the lost
+// answer was about; a foreign pod of the same name is an error.
+func (a *kubeAPI) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	var out *corev1.Pod
+	err := a.retry(ctx, func(ctx context.Context) error {
+		made := &corev1.Pod{}
+		err := a.core.Post().Namespace(a.namespace).Resource("pods").Body(pod).MaxRetries(0).Do(ctx).Into(made)
+		if apierrors.IsAlreadyExists(err) {
+			there, getErr := a.get1(ctx, pod.Name)
+			if getErr != nil {
+				return getErr
+			}
+			if there.Annotations[kubeAttempt] != pod.Annotations[kubeAttempt] {
+				return fmt.Errorf("%w, and it is somebody else's", err)
+			}
+			made, err = there, nil
+		}
+		out = made
+		return err
+	})
+	return out, err
+}
+
+func (a *kubeAPI) get1(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, a.core.Get().Namespace(a.namespace).Resource("pods").Name(name).MaxRetries(0).Do(ctx).Into(pod)
+}
+
+func (a *kubeAPI) get(ctx context.Context, name string) (pod *corev1.Pod, err error) {
+	err = a.retry(ctx, func(ctx context.Context) error {
+		pod, err = a.get1(ctx, name)
+		return err
+	})
+	return pod, err
+}
+
+// list pages through our pods.
+func (a *kubeAPI) list(ctx context.Context, selector string) ([]corev1.Pod, error) {
+	var all []corev1.Pod
+	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
+	for {
+		page := &corev1.PodList{}
+		err := a.retry(ctx, func(ctx context.Context) error {
+			return a.core.Get().Namespace(a.namespace).Resource("pods").VersionedParams(&opts, a.params).MaxRetries(0).Do(ctx).Into(page)
+		})
+		if apierrors.IsResourceExpired(err) && opts.Continue != "" { // took too long: from the start
+			all, opts.Continue = nil, ""
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// remove deletes one pod, by its identity and not by its name alone.
+func (a *kubeAPI) remove(ctx context.Context, name string, uid types.UID) error {
+	grace := int64(1) // 0 would not wait for the node
+	return a.retry(ctx, func(ctx context.Context) error {
+		err := a.core.Delete().Namespace(a.namespace).Resource("pods").Name(name).MaxRetries(0).
+			Body(&metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid}}).Do(ctx).Error()
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another of that name
+			return nil
+		}
+		return err
+	})
+}
+
+// watch tells of changes to one pod after a version, until it is cut off: the
+// caller looks again and goes on from there.
+func (a *kubeAPI) watch(ctx context.Context, name, version string) (watch.Interface, error) {
+	bound := int64(kubeWatchBound / time.Second)
+	return a.core.Get().Namespace(a.namespace).Resource("pods").VersionedParams(&metav1.ListOptions{
+		Watch: true, FieldSelector: "metadata.name=" + name, ResourceVersion: version, TimeoutSeconds: &bound, AllowWatchBookmarks: true,
+	}, a.params).MaxRetries(0).Watch(ctx)
+}
+
+// deny makes sure that the policy against all traffic of sandboxes is there.
+func (a *kubeAPI) deny(ctx context.Context) error {
+	policy := &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "tracesmith-no-network", Labels: map[string]string{kubeManager: kubeManagerIs}},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{kubeNetwork: "none"}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+		},
+	}
+	return a.retry(ctx, func(ctx context.Context) error {
+		err := a.net.Post().Namespace(a.namespace).Resource("networkpolicies").Body(policy).MaxRetries(0).Do(ctx).Error()
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
