@@ -24,7 +24,6 @@ type child struct {
 	cmd    *exec.Cmd
 	conn   net.Conn
 	stderr tail
-	ended  chan struct{} // closed once the process is gone and waited for
 }
 
 // startChild starts cmd with its output descriptors set, by start.
@@ -34,16 +33,12 @@ func startChild(cmd *exec.Cmd, start func(*exec.Cmd) error) (*child, error) {
 		return nil, fmt.Errorf("making a socket pair: %w", err)
 	}
 	defer theirs.Close()
-	c := &child{cmd: cmd, conn: ours, ended: make(chan struct{})}
+	c := &child{cmd: cmd, conn: ours}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, &c.stderr
 	cmd.WaitDelay = closeBound
 	if err := start(cmd); err != nil {
 		return nil, errors.Join(err, ours.Close())
 	}
-	go func() {
-		defer close(c.ended)
-		_ = cmd.Wait() // how it ends says nothing: the stream's end does
-	}()
 	return c, nil
 }
 
@@ -77,12 +72,18 @@ func (c *child) killer() string {
 }
 
 // stop waits for the process to end with its stream, and insists after a while.
+// Nobody waits before: that would hold one thread of the host for each sandbox.
 func (c *child) stop() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.cmd.Wait() // how it ends says nothing: the stream's end does
+	}()
 	select {
-	case <-c.ended:
+	case <-ended:
 	case <-time.After(closeBound):
 		_ = c.cmd.Process.Kill()
-		<-c.ended
+		<-ended
 	}
 }
 

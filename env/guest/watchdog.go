@@ -13,12 +13,14 @@ const (
 
 // watch enforces the memory and process limits over all programs together: it
 // looks every 50 ms while something changes, less often while nothing does, and
-// not at all while nothing runs.
+// not at all while nothing runs. What it finds still twice in a row lets the guest
+// rest.
 func (s *server) watch() {
 	<-s.ready
 	var last [2]int64
 	pace := time.Duration(0) // 0: nothing runs
 	look := time.NewTimer(0)
+	var idle rester
 	for {
 		select {
 		case <-s.busy:
@@ -42,8 +44,13 @@ func (s *server) watch() {
 			rss += size
 		}
 		switch now := [2]int64{threads, rss >> 20}; {
+		case len(all) == 0 && pace != lookOften, now == last && pace == lookSeldom:
+			idle.rest()
+			if len(all) == 0 {
+				pace = 0
+			}
 		case len(all) == 0:
-			pace = 0
+			pace = lookSeldom
 		case now == last:
 			pace = min(2*max(pace, lookOften), lookSeldom)
 		default:
