@@ -24,6 +24,9 @@ type child struct {
 	cmd    *exec.Cmd
 	conn   net.Conn
 	stderr tail
+
+	once  sync.Once
+	ended chan struct{} // closed once the process is gone and waited for; see wait
 }
 
 // startChild starts cmd with its output descriptors set, by start.
@@ -33,7 +36,7 @@ func startChild(cmd *exec.Cmd, start func(*exec.Cmd) error) (*child, error) {
 		return nil, fmt.Errorf("making a socket pair: %w", err)
 	}
 	defer theirs.Close()
-	c := &child{cmd: cmd, conn: ours}
+	c := &child{cmd: cmd, conn: ours, ended: make(chan struct{})}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, &c.stderr
 	cmd.WaitDelay = closeBound
 	if err := start(cmd); err != nil {
@@ -60,7 +63,7 @@ func (c *child) connect(ctx context.Context, cfg guest.Config) (*guest.Client, e
 // they see neither it nor the host, and the guest is the first process.
 func (c *child) killer() string {
 	select {
-	case <-c.ended:
+	case <-c.wait():
 	case <-time.After(outsideBound):
 		return ""
 	}
@@ -71,19 +74,25 @@ func (c *child) killer() string {
 	return ""
 }
 
+// wait begins to wait for the process when its end is near or has come: waiting
+// earlier would hold one thread of the host for each sandbox.
+func (c *child) wait() <-chan struct{} {
+	c.once.Do(func() {
+		go func() {
+			defer close(c.ended)
+			_ = c.cmd.Wait() // how it ends says nothing: the stream's end does
+		}()
+	})
+	return c.ended
+}
+
 // stop waits for the process to end with its stream, and insists after a while.
-// Nobody waits before: that would hold one thread of the host for each sandbox.
 func (c *child) stop() {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = c.cmd.Wait() // how it ends says nothing: the stream's end does
-	}()
 	select {
-	case <-ended:
+	case <-c.wait():
 	case <-time.After(closeBound):
 		_ = c.cmd.Process.Kill()
-		<-ended
+		<-c.ended
 	}
 }
 
