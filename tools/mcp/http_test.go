@@ -50,7 +50,7 @@ func address(t *testing.T, url string, sse bool) Config {
 	t.Helper()
 	return Config{
 		ID: "srv", URL: url, SSE: sse, AllowPrivate: true,
-		Prefix: "srv__", Timeout: 30 * time.Second, StartTimeout: 30 * time.Second,
+		Prefix: "srv__", Timeout: 2 * time.Minute, StartTimeout: 2 * time.Minute,
 	}
 }
 
@@ -160,7 +160,9 @@ func TestHostileAddresses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, sse := range []bool{false, true} {
 				cfg := address(t, url, sse)
-				cfg.StartTimeout = 3 * time.Second
+				if name == "mute" {
+					cfg.StartTimeout = time.Second
+				}
 				if _, err := Open(t.Context(), []Config{cfg}, deps(newWarnings())); err == nil || len(err.Error()) > 700 {
 					t.Errorf("sse %v: %v", sse, err)
 				}

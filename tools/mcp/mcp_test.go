@@ -54,7 +54,7 @@ func program(t *testing.T, kind string, args ...string) Config {
 	}
 	return Config{
 		ID: "srv", Command: self, Args: append([]string{"serve", kind}, args...),
-		Prefix: "srv__", Timeout: 30 * time.Second, StartTimeout: 30 * time.Second,
+		Prefix: "srv__", Timeout: 2 * time.Minute, StartTimeout: 2 * time.Minute,
 	}
 }
 
@@ -82,7 +82,7 @@ func call(t *testing.T, set *tools.Set, s *env.Session, name, args string) schem
 	return o
 }
 
-func session() *env.Session { return &env.Session{CommandTimeout: time.Minute} }
+func session() *env.Session { return &env.Session{CommandTimeout: 5 * time.Minute} }
 
 func names(set *tools.Set) (out []string) {
 	for _, s := range set.Schemas() {
@@ -218,7 +218,7 @@ func read(file string) string {
 // waitFor waits for what another process does.
 func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not happen")
 		}
@@ -311,7 +311,7 @@ func TestChangedToolsAreNoted(t *testing.T) {
 			}
 			select {
 			case <-w.more:
-			case <-time.After(30 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("nothing was noted")
 			}
 			if !strings.Contains(w.String(), "its tools have changed") || schemas.ShortHash(set.Schemas()) != before {

@@ -40,7 +40,7 @@ func TestACallThatNeverLeftGoesToANewProcess(t *testing.T) {
 // An answer larger than any message may be breaks the connection, not us.
 func TestHugeAnswers(t *testing.T) {
 	set := open(t, newWarnings(), program(t, "ordinary"))
-	o := call(t, set, session(), "srv__big", `{"bytes":40000000}`)
+	o := call(t, set, session(), "srv__big", `{"bytes":18000000}`)
 	if !o.IsError || !strings.Contains(o.Text, "not sent again") || len(o.Text) > 1000 {
 		t.Errorf("%+v", o)
 	}
@@ -90,9 +90,7 @@ func TestProcessesAreGivenLittleAndLeaveNothing(t *testing.T) {
 // A server that stops reading cannot hold a call longer than its limit, and is
 // replaced.
 func TestServersThatStopReading(t *testing.T) {
-	cfg := program(t, "ordinary")
-	cfg.Timeout = 2 * time.Second
-	s, err := Open(t.Context(), []Config{cfg}, deps(newWarnings()))
+	s, err := Open(t.Context(), []Config{program(t, "ordinary")}, deps(newWarnings()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +104,9 @@ func TestServersThatStopReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	args, _ := json.Marshal(map[string]any{"a": 1, "b": 2, "more": strings.Repeat("x", 1<<20)})
-	if o := call(t, set, session(), "srv__add", string(args)); !o.TimedOut {
+	brief := session()
+	brief.CommandTimeout = time.Second
+	if o := call(t, set, brief, "srv__add", string(args)); !o.TimedOut {
 		t.Errorf("%+v", o)
 	}
 	if o := call(t, set, session(), "srv__add", `{"a":1,"b":1}`); o.Text != "2" {
