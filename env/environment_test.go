@@ -274,7 +274,7 @@ func TestA10SandboxDies(t *testing.T) {
 	}
 }
 
-func TestCancelledStep(t *testing.T) {
+func TestWC19DeadlineInsideAToolIsNoObservation(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
