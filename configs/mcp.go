@@ -83,9 +83,9 @@ func (s MCPServer) withDefaults(id string) MCPServer {
 }
 
 var (
-	mcpID     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
-	mcpPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{0,40}$`)
-	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	mcpID      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
+	mcpPrefix  = regexp.MustCompile(`^[A-Za-z0-9_-]{0,40}$`)
+	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	headerName = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+.^_|~-]+$`)
 	// secretHeaders hold credentials: their value must come from the environment.
 	secretHeaders = regexp.MustCompile(`(?i)authori[sz]ation|cookie|token|secret|api-?key|password`)
