@@ -28,8 +28,9 @@ func init() {
 		return tools.Def[bashArgs]{
 			Name: "bash", Category: "bash",
 			Description: "Run a command in bash. One shell serves the whole session: the working directory, variables, " +
-				"functions, aliases and shell options stay as a command leaves them, and background jobs go on running. " +
-				"It begins in the workspace. The answer is what the command printed, standard output and error together, " +
+				"functions, aliases, shell options and $? stay as a command leaves them. It begins in the workspace. A job " +
+				"in the background (command &) is not waited for and goes on running; jobs lists them; they end with " +
+				"the session. The answer is what the command printed, standard output and error together, " +
 				"and its exit code when that is not 0. There is no terminal and no input: programs that ask questions " +
 				"see the end of their input.",
 			Example: bashArgs{Command: "cd src && python -m pytest -x -q 2>&1 | tail -n 40"},
@@ -64,6 +65,9 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 	// numbers of programs that a signal ended differ from run to run.
 	text := strings.NewReplacer(sh.command()+": ", "bash: ", "bash: eval: ", "bash: ").Replace(r.out.Text())
 	text = killedBy.ReplaceAllString(text, "$1 $2")
+	if r.traced || traces.MatchString(a.Command) {
+		text = tracedLine.ReplaceAllString(text, "$1")
+	}
 	switch {
 	case r.timedOut:
 		o.TimedOut, o.IsError, o.ErrorClass = true, true, schemas.ErrTimeout
@@ -88,6 +92,13 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 
 // killedBy is bash's notice about a program that a signal has ended.
 var killedBy = regexp.MustCompile(`(?m)^(bash: line \d+:) +\d+ ([A-Z][a-z])`)
+
+// tracedLine is a command as "set -x" shows it; for bash every command here is in
+// a file that it reads, which is one plus sign more.
+var (
+	tracedLine = regexp.MustCompile(`(?m)^\+(\++ )`)
+	traces     = regexp.MustCompile(`\bset -[a-z]*x|\bxtrace\b`)
+)
 
 // line appends a line of its own.
 func line(text, more string) string {

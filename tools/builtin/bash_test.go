@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,8 @@ func (b *bench) sh(command string) string {
 	return b.ok("bash", args{"command": command})
 }
 
-func TestBashKeepsState(t *testing.T) {
+// The peer starts a new process for each call.
+func TestWC18BashKeepsItsState(t *testing.T) {
 	b := newBench(t, files{"sub/a.txt": "A\n"})
 	for _, step := range []struct{ command, want string }{
 		{"pwd", "/testbed\n"},
@@ -24,10 +26,16 @@ func TestBashKeepsState(t *testing.T) {
 		{"cat a.txt; cat <<'E'\n$x `y` \"z\nE\necho é漢", "A\n$x `y` \"z\né漢\n"},
 		{"read x; echo \"[$x]\"; cat", "[]\n"},
 		{"printf 'no newline'", "no newline"},
+		{"sh -c 'exit 7' || true; false || (exit 7) || :", "[the command succeeded and printed nothing]\n"},
+		{"echo $?", "0\n"},
+		{"umask 077; set -- one two; OLD=$PWD; cd ..; echo $1 $#", "one 2\n"},
+		{"umask; echo $2; cd $OLD; set --", "0077\ntwo\n"},
 		{"exec >/dev/null 2>&1; echo lost", "[the command succeeded and printed nothing]\n"},
 		{"echo back", "back\n"},
-		{"set -x; :", "++ :\n"},
-		{"echo traced; set +x", "++ echo traced\ntraced\n++ set +x\n"},
+		{"set -x; :", "+ :\n"},
+		{"echo traced; set +x", "+ echo traced\ntraced\n+ set +x\n"},
+		{"set -x; echo $(echo in) | cat; set +x", "+ cat\n++ echo in\n+ echo in\nin\n+ set +x\n"},
+		{"echo '++ x'; (exit 3); true", "++ x\n"},
 		{"set -v", "[the command succeeded and printed nothing]\n"},
 		{"set +v", "set +v\n"},
 		{"IFS=0123456789; set -u", "[the command succeeded and printed nothing]\n"},
@@ -222,4 +230,97 @@ func TestShellStateThatHangs(t *testing.T) {
 	if got := b.ok("bash", args{"command": "echo alive"}); got != "alive\n" {
 		t.Errorf("got %q", got)
 	}
+}
+
+func TestB5BashArguments(t *testing.T) {
+	b := newBench(t, files{})
+	for _, a := range []args{{"command": "echo x"}, {"command": "echo x", "timeout": nil}, {"command": "echo x", "timeout": "5"}, {"command": "echo x", "timeout": 5.0}, {"command": "echo x", "timeout": ""}} {
+		if got := b.ok("bash", a); got != "x\n" {
+			t.Errorf("%v: %q", a, got)
+		}
+	}
+	b.refused("bash", args{"command": " \n"}, "empty")
+	for _, a := range []args{{}, {"command": nil}, {"command": "x", "timeout": "soon"}, {"command": "x", "timeout": 1.5}, {"command": []string{"ls"}}} {
+		if o := b.call("bash", a); o.ErrorClass != schemas.ErrBadArguments {
+			t.Errorf("%v: %+v", a, o)
+		}
+	}
+}
+
+// A failing command is what it printed, and its exit code; a timeout beyond the
+// bounds is the nearest one within.
+func TestB6BashAnswers(t *testing.T) {
+	b := newBench(t, files{})
+	for command, want := range map[string]string{
+		"true":                                 "[the command succeeded and printed nothing]\n",
+		"echo out; echo err >&2; exit 0":       "out\nerr\n[the shell itself ended; the next command gets a new one in /testbed with the same exported variables, but without other variables, functions, aliases, options and background jobs]\n",
+		"echo out; echo err >&2; (exit 3)":     "out\nerr\n[exit code 3]\n",
+		"(exit 3)":                             "[exit code 3]\n",
+		"cat <<'E' | tr a-z A-Z\n'q' \"d\"\nE": "'Q' \"D\"\n",
+		`printf 'a\tb\n\n\nend'`:               "a\tb\n\n\nend",
+		"echo 'é漢 \\'\"'\"":                    "é漢 \\'\n",
+	} {
+		if got := b.call("bash", args{"command": command}).Text; got != want {
+			t.Errorf("%s\n got %q\nwant %q", command, got, want)
+		}
+	}
+	for given, want := range map[int]time.Duration{9999: time.Hour, 0: time.Second, -3: time.Second, 3600: time.Hour, 7: 7 * time.Second} {
+		if got := timeout(b.Session, &given); got != want {
+			t.Errorf("%d is %s, want %s", given, got, want)
+		}
+	}
+	if got := timeout(b.Session, nil); got != b.CommandTimeout {
+		t.Errorf("no timeout is %s", got)
+	}
+}
+
+// The exit code of a command is what $? is for the next one.
+func TestBashCarriesTheExitCode(t *testing.T) {
+	b := newBench(t, files{})
+	for _, step := range []struct{ command, want string }{
+		{"(exit 42)", "[exit code 42]\n"}, {"echo $?", "42\n"}, {"echo $?", "0\n"}, {"false\nset -u", "[the command succeeded and printed nothing]\n"}, {"echo $?", "0\n"},
+		{"nosuchcommand", "bash: line 1: nosuchcommand: command not found\n[exit code 127]\n"}, {"[ $? = 127 ] && echo kept", "kept\n"},
+		{"false", "[exit code 1]\n"}, {"echo $?; set -e", "1\n"}, {"echo on", "on\n"},
+	} {
+		if got := b.call("bash", args{"command": step.command}).Text; got != step.want {
+			t.Errorf("%s: %q, want %q", step.command, got, step.want)
+		}
+	}
+}
+
+// A job in the background is not waited for, survives a later command's timeout,
+// is listed, and ends with the session.
+func TestBashJobsEndWithTheSession(t *testing.T) {
+	b := newBench(t, files{})
+	if got := b.sh("sleep 411 & echo $!"); strings.TrimSpace(got) == "" {
+		t.Errorf("got %q", got)
+	}
+	if o := b.call("bash", args{"command": "sleep 100", "timeout": 1}); !o.TimedOut {
+		t.Errorf("%+v", o)
+	}
+	if got := b.sh("jobs"); !strings.Contains(got, "Running") || !strings.Contains(got, "sleep 411") {
+		t.Errorf("jobs: %q", got)
+	}
+	b.reset()
+	if got := b.sh("jobs; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'slee[p] 411 ' || :"); got != "0\n" {
+		t.Errorf("after the reset: %q", got)
+	}
+}
+
+// A sandbox without bash says so, and the episode goes on.
+func TestNoBashInTheSandbox(t *testing.T) {
+	b := newBench(t, files{"a.py": "x\n"})
+	b.Sandbox = bashless{b.Sandbox}
+	b.refused("bash", args{"command": "ls"}, "This sandbox has no bash")
+	b.refused("bash", args{"command": "ls"}, "Use the other tools")
+	b.ok("view", args{"path": "a.py"})
+}
+
+type bashless struct{ env.Sandbox }
+
+func (s bashless) Open(ctx context.Context, t env.TerminalSpec) (env.Terminal, error) {
+	if t.Args[0] == "bash" {
+		t.Args = append([]string{"no-such-program"}, t.Args[1:]...)
+	}
+	return s.Sandbox.Open(ctx, t)
 }

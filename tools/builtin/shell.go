@@ -2,7 +2,7 @@ package builtin
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path"
@@ -27,6 +27,7 @@ type shell struct {
 	mark  uint64 // of the command under way
 	saved bool   // an earlier shell may have left its state
 	tidy  bool   // the last command was stopped: bash has yet to tell of its dead
+	last  int    // exit code of the last command: what $? is for the next one
 }
 
 // result of one command.
@@ -34,6 +35,7 @@ type result struct {
 	out      framing.Output
 	exit     int
 	timedOut bool
+	traced   bool   // set -x was on at the beginning or at the end
 	ended    bool   // the shell is gone
 	dir      string // with ended: where the next one begins
 }
@@ -52,20 +54,22 @@ func (sh *shell) state() string   { return sh.dir + "/state" }
 
 // shellStart prepares a fresh bash: descriptor 198 is where output and frames
 // go, the shell's own output goes nowhere. A frame's body is a JSON number, 100
-// plus the exit code, whose three digits are base64 in four characters. The
-// functions use no variables of their own, which a command may have made
+// plus the exit code, and 300 more under "set -x", whose three digits are base64
+// in four characters. The functions use no variables of their own, which a command may have made
 // read-only.
 const shellStart = `exec 198>&1 >/dev/null 2>&1
 shopt -s expand_aliases
 readonly __tracesmith_letters=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
 __tracesmith_save() { { \builtin printf 'cd -- %%q\n' "$PWD"; \builtin export -p; } >|%s; }
 __tracesmith_frame() {
-  \builtin set -- "$2" "$3" "$((100 + $1))"
+  \builtin set -- "$2" "$3" "$1" "${-//[^x]/}"
+  \builtin set -- "$1" "$2" "$((100 + $3 + 300 * ${#4}))"
   \builtin set -- "$1" "$2" "$(( (48 + $3 / 100) << 16 | (48 + $3 / 10 %% 10) << 8 | 48 + $3 %% 10 ))"
   \builtin set -- "$@" "${__tracesmith_letters:$3 >> 18:1}" "${__tracesmith_letters:$3 >> 12 & 63:1}"
   \builtin printf '\e]7717;%%s;%%s;%%s;1;1;%%s\a' "$1" "$2" "$$" "$4$5${__tracesmith_letters:$3 >> 6 & 63:1}${__tracesmith_letters:$3 & 63:1}" >&198
 }
-readonly -f __tracesmith_save __tracesmith_frame
+__tracesmith_status() { \builtin return "$1"; }
+readonly -f __tracesmith_save __tracesmith_frame __tracesmith_status
 trap __tracesmith_save EXIT
 `
 
@@ -81,8 +85,8 @@ func (sh *shell) input(what string) []byte {
 		sh.tidy, tidy = false, `\builtin jobs; `
 	}
 	return fmt.Appendf(nil, `%s[[ $- != *r* ]] && \builtin : </dev/null 3>&198 4>&3 5>&3 6>&3 && { `+
-		`\__tracesmith_frame 0 %s 1; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_frame "$?" %s 2; \__tracesmith_save; }`+"\n",
-		tidy, nonce, what, nonce)
+		`\__tracesmith_frame 0 %s 1; \__tracesmith_status %d; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_frame "$?" %s 2; \__tracesmith_save; }`+"\n",
+		tidy, nonce, sh.last, what, nonce)
 }
 
 // start opens the shell, in the state of the one before it if there was one.
@@ -91,6 +95,9 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 		Args: []string{"bash", "--noprofile", "--norc"}, Dir: s.Workdir,
 		Env: []string{"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb"},
 	})
+	if errors.Is(err, env.ErrRefused) && strings.Contains(err.Error(), "command not found") {
+		return tools.Mistake("This sandbox has no bash, so no command can be run here. Use the other tools.")
+	}
 	if err != nil {
 		return fmt.Errorf("opening a shell: %w", err)
 	}
@@ -111,7 +118,7 @@ func (sh *shell) stop(ctx context.Context) error {
 		return nil
 	}
 	term := sh.term
-	sh.term, sh.conn, sh.tidy = nil, nil, false
+	sh.term, sh.conn, sh.tidy, sh.last = nil, nil, false, 0
 	if err := term.Close(ctx); err != nil {
 		return fmt.Errorf("closing the shell: %w", err)
 	}
@@ -123,7 +130,10 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 	end := time.Now().Add(limit)
 	ctx = env.AnswerBy(ctx, end)
 	if sh.dir == "" {
-		sh.dir = "/tmp/.tracesmith-" + strings.ToLower(rand.Text()[:8]) + "/shell"
+		// The same name in every sandbox that has its own /tmp: a listing must not
+		// differ from run to run. Where /tmp is the host's, each workspace is unique.
+		sum := sha256.Sum256([]byte(s.Workdir))
+		sh.dir = fmt.Sprintf("/tmp/.tracesmith-%x/shell", sum[:4])
 	}
 	what := ". " + sh.command()
 	if err := sh.write(ctx, s, command); errors.Is(err, env.ErrNoSpace) {
@@ -152,6 +162,7 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 		res.out = join(res.out, r.Output) // what background jobs have said
 		res.timedOut, res.exit = r.TimedOut && last, r.ExitCode
 		if r.Frame != nil {
+			_, res.traced = exitCode(r.Frame)
 			return sh.finish(ctx, s, res, time.Until(end))
 		}
 		if fresh && sh.saved { // a state that keeps a shell from beginning is dropped
@@ -227,7 +238,8 @@ func (sh *shell) finish(ctx context.Context, s *env.Session, res result, limit t
 		res.out, sh.tidy = join(res.out, r.Output), true
 	}
 	if r.Frame != nil {
-		res.exit = exitCode(r.Frame)
+		code, traced := exitCode(r.Frame)
+		res.exit, res.traced, sh.last = code, traced || res.traced, code
 		return res, nil
 	}
 	res.exit, res.ended, res.dir = r.ExitCode, true, sh.savedDir(ctx, s)
@@ -247,13 +259,16 @@ func (sh *shell) savedDir(ctx context.Context, s *env.Session) string {
 	return s.Workdir
 }
 
-// exitCode reads a frame: 100 plus the exit code.
-func exitCode(frame []byte) int {
+// exitCode reads a frame: 100 plus the exit code, 300 more where "set -x" is on.
+func exitCode(frame []byte) (code int, traced bool) {
 	n, err := strconv.Atoi(string(frame))
-	if err != nil || n < 100 || n > 355 {
-		return 1 // not ours: the command forged a frame
+	if traced = n >= 400; traced {
+		n -= 300
 	}
-	return n - 100
+	if err != nil || n < 100 || n > 355 {
+		return 1, false // not ours: the command forged a frame
+	}
+	return n - 100, traced
 }
 
 // join appends the output of the same command that came after a time-out.
