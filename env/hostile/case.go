@@ -36,8 +36,8 @@ type Case struct {
 	Harmless bool
 	// Leaves: what it left running is meant to live on, as background jobs do.
 	Leaves bool
-	// Spoils: the workspace or the home is not what it was; the place is made
-	// anew before anything else is asked of its files.
+	// Spoils: the workspace, the home or the shell's settings are not what they
+	// were; after the probes the place is made anew.
 	Spoils bool
 	// Kills: the sandbox may die of it, and then says that it died during a
 	// command.

@@ -84,8 +84,8 @@ import os
 while True:
     os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)`), Want: Want{Time: TimesOut}},
 	{Name: "storm of vanishing programs", Door: Bash, Rare: 5, Limit: time.Second, Text: `while :; do (setsid true &); done`, Want: Want{Time: Either}},
-	{Name: "lowers its priority", Door: Bash, Limit: time.Second, Text: `renice -n 19 $$ >/dev/null; nice -n 19 sh -c 'while :; do :; done'`, Want: Want{Time: TimesOut}},
-	{Name: "makes itself the first to be killed", Door: Bash, Text: `echo 1000 >/proc/$$/oom_score_adj; echo -1000 2>/dev/null >/proc/1/oom_score_adj; echo on`, Want: Want{Has: []string{"on\n"}}},
+	{Name: "lowers its priority", Door: Bash, Spoils: true, Limit: time.Second, Text: `renice -n 19 $$ >/dev/null; nice -n 19 sh -c 'while :; do :; done'`, Want: Want{Time: TimesOut}},
+	{Name: "makes itself the first to be killed", Door: Bash, Spoils: true, Text: `echo 1000 >/proc/$$/oom_score_adj; echo -1000 2>/dev/null >/proc/1/oom_score_adj; echo on`, Want: Want{Has: []string{"on\n"}}},
 	{Name: "locks", Door: Bash, Leaves: true, Text: `for f in $(find /tmp/.tracesmith* -type f); do (flock -x 9; sleep 1000) 9<$f & done; echo on`, Want: Want{Exit: exits(0)}},
 	{Name: "watches files", Door: Bash, Leaves: true, Text: python(`
 import ctypes, os

@@ -49,7 +49,11 @@ func (p *Place) probe(ctx context.Context, c Case) (misframed []string, err erro
 // its answers end with from then on. Wrong says what is not right.
 func (p *Place) Stand(ctx context.Context) (wrong string, err error) {
 	const marker = "'stands here'"
-	a := p.Call(ctx, "pdb", map[string]any{"command": "p " + marker, "entrypoint": Entrypoint}, DefaultLimit)
+	args := map[string]any{"command": "p " + marker, "entrypoint": Entrypoint}
+	a := p.Call(ctx, "pdb", args, DefaultLimit)
+	if a.Err == nil && a.Exit != nil { // it was killed meanwhile, and says so once
+		a = p.Call(ctx, "pdb", args, DefaultLimit)
+	}
 	if a.Err != nil {
 		return "", a.Err
 	}
@@ -144,5 +148,8 @@ func (p *Place) sweep(ctx context.Context) error {
 		return p.Reset(ctx)
 	}
 	_, err := p.Sandbox().Run(ctx, env.Command{Args: []string{"bash", "-c", "kill -9 -1"}, Dir: "/", Timeout: DefaultLimit})
+	if err == nil { // what they said last comes with the next command
+		err = p.Call(ctx, "bash", map[string]any{"command": "true"}, DefaultLimit).Err
+	}
 	return err
 }

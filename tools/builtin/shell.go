@@ -200,7 +200,7 @@ func (sh *shell) forget(ctx context.Context, s *env.Session) error {
 
 func (*shell) remove(ctx context.Context, s *env.Session, name string) error {
 	_, err := s.Sandbox.Run(ctx, env.Command{
-		Args: []string{"sh", "-c", `chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", name}, Dir: "/", Timeout: 5 * time.Second,
+		Args: []string{"sh", "-c", `[ -L "$1" ] || chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", name}, Dir: "/", Timeout: 5 * time.Second,
 	})
 	return err
 }

@@ -163,6 +163,7 @@ func (w *worker) hostile(ctx context.Context, index int, r *rand.Rand) bool {
 	}
 	w.soak.tally.hostile(index, v)
 	w.state = state{} // the case may have changed anything
+	w.place.Stale()
 	return !v.Died && v.Err == nil && !v.Failed()
 }
 

@@ -61,6 +61,8 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 		return err
 	}
 	settings.Sandbox.Kind = kind
+	// Small limits: using them up is quick and costs the host little.
+	settings.Sandbox.Memory, settings.Sandbox.Disk, settings.Sandbox.Processes = 384<<20, 96<<20, 128
 	settings.Agent.Tools = configs.Tools("bash", "pdb", "view", "grep", "edit", "listdir", "eval")
 	bench, err := wire.NewWorkbench(ctx, settings, s.host())
 	if err != nil {
