@@ -136,7 +136,7 @@ func packFrom(dir string) (*transfer, error) {
 		defer close(done)
 		defer relock()
 		tw := tar.NewWriter(pw)
-		err := errors.Join(pack(tw, root, "."), tw.Close(), root.Close())
+		err := errors.Join(pack(tw, root, ""), tw.Close(), root.Close())
 		pw.CloseWithError(err)
 	}()
 	return &transfer{r: pr, abort: func() { _ = pr.Close(); <-done }}, nil
@@ -161,10 +161,12 @@ func openRoot(dir string) (root *os.Root, relock func(), err error) {
 	return root, relock, err
 }
 
-// pack writes what is below dir in the order of names, without times and owners.
-// Sockets, pipes and devices are left out.
+// pack writes what is below root, whose name in the archive is dir, in the order
+// of names, without times and owners. Sockets, pipes and devices are left out.
+// Each directory is a root of its own, or deep ones would take longer and longer
+// to reach.
 func pack(tw *tar.Writer, root *os.Root, dir string) error {
-	f, relock, err := openReadable(root, dir, unix.O_DIRECTORY)
+	f, relock, err := openReadable(root, ".", unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -175,18 +177,19 @@ func pack(tw *tar.Writer, root *os.Root, dir string) error {
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, e := range entries {
-		if err := packEntry(tw, root, path.Join(dir, e.Name())); err != nil {
+		if err := packEntry(tw, root, e.Name(), path.Join(dir, e.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func packEntry(tw *tar.Writer, root *os.Root, name string) error {
-	if len(name) > maxPath { // deeper ones take longer and longer to reach
+// packEntry writes base of root, whose name in the archive is name.
+func packEntry(tw *tar.Writer, root *os.Root, base, name string) error {
+	if len(name) > maxPath { // no program can name it
 		return fmt.Errorf("%.100s...: path longer than %d bytes", name, maxPath)
 	}
-	fi, err := root.Lstat(name)
+	fi, err := root.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // gone since it was listed
 	}
@@ -200,17 +203,30 @@ func packEntry(tw *tar.Writer, root *os.Root, name string) error {
 		if err := tw.WriteHeader(h); err != nil {
 			return err
 		}
-		return pack(tw, root, name)
+		return packDir(tw, root, base, name)
 	case fi.Mode()&fs.ModeSymlink != 0:
 		h.Typeflag, h.Mode = tar.TypeSymlink, 0o777
-		if h.Linkname, err = root.Readlink(name); err != nil {
+		if h.Linkname, err = root.Readlink(base); err != nil {
 			return err
 		}
 		return tw.WriteHeader(h)
 	case fi.Mode().IsRegular():
-		return packFile(tw, root, name, h)
+		return packFile(tw, root, base, h)
 	}
 	return nil
+}
+
+func packDir(tw *tar.Writer, root *os.Root, base, name string) error {
+	relock, err := unlock(root, base)
+	if err != nil {
+		return err
+	}
+	defer relock()
+	sub, err := root.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pack(tw, sub, name), sub.Close())
 }
 
 func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
@@ -239,27 +255,35 @@ func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
 // openReadable opens what belongs to us even where its mode forbids reading;
 // relock gives the mode back.
 func openReadable(root *os.Root, name string, flag int) (f *os.File, relock func(), err error) {
-	flag |= os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
-	relock = func() {}
-	fi, err := root.Lstat(name)
+	relock, err = unlock(root, name)
 	if err != nil {
 		return nil, nil, err
+	}
+	f, err = root.OpenFile(name, flag|os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		relock()
+	}
+	return f, relock, err
+}
+
+// unlock makes what belongs to us readable.
+func unlock(root *os.Root, name string) (relock func(), err error) {
+	fi, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
 	}
 	need := fs.FileMode(0o400)
 	if fi.IsDir() {
 		need = 0o500
 	}
-	if mode := fi.Mode().Perm(); mode&need != need && fi.Mode()&fs.ModeSymlink == 0 {
-		if err := root.Chmod(name, mode|need); err != nil {
-			return nil, nil, err
-		}
-		relock = func() { _ = root.Chmod(name, mode) } // gone: nothing to give back
+	mode := fi.Mode().Perm()
+	if mode&need == need || fi.Mode()&fs.ModeSymlink != 0 {
+		return func() {}, nil
 	}
-	f, err = root.OpenFile(name, flag, 0)
-	if err != nil {
-		relock()
+	if err := root.Chmod(name, mode|need); err != nil {
+		return nil, err
 	}
-	return f, relock, err
+	return func() { _ = root.Chmod(name, mode) }, nil // gone: nothing to give back
 }
 
 type zeros struct{}

@@ -3,10 +3,68 @@ package guest
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
+
+// A tree as deep as a path can be long is packed whole, locked directories in it
+// too, which stay locked.
+func TestPackDeepDirectories(t *testing.T) {
+	const depth, locked = 2000, 1000
+	top := t.TempDir()
+	at, err := os.OpenRoot(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = at.Close() }()
+	var lock *os.Root
+	for n := range depth {
+		if err := at.Mkdir("d", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		below, err := at.OpenRoot("d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == locked {
+			lock = at
+		} else if err := at.Close(); err != nil {
+			t.Fatal(err)
+		}
+		at = below
+	}
+	defer func() { _ = lock.Close() }()
+	if err := errors.Join(at.WriteFile("bottom", []byte("here"), 0o600), lock.Chmod("d", 0)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Chmod("d", 0o700) }()
+	x, err := packFrom(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.abort()
+	entries, last := 0, ""
+	for tr := tar.NewReader(x.r); ; entries++ {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = h.Name
+	}
+	if want := strings.Repeat("d/", depth) + "bottom"; last != want || entries != depth+1 {
+		t.Errorf("%d entries, the last one %.50s...", entries, last)
+	}
+	if fi, err := lock.Stat("d"); err != nil || fi.Mode().Perm() != 0 {
+		t.Errorf("the locked directory is now %v, %v", fi.Mode(), err)
+	}
+}
 
 // FuzzUnpack: whatever an archive holds, nothing outside its directory changes.
 func FuzzUnpack(f *testing.F) {

@@ -159,6 +159,14 @@ func harden(key tagKey) error {
 	unix.Umask(0o022)
 	// Signals are received and dropped: unread channel, non-blocking sender.
 	signal.Notify(make(chan os.Signal, 1))
+	// Two signals the runtime leaves to the C library. That their default action
+	// does not harm the first process of a namespace holds only while its first
+	// thread does not block them, as the runtime does for moments.
+	for _, sig := range []uintptr{32, 34} {
+		if err := ignoreSignal(sig); err != nil {
+			return fmt.Errorf("ignoring signal %d: %w", sig, err)
+		}
+	}
 	warmThreads()
 	return nil
 }

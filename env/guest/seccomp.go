@@ -43,6 +43,16 @@ func (k tagKey) prlimit(pid, resource int, l unix.Rlimit) error {
 // x32 system calls of amd64 have this bit; they would pass by the numbers above.
 const x32 = 0x40000000
 
+// ignoreSignal is sigaction(2) for signals that os/signal does not know.
+func ignoreSignal(sig uintptr) error {
+	action := [4]uintptr{1} // struct kernel_sigaction: SIG_IGN, no flags, no restorer, no mask
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // filterSyscalls binds this process and all it will start. It needs
 // no_new_privs, which every driver with isolation sets.
 func filterSyscalls(key tagKey) error {

@@ -5,9 +5,10 @@ import "time"
 // processCases start what must not get away, or turn on what keeps it.
 var processCases = []Case{
 	{Name: "kills the guest", Door: Bash, Text: `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; echo on`, Want: Want{Has: []string{"on\n"}}},
+	{Name: "signals the guest while it starts programs", Door: Bash, Text: `for n in 1 2 3 4 5 6 7 8; do (for i in $(seq 200); do for s in 32 33 34 35 64; do kill -$s 1; done; done) 2>/dev/null & done; wait; echo on`, Want: Want{Has: []string{"on\n"}}},
 	{Name: "kills everything", Door: Bash, Text: `echo on; (kill -9 -1; sleep 100)`, Want: Want{Exit: exits(137)}},
 	{Name: "terminates everything", Door: Bash, Limit: 2 * time.Second, Text: `kill -TERM -1; kill -HUP -1; echo on`, Want: Want{Time: Either}},
-	{Name: "stops everything", Door: Bash, Limit: time.Second, Text: `kill -STOP -1; echo on`, Want: Want{Time: Either}},
+	{Name: "stops everything", Door: Bash, Spoils: true, Limit: time.Second, Text: `kill -STOP -1; echo on`, Want: Want{Time: Either}},
 	{Name: "kills its group", Door: Bash, Limit: 2 * time.Second, Text: `kill -9 0; sleep 100`, Want: Want{Time: Either}},
 	{Name: "traces the guest", Door: Bash, Text: python(`
 import ctypes, os
