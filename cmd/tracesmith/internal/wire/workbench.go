@@ -107,6 +107,15 @@ func (w *Workbench) Driver(t schemas.Task) env.Driver {
 	return w.drivers[kind]
 }
 
+// Ready is how many sandboxes started ahead wait for an owner.
+func (w *Workbench) Ready() int {
+	n := 0
+	for _, p := range w.pools {
+		n += p.Ready()
+	}
+	return n
+}
+
 // ColdDriver is Driver without sandboxes started ahead.
 func (w *Workbench) ColdDriver(t schemas.Task) env.Driver { return w.drivers[w.kind(t)] }
 
