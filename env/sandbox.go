@@ -66,6 +66,8 @@ var (
 	// (permission, not a directory, name too long, ...), or a workspace cannot be
 	// taken as it is (hostile entries, more than the limits); the text says which.
 	ErrRefused = errors.New("refused")
+	// ErrNoProgram: a terminal was asked for whose program does not exist there.
+	ErrNoProgram = errors.New("no such program")
 	// ErrNoSpace: the sandbox's disk limit is reached.
 	ErrNoSpace = errors.New("no space left in the sandbox")
 )

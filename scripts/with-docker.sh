@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-EXTRA="docker.io debootstrap" EXTRA_TOOLS="dockerd debootstrap" scripts/install-deps.sh
+EXTRA="docker.io debootstrap busybox-static" EXTRA_TOOLS="dockerd debootstrap busybox" scripts/install-deps.sh
 started=
 if ! docker version >/dev/null 2>&1; then
   log=$(mktemp)

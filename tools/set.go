@@ -151,6 +151,9 @@ func (e entry) guard(at string, run func() (schemas.Observation, error)) (o sche
 	case errors.Is(err, env.ErrNotExist), errors.Is(err, env.ErrRefused):
 		return Fit(mistake(e.name, schemas.ErrUserError, fmt.Sprintf(
 			"%s did nothing: %v. Check the path with listdir.", e.name, err)), ""), nil
+	case errors.Is(err, env.ErrNoProgram):
+		return mistake(e.name, schemas.ErrUserError, fmt.Sprintf(
+			"The tool %s cannot work in this sandbox: %v. Use the other tools.", e.name, err)), nil
 	case errors.Is(err, env.ErrNoSpace):
 		return mistake(e.name, schemas.ErrUserError,
 			"The sandbox's disk is full, so nothing was written. Delete files you do not need (bash: du -sh * /tmp/*), then try again."), nil

@@ -64,6 +64,9 @@ func (d *bubblewrap) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandb
 			userns = err
 			continue
 		}
+		if userns != nil { // that there are none matters more than what fails without
+			err = fmt.Errorf("making a user namespace: %w (and without one: %v)", userns, err) //nolint:errorlint // one cause
+		}
 		return nil, fmt.Errorf("starting a bubblewrap sandbox: %w%s", err, bubblewrapRemedy(err))
 	}
 	return nil, fmt.Errorf("starting a bubblewrap sandbox: %w%s", userns, bubblewrapRemedy(userns))
@@ -192,8 +195,8 @@ func countsPerNamespace() bool {
 // bubblewrapRemedy explains what usually is behind a refusal.
 func bubblewrapRemedy(err error) string {
 	text := err.Error()
-	if errors.Is(err, syscall.EPERM) || strings.Contains(text, "ermission") || strings.Contains(text, "not permitted") || strings.Contains(text, "namespace") {
-		return " (does this kernel allow unprivileged user namespaces? See kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns; inside a container it must be privileged)"
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || strings.Contains(text, "ermission") || strings.Contains(text, "not permitted") || strings.Contains(text, "namespace") {
+		return " (does this system allow user namespaces? See user.max_user_namespaces, kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns; a container must be privileged for it; else choose --sandbox docker)"
 	}
 	return ""
 }

@@ -146,7 +146,7 @@ func TestDockerImageOfNothing(t *testing.T) {
 	if err != nil || r.ExitCode != 127 || string(r.Output) != "sh: command not found\n" {
 		t.Errorf("exit %d, %q, %v", r.ExitCode, r.Output, err)
 	}
-	if _, err := s.Open(t.Context(), env.TerminalSpec{Args: []string{"bash"}}); !errors.Is(err, env.ErrRefused) || !strings.Contains(err.Error(), "bash: command not found") {
+	if _, err := s.Open(t.Context(), env.TerminalSpec{Args: []string{"bash"}}); !errors.Is(err, env.ErrNoProgram) || !strings.Contains(err.Error(), "bash: command not found") {
 		t.Errorf("a terminal without its program: %v", err)
 	}
 	if k := s.Key(); k.Python != "" || k.Image != name || k.ImageDigest == "" {

@@ -198,6 +198,8 @@ func (c *Client) translate(err error) error {
 	switch st.Code() {
 	case codes.NotFound:
 		return fmt.Errorf("%w (%s)", env.ErrNotExist, text)
+	case codes.Unavailable:
+		return fmt.Errorf("%w (%s)", env.ErrNoProgram, text)
 	case codes.OutOfRange:
 		return fmt.Errorf("%w (%s)", env.ErrNoSpace, text)
 	case codes.DeadlineExceeded:

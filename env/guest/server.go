@@ -135,9 +135,12 @@ func (s *server) wake() {
 
 // fault turns an error into what the host maps to the errors of its contract.
 func fault(err error) error {
+	start, _ := errors.AsType[*errStart](err)
 	switch {
 	case err == nil:
 		return nil
+	case start != nil && start.code == 127:
+		return status.Error(codes.Unavailable, err.Error())
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return status.Error(codes.NotFound, err.Error())
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

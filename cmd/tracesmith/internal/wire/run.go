@@ -186,7 +186,7 @@ func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
 	for _, limit := range key.Unenforced {
 		fmt.Fprintf(r.opt.Warn, "warning: %s cannot enforce its %s limit here; recorded in env_key\n", d.Name(), limit)
 	}
-	return sb.Close(ctx)
+	return errors.Join(r.Bench.equipped(ctx, sb), sb.Close(ctx))
 }
 
 func (r *Run) newEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.Env, error) {

@@ -1,0 +1,101 @@
+package drivers
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/docker/docker/api/types/image"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// serveImage is a registry of one image, to one user, by the distribution protocol.
+func serveImage(t *testing.T, user, password string) (address string, pulls *atomic.Int32) {
+	t.Helper()
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "pulled", Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	digest := func(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
+	config := fmt.Appendf(nil, `{"os":"linux","architecture":"amd64","config":{},"rootfs":{"type":"layers","diff_ids":[%q]}}`, digest(layer.Bytes()))
+	const kind = "application/vnd.docker.distribution.manifest.v2+json"
+	manifest := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":"application/vnd.docker.container.image.v1+json","size":%d,"digest":%q},
+"layers":[{"mediaType":"application/vnd.docker.image.rootfs.diff.tar","size":%d,"digest":%q}]}`, kind, len(config), digest(config), layer.Len(), digest(layer.Bytes()))
+	blobs := map[string][]byte{digest(config): config, digest(layer.Bytes()): layer.Bytes(), digest(manifest): manifest, "latest": manifest}
+	pulls = &atomic.Int32{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if u, p, _ := r.BasicAuth(); u != user || p != password {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		blob, ok := blobs[name]
+		switch {
+		case r.URL.Path == "/v2/":
+		case !ok:
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			if bytes.Equal(blob, manifest) {
+				w.Header().Set("Content-Type", kind)
+				pulls.Add(1)
+			}
+			w.Header().Set("Docker-Content-Digest", digest(blob))
+			w.Header().Set("Content-Length", fmt.Sprint(len(blob)))
+			_, _ = w.Write(blob)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://"), pulls
+}
+
+// An image that is missing is pulled once where the settings say so, with the
+// credentials of the environment; else the error tells the command.
+func TestDockerPullsMissingImages(t *testing.T) {
+	cli := needDocker(t)
+	address, pulls := serveImage(t, "me", "s3cret")
+	name := address + "/" + randomName() + ":latest"
+	_, err := build(t, "docker", nil).Start(t.Context(), env.SandboxSpec{Image: name})
+	if err == nil || !strings.Contains(err.Error(), "docker pull "+name) || pulls.Load() != 0 {
+		t.Errorf("%v after %d pulls", err, pulls.Load())
+	}
+	t.Setenv("REGISTRY", "me:wrong")
+	with := map[string]any{"pull": "if-missing", "registry_auth": "env:REGISTRY"}
+	if _, err := build(t, "docker", with).Start(t.Context(), env.SandboxSpec{Image: name}); err == nil || !strings.Contains(err.Error(), "pulling "+name) {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	t.Setenv("REGISTRY", "me:s3cret")
+	d := build(t, "docker", with)
+	defer func() {
+		_, _ = cli.ImageRemove(t.Context(), name, image.RemoveOptions{Force: true})
+	}()
+	for i := range 2 {
+		s, err := d.Start(t.Context(), env.SandboxSpec{Image: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Stat(t.Context(), "/pulled"); err != nil {
+			t.Error(err)
+		}
+		if k := s.Key(); !strings.Contains(k.ImageDigest, "@sha256:") {
+			t.Errorf("digest %q", k.ImageDigest)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := pulls.Load(); i == 1 && n > 2 {
+			t.Errorf("%d manifests served", n)
+		}
+	}
+}
