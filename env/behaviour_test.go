@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -87,8 +88,8 @@ func TestA1RecordOfResetAndStep(t *testing.T) {
 func TestA3EvaluationsOfTheSameFilesAreEqual(t *testing.T) {
 	var reports []env.EvalReport
 	f := open(t, func(c *env.Config) {
-		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task) (env.EvalReport, error) {
-			r, err := verify.Eval(ctx, sb, task)
+		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
+			r, err := verify.Eval(ctx, sb, task, limit)
 			reports = append(reports, r)
 			return r, err
 		}
@@ -252,9 +253,9 @@ func TestA22EventsAreSent(t *testing.T) {
 func TestA25WhoReactsToAReset(t *testing.T) {
 	evaluated := 0
 	f := open(t, func(c *env.Config) {
-		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task) (env.EvalReport, error) {
+		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
 			evaluated++
-			return verify.Eval(ctx, sb, task)
+			return verify.Eval(ctx, sb, task, limit)
 		}
 	})
 	f.reset(false)

@@ -26,8 +26,9 @@ type Config struct {
 	Workspace Workspace
 	// NewDebugger makes the debugger of one sandbox; it starts nothing yet.
 	NewDebugger func(Sandbox, schemas.Task) Debugger
-	// Evaluate runs the task's tests in the agent's sandbox.
-	Evaluate func(context.Context, Sandbox, schemas.Task) (EvalReport, error)
+	// Evaluate runs the task's tests in the agent's sandbox, for limit at most; 0
+	// leaves the limit to it.
+	Evaluate func(ctx context.Context, sb Sandbox, t schemas.Task, limit time.Duration) (EvalReport, error)
 	// CommandTimeout bounds one tool call; 0 = DefaultToolTimeout.
 	CommandTimeout time.Duration
 }

@@ -97,8 +97,9 @@ type Session struct {
 	Workdir string
 	// CommandTimeout bounds one tool call unless the tool's own argument does.
 	CommandTimeout time.Duration
-	// Eval runs the task's entrypoint and records the report.
-	Eval func(ctx context.Context) (EvalReport, error)
+	// Eval runs the task's entrypoint, for limit at most (0 = as long as the
+	// environment lets it), and records the report.
+	Eval func(ctx context.Context, limit time.Duration) (EvalReport, error)
 	// Submit ends the episode.
 	Submit func()
 	// FileChanged tells the other tools about an edit; their words come back in

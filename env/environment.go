@@ -107,8 +107,8 @@ func (e *Environment) place(ctx context.Context, sb Sandbox) error {
 	)
 }
 
-func (e *Environment) evaluate(ctx context.Context) (EvalReport, error) {
-	report, err := e.cfg.Evaluate(ctx, e.sess.Sandbox, e.sess.Task)
+func (e *Environment) evaluate(ctx context.Context, limit time.Duration) (EvalReport, error) {
+	report, err := e.cfg.Evaluate(ctx, e.sess.Sandbox, e.sess.Task, limit)
 	if err != nil {
 		return report, fmt.Errorf("running the tests: %w", err)
 	}

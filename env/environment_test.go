@@ -22,6 +22,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
+	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 func TestMain(m *testing.M) {
@@ -83,14 +84,7 @@ func open(t *testing.T, change ...func(*env.Config)) *fixture {
 	}
 	f := &fixture{t: t}
 	kit := []tools.Tool{listener(&f.heard, &f.sess)}
-	for _, kind := range tools.Registry.Kinds() {
-		tool, err := tools.Registry.Build(kind, nil, struct{}{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		kit = append(kit, tool)
-	}
-	set, err := tools.NewSet(kit)
+	set, err := tools.NewSet(append(kit, tooltest.Kit(t, nil)...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -115,9 +116,9 @@ func TestWP6StepsCopyNothingOfTheStepsBefore(t *testing.T) {
 func TestWP11EvaluationIsReadOnce(t *testing.T) {
 	runs := 0
 	f := open(t, func(c *env.Config) {
-		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task) (env.EvalReport, error) {
+		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
 			runs++
-			return verify.Eval(ctx, sb, task)
+			return verify.Eval(ctx, sb, task, limit)
 		}
 	})
 	f.reset(false)

@@ -12,6 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 // TestDemonstrator runs every built-in task for real and checks what a
@@ -43,7 +44,7 @@ func demonstrate(t *testing.T, source env.Source, task schemas.Task) agents.Resu
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := real(t, source, task, allTools(t))
+	e := real(t, source, task, tooltest.Kit(t, nil))
 	result, err := agents.Run(t.Context(), agents.Config{Env: e, Policy: policy, Task: task, Limits: agents.Limits{MaxSteps: 60}})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
+	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 func TestMain(m *testing.M) {
@@ -73,24 +74,11 @@ func builtinTasks(t *testing.T) (env.Source, []schemas.Task) {
 	return source, tasks
 }
 
-func allTools(t *testing.T) []tools.Tool {
-	t.Helper()
-	var kit []tools.Tool
-	for _, kind := range tools.Registry.Kinds() {
-		tool, err := tools.Registry.Build(kind, nil, struct{}{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		kit = append(kit, tool)
-	}
-	return kit
-}
-
 // In a real sandbox, with the real tools and pdb: the gold check of a task goes
 // through, and the null agent changes nothing.
 func TestRealEnvironment(t *testing.T) {
 	source, tasks := builtinTasks(t)
-	kit := allTools(t)
+	kit := tooltest.Kit(t, nil)
 	task := tasks[0]
 	for _, kind := range []string{"solution", "null"} {
 		e := real(t, source, task, kit)

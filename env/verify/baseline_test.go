@@ -178,7 +178,7 @@ func TestEval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sb := started(t, v, c.tree)
-			got, err := Eval(t.Context(), sb, task(c.tree, c.entry, c.spec))
+			got, err := Eval(t.Context(), sb, task(c.tree, c.entry, c.spec), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ def test_env():
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Eval(t.Context(), started(t, v, p), task(p, entry, schemas.TestSpec{}))
+			got, err := Eval(t.Context(), started(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
 			if err != nil || !got.Passed || len(got.Tests) != 6 {
 				t.Errorf("report %+v, %v", got, err)
 			}

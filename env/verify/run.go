@@ -67,9 +67,9 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 // passed fail-to-pass tests (of all tests where the task lists none; of one for
 // an entrypoint without per-test results); Passed says that everything the task
 // asks for passed and the run ended cleanly. It is never a verdict. The run may
-// take as long as ctx allows, DefaultTimeout at most.
-func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task) (env.EvalReport, error) {
-	timeout := DefaultTimeout
+// take limit (0 = DefaultTimeout), and no longer than ctx allows.
+func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Duration) (env.EvalReport, error) {
+	timeout := cmp.Or(limit, DefaultTimeout)
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, max(time.Until(deadline)-time.Second, time.Second))
 	}

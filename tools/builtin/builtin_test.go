@@ -21,12 +21,12 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestConform(t *testing.T) {
-	tooltest.Conform(t, everyTool(t, nil), func(t *testing.T) *env.Session { return newBench(t, project).Session })
+	tooltest.Conform(t, tooltest.Kit(t, nil), func(t *testing.T) *env.Session { return newBench(t, project).Session })
 }
 
 // A word changed here is a change of the dataset: say so in the changelog.
 func TestGoldenSchemas(t *testing.T) {
-	for _, tool := range everyTool(t, nil) {
+	for _, tool := range tooltest.Kit(t, nil) {
 		s := tool.Schema()
 		var params bytes.Buffer
 		if err := json.Indent(&params, s.Parameters, "", "  "); err != nil {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/canonical"
@@ -20,18 +21,25 @@ type evalSettings struct {
 	// OnReset runs the tests at each reset, too: the agent sees them fail before
 	// its first step.
 	OnReset bool `json:"on_reset,omitempty"`
+	// Timeout is how long the tests may run, in seconds; 0 = as long as the
+	// environment lets them.
+	Timeout int `json:"timeout,omitempty"`
 }
 
 func init() {
 	register("run the task's tests", func(c evalSettings) (tools.Def[evalArgs], error) {
+		var err error
+		if c.Timeout < 0 {
+			err = fmt.Errorf("timeout must be a number of seconds, not %d", c.Timeout)
+		}
 		return tools.Def[evalArgs]{
 			Name: "eval", Category: "eval",
 			Description: "Run the task's tests on the workspace as it is now. The answer names the tests that failed and " +
 				"shows the output of the test run. It takes no arguments.",
 			More: "run a single test with bash to see all of its output",
-			Call: eval,
+			Call: c.call,
 			On:   c.on,
-		}, nil
+		}, err
 	})
 }
 
@@ -39,16 +47,16 @@ func (c evalSettings) on(ctx context.Context, s *env.Session, e env.Event) (sche
 	if e.Kind != env.EventReset || !c.OnReset {
 		return schemas.Observation{}, nil
 	}
-	return eval(ctx, s, evalArgs{})
+	return c.call(ctx, s, evalArgs{})
 }
 
-func eval(ctx context.Context, s *env.Session, _ evalArgs) (schemas.Observation, error) {
-	r, err := s.Eval(ctx)
+func (c evalSettings) call(ctx context.Context, s *env.Session, _ evalArgs) (schemas.Observation, error) {
+	r, err := s.Eval(ctx, time.Duration(c.Timeout)*time.Second)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
 	o := schemas.Observation{
-		Text:      evalSummary(r) + "\n\n" + strings.TrimRight(stableOutput(r.Output), "\n") + "\n",
+		Text:      c.summary(r) + "\n\n" + strings.TrimRight(stableOutput(r.Output), "\n") + "\n",
 		ExitCode:  &r.ExitCode,
 		TimedOut:  r.TimedOut,
 		FullBytes: r.OutputBytes,
@@ -62,8 +70,8 @@ func eval(ctx context.Context, s *env.Session, _ evalArgs) (schemas.Observation,
 // evalListed bounds the failing tests named in the summary.
 const evalListed = 20
 
-// evalSummary says from the report, never from the output, what passed.
-func evalSummary(r env.EvalReport) string {
+// summary says from the report, never from the output, what passed.
+func (c evalSettings) summary(r env.EvalReport) string {
 	var failing []string
 	passed, failed := r.Counts()
 	for id, status := range r.Tests {
@@ -74,6 +82,8 @@ func evalSummary(r env.EvalReport) string {
 	slices.Sort(failing)
 	var b strings.Builder
 	switch {
+	case r.TimedOut && c.Timeout > 0:
+		fmt.Fprintf(&b, "The tests timed out after %s and were stopped.", time.Duration(c.Timeout)*time.Second)
 	case r.TimedOut:
 		b.WriteString("The tests did not finish in time and were stopped.")
 	case r.Passed:

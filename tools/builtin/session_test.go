@@ -15,6 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
+	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 // files are a workspace: name -> content; "-> x" is a symbolic link to x and
@@ -77,27 +78,13 @@ func (d *scriptedDebugger) Edited(env.Edit)                   {}
 func (d *scriptedDebugger) Reset(context.Context, bool) error { return nil }
 func (d *scriptedDebugger) Close(context.Context) error       { return nil }
 
-// settings of tools by name, as a configuration gives them.
-type settings map[string]map[string]any
-
-func everyTool(t testing.TB, with settings) []tools.Tool {
-	t.Helper()
-	var list []tools.Tool
-	for _, kind := range tools.Registry.Kinds() {
-		tool, err := tools.Registry.Build(kind, with[kind], struct{}{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, tool)
-	}
-	return list
-}
-
 func newBench(t *testing.T, f files) *bench { return newBenchWith(t, f, nil) }
+
+type settings = tooltest.Settings
 
 func newBenchWith(t *testing.T, f files, with settings) *bench {
 	t.Helper()
-	set, err := tools.NewSet(everyTool(t, with))
+	set, err := tools.NewSet(tooltest.Kit(t, with))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +92,7 @@ func newBenchWith(t *testing.T, f files, with settings) *bench {
 	b := &bench{t: t, set: set, debugger: &scriptedDebugger{reply: env.DebuggerReply{Text: "(no output)\n"}}}
 	b.Session = &env.Session{
 		Sandbox: startSandbox(t, workdir), Debugger: b.debugger, Workdir: workdir, CommandTimeout: 20 * time.Second,
-		Eval:        func(context.Context) (env.EvalReport, error) { b.evals++; return b.report, nil },
+		Eval:        func(context.Context, time.Duration) (env.EvalReport, error) { b.evals++; return b.report, nil },
 		Submit:      func() { b.submitted = true },
 		FileChanged: func(_ context.Context, e env.Edit) { b.edits = append(b.edits, e) },
 	}

@@ -46,7 +46,7 @@ func (c submitSettings) call(ctx context.Context, s *env.Session, a submitArgs) 
 	if !c.EvalOnSubmit {
 		return schemas.Observation{Text: text}, nil
 	}
-	o, err := eval(ctx, s, evalArgs{})
+	o, err := evalSettings{}.call(ctx, s, evalArgs{})
 	o.Text = text + "\n\n" + o.Text
 	return o, err
 }

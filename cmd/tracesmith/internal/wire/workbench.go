@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
@@ -190,8 +191,8 @@ func newDebugger(sb env.Sandbox, t schemas.Task) env.Debugger {
 	return pdb.New(pdb.Config{Sandbox: sb, Workdir: t.Workdir, Entrypoint: first(t.DebugEntrypoint, t.Entrypoint)})
 }
 
-func (w *Workbench) evaluate(ctx context.Context, sb env.Sandbox, t schemas.Task) (env.EvalReport, error) {
-	return verify.Eval(ctx, sb, t)
+func (w *Workbench) evaluate(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Duration) (env.EvalReport, error) {
+	return verify.Eval(ctx, sb, t, limit)
 }
 
 // Verify implements env.Verifier: a verdict from a fresh sandbox.
