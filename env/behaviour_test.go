@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/benchmarks/tree"
+	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/schemas"
 )

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/benchmarks/tree"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/env/pdb"
+	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"

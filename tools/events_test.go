@@ -49,7 +49,6 @@ func TestA21SetIsFixedWhenItIsBuilt(t *testing.T) {
 func TestA24FailingHandlerIsAnObservation(t *testing.T) {
 	var none map[string]int
 	broken := reacting("broken", func() (schemas.Observation, error) {
-		//lint:ignore SA5000 the panic is the point
 		none["x"] = 1
 		return quiet()
 	})

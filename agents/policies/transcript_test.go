@@ -141,8 +141,8 @@ func TestWP8TokensAreTheServersCount(t *testing.T) {
 // reaches the model.
 func TestA27SeedOfAJobReachesTheModel(t *testing.T) {
 	job := func(attempt int) schemas.Job { return schemas.NewJob("run", task(), "agent", attempt) }
-	if job(0) != job(0) || job(0).Seed == job(1).Seed || job(0).Seed < 0 {
-		t.Errorf("seeds %d, %d, %d", job(0).Seed, job(0).Seed, job(1).Seed)
+	if a, same, other := job(0), job(0), job(1); a != same || a.Seed == other.Seed || a.Seed < 0 {
+		t.Errorf("seeds %d, %d, %d", a.Seed, same.Seed, other.Seed)
 	}
 	sent := func(j schemas.Job, with map[string]any) (seed *int64) {
 		_, _, srv := scripted(t, with, j, raw("submit", ""))

@@ -8,7 +8,7 @@
 //	repo/        the program, tests included
 //	gold.patch   optional: unified diff from repo/ to the fixed program
 //
-// It may import env, schemas, configs/plugin and its own tree package.
+// It may import env, env/tree, schemas and configs/plugin.
 package benchmarks
 
 // DefaultTestFiles are the paths restored before grading when a task names

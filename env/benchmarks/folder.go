@@ -12,7 +12,7 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
-	"github.com/tracesmith/tracesmith/env/benchmarks/tree"
+	"github.com/tracesmith/tracesmith/env/tree"
 )
 
 // File names of a task directory.

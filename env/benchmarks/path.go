@@ -10,7 +10,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/benchmarks/tree"
+	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -39,10 +39,10 @@ const (
 // Config of one run.
 type Config struct {
 	Sessions int
-	Step     int // sessions between two measurements
-	Openers  int // sessions opened at once
-	Asks     int // round trips per measurement
-	Memory   int64 // the run stops when sessions take more; 0 = no limit
+	Step     int           // sessions between two measurements
+	Openers  int           // sessions opened at once
+	Asks     int           // round trips per measurement
+	Memory   int64         // the run stops when sessions take more; 0 = no limit
 	Keep     time.Duration // how long all are kept alive at the end
 	// Entrypoint is the command debugged; "" = Entrypoint.
 	Entrypoint string

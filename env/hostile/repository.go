@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/benchmarks/tree"
+	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -15,7 +15,6 @@ type state struct {
 	word   string            // value of the shell's variable
 	dir    string            // the shell's directory, relative to the workspace
 	learnt map[string]string // answers that do not change, by call
-	value  int               // what scratch.py holds
 }
 
 // limit of an ordinary call: far more than it needs.

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/benchmarks/tree"
+	"github.com/tracesmith/tracesmith/env/tree"
 )
 
 var _ env.Tree = (*tree.Tree)(nil)
