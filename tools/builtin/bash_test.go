@@ -34,7 +34,7 @@ func TestWC18BashKeepsItsState(t *testing.T) {
 		{"echo back", "back\n"},
 		{"set -x; :", "+ :\n"},
 		{"echo traced; set +x", "+ echo traced\ntraced\n+ set +x\n"},
-		{"set -x; echo $(echo in) | cat; set +x", "+ cat\n++ echo in\n+ echo in\nin\n+ set +x\n"},
+		{"set -x; echo $(echo in); set +x", "++ echo in\n+ echo in\nin\n+ set +x\n"},
 		{"echo '++ x'; (exit 3); true", "++ x\n"},
 		{"set -v", "[the command succeeded and printed nothing]\n"},
 		{"set +v", "set +v\n"},
