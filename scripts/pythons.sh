@@ -61,6 +61,8 @@ unpack() {
 exec $libc/ld-linux-*.so.2 --argv0 "\$0" --library-path $root/usr/$libs:$root/$libs:$libc $root/usr/bin/python$version.bin "\$@"
 END
     chmod +x "$root/usr/bin/python$version"
+    timeout 60 "$root/usr/bin/python$version" -m compileall -q -j 0 -x '/(test|idlelib|tkinter|lib2to3|ensurepip|pydoc_data)/' \
+      "$root/usr/lib/python$version" >/dev/null 2>&1 || true # start-up takes seconds without
     consider "$root/usr/bin/python$version"
   done
 }

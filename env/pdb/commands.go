@@ -75,6 +75,9 @@ func asStatement(line string) string {
 
 // separate takes the commands of one line apart.
 func separate(line string) []string {
+	if strings.HasPrefix(line, "alias ") { // its definition may consist of several commands
+		return []string{line}
+	}
 	parts := nonBlank(cut(line, ";;"))
 	var out []string
 	for _, part := range parts {

@@ -12,7 +12,7 @@ func TestInBubblewrap(t *testing.T) {
 	b.do("b pkg/prices.py:19")
 	b.at(b.do("c"), "pkg/prices.py", 19)
 	b.has(b.do("w"), "> pkg/prices.py(19)total()")
-	b.has(b.do("!import os; print(sorted(os.listdir('.')))"), "['Makefile', 'broken.py', 'main.py', 'pkg', ")
+	b.has(b.do("!import os; print(sorted(os.listdir('.')))"), "['Makefile', 'broken.py', 'main.py', 'odd.py', 'pkg', ")
 	b.do("cl")
 	r := b.do("c")
 	b.has(r, "1 failed, 1 passed", "tests/test_prices.py:9: AssertionError", "exit code 1")

@@ -2,13 +2,21 @@
 import _thread
 import ast
 import bdb
+import builtins
+import cmd
+import inspect
 import linecache
 import os
 import pdb
 import pprint
 import signal
 import sys
+import tokenize
 import traceback
+
+for module in (ast, bdb, cmd, inspect, linecache, os.path, pdb, tokenize, traceback):  # programs replace open, print and the like
+    for name, value in vars(builtins).items():
+        vars(module).setdefault(name, value)
 
 Base = pdb.Pdb  # pdb.Pdb itself is replaced for the program, see delegate
 HERE = sys._getframe().f_code.co_filename  # of this code
@@ -161,7 +169,7 @@ class Shim(Breakpoints, Threads, Base):
         with self.lock:
             if self.over:
                 return
-            self.thread = _thread.get_ident()
+            self.thread, self.stepping = _thread.get_ident(), 0
             limit = sys.getrecursionlimit()
             sys.setrecursionlimit(limit + 500)
             self.state = COMMAND
@@ -192,18 +200,29 @@ class Shim(Breakpoints, Threads, Base):
 
     def cmdloop(self, intro=None):
         self.preloop()
-        stop = None
+        stop = self.queued(None)
         while not stop:
             self.state = READING
             self.channel.send(self.describe())
             self.refused, self.answer, self.spent = False, {}, []
             message = self.channel.receive()
             self.state = COMMAND
-            stop = self.handle(message)
+            stop = self.queued(self.handle(message))
         if self.stopframe is not self.botframe and not self.post_mortem:
             self.mark(self.stack[-1][0])
+            self.stepping = monotonic()
         self.state = READING  # a late interrupt must not hit the debugger's own code
         self.postloop()
+
+    def queued(self, stop):
+        """Runs what pdb has put off: aliases of several commands; from 3.14 on the words at a prompt, too."""
+        while self.cmdqueue and not stop:
+            line = self.precmd(self.cmdqueue.pop(0))
+            stop = self.postcmd(self.onecmd(line), line)
+        return stop
+
+    def _validate_file_mtime(self):
+        """3.13 and later warn of changed files; so do we, see Source.changed."""
 
     def handle(self, message):
         try:

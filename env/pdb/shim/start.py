@@ -118,7 +118,7 @@ def report(error, tb):
         if hook is sys.__excepthook__ and stream is sys.__stderr__:
             return ""
     except BaseException as e:
-        sys.__excepthook__(type(e), e, e.__traceback__.tb_next)
+        sys.__excepthook__(type(e), e.with_traceback(e.__traceback__.tb_next), e.__traceback__)
     return "Uncaught exception: " + "".join(traceback.format_exception_only(type(error), error)).strip()
 
 

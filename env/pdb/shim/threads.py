@@ -4,6 +4,9 @@
 import _thread
 import sys
 import threading
+from time import monotonic, sleep  # before a program replaces them
+
+PATIENCE = 0.5  # seconds; a step may wait for the very thread that waits for it
 
 
 class Threads:
@@ -12,6 +15,7 @@ class Threads:
     def prepare(self):
         self.lock = _thread.RLock()  # held by the thread that has the prompt
         self.thread = _thread.get_ident()  # the one stepped through
+        self.stepping = 0  # when the step under way began
         self.ending = self.over = self.told = False
         self.foreign = ""  # where the program set a trace function of its own
 
@@ -23,11 +27,19 @@ class Threads:
             if not self.mine():
                 self.passed_by("A breakpoint", frame)
                 return None
-            with self.lock:
-                if not self.over and self.break_here(frame):
-                    self.thread = _thread.get_ident()
-                    self.user_line(frame)
+            self.stop_elsewhere(frame)
         return self.trace_dispatch
+
+    def stop_elsewhere(self, frame):
+        """Stops at a breakpoint, after a step under way in another thread: it comes to its end first."""
+        while True:
+            with self.lock:
+                if not self.stepping or monotonic() - self.stepping > PATIENCE:
+                    if not self.over and self.break_here(frame):
+                        self.thread = _thread.get_ident()
+                        self.user_line(frame)
+                    return
+            sleep(0.005)
 
     def trace_running(self, path):
         """Has calls that are under way traced: they began before the file was of interest."""
