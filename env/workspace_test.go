@@ -8,7 +8,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/benchmarks"
-	"github.com/tracesmith/tracesmith/env/benchmarks/tree"
+	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 )
