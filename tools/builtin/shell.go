@@ -95,7 +95,7 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 		Args: []string{"bash", "--noprofile", "--norc"}, Dir: s.Workdir,
 		Env: []string{"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb"},
 	})
-	if errors.Is(err, env.ErrRefused) && strings.Contains(err.Error(), "command not found") {
+	if errors.Is(err, env.ErrNoProgram) {
 		return tools.Mistake("This sandbox has no bash, so no command can be run here. Use the other tools.")
 	}
 	if err != nil {
