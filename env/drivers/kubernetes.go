@@ -53,19 +53,22 @@ type kubernetes struct {
 
 func (*kubernetes) Name() string { return "kubernetes" }
 
-// connect finds the API server at first use; nothing is sent yet.
+// connect finds the API server at first use, for whoever releases it afterwards;
+// nothing is sent yet.
 func (d *kubernetes) connect() (*kubeAPI, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.api != nil {
-		return d.api, nil
+	if d.api == nil {
+		cfg, namespace, err := d.config.dial()
+		if err != nil {
+			return nil, err
+		}
+		if d.api, err = newKubeAPI(cfg, namespace); err != nil {
+			return nil, err
+		}
 	}
-	cfg, namespace, err := d.config.dial()
-	if err != nil {
-		return nil, err
-	}
-	d.api, err = newKubeAPI(cfg, namespace)
-	return d.api, err
+	d.api.users.Add(1)
+	return d.api, nil
 }
 
 // Start implements env.Driver.
@@ -84,6 +87,7 @@ func (d *kubernetes) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandb
 		err = d.remedy(err, api)
 	}
 	if err != nil {
+		api.release()
 		return nil, fmt.Errorf("starting a kubernetes sandbox: %w", err)
 	}
 	return s, nil
@@ -116,12 +120,20 @@ func (d *kubernetes) start(ctx context.Context, api *kubeAPI, spec env.SandboxSp
 	remove := func(ctx context.Context) error { return api.remove(ctx, pod.Name, pod.UID) }
 	s, err := d.boot(ctx, api, pod, binary, spec, policy)
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			if trouble := api.warning(ctx, pod.Name); trouble != "" {
+				err = fmt.Errorf("pod %s: %s: %w", pod.Name, trouble, err)
+			}
+		}
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeBound)
 		defer cancel()
 		return nil, errors.Join(err, remove(late))
 	}
 	hangup := s.destroy
-	s.destroy = func(ctx context.Context) error { return errors.Join(hangup(ctx), remove(ctx)) }
+	s.destroy = func(ctx context.Context) error {
+		defer api.release()
+		return errors.Join(hangup(ctx), remove(ctx))
+	}
 	return s, nil
 }
 
@@ -275,6 +287,7 @@ func (d *kubernetes) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 	if err != nil {
 		return nil, nil // no cluster, nothing left there
 	}
+	defer api.release()
 	pods, err := api.list(ctx, kubeManager+"="+kubeManagerIs)
 	if err != nil {
 		if !api.reached.Load() {
@@ -290,7 +303,14 @@ func (d *kubernetes) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 		}
 		out = append(out, env.Leftover{
 			Kind: "pod", Name: p.Namespace + "/" + p.Name, What: p.Annotations[kubeLabel], Since: p.CreationTimestamp.Time,
-			Remove: func(ctx context.Context) error { return api.remove(ctx, p.Name, p.UID) },
+			Remove: func(ctx context.Context) error {
+				api, err := d.connect()
+				if err != nil {
+					return err
+				}
+				defer api.release()
+				return api.remove(ctx, p.Name, p.UID)
+			},
 		})
 	}
 	return out, nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,15 @@ type kubeAPI struct {
 	core, net *rest.RESTClient
 	params    runtime.ParameterCodec
 	reached   atomic.Bool // the server has answered once
+	http      *http.Client
+	users     atomic.Int64 // sandboxes and calls that use it now
+}
+
+// release lets idle connections go once nobody uses the server.
+func (a *kubeAPI) release() {
+	if a.users.Add(-1) == 0 {
+		a.http.CloseIdleConnections()
+	}
 }
 
 func newKubeAPI(cfg *rest.Config, namespace string) (*kubeAPI, error) {
@@ -55,6 +65,7 @@ func newKubeAPI(cfg *rest.Config, namespace string) (*kubeAPI, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.http = transport
 	of := func(path string, gv schema.GroupVersion) (*rest.RESTClient, error) {
 		c := rest.CopyConfig(cfg)
 		c.APIPath, c.GroupVersion = path, &gv
@@ -209,4 +220,20 @@ func (a *kubeAPI) deny(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// warning is the last trouble the cluster had with a pod, "" if there was none or
+// this account may not know.
+func (a *kubeAPI) warning(ctx context.Context, name string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outsideBound)
+	defer cancel()
+	list := &corev1.EventList{}
+	err := a.core.Get().Namespace(a.namespace).Resource("events").VersionedParams(&metav1.ListOptions{
+		FieldSelector: "type=Warning,involvedObject.name=" + name, Limit: 100,
+	}, a.params).MaxRetries(0).Do(ctx).Into(list)
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(list.Items, func(x, y corev1.Event) int { return x.LastTimestamp.Compare(y.LastTimestamp.Time) })
+	return last.Reason + ": " + printable(last.Message)
 }

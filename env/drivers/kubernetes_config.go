@@ -184,7 +184,7 @@ func (c kubernetesConfig) locate() (*rest.Config, string, error) {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, "", fmt.Errorf("no kubeconfig (looked at %s) and not in a cluster: set KUBECONFIG or sandbox.with.kubeconfig, or choose --sandbox bubblewrap",
 			strings.Join(rules.Precedence, ", "))
-	case clientcmd.IsContextNotFound(err):
+	case clientcmd.IsContextNotFound(err), err != nil && c.Context != "" && strings.Contains(err.Error(), "does not exist"):
 		return nil, "", fmt.Errorf("%w: see `kubectl config get-contexts` and set sandbox.with.context", err)
 	case err != nil:
 		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)

@@ -38,13 +38,22 @@ func (a *kubeAPI) exec(ctx context.Context, pod, container string, args []string
 	if err != nil {
 		return err
 	}
+	var refusal error // which SPDY's errors do not hold
 	both, err := remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		if upgrade, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok {
+			refusal = upgrade.Cause
+			return true
+		}
+		return httpstream.IsHTTPSProxyError(err)
 	})
 	if err != nil {
 		return err
 	}
-	return both.StreamWithContext(klog.NewContext(ctx, logr.Discard()), remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: errOut})
+	err = both.StreamWithContext(klog.NewContext(ctx, logr.Discard()), remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: errOut})
+	if status := apierrors.APIStatus(nil); err != nil && errors.As(refusal, &status) && strings.Contains(err.Error(), "unable to upgrade") {
+		return refusal
+	}
+	return err
 }
 
 // deliver puts the guest's binary into the pod through the init container, whole
@@ -70,6 +79,11 @@ func (a *kubeAPI) deliver(ctx context.Context, pod, binary string) error {
 		// Hiding the file's other methods keeps client-go from copying by them.
 		return a.exec(ctx, pod, kubeInit, []string{"sh", "-c", script}, struct{ io.Reader }{f}, nil, &said)
 	})
+	if exit, ok := errors.AsType[exec.CodeExitError](err); ok && exit.Code == 128+9 && said.String() == "" {
+		// The init container ends as soon as the guest is whole, and takes what is
+		// left of the script with it. Had it ended otherwise, the pod would say so.
+		return nil
+	}
 	if text := said.String(); err != nil && text != "" {
 		err = fmt.Errorf("%w: %s", err, printable(text))
 	}
@@ -112,23 +126,18 @@ func (s *podStream) wait() {
 	<-s.done
 }
 
-// broke is how the connection ended although the relay did not, nil if it has
-// not ended or the relay did.
-func (s *podStream) broke() error {
+// lost says how the connection ended, "" if it was the relay that did.
+func (s *podStream) lost(pod string) string {
 	select {
 	case <-s.done:
 	default:
-		return nil
+		return ""
 	}
-	if _, exited := errors.AsType[exec.CodeExitError](s.ended); exited || s.hungUp() {
-		return nil
+	_, exited := errors.AsType[exec.CodeExitError](s.ended)
+	if s.ended == nil || exited || errors.Is(s.ended, context.Canceled) {
+		return ""
 	}
-	return s.ended
-}
-
-// hungUp tells that we ended the stream.
-func (s *podStream) hungUp() bool {
-	return errors.Is(s.ended, context.Canceled) || errors.Is(s.ended, io.ErrClosedPipe)
+	return "the stream to pod " + pod + " broke: " + printable(s.ended.Error())
 }
 
 // outside finds out what ended a sandbox whose stream is gone: "" when it may
@@ -136,14 +145,22 @@ func (s *podStream) hungUp() bool {
 func (a *kubeAPI) outside(name string, s *podStream) string {
 	ctx, cancel := context.WithTimeout(context.Background(), outsideBound)
 	defer cancel()
-	how := s.broke()
+	silent := true // until the stream has ended in some way
+	select {
+	case <-s.done:
+		silent = false
+	case <-ctx.Done():
+	case <-time.After(outsideBound / 2):
+	}
 	for {
 		pod, err := a.get1(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err):
 			return "pod " + name + " was deleted"
 		case err == nil:
-			if reason, sure := podEnd(pod); sure {
+			if reason, sure := podEnd(pod); sure && reason == "" && !memory(pod) {
+				return s.lost(name) // the guest ends when its stream does
+			} else if sure {
 				return reason
 			}
 		default:
@@ -151,10 +168,10 @@ func (a *kubeAPI) outside(name string, s *podStream) string {
 		}
 		select {
 		case <-ctx.Done():
-			if how != nil {
-				return "the stream to pod " + name + " broke: " + printable(how.Error())
+			if silent {
+				return "the stream to pod " + name + " fell silent while the pod ran"
 			}
-			return ""
+			return s.lost(name)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -191,4 +208,14 @@ func podEnd(p *corev1.Pod) (reason string, sure bool) {
 		return "", true
 	}
 	return "", false
+}
+
+// memory tells that the sandbox used up its memory, which is its programs' doing.
+func memory(p *corev1.Pod) bool {
+	for _, c := range p.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil && c.Name == kubeSandbox && t.Reason == "OOMKilled" {
+			return true
+		}
+	}
+	return false
 }

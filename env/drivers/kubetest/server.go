@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -36,8 +38,10 @@ type Server struct {
 	NoPlugin bool
 	// WebSocket lists the protocols offered; none: upgrades are refused.
 	WebSocket []string
-	// TTL is how long a pod takes to start.
+	// Delay is how long a pod takes to start.
 	Delay time.Duration
+	// Trouble is the warning the cluster has about every pod.
+	Trouble string
 
 	t     testing.TB
 	http  *httptest.Server
@@ -48,7 +52,7 @@ type Server struct {
 	mu       sync.Mutex
 	version  int64
 	pods     map[string]*pod
-	log      []event
+	history  []event
 	changed  chan struct{} // closed and renewed with each event
 	policies map[string]json.RawMessage
 	faults   []*Fault
@@ -78,12 +82,14 @@ func Start(t testing.TB) *Server {
 	mux.HandleFunc("DELETE "+base+"/{name}", s.handle("delete", s.remove))
 	mux.HandleFunc(base+"/{name}/exec", s.handle("exec", s.exec))
 	mux.HandleFunc("POST /apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies", s.handle("policy", s.policy))
+	mux.HandleFunc("GET /api/v1/namespaces/{ns}/events", s.handle("events", s.events))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", 0)
 	})
 	s.http = httptest.NewUnstartedServer(mux)
 	s.conns = &listener{Listener: s.http.Listener}
 	s.http.Listener = s.conns
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // cut connections are what is tested
 	s.http.StartTLS()
 	t.Cleanup(s.close)
 	return s
@@ -240,6 +246,14 @@ func (s *Server) policy(w http.ResponseWriter, r *http.Request) {
 	}
 	s.policies[named.Metadata.Name] = raw
 	answer(w, http.StatusCreated, raw)
+}
+
+func (s *Server) events(w http.ResponseWriter, _ *http.Request) {
+	list := corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}}
+	if s.Trouble != "" {
+		list.Items = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: s.Trouble, LastTimestamp: metav1.Now()}}
+	}
+	answer(w, http.StatusOK, list)
 }
 
 // cutOff tells whether a pod has no network: a policy says so and the plugin obeys.

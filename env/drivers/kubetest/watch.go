@@ -28,7 +28,7 @@ func (s *Server) record(kind string, p *pod) {
 	if err != nil {
 		panic(err) // our own struct
 	}
-	s.log = append(s.log, event{s.version, p.Name, kind, raw})
+	s.history = append(s.history, event{s.version, p.Name, kind, raw})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -92,7 +92,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	for {
 		s.mu.Lock()
-		fresh, changed := s.log, s.changed
+		fresh, changed := s.history, s.changed
 		s.mu.Unlock()
 		for _, e := range fresh {
 			if e.version <= from || name != "" && e.name != name {
