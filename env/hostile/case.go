@@ -23,6 +23,9 @@ type Case struct {
 	Name string
 	Door Door
 	Text string
+	// Make makes the text of a long case when it is played: a program pays for
+	// what stands here at its every start.
+	Make func() string
 	// Commands are sent to the debugger one by one; nil is "c". The last one's
 	// answer is judged.
 	Commands []string
@@ -42,6 +45,13 @@ type Case struct {
 	// Kills: the sandbox may die of it, and then says that it died during a
 	// command.
 	Kills bool
+}
+
+func (c Case) text() string {
+	if c.Make != nil {
+		return c.Make()
+	}
+	return c.Text
 }
 
 // DefaultLimit is the limit of a case that names none.

@@ -163,10 +163,10 @@ func (p *Place) Play(ctx context.Context, c Case) Verdict {
 func (p *Place) open(ctx context.Context, c Case) (Answer, error) {
 	switch c.Door {
 	case Bash:
-		return p.Call(ctx, "bash", map[string]any{"command": c.Text}, c.limit()), nil
+		return p.Call(ctx, "bash", map[string]any{"command": c.text()}, c.limit()), nil
 	case Pdb:
 		file := "hostile_program.py"
-		if err := p.Sandbox().WriteFile(ctx, p.path(file), []byte(c.Text), 0o644); err != nil {
+		if err := p.Sandbox().WriteFile(ctx, p.path(file), []byte(c.text()), 0o644); err != nil {
 			return Answer{}, fmt.Errorf("writing the case's program: %w", err)
 		}
 		p.suffix = ""
@@ -185,7 +185,7 @@ func (p *Place) open(ctx context.Context, c Case) (Answer, error) {
 		}
 		return a, nil
 	case Eval:
-		if err := p.Sandbox().WriteFile(ctx, p.path("hostile.sh"), []byte(c.Text), 0o644); err != nil {
+		if err := p.Sandbox().WriteFile(ctx, p.path("hostile.sh"), []byte(c.text()), 0o644); err != nil {
 			return Answer{}, fmt.Errorf("writing the case's tests: %w", err)
 		}
 		a := p.Call(ctx, "eval", map[string]any{}, c.limit())
@@ -204,7 +204,7 @@ func (p *Place) runCase(ctx context.Context, c Case) (Answer, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.limit()+hungAfter)
 	defer cancel()
 	began := time.Now()
-	r, err := p.Sandbox().Run(bounded, env.Command{Args: []string{"bash", "-c", c.Text}, Timeout: c.limit(), MaxOutput: 64 << 10})
+	r, err := p.Sandbox().Run(bounded, env.Command{Args: []string{"bash", "-c", c.text()}, Timeout: c.limit(), MaxOutput: 64 << 10})
 	return Answer{
 		Text: string(r.Output), Exit: &r.ExitCode, TimedOut: r.TimedOut, IsError: r.ExitCode != 0,
 		Limit: c.limit(), Took: time.Since(began), Err: cmp.Or(ctx.Err(), err),

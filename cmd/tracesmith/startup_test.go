@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// initLine is what the runtime says of a package's initialisation:
+// init PACKAGE @0.1 ms, 0.2 ms clock, 1234 bytes, 5 allocs.
+var initLine = regexp.MustCompile(`(?m)^init (github\.com/tracesmith/\S+) @.* (\d+) bytes, \d+ allocs$`)
+
+// Every command pays for what packages do before main. Counted in bytes, because
+// time depends on the machine: tables and patterns fit into 2 MB, data does not.
+func TestWP12StartingDoesLittle(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "tracesmith", "version")
+	// Nothing is looked for: no home, no programs, no daemons.
+	cmd.Env = []string{"GODEBUG=inittrace=1"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	found := initLine.FindAllStringSubmatch(string(out), -1)
+	if len(found) < 10 {
+		t.Fatalf("only %d packages:\n%s", len(found), out)
+	}
+	total := 0
+	for _, f := range found {
+		n, err := strconv.Atoi(f[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total += n; n > 2<<20 {
+			t.Errorf("%s allocates %d bytes before main", f[1], n)
+		}
+	}
+	if total > 5<<20 {
+		t.Errorf("our packages allocate %d bytes before main", total)
+	}
+}
+
+// What runs in each sandbox carries none of what the host needs.
+func TestWP12GuestIsSmall(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../tracesmith-guest").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := string(out)
+	if !strings.Contains(deps, "containerd/ttrpc") {
+		t.Fatalf("not the guest's dependencies:\n%s", deps)
+	}
+	for _, heavy := range []string{"docker/docker", "nats-io", "apache/arrow", "aws-sdk", "spf13", "cel.dev", "k8s.io", "net/http\n", "modelcontextprotocol", "jsonschema"} {
+		if strings.Contains(deps, heavy) {
+			t.Errorf("the guest links %s", strings.TrimSpace(heavy))
+		}
+	}
+}
