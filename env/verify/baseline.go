@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func unusable(t schemas.Task, r testRun) *TaskError {
 		return fail(ErrNotCollected, lastLine(r.Output), "correct the entrypoint, or install what it needs with setup commands")
 	case len(r.tampered) > 0:
 		return fail(ErrUntrusted, r.tampered[0], "leave the test runner as it is, or choose an entrypoint that runs one runner per command")
-	case r.runners > 0 && len(r.tests) == 0 && len(r.uncollected) == 0:
+	case r.runners > 0 && len(r.tests) == 0 && len(r.uncollected) == 0 && !r.unfinished:
 		return fail(ErrNoTests, "", "add a test that shows the bug, or correct the entrypoint "+fmt.Sprintf("%q", t.Entrypoint))
 	case r.runners == 0 && t.Tests.Method != "" && t.Tests.Method != schemas.VerifyExitCode:
 		return fail(ErrNotCollected, lastLine(r.Output), "no "+t.Tests.Method+" run was seen: correct the entrypoint, or install the runner with setup commands")
@@ -104,8 +105,9 @@ func baseline(t schemas.Task, before testRun) (schemas.TestSpec, error) {
 		}
 		return spec, nil
 	}
-	if len(before.uncollected) > 0 {
-		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrNotCollected, strings.Join(before.uncollected[:min(3, len(before.uncollected))], ", "),
+	if before.unfinished || len(before.uncollected) > 0 {
+		detail := strings.Join(before.uncollected[:min(3, len(before.uncollected))], ", ")
+		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrNotCollected, cmp.Or(detail, lastLine(before.Output)),
 			"make the tests importable, list fail_to_pass and pass_to_pass, or give a gold patch"}
 	}
 	spec.Method = before.method()

@@ -77,6 +77,7 @@ func TestBaselineRefusesTasks(t *testing.T) {
 		"healthy":           {honest(t), pytestEntry, "", "", ErrNothingToFix},
 		"healthy exit":      {base, "true", "", "", ErrNothingToFix},
 		"broken suite":      {base.edited("tests/test_basket.py", "import nowhere\n"), pytestEntry, "", "", ErrNotCollected},
+		"broken conftest":   {base.edited("conftest.py", "import nowhere\n"), pytestEntry, "", "", ErrNotCollected},
 		"broken unittest":   {base.edited("tests/test_basket.py", "import nowhere\n"), unittestEntry, "", "", ErrNotCollected},
 		"no such command":   {base, "pytset -q", "", "", ErrNotCollected},
 		"no runner":         {base, "python3 -m nosuchrunner", schemas.VerifyPytest, "", ErrNotCollected},
@@ -190,6 +191,36 @@ func TestEval(t *testing.T) {
 				t.Errorf("the run left %q behind (error %v)", left.Output, err)
 			}
 		})
+	}
+}
+
+// What the hooks put around a test is no part of its traceback.
+func TestTracebacksHoldTheProjectAlone(t *testing.T) {
+	p := fixture(t).edited("tests/test_basket.py", `
+import unittest
+
+
+class BasketTest(unittest.TestCase):
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_raises(self):
+        raise KeyError("here")
+`)
+	v := verifier(t)
+	for _, entry := range []string{unittestEntry, pytestEntry} {
+		got, err := Eval(t.Context(), started(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"self.assertEqual(1, 2)", `raise KeyError("here")`} {
+			if !strings.Contains(got.Output, want) {
+				t.Errorf("%s: no %s in\n%s", entry, want, got.Output)
+			}
+		}
+		if strings.Contains(got.Output, "tracesmith") || strings.Contains(got.Output, "unittest/case.py") {
+			t.Errorf("%s: frames of others\n%s", entry, got.Output)
+		}
 	}
 }
 

@@ -104,6 +104,7 @@ type results struct {
 	hooks       []string
 	seen        [][2]string
 	tampered    []string // why the records are not to be trusted
+	unfinished  bool     // a runner ended without an exit status of its own
 	runners     int      // interpreters in which a test runner ran
 	exit        int      // worst exit status of the runners
 }
@@ -189,7 +190,7 @@ func (r *results) add(rec record) {
 		if rec.Active {
 			r.runners++
 			if rec.Exit == nil {
-				r.tampered = append(r.tampered, "the test runner did not come to its end")
+				r.unfinished = true
 			} else {
 				r.exit = max(r.exit, *rec.Exit)
 			}

@@ -66,12 +66,14 @@ func TestReadNoticesTampering(t *testing.T) {
 		"forged process": whole + recorded(c, maxProcesses, begin, end),
 		"noise":          "hello\n" + whole,
 		"empty line":     whole + "\n",
-		"no exit":        recorded(c, 0, begin, `{"k":"end","active":true,"status":null}`),
 		"finding":        recorded(c, 0, begin, `{"k":"found","what":"x"}`, end),
 	} {
 		if got := c.read([]byte(raw)); len(got.tampered) == 0 {
 			t.Errorf("%s: not noticed: %+v", name, got)
 		}
+	}
+	if got := c.read([]byte(recorded(c, 0, begin, `{"k":"end","active":true,"status":null}`))); !got.unfinished || len(got.tampered) > 0 {
+		t.Errorf("a runner without an exit status: %+v", got)
 	}
 	single := newChannel("python3 -m pytest", "x", c.key)
 	if got := single.read([]byte(whole + recorded(c, 1, begin, end))); len(got.tampered) == 0 {

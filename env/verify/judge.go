@@ -54,6 +54,8 @@ func firstReason(spec schemas.TestSpec, run testRun, bad []string, otherFails bo
 		return "the tests reached the sandbox's limit of " + run.Limit
 	case len(run.tampered) > 0:
 		return "tampering: " + run.tampered[0]
+	case run.unfinished:
+		return fmt.Sprintf("the test runner did not come to its end (exit code %d)", run.ExitCode)
 	case spec.Method == schemas.VerifyExitCode:
 		if run.ExitCode != 0 {
 			return fmt.Sprintf("the entrypoint ended with exit code %d", run.ExitCode)

@@ -176,6 +176,26 @@ func TestHonestFixIsResolved(t *testing.T) {
 	}
 }
 
+// A patch that keeps the runner from starting is broken, not a fraud.
+func TestBrokenPatchIsCalledBroken(t *testing.T) {
+	base := fixture(t).edited("conftest.py", "import shop.prices\n")
+	v := verifier(t)
+	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", "def total(:\n"))
+	for entry, want := range map[string]string{
+		pytestEntry:   "the test runner did not come to its end (exit code 4)",
+		unittestEntry: "expected tests did not pass",
+	} {
+		spec := pytestSpec
+		if entry == unittestEntry {
+			spec = unittestSpec
+		}
+		got, err := v.Verify(t.Context(), task(base, entry, spec), base, patch, sha)
+		if err != nil || got.Status != schemas.VerifiedFail || !strings.Contains(got.Reason, want) {
+			t.Errorf("%s: %s, %q, %v", entry, got.Status, got.Reason, err)
+		}
+	}
+}
+
 func TestWrongFixIsNotResolved(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	wrong := base.edited("shop/prices.py", strings.Replace(base.text(t, "shop/prices.py"), "range(len(lines) - 1)", "range(1, len(lines))", 1))

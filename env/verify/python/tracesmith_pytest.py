@@ -7,6 +7,8 @@ import importlib.machinery
 import os
 import sys
 
+__unittest = True  # as in tracesmith_unittest
+
 # Hooks whose implementations decide about a result or see it before us.
 CRITICAL = [
     "pytest_runtest_protocol", "pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_teardown",

@@ -11,6 +11,10 @@ import unittest.runner
 
 from tracesmith_pytest import NOT_RUN, evidence, plain
 
+# Tracebacks of failures leave out the frames of modules that say so: theirs begin
+# in the test, and ours are not a part of what the project did.
+__unittest = True
+
 RANK = ["passed", "skipped", "xfailed", "xpassed", "failed", "error"]
 
 
