@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,10 +122,13 @@ func orphans(ctx context.Context) ([]env.Leftover, error) {
 			continue // gone, or not ours to see
 		}
 		args := strings.Split(string(raw), "\x00")
-		if len(args) < 6 || args[1] != guest.ServeArg || args[2] != "-owner" {
+		// A guest by itself, or behind the bwrap that started it: one in a
+		// namespace of its own has cleared its command line.
+		at := slices.Index(args, guest.ServeArg)
+		if at < 1 || len(args) < at+5 || args[at+1] != "-owner" {
 			continue
 		}
-		o, ok := parseOwner(args[3])
+		o, ok := parseOwner(args[at+2])
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
 		if !ok || err != nil || !o.dead() {
 			continue
@@ -134,11 +138,31 @@ func orphans(ctx context.Context) ([]env.Leftover, error) {
 			continue
 		}
 		out = append(out, env.Leftover{
-			Kind: "process", Name: strconv.Itoa(pid), What: args[5], Since: startedAt(start),
-			Remove: func(context.Context) error { return killOne(pid, start) },
+			Kind: "process", Name: strconv.Itoa(pid), What: args[at+4], Since: startedAt(start),
+			Remove: func(context.Context) error { return errors.Join(killChildren(pid), killOne(pid, start)) },
 		})
 	}
 	return out, nil
+}
+
+// killChildren kills what a process has started itself.
+func killChildren(parent int) error {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		raw, readErr := os.ReadFile(file)
+		if readErr != nil {
+			continue // gone
+		}
+		f := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
+		pid, pidErr := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if len(f) < 20 || pidErr != nil || string(f[1]) != strconv.Itoa(parent) {
+			continue
+		}
+		if start, alive := startTime(pid); alive {
+			err = errors.Join(err, killOne(pid, start))
+		}
+	}
+	return err
 }
 
 // killOne kills the process that was seen, not one that has its number now.

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
@@ -77,6 +78,9 @@ func serve(args []string) error {
 			return err
 		}
 	}
+	if os.Getpid() == 1 {
+		forgetArguments()
+	}
 	conn, err := takeStdio()
 	if err != nil {
 		return fmt.Errorf("taking over standard input and output: %w", err)
@@ -136,6 +140,15 @@ func become(uid int, own []string) error {
 		return fmt.Errorf("dropping root: %w", err)
 	}
 	return nil
+}
+
+// forgetArguments clears what the command line says of the host: programs can
+// read it.
+func forgetArguments() {
+	for _, arg := range os.Args[2:] {
+		clear(unsafe.Slice(unsafe.StringData(arg), len(arg))) // the process's own memory, not a constant
+	}
+	os.Args = os.Args[:2]
 }
 
 // harden keeps programs of the same user from tracing, reading or signalling the

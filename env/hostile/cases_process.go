@@ -5,6 +5,7 @@ import "time"
 // processCases start what must not get away, or turn on what keeps it.
 var processCases = []Case{
 	{Name: "kills the guest", Door: Bash, Text: `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; echo on`, Want: Want{Has: []string{"on\n"}}},
+	{Name: "reads the guest's command line", Door: Bash, Text: `tr '\0' ' ' </proc/1/cmdline; echo; echo on`, Want: Want{Has: []string{"on\n"}, Lacks: []string{"owner", "label", "hostile"}}},
 	{Name: "signals the guest while it starts programs", Door: Bash, Text: `for n in 1 2 3 4 5 6 7 8; do (for i in $(seq 200); do for s in 32 33 34 35 64; do kill -$s 1; done; done) 2>/dev/null & done; wait; echo on`, Want: Want{Has: []string{"on\n"}}},
 	{Name: "kills everything", Door: Bash, Text: `echo on; (kill -9 -1; sleep 100)`, Want: Want{Exit: exits(137)}},
 	{Name: "terminates everything", Door: Bash, Limit: 2 * time.Second, Text: `kill -TERM -1; kill -HUP -1; echo on`, Want: Want{Time: Either}},
