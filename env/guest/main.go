@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -27,7 +28,7 @@ const ServeArg = "tracesmith-guest-serve"
 // executable that starts sandboxes calls it first in main, test binaries in
 // TestMain, because where no guest binary is embedded they are their own guest.
 func MainIfGuest() {
-	if len(os.Args) > 1 && (os.Args[1] == ServeArg || os.Args[1] == StageArg) {
+	if len(os.Args) > 1 && (os.Args[1] == ServeArg || os.Args[1] == StageArg || os.Args[1] == launchArg) {
 		Main()
 	}
 }
@@ -38,6 +39,9 @@ func Main() {
 	if len(os.Args) > 1 && os.Args[1] == StageArg {
 		fmt.Fprintln(os.Stderr, "stage:", stage(os.Args[2:]))
 		os.Exit(1)
+	}
+	if len(os.Args) > 1 && os.Args[1] == launchArg {
+		launch(os.Args[2:])
 	}
 	if len(os.Args) < 2 || os.Args[1] != ServeArg {
 		fmt.Fprintf(os.Stderr, "%s serves inside sandboxes and is started by tracesmith only\n", os.Args[0])
@@ -161,8 +165,10 @@ func harden(key tagKey) error {
 		return fmt.Errorf("adopting orphans: %w", err)
 	}
 	// Descriptors that leaked into the host's children must not reach programs.
-	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("closing inherited descriptors to programs: %w", err)
+	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11
+		if err := closeEachOnExec(); err != nil {
+			return fmt.Errorf("closing inherited descriptors to programs: %w", err)
+		}
 	}
 	if os.Getpid() == 1 {
 		if err := filterSyscalls(key); err != nil {
@@ -227,3 +233,14 @@ func (l *onlyOnce) Accept() (net.Conn, error) {
 
 func (l *onlyOnce) Close() error   { return nil }
 func (l *onlyOnce) Addr() net.Addr { return &net.UnixAddr{Name: "host", Net: "stdio"} }
+
+// closeEachOnExec closes every open descriptor from 3 on to programs.
+func closeEachOnExec() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	for _, e := range open {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
+}

@@ -3,7 +3,6 @@ package guest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,6 +32,7 @@ type server struct {
 	key    tagKey
 	reaper *reaper
 	scopes *scopes
+	traced bool          // programs are stopped at their start by tracing, else by a launcher
 	busy   chan struct{} // something may have started: the watchdog looks closely
 	// inherited goes before the environment the host sends, which wins.
 	inherited [][]byte
@@ -49,7 +49,7 @@ type server struct {
 
 func newServer(key tagKey) *server {
 	return &server{
-		key: key, reaper: newReaper(), scopes: newScopes(),
+		key: key, reaper: newReaper(), scopes: newScopes(), traced: canTrace(),
 		busy: make(chan struct{}, 1), ready: make(chan struct{}),
 		runs: map[uint64]context.CancelFunc{}, terminals: map[uint64]*terminal{},
 		transfers: map[uint64]*transfer{},
@@ -59,9 +59,6 @@ func newServer(key tagKey) *server {
 func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
 	err := errors.New("a second hello")
 	s.once.Do(func() {
-		if err = canTrace(); err != nil {
-			return
-		}
 		if len(r.Workdir) == 0 {
 			var dir string
 			if dir, err = os.Getwd(); err != nil {
@@ -80,13 +77,12 @@ func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.Hel
 	return &guestpb.HelloResponse{Protocol: protocol, Workdir: r.Workdir, Pid: int64(os.Getpid())}, nil
 }
 
-// canTrace tells early what would make every start of a program fail.
-func canTrace() error {
+// canTrace tells whether the kernel lets the guest stop a program at its first
+// instruction.
+func canTrace() bool {
 	raw, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
-	if scope := strings.TrimSpace(string(raw)); err == nil && (scope == "2" || scope == "3") {
-		return fmt.Errorf("this kernel forbids tracing (kernel.yama.ptrace_scope is %s), by which programs get their limits: set it to 1", scope)
-	}
-	return nil // no such setting, no such rule
+	scope := strings.TrimSpace(string(raw))
+	return err != nil || scope != "2" && scope != "3" // no such setting, no such rule
 }
 
 // configured refuses every call before Hello.

@@ -44,7 +44,7 @@ func (s *server) spawn(p program, sc *scope) (*child, error) {
 		return nil, &errStart{126, fmt.Errorf("%s: no such directory to run in", p.dir)}
 	}
 	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Sys: &syscall.SysProcAttr{
-		Setsid: true, Setctty: p.tty, Ptrace: true,
+		Setsid: true, Setctty: p.tty, Ptrace: s.traced,
 	}}
 	for _, f := range p.files {
 		attr.Files = append(attr.Files, f.Fd())
@@ -55,14 +55,18 @@ func (s *server) spawn(p program, sc *scope) (*child, error) {
 	s.reaper.mu.Lock()
 	defer s.reaper.mu.Unlock()
 	began := time.Now()
-	pid, _, err := syscall.StartProcess(path, p.args, attr)
-	if err != nil {
+	start := startTraced
+	if !s.traced {
+		start = startLaunched
+	}
+	pid, err := start(path, p.args, attr, func(pid int) error { return s.limit(pid, sc.tag) })
+	if pid == 0 {
 		return nil, &errStart{126, fmt.Errorf("%s: %w", p.args[0], err)}
 	}
 	runtime.KeepAlive(p.files)
 	c := &child{pid: pid, start: began, done: make(chan struct{})}
 	s.reaper.children[pid] = c
-	if err := s.release(pid, sc.tag); err != nil {
+	if err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
 		return nil, fmt.Errorf("limiting %s: %w", p.args[0], err)
 	}
@@ -70,8 +74,12 @@ func (s *server) spawn(p program, sc *scope) (*child, error) {
 	return c, nil
 }
 
-// release waits for the child's stop at exec, limits it and lets it run.
-func (s *server) release(pid int, tag uint64) error {
+// startTraced starts a program, which stops at its exec, and lets it go once limit
+// has marked it. A pid with an error is one that must be killed.
+func startTraced(path string, args []string, attr *syscall.ProcAttr, limit func(pid int) error) (pid int, err error) {
+	if pid, _, err = syscall.StartProcess(path, args, attr); err != nil {
+		return 0, err
+	}
 	var ws unix.WaitStatus
 	for {
 		_, err := unix.Wait4(pid, &ws, 0, nil)
@@ -79,12 +87,20 @@ func (s *server) release(pid int, tag uint64) error {
 			break
 		}
 		if err != unix.EINTR {
-			return err
+			return pid, err
 		}
 	}
 	if !ws.Stopped() {
-		return errors.New("it ended before its first instruction")
+		return pid, errors.New("it ended before its first instruction")
 	}
+	if err := limit(pid); err != nil {
+		return pid, err
+	}
+	return pid, unix.PtraceDetach(pid)
+}
+
+// limit marks a process that was started with its scope's tag, and limits it.
+func (s *server) limit(pid int, tag uint64) error {
 	for _, l := range s.limits(tag) {
 		var old unix.Rlimit
 		if err := unix.Prlimit(pid, l.resource, nil, &old); err != nil {
@@ -98,7 +114,7 @@ func (s *server) release(pid int, tag uint64) error {
 	// When memory runs out, programs go before the guest. Best effort: the
 	// kernel's own choice is usually the same.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
-	return unix.PtraceDetach(pid)
+	return nil
 }
 
 type rlimit struct {

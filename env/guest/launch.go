@@ -1,0 +1,51 @@
+package guest
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// launchArg makes the guest's executable a launcher: it waits until the guest has
+// given it the scope's tag and limits, and becomes the program. Kernels that
+// forbid tracing need it (kernel.yama.ptrace_scope of 2 or 3); it costs the start
+// of one more program.
+const launchArg = "tracesmith-guest-launch"
+
+// launchGate is the descriptor the launcher waits on.
+const launchGate = 3
+
+// launch never returns. Its arguments are the program's path and arguments.
+func launch(args []string) {
+	gate := os.NewFile(launchGate, "gate")
+	if _, err := gate.Read(make([]byte, 1)); err != nil || gate.Close() != nil || len(args) < 2 {
+		os.Exit(126) // the guest gave up
+	}
+	err := syscall.Exec(args[0], args[1:], os.Environ())
+	fmt.Fprintf(os.Stderr, "%s: %v\n", args[1], err)
+	os.Exit(126)
+}
+
+// startLaunched is startTraced by a launcher.
+func startLaunched(path string, args []string, attr *syscall.ProcAttr, limit func(pid int) error) (pid int, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	defer w.Close() // unwritten it ends the launcher
+	attr.Files = append(attr.Files, r.Fd())
+	pid, _, err = syscall.StartProcess(self, append([]string{self, launchArg, path}, args...), attr)
+	if err != nil {
+		return 0, err
+	}
+	if err := limit(pid); err != nil {
+		return pid, err
+	}
+	_, err = w.Write([]byte{1})
+	return pid, err
+}
