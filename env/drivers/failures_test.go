@@ -105,6 +105,8 @@ func killGuest(t *testing.T, label string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// The guest itself is below the bwrap that is named on the command line.
+		_ = killChildren(pid)
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill()
 		}

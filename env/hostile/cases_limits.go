@@ -64,7 +64,7 @@ var outputCases = []Case{
 	{Name: "100 MB of errors", Door: Bash, Rare: 5, Limit: 60 * time.Second, Text: `head -c 100000000 /dev/zero | tr '\0' e >&2`, Want: Want{Exit: exits(0), MaxBytes: 70_000}},
 	{Name: "100 MB of a command", Door: Run, Rare: 5, Limit: 60 * time.Second, Text: `head -c 100000000 /dev/zero`, Want: Want{Exit: exits(0), MaxBytes: 70_000}},
 	{Name: "output without end", Door: Bash, Harmless: true, Limit: time.Second, Text: `yes`, Want: Want{Time: TimesOut, MaxBytes: 70_000}},
-	{Name: "output without end, of nobody", Door: Bash, Leaves: true, Text: `yes & echo on`, Want: Want{}},
+	{Name: "output without end, of nobody", Door: Bash, Leaves: true, Text: `(while :; do yes | head -n 200; sleep 0.02; done) & echo on`},
 	{Name: "random bytes", Door: Bash, Harmless: true, Text: `head -c 100000 /dev/urandom`, Want: Want{Exit: exits(0), MaxBytes: 300_000}},
 	{Name: "random bytes without end", Door: Bash, Harmless: true, Limit: time.Second, Text: `cat /dev/urandom`, Want: Want{Time: TimesOut, MaxBytes: 300_000}},
 	{Name: "NULs", Door: Bash, Harmless: true, Text: `head -c 1000 /dev/zero; echo end`, Want: Want{Exit: exits(0), Has: []string{"end\n"}}},

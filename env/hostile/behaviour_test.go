@@ -1,0 +1,202 @@
+package hostile_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/hostile"
+)
+
+func sandbox(t *testing.T, kind string) env.Sandbox {
+	t.Helper()
+	d, err := env.Drivers.Build(kind, nil, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb, err := d.Start(t.Context(), env.SandboxSpec{Label: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sb.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return sb
+}
+
+func run(t *testing.T, sb env.Sandbox, c env.Command) env.Result {
+	t.Helper()
+	r, err := sb.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func sh(script string, timeout time.Duration) env.Command {
+	return env.Command{Args: []string{"sh", "-c", script}, Timeout: timeout}
+}
+
+// The contract is the same for every driver: a program by its arguments or a
+// script by a shell, with result, exit code and output apart from errors.
+func TestD1OneContractForEveryDriver(t *testing.T) {
+	for _, kind := range []string{"bubblewrap", "local"} {
+		sb := sandbox(t, kind)
+		list := run(t, sb, env.Command{Args: []string{"printf", "%s\n", "a b"}})
+		text := run(t, sb, sh("true && printf '%s\n' 'a b'", 0))
+		if string(list.Output) != "a b\n" || string(text.Output) != "a b\n" || list.ExitCode+text.ExitCode != 0 {
+			t.Errorf("%s: %q and %q", kind, list.Output, text.Output)
+		}
+		if r := run(t, sb, sh("echo kept; exit 3", 0)); r.ExitCode != 3 || string(r.Output) != "kept\n" || r.TimedOut {
+			t.Errorf("%s: %+v", kind, r)
+		}
+		if err := sb.WriteFile(t.Context(), "copied", []byte("content"), 0); err != nil {
+			t.Error(err)
+		}
+		if r := run(t, sb, sh("cat copied", 0)); string(r.Output) != "content" {
+			t.Errorf("%s: the file holds %q", kind, r.Output)
+		}
+	}
+}
+
+// Output beyond the cap ends no episode: both ends are kept, the rest is counted,
+// of a command that times out too.
+func TestD3OutputIsCapped(t *testing.T) {
+	sb := sandbox(t, "bubblewrap")
+	c := sh("for i in 0 1 2 3 4 5 6 7 8 9; do printf 0123456789; done", 0)
+	c.MaxOutput = 50
+	if r := run(t, sb, c); r.Total != 100 || len(r.Output) != 50 || r.Head != 25 || r.ExitCode != 0 {
+		t.Errorf("%+v", r)
+	}
+	c = sh("printf '%0100d' 0; sleep 100", 500*time.Millisecond)
+	c.MaxOutput = 50
+	if r := run(t, sb, c); r.Total != 100 || len(r.Output) != 50 || !r.TimedOut {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestD4TimeoutKeepsPartialOutput(t *testing.T) {
+	for _, kind := range []string{"bubblewrap", "local"} {
+		r := run(t, sandbox(t, kind), sh("echo partial; sleep 100; echo never", 500*time.Millisecond))
+		if !r.TimedOut || string(r.Output) != "partial\n" {
+			t.Errorf("%s: %+v", kind, r)
+		}
+	}
+}
+
+// Two terminals share nothing, and ending one ends what it started and no more.
+func TestD6TerminalsAreIsolated(t *testing.T) {
+	sb := sandbox(t, "bubblewrap")
+	var terms [2]env.Terminal
+	for i := range terms {
+		term, err := sb.Open(t.Context(), env.TerminalSpec{Args: []string{"bash", "--norc", "--noprofile"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms[i] = term
+	}
+	ask := func(i int, line, want string) {
+		t.Helper()
+		if err := terms[i].Write(t.Context(), []byte(line+"\n")); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for end := time.Now().Add(30 * time.Second); !strings.HasSuffix(got, want) && time.Now().Before(end); {
+			p, err := terms[i].Read(t.Context(), time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += string(p)
+		}
+		if got != want {
+			t.Fatalf("%q answered %q, want %q", line, got, want)
+		}
+	}
+	ask(0, "x=one; sleep 1234 & echo $x", "one\n")
+	ask(1, "echo [$x]", "[]\n")
+	if err := terms[0].Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ask(1, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'sleep 1234 ' ; true", "0\n")
+}
+
+// The limit ends everything that holds the pipe, not only the shell, and no
+// background job outlives it.
+func TestWC8TimeoutEndsGrandchildren(t *testing.T) {
+	sb := sandbox(t, "local")
+	r := run(t, sb, sh("(sleep 60; touch outlived) & (sleep 60; touch outlived); wait", time.Second))
+	if !r.TimedOut || r.Wall > 30*time.Second {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, sb, sh("touch still; ls", 0)); string(r.Output) != "still\n" {
+		t.Errorf("%q", r.Output)
+	}
+}
+
+// A program that ignores every signal it can is ended by the one it cannot.
+func TestWC9TimeoutEndsWhatIgnoresTerm(t *testing.T) {
+	r := run(t, sandbox(t, "bubblewrap"), sh("trap '' TERM INT HUP; while :; do sleep 60; done", time.Second))
+	if !r.TimedOut || r.ExitCode != 137 || r.Wall > 30*time.Second {
+		t.Errorf("%+v", r)
+	}
+}
+
+// 124 is an exit code like any other.
+func TestWC10ExitCode124IsNoTimeout(t *testing.T) {
+	p := newMaker(t, "bubblewrap").place(t)
+	if r := run(t, p.Sandbox(), sh("exit 124", 0)); r.TimedOut || r.ExitCode != 124 {
+		t.Errorf("%+v", r)
+	}
+	a := p.Call(t.Context(), "bash", map[string]any{"command": "(exit 124)"}, hostile.DefaultLimit)
+	if a.TimedOut || a.Exit == nil || *a.Exit != 124 || a.Text != "[exit code 124]\n" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Closing a sandbox ends all its terminals.
+func TestWC33CloseEndsEveryTerminal(t *testing.T) {
+	sb := sandbox(t, "local")
+	var all []env.Terminal
+	for range 5 {
+		term, err := sb.Open(t.Context(), env.TerminalSpec{Args: []string{"sh", "-c", "echo $$; sleep 1000"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, term)
+	}
+	var pids []string
+	for _, term := range all {
+		p, err := term.Read(t.Context(), 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, strings.TrimSpace(string(p)))
+	}
+	if err := sb.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := sandbox(t, "local") // sees the host's processes
+	if r := run(t, other, sh("for p in "+strings.Join(pids, " ")+"; do kill -0 $p 2>/dev/null && echo $p; done; true", 0)); len(r.Output) > 0 {
+		t.Errorf("alive: %q of %q", r.Output, pids)
+	}
+}
+
+// However much a command prints, what leaves the sandbox is bounded by what is
+// kept of it.
+func TestWP9OutputIsBoundedAtItsSource(t *testing.T) {
+	p := newMaker(t, "bubblewrap").place(t)
+	const size = 50_000_000
+	c := sh("head -c 50000000 /dev/zero", time.Minute)
+	c.MaxOutput = 1000
+	if r := run(t, p.Sandbox(), c); r.Total != size || len(r.Output) != 1000 {
+		t.Errorf("%d bytes kept of %d", len(r.Output), r.Total)
+	}
+	a := p.Call(t.Context(), "bash", map[string]any{"command": "head -c 50000000 /dev/zero | tr '\\0' x"}, time.Minute)
+	if len(a.Text) > 70_000 || !strings.Contains(a.Text, "50000000") || a.IsError {
+		t.Errorf("%d bytes shown", len(a.Text))
+	}
+}
