@@ -26,9 +26,10 @@ func changed(rel, old string, cuts []splice) []env.Edit {
 			cuts[i].to -= len(bom)
 		}
 	}
+	first, at := 1, 0 // the line that begins at an offset
 	for len(cuts) > 0 {
 		lo, hi, n := touched(old, cuts)
-		first := 1 + strings.Count(old[:lo], "\n")
+		first, at = first+strings.Count(old[at:lo], "\n"), lo
 		segment := make([]splice, n)
 		for i, c := range cuts[:n] {
 			segment[i] = splice{c.from - lo, c.to - lo, c.text}

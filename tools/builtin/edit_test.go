@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -300,6 +301,22 @@ func TestWP3NoProcessPerPrimitive(t *testing.T) {
 		if counted.processes > 0 || counted.calls > c.calls {
 			t.Errorf("%s %v: %d calls, %d processes, want %d calls", c.tool, c.args, counted.calls, counted.processes, c.calls)
 		}
+	}
+}
+
+// The time for the events of an edit grows with the edit, not with its square.
+func TestEventsOfAHugeEdit(t *testing.T) {
+	old := strings.Repeat("a line\n", 500_000)
+	began := time.Now()
+	text, _, cuts, err := rewrite(old, editArgs{OldCode: some("line"), NewCode: some("row"), ReplaceAll: yes()})
+	if err != nil || len(text) != 500_000*len("a row\n") {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	if got := changed("f", old, cuts); len(got) != 1 || got[0] != (env.Edit{File: "f", First: 1, Removed: 500_000, Added: 500_000}) {
+		t.Errorf("%+v", got)
+	}
+	if took := time.Since(began); took > 30*time.Second { // the square would take minutes
+		t.Errorf("it took %s", took)
 	}
 }
 
