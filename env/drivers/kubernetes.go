@@ -260,6 +260,7 @@ func kubeKey(spec env.SandboxSpec, digest, python string, alone, held bool) sche
 			"cpu_time":   "RLIMIT_CPU",
 			"open_files": "RLIMIT_NOFILE",
 		},
+		Unenforced: []string{"inodes"}, // a volume in memory takes no such option
 	}
 	if alone {
 		k.Limits["processes"] += ", RLIMIT_NPROC"

@@ -103,9 +103,10 @@ func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 			}
 			continue
 		}
-		if fi, err := os.Stat(filepath.Join(dir, searchFile)); err == nil {
+		var path unix.Stat_t
+		if unix.Stat(filepath.Join(dir, searchFile), &path) == nil {
 			size := sizeOf(dir)
-			whole, total = append(whole, entry{dir, fi.ModTime(), size}), total+size
+			whole, total = append(whole, entry{dir, time.Unix(path.Atim.Unix()), size}), total+size // Builder.use sets the time
 		}
 	}
 	slices.SortFunc(whole, func(a, b entry) int { return a.used.Compare(b.used) })

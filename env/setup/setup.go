@@ -97,7 +97,7 @@ func (b *Builder) use(entry string) ([]byte, error) {
 		b.used[entry] = f
 	}
 	name := filepath.Join(entry, searchFile)
-	_ = os.Chtimes(name, time.Time{}, time.Now()) // when it was last used; the worst is an early removal
+	_ = os.Chtimes(name, time.Now(), time.Time{}) // when it was last used; the worst is an early removal
 	return os.ReadFile(name)
 }
 

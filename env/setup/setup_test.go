@@ -285,7 +285,7 @@ func TestCacheStaysWithinItsLimit(t *testing.T) {
 	entries := []string{fill("a"), fill("b"), fill("c")}
 	for i, e := range entries {
 		when := time.Now().Add(time.Duration(i-10) * time.Hour)
-		if err := os.Chtimes(filepath.Join(e, searchFile), time.Time{}, when); err != nil {
+		if err := os.Chtimes(filepath.Join(e, searchFile), when, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -313,7 +313,7 @@ func TestCacheStaysWithinItsLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	when := time.Now().Add(-20 * time.Hour)
-	if err := os.Chtimes(filepath.Join(entries[0], searchFile), time.Time{}, when); err != nil {
+	if err := os.Chtimes(filepath.Join(entries[0], searchFile), when, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(); !slices.Equal(got, entries[1:2]) {
