@@ -127,13 +127,16 @@ func TestD6TerminalsAreIsolated(t *testing.T) {
 // The limit ends everything that holds the pipe, not only the shell, and no
 // background job outlives it.
 func TestWC8TimeoutEndsGrandchildren(t *testing.T) {
-	sb := sandbox(t, "local")
-	r := run(t, sb, sh("(sleep 60; touch outlived) & (sleep 60; touch outlived); wait", time.Second))
-	if !r.TimedOut || r.Wall > 30*time.Second {
-		t.Errorf("%+v", r)
-	}
-	if r := run(t, sb, sh("touch still; ls", 0)); string(r.Output) != "still\n" {
-		t.Errorf("%q", r.Output)
+	for _, kind := range []string{"bubblewrap", "local"} {
+		sb := sandbox(t, kind)
+		r := run(t, sb, sh("(echo $$; exec sleep 60) & echo $! >>pids; setsid sh -c 'echo $$ >>pids; sleep 60'", time.Second))
+		if !r.TimedOut || r.Wall > 30*time.Second {
+			t.Errorf("%s: %+v", kind, r)
+		}
+		const ask = `for p in $(cat pids); do echo; kill -0 $p 2>/dev/null && ! grep -q ') Z' /proc/$p/stat && echo alive; done; true`
+		if r := run(t, sb, sh(ask, 0)); string(r.Output) != "\n\n" { // two were started, none lives
+			t.Errorf("%s: %q", kind, r.Output)
+		}
 	}
 }
 

@@ -30,6 +30,9 @@ type Config struct {
 	Progress func(Report)
 }
 
+// ErrNoCase is returned by Run when Only names nothing that may be played.
+var ErrNoCase = errors.New("no case")
+
 // perSandbox is how many calls a sandbox serves before it is replaced.
 const perSandbox = 1000
 
@@ -55,7 +58,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	if len(s.cases) == 0 {
-		return Report{}, fmt.Errorf("no case %q among those that may be played here", cfg.Only)
+		return Report{}, fmt.Errorf("%w %q among those that may be played here", ErrNoCase, cfg.Only)
 	}
 	before := takeFootprint()
 	began := time.Now()

@@ -92,6 +92,9 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 	if s.TTY {
 		fmt.Fprintln(s.Stderr)
 	}
+	if errors.Is(err, soak.ErrNoCase) {
+		return Usage(err)
+	}
 	if err != nil {
 		return &Error{Code: ExitPreflight, Err: err}
 	}

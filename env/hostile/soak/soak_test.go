@@ -1,0 +1,102 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/hostile"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// answering is an environment that answers every call with one text, or error.
+type answering struct {
+	env.Env
+	text string
+	err  error
+}
+
+func (a answering) Reset(context.Context, bool) (env.Info, error) { return env.Info{}, nil }
+func (a answering) Close(context.Context) error                   { return nil }
+func (a answering) Step(context.Context, schemas.ToolCall) (env.Info, error) {
+	return env.Info{Observation: schemas.Observation{Text: a.text}}, a.err
+}
+
+// What goes wrong with ordinary calls is counted as what it is, with what plays
+// it again, and a report of it is not well.
+func TestOrdinaryFailuresAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		e     answering
+		count func(Report) int
+	}{
+		"wrong":  {answering{text: "nonsense"}, func(r Report) int { return r.Wrong }},
+		"hung":   {answering{err: context.DeadlineExceeded}, func(r Report) int { return r.Hung }},
+		"lost":   {answering{err: &env.DiedError{Reason: "gone"}}, func(r Report) int { return r.Lost }},
+		"failed": {answering{err: errors.New("no answer")}, func(r Report) int { return r.Failed }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Run(t.Context(), Config{
+				Open: func(context.Context) (env.Env, func() env.Sandbox, error) {
+					return c.e, func() env.Sandbox { return nil }, nil
+				},
+				Calls: 20, Workers: 2, Seed: 3, Isolated: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := r.Hung + r.Wrong + r.Lost + r.Failed
+			if r.Calls != 20 || c.count(r) != 20 || bad != 20 || r.OK() || len(r.Failures) != 20 {
+				t.Errorf("%+v", r)
+			}
+			if r.Sandboxes < 20 { // each is given up after its first failure
+				t.Errorf("%d sandboxes", r.Sandboxes)
+			}
+			if !strings.HasPrefix(r.Failures[0], "call ") {
+				t.Errorf("a failure is told as %q", r.Failures[0])
+			}
+		})
+	}
+}
+
+// So it is with cases: each way to fail has its count.
+func TestCasesAreCounted(t *testing.T) {
+	kills := hostile.Case{Name: "kills", Kills: true}
+	for name, c := range map[string]struct {
+		v     hostile.Verdict
+		count func(Report) int
+	}{
+		"mis-framed": {hostile.Verdict{Misframed: []string{"x"}}, func(r Report) int { return r.Misframed }},
+		"wrong":      {hostile.Verdict{Wrong: []string{"x"}}, func(r Report) int { return r.Wrong }},
+		"left":       {hostile.Verdict{Left: []string{"x"}}, func(r Report) int { return r.Left }},
+		"hung":       {hostile.Verdict{Answer: hostile.Answer{Err: context.DeadlineExceeded}}, func(r Report) int { return r.Hung }},
+		"lost":       {hostile.Verdict{Died: true}, func(r Report) int { return r.Lost }},
+		"failed":     {hostile.Verdict{Err: errors.New("x")}, func(r Report) int { return r.Failed }},
+	} {
+		s := newTally()
+		s.hostile(4, c.v)
+		if r := s.report(0); c.count(r) != 1 || r.OK() || len(r.Failures) != 1 || !strings.HasPrefix(r.Failures[0], "call 4, ") {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	s := newTally()
+	s.hostile(0, hostile.Verdict{Case: kills, Died: true})
+	late := hostile.Answer{Limit: time.Second, Took: time.Second + hostile.Grace + 250*time.Millisecond}
+	s.hostile(1, hostile.Verdict{Case: hostile.Case{Name: "slow"}, Answer: late})
+	s.hostile(2, hostile.Verdict{Answer: hostile.Answer{Limit: time.Second, Took: time.Second + hostile.Grace}})
+	r := s.report(0)
+	if !r.OK() || r.Died != 1 || r.Late != 1 || r.WorstLate != 250 || r.LateCase != "slow" || r.Hostile != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A soak that may play nothing says so instead of doing nothing.
+func TestUnknownCase(t *testing.T) {
+	for _, only := range []string{"no such case", "fork bomb of the shell"} { // harmful ones need isolation
+		if _, err := Run(t.Context(), Config{Calls: 1, Only: only}); !errors.Is(err, ErrNoCase) || !strings.Contains(err.Error(), only) {
+			t.Errorf("%s: %v", only, err)
+		}
+	}
+}
