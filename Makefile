@@ -9,7 +9,7 @@ CLI     := $(PKG)/cmd/tracesmith/internal/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 GUEST   := env/guest/bin/tracesmith-guest
 
-.PHONY: demo test build deps check race pythons s3 docker fuzz versitygw clean help
+.PHONY: demo test build deps check race pythons s3 docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,10 @@ s3: versitygw ## tests against a real S3 server on loopback
 
 docker: ## tests against a real Docker daemon, on an image of Debian packages
 	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 go test -count=1 ./env/drivers/... ./env/setup/... ./cmd/...
+
+test-k8s: ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on TRACESMITH_TEST_K8S_IMAGE
+	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can get"; exit 2; }
+	go test -count=1 -timeout 30m -run 'TestKubernetesCluster$$' ./env/drivers/
 
 fuzz: ## a short run of every fuzz target
 	scripts/fuzz.sh 10s

@@ -24,6 +24,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
 	"github.com/tracesmith/tracesmith/llms/llmtest"
 	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
@@ -187,6 +188,25 @@ func startS3(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(srv.Close)
 	ts.Setenv(args[0], srv.URL)
 }
+
+// startKubernetes starts an API server and points KUBECONFIG at it; an argument
+// makes it forbid pods.
+func startKubernetes(ts *testscript.TestScript, _ bool, args []string) {
+	s := kubetest.Start(kubernetesTest{ts})
+	if len(args) > 0 {
+		s.Fail(kubetest.Fault{Verb: "create", Code: 403, Reason: "Forbidden", Message: `User "x" cannot create resource "pods"`})
+	}
+	ts.Setenv("KUBECONFIG", s.Kubeconfig())
+}
+
+// kubernetesTest is a script as the test a server belongs to.
+type kubernetesTest struct{ ts *testscript.TestScript }
+
+func (t kubernetesTest) Helper()                   {}
+func (t kubernetesTest) Cleanup(f func())          { t.ts.Defer(f) }
+func (t kubernetesTest) Fatal(a ...any)            { t.ts.Fatalf("%s", fmt.Sprint(a...)) }
+func (t kubernetesTest) Error(a ...any)            { t.ts.Logf("%s", fmt.Sprint(a...)) }
+func (t kubernetesTest) Errorf(f string, a ...any) { t.ts.Logf(f, a...) }
 
 // versitygw starts the server on a free port and waits until it listens.
 func versitygw(ts *testscript.TestScript, bin string) string {

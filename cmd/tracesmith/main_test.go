@@ -73,6 +73,7 @@ func TestScripts(t *testing.T) {
 			"cut":        cut,
 			"llm":        startLLM,
 			"s3":         startS3,
+			"kubernetes": startKubernetes,
 			"secretfree": secretFree,
 		},
 		Condition: func(name string) (bool, error) {

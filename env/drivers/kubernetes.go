@@ -262,11 +262,12 @@ func kubeKey(spec env.SandboxSpec, digest, python string, alone, held bool) sche
 		},
 		Unenforced: []string{"inodes"}, // a volume in memory takes no such option
 	}
+	k.Unenforced = append(k.Unenforced, "inodes") // memory volumes have no such size
 	if alone {
 		k.Limits["processes"] += ", RLIMIT_NPROC"
 	}
 	if held {
-		k.Limits["network"] = "network policy, seen to hold"
+		k.Limits["network"] = "network policy; the API server cannot be reached"
 	} else {
 		k.Unenforced = append(k.Unenforced, "network")
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -55,7 +56,7 @@ type kubeAPI struct {
 // release lets idle connections go once nobody uses the server.
 func (a *kubeAPI) release() {
 	if a.users.Add(-1) == 0 {
-		a.http.CloseIdleConnections()
+		utilnet.CloseIdleConnectionsFor(a.http.Transport) // http.Client does not see through client-go's wrappers
 	}
 }
 

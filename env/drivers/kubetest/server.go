@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +42,7 @@ type Server struct {
 	// Trouble is the warning the cluster has about every pod.
 	Trouble string
 
-	t     testing.TB
+	t     Test
 	http  *httptest.Server
 	conns *listener
 	token string
@@ -60,8 +59,17 @@ type Server struct {
 	wg       sync.WaitGroup
 }
 
+// Test is the test that a server belongs to: a *testing.T, or what stands for one.
+type Test interface {
+	Helper()
+	Cleanup(func())
+	Fatal(...any)
+	Error(...any)
+	Errorf(string, ...any)
+}
+
 // Start brings a server up for one test.
-func Start(t testing.TB) *Server {
+func Start(t Test) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kubetest-")
 	if err == nil {
