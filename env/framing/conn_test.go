@@ -3,10 +3,11 @@ package framing
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
@@ -15,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // open starts a program in a sandbox of its own.

@@ -44,15 +44,16 @@ time.sleep(1000)`), Want: Want{Time: TimesOut}},
 	{Name: "deserters of a command", Door: Run, Limit: time.Second, Text: python(deserters), Want: Want{Time: TimesOut}},
 	{Name: "speaks during later commands", Door: Bash, Leaves: true, Text: `(while :; do echo noise; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
 	{Name: "frames during later commands", Door: Bash, Leaves: true, Text: `(while :; do printf '\e]7717;A;2;%s;1;1;MTAw\a\e]77' $$; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
-	{Name: "fork bomb of the shell", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { b | b & }; b; sleep 100`, Want: Want{Time: Either}},
-	{Name: "fork bomb of Python", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(`
+	// A bomb can starve the guest beyond its grace where the processors are few.
+	{Name: "fork bomb of the shell", Door: Bash, Kills: true, Rare: 10, Limit: 5 * time.Second, Text: `b() { b | b & }; b; sleep 100`, Want: Want{Time: Either}},
+	{Name: "fork bomb of Python", Door: Bash, Kills: true, Rare: 10, Limit: 5 * time.Second, Text: python(`
 import os
 while True:
     try:
         os.fork()
     except OSError:
         pass`), Want: Want{Time: Either}},
-	{Name: "fork bomb that runs away", Door: Run, Rare: 10, Limit: 3 * time.Second, Text: python(`
+	{Name: "fork bomb that runs away", Door: Run, Kills: true, Rare: 10, Limit: 3 * time.Second, Text: python(`
 import os
 while True:
     try:

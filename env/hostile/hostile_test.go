@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
@@ -21,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // limits are small, so that using them up is quick and costs the host little.
