@@ -108,15 +108,19 @@ func TestBashExitEndsOnlyTheShell(t *testing.T) {
 }
 
 func TestBashTimeout(t *testing.T) {
-	b := newBench(t, files{})
+	b := newBench(t, files{"stubborn.py": "import signal, time\nfor s in (1, 2, 15):\n    signal.signal(s, signal.SIG_IGN)\ntime.sleep(100)\n"})
 	b.sh("sleep 300 & echo $! >/tmp/earlier; x=1")
 	for _, c := range []struct {
 		command string
 		keeps   bool // the shell survives
 	}{
-		{"echo begun; sleep 100", true},
-		{"echo begun; trap '' TERM INT HUP; python3 -c 'import signal,time\nfor s in (1,2,15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(100)'", true},
-		{"echo begun; setsid sh -c 'sleep 100 & sleep 100'", true},
+		{"echo begun && sleep 100", true},
+		{"echo begun && trap '' TERM INT HUP && python3 stubborn.py", true},
+		{"echo begun && setsid sh -c 'sleep 100 & sleep 100'", true},
+		{"echo begun; sleep 100; echo next >>after", false},
+		{"echo begun && sleep 100 || echo next >>after", false},
+		{"echo begun && echo $(sleep 100) >>after", false},
+		{"echo begun\n(sleep 100)\necho next >>after", false},
 		{"echo begun; while :; do :; done", false},
 		{"echo begun; while :; do sleep 1000; done", false},
 		{"echo begun; exec sleep 100", false},
@@ -132,6 +136,9 @@ func TestBashTimeout(t *testing.T) {
 		}
 		if ended := strings.Contains(o.Text, "the shell itself ended"); ended == c.keeps {
 			t.Errorf("%s: shell ended: %v", c.command, ended)
+		}
+		if got := b.sh("cat after 2>&1 || :"); !strings.Contains(got, "No such file") {
+			t.Errorf("%s went on after its time: %q", c.command, got)
 		}
 		if c.keeps {
 			if got := b.sh("echo $x; kill -0 $(cat /tmp/earlier) && echo there"); got != "1\nthere\n" {

@@ -163,7 +163,7 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 		res.timedOut, res.exit = r.TimedOut && last, r.ExitCode
 		if r.Frame != nil {
 			_, res.traced = exitCode(r.Frame)
-			return sh.finish(ctx, s, res, time.Until(end))
+			return sh.finish(ctx, s, res, command, time.Until(end))
 		}
 		if fresh && sh.saved { // a state that keeps a shell from beginning is dropped
 			if err := sh.forget(ctx, s); err != nil {
@@ -219,15 +219,28 @@ func (sh *shell) begin(ctx context.Context, s *env.Session, what string, limit t
 	return sh.conn.Exchange(ctx, sh.input(what), limit)
 }
 
+// goesOn says whether bash may run another part of the command after one that
+// was killed: after ";", a new line, "||" or a substitution, also a quoted one. It
+// does not after "&&" and "|".
+func goesOn(command string) bool {
+	command = strings.TrimSpace(command)
+	return strings.ContainsAny(command, ";\n`") || strings.Contains(command, "||") || strings.Contains(command, "$(")
+}
+
 // finish waits for the end of the command that has begun; res is what is known
-// so far.
-func (sh *shell) finish(ctx context.Context, s *env.Session, res result, limit time.Duration) (result, error) {
+// so far. Of a command that took too long nothing more may run: where killing
+// what it started would let the shell go on with the next part, the shell ends too.
+func (sh *shell) finish(ctx context.Context, s *env.Session, res result, command string, limit time.Duration) (result, error) {
 	res.ended, res.dir = false, ""
 	r, err := sh.conn.Await(ctx, limit)
 	if err != nil {
 		return result{}, err
 	}
 	res.out, res.timedOut = join(res.out, r.Output), r.TimedOut
+	if r.TimedOut && goesOn(command) {
+		res.ended, res.dir = true, sh.savedDir(ctx, s)
+		return res, sh.stop(ctx)
+	}
 	if r.TimedOut {
 		if err := sh.term.KillChildren(ctx, sh.mark); err != nil {
 			return result{}, err
