@@ -82,6 +82,7 @@ func serve(args []string) error {
 			return err
 		}
 	}
+	dialTo, inheritBin := strings.Clone(*socket), strings.Clone(*inherit) // flags are parts of the arguments
 	if os.Getpid() == 1 {
 		forgetArguments()
 	}
@@ -89,8 +90,8 @@ func serve(args []string) error {
 	if err != nil {
 		return fmt.Errorf("taking over standard input and output: %w", err)
 	}
-	if *socket != "" {
-		if conn, err = dial(*socket); err != nil {
+	if dialTo != "" {
+		if conn, err = dial(dialTo); err != nil {
 			return err
 		}
 	}
@@ -104,8 +105,8 @@ func serve(args []string) error {
 			return fmt.Errorf("denying system calls: %w", err)
 		}
 	}
-	if *inherit != "" {
-		s.inherited = inherited(os.Environ(), *inherit)
+	if inheritBin != "" {
+		s.inherited = inherited(os.Environ(), inheritBin)
 	}
 	childEnded := make(chan os.Signal, 1)
 	signal.Notify(childEnded, unix.SIGCHLD)
