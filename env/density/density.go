@@ -56,7 +56,7 @@ type Config struct {
 // Point is one measurement. Sizes are bytes.
 type Point struct {
 	Sessions int    `json:"sessions"`
-	Used     int64  `json:"used"` // less memory available on the machine than before the first session
+	Used     int64  `json:"used"` // less memory available on the machine than before the first session; below 0 where others gave more back
 	Memory   Memory `json:"memory"`
 	Kernel   Kernel `json:"kernel"` // more than before the first session
 

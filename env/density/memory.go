@@ -90,7 +90,9 @@ type process struct {
 	pid, parent int
 	name        string
 	part        Part
-	owner       string // of a guest
+	guest       bool
+	owner       string // named on the command line of a guest, or of what starts one
+	start       int    // clock ticks since boot
 }
 
 // readMemory finds this process, its guests, what they started and what holds
@@ -112,7 +114,7 @@ func readMemory() (Memory, error) {
 		switch {
 		case p.pid == host:
 			add(&m.Host, p.measured())
-		case ours(p):
+		case ours(all, p):
 			add(&m.Guest, p.measured())
 			if p.parent != host && !helpers[p.parent] {
 				helpers[p.parent] = true
@@ -133,10 +135,21 @@ func readMemory() (Memory, error) {
 	return m, nil
 }
 
-// ours tells a guest whose owner is this process: field 4 of an owner is a pid.
-func ours(p process) bool {
-	f := strings.Split(p.owner, ".")
-	return len(f) == 5 && f[3] == strconv.Itoa(os.Getpid())
+// ours tells a guest of this process. One in a namespace of its own has cleared
+// the owner from its command line: then it stands on its parent's, or the parent
+// is containerd's shim, which says nothing, so that containers younger than this
+// process count as its own.
+func ours(all map[int]process, p process) bool {
+	if !p.guest {
+		return false
+	}
+	host, parent := os.Getpid(), all[p.parent]
+	mine := func(owner string) bool { // field 4 of an owner is its pid
+		f := strings.Split(owner, ".")
+		return len(f) == 5 && f[3] == strconv.Itoa(host)
+	}
+	return mine(p.owner) || mine(parent.owner) ||
+		strings.HasPrefix(parent.name, "containerd-shim") && p.start >= all[host].start
 }
 
 // inSandbox tells whether one of our guests is among the ancestors.
@@ -146,7 +159,7 @@ func inSandbox(all map[int]process, p process) bool {
 		if !ok {
 			return false
 		}
-		if ours(up) {
+		if ours(all, up) {
 			return true
 		}
 		p = up
@@ -171,13 +184,16 @@ func processes() (map[int]process, error) {
 			continue
 		}
 		num := func(i int) int { n, _ := strconv.Atoi(string(f[i])); return n }
-		p := process{parent: num(1), name: string(raw[open+1 : end])}
+		p := process{parent: num(1), name: string(raw[open+1 : end]), start: num(19)}
 		p.pid, _ = strconv.Atoi(filepath.Base(dir))
 		const tick = time.Second / 100 // USER_HZ
 		p.part = Part{Threads: num(17), cpu: time.Duration(num(11)+num(12)) * tick}
 		if line, err := os.ReadFile(dir + "/cmdline"); err == nil {
-			if a := strings.Split(string(line), "\x00"); len(a) > 3 && a[1] == guest.ServeArg {
-				p.owner = a[3]
+			a := strings.Split(string(line), "\x00")
+			at := slices.Index(a, guest.ServeArg)
+			p.guest = at == 1
+			if at > 0 && len(a) > at+2 && a[at+1] == "-owner" {
+				p.owner = a[at+2]
 			}
 		}
 		out[p.pid] = p

@@ -130,7 +130,7 @@ func printSessions(s *State, r density.Report) error {
 	}
 	fmt.Fprintln(s.Stdout, "\nmemory of the machine (used = less available than before; parts are per session, proportional)")
 	for _, p := range r.Points {
-		fmt.Fprintf(s.Stdout, "%6d %s %s\n", p.Sessions, strings.Repeat("█", int(p.Used*60/most)), gib(p.Used))
+		fmt.Fprintf(s.Stdout, "%6d %s %s\n", p.Sessions, strings.Repeat("█", int(max(p.Used, 0)*60/most)), gib(p.Used))
 	}
 	fmt.Fprintf(s.Stdout, "\n%d of %d sessions in %.0f s; %d answers checked, %d wrong\n", r.Reached, r.Asked, r.Wall, r.Checked, r.Wrong)
 	if r.IdleCPU != nil {
