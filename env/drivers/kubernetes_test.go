@@ -19,9 +19,35 @@ func kube(t *testing.T, s *kubetest.Server, with map[string]any) env.Driver {
 	return build(t, "kubernetes", all)
 }
 
+// removePod deletes the pod of a label as anybody else could.
+func removePod(d env.Driver) func(*testing.T, string) {
+	return func(t *testing.T, label string) {
+		t.Helper()
+		api, err := d.(*kubernetes).connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer api.release()
+		pods, err := api.list(t.Context(), kubeManager+"="+kubeManagerIs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range pods {
+			if p.Annotations[kubeLabel] == label {
+				if err := api.remove(t.Context(), p.Name, p.UID); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+		t.Fatalf("no pod is labelled %q", label)
+	}
+}
+
 // TestKubernetes runs the suite over an API server of ours, and the real protocol.
 func TestKubernetes(t *testing.T) {
-	envtest.Run(t, envtest.Suite{Driver: kube(t, kubetest.Start(t), nil), Isolated: true})
+	d := kube(t, kubetest.Start(t), nil)
+	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, Remove: removePod(d)})
 }
 
 // TestKubernetesCluster runs the suite on a real cluster.
@@ -34,5 +60,6 @@ func TestKubernetesCluster(t *testing.T) {
 	if image := os.Getenv("TRACESMITH_TEST_K8S_IMAGE"); image != "" {
 		with["image"] = image
 	}
-	envtest.Run(t, envtest.Suite{Driver: build(t, "kubernetes", with), Isolated: true})
+	d := build(t, "kubernetes", with)
+	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, Remove: removePod(d)})
 }
