@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -19,9 +20,9 @@ var bin embed.FS
 
 // Binary is the host path of an executable that serves when started with
 // ServeArg: the embedded guest, written out once under the user's cache
-// directory, or the running executable where none is embedded or there is no
-// such directory. A test binary is
-// its own guest, so that no test runs against the code of an earlier build.
+// directory, or the running executable where none is embedded or that directory
+// cannot be written. A test binary is its own guest, so that no test runs against
+// the code of an earlier build.
 func Binary() (string, error) {
 	if testing.Testing() {
 		return os.Executable()
@@ -37,19 +38,29 @@ func Binary() (string, error) {
 	if err != nil { // without a home: whatever lies below /tmp may be anybody's
 		return os.Executable()
 	}
+	name, err := placed(cache, raw)
+	if err != nil { // read-only, full, of another user
+		return os.Executable()
+	}
+	return name, nil
+}
+
+// placed is the path of the guest below a cache directory.
+func placed(cache string, raw []byte) (string, error) {
 	sum := sha256.Sum256(raw)
 	name := filepath.Join(cache, "tracesmith", "guest-"+hex.EncodeToString(sum[:8]))
 	if fi, err := os.Stat(name); err == nil && fi.Size() == int64(len(raw)) {
 		return name, nil
 	}
-	if err := materialise(name, raw); err != nil {
-		return "", fmt.Errorf("writing the guest to %s: %w", name, err)
-	}
-	return name, nil
+	return name, materialise(name, raw)
 }
 
-// materialise writes an executable whole or not at all.
+// materialise writes an executable whole or not at all. No program is started
+// while it is open: a child that has not yet become its program holds every
+// descriptor, and a file open for writing cannot be executed.
 func materialise(name string, raw []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
