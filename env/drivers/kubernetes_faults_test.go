@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -131,7 +130,7 @@ func TestD13KubernetesFailsFast(t *testing.T) {
 	}
 }
 
-// ends are the ways a pod's stream can end under a command, with what is said.
+// kubeEnds are the ways a pod's stream can end under a command, with what is said.
 var kubeEnds = map[string]struct {
 	end  func(*kubetest.Server, string)
 	want string
@@ -153,12 +152,15 @@ func TestWC35CommandsAreNeverRunAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, failed := s.Calls("exec"), make(chan error, 1)
+			before, failed, bound := s.Calls("exec"), make(chan error, 1), time.Minute
+			if name == "stream still" { // whose end is only seen by the call's own bound
+				bound = 5 * time.Second
+			}
 			go func() {
-				_, err := sb.Run(t.Context(), env.Command{Args: []string{"sleep", nap()}, Timeout: 2 * time.Second})
+				_, err := sb.Run(t.Context(), env.Command{Args: []string{"sleep", nap()}, Timeout: bound})
 				failed <- err
 			}()
-			for end := time.Now().Add(20 * time.Second); len(sleepers(t)) != 1; {
+			for end := time.Now().Add(30 * time.Second); len(sleepers(t)) != 1; {
 				if time.Now().After(end) {
 					t.Fatal("the command did not start")
 				}
@@ -311,8 +313,5 @@ func TestKubernetesReap(t *testing.T) {
 	}
 	if r, err := sb.Run(t.Context(), env.Command{Args: []string{"echo", "still"}}); err != nil || string(r.Output) != "still\n" {
 		t.Errorf("%q, %v", r.Output, err)
-	}
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -139,6 +139,7 @@ func writingStaysInside(t *testing.T, f *fixture) {
 	}
 	f.sh(t, "mkdir "+away+" a; touch "+away+"/x; prey="+away+`
 (while [ ! -e stop ]; do mv -T a b; ln -s $prey a; rm a; mv -T b a; echo >>rounds; done) >/dev/null 2>&1 &`)
+	f.sh(t, "while ! test -s rounds; do sleep 0.01; done")
 	for range 300 {
 		_ = f.WriteFile(t.Context(), "a/x", []byte("x"), 0)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,19 +94,19 @@ func (p *pod) live() {
 	}
 	p.change(func(s *corev1.PodStatus) { s.Phase = corev1.PodRunning })
 	var all sync.WaitGroup
-	worst := 0
+	var failed atomic.Bool
 	for i := range p.Spec.Containers {
 		if c := p.start(&p.Spec.Containers[i]); c != nil {
 			all.Go(func() {
-				if code := p.finish(c); code != 0 {
-					worst = code
+				if p.finish(c) != 0 {
+					failed.Store(true)
 				}
 			})
 		}
 	}
 	all.Wait()
 	p.change(func(s *corev1.PodStatus) {
-		if s.Phase = corev1.PodSucceeded; worst != 0 {
+		if s.Phase = corev1.PodSucceeded; failed.Load() {
 			s.Phase = corev1.PodFailed
 		}
 	})
