@@ -32,7 +32,7 @@ func serve(kind string, args []string) {
 	case "silent": // takes everything, says nothing
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "deaf": // does not even read, and does not mind being asked to end
-		select {}
+		time.Sleep(time.Hour)
 	case "garbage":
 		fmt.Println("Hello! I am a friendly server.")
 		_, _ = io.Copy(io.Discard, os.Stdin)
