@@ -164,7 +164,18 @@ func threadsLimited(t *testing.T, f *fixture) {
 	if f.excused(t, "processes") {
 		return
 	}
+	// A few too many: what a cgroup or an rlimit leaves room for, the watchdog ends.
 	r := f.python(t, 20*time.Second, `
+import threading, time
+for i in range(60):
+    threading.Thread(target=time.sleep, args=(18,), daemon=True).start()
+time.sleep(15)
+print("60 threads")
+`)
+	if r.TimedOut || r.Limit != "processes" {
+		t.Errorf("60 threads of 40: limit %q, timed out %v, output %.300q", r.Limit, r.TimedOut, r.Output)
+	}
+	r = f.python(t, 20*time.Second, `
 import threading, time
 for i in range(400):
     threading.Thread(target=time.sleep, args=(18,), daemon=True).start()
