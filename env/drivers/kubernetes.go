@@ -262,7 +262,6 @@ func kubeKey(spec env.SandboxSpec, digest, python string, alone, held bool) sche
 		},
 		Unenforced: []string{"inodes"}, // a volume in memory takes no such option
 	}
-	k.Unenforced = append(k.Unenforced, "inodes") // memory volumes have no such size
 	if alone {
 		k.Limits["processes"] += ", RLIMIT_NPROC"
 	}

@@ -24,6 +24,12 @@ type Suite struct {
 	// network, and enforces limits. Tests that would harm the host otherwise run
 	// only then.
 	Isolated bool
+	// Elsewhere: the programs run on another machine, so that what is alive there
+	// cannot be seen from here.
+	Elsewhere bool
+	// Absent are limits that something outside the driver would enforce and that
+	// is not there in this test, such as the control groups of a cluster's nodes.
+	Absent []string
 	// Remove ends the sandbox that carries a label from outside, without warning;
 	// nil: that is not checked.
 	Remove func(t *testing.T, label string)
@@ -32,6 +38,10 @@ type Suite struct {
 // Run runs the whole suite.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
+	// One clear message where nothing starts at all.
+	if !t.Run("starts", func(t *testing.T) { s.start(t, s.Spec) }) {
+		return
+	}
 	for _, group := range [][]check{commandChecks, killChecks, fileChecks, searchChecks, archiveChecks, terminalChecks} {
 		s.run(t, group)
 	}

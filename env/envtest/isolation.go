@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,11 @@ func readOnly(t *testing.T, f *fixture) {
 	if out != "good\n" {
 		t.Errorf("%q", out)
 	}
+	// Permissions hold back programs that are nobody; the mount holds back all.
+	f.prints(t, `
+roots = [l.split()[3].split(",")[0] for l in open("/proc/self/mounts") if l.split()[1] == "/"]
+print(roots[-1])
+`, "ro\n")
 }
 
 func forkBomb(t *testing.T, f *fixture) {
@@ -227,6 +233,12 @@ func limitsRecorded(t *testing.T, f *fixture) {
 		}
 		if !enforced {
 			t.Errorf("%s is neither enforced nor recorded as open: %+v", limit, k)
+		}
+	}
+	slices.Sort(k.Unenforced)
+	for i, limit := range k.Unenforced {
+		if k.Limits[limit] != "" || i > 0 && limit == k.Unenforced[i-1] {
+			t.Errorf("%s is recorded twice: %+v", limit, k)
 		}
 	}
 }

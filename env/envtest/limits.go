@@ -32,6 +32,10 @@ func (f *fixture) excused(t *testing.T, limit string) bool {
 		t.Logf("%s does not enforce %s and records that", f.suite.Driver.Name(), limit)
 		return true
 	}
+	if slices.Contains(f.suite.Absent, limit) {
+		t.Logf("%s has nothing here that would enforce %s", f.suite.Driver.Name(), limit)
+		return true
+	}
 	return false
 }
 
@@ -137,11 +141,17 @@ func cpusLimited(t *testing.T, f *fixture) {
 		return
 	}
 	r := f.python(t, time.Minute, `
-import os, time
+import glob, os, time
 try:
     os.sched_setaffinity(0, range(os.cpu_count()))
 except OSError:
     pass
+def said(*names): # by the control group, where that can be seen
+    return [open(f).read() for n in names for f in glob.glob("/sys/fs/cgroup/" + n)]
+quota = " ".join(said("cpu.max") or said("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")).split()
+bound = len(os.sched_getaffinity(0))
+if len(quota) == 2 and quota[0].isdigit():
+    bound = min(bound, int(quota[0]) / int(quota[1]))
 end = time.monotonic() + 2
 children = []
 for i in range(4):
@@ -153,10 +163,11 @@ for i in range(4):
     children.append(r)
 for i in children: os.wait()
 used = sum(float(os.read(r, 100)) for r in children)
-print("within" if used < 2.7 else used)
+print("within" if used < 2.7 and bound <= 1 else (used, bound))
 `)
+	// On a busy machine they get no more than that anyway: then only the bound tells.
 	if string(r.Output) != "within\n" {
-		t.Errorf("four programs of two seconds used %q seconds of one processor", r.Output)
+		t.Errorf("four programs of two seconds used seconds, and are bound to processors: %q", r.Output)
 	}
 }
 
@@ -244,7 +255,7 @@ print("held", i)
 // hostSecrets looks for what the host's processes hold.
 func hostSecrets(t *testing.T, f *fixture) {
 	f.prints(t, `
-import ctypes, os, platform
+import ctypes, os, platform, stat
 libc = ctypes.CDLL(None, use_errno=True)
 numbers = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}[platform.machine()]
 for n in numbers: # add_key, request_key, keyctl(KEYCTL_GET_KEYRING_ID, session)
@@ -257,7 +268,7 @@ except OSError:
 if len([p for p in os.listdir("/proc") if p.isdigit()]) > 10: print("many processes")
 for p in ("/var/run/docker.sock", "/run/docker.sock", "/root/.ssh", "/root/.docker", "/proc/1/root/etc/shadow", "/etc/shadow"):
     try:
-        os.stat(p) and open(p).close() if os.path.isfile(p) else os.listdir(p)
+        if not stat.S_ISSOCK(os.stat(p).st_mode): open(p).close() if os.path.isfile(p) else os.listdir(p)
         print("reached", p)
     except OSError:
         pass
