@@ -32,6 +32,38 @@ func TestC2PathsAreResolved(t *testing.T) {
 	}
 }
 
+// Whatever name a tool shows can be given to each tool.
+func TestC2ShownNamesAreNames(t *testing.T) {
+	names := []string{" lead.py", "trail.py ", "new\nline.py", "bad\xff.py", "tab\there.py", "esc\x1b[31m.py", `"quoted".py`, "plain.py"}
+	project := files{}
+	for _, name := range names {
+		project["d/"+name] = "x = 1\n"
+	}
+	b := newBench(t, project)
+	for _, name := range names {
+		shown := quoteName("d/" + name)
+		if name != "plain.py" && !strings.Contains(b.ok("listdir", args{"path": "d"}), "  "+quoteName(name)+"\n") {
+			t.Errorf("listdir does not show %s", quoteName(name))
+		}
+		for _, p := range []string{"d/" + quoteName(name), shown, "/testbed/d/" + quoteName(name)} {
+			if got, want := b.ok("view", args{"path": p}), shown+", lines 1-1 of 1\n    1  x = 1\n"; got != want {
+				t.Errorf("%s: %q, want %q", p, got, want)
+			}
+		}
+		if got := b.ok("grep", args{"pattern": "=", "path": shown}); !strings.Contains(got, "\n"+shown+"\n    1: x = 1\n") {
+			t.Errorf("%s: %q", shown, got)
+		}
+		if got := b.ok("edit", args{"path": shown, "new_code": "x = 2"}); !strings.HasPrefix(got, "Replaced the whole of "+shown+" (1 line) with 1 line.\n--- ") {
+			t.Errorf("%s: %q", shown, got)
+		}
+	}
+	b.refused("view", args{"path": `"../../etc/passwd"`})
+	b.refused("view", args{"path": `d/"../../../etc/passwd"`})
+	if got := b.sh("cat d/* | sort | uniq -c | tr -s ' '"); got != " 8 x = 2\n" {
+		t.Errorf("in the files: %q", got)
+	}
+}
+
 // Missing and unreadable are told apart, and a path that only looks like a file
 // of the workspace is none.
 func TestC3ReadErrorsDiffer(t *testing.T) {

@@ -52,11 +52,11 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	case err != nil:
 		return schemas.Observation{}, err
 	case p.IsDir:
-		return schemas.Observation{}, tools.Mistake("%s is a directory. Give the path of a file.", p.Rel)
+		return schemas.Observation{}, tools.Mistake("%s is a directory. Give the path of a file.", p)
 	case strings.HasSuffix(a.Path, "/"):
 		return schemas.Observation{}, tools.Mistake("%s ends in / like a directory. Give the path of a file.", a.Path)
 	case p.Rel == ".git" || strings.HasPrefix(p.Rel, ".git/"):
-		return schemas.Observation{}, tools.Mistake("%s belongs to git. Edit the files of the project instead.", p.Rel)
+		return schemas.Observation{}, tools.Mistake("%s belongs to git. Edit the files of the project instead.", p)
 	}
 	old := ""
 	if p.Exists {
@@ -65,9 +65,9 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 		case err != nil:
 			return schemas.Observation{}, err
 		case total > editMaxFile:
-			return schemas.Observation{}, tools.Mistake("%s is too large to edit here (%d bytes). Use bash, for example sed -i.", p.Rel, total)
+			return schemas.Observation{}, tools.Mistake("%s is too large to edit here (%d bytes). Use bash, for example sed -i.", p, total)
 		case isBinary(data):
-			return schemas.Observation{}, tools.Mistake("%s is a binary file; edit changes text only.", p.Rel)
+			return schemas.Observation{}, tools.Mistake("%s is a binary file; edit changes text only.", p)
 		}
 		old = string(data)
 	}
@@ -78,9 +78,9 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	text := apply(old, cuts)
 	switch {
 	case p.Exists && text == old:
-		return schemas.Observation{}, tools.Mistake("Nothing changed: %s already has exactly this text. View it before editing again.", p.Rel)
+		return schemas.Observation{}, tools.Mistake("Nothing changed: %s already has exactly this text. View it before editing again.", p)
 	case len(text) > editMaxFile:
-		return schemas.Observation{}, tools.Mistake("%s would have %d bytes, more than edit writes. Use bash to make large files.", p.Rel, len(text))
+		return schemas.Observation{}, tools.Mistake("%s would have %d bytes, more than edit writes. Use bash to make large files.", p, len(text))
 	}
 	if err := s.Sandbox.WriteFile(ctx, p.Abs, []byte(text), 0); err != nil {
 		return schemas.Observation{}, err
@@ -110,12 +110,18 @@ func editTargets(p place, changes []env.Edit) []string {
 	return out
 }
 
+// editDiff shows each line as view does, however long and whatever is in it.
 func editDiff(p place, old, text string) string {
-	from := "a/" + p.Rel
+	from := quoteName("a/" + p.Rel)
 	if !p.Exists {
 		from = "/dev/null"
 	}
-	return udiff.Unified(from, "b/"+p.Rel, old, text)
+	var b strings.Builder
+	for line := range strings.Lines(udiff.Unified(from, quoteName("b/"+p.Rel), old, text)) {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		b.WriteString(shorten(visible(line), viewMaxLine) + "\n")
+	}
+	return b.String()
 }
 
 // isBinary: a NUL in the first 8 KiB, as grep and git decide it.

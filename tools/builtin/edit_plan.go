@@ -74,7 +74,7 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 		return replaceLines(p, old, code, a)
 	case code == "":
 		return nil, "", tools.Mistake("new_code is empty and no lines are named. To delete lines give start and end; "+
-			"to remove the file use bash: rm %s", p.Rel)
+			"to remove the file use bash: rm %s", p)
 	}
 	if n := strings.Count(old, "\n"); n > 0 && strings.Count(old, "\r\n") == n {
 		code = withEnds(code, "\r\n")
@@ -82,7 +82,7 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 	if strings.HasSuffix(old, "\n") && !strings.HasSuffix(code, "\n") {
 		code += ending(old)
 	}
-	return []splice{{0, len(old), code}}, fmt.Sprintf("Replaced the whole of %s (%s) with %s.", p.Rel,
+	return []splice{{0, len(old), code}}, fmt.Sprintf("Replaced the whole of %s (%s) with %s.", p,
 		plural(lineCount(old), "line"), plural(lineCount(code), "line")), nil
 }
 
@@ -95,11 +95,11 @@ func create(p place, code string, a editArgs) ([]splice, string, error) {
 	}
 	switch {
 	case line > 1 || a.InsertAfter != nil && line > 0:
-		return nil, "", tools.Mistake("%s does not exist, so it has no line %d. To create it, leave start, end and insert_after out.", p.Rel, line)
+		return nil, "", tools.Mistake("%s does not exist, so it has no line %d. To create it, leave start, end and insert_after out.", p, line)
 	case a.NewCode == nil:
-		return nil, "", tools.Mistake("%s does not exist, and there is no new_code to create it with.", p.Rel)
+		return nil, "", tools.Mistake("%s does not exist, and there is no new_code to create it with.", p)
 	}
-	return []splice{{0, 0, code}}, fmt.Sprintf("Created %s with %s.", p.Rel, plural(lineCount(code), "line")), nil
+	return []splice{{0, 0, code}}, fmt.Sprintf("Created %s with %s.", p, plural(lineCount(code), "line")), nil
 }
 
 // insert adds lines after line n.
@@ -107,12 +107,12 @@ func insert(p place, old, code string, n int) ([]splice, string, error) {
 	total := lineCount(old)
 	switch {
 	case n < 0 || n > total:
-		return nil, "", tools.Mistake("insert_after=%d is no line of %s, which has %s. Give a number from 0 to %d.", n, p.Rel, plural(total, "line"), total)
+		return nil, "", tools.Mistake("insert_after=%d is no line of %s, which has %s. Give a number from 0 to %d.", n, p, plural(total, "line"), total)
 	case code == "":
 		return nil, "", tools.Mistake("new_code is empty, so there is nothing to insert.")
 	}
 	cut := cutLines(old, n+1, n, code)
-	return []splice{cut}, fmt.Sprintf("Inserted %s after line %d of %s.", plural(lineCount(code), "line"), n, p.Rel), nil
+	return []splice{cut}, fmt.Sprintf("Inserted %s after line %d of %s.", plural(lineCount(code), "line"), n, p), nil
 }
 
 // replaceLines replaces whole lines. A single newline at the end of the new code
@@ -125,25 +125,25 @@ func replaceLines(p place, old, code string, a editArgs) ([]splice, string, erro
 	total := lineCount(old)
 	switch {
 	case start < 1 || end < 1:
-		return nil, "", tools.Mistake("Lines are counted from 1. %s has %s.", p.Rel, plural(total, "line"))
+		return nil, "", tools.Mistake("Lines are counted from 1. %s has %s.", p, plural(total, "line"))
 	case start > end:
 		return nil, "", tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
 	case start > total+1:
 		return nil, "", tools.Mistake("start=%d is beyond the end of %s, which has %s. To append, give start=%d.",
-			start, p.Rel, plural(total, "line"), total+1)
+			start, p, plural(total, "line"), total+1)
 	case start == total+1 && code == "":
-		return nil, "", tools.Mistake("Line %d is the end of %s and new_code is empty, so there is nothing to do.", start, p.Rel)
+		return nil, "", tools.Mistake("Line %d is the end of %s and new_code is empty, so there is nothing to do.", start, p)
 	}
 	end = min(end, total)
 	cut := cutLines(old, start, end, code)
 	added := lineCount(code)
 	switch {
 	case end < start:
-		return []splice{cut}, fmt.Sprintf("Appended %s to %s.", plural(added, "line"), p.Rel), nil
+		return []splice{cut}, fmt.Sprintf("Appended %s to %s.", plural(added, "line"), p), nil
 	case code == "":
-		return []splice{cut}, fmt.Sprintf("Deleted %s of %s.", asLines(start, end), p.Rel), nil
+		return []splice{cut}, fmt.Sprintf("Deleted %s of %s.", asLines(start, end), p), nil
 	}
-	return []splice{cut}, fmt.Sprintf("Replaced %s of %s with %s.", asLines(start, end), p.Rel, plural(added, "line")), nil
+	return []splice{cut}, fmt.Sprintf("Replaced %s of %s with %s.", asLines(start, end), p, plural(added, "line")), nil
 }
 
 // cutLines replaces lines start..end by whole lines of code; end = start-1

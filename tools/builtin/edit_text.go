@@ -12,7 +12,7 @@ import (
 // is a line end here, LF or CRLF.
 func replaceText(p place, old, code string, a editArgs) ([]splice, string, error) {
 	if !p.Exists {
-		return nil, "", tools.Mistake("%s does not exist, so there is no old_code in it. To create it, leave old_code out.", p.Rel)
+		return nil, "", tools.Mistake("%s does not exist, so there is no old_code in it. To create it, leave old_code out.", p)
 	}
 	text := unixText(old)
 	want := strings.ReplaceAll(strings.TrimPrefix(*a.OldCode, bom), "\r\n", "\n")
@@ -29,10 +29,10 @@ func replaceText(p place, old, code string, a editArgs) ([]splice, string, error
 	switch n := len(at); {
 	case n == 0:
 		return nil, "", tools.Mistake("old_code does not occur in %s.%s Give the text exactly as it stands in the file, "+
-			"without line numbers, or name the lines with start and end.", p.Rel, nearMiss(text.lf, want))
+			"without line numbers, or name the lines with start and end.", p, nearMiss(text.lf, want))
 	case n > 1 && !every:
 		return nil, "", tools.Mistake("old_code occurs %d times in %s (at lines %s). Give more of the text around it, "+
-			"name the lines with start and end, or set replace_all.", n, p.Rel, text.linesOf(at))
+			"name the lines with start and end, or set replace_all.", n, p, text.linesOf(at))
 	}
 	cuts := make([]splice, len(at))
 	for i, offset := range at {
@@ -42,9 +42,9 @@ func replaceText(p place, old, code string, a editArgs) ([]splice, string, error
 	first := text.line(at[0])
 	last := first + strings.Count(strings.TrimSuffix(want, "\n"), "\n")
 	if len(at) > 1 {
-		return cuts, fmt.Sprintf("Replaced text in %d places of %s (at lines %s).", len(at), p.Rel, text.linesOf(at)), nil
+		return cuts, fmt.Sprintf("Replaced text in %d places of %s (at lines %s).", len(at), p, text.linesOf(at)), nil
 	}
-	return cuts, fmt.Sprintf("Replaced text in %s of %s.", asLines(first, last), p.Rel), nil
+	return cuts, fmt.Sprintf("Replaced text in %s of %s.", asLines(first, last), p), nil
 }
 
 // endAt is how the line around an offset ends.

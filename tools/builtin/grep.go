@@ -168,7 +168,7 @@ func (p grepPlace) String() string {
 	case p.rel == ".":
 		return "the workspace"
 	}
-	return p.rel
+	return quoteName(p.rel)
 }
 
 // grepScope sets where q looks. A path that does not exist and has wildcards is
@@ -193,9 +193,9 @@ func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpe
 	}
 	switch {
 	case !p.Exists:
-		return place, tools.Mistake("%s does not exist.%s", p.Rel, suggestions(ctx, s, p.Rel))
+		return place, tools.Mistake("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
 	case place.glob != "" && !p.IsDir:
-		return place, tools.Mistake("%s is a file, so %s matches nothing.", p.Rel, place)
+		return place, tools.Mistake("%s is a file, so %s matches nothing.", p, place)
 	}
 	q.Path = p.Abs
 	for _, list := range [][]string{q.Include, q.Exclude} {

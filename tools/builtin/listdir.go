@@ -64,9 +64,9 @@ func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs
 	case err != nil:
 		return schemas.Observation{}, err
 	case !p.Exists:
-		return schemas.Observation{}, tools.Mistake("%s does not exist.%s", p.Rel, suggestions(ctx, s, p.Rel))
+		return schemas.Observation{}, tools.Mistake("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
 	case !p.IsDir:
-		return schemas.Observation{}, tools.Mistake("%s is a file. Use view to read it: {\"path\": %q}", p.Rel, p.Rel)
+		return schemas.Observation{}, tools.Mistake("%s is a file. Use view to read it: {\"path\": %q}", p, p.Rel)
 	}
 	spec := env.WalkSpec{Dir: p.Abs, Depth: depth, Ignore: c.Ignore, MaxEntries: listdirMaxEntries, Timeout: s.CommandTimeout}
 	r, err := s.Sandbox.Walk(ctx, spec)
@@ -139,10 +139,30 @@ func listdirLabel(e env.WalkEntry) string {
 	return name
 }
 
-// quoteName quotes a name that would break its line or is not UTF-8.
+// quoteName quotes a name that would break its line, is not UTF-8, or has spaces
+// at its ends, where nobody sees them. What it shows is a name to locate, too.
 func quoteName(name string) string {
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.TrimSpace(name) != name {
 		return strconv.Quote(name)
 	}
 	return name
+}
+
+// unquoted are the names that arg may mean beside the one it spells: that with the
+// spaces around it, and that which quoteName shows so, whole or in its last part.
+func unquoted(arg string) []string {
+	var out []string
+	if bare := strings.TrimSpace(arg); bare != arg {
+		out = append(out, arg)
+		arg = bare
+	}
+	if name, err := strconv.Unquote(arg); err == nil {
+		out = append(out, name)
+	}
+	if at := strings.Index(arg, `/"`); at >= 0 {
+		if name, err := strconv.Unquote(arg[at+1:]); err == nil {
+			out = append(out, arg[:at+1]+name)
+		}
+	}
+	return out
 }

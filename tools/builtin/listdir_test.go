@@ -50,7 +50,7 @@ func TestB20ListdirLayout(t *testing.T) {
 
 func TestWC39NamesWithFourSpaces(t *testing.T) {
 	b := newBench(t, files{"a    b/c    d.txt": "x", "    lead": "x"})
-	if got := b.ok("listdir", args{"depth": 2}); got != "/testbed/\n      lead\n  a    b/\n    c    d.txt\n" {
+	if got := b.ok("listdir", args{"depth": 2}); got != "/testbed/\n  \"    lead\"\n  a    b/\n    c    d.txt\n" {
 		t.Errorf("got %q", got)
 	}
 }

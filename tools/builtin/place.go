@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -22,9 +24,26 @@ type place struct {
 	env.FileInfo
 }
 
-// locate finds what a model means by a path. Paths that lead out of the
-// workspace, by .. or through a symlink, are refused.
+// String is the path as it is shown.
+func (p place) String() string { return quoteName(p.Rel) }
+
+// locate finds what a model means by a path: what it spells, else what it shows.
 func locate(ctx context.Context, s *env.Session, arg string) (place, error) {
+	p, err := find(ctx, s, strings.TrimSpace(arg))
+	if err != nil || p.Exists {
+		return p, err
+	}
+	for _, other := range unquoted(arg) {
+		if q, err := find(ctx, s, other); err == nil && q.Exists {
+			return q, nil
+		}
+	}
+	return p, nil
+}
+
+// find is locate for one spelling. Paths that lead out of the workspace, by .. or
+// through a symlink, are refused.
+func find(ctx context.Context, s *env.Session, arg string) (place, error) {
 	rel, err := within(s.Workdir, arg)
 	if err != nil {
 		return place{}, err
@@ -57,8 +76,7 @@ func locate(ctx context.Context, s *env.Session, arg string) (place, error) {
 
 // within is the lexical half: arg relative to the workspace.
 func within(workdir, arg string) (string, error) {
-	arg = strings.TrimSpace(arg)
-	if arg == "" {
+	if strings.TrimSpace(arg) == "" {
 		return "", tools.Mistake("The path is empty. Give a path relative to %s, for example \"src/main.py\".", workdir)
 	}
 	if slices.ContainsFunc(strings.Split(arg, "/"), func(name string) bool { return len(name) > 255 }) || len(arg) > 4000 {
@@ -113,9 +131,9 @@ func file(ctx context.Context, s *env.Session, arg string) (place, error) {
 	case err != nil:
 		return p, err
 	case !p.Exists:
-		return p, tools.Mistake("%s does not exist.%s", p.Rel, suggestions(ctx, s, p.Rel))
+		return p, tools.Mistake("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
 	case p.IsDir:
-		return p, tools.Mistake("%s is a directory. Use listdir to see what is in it: {\"path\": %q}", p.Rel, p.Rel)
+		return p, tools.Mistake("%s is a directory. Use listdir to see what is in it: {\"path\": %q}", p, p.Rel)
 	}
 	return p, nil
 }
@@ -171,15 +189,34 @@ func joined(rel, below string) string {
 	return path.Join(rel, below)
 }
 
+// visible shows control characters of a file by their escapes, as they are no part
+// of what a terminal would make of it. A tab is a tab.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool { return r != '\t' && unicode.IsControl(r) }
+
 // lineText is a line of a search as it is shown: what was cut off is counted,
-// and a CR that is no line end can be seen.
+// and what would not be seen is named.
 func lineText(l env.SearchLine) string {
 	text := l.Text
 	after := l.Size - l.Cut - int64(len(text))
 	if after == 0 {
 		text = strings.TrimSuffix(text, "\r")
 	}
-	text = strings.ReplaceAll(text, "\r", `\r`)
+	text = visible(text)
 	if l.Cut > 0 {
 		text = fmt.Sprintf("[%s before] ...%s", plural(int(l.Cut), "byte"), text)
 	}

@@ -82,31 +82,31 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 	case r.Binary > 0:
 		return schemas.Observation{}, tools.Mistake(
 			"%s is a binary file (%s); view shows text only. With bash you can inspect it: file %s; xxd %s | head",
-			p.Rel, plural(int(p.Size), "byte"), p.Rel, p.Rel)
+			p, plural(int(p.Size), "byte"), p, p)
 	case r.LineCount == 0 && !r.Incomplete:
-		return schemas.Observation{Text: fmt.Sprintf("%s is an empty file.", p.Rel), Targets: []string{p.Rel}}, nil
+		return schemas.Observation{Text: fmt.Sprintf("%s is an empty file.", p), Targets: []string{p.Rel}}, nil
 	}
-	if err := viewMistake(p.Rel, start, end, r); err != nil {
+	if err := viewMistake(p, start, end, r); err != nil {
 		return schemas.Observation{}, err
 	}
 	return viewObservation(s, p, end, a.LineNumbers == nil || *a.LineNumbers, r), nil
 }
 
 // viewMistake says what is wrong with a range, 1-based and inclusive.
-func viewMistake(rel string, start, end int, r env.SearchResult) error {
+func viewMistake(p place, start, end int, r env.SearchResult) error {
 	total := plural(int(r.LineCount), "line")
 	if r.Stopped || r.Incomplete {
 		total = "more than " + total
 	}
 	switch {
 	case start < 1 || end < 1:
-		return tools.Mistake("Lines are counted from 1. %s has %s.", rel, total)
+		return tools.Mistake("Lines are counted from 1. %s has %s.", p, total)
 	case start > end:
 		return tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
 	case len(r.Lines) == 0 && r.Incomplete:
-		return tools.Mistake("Line %d of %s could not be reached in time; it has %s. Use bash, for example: tail %s", start, rel, total, rel)
+		return tools.Mistake("Line %d of %s could not be reached in time; it has %s. Use bash, for example: tail %s", start, p, total, p)
 	case len(r.Lines) == 0:
-		return tools.Mistake("start=%d is beyond the end of %s, which has %s.", start, rel, total)
+		return tools.Mistake("start=%d is beyond the end of %s, which has %s.", start, p, total)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func viewObservation(s *env.Session, p place, end int, numbers bool, r env.Searc
 		b.WriteByte('\n')
 	}
 	counted := !r.Stopped && !r.Incomplete
-	head := fmt.Sprintf("%s, lines %d-%d", p.Rel, first, last)
+	head := fmt.Sprintf("%s, lines %d-%d", p, first, last)
 	if counted {
 		head += fmt.Sprintf(" of %d", r.LineCount)
 	} else {

@@ -127,6 +127,22 @@ func TestWC11BytesThatAreNotUTF8AreShown(t *testing.T) {
 	}
 }
 
+// What a terminal would swallow or obey is shown by its escape: it is in the file.
+func TestViewOfControlCharacters(t *testing.T) {
+	b := newBench(t, files{"a.txt": "\x0c\n\x1b[31mred\x1b[0m\ttab\nold\rnew\nNUL" + strings.Repeat(" ", 9000) + "\n\x00\u0085\x7f\n"})
+	b.views(map[string]args{
+		"a.txt, lines 1-3 of 5\n    1  \\f\n    2  \\x1b[31mred\\x1b[0m\ttab\n    3  old\\rnew\n": {"path": "a.txt", "end": 3},
+		"a.txt, lines 5-5 of 5\n    5  \\x00\\u0085\\x7f\n":                                       {"path": "a.txt", "start": 5},
+	})
+	if got := b.ok("grep", args{"pattern": "red"}); got != "1 match in 1 file:\n\na.txt\n    2: \\x1b[31mred\\x1b[0m\ttab\n" {
+		t.Errorf("grep: %q", got)
+	}
+	got := b.ok("edit", args{"path": "a.txt", "old_code": "new", "new_code": "now"})
+	if !strings.Contains(got, "\n \\x1b[31mred\\x1b[0m\ttab\n-old\\rnew\n+old\\rnow\n NUL") || !strings.Contains(got, "... [7004 bytes more]\n") {
+		t.Errorf("edit: %q", got)
+	}
+}
+
 func TestWC14OneBlankLineIsShown(t *testing.T) {
 	b := newBench(t, files{"a.py": "x\n\ny\n", "blank": "\n"})
 	b.views(map[string]args{
