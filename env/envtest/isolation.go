@@ -16,6 +16,7 @@ import (
 var isolationChecks = []check{
 	{name: "guest survives signals", fn: guestSurvives},
 	{name: "guest cannot be read or traced", fn: guestUntouchable},
+	{name: "guest goes before programs", fn: guestFirst},
 	{name: "no privileges", fn: noPrivileges},
 	{name: "no network", fn: noNetwork},
 	{name: "host is out of sight", fn: hostHidden},
@@ -58,6 +59,24 @@ print("own", sorted(int(n) for n in os.listdir("/proc/self/fd") if int(n) < 1000
 	out := string(r.Output)
 	if !strings.HasPrefix(out, "ptrace -1\nseize -1\nown [0, 1, 2, 3]") {
 		t.Errorf("the guest is open to its programs: %q", out)
+	}
+}
+
+// guestFirst: programs that use up all processors must not keep the guest from
+// ending them, and cannot change that.
+func guestFirst(t *testing.T, f *fixture) {
+	r := f.python(t, time.Minute, `
+import os
+mine, guest = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, 1))
+print("below" if mine >= guest + 10 else (mine, guest))
+try:
+    os.setpriority(os.PRIO_PROCESS, 0, guest)
+    print("raised")
+except OSError:
+    pass
+`)
+	if string(r.Output) != "below\n" {
+		t.Errorf("priorities: %q", r.Output)
 	}
 }
 

@@ -114,8 +114,16 @@ func (s *server) limit(pid int, tag uint64) error {
 	// When memory runs out, programs go before the guest. Best effort: the
 	// kernel's own choice is usually the same.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
-	return nil
+	if !s.scopes.alone {
+		return nil
+	}
+	return unix.Setpriority(unix.PRIO_PROCESS, pid, programNice)
 }
+
+// programNice is the priority of programs in a sandbox, ten steps below the
+// guest's, which weighs as much as nine of them: however many are runnable, it has
+// its turn to end them. Programs cannot raise it.
+const programNice = 10
 
 type rlimit struct {
 	resource int
