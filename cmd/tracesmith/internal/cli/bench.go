@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,9 @@ func newBenchEnv(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "env", Short: "Step latency per tool and sandbox: medians, p99, overhead over the bare program", Args: exactArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if len(kinds) > 0 {
+				f.sandbox = kinds[0]
+			}
 			cfg, err := f.load(s)
 			if err != nil {
 				return err
@@ -30,6 +34,9 @@ func newBenchEnv(s *State) *cobra.Command {
 			}
 			report := benchReport{Schema: "tracesmith.bench.env/2", Machine: thisMachine(), Rounds: rounds}
 			report.Machine.Load[0] = load()
+			if len(kinds) == 0 {
+				kinds = []string{cmp.Or(cfg.Sandbox.Kind, "bubblewrap")}
+			}
 			for _, kind := range kinds {
 				rows, err := benchEnv(c.Context(), s, cfg, kind, rounds)
 				if err != nil {
@@ -46,7 +53,7 @@ func newBenchEnv(s *State) *cobra.Command {
 	}
 	f.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().StringSliceVar(&kinds, "sandbox", []string{"bubblewrap"}, "sandbox kinds to measure: "+strings.Join(wire.DriverKinds(), ", "))
+	c.Flags().StringSliceVar(&kinds, "sandbox", nil, "sandbox kinds to measure: "+strings.Join(wire.DriverKinds(), ", ")+" (default bubblewrap)")
 	c.Flags().IntVar(&rounds, "rounds", 50, "calls of each tool")
 	return c
 }

@@ -27,7 +27,6 @@ type envFlags struct {
 	instructions string
 	setup        []string
 	python       string
-	sandbox      string
 	image        string
 	tools        string
 	timeout      float64
@@ -71,7 +70,7 @@ carry the protocol; --mcp-listen serves streamable HTTP, one environment per ses
 	fl.StringVar(&f.instructions, "instructions", "", "with --path: what the agent is told")
 	fl.StringArrayVar(&f.setup, "setup", nil, "with --path: a command that installs what the program needs; may be repeated")
 	fl.StringVar(&f.python, "python", "", "host interpreter to bring into the sandbox")
-	fl.StringVar(&f.sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
+	f.addSandbox(c, "")
 	fl.StringVar(&f.image, "image", "", "container image (implies --sandbox docker)")
 	fl.StringVar(&f.tools, "tools", "", "tools to offer, comma-separated, with settings if need be: 'pdb,{bash: {timeout: 120}}'")
 	fl.BoolVar(&f.text, "text", false, "answer for people instead of with JSON")
@@ -109,9 +108,6 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 	}
 	if source, rest, ok := strings.Cut(f.task, "/"); ok && f.dir == "" && f.source == "" && len(f.files) == 0 {
 		cfg.Tasks.Source, f.task = source, rest
-	}
-	if f.sandbox != "" {
-		cfg.Sandbox.Kind = f.sandbox
 	}
 	if f.image != "" {
 		cfg.Sandbox.Image = f.image

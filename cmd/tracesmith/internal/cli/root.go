@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
 )
 
@@ -152,6 +154,7 @@ func argCount(min, max int) string {
 type configFlags struct {
 	files     []string
 	overrides []string
+	sandbox   string // short for sandbox.kind, if set
 }
 
 func (f *configFlags) add(c *cobra.Command) {
@@ -159,8 +162,16 @@ func (f *configFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&f.overrides, "set", "p", nil, "override one setting: section.key=value")
 }
 
+// addSandbox is for the commands that open sandboxes; byDefault says what an empty sandbox.kind means there.
+func (f *configFlags) addSandbox(c *cobra.Command, byDefault string) {
+	c.Flags().StringVar(&f.sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", ")+byDefault)
+}
+
 func (f *configFlags) load(s *State) (configs.Config, error) {
 	in := configs.Input{Environ: s.Environ, Overrides: f.overrides}
+	if f.sandbox != "" {
+		in.Overrides = append(slices.Clone(f.overrides), "sandbox.kind="+f.sandbox)
+	}
 	for _, name := range f.files {
 		src, err := configs.ReadSource(name)
 		if err != nil {

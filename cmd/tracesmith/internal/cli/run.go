@@ -23,7 +23,6 @@ type runFlags struct {
 	maxCost float64
 	dryRun  bool
 	nats    string
-	sandbox string
 	asJSON  bool
 }
 
@@ -47,7 +46,7 @@ func newRun(s *State) *cobra.Command {
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and print what would run")
 	fl.StringVar(&f.nats, "nats", "", "use this NATS cluster instead of the embedded engine")
-	fl.StringVar(&f.sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
+	f.addSandbox(c, "")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
 	return c
 }
@@ -71,9 +70,6 @@ func (f *runFlags) config(s *State) (configs.Config, error) {
 	}
 	if f.maxCost != 0 {
 		cfg.Limits.TotalCost = f.maxCost
-	}
-	if f.sandbox != "" {
-		cfg.Sandbox.Kind = f.sandbox
 	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, Usage(err)

@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -25,7 +25,6 @@ func newSoak(s *State) *cobra.Command {
 func newSoakCommands(s *State) *cobra.Command {
 	var f configFlags
 	var cfg soak.Config
-	var kind string
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "commands", Short: "Tool calls by the thousand, hostile ones among them: hung, mis-framed and wrong answers",
@@ -37,13 +36,13 @@ processes were left, or when a sandbox died that must not.`,
 		Example: "  tracesmith soak commands -n 5000\n  tracesmith soak commands --only 'fork bomb' -n 20",
 		Args:    exactArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return soakCommands(c.Context(), s, &f, cfg, kind, asJSON)
+			return soakCommands(c.Context(), s, &f, cfg, asJSON)
 		},
 	}
 	f.add(c)
 	fl := c.Flags()
 	fl.IntVarP(&cfg.Calls, "calls", "n", 100_000, "calls to make")
-	fl.StringVar(&kind, "sandbox", "bubblewrap", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
+	f.addSandbox(c, " (default bubblewrap)")
 	fl.IntVar(&cfg.Workers, "workers", 6, "environments at once")
 	fl.Uint64Var(&cfg.Seed, "seed", 1, "seed of the calls")
 	fl.Float64Var(&cfg.Share, "share", 0.05, "share of hostile cases, 0 to 1")
@@ -52,7 +51,7 @@ processes were left, or when a sandbox died that must not.`,
 	return c
 }
 
-func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config, kind string, asJSON bool) error {
+func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config, asJSON bool) error {
 	if cfg.Calls < 1 || cfg.Workers < 1 || cfg.Share < 0 || cfg.Share > 1 {
 		return Usage(errors.New("-n and --workers must be at least 1, --share between 0 and 1"))
 	}
@@ -60,7 +59,7 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 	if err != nil {
 		return err
 	}
-	settings.Sandbox.Kind = kind
+	settings.Sandbox.Kind = cmp.Or(settings.Sandbox.Kind, "bubblewrap")
 	// Small limits: using them up is quick and costs the host little.
 	settings.Sandbox.Memory, settings.Sandbox.Disk, settings.Sandbox.Processes = 384<<20, 96<<20, 128
 	settings.Agent.Tools = configs.Tools("bash", "pdb", "view", "grep", "edit", "listdir", "eval")
@@ -74,7 +73,7 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 	if err != nil {
 		return err
 	}
-	cfg.Isolated = kind != "local"
+	cfg.Isolated = settings.Sandbox.Kind != "local"
 	cfg.Open = func(ctx context.Context) (env.Env, func() env.Sandbox, error) {
 		var now env.Sandbox
 		e, err := bench.NewTappedEnv(ctx, tasks[0], func(sb env.Sandbox) { now = sb })

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,6 @@ import (
 type sessionsFlags struct {
 	configFlags
 	run    density.Config
-	kind   string
 	limit  string
 	asJSON bool
 }
@@ -49,7 +49,7 @@ or when fewer than N could be opened.`,
 	fl.DurationVar(&f.run.Keep, "keep", 0, "keep all alive for so long: half of it idle, half of it asked")
 	fl.Uint64Var(&f.run.Seed, "seed", 1, "seed of the choice of sessions")
 	fl.StringVar(&f.run.Entrypoint, "entrypoint", density.Entrypoint, "what is debugged; try: python3 -m pytest -q "+density.ProgramName)
-	fl.StringVar(&f.kind, "sandbox", "bubblewrap", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", "))
+	f.addSandbox(c, " (default bubblewrap)")
 	fl.StringVar(&f.limit, "memory-limit", "16GiB", "stop when the sessions take more, as they add up or as the machine has less available")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
@@ -76,7 +76,7 @@ func (f *sessionsFlags) soak(ctx context.Context, s *State) error {
 	if err := os.WriteFile(filepath.Join(dir, density.ProgramName), density.Program, 0o644); err != nil {
 		return fmt.Errorf("writing the program: %w", err)
 	}
-	cfg.Sandbox.Kind, cfg.Sandbox.CommandTimeout = f.kind, 2*time.Minute
+	cfg.Sandbox.Kind, cfg.Sandbox.CommandTimeout = cmp.Or(cfg.Sandbox.Kind, "bubblewrap"), 2*time.Minute
 	cfg.Tasks.Source = "path"
 	cfg.Tasks.With = configs.Block{"path": dir, "entrypoint": density.Entrypoint, "instance_id": "sessions"}
 	bench, err := wire.NewWorkbench(ctx, cfg, s.host())
@@ -94,6 +94,9 @@ func (f *sessionsFlags) soak(ctx context.Context, s *State) error {
 			p.Sessions, gib(p.Used), mib(p.Used/int64(p.Sessions)), p.Answered.Median, p.Answered.P99)
 	}
 	report, err := density.Run(ctx, f.run)
+	if err != nil && ctx.Err() == nil {
+		err = &Error{Code: ExitPreflight, Err: err}
+	}
 	if err != nil {
 		return err
 	}
