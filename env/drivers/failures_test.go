@@ -157,6 +157,22 @@ func TestReapLocal(t *testing.T) {
 	}
 }
 
+// A local sandbox leaves nothing, whatever its programs did to its directories.
+func TestLocalLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s, err := build(t, "local", nil).Start(t.Context(), env.SandboxSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, s, "sh", "-c", "mkdir -p deep/er ~/x; touch deep/er/f $TMPDIR/f; chmod 000 deep/er; chmod 500 deep")
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 func TestOwner(t *testing.T) {
 	me := self()
 	if back, ok := parseOwner(me.String()); !ok || back != me || me.dead() {

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
 )
 
 // TestHostDies: when the process that owns sandboxes is killed, nothing of them
 // stays, at the latest after Reap. The test binary plays the owner.
 func TestHostDies(t *testing.T) {
-	kinds := benchKinds()
+	kinds := append(benchKinds(), "kubernetes")
+	t.Setenv("KUBECONFIG", kubetest.Start(t).Kubeconfig())
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOwnerOfSandboxes$", "-test.v")
 	cmd.Env = append(os.Environ(), "TRACESMITH_TEST_OWNER="+strings.Join(kinds, ","), "TRACESMITH_TEST_NAP="+nap())
 	out, err := cmd.StdoutPipe()

@@ -94,8 +94,10 @@ func closeEndsAll(t *testing.T, f *fixture) {
 			t.Error(err)
 		}
 	}
-	if left := alive(); len(left) > 0 {
-		t.Errorf("alive after closing: %q", left)
+	for end := time.Now().Add(10 * time.Second); len(alive()) > 0; {
+		if time.Now().After(end) {
+			t.Fatalf("alive after closing: %q", alive())
+		}
 	}
 	_, err := f.Run(t.Context(), env.Command{Args: []string{"true"}})
 	if err == nil {

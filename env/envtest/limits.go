@@ -23,6 +23,7 @@ var enforcedChecks = []check{
 	{name: "memory of no process", fn: looseMemory, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
 	{name: "memory in shared mappings", fn: sharedMemory, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
 	{name: "keys and processes of the host", fn: hostSecrets},
+	{name: "resource limits that the key names", fn: namedLimits},
 }
 
 // excused tells that the driver does not claim to enforce a limit.
@@ -198,6 +199,18 @@ print("400 threads")
 	}
 	if out := f.sh(t, "echo alive"); out != "alive\n" {
 		t.Errorf("afterwards: %q", out)
+	}
+}
+
+// namedLimits finds each RLIMIT_ of the key in a program: some only stand behind
+// the watchdog, which is fast enough to hide that they are missing.
+func namedLimits(t *testing.T, f *fixture) {
+	for limit, how := range f.Key().Limits {
+		for _, word := range strings.FieldsFunc(how, func(r rune) bool { return r == ' ' || r == ',' }) {
+			if strings.HasPrefix(word, "RLIMIT_") {
+				f.prints(t, fmt.Sprintf("import resource; print(%q, resource.getrlimit(resource.%s)[1] != resource.RLIM_INFINITY)", limit, word), limit+" True\n")
+			}
+		}
 	}
 }
 

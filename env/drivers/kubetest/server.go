@@ -16,11 +16,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -264,15 +266,18 @@ func (s *Server) events(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, list)
 }
 
-// cutOff tells whether a pod has no network: a policy says so and the plugin obeys.
+// cutOff tells whether a pod has no network: a policy without any exception says
+// so, for both directions, and the plugin obeys.
 func (s *Server) cutOff(p *pod) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, raw := range s.policies {
-		var policy struct {
-			Spec struct{ PodSelector metav1.LabelSelector }
-		}
+		var policy networkingv1.NetworkPolicy
 		if err := json.Unmarshal(raw, &policy); err != nil {
+			continue
+		}
+		if of := policy.Spec.PolicyTypes; len(policy.Spec.Egress)+len(policy.Spec.Ingress) > 0 ||
+			!slices.Contains(of, networkingv1.PolicyTypeEgress) || !slices.Contains(of, networkingv1.PolicyTypeIngress) {
 			continue
 		}
 		if sel, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err == nil && sel.Matches(labels.Set(p.Labels)) {
