@@ -29,6 +29,13 @@ var wrappers = map[string]string{
 	"xvfb-run": "-n --server-num -s --server-args -e --error-file -f --auth-file -p --xauth-protocol -w --wait",
 }
 
+// elsewhere are programs under which nothing can be debugged, and why.
+var elsewhere = map[string]string{
+	"coverage": "coverage and a debugger cannot trace the same program, so leave `coverage run` out",
+	"tox":      "tox runs the tests in other processes, where the debugger cannot follow",
+	"nox":      "nox runs the tests in other processes, where the debugger cannot follow",
+}
+
 // program rewrites the words of the program's own command.
 func program(entry string, words []token) (string, error) {
 	if len(words) == 0 {
@@ -47,8 +54,8 @@ func program(entry string, words []token) (string, error) {
 		return program(entry, afterTimeout(words))
 	case name == "bash" || name == "sh" || name == "dash":
 		return shell(entry, words)
-	case name == "coverage":
-		return "", entryError(entry, "coverage and a debugger cannot trace the same program")
+	case elsewhere[name] != "":
+		return "", entryError(entry, elsewhere[name])
 	case slices.Contains([]string{"if", "for", "while", "until", "case", "done", "fi", "esac", "{", "}", "[[", "function"}, name):
 		return "", entryError(entry, "loops, conditions and functions of the shell are not possible here")
 	}
@@ -204,8 +211,8 @@ func pythonTarget(entry, front, flag string, at int, rest []token) (string, erro
 		}
 		return front + underShim + " " + text(entry, args), nil
 	}
-	if flag[at] == 'm' && value == "coverage" {
-		return "", entryError(entry, "coverage and a debugger cannot trace the same program")
+	if why := elsewhere[value]; flag[at] == 'm' && why != "" {
+		return "", entryError(entry, why)
 	}
 	line := front + underShim + " -" + flag[at:at+1] + " " + shown
 	if len(args) > 0 {
