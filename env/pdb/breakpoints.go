@@ -129,6 +129,27 @@ func (r *registry) refresh(counts [][3]int, spent []int) {
 	}
 }
 
+// missed says why a program that came by times, and may have had children, never
+// stood at a breakpoint.
+func (r *registry) missed(number, times int, children bool) string {
+	at := slices.IndexFunc(r.points, func(p point) bool { return p.number == number })
+	if at < 0 {
+		return ""
+	}
+	p := &r.points[at]
+	text := p.say("did not stop the program") + ": "
+	switch {
+	case times > 0 && p.Condition != "":
+		return text + fmt.Sprintf("its line was reached (hits: %d), but the condition was not true.", times)
+	case times > 0:
+		return text + fmt.Sprintf("its line was reached (hits: %d), but these were ignored.", times)
+	case children:
+		return text + "its line did not run in this process. The program started other processes, which the debugger " +
+			"does not follow: to stop in one of them, pass its own command as the entrypoint."
+	}
+	return text + "its line did not run, or only before the breakpoint was set."
+}
+
 // describe is the answer to a bare b.
 func (r *registry) describe() string {
 	if len(r.points) == 0 {
@@ -148,7 +169,7 @@ func (r *registry) describe() string {
 			{!p.Enabled, "disabled"},
 			{p.Temporary, "temporary"},
 			{p.Ignore > 0, fmt.Sprintf("next %d hits ignored", p.Ignore)},
-			{p.Hits > 0, fmt.Sprintf("hit %d times", p.Hits)},
+			{p.Hits > 0, fmt.Sprintf("reached %d times", p.Hits)},
 		} {
 			if extra.on {
 				b.WriteString(", " + extra.text)

@@ -106,7 +106,7 @@ func TestConditionsTemporaryDisabledIgnored(t *testing.T) {
 		b.do("disable 1")
 		b.do("enable 3")
 		b.at(b.do("c"), "tricky.py", 120)
-		b.has(b.do("b"), "1  tricky.py:119, if undefined_name > 3, disabled, hit ", "3  tricky.py:120, hit 1 times")
+		b.has(b.do("b"), "1  tricky.py:119, if undefined_name > 3, disabled, reached ", "3  tricky.py:120, reached 1 times")
 		want := []schemas.Breakpoint{
 			{File: "tricky.py", Line: 119, Condition: "undefined_name > 3"},
 			{File: "tricky.py", Line: 120, Enabled: true, Hits: 1},

@@ -78,7 +78,7 @@ func TestWC2ConditionsSurvive(t *testing.T) {
 		b.Edited(env.Edit{File: "tricky.py", First: 1, Added: 1})
 		b.at(b.do("c"), "tricky.py", 120)
 		b.has(b.do("p n"), "3\n")
-		b.has(b.do("b"), "1  tricky.py:120, if n == 3 and (n, 'a') != (1, 'b'), hit ")
+		b.has(b.do("b"), "1  tricky.py:120, if n == 3 and (n, 'a') != (1, 'b'), reached ")
 	})
 }
 

@@ -26,12 +26,14 @@ func TestOddPrograms(t *testing.T) {
 		steps string
 		want  []string
 	}{
-		"deletes_itself":     {"n ;; n ;; p x", []string{"1\n", "The program still runs the old version of odd.py"}},
-		"loses_its_folder":   {"n ;; n ;; n ;; n ;; p x ;; b main.py:13", []string{"1\n", "set at main.py:13"}},
-		"stops_tracing":      {"b seen_by_nobody ;; n ;; c", []string{"Breakpoint 2 hit."}},
-		"traces_itself":      {"b seen_by_nobody ;; n ;; c", []string{"inside 5", "odd.py:27 called sys.settrace: the debugger was blind from there on", "exit code 0"}},
-		"without_streams":    {"c", []string{"Uncaught exception: ZeroDivisionError", "post-mortem"}},
-		"replaces_builtins":  {"n ;; n ;; n ;; p [x, 'y'] ;; w ;; ll ;; b main.py:13 ;; !z = 3 ;; p z", []string{"[1, 'y']\n", "set at main.py:13", "3\n"}},
+		"deletes_itself":    {"n ;; n ;; p x", []string{"1\n", "The program still runs the old version of odd.py"}},
+		"loses_its_folder":  {"n ;; n ;; n ;; n ;; p x ;; b main.py:13", []string{"1\n", "set at main.py:13"}},
+		"stops_tracing":     {"b seen_by_nobody ;; n ;; c", []string{"Breakpoint 2 hit."}},
+		"traces_itself":     {"b seen_by_nobody ;; n ;; c", []string{"inside 5", "odd.py:27 called sys.settrace: the debugger was blind from there on", "exit code 0"}},
+		"without_streams":   {"c", []string{"Uncaught exception: ZeroDivisionError", "post-mortem"}},
+		"replaces_builtins": {"n ;; n ;; n ;; p [x, 'y'] ;; w ;; ll ;; b main.py:13 ;; !z = 3 ;; p z", []string{"[1, 'y']\n", "set at main.py:13", "3\n"}},
+		"replaces_more_builtins": {"unt 55 ;; p x ;; pp {'a': [x]} ;; whatis x ;; a ;; w ;; ll ;; l ;; b seen_by_nobody ;; b main.py:13, x == 2 ;; u ;; d ;; !z = 3 ;; p z ;; display z ;; n",
+			[]string{"1\n", "{'a': [1]}", "set at main.py:13", "3\n", "--Return--"}},
 		"closes_descriptors": {"n ;; n ;; p x", []string{"1\n"}},
 		"runs_code":          {"c", []string{"KeyError: 1", "made/up.py:2 in <module> (post-mortem", "no source is available"}},
 		"broken_hook":        {"c", []string{"SystemError: hook is broken", "Uncaught exception: KeyError: 'missing'", "post-mortem"}},

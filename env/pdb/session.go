@@ -76,7 +76,9 @@ type state struct {
 	PostMortem bool     `json:"post_mortem"`
 	Deaf       bool     `json:"deaf"` // the program handles interrupts itself
 	ExitCode   int      `json:"exit_code"`
-	Points     [][3]int `json:"points"` // number, hits, ignore
+	Points     [][3]int `json:"points"`   // number, hits, ignore
+	Missed     [][2]int `json:"missed"`   // at the end: number and hits of breakpoints it never stood at
+	Children   bool     `json:"children"` // at the end: it had child processes
 	Spent      []int    `json:"spent"`
 	Answer     struct {
 		Break *struct {

@@ -37,7 +37,7 @@ class Breakpoints:
         if problem:
             raise Refused(problem)
         point = bdb.Breakpoint.bplist[path, w["line"]][-1]
-        point.hits = w.get("hits", 0)
+        point.hits = self.earlier[key] = w.get("hits", 0)
         self.points[key] = point
         self.hot.clear()
         self.trace_running(path)
@@ -55,6 +55,18 @@ class Breakpoints:
                 self.spent.append(key)
                 self.numbers[point.number][2] = True
                 self.drop(key)
+
+    def missed(self):
+        """Breakpoints this program never stood at, and how often it came by."""
+        if self.foreign:
+            return []
+        return [[key, p.hits - self.earlier[key]] for key, p in sorted(self.points.items())
+                if p.enabled and key not in self.stopped]
+
+    def stands(self, frame):
+        """Notes the breakpoints at this line, whether they or a step led here."""
+        path = self.canonic(frame.f_code.co_filename)
+        self.stopped.update(k for k, p in self.points.items() if p.file == path and p.line == frame.f_lineno)
 
     def resolve(self, w):
         """Finds where a breakpoint written as LINE, FILE:LINE, FUNCTION or FILE:FUNCTION belongs."""

@@ -8,12 +8,17 @@
 # debugged program gets /dev/null there. Each prompt is announced by a frame
 # (see env/framing) with the nonce of the command it answers, carrying everything the other side shows: position,
 # source, breakpoints. Breakpoints are kept on the other side and mirrored here.
-import base64
+import os
+import sys
+
+LOADED, PATH, LIB = set(sys.modules), sys.path[:], os.path.dirname(os.__file__)
+if LIB in PATH:  # the debugger's modules are Python's, whatever the program has under their names
+    del sys.path[:PATH.index(LIB)]
+
+import binascii
 import fcntl
 import json
-import os
 import select
-import sys
 
 FRESH = "\x1b]7717;\x07"  # the other side begins a line here, if the program left one unfinished
 PIECE = 3072  # characters of base64; with what goes around it one atomic write to a pipe
@@ -87,7 +92,7 @@ class Channel:
                 os._exit(0)  # nobody is left to talk to
             self.pending += chunk
         line, self.pending = self.pending.split(b"\n", 1)
-        message = json.loads(base64.b64decode(line).decode("utf-8"))
+        message = json.loads(binascii.a2b_base64(line).decode("utf-8"))
         self.nonce = message["nonce"]
         return message
 
@@ -103,7 +108,7 @@ class Channel:
     def send(self, body):
         self.settle()
         self.seq += 1
-        data = base64.b64encode(json.dumps(body).encode("ascii")).decode("ascii")
+        data = binascii.b2a_base64(json.dumps(body).encode("ascii"), newline=False).decode("ascii")
         pieces = [data[i:i + PIECE] for i in range(0, len(data), PIECE)]
         for i, piece in enumerate(pieces):
             self.output.write("\x1b]7717;%s;%d;%d;%d;%d;%s\x07" % (

@@ -14,9 +14,13 @@ import sys
 import tokenize
 import traceback
 
-for module in (ast, bdb, cmd, inspect, linecache, os.path, pdb, tokenize, traceback):  # programs replace open, print and the like
+# Programs replace open, len and the like: what the debugger works with keeps the builtins there are now.
+for module in ("ast bdb cmd code codecs codeop collections contextlib dis enum fnmatch functools genericpath inspect json json.decoder "
+               "json.encoder linecache os pdb posixpath pprint re re._compiler re._parser reprlib signal sre_compile sre_parse textwrap "
+               "threading tokenize traceback types warnings _py_warnings").split():
     for name, value in vars(builtins).items():
-        vars(module).setdefault(name, value)
+        if module in sys.modules and name[:1] != "_" and name != "input":  # a cmd.Cmd of the program asks what the program put there
+            vars(sys.modules[module]).setdefault(name, value)
 
 Base = pdb.Pdb  # pdb.Pdb itself is replaced for the program, see delegate
 HERE = sys._getframe().f_code.co_filename  # of this code
@@ -42,6 +46,8 @@ class Shim(Breakpoints, Threads, Base):
         self.refused = False
         self.answer = {}
         self.spent = []  # temporary breakpoints that were hit
+        self.stopped = set()  # ids of the breakpoints this program stood at
+        self.earlier = {}  # id -> hits when this program began
         self.main_code = None
         self.post_mortem = False
         self.currentbp = 0
@@ -73,18 +79,30 @@ class Shim(Breakpoints, Threads, Base):
         return hot
 
     def trace_dispatch(self, frame, event, arg):
-        if _thread.get_ident() != self.thread:
+        here = _thread.get_ident()
+        if here != self.thread:
             return self.trace_elsewhere(frame, event)
         # Decided here while the program runs freely, without bdb's four calls.
         if event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
             if not self.may_stop(frame.f_code.co_filename):
                 return None
-        local = Base.trace_dispatch(self, frame, event, arg)
-        # Up to 3.9 a frame that keeps its trace function after tracing was
-        # switched off reports the line it had then.
-        return local if sys.gettrace() is not None else None
+        if not self.mine():
+            return self.trace_elsewhere(frame, event)
+        with self.lock:
+            if here == self.thread:
+                local = Base.trace_dispatch(self, frame, event, arg)
+                if event == "return" and frame.f_back is None:  # the thread ends, and a step in it
+                    self.set_continue()
+                    self.stepping = 0
+                # Up to 3.9 a frame that keeps its trace function after tracing was
+                # switched off reports the line it had then.
+                return local if sys.gettrace() is not None else None
+        return self.trace_elsewhere(frame, event)  # another thread has stopped meanwhile and leads now
 
     trace_dispatch.__module__ = "bdb"  # test time-outs ask whether a debugger is at work
+
+    def is_skipped_module(self, name):
+        return isinstance(name, str) and Base.is_skipped_module(self, name)  # code run by exec may have none
 
     def stop_here(self, frame):
         return frame.f_code.co_filename not in (HERE, bdb.__file__) and Base.stop_here(self, frame)
@@ -129,11 +147,15 @@ class Shim(Breakpoints, Threads, Base):
         frame = frame or sys._getframe().f_back
         if not self.mine():
             return self.passed_by("breakpoint()", frame)
-        if self.state != RUNNING or self.over:
+        if self.over or self.state != RUNNING and self.thread == _thread.get_ident():
             return
-        self.thread = _thread.get_ident()
-        self.set_step()
-        self.watch(frame)
+        self.take_turn()
+        try:
+            self.thread, self.stepping = _thread.get_ident(), monotonic()
+            self.set_step()
+            self.watch(frame)
+        finally:
+            self.lock.release()
 
     def on_interrupt(self, signum, frame):
         if not self.mine() or self.ending:
@@ -163,9 +185,7 @@ class Shim(Breakpoints, Threads, Base):
 
     def interaction(self, frame, tb, *rest):
         if not self.mine():
-            self.passed_by("Breakpoint %d" % self.numbers[self.currentbp][0] if self.currentbp in self.numbers else "A stop", frame)
-            SETTRACE(None)  # a forked child runs on alone
-            return
+            return self.passed_by("A stop", frame)
         with self.lock:
             if self.over:
                 return
@@ -176,6 +196,7 @@ class Shim(Breakpoints, Threads, Base):
             self.channel.settle()
             try:
                 if frame is not None:
+                    self.stands(frame)
                     self.announce_hit(frame)
                 Base.interaction(self, frame, tb, *rest)
             finally:
@@ -270,7 +291,7 @@ class Shim(Breakpoints, Threads, Base):
             self.error(traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip())
 
     def locals(self):
-        cached = getattr(self, "curframe_locals", None)
+        cached = vars(self).get("curframe_locals")  # up to 3.13; later, asking is a warning
         return self.curframe.f_locals if cached is None else cached
 
     def show(self, arg, text):

@@ -5,6 +5,7 @@ import linecache
 import os
 import sys
 import types
+import warnings
 
 MAX_SEARCH = 4000  # files looked at when a function is searched for by name
 SKIP = {"__pycache__", "node_modules", "site-packages"}
@@ -79,13 +80,15 @@ class Source:
             lines = linecache.getlines(path)
         return lines
 
-    def tree(self, path):
-        return ast.parse("".join(self.lines(path)))
+    def compiled(self, path, flags=0):
+        with warnings.catch_warnings():  # the program's own run gives the compiler's
+            warnings.simplefilter("ignore")
+            return compile("".join(self.lines(path)), path, "exec", flags, True)
 
     def executable(self, path):
         """Line numbers with code of their own, or None if the file does not compile."""
         try:
-            code = compile("".join(self.lines(path)), path, "exec", 0, True)
+            code = self.compiled(path)
         except (SyntaxError, ValueError, RecursionError):
             return None
         found, todo = set(), [code]
@@ -118,7 +121,7 @@ class Source:
 
     def functions(self, path):
         """Yields (qualified name, first line incl. decorators, first line of the body)."""
-        todo = [("", self.tree(path))]
+        todo = [("", self.compiled(path, ast.PyCF_ONLY_AST))]
         while todo:
             prefix, node = todo.pop()
             for child in ast.iter_child_nodes(node):

@@ -3,6 +3,7 @@
 # Started as: python -u -c BOOTSTRAP WORKSPACE {-m MODULE | -c CODE |
 # SCRIPT} ARG..., with the module's source and then one line of
 # configuration on standard input.
+import _imp
 import builtins
 import importlib.util
 import linecache
@@ -28,6 +29,17 @@ def delegate(shim):
         def set_trace(self, frame=None, **_):
             shim.set_trace(frame or sys._getframe().f_back)
 
+        def runcall(self, function, *args, **named):
+            shim.set_trace()
+            return function(*args, **named)
+
+        def run(self, code, names=None, inner=None, how=exec):
+            names = vars(sys.modules["__main__"]) if names is None else names
+            return self.runcall(how, code, names, names if inner is None else inner)
+
+        def runeval(self, expression, names=None, inner=None):
+            return self.run(expression, names, inner, eval)
+
         def interaction(self, frame, tb, *_):
             shim.event = "exception"
             shim.interaction(frame, tb)
@@ -35,14 +47,31 @@ def delegate(shim):
     return Delegate
 
 
+def unshadow():
+    """Forgets modules of the debugger that the program has its own of."""
+    front = [p or "." for p in (sys.path[:sys.path.index(LIB)] if LIB in sys.path else [])]
+    names = {file.split(".")[0] for folder in front if os.path.isdir(folder) for file in os.listdir(folder)}
+    # bdb and linecache import these inside their functions, so they stay.
+    for name in names & set(sys.modules) - LOADED - set(sys.builtin_module_names) - {"linecache", "reprlib", "tokenize"}:
+        spec = None if _imp.is_frozen(name) else importlib.machinery.PathFinder.find_spec(name, front)
+        if spec is not None and spec.has_location:
+            for module in list(sys.modules):
+                if module.split(".")[0] == name:
+                    del sys.modules[module]
+
+
 def load(argv):
     """Returns the code and the names of the main module; sets sys.argv and sys.path."""
+    sys.path[:] = PATH
+    linecache.cache.pop("<string>", None)  # 3.13 knows it as the text behind -c, which is the debugger's
+    getattr(linecache, "_interactive_cache", {}).clear()  # 3.14
     names = {"__name__": "__main__", "__doc__": None, "__package__": None, "__spec__": None,
              "__loader__": None, "__builtins__": builtins, "__annotations__": {}}
     if argv[0] == "-m":
         sys.argv[:] = ["-m"] + argv[2:]
         if sys.path[:1] == [""]:
             sys.path[0] = os.getcwd()
+        unshadow()
         _, spec, code = runpy._get_module_details(argv[1])
         sys.argv[0] = spec.origin
         names.update(__file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader,
@@ -50,6 +79,7 @@ def load(argv):
         return code, names
     if argv[0] == "-c":
         sys.argv[:] = ["-c"] + argv[2:]
+        unshadow()
         linecache.cache["<string>"] = len(argv[1]), None, argv[1].splitlines(True), "<string>"
         return compile(argv[1], "<string>", "exec", 0, True), names
     sys.argv[:] = argv
@@ -61,12 +91,14 @@ def load(argv):
     if packed:  # a folder or an archive with a __main__.py
         if sys.path[0] != path:
             sys.path.insert(0, path)
+        unshadow()
         _, spec, code = runpy._get_main_module_details()
         names.update(__file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__="", __spec__=spec)
         return code, names
+    unshadow()
     with open(path, "rb") as f:
         text = f.read()
-    loader = __import__("importlib.machinery").machinery.SourceFileLoader("__main__", path)
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
     names.update(__file__=path, __cached__=None, __loader__=loader)
     return compile(text, path, "exec", 0, True), names
 
@@ -89,6 +121,11 @@ def alone(shim, argv):
             shim.message("(%s was added to the command line: %s.)" % (option, why))
 
 
+def wanted():
+    """Whether breakpoint() stops: PYTHONBREAKPOINT=0 is the way to say no."""
+    return sys.flags.ignore_environment or os.environ.get("PYTHONBREAKPOINT") != "0"
+
+
 def trim(tb, code):
     """The traceback without the debugger's own frames."""
     while tb is not None and tb.tb_frame.f_code is not code:
@@ -107,7 +144,7 @@ def finish(shim, code):
             shim.channel.settle()
             shim.message("(%s called sys.settrace: the debugger was blind from there on.)" % shim.foreign)
         shim.over = True
-        shim.channel.send(dict(shim.base("finished"), exit_code=code))
+        shim.channel.send(dict(shim.base("finished"), exit_code=code, missed=shim.missed(), children=shim.had_children()))
 
 
 def report(error, tb):
@@ -139,7 +176,7 @@ def main():
     shim.main_code = code
     pdb.Pdb = delegate(shim)
     if hasattr(sys, "breakpointhook"):
-        sys.breakpointhook = lambda *_, **__: shim.set_trace(sys._getframe().f_back)
+        sys.breakpointhook = lambda *_, **__: shim.set_trace(sys._getframe().f_back) if wanted() else None
     sys.settrace = shim.settrace
     threading.settrace(shim.trace_dispatch)
     signal.signal(signal.SIGINT, shim.on_interrupt)

@@ -2,6 +2,7 @@
 # the others stop at breakpoints only, and wait while a prompt is open. Forked
 # children are never stopped.
 import _thread
+import resource
 import sys
 import threading
 from time import monotonic, sleep  # before a program replaces them
@@ -17,6 +18,7 @@ class Threads:
         self.thread = _thread.get_ident()  # the one stepped through
         self.stepping = 0  # when the step under way began
         self.ending = self.over = self.told = False
+        self.children = resource.getrusage(resource.RUSAGE_CHILDREN)  # of the commands before the program, too
         self.foreign = ""  # where the program set a trace function of its own
 
     def trace_elsewhere(self, frame, event):
@@ -24,21 +26,31 @@ class Threads:
         if event == "call":
             return self.trace_dispatch if self.may_stop(code.co_filename) else None
         if event == "line" and frame.f_lineno in self.breaks.get(self.canonic(code.co_filename), ()):
-            if not self.mine():
-                self.passed_by("A breakpoint", frame)
+            if self.mine():
+                self.stop_elsewhere(frame)
+            elif self.break_here(frame):
+                self.passed_by("Breakpoint %d" % self.numbers[self.currentbp][0], frame)
+                SETTRACE(None)  # a forked child runs on alone
                 return None
-            self.stop_elsewhere(frame)
         return self.trace_dispatch
 
     def stop_elsewhere(self, frame):
-        """Stops at a breakpoint, after a step under way in another thread: it comes to its end first."""
+        """Stops at a breakpoint in a thread that was not stepped through so far."""
+        self.take_turn()
+        try:
+            if not self.over and self.break_here(frame):
+                self.thread = _thread.get_ident()
+                self.user_line(frame)
+        finally:
+            self.lock.release()
+
+    def take_turn(self):
+        """Takes the lock, after a step under way in another thread: it comes to its end first."""
         while True:
-            with self.lock:
-                if not self.stepping or monotonic() - self.stepping > PATIENCE:
-                    if not self.over and self.break_here(frame):
-                        self.thread = _thread.get_ident()
-                        self.user_line(frame)
-                    return
+            self.lock.acquire()
+            if not self.stepping or self.thread == _thread.get_ident() or monotonic() - self.stepping > PATIENCE:
+                return
+            self.lock.release()
             sleep(0.005)
 
     def trace_running(self, path):
@@ -59,6 +71,10 @@ class Threads:
             self.message("(%s was reached at %s:%d in a child process, which cannot be stopped.)" % (
                 what, self.source.short(self.canonic(frame.f_code.co_filename)), frame.f_lineno))
 
+    def had_children(self):
+        """Whether the program waited for processes of its own."""
+        return resource.getrusage(resource.RUSAGE_CHILDREN) != self.children
+
     def interrupt_command(self):
         """Ends the command at the prompt, in whichever thread it runs."""
         if self.thread == _thread.get_ident():
@@ -73,7 +89,7 @@ class Threads:
         """sys.settrace as the program sees it: switching tracing off leaves the debugger on."""
         caller = sys._getframe(1)
         if caller.f_code.co_filename not in OWN and caller.f_code.co_filename != threading.__file__ and self.mine():
-            if function is None:
+            if function is None or function == self.trace_dispatch:
                 function = self.trace_dispatch
             elif not self.foreign:
                 self.foreign = "%s:%d" % (self.source.short(self.canonic(caller.f_code.co_filename)), caller.f_lineno)

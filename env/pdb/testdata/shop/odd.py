@@ -46,6 +46,15 @@ def replaces_builtins():
     return x
 
 
+def replaces_more_builtins():
+    import builtins
+    builtins.open = builtins.print = builtins.input = builtins.len = builtins.isinstance = builtins.sorted = None
+    builtins.getattr = builtins.hasattr = builtins.max = builtins.any = builtins.compile = builtins.iter = None
+    builtins.range = builtins.str = builtins.list = builtins.type = builtins.enumerate = None
+    x = 1
+    return x
+
+
 def closes_descriptors():
     os.closerange(0, 4096)
     x = 1
