@@ -45,12 +45,16 @@ func TestHostDies(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		d := build(t, kind, nil)
+		alive := mustStart(t, d, env.SandboxSpec{Label: t.Name() + kind})
 		n, err := d.Reap(t.Context())
 		if err != nil || kind != "bubblewrap" && n == 0 {
 			t.Errorf("%s: reaped %d, %v", kind, n, err)
 		}
 		if n, err := d.Reap(t.Context()); n != 0 || err != nil {
 			t.Errorf("%s: reaped %d more, %v", kind, n, err)
+		}
+		if got := says(t, alive, "echo", "alive"); got != "alive\n" {
+			t.Errorf("%s: the sandbox of a living process: %q", kind, got)
 		}
 	}
 }

@@ -64,6 +64,23 @@ func TestD11KubernetesOptions(t *testing.T) {
 	}
 }
 
+// RLIMIT_NPROC counts the processes of a user on a node, so that no two pods share one.
+func TestD11KubernetesPodsHaveUsersOfTheirOwn(t *testing.T) {
+	seen := map[int64]bool{}
+	for range 3 {
+		p, err := defaultKubernetes().pod(env.SandboxSpec{Workdir: "/w", Limits: env.DefaultLimits}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range p.Spec.Containers {
+			seen[*c.SecurityContext.RunAsUser] = true
+		}
+	}
+	if len(seen) != 6 { // programs and relay of each
+		t.Errorf("users %v", seen)
+	}
+}
+
 func TestD11KubernetesRefusesWrongOptions(t *testing.T) {
 	s := kubetest.Start(t)
 	for want, with := range map[string]map[string]any{

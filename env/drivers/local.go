@@ -90,7 +90,7 @@ func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpre
 	return &sandbox{
 		Client: client,
 		key: schemas.EnvKey{Driver: "local", Python: python.Version, Limits: map[string]string{},
-			Unenforced: []string{"cpu_time", "cpus", "disk", "files", "memory", "network", "open_files", "processes"}},
+			Unenforced: []string{"cpu_time", "cpus", "disk", "inodes", "memory", "network", "open_files", "processes"}},
 		destroy: func(context.Context) error {
 			c.stop()
 			return removeTree(base)

@@ -38,6 +38,7 @@ type Suite struct {
 // Run runs the whole suite.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
+	t.Setenv(secretName, "leak") // before any sandbox starts
 	// One clear message where nothing starts at all.
 	if !t.Run("starts", func(t *testing.T) { s.start(t, s.Spec) }) {
 		return
@@ -56,6 +57,9 @@ func Run(t *testing.T, s Suite) {
 		s.run(t, underneathChecks)
 	}
 }
+
+// secretName is a variable of the host in all of the suite.
+const secretName = "TRACESMITH_ENVTEST_SECRET"
 
 type check struct {
 	name string

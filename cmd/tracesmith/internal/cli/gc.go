@@ -38,8 +38,10 @@ func newGC(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "gc", Short: "Remove what killed runs left: containers, processes, directories, old caches", Args: exactArgs(0, 0),
 		Long: `Remove what processes of tracesmith that are gone left behind: containers and
-volumes of the Docker daemon, guests, scratch directories, and cached set-up
-results that are too many or too old. Nothing of a process that lives is touched.
+volumes of the Docker daemon, pods of the cluster, guests, scratch directories, and
+cached set-up results that are too many or too old. The daemon and the cluster are
+those of the configuration (-c, -p sandbox.kind=... and what is below sandbox.with),
+else those that the environment names. Nothing of a process that lives is touched.
 A run does the same for its own kind of sandbox when it starts.
 
 It exits with 3 when something could not be removed or looked for.`,
