@@ -57,7 +57,7 @@ func kubeDirs(spec env.SandboxSpec) []kubeDir {
 	disk := spec.Limits.DiskBytes
 	return []kubeDir{
 		{"workspace", spec.Workdir, share(disk, 10), "0755"},
-		{"tmp", "/tmp", share(disk, 4), "1777"},
+		{"tmp", "/tmp", share(disk, 4), ""}, // the volume's: programs cannot lock it
 		{"home", home, share(disk, 1), "0755"},
 		{"shm", "/dev/shm", share(disk, 1), ""},
 		{"bin", binPath, 1 << 20, ""},

@@ -180,3 +180,21 @@ func TestWP12NoClusterIsPaidForUnused(t *testing.T) {
 		t.Error("a client was made before it was needed")
 	}
 }
+
+// A directory that belongs to the sandbox's user can be locked by its programs
+// and is then lost to the commands after them.
+func TestKubernetesSharedPlacesBelongToNoProgram(t *testing.T) {
+	_, p := started(t, kubetest.Start(t), nil, env.SandboxSpec{})
+	found := 0
+	for _, m := range p.Spec.Containers[0].VolumeMounts {
+		if m.MountPath == "/tmp" || m.MountPath == "/dev/shm" {
+			found++
+			if m.SubPath != "" {
+				t.Errorf("%s is a directory inside its volume, made by the sandbox's user", m.MountPath)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d of 2 places found", found)
+	}
+}
