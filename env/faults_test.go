@@ -131,6 +131,26 @@ func TestWP11EvaluationIsReadOnce(t *testing.T) {
 	if runs != 1 {
 		t.Errorf("%d runs of the tests for one evaluation", runs)
 	}
+
+	// Nor does a step read again what the tests have printed, however much it is.
+	const size = 16 << 20
+	f = open(t, func(c *env.Config) {
+		c.Evaluate = func(context.Context, env.Sandbox, schemas.Task, time.Duration) (env.EvalReport, error) {
+			text := strings.Repeat("test_calc.py::test_double FAILED\n", size/33)
+			return env.EvalReport{Tests: map[string]string{"test_calc.py::test_double": "failed"}, Output: text, FullOutput: text}, nil
+		}
+	})
+	f.reset(false)
+	f.step("eval", `{}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 20 {
+		f.step("listener", `{}`)
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / 20; n > size/20 {
+		t.Errorf("a step after an evaluation of %d bytes allocates %d", size, n)
+	}
 }
 
 // Neither the fix nor what the hidden tests ask lies anywhere an agent can read:

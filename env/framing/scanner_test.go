@@ -100,6 +100,24 @@ func TestScannerBoundsAFrame(t *testing.T) {
 	}
 }
 
+// What has been looked at is handed on and never looked at again: of a flood in
+// small pieces, with escapes that are not ours, no more than one escape waits.
+func TestWP1EachByteIsScannedOnce(t *testing.T) {
+	var s Scanner
+	s.Expect("abc")
+	piece := []byte(strings.Repeat("output \x1b[31mred\x1b[0m (Pdb) ", 40) + "\x1b]7717;xyz;1;1;1;")
+	fed, out := 0, 0
+	for range 2000 {
+		fed += len(piece)
+		for rest := piece; len(rest) > 0; {
+			_, rest = s.Next(rest, func(p []byte) { out += len(p) })
+		}
+		if fed-out > MaxPiece {
+			t.Fatalf("%d of %d bytes wait", fed-out, fed)
+		}
+	}
+}
+
 // Who has learnt the nonce of a command can end that command early, and nothing
 // that comes after it: not by numbers that leave no room for later ones, nor by
 // saying the same again.

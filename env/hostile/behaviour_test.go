@@ -2,6 +2,8 @@ package hostile_test
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -121,7 +123,7 @@ func TestD6TerminalsAreIsolated(t *testing.T) {
 	if err := terms[0].Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ask(1, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'sleep 1234 ' ; true", "0\n")
+	ask(1, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c '[s]leep 1234 ' ; true", "0\n")
 }
 
 // The limit ends everything that holds the pipe, not only the shell, and no
@@ -188,18 +190,56 @@ func TestWC33CloseEndsEveryTerminal(t *testing.T) {
 	}
 }
 
-// However much a command prints, what leaves the sandbox is bounded by what is
-// kept of it.
+// However much a command prints, neither this process nor the guest ever holds it
+// whole: of a command no more leaves the sandbox than is kept of it, and of a shell
+// what passes by is dropped but for both ends.
 func TestWP9OutputIsBoundedAtItsSource(t *testing.T) {
 	p := newMaker(t, "bubblewrap").place(t)
 	const size = 50_000_000
 	c := sh("head -c 50000000 /dev/zero", time.Minute)
 	c.MaxOutput = 1000
+	peak := func() (kB int) {
+		r := run(t, p.Sandbox(), sh("grep VmHWM /proc/1/status", 0))
+		if _, err := fmt.Sscanf(string(r.Output), "VmHWM: %d kB", &kB); err != nil {
+			t.Fatalf("%v: %q", err, r.Output)
+		}
+		return kB
+	}
+	guest := peak()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	if r := run(t, p.Sandbox(), c); r.Total != size || len(r.Output) != 1000 {
 		t.Errorf("%d bytes kept of %d", len(r.Output), r.Total)
 	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > size/10 {
+		t.Errorf("the host allocated %d bytes", n)
+	}
+	done, most := make(chan struct{}), make(chan uint64)
+	go func() {
+		held := uint64(0)
+		for {
+			select {
+			case <-done:
+				most <- held
+				return
+			default:
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				held = max(held, m.HeapAlloc)
+			}
+		}
+	}()
 	a := p.Call(t.Context(), "bash", map[string]any{"command": "head -c 50000000 /dev/zero | tr '\\0' x"}, time.Minute)
+	close(done)
+	if held := <-most; held > after.HeapAlloc+size/3 {
+		t.Errorf("the host held %d bytes more", held-after.HeapAlloc)
+	}
 	if len(a.Text) > 70_000 || !strings.Contains(a.Text, "50000000") || a.IsError {
 		t.Errorf("%d bytes shown", len(a.Text))
+	}
+	if n := peak() - guest; n > size/2/1000 {
+		t.Errorf("the guest grew by %d kB", n)
 	}
 }
