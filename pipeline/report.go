@@ -101,7 +101,7 @@ func (r *run) report(started time.Time, err error) observe.Report {
 		switch f.ExitCode() {
 		case 5:
 			rep.Verdict = observe.OverBudget
-		case 130, 143: // SIGINT, SIGTERM
+		case 129, 130, 143: // SIGHUP, SIGINT, SIGTERM
 			rep.Verdict = observe.Interrupted
 		}
 	} else if err != nil {

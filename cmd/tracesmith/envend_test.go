@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,10 +55,35 @@ func TestReaderThatGoesAwayEndsTheEnvironment(t *testing.T) {
 	}
 	write(t, d.in, `{"op":"step","tool":"bash","arguments":{"command":"echo lost"}}`+"\n")
 	_ = d.cmd.Wait()
-	if code := d.cmd.ProcessState.ExitCode(); code != 1 {
+	if code := d.cmd.ProcessState.ExitCode(); code != 141 {
 		t.Errorf("exit code %d", code)
 	}
 	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
+}
+
+// A signal while it still looks for what others left is told once, without the
+// failure that it made of the looking.
+func TestSignalBeforeTheFirstSandbox(t *testing.T) {
+	daemon, err := net.Listen("tcp", "127.0.0.1:0") // a daemon that never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer daemon.Close()
+	t.Setenv("DOCKER_HOST", "tcp://"+daemon.Addr().String())
+	cmd, out := start(t, "env", "--task", "stockroom", "--sandbox", "docker")
+	asked, err := daemon.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asked.Close()
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	want := "stopping: closing sandboxes (once more to stop at once)\ntracesmith: interrupted\n"
+	if code := cmd.ProcessState.ExitCode(); code != 130 || out.String() != want {
+		t.Errorf("exit code %d: %s", code, out)
+	}
 }
 
 // Operations may be sent ahead of their answers: each is answered in its turn,

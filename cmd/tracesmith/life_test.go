@@ -189,8 +189,9 @@ func TestSignalsStopARunThatResumes(t *testing.T) {
 		code   int
 		words  string
 	}{
-		"int":  {syscall.SIGINT, 130, "tracesmith: interrupted; repeat the command to resume"},
-		"term": {syscall.SIGTERM, 143, "tracesmith: terminated; repeat the command to resume"},
+		"int":  {syscall.SIGINT, 130, "  stopped   interrupted\n"},
+		"term": {syscall.SIGTERM, 143, "  stopped   terminated\n"},
+		"hup":  {syscall.SIGHUP, 129, "  stopped   the terminal was closed\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

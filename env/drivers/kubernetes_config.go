@@ -187,7 +187,7 @@ func (c kubernetesConfig) locate() (*rest.Config, string, error) {
 	case clientcmd.IsContextNotFound(err), err != nil && c.Context != "" && strings.Contains(err.Error(), "does not exist"):
 		return nil, "", fmt.Errorf("%w: see `kubectl config get-contexts` and set sandbox.with.context", err)
 	case err != nil:
-		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("reading the kubeconfig: %w: set KUBECONFIG or sandbox.with.kubeconfig to a kubeconfig that is whole", err)
 	}
 	namespace, _, err := loader.Namespace()
 	return cfg, namespace, err

@@ -2,7 +2,6 @@ package drivers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -25,11 +24,13 @@ const (
 // its name. RemoveAll it in the end.
 func MakeScratch(what string) (string, error) {
 	dir, err := os.MkdirTemp("", scratchPrefix+what+"-")
-	if err != nil {
-		return "", fmt.Errorf("making a scratch directory: %w", err)
+	if err == nil {
+		if err = os.WriteFile(filepath.Join(dir, scratchOwner), []byte(self().String()), 0o600); err != nil {
+			_ = os.RemoveAll(dir) // the failure to write says more
+		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, scratchOwner), []byte(self().String()), 0o600); err != nil {
-		return "", fmt.Errorf("making a scratch directory: %w", errors.Join(err, os.Remove(dir)))
+	if err != nil {
+		return "", fmt.Errorf("making a scratch directory: %w: make room there, or set TMPDIR to another directory", err)
 	}
 	return dir, nil
 }

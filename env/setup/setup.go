@@ -184,7 +184,11 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 	case res.TimedOut:
 		return "", fmt.Errorf("the commands took longer than %s (sandbox.setup_timeout); their last words: %s", timeout, lastLines(res.Output, 5))
 	case res.ExitCode != 0:
-		return "", fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, lastLines(res.Output, 5))
+		said := lastLines(res.Output, 5)
+		if said == "" {
+			return "", fmt.Errorf("a command ended with exit code %d and printed nothing: correct the setup commands", res.ExitCode)
+		}
+		return "", fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, said)
 	}
 	return search, nil
 }

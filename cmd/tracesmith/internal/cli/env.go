@@ -71,7 +71,7 @@ carry the protocol; --mcp-listen serves streamable HTTP, one environment per ses
 	fl.StringArrayVar(&f.setup, "setup", nil, "with --path: a command that installs what the program needs; may be repeated")
 	fl.StringVar(&f.python, "python", "", "host interpreter to bring into the sandbox")
 	f.addSandbox(c, "")
-	fl.StringVar(&f.image, "image", "", "container image (implies --sandbox docker)")
+	fl.StringVar(&f.image, "image", "", "container image, for docker (what it means by itself) or kubernetes")
 	fl.StringVar(&f.tools, "tools", "", "tools to offer, comma-separated, with settings if need be: 'pdb,{bash: {timeout: 120}}'")
 	fl.BoolVar(&f.text, "text", false, "answer for people instead of with JSON")
 	fl.Float64Var(&f.timeout, "timeout", 0, "seconds a command may take (default: sandbox.command_timeout)")
@@ -80,17 +80,40 @@ carry the protocol; --mcp-listen serves streamable HTTP, one environment per ses
 	return c
 }
 
+// contradiction refuses flags that would be left unheard.
+func (f *envFlags) contradiction(sandbox string) error {
+	mcp := f.mcp || f.mcpListen != ""
+	switch {
+	case f.path == "" && f.task == "":
+		return &Error{Code: ExitUsage, Try: "tracesmith tasks list", Err: errors.New("name a task with --task, or a directory with --path and --entrypoint")}
+	case f.path != "" && f.task != "":
+		return errors.New("give --task or --path, not both")
+	case f.path != "" && (f.dir != "" || f.source != ""):
+		return errors.New("--dir and --source say where a --task is from: leave them out beside --path")
+	case f.task != "" && (f.entrypoint != "" || f.debug != "" || f.instructions != "" || len(f.setup) > 0):
+		return errors.New("--entrypoint, --debug-entrypoint, --instructions and --setup describe the program of --path: a task has its own")
+	case f.mcp && f.mcpListen != "":
+		return errors.New("give --mcp or --mcp-listen, not both")
+	case f.text && mcp:
+		return errors.New("--text is about answers to operations: leave it out beside --mcp and --mcp-listen")
+	case f.image != "" && (sandbox == "bubblewrap" || sandbox == "local"):
+		return fmt.Errorf("--image is for sandboxes of images: choose --sandbox docker or kubernetes, not %s", sandbox)
+	case f.timeout < 0:
+		return fmt.Errorf("--timeout must be positive, got %g", f.timeout)
+	}
+	return nil
+}
+
 // config applies the flags to the loaded configuration.
 func (f *envFlags) config(s *State) (configs.Config, error) {
 	cfg, err := f.load(s)
 	if err != nil {
 		return cfg, err
 	}
+	if err := f.contradiction(cfg.Sandbox.Kind); err != nil {
+		return cfg, Usage(err)
+	}
 	switch {
-	case f.path != "" && f.task != "":
-		return cfg, Usage(errors.New("give --task or --path, not both"))
-	case f.path == "" && f.task == "":
-		return cfg, &Error{Code: ExitUsage, Try: "tracesmith tasks list", Err: errors.New("name a task with --task, or a directory with --path and --entrypoint")}
 	case f.path != "":
 		cfg.Tasks.Source = "path"
 		setup := make([]any, 0, len(f.setup))
@@ -119,9 +142,6 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 		if cfg.Agent.Tools, err = configs.ParseTools(f.tools); err != nil {
 			return cfg, Usage(fmt.Errorf("--tools: %w", err))
 		}
-	}
-	if f.timeout < 0 {
-		return cfg, Usage(fmt.Errorf("--timeout must be positive, got %g", f.timeout))
 	}
 	if f.timeout > 0 {
 		cfg.Sandbox.CommandTimeout = time.Duration(f.timeout * float64(time.Second))
@@ -153,7 +173,7 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if cfg.Sandbox.Kind == "local" {
 		fmt.Fprintln(s.Stderr, "warning: --sandbox local isolates nothing: the program runs as you, with your files and your network")
 	}
-	if _, err := bench.Reap(ctx, []schemas.Task{task}); err != nil {
+	if _, err := bench.Reap(ctx, []schemas.Task{task}); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "warning: %v\n", err)
 	}
 	open := func(ctx context.Context) (*envLoop, error) { return newEnvLoop(ctx, s, bench, task) }
@@ -173,6 +193,9 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	}
 	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
 	loop.text = f.text
+	if s.Typed {
+		fmt.Fprintln(s.Stderr, `type one JSON operation per line, {"op":"reset"} first; Ctrl-D ends`)
+	}
 	// A reader that goes away shall be an error of a write, so that the sandbox is
 	// closed. Ignoring the signal instead would be inherited by programs.
 	gone := make(chan os.Signal, 1)
@@ -180,6 +203,9 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	defer signal.Stop(gone)
 	if err := loop.serve(ctx, s.Stdin, s.Stdout); err != nil {
 		return err
+	}
+	if loop.tried && !loop.began {
+		return &Error{Code: ExitPreflight, Err: errors.New("no reset succeeded: the answers to them say why")}
 	}
 	return loop.env.Close(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"syscall"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -67,7 +68,9 @@ type envLoop struct {
 	grade func(ctx context.Context, patch []byte, treeSHA string) (schemas.Verdict, error)
 	now   func() float64 // milliseconds, monotonic
 	last  answer         // state after the last reset or step
-	ready bool           // a reset has succeeded
+	tried bool           // a reset was asked for
+	began bool           // a reset has succeeded
+	ready bool           // the last reset has succeeded
 	text  bool           // answers are for people
 	calls int
 }
@@ -110,12 +113,21 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		}
 		a.DurationMS, a.ID = l.now()-start, o.ID
 		if err := write(out, o, a); err != nil {
-			return fmt.Errorf("writing answer: %w", err)
+			return unread(err)
 		}
 		if err == nil && o.Op == "close" {
 			return nil
 		}
 	}
+}
+
+// unread is why an answer could not be written. A reader that has seen enough
+// is nothing to tell of.
+func unread(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return silent{ExitPipe}
+	}
+	return Usage(fmt.Errorf("writing an answer: %w", err))
 }
 
 func writeJSON(out io.Writer, _ op, a answer) error {
@@ -146,6 +158,7 @@ func (l *envLoop) do(ctx context.Context, o op) answer {
 	case "reset":
 		info, err := l.env.Reset(ctx, o.Soft && l.ready)
 		l.ready = err == nil
+		l.tried, l.began = true, l.began || l.ready
 		return l.answer(ctx, info, err)
 	case "step":
 		return l.step(ctx, o)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -166,8 +167,8 @@ func TestEnvLoopStopsWithItsContext(t *testing.T) {
 	if _, err := io.WriteString(w, "{\"op\":\"reset\"}\n"); err != nil {
 		t.Fatal(err)
 	}
-	cancel(errTerminated)
-	if err := <-done; !errors.Is(err, errTerminated) {
+	cancel(stoppedBy[syscall.SIGTERM])
+	if err := <-done; !errors.Is(err, stoppedBy[syscall.SIGTERM]) {
 		t.Errorf("%v", err)
 	}
 }

@@ -21,7 +21,9 @@ const (
 	ExitPreflight = 7   // unreachable model or unusable sandbox: nothing was billed
 	ExitStorage   = 8   // remote storage failed; local data complete
 	ExitLocked    = 9   // run directory held by a live process
+	ExitHangup    = 129 // SIGHUP
 	ExitInt       = 130 // SIGINT
+	ExitPipe      = 141 // SIGPIPE: nobody reads the output any more
 	ExitTerm      = 143 // SIGTERM
 )
 

@@ -47,7 +47,7 @@ func newPublish(s *State) *cobra.Command {
 			}
 			report, err := publishRuns(c.Context(), s, cfg, args)
 			if err != nil {
-				return err
+				return resumable(c.Context(), err)
 			}
 			if asJSON {
 				return printJSON(s, struct {

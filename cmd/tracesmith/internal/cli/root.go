@@ -16,11 +16,21 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 )
 
-// errInterrupted and errTerminated are the causes a signal cancels a command with.
-var (
-	errInterrupted = &Error{Code: ExitInt, Err: errors.New("interrupted; repeat the command to resume")}
-	errTerminated  = &Error{Code: ExitTerm, Err: errors.New("terminated; repeat the command to resume")}
-)
+// stoppedBy are the causes that signals cancel a command with.
+var stoppedBy = map[os.Signal]*Error{
+	syscall.SIGINT:  {Code: ExitInt, Err: errors.New("interrupted")},
+	syscall.SIGTERM: {Code: ExitTerm, Err: errors.New("terminated")},
+	syscall.SIGHUP:  {Code: ExitHangup, Err: errors.New("the terminal was closed")},
+}
+
+// resumable is the error of a command that goes on where it stopped when it is
+// given again.
+func resumable(ctx context.Context, err error) error {
+	if stopped, ok := errors.AsType[*Error](context.Cause(ctx)); ok && err != nil && err.Error() != "" {
+		return &Error{Code: stopped.Code, Try: "the same command again: it goes on where it stopped", Err: stopped}
+	}
+	return err
+}
 
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, s *State) int {
@@ -37,7 +47,7 @@ func Main(ctx context.Context, s *State) int {
 	err := root.ExecuteContext(ctx)
 	close(done)
 	<-watched
-	if cause := context.Cause(ctx); err != nil && cause != nil {
+	if cause := context.Cause(ctx); err != nil && cause != nil && codeOf(err) != codeOf(cause) {
 		err = cause
 	}
 	if err != nil && err.Error() != "" {
@@ -55,10 +65,7 @@ func watchSignals(s *State, cancel context.CancelCauseFunc, done <-chan struct{}
 		case <-done:
 			return
 		case sig := <-s.Interrupts:
-			cause := errInterrupted
-			if sig == syscall.SIGTERM {
-				cause = errTerminated
-			}
+			cause := stoppedBy[sig]
 			if count++; count > 1 {
 				os.Exit(cause.Code)
 			}

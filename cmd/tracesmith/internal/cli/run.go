@@ -35,7 +35,7 @@ func newRun(s *State) *cobra.Command {
 			"in the run directory. The same run directory again resumes: what is staged is not repeated.",
 		Example: "  tracesmith run -c quickstart\n  tracesmith run -c my.yaml --run-dir runs/a -n 8 -p agent.max_steps=40",
 		Args:    exactArgs(0, 0),
-		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
+		RunE:    func(c *cobra.Command, _ []string) error { return resumable(c.Context(), f.run(c.Context(), s)) },
 	}
 	f.add(c)
 	fl := c.Flags()
@@ -136,8 +136,11 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 	case out.Published != nil:
 		printPublished(s, *out.Published, cfg.Publish.To)
 	}
-	if err == nil && report.ExitCode != ExitOK {
+	switch cause := context.Cause(ctx); {
+	case err == nil && report.ExitCode != ExitOK:
 		return silent{report.ExitCode}
+	case err != nil && cause != nil && begun && !f.asJSON:
+		return silent{codeOf(cause)}
 	}
 	return err
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 )
 
@@ -23,24 +25,32 @@ type State struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Now     func() time.Time
-	// Interrupts delivers SIGINT and SIGTERM.
+	// Interrupts delivers the signals that end a command.
 	Interrupts <-chan os.Signal
 	// Crash is called at every boundary of a job; tests die in it. nil outside
 	// tests.
 	Crash func(point string)
-	// TTY tells whether Stderr is a terminal.
-	TTY bool
+	// TTY tells whether Stderr is a terminal, Typed whether Stdin is.
+	TTY, Typed bool
 }
 
 // OSState is the State of the real process; stop ends its signal delivery.
 func OSState() (s *State, stop func()) {
 	ch := make(chan os.Signal, 4)
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
-	info, err := os.Stderr.Stat()
+	for sig := range stoppedBy {
+		if sig != syscall.SIGHUP || !signal.Ignored(sig) { // nohup ignores it, and so do we then
+			signal.Notify(ch, sig)
+		}
+	}
 	return &State{
 		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Now: time.Now, Interrupts: ch, TTY: err == nil && info.Mode()&os.ModeCharDevice != 0,
+		Now: time.Now, Interrupts: ch, TTY: isTerminal(os.Stderr), Typed: isTerminal(os.Stdin),
 	}, func() { signal.Stop(ch) }
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // Getenv looks a variable up in the State's environment; the last one wins.
