@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -257,4 +260,38 @@ func TestSignalsEndAnIdleEnvironment(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
+}
+
+// A soak that is interrupted tells what it has found until then.
+func TestInterruptedSoakReports(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "tracesmith", "soak", "commands", "-n", "1000000", "--workers", "1", "--json")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	progress := bufio.NewReader(told)
+	if line, err := progress.ReadString('\n'); err != nil || !strings.Contains(line, " of 1000000 calls") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, progress) }()
+	var report struct {
+		Calls, Hung int
+	}
+	if err := json.NewDecoder(out).Decode(&report); err != nil || report.Calls == 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d", code)
+	}
 }

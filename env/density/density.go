@@ -104,7 +104,8 @@ type run struct {
 }
 
 // Run opens the sessions and closes them all. A run that reaches the memory
-// limit, or whose next session cannot be opened, is a report, not an error.
+// limit, or whose next session cannot be opened, is a report, not an error; with
+// an error the report holds what was measured before it.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Entrypoint == "" {
 		cfg.Entrypoint = Entrypoint
@@ -112,25 +113,30 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	r := &run{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0)), report: Report{Schema: "tracesmith.soak.sessions/1", Asked: cfg.Sessions}}
 	began := time.Now()
 	defer r.close(context.WithoutCancel(ctx))
-	var err error
+	err := r.play(ctx)
+	r.report.Reached, r.report.Wall = len(r.sessions), time.Since(began).Seconds()
+	return r.report, err
+}
+
+// play opens the sessions step by step, keeps them and asks each once more.
+func (r *run) play(ctx context.Context) (err error) {
 	if r.before, err = readMachine(); err != nil {
-		return r.report, err
+		return err
 	}
-	for len(r.sessions) < cfg.Sessions && r.report.Stopped == "" {
+	for len(r.sessions) < r.cfg.Sessions && r.report.Stopped == "" {
 		if err := r.grow(ctx); err != nil {
-			return r.report, err
+			return err
 		}
 	}
 	if err := r.keep(ctx); err != nil {
-		return r.report, err
+		return err
 	}
 	for _, s := range r.sessions {
 		if _, err := r.ask(ctx, s); err != nil {
-			return r.report, err
+			return err
 		}
 	}
-	r.report.Reached, r.report.Wall = len(r.sessions), time.Since(began).Seconds()
-	return r.report, ctx.Err()
+	return ctx.Err()
 }
 
 // grow opens one step's sessions and measures.
@@ -171,9 +177,10 @@ func (r *run) open(ctx context.Context, n int) (took []time.Duration, failed err
 				began := time.Now()
 				s, err := r.session(ctx, number)
 				mu.Lock()
-				if err != nil {
-					failed = errors.Join(failed, fmt.Errorf("opening session %d: %w", number, err))
-				} else {
+				switch {
+				case err != nil && failed == nil:
+					failed = fmt.Errorf("opening session %d: %w", number, err)
+				case err == nil:
 					r.sessions = append(r.sessions, s)
 					took = append(took, time.Since(began))
 				}

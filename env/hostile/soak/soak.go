@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,12 +60,14 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	if len(s.cases) == 0 {
-		return Report{}, fmt.Errorf("%w %q among those that may be played here", ErrNoCase, cfg.Only)
+		return Report{}, fmt.Errorf("%w %q among those that may be played here%s", ErrNoCase, cfg.Only, alike(cfg))
 	}
 	before := takeFootprint()
 	began := time.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var noPlace error // of the first worker that could not get an environment
+	var once sync.Once
 	var workers, watcher sync.WaitGroup
 	done := make(chan struct{})
 	if cfg.Progress != nil {
@@ -73,7 +77,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		workers.Go(func() {
 			w := &worker{soak: s, number: n}
 			if err := w.work(ctx); err != nil && ctx.Err() == nil {
-				cancel(err)
+				once.Do(func() { noPlace = err })
+				cancel()
 			}
 		})
 	}
@@ -83,10 +88,24 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	r := s.tally.report(time.Since(began))
 	r.Seed, r.Workers, r.Share = cfg.Seed, cfg.Workers, cfg.Share
 	r.Leaked = takeFootprint().since(before)
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		return r, err
+	return r, noPlace
+}
+
+// alike names the cases that share a word with the one that was asked for.
+func alike(cfg Config) string {
+	var names []string
+	for _, c := range hostile.Corpus() {
+		for word := range strings.FieldsSeq(strings.ToLower(cfg.Only)) {
+			if (cfg.Isolated || c.Harmless) && len(word) > 2 && strings.Contains(strings.ToLower(c.Name), word) {
+				names = append(names, strconv.Quote(c.Name))
+				break
+			}
+		}
 	}
-	return r, nil
+	if len(names) == 0 {
+		return ": a soak without --only lists their names at its end"
+	}
+	return ": there are " + strings.Join(names, ", ")
 }
 
 func (s *soak) watch(done <-chan struct{}, began time.Time) {

@@ -92,6 +92,24 @@ func TestCasesAreCounted(t *testing.T) {
 	}
 }
 
+// A soak that is stopped reports what it has reached, whatever stopped it.
+func TestStoppedSoakReports(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	opened := 0
+	r, err := Run(ctx, Config{
+		Open: func(context.Context) (env.Env, func() env.Sandbox, error) {
+			if opened++; opened == 3 { // each is given up after its first call
+				stop(errors.New("interrupted"))
+			}
+			return answering{text: "nonsense"}, func() env.Sandbox { return nil }, nil
+		},
+		Calls: 100, Workers: 1, Isolated: true,
+	})
+	if err != nil || r.Calls != 2 && r.Calls != 3 {
+		t.Errorf("%d calls, %v", r.Calls, err)
+	}
+}
+
 // A soak that may play nothing says so instead of doing nothing.
 func TestUnknownCase(t *testing.T) {
 	for _, only := range []string{"no such case", "fork bomb of the shell"} { // harmful ones need isolation

@@ -21,6 +21,11 @@ func newBenchEnv(s *State) *cobra.Command {
 	var rounds int
 	c := &cobra.Command{
 		Use: "env", Short: "Step latency per tool and sandbox: medians, p99, overhead over the bare program", Args: exactArgs(0, 0),
+		Long: `Measure starts, resets, tool calls and whole episodes on the first built-in task,
+beside the bare costs of the same without tracesmith. Targets bound medians and, of
+calls, the overhead; a missed one is told and is no failure: machines differ, and
+a busy one misses more. Everything is made once before it is counted.`,
+		Example: "  tracesmith bench env\n  tracesmith bench env --sandbox bubblewrap,docker --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(kinds) > 0 {
 				f.sandbox = kinds[0]
@@ -38,6 +43,9 @@ func newBenchEnv(s *State) *cobra.Command {
 				kinds = []string{cmp.Or(cfg.Sandbox.Kind, "bubblewrap")}
 			}
 			for _, kind := range kinds {
+				if s.TTY {
+					fmt.Fprintf(s.Stderr, "measuring %s: starts, calls, whole episodes\n", kind)
+				}
 				rows, err := benchEnv(c.Context(), s, cfg, kind, rounds)
 				if err != nil {
 					return err

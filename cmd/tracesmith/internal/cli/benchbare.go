@@ -171,5 +171,5 @@ func load() string {
 }
 
 func (m machine) String() string {
-	return fmt.Sprintf("%d cores (%s), %s, Linux %s, %s; load %s before, %s after", m.Cores, m.CPU, gib(m.Memory), m.Kernel, m.Go, m.Load[0], m.Load[1])
+	return fmt.Sprintf("%d cores (%s), %s,\nLinux %s, %s; load %s before, %s after", m.Cores, m.CPU, gib(m.Memory), m.Kernel, m.Go, m.Load[0], m.Load[1])
 }

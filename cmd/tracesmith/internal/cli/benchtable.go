@@ -69,16 +69,38 @@ func quantile(values []float64, q float64) float64 {
 }
 
 func (r benchReport) print(s *State) error {
-	fmt.Fprintf(s.Stdout, "%s\nmilliseconds; overhead = wall minus the program's own time; calls take turns, the first turn is not counted\n\n", r.Machine)
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "sandbox\tmeasure\tn\tmedian\tp99\toverhead\toverhead p99\tbare\ttarget\tmet\t")
-	for _, m := range r.Measures {
-		met := ""
-		if m.Met != nil {
-			met = yesNo(*m.Met)
+	fmt.Fprintf(s.Stdout, "%s\nmilliseconds; over: overhead, wall minus the program's own time; bare: without\ntracesmith. Calls take turns, the first turn is not counted.\n", r.Machine)
+	for i, m := range r.Measures {
+		if i == 0 || m.Sandbox != r.Measures[i-1].Sandbox {
+			if err := r.printSandbox(s, m.Sandbox); err != nil {
+				return fmt.Errorf("writing output: %w", err)
+			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t%s\t\n", m.Sandbox, m.What, m.N, m.Median, m.P99,
-			optional(m.OverheadMedian), optional(m.OverheadP99), optional(m.Bare), m.Target, met)
+	}
+	return nil
+}
+
+// printSandbox writes the table of one sandbox kind, and which targets it
+// misses.
+func (r benchReport) printSandbox(s *State, kind string) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 1, ' ', 0)
+	targets, missed := 0, []string{}
+	fmt.Fprintf(w, "\n%s\t%4s\t%7s\t%7s\t%7s\t%7s\t%6s\n", kind, "n", "median", "p99", "over", "p99", "bare")
+	for _, m := range r.Measures {
+		if m.Sandbox != kind {
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%4d\t%7.2f\t%7.2f\t%7s\t%7s\t%6s\n", m.What, m.N, m.Median, m.P99, optional(m.OverheadMedian), optional(m.OverheadP99), optional(m.Bare))
+		if m.Met == nil {
+			continue
+		}
+		if targets++; !*m.Met {
+			missed = append(missed, fmt.Sprintf("  missed: %s (%s)", m.What, m.Target))
+		}
+	}
+	fmt.Fprintf(w, "%d of %d targets met\n", targets-len(missed), targets)
+	for _, line := range missed {
+		fmt.Fprintln(w, line)
 	}
 	return w.Flush()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -31,9 +32,9 @@ func newSoakCommands(s *State) *cobra.Command {
 		Long: `Run ordinary tool calls with known answers over several environments at once, with
 a share of hostile cases among them, and check every answer, its time, and what is
 left running. A failure names its call and case: --seed S --only CASE plays that
-case alone. The exit code is 1 when an answer was hung, mis-framed or wrong, when
+case alone. A soak that is stopped tells what it has reached. The exit code is 1 when an answer was hung, mis-framed or wrong, when
 processes were left, or when a sandbox died that must not.`,
-		Example: "  tracesmith soak commands -n 5000\n  tracesmith soak commands --only 'fork bomb' -n 20",
+		Example: "  tracesmith soak commands -n 5000\n  tracesmith soak commands --only 'fork bomb of Python' -n 20",
 		Args:    exactArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return soakCommands(c.Context(), s, &f, cfg, asJSON)
@@ -83,7 +84,7 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 	cfg.Progress = func(r soak.Report) {
 		if s.TTY {
 			fmt.Fprintf(s.Stderr, "\r\x1b[K%s", soakLine(r, cfg.Calls))
-		} else if lines++; lines%30 == 0 {
+		} else if lines++; lines%30 == 1 {
 			fmt.Fprintln(s.Stderr, soakLine(r, cfg.Calls))
 		}
 	}
@@ -103,16 +104,31 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 		err = printSoak(s, r)
 	}
 	if err == nil && !r.OK() {
-		err = fmt.Errorf("soak found %d hung, %d mis-framed and %d wrong answers, %d with processes left, %d failures and %d lost sandboxes (seed %d)",
-			r.Hung, r.Misframed, r.Wrong, r.Left, r.Failed, r.Lost, r.Seed)
+		err = fmt.Errorf("the soak found what must not be: %s (seed %d)", troubles(r), r.Seed)
 	}
 	return errors.Join(err, ctx.Err())
 }
 
-// soakLine is the progress in one line.
+// soakLine is the progress in one line that fits a terminal.
 func soakLine(r soak.Report, calls int) string {
-	return fmt.Sprintf("%d of %d calls, %d hostile, %.0f/s: %d hung, %d late (worst %.0f ms), %d mis-framed, %d wrong, %d left, %d lost",
-		r.Calls, calls, r.Hostile, float64(r.Calls)/max(r.Wall, 0.001), r.Hung, r.Late, r.WorstLate, r.Misframed, r.Wrong, r.Left, r.Lost)
+	return fmt.Sprintf("%d of %d calls, %.0f/s, %d hostile: %s", r.Calls, calls, float64(r.Calls)/max(r.Wall, 0.001), r.Hostile, troubles(r))
+}
+
+// troubles names the counts that are not 0.
+func troubles(r soak.Report) string {
+	var out []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{r.Hung, "hung"}, {r.Late, "late"}, {r.Misframed, "mis-framed"}, {r.Wrong, "wrong"}, {r.Left, "with processes left"}, {r.Failed, "failed"}, {r.Lost, "sandboxes lost"}} {
+		if c.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if len(out) == 0 {
+		return "all well"
+	}
+	return strings.Join(out, ", ")
 }
 
 func printSoak(s *State, r soak.Report) error {
@@ -120,11 +136,18 @@ func printSoak(s *State, r soak.Report) error {
 	row := func(name string, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("calls", "%d in %.0f s, %d workers, seed %d", r.Calls, r.Wall, r.Workers, r.Seed)
-	row("hostile", "%d of %d cases", r.Hostile, len(r.Cases))
-	for _, door := range slices.Sorted(maps.Keys(r.Doors)) {
-		row("  "+door, "%d", r.Doors[door])
+	doors := func(hostile bool) {
+		for _, door := range slices.Sorted(maps.Keys(r.Doors)) {
+			if tool, is := strings.CutPrefix(door, "hostile "); is == hostile {
+				row("  "+tool, "%d", r.Doors[door])
+			}
+		}
 	}
+	row("calls", "%d in %.0f s, %d workers, seed %d", r.Calls, r.Wall, r.Workers, r.Seed)
+	row("ordinary", "%d, median %.2f ms, p99 %.2f ms", r.Calls-r.Hostile, r.Median, r.P99)
+	doors(false)
+	row("hostile", "%d, %d different cases", r.Hostile, len(r.Cases))
+	doors(true)
 	row("hung", "%d", r.Hung)
 	late := ""
 	if r.Late > 0 {
@@ -136,7 +159,6 @@ func printSoak(s *State, r soak.Report) error {
 	row("processes left", "%d", r.Left)
 	row("failed", "%d", r.Failed)
 	row("sandboxes", "%d, died as expected %d, lost %d", r.Sandboxes, r.Died, r.Lost)
-	row("ordinary calls", "median %.2f ms, p99 %.2f ms", r.Median, r.P99)
 	row("grown", "%d descriptors, %d goroutines, %.1f MiB of heap", r.Leaked.Descriptors, r.Leaked.Goroutines, float64(r.Leaked.HeapBytes)/(1<<20))
 	if len(r.Cases) > 0 {
 		fmt.Fprintln(w, "\ncase\tplayed")

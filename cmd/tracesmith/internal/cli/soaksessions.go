@@ -94,44 +94,56 @@ func (f *sessionsFlags) soak(ctx context.Context, s *State) error {
 			p.Sessions, gib(p.Used), mib(p.Used/int64(p.Sessions)), p.Answered.Median, p.Answered.P99)
 	}
 	report, err := density.Run(ctx, f.run)
-	if err != nil && ctx.Err() == nil {
-		err = &Error{Code: ExitPreflight, Err: err}
+	if len(report.Points) == 0 && err != nil {
+		return &Error{Code: ExitPreflight, Err: err}
 	}
-	if err != nil {
-		return err
-	}
+	show := printSessions
 	if f.asJSON {
-		err = printJSON(s, report)
-	} else {
-		err = printSessions(s, report)
+		show = func(s *State, r density.Report) error { return printJSON(s, r) }
 	}
-	if err == nil && report.Wrong > 0 {
-		err = fmt.Errorf("%d of %d answers were not the session's own value", report.Wrong, report.Checked)
+	if shown := show(s, report); err == nil {
+		err = shown
 	}
-	if err == nil && report.Reached < report.Asked {
-		err = fmt.Errorf("%d of %d sessions: %s", report.Reached, report.Asked, report.Stopped)
+	switch {
+	case err != nil:
+		return err
+	case report.Wrong > 0:
+		return fmt.Errorf("%d of %d answers were not the session's own value", report.Wrong, report.Checked)
+	case report.Reached < report.Asked:
+		return fmt.Errorf("%d of %d sessions: %s", report.Reached, report.Asked, report.Stopped)
 	}
-	return err
+	return nil
 }
 
-// printSessions draws the curve as a table, its last column as a plot.
+// printSessions draws what the sessions need as two tables, of all and of one,
+// and a plot.
 func printSessions(s *State, r density.Report) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "sessions\tused\teach\tguest\thelper\tpython\tshell\thost\tkernel\ttmpfs\topen ms\tp value ms\tp99 ms\t")
+	fmt.Fprintln(s.Stdout, "used: less memory available on the machine than before the first session")
+	fmt.Fprintln(w, "sessions\tused\teach\topened in\tp value\tp99\t")
 	var most int64 = 1
 	for _, p := range r.Points {
 		most = max(most, p.Used)
-		n := int64(p.Sessions)
-		k := p.Kernel
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.2f\t%.2f\t\n", p.Sessions, gib(p.Used), mib(p.Used/n),
-			mib(p.Memory.Guest.PSS/n), mib(p.Memory.Helper.PSS/n), mib(p.Memory.Python.PSS/n), mib(p.Memory.Shell.PSS/n),
-			mib(p.Memory.Host.PSS/n), mib((k.Slab+k.Stacks+k.PageTables+k.PerCPU)/n), mib(k.Shmem/n),
+		fmt.Fprintf(w, "%d\t%s\t%s\t%.0f ms\t%.2f ms\t%.2f ms\t\n", p.Sessions, gib(p.Used), mib(p.Used/int64(p.Sessions)),
 			p.Opened.Median, p.Answered.Median, p.Answered.P99)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing output: %w", err)
 	}
-	fmt.Fprintln(s.Stdout, "\nmemory of the machine (used = less available than before; parts are per session, proportional)")
+	fmt.Fprintln(s.Stdout, "\nMiB of one session, shared pages in proportion")
+	fmt.Fprintln(w, "sessions\tguest\thelper\tpython\tshell\thost\tkernel\ttmpfs\t")
+	for _, p := range r.Points {
+		fmt.Fprintf(w, "%d\t", p.Sessions)
+		m, k := p.Memory, p.Kernel
+		for _, n := range []int64{m.Guest.PSS, m.Helper.PSS, m.Python.PSS, m.Shell.PSS, m.Host.PSS, k.Slab + k.Stacks + k.PageTables + k.PerCPU, k.Shmem} {
+			fmt.Fprintf(w, "%.1f\t", float64(n)/float64(p.Sessions)/(1<<20))
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	fmt.Fprintln(s.Stdout)
 	for _, p := range r.Points {
 		fmt.Fprintf(s.Stdout, "%6d %s %s\n", p.Sessions, strings.Repeat("█", int(max(p.Used, 0)*60/most)), gib(p.Used))
 	}
