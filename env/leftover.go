@@ -23,9 +23,17 @@ type Keeper interface {
 	Leftovers(ctx context.Context) ([]Leftover, error)
 }
 
+// ErrAbsent is the error of a keeper whose daemon or cluster does not answer:
+// most hosts have none.
+var ErrAbsent = errors.New("nobody answers")
+
 // RemoveLeftovers removes all a keeper tells of and reports how many went.
+// Where nobody answers there is nothing to remove.
 func RemoveLeftovers(ctx context.Context, k Keeper) (int, error) {
 	list, err := k.Leftovers(ctx)
+	if errors.Is(err, ErrAbsent) {
+		return 0, nil
+	}
 	n := 0
 	for _, l := range list {
 		if rmErr := l.Remove(ctx); rmErr != nil {

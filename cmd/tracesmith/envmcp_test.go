@@ -131,9 +131,14 @@ func TestEnvAsMCPServer(t *testing.T) {
 	if a := c.must("env_grade", `{}`, "Resolved (verified_pass)"); a.Resolved == nil || !*a.Resolved {
 		t.Errorf("grade: %+v", a)
 	}
-	for tool, arguments := range map[string]string{"env_reset": `{"hard":true}`, "env_grade": `{"soft":true}`} {
-		if _, a, err := c.call(t.Context(), tool, arguments); err != nil || a.OK {
-			t.Errorf("%s %s: %v, %+v", tool, arguments, err, a)
+	for _, wrong := range [][3]string{
+		{"env_reset", `{"hard":true}`, `env_reset: wrong arguments: unknown field "hard", there is soft`},
+		{"env_reset", `{"soft":"yes"}`, `env_reset: wrong arguments: "soft" must be true or false, not a string`},
+		{"env_patch", `{"x":1}`, `env_patch: wrong arguments: unknown field "x", it takes no arguments`},
+		{"env_grade", `{"soft":true}`, "env_grade takes no arguments"},
+	} {
+		if text, a, err := c.call(t.Context(), wrong[0], wrong[1]); err != nil || a.OK || text != wrong[2] {
+			t.Errorf("%s %s: %v, %+v, %q", wrong[0], wrong[1], err, a, text)
 		}
 	}
 	if a := c.must("submit", `{}`, "Submitted"); !a.Terminated {

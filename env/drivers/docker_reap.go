@@ -20,7 +20,7 @@ import (
 // uses; a later sandbox would make it again.
 const volumeAge = 7 * 24 * time.Hour
 
-// Reap implements env.Driver. Without a daemon there is nothing to reap.
+// Reap implements env.Driver.
 func (d *docker) Reap(ctx context.Context) (int, error) {
 	return env.RemoveLeftovers(ctx, d)
 }
@@ -30,13 +30,13 @@ func (d *docker) Reap(ctx context.Context) (int, error) {
 func (d *docker) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 	cli, err := d.connect()
 	if err != nil {
-		return nil, fmt.Errorf("looking for old containers: %w", err)
+		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
 	}
 	defer func() { err = errors.Join(err, d.release()) }()
 	ours := filters.NewArgs(filters.Arg("label", dockerMark))
 	list, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: ours})
 	if client.IsErrConnectionFailed(err) {
-		return nil, nil
+		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for old containers: %w", err)

@@ -285,14 +285,17 @@ const finishedGrace = 10 * time.Minute
 // does, so that one that runs has an owner, or its deadline will end it.
 func (d *kubernetes) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 	api, err := d.connect()
-	if err != nil {
-		return nil, nil // no cluster, nothing left there
+	switch {
+	case err != nil && d.config.Kubeconfig == "" && os.Getenv("KUBECONFIG") == "":
+		return nil, nil // nobody has named a cluster
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
 	}
 	defer api.release()
 	pods, err := api.list(ctx, kubeManager+"="+kubeManagerIs)
 	if err != nil {
 		if !api.reached.Load() {
-			return nil, nil
+			return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
 		}
 		return nil, fmt.Errorf("looking for old pods: %w", d.remedy(err, api))
 	}

@@ -95,11 +95,15 @@ func parseOperation(name string, args json.RawMessage) (op, error) {
 	var in struct {
 		Soft *bool `json:"soft"`
 	}
+	known := "it takes no arguments"
+	if name == "reset" {
+		known = "there is soft"
+	}
 	if len(bytes.TrimSpace(args)) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(args))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&in); err != nil {
-			return op{}, fmt.Errorf("%s%s: wrong arguments: %w", opPrefix, name, err)
+			return op{}, fmt.Errorf("%s%s: wrong arguments: %w", opPrefix, name, inJSON(err, known))
 		}
 	}
 	if in.Soft != nil && name != "reset" {

@@ -40,19 +40,25 @@ func parseOp(text []byte) (op, error) {
 		}
 		return o, nil
 	}
+	return o, notAnOp(inJSON(err, "there are op, soft, tool, arguments and id"))
+}
+
+// inJSON says what is wrong with an object in the words of JSON; known is what
+// fields it may have.
+func inJSON(err error, known string) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		switch {
-		case wrong.Field == "":
-			err = fmt.Errorf("it is %s", article(wrong.Value))
-		case wrong.Field == "soft":
-			err = fmt.Errorf("%q must be true or false, not %s", wrong.Field, article(wrong.Value))
-		default:
-			err = fmt.Errorf("%q must be a text, not %s", wrong.Field, article(wrong.Value))
+		switch wrong.Field {
+		case "":
+			return fmt.Errorf("it is %s", article(wrong.Value))
+		case "soft":
+			return fmt.Errorf("%q must be true or false, not %s", wrong.Field, article(wrong.Value))
 		}
-	} else if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
-		err = fmt.Errorf("unknown field %s, there are op, soft, tool, arguments and id", name)
+		return fmt.Errorf("%q must be a text, not %s", wrong.Field, article(wrong.Value))
 	}
-	return o, notAnOp(err)
+	if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+		return fmt.Errorf("unknown field %s, %s", name, known)
+	}
+	return err
 }
 
 func notAnOp(err error) error {

@@ -27,6 +27,8 @@ type gcReport struct {
 	Schema string   `json:"schema"`
 	DryRun bool     `json:"dry_run"`
 	Items  []gcItem `json:"items"`
+	// Absent are daemons and clusters that were not asked: nobody answers there.
+	Absent []string `json:"absent,omitempty"`
 	// Errors say where it was not possible to look.
 	Errors []string `json:"errors,omitempty"`
 }
@@ -44,14 +46,19 @@ those of the configuration (-c, -p sandbox.kind=... and what is below sandbox.wi
 else those that the environment names. Nothing of a process that lives is touched.
 A run does the same for its own kind of sandbox when it starts.
 
-It exits with 3 when something could not be removed or looked for.`,
+It exits with 3 when something could not be removed or looked for. A Docker daemon
+or a cluster that does not answer is named; it is a failure with --set sandbox.kind.`,
+		Example: "  tracesmith gc --dry-run\n  tracesmith gc --older-than 24h --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := f.load(s)
 			if err != nil {
 				return err
 			}
-			found, lookErr := wire.Leftovers(c.Context(), cfg)
-			report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}}
+			if older < 0 {
+				return Usage(fmt.Errorf("--older-than must be positive, got %s", older))
+			}
+			found, absent, lookErr := wire.Leftovers(c.Context(), cfg)
+			report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}, Absent: absent}
 			if lookErr != nil {
 				report.Errors = append(report.Errors, lookErr.Error())
 			}
@@ -85,12 +92,15 @@ It exits with 3 when something could not be removed or looked for.`,
 }
 
 func (r gcReport) print(s *State) error {
+	for _, where := range r.Absent {
+		fmt.Fprintf(s.Stderr, "not asked: %s\n", firstLine(where))
+	}
 	if len(r.Items) == 0 {
 		fmt.Fprintln(s.Stdout, "nothing is left behind")
 		return nil
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "STATUS\tKIND\tNAME\tAGE\tWHAT FOR")
+	fmt.Fprintln(w, "STATUS\tKIND\tAGE\tNAME\tWHAT FOR")
 	for _, i := range r.Items {
 		age, what := "-", i.What
 		if i.Since != nil {
@@ -99,7 +109,7 @@ func (r gcReport) print(s *State) error {
 		if i.Error != "" {
 			what = firstLine(i.Error)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.Status, i.Kind, i.Name, age, clip(what, 70))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.Status, i.Kind, age, i.Name, clip(what, 70))
 	}
 	return w.Flush()
 }

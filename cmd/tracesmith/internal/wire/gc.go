@@ -15,14 +15,18 @@ import (
 
 // Leftovers lists what processes that are gone left on this host and with the
 // daemons its sandboxes use, and cached results beyond their limits; oldest
-// first, each once. An error says where it was not possible to look; the list
-// holds the rest.
-func Leftovers(ctx context.Context, cfg configs.Config) ([]env.Leftover, error) {
-	all, errs := []env.Leftover{}, []error{}
+// first, each once. absent names what was not asked because nobody answers, and
+// is not the configured sandbox.kind. An error says where it was not possible to
+// look; the list holds the rest.
+func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, absent []string, _ error) {
+	errs := []error{}
 	seen := map[string]bool{}
 	collect := func(where string, k env.Keeper) {
 		list, err := k.Leftovers(ctx)
-		if err != nil {
+		switch {
+		case errors.Is(err, env.ErrAbsent) && where != cfg.Sandbox.Kind:
+			absent = append(absent, fmt.Sprintf("%s: %v", where, err))
+		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", where, err))
 		}
 		for _, l := range list {
@@ -47,7 +51,7 @@ func Leftovers(ctx context.Context, cfg configs.Config) ([]env.Leftover, error) 
 	slices.SortStableFunc(all, func(a, b env.Leftover) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
-	return all, errors.Join(errs...)
+	return all, absent, errors.Join(errs...)
 }
 
 // driver builds a sandbox kind with its settings.
