@@ -85,56 +85,6 @@ func TestOddEndsWithinTheLimit(t *testing.T) {
 	}
 }
 
-func TestEveryThreadStops(t *testing.T) {
-	eachPython(t, func(t *testing.T, py string) {
-		b := open(t, py+" odd.py workers")
-		b.do("b at_work")
-		seen := map[string]bool{}
-		for range 3 {
-			r := b.do("c")
-			b.has(r, "Breakpoint 1 hit in thread worker-")
-			_, name, _ := strings.Cut(r.Text, "in thread ")
-			seen[strings.SplitN(name, ".", 2)[0]] = true
-			b.at(b.do("n"), "odd.py", r.Frame.Line+1)
-			b.has(b.do("p m == n * 2"), "True")
-		}
-		if len(seen) != 3 {
-			t.Errorf("stopped in %v", seen)
-		}
-		b.has(b.do("c"), "all joined", "exit code 0")
-
-		// One that began before the breakpoint was set, and one nobody joins.
-		b = open(t, py+" odd.py lasting_worker")
-		b.do("b lasting_worker ;; c ;; n ;; n ;; n")
-		b.do("b waits")
-		b.do("cl 1 ;; b " + b.line("odd.py", "after = 1"))
-		b.has(b.do("c"), "Breakpoint 3 hit in thread", "after = 1")
-		b.has(b.do("c"), "worker is done 1", "exit code 0")
-		b = open(t, py+" odd.py unjoined")
-		b.do("b at_work")
-		b.has(b.do("c"), "Breakpoint 1 hit in thread")
-		b.has(b.do("c"), "exit code 0")
-
-		// A command in a thread can be interrupted, too.
-		b = open(t, py+" odd.py workers")
-		b.do("tbreak at_work ;; c")
-		r := b.within("p [i for i in iter(int, 1)]", 300*time.Millisecond)
-		b.has(r, "timed out")
-		b.do("p 1")
-	})
-}
-
-func TestChildProcessesNeverStop(t *testing.T) {
-	eachPython(t, func(t *testing.T, py string) {
-		b := open(t, py+" odd.py processes")
-		b.do("b at_work")
-		r := b.do("c")
-		b.has(r, "(Breakpoint 1 was reached at odd.py:", "in a child process, which cannot be stopped.)",
-			"fork [2, 4]", "spawn [2, 4]", "exit code 0")
-		b.has(b.do("n"), "Current frame: odd.py:2 in <module>")
-	})
-}
-
 func TestChainedExceptions(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" odd.py chained")

@@ -130,13 +130,16 @@ class Breakpoints:
                 name, ", ".join("%s:%d" % (self.source.short(p), n) for p, n in found[:8])))
         raise Refused("No function %s in the current frame, in the workspace or on sys.path. Use FILE:LINE." % name)
 
-    def announce_hit(self, frame):
-        """Says which breakpoint stopped the program, and why if its condition cannot be evaluated."""
+    def announce(self, frame):
+        """Says which breakpoint stopped the program, and why if its condition cannot be evaluated; or in which thread it is now."""
+        thread, before = threading.current_thread(), self.prompted
+        self.prompted = thread
         number, self.currentbp = self.currentbp, 0
         if not number or number not in self.numbers or self.event != "line":
+            if thread is not before:
+                self.message("(This is thread %s.)" % thread.name)
             return
         key, cond, gone = self.numbers[number]
-        thread = threading.current_thread()
         self.message("Breakpoint %d hit%s%s." % (
             key, "" if thread is threading.main_thread() else " in thread %s" % thread.name,
             " (temporary: now removed)" if gone else ""))

@@ -91,9 +91,8 @@ class Shim(Breakpoints, Threads, Base):
         with self.lock:
             if here == self.thread:
                 local = Base.trace_dispatch(self, frame, event, arg)
-                if event == "return" and frame.f_back is None:  # the thread ends, and a step in it
-                    self.set_continue()
-                    self.stepping = 0
+                if event == "return" and self.is_last(frame):
+                    self.end_of_thread()
                 # Up to 3.9 a frame that keeps its trace function after tracing was
                 # switched off reports the line it had then.
                 return local if sys.gettrace() is not None else None
@@ -197,7 +196,7 @@ class Shim(Breakpoints, Threads, Base):
             try:
                 if frame is not None:
                     self.stands(frame)
-                    self.announce_hit(frame)
+                    self.announce(frame)
                 Base.interaction(self, frame, tb, *rest)
             finally:
                 self.state = RUNNING

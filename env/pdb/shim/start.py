@@ -138,13 +138,16 @@ def finish(shim, code):
     if not shim.mine():
         return
     shim.wait_for_threads()
-    with shim.lock:
+    shim.take_turn()
+    try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if shim.foreign:
             shim.channel.settle()
             shim.message("(%s called sys.settrace: the debugger was blind from there on.)" % shim.foreign)
         shim.over = True
         shim.channel.send(dict(shim.base("finished"), exit_code=code, missed=shim.missed(), children=shim.had_children()))
+    finally:
+        shim.lock.release()
 
 
 def report(error, tb):

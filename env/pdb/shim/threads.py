@@ -7,7 +7,9 @@ import sys
 import threading
 from time import monotonic, sleep  # before a program replaces them
 
-PATIENCE = 0.5  # seconds; a step may wait for the very thread that waits for it
+BELOW = {getattr(kind, name).__code__ for kind, name in (
+    (threading.Thread, "run"), (threading.Timer, "run"), (threading.Thread, "_bootstrap_inner"))}  # a thread's own code
+PATIENCE = 100  # waits of 5 ms, longer on a busy machine; a step may wait for the very thread that waits for it
 
 
 class Threads:
@@ -16,6 +18,7 @@ class Threads:
     def prepare(self):
         self.lock = _thread.RLock()  # held by the thread that has the prompt
         self.thread = _thread.get_ident()  # the one stepped through
+        self.prompted = threading.current_thread()  # the one of the last prompt
         self.stepping = 0  # when the step under way began
         self.ending = self.over = self.told = False
         self.children = resource.getrusage(resource.RUSAGE_CHILDREN)  # of the commands before the program, too
@@ -46,12 +49,29 @@ class Threads:
 
     def take_turn(self):
         """Takes the lock, after a step under way in another thread: it comes to its end first."""
+        step, waits = None, 0
         while True:
             self.lock.acquire()
-            if not self.stepping or self.thread == _thread.get_ident() or monotonic() - self.stepping > PATIENCE:
+            if self.stepping != step:
+                step, waits = self.stepping, 0
+            if not step or self.thread == _thread.get_ident() or waits == PATIENCE:
                 return
             self.lock.release()
             sleep(0.005)
+            waits += 1
+
+    def is_last(self, frame):
+        """Whether a thread of the program ends with this frame."""
+        below = frame.f_back
+        return below is None or below.f_code in BELOW and frame.f_code not in BELOW
+
+    def end_of_thread(self):
+        """A step ends where its thread does: the program goes on."""
+        if self.stopframe is not self.botframe:
+            self.set_continue()
+            self.channel.settle()
+            self.message("(Thread %s has ended.)" % threading.current_thread().name)
+        self.stepping = 0
 
     def trace_running(self, path):
         """Has calls that are under way traced: they began before the file was of interest."""
