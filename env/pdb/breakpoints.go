@@ -129,9 +129,32 @@ func (r *registry) refresh(counts [][3]int, spent []int) {
 	}
 }
 
-// missed says why a program that came by times, and may have had children, never
-// stood at a breakpoint.
-func (r *registry) missed(number, times int, children bool) string {
+// missed says of each breakpoint (number and hits) that a program never stood at
+// why; the program may have had child processes.
+func (r *registry) missed(points [][2]int, children bool) []string {
+	const most = 5
+	var out []string
+	elsewhere := false
+	for _, p := range points {
+		why := r.miss(p[0], p[1], children)
+		if why == "" {
+			continue
+		}
+		if len(out) == most {
+			out = append(out, fmt.Sprintf("Nor did %d other breakpoints.", len(points)-most))
+			break
+		}
+		elsewhere = elsewhere || children && p[1] <= 0
+		out = append(out, why)
+	}
+	if elsewhere {
+		out = append(out, "The program started other processes, which the debugger does not follow: to stop in one of them, "+
+			"pass its own command as the entrypoint.")
+	}
+	return out
+}
+
+func (r *registry) miss(number, times int, children bool) string {
 	at := slices.IndexFunc(r.points, func(p point) bool { return p.number == number })
 	if at < 0 {
 		return ""
@@ -144,8 +167,7 @@ func (r *registry) missed(number, times int, children bool) string {
 	case times > 0:
 		return text + fmt.Sprintf("its line was reached (hits: %d), but these were ignored.", times)
 	case children:
-		return text + "its line did not run in this process. The program started other processes, which the debugger " +
-			"does not follow: to stop in one of them, pass its own command as the entrypoint."
+		return text + "its line did not run in this process."
 	}
 	return text + "its line did not run, or only before the breakpoint was set."
 }

@@ -255,11 +255,7 @@ func (c *call) report(r result) {
 		if r.timedOut {
 			c.say("Threads or exit handlers of the program were still running after %s and were killed.", seconds(c.timeout))
 		}
-		for _, m := range s.at.Missed[:min(len(s.at.Missed), 5)] {
-			if why := c.d.breakpoints.missed(m[0], m[1], s.at.Children); why != "" {
-				c.say("%s", why)
-			}
-		}
+		c.text = append(c.text, c.d.breakpoints.missed(s.at.Missed, s.at.Children)...)
 		c.say("The program has ended with exit code %d. %s The next pdb command starts it again "+
 			"from the beginning.", s.code, c.kept())
 	case r.timedOut:

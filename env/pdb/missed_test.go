@@ -25,6 +25,12 @@ func TestMissedBreakpoints(t *testing.T) {
 	})
 }
 
+func TestManyMissedBreakpoints(t *testing.T) {
+	b := open(t, "python3 main.py")
+	b.do("b crash ;; b ask ;; b tricky.py:tty ;; b mimic ;; b loop ;; b hard_exit ;; b soft_exit")
+	b.has(b.do("c"), "Breakpoint 5 did not stop the program at tricky.py:36: its line did not run, or only before the breakpoint was set.\nNor did 2 other breakpoints.\nThe program has ended")
+}
+
 func TestMissedInAnotherProcess(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, "/usr/bin/python3 -c '' && "+py+" start.py") // the child of the shell is not the program's
@@ -32,8 +38,8 @@ func TestMissedInAnotherProcess(t *testing.T) {
 		b.write("child.py", "x = 1\nprint('child runs')\n")
 		b.do("b child.py:2")
 		b.has(b.do("c"), "Breakpoint 1 did not stop the program at child.py:2: its line did not run, or only before")
-		b.has(b.with(py+" start.py child.py", "c"), "child runs\n", "did not run in this process. The program started other processes",
-			"pass its own command as the entrypoint", "exit code 0. Breakpoints are kept (1).")
+		b.has(b.with(py+" start.py child.py", "c"), "child runs\n", "child.py:2: its line did not run in this process.\nThe program started other processes",
+			"pass its own command as the entrypoint.\n", "exit code 0. Breakpoints are kept (1).")
 		b.at(b.with(py+" child.py", "c"), "child.py", 2)
 	})
 }

@@ -161,14 +161,3 @@ func TestThreadsSteppedAtRandom(t *testing.T) {
 		}
 	})
 }
-
-func TestChildProcessesNeverStop(t *testing.T) {
-	eachPython(t, func(t *testing.T, py string) {
-		b := open(t, py+" odd.py processes")
-		b.do("b at_work")
-		r := b.do("c")
-		b.has(r, "(Breakpoint 1 was reached at odd.py:", "in a child process, which cannot be stopped.)",
-			"fork [2, 4]", "spawn [2, 4]", "exit code 0")
-		b.has(b.do("n"), "Current frame: odd.py:2 in <module>")
-	})
-}

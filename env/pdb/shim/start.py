@@ -190,10 +190,10 @@ def main():
         finish(shim, 0 if value is None else value & 0xFF if isinstance(value, int) else 1)
         raise
     except BaseException as e:
-        if not shim.mine():
-            raise
         tb = trim(e.__traceback__, code)
         said = report(e.with_traceback(tb), tb)
+        if not shim.mine():
+            sys.exit(1)
         if said:
             shim.channel.settle()
             shim.message(said)

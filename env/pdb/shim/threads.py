@@ -2,6 +2,7 @@
 # the others stop at breakpoints only, and wait while a prompt is open. Forked
 # children are never stopped.
 import _thread
+import os
 import resource
 import sys
 import threading
@@ -92,8 +93,12 @@ class Threads:
                 what, self.source.short(self.canonic(frame.f_code.co_filename)), frame.f_lineno))
 
     def had_children(self):
-        """Whether the program waited for processes of its own."""
-        return resource.getrusage(resource.RUSAGE_CHILDREN) != self.children
+        """Whether the program had processes of its own: waited for by now, or not yet."""
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return resource.getrusage(resource.RUSAGE_CHILDREN) != self.children
+        return True
 
     def interrupt_command(self):
         """Ends the command at the prompt, in whichever thread it runs."""
