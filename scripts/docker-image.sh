@@ -7,6 +7,7 @@
 set -eu
 
 name=${1:-tracesmith-base:latest}
+case $name in -*) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
 packages=python3,python3-pytest,git,procps,less,ca-certificates
 
 say() { echo "docker-image: $*" >&2; }

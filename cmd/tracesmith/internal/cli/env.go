@@ -52,11 +52,16 @@ operation, each line on stdout its answer:
 An operation may carry an id, which its answer repeats. Arguments may be given as
 the text of an object, as model servers send them.
 
+With --text answers are for people, and so may operations be: reset, patch, grade,
+close, or a tool and what it takes, such as: pdb b app.py:10
+
+It ends with 7 when no sandbox could be had.
+
 With --mcp the same environment is a Model Context Protocol server: its tools, and
 env_reset, env_patch and env_grade, for any MCP client. Standard input and output
 carry the protocol; --mcp-listen serves streamable HTTP, one environment per session.`,
 		Example: "  echo '{\"op\":\"reset\"}' | tracesmith env --task stockroom\n" +
-			"  tracesmith env --path ./my-project --entrypoint 'python3 -m pytest -q'\n" +
+			"  tracesmith env --text --path ./my-project --entrypoint 'python3 -m pytest -q'\n" +
 			"  tracesmith env --mcp --task stockroom",
 		Args: exactArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return f.serve(c.Context(), s) },
@@ -73,7 +78,7 @@ carry the protocol; --mcp-listen serves streamable HTTP, one environment per ses
 	f.addSandbox(c, "")
 	fl.StringVar(&f.image, "image", "", "container image, for docker (what it means by itself) or kubernetes")
 	fl.StringVar(&f.tools, "tools", "", "tools to offer, comma-separated, with settings if need be: 'pdb,{bash: {timeout: 120}}'")
-	fl.BoolVar(&f.text, "text", false, "answer for people instead of with JSON")
+	fl.BoolVar(&f.text, "text", false, "answer for people instead of with JSON, and take their words")
 	fl.Float64Var(&f.timeout, "timeout", 0, "seconds a command may take (default: sandbox.command_timeout)")
 	fl.BoolVar(&f.mcp, "mcp", false, "be an MCP server on standard input and output")
 	fl.StringVar(&f.mcpListen, "mcp-listen", "", "be an MCP server at this address (HOST:PORT; without a host: loopback)")
@@ -193,8 +198,11 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	}
 	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
 	loop.text = f.text
-	if s.Typed {
-		fmt.Fprintln(s.Stderr, `type one JSON operation per line, {"op":"reset"} first; Ctrl-D ends`)
+	switch {
+	case s.Typed && f.text:
+		fmt.Fprintln(s.Stderr, "type reset, then a tool and what it takes (pdb b app.py:10); Ctrl-D ends")
+	case s.Typed:
+		fmt.Fprintln(s.Stderr, `one JSON operation per line, {"op":"reset"} first (or use --text); Ctrl-D ends`)
 	}
 	// A reader that goes away shall be an error of a write, so that the sandbox is
 	// closed. Ignoring the signal instead would be inherited by programs.
@@ -219,6 +227,7 @@ func newEnvLoop(ctx context.Context, s *State, bench *wire.Workbench, task schem
 	started := s.Now()
 	return &envLoop{
 		env:   e,
+		tools: bench.Toolbox.Schemas(),
 		grade: grader(bench, task),
 		now:   func() float64 { return milliseconds(s.Now().Sub(started)) },
 	}, nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,7 +72,8 @@ type envLoop struct {
 	tried bool           // a reset was asked for
 	began bool           // a reset has succeeded
 	ready bool           // the last reset has succeeded
-	text  bool           // answers are for people
+	text  bool           // answers are for people, who may type words
+	tools []schemas.ToolSchema
 	calls int
 }
 
@@ -82,8 +84,9 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	// Nothing interrupts a read of standard input: after a signal this goroutine
 	// stays with its read until the process ends.
 	go readLines(ctx, in, lines)
-	write := writeJSON
+	parse, write := parseOp, writeJSON
 	if l.text {
+		parse = func(line []byte) (op, error) { return parseWords(line, l.tools) }
 		write = writeText
 	}
 	for {
@@ -105,7 +108,7 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		start := l.now()
 		o, err := op{}, got.err
 		if err == nil {
-			o, err = parseOp(got.text)
+			o, err = parse(got.text)
 		}
 		a := failed(err)
 		if err == nil {
@@ -146,6 +149,8 @@ func (l *envLoop) handle(ctx context.Context, o op) answer {
 			a.Breakpoints = []breakpoint{}
 		}
 		return a
+	case !l.ready && l.text && slices.Contains([]string{"step", "patch", "grade"}, o.Op):
+		return failed(fmt.Errorf("%s before reset: type reset first", cmp.Or(o.Tool, o.Op)))
 	case !l.ready && slices.Contains([]string{"step", "patch", "grade"}, o.Op):
 		return failed(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op))
 	}
@@ -219,6 +224,9 @@ func (l *envLoop) answer(ctx context.Context, info env.Info, err error) answer {
 	a.Observation, a.IsError, a.ErrorClass = o.Text, o.IsError, o.ErrorClass
 	a.ExitCode, a.TimedOut, a.Truncated = o.ExitCode, o.TimedOut, o.Truncated
 	for _, each := range info.Observations {
+		if each.Source == "" && each.Text == "" {
+			continue // of a step that a signal or a death has stopped
+		}
 		a.Observations = append(a.Observations, sourced{each.Source, each.Text})
 	}
 	s := info.State

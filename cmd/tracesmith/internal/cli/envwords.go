@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// parseWords reads an operation as a person types it with --text: a word for
+// the operation, or the name of a tool and what it takes, which is the text of
+// its first argument, or the object of them all.
+//
+//	reset
+//	pdb b app.py:10
+//	view {"path": "app.py", "start": 3}
+//
+// A line that is an object is an operation as programs write it.
+func parseWords(line []byte, tools []schemas.ToolSchema) (op, error) {
+	line = bytes.TrimSpace(line)
+	if bytes.HasPrefix(line, []byte("{")) {
+		return parseOp(line)
+	}
+	word, rest, _ := strings.Cut(string(line), " ")
+	rest = strings.TrimSpace(rest)
+	switch {
+	case word == "reset" && rest == "soft":
+		return op{Op: "reset", Soft: true}, nil
+	case slices.Contains([]string{"reset", "patch", "grade", "close"}, word):
+		if rest != "" {
+			return op{}, fmt.Errorf("%s takes nothing after it, not %q", word, rest)
+		}
+		return op{Op: word}, nil
+	}
+	names := []string{}
+	for _, t := range tools {
+		if t.Name == word {
+			arguments, err := argumentsOf(t, rest)
+			return op{Op: "step", Tool: word, Arguments: arguments}, err
+		}
+		names = append(names, t.Name)
+	}
+	return op{}, fmt.Errorf("%q is neither an operation (reset, reset soft, patch, grade, close) nor a tool (%s): type one, a tool with what it takes, such as: pdb b app.py:10",
+		word, strings.Join(names, ", "))
+}
+
+// argumentsOf makes the arguments of a call out of the words after the tool.
+func argumentsOf(t schemas.ToolSchema, words string) (json.RawMessage, error) {
+	switch name := firstArgument(t); {
+	case words == "":
+		return nil, nil
+	case strings.HasPrefix(words, "{"):
+		if !json.Valid([]byte(words)) {
+			return nil, fmt.Errorf("what follows %s is no JSON object: close it, or begin with another character than {", t.Name)
+		}
+		return json.RawMessage(words), nil
+	case name == "":
+		return nil, fmt.Errorf("%s takes nothing after it, not %q", t.Name, words)
+	default:
+		return json.Marshal(map[string]string{name: words})
+	}
+}
+
+// firstArgument is the one that words stand for: the first that is required,
+// else the first; "" if the tool takes none.
+func firstArgument(t schemas.ToolSchema) string {
+	var schema struct {
+		Required   []string        `json:"required"`
+		Properties json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(t.Parameters, &schema); err != nil {
+		return ""
+	}
+	if len(schema.Required) > 0 {
+		return schema.Required[0]
+	}
+	dec := json.NewDecoder(bytes.NewReader(schema.Properties))
+	_, _ = dec.Token() // the object begins; what is none has no first key either
+	first, _ := dec.Token()
+	name, _ := first.(string)
+	return name
+}
