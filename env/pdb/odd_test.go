@@ -46,6 +46,7 @@ func TestOddPrograms(t *testing.T) {
 		"thread_exits":       {"c", []string{"still here", "exit code 0"}},
 		"base_exception":     {"cl ;; c", []string{"Base: base", "post-mortem"}},
 		"reads":              {"c", []string{"['', '', [], b'']", "exit code 0"}},
+		"asks":               {"c", []string{"True []\n", "console\n>>> \n", "help> \n", "(Cmd) end of commands", "no answer: EOFError", "no answer: OSError", "exit code 0"}},
 		"very_deep":          {"c", []string{"bottom", "exit code 0"}},
 		"coroutines":         {"b one ;; c ;; p n ;; cl ;; c", []string{"Breakpoint 2 hit.", "sum 5", "exit code 0"}},
 		"generators":         {"b counts ;; c ;; n ;; p i ;; n ;; cl ;; c", []string{"0\n", "total 3", "exit code 0"}},

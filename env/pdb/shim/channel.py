@@ -87,6 +87,7 @@ class Channel:
 
     def receive(self):
         while b"\n" not in self.pending:
+            os.set_blocking(self.input, True)  # whatever the program made of it
             chunk = os.read(self.input, 1 << 16)
             if not chunk:
                 os._exit(0)  # nobody is left to talk to

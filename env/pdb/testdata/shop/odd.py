@@ -156,6 +156,20 @@ def reads():
     print([sys.stdin.read(), sys.stdin.readline(), list(sys.stdin), os.read(0, 10)])
 
 
+def asks():
+    import cmd, code, fileinput, getpass, select
+    print(select.select([sys.stdin], [], [], 60)[0] == [sys.stdin], list(fileinput.input(files=["-"])))
+    code.interact("console", local={})
+    help()
+    cmd.Cmd.do_EOF = lambda *_: print("end of commands") or True
+    cmd.Cmd().cmdloop()
+    for ask in input, getpass.getpass, lambda: open("/dev/tty").readline():
+        try:
+            print("got", ask())
+        except (EOFError, OSError) as e:
+            print("no answer:", type(e).__name__)
+
+
 def very_deep(n=20000):
     sys.setrecursionlimit(100000)
     threading.stack_size(256 << 20)

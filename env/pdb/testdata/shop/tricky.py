@@ -139,9 +139,9 @@ def slow_repr():
 
 
 def hostile():
-    import fcntl
     os.closerange(3, 200)
-    fcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) | os.O_NONBLOCK)
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        os.path.exists("/proc/self/fd/%d" % fd) and os.set_blocking(fd, False)
     sys.settrace(None)
     sys.stdout.close()
     os.close(1)
