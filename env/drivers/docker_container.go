@@ -68,8 +68,9 @@ func (d *docker) container(spec env.SandboxSpec, img *dockerImage, guestVolume s
 	}
 	if l.MemoryBytes > 0 {
 		// tmpfs counts as memory of the container; the watchdog holds programs to
-		// MemoryBytes, the cgroup is the fence behind it.
-		host.Memory = l.MemoryBytes + max(l.DiskBytes, 0) + 64<<20
+		// MemoryBytes, the cgroup is the fence behind it: too near, and the kernel
+		// holds up the guest with everything else before the watchdog sees a burst.
+		host.Memory = 2*l.MemoryBytes + max(l.DiskBytes, 0) + 64<<20
 		host.MemorySwap = host.Memory
 	}
 	if l.CPUs > 0 {

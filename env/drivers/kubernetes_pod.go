@@ -161,7 +161,7 @@ func (c kubernetesConfig) sandboxContainer(spec env.SandboxSpec, user int64, s *
 	if l.MemoryBytes > 0 && l.DiskBytes > 0 {
 		// tmpfs counts as memory of the container; the watchdog holds programs to
 		// MemoryBytes, the cgroup is the fence behind it.
-		limits[corev1.ResourceMemory] = bytesQuantity(l.MemoryBytes + l.DiskBytes + 64<<20)
+		limits[corev1.ResourceMemory] = bytesQuantity(2*l.MemoryBytes + l.DiskBytes + 64<<20)
 		requests[corev1.ResourceMemory] = bytesQuantity((l.MemoryBytes + l.DiskBytes + 64<<20) / 2)
 	}
 	if l.CPUs > 0 {

@@ -121,7 +121,7 @@ func TestD12KubernetesLimitsAreSettings(t *testing.T) {
 		t.Errorf("deadline %d", *p.Spec.ActiveDeadlineSeconds)
 	}
 	r := p.Spec.Containers[0].Resources
-	for name, want := range map[corev1.ResourceName]string{"memory": "1600Mi", "cpu": "1500m", "ephemeral-storage": "64Mi"} {
+	for name, want := range map[corev1.ResourceName]string{"memory": "2624Mi", "cpu": "1500m", "ephemeral-storage": "64Mi"} {
 		if got := r.Limits[name]; got.String() != want {
 			t.Errorf("limit of %s: %s, want %s", name, got.String(), want)
 		}

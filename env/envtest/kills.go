@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ if os.fork() == 0:
     os._exit(0)
 time.sleep(` + nap1 + `)
 END`)},
+	{name: "timeout kills what lives without its first thread", fn: firstThread},
 	{name: "timeout of a program that floods", fn: timeoutKills(`yes ` + nap1)},
 	{name: "background child does not hold", fn: backgroundChild},
 	{name: "zombies are reaped", fn: zombies},
@@ -45,6 +47,22 @@ func timeoutKills(script string) func(*testing.T, *fixture) {
 		if out := f.sh(t, "echo next"); out != "next\n" {
 			t.Errorf("the next command printed %q", out)
 		}
+	}
+}
+
+// firstThread: a process whose first thread has ended looks dead, and is not.
+func firstThread(t *testing.T, f *fixture) {
+	r := f.python(t, time.Second, `
+import ctypes, os, platform, threading, time
+print(os.getpid(), flush=True)
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+`)
+	if !r.TimedOut {
+		t.Errorf("exit %d", r.ExitCode)
+	}
+	if out := f.sh(t, "ls /proc/"+strings.TrimSpace(string(r.Output))+"/task 2>/dev/null; true"); out != "" {
+		t.Errorf("its threads live: %q", out)
 	}
 }
 

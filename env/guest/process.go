@@ -14,6 +14,10 @@ type process struct {
 	pid     int
 	start   uint64 // clock ticks since boot; with pid it names the process for good
 	tag     uint64
+	parent  int
+	stopped bool // by a signal or a tracer
+	zombie  bool // of the first thread, if threads > 1
+	view    int  // the thread whose files tell of memory
 	threads int64
 	rss     int64 // bytes, shared pages included
 }
@@ -39,17 +43,17 @@ func tagOf(pid int) (tag uint64, ok bool) {
 	}
 }
 
-// processes lists every live process whose tag is accepted, zombies excluded.
+// processes lists every live process whose tag is accepted.
 func processes(accept func(tag uint64) bool) []process {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
+	live, _ := processesAndDead(accept)
+	return live
+}
+
+// processesAndDead lists also the dead for whom their parent, other than the
+// guest, has yet to wait: they count as processes, for the kernel too.
+func processesAndDead(accept func(tag uint64) bool) (live, dead []process) {
 	self := os.Getpid()
-	var out []process
-	for _, name := range names {
+	for _, name := range processNumbers() {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == self {
 			continue
@@ -58,23 +62,54 @@ func processes(accept func(tag uint64) bool) []process {
 		if !ok || !accept(tag) {
 			continue
 		}
-		if p, ok := readStat(pid); ok {
-			p.tag = tag
-			out = append(out, p)
+		p, ok := readStat(pid)
+		p.tag = tag
+		switch {
+		case ok:
+			live = append(live, p)
+		case p.zombie && p.parent != self:
+			dead = append(dead, p)
 		}
 	}
-	return out
+	return live, dead
 }
 
-// readStat parses /proc/PID/stat (proc_pid_stat(5)); false for the dead.
+// readStat tells of a process as /proc/PID/stat does; false for the dead, whom
+// their parent has yet to wait for. One whose first thread has ended is listed as
+// dead, too, and without memory: another of its threads tells the truth.
 func readStat(pid int) (process, bool) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	p, ok := parseStat(pid)
+	if !ok || !p.zombie {
+		return p, ok
+	}
+	if p.threads < 2 {
+		return p, false
+	}
+	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return process{}, false
+	}
+	defer dir.Close()
+	threads, _ := dir.Readdirnames(-1)
+	for _, name := range threads {
+		tid, err := strconv.Atoi(name)
+		if t, ok := parseStat(tid); err == nil && ok && !t.zombie {
+			p.view, p.rss, p.stopped = tid, t.rss, t.stopped
+			return p, true
+		}
+	}
+	return process{}, false
+}
+
+// parseStat reads /proc/ID/stat (proc_pid_stat(5)) of a process or a thread.
+func parseStat(id int) (process, bool) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
 		return process{}, false
 	}
 	// The name in parentheses may hold anything; fields are counted after it.
 	f := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
-	if len(f) < 22 || f[0][0] == 'Z' || f[0][0] == 'X' {
+	if len(f) < 22 || f[0][0] == 'X' {
 		return process{}, false
 	}
 	num := func(i int) int64 {
@@ -82,14 +117,15 @@ func readStat(pid int) (process, bool) {
 		return n
 	}
 	return process{
-		pid: pid, threads: num(17), start: uint64(num(19)), rss: num(21) * int64(os.Getpagesize()),
+		pid: id, view: id, zombie: f[0][0] == 'Z', stopped: f[0][0]|0x20 == 't', parent: int(num(1)), threads: num(17),
+		start: uint64(num(19)), rss: num(21) * int64(os.Getpagesize()),
 	}, true
 }
 
 // pss is the proportional set size: pages shared by n processes count 1/n. Where
 // the kernel does not tell, the resident size stands in.
 func (p process) pss() int64 {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.view))
 	if err != nil {
 		return p.rss
 	}

@@ -24,15 +24,32 @@ type scope struct {
 	keep   bool         // the leader is a terminal: it outlives its children
 	mu     sync.Mutex
 	limit  string
+	// Of the limits hit in a row: how many, and when the last.
+	hits    int
+	lastHit time.Time
 }
 
-// hit records which limit ended the scope; the first one stands.
-func (sc *scope) hit(limit string) {
+// A terminal whose children are killed for a limit more than patience times, each
+// within inARow of the one before, starts them itself and is not spared any more.
+const (
+	patience = 2
+	inARow   = 2 * time.Second
+)
+
+// hit records which limit ended the scope; the first one stands. Stubborn tells
+// that it was hit several times in a row.
+func (sc *scope) hit(limit string) (stubborn bool) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.limit == "" {
 		sc.limit = limit
 	}
+	now := time.Now()
+	if now.Sub(sc.lastHit) > inARow {
+		sc.hits = 0
+	}
+	sc.hits, sc.lastHit = sc.hits+1, now
+	return sc.hits > patience
 }
 
 // takeLimit says which limit was hit and forgets it.
@@ -94,6 +111,9 @@ func (s *scopes) ours(tag uint64) bool {
 	return tag <= s.first && (tag > s.next || s.alone)
 }
 
+// unmarked accepts what has not got a tag yet.
+func (s *scopes) unmarked(tag uint64) bool { return tag > s.first }
+
 // of accepts one scope's tag and, in a namespace of its own, deserters.
 func (s *scopes) of(sc *scope) func(uint64) bool {
 	return func(tag uint64) bool {
@@ -124,6 +144,7 @@ func sweep(accept func(uint64) bool, spare func(process) bool) {
 		}
 		return out
 	}
+	pause := time.Millisecond
 	for round := 0; time.Now().Before(end); round++ {
 		found := victims()
 		if len(found) == 0 {
@@ -135,7 +156,8 @@ func sweep(accept func(uint64) bool, spare func(process) bool) {
 		for _, p := range found {
 			p.signal(unix.SIGKILL)
 		}
-		time.Sleep(time.Millisecond) // the kernel tears them down
+		time.Sleep(pause) // the kernel tears them down
+		pause = min(2*pause, 16*time.Millisecond)
 	}
 }
 
@@ -161,6 +183,7 @@ func freeze(found []process, again func() []process, end time.Time) []process {
 
 // kill sweeps and reaps, so that what it killed no longer counts as a process.
 func (s *server) kill(accept func(uint64) bool, spare func(process) bool) {
+	defer s.calm(crowd)()
 	sweep(accept, spare)
 	s.reaper.reap()
 }

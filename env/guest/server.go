@@ -34,6 +34,7 @@ type server struct {
 	scopes *scopes
 	traced bool          // programs are stopped at their start by tracing, else by a launcher
 	busy   chan struct{} // something may have started: the watchdog looks closely
+	calmed int           // callers of calm that still hold it; under the reaper's lock
 	// inherited goes before the environment the host sends, which wins.
 	inherited [][]byte
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -52,6 +53,30 @@ func (s *server) spawn(p program, sc *scope) (*child, error) {
 	// Only the thread that forked may let a traced child go.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer runtime.KeepAlive(p.files)
+	for end := time.Now().Add(startBound); ; {
+		c, err := s.startOne(path, p, attr, sc)
+		again := errors.Is(err, errUnborn) || errors.Is(err, unix.EAGAIN) // the dead still count for a moment
+		if !again || time.Now().After(end) {
+			return c, err
+		}
+		time.Sleep(startPause)
+	}
+}
+
+// Agent code that signals everything can kill or stop a program between the
+// guest's fork and its first instruction, where the guest's thread waits for it.
+// One that has stopped there for stuckAfter is killed, and the start tried again.
+const (
+	startBound = 500 * time.Millisecond
+	startPause = 5 * time.Millisecond
+	stuckAfter = 100 * time.Millisecond
+)
+
+var errUnborn = &errStart{128 + int(unix.SIGKILL), errors.New("killed before it began")}
+
+// startOne is one try of a start.
+func (s *server) startOne(path string, p program, attr *syscall.ProcAttr, sc *scope) (*child, error) {
 	s.reaper.mu.Lock()
 	defer s.reaper.mu.Unlock()
 	began := time.Now()
@@ -59,19 +84,53 @@ func (s *server) spawn(p program, sc *scope) (*child, error) {
 	if !s.traced {
 		start = startLaunched
 	}
+	rescued := s.rescueUnborn()
 	pid, err := start(path, p.args, attr, func(pid int) error { return s.limit(pid, sc.tag) })
-	if pid == 0 {
+	rescued()
+	switch {
+	case errors.Is(err, errUnborn):
+		return nil, errUnborn
+	case pid == 0:
 		return nil, &errStart{126, fmt.Errorf("%s: %w", p.args[0], err)}
 	}
-	runtime.KeepAlive(p.files)
 	c := &child{pid: pid, start: began, done: make(chan struct{})}
 	s.reaper.children[pid] = c
 	if err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
+		if errors.Is(err, unix.ESRCH) {
+			return nil, errUnborn
+		}
 		return nil, fmt.Errorf("limiting %s: %w", p.args[0], err)
 	}
 	sc.leader.Store(int64(pid))
 	return c, nil
+}
+
+// rescueUnborn kills, until it is told to end, the guest's children that have no
+// mark yet and are stopped.
+func (s *server) rescueUnborn() (end func()) {
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		tick := time.NewTicker(stuckAfter)
+		defer tick.Stop()
+		for self := os.Getpid(); ; {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			for _, p := range processes(s.scopes.unmarked) {
+				if p.parent == self && p.stopped {
+					p.signal(unix.SIGKILL)
+				}
+			}
+		}
+	})
+	return func() {
+		close(over)
+		watch.Wait()
+	}
 }
 
 // startTraced starts a program, which stops at its exec, and lets it go once limit
@@ -91,7 +150,7 @@ func startTraced(path string, args []string, attr *syscall.ProcAttr, limit func(
 		}
 	}
 	if !ws.Stopped() {
-		return pid, errors.New("it ended before its first instruction")
+		return 0, errUnborn
 	}
 	if err := limit(pid); err != nil {
 		return pid, err

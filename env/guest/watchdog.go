@@ -31,18 +31,8 @@ func (s *server) watch() {
 			continue
 		case <-look.C:
 		}
-		all := processes(s.scopes.ours)
-		var threads, rss int64
-		for _, p := range all {
-			threads += p.threads
-			rss += p.rss
-		}
-		var loose []int
-		if s.scopes.alone { // else the segments may be anybody's
-			var size int64
-			loose, size = segments()
-			rss += size
-		}
+		c, release := s.look()
+		all, threads, rss := c.all, c.threads, c.rss
 		switch now := [2]int64{threads, rss >> 20}; {
 		case len(all) == 0 && pace != lookOften, now == last && pace == lookSeldom:
 			idle.rest()
@@ -56,39 +46,78 @@ func (s *server) watch() {
 		default:
 			last, pace = now, lookOften
 		}
-		s.judge(all, threads, rss, loose)
+		s.judge(c)
+		release()
 		if pace > 0 {
 			look.Reset(pace)
 		}
 	}
 }
 
+// census is what one look found.
+type census struct {
+	all          []process
+	threads, rss int64
+	loose        []int // memory segments of no process; their size is part of rss
+}
+
+// look counts what runs. A crowd that may exceed a limit is counted at rest, and
+// rests until release: what runs and forks is never seen whole, and each of its
+// sizes can take long to learn.
+func (s *server) look() (c census, release func()) {
+	release = func() {}
+	if limit := s.config.Processes; limit > 0 {
+		release = s.calm(int(limit))
+	}
+	c = s.count()
+	if limit := s.config.MemoryBytes; limit > 0 && c.rss > limit && len(c.all) > crowd {
+		before, rest := release, s.calm(crowd)
+		return s.count(), func() { rest(); before() }
+	}
+	return c, release
+}
+
+func (s *server) count() (c census) {
+	live, dead := processesAndDead(s.scopes.ours)
+	c.all = append(live, dead...)
+	for _, p := range c.all {
+		c.threads += p.threads
+		c.rss += p.rss
+	}
+	if s.scopes.alone { // else the segments may be anybody's
+		var size int64
+		c.loose, size = segments()
+		c.rss += size
+	}
+	return c
+}
+
 // judge kills the heaviest scope while a limit is exceeded. Memory is summed as
 // resident size, which counts shared pages for each process; only when that sum
 // is too large is the proportional size read, and it decides.
-func (s *server) judge(all []process, threads, rss int64, loose []int) {
-	if limit := s.config.Processes; limit > 0 && threads > limit {
-		s.punish("processes", all, func(p process) int64 { return p.threads })
+func (s *server) judge(c census) {
+	if limit := s.config.Processes; limit > 0 && c.threads > limit {
+		s.punish("processes", c.all, func(p process) int64 { return p.threads })
 		return
 	}
 	limit := s.config.MemoryBytes
-	if limit <= 0 || rss <= limit {
+	if limit <= 0 || c.rss <= limit {
 		return
 	}
-	sum := rss
+	sum := c.rss
 	size := map[int]int64{}
-	for _, p := range all {
+	for _, p := range c.all {
 		size[p.pid] = p.pss()
 		sum += size[p.pid] - p.rss
 	}
 	if sum > limit {
-		dropSegments(loose)
-		s.punish("memory", all, func(p process) int64 { return size[p.pid] })
+		dropSegments(c.loose)
+		s.punish("memory", c.all, func(p process) int64 { return size[p.pid] })
 	}
 }
 
 // punish ends the scope of greatest weight. A terminal's own process is spared
-// when the weight lies with its children.
+// when the weight lies with its children, unless it makes them again and again.
 func (s *server) punish(limit string, all []process, weight func(process) int64) {
 	sums := map[uint64]int64{}
 	var worst uint64
@@ -103,9 +132,8 @@ func (s *server) punish(limit string, all []process, weight func(process) int64)
 		s.kill(func(tag uint64) bool { return tag == worst }, func(process) bool { return false })
 		return
 	}
-	sc.hit(limit)
 	leader := 0
-	if sc.keep {
+	if stubborn := sc.hit(limit); sc.keep && !stubborn {
 		for _, p := range all {
 			if int64(p.pid) == sc.leader.Load() && 2*weight(p) < sums[worst] {
 				leader = p.pid

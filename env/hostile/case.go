@@ -42,9 +42,6 @@ type Case struct {
 	// Spoils: the workspace, the home or the shell's settings are not what they
 	// were; after the probes the place is made anew.
 	Spoils bool
-	// Kills: the sandbox may die of it, and then says that it died during a
-	// command.
-	Kills bool
 }
 
 func (c Case) text() string {

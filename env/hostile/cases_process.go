@@ -25,6 +25,8 @@ for path in ("/proc/1/mem", "/proc/1/environ", "/proc/1/maps") + tuple("/proc/1/
 import os, signal, time
 os.kill(os.getppid(), signal.SIGSTOP)
 time.sleep(100)`), Want: Want{Time: TimesOut}},
+	{Name: "first thread ends", Door: Bash, Harmless: true, Limit: time.Second, Text: python(firstThreadEnds), Want: Want{Time: TimesOut}},
+	{Name: "first thread of a command ends", Door: Run, Harmless: true, Limit: time.Second, Text: python(firstThreadEnds), Want: Want{Time: TimesOut}},
 	{Name: "stops itself", Door: Bash, Harmless: true, Limit: time.Second, Text: `python3 -c 'import os, signal; os.kill(os.getpid(), signal.SIGSTOP)'`, Want: Want{Time: TimesOut}},
 	{Name: "ignores signals", Door: Bash, Harmless: true, Limit: time.Second, Text: `(trap '' TERM INT HUP QUIT; while :; do sleep 1; done)`, Want: Want{Time: TimesOut}},
 	{Name: "forks and lets go", Door: Bash, Leaves: true, Text: `sleep 1000 & disown; echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
@@ -44,16 +46,15 @@ time.sleep(1000)`), Want: Want{Time: TimesOut}},
 	{Name: "deserters of a command", Door: Run, Limit: time.Second, Text: python(deserters), Want: Want{Time: TimesOut}},
 	{Name: "speaks during later commands", Door: Bash, Leaves: true, Text: `(while :; do echo noise; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
 	{Name: "frames during later commands", Door: Bash, Leaves: true, Text: `(while :; do printf '\e]7717;A;2;%s;1;1;MTAw\a\e]77' $$; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
-	// A bomb can starve the guest beyond its grace where the processors are few.
-	{Name: "fork bomb of the shell", Door: Bash, Kills: true, Rare: 10, Limit: 5 * time.Second, Text: `b() { b | b & }; b; sleep 100`, Want: Want{Time: Either}},
-	{Name: "fork bomb of Python", Door: Bash, Kills: true, Rare: 10, Limit: 5 * time.Second, Text: python(`
+	{Name: "fork bomb of the shell", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { b | b & }; b; sleep 100`, Want: Want{Time: Either}},
+	{Name: "fork bomb of Python", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(`
 import os
 while True:
     try:
         os.fork()
     except OSError:
         pass`), Want: Want{Time: Either}},
-	{Name: "fork bomb that runs away", Door: Run, Kills: true, Rare: 10, Limit: 3 * time.Second, Text: python(`
+	{Name: "fork bomb that runs away", Door: Run, Rare: 10, Limit: 3 * time.Second, Text: python(`
 import os
 while True:
     try:
@@ -62,6 +63,19 @@ while True:
         os.setsid()
     except OSError:
         pass`), Leaves: true, Want: Want{Time: Either}},
+	{Name: "fork bomb of sessions", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
+	{Name: "fork bomb of the tests", Door: Eval, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
+	{Name: "bomb of programs", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { while :; do sh -c 'sleep 100; :' & done; }; for i in 1 2 3 4; do b & done 2>/dev/null; wait`, Want: Want{Time: Either}},
+	{Name: "bomb of small threads", Door: Bash, Rare: 5, Limit: 5 * time.Second, Text: python(`
+import threading, time
+threading.stack_size(64 << 10)
+def more():
+    while True:
+        try:
+            threading.Thread(target=more).start()
+        except RuntimeError:
+            pass
+more()`), Want: Want{Time: Either}},
 	{Name: "bomb of threads", Door: Bash, Rare: 5, Limit: 5 * time.Second, Text: python(`
 import threading, time
 while True:
@@ -104,6 +118,23 @@ if os.fork() == 0:
 	{Name: "sleeps for ever", Door: Bash, Harmless: true, Limit: time.Second, Text: `sleep infinity`, Want: Want{Time: TimesOut}},
 	{Name: "namespaces of its own", Door: Bash, Text: `unshare -Ur true 2>/dev/null && echo made; unshare -p true 2>/dev/null && echo made; echo on`, Want: Want{Has: []string{"on\n"}, Lacks: []string{"made"}}},
 }
+
+// firstThreadEnds is a process that looks dead and lives on in another thread.
+const firstThreadEnds = `
+import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)`
+
+// sessionBomb leads a session with each of its processes: schedulers that share
+// the processors among sessions give most of them to it.
+const sessionBomb = `
+import os
+while True:
+    try:
+        if os.fork() == 0:
+            os.setsid()
+    except OSError:
+        pass`
 
 // deserters change by what they would be known.
 const deserters = `

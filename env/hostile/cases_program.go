@@ -108,6 +108,7 @@ pass`, Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 	program("no standard streams", "import sys\nsys.stdout = sys.stderr = sys.stdin = None\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 	program("streams that raise", "import sys\nclass Bad:\n    def __getattr__(self, name):\n        raise MemoryError\nsys.stdout = Bad()\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 	slow("no descriptors under the debugger", "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))\nbreakpoint()\npass", Either),
+	slow("fork bomb under the debugger", "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass", Either),
 	slow("memory under the debugger", "hold = []\nwhile True:\n    hold.append(bytearray(1 << 20))", Either),
 	program("100 MB under the debugger", "import sys\nfor _ in range(100):\n    sys.stdout.write('x' * 1_000_000)\nprint()\nprint('end')", Want{MaxBytes: 70_000, Has: []string{"end"}}),
 	program("bytes that are no text", "import os\nos.write(1, bytes(range(256)) + b'\\xe6\\xbc')\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
@@ -120,7 +121,7 @@ pass`, Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 func program(name, text string, want Want, commands ...string) Case {
 	c := Case{Name: name, Door: Pdb, Text: text, Want: want, Commands: commands, Harmless: true}
 	switch name {
-	case "program that kills everything", "program that stops its parents", "memory under the debugger", "deep recursion":
+	case "program that kills everything", "program that stops its parents", "memory under the debugger", "deep recursion", "fork bomb under the debugger":
 		c.Harmless = false
 	case "100 MB under the debugger", "repr without end":
 		c.Rare = 3

@@ -41,11 +41,13 @@ type Answer struct {
 	IsError  bool
 	Limit    time.Duration // what the call may take
 	Took     time.Duration
-	Err      error // of the environment, a death among them
+	Before   time.Duration // how late an earlier answer of the same case came
+	Err      error         // of the environment, a death among them
 }
 
-// Late is how much later than limit and grace it came, 0 if it did not.
-func (a Answer) Late() time.Duration { return max(0, a.Took-a.Limit-Grace) }
+// Late is how much later than limit and grace it came, or an earlier answer of its
+// case did, 0 if none did.
+func (a Answer) Late() time.Duration { return max(a.Before, a.Took-a.Limit-Grace) }
 
 // Hung: no answer came at all.
 func (a Answer) Hung() bool { return errors.Is(a.Err, context.DeadlineExceeded) }
@@ -99,7 +101,7 @@ type Verdict struct {
 
 // Failed says whether anything but the time is not as it must be.
 func (v Verdict) Failed() bool {
-	return len(v.Wrong)+len(v.Misframed)+len(v.Left) > 0 || v.Err != nil || v.Answer.Hung() || v.Died && !v.Case.Kills
+	return len(v.Wrong)+len(v.Misframed)+len(v.Left) > 0 || v.Err != nil || v.Answer.Hung() || v.Died
 }
 
 func (v Verdict) String() string {
@@ -181,7 +183,9 @@ func (p *Place) open(ctx context.Context, c Case) (Answer, error) {
 			if a.Err != nil {
 				break
 			}
+			late := a.Late()
 			a = p.Call(ctx, "pdb", map[string]any{"command": command}, c.limit())
+			a.Before = late
 		}
 		return a, nil
 	case Eval:

@@ -23,6 +23,9 @@ func (p *Place) probe(ctx context.Context, c Case) (misframed []string, err erro
 	if want := word + "\n"; a.Text != want && !(c.Leaves && strings.Contains(a.Text, want)) || a.TimedOut || a.IsError {
 		misframed = append(misframed, fmt.Sprintf("bash answered %s, want %q", short(a.Text), want))
 	}
+	if late := a.Late(); late > 0 {
+		misframed = append(misframed, fmt.Sprintf("bash answered %v late", late))
+	}
 	if c.Door == Pdb {
 		wrong, err := p.Stand(ctx)
 		if err != nil {
@@ -93,11 +96,13 @@ func (p *Place) run(ctx context.Context, script string) (string, error) {
 	return string(r.Output), nil
 }
 
-// listing prints one line for each process: its state and arguments. It starts
-// nothing, so that it lists only itself besides.
+// listing prints one line for each process: its state and arguments. One whose
+// first thread alone has ended is no zombie. It starts nothing, so that it lists
+// only itself besides.
 const listing = `for d in /proc/[0-9]*; do
   { IFS= read -r s <"$d/stat" && mapfile -d '' a <"$d/cmdline"; } 2>/dev/null || continue
-  s=${s##*) }
+  s=${s##*) } t=("$d"/task/*)
+  [[ $s = Z* && ${#t[@]} -gt 1 ]] && s=threads
   printf '%s %s %q\n' "${d#/proc/}" "${s%% *}" "${a[*]}"
 done; echo $$`
 

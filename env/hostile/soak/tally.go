@@ -13,7 +13,7 @@ import (
 
 // Report is what a soak reached.
 type Report struct {
-	Schema  string         `json:"schema"` // "tracesmith.soak.commands/1"
+	Schema  string         `json:"schema"` // "tracesmith.soak.commands/2"
 	Seed    uint64         `json:"seed"`
 	Workers int            `json:"workers"`
 	Share   float64        `json:"hostile_share"`
@@ -30,8 +30,7 @@ type Report struct {
 	Wrong     int     `json:"wrong"`     // an answer is not what it must be
 	Left      int     `json:"leftover"`  // cases of which processes were left
 	Failed    int     `json:"failed"`    // the environment failed otherwise
-	Died      int     `json:"died"`      // sandboxes that died where the case says so
-	Lost      int     `json:"lost"`      // sandboxes that died where they must not
+	Lost      int     `json:"lost"`      // sandboxes that died
 
 	Sandboxes int       `json:"sandboxes"`
 	Median    float64   `json:"ordinary_median_ms"`
@@ -58,7 +57,7 @@ type tally struct {
 }
 
 func newTally() tally {
-	return tally{r: Report{Schema: "tracesmith.soak.commands/1", Doors: map[string]int{}, Cases: map[string]int{}}}
+	return tally{r: Report{Schema: "tracesmith.soak.commands/2", Doors: map[string]int{}, Cases: map[string]int{}}}
 }
 
 func (t *tally) sandbox() {
@@ -96,9 +95,6 @@ func (t *tally) hostile(index int, v hostile.Verdict) {
 	t.r.Doors["hostile "+string(v.Case.Door)]++
 	t.r.Cases[v.Case.Name]++
 	t.time(v.Case.Name, v.Answer)
-	if v.Died && v.Case.Kills {
-		t.r.Died++
-	}
 	if !v.Failed() {
 		return
 	}

@@ -33,7 +33,7 @@ func newSoakCommands(s *State) *cobra.Command {
 a share of hostile cases among them, and check every answer, its time, and what is
 left running. A failure names its call and case: --seed S --only CASE plays that
 case alone. A soak that is stopped tells what it has reached. The exit code is 1 when an answer was hung, mis-framed or wrong, when
-processes were left, or when a sandbox died that must not.`,
+processes were left, or when a sandbox died.`,
 		Example: "  tracesmith soak commands -n 5000\n  tracesmith soak commands --only 'fork bomb of Python' -n 20",
 		Args:    exactArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -158,7 +158,7 @@ func printSoak(s *State, r soak.Report) error {
 	row("wrong", "%d", r.Wrong)
 	row("processes left", "%d", r.Left)
 	row("failed", "%d", r.Failed)
-	row("sandboxes", "%d, died as expected %d, lost %d", r.Sandboxes, r.Died, r.Lost)
+	row("sandboxes", "%d, lost %d", r.Sandboxes, r.Lost)
 	row("grown", "%d descriptors, %d goroutines, %.1f MiB of heap", r.Leaked.Descriptors, r.Leaked.Goroutines, float64(r.Leaked.HeapBytes)/(1<<20))
 	if len(r.Cases) > 0 {
 		fmt.Fprintln(w, "\ncase\tplayed")
