@@ -1,0 +1,113 @@
+package house
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pages are what people read.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("docs: %v, %v", files, err)
+	}
+	texts := map[string]string{}
+	for _, file := range append(files, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[file] = string(raw)
+	}
+	return texts
+}
+
+var (
+	link   = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
+	path   = regexp.MustCompile("`([a-z.][a-zA-Z0-9_.-]*/[a-zA-Z0-9_./-]*)`")
+	target = regexp.MustCompile("(?m)\\bmake ([a-z][a-z0-9-]*)\\b")
+)
+
+// What a page points at is there: linked files, and what it calls by a path of
+// the repository (NAME stands for any).
+func TestPagesPointAtWhatIsThere(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for page, text := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") || m[1] == "" {
+				continue
+			}
+			seen++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
+		}
+		for _, m := range path.FindAllStringSubmatch(text, -1) {
+			room, _, _ := strings.Cut(m[1], "/")
+			if fi, err := os.Stat(room); err != nil || !fi.IsDir() || room == "bin" || room == "out" {
+				continue // none of the repository's
+			}
+			seen++
+			if found, _ := filepath.Glob(strings.ReplaceAll(m[1], "NAME", "*")); len(found) == 0 {
+				t.Errorf("%s names %s, which is not there", page, m[1])
+			}
+		}
+		for _, m := range target.FindAllStringSubmatch(strings.Join(regexp.MustCompile("`[^`\n]+`").FindAllString(text, -1), "\n"), -1) {
+			seen++
+			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+				t.Errorf("%s says make %s, and there is no such target", page, m[1])
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d places were checked", seen)
+	}
+}
+
+// Every package has its room on the plan.
+func TestPackagesAreOnThePlan(t *testing.T) {
+	_, rest, _ := strings.Cut(pages(t)["ARCHITECTURE.md"], "\n## Rooms\n")
+	plan, _, _ := strings.Cut(rest, "\n## ")
+	for _, p := range packages(t) {
+		name := filepath.Base(p.ImportPath)
+		if p.ImportPath+"/" != module && !regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`/|/`+name+`\b`).MatchString(plan) {
+			t.Errorf("%s is not on the plan", p.ImportPath)
+		}
+	}
+}
+
+// Every module that is required directly stands in the table of dependencies.
+func TestDependenciesHaveTheirReason(t *testing.T) {
+	_, table, found := strings.Cut(pages(t)["ARCHITECTURE.md"], "\n## Dependencies\n")
+	if !found {
+		t.Fatal("ARCHITECTURE.md has no Dependencies")
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{if not (or .Indirect .Main)}}{{.Path}}{{end}}", "all").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`^v\d+$`)
+	for _, module := range strings.Fields(string(out)) {
+		parts := strings.Split(module, "/")
+		if version.MatchString(parts[len(parts)-1]) {
+			parts = parts[:len(parts)-1]
+		}
+		name := parts[len(parts)-1]
+		if slices.Contains(parts, "aws-sdk-go-v2") {
+			name = "aws-sdk-go-v2" // one row for its parts
+		}
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(table) {
+			t.Errorf("%s is required and has no row", module)
+		}
+	}
+}
