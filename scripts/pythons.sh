@@ -3,7 +3,8 @@
 # them as a list separated by colons. What this machine lacks comes from other
 # Debian releases where that is possible: packages are unpacked below
 # out/pythons and run with their own C library; nothing is installed. Python 3.15
-# is fetched only where there would be fewer than five.
+# is fetched only where there would be fewer than five. Those without pytest get
+# one below out/pythons/pytest.
 #
 # Fails when there are fewer than five, and says what was tried.
 set -euo pipefail
@@ -72,6 +73,24 @@ if [ -n "$(lacking)" ] && command -v apt-get dpkg-deb >/dev/null && [ -f /usr/sh
   [ -z "$(lacking | grep -x 3.9)" ] || unpack bullseye 3.9
   [ ${#found[@]} -ge 5 ] || unpack sid 3.15
 fi
+
+# pytest for those that have none; tried until it fails once.
+pip=() without=()
+for version in 3.13 3.12 3.11 3.10 3.9; do
+  [ ${#pip[@]} -gt 0 ] || ! "${found[$version]:-false}" -c 'import pip' 2>/dev/null || pip=("${found[$version]}" -m pip)
+done
+for version in "${versions[@]}"; do
+  python=${found[$version]:-} to=$here/pytest/$version
+  [ -n "$python" ] && [ ! -d "$to" ] && ! "$python" -c 'import pytest' 2>/dev/null || continue
+  if [ ${#without[@]} -eq 0 ]; then
+    own=("$python" -m pip)
+    "${own[@]}" --version >/dev/null 2>&1 </dev/null || own=("${pip[@]:-false}" --python "$python")
+    mkdir -p "$here/pytest" && rm -rf "$to.part"
+    timeout 60 "${own[@]}" -q install --target "$to.part" pytest >/dev/null 2>&1 </dev/null && mv "$to.part" "$to" && continue
+  fi
+  without+=("$version")
+done
+[ ${#without[@]} -eq 0 ] || echo "without pytest, whose tests leave them out: ${without[*]}" >&2
 
 list=()
 for version in "${versions[@]}" 3.15; do

@@ -74,7 +74,8 @@ type state struct {
 	Refused    bool     `json:"refused"`
 	Changed    []string `json:"changed"` // files that are no longer what the program has loaded
 	PostMortem bool     `json:"post_mortem"`
-	Deaf       bool     `json:"deaf"` // the program handles interrupts itself
+	Caught     bool     `json:"caught"` // the program itself asked for a look at an exception it has caught
+	Deaf       bool     `json:"deaf"`   // the program handles interrupts itself
 	ExitCode   int      `json:"exit_code"`
 	Points     [][3]int `json:"points"`   // number, hits, ignore
 	Missed     [][2]int `json:"missed"`   // at the end: number and hits of breakpoints it never stood at

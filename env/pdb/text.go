@@ -13,6 +13,8 @@ func where(at *state) string {
 	switch {
 	case at.PostMortem:
 		text += " (post-mortem: an uncaught exception ended the program here; p, w, up and down still work)"
+	case at.Caught:
+		text += " (post-mortem: this exception was caught; p, w, up and down work here, everything else continues the program)"
 	case at.Event == "call":
 		text += " (entering the function)"
 	case at.Event == "return":

@@ -49,7 +49,7 @@ class Shim(Breakpoints, Threads, Base):
         self.stopped = set()  # ids of the breakpoints this program stood at
         self.earlier = {}  # id -> hits when this program began
         self.main_code = None
-        self.post_mortem = False
+        self.post_mortem = self.caught = False
         self.currentbp = 0
         self.prepare()
 
@@ -206,10 +206,12 @@ class Shim(Breakpoints, Threads, Base):
     def get_stack(self, frame, tb):
         """Only the program's own frames: nothing of the debugger below them."""
         stack, index = Base.get_stack(self, frame, tb)
-        for i in range(len(stack)):
-            if stack[i][0].f_code is self.main_code:
-                return stack[i:], max(0, index - i)
-        return stack, index
+        current = stack[index]
+        codes = [f.f_code for f, _ in stack]
+        if self.main_code in codes:
+            stack = stack[codes.index(self.main_code):]
+        stack = [entry for entry in stack if entry[0].f_code.co_filename != HERE]
+        return stack, stack.index(current) if current in stack else len(stack) - 1
 
     def format_stack_entry(self, frame_lineno, *a, **k):
         entry = Base.format_stack_entry(self, frame_lineno, *a, **k)
@@ -340,7 +342,7 @@ class Shim(Breakpoints, Threads, Base):
         line = line or frame.f_code.co_firstlineno
         body.update(
             file=self.source.short(path), line=line, function=frame.f_code.co_name, depth=self.curindex + 1,
-            refused=self.refused, answer=self.answer, post_mortem=self.post_mortem)
+            refused=self.refused, answer=self.answer, post_mortem=self.post_mortem, caught=self.caught)
         body["changed"] = self.source.changed(path)
         try:
             lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)

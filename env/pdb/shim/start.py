@@ -41,8 +41,11 @@ def delegate(shim):
             return self.run(expression, names, inner, eval)
 
         def interaction(self, frame, tb, *_):
-            shim.event = "exception"
-            shim.interaction(frame, tb)
+            shim.event, shim.caught = "exception", frame is None
+            try:
+                shim.interaction(frame, tb)
+            finally:
+                shim.caught = False
 
     return Delegate
 
