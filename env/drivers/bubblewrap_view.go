@@ -75,7 +75,7 @@ func (a *bwrapArgs) system(network bool) error {
 		"/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\nuser:x:1000:1000:user:" + home + ":/bin/bash\n" +
 			fmt.Sprintf("user:x:%d:%d:user:%s:/bin/bash\n", hostUser, hostUser, home),
 		"/etc/group":         fmt.Sprintf("root:x:0:\nuser:x:1000:\nuser:x:%d:\n", hostUser),
-		"/etc/hosts":         "127.0.0.1 localhost sandbox\n::1 localhost\n",
+		"/etc/hosts":         "127.0.0.1 localhost\n127.0.1.1 sandbox\n::1 localhost\n",
 		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 	} {
 		if err := a.file(place, content); err != nil {

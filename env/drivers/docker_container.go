@@ -56,7 +56,7 @@ func (d *docker) container(spec env.SandboxSpec, img *dockerImage, guestVolume s
 	}
 	l := spec.Limits
 	host := &container.HostConfig{
-		NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"},
+		NetworkMode: "none", ExtraHosts: []string{"sandbox:127.0.1.1"}, ReadonlyRootfs: true, CapDrop: []string{"ALL"},
 		SecurityOpt: []string{"no-new-privileges"},
 		LogConfig:   container.LogConfig{Type: "none"},
 		Runtime:     d.config.Runtime,

@@ -56,7 +56,8 @@ func (sh *shell) state() string   { return sh.dir + "/state" }
 // go, the shell's own output goes nowhere. A frame's body is a JSON number, 100
 // plus the exit code, and 300 more under "set -x", whose three digits are base64
 // in four characters. The functions use no variables of their own, which a command may have made
-// read-only.
+// read-only. A job that is killed before it begins runs the trap, too, in which it
+// would save its own state and complain.
 const shellStart = `exec 198>&1 >/dev/null 2>&1
 shopt -s expand_aliases
 readonly __tracesmith_letters=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
@@ -70,7 +71,7 @@ __tracesmith_frame() {
 }
 __tracesmith_status() { \builtin return "$1"; }
 readonly -f __tracesmith_save __tracesmith_frame __tracesmith_status
-trap __tracesmith_save EXIT
+trap '[[ $BASHPID = $$ ]] && __tracesmith_save' EXIT
 `
 
 // input is what the shell reads to run what (a builtin with its arguments). It
