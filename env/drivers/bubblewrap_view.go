@@ -19,7 +19,7 @@ func (a *bwrapArgs) build(spec env.SandboxSpec, python interpreter, binary strin
 		"--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1")
 	if way.root {
 		// Just enough to hand the workspace over and to become nobody.
-		a.add("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_CHOWN")
+		a.add("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_CHOWN", "--cap-add", "CAP_SETPCAP")
 	} else {
 		id := fmt.Sprint(insideUser)
 		a.add("--unshare-user", "--uid", id, "--gid", id, "--cap-drop", "ALL")

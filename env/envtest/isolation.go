@@ -113,8 +113,9 @@ except OSError:
 }
 
 func noPrivileges(t *testing.T, f *fixture) {
-	out := f.sh(t, "id -u; grep -E '^(CapEff|CapPrm|CapAmb|NoNewPrivs)' /proc/self/status | tr -d '\t'")
-	want := "CapPrm:0000000000000000\nCapEff:0000000000000000\nCapAmb:0000000000000000\nNoNewPrivs:1\n"
+	out := f.sh(t, "id -u; grep -E '^(Cap|NoNewPrivs)' /proc/self/status | tr -d '\t'")
+	const none = ":0000000000000000\n"
+	want := "CapInh" + none + "CapPrm" + none + "CapEff" + none + "CapBnd" + none + "CapAmb" + none + "NoNewPrivs:1\n"
 	if strings.HasPrefix(out, "0\n") || !strings.HasSuffix(out, want) {
 		t.Errorf("privileges: %q", out)
 	}

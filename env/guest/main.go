@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"unsafe"
 
 	"github.com/containerd/ttrpc"
@@ -78,9 +77,7 @@ func serve(args []string) error {
 		return reach()
 	}
 	if *drop != 0 {
-		if err := become(*drop, strings.Split(*own, ":")); err != nil {
-			return err
-		}
+		return become(*drop, strings.Split(*own, ":"))
 	}
 	dialTo, inheritBin := strings.Clone(*socket), strings.Clone(*inherit) // flags are parts of the arguments
 	if os.Getpid() == 1 {
@@ -123,26 +120,6 @@ func serve(args []string) error {
 	}
 	if !s.scopes.alone { // the kernel does it for the first process of a namespace
 		s.kill(s.scopes.ours, func(process) bool { return false })
-	}
-	return nil
-}
-
-// become gives up root for uid, after handing over the directories a root start
-// had to create.
-func become(uid int, own []string) error {
-	for _, dir := range own {
-		if err := os.Chown(dir, uid, uid); err != nil {
-			return err
-		}
-	}
-	if err := syscall.Setgroups(nil); err != nil {
-		return fmt.Errorf("dropping groups: %w", err)
-	}
-	if err := syscall.Setresgid(uid, uid, uid); err != nil {
-		return fmt.Errorf("dropping root's group: %w", err)
-	}
-	if err := syscall.Setresuid(uid, uid, uid); err != nil {
-		return fmt.Errorf("dropping root: %w", err)
 	}
 	return nil
 }
