@@ -15,10 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/env/pdb"
 	"github.com/tracesmith/tracesmith/env/tree"
-	"github.com/tracesmith/tracesmith/env/verify"
-	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
@@ -70,39 +67,16 @@ type fixture struct {
 // if given, is the last to touch its configuration.
 func open(t *testing.T, change ...func(*env.Config)) *fixture {
 	t.Helper()
-	driver, err := env.Drivers.Build("bubblewrap", nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	files, err := tree.FromFS(repo, ".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := workspace.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := &fixture{t: t}
-	kit := []tools.Tool{listener(&f.heard, &f.sess)}
-	set, err := tools.NewSet(append(kit, tooltest.Kit(t, nil)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := env.Config{
-		Driver: driver, Task: task, Tree: files, Toolbox: set, Workspace: store, Evaluate: verify.Eval,
-		NewDebugger: func(sb env.Sandbox, task schemas.Task) env.Debugger {
-			return pdb.New(pdb.Config{Sandbox: sb, Workdir: task.Workdir, Entrypoint: task.Entrypoint})
-		},
-	}
-	for _, c := range change {
-		c(&cfg)
-	}
-	if f.Environment, err = env.New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.Close(context.Background()); err != nil {
-			t.Error(err)
+	f.Environment = tooltest.Environment(t, func(cfg *env.Config) {
+		cfg.Task, cfg.Tree = task, files
+		cfg.Toolbox = tooltest.Set(t, append([]tools.Tool{listener(&f.heard, &f.sess)}, tooltest.Kit(t, nil)...))
+		for _, c := range change {
+			c(cfg)
 		}
 	})
 	return f

@@ -10,9 +10,6 @@ import (
 	_ "github.com/tracesmith/tracesmith/env/benchmarks"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/env/pdb"
-	"github.com/tracesmith/tracesmith/env/verify"
-	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
@@ -27,38 +24,13 @@ func TestMain(m *testing.M) {
 // real is the environment of a built-in task in a bubblewrap sandbox.
 func real(t *testing.T, source env.Source, task schemas.Task, kit []tools.Tool) env.Env {
 	t.Helper()
-	driver, err := env.Drivers.Build("bubblewrap", nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	tree, err := source.Tree(t.Context(), task.InstanceID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := tools.NewSet(kit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := workspace.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := env.New(env.Config{
-		Driver: driver, Task: task, Tree: tree, Toolbox: set, Workspace: store, Evaluate: verify.Eval,
-		NewDebugger: func(sb env.Sandbox, task schemas.Task) env.Debugger {
-			return pdb.New(pdb.Config{Sandbox: sb, Workdir: task.Workdir, Entrypoint: task.Entrypoint})
-		},
-		CommandTimeout: time.Minute,
+	return tooltest.Environment(t, func(c *env.Config) {
+		c.Task, c.Tree, c.Toolbox, c.CommandTimeout = task, tree, tooltest.Set(t, kit), time.Minute
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
 }
 
 func builtinTasks(t *testing.T) (env.Source, []schemas.Task) {

@@ -1,7 +1,6 @@
 package framing
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
@@ -22,19 +22,7 @@ func TestMain(m *testing.M) {
 // open starts a program in a sandbox of its own.
 func open(t *testing.T, args ...string) env.Terminal {
 	t.Helper()
-	driver, err := env.Drivers.Build("local", nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sb, err := driver.Start(t.Context(), env.SandboxSpec{Label: "framing-test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sb.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	sb := envtest.Sandbox(t, "local", env.SandboxSpec{Label: "framing-test"})
 	term, err := sb.Open(t.Context(), env.TerminalSpec{Args: args})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package hostile_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -9,26 +8,9 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/hostile"
 )
-
-func sandbox(t *testing.T, kind string) env.Sandbox {
-	t.Helper()
-	d, err := env.Drivers.Build(kind, nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sb, err := d.Start(t.Context(), env.SandboxSpec{Label: t.Name()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sb.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return sb
-}
 
 func run(t *testing.T, sb env.Sandbox, c env.Command) env.Result {
 	t.Helper()
@@ -47,7 +29,7 @@ func sh(script string, timeout time.Duration) env.Command {
 // script by a shell, with result, exit code and output apart from errors.
 func TestD1OneContractForEveryDriver(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
-		sb := sandbox(t, kind)
+		sb := envtest.Sandbox(t, kind, env.SandboxSpec{})
 		list := run(t, sb, env.Command{Args: []string{"printf", "%s\n", "a b"}})
 		text := run(t, sb, sh("true && printf '%s\n' 'a b'", 0))
 		if string(list.Output) != "a b\n" || string(text.Output) != "a b\n" || list.ExitCode+text.ExitCode != 0 {
@@ -68,7 +50,7 @@ func TestD1OneContractForEveryDriver(t *testing.T) {
 // Output beyond the cap ends no episode: both ends are kept, the rest is counted,
 // of a command that times out too.
 func TestD3OutputIsCapped(t *testing.T) {
-	sb := sandbox(t, "bubblewrap")
+	sb := envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{})
 	c := sh("for i in 0 1 2 3 4 5 6 7 8 9; do printf 0123456789; done", 0)
 	c.MaxOutput = 50
 	if r := run(t, sb, c); r.Total != 100 || len(r.Output) != 50 || r.Head != 25 || r.ExitCode != 0 {
@@ -83,7 +65,7 @@ func TestD3OutputIsCapped(t *testing.T) {
 
 func TestD4TimeoutKeepsPartialOutput(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
-		r := run(t, sandbox(t, kind), sh("echo partial; sleep 100; echo never", 500*time.Millisecond))
+		r := run(t, envtest.Sandbox(t, kind, env.SandboxSpec{}), sh("echo partial; sleep 100; echo never", 500*time.Millisecond))
 		if !r.TimedOut || string(r.Output) != "partial\n" {
 			t.Errorf("%s: %+v", kind, r)
 		}
@@ -92,7 +74,7 @@ func TestD4TimeoutKeepsPartialOutput(t *testing.T) {
 
 // Two terminals share nothing, and ending one ends what it started and no more.
 func TestD6TerminalsAreIsolated(t *testing.T) {
-	sb := sandbox(t, "bubblewrap")
+	sb := envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{})
 	var terms [2]env.Terminal
 	for i := range terms {
 		term, err := sb.Open(t.Context(), env.TerminalSpec{Args: []string{"bash", "--norc", "--noprofile"}})
@@ -130,7 +112,7 @@ func TestD6TerminalsAreIsolated(t *testing.T) {
 // background job outlives it.
 func TestWC8TimeoutEndsGrandchildren(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
-		sb := sandbox(t, kind)
+		sb := envtest.Sandbox(t, kind, env.SandboxSpec{})
 		r := run(t, sb, sh("(echo $$; exec sleep 60) & echo $! >>pids; setsid sh -c 'echo $$ >>pids; sleep 60'", time.Second))
 		if !r.TimedOut || r.Wall > 30*time.Second {
 			t.Errorf("%s: %+v", kind, r)
@@ -144,7 +126,7 @@ func TestWC8TimeoutEndsGrandchildren(t *testing.T) {
 
 // A program that ignores every signal it can is ended by the one it cannot.
 func TestWC9TimeoutEndsWhatIgnoresTerm(t *testing.T) {
-	r := run(t, sandbox(t, "bubblewrap"), sh("trap '' TERM INT HUP; while :; do sleep 60; done", time.Second))
+	r := run(t, envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{}), sh("trap '' TERM INT HUP; while :; do sleep 60; done", time.Second))
 	if !r.TimedOut || r.ExitCode != 137 || r.Wall > 30*time.Second {
 		t.Errorf("%+v", r)
 	}
@@ -152,7 +134,7 @@ func TestWC9TimeoutEndsWhatIgnoresTerm(t *testing.T) {
 
 // 124 is an exit code like any other.
 func TestWC10ExitCode124IsNoTimeout(t *testing.T) {
-	p := newMaker(t, "bubblewrap").place(t)
+	p := place(t, "bubblewrap")
 	if r := run(t, p.Sandbox(), sh("exit 124", 0)); r.TimedOut || r.ExitCode != 124 {
 		t.Errorf("%+v", r)
 	}
@@ -164,7 +146,7 @@ func TestWC10ExitCode124IsNoTimeout(t *testing.T) {
 
 // Closing a sandbox ends all its terminals.
 func TestWC33CloseEndsEveryTerminal(t *testing.T) {
-	sb := sandbox(t, "local")
+	sb := envtest.Sandbox(t, "local", env.SandboxSpec{})
 	var all []env.Terminal
 	for range 5 {
 		term, err := sb.Open(t.Context(), env.TerminalSpec{Args: []string{"sh", "-c", "echo $$; sleep 1000"}})
@@ -184,7 +166,7 @@ func TestWC33CloseEndsEveryTerminal(t *testing.T) {
 	if err := sb.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other := sandbox(t, "local") // sees the host's processes
+	other := envtest.Sandbox(t, "local", env.SandboxSpec{}) // sees the host's processes
 	if r := run(t, other, sh("for p in "+strings.Join(pids, " ")+"; do kill -0 $p 2>/dev/null && echo $p; done; true", 0)); len(r.Output) > 0 {
 		t.Errorf("alive: %q of %q", r.Output, pids)
 	}
@@ -194,7 +176,7 @@ func TestWC33CloseEndsEveryTerminal(t *testing.T) {
 // whole: of a command no more leaves the sandbox than is kept of it, and of a shell
 // what passes by is dropped but for both ends.
 func TestWP9OutputIsBoundedAtItsSource(t *testing.T) {
-	p := newMaker(t, "bubblewrap").place(t)
+	p := place(t, "bubblewrap")
 	const size = 50_000_000
 	c := sh("head -c 50000000 /dev/zero", time.Minute)
 	c.MaxOutput = 1000

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
@@ -74,19 +75,7 @@ func open(t *testing.T, entrypoint string) *bench {
 // openIn makes a sandbox of the given kind whose python3 is py ("" = the default).
 func openIn(t testing.TB, kind, py string, cfg Config) *bench {
 	t.Helper()
-	driver, err := env.Drivers.Build(kind, nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sb, err := driver.Start(t.Context(), env.SandboxSpec{Label: "pdb-test", Workdir: workdir, Python: py})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sb.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	sb := envtest.Sandbox(t, kind, env.SandboxSpec{Label: "pdb-test", Workdir: workdir, Python: py})
 	var tree bytes.Buffer
 	w := tar.NewWriter(&tree)
 	if err := errors.Join(w.AddFS(os.DirFS("testdata/shop")), w.Close()); err != nil {

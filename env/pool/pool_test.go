@@ -13,6 +13,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/env/pool"
 )
@@ -311,11 +312,7 @@ func TestCancelledCallerGetsNothingAndLosesNothing(t *testing.T) {
 
 // A real sandbox out of a pool is as fresh as any other.
 func TestWarmBubblewrapIsFresh(t *testing.T) {
-	d, err := env.Drivers.Build("bubblewrap", nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := open(t, d, pool.Config{Size: 1})
+	p := open(t, envtest.Driver(t, "bubblewrap"), pool.Config{Size: 1})
 	spec := env.SandboxSpec{Workdir: "/testbed"}
 	for round := range 3 {
 		sb, err := p.Start(t.Context(), spec)

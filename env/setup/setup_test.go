@@ -16,6 +16,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -69,11 +70,7 @@ type bench struct {
 
 func open(t *testing.T, kind string) *bench {
 	t.Helper()
-	d, err := env.Drivers.Build(kind, nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{T: t, driver: &watched{Driver: d}, spec: env.SandboxSpec{Label: t.Name(), Workdir: schemas.DefaultWorkdir}}
+	b := &bench{T: t, driver: &watched{Driver: envtest.Driver(t, kind)}, spec: env.SandboxSpec{Label: t.Name(), Workdir: schemas.DefaultWorkdir}}
 	b.Cache.Dir = filepath.Join(t.TempDir(), "cache")
 	t.Cleanup(func() { _ = b.Close() })
 	b.Placement = func(_ context.Context, tr env.Tree, w io.Writer) error { return tr.WriteTar(w) }

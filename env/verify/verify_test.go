@@ -19,6 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/benchmarks"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -122,11 +123,7 @@ func verifier(t testing.TB) *Verifier {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver, err := env.Drivers.Build("bubblewrap", nil, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return New(Config{Driver: driver, Store: s, Timeout: time.Minute})
+	return New(Config{Driver: envtest.Driver(t, "bubblewrap"), Store: s, Timeout: time.Minute})
 }
 
 // patchTo is the patch between two projects, with the final tree's hash.

@@ -11,21 +11,14 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 )
 
 // BenchmarkTools is one call of a tool on a bubblewrap sandbox, end to end.
 func BenchmarkTools(b *testing.B) {
-	d, err := env.Drivers.Build("bubblewrap", nil, struct{}{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	sb, err := d.Start(b.Context(), env.SandboxSpec{Label: b.Name(), Workdir: "/testbed"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = sb.Close(context.Background()) })
+	sb := envtest.Sandbox(b, "bubblewrap", env.SandboxSpec{Workdir: "/testbed"})
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	body := strings.Repeat("def f(x):\n    return x\n", 100)

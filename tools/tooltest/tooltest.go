@@ -2,7 +2,7 @@
 // sound and says what each argument means, optional arguments really are, and
 // nothing a model may send makes it fail other than with words.
 //
-// It imports tools, env and schemas.
+// It imports tools, env and what environments are made of, and schemas.
 package tooltest
 
 import (
