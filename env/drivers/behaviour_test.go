@@ -94,12 +94,12 @@ func TestD7DockerSettings(t *testing.T) {
 	got := says(t, s, "sh", "-c", `id -u; id -g; echo $FROM_SETTINGS; cat /opt/shown/f; touch /opt/shown/x 2>/dev/null || echo refused
 touch /var/spool/x && echo wrote; head -c 3000000 /dev/zero >/tmp/big 2>/dev/null || echo full
 cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us`)
-	if want := "1234\n4321\n1\nshown\nrefused\nwrote\nfull\n234881024\n146\n50000\n"; got != want {
+	if want := "1234\n4321\n1\nshown\nrefused\nwrote\nfull\n369098752\n146\n50000\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c := containerOf(t, cli, t.Name())
-	if !strings.HasPrefix(c.Name, "/mine-") || c.Config.Labels["team"] != "a" || c.HostConfig.Runtime != "runc" {
-		t.Errorf("name %s, labels %v, runtime %s", c.Name, c.Config.Labels, c.HostConfig.Runtime)
+	if !strings.HasPrefix(c.Name, "/mine-") || c.Config.Labels["team"] != "a" || c.HostConfig.Runtime != "runc" || c.HostConfig.MemorySwap != c.HostConfig.Memory {
+		t.Errorf("name %s, labels %v, runtime %s, swap %d", c.Name, c.Config.Labels, c.HostConfig.Runtime, c.HostConfig.MemorySwap)
 	}
 
 	// Below zero lifts a limit, which the key says.
@@ -226,7 +226,7 @@ for p in /workspace /tmp /home/user /dev/shm; do head -c 70M /dev/zero >$p/big 2
 		t.Errorf("%q", got)
 	}
 	h := containerOf(t, cli, t.Name()).HostConfig
-	if h.NetworkMode != "none" || h.Privileged || !h.ReadonlyRootfs || h.PidMode != "" || h.IpcMode == "host" || len(h.Binds) > 0 {
+	if h.NetworkMode != "none" || h.Privileged || !h.ReadonlyRootfs || h.PidMode != "" || h.IpcMode == "host" || len(h.Binds) > 0 || h.LogConfig.Type != "none" {
 		t.Errorf("%+v", h)
 	}
 }

@@ -105,6 +105,9 @@ func TestD11KubernetesRefusesWrongOptions(t *testing.T) {
 			t.Errorf("%v: %v", with, err)
 		}
 	}
+	if _, err := kube(t, s, nil).Start(t.Context(), env.SandboxSpec{Mounts: []env.Mount{{Host: "/tmp", Path: "/opt/x"}}}); err == nil || !strings.Contains(err.Error(), "into its image") || len(s.Pods()) > 0 {
+		t.Errorf("a mount of this host: %v, %d pods", err, len(s.Pods()))
+	}
 	// Without any kubeconfig the message names what would help.
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))

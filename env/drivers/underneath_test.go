@@ -31,3 +31,49 @@ func TestDockerContainerRemovedUnderneath(t *testing.T) {
 		}
 	}
 }
+
+// What goes between two sandboxes of one driver is made again.
+func TestDockerVolumeRemovedBetween(t *testing.T) {
+	cli := needDocker(t)
+	d := build(t, "docker", nil).(*docker)
+	mustStart(t, d, env.SandboxSpec{Label: t.Name() + " before"})
+	image, err := d.image(t.Context(), cli, d.config.Image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := d.guestVolume(t.Context(), cli, image.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := containerOf(t, cli, t.Name()+" before").ID
+	if err := cli.ContainerRemove(t.Context(), used, container.RemoveOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := cli.VolumeRemove(t.Context(), name, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := says(t, mustStart(t, d, env.SandboxSpec{}), "echo", "again"); got != "again\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A start that fails after its container was made leaves none.
+func TestDockerFailedStartLeavesNothing(t *testing.T) {
+	cli := needDocker(t)
+	name := makeImage(t, cli, map[string]string{"file": ""})
+	_, err := build(t, "docker", nil).Start(t.Context(), env.SandboxSpec{
+		Image: name, Label: t.Name(), Mounts: []env.Mount{{Host: t.TempDir(), Path: "/file/below"}},
+	})
+	if err == nil {
+		t.Fatal("it started")
+	}
+	list, err := cli.ContainerList(t.Context(), container.ListOptions{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		if c.Labels[dockerLabel] == t.Name() {
+			t.Errorf("container %s stays", c.ID)
+		}
+	}
+}
