@@ -121,6 +121,15 @@ func WorkdirOf(sb Sandbox, asked string) string {
 	return asked
 }
 
+// TempDirOf is where files go that are no part of the workspace and end with the
+// sandbox: /tmp, except with a driver that has no file system of its own.
+func TempDirOf(sb Sandbox) string {
+	if placed, ok := sb.(interface{ TempDir() string }); ok && placed.TempDir() != "" {
+		return placed.TempDir()
+	}
+	return "/tmp"
+}
+
 // FileInfo describes one path; symlinks are not followed.
 type FileInfo struct {
 	Size    int64

@@ -65,6 +65,9 @@ func (s *fakeSandbox) Workdir() string {
 	return ""
 }
 
+// TempDir is the inner sandbox's.
+func (s *fakeSandbox) TempDir() string { return env.TempDirOf(s.Sandbox) }
+
 // command counts one and dies when its time has come.
 func (s *fakeSandbox) command(ctx context.Context) error {
 	c := s.driver.config

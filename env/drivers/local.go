@@ -88,7 +88,7 @@ func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpre
 		return nil, err
 	}
 	return &sandbox{
-		Client: client,
+		Client: client, temp: tmp,
 		key: schemas.EnvKey{Driver: "local", Python: python.Version, Limits: map[string]string{},
 			Unenforced: []string{"cpu_time", "cpus", "disk", "inodes", "memory", "network", "open_files", "processes"}},
 		destroy: func(context.Context) error {

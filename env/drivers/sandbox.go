@@ -35,6 +35,7 @@ const closeBound = 2 * time.Second
 type sandbox struct {
 	*guest.Client
 	key     schemas.EnvKey
+	temp    string                      // the directory for temporary files where it is not /tmp
 	destroy func(context.Context) error // after the stream was closed
 
 	once sync.Once
@@ -43,6 +44,9 @@ type sandbox struct {
 
 // Key implements env.Sandbox.
 func (s *sandbox) Key() schemas.EnvKey { return s.key }
+
+// TempDir is what env.TempDirOf asks for.
+func (s *sandbox) TempDir() string { return s.temp }
 
 // Close implements env.Sandbox. It cleans up even if ctx has ended.
 func (s *sandbox) Close(ctx context.Context) error {

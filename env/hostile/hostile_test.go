@@ -3,6 +3,7 @@ package hostile_test
 import (
 	"context"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -114,5 +115,29 @@ func TestCaseNamesAreUnique(t *testing.T) {
 	}
 	if len(seen) < 180 {
 		t.Errorf("only %d cases", len(seen))
+	}
+}
+
+// What a session puts beside its workspace ends with its sandbox, also where no
+// file system of its own ends with it.
+func TestLocalLeavesNothingBehind(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	t.Run("session", func(t *testing.T) {
+		p := place(t, "local")
+		where := p.Call(t.Context(), "bash", map[string]any{"command": "declare -f __tracesmith_save"}, hostile.DefaultLimit)
+		if !strings.Contains(where.Text, ">| "+temp+"/") {
+			t.Errorf("the shell keeps its state by %q, which is not below %s", where.Text, temp)
+		}
+		if err := p.Sandbox().WriteFile(t.Context(), "hostile.sh", []byte("echo \"$PYTHONPATH\""), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if a := p.Call(t.Context(), "eval", map[string]any{}, hostile.DefaultLimit); !strings.Contains(a.Text, temp+"/") {
+			t.Errorf("the tests' hooks are in %q, which is not below %s", a.Text, temp)
+		}
+	})
+	left, err := os.ReadDir(temp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -35,8 +35,8 @@ type channel struct {
 // assignments, then python, pytest or coverage, without shell operators.
 var simpleCommand = regexp.MustCompile("^\\s*([A-Za-z_]\\w*=[^\\s;&|<>`$()]*\\s+)*(\\S*/)?(python[0-9.]*|pytest|py\\.test|coverage)(\\s[^;&|`$()\\n]*)?$")
 
-func newChannel(entrypoint, name string, key []byte) channel {
-	c := channel{dir: "/tmp/.tracesmith-" + name, key: key, processes: maxProcesses}
+func newChannel(entrypoint, dir string, key []byte) channel {
+	c := channel{dir: dir, key: key, processes: maxProcesses}
 	if simpleCommand.MatchString(entrypoint) {
 		c.processes = 1
 	}

@@ -33,7 +33,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	t.Workdir = cmp.Or(t.Workdir, schemas.DefaultWorkdir)
 	var secret [48]byte
 	rand.Read(secret[:]) // never fails
-	c := newChannel(t.Entrypoint, hex.EncodeToString(secret[:16]), secret[16:])
+	c := newChannel(t.Entrypoint, env.TempDirOf(sb)+"/.tracesmith-"+hex.EncodeToString(secret[:16]), secret[16:])
 	load, err := c.tar(t.Workdir)
 	if err != nil {
 		return testRun{}, err

@@ -23,7 +23,7 @@ import (
 type shell struct {
 	term  env.Terminal
 	conn  *framing.Conn
-	dir   string // where its files are: the temporary directory may be the host's
+	dir   string // where its files are
 	mark  uint64 // of the command under way
 	saved bool   // an earlier shell may have left its state
 	tidy  bool   // the last command was stopped: bash has yet to tell of its dead
@@ -131,10 +131,9 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 	end := time.Now().Add(limit)
 	ctx = env.AnswerBy(ctx, end)
 	if sh.dir == "" {
-		// The same name in every sandbox that has its own /tmp: a listing must not
-		// differ from run to run. Where /tmp is the host's, each workspace is unique.
+		// The same name in every sandbox: a listing must not differ from run to run.
 		sum := sha256.Sum256([]byte(s.Workdir))
-		sh.dir = fmt.Sprintf("/tmp/.tracesmith-%x/shell", sum[:4])
+		sh.dir = fmt.Sprintf("%s/.tracesmith-%x/shell", env.TempDirOf(s.Sandbox), sum[:4])
 	}
 	what := ". " + sh.command()
 	if err := sh.write(ctx, s, command); errors.Is(err, env.ErrNoSpace) {

@@ -65,3 +65,6 @@ func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, err
 
 // Workdir passes on where the driver put the workspace, see env.WorkdirOf.
 func (s meteredSandbox) Workdir() string { return env.WorkdirOf(s.Sandbox, "") }
+
+// TempDir does so for its temporary files.
+func (s meteredSandbox) TempDir() string { return env.TempDirOf(s.Sandbox) }
