@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
 // checkNode compares a YAML document with Config and reports every unknown key
@@ -139,36 +141,10 @@ func suggest(key string, fields map[string]reflect.Type) string {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	best, bestD := "", 3
-	for _, name := range names {
-		if d := distance(key, name); d < bestD {
-			best, bestD = name, d
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf(": did you mean %q?", best)
+	if near := nearest.Name(key, names, 2); near != "" {
+		return fmt.Sprintf(": did you mean %q?", near)
 	}
 	return ": known here are " + strings.Join(names, ", ")
-}
-
-// distance is the Levenshtein distance.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		prev := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := prev
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			prev, row[j] = row[j], min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // blockHook turns the JSON text of a raw path back into a Block.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -103,7 +104,7 @@ func (c *checker) unknown(name string) string {
 		return fmt.Sprintf("unknown argument %q: %s takes no arguments", name, c.tool)
 	}
 	hint := ""
-	if near := nearest(name, sortedKeys(c.schema.Properties)); near != "" {
+	if near := nearest.Name(name, sortedKeys(c.schema.Properties), max(len(name)/2, 2)); near != "" {
 		hint = fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return fmt.Sprintf("unknown argument %q%s: %s takes %s", name, hint, c.tool, strings.Join(names, ", "))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/tools"
 )
 
@@ -118,7 +119,7 @@ func nearMiss(text, want string) string {
 			continue
 		}
 		compared++
-		if d := tools.Distance(line, longest); d < best {
+		if d := nearest.Distance(line, longest); d < best {
 			best, at = d, i
 		}
 	}

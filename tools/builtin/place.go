@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/tools"
 )
@@ -160,7 +161,7 @@ func suggestions(ctx context.Context, s *env.Session, rel string) string {
 			continue
 		}
 		if tolerated := len(want) / 3; max(len(base)-len(want), len(want)-len(base)) <= tolerated {
-			if d := tools.Distance(base, want); d <= tolerated {
+			if d := nearest.Distance(base, want); d <= tolerated {
 				found = append(found, candidate{name, d})
 			}
 		}

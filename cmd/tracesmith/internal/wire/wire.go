@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 
@@ -79,6 +80,9 @@ func FindTask(tasks []schemas.Task, ref string) (schemas.Task, error) {
 			return t, nil
 		}
 		names = append(names, t.InstanceID)
+	}
+	if near := nearest.Name(ref, names, max(len(ref)/4, 1)); near != "" {
+		return schemas.Task{}, fmt.Errorf("no task %q: did you mean %q?", ref, near)
 	}
 	more := ""
 	if len(names) > 20 {

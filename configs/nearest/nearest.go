@@ -1,4 +1,5 @@
-package tools
+// Package nearest finds what somebody meant who wrote a name wrongly.
+package nearest
 
 // Distance is the Levenshtein distance of two short texts, in bytes; of longer
 // ones (255) it is 255.
@@ -25,12 +26,13 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// nearest is the name most like a wrong one, "" if none is alike.
-func nearest(wrong string, names []string) string {
-	best, at := max(len(wrong)/2, 2)+1, ""
+// Name is the name most like a wrong one, at most so many changes away; "" if
+// there is none, the first of several.
+func Name(wrong string, names []string, within int) string {
+	at := ""
 	for _, name := range names {
-		if d := Distance(wrong, name); d < best {
-			best, at = d, name
+		if d := Distance(wrong, name); d <= within {
+			within, at = d-1, name
 		}
 	}
 	return at
