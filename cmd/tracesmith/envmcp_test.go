@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 )
 
 // mcpClient is an MCP client of `tracesmith env --mcp`.
@@ -169,10 +170,14 @@ func (c *mcpClient) cancelled() {
 
 // The end of the input stops what runs, and nothing is left.
 func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
-	for name, end := range map[string]func(cmd *exec.Cmd, in io.Closer){
-		"input": func(_ *exec.Cmd, in io.Closer) { _ = in.Close() },
-		"kill":  func(cmd *exec.Cmd, _ io.Closer) { _ = cmd.Process.Kill() },
-		"term":  func(cmd *exec.Cmd, _ io.Closer) { _ = cmd.Process.Signal(syscall.SIGTERM) },
+	for name, end := range map[string]func(cmd *exec.Cmd, in io.WriteCloser, out io.Closer){
+		"input": func(_ *exec.Cmd, in io.WriteCloser, _ io.Closer) { _ = in.Close() },
+		"reader": func(_ *exec.Cmd, in io.WriteCloser, out io.Closer) {
+			_ = out.Close()
+			_, _ = io.WriteString(in, `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`+"\n")
+		},
+		"kill": func(cmd *exec.Cmd, _ io.WriteCloser, _ io.Closer) { _ = cmd.Process.Kill() },
+		"term": func(cmd *exec.Cmd, _ io.WriteCloser, _ io.Closer) { _ = cmd.Process.Signal(syscall.SIGTERM) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			mark := "linger" + strings.ReplaceAll(t.TempDir(), "/", "_")
@@ -200,33 +205,24 @@ func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
 			}
 			say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"bash","arguments":{"command":"exec -a ` + mark + ` sleep 1000"}}}`)
-			waitUntil(t, func() bool { return running(mark) })
-			end(cmd, in)
+			wait(t, "the call runs", func() bool { return running(mark) })
+			end(cmd, in, out)
 			for lines.Scan() { // what follows is protocol, too
 				if !json.Valid(lines.Bytes()) {
 					t.Errorf("on standard output: %s", lines.Text())
 				}
 			}
 			_ = cmd.Wait()
-			if want := map[string]int{"input": 0, "kill": -1, "term": 143}[name]; cmd.ProcessState.ExitCode() != want {
+			if want := map[string]int{"input": 0, "reader": 141, "kill": -1, "term": 143}[name]; cmd.ProcessState.ExitCode() != want {
 				t.Errorf("exit code %d, want %d", cmd.ProcessState.ExitCode(), want)
 			}
-			waitUntil(t, func() bool { return !running(mark) })
+			wait(t, "nothing is left", func() bool { return !running(mark) })
 		})
 	}
 }
 
 func running(mark string) bool {
 	return exec.Command("pgrep", "-f", "^"+mark).Run() == nil
-}
-
-func waitUntil(t *testing.T, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not happen")
-		}
-	}
 }
 
 // Over HTTP each session has an environment of its own, which ends with it.
@@ -257,7 +253,7 @@ func TestEnvListensForMCPClients(t *testing.T) {
 	if err := a.session.Close(); err != nil {
 		t.Error(err)
 	}
-	waitUntil(t, func() bool { return !running(mark) })
+	wait(t, "nothing is left", func() bool { return !running(mark) })
 	b.must("bash", `{"command":"pwd"}`, "/testbed")
 
 	for name, header := range map[string]string{"Origin": "https://evil.example", "Host": "evil.example"} {

@@ -118,8 +118,7 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 	if err := f.contradiction(cfg.Sandbox.Kind); err != nil {
 		return cfg, Usage(err)
 	}
-	switch {
-	case f.path != "":
+	if f.path != "" {
 		cfg.Tasks.Source = "path"
 		setup := make([]any, 0, len(f.setup))
 		for _, cmd := range f.setup {
@@ -129,10 +128,6 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 			"path": f.path, "entrypoint": f.entrypoint, "debug_entrypoint": f.debug,
 			"instructions": f.instructions, "setup": setup,
 		}
-	case f.dir != "":
-		cfg.Tasks.Source, cfg.Tasks.With = "dir", configs.Block{"path": f.dir}
-	case f.source != "":
-		cfg.Tasks.Source = f.source
 	}
 	if source, rest, ok := strings.Cut(f.task, "/"); ok && f.dir == "" && f.source == "" && len(f.files) == 0 {
 		cfg.Tasks.Source, f.task = source, rest
@@ -181,13 +176,18 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if _, err := bench.Reap(ctx, []schemas.Task{task}); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "warning: %v\n", err)
 	}
+	// A reader that goes away shall be an error of a write, so that the sandbox is
+	// closed. Ignoring the signal instead would be inherited by programs.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
 	open := func(ctx context.Context) (*envLoop, error) { return newEnvLoop(ctx, s, bench, task) }
 	if f.mcp || f.mcpListen != "" {
 		m, err := newMCPEnv(task, bench.Toolbox.Schemas(), open)
-		if err != nil {
+		switch {
+		case err != nil:
 			return Usage(err)
-		}
-		if f.mcpListen != "" {
+		case f.mcpListen != "":
 			return m.listen(ctx, s, f.mcpListen)
 		}
 		return m.serve(ctx, s)
@@ -196,19 +196,19 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
 	loop.text = f.text
+	return serveLines(ctx, s, loop)
+}
+
+// serveLines has a loop answer what stands on standard input.
+func serveLines(ctx context.Context, s *State, loop *envLoop) error {
+	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
 	switch {
-	case s.Typed && f.text:
+	case s.Typed && loop.text:
 		fmt.Fprintln(s.Stderr, "type reset, then a tool and what it takes (pdb b app.py:10); Ctrl-D ends")
 	case s.Typed:
 		fmt.Fprintln(s.Stderr, `one JSON operation per line, {"op":"reset"} first (or use --text); Ctrl-D ends`)
 	}
-	// A reader that goes away shall be an error of a write, so that the sandbox is
-	// closed. Ignoring the signal instead would be inherited by programs.
-	gone := make(chan os.Signal, 1)
-	signal.Notify(gone, syscall.SIGPIPE)
-	defer signal.Stop(gone)
 	if err := loop.serve(ctx, s.Stdin, s.Stdout); err != nil {
 		return err
 	}

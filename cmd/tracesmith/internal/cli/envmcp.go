@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -292,6 +293,9 @@ func (m *mcpEnv) serve(ctx context.Context, s *State) error {
 	m.close()
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return silent{ExitPipe}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return &Error{Code: ExitUsage, Err: fmt.Errorf("the MCP client broke the protocol: %w", err)}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"text/tabwriter"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
 )
 
 // gcItem is one leftover as it is printed.
@@ -57,27 +59,7 @@ or a cluster that does not answer is named; it is a failure with --set sandbox.k
 			if older < 0 {
 				return Usage(fmt.Errorf("--older-than must be positive, got %s", older))
 			}
-			found, absent, lookErr := wire.Leftovers(c.Context(), cfg)
-			report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}, Absent: absent}
-			if lookErr != nil {
-				report.Errors = append(report.Errors, lookErr.Error())
-			}
-			for _, l := range found {
-				if older > 0 && (l.Since.IsZero() || s.Now().Sub(l.Since) < older) {
-					continue
-				}
-				item := gcItem{Kind: l.Kind, Name: l.Name, What: l.What, Status: "found"}
-				if !l.Since.IsZero() {
-					item.Since = &l.Since
-				}
-				if !dry {
-					item.Status = "removed"
-					if err := l.Remove(c.Context()); err != nil {
-						item.Status, item.Error = "failed", err.Error()
-					}
-				}
-				report.Items = append(report.Items, item)
-			}
+			report := collect(c.Context(), s, cfg, dry, older)
 			if asJSON {
 				return errors.Join(printJSON(s, report), report.failure())
 			}
@@ -89,6 +71,32 @@ or a cluster that does not answer is named; it is a failure with --set sandbox.k
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().DurationVar(&older, "older-than", 0, "only what was made this long ago, such as 24h")
 	return c
+}
+
+// collect removes, or with dry only lists, what was left behind and is older.
+func collect(ctx context.Context, s *State, cfg configs.Config, dry bool, older time.Duration) gcReport {
+	found, absent, lookErr := wire.Leftovers(ctx, cfg)
+	report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}, Absent: absent}
+	if lookErr != nil {
+		report.Errors = append(report.Errors, lookErr.Error())
+	}
+	for _, l := range found {
+		if older > 0 && (l.Since.IsZero() || s.Now().Sub(l.Since) < older) {
+			continue
+		}
+		item := gcItem{Kind: l.Kind, Name: l.Name, What: l.What, Status: "found"}
+		if !l.Since.IsZero() {
+			item.Since = &l.Since
+		}
+		if !dry {
+			item.Status = "removed"
+			if err := l.Remove(ctx); err != nil {
+				item.Status, item.Error = "failed", err.Error()
+			}
+		}
+		report.Items = append(report.Items, item)
+	}
+	return report
 }
 
 func (r gcReport) print(s *State) error {

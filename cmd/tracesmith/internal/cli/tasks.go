@@ -24,16 +24,24 @@ func (f *taskFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.dir, "dir", "", "directory of tasks (task.yaml + repo/); short for --source dir -p tasks.with.path=DIR")
 }
 
+// load is the configuration with the source of the flags.
+func (f *taskFlags) load(s *State) (configs.Config, error) {
+	cfg, err := f.configFlags.load(s)
+	switch {
+	case err != nil:
+		return cfg, err
+	case f.dir != "":
+		cfg.Tasks.Source, cfg.Tasks.With = "dir", configs.Block{"path": f.dir}
+	case f.source != "":
+		cfg.Tasks.Source = f.source
+	}
+	return cfg, nil
+}
+
 func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
 	cfg, err := f.load(s)
 	if err != nil {
 		return nil, err
-	}
-	if f.source != "" {
-		cfg.Tasks.Source = f.source
-	}
-	if f.dir != "" {
-		cfg.Tasks.Source, cfg.Tasks.With = "dir", configs.Block{"path": f.dir}
 	}
 	src, err := wire.Source(cfg.Tasks)
 	if err != nil {
