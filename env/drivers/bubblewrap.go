@@ -117,7 +117,7 @@ func (d *bubblewrap) start(ctx context.Context, bwrap string, spec env.SandboxSp
 	}
 	serve := []string{"-pinned"}
 	if way.root {
-		serve = append(serve, "-drop", strconv.Itoa(way.user), "-own", spec.Workdir+":"+home)
+		serve = append(serve, "-drop", strconv.Itoa(way.user), "-own", spec.Workdir+":"+home+":/tmp")
 	}
 	a.add("--", guestPath)
 	a.add(guestArgs(spec.Label, serve...)...)

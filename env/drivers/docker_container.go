@@ -97,7 +97,9 @@ func (d *docker) tmpfs(spec env.SandboxSpec, uid, gid int) map[string]string {
 		size   int64
 		access string
 	}{
-		{"/tmp", share(disk, 4), ",mode=1777"},
+		// The runtime gives a mount the mode that the image has there: where that
+		// is not everybody's, its owner can still write.
+		{"/tmp", share(disk, 4), fmt.Sprintf(",mode=1777,uid=%d,gid=%d", uid, gid)},
 		{"/dev/shm", share(disk, 1), ",mode=1777"},
 		{home, share(disk, 1), own},
 		{spec.Workdir, share(disk, 10), own},

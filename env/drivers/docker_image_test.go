@@ -48,7 +48,11 @@ func makeImage(t *testing.T, cli *client.Client, files map[string]string, change
 			h.Typeflag, h.Linkname, h.Size, content = tar.TypeSymlink, target, 0, ""
 		}
 		if strings.HasSuffix(name, "/") {
-			h.Typeflag, h.Mode = tar.TypeDir, 0o777
+			h.Typeflag, h.Size = tar.TypeDir, 0
+			if content == "open" {
+				h.Mode = 0o777
+			}
+			content = ""
 		}
 		if err := w.WriteHeader(h); err != nil {
 			t.Fatal(err)
@@ -175,7 +179,7 @@ func TestDockerImageDeclarations(t *testing.T) {
 	cli := needDocker(t)
 	files := map[string]string{
 		"bin/busybox": string(busybox(t)), "bin/sh": "-> busybox", "bin/id": "-> busybox", "bin/cat": "-> busybox", "bin/touch": "-> busybox", "bin/pwd": "-> busybox",
-		"etc/passwd": "daemon:x:1:1:daemon:/:/bin/sh\n", "seed/": "", "seed/kept": "kept\n", "fresh/": "",
+		"etc/passwd": "daemon:x:1:1:daemon:/:/bin/sh\n", "seed/": "open", "seed/kept": "kept\n", "fresh/": "open", "tmp/": "",
 	}
 	name := makeImage(t, cli, files, `ENTRYPOINT ["/bin/false"]`, `CMD ["nonsense"]`, "USER daemon", "WORKDIR /elsewhere",
 		"HEALTHCHECK --interval=1s CMD /bin/false", "VOLUME /seed", "VOLUME /fresh", "VOLUME /tmp", "VOLUME /workspace",
