@@ -27,3 +27,40 @@ func hostProcesses(t *testing.T, word string) []string {
 	}
 	return out
 }
+
+// crowd watches, from the host, how many threads a sandbox holds at once. Done
+// returns the greatest number seen, 0 where the host does not see them.
+func crowd(t *testing.T, f *fixture) (done func() int) {
+	t.Helper()
+	space := strings.TrimSpace(f.sh(t, "readlink /proc/self/ns/pid"))
+	over, peak := make(chan struct{}), make(chan int)
+	go func() {
+		most := 0
+		others := map[string]bool{}
+		for {
+			n := 0
+			names, _ := filepath.Glob("/proc/[0-9]*")
+			for _, dir := range names {
+				if others[dir] {
+					continue
+				}
+				if at, err := os.Readlink(dir + "/ns/pid"); err == nil && at != space {
+					others[dir] = true
+				} else if threads, err := os.ReadDir(dir + "/task"); err == nil && at == space {
+					n += len(threads)
+				}
+			}
+			most = max(most, n)
+			select {
+			case <-over:
+				peak <- most
+				return
+			default:
+			}
+		}
+	}()
+	return func() int {
+		close(over)
+		return <-peak
+	}
+}
