@@ -91,6 +91,8 @@ func (c *child) stop() {
 	select {
 	case <-c.wait():
 	case <-time.After(closeBound):
+		// A guest that was stopped: behind bwrap, which may not signal another user.
+		_ = killChildren(c.cmd.Process.Pid)
 		_ = c.cmd.Process.Kill()
 		<-c.ended
 	}

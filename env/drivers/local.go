@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
@@ -69,7 +70,11 @@ func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpre
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(binary, guestArgs(spec.Label)...)
+	tags := guest.FirstTag()
+	if err := os.WriteFile(filepath.Join(base, scratchTags), strconv.AppendUint(nil, tags, 10), 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(binary, guestArgs(spec.Label, "-tags", strconv.FormatUint(tags, 10))...)
 	cmd.Env, cmd.Dir = []string{"GOMAXPROCS=2"}, work
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	c, err := startChild(cmd, (*exec.Cmd).Start)
@@ -92,7 +97,9 @@ func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpre
 		key: schemas.EnvKey{Driver: "local", Python: python.Version, Limits: map[string]string{},
 			Unenforced: []string{"cpu_time", "cpus", "disk", "inodes", "memory", "network", "open_files", "processes"}},
 		destroy: func(context.Context) error {
-			c.stop()
+			if c.stop(); !c.cmd.ProcessState.Success() { // else it has done that itself
+				guest.Bury(tags)
+			}
 			return removeTree(base)
 		},
 	}, nil

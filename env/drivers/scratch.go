@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/guest"
 )
 
 // Scratch is what lies below the directory for temporary files: directories that
@@ -18,6 +20,7 @@ type Scratch struct{}
 const (
 	scratchPrefix = "tracesmith-"
 	scratchOwner  = "owner"
+	scratchTags   = "tags" // see guest.Bury
 )
 
 // MakeScratch makes a directory for this process; what it is for becomes part of
@@ -48,13 +51,22 @@ func (Scratch) Leftovers(context.Context) ([]env.Leftover, error) {
 		if !ok || !o.dead() {
 			continue
 		}
-		l := env.Leftover{Kind: "directory", Name: dir, Remove: func(context.Context) error { return removeTree(dir) }}
+		l := env.Leftover{Kind: "directory", Name: dir, Remove: func(context.Context) error { return removeScratch(dir) }}
 		if fi, err := os.Stat(filepath.Join(dir, scratchOwner)); err == nil {
 			l.Since = fi.ModTime()
 		}
 		out = append(out, l)
 	}
 	return out, err
+}
+
+// removeScratch removes a directory of the dead, after what still runs for it.
+func removeScratch(dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, scratchTags))
+	if tags, numErr := strconv.ParseUint(string(raw), 10, 64); err == nil && numErr == nil {
+		guest.Bury(tags)
+	}
+	return removeTree(dir)
 }
 
 // removeTree removes a directory even where a program took its own rights away.

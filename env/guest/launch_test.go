@@ -17,7 +17,7 @@ import (
 // limits, arguments, environment, directory and exit code as ever, and are killed
 // at their bound.
 func TestProgramsStartWithoutTracing(t *testing.T) {
-	s := newServer(tagKey{})
+	s := newServer(tagKey{}, 0)
 	s.traced = false
 	s.config = &guestpb.HelloRequest{Workdir: []byte(t.TempDir()), Env: [][]byte{[]byte("PATH=" + os.Getenv("PATH"))}, OpenFiles: 100}
 	close(s.ready)

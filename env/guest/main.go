@@ -57,6 +57,7 @@ func serve(args []string) error {
 	flags := flag.NewFlagSet(ServeArg, flag.ContinueOnError)
 	drop := flags.Int("drop", 0, "uid and gid to become before serving")
 	own := flags.String("own", "", "directories to hand to that uid, separated by colons")
+	tags := flags.Uint64("tags", 0, "the first mark of programs, by which Bury finds them; 0: one of its own")
 	pinned := flags.Bool("pinned", false, "programs may not choose other processors than the ones they start with")
 	flags.String("owner", "", "the host process, for cleaning up after it")
 	flags.String("label", "", "what the sandbox is for, for humans")
@@ -96,7 +97,7 @@ func serve(args []string) error {
 	if err := harden(key); err != nil {
 		return err
 	}
-	s := newServer(key)
+	s := newServer(key, *tags)
 	if s.scopes.alone {
 		if err := denyCalls(*pinned); err != nil {
 			return fmt.Errorf("denying system calls: %w", err)

@@ -70,13 +70,31 @@ type scopes struct {
 	open  map[uint64]*scope
 }
 
-func newScopes() *scopes {
-	ceiling := uint64(1) << 62
+const (
+	manyTags   = 1 << 32 // more than one guest gives
+	highestTag = 1 << 62 // far from what is no limit
+)
+
+// FirstTag is a mark from which no other guest counts down.
+func FirstTag() uint64 {
+	ceiling := uint64(highestTag)
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_RTTIME, &own); err == nil {
 		ceiling = min(ceiling, own.Max)
 	}
-	first := ceiling - rand.Uint64N(ceiling/4) - 1
+	return ceiling - rand.Uint64N(ceiling/4) - 1
+}
+
+// Bury kills the programs of a guest that was started with this first tag and
+// cannot do it any more, where they do not end with its namespace.
+func Bury(first uint64) {
+	if first >= highestTag {
+		return
+	}
+	sweep(func(tag uint64) bool { return tag <= first && first-tag < manyTags }, func(process) bool { return false })
+}
+
+func newScopes(first uint64) *scopes {
 	return &scopes{first: first, next: first, alone: os.Getpid() == 1, open: map[uint64]*scope{}}
 }
 

@@ -93,7 +93,7 @@ func FuzzSearch(f *testing.F) {
 			os.WriteFile(filepath.Join(root, name), []byte(text), 0o644) != nil {
 			return
 		}
-		s := newServer(tagKey{})
+		s := newServer(tagKey{}, 0)
 		s.config = &guestpb.HelloRequest{Workdir: []byte(root)}
 		close(s.ready)
 		r, err := s.Search(t.Context(), &guestpb.SearchRequest{

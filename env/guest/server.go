@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -48,9 +49,9 @@ type server struct {
 	transfers map[uint64]*transfer
 }
 
-func newServer(key tagKey) *server {
+func newServer(key tagKey, firstTag uint64) *server {
 	return &server{
-		key: key, reaper: newReaper(), scopes: newScopes(), traced: canTrace(),
+		key: key, reaper: newReaper(), scopes: newScopes(cmp.Or(firstTag, FirstTag())), traced: canTrace(),
 		busy: make(chan struct{}, 1), ready: make(chan struct{}),
 		runs: map[uint64]context.CancelFunc{}, terminals: map[uint64]*terminal{},
 		transfers: map[uint64]*transfer{},

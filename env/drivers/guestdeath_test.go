@@ -1,0 +1,100 @@
+package drivers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/guest"
+)
+
+// A guest that is stopped or killed from outside while a command runs: the command
+// ends with a death, and closing the sandbox leaves nothing of it.
+func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
+	for _, kind := range benchKinds() {
+		for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+			t.Run(fmt.Sprintf("%s/%v", kind, signal), func(t *testing.T) {
+				label := fmt.Sprintf("%s %d", t.Name(), os.Getpid())
+				s, err := build(t, kind, nil).Start(t.Context(), env.SandboxSpec{Label: label})
+				if err != nil {
+					t.Fatal(err)
+				}
+				result := make(chan error, 1)
+				go func() {
+					script := "setsid sleep " + nap() + " & sleep " + nap()
+					_, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", script}, Timeout: 5 * time.Second})
+					result <- err
+				}()
+				for end := time.Now().Add(20 * time.Second); len(sleepers(t)) != 2; {
+					if time.Now().After(end) {
+						t.Fatal("the command does not run")
+					}
+				}
+				if err := syscall.Kill(guestOf(t, kind, label), signal); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case err := <-result:
+					if !errors.Is(err, env.ErrSandboxDied) {
+						t.Errorf("%v, want a death", err)
+					}
+				case <-time.After(time.Minute):
+					t.Error("the command still runs")
+				}
+				if err := s.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				for end := time.Now().Add(20 * time.Second); len(sleepers(t)) > 0; {
+					if time.Now().After(end) {
+						t.Fatalf("alive: %q", sleepers(t))
+					}
+				}
+			})
+		}
+	}
+}
+
+// guestOf is the host's number of the guest that serves a label: the process whose
+// child sleeps.
+func guestOf(t *testing.T, kind, label string) int {
+	t.Helper()
+	if kind == "docker" {
+		return containerOf(t, needDocker(t), label).State.Pid
+	}
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		raw, err := os.ReadFile(line)
+		if err != nil || !strings.Contains(string(raw), "\x00"+guest.ServeArg+"\x00") || !strings.Contains(string(raw), "\x00"+label+"\x00") {
+			continue
+		}
+		dir := filepath.Dir(line)
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == "local" {
+			return pid
+		}
+		// Behind bwrap, which is its parent and was stopped by nobody.
+		inner, err := os.ReadFile(fmt.Sprintf("%s/task/%d/children", dir, pid))
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(inner)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	t.Fatalf("no guest serves %q", label)
+	return 0
+}
