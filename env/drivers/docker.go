@@ -263,8 +263,10 @@ func (d *docker) remedy(err error, image string) error {
 	switch {
 	case client.IsErrConnectionFailed(err), errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%w: start the daemon, see that this user may talk to it (group docker) and that DOCKER_HOST or sandbox.with.host is right, or choose --sandbox bubblewrap", err)
-	case cerrdefs.IsNotFound(err):
-		return fmt.Errorf("%w: fetch it with `docker pull %s` (or set sandbox.with.pull to if-missing), or build the base image with scripts/docker-image.sh", err, image)
+	case strings.Contains(err.Error(), "invalid reference format"):
+		return fmt.Errorf("%q is not the name of an image: write it like registry.example.com/team/name:tag, in lower case", image)
+	case cerrdefs.IsNotFound(err) && strings.Contains(strings.ToLower(err.Error()), "no such image"):
+		return fmt.Errorf("the daemon has no image %[1]s: fetch it with `docker pull %[1]s` (or set sandbox.with.pull to if-missing), or build the base image with scripts/docker-image.sh", image)
 	}
 	return err
 }
