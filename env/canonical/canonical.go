@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strings"
 )
 
 // Rule is one thing that may differ.
@@ -35,13 +36,22 @@ var Rules = []Rule{Durations, Addresses, TemporaryNames, Clock, LogHashes}
 var Durations = Rule{
 	Name: "durations", Why: "no two runs take the same time",
 	Text: func(s string) string {
-		s = pytestTime.ReplaceAllString(s, "$1$2$3")
-		s = pytestRuler.ReplaceAllString(s, "=== $1 ===")
-		s = unittestTime.ReplaceAllString(s, "$1")
-		return shellTime.ReplaceAllString(s, "$1\t0m0.000s")
+		s = replace(s, " in ", pytestTime, "$1$2$3")
+		s = replace(s, "= ", pytestRuler, "=== $1 ===")
+		s = replace(s, "Ran ", unittestTime, "$1")
+		return replace(s, "\t", shellTime, "$1\t0m0.000s")
 	},
 	Fields:  []string{"duration_ms"},
 	Example: [2]string{`"======= 1 failed, 2 passed in 0.98s ======="`, `"====== 1 failed, 2 passed in 10.02s ======="`},
+}
+
+// replace looks for pattern only where word is, which every match holds: most
+// texts are floods of something else, and patterns are slow.
+func replace(s, word string, pattern *regexp.Regexp, with string) string {
+	if !strings.Contains(s, word) {
+		return s
+	}
+	return pattern.ReplaceAllString(s, with)
 }
 
 const pytestCounts = `(\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*|no tests ran|(?:\d+/)?\d+ tests? collected(?: \(\d+ deselected\))?)`
@@ -57,7 +67,7 @@ var (
 // the traces of faulthandler show them.
 var Addresses = Rule{
 	Name: "addresses", Why: "the kernel places memory at random",
-	Text:    func(s string) string { return address.ReplaceAllString(s, "$1 0x...") },
+	Text:    func(s string) string { return replace(s, " 0x", address, "$1 0x...") },
 	Example: [2]string{`"<Account object at 0x7f2edce8b310>"`, `"<Account object at 0x7f4fb83310d0>"`},
 }
 

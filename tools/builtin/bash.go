@@ -64,7 +64,9 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 	// The shell names the file it reads; to the model that is bash. The process
 	// numbers of programs that a signal ended differ from run to run.
 	text := strings.NewReplacer(sh.command()+": ", "bash: ", "bash: eval: ", "bash: ").Replace(r.out.Text())
-	text = killedBy.ReplaceAllString(text, "$1 $2")
+	if strings.Contains(text, "bash: line ") {
+		text = killedBy.ReplaceAllString(text, "$1 $2")
+	}
 	if r.traced || traces.MatchString(a.Command) {
 		text = tracedLine.ReplaceAllString(text, "$1")
 	}

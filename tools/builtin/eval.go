@@ -116,7 +116,7 @@ var (
 
 // stableEnds is how much of each end of an output is made stable: more than is
 // ever shown. All of a flood would take longer than the tests were given.
-const stableEnds = 2 * tools.MaxText
+const stableEnds = tools.MaxText
 
 func stableOutput(s string) string {
 	if len(s) > 2*stableEnds {
