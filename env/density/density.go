@@ -47,6 +47,9 @@ type Config struct {
 	// Entrypoint is the command debugged; "" = Entrypoint.
 	Entrypoint string
 	Seed       uint64
+	// Containers: the sandboxes are containers, whose guests do not tell their
+	// owner. All that are younger than this process are counted then.
+	Containers bool
 	// Open makes the environment of one session; nothing is started yet.
 	Open func(context.Context) (env.Env, error)
 	// Progress is told of each measurement.
@@ -278,7 +281,7 @@ func (r *run) measure(ctx context.Context) (Point, error) {
 		return p, err
 	}
 	p.Used, p.Kernel = r.before.available-now.available, now.kernel.minus(r.before.kernel)
-	p.Memory, err = readMemory()
+	p.Memory, err = readMemory(r.cfg.Containers)
 	return p, err
 }
 
@@ -289,7 +292,7 @@ func (r *run) keep(ctx context.Context) error {
 		return nil
 	}
 	half := r.cfg.Keep / 2
-	before, err := readMemory()
+	before, err := readMemory(r.cfg.Containers)
 	if err != nil {
 		return err
 	}
@@ -299,7 +302,7 @@ func (r *run) keep(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	after, err := readMemory()
+	after, err := readMemory(r.cfg.Containers)
 	if err != nil {
 		return err
 	}

@@ -96,8 +96,9 @@ type process struct {
 }
 
 // readMemory finds this process, its guests, what they started and what holds
-// them. Processes that end meanwhile are left out.
-func readMemory() (Memory, error) {
+// them; containers says whether its guests are in containers. Processes that end
+// meanwhile are left out.
+func readMemory(containers bool) (Memory, error) {
 	all, err := processes()
 	if err != nil {
 		return Memory{}, err
@@ -114,13 +115,13 @@ func readMemory() (Memory, error) {
 		switch {
 		case p.pid == host:
 			add(&m.Host, p.measured())
-		case ours(all, p):
+		case ours(all, p, containers):
 			add(&m.Guest, p.measured())
 			if p.parent != host && !helpers[p.parent] {
 				helpers[p.parent] = true
 				add(&m.Helper, all[p.parent].measured())
 			}
-		case inSandbox(all, p):
+		case inSandbox(all, p, containers):
 			p = p.measured()
 			switch {
 			case strings.HasPrefix(p.name, "python"), strings.HasPrefix(p.name, "pytest"):
@@ -139,7 +140,7 @@ func readMemory() (Memory, error) {
 // the owner from its command line: then it stands on its parent's, or the parent
 // is containerd's shim, which says nothing, so that containers younger than this
 // process count as its own.
-func ours(all map[int]process, p process) bool {
+func ours(all map[int]process, p process, containers bool) bool {
 	if !p.guest {
 		return false
 	}
@@ -149,17 +150,17 @@ func ours(all map[int]process, p process) bool {
 		return len(f) == 5 && f[3] == strconv.Itoa(host)
 	}
 	return mine(p.owner) || mine(parent.owner) ||
-		strings.HasPrefix(parent.name, "containerd-shim") && p.start >= all[host].start
+		containers && strings.HasPrefix(parent.name, "containerd-shim") && p.start >= all[host].start
 }
 
 // inSandbox tells whether one of our guests is among the ancestors.
-func inSandbox(all map[int]process, p process) bool {
+func inSandbox(all map[int]process, p process, containers bool) bool {
 	for range 64 {
 		up, ok := all[p.parent]
 		if !ok {
 			return false
 		}
-		if ours(all, up) {
+		if ours(all, up, containers) {
 			return true
 		}
 		p = up

@@ -77,6 +77,7 @@ func (f *sessionsFlags) soak(ctx context.Context, s *State) error {
 		return fmt.Errorf("writing the program: %w", err)
 	}
 	cfg.Sandbox.Kind, cfg.Sandbox.CommandTimeout = cmp.Or(cfg.Sandbox.Kind, "bubblewrap"), 2*time.Minute
+	f.run.Containers = cfg.Sandbox.Kind == "docker"
 	cfg.Tasks.Source = "path"
 	cfg.Tasks.With = configs.Block{"path": dir, "entrypoint": density.Entrypoint, "instance_id": "sessions"}
 	bench, err := wire.NewWorkbench(ctx, cfg, s.host())
