@@ -51,10 +51,14 @@ func TestGCRemovesWhatAKilledRunLeft(t *testing.T) {
 			if len(kindsOf(gc(t, 0, "--older-than", "24h"), label)) > 0 {
 				t.Error("what is young was removed as old")
 			}
-			for _, i := range gc(t, 0) {
+			removed := gc(t, 0)
+			for _, i := range removed {
 				if i.Status != "removed" {
 					t.Errorf("%+v", i)
 				}
+			}
+			if had, went := kindsOf(found, label), kindsOf(removed, label); !slices.Equal(slices.Sorted(slices.Values(had)), slices.Sorted(slices.Values(went))) {
+				t.Errorf("a dry run found %v, then %v went", had, went)
 			}
 			if left := kindsOf(gc(t, 0, "--dry-run"), label); len(left) > 0 {
 				t.Errorf("left: %v", left)
