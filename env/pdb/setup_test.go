@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/envtest"
@@ -22,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // pythons are the interpreters tested: those of TRACESMITH_TEST_PYTHONS (a

@@ -199,6 +199,7 @@ class Shim(Breakpoints, Threads, Base):
                     self.announce(frame)
                 Base.interaction(self, frame, tb, *rest)
             finally:
+                vars(self).pop("curframe_locals", None)  # up to 3.13; it would keep what the program drops
                 self.state = RUNNING
                 if sys.getrecursionlimit() == limit + 500:
                     sys.setrecursionlimit(limit)

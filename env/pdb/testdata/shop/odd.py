@@ -99,6 +99,26 @@ def bad_farewell():
     print("left")
 
 
+class Counted:
+    alive = 0
+
+    def __init__(self):
+        Counted.alive += 1
+
+    def greet(self):
+        return "hello"
+
+    def __del__(self):
+        Counted.alive -= 1
+
+
+def keeps_nothing():
+    c = Counted()
+    c.greet()
+    del c
+    print("alive", Counted.alive)
+
+
 def bad_exit_handler():
     import atexit
     atexit.register(lambda: 1 / 0)
