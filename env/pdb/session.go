@@ -24,6 +24,8 @@ var (
 	breakpointsPart string
 	//go:embed shim/threads.py
 	threadsPart string
+	//go:embed shim/names.py
+	namesPart string
 	//go:embed shim/debugger.py
 	debuggerPart string
 	//go:embed shim/start.py
@@ -31,7 +33,7 @@ var (
 	//go:embed shim/launch.sh
 	launch string
 
-	shim = strings.Join([]string{channelPart, sourcePart, breakpointsPart, threadsPart, debuggerPart, startPart}, "\x00")
+	shim = strings.Join([]string{channelPart, sourcePart, breakpointsPart, threadsPart, namesPart, debuggerPart, startPart}, "\x00")
 )
 
 // message is one line to the shim. Nonce is what the answer must carry.

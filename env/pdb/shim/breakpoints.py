@@ -146,7 +146,7 @@ class Breakpoints:
         if not cond:
             return
         try:
-            eval(cond, frame.f_globals, frame.f_locals)
+            eval(cond, View(frame, frame.f_locals).f_globals, frame.f_locals)
         except Exception:
             kind = traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip()
             self.message("It stopped here because its condition %r raised %s" % (cond, kind))

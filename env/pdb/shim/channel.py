@@ -1,7 +1,7 @@
 # The debugger inside the sandbox: pdb.Pdb with a private way in and out.
 #
 # The files of this folder are one module, put together in the order channel,
-# source, breakpoints, threads, debugger, start, and sent to the interpreter over standard
+# source, breakpoints, threads, names, debugger, start, and sent to the interpreter over standard
 # input. It runs on Python 3.6 to 3.14.
 #
 # Commands arrive as lines of base64 JSON on what was standard input; the

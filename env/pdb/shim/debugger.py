@@ -1,6 +1,6 @@
 # The debugger itself: running, stopping, and the prompt.
+import _signal
 import _thread
-import ast
 import bdb
 import builtins
 import cmd
@@ -8,8 +8,6 @@ import inspect
 import linecache
 import os
 import pdb
-import pprint
-import signal
 import sys
 import tokenize
 import traceback
@@ -30,7 +28,7 @@ READING, COMMAND, RUNNING = "reading", "command", "running"
 MAX_LINE = 400  # characters of one source line sent along
 
 
-class Shim(Breakpoints, Threads, Base):
+class Shim(Breakpoints, Threads, Names, Base):
     def __init__(self, channel, config, root):
         Base.__init__(self, stdin=Nothing(), stdout=channel.output, nosigint=True, readrc=False,
                       skip=["importlib._bootstrap*", "_distutils_hack*", "__editable__*"])  # s on an import steps into the module
@@ -277,45 +275,6 @@ class Shim(Breakpoints, Threads, Base):
         self.refused = True
         self.message("*** %s" % (msg,))
 
-    def default(self, line):
-        if "\n" not in line:
-            return Base.default(self, line)
-        try:
-            code = ast.parse(line[1:] if line[:1] == "!" else line, "<stdin>")
-            code = compile(ast.Interactive(body=code.body), "<stdin>", "single")
-            saved = sys.stdout, sys.stdin, sys.displayhook
-            sys.stdout, sys.stdin, sys.displayhook = self.stdout, self.stdin, self.displayhook
-            try:
-                exec(code, self.curframe.f_globals, self.locals())
-            finally:
-                sys.stdout, sys.stdin, sys.displayhook = saved
-        except Exception:
-            self.error(traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip())
-
-    def locals(self):
-        cached = vars(self).get("curframe_locals")  # up to 3.13; later, asking is a warning
-        return self.curframe.f_locals if cached is None else cached
-
-    def show(self, arg, text):
-        if not arg.strip():
-            return self.error("An expression is missing: p EXPRESSION")
-        try:
-            value = eval(arg, self.curframe.f_globals, self.locals())
-        except Exception:
-            return self.error(traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip())
-        try:
-            value = text(value)
-        except Exception:
-            kind = traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip()
-            return self.error("the value's own __repr__ raised %s" % kind)
-        self.message(value)
-
-    def do_p(self, arg):
-        self.show(arg, repr)
-
-    def do_pp(self, arg):
-        self.show(arg, pprint.pformat)
-
     def no(self, arg):
         self.error(self.reasons.get(self.lastcmd.split(None, 1)[0], "This command is not available here."))
 
@@ -339,7 +298,7 @@ class Shim(Breakpoints, Threads, Base):
         frame, line = self.stack[self.curindex]
         path = self.canonic(frame.f_code.co_filename)
         body = self.base(self.event)
-        body["deaf"] = signal.getsignal(signal.SIGINT) != self.on_interrupt
+        body["deaf"] = _signal.getsignal(_signal.SIGINT) != self.on_interrupt  # signal's own leaves cycles that keep frames
         line = line or frame.f_code.co_firstlineno
         body.update(
             file=self.source.short(path), line=line, function=frame.f_code.co_name, depth=self.curindex + 1,

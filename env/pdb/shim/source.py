@@ -130,7 +130,7 @@ class Source:
                     name = prefix + child.name + "."
                     if not isinstance(child, ast.ClassDef):
                         body = child.body
-                        if len(body) > 1 and is_text(body[0]):
+                        while len(body) > 1 and is_bare(body[0]):
                             body = body[1:]
                         first = min([child.lineno] + [d.lineno for d in child.decorator_list])
                         yield name[:-1], first, first_line(body[0])
@@ -183,7 +183,10 @@ def modified(path):
         return None
 
 
-def is_text(node):
+def is_bare(node):
+    """Whether no code is made of a statement of a function."""
+    if isinstance(node, (ast.Global, ast.Nonlocal)) or isinstance(node, ast.AnnAssign) and node.value is None:
+        return True
     if not isinstance(node, ast.Expr):
         return False
     if isinstance(node.value, getattr(ast, "Constant", ())):

@@ -112,6 +112,23 @@ class Counted:
         Counted.alive -= 1
 
 
+above = 1
+
+
+def hides_names(n=4):
+    """Its locals are seen by what is nested in evaluated text."""
+    def inner(k):
+        """Said first."""
+        nonlocal n
+        other: int
+        n += k
+        return n
+    values = [inner(k) for k in range(3)]
+    local = 2
+    print(above, values)
+    return local
+
+
 def keeps_nothing():
     c = Counted()
     c.greet()
