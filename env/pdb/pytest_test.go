@@ -8,8 +8,8 @@ import (
 )
 
 // eachPytest runs f once per interpreter that has pytest, its own or the one that
-// scripts/pythons.sh found for it and names otherwise; run is how to start it.
-func eachPytest(t *testing.T, f func(t *testing.T, run string)) {
+// scripts/pythons.sh found for it and names otherwise; run is how to start the nth.
+func eachPytest(t *testing.T, f func(t *testing.T, n int, run string)) {
 	extra, err := filepath.Abs("../../out/pythons/pytest")
 	if err != nil {
 		t.Fatal(err)
@@ -25,10 +25,11 @@ func eachPytest(t *testing.T, f func(t *testing.T, run string)) {
 			if exec.Command("sh", "-c", run+" -c 'import pytest'").Run() != nil {
 				continue
 			}
+			n := tried
 			tried++
 			t.Run(filepath.Base(filepath.Dir(filepath.Dir(py)))+"/"+filepath.Base(py), func(t *testing.T) {
 				t.Parallel()
-				f(t, run+" -m pytest -q -p no:cacheprovider")
+				f(t, n, run+" -m pytest -q -p no:cacheprovider")
 			})
 			break
 		}
@@ -39,8 +40,9 @@ func eachPytest(t *testing.T, f func(t *testing.T, run string)) {
 }
 
 func TestPytestOnEachPython(t *testing.T) {
-	eachPytest(t, func(t *testing.T, run string) {
-		for _, mode := range []string{"", "-s", "--capture=sys", "--capture=tee-sys"} {
+	modes := []string{"-s", "--capture=sys", "--capture=tee-sys"}
+	eachPytest(t, func(t *testing.T, n int, run string) {
+		for _, mode := range []string{"", modes[n%len(modes)]} { // starts are what takes the time of this package
 			b := open(t, run+" "+mode+" test_total.py")
 			b.write("test_total.py", totals)
 			b.at(b.do("b pkg/prices.py:19, len(prices) == 3 ;; c"), "pkg/prices.py", 19)

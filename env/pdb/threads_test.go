@@ -65,9 +65,12 @@ var threaded = map[string]struct {
 
 func TestEachHitOfEachThreadStops(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
+		b := open(t, "python3 main.py")
 		for name, want := range threaded {
-			b := open(t, py+" threads.py "+name)
-			b.do("b job")
+			if err := b.Reset(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+			b.with(py+" threads.py "+name, "b job")
 			var text strings.Builder
 			for hits := 0; ; hits++ {
 				r := b.do("c")
@@ -137,7 +140,7 @@ func TestThreadsSteppedAtRandom(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		seed := uint64(time.Now().UnixNano())
 		random := rand.New(rand.NewPCG(seed, 0))
-		for range 4 {
+		for range 2 {
 			name := names[random.IntN(len(names))]
 			b := open(t, py+" threads.py "+name)
 			b.do("b job ;; b " + b.line("threads.py", "m += 1") + " ;; b " + name)
