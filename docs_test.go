@@ -31,7 +31,7 @@ func pages(t *testing.T) map[string]string {
 var (
 	link   = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
 	path   = regexp.MustCompile("`([a-z.][a-zA-Z0-9_.-]*/[a-zA-Z0-9_./-]*)`")
-	target = regexp.MustCompile("(?m)\\bmake ([a-z][a-z0-9-]*)\\b")
+	target = regexp.MustCompile(`(?m)\bmake ([a-z][a-z0-9-]*)\b`)
 )
 
 // What a page points at is there: linked files, and what it calls by a path of
