@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -38,7 +39,14 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	if err != nil {
 		return testRun{}, err
 	}
-	if err := sb.TarIn(ctx, c.dir, bytes.NewReader(load)); err != nil {
+	err = sb.TarIn(ctx, c.dir, bytes.NewReader(load))
+	if errors.Is(err, env.ErrRefused) { // the agent may have locked the directory it lies in
+		unlock := env.Command{Args: []string{"chmod", "u+rwx", path.Dir(c.dir)}, Timeout: 10 * time.Second}
+		if _, err = sb.Run(ctx, unlock); err == nil {
+			err = sb.TarIn(ctx, c.dir, bytes.NewReader(load))
+		}
+	}
+	if err != nil {
 		return testRun{}, fmt.Errorf("placing test hooks: %w", err)
 	}
 	var out testRun
@@ -48,7 +56,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	}
 	raw, total, err := sb.ReadFile(ctx, c.dir+"/records", maxRecords)
 	switch {
-	case errors.Is(err, env.ErrNotExist):
+	case errors.Is(err, env.ErrNotExist), errors.Is(err, env.ErrRefused): // nothing was reported, or it was hidden
 	case err != nil:
 		return out, fmt.Errorf("reading test results: %w", err)
 	case total > int64(len(raw)):

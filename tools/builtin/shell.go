@@ -179,7 +179,8 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 }
 
 // write puts the command where the shell reads it. Where an earlier one left
-// something else in the place of the shell's directory, that goes first.
+// something else in the place of the shell's directory, that goes first; where one
+// locked the directory for temporary files, it is opened.
 func (sh *shell) write(ctx context.Context, s *env.Session, command string) error {
 	write := func() error { return s.Sandbox.WriteFile(ctx, sh.command(), []byte(command+"\n"), 0o600) }
 	err := write()
@@ -200,7 +201,7 @@ func (sh *shell) forget(ctx context.Context, s *env.Session) error {
 
 func (*shell) remove(ctx context.Context, s *env.Session, name string) error {
 	_, err := s.Sandbox.Run(ctx, env.Command{
-		Args: []string{"sh", "-c", `[ -L "$1" ] || chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", name}, Dir: "/", Timeout: 5 * time.Second,
+		Args: []string{"sh", "-c", `[ -w "${1%/*}" ] || chmod u+rwx "${1%/*}"; [ -L "$1" ] || chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", name}, Dir: "/", Timeout: 5 * time.Second,
 	})
 	return err
 }
