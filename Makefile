@@ -32,7 +32,7 @@ race: deps ## the same under the race detector, shuffled
 	CGO_ENABLED=1 go test -race -shuffle=on ./...
 
 pythons: deps ## the debugger on every Python from 3.6 to 3.14 that can be had, five at least
-	list=$$(scripts/pythons.sh) && TRACESMITH_TEST_PYTHONS=$$list go test -count=1 -parallel 4 -timeout 4m ./env/pdb
+	list=$$(scripts/pythons.sh) && TRACESMITH_TEST_PYTHONS=$$list go test -count=1 -parallel 4 -timeout 8m ./env/pdb
 
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)
