@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -85,7 +86,12 @@ func (s *server) startOne(path string, p program, attr *syscall.ProcAttr, sc *sc
 		start = startLaunched
 	}
 	rescued := s.rescueUnborn()
+	// Go forks with vfork, and a thread whose child agent code has stopped cannot
+	// be stopped itself: a collection would wait for it, and everything, the rescue
+	// too, for the collection. This ends the one under way and begins none.
+	percent := debug.SetGCPercent(-1)
 	pid, err := start(path, p.args, attr, func(pid int) error { return s.limit(pid, sc.tag) })
+	debug.SetGCPercent(percent)
 	rescued()
 	switch {
 	case errors.Is(err, errUnborn):

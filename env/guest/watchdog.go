@@ -35,7 +35,10 @@ func (s *server) watch() {
 		all, threads, rss := c.all, c.threads, c.rss
 		switch now := [2]int64{threads, rss >> 20}; {
 		case len(all) == 0 && pace != lookOften, now == last && pace == lookSeldom:
-			idle.rest()
+			if s.reaper.mu.TryLock() { // no program is about to start: see startOne
+				idle.rest()
+				s.reaper.mu.Unlock()
+			}
 			if len(all) == 0 {
 				pace = 0
 			}
