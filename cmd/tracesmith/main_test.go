@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -22,6 +23,9 @@ import (
 // tracesmith itself, and a tracesmith that dies on the way.
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
+	if strings.HasSuffix(os.Args[0], ".test") { // under nohup the programs of the tests shall not be deaf, too
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	testscript.Main(m, map[string]func(){
 		"tracesmith":       main,
 		"tracesmith-crash": crash,

@@ -100,6 +100,10 @@ func (c *Conn) Await(ctx context.Context, timeout time.Duration) (Reply, error) 
 	return c.await(ctx, time.Now().Add(timeout))
 }
 
+// Ended says that the command is known to have ended, though its frame has not
+// come: another process may have read it.
+func (c *Conn) Ended() { c.busy = false }
+
 func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
 	for {
 		var frame *Frame

@@ -76,7 +76,7 @@ type execution struct {
 func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin []byte) (*execution, error) {
 	p := program{args: texts(r.Args), dir: s.path(r.Dir), env: s.environ(r.Env)}
 	out := &capture{max: min(max(r.MaxOutput, 1), maxOutput)}
-	pr, pw, err := os.Pipe()
+	pr, pw, err := pipe(onlyWrite)
 	if err != nil {
 		return nil, err
 	}

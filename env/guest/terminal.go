@@ -347,11 +347,11 @@ func (l *line) foreground(leader int) int {
 }
 
 func openPipes() (*line, error) {
-	inR, inW, err := os.Pipe()
+	inR, inW, err := pipe(onlyHeld)
 	if err != nil {
 		return nil, err
 	}
-	outR, outW, err := os.Pipe()
+	outR, outW, err := pipe(onlyWrite)
 	if err != nil {
 		return nil, errors.Join(err, inR.Close(), inW.Close())
 	}

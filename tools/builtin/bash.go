@@ -84,6 +84,9 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 			text = "[the command succeeded and printed nothing]\n"
 		}
 	}
+	if r.taken {
+		text = line(text, "[another program reads what commands print: some of it may be missing]")
+	}
 	if r.ended {
 		text = line(text, fmt.Sprintf("[the shell itself ended; the next command gets a new one in %s with the same "+
 			"exported variables, but without other variables, functions, aliases, options and background jobs]", r.dir))

@@ -226,6 +226,34 @@ func TestBashDeafShell(t *testing.T) {
 	}
 }
 
+// A program can make the pipe on which the shell answers readable and take its
+// frame: a command whose end was taken has ended all the same.
+func TestBashEndIsTaken(t *testing.T) {
+	const thief = `import os
+os.chmod("/proc/self/fd/1", 0o600)
+pipe = os.open("/proc/self/fd/1", os.O_RDONLY | os.O_NONBLOCK)
+while True:
+    try:
+        os.read(pipe, 65536)
+    except BlockingIOError:
+        pass
+`
+	taken := 0
+	for range 6 {
+		b := newBench(t, files{"thief.py": thief})
+		o := b.call("bash", args{"command": "python3 thief.py & python3 thief.py & sleep 0.5; (exit 7)", "timeout": 30})
+		if o.TimedOut || o.ExitCode == nil || *o.ExitCode != 7 {
+			t.Errorf("%+v", o)
+		}
+		if strings.Contains(o.Text, "some of it may be missing") {
+			taken++
+		}
+	}
+	if taken == 0 {
+		t.Error("the thieves took nothing: this test shows nothing")
+	}
+}
+
 // Whatever a command leaves where the shell keeps its files, the next one runs.
 func TestShellFilesAreTampered(t *testing.T) {
 	b := newBench(t, files{})

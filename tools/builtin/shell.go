@@ -25,6 +25,7 @@ type shell struct {
 	conn  *framing.Conn
 	dir   string // where its files are
 	mark  uint64 // of the command under way
+	nonce string // of its frames
 	saved bool   // an earlier shell may have left its state
 	tidy  bool   // the last command was stopped: bash has yet to tell of its dead
 	last  int    // exit code of the last command: what $? is for the next one
@@ -37,6 +38,7 @@ type result struct {
 	timedOut bool
 	traced   bool   // set -x was on at the beginning or at the end
 	ended    bool   // the shell is gone
+	taken    bool   // another program has read some of what came back
 	dir      string // with ended: where the next one begins
 }
 
@@ -47,6 +49,9 @@ const (
 	// one, so that a longer time means that it is not what it was: an earlier
 	// command forged its end, took its input or stopped it.
 	shellBegin = 2 * time.Second
+	// lookFirst is how long a command runs before it is asked for otherwise than by
+	// waiting for its frame.
+	lookFirst = time.Second
 )
 
 func (sh *shell) command() string { return sh.dir + "/command" }
@@ -61,7 +66,7 @@ func (sh *shell) state() string   { return sh.dir + "/state" }
 const shellStart = `exec 198>&1 >/dev/null 2>&1
 shopt -s expand_aliases
 readonly __tracesmith_letters=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
-__tracesmith_save() { { \builtin printf 'cd -- %%q\n' "$PWD"; \builtin export -p; } >|%s; }
+__tracesmith_save() { { \builtin printf 'cd -- %%q\n: %%s %%s\n' "$PWD" "$1" "$2"; \builtin export -p; } >|%s; }
 __tracesmith_frame() {
   \builtin set -- "$2" "$3" "$1" "${-//[^x]/}"
   \builtin set -- "$1" "$2" "$((100 + $3 + 300 * ${#4}))"
@@ -69,8 +74,9 @@ __tracesmith_frame() {
   \builtin set -- "$@" "${__tracesmith_letters:$3 >> 18:1}" "${__tracesmith_letters:$3 >> 12 & 63:1}"
   \builtin printf '\e]7717;%%s;%%s;%%s;1;1;%%s\a' "$1" "$2" "$$" "$4$5${__tracesmith_letters:$3 >> 6 & 63:1}${__tracesmith_letters:$3 & 63:1}" >&198
 }
+__tracesmith_end() { __tracesmith_frame "$1" "$2" 2; __tracesmith_save "$2" "$1"; }
 __tracesmith_status() { \builtin return "$1"; }
-readonly -f __tracesmith_save __tracesmith_frame __tracesmith_status
+readonly -f __tracesmith_save __tracesmith_frame __tracesmith_end __tracesmith_status
 trap '[[ $BASHPID = $$ ]] && __tracesmith_save' EXIT
 `
 
@@ -82,11 +88,12 @@ trap '[[ $BASHPID = $$ ]] && __tracesmith_save' EXIT
 // "set -e" holds behind the last "&&".
 func (sh *shell) input(what string) []byte {
 	nonce, tidy := sh.conn.Expect(), ""
+	sh.nonce = nonce
 	if sh.tidy {
 		sh.tidy, tidy = false, `\builtin jobs; `
 	}
 	return fmt.Appendf(nil, `%s[[ $- != *r* ]] && \builtin : </dev/null 3>&198 4>&3 5>&3 6>&3 && { `+
-		`\__tracesmith_frame 0 %s 1; \__tracesmith_status %d; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_frame "$?" %s 2; \__tracesmith_save; }`+"\n",
+		`\__tracesmith_frame 0 %s 1; \__tracesmith_status %d; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_end "$?" %s; }`+"\n",
 		tidy, nonce, sh.last, what, nonce)
 }
 
@@ -233,11 +240,12 @@ func goesOn(command string) bool {
 // what it started would let the shell go on with the next part, the shell ends too.
 func (sh *shell) finish(ctx context.Context, s *env.Session, res result, command string, limit time.Duration) (result, error) {
 	res.ended, res.dir = false, ""
-	r, err := sh.conn.Await(ctx, limit)
+	r, err := sh.await(ctx, s, limit)
 	if err != nil {
 		return result{}, err
 	}
 	res.out, res.timedOut = join(res.out, r.Output), r.TimedOut
+	res.taken = !r.TimedOut && !r.Exited && r.Frame == nil
 	if r.TimedOut && goesOn(command) {
 		res.ended, res.dir = true, sh.savedDir(ctx, s)
 		return res, sh.stop(ctx)
@@ -260,17 +268,52 @@ func (sh *shell) finish(ctx context.Context, s *env.Session, res result, command
 	return res, sh.stop(ctx)
 }
 
+// await waits for the end of the command. A program that has made the shell's pipe
+// readable may take the frame; so from time to time it looks at the state the shell
+// saves after each command. The reply has no frame then, and the exit code.
+func (sh *shell) await(ctx context.Context, s *env.Session, limit time.Duration) (r framing.Reply, err error) {
+	end := time.Now().Add(limit)
+	for pause := lookFirst; ; pause *= 2 {
+		left := time.Until(end)
+		part, err := sh.conn.Await(ctx, min(pause, left))
+		part.Output = join(r.Output, part.Output)
+		if r = part; err != nil || !r.TimedOut {
+			return r, err
+		}
+		if _, code := sh.readState(ctx, s); code >= 0 {
+			sh.conn.Ended()
+			r.TimedOut, r.ExitCode = false, code
+			return r, nil
+		}
+		if pause >= left {
+			return r, nil
+		}
+	}
+}
+
 // savedDir is the directory a new shell begins in.
 func (sh *shell) savedDir(ctx context.Context, s *env.Session) string {
-	if !sh.saved {
-		return s.Workdir
-	}
-	state, _, err := s.Sandbox.ReadFile(ctx, sh.state(), 64<<10)
-	first, _, _ := strings.Cut(string(state), "\n")
-	if dir, ok := strings.CutPrefix(first, "cd -- "); err == nil && ok {
+	if dir, _ := sh.readState(ctx, s); sh.saved && dir != "" {
 		return dir
 	}
 	return s.Workdir
+}
+
+// readState reads what the shell saved last: its directory and, if that was at the
+// end of the command under way, its exit code; else -1.
+func (sh *shell) readState(ctx context.Context, s *env.Session) (dir string, code int) {
+	state, _, err := s.Sandbox.ReadFile(ctx, sh.state(), 64<<10)
+	first, rest, _ := strings.Cut(string(state), "\n")
+	second, _, _ := strings.Cut(rest, "\n")
+	dir, ok := strings.CutPrefix(first, "cd -- ")
+	if err != nil || !ok {
+		return "", -1
+	}
+	text, ok := strings.CutPrefix(second, ": "+sh.nonce+" ")
+	if code, err = strconv.Atoi(text); !ok || err != nil || code < 0 || code > 255 {
+		return dir, -1
+	}
+	return dir, code
 }
 
 // exitCode reads a frame: 100 plus the exit code, 300 more where "set -x" is on.
