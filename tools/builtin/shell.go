@@ -60,7 +60,8 @@ func (sh *shell) state() string   { return sh.dir + "/state" }
 // shellStart prepares a fresh bash: descriptor 198 is where output and frames
 // go, the shell's own output goes nowhere. A frame's body is a JSON number, 100
 // plus the exit code, and 300 more under "set -x", whose three digits are base64
-// in four characters. The functions use no variables of their own, which a command may have made
+// in four characters. The frame of an end is followed by the saving of the state.
+// The functions use no variables of their own, which a command may have made
 // read-only. A job that is killed before it begins runs the trap, too, in which it
 // would save its own state and complain.
 const shellStart = `exec 198>&1 >/dev/null 2>&1
@@ -68,15 +69,15 @@ shopt -s expand_aliases
 readonly __tracesmith_letters=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
 __tracesmith_save() { { \builtin printf 'cd -- %%q\n: %%s %%s\n' "$PWD" "$1" "$2"; \builtin export -p; } >|%s; }
 __tracesmith_frame() {
-  \builtin set -- "$2" "$3" "$1" "${-//[^x]/}"
-  \builtin set -- "$1" "$2" "$((100 + $3 + 300 * ${#4}))"
-  \builtin set -- "$1" "$2" "$(( (48 + $3 / 100) << 16 | (48 + $3 / 10 %% 10) << 8 | 48 + $3 %% 10 ))"
+  \builtin set -- "$2" "$3" "$1" "${-//[^x]/}" "$1"
+  \builtin set -- "$1" "$2" "$((100 + $3 + 300 * ${#4}))" "$5"
+  \builtin set -- "$1" "$2" "$(( (48 + $3 / 100) << 16 | (48 + $3 / 10 %% 10) << 8 | 48 + $3 %% 10 ))" "$4"
   \builtin set -- "$@" "${__tracesmith_letters:$3 >> 18:1}" "${__tracesmith_letters:$3 >> 12 & 63:1}"
-  \builtin printf '\e]7717;%%s;%%s;%%s;1;1;%%s\a' "$1" "$2" "$$" "$4$5${__tracesmith_letters:$3 >> 6 & 63:1}${__tracesmith_letters:$3 & 63:1}" >&198
+  \builtin printf '\e]7717;%%s;%%s;%%s;1;1;%%s\a' "$1" "$2" "$$" "$5$6${__tracesmith_letters:$3 >> 6 & 63:1}${__tracesmith_letters:$3 & 63:1}" >&198
+  [[ $2 = 1 ]] || __tracesmith_save "$1" "$4"
 }
-__tracesmith_end() { __tracesmith_frame "$1" "$2" 2; __tracesmith_save "$2" "$1"; }
 __tracesmith_status() { \builtin return "$1"; }
-readonly -f __tracesmith_save __tracesmith_frame __tracesmith_end __tracesmith_status
+readonly -f __tracesmith_save __tracesmith_frame __tracesmith_status
 trap '[[ $BASHPID = $$ ]] && __tracesmith_save' EXIT
 `
 
@@ -93,7 +94,7 @@ func (sh *shell) input(what string) []byte {
 		sh.tidy, tidy = false, `\builtin jobs; `
 	}
 	return fmt.Appendf(nil, `%s[[ $- != *r* ]] && \builtin : </dev/null 3>&198 4>&3 5>&3 6>&3 && { `+
-		`\__tracesmith_frame 0 %s 1; \__tracesmith_status %d; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_end "$?" %s; }`+"\n",
+		`\__tracesmith_frame 0 %s 1; \__tracesmith_status %d; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_frame "$?" %s 2; }`+"\n",
 		tidy, nonce, sh.last, what, nonce)
 }
 
