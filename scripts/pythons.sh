@@ -32,13 +32,16 @@ done
 
 lacking() { for version in "${versions[@]}"; do [ -n "${found[$version]:-}" ] || echo "$version"; done; }
 
+# mirror is where this machine gets Debian from.
+mirror() { apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | grep -m 1 -E '/debian/?$'; }
+
 # unpack RELEASE VERSION...: packages of a Debian release, with the C library of sid.
 unpack() {
   local release=$1 apt=$here/apt-$1 root=$here/$1 options
   shift
   mkdir -p "$apt"/{lists/partial,cache/archives/partial} "$root"
   touch "$apt/status"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $release main" >"$apt/sources"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(mirror) $release main" >"$apt/sources"
   options=(-o "Dir::Etc::sourcelist=$apt/sources" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
     -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache" -o Debug::NoLocking=1 -o APT::Sandbox::User=
     -o Acquire::http::Timeout=20 -o Acquire::Retries=1 -o Acquire::Languages=none
@@ -68,7 +71,7 @@ END
   done
 }
 
-if [ -n "$(lacking)" ] && command -v apt-get dpkg-deb >/dev/null && [ -f /usr/share/keyrings/debian-archive-keyring.gpg ]; then
+if [ -n "$(lacking)" ] && command -v apt-get dpkg-deb >/dev/null && [ -f /usr/share/keyrings/debian-archive-keyring.gpg ] && [ -n "$(mirror)" ]; then
   unpack sid $(lacking | grep -xE '3\.1[34]' || true)
   [ -z "$(lacking | grep -x 3.9)" ] || unpack bullseye 3.9
   [ ${#found[@]} -ge 5 ] || unpack sid 3.15
