@@ -17,6 +17,7 @@ var isolationChecks = []check{
 	{name: "programs start while all others are stopped", fn: startsAmongStopped},
 	{name: "guest cannot be read or traced", fn: guestUntouchable},
 	{name: "guest goes before programs", fn: guestFirst},
+	{name: "output cannot be read by others", fn: outputHeld},
 	{name: "no privileges", fn: noPrivileges},
 	{name: "no network", fn: noNetwork},
 	{name: "host is out of sight", fn: hostHidden},
@@ -91,6 +92,13 @@ print("own", sorted(int(n) for n in os.listdir("/proc/self/fd") if int(n) < 1000
 	out := string(r.Output)
 	if !strings.HasPrefix(out, "ptrace -1\nseize -1\nown [0, 1, 2, 3]") {
 		t.Errorf("the guest is open to its programs: %q", out)
+	}
+}
+
+// outputHeld: what opens a program's output once more may write there, not read.
+func outputHeld(t *testing.T, f *fixture) {
+	if out := f.sh(t, "cat /proc/$$/fd/1 2>/dev/null || echo refused >/dev/stdout"); out != "refused\n" {
+		t.Errorf("%q", out)
 	}
 }
 

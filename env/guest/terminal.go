@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	terminalBuffer = 1 << 20 // output waiting for the host; a program that writes more waits
+	terminalBuffer = 256 << 10 // output waiting for the host; a program that writes more waits
 	keptMarks      = 16
 )
 

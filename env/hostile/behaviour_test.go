@@ -177,8 +177,8 @@ func TestWC33CloseEndsEveryTerminal(t *testing.T) {
 // what passes by is dropped but for both ends.
 func TestWP9OutputIsBoundedAtItsSource(t *testing.T) {
 	p := place(t, "bubblewrap")
-	const size = 50_000_000
-	c := sh("head -c 50000000 /dev/zero", time.Minute)
+	const size = 100_000_000
+	c := sh("head -c 100000000 /dev/zero", time.Minute)
 	c.MaxOutput = 1000
 	peak := func() (kB int) {
 		r := run(t, p.Sandbox(), sh("grep VmHWM /proc/1/status", 0))
@@ -213,12 +213,12 @@ func TestWP9OutputIsBoundedAtItsSource(t *testing.T) {
 			}
 		}
 	}()
-	a := p.Call(t.Context(), "bash", map[string]any{"command": "head -c 50000000 /dev/zero | tr '\\0' x"}, time.Minute)
+	a := p.Call(t.Context(), "bash", map[string]any{"command": "head -c 100000000 /dev/zero | tr '\\0' x"}, time.Minute)
 	close(done)
 	if held := <-most; held > after.HeapAlloc+size/3 {
 		t.Errorf("the host held %d bytes more", held-after.HeapAlloc)
 	}
-	if len(a.Text) > 70_000 || !strings.Contains(a.Text, "50000000") || a.IsError {
+	if len(a.Text) > 70_000 || !strings.Contains(a.Text, "100000000") || a.IsError {
 		t.Errorf("%d bytes shown", len(a.Text))
 	}
 	if n := peak() - guest; n > size/2/1000 {

@@ -52,7 +52,7 @@ type link interface {
 	sdk.Transport
 	// heard counts what has arrived; it only grows.
 	heard() int64
-	// said is what the other end gave as a reason, "" if nothing.
+	// said is what else is known of why it failed, "" if nothing.
 	said() string
 	// cut ends it, whatever the other end does, and returns when it has ended.
 	cut()
@@ -133,13 +133,13 @@ func (c *client) newLink() (link, error) {
 	return newHTTPLink(c.cfg, headers)
 }
 
-// explain adds to an error how long was waited, and what the server printed.
+// explain adds to an error how long was waited, and what else is known.
 func (conn *connection) explain(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errStart) {
 		err = fmt.Errorf("no answer within its start_timeout (%w)", err)
 	}
 	if said := conn.link.said(); said != "" {
-		err = fmt.Errorf("%w; the server printed: %s", err, said)
+		err = fmt.Errorf("%w; %s", err, said)
 	}
 	return err
 }

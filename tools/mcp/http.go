@@ -25,15 +25,19 @@ import (
 // is dialled, so that a name cannot point elsewhere later.
 type httpLink struct {
 	sdk.Transport
-	base    *url.URL
-	headers http.Header
-	inner   *http.Transport
-	arrived atomic.Int64
-	life    context.Context // of every request
-	end     context.CancelFunc
+	base      *url.URL
+	headers   http.Header
+	inner     *http.Transport
+	arrived   atomic.Int64
+	elsewhere atomic.Pointer[url.URL] // a place the server pointed to and nobody went
+	life      context.Context         // of every request
+	end       context.CancelFunc
 }
 
-var errPrivate = errors.New("is a loopback or private address: set allow_private: true to reach it")
+var (
+	errElsewhere = errors.New("pointed elsewhere")
+	errPrivate   = errors.New("is a loopback or private address: set allow_private: true to reach it")
+)
 
 func newHTTPLink(cfg Config, headers http.Header) (*httpLink, error) {
 	base, err := url.Parse(cfg.URL)
@@ -58,7 +62,15 @@ func newHTTPLink(cfg Config, headers http.Header) (*httpLink, error) {
 }
 
 func (l *httpLink) heard() int64 { return l.arrived.Load() }
-func (l *httpLink) said() string { return "" }
+
+// said implements link: where the server pointed. A stream that ends at the same
+// moment may hide the error that told it.
+func (l *httpLink) said() string {
+	if u := l.elsewhere.Load(); u != nil {
+		return fmt.Sprintf("the server points to %s://%s, another place than the configured one: not followed", u.Scheme, u.Host)
+	}
+	return ""
+}
 
 // cut implements link.
 func (l *httpLink) cut() {
@@ -75,7 +87,8 @@ func (l *httpLink) Connect(ctx context.Context) (sdk.Connection, error) {
 // RoundTrip implements http.RoundTripper.
 func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != l.base.Scheme || req.URL.Host != l.base.Host {
-		return nil, fmt.Errorf("the server points to %s://%s, another place than the configured one: not followed", req.URL.Scheme, req.URL.Host)
+		l.elsewhere.Store(req.URL)
+		return nil, errElsewhere
 	}
 	d := deliveryOf(req.Context())
 	ctx, cancel := context.WithCancel(req.Context())

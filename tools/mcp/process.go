@@ -95,7 +95,12 @@ func (p *process) killGroup() {
 }
 
 func (p *process) heard() int64 { return p.arrived.Load() }
-func (p *process) said() string { return p.stderr.String() }
+func (p *process) said() string {
+	if text := p.stderr.String(); text != "" {
+		return "the server printed: " + text
+	}
+	return ""
+}
 
 // leave closes the server's input, its signal to end, and waits a little.
 func (p *process) leave() {
