@@ -63,6 +63,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("OTHER_PYTHON_VERSION", other.version)
 			e.Setenv("PYTHON", "/usr/bin/python3")
 			e.Setenv("TERM", "dumb")
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil
