@@ -1,7 +1,7 @@
 package providers
 
-// The OpenAI-compatible provider. go-openai builds the request; an exchange
-// (openai_wire.go) patches in what its structs cannot say and keeps the bytes
+// The OpenAI-compatible provider. go-openai builds the request; what its structs
+// cannot say is patched in (openai_wire.go) on an exchange, which keeps the bytes
 // of both directions; the reply is read from those bytes (openai_decode.go),
 // because servers say more than the SDK's structs hold.
 
@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -26,107 +24,45 @@ func init() {
 	llms.Providers.Register(plugin.Spec[llms.Client, llms.Deps]{
 		Kind:    "openai",
 		Summary: "any server that speaks the OpenAI chat completions API",
-		Default: func() any { return &OpenAIConfig{Timeout: "300s", MaxTokensField: "max_tokens"} },
+		Default: func() any { return &OpenAIConfig{Endpoint: Endpoint{Timeout: "300s"}, MaxTokensField: "max_tokens"} },
 		New: func(cfg any, deps llms.Deps) (llms.Client, error) {
 			return NewOpenAI(*cfg.(*OpenAIConfig), deps)
 		},
 	})
 }
 
-// OpenAIConfig configures one endpoint and model. Secret values are written as
-// "env:NAME" and read through Deps.Getenv.
+// OpenAIConfig configures one endpoint and model; base_url goes up to and
+// includes the version, as in http://127.0.0.1:8000/v1.
 type OpenAIConfig struct {
-	BaseURL string `json:"base_url"` // up to and including the version, e.g. http://127.0.0.1:8000/v1
-	Model   string `json:"model"`
-	APIKey  string `json:"api_key"` // "env:NAME"; empty for servers without keys
-	Timeout string `json:"timeout"` // of one call, as a Go duration
+	Endpoint
 	// MaxTokensField is how this server spells the limit of the answer:
 	// max_tokens or max_completion_tokens.
 	MaxTokensField string `json:"max_tokens_field"`
-	// Headers are sent with every call; a value may be "env:NAME".
-	Headers map[string]string `json:"headers"`
 }
 
 // OpenAI is a client of one OpenAI-compatible endpoint and model.
 type OpenAI struct {
-	base     openai.ClientConfig
-	model    string
-	maxField string
-	headers  map[string]string
-	secrets  []string // values that must not appear in any message
-	timeout  time.Duration
-	http     *http.Client
+	*endpoint
+	sdkConfig openai.ClientConfig
+	maxField  string
 }
 
 // NewOpenAI checks the settings and resolves the key; it opens no connection.
 func NewOpenAI(cfg OpenAIConfig, deps llms.Deps) (*OpenAI, error) {
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, errors.New(`base_url must be a full http or https URL such as "http://127.0.0.1:8000/v1"`)
-	}
-	if u.User != nil {
-		return nil, errors.New(`base_url must not hold credentials: use api_key: "env:NAME"`)
-	}
-	if cfg.Model == "" {
-		return nil, errors.New("model is missing: name the model as the server calls it")
-	}
 	if !slices.Contains([]string{"max_tokens", "max_completion_tokens"}, cfg.MaxTokensField) {
 		return nil, fmt.Errorf("max_tokens_field is %q: choose max_tokens or max_completion_tokens", cfg.MaxTokensField)
 	}
-	timeout, err := time.ParseDuration(cfg.Timeout)
-	if err != nil || timeout <= 0 {
-		return nil, fmt.Errorf("timeout is %q: give a positive duration such as 300s", cfg.Timeout)
+	at, err := newEndpoint(cfg.Endpoint, deps)
+	if err != nil {
+		return nil, err
 	}
-	c := &OpenAI{
-		model: cfg.Model, maxField: cfg.MaxTokensField, timeout: timeout, headers: map[string]string{},
-		// A redirect would send the key somewhere nobody configured.
-		http: &http.Client{
-			Transport:     deps.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
-	key := ""
-	if cfg.APIKey != "" {
-		if !strings.HasPrefix(cfg.APIKey, "env:") {
-			return nil, errors.New(`api_key must name an environment variable, as "env:NAME": keys do not belong in configuration`)
-		}
-		if key, err = c.resolve("api_key", cfg.APIKey, deps.Getenv); err != nil {
-			return nil, err
-		}
-	}
-	for name, value := range cfg.Headers {
-		if c.headers[name], err = c.resolve("headers."+name, value, deps.Getenv); err != nil {
-			return nil, err
-		}
-	}
-	c.base = openai.DefaultConfig(key)
-	c.base.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
+	c := &OpenAI{endpoint: at, maxField: cfg.MaxTokensField, sdkConfig: openai.DefaultConfig(at.key)}
+	c.sdkConfig.BaseURL = at.base
 	return c, nil
-}
-
-// resolve turns "env:NAME" into the variable's value and remembers it as a
-// secret; anything else is taken as it is.
-func (c *OpenAI) resolve(field, value string, getenv func(string) string) (string, error) {
-	name, isEnv := strings.CutPrefix(value, "env:")
-	if !isEnv {
-		return value, nil
-	}
-	got := ""
-	if getenv != nil {
-		got = strings.TrimSpace(getenv(name))
-	}
-	if got == "" {
-		return "", &llms.Error{Class: llms.ClassAuth, Message: fmt.Sprintf("%s: environment variable %s is not set: export it and run again", field, name)}
-	}
-	c.secrets = append(c.secrets, got)
-	return got, nil
 }
 
 // Provider is "openai": the wire format, not the vendor.
 func (c *OpenAI) Provider() string { return "openai" }
-
-// Model is the configured model name.
-func (c *OpenAI) Model() string { return c.model }
 
 // Chat makes one call and no retry. Errors are *llms.Error, or the context's
 // own error when the caller ended it.
@@ -136,7 +72,7 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 	}
 	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	ex := &exchange{http: c.http, headers: c.headers, session: r.SessionID, patch: func(body map[string]any) error {
+	ex := &exchange{http: c.http, headers: c.headers, session: r.SessionID, patch: func(body map[string]any) ([]any, error) {
 		return c.patchBody(body, r)
 	}}
 	start := time.Now()
@@ -183,7 +119,7 @@ func (c *OpenAI) Check(ctx context.Context) error {
 }
 
 func (c *OpenAI) sdk(ex *exchange) *openai.Client {
-	cfg := c.base
+	cfg := c.sdkConfig
 	cfg.HTTPClient = ex
 	return openai.NewClientWithConfig(cfg)
 }

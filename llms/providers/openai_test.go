@@ -281,7 +281,7 @@ func FuzzReply(f *testing.F) {
 		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: &reader{Reader: strings.NewReader(string(body))}}, nil
 		})
-		c, err := providers.NewOpenAI(providers.OpenAIConfig{BaseURL: "http://x", Model: "m", Timeout: "1m", MaxTokensField: "max_tokens"}, llms.Deps{Transport: transport})
+		c, err := providers.NewOpenAI(providers.OpenAIConfig{Endpoint: providers.Endpoint{BaseURL: "http://x", Model: "m", Timeout: "1m"}, MaxTokensField: "max_tokens"}, llms.Deps{Transport: transport})
 		if err != nil {
 			t.Fatal(err)
 		}

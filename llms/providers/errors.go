@@ -24,7 +24,7 @@ import (
 const maxRetryAfter = 24 * time.Hour
 
 // transportError classifies a call without a complete answer.
-func (c *OpenAI) transportError(ctx, callCtx context.Context, ex *exchange, err error) error {
+func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("asking the model: %w", ctx.Err())
 	}
@@ -32,9 +32,9 @@ func (c *OpenAI) transportError(ctx, callCtx context.Context, ex *exchange, err 
 	var netErr net.Error
 	switch {
 	case callCtx.Err() != nil || (errors.As(err, &netErr) && netErr.Timeout()):
-		out.Class, out.Message = llms.ClassTimeout, fmt.Sprintf("no complete answer within %s", c.timeout)
+		out.Class, out.Message = llms.ClassTimeout, fmt.Sprintf("no complete answer within %s", e.timeout)
 	case isUnreachable(err):
-		out.Class, out.Message = llms.ClassUnreachable, fmt.Sprintf("%v: is the server running at %s?", root(err), c.base.BaseURL)
+		out.Class, out.Message = llms.ClassUnreachable, fmt.Sprintf("%v: is the server running at %s?", root(err), e.base)
 	case errors.Is(err, errTooLong):
 		out.Message = errTooLong.Error()
 	case ex.sent == nil && ex.status == 0 && ex.patch != nil:
@@ -45,7 +45,7 @@ func (c *OpenAI) transportError(ctx, callCtx context.Context, ex *exchange, err 
 	default:
 		out.Message = fmt.Sprintf("the connection broke: %v", root(err))
 	}
-	return c.redact(out)
+	return e.redact(out)
 }
 
 func isUnreachable(err error) bool {
@@ -253,15 +253,6 @@ func clip(s string) string {
 		return string(r[:300]) + "..."
 	}
 	return s
-}
-
-// redact hides secrets: servers like to quote the key they refuse.
-func (c *OpenAI) redact(e *llms.Error) *llms.Error {
-	e.Message = c.mask(e.Message)
-	if e.Err != nil && c.mask(e.Err.Error()) != e.Err.Error() {
-		e.Err = nil
-	}
-	return e
 }
 
 // retryAfter reads retry-after-ms and Retry-After (seconds or a date, which is

@@ -1,0 +1,94 @@
+package providers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// maxResponse bounds how much of an answer is read.
+const maxResponse = 32 << 20
+
+var errTooLong = fmt.Errorf("the answer is longer than %d MiB", maxResponse>>20)
+
+// exchange is one HTTP call at the SDK's HTTPDoer seam: it patches the body,
+// keeps the bytes and headers of both directions, and bounds what is read.
+type exchange struct {
+	http    *http.Client
+	headers map[string]string
+	session string
+	// patch changes the body and returns the conversation as the model sees it,
+	// which is hashed. nil: the body goes out as it is.
+	patch func(body map[string]any) (conversation []any, err error)
+
+	sent, received []byte
+	header         http.Header
+	status         int   // 0: no answer came
+	readErr        error // the answer's body broke off
+	promptSHA      string
+	promptCount    int
+}
+
+// Do implements the SDK's HTTPDoer.
+func (ex *exchange) Do(req *http.Request) (*http.Response, error) {
+	for name, value := range ex.headers {
+		req.Header.Set(name, value)
+	}
+	if ex.session != "" {
+		req.Header.Set("X-Session-ID", ex.session)
+	}
+	if ex.patch != nil {
+		if err := ex.rewrite(req); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := ex.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	ex.status, ex.header = resp.StatusCode, resp.Header
+	ex.received, ex.readErr = io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	if len(ex.received) > maxResponse {
+		ex.received, ex.readErr = ex.received[:maxResponse], errTooLong
+	}
+	if ex.readErr != nil {
+		return nil, ex.readErr
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(ex.received))
+	return resp, nil
+}
+
+// rewrite replaces the SDK's body with the patched one and hashes its messages.
+func (ex *exchange) rewrite(req *http.Request) error {
+	raw, err := io.ReadAll(req.Body)
+	if err != nil {
+		return err
+	}
+	var body map[string]any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&body); err != nil {
+		return fmt.Errorf("reading the request body: %w", err)
+	}
+	conversation, err := ex.patch(body)
+	if err != nil {
+		return err
+	}
+	if ex.sent, err = schemas.CanonicalJSON(body); err != nil {
+		return err
+	}
+	prompt, err := schemas.CanonicalJSON(conversation)
+	if err != nil {
+		return err
+	}
+	ex.promptSHA, ex.promptCount = schemas.HashBytes(prompt), len(conversation)
+	req.ContentLength = int64(len(ex.sent))
+	req.Body = io.NopCloser(bytes.NewReader(ex.sent))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(ex.sent)), nil }
+	return nil
+}
