@@ -33,6 +33,7 @@ var homes = map[string][]string{
 	"github.com/creack/pty":             {"env/guest"},
 	"github.com/containerd/ttrpc":       {"env/guest"},
 	"github.com/sashabaranov/go-openai": {"llms/providers"},
+	"github.com/anthropics/":            {"llms/providers"},
 	"github.com/nats-io/":               {"pipeline/engine"},
 	"github.com/spf13/cobra":            {"cmd/tracesmith/internal/cli"},
 	"cel.dev/":                          {"pipeline/selection"},

@@ -103,8 +103,10 @@ type Price struct {
 	Model  string   `mapstructure:"model" json:"model"`
 	Input  float64  `mapstructure:"input" json:"input"`
 	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"` // unset: as input
-	Output float64  `mapstructure:"output" json:"output"`
-	Free   bool     `mapstructure:"free" json:"free,omitempty"`
+	// CacheWrite is for tokens written to the server's cache; unset: as input.
+	CacheWrite *float64 `mapstructure:"cache_write" json:"cache_write,omitempty"`
+	Output     float64  `mapstructure:"output" json:"output"`
+	Free       bool     `mapstructure:"free" json:"free,omitempty"`
 }
 
 // S3 holds what an S3-compatible store needs besides its URI. Credentials come

@@ -52,6 +52,10 @@ type Sampling struct {
 	Extra       map[string]any `json:"extra,omitempty"`
 }
 
+// DefaultAnswer bounds, in tokens, the answer to a request that sets no limit:
+// budgets reserve as much, and servers that insist on a limit get it.
+const DefaultAnswer = 16384
+
 // Response is the answer to one call.
 type Response struct {
 	Reply   schemas.Reply

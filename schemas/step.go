@@ -26,8 +26,9 @@ type ToolCall struct {
 type Usage struct {
 	Prompt     int64 `json:"prompt"`
 	Completion int64 `json:"completion"`
-	Cached     int64 `json:"cached"`
-	Reasoning  int64 `json:"reasoning"`
+	Cached     int64 `json:"cached"`                // of Prompt, read from the server's cache
+	CacheWrite int64 `json:"cache_write,omitempty"` // of Prompt, written to it, where the server says so
+	Reasoning  int64 `json:"reasoning"`             // of Completion
 }
 
 // Reply is one turn of a policy: text, and zero or more tool calls.

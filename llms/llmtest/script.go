@@ -1,5 +1,5 @@
 // Package llmtest is a scripted model server: it speaks the OpenAI chat
-// completions API over real HTTP, answers from a script, misbehaves on demand,
+// completions API and Anthropic's Messages API over real HTTP, answers from a script, misbehaves on demand,
 // and checks what it was sent. It shares no code with the providers, so
 // a mistake in a provider cannot hide in it.
 //
@@ -44,12 +44,14 @@ type Turn struct {
 	Parts     bool    `yaml:"parts"`   // content goes out as an array of text parts
 	Reasoning string  `yaml:"reasoning"`
 	// ReasoningField is the name it goes out under; default reasoning_content.
-	ReasoningField string         `yaml:"reasoning_field"`
-	ToolCalls      []Call         `yaml:"tool_calls"`
-	FinishReason   string         `yaml:"finish_reason"` // default by content
-	Usage          *Usage         `yaml:"usage"`
-	Message        map[string]any `yaml:"message"` // further fields of the message
-	Fault          *Fault         `yaml:"fault"`
+	ReasoningField string `yaml:"reasoning_field"`
+	// Redacted is reasoning the server sends encrypted (Messages API).
+	Redacted     string         `yaml:"redacted"`
+	ToolCalls    []Call         `yaml:"tool_calls"`
+	FinishReason string         `yaml:"finish_reason"` // default by content
+	Usage        *Usage         `yaml:"usage"`
+	Message      map[string]any `yaml:"message"` // further fields of the message
+	Fault        *Fault         `yaml:"fault"`
 }
 
 // Call is one tool call. Exactly one of Arguments (sent as a JSON string, the
@@ -69,6 +71,7 @@ type Usage struct {
 	Prompt     int64 `yaml:"prompt"`
 	Completion int64 `yaml:"completion"`
 	Cached     int64 `yaml:"cached"`
+	CacheWrite int64 `yaml:"cache_write"`
 	Reasoning  int64 `yaml:"reasoning"`
 }
 

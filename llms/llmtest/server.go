@@ -38,8 +38,9 @@ type Exchange struct {
 	Turn      int
 	Model     string
 	Body      json.RawMessage
-	Status    int    // what was answered, 0: the connection was broken
-	Fault     string // "" for a regular answer
+	Answer    json.RawMessage // the regular answer, whatever became of it
+	Status    int             // what was answered, 0: the connection was broken
+	Fault     string          // "" for a regular answer
 }
 
 // NewHandler returns a handler for s.
@@ -102,21 +103,27 @@ func Serve(t TB, s Script) *Server {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.script.Key != "" && r.Header.Get("Authorization") != "Bearer "+h.script.Key {
-		sendError(w, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	key := cmp.Or(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("X-Api-Key"))
+	if h.script.Key != "" && key != h.script.Key {
+		sendError(w, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+key)
 		return
 	}
 	switch {
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
 		h.models(w)
+	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/models/"):
+		h.model(w, strings.TrimPrefix(r.URL.Path, "/v1/models/"))
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/chat/completions":
-		h.chat(w, r)
+		h.chat(w, r, func(body []byte) (conversation, error) { return decodeChat(body) })
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/messages":
+		h.chat(w, r, func(body []byte) (conversation, error) { return decodeMessages(body) })
 	default:
 		sendError(w, http.StatusNotFound, "not_found", "no such endpoint: "+r.Method+" "+r.URL.Path)
 	}
 }
 
-func (h *Handler) models(w http.ResponseWriter) {
+// names are the models there are.
+func (h *Handler) names() []string {
 	names := slices.Clone(h.script.Models)
 	if len(names) == 0 {
 		for _, s := range h.script.Sessions {
@@ -125,26 +132,49 @@ func (h *Handler) models(w http.ResponseWriter) {
 			}
 		}
 	}
+	return names
+}
+
+func (h *Handler) model(w http.ResponseWriter, name string) {
+	if names := h.names(); len(names) > 0 && !slices.Contains(names, name) {
+		sendError(w, http.StatusNotFound, "not_found_error", "model: "+name)
+		return
+	}
+	send(w, http.StatusOK, map[string]any{"id": name, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"})
+}
+
+func (h *Handler) models(w http.ResponseWriter) {
 	data := []map[string]any{}
-	for _, n := range names {
+	for _, n := range h.names() {
 		data = append(data, map[string]any{"id": n, "object": "model", "created": 0, "owned_by": "script"})
 	}
 	send(w, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
-func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
+// conversation is a request as its API words it.
+type conversation interface {
+	model() string
+	turns() int     // answers it holds already
+	system() string // the text that sets the scene
+	// check returns what is wrong with it: by itself, and compared with the
+	// request before.
+	check(ex Exchange, previous *Exchange) []string
+	render(ex Exchange, t Turn) []byte
+}
+
+func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byte) (conversation, error)) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
 	if err != nil {
 		sendError(w, http.StatusBadRequest, "invalid_request_error", "reading the request: "+err.Error())
 		return
 	}
 	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body}
-	turn, fault, refusal := h.answer(&ex)
+	fault, refusal := h.answer(&ex, decode)
 	if refusal != "" {
 		sendError(w, http.StatusBadRequest, "llmtest", refusal)
 		return
 	}
-	answer := render(ex, turn)
+	answer := ex.Answer
 	if fault == nil {
 		sendRaw(w, http.StatusOK, "application/json", answer)
 		return
@@ -168,17 +198,18 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 
 // answer finds the turn, checks the request and logs it. refusal is why there
 // is no answer.
-func (h *Handler) answer(ex *Exchange) (turn Turn, fault *Fault, refusal string) {
+func (h *Handler) answer(ex *Exchange, decode func([]byte) (conversation, error)) (fault *Fault, refusal string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var req request
-	if err := json.Unmarshal(ex.Body, &req); err != nil {
+	var turn Turn
+	req, err := decode(ex.Body)
+	if err != nil {
 		refusal = "the request is not valid JSON: " + err.Error()
 	} else {
-		ex.Model = req.Model
+		ex.Model = req.model()
 		ex.Turn = req.turns()
 		ex.Session = slices.IndexFunc(h.script.Sessions, func(s Session) bool {
-			return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == req.Model) &&
+			return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == ex.Model) &&
 				(s.Tag == "" || strings.Contains(req.system(), s.Tag))
 		})
 		h.problems = append(h.problems, req.check(*ex, h.previous(*ex))...)
@@ -202,6 +233,9 @@ func (h *Handler) answer(ex *Exchange) (turn Turn, fault *Fault, refusal string)
 		}
 	}
 	ex.Status = http.StatusOK
+	if refusal == "" {
+		ex.Answer = req.render(*ex, turn)
+	}
 	if refusal != "" {
 		ex.Status, ex.Fault = http.StatusBadRequest, "refused"
 		h.problems = append(h.problems, refusal)
@@ -214,7 +248,7 @@ func (h *Handler) answer(ex *Exchange) (turn Turn, fault *Fault, refusal string)
 		}
 	}
 	h.log = append(h.log, *ex)
-	return turn, fault, refusal
+	return fault, refusal
 }
 
 // note writes into the log entry what a fault makes of the answer.

@@ -10,7 +10,7 @@ import (
 
 // request is what is read of a chat completion request.
 type request struct {
-	Model    string            `json:"model"`
+	Name     string            `json:"model"`
 	Messages []json.RawMessage `json:"messages"`
 	Tools    json.RawMessage   `json:"tools"`
 }
@@ -38,6 +38,14 @@ func (r request) decode() []message {
 	}
 	return out
 }
+
+func decodeChat(body []byte) (conversation, error) {
+	var r request
+	err := json.Unmarshal(body, &r)
+	return r, err
+}
+
+func (r request) model() string { return r.Name }
 
 // turns is how many answers the conversation holds already.
 func (r request) turns() int {
@@ -135,7 +143,7 @@ func sameJSON(a, b json.RawMessage) bool {
 }
 
 // render is the body of a regular answer.
-func render(ex Exchange, t Turn) []byte {
+func (request) render(ex Exchange, t Turn) []byte {
 	msg := map[string]any{"role": "assistant", "content": nil}
 	if t.Content != nil {
 		msg["content"] = *t.Content
@@ -198,6 +206,10 @@ func render(ex Exchange, t Turn) []byte {
 			"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
 		}
 	}
+	return encoded(body)
+}
+
+func encoded(body any) []byte {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return []byte(`{"error":{"message":"the script holds what JSON cannot say"}}`)

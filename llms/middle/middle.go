@@ -104,8 +104,10 @@ type Price struct {
 	Model  string   `json:"model"`
 	Input  float64  `json:"input"`
 	Output float64  `json:"output"`
-	Cached *float64 `json:"cached"` // nil: as Input
-	Free   bool     `json:"free"`   // local models: cost 0, not unknown
+	Cached *float64 `json:"cached"` // read from the server's cache; nil: as Input
+	// CacheWrite is for tokens written to the server's cache; nil: as Input.
+	CacheWrite *float64 `json:"cache_write"`
+	Free       bool     `json:"free"` // local models: cost 0, not unknown
 }
 
 // Prices is a price list; models match by their exact name.
@@ -130,17 +132,19 @@ func (p Price) Cost(u *schemas.Usage) *float64 {
 	if u == nil {
 		return nil
 	}
-	cached := p.Input
-	if p.Cached != nil {
-		cached = *p.Cached
-	}
 	hit := min(u.Cached, u.Prompt)
-	cost = (float64(u.Prompt-hit)*p.Input + float64(hit)*cached + float64(u.Completion)*p.Output) / 1e6
+	written := min(u.CacheWrite, u.Prompt-hit)
+	cost = (float64(u.Prompt-hit-written)*p.Input + float64(hit)*or(p.Cached, p.Input) +
+		float64(written)*or(p.CacheWrite, p.Input) + float64(u.Completion)*p.Output) / 1e6
 	return &cost
 }
 
-// defaultAnswer bounds the answer, in tokens, of a request that sets no limit.
-const defaultAnswer = 16384
+func or(price *float64, otherwise float64) float64 {
+	if price == nil {
+		return otherwise
+	}
+	return *price
+}
 
 // worstCase is what a call may cost: a token is never shorter than two bytes
 // of prompt on average.
@@ -158,11 +162,11 @@ func (p Price) worstCase(r llms.Request) float64 {
 	for _, t := range r.Tools {
 		size += len(t.Name) + len(t.Description) + len(t.Parameters)
 	}
-	answer := defaultAnswer
+	answer := llms.DefaultAnswer
 	if r.Sampling.MaxTokens != nil {
 		answer = *r.Sampling.MaxTokens
 	}
-	return (float64(size/2)*p.Input + float64(answer)*p.Output) / 1e6
+	return (float64(size/2)*max(p.Input, or(p.CacheWrite, p.Input)) + float64(answer)*p.Output) / 1e6
 }
 
 // RetryConfig bounds the retry layer; zero fields take the defaults.

@@ -141,6 +141,7 @@ var (
 		`(input|prompt) token count.*exceed|exceeds? the (maximum|max|limit|allowed)[^.]*tokens|reduce the length of the (messages|prompt|input)`)
 	noModel   = regexp.MustCompile(`(?i)\bmodel\b.*(does not exist|not found|not exist|is not available|unknown)|(unknown|no such|invalid) model`)
 	badKey    = regexp.MustCompile(`(?i)(invalid|incorrect|missing|no|not a valid) (api|auth)[ _-]?(key|token)|api key not valid`)
+	noCredit  = regexp.MustCompile(`(?i)insufficient (credit|balance|funds)|out of credit|credit balance`)
 	noMoney   = regexp.MustCompile(`(?i)exceeded your current quota|billing|insufficient (credit|balance|funds)|out of credit|credit balance|payment|per.?day`)
 	perMinute = regexp.MustCompile(`(?i)per.?(minute|second|min\b|sec\b)|\b[rt]pm\b`)
 )
@@ -152,6 +153,8 @@ func byWording(status int, message string, fallback llms.Class) llms.Class {
 		switch {
 		case overflow.MatchString(message):
 			return llms.ClassContext
+		case plain && noCredit.MatchString(message):
+			return llms.ClassQuota
 		case plain && badKey.MatchString(message):
 			return llms.ClassAuth
 		case plain && noModel.MatchString(message):

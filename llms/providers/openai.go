@@ -178,9 +178,10 @@ func echoArguments(call schemas.ToolCall) string {
 	return string(call.Arguments)
 }
 
-// checkExtra refuses extra sampling fields that would replace the conversation.
-func checkExtra(extra map[string]any) error {
-	for _, name := range []string{"messages", "model", "stream", "tools", "n"} {
+// checkExtra refuses extra sampling fields that would replace the conversation
+// or a setting of its own.
+func checkExtra(extra map[string]any, more ...string) error {
+	for _, name := range append(more, "messages", "model", "stream", "tools", "n") {
 		if _, ok := extra[name]; ok {
 			return &llms.Error{Class: llms.ClassRefused, Message: fmt.Sprintf("sampling.extra must not set %q", name)}
 		}

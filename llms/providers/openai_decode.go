@@ -145,6 +145,9 @@ func firstText(fields ...json.RawMessage) string {
 	return ""
 }
 
+// cutOff is what is wrong with a call whose arguments were not finished.
+const cutOff = "the reply hit the token limit and the call was cut off; send a shorter one"
+
 // decodeCalls reads the calls in order. A missing id, or one that is taken
 // already, becomes call_<turn>_<n>: the turn is counted from the history, so
 // the same conversation always gives the same ids.
@@ -171,7 +174,7 @@ func decodeCalls(calls []wireCall, finish string, history []llms.Message) []sche
 		call := schemas.ToolCall{ID: id, Name: w.Function.Name}
 		decodeArguments(&call, w.Function.Arguments)
 		if call.Invalid != "" && finish == "length" {
-			call.Invalid = "the reply hit the token limit and the call was cut off; send a shorter one"
+			call.Invalid = cutOff
 		}
 		out = append(out, call)
 	}

@@ -64,7 +64,7 @@ func (a *Agent) connect(getenv func(string) string) error {
 	}
 	var prices middle.Prices
 	for _, p := range a.cfg.Prices {
-		prices = append(prices, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, Free: p.Free})
+		prices = append(prices, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, CacheWrite: p.CacheWrite, Free: p.Free})
 	}
 	a.client, err = middle.Wrap(client, middle.Config{
 		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, RPM: float64(l.RPM), Prices: prices, Budget: a.Budget,

@@ -1,0 +1,186 @@
+package llmtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// messagesRequest is what is read of a request to the Messages API.
+type messagesRequest struct {
+	Name      string          `json:"model"`
+	MaxTokens int64           `json:"max_tokens"`
+	System    json.RawMessage `json:"system"`
+	Tools     json.RawMessage `json:"tools"`
+	Messages  []struct {
+		Role    string           `json:"role"`
+		Content []map[string]any `json:"content"`
+	} `json:"messages"`
+}
+
+func decodeMessages(body []byte) (conversation, error) {
+	var r messagesRequest
+	err := json.Unmarshal(body, &r)
+	return r, err
+}
+
+func (r messagesRequest) model() string  { return r.Name }
+func (r messagesRequest) system() string { return string(r.System) }
+
+func (r messagesRequest) turns() int {
+	n := 0
+	for _, m := range r.Messages {
+		if m.Role == "assistant" {
+			n++
+		}
+	}
+	return n
+}
+
+func (r messagesRequest) check(ex Exchange, previous *Exchange) []string {
+	var out []string
+	where := fmt.Sprintf("session %q, turn %d: ", ex.SessionID, ex.Turn)
+	bad := func(format string, args ...any) { out = append(out, where+fmt.Sprintf(format, args...)) }
+	if r.MaxTokens < 1 {
+		bad("max_tokens is missing")
+	}
+	var open []string // calls waiting for their result
+	for i, m := range r.Messages {
+		if want := []string{"user", "assistant"}[i%2]; m.Role != want {
+			bad("message %d is the %s's, not the %s's", i, m.Role, want)
+		}
+		if len(m.Content) == 0 {
+			bad("message %d has no content", i)
+		}
+		results := true
+		for _, b := range m.Content {
+			switch b["type"] {
+			case "text":
+				results = false
+				if text, _ := b["text"].(string); strings.TrimSpace(text) == "" {
+					bad("message %d holds an empty text", i)
+				}
+			case "tool_use":
+				id, _ := b["id"].(string)
+				if _, isObject := b["input"].(map[string]any); !isObject || id == "" || m.Role != "assistant" {
+					bad("message %d: call %q is not well formed", i, id)
+				}
+				open = append(open, id)
+			case "tool_result":
+				id, _ := b["tool_use_id"].(string)
+				n := slices.Index(open, id)
+				if n < 0 || !results || m.Role != "user" {
+					bad("message %d: a result of %q has no call before it, or a text", i, id)
+					continue
+				}
+				open = slices.Delete(open, n, n+1)
+			case "thinking", "redacted_thinking":
+				if m.Role != "assistant" {
+					bad("message %d: thinking of the user", i)
+				}
+			default:
+				bad("message %d holds a block of type %v", i, b["type"])
+			}
+		}
+		if m.Role == "user" && len(open) > 0 {
+			bad("message %d: tool calls %v have no result", i, open)
+			open = nil
+		}
+	}
+	if n := bytes.Count(ex.Body, []byte(`"cache_control"`)); n > 4 {
+		bad("%d cache marks, 4 are possible", n)
+	}
+	if previous != nil {
+		out = append(out, r.checkPrefix(where, *previous)...)
+	}
+	return out
+}
+
+// checkPrefix wants the request before, then the answer to it block by block
+// (thinking is signed), then more.
+func (r messagesRequest) checkPrefix(where string, previous Exchange) []string {
+	var before messagesRequest
+	var answer struct {
+		Content []map[string]any `json:"content"`
+	}
+	if json.Unmarshal(previous.Body, &before) != nil || json.Unmarshal(previous.Answer, &answer) != nil {
+		return nil
+	}
+	if !sameJSON(before.Tools, r.Tools) || !sameBlocks(before.System, r.System) {
+		return []string{where + "the tools or the system prompt differ from the turn before"}
+	}
+	n := len(before.Messages)
+	if len(r.Messages) < n+2 {
+		return []string{where + "the conversation did not grow"}
+	}
+	for i, m := range before.Messages {
+		if now := r.Messages[i].Content; !sameBlocks(m.Content, now) {
+			return []string{fmt.Sprintf("%smessage %d was rewritten:\n  before %v\n  now    %v", where, i, m.Content, now)}
+		}
+	}
+	answer.Content = slices.DeleteFunc(answer.Content, func(b map[string]any) bool { return b["type"] == "text" && b["text"] == "" })
+	if now := r.Messages[n].Content; !sameBlocks(answer.Content, now) {
+		return []string{fmt.Sprintf("%sthe answer was not returned as it was:\n  sent     %v\n  returned %v", where, answer.Content, now)}
+	}
+	return nil
+}
+
+// sameBlocks compares content without cache marks.
+func sameBlocks(a, b any) bool {
+	plain := func(v any) []byte {
+		raw, err := json.Marshal(v)
+		var blocks []map[string]any
+		if err != nil || json.Unmarshal(raw, &blocks) != nil {
+			return raw
+		}
+		for _, block := range blocks {
+			delete(block, "cache_control")
+		}
+		return encoded(blocks)
+	}
+	return bytes.Equal(plain(a), plain(b))
+}
+
+func (messagesRequest) render(ex Exchange, t Turn) []byte {
+	var content []any
+	if t.Reasoning != "" {
+		content = append(content, map[string]any{"type": "thinking", "thinking": t.Reasoning, "signature": fmt.Sprintf("signed-%d-%d==", ex.Session, ex.Turn)})
+	}
+	if t.Redacted != "" {
+		content = append(content, map[string]any{"type": "redacted_thinking", "data": t.Redacted})
+	}
+	if t.Content != nil {
+		content = append(content, map[string]any{"type": "text", "text": *t.Content})
+	}
+	stop := "end_turn"
+	for n, c := range t.ToolCalls {
+		input := c.Arguments
+		if input == nil {
+			input = map[string]any{}
+		}
+		call := map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d_%d", ex.Turn, n), "name": c.Name, "input": input}
+		if c.ID != nil {
+			call["id"] = *c.ID
+		}
+		maps.Copy(call, c.Extra)
+		content, stop = append(content, call), "tool_use"
+	}
+	if t.FinishReason != "" {
+		stop = t.FinishReason
+	}
+	body := map[string]any{
+		"id": fmt.Sprintf("msg_%d_%d", ex.Session, ex.Turn), "type": "message", "role": "assistant", "model": ex.Model,
+		"content": append([]any{}, content...), "stop_reason": stop, "stop_sequence": nil,
+	}
+	maps.Copy(body, t.Message)
+	if u := t.Usage; u != nil {
+		body["usage"] = map[string]any{
+			"input_tokens": u.Prompt - u.Cached - u.CacheWrite, "output_tokens": u.Completion,
+			"cache_read_input_tokens": u.Cached, "cache_creation_input_tokens": u.CacheWrite,
+		}
+	}
+	return encoded(body)
+}

@@ -1,0 +1,176 @@
+package providers
+
+// Anthropic's Messages API. The official SDK builds the request; content blocks
+// of earlier answers go back byte by byte (anthropic_wire.go), because thinking
+// is signed; the reply is read from the bytes received.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	anthropic "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/llms"
+)
+
+func init() {
+	llms.Providers.Register(plugin.Spec[llms.Client, llms.Deps]{
+		Kind:    "anthropic",
+		Summary: "Anthropic's Messages API, with signed thinking and prompt caching",
+		Default: func() any {
+			return &AnthropicConfig{Endpoint: Endpoint{BaseURL: "https://api.anthropic.com", Timeout: "600s"}, Cache: "5m"}
+		},
+		New: func(cfg any, deps llms.Deps) (llms.Client, error) {
+			return NewAnthropic(*cfg.(*AnthropicConfig), deps)
+		},
+	})
+}
+
+// AnthropicConfig configures one endpoint and model; base_url stands without
+// the version.
+type AnthropicConfig struct {
+	Endpoint
+	// Cache is how long the server keeps prompt prefixes: 5m, 1h or off.
+	Cache string `json:"cache"`
+}
+
+// Anthropic is a client of one endpoint and model.
+type Anthropic struct {
+	*endpoint
+	cache string
+}
+
+// NewAnthropic checks the settings and resolves the key; it opens no connection.
+func NewAnthropic(cfg AnthropicConfig, deps llms.Deps) (*Anthropic, error) {
+	if cfg.Cache != "5m" && cfg.Cache != "1h" && cfg.Cache != "off" {
+		return nil, fmt.Errorf("cache is %q: choose 5m, 1h or off", cfg.Cache)
+	}
+	at, err := newEndpoint(cfg.Endpoint, deps)
+	if err != nil {
+		return nil, err
+	}
+	return &Anthropic{endpoint: at, cache: cfg.Cache}, nil
+}
+
+// Provider is "anthropic".
+func (c *Anthropic) Provider() string { return "anthropic" }
+
+// Chat makes one call and no retry. Errors are *llms.Error, or the context's
+// own error when the caller ended it.
+func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	if err := checkExtra(r.Sampling.Extra, "system", "max_tokens"); err != nil {
+		return llms.Response{}, err
+	}
+	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	ex := &exchange{http: c.http, headers: c.headers, session: r.SessionID, patch: func(body map[string]any) ([]any, error) {
+		return c.patchBody(body, r)
+	}}
+	params, err := c.request(r)
+	if err != nil {
+		return llms.Response{}, err
+	}
+	start := time.Now()
+	service := anthropic.NewMessageService(c.options(ex)...)
+	_, err = service.New(callCtx, params)
+	took := time.Since(start).Milliseconds()
+	resp := llms.Response{Request: ex.sent, Raw: ex.received, Headers: c.keepHeaders(ex.header), Status: ex.status}
+	if ex.status == 0 || ex.readErr != nil {
+		return resp, c.transportError(ctx, callCtx, ex, err)
+	}
+	if ex.status != http.StatusOK {
+		return resp, c.redact(statusError(ex.status, ex.header, ex.received))
+	}
+	reply, failure := decodeAnthropic(ex.received, r.Messages)
+	if failure != nil {
+		failure.RetryAfter = retryAfter(ex.header)
+		return resp, c.redact(failure)
+	}
+	reply.LLMMillis, reply.LLMCalls = &took, 1
+	reply.PromptSHA256, reply.PromptCount = ex.promptSHA, ex.promptCount
+	resp.Reply = reply
+	return resp, nil
+}
+
+// Check asks the server for its models, which costs nothing.
+func (c *Anthropic) Check(ctx context.Context) error {
+	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
+	defer cancel()
+	ex := &exchange{http: c.http, headers: c.headers}
+	service := anthropic.NewModelService(c.options(ex)...)
+	_, err := service.Get(callCtx, c.model, anthropic.ModelGetParams{})
+	if ex.status == 0 {
+		return c.transportError(ctx, callCtx, ex, err)
+	}
+	if ex.status == http.StatusOK {
+		return nil
+	}
+	e := statusError(ex.status, ex.header, ex.received)
+	switch e.Class {
+	case llms.ClassAuth, llms.ClassQuota, llms.ClassNotFound:
+		return c.redact(e)
+	}
+	return nil
+}
+
+// options leave nothing to the SDK's environment: no key, no address and no
+// retry that was not configured here.
+func (c *Anthropic) options(ex *exchange) []option.RequestOption {
+	return []option.RequestOption{
+		option.WithoutEnvironmentDefaults(), option.WithBaseURL(c.base), option.WithAPIKey(c.key),
+		option.WithHTTPClient(ex), option.WithMaxRetries(0), option.WithRequestTimeout(c.timeout),
+	}
+}
+
+// request says in the SDK's words what they can say; patchBody adds the rest.
+func (c *Anthropic) request(r llms.Request) (anthropic.MessageNewParams, error) {
+	p := anthropic.MessageNewParams{Model: anthropic.Model(c.model), MaxTokens: llms.DefaultAnswer}
+	if r.Sampling.MaxTokens != nil {
+		p.MaxTokens = int64(*r.Sampling.MaxTokens)
+	}
+	for _, m := range r.Messages {
+		role, blocks := anthropicBlocks(m)
+		switch n := len(p.Messages); {
+		case m.Role == "system" && n == 0:
+			p.System = append(p.System, anthropic.TextBlockParam{Text: m.Content})
+		case len(blocks) == 0: // an empty text is refused
+		case n > 0 && p.Messages[n-1].Role == role:
+			p.Messages[n-1].Content = append(p.Messages[n-1].Content, blocks...)
+		default:
+			p.Messages = append(p.Messages, anthropic.MessageParam{Role: role, Content: blocks})
+		}
+	}
+	for _, t := range r.Tools {
+		var schema anthropic.ToolInputSchemaParam
+		if err := json.Unmarshal(t.Parameters, &schema); err != nil {
+			return p, &llms.Error{Class: llms.ClassRefused, Message: fmt.Sprintf("the parameters of tool %s are no JSON schema: %v", t.Name, err), Err: err}
+		}
+		tool := anthropic.ToolUnionParamOfTool(schema, t.Name)
+		tool.OfTool.Description = anthropic.String(t.Description)
+		p.Tools = append(p.Tools, tool)
+	}
+	if len(r.Tools) > 0 {
+		p.ToolChoice = anthropicChoice(r.Sampling.ToolChoice)
+	}
+	c.markCache(&p)
+	return p, nil
+}
+
+func anthropicChoice(choice string) anthropic.ToolChoiceUnionParam {
+	switch choice {
+	case "":
+		return anthropic.ToolChoiceUnionParam{}
+	case "auto":
+		return anthropic.ToolChoiceUnionParam{OfAuto: &anthropic.ToolChoiceAutoParam{}}
+	case "none":
+		return anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}
+	case "required":
+		return anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{}}
+	}
+	return anthropic.ToolChoiceParamOfTool(choice)
+}

@@ -1,0 +1,236 @@
+package providers
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	anthropic "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// anthropicID is the form the API insists on for ids of tool calls.
+var anthropicID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// anthropicBlock is what is read of a content block.
+type anthropicBlock struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	Thinking string          `json:"thinking"`
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Input    json.RawMessage `json:"input"`
+}
+
+// anthropicBlocks renders one message. Results of tools are the user's there.
+func anthropicBlocks(m llms.Message) (anthropic.MessageParamRole, []anthropic.ContentBlockParamUnion) {
+	if m.Role == "tool" {
+		result := anthropic.ToolResultBlockParam{ToolUseID: vendorID(anthropicID, m.ToolCallID)}
+		if m.Content != "" {
+			result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: m.Content}}}
+		}
+		return anthropic.MessageParamRoleUser, []anthropic.ContentBlockParamUnion{{OfToolResult: &result}}
+	}
+	var blocks []anthropic.ContentBlockParamUnion
+	if m.Role == "assistant" {
+		if blocks = received(m); blocks != nil {
+			return anthropic.MessageParamRoleAssistant, blocks
+		}
+	}
+	if strings.TrimSpace(m.Content) != "" {
+		blocks = append(blocks, anthropic.NewTextBlock(m.Content))
+	}
+	if m.Role != "assistant" {
+		return anthropic.MessageParamRoleUser, blocks
+	}
+	for _, call := range m.ToolCalls {
+		blocks = append(blocks, anthropic.NewToolUseBlock(vendorID(anthropicID, call.ID), json.RawMessage(echoArguments(call)), call.Name))
+	}
+	return anthropic.MessageParamRoleAssistant, blocks
+}
+
+// received are the blocks of an assistant message as they came; nil where it
+// came from another provider, or where its calls are known under other ids.
+func received(m llms.Message) []anthropic.ContentBlockParamUnion {
+	var got struct {
+		Content []json.RawMessage `json:"content"`
+	}
+	if json.Unmarshal(m.Raw, &got) != nil {
+		return nil
+	}
+	var out []anthropic.ContentBlockParamUnion
+	var ids []string
+	for _, raw := range got.Content {
+		var b anthropicBlock
+		if json.Unmarshal(raw, &b) != nil || b.Type == "" {
+			return nil
+		}
+		if b.Type == "tool_use" {
+			ids = append(ids, b.ID)
+		}
+		if b.Type == "text" && strings.TrimSpace(b.Text) == "" {
+			continue // sent by the server, refused by the server
+		}
+		out = append(out, param.Override[anthropic.ContentBlockParamUnion](raw))
+	}
+	if !slices.EqualFunc(ids, m.ToolCalls, func(id string, c schemas.ToolCall) bool { return id == c.ID }) {
+		return nil
+	}
+	return out
+}
+
+// markCache has the server keep two prefixes: what an episode always begins
+// with, and all of the conversation so far.
+func (c *Anthropic) markCache(p *anthropic.MessageNewParams) {
+	if c.cache == "off" {
+		return
+	}
+	mark := anthropic.CacheControlEphemeralParam{TTL: anthropic.CacheControlEphemeralTTL(c.cache)}
+	if n := len(p.System); n > 0 {
+		p.System[n-1].CacheControl = mark
+	}
+	if len(p.Messages) == 0 {
+		return
+	}
+	content := p.Messages[len(p.Messages)-1].Content
+	if len(content) == 0 {
+		return
+	}
+	switch last := content[len(content)-1]; {
+	case last.OfText != nil:
+		last.OfText.CacheControl = mark
+	case last.OfToolResult != nil:
+		last.OfToolResult.CacheControl = mark
+	}
+}
+
+// patchBody adds sampling. The conversation it returns has no cache marks: they
+// move, and the model does not see them.
+func (c *Anthropic) patchBody(body map[string]any, r llms.Request) ([]any, error) {
+	if r.Sampling.Temperature != nil {
+		body["temperature"] = *r.Sampling.Temperature
+	}
+	if r.Sampling.TopP != nil {
+		body["top_p"] = *r.Sampling.TopP
+	}
+	maps.Copy(body, r.Sampling.Extra)
+	messages, ok := body["messages"].([]any)
+	if !ok {
+		return nil, errors.New("request body does not hold the message list")
+	}
+	var seen []any
+	if system, ok := body["system"].([]any); ok {
+		seen = append(seen, map[string]any{"role": "system", "content": unmarked(system)})
+	}
+	for _, m := range messages {
+		msg, ok := m.(map[string]any)
+		if !ok {
+			return nil, errors.New("request body holds a message that is no object")
+		}
+		content, ok := msg["content"].([]any)
+		if !ok {
+			return nil, errors.New("request body holds a message without a list of content blocks")
+		}
+		seen = append(seen, map[string]any{"role": msg["role"], "content": unmarked(content)})
+	}
+	return seen, nil
+}
+
+func unmarked(blocks []any) []any {
+	out := slices.Clone(blocks)
+	for i, b := range out {
+		if block, ok := b.(map[string]any); ok && block["cache_control"] != nil {
+			block = maps.Clone(block)
+			delete(block, "cache_control")
+			out[i] = block
+		}
+	}
+	return out
+}
+
+// decodeAnthropic reads a 200 answer.
+func decodeAnthropic(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error) {
+	var w struct {
+		Type       string            `json:"type"`
+		Model      string            `json:"model"`
+		Content    []json.RawMessage `json:"content"`
+		StopReason string            `json:"stop_reason"`
+		Usage      json.RawMessage   `json:"usage"`
+	}
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return schemas.Reply{}, brokenBody(raw, err)
+	}
+	switch {
+	case w.Type == "error":
+		return schemas.Reply{}, statusError(200, nil, raw)
+	case w.Type != "message":
+		return schemas.Reply{}, &llms.Error{Class: llms.ClassServer, Status: 200, Message: "the answer is no message: " + excerpt(raw)}
+	}
+	reply := schemas.Reply{FinishReason: w.StopReason, Model: w.Model, Raw: raw, Usage: anthropicUsage(w.Usage)}
+	var texts, thoughts []string
+	var calls []wireCall
+	var thinking []json.RawMessage
+	for _, blockRaw := range w.Content {
+		var b anthropicBlock
+		if err := json.Unmarshal(blockRaw, &b); err != nil {
+			return schemas.Reply{}, brokenBody(raw, err)
+		}
+		switch b.Type {
+		case "text":
+			texts = append(texts, b.Text)
+		case "thinking", "redacted_thinking":
+			thinking = append(thinking, blockRaw)
+			if b.Thinking != "" {
+				thoughts = append(thoughts, b.Thinking)
+			}
+		case "tool_use":
+			call := wireCall{}
+			call.ID, _ = json.Marshal(b.ID)
+			call.Function.Name, call.Function.Arguments = b.Name, b.Input
+			calls = append(calls, call)
+		}
+	}
+	reply.Message, reply.Reasoning = strings.Join(texts, ""), strings.Join(thoughts, "\n\n")
+	reply.Calls = decodeCalls(calls, w.StopReason, history)
+	// What was cut off arrives as an object, only not a whole one.
+	if n := len(reply.Calls); n > 0 && len(w.Content) > 0 && (w.StopReason == "max_tokens" || w.StopReason == "model_context_window_exceeded") {
+		var last anthropicBlock
+		if json.Unmarshal(w.Content[len(w.Content)-1], &last) == nil && last.Type == "tool_use" {
+			reply.Calls[n-1].Invalid = cutOff
+		}
+	}
+	var err error
+	if reply.Extra, err = json.Marshal(map[string]any{"role": "assistant", "content": w.Content}); err != nil {
+		return schemas.Reply{}, brokenBody(raw, err)
+	}
+	if len(thinking) > 0 {
+		if reply.ReasoningBlocks, err = json.Marshal(thinking); err != nil {
+			return schemas.Reply{}, brokenBody(raw, err)
+		}
+	}
+	return reply, nil
+}
+
+// anthropicUsage counts all of the prompt: the API reports what it read from its
+// cache and what it wrote there beside the rest.
+func anthropicUsage(raw json.RawMessage) *schemas.Usage {
+	var u struct {
+		Input  *float64 `json:"input_tokens"`
+		Output *float64 `json:"output_tokens"`
+		Read   *float64 `json:"cache_read_input_tokens"`
+		Write  *float64 `json:"cache_creation_input_tokens"`
+	}
+	if !present(raw) || json.Unmarshal(raw, &u) != nil || (u.Input == nil && u.Output == nil) {
+		return nil
+	}
+	return &schemas.Usage{
+		Prompt: count(u.Input) + count(u.Read) + count(u.Write), Completion: count(u.Output),
+		Cached: count(u.Read), CacheWrite: count(u.Write),
+	}
+}
