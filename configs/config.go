@@ -84,7 +84,9 @@ type LLM struct {
 	APIKey      string        `mapstructure:"api_key" json:"api_key"` // env:NAME, never a literal
 	Timeout     time.Duration `mapstructure:"timeout" json:"timeout"`
 	MaxRetries  int           `mapstructure:"max_retries" json:"max_retries"`
-	RPM         int           `mapstructure:"rpm" json:"rpm,omitempty"` // requests a minute, 0 = no limit
+	RPM         int           `mapstructure:"rpm" json:"rpm,omitempty"`           // requests a minute, 0 = no limit
+	TPM         int           `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens a minute, prompt and answer, 0 = no limit
+	Parallel    int           `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once, 0 = as many as workers, fewer where the server refuses
 	Temperature *float64      `mapstructure:"temperature" json:"temperature,omitempty"`
 	TopP        *float64      `mapstructure:"top_p" json:"top_p,omitempty"`
 	MaxTokens   *int          `mapstructure:"max_tokens" json:"max_tokens,omitempty"`

@@ -60,8 +60,8 @@ func (c Config) Validate() error {
 	if c.LLM.MaxRetries < 0 || c.LLM.MaxRetries > 100 {
 		bad("llm.max_retries", "must be between 0 and 100")
 	}
-	if c.LLM.Timeout <= 0 || c.LLM.RPM < 0 || c.Agent.MaxPromptTokens < 0 {
-		bad("llm.timeout, llm.rpm, agent.max_prompt_tokens", "the first must be longer than zero, the others not negative")
+	if c.LLM.Timeout <= 0 || c.LLM.RPM < 0 || c.LLM.TPM < 0 || c.LLM.Parallel < 0 || c.Agent.MaxPromptTokens < 0 {
+		bad("llm.timeout, llm.rpm, llm.tpm, llm.parallel, agent.max_prompt_tokens", "the first must be longer than zero, the others not negative")
 	}
 	c.MCP.validate(bad)
 	if c.S3.Checksum != "auto" && c.S3.Checksum != "off" {

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -20,7 +18,7 @@ import (
 // defaults of Retry, sets no rate and prices nothing.
 type Config struct {
 	Retry  RetryConfig
-	RPM    float64 // requests per minute; 0: no limit
+	Pace   *Pace // shared by all clients of an endpoint; nil: no limit
 	Prices Prices
 	Budget *Budget // shared by all clients of a run; nil: no limit
 }
@@ -35,26 +33,42 @@ func Wrap(c llms.Client, cfg Config) (llms.Client, error) {
 	if price != nil {
 		c = &metered{Client: c, price: *price, budget: cfg.Budget}
 	}
-	if cfg.RPM > 0 {
-		c = &limited{Client: c, limiter: rate.NewLimiter(rate.Limit(cfg.RPM/60), max(1, int(cfg.RPM/60)))}
+	if cfg.Pace != nil {
+		c = &paced{Client: c, pace: cfg.Pace}
 	}
 	return &retrying{Client: c, cfg: cfg.Retry.withDefaults()}, nil
 }
 
-// limited spaces calls out to the configured rate.
-type limited struct {
+// paced keeps calls within the rates of their endpoint.
+type paced struct {
 	llms.Client
-	limiter *rate.Limiter
+	pace *Pace
 }
 
-func (l *limited) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
-	if err := l.limiter.Wait(ctx); err != nil {
-		if ctx.Err() == nil { // the wait would outlive the deadline
-			err = context.DeadlineExceeded
-		}
-		return llms.Response{}, fmt.Errorf("waiting for the request rate: %w", err)
+func (p *paced) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	reserved := expected(r)
+	if err := p.pace.Begin(ctx, reserved); err != nil {
+		return llms.Response{}, err
 	}
-	return l.Client.Chat(ctx, r)
+	resp, err := p.Client.Chat(ctx, r)
+	used := reserved
+	if u := resp.Reply.Usage; u != nil {
+		used = float64(u.Prompt + u.Completion)
+	} else if e, ok := asError(err); ok && e.Status >= 400 {
+		used = 0 // refused before it was worked on
+	}
+	p.pace.End(reserved, used, err)
+	return resp, err
+}
+
+// expected is what a call will probably take, in tokens: servers that reserve
+// count the limit of the answer, where one is sent.
+func expected(r llms.Request) float64 {
+	answer := 512
+	if r.Sampling.MaxTokens != nil {
+		answer = *r.Sampling.MaxTokens
+	}
+	return float64(promptBytes(r)/4 + answer)
 }
 
 // metered writes the cost into replies and keeps the budget.
@@ -152,21 +166,11 @@ func (p Price) worstCase(r llms.Request) float64 {
 	if p.Free {
 		return 0
 	}
-	size := 0
-	for _, m := range r.Messages {
-		size += len(m.Content) + len(m.Raw) + 16
-		for _, c := range m.ToolCalls {
-			size += len(c.Name) + len(c.Arguments) + len(c.Raw)
-		}
-	}
-	for _, t := range r.Tools {
-		size += len(t.Name) + len(t.Description) + len(t.Parameters)
-	}
 	answer := llms.DefaultAnswer
 	if r.Sampling.MaxTokens != nil {
 		answer = *r.Sampling.MaxTokens
 	}
-	return (float64(size/2)*max(p.Input, or(p.CacheWrite, p.Input)) + float64(answer)*p.Output) / 1e6
+	return (float64(promptBytes(r)/2)*max(p.Input, or(p.CacheWrite, p.Input)) + float64(answer)*p.Output) / 1e6
 }
 
 // RetryConfig bounds the retry layer; zero fields take the defaults.
@@ -191,4 +195,19 @@ func (c RetryConfig) withDefaults() RetryConfig {
 		c.MaxInterval = time.Minute
 	}
 	return c
+}
+
+// promptBytes is the size of what a request shows the model.
+func promptBytes(r llms.Request) int {
+	size := 0
+	for _, m := range r.Messages {
+		size += len(m.Content) + len(m.Raw) + 16
+		for _, c := range m.ToolCalls {
+			size += len(c.Name) + len(c.Arguments) + len(c.Raw)
+		}
+	}
+	for _, t := range r.Tools {
+		size += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	return size
 }

@@ -125,7 +125,7 @@ func TestCancelEndsTheWait(t *testing.T) {
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{}
-		c := wrap(t, s, middle.Config{RPM: 30})
+		c := wrap(t, s, middle.Config{Pace: middle.NewPace(middle.PaceConfig{RPM: 30})})
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {

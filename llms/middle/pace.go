@@ -1,0 +1,181 @@
+package middle
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/llms"
+)
+
+// PaceConfig is how fast one endpoint may be asked; 0 means no limit.
+type PaceConfig struct {
+	RPM      float64 // requests per minute
+	TPM      float64 // tokens per minute, prompt and answer
+	Parallel int     // calls at once
+}
+
+// How the number of calls at once follows the server: less by a fifth at a
+// refusal, at most once in cooling; one more after as many answers as run at
+// once (AIMD). Errors of the server (5xx) are no reason to ask less at once.
+const (
+	shrink  = 0.8
+	cooling = 15 * time.Second
+)
+
+// maxPause bounds how long one refusal holds back all callers of an endpoint.
+const maxPause = time.Minute
+
+// Pace keeps the calls to one endpoint within its rates. Calls wait in the order
+// they came. Tokens are reserved before a call and settled after it. Safe for
+// concurrent use; all clients of an endpoint share one.
+type Pace struct {
+	cfg      PaceConfig
+	turn     chan struct{} // held by the call that is next
+	freed    chan struct{} // a call has ended
+	requests *bucket
+	tokens   *bucket
+
+	mu       sync.Mutex
+	running  int
+	parallel float64 // calls at once now, +Inf: no limit yet
+	answers  int     // since parallel was changed
+	cooled   time.Time
+	paused   time.Time // no call before
+}
+
+// NewPace starts with full buckets.
+func NewPace(cfg PaceConfig) *Pace {
+	p := &Pace{cfg: cfg, turn: make(chan struct{}, 1), freed: make(chan struct{}, 1), parallel: math.Inf(1)}
+	if cfg.Parallel > 0 {
+		p.parallel = float64(cfg.Parallel)
+	}
+	// Requests are spread over the minute; tokens may come a quarter minute's at
+	// once, because one call needs thousands.
+	p.requests, p.tokens = newBucket(cfg.RPM, 60), newBucket(cfg.TPM, 4)
+	return p
+}
+
+// Begin waits until a call of so many tokens may be made. It fails only with ctx.
+// Each Begin that succeeds is followed by one End.
+func (p *Pace) Begin(ctx context.Context, tokens float64) error {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the model's rate: %w", context.Cause(ctx))
+	}
+	for {
+		wait, ok := p.admit(tokens)
+		if ok {
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-p.freed:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("waiting for the model's rate: %w", context.Cause(ctx))
+		}
+		timer.Stop()
+	}
+}
+
+// admit takes what a call needs, or says how long to wait for it.
+func (p *Pace) admit(tokens float64) (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if float64(p.running) >= p.parallel {
+		return time.Hour, false // the end of a call wakes us
+	}
+	if wait := max(p.paused.Sub(now), p.requests.until(now, 1), p.tokens.until(now, tokens)); wait > 0 {
+		return wait, false
+	}
+	p.requests.take(1)
+	p.tokens.take(tokens)
+	p.running++
+	return 0, true
+}
+
+// End settles a call: what it was taken for, what it used, how it ended.
+func (p *Pace) End(reserved, used float64, err error) {
+	p.mu.Lock()
+	p.running--
+	p.tokens.take(used - reserved)
+	p.learn(err)
+	p.mu.Unlock()
+	select {
+	case p.freed <- struct{}{}:
+	default:
+	}
+}
+
+func (p *Pace) learn(err error) {
+	now := time.Now()
+	e, failed := asError(err)
+	switch {
+	case err == nil:
+		if p.answers++; !math.IsInf(p.parallel, 1) && float64(p.answers) >= p.parallel {
+			p.answers = 0
+			p.parallel++
+			if p.cfg.Parallel > 0 {
+				p.parallel = min(p.parallel, float64(p.cfg.Parallel))
+			}
+		}
+	case failed && e.Class == llms.ClassRateLimit:
+		if until := now.Add(min(e.RetryAfter, maxPause)); until.After(p.paused) {
+			p.paused = until
+		}
+		if now.Before(p.cooled) {
+			return
+		}
+		p.parallel = max(1, math.Floor(min(p.parallel, float64(p.running+1))*shrink))
+		p.answers, p.cooled = 0, now.Add(cooling)
+	}
+}
+
+// Parallel is how many calls may run at once now, +Inf where nothing limits it.
+func (p *Pace) Parallel() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.parallel
+}
+
+// bucket fills with rate units a second. One call may take more than it holds:
+// it waits for a full one and leaves a debt. nil: never empty.
+type bucket struct {
+	rate, size, level float64
+	at                time.Time
+}
+
+// newBucket holds one part of a minute's units, one at least.
+func newBucket(perMinute float64, part float64) *bucket {
+	if perMinute <= 0 {
+		return nil
+	}
+	size := max(1, perMinute/part)
+	return &bucket{rate: perMinute / 60, size: size, level: size, at: time.Now()}
+}
+
+func (b *bucket) until(now time.Time, units float64) time.Duration {
+	if b == nil {
+		return 0
+	}
+	b.level = min(b.size, b.level+now.Sub(b.at).Seconds()*b.rate)
+	b.at = now
+	missing := min(units, b.size) - b.level
+	if missing <= 1e-9 {
+		return 0
+	}
+	return time.Duration(math.Ceil(missing / b.rate * float64(time.Second)))
+}
+
+func (b *bucket) take(units float64) {
+	if b != nil {
+		b.level = min(b.size, b.level-units)
+	}
+}

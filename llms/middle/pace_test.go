@@ -1,0 +1,146 @@
+package middle_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/middle"
+)
+
+// called is one call through a pace: when it began, and what its end was told.
+func called(t *testing.T, p *middle.Pace, reserve, used float64, lasts time.Duration, err error) time.Time {
+	t.Helper()
+	if err := p.Begin(t.Context(), reserve); err != nil {
+		t.Error(err)
+	}
+	at := time.Now()
+	time.Sleep(lasts)
+	p.End(reserve, used, err)
+	return at
+}
+
+func TestPaceTokensAreReservedAndSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := middle.NewPace(middle.PaceConfig{TPM: 6000}) // 100 a second, 1500 at once
+		start := time.Now()
+		first := called(t, p, 1500, 1500, 0, nil)
+		second := called(t, p, 1000, 200, 0, nil) // waits for its reservation, not for its use
+		third := called(t, p, 1000, 1000, 0, nil) // finds the 800 that came back
+		fourth := called(t, p, 9000, 9000, 0, nil)
+		fifth := called(t, p, 1, 1, 0, nil) // the debt is paid first
+		for i, want := range []time.Duration{0, 10 * time.Second, 12 * time.Second, 27 * time.Second, 102*time.Second + 10*time.Millisecond} {
+			if got := []time.Time{first, second, third, fourth, fifth}[i].Sub(start); got.Round(time.Millisecond) != want {
+				t.Errorf("call %d began after %s, want %s", i, got, want)
+			}
+		}
+	})
+}
+
+func TestPaceFollowsTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := middle.NewPace(middle.PaceConfig{Parallel: 10})
+		var running, most atomic.Int64
+		limit := &llms.Error{Class: llms.ClassRateLimit}
+		round := func(err error) {
+			most.Store(0)
+			var wg sync.WaitGroup
+			for range 40 {
+				wg.Go(func() {
+					if err := p.Begin(t.Context(), 0); err != nil {
+						t.Error(err)
+					}
+					most.Store(max(most.Load(), running.Add(1)))
+					time.Sleep(time.Second)
+					running.Add(-1)
+					p.End(0, 0, err)
+				})
+			}
+			wg.Wait()
+		}
+		round(&llms.Error{Class: llms.ClassServer, Status: 503})
+		if most.Load() != 10 || p.Parallel() != 10 {
+			t.Errorf("%d at once, then %v: errors of the server are no refusals", most.Load(), p.Parallel())
+		}
+		called(t, p, 0, 0, 0, limit)
+		if p.Parallel() != 1 {
+			t.Errorf("%v at once: one call was too many", p.Parallel())
+		}
+		round(nil)
+		if got := p.Parallel(); got < 5 || got > 10 {
+			t.Errorf("%v at once after 40 answers", got)
+		}
+		round(nil)
+		time.Sleep(time.Minute)
+		round(limit)
+		// 40 refusals within the cooling time count once, or twice where it ends.
+		if got := p.Parallel(); got < 6 || got > 8 {
+			t.Errorf("%v at once after a wave of refusals", got)
+		}
+	})
+}
+
+func TestPaceWithoutLimitLearnsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := middle.NewPace(middle.PaceConfig{})
+		if !math.IsInf(p.Parallel(), 1) {
+			t.Fatal(p.Parallel())
+		}
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { called(t, p, 0, 0, time.Second, &llms.Error{Class: llms.ClassRateLimit}) })
+		}
+		wg.Wait()
+		if p.Parallel() != 16 {
+			t.Errorf("%v at once after 20 were too many", p.Parallel())
+		}
+	})
+}
+
+func TestPaceRetryAfterHoldsBackAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := middle.NewPace(middle.PaceConfig{})
+		called(t, p, 0, 0, 0, &llms.Error{Class: llms.ClassRateLimit, RetryAfter: 20 * time.Second})
+		start := time.Now()
+		if waited := called(t, p, 0, 0, 0, nil).Sub(start); waited != 20*time.Second {
+			t.Errorf("the next call waited %s", waited)
+		}
+	})
+}
+
+func TestPaceOrderAndCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := middle.NewPace(middle.PaceConfig{RPM: 6})
+		called(t, p, 0, 0, 0, nil)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := errors.New("gone")
+		go func() { time.Sleep(time.Second); cancel(gone) }()
+		if err := p.Begin(ctx, 0); !errors.Is(err, gone) {
+			t.Errorf("got %v", err)
+		}
+		var order []int
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				called(t, p, 0, 0, 0, nil)
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		for i, n := range order {
+			if i != n {
+				t.Errorf("order %v", order)
+			}
+		}
+	})
+}
