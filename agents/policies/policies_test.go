@@ -108,7 +108,7 @@ func TestReactOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	budget := middle.NewBudget(1, 0)
-	client, err = middle.Wrap(client, middle.Config{
+	client, err = middle.Wrap([]middle.Endpoint{{Client: client}}, middle.Config{
 		Retry:  middle.RetryConfig{Initial: 1}, // nanosecond
 		Prices: middle.Prices{{Model: "m", Input: 1, Output: 2}}, Budget: budget,
 	})

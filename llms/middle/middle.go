@@ -1,8 +1,8 @@
-// Package middle wraps a llms.Client with what every endpoint needs: one retry
-// layer, a request rate, and a cost budget. It imports llms and schemas.
+// Package middle wraps the clients of a model with what every endpoint needs:
+// one retry layer, a cost budget, the choice of the endpoint, and its rate. It imports llms and schemas.
 //
 // Wrap puts them in the one order that is right: each attempt of a retried call
-// waits for the rate and reserves budget of its own.
+// reserves budget of its own, finds its endpoint and waits for the rate there.
 package middle
 
 import (
@@ -18,23 +18,20 @@ import (
 // defaults of Retry, sets no rate and prices nothing.
 type Config struct {
 	Retry  RetryConfig
-	Pace   *Pace // shared by all clients of an endpoint; nil: no limit
 	Prices Prices
 	Budget *Budget // shared by all clients of a run; nil: no limit
 }
 
-// Wrap returns c with the whole stack around it. It fails when a limited
-// budget meets a model without a price.
-func Wrap(c llms.Client, cfg Config) (llms.Client, error) {
+// Wrap returns a client of one model, on one or more endpoints, with the whole
+// stack around them. It fails when a limited budget meets a model without a price.
+func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
+	var c llms.Client = newRoute(endpoints)
 	price := cfg.Prices.Find(c.Model())
 	if cfg.Budget != nil && cfg.Budget.MaxCost > 0 && price == nil {
 		return nil, fmt.Errorf("max cost cannot be kept for model %q, its price is unknown: add it to prices, or mark it free", c.Model())
 	}
 	if price != nil {
 		c = &metered{Client: c, price: *price, budget: cfg.Budget}
-	}
-	if cfg.Pace != nil {
-		c = &paced{Client: c, pace: cfg.Pace}
 	}
 	return &retrying{Client: c, cfg: cfg.Retry.withDefaults()}, nil
 }

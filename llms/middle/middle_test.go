@@ -42,7 +42,7 @@ func (s *steps) Chat(context.Context, llms.Request) (llms.Response, error) {
 
 func wrap(t *testing.T, c llms.Client, cfg middle.Config) llms.Client {
 	t.Helper()
-	out, err := middle.Wrap(c, cfg)
+	out, err := middle.Wrap([]middle.Endpoint{{Client: c}}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,10 @@ func TestCancelEndsTheWait(t *testing.T) {
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{}
-		c := wrap(t, s, middle.Config{Pace: middle.NewPace(middle.PaceConfig{RPM: 30})})
+		c, err := middle.Wrap([]middle.Endpoint{{Client: s, Pace: middle.NewPace(middle.PaceConfig{RPM: 30})}}, middle.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
@@ -188,7 +191,7 @@ func TestCost(t *testing.T) {
 	if err != nil || resp.Reply.CostUSD != nil {
 		t.Errorf("cost %v, %v", resp.Reply.CostUSD, err)
 	}
-	if _, err := middle.Wrap(&steps{}, middle.Config{Budget: middle.NewBudget(1, 0)}); err == nil {
+	if _, err := middle.Wrap([]middle.Endpoint{{Client: &steps{}}}, middle.Config{Budget: middle.NewBudget(1, 0)}); err == nil {
 		t.Error("a budget over an unknown price is accepted")
 	}
 }

@@ -66,8 +66,8 @@ func (a *Agent) connect(getenv func(string) string) error {
 	for _, p := range a.cfg.Prices {
 		prices = append(prices, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, CacheWrite: p.CacheWrite, Free: p.Free})
 	}
-	a.client, err = middle.Wrap(client, middle.Config{
-		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Pace: middle.NewPace(middle.PaceConfig{RPM: float64(l.RPM), TPM: float64(l.TPM), Parallel: l.Parallel}), Prices: prices, Budget: a.Budget,
+	a.client, err = middle.Wrap([]middle.Endpoint{{Client: client, Pace: middle.NewPace(middle.PaceConfig{RPM: float64(l.RPM), TPM: float64(l.TPM), Parallel: l.Parallel})}}, middle.Config{
+		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Budget: a.Budget,
 	})
 	if err != nil {
 		return fmt.Errorf("llm: %w", err)

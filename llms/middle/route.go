@@ -1,0 +1,131 @@
+package middle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/tracesmith/tracesmith/llms"
+)
+
+// Endpoint is one server of a model.
+type Endpoint struct {
+	llms.Client
+	Name   string  // in messages
+	Weight float64 // share of the conversations; 0 counts as 1
+	Pace   *Pace   // nil: no limit
+}
+
+// When a server is left alone, and for how long.
+const (
+	tripAfter = 3 // failures in a row; one is enough where nothing answers
+	restFor   = 30 * time.Second
+)
+
+// route spreads conversations over the servers of one model. A conversation
+// stays with its server, whose prefix cache knows it, until that server fails;
+// then it moves to the next, and back when the server has recovered.
+type route struct {
+	llms.Client // the first one: they all are the same model
+	servers     []server
+}
+
+type server struct {
+	Endpoint
+	ask     llms.Client // with its pace
+	breaker *gobreaker.CircuitBreaker[llms.Response]
+}
+
+func newRoute(endpoints []Endpoint) *route {
+	r := &route{Client: endpoints[0].Client}
+	for _, e := range endpoints {
+		s := server{Endpoint: e, ask: e.Client}
+		if e.Pace != nil {
+			s.ask = &paced{Client: e.Client, pace: e.Pace}
+		}
+		dead := false
+		s.breaker = gobreaker.NewCircuitBreaker[llms.Response](gobreaker.Settings{
+			Name: e.Name, Timeout: restFor,
+			IsExcluded: func(err error) bool { return err != nil && llms.ClassOf(err) == "" }, // cancelled: says nothing
+			IsSuccessful: func(err error) bool {
+				class := llms.ClassOf(err)
+				dead = class == llms.ClassUnreachable
+				return !dead && class != llms.ClassServer && class != llms.ClassTimeout
+			},
+			ReadyToTrip: func(c gobreaker.Counts) bool { return dead || c.ConsecutiveFailures >= tripAfter },
+		})
+		r.servers = append(r.servers, s)
+	}
+	return r
+}
+
+// Chat asks the conversation's server, or the next one that is not left alone.
+// One failure is one answer: asking again is the retry layer's decision.
+func (r *route) Chat(ctx context.Context, req llms.Request) (llms.Response, error) {
+	if len(r.servers) == 1 { // nowhere else to go: the waits of the retry layer are rest enough
+		return r.servers[0].ask.Chat(ctx, req)
+	}
+	for _, i := range r.order(req.SessionID) {
+		s := r.servers[i]
+		resp, err := s.breaker.Execute(func() (llms.Response, error) { return s.ask.Chat(ctx, req) })
+		if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+			continue
+		}
+		if e, ok := asError(err); ok {
+			e.Message = fmt.Sprintf("%s: %s", s.Name, e.Message)
+		}
+		return resp, err
+	}
+	return llms.Response{}, &llms.Error{Class: llms.ClassUnreachable, RetryAfter: restFor,
+		Message: fmt.Sprintf("all %d servers of %s failed and are left alone for a while", len(r.servers), r.Model())}
+}
+
+// order ranks the servers for a conversation by weighted rendezvous hashing
+// (score -w/ln h, Wang and Ravishankar's scheme with logarithmic weights): each
+// server gets its share, and a server that joins or leaves moves no others.
+func (r *route) order(session string) []int {
+	type ranked struct {
+		index int
+		score float64
+	}
+	all := make([]ranked, len(r.servers))
+	for i, s := range r.servers {
+		h := fnv.New64a()
+		_, _ = fmt.Fprintf(h, "%s\x00%s", session, s.Name)
+		u := (float64(mix(h.Sum64())>>11) + 0.5) / (1 << 53)
+		weight := s.Weight
+		if weight <= 0 {
+			weight = 1
+		}
+		all[i] = ranked{i, -weight / math.Log(u)}
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int {
+		switch {
+		case a.score > b.score:
+			return -1
+		case a.score < b.score:
+			return 1
+		}
+		return 0
+	})
+	out := make([]int, len(all))
+	for i, a := range all {
+		out[i] = a.index
+	}
+	return out
+}
+
+// mix spreads FNV's low bits over the word (the finaliser of MurmurHash3).
+func mix(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}

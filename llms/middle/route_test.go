@@ -1,0 +1,116 @@
+package middle_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/middle"
+)
+
+func asked(t *testing.T, c llms.Client, session string) error {
+	t.Helper()
+	_, err := c.Chat(t.Context(), llms.Request{SessionID: session})
+	return err
+}
+
+func routed(t *testing.T, tries uint, endpoints ...middle.Endpoint) llms.Client {
+	t.Helper()
+	c, err := middle.Wrap(endpoints, middle.Config{Retry: middle.RetryConfig{MaxTries: tries}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRouteSharesAndSticks(t *testing.T) {
+	a, b, more := &steps{}, &steps{}, &steps{}
+	two := routed(t, 1, middle.Endpoint{Client: a, Name: "a"}, middle.Endpoint{Client: b, Name: "b", Weight: 3})
+	var onA []string
+	for i := range 2000 {
+		session, before := fmt.Sprint(i), len(a.at)
+		for range 3 {
+			if err := asked(t, two, session); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch len(a.at) - before {
+		case 3:
+			onA = append(onA, session)
+		case 0:
+		default:
+			t.Fatalf("conversation %s was torn apart", session)
+		}
+	}
+	if len(onA) < 440 || len(onA) > 560 {
+		t.Errorf("%d of 2000 conversations at weight 1 of 4", len(onA))
+	}
+	// A third server takes from both and moves no conversation between them.
+	c := &steps{}
+	three := routed(t, 1, middle.Endpoint{Client: more, Name: "a"}, middle.Endpoint{Client: b, Name: "b", Weight: 3}, middle.Endpoint{Client: c, Name: "c"})
+	for i := range 2000 {
+		session, before := fmt.Sprint(i), len(more.at)
+		if err := asked(t, three, session); err != nil {
+			t.Fatal(err)
+		}
+		if len(more.at) > before && !slices.Contains(onA, session) {
+			t.Fatalf("conversation %s moved from b to a", session)
+		}
+	}
+}
+
+func TestRouteLeavesFailingServersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad, good := &steps{}, &steps{}
+		c := routed(t, 5, middle.Endpoint{Client: bad, Name: "bad", Weight: 1e9}, middle.Endpoint{Client: good, Name: "good", Weight: 1e-9})
+		bad.errs = slices.Repeat([]error{&llms.Error{Class: llms.ClassServer, Status: 500}}, 4)
+		if err := asked(t, c, "s"); err != nil || len(bad.at) != 3 || len(good.at) != 1 {
+			t.Errorf("%v: %d calls of the failing server, %d of the other", err, len(bad.at), len(good.at))
+		}
+		if err := asked(t, c, "s"); err != nil || len(bad.at) != 3 {
+			t.Errorf("%v: a server that failed was asked at once: %d", err, len(bad.at))
+		}
+		time.Sleep(31 * time.Second) // one trial, which fails
+		if err := asked(t, c, "s"); err != nil || len(bad.at) != 4 {
+			t.Errorf("%v: %d calls", err, len(bad.at))
+		}
+		time.Sleep(31 * time.Second)
+		if err := asked(t, c, "s"); err != nil || len(bad.at) != 5 || len(good.at) != 3 {
+			t.Errorf("%v: the conversation did not return: %d, %d", err, len(bad.at), len(good.at))
+		}
+		// Where nothing answers once is enough; refusals and cancellations are no failures.
+		bad.errs = []error{&llms.Error{Class: llms.ClassUnreachable}}
+		if err := asked(t, c, "s"); err != nil || len(bad.at) != 6 || len(good.at) != 4 {
+			t.Errorf("%v: %d, %d", err, len(bad.at), len(good.at))
+		}
+		time.Sleep(31 * time.Second)
+		bad.errs = []error{nil, &llms.Error{Class: llms.ClassRateLimit}, &llms.Error{Class: llms.ClassRateLimit}, &llms.Error{Class: llms.ClassRateLimit},
+			context.Canceled, context.Canceled, context.Canceled, nil}
+		for range 5 {
+			_ = asked(t, c, "s")
+		}
+		if len(good.at) != 4 {
+			t.Errorf("the conversation was moved without a failure")
+		}
+	})
+}
+
+func TestRouteSaysWhenAllFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := slices.Repeat([]error{&llms.Error{Class: llms.ClassUnreachable, Message: "no route"}}, 20)
+		c := routed(t, 2, middle.Endpoint{Client: &steps{errs: down}, Name: "one"}, middle.Endpoint{Client: &steps{errs: down}, Name: "two"})
+		if err := asked(t, c, "s"); llms.ClassOf(err) != llms.ClassUnreachable || !strings.Contains(err.Error(), "no route") {
+			t.Errorf("got %v", err)
+		}
+		start := time.Now()
+		err := asked(t, c, "s")
+		if llms.ClassOf(err) != llms.ClassUnreachable || time.Since(start) != 30*time.Second {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+	})
+}
