@@ -22,6 +22,7 @@ type Config struct {
 	Sandbox Sandbox `mapstructure:"sandbox" json:"sandbox"`
 	Agent   Agent   `mapstructure:"agent" json:"agent"`
 	LLM     LLM     `mapstructure:"llm" json:"llm"`
+	Models  Models  `mapstructure:"models" json:"models,omitempty"`
 	MCP     MCP     `mapstructure:"mcp" json:"mcp,omitempty"`
 	Limits  Limits  `mapstructure:"limits" json:"limits"`
 	Prices  []Price `mapstructure:"prices" json:"prices,omitempty"`
@@ -74,24 +75,6 @@ type Agent struct {
 	MaxRepeats      int           `mapstructure:"max_repeats" json:"max_repeats"`
 	MaxPromptTokens int64         `mapstructure:"max_prompt_tokens" json:"max_prompt_tokens,omitempty"`
 	Wall            time.Duration `mapstructure:"wall" json:"wall"`
-}
-
-// LLM is the model server. It is used only by agents that ask a model.
-type LLM struct {
-	Provider    string        `mapstructure:"provider" json:"provider"`
-	Model       string        `mapstructure:"model" json:"model"`
-	BaseURL     string        `mapstructure:"base_url" json:"base_url"`
-	APIKey      string        `mapstructure:"api_key" json:"api_key"` // env:NAME, never a literal
-	Timeout     time.Duration `mapstructure:"timeout" json:"timeout"`
-	MaxRetries  int           `mapstructure:"max_retries" json:"max_retries"`
-	RPM         int           `mapstructure:"rpm" json:"rpm,omitempty"`           // requests a minute, 0 = no limit
-	TPM         int           `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens a minute, prompt and answer, 0 = no limit
-	Parallel    int           `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once, 0 = as many as workers, fewer where the server refuses
-	Temperature *float64      `mapstructure:"temperature" json:"temperature,omitempty"`
-	TopP        *float64      `mapstructure:"top_p" json:"top_p,omitempty"`
-	MaxTokens   *int          `mapstructure:"max_tokens" json:"max_tokens,omitempty"`
-	ToolChoice  string        `mapstructure:"tool_choice" json:"tool_choice,omitempty"`
-	Extra       Block         `mapstructure:"extra" json:"extra,omitempty"` // merged into the request body
 }
 
 // Limits are budgets of the whole run.
@@ -166,7 +149,7 @@ func Default() Config {
 			Kind: "demonstrator", Tools: Tools("bash", "view", "grep", "listdir", "pdb", "edit", "eval", "submit"),
 			MaxSteps: 60, MaxFormatErrors: 5, MaxRepeats: 4, Wall: 30 * time.Minute,
 		},
-		LLM:     LLM{Provider: "openai", Timeout: 5 * time.Minute, MaxRetries: 6},
+		LLM:     defaultLLM(),
 		S3:      S3{Checksum: "auto"},
 		Publish: Publish{Selection: "success-v1"},
 	}

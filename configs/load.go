@@ -22,7 +22,7 @@ const EnvPrefix = "TRACESMITH"
 
 // rawPaths hold settings of components: they travel through viper as JSON text
 // so that their keys keep their case.
-var rawPaths = []string{"tasks.with", "sandbox.with", "agent.with", "agent.tools", "llm.extra"}
+var rawPaths = []string{"tasks.with", "sandbox.with", "agent.with", "agent.tools"}
 
 // Source is one configuration document.
 type Source struct {
@@ -177,7 +177,13 @@ func decode(doc map[string]any) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	llm, models, err := decodeModels(doc)
+	if err != nil {
+		return Config{}, err
+	}
 	delete(doc, "mcp")
+	delete(doc, "llm")
+	delete(doc, "models")
 	v := viper.NewWithOptions(viper.KeyDelimiter(delimiter))
 	if err := v.MergeConfigMap(doc); err != nil {
 		return Config{}, fmt.Errorf("merging configuration: %w", err)
@@ -192,7 +198,7 @@ func decode(doc map[string]any) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
-	cfg.MCP = servers
+	cfg.MCP, cfg.LLM, cfg.Models = servers, llm, models
 	return cfg, nil
 }
 

@@ -3,8 +3,9 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"net/url"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,17 +52,15 @@ func (c Config) Validate() error {
 	if len(c.Sandbox.With) > 0 && c.Sandbox.Kind == "" {
 		bad("sandbox.with", "settings of a sandbox need sandbox.kind beside them")
 	}
-	if k := c.LLM.APIKey; k != "" && !strings.HasPrefix(k, "env:") {
-		bad("llm.api_key", "never write a key here: write env:NAME and put the key into that environment variable")
+	if c.Agent.MaxPromptTokens < 0 {
+		bad("agent.max_prompt_tokens", "must not be negative")
 	}
-	if u, err := url.Parse(c.LLM.BaseURL); c.LLM.BaseURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
-		bad("llm.base_url", "%q is not an http(s) address", c.LLM.BaseURL)
+	said := len(p)
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		c.Models[name].validate("models."+name, bad)
 	}
-	if c.LLM.MaxRetries < 0 || c.LLM.MaxRetries > 100 {
-		bad("llm.max_retries", "must be between 0 and 100")
-	}
-	if c.LLM.Timeout <= 0 || c.LLM.RPM < 0 || c.LLM.TPM < 0 || c.LLM.Parallel < 0 || c.Agent.MaxPromptTokens < 0 {
-		bad("llm.timeout, llm.rpm, llm.tpm, llm.parallel, agent.max_prompt_tokens", "the first must be longer than zero, the others not negative")
+	if c.LLM.Named == "" || len(p) == said { // what is wrong with a named model is said once
+		c.LLM.validate("llm", bad)
 	}
 	c.MCP.validate(bad)
 	if c.S3.Checksum != "auto" && c.S3.Checksum != "off" {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	anthropic "github.com/anthropics/anthropic-sdk-go"
@@ -31,8 +32,8 @@ func init() {
 	})
 }
 
-// AnthropicConfig configures one endpoint and model; base_url stands without
-// the version.
+// AnthropicConfig configures one endpoint and model; base_url may
+// stand without the version.
 type AnthropicConfig struct {
 	Endpoint
 	// Cache is how long the server keeps prompt prefixes: 5m, 1h or off.
@@ -54,6 +55,7 @@ func NewAnthropic(cfg AnthropicConfig, deps llms.Deps) (*Anthropic, error) {
 	if err != nil {
 		return nil, err
 	}
+	at.base = strings.TrimSuffix(at.base, "/v1") // the SDK adds it
 	return &Anthropic{endpoint: at, cache: cfg.Cache}, nil
 }
 

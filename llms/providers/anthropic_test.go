@@ -17,7 +17,7 @@ import (
 
 func messagesClient(t *testing.T, url string, with map[string]any) llms.Client {
 	t.Helper()
-	cfg := map[string]any{"base_url": strings.TrimSuffix(url, "/v1"), "model": "m", "api_key": "env:TEST_KEY"}
+	cfg := map[string]any{"base_url": url, "model": "m", "api_key": "env:TEST_KEY"}
 	for k, v := range with {
 		cfg[k] = v
 	}

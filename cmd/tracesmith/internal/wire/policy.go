@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents"
@@ -25,7 +26,7 @@ type Agent struct {
 	cfg    configs.Config
 	needs  agents.Needs
 	client llms.Client
-	check  func(context.Context) error
+	checks []llms.Checker
 }
 
 // NewAgent checks the agent's kind, its settings and its model's settings.
@@ -47,41 +48,88 @@ func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
 
 func (a *Agent) connect(getenv func(string) string) error {
 	l := a.cfg.LLM
-	if l.Model == "" || l.BaseURL == "" {
+	if l.Model == "" || l.All()[0].BaseURL == "" && l.Provider == "openai" {
 		return fmt.Errorf("agent %q asks a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)", a.cfg.Agent.Kind)
 	}
-	client, err := llms.Providers.Build(l.Provider, map[string]any{
-		"base_url": l.BaseURL, "model": l.Model, "api_key": l.APIKey, "timeout": l.Timeout.String(),
-	}, llms.Deps{Getenv: getenv})
-	if e, ok := errors.AsType[*llms.Error](err); ok { // nothing was called: a key is missing
-		return &pipeline.StopError{Code: 4, Err: fmt.Errorf("llm.%s", e.Message)}
+	var err error
+	a.client, a.checks, err = newClient("llm", l, a.prices(l), a.Budget, getenv)
+	return err
+}
+
+// newClient is a client of one model, over all of its endpoints; section is where
+// the model stands in the configuration. checks ask each endpoint, at no cost,
+// whether it is there.
+func newClient(section string, l configs.LLM, prices middle.Prices, budget *middle.Budget, getenv func(string) string) (llms.Client, []llms.Checker, error) {
+	var endpoints []middle.Endpoint
+	var checks []llms.Checker
+	for _, e := range l.All() {
+		with := maps.Clone(map[string]any(l.With))
+		if with == nil {
+			with = map[string]any{}
+		}
+		with["model"], with["timeout"], with["api_key"] = l.Model, l.Timeout.String(), e.APIKey
+		if e.BaseURL != "" {
+			with["base_url"] = e.BaseURL
+		}
+		if len(l.Headers) > 0 {
+			with["headers"] = l.Headers
+		}
+		client, err := llms.Providers.Build(l.Provider, with, llms.Deps{Getenv: getenv})
+		if e, ok := errors.AsType[*llms.Error](err); ok { // nothing was called: a key is missing
+			return nil, nil, &pipeline.StopError{Code: 4, Err: fmt.Errorf("%s.%s", section, e.Message)}
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", section, err)
+		}
+		if c, ok := client.(llms.Checker); ok {
+			checks = append(checks, c)
+		}
+		endpoints = append(endpoints, middle.Endpoint{Client: client, Name: e.BaseURL, Weight: e.Weight,
+			Pace: middle.NewPace(middle.PaceConfig{RPM: float64(e.RPM), TPM: float64(e.TPM), Parallel: e.Parallel})})
 	}
-	if err != nil {
-		return fmt.Errorf("llm: %w", err)
-	}
-	if c, ok := client.(llms.Checker); ok {
-		a.check = c.Check
-	}
-	var prices middle.Prices
-	for _, p := range a.cfg.Prices {
-		prices = append(prices, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, CacheWrite: p.CacheWrite, Free: p.Free})
-	}
-	a.client, err = middle.Wrap([]middle.Endpoint{{Client: client, Pace: middle.NewPace(middle.PaceConfig{RPM: float64(l.RPM), TPM: float64(l.TPM), Parallel: l.Parallel})}}, middle.Config{
-		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Budget: a.Budget,
+	c, err := middle.Wrap(endpoints, middle.Config{
+		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Budget: budget,
 	})
 	if err != nil {
-		return fmt.Errorf("llm: %w", err)
+		return nil, nil, fmt.Errorf("%s: %w", section, err)
 	}
-	return nil
+	return c, checks, nil
+}
+
+// prices are those of section prices, after the model's own.
+func (a *Agent) prices(l configs.LLM) middle.Prices {
+	var out middle.Prices
+	all := a.cfg.Prices
+	if l.Price != nil {
+		own := *l.Price
+		own.Model = l.Model
+		all = append([]configs.Price{own}, all...)
+	}
+	for _, p := range all {
+		out = append(out, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, CacheWrite: p.CacheWrite, Free: p.Free})
+	}
+	return out
 }
 
 // Check asks the model server, at no cost, whether it is there and takes the
 // key; nil for agents without a model.
 func (a *Agent) Check(ctx context.Context) error {
-	if a.check == nil {
+	answered := len(a.checks) == 0
+	var down error
+	for _, c := range a.checks {
+		switch err := c.Check(ctx); {
+		case err == nil:
+			answered = true
+		case llms.ClassOf(err) != llms.ClassUnreachable:
+			return err // a refused key, wherever
+		default:
+			down = err
+		}
+	}
+	if answered { // others may stand in for what is down
 		return nil
 	}
-	return a.check(ctx)
+	return down
 }
 
 // sampling is what goes out with every call.
@@ -134,8 +182,16 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 // Secrets are the values that must never reach a record.
 func (a *Agent) Secrets(getenv func(string) string) []string {
 	secrets := mcpSecrets(a.cfg.MCP, getenv)
-	if name, ok := strings.CutPrefix(a.cfg.LLM.APIKey, "env:"); ok && getenv(name) != "" {
-		secrets = append(secrets, getenv(name))
+	for _, l := range append(slices.Collect(maps.Values(a.cfg.Models)), a.cfg.LLM) {
+		texts := slices.Collect(maps.Values(l.Headers))
+		for _, e := range l.All() {
+			texts = append(texts, e.APIKey)
+		}
+		for _, text := range texts {
+			if name, ok := strings.CutPrefix(text, "env:"); ok && getenv(name) != "" {
+				secrets = append(secrets, getenv(name))
+			}
+		}
 	}
 	return secrets
 }

@@ -1,0 +1,189 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+)
+
+// LLM is one model and the servers it is asked at. Section llm is the one that
+// agents ask; section models holds more, each under a name that llm.model and
+// the settings of agents may use.
+type LLM struct {
+	Provider  string            `mapstructure:"provider" json:"provider"`
+	Model     string            `mapstructure:"model" json:"model"`       // as the server calls it, or a name of section models
+	BaseURL   string            `mapstructure:"base_url" json:"base_url"` // short for one endpoint
+	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME, never a literal; for endpoints without one of their own
+	Endpoints []LLMEndpoint     `mapstructure:"endpoints" json:"endpoints,omitempty"`
+	Headers   map[string]string `mapstructure:"headers" json:"headers,omitempty"` // sent with every call; a value may be env:NAME
+	With      Block             `mapstructure:"with" json:"with,omitempty"`       // the provider's own settings
+	Timeout   time.Duration     `mapstructure:"timeout" json:"timeout"`
+
+	MaxRetries int `mapstructure:"max_retries" json:"max_retries"`
+	RPM        int `mapstructure:"rpm" json:"rpm,omitempty"`           // requests a minute at each endpoint, 0 = no limit
+	TPM        int `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens a minute, prompt and answer, 0 = no limit
+	Parallel   int `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once, 0 = as many as workers, fewer where the server refuses
+
+	Temperature *float64 `mapstructure:"temperature" json:"temperature,omitempty"`
+	TopP        *float64 `mapstructure:"top_p" json:"top_p,omitempty"`
+	MaxTokens   *int     `mapstructure:"max_tokens" json:"max_tokens,omitempty"`
+	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"`
+	Extra       Block    `mapstructure:"extra" json:"extra,omitempty"` // merged into the request body
+
+	Price *Price `mapstructure:"price" json:"price,omitempty"` // else that of section prices
+
+	// Named is the model of section models that section llm was filled from.
+	Named string `mapstructure:"-" json:"-"`
+}
+
+// LLMEndpoint is one server of a model. What is left out is taken from the model.
+type LLMEndpoint struct {
+	BaseURL  string  `mapstructure:"base_url" json:"base_url"`
+	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`
+	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"` // share of the conversations, 0 = 1
+	RPM      int     `mapstructure:"rpm" json:"rpm,omitempty"`
+	TPM      int     `mapstructure:"tpm" json:"tpm,omitempty"`
+	Parallel int     `mapstructure:"parallel" json:"parallel,omitempty"`
+}
+
+// Models are the models of section models, by the name the user gave them.
+type Models map[string]LLM
+
+func defaultLLM() LLM { return LLM{Provider: "openai", Timeout: 5 * time.Minute, MaxRetries: 6} }
+
+// All lists where the model is served, each endpoint complete.
+func (l LLM) All() []LLMEndpoint {
+	if len(l.Endpoints) == 0 {
+		return []LLMEndpoint{{BaseURL: l.BaseURL, APIKey: l.APIKey, RPM: l.RPM, TPM: l.TPM, Parallel: l.Parallel}}
+	}
+	out := slices.Clone(l.Endpoints)
+	for i := range out {
+		e := &out[i]
+		if e.APIKey == "" {
+			e.APIKey = l.APIKey
+		}
+		if e.RPM == 0 {
+			e.RPM = l.RPM
+		}
+		if e.TPM == 0 {
+			e.TPM = l.TPM
+		}
+		if e.Parallel == 0 {
+			e.Parallel = l.Parallel
+		}
+	}
+	return out
+}
+
+// decodeModels decodes sections llm and models beside viper, which would lower
+// the names of models and headers.
+func decodeModels(doc map[string]any) (LLM, Models, error) {
+	var models Models
+	sections, _ := doc["models"].(map[string]any)
+	own, _ := doc["llm"].(map[string]any)
+	for name, section := range sections {
+		m, err := decodeLLM(section)
+		if err != nil {
+			return LLM{}, nil, fmt.Errorf("models.%s: %w", name, err)
+		}
+		if m.Model == "" {
+			m.Model = name
+		}
+		if models == nil {
+			models = Models{}
+		}
+		models[name] = m
+	}
+	named := ""
+	if name, ok := own["model"].(string); ok && sections[name] != nil {
+		named = name
+		merged := map[string]any{}
+		if base, ok := sections[name].(map[string]any); ok {
+			merge(merged, copied(base))
+		}
+		rest := copied(own)
+		delete(rest, "model")
+		merge(merged, rest)
+		if merged["model"] == nil {
+			merged["model"] = name
+		}
+		own = merged
+	}
+	llm, err := decodeLLM(own)
+	if err != nil {
+		return LLM{}, nil, fmt.Errorf("llm: %w", err)
+	}
+	llm.Named = named
+	return llm, models, nil
+}
+
+// copied is deep in its blocks, which merge changes.
+func copied(doc map[string]any) map[string]any {
+	out := maps.Clone(doc)
+	for k, v := range out {
+		if sub, ok := v.(map[string]any); ok {
+			out[k] = copied(sub)
+		}
+	}
+	return out
+}
+
+func decodeLLM(section any) (LLM, error) {
+	out := defaultLLM()
+	dec, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
+		Result: &out, ErrorUnused: true, DecodeHook: mapstructure.StringToTimeDurationHookFunc(),
+	})
+	if err == nil {
+		err = dec.Decode(section)
+	}
+	return out, err
+}
+
+func isHTTPAddress(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// validate reports what is wrong with one model; at is its section.
+func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
+	if len(l.Endpoints) > 0 && l.BaseURL != "" {
+		bad(at+".base_url", "stands beside endpoints: write it as one of them")
+	}
+	for i, e := range l.All() {
+		where := at
+		if len(l.Endpoints) > 0 {
+			where = fmt.Sprintf("%s.endpoints[%d]", at, i)
+			if e.BaseURL == "" {
+				bad(where+".base_url", "is missing")
+			}
+		}
+		if e.BaseURL != "" && !isHTTPAddress(e.BaseURL) {
+			bad(where+".base_url", "%q is not an http(s) address", e.BaseURL)
+		}
+		if e.APIKey != "" && !strings.HasPrefix(e.APIKey, "env:") {
+			bad(where+".api_key", "never write a key here: write env:NAME and put the key into that environment variable")
+		}
+		if e.RPM < 0 || e.TPM < 0 || e.Parallel < 0 || e.Weight < 0 {
+			bad(where+".rpm, tpm, parallel, weight", "must not be negative")
+		}
+	}
+	for name, value := range l.Headers {
+		switch {
+		case !headerName.MatchString(name):
+			bad(at+".headers", "%q is not the name of a header", name)
+		case secretHeaders.MatchString(name) && !strings.HasPrefix(value, "env:"):
+			bad(at+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable")
+		}
+	}
+	if l.MaxRetries < 0 || l.MaxRetries > 100 {
+		bad(at+".max_retries", "must be between 0 and 100")
+	}
+	if l.Timeout <= 0 {
+		bad(at+".timeout", "must be longer than zero")
+	}
+}

@@ -1,0 +1,71 @@
+package configs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const twoModels = `
+models:
+  Org/Big-2.5:
+    endpoints: [{base_url: "http://a/v1", weight: 2, rpm: 5}, {base_url: "http://b/v1", api_key: env:B}]
+    api_key: env:KEY
+    rpm: 60
+    temperature: 0.5
+    headers: {X-Team: One}
+    extra: {topK: 3, nested: {a: 1, b: 2}}
+    price: {input: 1, output: 2}
+  plain: {model: real-name, base_url: "http://c/v1"}
+`
+
+func TestNamedModels(t *testing.T) {
+	got, err := load(t, nil, []string{"llm.temperature=0", "llm.extra.nested.a=9"}, twoModels, "llm: {model: Org/Big-2.5, timeout: 9s}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := got.LLM
+	if l.Model != "Org/Big-2.5" || l.Named != "Org/Big-2.5" || l.Timeout != 9*time.Second || *l.Temperature != 0 || l.Provider != "openai" || l.MaxRetries != 6 {
+		t.Errorf("llm %+v", l)
+	}
+	want := []LLMEndpoint{{BaseURL: "http://a/v1", APIKey: "env:KEY", Weight: 2, RPM: 5}, {BaseURL: "http://b/v1", APIKey: "env:B", RPM: 60}}
+	if diff := cmp.Diff(want, l.All()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Block{"topK": 3, "nested": map[string]any{"a": 9, "b": 2}}, l.Extra); diff != "" {
+		t.Error("the names of settings keep their case: ", diff)
+	}
+	if l.Headers["X-Team"] != "One" || l.Price.Output != 2 {
+		t.Errorf("llm %+v", l)
+	}
+	// What section llm changes leaves the named model as it is.
+	if m := got.Models["Org/Big-2.5"]; *m.Temperature != 0.5 || m.Timeout != 5*time.Minute || m.Extra["nested"].(map[string]any)["a"] != 1 {
+		t.Errorf("model %+v", m)
+	}
+	if m := got.Models["plain"]; m.Model != "real-name" || m.All()[0].BaseURL != "http://c/v1" {
+		t.Errorf("model %+v", m)
+	}
+	if got, err := load(t, nil, []string{"llm.model=plain"}, twoModels); err != nil || got.LLM.Model != "real-name" || got.LLM.BaseURL != "http://c/v1" {
+		t.Errorf("%v: %+v", err, got.LLM)
+	}
+	if got, err := load(t, nil, []string{"llm.model=other"}, twoModels); err != nil || got.LLM.Model != "other" || got.LLM.Named != "" {
+		t.Errorf("%v: %+v", err, got.LLM)
+	}
+}
+
+func TestWrongModelsAreNamedOnce(t *testing.T) {
+	_, err := load(t, nil, nil, "llm: {model: a}\nmodels: {a: {base_url: nowhere, api_key: sk-123, rpm: -1, timeout: 0s}}")
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{`models.a.base_url: "nowhere" is not`, "models.a.api_key: never write a key", "models.a.rpm", "models.a.timeout"} {
+		if strings.Count(err.Error(), want) != 1 || strings.Contains(err.Error(), "llm.") {
+			t.Errorf("want %q once in:\n%v", want, err)
+		}
+	}
+	if _, err := load(t, nil, nil, "models: {a: {rpm: many}}"); err == nil || !strings.Contains(err.Error(), "run.yaml:1: models.a.rpm must be a whole number") {
+		t.Errorf("got %v", err)
+	}
+}
