@@ -29,6 +29,10 @@ func decodeMessages(body []byte) (conversation, error) {
 
 func (r messagesRequest) model() string  { return r.Name }
 func (r messagesRequest) system() string { return string(r.System) }
+func (r messagesRequest) limit() int64   { return r.MaxTokens }
+
+// Nobody streams this API here.
+func (messagesRequest) streamed() (stream, usage bool) { return false, false }
 
 func (r messagesRequest) turns() int {
 	n := 0

@@ -25,6 +25,7 @@ type Script struct {
 	// Models is what /v1/models lists; empty: the models of the sessions.
 	Models   []string  `yaml:"models"`
 	Sessions []Session `yaml:"sessions"`
+	Limits   Limits    `yaml:"limits"`
 }
 
 // Session answers the requests that match all of its set fields; the first

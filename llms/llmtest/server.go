@@ -2,7 +2,6 @@ package llmtest
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 // Handler serves a Script. Safe for concurrent use.
 type Handler struct {
 	script Script
+	limits *limiter
 
 	mu       sync.Mutex
 	log      []Exchange
@@ -39,13 +39,15 @@ type Exchange struct {
 	Model     string
 	Body      json.RawMessage
 	Answer    json.RawMessage // the regular answer, whatever became of it
-	Status    int             // what was answered, 0: the connection was broken
-	Fault     string          // "" for a regular answer
+	// Prompt and Completion are the tokens the regular answer counts.
+	Prompt, Completion int64
+	Status             int    // what was answered, 0: the connection was broken
+	Fault              string // "" for a regular answer
 }
 
 // NewHandler returns a handler for s.
 func NewHandler(s Script) *Handler {
-	return &Handler{script: s, faults: map[turnKey]int{}}
+	return &Handler{script: s, limits: newLimiter(s.Limits), faults: map[turnKey]int{}}
 }
 
 // Server is a Handler listening on a loopback port.
@@ -57,9 +59,12 @@ type Server struct {
 	done chan error
 }
 
-// Listen starts a server; Close ends it.
-func Listen(s Script) (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// Listen starts a server on a free loopback port; Close ends it.
+func Listen(s Script) (*Server, error) { return ListenAt("127.0.0.1:0", s) }
+
+// ListenAt starts a server at an address.
+func ListenAt(address string, s Script) (*Server, error) {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("starting the scripted model server: %w", err)
 	}
@@ -109,6 +114,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case strings.HasPrefix(r.URL.Path, "/__"):
+		h.inspect(w, r)
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
 		h.models(w)
 	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/models/"):
@@ -154,7 +161,10 @@ func (h *Handler) models(w http.ResponseWriter) {
 // conversation is a request as its API words it.
 type conversation interface {
 	model() string
-	turns() int     // answers it holds already
+	turns() int   // answers it holds already
+	limit() int64 // tokens the answer may have, 0: not said
+	// streamed tells whether the answer shall come in pieces, with its usage.
+	streamed() (stream, usage bool)
 	system() string // the text that sets the scene
 	// check returns what is wrong with it: by itself, and compared with the
 	// request before.
@@ -169,13 +179,29 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byt
 		return
 	}
 	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body}
-	fault, refusal := h.answer(&ex, decode)
+	req, err := decode(body)
+	if err != nil {
+		sendError(w, http.StatusBadRequest, "invalid_request_error", "the request is not valid JSON: "+err.Error())
+		return
+	}
+	if wait, why := h.limits.begin(w.Header(), float64(int64(len(body)/4)+req.limit())); why != "" {
+		w.Header().Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds()+1, 10))
+		h.refuse(ex, req)
+		sendError(w, http.StatusTooManyRequests, "rate_limit_exceeded", why)
+		return
+	}
+	defer h.limits.end()
+	fault, refusal := h.answer(&ex, req)
 	if refusal != "" {
 		sendError(w, http.StatusBadRequest, "llmtest", refusal)
 		return
 	}
 	answer := ex.Answer
 	if fault == nil {
+		if pieces, usage := req.streamed(); pieces {
+			stream(w, answer, usage)
+			return
+		}
 		sendRaw(w, http.StatusOK, "application/json", answer)
 		return
 	}
@@ -198,24 +224,13 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byt
 
 // answer finds the turn, checks the request and logs it. refusal is why there
 // is no answer.
-func (h *Handler) answer(ex *Exchange, decode func([]byte) (conversation, error)) (fault *Fault, refusal string) {
+func (h *Handler) answer(ex *Exchange, req conversation) (fault *Fault, refusal string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.find(ex, req)
+	h.problems = append(h.problems, req.check(*ex, h.previous(*ex))...)
 	var turn Turn
-	req, err := decode(ex.Body)
-	if err != nil {
-		refusal = "the request is not valid JSON: " + err.Error()
-	} else {
-		ex.Model = req.model()
-		ex.Turn = req.turns()
-		ex.Session = slices.IndexFunc(h.script.Sessions, func(s Session) bool {
-			return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == ex.Model) &&
-				(s.Tag == "" || strings.Contains(req.system(), s.Tag))
-		})
-		h.problems = append(h.problems, req.check(*ex, h.previous(*ex))...)
-	}
 	switch {
-	case refusal != "":
 	case ex.Session < 0:
 		refusal = fmt.Sprintf("no session of the script matches X-Session-ID %q, model %q", ex.SessionID, ex.Model)
 	default:
@@ -235,6 +250,9 @@ func (h *Handler) answer(ex *Exchange, decode func([]byte) (conversation, error)
 	ex.Status = http.StatusOK
 	if refusal == "" {
 		ex.Answer = req.render(*ex, turn)
+		if u := turn.Usage; u != nil {
+			ex.Prompt, ex.Completion = u.Prompt, u.Completion
+		}
 	}
 	if refusal != "" {
 		ex.Status, ex.Fault = http.StatusBadRequest, "refused"
@@ -249,6 +267,24 @@ func (h *Handler) answer(ex *Exchange, decode func([]byte) (conversation, error)
 	}
 	h.log = append(h.log, *ex)
 	return fault, refusal
+}
+
+// find fills in which session and turn a request belongs to.
+func (h *Handler) find(ex *Exchange, req conversation) {
+	ex.Model, ex.Turn = req.model(), req.turns()
+	ex.Session = slices.IndexFunc(h.script.Sessions, func(s Session) bool {
+		return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == ex.Model) &&
+			(s.Tag == "" || strings.Contains(req.system(), s.Tag))
+	})
+}
+
+// refuse logs a request that is over the limits.
+func (h *Handler) refuse(ex Exchange, req conversation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.find(&ex, req)
+	ex.Status, ex.Fault = http.StatusTooManyRequests, "over a limit"
+	h.log = append(h.log, ex)
 }
 
 // note writes into the log entry what a fault makes of the answer.
@@ -307,59 +343,4 @@ func (h *Handler) TakeProblems() []string {
 	p := h.problems
 	h.problems = nil
 	return p
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// breakOff sends part of the answer or nothing and fails the connection.
-func breakOff(w http.ResponseWriter, r *http.Request, how string, answer []byte) {
-	half := answer[:len(answer)/2]
-	switch how {
-	case "truncate":
-		sendRaw(w, http.StatusOK, "application/json", half)
-		return
-	case "stall", "cut":
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		_, _ = w.Write(half)
-		_ = http.NewResponseController(w).Flush()
-		if how == "stall" {
-			<-r.Context().Done()
-		}
-	}
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok && how == "reset" {
-		_ = tcp.SetLinger(0)
-	}
-	_ = conn.Close()
-}
-
-func send(w http.ResponseWriter, status int, v any) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		status, raw = http.StatusInternalServerError, []byte(`{"error":{"message":"encoding the answer"}}`)
-	}
-	sendRaw(w, status, "application/json", raw)
-}
-
-func sendError(w http.ResponseWriter, status int, code, message string) {
-	send(w, status, map[string]any{"error": map[string]any{"code": code, "type": "invalid_request_error", "message": message}})
-}
-
-func sendRaw(w http.ResponseWriter, status int, kind string, body []byte) {
-	w.Header().Set("Content-Type", kind)
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
 }

@@ -13,6 +13,13 @@ type request struct {
 	Name     string            `json:"model"`
 	Messages []json.RawMessage `json:"messages"`
 	Tools    json.RawMessage   `json:"tools"`
+
+	MaxTokens    int64 `json:"max_tokens"`
+	MaxCompleted int64 `json:"max_completion_tokens"`
+	Stream       bool  `json:"stream"`
+	StreamOpts   struct {
+		Usage bool `json:"include_usage"`
+	} `json:"stream_options"`
 }
 
 type message struct {
@@ -45,7 +52,9 @@ func decodeChat(body []byte) (conversation, error) {
 	return r, err
 }
 
-func (r request) model() string { return r.Name }
+func (r request) model() string                  { return r.Name }
+func (r request) limit() int64                   { return max(r.MaxTokens, r.MaxCompleted) }
+func (r request) streamed() (stream, usage bool) { return r.Stream, r.StreamOpts.Usage }
 
 // turns is how many answers the conversation holds already.
 func (r request) turns() int {

@@ -1,0 +1,104 @@
+package llmtest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+)
+
+// A client that is not ours, the official one, gets along with the server:
+// models, a call, parallel tools, streams, errors that pass and errors that stay.
+func TestForeignClient(t *testing.T) {
+	text := "Grüße, and more text than one piece of a stream holds"
+	srv := llmtest.Serve(t, llmtest.Script{Key: "k", Models: []string{"m"}, Sessions: []llmtest.Session{{Model: "m", Turns: []llmtest.Turn{
+		{Content: &text, ToolCalls: []llmtest.Call{
+			{Name: "view", Arguments: map[string]any{"path": "a/long/path/of/a/file.py"}}, {Name: "grep", Arguments: map[string]any{"pattern": "ü"}},
+		}, Usage: &llmtest.Usage{Prompt: 12, Completion: 5, Cached: 4}, Fault: &llmtest.Fault{Status: 503, Body: `{"error":{"message":"busy"}}`, Headers: map[string]string{"Retry-After-Ms": "1"}, Times: 1}},
+		{Content: &text},
+	}}}})
+	c := openai.NewClient(option.WithBaseURL(srv.URL), option.WithAPIKey("k"))
+	models, err := c.Models.List(t.Context())
+	if err != nil || len(models.Data) != 1 || models.Data[0].ID != "m" {
+		t.Fatalf("%v: %+v", err, models)
+	}
+	ask := openai.ChatCompletionNewParams{Model: "m", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("go")},
+		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)}}
+	acc := openai.ChatCompletionAccumulator{}
+	stream := c.Chat.Completions.NewStreaming(t.Context(), ask)
+	chunks := 0
+	for stream.Next() {
+		chunks++
+		acc.AddChunk(stream.Current())
+	}
+	if err := stream.Err(); err != nil || chunks < 10 {
+		t.Fatalf("%d chunks: %v", chunks, err)
+	}
+	ask.StreamOptions = openai.ChatCompletionStreamOptionsParam{}
+	whole, err := c.Chat.Completions.New(t.Context(), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]openai.ChatCompletion{"streamed": acc.ChatCompletion, "whole": *whole} {
+		if len(got.Choices) != 1 || got.Usage.PromptTokens != 12 || got.Usage.PromptTokensDetails.CachedTokens != 4 || got.Choices[0].FinishReason != "tool_calls" {
+			t.Fatalf("%s: %+v", name, got)
+		}
+		m := got.Choices[0].Message
+		if m.Content != text || len(m.ToolCalls) != 2 || m.ToolCalls[0].Function.Arguments != `{"path":"a/long/path/of/a/file.py"}` || m.ToolCalls[1].Function.Arguments != `{"pattern":"ü"}` {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+	ask.Messages = append(ask.Messages, whole.Choices[0].Message.ToParam(), openai.ToolMessage("seen", whole.Choices[0].Message.ToolCalls[0].ID),
+		openai.ToolMessage("found", whole.Choices[0].Message.ToolCalls[1].ID))
+	if second, err := c.Chat.Completions.New(t.Context(), ask); err != nil || second.Choices[0].Message.Content != text {
+		t.Errorf("%v: %+v", err, second)
+	}
+	ask.Messages = append(ask.Messages, openai.UserMessage("on"))
+	if _, err := c.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "other", Messages: ask.Messages}); err == nil {
+		t.Error("a model nobody scripted has answered")
+	}
+	if got := srv.Totals(); got.Requests != 5 || got.Answered != 3 || got.Prompt != 24 || got.Completion != 10 || got.Faults["status 503"] != 1 || got.Faults["refused"] != 1 {
+		t.Errorf("totals %+v", got)
+	}
+	srv.TakeProblems()
+}
+
+// The server's own limits: what is over them is refused, and told how to wait.
+func TestLimitsOfTheServer(t *testing.T) {
+	srv := llmtest.Serve(t, llmtest.Script{Limits: llmtest.Limits{RPM: 3, TPM: 2000}, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{llmtest.Text("a")}}}})
+	post := func(maxTokens int) *http.Response {
+		t.Helper()
+		body, err := json.Marshal(map[string]any{"model": "m", "max_tokens": maxTokens, "messages": []any{map[string]any{"role": "user", "content": "go"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.Post(srv.URL+"/chat/completions", "application/json", strings.NewReader(string(body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp
+	}
+	if r := post(1500); r.StatusCode != 200 || r.Header.Get("X-Ratelimit-Remaining-Requests") != "2" {
+		t.Errorf("%d %v", r.StatusCode, r.Header)
+	}
+	if r := post(1500); r.StatusCode != 429 || len(r.Header.Get("Retry-After-Ms")) < 5 {
+		t.Errorf("over the tokens: %d %v", r.StatusCode, r.Header)
+	}
+	for range 2 {
+		if r := post(1); r.StatusCode != 200 {
+			t.Errorf("%d %v", r.StatusCode, r.Header)
+		}
+	}
+	if r := post(1); r.StatusCode != 429 || r.Header.Get("X-Ratelimit-Limit-Requests") != "3" {
+		t.Errorf("over the requests: %d %v", r.StatusCode, r.Header)
+	}
+	if got := srv.Totals(); got.Faults["over a limit"] != 2 || got.Answered != 3 || got.Peak != 1 {
+		t.Errorf("totals %+v", got)
+	}
+}

@@ -1,0 +1,75 @@
+package llmtest
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Limits imitate a server's own limits: what is over them gets 429. 0 means no
+// limit. Tokens are counted as servers do that reserve: four bytes of the request
+// for one, and the limit of the answer.
+type Limits struct {
+	RPM      float64 `yaml:"rpm"`
+	TPM      float64 `yaml:"tpm"`
+	Parallel int     `yaml:"parallel"`
+}
+
+// limiter keeps Limits as buckets that hold one minute and refill evenly.
+type limiter struct {
+	Limits
+
+	mu               sync.Mutex
+	at               time.Time
+	requests, tokens float64 // left
+	running, peak    int
+}
+
+func newLimiter(l Limits) *limiter {
+	return &limiter{Limits: l, at: time.Now(), requests: l.RPM, tokens: l.TPM}
+}
+
+// begin admits a call of so many tokens, or says why not and for how long.
+func (l *limiter) begin(h http.Header, tokens float64) (wait time.Duration, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	minutes := now.Sub(l.at).Minutes()
+	l.at = now
+	l.requests, l.tokens = min(l.RPM, l.requests+minutes*l.RPM), min(l.TPM, l.tokens+minutes*l.TPM)
+	switch {
+	case l.Parallel > 0 && l.running >= l.Parallel:
+		wait, why = 100*time.Millisecond, fmt.Sprintf("too many concurrent requests: %d at most", l.Parallel)
+	case l.RPM > 0 && l.requests < 1:
+		wait, why = until(1-l.requests, l.RPM), fmt.Sprintf("rate limit of %g requests per minute reached", l.RPM)
+	case l.TPM > 0 && l.tokens < min(tokens, l.TPM):
+		wait, why = until(min(tokens, l.TPM)-l.tokens, l.TPM), fmt.Sprintf("rate limit of %g tokens per minute reached", l.TPM)
+	default:
+		l.requests--
+		l.tokens -= tokens
+		l.running++
+		l.peak = max(l.peak, l.running)
+	}
+	if l.RPM > 0 {
+		h.Set("x-ratelimit-limit-requests", strconv.FormatFloat(l.RPM, 'f', -1, 64))
+		h.Set("x-ratelimit-remaining-requests", strconv.Itoa(int(max(0, l.requests))))
+	}
+	if l.TPM > 0 {
+		h.Set("x-ratelimit-limit-tokens", strconv.FormatFloat(l.TPM, 'f', -1, 64))
+		h.Set("x-ratelimit-remaining-tokens", strconv.Itoa(int(max(0, l.tokens))))
+	}
+	return wait, why
+}
+
+func (l *limiter) end() {
+	l.mu.Lock()
+	l.running--
+	l.mu.Unlock()
+}
+
+func until(missing, perMinute float64) time.Duration {
+	return time.Duration(math.Ceil(missing / perMinute * float64(time.Minute)))
+}
