@@ -25,8 +25,9 @@ type Policy interface {
 // Transcript is the episode so far, as the model may know it.
 type Transcript struct {
 	Task  schemas.Task // GoldPatch is empty here
+	Phase string       // of the conversation that is on, see Phased
 	Tools []schemas.ToolSchema
-	Steps []schemas.Step
+	Steps []schemas.Step // of all conversations
 	Seed  int64
 }
 

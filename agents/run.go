@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -34,7 +35,8 @@ type Limits struct {
 // Result is what became of an episode. Verdict and patch are others' work.
 type Result struct {
 	Agent          schemas.AgentInfo
-	Tools          []schemas.ToolSchema
+	Tools          []schemas.ToolSchema   // all that were shown
+	ToolSets       [][]schemas.ToolSchema // each list that was shown, of Phased policies
 	Steps          []schemas.Step
 	ExitReason     string // schemas.Exit*
 	ErrorClass     string
@@ -87,6 +89,11 @@ type run struct {
 	parent     context.Context // without the wall-clock limit
 	transcript Transcript
 	result     Result
+
+	offered  []schemas.ToolSchema // by the environment
+	current  Phase
+	toolSet  string         // hash of the tools shown
+	recorded []schemas.Step // by an earlier delivery, not taken up yet
 
 	turnNo     int // of the next turn
 	terminated bool
@@ -154,6 +161,9 @@ func (r *run) turn(ctx context.Context) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	if exit, err := r.enter(nil, r.Clock().UTC()); exit != "" || err != nil {
+		return exit, err
+	}
 	asked := r.Clock().UTC()
 	if r.result.Agent.Policy == "model" {
 		if err := r.record(func(ctx context.Context) error { return r.Recorder.Intent(ctx, r.turnNo) }); err != nil {
@@ -165,6 +175,7 @@ func (r *run) turn(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("turn %d: %w", r.turnNo, err)
 	}
 	complete(&reply, r.turnNo)
+	reply.ToolSet = r.toolSet
 	if err := r.record(func(ctx context.Context) error { return r.Recorder.Reply(ctx, r.turnNo, reply) }); err != nil {
 		return "", fmt.Errorf("recording the reply: %w", err)
 	}
@@ -194,7 +205,7 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 	}
 	var ended error // why the rest of the calls is not run
 	for i := from; i < len(reply.Calls); i++ {
-		step := schemas.Step{Turn: r.turnNo, Call: i, Source: "agent", At: at, ToolCall: &reply.Calls[i]}
+		step := schemas.Step{Turn: r.turnNo, Call: i, Source: "agent", Phase: r.current.Name, At: at, ToolCall: &reply.Calls[i]}
 		if i == 0 {
 			step.Reply = &reply
 		}
@@ -204,13 +215,16 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 		if r.parent.Err() != nil {
 			return "", ended
 		}
-		var err error
+		now, err := r.phase()
 		switch {
+		case err != nil:
 		case r.terminated || ended != nil || r.deaths > 1:
-			err = r.skip(step)
+			err = r.skip(step, "the episode had ended before this call")
+		case now.Name != r.current.Name:
+			err = r.skip(step, "your part of the work had ended before this call")
 		default:
 			if err = r.call(ctx, step); err != nil && context.Cause(ctx) == errWall && r.parent.Err() == nil {
-				ended, err = err, r.skip(step)
+				ended, err = err, r.skip(step, "the episode had ended before this call")
 			}
 		}
 		if err != nil {
@@ -226,7 +240,7 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 
 // withoutCall is the step of a reply without any call.
 func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time) error {
-	step := schemas.Step{Turn: r.turnNo, Call: -1, Source: "agent", At: at, Reply: &reply}
+	step := schemas.Step{Turn: r.turnNo, Call: -1, Source: "agent", Phase: r.current.Name, At: at, Reply: &reply}
 	if reply.Stop == "" {
 		info, err := r.Env.NoCall(ctx)
 		if err != nil {
@@ -240,6 +254,10 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 // call executes one call. The first sandbox the agent kills is replaced by one
 // in which its earlier calls are repeated; the second ends the episode.
 func (r *run) call(ctx context.Context, step schemas.Step) error {
+	if o, ok := r.answer(*step.ToolCall); ok {
+		step.Observation, step.State = &o, r.unaltered()
+		return r.add(step)
+	}
 	info, err := r.Env.Step(ctx, *step.ToolCall)
 	died := errors.Is(err, env.ErrSandboxDied)
 	if ctx.Err() != nil && (err != nil || r.parent.Err() != nil) {
@@ -272,9 +290,9 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 	return r.repeat(ctx, before)
 }
 
-// skip answers a call that is not executed because the episode has ended.
-func (r *run) skip(step schemas.Step) error {
-	text := "Not executed: the episode had ended before this call."
+// skip answers a call that is not executed.
+func (r *run) skip(step schemas.Step, why string) error {
+	text := "Not executed: " + why + "."
 	step.Observation = &schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrNotExecuted}
 	return r.add(step)
 }
@@ -291,6 +309,9 @@ func fill(step *schemas.Step, info env.Info) {
 // add makes a step durable and appends it.
 func (r *run) add(step schemas.Step) error {
 	step.Index = len(r.result.Steps)
+	if o := step.Observation; r.current.Numbered && step.ToolCall != nil && o.ErrorClass != schemas.ErrNotExecuted {
+		step.Triggered = append(slices.Clip(step.Triggered), schemas.Observation{Source: "env", Text: number(step.Index)})
+	}
 	if err := r.record(func(ctx context.Context) error { return r.Recorder.Step(ctx, step) }); err != nil {
 		return fmt.Errorf("recording a step: %w", err)
 	}

@@ -23,6 +23,7 @@ type world struct {
 	calls    []string // executed, over all resets
 	recorded []string // what repeated calls were answered with before
 	initial  []schemas.Observation
+	tools    []schemas.ToolSchema // nil: add
 	passed   *bool
 	stepErr  error
 	resetErr error
@@ -37,9 +38,12 @@ func (w *world) Reset(context.Context, bool) (env.Info, error) {
 	if w.onReset != nil {
 		w.onReset()
 	}
+	if w.tools == nil {
+		w.tools = tools("add")
+	}
 	own := schemas.Observation{Source: "env", Text: "instructions"}
 	return env.Info{Observation: own, Observations: append([]schemas.Observation{own}, w.initial...),
-		State: schemas.EnvState{EvalPassed: w.passed}, Tools: []schemas.ToolSchema{{Name: "add"}}}, nil
+		State: schemas.EnvState{EvalPassed: w.passed}, Tools: w.tools}, nil
 }
 
 func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
@@ -109,6 +113,14 @@ func (p *plan) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, e
 	default:
 		return turn.(schemas.Reply), nil
 	}
+}
+
+func tools(names ...string) []schemas.ToolSchema {
+	var out []schemas.ToolSchema
+	for _, n := range names {
+		out = append(out, schemas.ToolSchema{Name: n})
+	}
+	return out
 }
 
 func calls(names ...string) schemas.Reply {

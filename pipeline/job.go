@@ -251,7 +251,7 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 	r.mu.Unlock()
 	rec.steps = res.Steps
 	rec.rollout = &rollout{Replayed: res.Replayed, Episode: schemas.Episode{
-		Job: rec.job, Started: res.Started, Ended: res.Ended, Agent: res.Agent, EnvKey: e.Key(), Tools: res.Tools,
+		Job: rec.job, Started: res.Started, Ended: res.Ended, Agent: res.Agent, EnvKey: e.Key(), Tools: res.Tools, ToolSets: res.ToolSets,
 		Patch: patch, FinalSHA: sha, ExitReason: res.ExitReason, ErrorClass: res.ErrorClass, ErrorMessage: res.ErrorMessage,
 		QueueMS: lease.Waited.Milliseconds(), Delivery: lease.Delivery,
 	}}

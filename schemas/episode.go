@@ -9,12 +9,14 @@ type Episode struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 
-	Agent    AgentInfo    `json:"agent"`
-	EnvKey   EnvKey       `json:"env_key"`
-	Tools    []ToolSchema `json:"tools"`
-	Steps    []Step       `json:"steps"`
-	Patch    []byte       `json:"patch"`     // git binary patch base -> final tree; empty: nothing changed
-	FinalSHA string       `json:"final_sha"` // tree hash of the final workspace
+	Agent  AgentInfo    `json:"agent"`
+	EnvKey EnvKey       `json:"env_key"`
+	Tools  []ToolSchema `json:"tools"` // all that the agent was given
+	Steps  []Step       `json:"steps"`
+	// ToolSets are the lists that replies were shown where that was not always Tools.
+	ToolSets [][]ToolSchema `json:"tool_sets,omitempty"`
+	Patch    []byte         `json:"patch"`     // git binary patch base -> final tree; empty: nothing changed
+	FinalSHA string         `json:"final_sha"` // tree hash of the final workspace
 
 	ExitReason   string `json:"exit_reason"` // Exit* constants
 	ErrorClass   string `json:"error_class,omitempty"`
@@ -36,6 +38,15 @@ type AgentInfo struct {
 	SamplingJSON  string `json:"sampling_json,omitempty"`
 	ConfigJSON    string `json:"config_json"`
 	ToolCallStyle string `json:"tool_call_style,omitempty"` // native
+	// Phases are the conversations of agents that have more than one, in order.
+	Phases []PhaseInfo `json:"phases,omitempty"`
+}
+
+// PhaseInfo says who acts in one of an agent's conversations.
+type PhaseInfo struct {
+	Name     string `json:"name"` // Step.Phase
+	Model    string `json:"model,omitempty"`
+	Provider string `json:"provider,omitempty"`
 }
 
 // EnvKey records how an episode was isolated. Unenforced lists limits that were

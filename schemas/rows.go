@@ -13,7 +13,7 @@ import "time"
 // not enforced can be found in it.
 
 // SchemaVersion of the two tables; see CHANGELOG.md, heading Dataset.
-const SchemaVersion = "1.0.0"
+const SchemaVersion = "1.1.0"
 
 // EpisodeRow is one row of table episodes: one per attempt. Sort key: split,
 // repo, instance_id, episode_id.
@@ -242,4 +242,6 @@ type StepRow struct {
 	Train                bool       `col:"train,required" json:"train"`
 	MaskReason           *string    `col:"mask_reason" json:"mask_reason,omitempty"`
 	Redacted             *int32     `col:"redacted" json:"redacted,omitempty"`
+	Phase                *string    `col:"phase" json:"phase,omitempty"`                     // since 1.1.0
+	ToolSetSHA256        *string    `col:"tool_set_sha256" json:"tool_set_sha256,omitempty"` // since 1.1.0; beside the model's text
 }

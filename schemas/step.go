@@ -49,8 +49,9 @@ type Reply struct {
 	Retries      int             `json:"retries"`
 	PromptSHA256 string          `json:"prompt_sha256,omitempty"` // hash of the message list really sent
 	PromptCount  int             `json:"prompt_messages,omitempty"`
-	Extra        json.RawMessage `json:"extra,omitempty"` // the assistant message as received, for echoing back unknown fields
-	Raw          json.RawMessage `json:"raw,omitempty"`   // response body; private, dropped at staging
+	ToolSet      string          `json:"tool_set_sha256,omitempty"` // Hash of the tools the model was shown
+	Extra        json.RawMessage `json:"extra,omitempty"`           // the assistant message as received, for echoing back unknown fields
+	Raw          json.RawMessage `json:"raw,omitempty"`             // response body; private, dropped at staging
 }
 
 // Observation is what one tool (or the environment) answered.
@@ -121,11 +122,13 @@ type EnvState struct {
 // Step is one event of an episode: the system prompt, the problem, an initial
 // observation, or one tool call with its observation. It becomes one row.
 type Step struct {
-	Index  int       `json:"index"`
-	Turn   int       `json:"turn"`   // -1 before the first reply
-	Call   int       `json:"call"`   // index within the turn's calls, -1 where there is none
-	Source string    `json:"source"` // system, user, agent, env
-	At     time.Time `json:"at"`     // start of the event, UTC
+	Index  int    `json:"index"`
+	Turn   int    `json:"turn"`   // counts replies over all phases; -1 in what opens a conversation
+	Call   int    `json:"call"`   // index within the turn's calls, -1 where there is none
+	Source string `json:"source"` // system, user, agent, env
+	// Phase is the conversation the step belongs to; "" where an episode has but one.
+	Phase string    `json:"phase,omitempty"`
+	At    time.Time `json:"at"` // start of the event, UTC
 	// Text is the message of system, user and env steps.
 	Text string `json:"text,omitempty"`
 	// Reply is set on the first step of each turn only (call 0, or no call).

@@ -63,7 +63,9 @@ type Staged struct {
 	Episode schemas.EpisodeRow   `json:"episode"`
 	Steps   []schemas.StepRow    `json:"steps"`
 	Tools   []schemas.ToolSchema `json:"tools"`
-	Blobs   []Blob               `json:"blobs,omitempty"`
+	// ToolSets are the lists that turns were shown where that was not always Tools.
+	ToolSets [][]schemas.ToolSchema `json:"tool_sets,omitempty"`
+	Blobs    []Blob                 `json:"blobs,omitempty"`
 }
 
 // Blob is a text too long for its row, addressed by content.

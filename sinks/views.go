@@ -9,7 +9,40 @@ import (
 type Trajectory struct {
 	Episode schemas.EpisodeRow
 	Steps   []schemas.StepRow
-	Tools   []schemas.ToolSchema
+	Tools   []schemas.ToolSchema // all of the episode's
+	// ToolSets are further lists by StepRow.ToolSetSHA256, of turns that were not
+	// shown all.
+	ToolSets map[string][]schemas.ToolSchema
+}
+
+// Trajectory is the episode as views take it.
+func (s Staged) Trajectory() Trajectory {
+	t := Trajectory{Episode: s.Episode, Steps: s.Steps, Tools: s.Tools}
+	for _, set := range s.ToolSets {
+		t.AddToolSet(schemas.Hash(set), set)
+	}
+	return t
+}
+
+// AddToolSet keeps a list that turns were shown, unless it is the episode's.
+func (t *Trajectory) AddToolSet(sha string, tools []schemas.ToolSchema) {
+	if own := t.Episode.ToolSetSHA256; own != nil && *own == sha {
+		return
+	}
+	if t.ToolSets == nil {
+		t.ToolSets = map[string][]schemas.ToolSchema{}
+	}
+	t.ToolSets[sha] = tools
+}
+
+// ToolsAt is what the turn of a step row was shown.
+func (t Trajectory) ToolsAt(s *schemas.StepRow) []schemas.ToolSchema {
+	if s.ToolSetSHA256 != nil {
+		if tools, ok := t.ToolSets[*s.ToolSetSHA256]; ok {
+			return tools
+		}
+	}
+	return t.Tools
 }
 
 // View renders episodes for a trainer. Render is called once per episode, in

@@ -78,7 +78,7 @@ func (r *react) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, pro
 
 func (r *react) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	resp, err := r.client.Chat(ctx, llms.Request{
-		Messages: history.Messages(t.Steps), Tools: t.Tools, Sampling: r.cfg.Sampling, SessionID: r.session,
+		Messages: history.Messages(t.Conversation()), Tools: t.Tools, Sampling: r.cfg.Sampling, SessionID: r.session,
 	})
 	return resp.Reply, err
 }

@@ -77,7 +77,7 @@ func pass(ep *schemas.Episode, cfg Config, red *redactor) (sinks.Staged, error) 
 	if err := n.derive(&e, rows); err != nil {
 		return sinks.Staged{}, err
 	}
-	out := sinks.Staged{Episode: e, Steps: rows, Tools: ep.Tools}
+	out := sinks.Staged{Episode: e, Steps: rows, Tools: ep.Tools, ToolSets: ep.ToolSets}
 	for _, sha := range slices.Sorted(maps.Keys(n.blobs)) {
 		out.Blobs = append(out.Blobs, n.blobs[sha])
 	}

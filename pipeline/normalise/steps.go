@@ -20,7 +20,7 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 		n.red.take()
 		r := schemas.StepRow{
 			EpisodeID: e.EpisodeID, StepIndex: int32(i), Split: e.Split, Repo: e.Repo, InstanceID: e.InstanceID, RunID: &e.RunID,
-			Resolved: e.Resolved, TerminationClass: &e.TerminationClass, Model: &e.Model,
+			Resolved: e.Resolved, TerminationClass: &e.TerminationClass, Model: n.model(e, s), Phase: some(s.Phase),
 			Source: s.Source, TS: new(s.At.UTC().Truncate(time.Microsecond)), Message: n.text(s.Text), ActionKind: metrics.None,
 		}
 		if s.Turn >= 0 {
@@ -60,6 +60,16 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 		rows = append(rows, r)
 	}
 	return rows, nil
+}
+
+// model is the one that acts in the step's conversation.
+func (n *normaliser) model(e *schemas.EpisodeRow, s *schemas.Step) *string {
+	for _, p := range n.ep.Agent.Phases {
+		if p.Name == s.Phase && p.Model != "" {
+			return &p.Model
+		}
+	}
+	return &e.Model
 }
 
 func (n *normaliser) call(r *schemas.StepRow, s *schemas.Step) error {
@@ -107,6 +117,7 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	if u := p.Usage; u != nil {
 		r.PromptTokens, r.CompletionTokens, r.CachedTokens, r.ReasoningTokens = &u.Prompt, &u.Completion, &u.Cached, &u.Reasoning
 	}
+	r.ToolSetSHA256 = some(p.ToolSet)
 	r.CostUSD, r.LLMMS = p.CostUSD, p.LLMMillis
 	r.LLMCallCount = new(int32(p.LLMCalls))
 	if p.LLMCalls == 0 { // a policy's own words: no model gave a reason to stop

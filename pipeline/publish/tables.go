@@ -80,19 +80,29 @@ func (t *tables) add(s sinks.Staged) error {
 			return fmt.Errorf("blob %s of episode %s: %w", b.SHA256, e.EpisodeID, err)
 		}
 	}
-	return t.addTools(e, s.Tools)
+	if e.ToolSetSHA256 != nil {
+		if err := t.addTools(e.EpisodeID, *e.ToolSetSHA256, s.Tools); err != nil {
+			return err
+		}
+	}
+	for _, set := range s.ToolSets {
+		if err := t.addTools(e.EpisodeID, schemas.Hash(set), set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (t *tables) addTools(e schemas.EpisodeRow, tools []schemas.ToolSchema) error {
-	if e.ToolSetSHA256 == nil || t.seen[*e.ToolSetSHA256] {
+func (t *tables) addTools(episode, sha string, tools []schemas.ToolSchema) error {
+	if t.seen[sha] {
 		return nil
 	}
-	t.seen[*e.ToolSetSHA256] = true
+	t.seen[sha] = true
 	raw, err := schemas.CanonicalJSON(tools)
 	if err != nil {
-		return fmt.Errorf("tools of episode %s: %w", e.EpisodeID, err)
+		return fmt.Errorf("tools of episode %s: %w", episode, err)
 	}
-	row := schemas.ToolSetRow{ToolSetSHA256: *e.ToolSetSHA256, ToolsJSON: string(raw), NTools: int32(len(tools))}
+	row := schemas.ToolSetRow{ToolSetSHA256: sha, ToolsJSON: string(raw), NTools: int32(len(tools))}
 	for _, tool := range tools {
 		row.ToolNames = append(row.ToolNames, tool.Name)
 	}

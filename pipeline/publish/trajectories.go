@@ -49,6 +49,11 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 			if e.ToolSetSHA256 != nil {
 				t.Tools = tools[*e.ToolSetSHA256]
 			}
+			for i := range t.Steps {
+				if sha := t.Steps[i].ToolSetSHA256; sha != nil && tools[*sha] != nil {
+					t.AddToolSet(*sha, tools[*sha])
+				}
+			}
 			if !yield(t, nil) {
 				return
 			}

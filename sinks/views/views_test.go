@@ -20,7 +20,7 @@ import (
 
 func trajectory() sinks.Trajectory {
 	s := sinktest.Episode("run", 1)
-	return sinks.Trajectory{Episode: s.Episode, Steps: s.Steps, Tools: s.Tools}
+	return s.Trajectory()
 }
 
 func render(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Trajectory) ([]map[string]any, sinks.Notes) {

@@ -88,7 +88,7 @@ func (d *Data) staged(ctx context.Context, key string) (sinks.Trajectory, error)
 	if err != nil {
 		return sinks.Trajectory{}, fmt.Errorf("%s is damaged (%w): delete it and repeat the run to make it again", filepath.Join(d.Place, key), err)
 	}
-	return sinks.Trajectory{Episode: s.Episode, Steps: s.Steps, Tools: s.Tools}, nil
+	return s.Trajectory(), nil
 }
 
 // Close removes what was downloaded.

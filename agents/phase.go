@@ -1,0 +1,226 @@
+package agents
+
+// Conversations: which one the next turn belongs to, how it is opened, and the
+// calls that are not the environment's to answer.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Phased is a Policy that holds more than one conversation in an episode, or
+// shows its model other tools than all of the environment's. Every method must
+// be a function of its arguments, as Next is, so that a recorded episode comes to
+// the same phase again.
+type Phased interface {
+	Policy
+	// Phase is asked before each turn, and before each call of a turn; offered
+	// are the environment's tools. t.Phase is the one that was on.
+	Phase(t *Transcript, offered []schemas.ToolSchema) (Phase, error)
+	// Open renders what opens the conversation t.Phase, which t.Tools belong to.
+	// "" = no such message. Run asks it in place of Prompts.
+	Open(t *Transcript) (system, problem string, err error)
+	// Answer answers a call of a tool that is the policy's own; ok is false for
+	// all others. It must not depend on the sandbox: such calls are not executed
+	// again when an episode is taken up.
+	Answer(t *Transcript, call schemas.ToolCall) (o schemas.Observation, ok bool)
+}
+
+// Phase is where an episode stands.
+type Phase struct {
+	// Name goes to Step.Phase. Another name than before opens a conversation, whose
+	// model sees the steps of that name alone.
+	Name string
+	// Tools are what the model is shown at the next turn, within a conversation
+	// too. Calls of others are answered, not executed.
+	Tools []schemas.ToolSchema
+	// Numbered ends each answer with the number of its step, so that the model
+	// can name it.
+	Numbered bool
+	// Exit ends the episode before the next turn, schemas.Exit*; "" = go on.
+	Exit string
+}
+
+// Conversation is the part of Steps that the model of the current phase knows.
+func (t *Transcript) Conversation() []schemas.Step {
+	if t.Phase == "" {
+		return t.Steps
+	}
+	var out []schemas.Step
+	for _, s := range t.Steps {
+		if s.Phase == t.Phase {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// phase asks which conversation is on: the only one, unless the policy says.
+func (r *run) phase() (Phase, error) {
+	p, ok := r.Policy.(Phased)
+	if !ok {
+		return Phase{Tools: r.offered}, nil
+	}
+	ph, err := p.Phase(&r.transcript, r.offered)
+	if err != nil {
+		return ph, fmt.Errorf("finding the phase: %w", err)
+	}
+	return ph, nil
+}
+
+// enter makes the phase of the next turn the current one. A new conversation is
+// opened with what is recorded of its opening, and the rest is written now: its
+// prompts, then what tools said at the reset, if there was one.
+func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
+	ph, err := r.phase()
+	if err != nil || ph.Exit != "" {
+		return ph.Exit, err
+	}
+	opened := ph.Name != r.current.Name || reset != nil
+	r.current = ph
+	r.transcript.Phase = ph.Name
+	r.show(ph.Tools)
+	if !opened {
+		return "", nil
+	}
+	r.format, r.repeats, r.lastCall, r.context = 0, 0, "", 0
+	steps, err := r.opening(reset, began)
+	if err != nil {
+		return "", err
+	}
+	n := 0
+	for len(r.recorded) > 0 && r.recorded[0].Turn < 0 && r.recorded[0].Phase == ph.Name {
+		r.replay(r.recorded[0])
+		r.recorded = r.recorded[1:]
+		n++
+	}
+	if len(r.recorded) > 0 { // turns follow, so the opening was whole
+		return "", nil
+	}
+	for _, s := range steps[min(n, len(steps)):] {
+		if err := r.add(s); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// opening are the system prompt, the problem, and what tools said at the reset.
+// They begin when the reset began.
+func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) {
+	open := func() (string, string, error) { return r.Policy.Prompts(r.Task, r.transcript.Tools) }
+	if p, ok := r.Policy.(Phased); ok {
+		open = func() (string, string, error) { return p.Open(&r.transcript) }
+	}
+	system, problem, err := open()
+	if err != nil {
+		return nil, fmt.Errorf("rendering the prompts: %w", err)
+	}
+	var steps []schemas.Step
+	add := func(s schemas.Step) {
+		s.Turn, s.Call, s.At, s.Phase = -1, -1, began, r.current.Name
+		steps = append(steps, s)
+	}
+	if system != "" {
+		add(schemas.Step{Source: "system", Text: system})
+	}
+	if problem != "" {
+		add(schemas.Step{Source: "user", Text: problem})
+	}
+	if reset == nil {
+		return steps, nil
+	}
+	if len(reset.Observations) > 1 {
+		for _, o := range reset.Observations[1:] {
+			if o.Text == "" {
+				continue
+			}
+			text := o.Text
+			if r.current.Numbered {
+				text += "\n\n" + number(len(r.result.Steps)+len(steps))
+			}
+			add(schemas.Step{Source: "env", Text: text, Observation: &o})
+		}
+	}
+	if len(steps) > 0 {
+		last, state := &steps[len(steps)-1], reset.State
+		last.State, last.EnvMillis = &state, reset.Wall.Milliseconds()
+	}
+	return steps, nil
+}
+
+// number is how a step is named to the model. It stands behind the answer, so
+// that equal answers stay equal.
+func number(index int) string { return fmt.Sprintf("[This was step %d.]", index) }
+
+// show makes tools what the model sees, and keeps each list that was shown.
+func (r *run) show(tools []schemas.ToolSchema) {
+	same := func(a, b schemas.ToolSchema) bool { return a.Name == b.Name } // all are of one set
+	if r.toolSet != "" && slices.EqualFunc(r.transcript.Tools, tools, same) {
+		return
+	}
+	r.transcript.Tools, r.toolSet = tools, schemas.Hash(tools)
+	if _, phased := r.Policy.(Phased); !phased {
+		r.result.Tools = tools
+		return
+	}
+	for _, t := range tools {
+		if !slices.ContainsFunc(r.result.Tools, func(have schemas.ToolSchema) bool { return same(have, t) }) {
+			r.result.Tools = append(r.result.Tools, t)
+		}
+	}
+	if !slices.ContainsFunc(r.result.ToolSets, func(have []schemas.ToolSchema) bool { return slices.EqualFunc(have, tools, same) }) {
+		r.result.ToolSets = append(r.result.ToolSets, tools)
+	}
+}
+
+// answer answers a call that does not reach the environment: one of the policy's
+// own tools, or of a tool that is not shown in this phase.
+func (r *run) answer(call schemas.ToolCall) (schemas.Observation, bool) {
+	p, ok := r.Policy.(Phased)
+	if !ok {
+		return schemas.Observation{}, false
+	}
+	var names []string
+	for _, t := range r.current.Tools {
+		names = append(names, t.Name)
+	}
+	if slices.Contains(names, call.Name) {
+		return p.Answer(&r.transcript, call)
+	}
+	text := fmt.Sprintf("There is no tool named %q here. Call one of: %s.", call.Name, strings.Join(names, ", "))
+	return schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrUnknownTool}, true
+}
+
+// executed tells whether a recorded call reached the environment.
+func (r *run) executed(s schemas.Step) bool {
+	if s.ToolCall == nil || s.Observation == nil {
+		return false
+	}
+	switch s.Observation.ErrorClass {
+	case schemas.ErrSandboxDied, schemas.ErrNotExecuted:
+		return false
+	}
+	if _, phased := r.Policy.(Phased); !phased {
+		return true
+	}
+	known := slices.ContainsFunc(r.offered, func(t schemas.ToolSchema) bool { return t.Name == s.ToolCall.Name })
+	return known && s.Observation.ErrorClass != schemas.ErrUnknownTool
+}
+
+// unaltered is the state after a call that did not reach the environment.
+func (r *run) unaltered() *schemas.EnvState {
+	for _, s := range slices.Backward(r.result.Steps) {
+		if s.State != nil {
+			state := *s.State
+			state.FilesChanged = nil
+			return &state
+		}
+	}
+	return nil
+}

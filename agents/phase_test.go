@@ -1,0 +1,204 @@
+package agents_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// relay is a plan in two conversations: the first ends with a call of its own
+// tool pass, once the counter was shown to be 2. It gives up after limit turns.
+type relay struct {
+	plan
+	limit int
+	seen  []int // steps of the conversation, at each turn
+}
+
+func (p *relay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
+	turns := 0
+	for _, s := range t.Steps {
+		if s.ToolCall != nil && s.ToolCall.Name == "pass" && s.Observation.ErrorClass == "" {
+			return agents.Phase{Name: "second", Tools: tools("add", "submit", "die")}, nil
+		}
+		if s.Reply != nil {
+			turns++
+		}
+	}
+	ph := agents.Phase{Name: "first", Tools: append(slices.Clone(offered[:2]), tools("pass")...), Numbered: true}
+	if p.limit > 0 && turns >= p.limit-1 {
+		ph.Tools = tools("pass")
+	}
+	if p.limit > 0 && turns >= p.limit {
+		ph.Exit = schemas.ExitGaveUp
+	}
+	return ph, nil
+}
+
+func (p *relay) Open(t *agents.Transcript) (string, string, error) {
+	return "sys " + t.Phase, "problem with " + t.Tools[len(t.Tools)-1].Name, nil
+}
+
+func (p *relay) Answer(t *agents.Transcript, c schemas.ToolCall) (schemas.Observation, bool) {
+	if c.Name != "pass" {
+		return schemas.Observation{}, false
+	}
+	for _, s := range t.Steps {
+		if s.Observation != nil && s.Observation.Text == "2" {
+			return schemas.Observation{Source: "pass", Text: "passed"}, true
+		}
+	}
+	return schemas.Observation{Source: "pass", Text: "not yet", IsError: true, ErrorClass: schemas.ErrUserError}, true
+}
+
+func (p *relay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
+	p.seen = append(p.seen, len(t.Conversation()))
+	return p.plan.Next(ctx, t)
+}
+
+func phases(steps []schemas.Step) string {
+	var b strings.Builder
+	for _, s := range steps {
+		b.WriteString(s.Phase[:1])
+	}
+	return b.String()
+}
+
+func relayed() (*world, *relay) {
+	return &world{tools: tools("add", "read", "submit", "die"), initial: []schemas.Observation{{Source: "eval", Text: "failing"}}},
+		&relay{plan: plan{policy: "model", turns: []any{
+			calls("add", "submit"), calls("pass"), calls("add"), calls("pass", "add"), // first
+			calls("read", "add"), calls("die"), calls("add"), calls("submit"), // second
+		}}}
+}
+
+func runRelay(t *testing.T, w *world, p *relay, more func(*agents.Config)) (agents.Result, error) {
+	t.Helper()
+	cfg := agents.Config{Env: w, Policy: p}
+	if more != nil {
+		more(&cfg)
+	}
+	return agents.Run(t.Context(), cfg)
+}
+
+// Two conversations of one episode: each has its opening and its tools; a tool of
+// another phase is not executed, nor is what follows the end of a phase.
+func TestPhasesOfAnEpisode(t *testing.T) {
+	w, p := relayed()
+	res, err := runRelay(t, w, p, nil)
+	if err != nil || res.ExitReason != schemas.ExitSubmitted {
+		t.Fatal(res.ExitReason, err)
+	}
+	want := []string{
+		"-1.-1 system: sys first", "-1.-1 user: problem with pass", "-1.-1 env: failing",
+		"0.0 agent/add: 1", `0.1 agent/submit: There is no tool named "submit" here. Call one of: add, read, pass.`,
+		"1.0 agent/pass: not yet", "2.0 agent/add: 2",
+		"3.0 agent/pass: passed", "3.1 agent/add: Not executed: your part of the work had ended before this call.",
+		"-1.-1 system: sys second", "-1.-1 user: problem with die",
+		`4.0 agent/read: There is no tool named "read" here. Call one of: add, submit, die.`, "4.1 agent/add: 3",
+		"5.0 agent/die: The sandbox died while this call ran. A fresh one was started and your earlier calls were repeated in it, without this one. Do not repeat it: next time the episode ends.",
+		"6.0 agent/add: 4", "7.0 agent/submit: ok",
+	}
+	if diff := cmp.Diff(want, outline(res.Steps)); diff != "" {
+		t.Error(diff)
+	}
+	if got := phases(res.Steps); got != "fffffffffsssssss" {
+		t.Errorf("phases %s", got)
+	}
+	if diff := cmp.Diff([]int{3, 5, 6, 7, 2, 4, 5, 6}, p.seen); diff != "" {
+		t.Errorf("steps a model was shown: %s", diff)
+	}
+	// add 1, add 2, add 3, die; the three adds again, and nothing else, in the new sandbox; add 4.
+	if !slices.Equal(w.calls, []string{"add", "add", "add", "die", "add", "add", "add", "add", "submit"}) {
+		t.Errorf("executed %v", w.calls)
+	}
+	if got := res.Steps[2].Text; got != "failing\n\n[This was step 2.]" {
+		t.Errorf("%q", got)
+	}
+	for i, want := range map[int]string{3: "[This was step 3.]", 5: "[This was step 5.]", 8: "", 12: "more"} {
+		got := ""
+		if n := len(res.Steps[i].Triggered); n > 0 {
+			got = res.Steps[i].Triggered[n-1].Text
+		}
+		if got != want {
+			t.Errorf("step %d ends with %q, want %q", i, got, want)
+		}
+	}
+	if diff := cmp.Diff([][]schemas.ToolSchema{tools("add", "read", "pass"), tools("add", "submit", "die")}, res.ToolSets); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(tools("add", "read", "pass", "submit", "die"), res.Tools); diff != "" {
+		t.Error(diff)
+	}
+	if got := res.Steps[11].Reply.ToolSet; got != schemas.Hash(res.ToolSets[1]) {
+		t.Errorf("tool set of the second conversation: %s", got)
+	}
+	if res.Steps[7].State == nil || res.Steps[8].State != nil {
+		t.Error("a call that the policy answered has the state before it, one that was not executed has none")
+	}
+}
+
+// Within one conversation the tools may change, and the policy may end it.
+func TestPhaseEndsTheEpisode(t *testing.T) {
+	w, p := relayed()
+	p.turns, p.limit = []any{calls("add"), calls("read")}, 2
+	res, err := runRelay(t, w, p, nil)
+	if err != nil || res.ExitReason != schemas.ExitGaveUp || len(res.Steps) != 5 || !slices.Equal(w.calls, []string{"add"}) {
+		t.Fatal(res.ExitReason, err, outline(res.Steps), w.calls)
+	}
+	if got := res.Steps[4].Observation.Text; !strings.HasSuffix(got, "Call one of: pass.") || res.Steps[4].Reply.ToolSet != schemas.Hash(tools("pass")) {
+		t.Error(got)
+	}
+	if len(res.ToolSets) != 2 || len(res.Tools) != 3 {
+		t.Error(res.ToolSets, res.Tools)
+	}
+}
+
+// A crash after any write, in either conversation or between the two, leads back
+// to the same place.
+func TestPhasesResumeAfterAnyWrite(t *testing.T) {
+	w, p := relayed()
+	whole, err := runRelay(t, w, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kill := 1; ; kill++ {
+		rec := &tape{failAt: kill}
+		w, p := relayed()
+		if _, err := runRelay(t, w, p, func(c *agents.Config) { c.Recorder = rec }); err == nil {
+			if kill < 25 {
+				t.Fatalf("only %d writes", kill)
+			}
+			break
+		} else if !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		recorded := len(rec.replies)
+		rec.failAt = 0
+		w, p = relayed()
+		res, err := runRelay(t, w, p, func(c *agents.Config) { c.Recorder = rec })
+		if err != nil || res.ExitReason != whole.ExitReason || res.Diverged != 0 {
+			t.Fatalf("killed after %d writes: exit %s, diverged %d, %v", kill, res.ExitReason, res.Diverged, err)
+		}
+		if diff := cmp.Diff(outline(whole.Steps), outline(res.Steps)); diff != "" || phases(res.Steps) != phases(whole.Steps) {
+			t.Errorf("killed after %d writes: %s", kill, diff)
+		}
+		if diff := cmp.Diff(outline(res.Steps), outline(rec.steps)); diff != "" {
+			t.Errorf("killed after %d writes, the log differs from the result: %s", kill, diff)
+		}
+		if diff := cmp.Diff(whole.ToolSets, res.ToolSets); diff != "" {
+			t.Errorf("killed after %d writes: %s", kill, diff)
+		}
+		for _, turn := range p.asked {
+			if turn < recorded {
+				t.Errorf("killed after %d writes: turn %d was asked for again", kill, turn)
+			}
+		}
+	}
+}
