@@ -34,6 +34,7 @@ var homes = map[string][]string{
 	"github.com/containerd/ttrpc":       {"env/guest"},
 	"github.com/sashabaranov/go-openai": {"llms/providers"},
 	"github.com/anthropics/":            {"llms/providers"},
+	"github.com/tiktoken-go/":           {"llms/tokens"},
 	"github.com/nats-io/":               {"pipeline/engine"},
 	"github.com/spf13/cobra":            {"cmd/tracesmith/internal/cli"},
 	"cel.dev/":                          {"pipeline/selection"},

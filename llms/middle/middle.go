@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/tokens"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -39,11 +40,16 @@ func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
 // paced keeps calls within the rates of their endpoint.
 type paced struct {
 	llms.Client
-	pace *Pace
+	pace  *Pace
+	scale tokens.Scale // how this endpoint counts prompts
 }
 
 func (p *paced) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
-	reserved := expected(r)
+	counted := 0
+	if p.pace.cfg.TPM > 0 {
+		counted = tokens.For(p.Model()).Prompt(r)
+	}
+	reserved := float64(p.scale.Expect(counted) + expectedAnswer(r))
 	if err := p.pace.Begin(ctx, reserved); err != nil {
 		return llms.Response{}, err
 	}
@@ -51,6 +57,7 @@ func (p *paced) Chat(ctx context.Context, r llms.Request) (llms.Response, error)
 	used := reserved
 	if u := resp.Reply.Usage; u != nil {
 		used = float64(u.Prompt + u.Completion)
+		p.scale.Report(counted, u.Prompt)
 	} else if e, ok := asError(err); ok && e.Status >= 400 {
 		used = 0 // refused before it was worked on
 	}
@@ -58,14 +65,13 @@ func (p *paced) Chat(ctx context.Context, r llms.Request) (llms.Response, error)
 	return resp, err
 }
 
-// expected is what a call will probably take, in tokens: servers that reserve
-// count the limit of the answer, where one is sent.
-func expected(r llms.Request) float64 {
-	answer := 512
+// expectedAnswer is what an answer will probably take, in tokens: servers that
+// reserve count the limit of the answer, where one is sent.
+func expectedAnswer(r llms.Request) int {
 	if r.Sampling.MaxTokens != nil {
-		answer = *r.Sampling.MaxTokens
+		return *r.Sampling.MaxTokens
 	}
-	return float64(promptBytes(r)/4 + answer)
+	return 512
 }
 
 // metered writes the cost into replies and keeps the budget.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
+	"github.com/tracesmith/tracesmith/llms/tokens"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // called is one call through a pace: when it began, and what its end was told.
@@ -141,6 +144,38 @@ func TestPaceOrderAndCancel(t *testing.T) {
 			if i != n {
 				t.Errorf("order %v", order)
 			}
+		}
+	})
+}
+
+// threefold is an endpoint that counts three tokens where we count one.
+type threefold struct{ llms.Client }
+
+func (threefold) Model() string { return "m" }
+func (threefold) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
+	n := int64(3 * tokens.For("m").Prompt(r))
+	return llms.Response{Reply: schemas.Reply{Usage: &schemas.Usage{Prompt: n}}}, nil
+}
+
+// What is reserved for a prompt is what its server will count, once it has
+// counted one.
+func TestReservationsFollowTheServersCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := llms.Request{Messages: []llms.Message{{Content: strings.Repeat("word ", 400)}}, Sampling: llms.Sampling{MaxTokens: new(0)}}
+		counted := tokens.For("m").Prompt(ask)
+		c, err := middle.Wrap([]middle.Endpoint{{Client: threefold{}, Pace: middle.NewPace(middle.PaceConfig{TPM: 6000})}}, middle.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for range 2 {
+			if _, err := c.Chat(t.Context(), ask); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := time.Duration(2*3*counted-1500) * 10 * time.Millisecond // 100 a second, 1500 at once
+		if got := time.Since(start); got.Round(10*time.Millisecond) != want {
+			t.Errorf("the second call began after %s, want %s", got, want)
 		}
 	})
 }
