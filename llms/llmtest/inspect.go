@@ -23,6 +23,8 @@ func (h *Handler) Totals() Totals {
 		t.Requests++
 		if ex.Fault != "" {
 			t.Faults[ex.Fault]++
+		}
+		if !ex.Answered {
 			continue
 		}
 		t.Answered++
@@ -36,7 +38,7 @@ func (h *Handler) Totals() Totals {
 func (h *Handler) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.log, h.problems, h.faults = nil, nil, map[turnKey]int{}
+	h.log, h.problems, h.struck, h.attempts = nil, nil, map[strikeKey]int{}, map[turnKey]int{}
 }
 
 // inspect serves what lies below /__: the log, the totals, the problems, reset.

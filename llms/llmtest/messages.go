@@ -2,6 +2,7 @@ package llmtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,7 +33,22 @@ func (r messagesRequest) system() string { return string(r.System) }
 func (r messagesRequest) limit() int64   { return r.MaxTokens }
 
 // Nobody streams this API here.
-func (messagesRequest) streamed() (stream, usage bool) { return false, false }
+func (messagesRequest) streamed() bool                { return false }
+func (messagesRequest) frames(answer []byte) [][]byte { return [][]byte{answer} }
+
+// errorTypes are the Messages API's names of what a status means.
+var errorTypes = map[int]string{
+	401: "authentication_error", 402: "billing_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
+	429: "rate_limit_error", 500: "api_error", 502: "api_error", 503: "api_error", 504: "timeout_error", 529: "overloaded_error",
+}
+
+func (messagesRequest) failure(status int, code, message string) []byte {
+	kind := cmp.Or(errorTypes[status], vague)
+	if code == "insufficient_quota" {
+		kind = "billing_error"
+	}
+	return encoded(map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}})
+}
 
 func (r messagesRequest) turns() int {
 	n := 0

@@ -13,7 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -26,6 +26,8 @@ type Script struct {
 	Models   []string  `yaml:"models"`
 	Sessions []Session `yaml:"sessions"`
 	Limits   Limits    `yaml:"limits"`
+	// Faults strike any turn of any session, after those of the turn and the session.
+	Faults []Fault `yaml:"faults"`
 }
 
 // Session answers the requests that match all of its set fields; the first
@@ -36,7 +38,8 @@ type Session struct {
 	Tag   string `yaml:"tag"` // stands somewhere in the system prompt
 	Turns []Turn `yaml:"turns"`
 	// Repeat answers turns beyond the last with the last.
-	Repeat bool `yaml:"repeat"`
+	Repeat bool    `yaml:"repeat"`
+	Faults []Fault `yaml:"faults"` // strike any turn of the session
 }
 
 // Turn is one answer, after the fault if there is one.
@@ -53,6 +56,7 @@ type Turn struct {
 	Usage        *Usage         `yaml:"usage"`
 	Message      map[string]any `yaml:"message"` // further fields of the message
 	Fault        *Fault         `yaml:"fault"`
+	Faults       []Fault        `yaml:"faults"` // one after the other, each its times
 }
 
 // Call is one tool call. Exactly one of Arguments (sent as a JSON string, the
@@ -76,21 +80,6 @@ type Usage struct {
 	Reasoning  int64 `yaml:"reasoning"`
 }
 
-// Fault is what goes wrong before the answer, Times times (0: always).
-type Fault struct {
-	Status      int               `yaml:"status"` // with Body; 0: 200
-	Body        string            `yaml:"body"`
-	ContentType string            `yaml:"content_type"` // default application/json
-	Headers     map[string]string `yaml:"headers"`
-	// Delay before anything is sent; alone it only delays the answer.
-	Delay time.Duration `yaml:"delay"`
-	// Break is how the connection fails: reset (before headers), stall (headers
-	// and half the answer, then silence), truncate (half the answer, then the
-	// end), cut (half the announced length, then the connection closes).
-	Break string `yaml:"break"`
-	Times int    `yaml:"times"`
-}
-
 // Parse reads a script from YAML, strictly.
 func Parse(text []byte) (Script, error) {
 	var s Script
@@ -99,13 +88,25 @@ func Parse(text []byte) (Script, error) {
 	if err := dec.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
 		return Script{}, fmt.Errorf("reading model script: %w", err)
 	}
+	for _, f := range s.Faults {
+		if err := f.check(); err != nil {
+			return Script{}, fmt.Errorf("model script: %w", err)
+		}
+	}
 	for i, session := range s.Sessions {
+		for _, f := range session.Faults {
+			if err := f.check(); err != nil {
+				return Script{}, fmt.Errorf("model script: session %d: %w", i, err)
+			}
+		}
 		for j, t := range session.Turns {
+			faults := slices.Clone(t.Faults)
 			if t.Fault != nil {
-				switch t.Fault.Break {
-				case "", "reset", "stall", "truncate", "cut":
-				default:
-					return Script{}, fmt.Errorf("model script: session %d, turn %d: unknown break %q: choose reset, stall, truncate or cut", i, j, t.Fault.Break)
+				faults = append(faults, *t.Fault)
+			}
+			for _, f := range faults {
+				if err := f.check(); err != nil {
+					return Script{}, fmt.Errorf("model script: session %d, turn %d: %w", i, j, err)
 				}
 			}
 			for _, c := range t.ToolCalls {

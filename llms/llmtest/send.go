@@ -1,15 +1,160 @@
 package llmtest
 
 import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
 
+// payload is a regular answer as it goes over the wire.
+type payload struct {
+	kind   string   // content type
+	frames [][]byte // one for an answer in one piece
+	stream bool
+	broken []byte // the event that ends a failed stream
+}
+
+func (p payload) bytes() []byte { return slices.Concat(p.frames...) }
+
+// sent is how far an answer came.
+type sent int
+
+const (
+	nothing sent = iota
+	part
+	whole
+)
+
+// transmit sends a regular answer under a fault, which is resolved.
+func transmit(w http.ResponseWriter, r *http.Request, p payload, f Fault) sent {
+	if !sleep(r.Context(), f.Delay) {
+		return part // a server that had begun to think
+	}
+	for name, value := range f.Headers {
+		w.Header().Set(name, value)
+	}
+	kind := cmp.Or(f.ContentType, p.kind)
+	switch f.Break {
+	case "":
+		if f.Status != 0 || f.Body != "" {
+			sendRaw(w, cmp.Or(f.Status, http.StatusOK), cmp.Or(f.ContentType, "application/json"), []byte(f.Body))
+			return nothing
+		}
+		return p.write(w, r, kind)
+	case "error":
+		if !p.stream {
+			sendRaw(w, http.StatusOK, kind, []byte(f.Body))
+			return nothing
+		}
+		half := payload{frames: append(slices.Clone(p.frames[:len(p.frames)/2]), p.broken), stream: true}
+		half.write(w, r, kind)
+		return part
+	case "gzip":
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write(p.bytes())
+		_ = z.Close()
+		w.Header().Set("Content-Encoding", "gzip")
+		return payload{frames: [][]byte{packed.Bytes()}}.write(w, r, kind)
+	case "gzip_broken":
+		w.Header().Set("Content-Encoding", "gzip")
+		p.write(w, r, kind)
+		return part
+	}
+	return breakOff(w, r, f, kind, p)
+}
+
+// write sends the answer. Its end leaves with the handler's: a client that has
+// it all finds the account settled and its place among the running ones free.
+func (p payload) write(w http.ResponseWriter, r *http.Request, kind string) sent {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(http.StatusOK)
+	for i, frame := range p.frames {
+		if i > 0 && http.NewResponseController(w).Flush() != nil || r.Context().Err() != nil {
+			return part
+		}
+		if _, err := w.Write(frame); err != nil {
+			return part
+		}
+	}
+	return whole
+}
+
+// breakOff sends the answer, part of it or nothing, and fails the connection.
+// What waits for the client to leave ends with the server, too.
+func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, p payload) sent {
+	raw := p.bytes()
+	body := raw[:len(raw)/2]
+	out := part
+	switch f.Break {
+	case "reset", "tls":
+		return hangUp(w, f.Break, nothing)
+	case "silence":
+		<-r.Context().Done()
+		return nothing
+	case "truncate":
+		sendRaw(w, http.StatusOK, kind, body)
+		return part
+	case "drip":
+		w.Header().Set("Content-Type", kind)
+		for i := range raw {
+			if _, err := w.Write(raw[i : i+1]); err != nil || http.NewResponseController(w).Flush() != nil || !sleep(r.Context(), f.Every) {
+				return part
+			}
+		}
+		return whole
+	case "reset_end":
+		body, out = raw, whole
+	}
+	w.Header().Set("Content-Type", kind)
+	if !p.stream {
+		w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
+	}
+	_, _ = w.Write(body)
+	_ = http.NewResponseController(w).Flush()
+	if f.Break == "stall" {
+		<-r.Context().Done()
+		return part
+	}
+	return hangUp(w, f.Break, out)
+}
+
+// tlsAlert is a fatal handshake_failure record (RFC 8446, section 6).
+var tlsAlert = []byte{21, 3, 3, 0, 2, 2, 40}
+
+// hangUp closes the connection under the answer.
+func hangUp(w http.ResponseWriter, how string, out sent) sent {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return out
+	}
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	switch how {
+	case "tls":
+		_, _ = conn.Write(tlsAlert)
+	case "reset", "reset_body", "reset_end":
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+	}
+	_ = conn.Close()
+	return out
+}
+
 func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -18,32 +163,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// breakOff sends part of the answer or nothing and fails the connection.
-func breakOff(w http.ResponseWriter, r *http.Request, how string, answer []byte) {
-	half := answer[:len(answer)/2]
-	switch how {
-	case "truncate":
-		sendRaw(w, http.StatusOK, "application/json", half)
-		return
-	case "stall", "cut":
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		_, _ = w.Write(half)
-		_ = http.NewResponseController(w).Flush()
-		if how == "stall" {
-			<-r.Context().Done()
-		}
-	}
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok && how == "reset" {
-		_ = tcp.SetLinger(0)
-	}
-	_ = conn.Close()
 }
 
 func send(w http.ResponseWriter, status int, v any) {

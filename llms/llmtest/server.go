@@ -19,9 +19,12 @@ type Handler struct {
 	script Script
 	limits *limiter
 
+	running sync.WaitGroup // requests
+
 	mu       sync.Mutex
-	log      []Exchange
-	faults   map[turnKey]int // how often a turn's fault has struck
+	log      []*Exchange
+	struck   map[strikeKey]int // how often a fault has struck a turn
+	attempts map[turnKey]int   // how often a turn was asked for
 	problems []string
 }
 
@@ -43,11 +46,14 @@ type Exchange struct {
 	Prompt, Completion int64
 	Status             int    // what was answered, 0: the connection was broken
 	Fault              string // "" for a regular answer
+	Answered           bool   // the regular answer was sent whole
+	Lost               bool   // it was begun and did not come to its end
+	plain              bool   // without any fault
 }
 
 // NewHandler returns a handler for s.
 func NewHandler(s Script) *Handler {
-	return &Handler{script: s, limits: newLimiter(s.Limits), faults: map[turnKey]int{}}
+	return &Handler{script: s, limits: newLimiter(s.Limits), struck: map[strikeKey]int{}, attempts: map[turnKey]int{}}
 }
 
 // Server is a Handler listening on a loopback port.
@@ -55,8 +61,7 @@ type Server struct {
 	*Handler
 	// URL is the base_url of the server, with /v1.
 	URL  string
-	http *http.Server
-	done chan error
+	done func()
 }
 
 // Listen starts a server on a free loopback port; Close ends it.
@@ -69,17 +74,18 @@ func ListenAt(address string, s Script) (*Server, error) {
 		return nil, fmt.Errorf("starting the scripted model server: %w", err)
 	}
 	h := NewHandler(s)
-	srv := &Server{Handler: h, URL: "http://" + l.Addr().String() + "/v1", done: make(chan error, 1),
-		http: &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}}
-	go func() { srv.done <- srv.http.Serve(l) }()
-	return srv, nil
+	ended := make(chan error, 1)
+	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() { ended <- web.Serve(l) }()
+	return &Server{Handler: h, URL: "http://" + l.Addr().String() + "/v1", done: sync.OnceFunc(func() {
+		_ = web.Close()
+		<-ended
+		h.running.Wait()
+	})}, nil
 }
 
 // Close breaks open connections, stalled ones included, and waits for the end.
-func (s *Server) Close() {
-	_ = s.http.Close()
-	<-s.done
-}
+func (s *Server) Close() { s.done() }
 
 // TB is what Serve needs of a testing.TB.
 type TB interface {
@@ -108,6 +114,8 @@ func Serve(t TB, s Script) *Server {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.running.Add(1)
+	defer h.running.Done()
 	key := cmp.Or(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("X-Api-Key"))
 	if h.script.Key != "" && key != h.script.Key {
 		sendError(w, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+key)
@@ -163,13 +171,14 @@ type conversation interface {
 	model() string
 	turns() int   // answers it holds already
 	limit() int64 // tokens the answer may have, 0: not said
-	// streamed tells whether the answer shall come in pieces, with its usage.
-	streamed() (stream, usage bool)
+	streamed() bool
 	system() string // the text that sets the scene
 	// check returns what is wrong with it: by itself, and compared with the
 	// request before.
 	check(ex Exchange, previous *Exchange) []string
 	render(ex Exchange, t Turn) []byte
+	frames(answer []byte) [][]byte                   // of a streamed answer
+	failure(status int, code, message string) []byte // an error in the API's words
 }
 
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byte) (conversation, error)) {
@@ -191,45 +200,40 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byt
 		return
 	}
 	defer h.limits.end()
-	fault, refusal := h.answer(&ex, req)
+	entry, fault, refusal := h.answer(ex, req)
 	if refusal != "" {
 		sendError(w, http.StatusBadRequest, "llmtest", refusal)
 		return
 	}
-	answer := ex.Answer
-	if fault == nil {
-		if pieces, usage := req.streamed(); pieces {
-			stream(w, answer, usage)
-			return
-		}
-		sendRaw(w, http.StatusOK, "application/json", answer)
-		return
+	p := payload{kind: "application/json", frames: [][]byte{entry.Answer}}
+	if req.streamed() {
+		p = payload{kind: "text/event-stream", frames: req.frames(entry.Answer), stream: true, broken: event([]byte(fault.Body))}
 	}
-	if !sleep(r.Context(), fault.Delay) {
-		return
+	h.settle(entry, fault, transmit(w, r, p, fault))
+}
+
+// settle corrects the log where an answer did not come to its end. A client
+// that has its answer and asks for the log finds it right without this.
+func (h *Handler) settle(entry *Exchange, f Fault, out sent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if out == whole || !entry.Answered {
+		return // as it was foreseen
 	}
-	for name, value := range fault.Headers {
-		w.Header().Set(name, value)
-	}
-	kind := cmp.Or(fault.ContentType, "application/json")
-	switch {
-	case fault.Break != "":
-		breakOff(w, r, fault.Break, answer)
-	case fault.Status != 0 || fault.Body != "":
-		sendRaw(w, cmp.Or(fault.Status, http.StatusOK), kind, []byte(fault.Body))
-	default:
-		sendRaw(w, http.StatusOK, kind, answer)
+	entry.Answered, entry.Lost = false, true
+	if entry.Fault == "" {
+		entry.Fault = "client left"
 	}
 }
 
-// answer finds the turn, checks the request and logs it. refusal is why there
-// is no answer.
-func (h *Handler) answer(ex *Exchange, req conversation) (fault *Fault, refusal string) {
+// answer finds the turn, checks the request and logs it. The fault is resolved;
+// refusal is why there is no answer.
+func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault Fault, refusal string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.find(ex, req)
-	h.problems = append(h.problems, req.check(*ex, h.previous(*ex))...)
-	var turn Turn
+	h.find(&ex, req)
+	h.problems = append(h.problems, req.check(ex, h.previous(ex))...)
+	var turn *Turn
 	switch {
 	case ex.Session < 0:
 		refusal = fmt.Sprintf("no session of the script matches X-Session-ID %q, model %q", ex.SessionID, ex.Model)
@@ -237,36 +241,33 @@ func (h *Handler) answer(ex *Exchange, req conversation) (fault *Fault, refusal 
 		s := h.script.Sessions[ex.Session]
 		switch {
 		case ex.Turn < len(s.Turns):
-			turn = s.Turns[ex.Turn]
+			turn = &s.Turns[ex.Turn]
 		case s.Repeat && len(s.Turns) > 0:
-			turn = s.Turns[len(s.Turns)-1]
+			turn = &s.Turns[len(s.Turns)-1]
 		default:
 			refusal = fmt.Sprintf("session %d of the script has %d turns, turn %d was asked for", ex.Session, len(s.Turns), ex.Turn)
 		}
-		if h.answered(*ex) {
+		if h.answered(ex) {
 			h.problems = append(h.problems, fmt.Sprintf("session %q: turn %d was asked for again after its answer", ex.SessionID, ex.Turn))
 		}
 	}
-	ex.Status = http.StatusOK
-	if refusal == "" {
-		ex.Answer = req.render(*ex, turn)
-		if u := turn.Usage; u != nil {
-			ex.Prompt, ex.Completion = u.Prompt, u.Completion
-		}
-	}
+	h.log = append(h.log, &ex)
 	if refusal != "" {
 		ex.Status, ex.Fault = http.StatusBadRequest, "refused"
 		h.problems = append(h.problems, refusal)
-	} else if f := turn.Fault; f != nil {
-		key := turnKey{ex.Session, ex.SessionID, ex.Turn}
-		if f.Times == 0 || h.faults[key] < f.Times {
-			h.faults[key]++
-			fault = f
-			ex.note(f)
-		}
+		return &ex, Fault{}, refusal
 	}
-	h.log = append(h.log, *ex)
-	return fault, refusal
+	ex.Status, ex.Answer = http.StatusOK, req.render(ex, *turn)
+	if u := turn.Usage; u != nil {
+		ex.Prompt, ex.Completion = u.Prompt, u.Completion
+	}
+	if f := h.strike(turnKey{ex.Session, ex.SessionID, ex.Turn}, turn, &h.script.Sessions[ex.Session]); f != nil {
+		fault = f.resolved(req)
+		ex.note(fault)
+	} else {
+		ex.plain, ex.Answered = true, true
+	}
+	return &ex, fault, ""
 }
 
 // find fills in which session and turn a request belongs to.
@@ -284,27 +285,29 @@ func (h *Handler) refuse(ex Exchange, req conversation) {
 	defer h.mu.Unlock()
 	h.find(&ex, req)
 	ex.Status, ex.Fault = http.StatusTooManyRequests, "over a limit"
-	h.log = append(h.log, ex)
+	h.log = append(h.log, &ex)
 }
 
 // note writes into the log entry what a fault makes of the answer.
-func (ex *Exchange) note(f *Fault) {
-	switch {
-	case f.Break == "reset":
-		ex.Status, ex.Fault = 0, f.Break
-	case f.Break != "":
-		ex.Fault = f.Break
-	case f.Status != 0 || f.Body != "":
+func (ex *Exchange) note(f Fault) {
+	switch f.Break {
+	case "reset", "silence", "tls":
+		ex.Status = 0
+	case "":
 		ex.Status = cmp.Or(f.Status, http.StatusOK)
-		ex.Fault = "status " + strconv.Itoa(ex.Status)
+	}
+	ex.Answered = !f.fails()
+	ex.Lost = f.fails() && f.Break != "" && ex.Status != 0
+	if f.fails() || f.Kind != "" || f.Break != "" {
+		ex.Fault = f.name()
 	}
 }
 
 // answered tells whether this turn has had a regular answer. Without a session
 // id two conversations cannot be told apart, so the question has no answer.
 func (h *Handler) answered(ex Exchange) bool {
-	return ex.SessionID != "" && slices.ContainsFunc(h.log, func(e Exchange) bool {
-		return e.SessionID == ex.SessionID && e.Session == ex.Session && e.Turn == ex.Turn && e.Fault == ""
+	return ex.SessionID != "" && slices.ContainsFunc(h.log, func(e *Exchange) bool {
+		return e.SessionID == ex.SessionID && e.Session == ex.Session && e.Turn == ex.Turn && e.plain && e.Answered
 	})
 }
 
@@ -314,8 +317,8 @@ func (h *Handler) previous(ex Exchange) *Exchange {
 		return nil
 	}
 	for _, e := range slices.Backward(h.log) {
-		if e.SessionID == ex.SessionID && e.Session == ex.Session && e.Turn == ex.Turn-1 && e.Fault == "" {
-			return &e
+		if e.SessionID == ex.SessionID && e.Session == ex.Session && e.Turn == ex.Turn-1 && e.Answered {
+			return e
 		}
 	}
 	return nil
@@ -325,7 +328,11 @@ func (h *Handler) previous(ex Exchange) *Exchange {
 func (h *Handler) Log() []Exchange {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.log)
+	out := make([]Exchange, len(h.log))
+	for i, ex := range h.log {
+		out[i] = *ex
+	}
+	return out
 }
 
 // Problems lists what a client did wrong: requests nothing matches, surplus

@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 )
 
 // streamPiece is how many bytes of text one chunk carries.
 const streamPiece = 16
 
-// stream sends a regular answer as server-sent events: the role, the text and
+// frames are a regular answer as server-sent events: the role, the text and
 // the arguments in pieces, the end, the usage where it was asked for, [DONE].
-func stream(w http.ResponseWriter, answer []byte, withUsage bool) {
+func (r request) frames(answer []byte) [][]byte {
 	var whole struct {
 		ID      string `json:"id"`
 		Model   string `json:"model"`
@@ -23,19 +22,15 @@ func stream(w http.ResponseWriter, answer []byte, withUsage bool) {
 		Usage json.RawMessage `json:"usage"`
 	}
 	if json.Unmarshal(answer, &whole) != nil || len(whole.Choices) == 0 {
-		sendError(w, http.StatusInternalServerError, "llmtest", "the answer cannot be streamed")
-		return
+		return [][]byte{event(answer)} // an answer that is none
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	flush := http.NewResponseController(w).Flush
+	var out [][]byte
 	chunk := func(choices []any, usage any) {
 		body := map[string]any{"id": whole.ID, "object": "chat.completion.chunk", "created": 0, "model": whole.Model, "choices": choices}
 		if usage != nil {
 			body["usage"] = usage
 		}
-		fmt.Fprintf(w, "data: %s\n\n", encoded(body))
-		_ = flush()
+		out = append(out, event(encoded(body)))
 	}
 	delta := func(d map[string]any, finish any) {
 		chunk([]any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}, nil)
@@ -67,12 +62,14 @@ func stream(w http.ResponseWriter, answer []byte, withUsage bool) {
 		}
 	}
 	delta(map[string]any{}, whole.Choices[0].FinishReason)
-	if withUsage && len(whole.Usage) > 0 {
+	if r.StreamOpts.Usage && len(whole.Usage) > 0 {
 		chunk([]any{}, whole.Usage)
 	}
-	fmt.Fprint(w, "data: [DONE]\n\n")
-	_ = flush()
+	return append(out, event([]byte("[DONE]")))
 }
+
+// event is one server-sent event.
+func event(data []byte) []byte { return fmt.Appendf(nil, "data: %s\n\n", data) }
 
 // pieces cuts a text, never within a character.
 func pieces(text string) func(yield func(string) bool) {

@@ -52,9 +52,13 @@ func decodeChat(body []byte) (conversation, error) {
 	return r, err
 }
 
-func (r request) model() string                  { return r.Name }
-func (r request) limit() int64                   { return max(r.MaxTokens, r.MaxCompleted) }
-func (r request) streamed() (stream, usage bool) { return r.Stream, r.StreamOpts.Usage }
+func (r request) model() string  { return r.Name }
+func (r request) limit() int64   { return max(r.MaxTokens, r.MaxCompleted) }
+func (r request) streamed() bool { return r.Stream }
+
+func (request) failure(_ int, code, message string) []byte {
+	return encoded(map[string]any{"error": map[string]any{"message": message, "type": code, "param": nil, "code": code}})
+}
 
 // turns is how many answers the conversation holds already.
 func (r request) turns() int {
