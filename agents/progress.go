@@ -31,7 +31,7 @@ func (r *run) keep(step schemas.Step) {
 	case schemas.ErrSandboxDied:
 		r.deaths++
 		r.wellFormed = true
-	case schemas.ErrBadArguments, schemas.ErrUnknownTool:
+	case schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrCutOff:
 	default:
 		r.wellFormed = r.wellFormed || step.ToolCall.Invalid == ""
 	}

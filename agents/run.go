@@ -131,11 +131,13 @@ func (r *run) classify(err error) (string, error) {
 	switch class {
 	case llms.ClassContext:
 		return schemas.ExitMaxContext, nil
+	case llms.ClassRefusal:
+		return schemas.ExitRefused, nil
 	case llms.ClassAuth, llms.ClassNotFound, llms.ClassRefused, llms.ClassQuota:
 		return schemas.ExitLLMError, &FatalError{Class: class, Err: err}
 	case llms.ClassTimeout:
 		return schemas.ExitLLMTimeout, &InfraError{Exit: schemas.ExitLLMTimeout, Err: err}
-	case llms.ClassUnreachable, llms.ClassRateLimit, llms.ClassServer:
+	case llms.ClassUnreachable, llms.ClassRateLimit, llms.ClassConcurrency, llms.ClassOverload, llms.ClassServer:
 		return schemas.ExitLLMError, &InfraError{Exit: schemas.ExitLLMError, Err: err}
 	}
 	if errors.Is(err, llms.ErrBudget) {
@@ -247,8 +249,24 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 			return fmt.Errorf("answering a reply without a call: %w", err)
 		}
 		fill(&step, info)
+		if class, text := wrote(reply); class != "" && step.Observation.ErrorClass == schemas.ErrNoToolCall {
+			step.Observation.ErrorClass, step.Observation.Text, step.Observation.FullBytes = class, text, int64(len(text))
+		}
 	}
 	return r.add(step)
+}
+
+// wrote says what a reply has in the place of a call, where that is known.
+func wrote(reply schemas.Reply) (class, text string) {
+	switch {
+	case reply.CallAsText:
+		return schemas.ErrCallAsText, "Your reply holds a tool call written out as text, so nothing happened. " +
+			"Make the call with the tool calling interface instead of writing it."
+	case reply.Truncated:
+		return schemas.ErrCutOff, "Your reply hit the token limit before it called a tool, so nothing happened. " +
+			"Say less, and call one tool."
+	}
+	return "", ""
 }
 
 // call executes one call. The first sandbox the agent kills is replaced by one

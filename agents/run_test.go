@@ -321,3 +321,52 @@ func TestA11InterruptIsAnOutcomeThatResumes(t *testing.T) {
 		t.Errorf("resumed: exit %s, %d steps, %v", res.ExitReason, len(res.Steps), err)
 	}
 }
+
+// Every call of one reply is executed in its order and answered under its id.
+func TestCallsOfOneReplyAreAnsweredEach(t *testing.T) {
+	w := &world{}
+	bad := schemas.ToolCall{ID: "b", Name: "add", Arguments: json.RawMessage(`{}`), Raw: "{", Invalid: "cut"}
+	p := &plan{policy: "model", turns: []any{schemas.Reply{Calls: []schemas.ToolCall{
+		{ID: "a", Name: "add", Arguments: json.RawMessage(`{}`)}, bad, {ID: "c", Name: "submit", Arguments: json.RawMessage(`{}`)},
+		{ID: "d", Name: "add", Arguments: json.RawMessage(`{}`)},
+	}}}}
+	res, err := run(t, w, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, s := range res.Steps {
+		if s.ToolCall != nil && s.Observation != nil {
+			ids = append(ids, s.ToolCall.ID)
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, ids); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A call written as text, and a reply that was cut off before its call, are
+// answered as what they are, and nothing is executed.
+func TestWrittenAndCutOffReplies(t *testing.T) {
+	w := &world{}
+	p := &plan{policy: "model", turns: []any{
+		schemas.Reply{Message: "<tool_call>add", CallAsText: true}, schemas.Reply{Message: "so I", Truncated: true},
+		schemas.Reply{Message: "hm"}, calls("submit"),
+	}}
+	res, err := run(t, w, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var classes []string
+	for _, s := range res.Steps {
+		if s.Reply != nil && s.ToolCall == nil {
+			classes = append(classes, s.Observation.ErrorClass)
+		}
+	}
+	if diff := cmp.Diff([]string{schemas.ErrCallAsText, schemas.ErrCutOff, schemas.ErrNoToolCall}, classes); diff != "" {
+		t.Error(diff)
+	}
+	if !slices.Equal(w.calls, []string{"submit"}) {
+		t.Errorf("executed %v", w.calls)
+	}
+}

@@ -73,11 +73,14 @@ const (
 	ClassAuth        Class = "auth"        // key missing or refused: fatal, exit 4
 	ClassNotFound    Class = "not_found"   // unknown model or path: fatal, exit 7
 	ClassUnreachable Class = "unreachable" // no connection: retried, then exit 7
-	ClassRateLimit   Class = "rate_limit"  // retried after RetryAfter
+	ClassRateLimit   Class = "rate_limit"  // too much in too little time: retried after RetryAfter
+	ClassConcurrency Class = "concurrency" // too many calls at once: retried, with fewer
 	ClassQuota       Class = "quota"       // out of credit: fatal, exit 5
-	ClassServer      Class = "server"      // 5xx, broken body: retried
+	ClassOverload    Class = "overload"    // the server has too much to do, with or without us: retried
+	ClassServer      Class = "server"      // other 5xx, broken body: retried
 	ClassTimeout     Class = "timeout"     // retried
 	ClassContext     Class = "context"     // too long: ends the episode as max_context
+	ClassRefusal     Class = "refusal"     // a policy forbids to answer this conversation: ends the episode
 	ClassRefused     Class = "bad_request" // our request is wrong for this server: fatal, exit 7
 )
 
@@ -86,8 +89,10 @@ type Error struct {
 	Class      Class
 	Status     int // HTTP status, 0 if there was none
 	RetryAfter time.Duration
-	Message    string // short, no secrets
-	Err        error
+	// ContextLimit is how many tokens the server takes, where it said so.
+	ContextLimit int64
+	Message      string // short, no secrets
+	Err          error
 }
 
 func (e *Error) Error() string {
@@ -102,7 +107,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Retryable tells whether the same call may succeed later.
 func (e *Error) Retryable() bool {
 	switch e.Class {
-	case ClassUnreachable, ClassRateLimit, ClassServer, ClassTimeout:
+	case ClassUnreachable, ClassRateLimit, ClassConcurrency, ClassOverload, ClassServer, ClassTimeout:
 		return true
 	}
 	return false

@@ -15,6 +15,7 @@ const (
 	ExitGaveUp          = "gave_up" // the policy had nothing more to do
 	ExitKilledSandbox   = "killed_sandbox"
 	ExitBadWorkspace    = "bad_workspace" // left in a state no patch can lead to
+	ExitRefused         = "refused"       // the provider's policy forbids to answer the conversation
 	ExitLLMError        = "llm_error"
 	ExitEnvError        = "env_error"
 	ExitSandboxError    = "sandbox_error"
@@ -54,6 +55,7 @@ var Exits = map[string]Exit{
 	ExitStuck:           {"agent", OutcomeAgentError},
 	ExitKilledSandbox:   {"agent", OutcomeAgentError},
 	ExitBadWorkspace:    {"agent", OutcomeAgentError},
+	ExitRefused:         {"agent", OutcomeAgentError},
 	ExitMaxSteps:        {"budget", OutcomeLimit},
 	ExitMaxContext:      {"budget", OutcomeLimit},
 	ExitMaxCost:         {"budget", OutcomeLimit},

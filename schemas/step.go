@@ -18,7 +18,9 @@ type ToolCall struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`           // canonical JSON object, {} when Raw does not parse
 	Raw       string          `json:"raw,omitempty"`       // the model's own text, only where it differs or does not parse
+	Repaired  bool            `json:"repaired,omitempty"`  // Arguments are what Raw must mean, not what it says
 	Invalid   string          `json:"invalid,omitempty"`   // why Raw does not parse; the call must not be executed
+	Truncated bool            `json:"truncated,omitempty"` // Invalid because the reply hit its token limit
 	GoldEdit  bool            `json:"gold_edit,omitempty"` // arguments come from the gold patch: never trained on
 }
 
@@ -37,21 +39,27 @@ type Reply struct {
 	Reasoning       string          `json:"reasoning,omitempty"`
 	ReasoningBlocks json.RawMessage `json:"reasoning_blocks,omitempty"` // typed or signed blocks verbatim
 	Calls           []ToolCall      `json:"calls,omitempty"`
-	FinishReason    string          `json:"finish_reason,omitempty"`
+	FinishReason    string          `json:"finish_reason,omitempty"` // in the server's own word
+	Truncated       bool            `json:"truncated,omitempty"`     // the answer hit its token limit
+	CallAsText      bool            `json:"call_as_text,omitempty"`  // no call, but Message holds one that was written out
 	// Stop ends the episode after this turn with the given exit reason.
 	Stop string `json:"stop,omitempty"`
 
-	Model        string          `json:"model,omitempty"` // as the provider named it
-	Usage        *Usage          `json:"usage,omitempty"` // nil: no model was asked, or it did not say
-	CostUSD      *float64        `json:"cost_usd,omitempty"`
-	LLMMillis    *int64          `json:"llm_ms,omitempty"`
-	LLMCalls     int             `json:"llm_calls"` // HTTP calls made for this turn, 0 for policies without a model
-	Retries      int             `json:"retries"`
-	PromptSHA256 string          `json:"prompt_sha256,omitempty"` // hash of the message list really sent
-	PromptCount  int             `json:"prompt_messages,omitempty"`
-	ToolSet      string          `json:"tool_set_sha256,omitempty"` // Hash of the tools the model was shown
-	Extra        json.RawMessage `json:"extra,omitempty"`           // the assistant message as received, for echoing back unknown fields
-	Raw          json.RawMessage `json:"raw,omitempty"`             // response body; private, dropped at staging
+	Model        string   `json:"model,omitempty"` // as the provider named it
+	Usage        *Usage   `json:"usage,omitempty"` // nil: no model was asked, or it did not say
+	CostUSD      *float64 `json:"cost_usd,omitempty"`
+	LLMMillis    *int64   `json:"llm_ms,omitempty"`
+	LLMCalls     int      `json:"llm_calls"` // HTTP calls made for this turn, 0 for policies without a model
+	Retries      int      `json:"retries"`
+	PromptSHA256 string   `json:"prompt_sha256,omitempty"` // hash of the message list really sent
+	PromptCount  int      `json:"prompt_messages,omitempty"`
+	// RequestSHA256 and ResponseSHA256 are hashes of the bodies of the call that was
+	// answered, which are kept as private data of the run.
+	RequestSHA256  string          `json:"request_sha256,omitempty"`
+	ResponseSHA256 string          `json:"response_sha256,omitempty"`
+	ToolSet        string          `json:"tool_set_sha256,omitempty"` // Hash of the tools the model was shown
+	Extra          json.RawMessage `json:"extra,omitempty"`           // the assistant message as received, for echoing back unknown fields
+	Raw            json.RawMessage `json:"raw,omitempty"`             // response body; private, dropped at staging
 }
 
 // Observation is what one tool (or the environment) answered.
@@ -74,6 +82,8 @@ const (
 	ErrBadArguments  = "bad_arguments"
 	ErrUnknownTool   = "unknown_tool"
 	ErrNoToolCall    = "no_tool_call"
+	ErrCallAsText    = "call_as_text"   // a call written out as text: never executed
+	ErrCutOff        = "cut_off"        // the reply hit its token limit before its call was whole
 	ErrToolException = "tool_exception" // our bug, never the model's
 	ErrTimeout       = "timeout"
 	ErrNonzeroExit   = "nonzero_exit"

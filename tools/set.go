@@ -82,6 +82,9 @@ func (s *Set) Call(ctx context.Context, sess *env.Session, call schemas.ToolCall
 	if !known {
 		return Fit(mistake("env", schemas.ErrUnknownTool, s.unknownTool(call.Name)), ""), nil
 	}
+	if call.Truncated {
+		return Fit(mistake(e.name, schemas.ErrCutOff, fmt.Sprintf("The call to %s was not run: %s.", e.name, call.Invalid)), ""), nil
+	}
 	if call.Invalid != "" {
 		return Fit(mistake(e.name, schemas.ErrBadArguments, e.check.malformed(call.Invalid)), ""), nil
 	}

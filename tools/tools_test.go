@@ -145,6 +145,7 @@ func TestWhatGoesWrong(t *testing.T) {
 	}{
 		{"unknown tool", call("ehco", "a", ""), schemas.ErrUnknownTool, `no tool named "ehco". Call one of: echo.`},
 		{"malformed", call("echo", "a", "unexpected end of input"), schemas.ErrBadArguments, "not valid JSON (unexpected end of input)"},
+		{"cut off", schemas.ToolCall{Name: "echo", Invalid: "hit the limit", Truncated: true}, schemas.ErrCutOff, "was not run: hit the limit."},
 		{"panic", call("echo", "panic", ""), schemas.ErrToolException, "tools_test.go:"},
 		{"mistake", call("echo", "mistake", ""), schemas.ErrUserError, "not so"},
 		{"disk full", call("echo", "full", ""), schemas.ErrUserError, "disk is full"},

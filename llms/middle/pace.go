@@ -126,7 +126,7 @@ func (p *Pace) learn(err error) {
 				p.parallel = min(p.parallel, float64(p.cfg.Parallel))
 			}
 		}
-	case failed && e.Class == llms.ClassRateLimit:
+	case failed && (e.Class == llms.ClassRateLimit || e.Class == llms.ClassConcurrency):
 		if until := now.Add(min(e.RetryAfter, maxPause)); until.After(p.paused) {
 			p.paused = until
 		}

@@ -56,7 +56,7 @@ func newRoute(endpoints []Endpoint) *route {
 			IsSuccessful: func(err error) bool {
 				class := llms.ClassOf(err)
 				dead = class == llms.ClassUnreachable
-				return !dead && class != llms.ClassServer && class != llms.ClassTimeout
+				return !dead && class != llms.ClassServer && class != llms.ClassOverload && class != llms.ClassTimeout
 			},
 			ReadyToTrip: func(c gobreaker.Counts) bool { return dead || c.ConsecutiveFailures >= tripAfter },
 		})

@@ -88,6 +88,9 @@ func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	if ex.status != http.StatusOK {
 		return resp, c.redact(statusError(ex.status, ex.header, ex.received))
 	}
+	if failure := unaskedStream(ex); failure != nil {
+		return resp, c.redact(failure)
+	}
 	reply, failure := decodeAnthropic(ex.received, r.Messages)
 	if failure != nil {
 		failure.RetryAfter = retryAfter(ex.header)
@@ -95,6 +98,7 @@ func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	}
 	reply.LLMMillis, reply.LLMCalls = &took, 1
 	reply.PromptSHA256, reply.PromptCount = ex.promptSHA, ex.promptCount
+	reply.CallAsText = len(reply.Calls) == 0 && writtenCall(reply.Message, r.Tools)
 	resp.Reply = reply
 	return resp, nil
 }

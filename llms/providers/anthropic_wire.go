@@ -172,7 +172,7 @@ func decodeAnthropic(raw []byte, history []llms.Message) (schemas.Reply, *llms.E
 	case w.Type != "message":
 		return schemas.Reply{}, &llms.Error{Class: llms.ClassServer, Status: 200, Message: "the answer is no message: " + excerpt(raw)}
 	}
-	reply := schemas.Reply{FinishReason: w.StopReason, Model: w.Model, Raw: raw, Usage: anthropicUsage(w.Usage)}
+	reply := schemas.Reply{FinishReason: w.StopReason, Model: w.Model, Truncated: hitLimit(w.StopReason), Raw: raw, Usage: anthropicUsage(w.Usage)}
 	var texts, thoughts []string
 	var calls []wireCall
 	var thinking []json.RawMessage
@@ -197,12 +197,12 @@ func decodeAnthropic(raw []byte, history []llms.Message) (schemas.Reply, *llms.E
 		}
 	}
 	reply.Message, reply.Reasoning = strings.Join(texts, ""), strings.Join(thoughts, "\n\n")
-	reply.Calls = decodeCalls(calls, w.StopReason, history)
+	reply.Calls = decodeCalls(calls, reply.Truncated, history)
 	// What was cut off arrives as an object, only not a whole one.
-	if n := len(reply.Calls); n > 0 && len(w.Content) > 0 && (w.StopReason == "max_tokens" || w.StopReason == "model_context_window_exceeded") {
+	if n := len(reply.Calls); n > 0 && len(w.Content) > 0 && reply.Truncated {
 		var last anthropicBlock
 		if json.Unmarshal(w.Content[len(w.Content)-1], &last) == nil && last.Type == "tool_use" {
-			reply.Calls[n-1].Invalid = cutOff
+			reply.Calls[n-1].Invalid, reply.Calls[n-1].Truncated = cutOff, true
 		}
 	}
 	var err error

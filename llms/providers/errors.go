@@ -102,11 +102,20 @@ func statusError(status int, h http.Header, raw []byte) *llms.Error {
 	if e.Class == llms.ClassQuota && (perMinute.MatchString(message) || e.RetryAfter > 0) {
 		e.Class = llms.ClassRateLimit
 	}
+	if limit, ok := counted(raw); ok {
+		e.Class, e.ContextLimit = llms.ClassContext, limit
+	}
 	if e.Class == "" || e.Class == llms.ClassRefused {
 		e.Class = byWording(status, message, e.Class)
 	}
 	if e.Class == "" {
 		e.Class = byStatus(status)
+	}
+	if e.Class == llms.ClassContext && e.ContextLimit == 0 {
+		e.ContextLimit, _ = tooLong(message)
+	}
+	if e.Class == llms.ClassRateLimit && atOnce.MatchString(message) {
+		e.Class = llms.ClassConcurrency
 	}
 	if status >= 300 && status < 400 {
 		e.Message = fmt.Sprintf("the server redirects to %s: put the final address into base_url", cmp.Or(h.Get("Location"), "another address"))
@@ -124,9 +133,12 @@ var codes = map[string]llms.Class{
 	"model_not_found": llms.ClassNotFound, "not_found_error": llms.ClassNotFound, "not_found": llms.ClassNotFound,
 	"notfounderror": llms.ClassNotFound, "deploymentnotfound": llms.ClassNotFound,
 	"rate_limit_exceeded": llms.ClassRateLimit, "rate_limit_error": llms.ClassRateLimit, "too_many_requests": llms.ClassRateLimit,
-	"overloaded_error": llms.ClassServer, "server_error": llms.ClassServer, "internal_error": llms.ClassServer,
-	"internal_server_error": llms.ClassServer, "engine_overloaded": llms.ClassServer,
-	"unavailable": llms.ClassServer, "timeout": llms.ClassTimeout, "timeout_error": llms.ClassTimeout, "deadline_exceeded": llms.ClassTimeout,
+	"concurrency_limit_exceeded": llms.ClassConcurrency,
+	"content_filter":             llms.ClassRefusal, "content_policy_violation": llms.ClassRefusal, "responsibleaipolicyviolation": llms.ClassRefusal,
+	"data_inspection_failed": llms.ClassRefusal, "datainspectionfailed": llms.ClassRefusal,
+	"overloaded_error": llms.ClassOverload, "engine_overloaded": llms.ClassOverload, "server_overloaded": llms.ClassOverload,
+	"slow_down": llms.ClassOverload, "server_error": llms.ClassServer, "internal_error": llms.ClassServer,
+	"internal_server_error": llms.ClassServer, "unavailable": llms.ClassOverload, "timeout": llms.ClassTimeout, "timeout_error": llms.ClassTimeout, "deadline_exceeded": llms.ClassTimeout,
 	"invalid_request_error": llms.ClassRefused, "invalid_argument": llms.ClassRefused, "badrequesterror": llms.ClassRefused,
 }
 
@@ -136,23 +148,29 @@ func byCode(code string) llms.Class { return codes[code] }
 // How servers word what they have no code for. Checked only on statuses where
 // the wording can be meant.
 var (
-	overflow = regexp.MustCompile(`(?i)context.?(length|window|size|limit)|max(imum)?.?(context|model.?len)|` +
-		`(prompt|input|request|messages?)( is| are|'s)? too long|too many (input |prompt )?tokens|` +
-		`(input|prompt) token count.*exceed|exceeds? the (maximum|max|limit|allowed)[^.]*tokens|reduce the length of the (messages|prompt|input)`)
 	noModel   = regexp.MustCompile(`(?i)\bmodel\b.*(does not exist|not found|not exist|is not available|unknown)|(unknown|no such|invalid) model`)
 	badKey    = regexp.MustCompile(`(?i)(invalid|incorrect|missing|no|not a valid) (api|auth)[ _-]?(key|token)|api key not valid`)
 	noCredit  = regexp.MustCompile(`(?i)insufficient (credit|balance|funds)|out of credit|credit balance`)
 	noMoney   = regexp.MustCompile(`(?i)exceeded your current quota|billing|insufficient (credit|balance|funds)|out of credit|credit balance|payment|per.?day`)
+	declined  = regexp.MustCompile(`(?i)content (management|moderation|filter|policy)|violat\w+ .*polic|input was flagged|prohibited content`)
+	atOnce    = regexp.MustCompile(`(?i)concurren|simultaneous|at the same time|in parallel`)
 	perMinute = regexp.MustCompile(`(?i)per.?(minute|second|min\b|sec\b)|\b[rt]pm\b`)
 )
 
 func byWording(status int, message string, fallback llms.Class) llms.Class {
 	switch status {
+	case 403:
+		if declined.MatchString(message) {
+			return llms.ClassRefusal
+		}
 	case 200, 400, 413, 422, 500:
 		plain := status == 400 || status == 200
+		_, long := tooLong(message)
 		switch {
-		case overflow.MatchString(message):
+		case long:
 			return llms.ClassContext
+		case plain && declined.MatchString(message):
+			return llms.ClassRefusal
 		case plain && noCredit.MatchString(message):
 			return llms.ClassQuota
 		case plain && badKey.MatchString(message):
@@ -186,6 +204,8 @@ func byStatus(status int) llms.Class {
 		return llms.ClassContext
 	case status == 425 || status == 429:
 		return llms.ClassRateLimit
+	case status == 503 || status == 529:
+		return llms.ClassOverload
 	case status == 409 || status >= 500 || status < 300:
 		return llms.ClassServer
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 
+	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -61,6 +63,17 @@ func (ex *exchange) Do(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(ex.received))
 	return resp, nil
+}
+
+// unaskedStream is the error of an answer that comes as events, which nobody asked
+// for: calls are made whole, so that the bytes of an answer are one document.
+func unaskedStream(ex *exchange) *llms.Error {
+	kind, _, _ := mime.ParseMediaType(ex.header.Get("Content-Type"))
+	if kind != "text/event-stream" && !bytes.HasPrefix(bytes.TrimSpace(ex.received), []byte("data:")) {
+		return nil
+	}
+	return &llms.Error{Class: llms.ClassRefused, Status: ex.status,
+		Message: "the server streams its answer although no stream was asked for: turn streaming off there, or in the proxy before it"}
 }
 
 // rewrite replaces the SDK's body with the patched one and hashes its messages.

@@ -7,7 +7,6 @@ package providers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -24,7 +23,7 @@ func init() {
 	llms.Providers.Register(plugin.Spec[llms.Client, llms.Deps]{
 		Kind:    "openai",
 		Summary: "any server that speaks the OpenAI chat completions API",
-		Default: func() any { return &OpenAIConfig{Endpoint: Endpoint{Timeout: "300s"}, MaxTokensField: "max_tokens"} },
+		Default: func() any { return &OpenAIConfig{Endpoint: Endpoint{Timeout: "300s"}, Dialect: DefaultDialect()} },
 		New: func(cfg any, deps llms.Deps) (llms.Client, error) {
 			return NewOpenAI(*cfg.(*OpenAIConfig), deps)
 		},
@@ -35,28 +34,26 @@ func init() {
 // includes the version, as in http://127.0.0.1:8000/v1.
 type OpenAIConfig struct {
 	Endpoint
-	// MaxTokensField is how this server spells the limit of the answer:
-	// max_tokens or max_completion_tokens.
-	MaxTokensField string `json:"max_tokens_field"`
+	Dialect
 }
 
 // OpenAI is a client of one OpenAI-compatible endpoint and model.
 type OpenAI struct {
 	*endpoint
 	sdkConfig openai.ClientConfig
-	maxField  string
+	dialect   Dialect
 }
 
 // NewOpenAI checks the settings and resolves the key; it opens no connection.
 func NewOpenAI(cfg OpenAIConfig, deps llms.Deps) (*OpenAI, error) {
-	if !slices.Contains([]string{"max_tokens", "max_completion_tokens"}, cfg.MaxTokensField) {
-		return nil, fmt.Errorf("max_tokens_field is %q: choose max_tokens or max_completion_tokens", cfg.MaxTokensField)
+	if err := cfg.Dialect.check(); err != nil {
+		return nil, err
 	}
 	at, err := newEndpoint(cfg.Endpoint, deps)
 	if err != nil {
 		return nil, err
 	}
-	c := &OpenAI{endpoint: at, maxField: cfg.MaxTokensField, sdkConfig: openai.DefaultConfig(at.key)}
+	c := &OpenAI{endpoint: at, dialect: cfg.Dialect, sdkConfig: openai.DefaultConfig(at.key)}
 	c.sdkConfig.BaseURL = at.base
 	return c, nil
 }
@@ -85,16 +82,17 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 	if ex.status != http.StatusOK {
 		return resp, c.redact(statusError(ex.status, ex.header, ex.received))
 	}
-	reply, err := decodeReply(ex.received, r.Messages)
-	if err != nil {
-		if e, ok := errors.AsType[*llms.Error](err); ok {
-			e.RetryAfter = retryAfter(ex.header)
-			return resp, c.redact(e)
-		}
-		return resp, err
+	if failure := unaskedStream(ex); failure != nil {
+		return resp, c.redact(failure)
+	}
+	reply, failure := decodeReply(ex.received, r.Messages)
+	if failure != nil {
+		failure.RetryAfter = retryAfter(ex.header)
+		return resp, c.redact(failure)
 	}
 	reply.LLMMillis, reply.LLMCalls = &took, 1
 	reply.PromptSHA256, reply.PromptCount = ex.promptSHA, ex.promptCount
+	reply.CallAsText = len(reply.Calls) == 0 && writtenCall(reply.Message, r.Tools)
 	resp.Reply = reply
 	return resp, nil
 }
@@ -128,10 +126,10 @@ func (c *OpenAI) sdk(ex *exchange) *openai.Client {
 func (c *OpenAI) request(r llms.Request) openai.ChatCompletionRequest {
 	out := openai.ChatCompletionRequest{Model: c.model}
 	for _, m := range r.Messages {
-		msg := openai.ChatCompletionMessage{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
+		msg := openai.ChatCompletionMessage{Role: m.Role, Content: m.Content, ToolCallID: c.dialect.callID(m.ToolCallID)}
 		for _, call := range m.ToolCalls {
 			msg.ToolCalls = append(msg.ToolCalls, openai.ToolCall{
-				ID: call.ID, Type: openai.ToolTypeFunction,
+				ID: c.dialect.callID(call.ID), Type: openai.ToolTypeFunction,
 				Function: openai.FunctionCall{Name: call.Name, Arguments: echoArguments(call)},
 			})
 		}
@@ -144,7 +142,7 @@ func (c *OpenAI) request(r llms.Request) openai.ChatCompletionRequest {
 	}
 	s := r.Sampling
 	if s.MaxTokens != nil {
-		if c.maxField == "max_tokens" {
+		if c.dialect.MaxTokensField == "max_tokens" {
 			//lint:ignore SA1019 most compatible servers know no other spelling
 			out.MaxTokens = *s.MaxTokens
 		} else {

@@ -2,8 +2,8 @@ package providers
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 
@@ -19,10 +19,14 @@ type wireResponse struct {
 	Choices []wireChoice    `json:"choices"`
 	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
+	XGroq   struct {
+		Usage json.RawMessage `json:"usage"`
+	} `json:"x_groq"`
 }
 
 type wireChoice struct {
 	Message      json.RawMessage `json:"message"`
+	Usage        json.RawMessage `json:"usage"`
 	FinishReason string          `json:"finish_reason"`
 	Error        json.RawMessage `json:"error"`
 }
@@ -47,7 +51,7 @@ type wireCall struct {
 
 // decodeReply reads a 200 answer. history is the list that was sent: call ids
 // must be new to it. Errors are *llms.Error.
-func decodeReply(raw []byte, history []llms.Message) (schemas.Reply, error) {
+func decodeReply(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error) {
 	var w wireResponse
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return schemas.Reply{}, brokenBody(raw, err)
@@ -76,7 +80,7 @@ func decodeReply(raw []byte, history []llms.Message) (schemas.Reply, error) {
 		Model:        w.Model,
 		Extra:        bytes.Clone(choice.Message),
 		Raw:          raw,
-		Calls:        decodeCalls(m.ToolCalls, choice.FinishReason, history),
+		Truncated:    hitLimit(choice.FinishReason),
 	}
 	for _, blocks := range []json.RawMessage{m.ReasoningDetails, m.ThinkingBlocks, typed} {
 		if present(blocks) {
@@ -84,7 +88,8 @@ func decodeReply(raw []byte, history []llms.Message) (schemas.Reply, error) {
 			break
 		}
 	}
-	reply.Usage, reply.CostUSD = decodeUsage(w.Usage)
+	reply.Calls = decodeCalls(m.ToolCalls, reply.Truncated, history)
+	reply.Usage, reply.CostUSD = decodeUsage(w.Usage, choice.Usage, w.XGroq.Usage)
 	return reply, nil
 }
 
@@ -145,125 +150,42 @@ func firstText(fields ...json.RawMessage) string {
 	return ""
 }
 
-// cutOff is what is wrong with a call whose arguments were not finished.
-const cutOff = "the reply hit the token limit and the call was cut off; send a shorter one"
-
-// decodeCalls reads the calls in order. A missing id, or one that is taken
-// already, becomes call_<turn>_<n>: the turn is counted from the history, so
-// the same conversation always gives the same ids.
-func decodeCalls(calls []wireCall, finish string, history []llms.Message) []schemas.ToolCall {
-	taken, turn := map[string]bool{}, 0
-	for _, m := range history {
-		if m.Role == "assistant" {
-			turn++
+// decodeUsage reads what the server counted, wherever it says so and in either
+// spelling; nil where it said nothing usable.
+func decodeUsage(places ...json.RawMessage) (*schemas.Usage, *float64) {
+	type details struct {
+		Cached    *float64 `json:"cached_tokens"`
+		Reasoning *float64 `json:"reasoning_tokens"`
+	}
+	for _, raw := range places {
+		var u struct {
+			Prompt      *float64 `json:"prompt_tokens"`
+			Completion  *float64 `json:"completion_tokens"`
+			Input       *float64 `json:"input_tokens"`
+			Output      *float64 `json:"output_tokens"`
+			Cached      *float64 `json:"cached_tokens"`
+			CacheHit    *float64 `json:"prompt_cache_hit_tokens"`
+			Reasoning   *float64 `json:"reasoning_tokens"`
+			Cost        *float64 `json:"cost"` // USD; some routers report it
+			PromptD     details  `json:"prompt_tokens_details"`
+			CompletionD details  `json:"completion_tokens_details"`
 		}
-		for _, c := range m.ToolCalls {
-			taken[c.ID] = true
+		if !present(raw) || json.Unmarshal(raw, &u) != nil {
+			continue
 		}
-	}
-	var out []schemas.ToolCall
-	for n, w := range calls {
-		id := ""
-		if json.Unmarshal(w.ID, &id) != nil || id == "" || taken[id] {
-			id = fmt.Sprintf("call_%d_%d", turn, n)
-			for taken[id] {
-				id += "_"
-			}
+		prompt, completion := cmp.Or(u.Prompt, u.Input), cmp.Or(u.Completion, u.Output)
+		if prompt == nil && completion == nil {
+			continue
 		}
-		taken[id] = true
-		call := schemas.ToolCall{ID: id, Name: w.Function.Name}
-		decodeArguments(&call, w.Function.Arguments)
-		if call.Invalid != "" && finish == "length" {
-			call.Invalid = cutOff
+		if u.Cost != nil && *u.Cost < 0 {
+			u.Cost = nil
 		}
-		out = append(out, call)
+		return &schemas.Usage{
+			Prompt: count(prompt), Completion: count(completion),
+			Cached: count(cmp.Or(u.PromptD.Cached, u.CacheHit, u.Cached)), Reasoning: count(cmp.Or(u.CompletionD.Reasoning, u.Reasoning)),
+		}, u.Cost
 	}
-	return out
-}
-
-// decodeArguments fills Arguments, Raw and Invalid. A string holding an object
-// is the norm; an object in its place and a string encoded twice are taken too,
-// with the model's own text kept. Nothing else is mended.
-func decodeArguments(call *schemas.ToolCall, raw json.RawMessage) {
-	text := string(raw)
-	if !present(raw) {
-		text = ""
-	} else if raw[0] == '"' {
-		if json.Unmarshal(raw, &text) != nil {
-			text = string(raw)
-		}
-	}
-	call.Raw = text
-	inner := text
-	if strings.HasPrefix(strings.TrimSpace(text), `"`) {
-		var once string
-		if json.Unmarshal([]byte(text), &once) == nil {
-			inner = once
-		}
-	}
-	if strings.TrimSpace(inner) == "" {
-		inner = "{}" // how several servers say "no arguments"
-	}
-	args, err := canonicalObject(inner)
-	if err != nil {
-		call.Arguments, call.Invalid = json.RawMessage("{}"), err.Error()
-		return
-	}
-	call.Arguments = args
-	if call.Raw == string(args) {
-		call.Raw = ""
-	}
-}
-
-// canonicalObject parses exactly one JSON object.
-func canonicalObject(text string) (json.RawMessage, error) {
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, fmt.Errorf("arguments are not valid JSON: %w", err)
-	}
-	if strings.TrimSpace(text[dec.InputOffset():]) != "" {
-		return nil, fmt.Errorf("arguments hold more than one JSON value")
-	}
-	if _, ok := v.(map[string]any); !ok {
-		return nil, fmt.Errorf("arguments must be a JSON object")
-	}
-	return schemas.CanonicalJSON(v)
-}
-
-func isObject(text string) bool {
-	var v map[string]json.RawMessage
-	return json.Unmarshal([]byte(text), &v) == nil && v != nil
-}
-
-// decodeUsage reads what the server counted; nil where it said nothing usable.
-func decodeUsage(raw json.RawMessage) (*schemas.Usage, *float64) {
-	var u struct {
-		Prompt     *float64 `json:"prompt_tokens"`
-		Completion *float64 `json:"completion_tokens"`
-		CacheHit   *float64 `json:"prompt_cache_hit_tokens"`
-		Cost       *float64 `json:"cost"` // USD; some routers report it
-		PromptD    struct {
-			Cached *float64 `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		CompletionD struct {
-			Reasoning *float64 `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-	}
-	if !present(raw) || json.Unmarshal(raw, &u) != nil || (u.Prompt == nil && u.Completion == nil) {
-		return nil, nil
-	}
-	cached := u.PromptD.Cached
-	if cached == nil {
-		cached = u.CacheHit
-	}
-	if u.Cost != nil && *u.Cost < 0 {
-		u.Cost = nil
-	}
-	return &schemas.Usage{
-		Prompt: count(u.Prompt), Completion: count(u.Completion), Cached: count(cached), Reasoning: count(u.CompletionD.Reasoning),
-	}, u.Cost
+	return nil, nil
 }
 
 func count(f *float64) int64 {

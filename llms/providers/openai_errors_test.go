@@ -47,7 +47,7 @@ func TestErrors(t *testing.T) {
 		"408":                 {answer(408, ``), llms.ClassTimeout, 0},
 		"500":                 {answer(500, `{"error":{"message":"boom"}}`), llms.ClassServer, 0},
 		"502 page":            {llmtest.Fault{Status: 502, Body: "<html>Bad Gateway</html>", ContentType: "text/html"}, llms.ClassServer, 0},
-		"529":                 {answer(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), llms.ClassServer, 0},
+		"529":                 {answer(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), llms.ClassOverload, 0},
 		"error in a 200":      {answer(200, `{"error":{"message":"Provider returned error","code":502}}`), llms.ClassServer, 0},
 		"limit in a 200":      {answer(200, `{"error":{"message":"slow down","code":429}}`), llms.ClassRateLimit, 0},
 		"overflow in a 200":   {answer(200, `{"object":"error","message":"maximum context length is 10 tokens"}`), llms.ClassContext, 0},

@@ -118,7 +118,7 @@ func TestQuirksOfReplies(t *testing.T) {
 		},
 		"cut by the token limit": {
 			turn: llmtest.Turn{FinishReason: "length", ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{"path": "x`)}}},
-			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `{"path": "x`,
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `{"path": "x`, Truncated: true,
 				Invalid: "the reply hit the token limit and the call was cut off; send a shorter one"},
 		},
 		"list as arguments": {
@@ -131,7 +131,7 @@ func TestQuirksOfReplies(t *testing.T) {
 		},
 		"encoded twice": {
 			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`"{\"path\": \"x\"}"`)}}},
-			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{"path":"x"}`), Raw: `"{\"path\": \"x\"}"`},
+			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{"path":"x"}`), Raw: `"{\"path\": \"x\"}"`, Repaired: true},
 		},
 		"object instead of string": {
 			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Object: map[string]any{"path": "x", "a": 1}}}},
@@ -143,7 +143,7 @@ func TestQuirksOfReplies(t *testing.T) {
 		},
 		"empty arguments": {
 			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "eval", Raw: ptr("")}}},
-			call: &schemas.ToolCall{ID: "i", Name: "eval", Arguments: json.RawMessage(`{}`)},
+			call: &schemas.ToolCall{ID: "i", Name: "eval", Arguments: json.RawMessage(`{}`), Repaired: true},
 		},
 		"missing id": {
 			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr(""), Name: "eval"}}},
@@ -281,7 +281,7 @@ func FuzzReply(f *testing.F) {
 		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: &reader{Reader: strings.NewReader(string(body))}}, nil
 		})
-		c, err := providers.NewOpenAI(providers.OpenAIConfig{Endpoint: providers.Endpoint{BaseURL: "http://x", Model: "m", Timeout: "1m"}, MaxTokensField: "max_tokens"}, llms.Deps{Transport: transport})
+		c, err := providers.NewOpenAI(providers.OpenAIConfig{Endpoint: providers.Endpoint{BaseURL: "http://x", Model: "m", Timeout: "1m"}, Dialect: providers.DefaultDialect()}, llms.Deps{Transport: transport})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,27 +20,31 @@ func (c *OpenAI) patchBody(body map[string]any, r llms.Request) ([]any, error) {
 		body["top_p"] = *r.Sampling.TopP
 	}
 	maps.Copy(body, r.Sampling.Extra)
+	for _, name := range c.dialect.Drop {
+		delete(body, name)
+	}
 	list, ok := body["messages"].([]any)
 	if !ok || len(list) != len(r.Messages) {
 		return nil, errors.New("request body does not hold the message list")
+	}
+	last := len(r.Messages) - 1 // the last answer of the model
+	for last >= 0 && r.Messages[last].Role != "assistant" {
+		last--
 	}
 	for i, m := range r.Messages {
 		msg, ok := list[i].(map[string]any)
 		if !ok {
 			return nil, errors.New("request body holds a message that is no object")
 		}
-		patchMessage(msg, m)
+		c.dialect.patch(msg, m, i == last)
 	}
 	return list, nil
 }
 
-// patchMessage writes the content explicitly (null only beside tool calls) and
-// echoes what the server sent with this message under the names it used.
-func patchMessage(msg map[string]any, m llms.Message) {
-	msg["content"] = m.Content
-	if m.Content == "" && len(m.ToolCalls) > 0 {
-		msg["content"] = nil
-	}
+// patch writes the content explicitly and echoes what the server sent with this
+// message, under the names it used.
+func (d Dialect) patch(msg map[string]any, m llms.Message, last bool) {
+	msg["content"] = d.content(m)
 	if len(m.Raw) == 0 {
 		return
 	}
@@ -53,6 +57,7 @@ func patchMessage(msg map[string]any, m llms.Message) {
 	if parts, ok := received["content"].([]any); ok {
 		msg["content"] = parts // typed parts may be signed
 	}
+	d.forget(received, m, last)
 	addMissing(msg, received)
 	sent, _ := msg["tool_calls"].([]any)
 	got, _ := received["tool_calls"].([]any)

@@ -91,7 +91,7 @@ func (n *normaliser) call(r *schemas.StepRow, s *schemas.Step) error {
 		return fmt.Errorf("arguments of %s: %w", c.Name, err)
 	}
 	r.ToolCallID, r.ToolName, r.ArgumentsJSON = &c.ID, new(n.text(c.Name)), new(string(canonical))
-	r.ArgumentsValid = &valid
+	r.ArgumentsValid, r.ArgumentsRepaired = &valid, &c.Repaired
 	if c.Raw != "" {
 		r.ArgumentsRaw = new(n.exact(c.Raw))
 	}
@@ -127,6 +127,11 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	r.LLMRetries = new(int32(p.Retries))
 	r.ContextOp = new("none") // the conversation only ever grows
 	r.PromptMessages = some(int32(p.PromptCount))
+	r.UsageSource = new("absent")
+	if p.Usage != nil {
+		r.UsageSource = new("reported")
+	}
+	r.RequestSHA256, r.ResponseSHA256 = some(p.RequestSHA256), some(p.ResponseSHA256)
 	return nil
 }
 
@@ -182,7 +187,11 @@ func (n *normaliser) formatError(s *schemas.Step, class string) *bool {
 	if s.Source != "agent" {
 		return nil
 	}
-	return new(s.ToolCall != nil && s.ToolCall.Invalid != "" || class == schemas.ErrNoToolCall)
+	switch class {
+	case schemas.ErrNoToolCall, schemas.ErrCallAsText, schemas.ErrCutOff:
+		return new(true)
+	}
+	return new(s.ToolCall != nil && s.ToolCall.Invalid != "")
 }
 
 func (n *normaliser) state(r *schemas.StepRow, s *schemas.EnvState) error {

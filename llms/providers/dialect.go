@@ -1,0 +1,108 @@
+package providers
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/llms"
+)
+
+// Dialect is how one OpenAI-compatible server wants to be spoken to, where they
+// disagree. `tracesmith models probe` finds out.
+type Dialect struct {
+	// MaxTokensField is how this server spells the limit of the answer:
+	// max_tokens or max_completion_tokens.
+	MaxTokensField string `json:"max_tokens_field"`
+	// EchoReasoning says which earlier answers go back with their reasoning, under
+	// the name it came in: always; never; last, the latest answer only; auto,
+	// those that called tools, and signed reasoning of all: what every known server
+	// takes that insists on some.
+	EchoReasoning string `json:"echo_reasoning"`
+	// CallIDs is any, or nine for servers that take ids of tool calls of exactly
+	// nine letters and digits.
+	CallIDs string `json:"call_ids"`
+	// EmptyContent is how an answer without text is sent back: null, which is null
+	// beside tool calls and an empty text otherwise; empty, an empty text; space,
+	// for servers that take neither.
+	EmptyContent string `json:"empty_content"`
+	// Drop names fields of the request body that this model refuses, as some
+	// refuse temperature: they are not sent, whoever sets them.
+	Drop []string `json:"drop"`
+}
+
+// DefaultDialect suits most servers.
+func DefaultDialect() Dialect {
+	return Dialect{MaxTokensField: "max_tokens", EchoReasoning: "auto", CallIDs: "any", EmptyContent: "null"}
+}
+
+func (d Dialect) check() error {
+	for _, s := range []struct {
+		name, value string
+		known       []string
+	}{
+		{"max_tokens_field", d.MaxTokensField, []string{"max_tokens", "max_completion_tokens"}},
+		{"echo_reasoning", d.EchoReasoning, []string{"auto", "always", "never", "last"}},
+		{"call_ids", d.CallIDs, []string{"any", "nine"}},
+		{"empty_content", d.EmptyContent, []string{"null", "empty", "space"}},
+	} {
+		if !slices.Contains(s.known, s.value) {
+			return fmt.Errorf("%s is %q: choose one of %v", s.name, s.value, s.known)
+		}
+	}
+	for _, name := range d.Drop {
+		if slices.Contains([]string{"model", "messages", "tools"}, name) {
+			return fmt.Errorf("drop must not name %q: nothing would be left to ask", name)
+		}
+	}
+	return nil
+}
+
+var nineLetters = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+
+// callID is an id as this server takes it; the record keeps the original.
+func (d Dialect) callID(id string) string {
+	if d.CallIDs == "any" || id == "" {
+		return id
+	}
+	return vendorID(nineLetters, id)
+}
+
+func (d Dialect) content(m llms.Message) any {
+	switch {
+	case m.Content != "" || m.Role != "assistant":
+		return m.Content
+	case d.EmptyContent == "space":
+		return " "
+	case d.EmptyContent == "null" && len(m.ToolCalls) > 0:
+		return nil
+	}
+	return ""
+}
+
+// plainReasoning and signedReasoning are the names reasoning comes under.
+var (
+	plainReasoning  = []string{"reasoning_content", "reasoning"}
+	signedReasoning = []string{"reasoning_details", "thinking_blocks"}
+)
+
+// forget takes the reasoning out of an answer where it is not to go back.
+func (d Dialect) forget(received map[string]any, m llms.Message, last bool) {
+	gone := append(slices.Clone(plainReasoning), signedReasoning...)
+	switch d.EchoReasoning {
+	case "always":
+		return
+	case "last":
+		if last {
+			return
+		}
+	case "auto":
+		if len(m.ToolCalls) > 0 {
+			return
+		}
+		gone = plainReasoning
+	}
+	for _, name := range gone {
+		delete(received, name)
+	}
+}

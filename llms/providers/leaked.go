@@ -1,0 +1,51 @@
+package providers
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// callMarks are what models put around calls; a server that does not know its
+// model's own form leaves them in the text.
+var callMarks = regexp.MustCompile(`<tool_call>|<\|tool_call|<function_call>|<function=\w|<invoke name=|\[TOOL_CALLS\]|<\|python_tag\|>|<｜tool▁call|<\|channel\|>commentary to=functions\.`)
+
+// writtenCall tells whether text, of a reply without a call, holds a call: by the
+// marks of a model's own form, or as JSON that names one of the tools.
+func writtenCall(text string, tools []schemas.ToolSchema) bool {
+	if len(tools) == 0 || text == "" {
+		return false
+	}
+	if callMarks.MatchString(text) {
+		return true
+	}
+	for i, tries := 0, 0; i < len(text) && tries < 100; tries++ { // each JSON object that begins a line
+		at := strings.IndexByte(text[i:], '{')
+		if at < 0 {
+			return false
+		}
+		at += i
+		i = at + 1
+		if before := strings.TrimRight(text[:at], " \t["); before != "" && !strings.HasSuffix(before, "\n") {
+			continue
+		}
+		var call struct {
+			Name       string          `json:"name"`
+			Arguments  json.RawMessage `json:"arguments"`
+			Parameters json.RawMessage `json:"parameters"`
+		}
+		dec := json.NewDecoder(strings.NewReader(text[at:]))
+		if dec.Decode(&call) != nil {
+			continue
+		}
+		i = at + int(dec.InputOffset())
+		if (present(call.Arguments) || present(call.Parameters)) &&
+			slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == call.Name }) {
+			return true
+		}
+	}
+	return false
+}
