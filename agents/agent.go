@@ -43,9 +43,12 @@ type Recorder interface {
 	// Replayed returns the steps an earlier delivery of this job recorded, and
 	// the last reply if its step was never finished.
 	Replayed() (steps []schemas.Step, pending *schemas.Reply)
-	// Intent is written before a model is asked, Reply when it has answered,
-	// Step when its observation is there.
-	Intent(ctx context.Context, turn int) error
+	// Asking is the context of the next turn's policy, under which models are
+	// asked (llms.Account); done releases it. When it ends before ctx, its cause
+	// says why no model is asked any more.
+	Asking(ctx context.Context) (asking context.Context, done func())
+	// Reply is written when the policy has answered, Step when its observation
+	// is there.
 	Reply(ctx context.Context, turn int, r schemas.Reply) error
 	Step(ctx context.Context, s schemas.Step) error
 }

@@ -86,7 +86,9 @@ func (r *run) endTurn(reply schemas.Reply) string {
 // unrecorded is the Recorder of episodes nobody wants back.
 type unrecorded struct{}
 
-func (unrecorded) Replayed() ([]schemas.Step, *schemas.Reply)      { return nil, nil }
-func (unrecorded) Intent(context.Context, int) error               { return nil }
+func (unrecorded) Replayed() ([]schemas.Step, *schemas.Reply) { return nil, nil }
+func (unrecorded) Asking(ctx context.Context) (context.Context, func()) {
+	return ctx, func() {}
+}
 func (unrecorded) Reply(context.Context, int, schemas.Reply) error { return nil }
 func (unrecorded) Step(context.Context, schemas.Step) error        { return nil }

@@ -167,12 +167,12 @@ func (r *run) turn(ctx context.Context) (string, error) {
 		return exit, err
 	}
 	asked := r.Clock().UTC()
-	if r.result.Agent.Policy == "model" {
-		if err := r.record(func(ctx context.Context) error { return r.Recorder.Intent(ctx, r.turnNo) }); err != nil {
-			return "", fmt.Errorf("recording the intent: %w", err)
-		}
+	asking, done := r.Recorder.Asking(ctx)
+	reply, err := r.Policy.Next(asking, &r.transcript)
+	if err != nil && ctx.Err() == nil && asking.Err() != nil {
+		err = context.Cause(asking)
 	}
-	reply, err := r.Policy.Next(ctx, &r.transcript)
+	done()
 	if err != nil {
 		return "", fmt.Errorf("turn %d: %w", r.turnNo, err)
 	}

@@ -69,8 +69,8 @@ func TestStepsOfAnEpisode(t *testing.T) {
 	if diff := cmp.Diff(want, outline(res.Steps)); diff != "" {
 		t.Error(diff)
 	}
-	wantLog := []string{"step -1.-1", "step -1.-1", "step -1.-1", "intent 0", "reply 0", "step 0.0", "step 0.1",
-		"intent 1", "reply 1", "step 1.-1", "intent 2", "reply 2", "step 2.0", "step 2.1", "step 2.2"}
+	wantLog := []string{"step -1.-1", "step -1.-1", "step -1.-1", "reply 0", "step 0.0", "step 0.1",
+		"reply 1", "step 1.-1", "reply 2", "step 2.0", "step 2.1", "step 2.2"}
 	if diff := cmp.Diff(wantLog, rec.log); diff != "" {
 		t.Error(diff)
 	}

@@ -77,10 +77,15 @@ type Agent struct {
 	Wall            time.Duration `mapstructure:"wall" json:"wall"`
 }
 
-// Limits are budgets of the whole run.
+// Limits are what models may cost, in USD; 0 = no limit.
 type Limits struct {
-	TotalCost float64 `mapstructure:"total_cost" json:"total_cost,omitempty"` // USD; 0 = none
+	TotalCost   float64 `mapstructure:"total_cost" json:"total_cost,omitempty"`     // the whole run: it stops, and resumes with more
+	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // all attempts at one task: they end
+	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // one attempt: it ends
 }
+
+// Any tells whether there is a limit.
+func (l Limits) Any() bool { return l.TotalCost > 0 || l.TaskCost > 0 || l.EpisodeCost > 0 }
 
 // Price is what a model costs, USD per million tokens. A list, because model
 // names hold dots and capitals.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -66,10 +67,22 @@ func (c Config) Validate() error {
 	if c.S3.Checksum != "auto" && c.S3.Checksum != "off" {
 		bad("s3.checksum", "%q: choose auto or off", c.S3.Checksum)
 	}
-	if c.Limits.TotalCost < 0 {
-		bad("limits.total_cost", "must not be negative")
-	}
+	c.Limits.validate(bad)
 	return errors.Join(p...)
+}
+
+func (l Limits) validate(bad func(field, format string, a ...any)) {
+	for _, limit := range []struct {
+		name string
+		usd  float64
+	}{{"total_cost", l.TotalCost}, {"task_cost", l.TaskCost}, {"episode_cost", l.EpisodeCost}} {
+		if limit.usd < 0 || math.IsNaN(limit.usd) || math.IsInf(limit.usd, 0) {
+			bad("limits."+limit.name, "must be an amount of USD, not negative")
+		}
+	}
+	if l.TaskCost > 0 && l.EpisodeCost > l.TaskCost {
+		bad("limits.episode_cost", "is more than limits.task_cost, which all attempts share")
+	}
 }
 
 // ParseSlice reads from:to; -1 stands for an open end.

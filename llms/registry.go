@@ -26,5 +26,5 @@ type Checker interface {
 }
 
 // ErrBudget: a call was not made because its worst-case cost no longer fits
-// the run's budget. It ends the episode as max_cost.
+// the budget of the episode or its task. It ends the episode as max_cost.
 var ErrBudget = errors.New("cost budget is used up")

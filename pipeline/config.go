@@ -37,9 +37,14 @@ type Config struct {
 
 	Workers int           // default 1
 	Retry   []string      // outcomes to run again; only "infra" can be
-	MaxCost float64       // USD for the whole run, earlier invocations included; 0: no limit
 	Limits  agents.Limits // of each episode
-	NATS    string        // external engine; "": embedded
+
+	// What the model may cost, in USD, earlier invocations included; 0: no limit.
+	// A run at its limit stops, resumable; an episode at its own, or its task's
+	// (which all attempts share), ends as max_cost.
+	MaxCost, TaskCost, EpisodeCost float64
+
+	NATS string // external engine; "": embedded
 
 	Normalise     normalise.Config
 	RetryDelay    time.Duration // before the first retry of a failed job, doubled each time; default 5s
@@ -66,14 +71,11 @@ type Deps struct {
 	// but must not write there before its first Create.
 	Staging  sinks.Store
 	Observer observe.Observer // nil: silent
-	// Spent is told what was paid before this process or is lost: recorded
-	// replies, reused episodes, calls in flight at a kill. May be nil.
-	Spent func(usd float64)
 	// Drain, when closed, stops the taking of jobs; running ones finish.
 	Drain <-chan struct{}
 	Clock func() time.Time // nil: time.Now
 	Log   *slog.Logger     // nil: nowhere
-	// Crash is called at every boundary of a job with its name (CrashPoints);
+	// Crash is called at every boundary of a job with its name (CrashPoints, CallCrashPoints);
 	// tests die in it. nil outside tests.
 	Crash func(point string)
 }
@@ -82,6 +84,9 @@ type Deps struct {
 var CrashPoints = []string{
 	"claimed", "recorded-reply", "recorded-step", "rolled-out", "graded", "before-stage", "staged", "done", "acked",
 }
+
+// CallCrashPoints are those of a call to a model, for agents that make some.
+var CallCrashPoints = []string{"announced-call", "answered-call"}
 
 func (c Config) withDefaults() Config {
 	if c.Attempts == 0 {
@@ -127,9 +132,6 @@ func (c Config) validate(d Deps) error {
 func (d Deps) withDefaults() Deps {
 	if d.Observer == nil {
 		d.Observer = observe.Silent{}
-	}
-	if d.Spent == nil {
-		d.Spent = func(float64) {}
 	}
 	if d.Clock == nil {
 		d.Clock = time.Now

@@ -45,9 +45,6 @@ func (e *TaskError) Unwrap() error { return e.Err }
 
 const resumes = "start the same command again: it resumes"
 
-// errBudget: the money of the run is used up. The episode stays resumable.
-var errBudget = &StopError{Code: 5, Err: llms.ErrBudget, Remedy: "raise --max-cost and start the same command again: it resumes"}
-
 // asFatal finds the reason to stop the whole run in err, if there is one.
 // answered says that a model has answered in this run: before that, an
 // unreachable host is a matter of configuration.
@@ -65,8 +62,6 @@ func asFatal(err error, answered bool) fatal {
 		return &StopError{Code: 7, Err: err, Remedy: "check model name and base URL"}
 	}
 	switch {
-	case errors.Is(err, llms.ErrBudget):
-		return errBudget
 	case llms.ClassOf(err) == llms.ClassUnreachable && !answered:
 		return &StopError{Code: 7, Err: err, Remedy: "check the base URL and that the model server runs"}
 	case errors.Is(err, sinks.ErrDenied):

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
@@ -25,6 +26,9 @@ import (
 
 // turns a fake episode has: two looks, an edit, submit.
 const turns = 4
+
+// What a call of the fake policy costs, and could have cost at most, in USD.
+const callCost, callWorst = 0.01, 0.02
 
 const patchText = "diff --git a/calc.py b/calc.py\nindex 1111111..2222222 100644\n--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"
 
@@ -124,17 +128,26 @@ func (p *policy) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	for _, s := range t.Steps {
 		turn = max(turn, s.Turn+1)
 	}
+	account := llms.AccountOf(ctx)
+	calling, err := account.Begin(ctx, callWorst)
+	if err != nil {
+		return schemas.Reply{}, err
+	}
 	if p.h.onAsk != nil {
-		if err := p.h.onAsk(ctx, p.job, turn); err != nil {
-			return schemas.Reply{}, err
+		if err := p.h.onAsk(calling, p.job, turn); err != nil {
+			return schemas.Reply{}, errors.Join(err, account.End(ctx, schemas.Payment{Failed: true}))
 		}
 	}
 	p.h.note(fmt.Sprintf("ask %s %d", p.job.EpisodeID, turn))
+	usage := &schemas.Usage{Prompt: 100, Completion: 10}
+	if err := account.End(ctx, schemas.Payment{Usage: usage, CostUSD: new(callCost)}); err != nil {
+		return schemas.Reply{}, err
+	}
 	names := [turns]string{"view", "pdb", "edit", "submit"}
 	args := fmt.Sprintf(`{"command":"p x","turn":%d}`, turn)
 	return schemas.Reply{
-		Message: fmt.Sprintf("turn %d", turn), LLMCalls: 1, CostUSD: new(0.01), LLMMillis: new(int64(5)),
-		Usage: &schemas.Usage{Prompt: 100, Completion: 10}, Calls: []schemas.ToolCall{{Name: names[turn], Arguments: json.RawMessage(args)}},
+		Message: fmt.Sprintf("turn %d", turn), LLMCalls: 1, CostUSD: new(callCost), LLMMillis: new(int64(5)),
+		Usage: usage, Calls: []schemas.ToolCall{{Name: names[turn], Arguments: json.RawMessage(args)}},
 	}, nil
 }
 

@@ -90,9 +90,9 @@ func (r *run) unfinished(settle, ctx context.Context, lease *engine.Lease, job s
 		r.deps.Observer.JobRetried(job, engine.ErrLeaseLost)
 		return release(lease.Release(settle))
 	}
-	f := asFatal(err, r.hasAnswered())
+	f := asFatal(err, r.ledger.answered())
 	if rec != nil {
-		if err := rec.append(settle, kindSettled, nil); err != nil && !errors.Is(err, engine.ErrLeaseLost) && f == nil {
+		if err := rec.flush(); err != nil && !errors.Is(err, engine.ErrLeaseLost) && f == nil {
 			f = asFatal(unanswered(err), true)
 		}
 	}
@@ -199,6 +199,7 @@ func (r *run) stages(ctx context.Context, lease *engine.Lease, job schemas.Job) 
 	if err != nil {
 		return done, rec, err
 	}
+	staged.Calls = new(r.ledger.of(rec.account))
 	done, err = r.stage(ctx, job, staged)
 	return done, rec, err
 }
@@ -227,9 +228,10 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
+		if asFatal(err, r.ledger.answered()) != nil {
+			r.fail(err) // before the environment is closed: others need not find out, too
+		}
 		return err
-	case res.ExitReason == schemas.ExitMaxCost: // the run's money, not the episode's
-		return errBudget
 	}
 	patch, sha, err := e.Patch(ctx)
 	switch {
@@ -243,7 +245,7 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 	case err != nil:
 		return fmt.Errorf("taking the patch: %w", err)
 	}
-	if res.Agent.ConfigJSON, err = configured(res.Agent.ConfigJSON, r.cfg.Limits); err != nil {
+	if res.Agent.ConfigJSON, err = configured(res.Agent.ConfigJSON, r.cfg); err != nil {
 		return fmt.Errorf("encoding the agent's configuration: %w", err)
 	}
 	r.mu.Lock()
@@ -260,12 +262,14 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 
 // configured is what shaped the agent's way: its own settings, and the limits it
 // ran under, which may change when a run is resumed. A limit of 0 is none.
-func configured(settings string, l agents.Limits) (string, error) {
+func configured(settings string, cfg Config) (string, error) {
+	l := cfg.Limits
 	b, err := schemas.CanonicalJSON(map[string]any{
 		"settings": json.RawMessage(cmp.Or(settings, "{}")),
 		"limits": map[string]any{
 			"max_steps": l.MaxSteps, "max_format_errors": l.MaxFormatErrors, "max_repeats": l.MaxRepeats,
 			"wall_s": l.Wall.Seconds(), "max_prompt_tokens": l.MaxPromptTokens,
+			"episode_cost_usd": cfg.EpisodeCost, "task_cost_usd": cfg.TaskCost,
 		},
 	})
 	return string(b), err

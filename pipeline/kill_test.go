@@ -98,8 +98,8 @@ func TestKillAtEveryBoundary(t *testing.T) {
 					t.Errorf("%d times: %s", n, line)
 				}
 			}
-			if len(asked) != killTasks*turns || rep.Friction.LostInFlight != 0 {
-				t.Errorf("%d questions, %d lost", len(asked), rep.Friction.LostInFlight)
+			if len(asked) != killTasks*turns || rep.Calls.LostInFlight != 0 {
+				t.Errorf("%d questions, %d lost", len(asked), rep.Calls.LostInFlight)
 			}
 		})
 	}

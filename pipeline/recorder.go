@@ -4,32 +4,43 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Kinds of entries in a step log.
 const (
-	kindIntent  = "intent"
+	kindCall    = "call" // a model is about to be asked
+	kindPaid    = "paid" // the call has ended without a reply to record
 	kindReply   = "reply"
 	kindStep    = "step"
 	kindRollout = "rollout" // the episode without its steps: the agent is through
 	kindVerdict = "verdict"
-	kindSettled = "settled" // the delivery ended in order: nothing is in flight
 )
 
-// recorder is an agents.Recorder over a step log, and the memory of what
-// earlier deliveries of the job achieved.
+// recordTimeout bounds the note of a call. It is detached from the end of the
+// episode: what was paid is noted also then.
+const recordTimeout = time.Minute
+
+// recorder is an agents.Recorder over a step log, the llms.Account of its
+// episode, and the memory of what earlier deliveries of the job achieved.
 type recorder struct {
-	run *run
-	job schemas.Job
-	log *engine.StepLog
+	run     *run
+	job     schemas.Job
+	log     *engine.StepLog
+	account *account
 
 	steps   []schemas.Step
 	pending *schemas.Reply
 	rollout *rollout
 	verdict *schemas.Verdict
+
+	asking context.Context // of the policy's turn
+	worst  float64         // of the call under way
+	ended  *schemas.Payment
 }
 
 // rollout is what is known when the agent is through.
@@ -38,40 +49,111 @@ type rollout struct {
 	Replayed int             `json:"replayed"` // how many of the first steps were replayed
 }
 
-type replyEntry struct {
-	Turn  int           `json:"turn"`
-	Reply schemas.Reply `json:"reply"`
+// callEntry announces a call. Before is the end of the call before, where no
+// other entry has told it.
+type callEntry struct {
+	Worst  float64          `json:"worst"`
+	Before *schemas.Payment `json:"before,omitempty"`
 }
 
-// openRecorder reads a job's log back. A call that was announced and has no
-// reply was in flight when its process died.
+type replyEntry struct {
+	Turn  int              `json:"turn"`
+	Reply schemas.Reply    `json:"reply"`
+	Paid  *schemas.Payment `json:"paid,omitempty"`
+}
+
+// tally adds up the calls of a step log, entry by entry.
+type tally struct {
+	calls  schemas.Calls
+	open   bool // a call was announced and has no end yet
+	worst  float64
+	failed bool
+}
+
+func (t *tally) add(e engine.LogEntry) error {
+	var err error
+	switch e.Kind {
+	case kindCall:
+		var c callEntry
+		err = json.Unmarshal(e.Data, &c)
+		t.end(c.Before)
+		t.lose()
+		t.calls.Made++
+		if t.failed {
+			t.calls.Retried++
+		}
+		t.open, t.worst = true, c.Worst
+	case kindPaid:
+		var p schemas.Payment
+		err = json.Unmarshal(e.Data, &p)
+		t.end(&p)
+	case kindReply:
+		var r struct {
+			Paid *schemas.Payment `json:"paid"`
+		}
+		err = json.Unmarshal(e.Data, &r)
+		t.end(r.Paid)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the step log: entry %s: %w", e.Kind, err)
+	}
+	return nil
+}
+
+func (t *tally) end(p *schemas.Payment) {
+	if p != nil {
+		t.calls, t.open, t.failed = t.calls.Ended(*p), false, p.Failed
+	}
+}
+
+// lose counts a call that was announced and has no end: its process died. It
+// keeps its worst case.
+func (t *tally) lose() {
+	if t.open {
+		t.calls.LostInFlight++
+		t.calls.AtRiskUSD += t.worst
+		t.open, t.failed = false, false
+	}
+}
+
+// reckon counts what earlier processes paid for episodes that are not staged,
+// before anything else is.
+func (r *run) reckon(ctx context.Context) error {
+	tallies := map[string]*tally{}
+	err := r.engine.ReadLogs(ctx, func(id string, e engine.LogEntry) error {
+		if _, staged := r.episodes[id]; staged {
+			return nil
+		}
+		if tallies[id] == nil {
+			tallies[id] = &tally{}
+		}
+		return tallies[id].add(e)
+	})
+	if err != nil {
+		return err
+	}
+	for id, t := range tallies {
+		t.lose()
+		r.ledger.carry(r.ledger.account(id, r.todo[id].TaskID), t.calls, t.failed)
+	}
+	return nil
+}
+
+// openRecorder reads a job's log back.
 func (r *run) openRecorder(ctx context.Context, job schemas.Job) (*recorder, error) {
 	log, entries, err := r.engine.OpenLog(ctx, job.EpisodeID)
 	if err != nil {
 		return nil, fmt.Errorf("opening the step log: %w", err)
 	}
-	rec := &recorder{run: r, job: job, log: log}
-	pendingTurn, lost, paid, dearest := -1, 0, 0.0, 0.0
-	open := false // a call was announced and has not been answered
+	rec := &recorder{run: r, job: job, log: log, account: r.ledger.account(job.EpisodeID, job.TaskID)}
+	pendingTurn := -1
 	for _, e := range entries {
 		var err error
 		switch e.Kind {
-		case kindIntent:
-			if open {
-				lost++
-			}
-			open = true
-		case kindSettled:
-			open = false
 		case kindReply:
 			var re replyEntry
 			if err = json.Unmarshal(e.Data, &re); err == nil {
 				rec.pending, pendingTurn = &re.Reply, re.Turn
-				open = false
-				if re.Reply.CostUSD != nil {
-					paid += *re.Reply.CostUSD
-					dearest = max(dearest, *re.Reply.CostUSD)
-				}
 			}
 		case kindStep:
 			var s schemas.Step
@@ -92,31 +174,72 @@ func (r *run) openRecorder(ctx context.Context, job schemas.Job) (*recorder, err
 			return nil, fmt.Errorf("reading the step log: entry %s: %w", e.Kind, err)
 		}
 	}
-	if open {
-		lost++
-	}
-	r.paidBefore(job.EpisodeID, paid, lost, dearest)
 	return rec, nil
 }
 
 // Replayed implements agents.Recorder.
 func (r *recorder) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps, r.pending }
 
-// Intent implements agents.Recorder. It is where the run's budget is enforced:
-// no call is made that is not announced.
-func (r *recorder) Intent(ctx context.Context, turn int) error {
-	if r.run.overBudget() {
-		return errBudget
+// Asking implements agents.Recorder. Calls of the turn are paid from this
+// episode's account; when the run takes no more calls, all waiting before one
+// ends, and only a call under way goes on.
+func (r *recorder) Asking(ctx context.Context) (context.Context, func()) {
+	r.asking = ctx
+	turn, cancel := context.WithCancelCause(llms.WithAccount(ctx, r))
+	stop := context.AfterFunc(r.run.ledger.open, func() { cancel(context.Cause(r.run.ledger.open)) })
+	return turn, func() {
+		stop()
+		cancel(nil)
 	}
-	return r.append(ctx, kindIntent, turn)
+}
+
+// Begin implements llms.Account.
+func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, error) {
+	if err := r.run.ledger.reserve(ctx, r.account, worst); err != nil {
+		return nil, err
+	}
+	if err := r.note(kindCall, callEntry{worst, r.ended}); err != nil {
+		r.run.ledger.withdraw(r.account, worst)
+		return nil, err
+	}
+	r.worst, r.ended = worst, nil
+	r.run.deps.Crash("announced-call")
+	return r.asking, nil
+}
+
+// End implements llms.Account. An answer is on record with the reply it becomes,
+// a failure at once: the next try may be long in coming.
+func (r *recorder) End(_ context.Context, p schemas.Payment) error {
+	r.run.ledger.settle(r.account, r.worst, p)
+	r.run.deps.Crash("answered-call")
+	r.ended = &p
+	if p.Failed {
+		return r.flush()
+	}
+	return nil
+}
+
+// FromCache implements llms.Account.
+func (r *recorder) FromCache() { r.run.ledger.fromCache(r.account) }
+
+// flush notes the end of a call that no reply tells of.
+func (r *recorder) flush() error {
+	if r.ended == nil {
+		return nil
+	}
+	if err := r.note(kindPaid, r.ended); err != nil {
+		return err
+	}
+	r.ended = nil
+	return nil
 }
 
 // Reply implements agents.Recorder.
 func (r *recorder) Reply(ctx context.Context, turn int, reply schemas.Reply) error {
-	if err := r.append(ctx, kindReply, replyEntry{turn, reply}); err != nil {
+	if err := r.append(ctx, kindReply, replyEntry{turn, reply, r.ended}); err != nil {
 		return err
 	}
-	r.run.paid(reply)
+	r.ended = nil
 	r.run.deps.Crash("recorded-reply")
 	return nil
 }
@@ -129,6 +252,13 @@ func (r *recorder) Step(ctx context.Context, s schemas.Step) error {
 	r.run.deps.Observer.Step(r.job, s)
 	r.run.deps.Crash("recorded-step")
 	return nil
+}
+
+// note appends beside the episode's own end.
+func (r *recorder) note(kind string, v any) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.asking), recordTimeout)
+	defer cancel()
+	return r.append(ctx, kind, v)
 }
 
 func (r *recorder) append(ctx context.Context, kind string, v any) error {

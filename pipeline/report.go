@@ -83,7 +83,7 @@ func (r *run) report(started time.Time, err error) observe.Report {
 		RunID: r.info.RunID, RunDir: r.cfg.RunDir, Command: r.cfg.Command, Started: started.UTC(), Ended: r.deps.Clock().UTC(),
 		Episodes: slices.Collect(maps.Values(r.episodes)), Friction: r.friction, Data: observe.Data{Staging: r.deps.Staging.URI()},
 	}
-	rep.Effort.SpentNowUSD = r.spentNow
+	rep.Calls, rep.Effort.SpentNowUSD = r.ledger.totals()
 	for _, j := range r.plan.jobs {
 		if _, ended := r.episodes[j.EpisodeID]; ended {
 			continue

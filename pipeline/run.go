@@ -34,19 +34,10 @@ type run struct {
 	mu        sync.Mutex
 	episodes  map[string]observe.Episode // by id: reused ones and those that ended now
 	dead      map[string]engine.Entry    // of this run, by episode
-	counted   map[string]prior
-	spent     float64
-	spentNow  float64
-	answered  bool
+	ledger    *ledger
 	friction  observe.Friction
 	fatal     fatal
 	baselines map[string]*baseline
-}
-
-// prior is what a job's log said was paid and lost, as counted so far.
-type prior struct {
-	paid float64
-	lost int
 }
 
 type baseline struct {
@@ -75,7 +66,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	p.derive(info.RunID, cfg)
 	r := &run{
 		cfg: cfg, deps: deps, info: info, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
-		counted: map[string]prior{}, baselines: map[string]*baseline{},
+		ledger: newLedger(cfg), baselines: map[string]*baseline{},
 	}
 	err = r.reuse(ctx)
 	if err == nil && len(r.todo) > 0 {
@@ -120,11 +111,12 @@ func (r *run) reuse(ctx context.Context) error {
 		}
 		staged[o.Key] = o.Size
 	}
-	found := make([]*observe.Episode, len(r.plan.jobs))
+	found, tasks := make([]*observe.Episode, len(r.plan.jobs)), map[string]string{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i, j := range r.plan.jobs {
 		key := sinks.StagedKey(r.info.RunID, j.EpisodeID)
+		tasks[j.EpisodeID] = j.TaskID
 		size, ok := staged[key]
 		if !ok {
 			r.todo[j.EpisodeID] = j
@@ -151,12 +143,9 @@ func (r *run) reuse(ctx context.Context) error {
 	for _, e := range found {
 		if e != nil {
 			r.episodes[e.ID] = *e
-			if e.CostUSD != nil {
-				r.spent += *e.CostUSD
-			}
+			r.ledger.carry(r.ledger.account(e.ID, tasks[e.ID]), e.Calls, false)
 		}
 	}
-	r.deps.Spent(r.spent)
 	return nil
 }
 
@@ -182,6 +171,9 @@ func (r *run) work(ctx context.Context, lock *engine.Lock) (err error) {
 		return unanswered(err)
 	}
 	defer func() { err = errors.Join(err, r.engine.Close()) }()
+	if err := r.reckon(ctx); err != nil {
+		return unanswered(err)
+	}
 	if err := r.enqueue(ctx); err != nil {
 		return unanswered(err)
 	}
@@ -304,57 +296,27 @@ func (r *run) settle(ctx context.Context) error {
 	return nil
 }
 
-// fail stops the run for a reason; the first one counts.
+// fail stops the run for a reason; the first one counts. Where it lies with the
+// model, no call is begun any more, but those under way end and are recorded:
+// they are paid for.
 func (r *run) fail(err error) {
-	f := asFatal(err, r.hasAnswered())
+	f := asFatal(err, r.ledger.answered())
 	if f == nil {
 		f = &StopError{Code: 1, Err: err, Remedy: resumes}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.fatal == nil {
-		r.fatal = f
+	if r.fatal != nil {
+		return
+	}
+	r.fatal = f
+	r.ledger.close(f)
+	switch f.ExitCode() {
+	case 4, 5, 7:
+		r.drain(f)
+	default:
 		r.stop(f)
 	}
-}
-
-// paid counts a reply of this process.
-func (r *run) paid(reply schemas.Reply) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answered = r.answered || reply.LLMCalls > 0
-	if reply.CostUSD != nil {
-		r.spent += *reply.CostUSD
-		r.spentNow += *reply.CostUSD
-	}
-}
-
-// paidBefore counts what a job's log shows, once. A lost call is taken to have
-// cost as much as the dearest one of its episode.
-func (r *run) paidBefore(id string, paid float64, lost int, dearest float64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was, again := r.counted[id]
-	r.counted[id] = prior{paid, lost}
-	usd := float64(lost-was.lost) * dearest
-	r.friction.LostInFlight += lost - was.lost
-	if !again { // later openings show what this process has counted itself
-		usd += paid
-	}
-	r.spent += usd
-	r.deps.Spent(usd)
-}
-
-func (r *run) overBudget() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.cfg.MaxCost > 0 && r.spent >= r.cfg.MaxCost
-}
-
-func (r *run) hasAnswered() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.answered
 }
 
 // unended counts the jobs to do that have no end yet.

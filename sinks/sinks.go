@@ -66,6 +66,9 @@ type Staged struct {
 	// ToolSets are the lists that turns were shown where that was not always Tools.
 	ToolSets [][]schemas.ToolSchema `json:"tool_sets,omitempty"`
 	Blobs    []Blob                 `json:"blobs,omitempty"`
+	// Calls are all that were made for the episode, also those its rows do not
+	// show; nil: nobody counted.
+	Calls *schemas.Calls `json:"calls,omitempty"`
 }
 
 // Blob is a text too long for its row, addressed by content.

@@ -107,10 +107,9 @@ func TestReactOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	budget := middle.NewBudget(1, 0)
 	client, err = middle.Wrap([]middle.Endpoint{{Client: client}}, middle.Config{
 		Retry:  middle.RetryConfig{Initial: 1}, // nanosecond
-		Prices: middle.Prices{{Model: "m", Input: 1, Output: 2}}, Budget: budget,
+		Prices: middle.Prices{{Model: "m", Input: 1, Output: 2}}, Limited: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,12 +3,15 @@ package middle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
@@ -22,13 +25,15 @@ type steps struct {
 	errs  []error
 	usage *schemas.Usage
 	at    []time.Time
+	last  llms.Request
 }
 
 func (s *steps) Provider() string { return "test" }
 func (s *steps) Model() string    { return "m" }
-func (s *steps) Chat(context.Context, llms.Request) (llms.Response, error) {
+func (s *steps) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last = r
 	s.at = append(s.at, time.Now())
 	if len(s.errs) > 0 {
 		err := s.errs[0]
@@ -146,30 +151,78 @@ func TestRate(t *testing.T) {
 	})
 }
 
-func TestBudgetHoldsUnderConcurrency(t *testing.T) {
-	budget := middle.NewBudget(0.010, 0)
-	tokens := 1000 // worst case per call: $0.001 and nothing for the empty prompt
-	s := &steps{usage: &schemas.Usage{Completion: 500}}
-	c := wrap(t, s, middle.Config{Budget: budget, Prices: middle.Prices{{Model: "m", Output: 1}}})
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	refused := 0
-	for range 50 {
-		wg.Go(func() {
-			_, err := c.Chat(t.Context(), llms.Request{Sampling: llms.Sampling{MaxTokens: &tokens}})
-			if errors.Is(err, llms.ErrBudget) {
-				mu.Lock()
-				refused++
-				mu.Unlock()
-			} else if err != nil {
-				t.Error(err)
-			}
-		})
+// purse is an account that notes what goes through it.
+type purse struct {
+	worst []float64
+	paid  []schemas.Payment
+	deny  error
+}
+
+func (p *purse) Begin(ctx context.Context, worst float64) (context.Context, error) {
+	if p.deny != nil {
+		return nil, p.deny
 	}
-	wg.Wait()
-	spent, exhausted := budget.Spent()
-	if spent > 0.010 || spent < 0.0095 && refused == 0 || !exhausted || refused+len(s.at) != 50 {
-		t.Errorf("spent %f, refused %d, made %d", spent, refused, len(s.at))
+	p.worst = append(p.worst, worst)
+	return ctx, nil
+}
+
+func (p *purse) End(_ context.Context, paid schemas.Payment) error {
+	p.paid = append(p.paid, paid)
+	return nil
+}
+
+func (p *purse) FromCache() {}
+
+// Each try is begun and ended in the account, and none that it denies is made.
+func TestEveryTryIsAccountedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &steps{usage: &schemas.Usage{Prompt: 10, Completion: 5}, errs: []error{&llms.Error{Class: llms.ClassServer, Status: 503}, &llms.Error{Class: llms.ClassTimeout}}}
+		c := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
+		p := &purse{}
+		ctx := llms.WithAccount(t.Context(), p)
+		if _, err := c.Chat(ctx, llms.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		worst := llms.DefaultAnswer / 1e6
+		want := []schemas.Payment{{Failed: true}, {Failed: true, AtRiskUSD: worst}, {Usage: s.usage, CostUSD: new(5 / 1e6)}}
+		if diff := cmp.Diff(want, p.paid); diff != "" || !slices.Equal(p.worst, []float64{worst, worst, worst}) {
+			t.Errorf("%v %s", p.worst, diff)
+		}
+		if got := s.last.Sampling.MaxTokens; got == nil || *got != llms.DefaultAnswer {
+			t.Errorf("an answer without end was asked for: %v", got)
+		}
+		p.deny = fmt.Errorf("no: %w", llms.ErrBudget)
+		if _, err := c.Chat(ctx, llms.Request{}); !errors.Is(err, llms.ErrBudget) || len(s.at) != 3 {
+			t.Errorf("%d calls: %v", len(s.at), err)
+		}
+	})
+}
+
+// The worst case is one: a byte is never more than a token, and the longest
+// answer any field allows counts.
+func TestWorstCaseIsAnUpperBound(t *testing.T) {
+	text := strings.Repeat("\u4e16", 1000)
+	many := 100
+	for name, c := range map[string]struct {
+		r    llms.Request
+		want float64 // USD at least, at $1 per million prompt tokens and $10 per million of the answer
+	}{
+		"bytes":  {llms.Request{Messages: []llms.Message{{Role: "user", Content: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
+		"calls":  {llms.Request{Messages: []llms.Message{{ToolCalls: []schemas.ToolCall{{Raw: text}}}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
+		"raw":    {llms.Request{Messages: []llms.Message{{Raw: []byte(text)}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
+		"tools":  {llms.Request{Tools: []schemas.ToolSchema{{Description: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
+		"extra":  {llms.Request{Sampling: llms.Sampling{MaxTokens: &many, Extra: map[string]any{"max_completion_tokens": 5000.0}}}, 50_000},
+		"no end": {llms.Request{}, 10 * llms.DefaultAnswer},
+	} {
+		p := &purse{}
+		s := &steps{usage: &schemas.Usage{}}
+		client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Input: 1, Output: 10}}})
+		if _, err := client.Chat(llms.WithAccount(t.Context(), p), c.r); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.worst[0] * 1e6; got < c.want || got > c.want+1000 {
+			t.Errorf("%s: %g millionths, want %g and a little more", name, got, c.want)
+		}
 	}
 }
 
@@ -187,27 +240,40 @@ func TestCost(t *testing.T) {
 		t.Error("a free model has no cost of 0")
 	}
 	// Unknown price: no cost in the reply; with a limit it is refused at once.
-	resp, err := wrap(t, &steps{usage: &schemas.Usage{Prompt: 1}}, middle.Config{Budget: middle.NewBudget(0, 0)}).Chat(t.Context(), llms.Request{})
+	resp, err := wrap(t, &steps{usage: &schemas.Usage{Prompt: 1}}, middle.Config{}).Chat(t.Context(), llms.Request{})
 	if err != nil || resp.Reply.CostUSD != nil {
 		t.Errorf("cost %v, %v", resp.Reply.CostUSD, err)
 	}
-	if _, err := middle.Wrap([]middle.Endpoint{{Client: &steps{}}}, middle.Config{Budget: middle.NewBudget(1, 0)}); err == nil {
+	if _, err := middle.Wrap([]middle.Endpoint{{Client: &steps{}}}, middle.Config{Limited: true}); err == nil {
 		t.Error("a budget over an unknown price is accepted")
 	}
 }
 
-func TestFailedCallsAndTheBudget(t *testing.T) {
+func TestFailedCallsKeepWhatTheyMayHaveCost(t *testing.T) {
 	tokens := 1_000_000
-	req := llms.Request{Sampling: llms.Sampling{MaxTokens: &tokens}}
-	for class, want := range map[llms.Class]float64{llms.ClassAuth: 0, llms.ClassRateLimit: 0, llms.ClassTimeout: 1} {
-		budget := middle.NewBudget(10, 0)
-		s := &steps{errs: []error{&llms.Error{Class: class}}}
-		c := wrap(t, s, middle.Config{Budget: budget, Retry: middle.RetryConfig{MaxTries: 1}, Prices: middle.Prices{{Model: "m", Output: 1}}})
-		if _, err := c.Chat(t.Context(), req); llms.ClassOf(err) != class {
+	for name, c := range map[string]struct {
+		err  error
+		want float64
+	}{
+		"refused key":      {&llms.Error{Class: llms.ClassAuth, Status: 401}, 0},
+		"throttled":        {&llms.Error{Class: llms.ClassRateLimit, Status: 429}, 0},
+		"overloaded":       {&llms.Error{Class: llms.ClassServer, Status: 503}, 0},
+		"nobody there":     {&llms.Error{Class: llms.ClassUnreachable}, 0},
+		"too late":         {&llms.Error{Class: llms.ClassTimeout}, 1},
+		"gateway too late": {&llms.Error{Class: llms.ClassTimeout, Status: 504}, 1},
+		"connection broke": {&llms.Error{Class: llms.ClassServer}, 1},
+		"half an answer":   {&llms.Error{Class: llms.ClassServer, Status: 200}, 1},
+		"cancelled":        {context.Canceled, 1},
+		"never built":      {&llms.Error{Class: llms.ClassRefused}, 0},
+	} {
+		p := &purse{}
+		s := &steps{errs: []error{c.err}}
+		client := wrap(t, s, middle.Config{Retry: middle.RetryConfig{MaxTries: 1}, Prices: middle.Prices{{Model: "m", Output: 1}}})
+		if _, err := client.Chat(llms.WithAccount(t.Context(), p), llms.Request{Sampling: llms.Sampling{MaxTokens: &tokens}}); !errors.Is(err, c.err) {
 			t.Error(err)
 		}
-		if spent, _ := budget.Spent(); spent != want {
-			t.Errorf("%s: spent %f, want %f", class, spent, want)
+		if diff := cmp.Diff([]schemas.Payment{{Failed: true, AtRiskUSD: c.want}}, p.paid); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -86,38 +87,80 @@ func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 // read returns the complete entries in order; one torn by a crash is left out.
 func (l *StepLog) read(ctx context.Context) ([]LogEntry, error) {
 	var out []LogEntry
-	var open LogEntry
-	next := 0 // part expected
+	var parts assembly
 	l.last = 0
-	for {
+	err := l.e.messages(ctx, l.subject, func(msg *jetstream.RawStreamMsg) error {
+		l.last = msg.Sequence
+		entry, whole, err := parts.add(msg)
+		if whole {
+			out = append(out, entry)
+		}
+		return err
+	})
+	return out, err
+}
+
+// ReadLogs shows the complete entries of all logs, each log's in order, with the
+// id of its job. It takes no log over.
+func (e *Engine) ReadLogs(ctx context.Context, show func(id string, entry LogEntry) error) error {
+	parts := map[string]*assembly{}
+	prefix := e.stepSubject("")
+	return e.messages(ctx, e.stepSubject("*"), func(msg *jetstream.RawStreamMsg) error {
+		id := strings.TrimPrefix(msg.Subject, prefix)
+		if parts[id] == nil {
+			parts[id] = &assembly{}
+		}
+		entry, whole, err := parts[id].add(msg)
+		if whole {
+			err = show(id, entry)
+		}
+		return err
+	})
+}
+
+// messages shows the messages of a subject in order.
+func (e *Engine) messages(ctx context.Context, subject string, show func(*jetstream.RawStreamMsg) error) error {
+	for last := uint64(0); ; {
 		var msg *jetstream.RawStreamMsg
-		err := l.e.call(ctx, "reading the step log", func(ctx context.Context) (err error) {
-			msg, err = l.e.steps.GetMsg(ctx, l.last+1, jetstream.WithGetMsgSubject(l.subject))
+		err := e.call(ctx, "reading the step log", func(ctx context.Context) (err error) {
+			msg, err = e.steps.GetMsg(ctx, last+1, jetstream.WithGetMsgSubject(subject))
 			return err
 		})
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return out, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		l.last = msg.Sequence
-		part, err1 := strconv.Atoi(msg.Header.Get(headPart))
-		parts, err2 := strconv.Atoi(msg.Header.Get(headParts))
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("reading the step log: foreign message %d: %w", msg.Sequence, err)
-		}
-		if part == 0 {
-			open, next = LogEntry{Kind: msg.Header.Get(headKind)}, 0
-		}
-		if part != next {
-			continue
-		}
-		open.Data = append(open.Data, msg.Data...)
-		if next++; next == parts && open.Kind != fence {
-			out = append(out, open)
+		last = msg.Sequence
+		if err := show(msg); err != nil {
+			return err
 		}
 	}
+}
+
+// assembly puts the parts of one log's entries together.
+type assembly struct {
+	open LogEntry
+	next int // part expected
+}
+
+// add tells whether the message completes an entry that is to be shown.
+func (a *assembly) add(msg *jetstream.RawStreamMsg) (entry LogEntry, whole bool, err error) {
+	part, err1 := strconv.Atoi(msg.Header.Get(headPart))
+	parts, err2 := strconv.Atoi(msg.Header.Get(headParts))
+	if err := errors.Join(err1, err2); err != nil {
+		return LogEntry{}, false, fmt.Errorf("reading the step log: foreign message %d: %w", msg.Sequence, err)
+	}
+	if part == 0 {
+		a.open, a.next = LogEntry{Kind: msg.Header.Get(headKind)}, 0
+	}
+	if part != a.next {
+		return LogEntry{}, false, nil
+	}
+	a.open.Data = append(a.open.Data, msg.Data...)
+	a.next++
+	return a.open, a.next == parts && a.open.Kind != fence, nil
 }
 
 // PurgeLog deletes the log of a job.

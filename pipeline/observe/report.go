@@ -41,6 +41,7 @@ type Episode struct {
 	ToolErrors map[string]int `json:"tool_errors,omitempty"`
 	Format     int            `json:"format_errors"`
 	Retries    int            `json:"llm_retries"`
+	Calls      schemas.Calls  `json:"calls"` // to models, also those that no row shows
 	Prompt     int64          `json:"prompt_tokens"`
 	Completion int64          `json:"completion_tokens"`
 	Cached     int64          `json:"cached_tokens"`
@@ -60,6 +61,9 @@ func FromStaged(s sinks.Staged, size int64) Episode {
 		Prompt: value(r.PromptTokens), Completion: value(r.CompletionTokens), Cached: value(r.CachedTokens),
 		Reasoning: value(r.ReasoningTokens), Format: int(value(r.NFormatErrors)), Retries: int(value(r.NRetries)),
 		Wall: time.Duration(value(r.WallMS)) * time.Millisecond, Outcome: value(r.Outcome), Cause: value(r.ErrorMessage), ToolErrors: map[string]int{},
+	}
+	if s.Calls != nil {
+		e.Calls = *s.Calls
 	}
 	for _, step := range s.Steps {
 		if step.ToolName != nil && step.IsError != nil && *step.IsError {
@@ -111,14 +115,17 @@ type Report struct {
 	Error         string    `json:"error,omitempty"` // why it stopped early
 	Hint          string    `json:"hint,omitempty"`
 
-	Ledger   Ledger    `json:"ledger"`
-	Missing  []Missing `json:"missing"`
-	Outcome  Outcome   `json:"outcome"`
-	Effort   Effort    `json:"effort"`
-	Friction Friction  `json:"friction"`
-	Data     Data      `json:"data"`
-	Next     []string  `json:"next"`
-	Episodes []Episode `json:"episodes"`
+	Ledger  Ledger    `json:"ledger"`
+	Missing []Missing `json:"missing"`
+	Outcome Outcome   `json:"outcome"`
+	Effort  Effort    `json:"effort"`
+	// Calls are those of the whole run: of episodes without an end, and of
+	// earlier processes, too. They are what a model server has counted.
+	Calls    schemas.Calls `json:"calls"`
+	Friction Friction      `json:"friction"`
+	Data     Data          `json:"data"`
+	Next     []string      `json:"next"`
+	Episodes []Episode     `json:"episodes"`
 }
 
 // Outcome is over all episodes of the run, reused ones included.
@@ -155,12 +162,10 @@ type Spread struct {
 // Friction is what went wrong on the way.
 type Friction struct {
 	InfraRetries int            `json:"infra_retries"`
-	LLMRetries   int            `json:"llm_retries"`
 	FormatErrors int            `json:"format_errors"`
 	ToolErrors   map[string]int `json:"tool_errors"`
-	LostInFlight int            `json:"lost_in_flight"` // model calls answered, or not, while the process died
-	Diverged     int            `json:"diverged"`       // replayed calls that answered otherwise
-	Adopted      int            `json:"adopted"`        // staged by another hand first
+	Diverged     int            `json:"diverged"` // replayed calls that answered otherwise
+	Adopted      int            `json:"adopted"`  // staged by another hand first
 }
 
 // Data is what was staged.
@@ -228,7 +233,6 @@ func (r *Report) add(e Episode) {
 	} else if r.Effort.CostUSD != nil {
 		*r.Effort.CostUSD += *e.CostUSD
 	}
-	r.Friction.LLMRetries += e.Retries
 	r.Friction.FormatErrors += e.Format
 	for tool, n := range e.ToolErrors {
 		r.Friction.ToolErrors[tool] += n

@@ -68,6 +68,9 @@ func (r Report) blocks() []block {
 		out = append(out, block{"stopped", lines})
 	}
 	out = append(out, block{"ledger", r.ledgerLines()}, block{"outcome", r.outcomeLines()}, block{"effort", r.effortLines()})
+	if lines := r.callLines(); len(lines) > 0 {
+		out = append(out, block{"calls", lines})
+	}
 	if lines := r.frictionLines(); len(lines) > 0 {
 		out = append(out, block{"friction", lines})
 	}
@@ -162,6 +165,33 @@ func (r Report) costLine(cost float64) string {
 	return line + fmt.Sprintf("; %s in this run", usd(r.Effort.SpentNowUSD))
 }
 
+// callLines account for the model calls of the whole run, episodes without an
+// end and earlier processes included.
+func (r Report) callLines() []string {
+	c := r.Calls
+	if c.Made+c.FromCache == 0 {
+		return nil
+	}
+	first := fmt.Sprintf("%s made = %s answered + %s failed + %s lost in flight", number(c.Made), number(c.Answered), number(c.Failed), number(c.LostInFlight))
+	if c.Retried > 0 {
+		first += fmt.Sprintf("; %s of them retries", number(c.Retried))
+	}
+	if c.FromCache > 0 {
+		first += fmt.Sprintf("; %s questions answered from the cache", number(c.FromCache))
+	}
+	paid := fmt.Sprintf("answered: %s prompt and %s completion tokens, %s", number(c.Prompt), number(c.Completion), usd(c.CostUSD))
+	if c.Uncounted > 0 {
+		paid += fmt.Sprintf("; %s answers without a count", number(c.Uncounted))
+	}
+	if c.Unpriced > 0 {
+		paid += fmt.Sprintf("; no price for %s of them", number(c.Unpriced))
+	}
+	if c.AtRiskUSD > 0 {
+		paid += fmt.Sprintf("; calls without an answer may have cost up to %s more", usd(c.AtRiskUSD))
+	}
+	return []string{first, paid}
+}
+
 func (s Spread) quantiles(format func(float64) string) string {
 	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", format(s.P50), format(s.P90), format(s.P99), format(s.Max))
 }
@@ -173,8 +203,8 @@ func (r Report) frictionLines() []string {
 		n    int
 		what string
 	}{
-		{f.InfraRetries, "infrastructure retries"}, {f.LLMRetries, "model call retries"}, {f.FormatErrors, "format errors"},
-		{f.LostInFlight, "model replies lost in flight"}, {f.Diverged, "replayed calls that diverged"}, {f.Adopted, "staged by another worker first"},
+		{f.InfraRetries, "infrastructure retries"}, {f.FormatErrors, "format errors"},
+		{f.Diverged, "replayed calls that diverged"}, {f.Adopted, "staged by another worker first"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, number(p.n)+" "+p.what)

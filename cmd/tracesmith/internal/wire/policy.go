@@ -19,10 +19,6 @@ import (
 
 // Agent builds policies, one per episode, on one shared model client.
 type Agent struct {
-	// Budget counts what the model costs; set for every agent, used by those
-	// that ask a model.
-	Budget *middle.Budget
-
 	cfg    configs.Config
 	needs  agents.Needs
 	client llms.Client
@@ -32,7 +28,7 @@ type Agent struct {
 // NewAgent checks the agent's kind, its settings and its model's settings.
 // Nothing is asked yet.
 func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
-	a := &Agent{cfg: cfg, needs: agents.NeedsOf(cfg.Agent.Kind), Budget: middle.NewBudget(cfg.Limits.TotalCost, 0)}
+	a := &Agent{cfg: cfg, needs: agents.NeedsOf(cfg.Agent.Kind)}
 	if _, ok := agents.Registry.Lookup(cfg.Agent.Kind); !ok {
 		_, err := agents.Registry.Build(cfg.Agent.Kind, nil, agents.Deps{}) // it lists the known ones
 		return nil, fmt.Errorf("agent.kind: %w", err)
@@ -52,14 +48,14 @@ func (a *Agent) connect(getenv func(string) string) error {
 		return fmt.Errorf("agent %q asks a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)", a.cfg.Agent.Kind)
 	}
 	var err error
-	a.client, a.checks, err = newClient("llm", l, a.prices(l), a.Budget, getenv)
+	a.client, a.checks, err = newClient("llm", l, a.prices(l), a.cfg.Limits.Any(), getenv)
 	return err
 }
 
 // newClient is a client of one model, over all of its endpoints; section is where
 // the model stands in the configuration. checks ask each endpoint, at no cost,
 // whether it is there.
-func newClient(section string, l configs.LLM, prices middle.Prices, budget *middle.Budget, getenv func(string) string) (llms.Client, []llms.Checker, error) {
+func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string) (llms.Client, []llms.Checker, error) {
 	var endpoints []middle.Endpoint
 	var checks []llms.Checker
 	for _, e := range l.All() {
@@ -88,7 +84,7 @@ func newClient(section string, l configs.LLM, prices middle.Prices, budget *midd
 			Pace: middle.NewPace(middle.PaceConfig{RPM: float64(e.RPM), TPM: float64(e.TPM), Parallel: e.Parallel})})
 	}
 	c, err := middle.Wrap(endpoints, middle.Config{
-		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Budget: budget,
+		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Limited: limited,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", section, err)

@@ -98,7 +98,8 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		RunDir: r.cfg.Run.Dir, RunID: r.cfg.Run.Name + "-" + schemas.ShortHash([]any{identity, ids})[:8],
 		Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
 		Resolved: mustCanonical(r.cfg), Command: r.opt.Command,
-		Workers: r.cfg.Run.Workers, Retry: r.opt.Retry, MaxCost: r.cfg.Limits.TotalCost, NATS: r.opt.NATS,
+		Workers: r.cfg.Run.Workers, Retry: r.opt.Retry, NATS: r.opt.NATS,
+		MaxCost: r.cfg.Limits.TotalCost, TaskCost: r.cfg.Limits.TaskCost, EpisodeCost: r.cfg.Limits.EpisodeCost,
 		Limits: agents.Limits{
 			MaxSteps: r.cfg.Agent.MaxSteps, MaxFormatErrors: r.cfg.Agent.MaxFormatErrors, MaxRepeats: r.cfg.Agent.MaxRepeats,
 			Wall: r.cfg.Agent.Wall, MaxPromptTokens: r.cfg.Agent.MaxPromptTokens,
@@ -107,7 +108,6 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	}, pipeline.Deps{
 		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
 		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: observe.New(r.opt.Progress),
-		Spent: func(usd float64) { r.Agent.Budget.Settle(0, usd) },
 	})
 }
 

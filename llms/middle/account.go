@@ -1,0 +1,63 @@
+package middle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// accounted begins and ends each call in the account of its episode, and writes
+// the cost into replies.
+type accounted struct {
+	llms.Client
+	price   *Price // nil: unknown
+	limited bool
+}
+
+func (a *accounted) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	worst := 0.0
+	if a.limited && !a.price.Free {
+		r = limited(r)
+	}
+	if a.price != nil {
+		worst = a.price.worstCase(r)
+	}
+	account := llms.AccountOf(ctx)
+	calling, err := account.Begin(ctx, worst)
+	if err != nil {
+		return llms.Response{}, err
+	}
+	resp, err := a.Client.Chat(calling, r)
+	paid := schemas.Payment{Failed: true}
+	if err != nil {
+		paid.AtRiskUSD = atRisk(err, worst)
+	} else {
+		reply := &resp.Reply
+		if reply.CostUSD == nil && a.price != nil {
+			reply.CostUSD = a.price.Cost(reply.Usage)
+		}
+		paid = schemas.Payment{Usage: reply.Usage, CostUSD: reply.CostUSD}
+		if paid.CostUSD == nil { // the server counted nothing
+			paid.AtRiskUSD = worst
+		}
+	}
+	if failed := account.End(ctx, paid); failed != nil {
+		return resp, errors.Join(err, failed)
+	}
+	return resp, err
+}
+
+// atRisk is nothing where the server refused to answer or was not reached, and
+// the worst case where it may have answered and billed.
+func atRisk(err error, worst float64) float64 {
+	e, ok := asError(err)
+	switch {
+	case !ok: // cancelled
+	case e.Class == llms.ClassTimeout: // a gateway may give up on a server that goes on
+	case e.Status >= 300, e.Class == llms.ClassUnreachable, e.Class == llms.ClassRefused && e.Status == 0:
+		return 0
+	}
+	return worst
+}

@@ -1,0 +1,207 @@
+package pipeline
+
+// The money of a run. Each call reserves its worst case from three pots, those
+// of the run, its task and its episode, before it is made, and settles after; so
+// no limit is passed, whatever the number of workers.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// pot is one budget in USD; limit 0: none, spending is only counted.
+type pot struct {
+	limit, spent, reserved float64
+}
+
+// rounding is what sums of floating point may be off by.
+const rounding = 1e-9
+
+// never tells that worst will not fit, however calls under way end; now, that it
+// does not fit while they may cost what they reserved.
+func (p *pot) never(worst float64) bool { return p.limit > 0 && p.spent+worst > p.limit+rounding }
+
+func (p *pot) now(worst float64) bool {
+	return p.limit <= 0 || p.spent+p.reserved+worst <= p.limit+rounding
+}
+
+// refusal says why no call of so much is made.
+func (p *pot) refusal(of string, worst float64) string {
+	return fmt.Sprintf("%s: $%.4f of $%.4f are spent and the next call may cost $%.4f", of, p.spent, p.limit, worst)
+}
+
+// ledger holds the accounts of a run's episodes. Safe for concurrent use.
+type ledger struct {
+	open  context.Context // done: no call begins any more, for the reason that is its cause
+	close context.CancelCauseFunc
+
+	mu           sync.Mutex
+	freed        chan struct{} // closed when money comes back
+	run          pot
+	task         float64 // limits
+	episode      float64
+	tasks        map[string]*pot
+	accounts     map[string]*account
+	atBegin      float64 // what earlier processes spent
+	answeredHere bool
+}
+
+// account is that of one episode.
+type account struct {
+	pots   [3]*pot // of the run, the task, the episode
+	calls  schemas.Calls
+	failed bool // the last call: the next one repeats it
+}
+
+func newLedger(cfg Config) *ledger {
+	l := &ledger{
+		freed: make(chan struct{}), run: pot{limit: cfg.MaxCost}, task: cfg.TaskCost, episode: cfg.EpisodeCost,
+		tasks: map[string]*pot{}, accounts: map[string]*account{},
+	}
+	l.open, l.close = context.WithCancelCause(context.Background())
+	return l
+}
+
+// account of an episode; its task is "" where that is not known any more.
+func (l *ledger) account(episode, task string) *account {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.accounts[episode]
+	if a == nil {
+		t := l.tasks[task]
+		if t == nil {
+			t = &pot{limit: l.task}
+			l.tasks[task] = t
+		}
+		a = &account{pots: [3]*pot{&l.run, t, {limit: l.episode}}}
+		l.accounts[episode] = a
+	}
+	return a
+}
+
+// carry adds what earlier processes paid for an episode.
+func (l *ledger) carry(a *account, c schemas.Calls, failed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.calls, a.failed = a.calls.Plus(c), failed
+	l.atBegin += c.Spent()
+	for _, p := range a.pots {
+		p.spent += c.Spent()
+	}
+}
+
+// reserve sets worst USD aside for a call, waiting for calls under way where
+// they hold what is left.
+func (l *ledger) reserve(ctx context.Context, a *account, worst float64) error {
+	for {
+		l.mu.Lock()
+		freed := l.freed
+		ok, err := l.try(a, worst)
+		l.mu.Unlock()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-freed:
+		case <-l.open.Done():
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the budget: %w", context.Cause(ctx))
+		}
+	}
+}
+
+func (l *ledger) try(a *account, worst float64) (bool, error) {
+	if l.open.Err() != nil {
+		return false, context.Cause(l.open)
+	}
+	switch run, task, own := a.pots[0], a.pots[1], a.pots[2]; {
+	case run.never(worst):
+		err := overBudget(run.refusal("the run's budget", worst))
+		l.close(err)
+		return false, err
+	case task.never(worst):
+		return false, fmt.Errorf("%w: %s", llms.ErrBudget, task.refusal("limits.task_cost", worst))
+	case own.never(worst):
+		return false, fmt.Errorf("%w: %s", llms.ErrBudget, own.refusal("limits.episode_cost", worst))
+	case !run.now(worst) || !task.now(worst) || !own.now(worst):
+		return false, nil
+	}
+	for _, p := range a.pots {
+		p.reserved += worst
+	}
+	a.calls.Made++
+	if a.failed {
+		a.calls.Retried++
+	}
+	return true, nil
+}
+
+// withdraw takes back a reservation whose call is not made.
+func (l *ledger) withdraw(a *account, worst float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.calls.Made--
+	if a.failed {
+		a.calls.Retried--
+	}
+	l.release(a, worst, 0)
+}
+
+// settle turns a reservation into what was paid.
+func (l *ledger) settle(a *account, worst float64, p schemas.Payment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.calls, a.failed = a.calls.Ended(p), p.Failed
+	l.answeredHere = l.answeredHere || !p.Failed
+	l.release(a, worst, p.Spent())
+}
+
+func (l *ledger) release(a *account, worst, spent float64) {
+	for _, p := range a.pots {
+		p.reserved -= worst
+		p.spent += spent
+	}
+	close(l.freed)
+	l.freed = make(chan struct{})
+}
+
+// fromCache counts a question that needed no call.
+func (l *ledger) fromCache(a *account) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.calls.FromCache++
+}
+
+// of is what an episode's calls add up to.
+func (l *ledger) of(a *account) schemas.Calls {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return a.calls
+}
+
+// totals are those of the run, and what this process spent of them.
+func (l *ledger) totals() (all schemas.Calls, here float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.accounts {
+		all = all.Plus(a.calls)
+	}
+	return all, max(0, all.Spent()-l.atBegin)
+}
+
+// answered tells whether a model has answered this process.
+func (l *ledger) answered() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answeredHere
+}
+
+// overBudget: the money of the run is used up. The episode stays resumable.
+func overBudget(why string) *StopError {
+	return &StopError{Code: 5, Err: errors.New("cost budget is used up: " + why), Remedy: "raise --max-cost and start the same command again: it resumes"}
+}

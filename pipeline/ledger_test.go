@@ -1,0 +1,151 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+var cents = cmpopts.EquateApprox(0, 1e-9)
+
+// checkCalls compares a run's totals with what its policy wrote down.
+func checkCalls(t *testing.T, h *harness, rep observe.Report, failed, lost int) {
+	t.Helper()
+	c, asked := rep.Calls, h.count("ask ")
+	if c.Made != c.Answered+c.Failed+c.LostInFlight || c.Failed != failed || c.LostInFlight != lost {
+		t.Errorf("the calls do not add up: %+v", c)
+	}
+	if diff := cmp.Diff(float64(asked)*callCost, c.CostUSD, cents); lost == 0 && (diff != "" || c.Answered != asked || c.Prompt != int64(100*asked)) {
+		t.Errorf("%d questions, %+v", asked, c)
+	}
+	if diff := cmp.Diff(float64(lost)*callWorst, c.AtRiskUSD, cents); diff != "" {
+		t.Error("at risk", diff)
+	}
+}
+
+// The budget is used up to less than one call's worst case, by any number of
+// workers, and never passed.
+func TestBudgetHoldsWithSixteenWorkers(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 40)
+	h.cfg.Workers, h.cfg.MaxCost = 16, 1
+	rep, err := h.run(t.Context())
+	if exitCode(t, err) != 5 || rep.Calls.Spent() > 1 || rep.Calls.Spent() < 1-callWorst {
+		t.Errorf("%v, %+v", err, rep.Calls)
+	}
+	checkCalls(t, h, rep, 0, 0)
+	h.cfg.MaxCost = 100
+	rep = h.mustRun(t)
+	checkCalls(t, h, rep, 0, 0)
+	if n := h.count("ask "); n != 40*turns || math.Abs(rep.Effort.SpentNowUSD-(rep.Calls.CostUSD-float64(100)*callCost)) > 2*callWorst {
+		t.Errorf("%d questions, $%f now", n, rep.Effort.SpentNowUSD)
+	}
+}
+
+// An episode at its limit, or its task's, ends and is graded; the run goes on.
+func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
+	for name, c := range map[string]struct {
+		task, episode float64
+		asked         int
+		outcomes      map[string]int
+	}{
+		"episode": {0, 0.03, 4 * 2, map[string]int{"limit": 4}},
+		"task":    {0.06, 0, 2 * 5, map[string]int{"limit": 2, "resolved": 2}},
+		"both":    {0.10, 0.05, 4 * 4, map[string]int{"resolved": 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+			h.cfg.Workers, h.cfg.Attempts, h.cfg.TaskCost, h.cfg.EpisodeCost = 1, 2, c.task, c.episode
+			h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
+			rep := h.mustRun(t)
+			if diff := cmp.Diff(c.outcomes, ledger(t, rep).Outcomes); diff != "" || h.count("ask ") != c.asked {
+				t.Errorf("%d questions: %s", h.count("ask "), diff)
+			}
+			checkCalls(t, h, rep, 0, 0)
+		})
+	}
+}
+
+// A process that is killed while it asks loses that call and no other: it keeps
+// its worst case, from the first moment of the next process on.
+func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
+	for point, asked := range map[string]int{"announced-call": killTasks * turns, "answered-call": killTasks*turns + 1} {
+		t.Run(point, func(t *testing.T) {
+			h := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
+			h.cfg.RunID = "fixed"
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), childDir+"="+h.dir, childPoint+"="+point, childNth+"=3")
+			out, err := cmd.CombinedOutput()
+			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+				t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
+			}
+			// Two answers are paid, one call is lost: 0.04 are gone.
+			h.cfg.MaxCost = 0.05
+			rep, err := h.run(t.Context())
+			if exitCode(t, err) != 5 || rep.Calls.Made != 3 || rep.Calls.LostInFlight != 1 {
+				t.Errorf("%v, %+v", err, rep.Calls)
+			}
+			h.cfg.MaxCost = 0
+			rep = h.mustRun(t)
+			if h.count("ask ") != asked || rep.Calls.Answered != killTasks*turns {
+				t.Errorf("%d questions, %+v", h.count("ask "), rep.Calls)
+			}
+			checkCalls(t, h, rep, 0, 1)
+			if again := h.mustRun(t); !cmp.Equal(rep.Calls, again.Calls, cents) {
+				t.Errorf("read back: %s", cmp.Diff(rep.Calls, again.Calls))
+			}
+		})
+	}
+}
+
+// Where the provider's credit ends, no call is begun any more; those under way
+// come to their end and are recorded.
+func TestQuotaClosesTheQueue(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 8)
+	h.cfg.Workers = 4
+	var asking, refused atomic.Int32
+	out := make(chan struct{})
+	h.onAsk = func(ctx context.Context, j schemas.Job, turn int) error {
+		if turn < 1 {
+			return nil
+		}
+		if asking.Add(1) == 4 { // the other three are under way
+			refused.Add(1)
+			close(out)
+			return &llms.Error{Class: llms.ClassQuota, Status: 429, Message: "insufficient_quota"}
+		}
+		<-out
+		if ctx.Err() != nil {
+			return fmt.Errorf("a paid call was cut off: %w", ctx.Err())
+		}
+		return nil
+	}
+	rep, err := h.run(t.Context())
+	if exitCode(t, err) != 5 || !strings.Contains(err.Error(), "insufficient_quota") || refused.Load() != 1 {
+		t.Errorf("%v, %d refused", err, refused.Load())
+	}
+	// A call may have begun before the refusal was read; none may be cut off.
+	if c := rep.Calls; c.Failed != 1 || c.Answered < 4+3 || c.Answered > 4+3+3 || asking.Load() > 4+3 {
+		t.Errorf("%+v", c)
+	}
+	checkCalls(t, h, rep, 1, 0)
+	h.onAsk = nil
+	rep = h.mustRun(t)
+	if n := h.count("ask "); n != 8*turns {
+		t.Errorf("%d questions, want %d", n, 8*turns)
+	}
+	checkCalls(t, h, rep, 1, 0)
+}
