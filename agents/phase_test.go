@@ -172,7 +172,7 @@ func TestPhasesResumeAfterAnyWrite(t *testing.T) {
 		rec := &tape{failAt: kill}
 		w, p := relayed()
 		if _, err := runRelay(t, w, p, func(c *agents.Config) { c.Recorder = rec }); err == nil {
-			if kill < 25 {
+			if kill < 20 {
 				t.Fatalf("only %d writes", kill)
 			}
 			break
