@@ -9,8 +9,8 @@ import (
 )
 
 // repaired is the object that text must mean: one that was encoded twice, that
-// stands in a code fence, whose texts hold bare control characters or escapes
-// that JSON does not know, or that has a comma too many.
+// stands in a code fence, whose texts hold bare line ends or escapes that JSON
+// does not know, or that has a comma too many.
 func repaired(text string) (json.RawMessage, bool) {
 	text = unfenced(strings.TrimSpace(text))
 	var once string
@@ -35,6 +35,10 @@ func unfenced(text string) string {
 	return strings.TrimSpace(strings.TrimPrefix(inner, "json"))
 }
 
+// bareSpace is what code has between its lines and before them; other control
+// characters are no slip of a model.
+var bareSpace = map[byte]string{'\n': `\n`, '\r': `\r`, '\t': `\t`}
+
 // respelled is text with each string as JSON spells it, and without commas
 // before a closing bracket.
 func respelled(text string) string {
@@ -50,9 +54,8 @@ func respelled(text string) string {
 			}
 		case c == '"':
 			inside = !inside
-		case inside && c < 0x20:
-			escaped, _ := json.Marshal(string(c)) // a control character can always be encoded
-			out.Write(escaped[1 : len(escaped)-1])
+		case inside && bareSpace[c] != "":
+			out.WriteString(bareSpace[c])
 			continue
 		case inside && c == '\\' && i+1 < len(text):
 			next := text[i+1]

@@ -206,6 +206,7 @@ func TestWireMalformedArguments(t *testing.T) {
 		"```json\n{\"path\": \"x\"}\n```":      `repaired {"path":"x"}`,
 		"{\"code\": \"a\n\tb\"}":               `repaired {"code":"a\n\tb"}`,
 		`{"pattern": "\d+\.py", "q": "it\'s"}`: `repaired {"pattern":"\\d+\\.py","q":"it's"}`,
+		"{\"path\": \"\x01\"}":                 "",
 		`{"paths": ["x",], "n": 1,}`:           `repaired {"n":1,"paths":["x"]}`,
 		``:                                     `repaired {}`,
 		`{"path": "x`:                          "",
