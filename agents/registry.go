@@ -29,14 +29,15 @@ type Needs struct {
 	Model bool // Deps.Client
 }
 
-// NeedsOf tells what policies of a kind need, before one is built.
-func NeedsOf(kind string) Needs {
-	spec, ok := Registry.Lookup(kind)
-	if !ok || spec.Default == nil {
-		return Needs{}
+// NeedsOf tells what policies of a kind with these settings need, before one is
+// built. Wrong settings are an error.
+func NeedsOf(kind string, with map[string]any) (Needs, error) {
+	cfg, err := Registry.Config(kind, with)
+	if err != nil {
+		return Needs{}, err
 	}
-	if n, ok := spec.Default().(interface{ Needs() Needs }); ok {
-		return n.Needs()
+	if n, ok := cfg.(interface{ Needs() Needs }); ok {
+		return n.Needs(), nil
 	}
-	return Needs{}
+	return Needs{}, nil
 }

@@ -210,10 +210,10 @@ func TestScriptedAndNull(t *testing.T) {
 
 func TestNeeds(t *testing.T) {
 	for kind, want := range map[string]agents.Needs{
-		"react": {Model: true}, "solution": {Gold: true}, "scripted": {}, "null": {}, "no such": {},
+		"react": {Model: true}, "solution": {Gold: true}, "scripted": {}, "null": {},
 	} {
-		if got := agents.NeedsOf(kind); got != want {
-			t.Errorf("%s needs %+v, want %+v", kind, got, want)
+		if got, err := agents.NeedsOf(kind, nil); got != want || err != nil {
+			t.Errorf("%s needs %+v, want %+v (%v)", kind, got, want, err)
 		}
 	}
 }

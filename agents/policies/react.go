@@ -16,6 +16,7 @@ import (
 func init() {
 	agents.Registry.Register(agents.Spec{
 		Kind:    "react",
+		Aliases: []string{"froggy", "froggy_agent"},
 		Summary: "a model with native tool calls: think, call, observe",
 		Default: func() any { return &ReactConfig{} },
 		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {

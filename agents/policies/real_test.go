@@ -55,7 +55,9 @@ func TestRealEnvironment(t *testing.T) {
 	for _, kind := range []string{"solution", "null"} {
 		e := real(t, source, task, kit)
 		deps := agents.Deps{Task: task}
-		if agents.NeedsOf(kind).Gold {
+		if needs, err := agents.NeedsOf(kind, nil); err != nil {
+			t.Fatal(err)
+		} else if needs.Gold {
 			deps.Gold = &agents.Privileged{GoldPatch: task.GoldPatch}
 		}
 		p, err := agents.Registry.Build(kind, nil, deps)

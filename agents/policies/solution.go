@@ -12,6 +12,7 @@ import (
 func init() {
 	agents.Registry.Register(agents.Spec{
 		Kind:    "solution",
+		Aliases: []string{"solution_agent"},
 		Summary: "checks a task: fails before the gold patch, passes after it, and pdb works",
 		Default: func() any { return &SolutionConfig{} },
 		New: func(_ any, deps agents.Deps) (agents.Policy, error) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,7 +16,10 @@ import (
 
 // Spec describes one component of kind C that is built with dependencies D.
 type Spec[C, D any] struct {
-	Kind    string // the name used in configuration
+	Kind string // the name used in configuration
+	// Aliases are other names by which a configuration may call it; everything
+	// that is recorded says Kind.
+	Aliases []string
 	Summary string // one line for lists
 	// Default returns a pointer to a config struct with its defaults; nil: the
 	// component takes no config.
@@ -27,31 +31,33 @@ type Spec[C, D any] struct {
 // Registry holds the components of one kind. It is filled at start-up and
 // read-only afterwards.
 type Registry[C, D any] struct {
-	What  string // "tool", "agent": used in messages
-	specs map[string]Spec[C, D]
+	What    string // "tool", "agent": used in messages
+	specs   map[string]Spec[C, D]
+	aliases map[string]string // to kinds
 }
 
-// Register adds a component; a kind registered twice is a programming error.
+// Register adds a component; a name registered twice is a programming error.
 func (r *Registry[C, D]) Register(s Spec[C, D]) {
 	if r.specs == nil {
-		r.specs = map[string]Spec[C, D]{}
+		r.specs, r.aliases = map[string]Spec[C, D]{}, map[string]string{}
 	}
-	if _, twice := r.specs[s.Kind]; twice {
-		panic(fmt.Sprintf("%s %q registered twice", r.What, s.Kind))
+	for _, name := range append([]string{s.Kind}, s.Aliases...) {
+		if _, twice := r.Lookup(name); twice {
+			panic(fmt.Sprintf("%s %q registered twice", r.What, name))
+		}
 	}
 	r.specs[s.Kind] = s
+	for _, name := range s.Aliases {
+		r.aliases[name] = s.Kind
+	}
 }
 
 // Clone returns a registry that can be extended without touching r.
 func (r *Registry[C, D]) Clone() *Registry[C, D] {
-	c := &Registry[C, D]{What: r.What, specs: map[string]Spec[C, D]{}}
-	for k, s := range r.specs {
-		c.specs[k] = s
-	}
-	return c
+	return &Registry[C, D]{What: r.What, specs: maps.Clone(r.specs), aliases: maps.Clone(r.aliases)}
 }
 
-// Kinds lists the names in alphabetical order.
+// Kinds lists the names in alphabetical order, without aliases.
 func (r *Registry[C, D]) Kinds() []string {
 	var out []string
 	for k := range r.specs {
@@ -61,38 +67,53 @@ func (r *Registry[C, D]) Kinds() []string {
 	return out
 }
 
-// Lookup finds a component's spec.
-func (r *Registry[C, D]) Lookup(kind string) (Spec[C, D], bool) {
-	s, ok := r.specs[kind]
+// Lookup finds a component's spec by its kind or an alias.
+func (r *Registry[C, D]) Lookup(name string) (Spec[C, D], bool) {
+	if kind, ok := r.aliases[name]; ok {
+		name = kind
+	}
+	s, ok := r.specs[name]
 	return s, ok
 }
 
-// Build decodes with into the component's config and constructs it. with may be
-// nil. Unknown kinds and unknown fields are errors that name what exists.
-func (r *Registry[C, D]) Build(kind string, with map[string]any, deps D) (C, error) {
-	var zero C
-	s, ok := r.specs[kind]
+// Config decodes with, which may be nil, over the defaults of a component's
+// config; nil for a component that takes none. Unknown kinds and unknown fields
+// are errors that name what exists.
+func (r *Registry[C, D]) Config(kind string, with map[string]any) (any, error) {
+	s, ok := r.Lookup(kind)
 	if !ok {
-		return zero, fmt.Errorf("unknown %s %q: choose one of %s", r.What, kind, strings.Join(r.Kinds(), ", "))
+		return nil, fmt.Errorf("unknown %s %q: choose one of %s", r.What, kind, strings.Join(r.Kinds(), ", "))
 	}
 	var cfg any
 	if s.Default != nil {
 		cfg = s.Default()
 	}
-	if len(with) > 0 {
-		if cfg == nil {
-			return zero, fmt.Errorf("%s %q takes no settings", r.What, kind)
-		}
-		raw, err := json.Marshal(with)
-		if err != nil {
-			return zero, fmt.Errorf("%s %q: encoding settings: %w", r.What, kind, err)
-		}
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(cfg); err != nil {
-			return zero, fmt.Errorf("%s %q: %w", r.What, kind, explain(err, cfg))
-		}
+	if len(with) == 0 {
+		return cfg, nil
 	}
+	if cfg == nil {
+		return nil, fmt.Errorf("%s %q takes no settings", r.What, kind)
+	}
+	raw, err := json.Marshal(with)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: encoding settings: %w", r.What, kind, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(cfg); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", r.What, kind, explain(err, cfg))
+	}
+	return cfg, nil
+}
+
+// Build constructs a component from its Config.
+func (r *Registry[C, D]) Build(kind string, with map[string]any, deps D) (C, error) {
+	var zero C
+	cfg, err := r.Config(kind, with)
+	if err != nil {
+		return zero, err
+	}
+	s, _ := r.Lookup(kind)
 	c, err := s.New(cfg, deps)
 	if err != nil {
 		return zero, fmt.Errorf("%s %q: %w", r.What, kind, err)

@@ -58,3 +58,29 @@ func TestSettingsAreRefusedWithWhatIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// An alias builds what it stands for; lists and messages name the kind alone.
+func TestAliases(t *testing.T) {
+	r := registry()
+	r.Register(plugin.Spec[int, int]{Kind: "round", Aliases: []string{"ball", "globe"}, New: func(any, int) (int, error) { return 7, nil }})
+	for _, name := range []string{"round", "ball", "globe"} {
+		spec, ok := r.Lookup(name)
+		got, err := r.Build(name, nil, 0)
+		if !ok || spec.Kind != "round" || err != nil || got != 7 {
+			t.Errorf("%s: %q, %d, %v", name, spec.Kind, got, err)
+		}
+	}
+	if _, err := r.Build("cube", nil, 0); err == nil || err.Error() != `unknown box "cube": choose one of empty, plain, round, sized` {
+		t.Error(err)
+	}
+	for _, taken := range []string{"plain", "ball"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was registered twice", taken)
+				}
+			}()
+			r.Clone().Register(plugin.Spec[int, int]{Kind: "other", Aliases: []string{taken}})
+		}()
+	}
+}

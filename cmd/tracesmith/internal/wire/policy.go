@@ -28,11 +28,17 @@ type Agent struct {
 // NewAgent checks the agent's kind, its settings and its model's settings.
 // Nothing is asked yet.
 func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
-	a := &Agent{cfg: cfg, needs: agents.NeedsOf(cfg.Agent.Kind)}
-	if _, ok := agents.Registry.Lookup(cfg.Agent.Kind); !ok {
-		_, err := agents.Registry.Build(cfg.Agent.Kind, nil, agents.Deps{}) // it lists the known ones
+	spec, ok := agents.Registry.Lookup(cfg.Agent.Kind)
+	if !ok {
+		_, err := agents.Registry.Config(cfg.Agent.Kind, nil) // it lists the known ones
 		return nil, fmt.Errorf("agent.kind: %w", err)
 	}
+	cfg.Agent.Kind = spec.Kind // an alias is the same agent, and the same run
+	needs, err := agents.NeedsOf(cfg.Agent.Kind, cfg.Agent.With)
+	if err != nil {
+		return nil, fmt.Errorf("agent.with: %w", err)
+	}
+	a := &Agent{cfg: cfg, needs: needs}
 	if !a.needs.Model {
 		return a, nil
 	}
