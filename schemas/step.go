@@ -45,14 +45,15 @@ type Reply struct {
 	// Stop ends the episode after this turn with the given exit reason.
 	Stop string `json:"stop,omitempty"`
 
-	Model        string   `json:"model,omitempty"` // as the provider named it
-	Usage        *Usage   `json:"usage,omitempty"` // nil: no model was asked, or it did not say
-	CostUSD      *float64 `json:"cost_usd,omitempty"`
-	LLMMillis    *int64   `json:"llm_ms,omitempty"`
-	LLMCalls     int      `json:"llm_calls"` // HTTP calls made for this turn, 0 for policies without a model
-	Retries      int      `json:"retries"`
-	PromptSHA256 string   `json:"prompt_sha256,omitempty"` // hash of the message list really sent
-	PromptCount  int      `json:"prompt_messages,omitempty"`
+	Model        string     `json:"model,omitempty"` // as the provider named it
+	Usage        *Usage     `json:"usage,omitempty"` // nil: no model was asked, or it did not say
+	CostUSD      *float64   `json:"cost_usd,omitempty"`
+	LLMMillis    *int64     `json:"llm_ms,omitempty"`
+	LLMCalls     int        `json:"llm_calls"` // HTTP calls made for this turn, 0 for policies without a model
+	Retries      int        `json:"retries"`
+	PromptSHA256 string     `json:"prompt_sha256,omitempty"` // of the message list sent, see llms.PromptSHA256
+	PromptCount  int        `json:"prompt_messages,omitempty"`
+	Context      *ContextOp `json:"context,omitempty"` // how that list was made; nil: all there was
 	// RequestSHA256 and ResponseSHA256 are hashes of the bodies of the call that was
 	// answered, which are kept as private data of the run.
 	RequestSHA256  string          `json:"request_sha256,omitempty"`

@@ -1,7 +1,13 @@
-// Package history turns the steps of an episode into the message list a model
-// is sent. It only ever appends: the list after n turns is a prefix of the list
-// after n+1, so that servers can keep their prefix caches and every prompt can
-// be rebuilt from the rows. It imports schemas and llms.
+// Package history turns the steps of a conversation into the message list a
+// model is sent. Messages is that list for a given schemas.ContextOp; Builder
+// decides on the operation and asks the model.
+//
+// A list only ever grows at its end, so that servers can keep their prefix
+// caches, until it must be cut; then much is left out at once, and the cut stays
+// where it is until the limit is met again. The operation is recorded with each
+// reply, and depends on what is recorded alone: taken up after a crash, a
+// conversation sends the same prompts, and Rebuild finds them in the rows. It
+// imports schemas, llms and llms/tokens.
 package history
 
 import (
@@ -16,50 +22,88 @@ import (
 // its calls as it was received, and one tool message per call. A reply without
 // a call is answered by a user message. Calls that were never answered get a
 // tool message that says so, because servers refuse a gap.
-func Messages(steps []schemas.Step) []llms.Message {
-	var out []llms.Message
-	var open []string // calls of the last reply without an answer yet
-	closeTurn := func() {
-		for _, id := range open {
-			out = append(out, llms.Message{Role: "tool", ToolCallID: id, Content: "Not executed."})
-		}
-		open = nil
-	}
-	for _, s := range steps {
+func Messages(steps []schemas.Step, op schemas.ContextOp) []llms.Message {
+	l := list{op: op}
+	for i := range steps {
+		s := &steps[i]
 		switch {
-		case s.Source == "system":
-			out = append(out, llms.Message{Role: "system", Content: s.Text})
+		case op.Drops(s.Index):
 		case s.Turn < 0:
-			// Some servers insist that user and assistant take turns.
-			if n := len(out); n > 0 && out[n-1].Role == "user" {
-				out[n-1].Content += "\n\n" + s.Text
-			} else {
-				out = append(out, llms.Message{Role: "user", Content: s.Text})
-			}
+			l.opening(s)
 		default:
-			if r := s.Reply; r != nil {
-				closeTurn()
-				out = append(out, llms.Message{Role: "assistant", Content: r.Message, ToolCalls: r.Calls, Raw: r.Extra})
-				for _, c := range r.Calls {
-					open = append(open, c.ID)
-				}
-			}
-			if s.Observation == nil {
-				continue
-			}
-			text := Observed(s)
-			if s.ToolCall == nil {
-				out = append(out, llms.Message{Role: "user", Content: text})
-				continue
-			}
-			out = append(out, llms.Message{Role: "tool", ToolCallID: s.ToolCall.ID, Content: text})
-			if len(open) > 0 && open[0] == s.ToolCall.ID {
-				open = open[1:]
-			}
+			l.turn(s)
 		}
 	}
-	closeTurn()
-	return out
+	l.closeTurn()
+	return l.out
+}
+
+// list is a message list in the making.
+type list struct {
+	op   schemas.ContextOp
+	out  []llms.Message
+	open []string // calls of the last reply without an answer yet
+	body bool     // a turn was begun
+}
+
+// opening adds a step from before the first turn.
+func (l *list) opening(s *schemas.Step) {
+	text := l.op.Shown(s.Index, s.Text)
+	switch {
+	case s.Source == "system" && l.op.SystemAs == "":
+		l.out = append(l.out, llms.Message{Role: "system", Content: text})
+	default:
+		l.user(text)
+	}
+}
+
+// user adds a message of the user. Some servers insist that user and assistant
+// take turns.
+func (l *list) user(text string) {
+	if n := len(l.out); n > 0 && l.out[n-1].Role == "user" {
+		l.out[n-1].Content += "\n\n" + text
+		return
+	}
+	l.out = append(l.out, llms.Message{Role: "user", Content: text})
+}
+
+func (l *list) turn(s *schemas.Step) {
+	if !l.body {
+		l.body = true
+		if l.op.Note != "" {
+			l.user(l.op.Note)
+		}
+	}
+	if r := s.Reply; r != nil {
+		l.closeTurn()
+		m := llms.Message{Role: "assistant", Content: r.Message, Raw: r.Extra}
+		if l.op.Style != TextStyle {
+			m.ToolCalls = r.Calls
+		}
+		l.out = append(l.out, m)
+		for _, c := range m.ToolCalls {
+			l.open = append(l.open, c.ID)
+		}
+	}
+	if s.Observation == nil {
+		return
+	}
+	text := l.op.Shown(s.Index, Observed(*s))
+	if s.ToolCall == nil || l.op.Style == TextStyle {
+		l.user(text)
+		return
+	}
+	l.out = append(l.out, llms.Message{Role: "tool", ToolCallID: s.ToolCall.ID, Content: text})
+	if len(l.open) > 0 && l.open[0] == s.ToolCall.ID {
+		l.open = l.open[1:]
+	}
+}
+
+func (l *list) closeTurn() {
+	for _, id := range l.open {
+		l.out = append(l.out, llms.Message{Role: "tool", ToolCallID: id, Content: "Not executed."})
+	}
+	l.open = nil
 }
 
 // Observed is all a step showed: its own observation and the triggered ones.

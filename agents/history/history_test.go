@@ -15,12 +15,20 @@ import (
 
 func obs(text string) *schemas.Observation { return &schemas.Observation{Text: text} }
 
+// numbered gives steps their places.
+func numbered(steps []schemas.Step) []schemas.Step {
+	for i := range steps {
+		steps[i].Index = i
+	}
+	return steps
+}
+
 func steps() []schemas.Step {
 	a := schemas.ToolCall{ID: "a", Name: "view"}
 	b := schemas.ToolCall{ID: "b", Name: "edit"}
 	c := schemas.ToolCall{ID: "c", Name: "submit"}
 	d := schemas.ToolCall{ID: "d", Name: "eval"}
-	return []schemas.Step{
+	return numbered([]schemas.Step{
 		{Turn: -1, Call: -1, Source: "system", Text: "sys"},
 		{Turn: -1, Call: -1, Source: "user", Text: "fix it"},
 		{Turn: -1, Call: -1, Source: "env", Text: "tests fail", Observation: obs("tests fail")},
@@ -28,7 +36,7 @@ func steps() []schemas.Step {
 		{Turn: 0, Call: 1, Source: "agent", ToolCall: &b, Observation: obs("edited"), Triggered: []schemas.Observation{{Text: "breakpoints moved"}, {}}},
 		{Turn: 1, Call: -1, Source: "agent", Reply: &schemas.Reply{Message: "hm"}, Observation: obs("call a tool")},
 		{Turn: 2, Call: 0, Source: "agent", Reply: &schemas.Reply{Calls: []schemas.ToolCall{c, d}}, ToolCall: &c, Observation: obs("bye")},
-	}
+	})
 }
 
 func TestMessages(t *testing.T) {
@@ -45,16 +53,16 @@ func TestMessages(t *testing.T) {
 		{Role: "tool", ToolCallID: "c", Content: "bye"},
 		{Role: "tool", ToolCallID: "d", Content: "Not executed."},
 	}
-	if diff := cmp.Diff(want, history.Messages(steps())); diff != "" {
+	if diff := cmp.Diff(want, history.Messages(steps(), schemas.ContextOp{})); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // Whole turns only ever append.
 func TestMessagesGrowByAppending(t *testing.T) {
-	all := history.Messages(steps())
+	all := history.Messages(steps(), schemas.ContextOp{})
 	for _, n := range []int{3, 5, 6} { // ends of turns
-		part := history.Messages(steps()[:n])
+		part := history.Messages(steps()[:n], schemas.ContextOp{})
 		if diff := cmp.Diff(part, all[:len(part)]); diff != "" {
 			t.Errorf("after %d steps: %s", n, diff)
 		}
@@ -86,7 +94,7 @@ func TestWC31NoOrphanToolMessage(t *testing.T) {
 		}
 		for cut := 2; cut <= len(all); cut++ {
 			var open []string
-			for i, m := range history.Messages(all[:cut]) {
+			for i, m := range history.Messages(all[:cut], schemas.ContextOp{}) {
 				switch {
 				case m.Role == "tool" && (len(open) == 0 || open[0] != m.ToolCallID):
 					t.Fatalf("message %d of %d steps answers %q, open are %q", i, cut, m.ToolCallID, open)

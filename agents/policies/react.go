@@ -30,7 +30,8 @@ func init() {
 
 // ReactConfig are the settings of the react policy.
 type ReactConfig struct {
-	Sampling llms.Sampling `json:"sampling"`
+	Sampling llms.Sampling  `json:"sampling"`
+	History  history.Config `json:"history"`
 	// Seeded sends the job's seed where Sampling has none. Off by default:
 	// several servers refuse the field.
 	Seeded bool `json:"seeded"`
@@ -40,10 +41,11 @@ type ReactConfig struct {
 func (*ReactConfig) Needs() agents.Needs { return agents.Needs{Model: true} }
 
 // react asks a model for every turn. The message list is rebuilt from the
-// transcript each time, and only ever grows at its end.
+// transcript each time.
 type react struct {
 	cfg     ReactConfig
 	client  llms.Client
+	history *history.Builder
 	info    schemas.AgentInfo
 	session string // one per episode, so that a server can keep its prefix cache
 }
@@ -61,7 +63,11 @@ func newReact(cfg ReactConfig, deps agents.Deps) (*react, error) {
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	return &react{cfg: cfg, client: deps.Client,
+	builder, err := history.New(cfg.History, "", deps.Client, cfg.Sampling)
+	if err != nil {
+		return nil, err
+	}
+	return &react{cfg: cfg, client: deps.Client, history: builder,
 		info: schemas.AgentInfo{
 			Name: "react", Version: prompts.Version(), Policy: "model",
 			Model: deps.Client.Model(), Provider: deps.Client.Provider(),
@@ -78,8 +84,5 @@ func (r *react) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, pro
 }
 
 func (r *react) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
-	resp, err := r.client.Chat(ctx, llms.Request{
-		Messages: history.Messages(t.Conversation()), Tools: t.Tools, Sampling: r.cfg.Sampling, SessionID: r.session,
-	})
-	return resp.Reply, err
+	return r.history.Ask(ctx, r.client, t.Conversation(), llms.Request{Tools: t.Tools, Sampling: r.cfg.Sampling, SessionID: r.session})
 }

@@ -3,5 +3,6 @@
 // capped with the whole of it in a blob, and every column filled that is
 // known. The same episode gives the same bytes.
 //
-// It imports schemas, sinks (for the staged form) and pipeline/metrics.
+// It imports schemas, sinks (for the staged form), agents/history (which rebuilds
+// prompts from rows) and pipeline/metrics.
 package normalise

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/agents/history"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -174,6 +175,12 @@ func (n *normaliser) blob(content, media string) string {
 
 // derive fills the columns that follow from the rows.
 func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
+	for i, same := range history.Rebuilt(rows) {
+		rows[i].PromptRebuilds = same
+		if op := rows[i].ContextOp; op != nil && *op != schemas.ContextNone {
+			e.ContextTrimmed = new(true)
+		}
+	}
 	metrics.Repeats(rows)
 	metrics.Behaviour(e, rows)
 	// A policy that knew the fix is taken to have used it in every step, but for

@@ -125,13 +125,26 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	}
 	r.ModelStep, r.FinishReason, r.PromptSHA256 = some(p.Model), some(p.FinishReason), some(p.PromptSHA256)
 	r.LLMRetries = new(int32(p.Retries))
-	r.ContextOp = new("none") // the conversation only ever grows
 	r.PromptMessages = some(int32(p.PromptCount))
 	r.UsageSource = new("absent")
 	if p.Usage != nil {
 		r.UsageSource = new("reported")
 	}
 	r.RequestSHA256, r.ResponseSHA256 = some(p.RequestSHA256), some(p.ResponseSHA256)
+	return n.context(r, p.Context)
+}
+
+// context says how the prompt was made of the rows before it.
+func (n *normaliser) context(r *schemas.StepRow, op *schemas.ContextOp) error {
+	if op == nil {
+		r.ContextOp = new(schemas.ContextNone)
+		return nil
+	}
+	text, err := n.canonical(op)
+	if err != nil {
+		return fmt.Errorf("context: %w", err)
+	}
+	r.ContextOp, r.ContextOpJSON = new(op.Kind()), &text
 	return nil
 }
 

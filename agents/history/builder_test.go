@@ -1,0 +1,315 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/agents/history"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/tokens"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// The peer keeps the first two messages and the last so many, whatever they
+// belong to; here whole turns are kept, and many go at once, so that the prompts
+// between two cuts extend each other.
+func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  history.Config
+		want func(kept, size int) bool
+	}{
+		"steps":  {history.Config{MaxSteps: 10}, func(kept, _ int) bool { return kept <= 10 && kept >= 6 }},
+		"one":    {history.Config{MaxSteps: 1}, func(kept, _ int) bool { return kept == 1 }},
+		"tokens": {history.Config{MaxTokens: 3000}, func(_, size int) bool { return size <= 3000 }},
+		"both":   {history.Config{MaxSteps: 12, MaxTokens: 2000}, func(kept, size int) bool { return kept <= 12 && size <= 2000 }},
+		"off":    {history.Config{MaxSteps: -1, MaxTokens: -1}, func(int, int) bool { return true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &model{factor: 1.4}
+			k := newTalk(t, m, c.cfg, llms.Traits{}, llms.Sampling{})
+			k.turns(t, 60, 100)
+			full := 0
+			for i, prompt := range m.prompts {
+				if i == 0 {
+					continue
+				}
+				wellFormed(t, prompt, fmt.Sprintf("turn %d", i))
+				kept := 0
+				for _, p := range prompt {
+					if p.Role == "assistant" {
+						kept++
+					}
+				}
+				if full == 0 && kept < i {
+					full = i
+				}
+				if size := int(float64(tokens.For("m").Prompt(llms.Request{Messages: prompt})) * 1.4); full > 0 && !c.want(kept, size) {
+					t.Errorf("prompt %d has %d turns and %d tokens", i, kept, size)
+				}
+				if noted := strings.HasSuffix(prompt[1].Content, "\n\n"+history.Note); noted != (kept < i) {
+					t.Errorf("prompt %d of %d turns: note %v", i, kept, noted)
+				}
+			}
+			if (full == 0) != (name == "off") {
+				t.Errorf("first cut at turn %d", full)
+			}
+			if b, c := breaks(m.prompts), cuts(k.steps); b != c || name != "off" && name != "one" && (c < 2 || c > 25) {
+				t.Errorf("%d prompts do not extend the one before, %d cuts", b, c)
+			}
+		})
+	}
+}
+
+// Text prompts of the first turns are counted high rather than low, and what a
+// server reports corrects the rest: no prompt goes over the limit, although our
+// vocabulary is not the server's.
+func TestPromptsStayBelowTheLimitOfTheModel(t *testing.T) {
+	for _, factor := range []float64{0.6, 1, 1.2, 2.5} {
+		m := &model{factor: factor, limit: 5000}
+		k := newTalk(t, m, history.Config{}, llms.Traits{ContextLimit: 6000}, llms.Sampling{MaxTokens: new(1000)})
+		k.turns(t, 50, 200)
+		if m.asked != 50 {
+			t.Errorf("factor %v: %d prompts were refused", factor, m.asked-50)
+		}
+		if cuts(k.steps) == 0 {
+			t.Errorf("factor %v: nothing was cut", factor)
+		}
+	}
+}
+
+// Where nothing is known of the limit, the server's refusal teaches it: cut and
+// asked again up to three times (four calls), and remembered for later turns.
+func TestG6OverflowIsCutAndAskedAgain(t *testing.T) {
+	m := &model{factor: 1, limit: 4000}
+	k := newTalk(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
+	k.turns(t, 80, 100)
+	refused := m.asked - 80
+	if n := cuts(k.steps); refused == 0 || n < 3 || refused > n || breaks(m.prompts) != n {
+		t.Errorf("%d refusals, %d cuts, %d breaks", refused, n, breaks(m.prompts))
+	}
+	calls := 0
+	for _, s := range k.steps {
+		if s.Reply != nil {
+			calls += s.Reply.LLMCalls
+			if s.Reply.Retries != s.Reply.LLMCalls-1 {
+				t.Errorf("%d calls, %d retries", s.Reply.LLMCalls, s.Reply.Retries)
+			}
+		}
+	}
+	if calls != m.asked {
+		t.Errorf("%d calls are on record, %d were made", calls, m.asked)
+	}
+
+	m.limit, m.asked = 1, 0
+	if _, err := k.turn(t, ""); llms.ClassOf(err) != llms.ClassContext {
+		t.Errorf("a server that takes nothing: %v", err)
+	}
+	if m.asked < 2 || m.asked > 4 {
+		t.Errorf("asked %d times, want 4 at most", m.asked)
+	}
+	alone := &model{factor: 1, limit: 1}
+	if _, err := newTalk(t, alone, history.Config{}, llms.Traits{}, llms.Sampling{}).turn(t, ""); llms.ClassOf(err) != llms.ClassContext || alone.asked != 1 && alone.asked > 4 {
+		t.Errorf("a task that is too long: %v after %d calls", err, alone.asked)
+	}
+	if _, err := newTalk(t, &model{factor: 1}, history.Config{}, llms.Traits{}, llms.Sampling{}).builder.Ask(t.Context(), failing{}, numbered(opening()), llms.Request{}); llms.ClassOf(err) != llms.ClassServer {
+		t.Errorf("another failure: %v", err)
+	}
+}
+
+// failing fails once, and panics if it is asked again.
+type failing struct{ llms.Client }
+
+func (failing) Chat(context.Context, llms.Request) (llms.Response, error) {
+	return llms.Response{}, &llms.Error{Class: llms.ClassServer}
+}
+
+// An answer that does not fit by itself is trimmed where it was configured, in
+// what the model sees and not in the record, and stays trimmed the same way.
+func TestF7LongAnswerIsTrimmed(t *testing.T) {
+	text := "FIRST " + strings.Repeat("middle ", 20_000) + "LAST \xff"
+	for where, want := range map[string][2]bool{"": {true, true}, "middle": {true, true}, "start": {false, true}, "end": {true, false}} {
+		m := &model{factor: 1.3, limit: 8000}
+		k := newTalk(t, m, history.Config{MaxTokens: 8000, Trim: where}, llms.Traits{}, llms.Sampling{})
+		k.turns(t, 5, 20)
+		if _, err := k.turn(t, text); err != nil {
+			t.Fatal(err)
+		}
+		k.turns(t, 2, 20)
+		op := k.steps[len(k.steps)-1].Reply
+		if op == nil {
+			op = k.steps[len(k.steps)-2].Reply
+		}
+		if len(op.Context.Trimmed) == 0 || op.Context.Kind() != schemas.ContextTrim {
+			t.Fatalf("nothing is recorded: %+v", op.Context)
+		}
+		shown := ""
+		for _, p := range m.prompts[len(m.prompts)-2:] {
+			for _, msg := range p {
+				if msg.Role == "tool" && strings.Contains(msg.Content, "left out here") {
+					if shown != "" && msg.Content != shown && msg.ToolCallID == p[len(p)-1].ToolCallID {
+						t.Error("it is trimmed otherwise later on")
+					}
+					shown = msg.Content
+				}
+			}
+		}
+		if got := [2]bool{strings.HasPrefix(shown, "FIRST"), strings.Contains(shown, "LAST")}; got != want {
+			t.Errorf("%q: first and last are shown %v, want %v", where, got, want)
+		}
+		if strings.Contains(shown, "\xff") && !strings.Contains(text, "\xff") {
+			t.Error("a character was cut apart")
+		}
+		if m.asked != 8 {
+			t.Errorf("%q: %d calls for 8 turns", where, m.asked)
+		}
+		if b, c := breaks(m.prompts), cuts(k.steps); b != c {
+			t.Errorf("%q: %d prompts do not extend the one before, %d cuts", where, b, c)
+		}
+	}
+	if _, err := history.New(history.Config{Trim: "left"}, "", &model{}, llms.Sampling{}); err == nil || !strings.Contains(err.Error(), "start, middle or end") {
+		t.Errorf("an unknown place: %v", err)
+	}
+}
+
+// A trim is by characters, whatever they take, and says how many are gone; of
+// another text than it was made for it shows all.
+func TestG8TrimIsExact(t *testing.T) {
+	for _, c := range []struct {
+		from, to  int
+		text, out string
+	}{
+		{2, 4, "äöüß€", "äö…€"}, {0, 2, "abc", "…c"}, {1, 3, "abc", "a…"}, {0, 0, "abc", "…abc"}, {3, 3, "abc", "abc…"},
+		{0, 4, "abc", "abc"}, {2, 1, "abc", "abc"}, {-1, 1, "abc", "abc"}, {0, 0, "", "…"},
+	} {
+		if got := (schemas.Trim{From: c.from, To: c.to, Mark: "…"}).Of(c.text); got != c.out {
+			t.Errorf("%d-%d of %q: %q, want %q", c.from, c.to, c.text, got, c.out)
+		}
+	}
+	m := &model{factor: 1}
+	k := newTalk(t, m, history.Config{MaxTokens: 1000}, llms.Traits{}, llms.Sampling{})
+	if _, err := k.turn(t, strings.Repeat("値 ", 5000)); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := k.turn(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trim := reply.Context.Trimmed[0]
+	if trim.Step != 3 || trim.From <= 0 || trim.To-trim.From < 8000 || !strings.Contains(trim.Mark, fmt.Sprint(trim.To-trim.From, " characters")) {
+		t.Errorf("trim %+v", trim)
+	}
+	if size := tokens.For("m").Prompt(llms.Request{Messages: m.prompts[1]}); size > 1000 || size < 400 {
+		t.Errorf("the prompt has %d tokens of 1000", size)
+	}
+}
+
+// Turns go whole, in every style: what the peer calls pairs. An opening that is
+// longer than the limit is sent all the same: the server decides.
+func TestG7OnlyWholeTurnsGo(t *testing.T) {
+	for _, style := range []string{"", history.TextStyle} {
+		m := &model{factor: 1}
+		b, err := history.New(history.Config{MaxTokens: 1500}, style, m, llms.Sampling{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &talk{model: m, steps: numbered(opening()), builder: b}
+		k.turns(t, 40, 60)
+		if cuts(k.steps) < 2 || cuts(k.steps) != breaks(m.prompts) {
+			t.Errorf("%q: %d cuts, %d breaks", style, cuts(k.steps), breaks(m.prompts))
+		}
+		for i, prompt := range m.prompts {
+			if style == "" {
+				if i > 0 {
+					wellFormed(t, prompt, fmt.Sprintf("turn %d", i))
+				}
+				continue
+			}
+			want := "user"
+			for _, msg := range prompt[1:] {
+				if msg.Role != want || msg.ToolCalls != nil || msg.ToolCallID != "" {
+					t.Fatalf("prompt %d: %s where %s should stand", i, msg.Role, want)
+				}
+				want = map[string]string{"user": "assistant", "assistant": "user"}[want]
+			}
+		}
+	}
+	m := &model{factor: 1}
+	k := newTalk(t, m, history.Config{MaxTokens: 5}, llms.Traits{}, llms.Sampling{})
+	if _, err := k.turn(t, "x"); err != nil || len(m.prompts[0]) != 2 {
+		t.Errorf("an opening that is longer than the limit: %v", err)
+	}
+}
+
+func TestG5SystemTextOpensTheUsersMessage(t *testing.T) {
+	m := &model{factor: 1}
+	k := newTalk(t, m, history.Config{MaxSteps: 3}, llms.Traits{NoSystem: true}, llms.Sampling{})
+	k.turns(t, 8, 20)
+	for i, prompt := range m.prompts {
+		if slices.ContainsFunc(prompt, func(m llms.Message) bool { return m.Role == "system" }) {
+			t.Errorf("prompt %d has a system message", i)
+		}
+		if !strings.HasPrefix(prompt[0].Content, "You are a debugger.\n\nFix the bug in a.py.\n\n1 failed") || prompt[0].Role != "user" {
+			t.Errorf("prompt %d begins with %+v", i, prompt[0])
+		}
+	}
+	if got := k.steps[3].Reply.Context; got == nil || got.SystemAs != "user" || got.Kind() != schemas.ContextNone {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
+// Taken up at any step, as it is read back from a log, a conversation sends the
+// very prompts it sent the first time.
+func TestResumedConversationSendsTheSamePrompts(t *testing.T) {
+	for name, m := range map[string]*model{"counted": {factor: 1.7}, "not counted": {factor: 1, mute: true}, "refusing": {factor: 1, limit: 2500}} {
+		cfg := history.Config{MaxTokens: 3000}
+		k := newTalk(t, m, cfg, llms.Traits{}, llms.Sampling{})
+		k.turns(t, 40, 80)
+		if cuts(k.steps) < 3 {
+			t.Fatalf("%s: %d cuts", name, cuts(k.steps))
+		}
+		for turn := range 40 {
+			var before []schemas.Step
+			for _, s := range k.steps {
+				if s.Turn < turn {
+					before = append(before, s)
+				}
+			}
+			raw, err := json.Marshal(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var read []schemas.Step
+			if err := json.Unmarshal(raw, &read); err != nil {
+				t.Fatal(err)
+			}
+			again := &model{factor: m.factor, mute: m.mute, limit: m.limit}
+			if _, err := newTalk(t, again, cfg, llms.Traits{}, llms.Sampling{}).builder.Ask(t.Context(), again, read, llms.Request{}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(m.prompts[turn], again.prompts[0]); diff != "" {
+				t.Fatalf("%s, turn %d: %s", name, turn, diff)
+			}
+		}
+	}
+}
+
+func TestSettingsThatLeaveNothing(t *testing.T) {
+	for _, c := range []struct {
+		traits llms.Traits
+		s      llms.Sampling
+		want   string
+	}{
+		{llms.Traits{ContextLimit: 1000}, llms.Sampling{MaxTokens: new(1000)}, "leaves nothing for a prompt"},
+		{llms.Traits{Vocabulary: "o300k"}, llms.Sampling{}, "cl100k_base"},
+	} {
+		if _, err := history.New(history.Config{}, "", llms.WithTraits(&model{}, c.traits), c.s); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.traits, err, c.want)
+		}
+	}
+}

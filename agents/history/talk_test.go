@@ -1,0 +1,155 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/agents/history"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/tokens"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// model counts factor tokens where we count one, and takes no prompt longer than
+// limit.
+type model struct {
+	llms.Client
+	limit   int
+	factor  float64
+	mute    bool // it does not say what it counted
+	asked   int
+	prompts [][]llms.Message // that it answered
+}
+
+func (m *model) Model() string { return "m" }
+
+func (m *model) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
+	m.asked++
+	n := int(float64(tokens.For("m").Prompt(r)) * m.factor)
+	if m.limit > 0 && n > m.limit {
+		return llms.Response{}, &llms.Error{Class: llms.ClassContext, Status: 400, Message: "too long"}
+	}
+	m.prompts = append(m.prompts, r.Messages)
+	i := len(m.prompts)
+	reply := schemas.Reply{Message: fmt.Sprintf("turn %d", i), LLMCalls: 1, Usage: &schemas.Usage{Prompt: int64(n), Completion: 10},
+		Calls: []schemas.ToolCall{{ID: fmt.Sprintf("c%d", i), Name: "view", Arguments: json.RawMessage(`{"path":"a.py"}`)}}}
+	if i%3 == 0 {
+		reply.Calls = append(reply.Calls, schemas.ToolCall{ID: fmt.Sprintf("d%d", i), Name: "eval", Arguments: json.RawMessage(`{}`)})
+	}
+	if m.mute {
+		reply.Usage = nil
+	}
+	return llms.Response{Reply: reply}, nil
+}
+
+func opening() []schemas.Step {
+	return []schemas.Step{
+		{Turn: -1, Call: -1, Source: "system", Text: "You are a debugger."},
+		{Turn: -1, Call: -1, Source: "user", Text: "Fix the bug in a.py."},
+		{Turn: -1, Call: -1, Source: "env", Text: "1 failed", Observation: obs("1 failed")},
+	}
+}
+
+// talk is a conversation of so many turns; answers says what calls are answered.
+type talk struct {
+	*model
+	steps   []schemas.Step
+	builder *history.Builder
+}
+
+func newTalk(t *testing.T, m *model, cfg history.Config, traits llms.Traits, s llms.Sampling) *talk {
+	t.Helper()
+	b, err := history.New(cfg, "", llms.WithTraits(m, traits), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &talk{model: m, steps: numbered(opening()), builder: b}
+}
+
+// turn asks once and answers the calls with text.
+func (k *talk) turn(t *testing.T, text string) (schemas.Reply, error) {
+	t.Helper()
+	reply, err := k.builder.Ask(t.Context(), k.model, k.steps, llms.Request{})
+	if err != nil {
+		return reply, err
+	}
+	turn := len(k.prompts) - 1
+	for i := range reply.Calls {
+		s := schemas.Step{Index: len(k.steps), Turn: turn, Call: i, Source: "agent", ToolCall: &reply.Calls[i], Observation: obs(text)}
+		if i == 0 {
+			s.Reply = &reply
+		}
+		k.steps = append(k.steps, s)
+	}
+	return reply, nil
+}
+
+func (k *talk) turns(t *testing.T, n, words int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, uint64(n)))
+	for range n {
+		if _, err := k.turn(t, strings.Repeat("value ", words/2+rng.IntN(words))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// breaks counts the prompts that do not begin with the prompt before them.
+func breaks(prompts [][]llms.Message) int {
+	n := 0
+	for i := 1; i < len(prompts); i++ {
+		before := prompts[i-1]
+		if len(prompts[i]) < len(before) || !reflect.DeepEqual(prompts[i][:len(before)], before) {
+			n++
+		}
+	}
+	return n
+}
+
+// cuts counts how often more was dropped than before.
+func cuts(steps []schemas.Step) int {
+	n, last := 0, -1
+	for _, s := range steps {
+		if s.Reply == nil || s.Reply.Context == nil {
+			continue
+		}
+		if d := s.Reply.Context.Dropped; len(d) > 0 && d[0][1] != last {
+			n, last = n+1, d[0][1]
+		}
+	}
+	return n
+}
+
+// wellFormed: the opening stands, each call is answered right after it, nothing
+// answers what is not there, and the newest turn is the last.
+func wellFormed(t *testing.T, prompt []llms.Message, newest string) {
+	t.Helper()
+	if prompt[0].Role != "system" || prompt[0].Content != "You are a debugger." || prompt[1].Role != "user" || !strings.HasPrefix(prompt[1].Content, "Fix the bug in a.py.\n\n1 failed") {
+		t.Fatalf("the task is gone: %v", prompt[:2])
+	}
+	var open []string
+	last := ""
+	for i, m := range prompt[2:] {
+		switch {
+		case m.Role == "tool" && (len(open) == 0 || open[0] != m.ToolCallID):
+			t.Fatalf("message %d answers %q, open are %v", i+2, m.ToolCallID, open)
+		case m.Role == "tool":
+			open = open[1:]
+		case len(open) > 0 || m.Role != "assistant":
+			t.Fatalf("message %d is of %s, open are %v", i+2, m.Role, open)
+		default:
+			last = m.Content
+			for _, c := range m.ToolCalls {
+				open = append(open, c.ID)
+			}
+		}
+	}
+	if len(open) > 0 || last != newest {
+		t.Fatalf("open are %v, the last turn is %q, want %q", open, last, newest)
+	}
+}

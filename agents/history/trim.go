@@ -1,0 +1,88 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// What is left out of an answer: Config.Trim.
+const (
+	trimStart  = "start"
+	trimMiddle = "middle"
+	trimEnd    = "end"
+)
+
+// shortest is what an answer is not trimmed below, in tokens by our count.
+const shortest = 64
+
+// trim shortens the answers of the newest turn and those from before the first
+// until the prompt has the target's size. The longest lose most: each keeps all
+// of what it has up to a level that is the same for all.
+func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp {
+	texts := map[int]string{} // by position in steps
+	var at []int
+	for i := range c.steps {
+		s := &c.steps[i]
+		switch {
+		case s.Observation == nil || op.Drops(s.Index):
+		case s.Turn < 0:
+			texts[i], at = s.Text, append(at, i)
+		case s.Turn == c.steps[len(c.steps)-1].Turn:
+			texts[i], at = Observed(*s), append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return op
+	}
+	// As they are shown now, which may be trimmed already: a refused prompt is
+	// trimmed again.
+	sizes := map[int]int{}
+	total := 0
+	for _, i := range at {
+		sizes[i] = c.count.Text(op.Shown(c.steps[i].Index, texts[i]))
+		total += sizes[i]
+	}
+	slices.SortStableFunc(at, func(a, b int) int { return sizes[a] - sizes[b] })
+	left := total - int(float64(c.size(op)-target)/c.scale())
+	op.Trimmed = slices.Clone(op.Trimmed)
+	for n, i := range at {
+		level := max(shortest, left/(len(at)-n))
+		left -= min(sizes[i], level)
+		if sizes[i] <= level {
+			continue
+		}
+		step := c.steps[i].Index
+		op.Trimmed = slices.DeleteFunc(op.Trimmed, func(t schemas.Trim) bool { return t.Step == step })
+		op.Trimmed = append(op.Trimmed, c.shorten(step, texts[i], level))
+	}
+	return op
+}
+
+// shorten keeps so much of a text that it has at most so many tokens, by our
+// count, with the mark that stands for the rest.
+func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
+	runes := []rune(text)
+	keep := len(runes)
+	for {
+		t := c.cutOut(step, len(runes), keep)
+		n := c.count.Text(t.Of(text))
+		if n <= level || keep == 0 {
+			return t
+		}
+		keep = min(keep*level/n, keep*9/10)
+	}
+}
+
+// cutOut leaves keep of so many characters.
+func (c *conversation) cutOut(step, length, keep int) schemas.Trim {
+	mark := fmt.Sprintf("[... %d characters are left out here: there is no room for more ...]", length-keep)
+	switch c.cfg.Trim {
+	case trimStart:
+		return schemas.Trim{Step: step, From: 0, To: length - keep, Mark: mark + "\n"}
+	case trimEnd:
+		return schemas.Trim{Step: step, From: keep, To: length, Mark: "\n" + mark}
+	}
+	return schemas.Trim{Step: step, From: keep / 2, To: length - (keep - keep/2), Mark: "\n" + mark + "\n"}
+}

@@ -1,0 +1,88 @@
+package llms
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Traits are what is known of a model before it is asked.
+type Traits struct {
+	ContextLimit int    // tokens of prompt and answer together; 0: not known
+	Vocabulary   string // of llms/tokens; "": by the model's name
+	NoSystem     bool   // it has no system role
+}
+
+type withTraits struct {
+	Client
+	traits Traits
+}
+
+// WithTraits is a client whose model has these traits.
+func WithTraits(c Client, t Traits) Client { return withTraits{c, t} }
+
+// TraitsOf are the traits a client was given.
+func TraitsOf(c Client) Traits {
+	if w, ok := c.(withTraits); ok {
+		return w.traits
+	}
+	return Traits{}
+}
+
+// promptMessage is a message in the words that rows have. Its fields stand in the
+// order of canonical JSON.
+type promptMessage struct {
+	Content    string       `json:"content"`
+	Role       string       `json:"role"`
+	ToolCallID string       `json:"tool_call_id,omitempty"`
+	ToolCalls  []promptCall `json:"tool_calls,omitempty"`
+}
+
+type promptCall struct {
+	Arguments json.RawMessage `json:"arguments"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+}
+
+// PromptSHA256 is the hash of a message list in the words that rows have: of the
+// canonical JSON of a list of objects with role and content, and where there are
+// any tool_calls (id, name, arguments as an object) and tool_call_id. What a
+// provider echoes beside that (thoughts, signatures) is not part of it.
+func PromptSHA256(messages []Message) string {
+	sum := sha256.New()
+	for i, m := range messages {
+		said := promptMessage{Role: m.Role, Content: valid(m.Content), ToolCallID: valid(m.ToolCallID)}
+		for _, c := range m.ToolCalls {
+			args, err := schemas.CanonicalJSON(c.Arguments)
+			if err != nil {
+				args = []byte("{}") // of a call that was refused
+			}
+			said.ToolCalls = append(said.ToolCalls, promptCall{args, valid(c.ID), valid(c.Name)})
+		}
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(said); err != nil {
+			panic(err) // strings and canonical JSON
+		}
+		sum.Write([]byte{"[,"[min(i, 1)]})
+		sum.Write(bytes.TrimSuffix(line.Bytes(), []byte("\n")))
+	}
+	if len(messages) == 0 {
+		sum.Write([]byte("["))
+	}
+	sum.Write([]byte("]"))
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// valid has U+FFFD for every byte that is not UTF-8, as what is sent has.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}

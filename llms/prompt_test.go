@@ -1,0 +1,59 @@
+package llms_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// The hash is that of plain canonical JSON, which anybody can make from rows.
+func TestPromptSHA256(t *testing.T) {
+	call := schemas.ToolCall{ID: "c1", Name: "edit", Arguments: json.RawMessage(`{"z":1.50, "a":"<b>&"}`), Raw: "{"}
+	messages := []llms.Message{
+		{Role: "system", Content: "s"},
+		{Role: "user", Content: "<fix> \u2028 & \xff"},
+		{Role: "assistant", ToolCalls: []schemas.ToolCall{call, {ID: "c2", Name: "view", Arguments: json.RawMessage(`{"bro`)}}, Raw: json.RawMessage(`{"reasoning":"r"}`)},
+		{Role: "tool", ToolCallID: "c1", Content: "done"},
+	}
+	want := schemas.Hash([]any{
+		map[string]any{"role": "system", "content": "s"},
+		map[string]any{"role": "user", "content": "<fix> \u2028 & \xff"},
+		map[string]any{"role": "assistant", "content": "", "tool_calls": []any{
+			map[string]any{"id": "c1", "name": "edit", "arguments": json.RawMessage(`{"a":"<b>&","z":1.50}`)},
+			map[string]any{"id": "c2", "name": "view", "arguments": map[string]any{}},
+		}},
+		map[string]any{"role": "tool", "tool_call_id": "c1", "content": "done"},
+	})
+	if got := llms.PromptSHA256(messages); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := llms.PromptSHA256(nil); got != schemas.Hash([]any{}) {
+		t.Errorf("of no message: %s", got)
+	}
+	if llms.PromptSHA256(messages[:3]) == want {
+		t.Error("a message less is the same prompt")
+	}
+}
+
+type silent struct{ llms.Client }
+
+func (silent) Chat(context.Context, llms.Request) (llms.Response, error) {
+	return llms.Response{Status: 1}, nil
+}
+
+func TestTraits(t *testing.T) {
+	want := llms.Traits{ContextLimit: 8192, NoSystem: true}
+	c := llms.WithTraits(silent{}, want)
+	if got := llms.TraitsOf(c); got != want {
+		t.Errorf("%+v", got)
+	}
+	if got := llms.TraitsOf(silent{}); got != (llms.Traits{}) {
+		t.Errorf("of a client that was given none: %+v", got)
+	}
+	if resp, err := c.Chat(t.Context(), llms.Request{}); err != nil || resp.Status != 1 {
+		t.Errorf("the client was not asked: %+v, %v", resp, err)
+	}
+}
