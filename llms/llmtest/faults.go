@@ -175,7 +175,6 @@ func (f Fault) fails() bool {
 // turn's own first, then the session's, then the script's, each until it has
 // struck its times. The caller holds the lock.
 func (h *Handler) strike(key turnKey, turn *Turn, session *Session) *Fault {
-	h.attempts[key]++
 	var all []*Fault
 	if turn.Fault != nil {
 		all = append(all, turn.Fault)

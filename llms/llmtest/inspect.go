@@ -1,35 +1,63 @@
 package llmtest
 
 import (
+	"fmt"
 	"net/http"
 )
 
 // Totals are what a server has seen: its side of the account.
 type Totals struct {
-	Requests   int            `json:"requests"`
-	Answered   int            `json:"answered"` // regular answers that were sent whole
-	Faults     map[string]int `json:"faults"`
-	Prompt     int64          `json:"prompt_tokens"` // of the regular answers
-	Completion int64          `json:"completion_tokens"`
-	Peak       int            `json:"peak"` // requests at once
+	Tally
+	Faults    map[string]int   `json:"faults"`
+	Peak      int              `json:"peak"` // requests at once
+	BySession map[string]Tally `json:"by_session"`
+	ByModel   map[string]Tally `json:"by_model"`
+}
+
+// Tally is one account. The tokens are those of the answers that were sent
+// whole; Lost are those of answers that were begun and broke off, which vendors
+// bill and clients never hear of.
+type Tally struct {
+	Requests int `json:"requests"`
+	Answered int `json:"answered"` // regular answers, sent whole
+	Retried  int `json:"retried"`  // requests for a turn that had been asked for before
+	Usage
+	Lost Usage `json:"lost"`
+}
+
+func (t *Tally) add(ex Exchange) {
+	t.Requests++
+	if ex.Again {
+		t.Retried++
+	}
+	switch {
+	case ex.Answered:
+		t.Answered++
+		t.Usage.add(ex.Usage)
+	case ex.Lost:
+		t.Lost.add(ex.Usage)
+	}
 }
 
 // Totals adds up the log.
 func (h *Handler) Totals() Totals {
 	h.limits.mu.Lock()
-	t := Totals{Faults: map[string]int{}, Peak: h.limits.peak}
+	t := Totals{Faults: map[string]int{}, Peak: h.limits.peak, BySession: map[string]Tally{}, ByModel: map[string]Tally{}}
 	h.limits.mu.Unlock()
 	for _, ex := range h.Log() {
-		t.Requests++
 		if ex.Fault != "" {
 			t.Faults[ex.Fault]++
 		}
-		if !ex.Answered {
-			continue
+		t.add(ex)
+		name := ex.SessionID
+		if name == "" {
+			name = fmt.Sprintf("#%d", ex.Session)
 		}
-		t.Answered++
-		t.Prompt += ex.Prompt
-		t.Completion += ex.Completion
+		for key, in := range map[string]map[string]Tally{name: t.BySession, ex.Model: t.ByModel} {
+			tally := in[key]
+			tally.add(ex)
+			in[key] = tally
+		}
 	}
 	return t
 }
@@ -41,6 +69,35 @@ func (h *Handler) Reset() {
 	h.log, h.problems, h.struck, h.attempts = nil, nil, map[strikeKey]int{}, map[turnKey]int{}
 }
 
+// Log returns the requests so far, in order of arrival.
+func (h *Handler) Log() []Exchange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := make([]Exchange, len(h.log))
+	for i, ex := range h.log {
+		out[i] = *ex
+	}
+	return out
+}
+
+// Problems lists what a client did wrong: requests nothing matches, surplus
+// turns, unanswered tool calls, messages out of order, a rewritten prefix, what
+// the script expected otherwise.
+func (h *Handler) Problems() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string{}, h.problems...)
+}
+
+// TakeProblems returns the problems and forgets them, for tests that cause some.
+func (h *Handler) TakeProblems() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.problems
+	h.problems = nil
+	return p
+}
+
 // inspect serves what lies below /__: the log, the totals, the problems, reset.
 func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
@@ -49,7 +106,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) {
 	case "GET /__totals":
 		send(w, http.StatusOK, h.Totals())
 	case "GET /__problems":
-		send(w, http.StatusOK, map[string]any{"problems": append([]string{}, h.Problems()...)})
+		send(w, http.StatusOK, map[string]any{"problems": h.Problems()})
 	case "POST /__reset":
 		h.Reset()
 		send(w, http.StatusOK, map[string]any{"ok": true})

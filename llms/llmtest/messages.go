@@ -15,7 +15,7 @@ type messagesRequest struct {
 	Name      string          `json:"model"`
 	MaxTokens int64           `json:"max_tokens"`
 	System    json.RawMessage `json:"system"`
-	Tools     json.RawMessage `json:"tools"`
+	Offered   json.RawMessage `json:"tools"`
 	Messages  []struct {
 		Role    string           `json:"role"`
 		Content []map[string]any `json:"content"`
@@ -28,9 +28,9 @@ func decodeMessages(body []byte) (conversation, error) {
 	return r, err
 }
 
-func (r messagesRequest) model() string  { return r.Name }
-func (r messagesRequest) system() string { return string(r.System) }
-func (r messagesRequest) limit() int64   { return r.MaxTokens }
+func (r messagesRequest) model() string          { return r.Name }
+func (r messagesRequest) tools() json.RawMessage { return r.Offered }
+func (r messagesRequest) limit() int64           { return r.MaxTokens }
 
 // Nobody streams this API here.
 func (messagesRequest) streamed() bool                { return false }
@@ -50,20 +50,30 @@ func (messagesRequest) failure(status int, code, message string) []byte {
 	return encoded(map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}})
 }
 
-func (r messagesRequest) turns() int {
-	n := 0
-	for _, m := range r.Messages {
-		if m.Role == "assistant" {
-			n++
-		}
+func (r messagesRequest) said() []said {
+	var out []said
+	if system := plainText(r.System); system != "" {
+		out = append(out, said{Role: "system", Text: system})
 	}
-	return n
+	for _, m := range r.Messages {
+		raw := encoded(m.Content)
+		s := said{Role: m.Role, Text: plainText(raw)}
+		for _, b := range m.Content {
+			if b["type"] == "tool_use" {
+				s.Text += fmt.Sprintf(" %v %s", b["name"], encoded(b["input"]))
+			}
+			if id, ok := b["tool_use_id"].(string); ok {
+				s.ID = id
+			}
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
-func (r messagesRequest) check(ex Exchange, previous *Exchange) []string {
-	var out []string
-	where := fmt.Sprintf("session %q, turn %d: ", ex.SessionID, ex.Turn)
-	bad := func(format string, args ...any) { out = append(out, where+fmt.Sprintf(format, args...)) }
+func (r messagesRequest) check(body []byte) []string {
+	out := checkTools(r.Offered, false)
+	bad := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if r.MaxTokens < 1 {
 		bad("max_tokens is missing")
 	}
@@ -110,42 +120,50 @@ func (r messagesRequest) check(ex Exchange, previous *Exchange) []string {
 			open = nil
 		}
 	}
-	if n := bytes.Count(ex.Body, []byte(`"cache_control"`)); n > 4 {
+	if n := bytes.Count(body, []byte(`"cache_control"`)); n > 4 {
 		bad("%d cache marks, 4 are possible", n)
-	}
-	if previous != nil {
-		out = append(out, r.checkPrefix(where, *previous)...)
 	}
 	return out
 }
 
-// checkPrefix wants the request before, then the answer to it block by block
+// prefix wants the request before, then the answer to it block by block
 // (thinking is signed), then more.
-func (r messagesRequest) checkPrefix(where string, previous Exchange) []string {
+func (r messagesRequest) prefix(previous Exchange) string {
+	var before messagesRequest
+	if json.Unmarshal(previous.Body, &before) != nil {
+		return ""
+	}
+	if !sameJSON(before.Offered, r.Offered) || !sameBlocks(before.System, r.System) {
+		return "the tools or the system prompt differ from the turn before"
+	}
+	if len(r.Messages) < len(before.Messages)+2 {
+		return "the conversation did not grow"
+	}
+	for i, m := range before.Messages {
+		if now := r.Messages[i].Content; !sameBlocks(m.Content, now) {
+			return fmt.Sprintf("message %d was rewritten:\n%s", i, lineDiff(encoded(m.Content), encoded(now)))
+		}
+	}
+	return r.echoed(previous)
+}
+
+func (r messagesRequest) echoed(previous Exchange) string {
 	var before messagesRequest
 	var answer struct {
 		Content []map[string]any `json:"content"`
 	}
 	if json.Unmarshal(previous.Body, &before) != nil || json.Unmarshal(previous.Answer, &answer) != nil {
-		return nil
-	}
-	if !sameJSON(before.Tools, r.Tools) || !sameBlocks(before.System, r.System) {
-		return []string{where + "the tools or the system prompt differ from the turn before"}
+		return ""
 	}
 	n := len(before.Messages)
-	if len(r.Messages) < n+2 {
-		return []string{where + "the conversation did not grow"}
-	}
-	for i, m := range before.Messages {
-		if now := r.Messages[i].Content; !sameBlocks(m.Content, now) {
-			return []string{fmt.Sprintf("%smessage %d was rewritten:\n  before %v\n  now    %v", where, i, m.Content, now)}
-		}
+	if n >= len(r.Messages) {
+		return "the answer is missing"
 	}
 	answer.Content = slices.DeleteFunc(answer.Content, func(b map[string]any) bool { return b["type"] == "text" && b["text"] == "" })
 	if now := r.Messages[n].Content; !sameBlocks(answer.Content, now) {
-		return []string{fmt.Sprintf("%sthe answer was not returned as it was:\n  sent     %v\n  returned %v", where, answer.Content, now)}
+		return fmt.Sprintf("the answer was not returned as it was:\n%s", lineDiff(encoded(answer.Content), encoded(now)))
 	}
-	return nil
+	return ""
 }
 
 // sameBlocks compares content without cache marks.
@@ -177,13 +195,13 @@ func (messagesRequest) render(ex Exchange, t Turn) []byte {
 	}
 	stop := "end_turn"
 	for n, c := range t.ToolCalls {
-		input := c.Arguments
-		if input == nil {
-			input = map[string]any{}
+		if c.As == "text" {
+			content = append(content, map[string]any{"type": "text", "text": leaked(nil, c)})
+			continue
 		}
-		call := map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d_%d", ex.Turn, n), "name": c.Name, "input": input}
-		if c.ID != nil {
-			call["id"] = *c.ID
+		call := map[string]any{"type": "tool_use", "name": c.Name, "input": c.object()}
+		if id := c.id("toolu", ex.Turn, n); id != "" {
+			call["id"] = id
 		}
 		maps.Copy(call, c.Extra)
 		content, stop = append(content, call), "tool_use"
@@ -196,11 +214,11 @@ func (messagesRequest) render(ex Exchange, t Turn) []byte {
 		"content": append([]any{}, content...), "stop_reason": stop, "stop_sequence": nil,
 	}
 	maps.Copy(body, t.Message)
-	if u := t.Usage; u != nil {
-		body["usage"] = map[string]any{
+	t.tell(body, func(u Usage) map[string]any {
+		return map[string]any{
 			"input_tokens": u.Prompt - u.Cached - u.CacheWrite, "output_tokens": u.Completion,
 			"cache_read_input_tokens": u.Cached, "cache_creation_input_tokens": u.CacheWrite,
 		}
-	}
+	})
 	return encoded(body)
 }

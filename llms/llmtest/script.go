@@ -9,13 +9,7 @@
 package llmtest
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Script is everything a server will say.
@@ -28,18 +22,29 @@ type Script struct {
 	Limits   Limits    `yaml:"limits"`
 	// Faults strike any turn of any session, after those of the turn and the session.
 	Faults []Fault `yaml:"faults"`
+	Expect *Expect `yaml:"expect"` // of every request
+	// Tokenizer toy counts the usage of turns that give none; see Count.
+	Tokenizer string `yaml:"tokenizer"`
+	// Context is the window in tokens of the toy tokenizer that /v1/models and
+	// /tokenize tell; a longer request is refused. 0: none.
+	Context int64 `yaml:"context"`
 }
 
 // Session answers the requests that match all of its set fields; the first
 // match wins, and a session without any takes everything.
 type Session struct {
-	ID    string `yaml:"session"` // X-Session-ID
+	ID    string `yaml:"session"` // X-Session-ID, or what follows the last @ of the model
 	Model string `yaml:"model"`
 	Tag   string `yaml:"tag"` // stands somewhere in the system prompt
 	Turns []Turn `yaml:"turns"`
 	// Repeat answers turns beyond the last with the last.
-	Repeat bool    `yaml:"repeat"`
-	Faults []Fault `yaml:"faults"` // strike any turn of the session
+	Repeat bool `yaml:"repeat"`
+	// Rewrites is for clients that shorten their history: a turn is found by the
+	// answers given so far, and messages may change.
+	Rewrites bool    `yaml:"rewrites"`
+	Template bool    `yaml:"template"` // of all turns
+	Faults   []Fault `yaml:"faults"`   // strike any turn of the session
+	Expect   *Expect `yaml:"expect"`   // of each of its requests
 }
 
 // Turn is one answer, after the fault if there is one.
@@ -50,73 +55,87 @@ type Turn struct {
 	// ReasoningField is the name it goes out under; default reasoning_content.
 	ReasoningField string `yaml:"reasoning_field"`
 	// Redacted is reasoning the server sends encrypted (Messages API).
-	Redacted     string         `yaml:"redacted"`
-	ToolCalls    []Call         `yaml:"tool_calls"`
-	FinishReason string         `yaml:"finish_reason"` // default by content
-	Usage        *Usage         `yaml:"usage"`
-	Message      map[string]any `yaml:"message"` // further fields of the message
-	Fault        *Fault         `yaml:"fault"`
-	Faults       []Fault        `yaml:"faults"` // one after the other, each its times
+	Redacted     string `yaml:"redacted"`
+	ToolCalls    []Call `yaml:"tool_calls"`
+	FinishReason string `yaml:"finish_reason"` // default by content
+	Usage        *Usage `yaml:"usage"`
+	// UsageAs is how it is told: numbers (default), "null", or absent. What is
+	// not told is still in the server's account.
+	UsageAs  string         `yaml:"usage_as"`
+	Message  map[string]any `yaml:"message"`  // further fields of the message
+	Template bool           `yaml:"template"` // the texts are templates over the request
+	Fault    *Fault         `yaml:"fault"`
+	Faults   []Fault        `yaml:"faults"` // one after the other, each its times
+	Expect   *Expect        `yaml:"expect"` // of the request for this turn
 }
 
-// Call is one tool call. Exactly one of Arguments (sent as a JSON string, the
-// norm), Raw (sent as a string as it stands) and Object (sent as an object in
-// the string's place) is used.
-type Call struct {
-	ID        *string        `yaml:"id"` // nil: one is made up; "" is sent as missing
-	Name      string         `yaml:"name"`
-	Arguments map[string]any `yaml:"arguments"`
-	Raw       *string        `yaml:"raw"`
-	Object    map[string]any `yaml:"object"`
-	Extra     map[string]any `yaml:"extra"` // further fields of the call
-}
-
-// Usage of one answer.
-type Usage struct {
-	Prompt     int64 `yaml:"prompt"`
-	Completion int64 `yaml:"completion"`
-	Cached     int64 `yaml:"cached"`
-	CacheWrite int64 `yaml:"cache_write"`
-	Reasoning  int64 `yaml:"reasoning"`
-}
-
-// Parse reads a script from YAML, strictly.
-func Parse(text []byte) (Script, error) {
-	var s Script
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
-		return Script{}, fmt.Errorf("reading model script: %w", err)
+// check returns the first thing wrong with a script and the path of keys and
+// indices to where it stands.
+func (s Script) check() (err error, at []any) {
+	if s.Tokenizer != "" && s.Tokenizer != "toy" {
+		return fmt.Errorf("unknown tokenizer %q: the only one is toy", s.Tokenizer), []any{"tokenizer"}
 	}
-	for _, f := range s.Faults {
-		if err := f.check(); err != nil {
-			return Script{}, fmt.Errorf("model script: %w", err)
-		}
+	if s.Context < 0 {
+		return fmt.Errorf("context cannot be negative"), []any{"context"}
+	}
+	if err, at := checkShared(s.Faults, s.Expect); err != nil {
+		return err, at
 	}
 	for i, session := range s.Sessions {
-		for _, f := range session.Faults {
-			if err := f.check(); err != nil {
-				return Script{}, fmt.Errorf("model script: session %d: %w", i, err)
-			}
+		here := []any{"sessions", i}
+		if err, at := checkShared(session.Faults, session.Expect); err != nil {
+			return err, append(here, at...)
 		}
 		for j, t := range session.Turns {
-			faults := slices.Clone(t.Faults)
-			if t.Fault != nil {
-				faults = append(faults, *t.Fault)
-			}
-			for _, f := range faults {
-				if err := f.check(); err != nil {
-					return Script{}, fmt.Errorf("model script: session %d, turn %d: %w", i, j, err)
-				}
-			}
-			for _, c := range t.ToolCalls {
-				if c.Name == "" {
-					return Script{}, fmt.Errorf("model script: session %d, turn %d: a tool call has no name", i, j)
-				}
+			if err, at := t.check(t.Template || session.Template); err != nil {
+				return err, append(append(here, "turns", j), at...)
 			}
 		}
 	}
-	return s, nil
+	return nil, nil
+}
+
+func (t Turn) check(template bool) (err error, at []any) {
+	if err, at := checkShared(t.Faults, t.Expect); err != nil {
+		return err, at
+	}
+	if t.Fault != nil {
+		if err := t.Fault.check(); err != nil {
+			return err, []any{"fault"}
+		}
+	}
+	if t.UsageAs != "" && t.UsageAs != "null" && t.UsageAs != "absent" {
+		return fmt.Errorf("unknown form of usage %q: choose null or absent", t.UsageAs), []any{"usage_as"}
+	}
+	if u := t.Usage; u != nil {
+		if min(u.Prompt, u.Completion, u.Cached, u.CacheWrite, u.Reasoning, u.Audio) < 0 || u.Cost < 0 {
+			return fmt.Errorf("usage cannot be negative"), []any{"usage"}
+		}
+	}
+	for k, c := range t.ToolCalls {
+		if err := c.check(); err != nil {
+			return err, []any{"tool_calls", k}
+		}
+	}
+	if template {
+		_, err := t.worded(func(text string) (string, error) {
+			_, err := parseTemplate(text)
+			return text, err
+		})
+		if err != nil {
+			return fmt.Errorf("template: %w", err), nil
+		}
+	}
+	return nil, nil
+}
+
+func checkShared(faults []Fault, expect *Expect) (err error, at []any) {
+	for i, f := range faults {
+		if err := f.check(); err != nil {
+			return err, []any{"faults", i}
+		}
+	}
+	return expect.check(), []any{"expect"}
 }
 
 // Text is a turn of plain text.

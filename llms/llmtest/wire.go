@@ -12,7 +12,7 @@ import (
 type request struct {
 	Name     string            `json:"model"`
 	Messages []json.RawMessage `json:"messages"`
-	Tools    json.RawMessage   `json:"tools"`
+	Offered  json.RawMessage   `json:"tools"`
 
 	MaxTokens    int64 `json:"max_tokens"`
 	MaxCompleted int64 `json:"max_completion_tokens"`
@@ -60,40 +60,56 @@ func (request) failure(_ int, code, message string) []byte {
 	return encoded(map[string]any{"error": map[string]any{"message": message, "type": code, "param": nil, "code": code}})
 }
 
-// turns is how many answers the conversation holds already.
-func (r request) turns() int {
-	n := 0
+func (r request) tools() json.RawMessage { return r.Offered }
+
+func (r request) said() []said {
+	var out []said
 	for _, m := range r.decode() {
-		if m.Role == "assistant" {
-			n++
+		role := m.Role
+		if role == "developer" {
+			role = "system"
 		}
+		s := said{Role: role, Text: plainText(m.Content), ID: m.ToolCallID}
+		for _, c := range m.ToolCalls {
+			s.Text += " " + c.Function.Name + " " + c.Function.Arguments
+		}
+		out = append(out, s)
 	}
-	return n
+	return out
 }
 
-func (r request) system() string {
-	for _, m := range r.decode() {
-		if m.Role == "system" {
-			return string(m.Content)
+// plainText is the text of content in either of its forms.
+func plainText(content json.RawMessage) string {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	var parts []struct {
+		Text    string          `json:"text"`
+		Content json.RawMessage `json:"content"` // of a tool_result
+	}
+	_ = json.Unmarshal(content, &parts) // anything else has no text
+	for _, p := range parts {
+		text += p.Text
+		if len(p.Content) > 0 {
+			text += plainText(p.Content)
 		}
 	}
-	return ""
+	return text
 }
 
-// check returns what is wrong with a request: its own message order, and the
-// prefix it must share with the turn before.
-func (r request) check(ex Exchange, previous *Exchange) []string {
-	var out []string
-	where := fmt.Sprintf("session %q, turn %d: ", ex.SessionID, ex.Turn)
+// check returns what is wrong with a request: its tools, its messages' order.
+func (r request) check([]byte) []string {
+	out := checkTools(r.Offered, true)
 	open := []string{} // calls waiting for their answer
 	for i, m := range r.decode() {
-		at := fmt.Sprintf("%smessage %d (%s): ", where, i, m.Role)
+		at := fmt.Sprintf("message %d (%s): ", i, m.Role)
 		if m.Role != "tool" && len(open) > 0 {
 			out = append(out, at+fmt.Sprintf("tool calls %v have no answer", open))
 			open = nil
 		}
 		switch m.Role {
-		case "system":
+		case "system", "developer":
 			if i != 0 {
 				out = append(out, at+"the system message is not the first")
 			}
@@ -123,31 +139,45 @@ func (r request) check(ex Exchange, previous *Exchange) []string {
 		}
 	}
 	if len(open) > 0 {
-		out = append(out, where+fmt.Sprintf("tool calls %v have no answer", open))
-	}
-	if previous != nil {
-		out = append(out, r.checkPrefix(where, *previous)...)
+		out = append(out, fmt.Sprintf("tool calls %v have no answer", open))
 	}
 	return out
 }
 
-func (r request) checkPrefix(where string, previous Exchange) []string {
+func (r request) prefix(previous Exchange) string {
 	var before request
 	if json.Unmarshal(previous.Body, &before) != nil {
-		return nil
+		return ""
 	}
-	if string(before.Tools) != string(r.Tools) {
-		return []string{where + "the tools differ from the turn before"}
+	if string(before.Offered) != string(r.Offered) {
+		return "the tools differ from the turn before"
 	}
 	if len(before.Messages) >= len(r.Messages) {
-		return []string{where + "the conversation did not grow"}
+		return "the conversation did not grow"
 	}
 	for i, m := range before.Messages {
 		if !sameJSON(m, r.Messages[i]) {
-			return []string{fmt.Sprintf("%smessage %d was rewritten:\n  before %s\n  now    %s", where, i, m, r.Messages[i])}
+			return fmt.Sprintf("message %d was rewritten:\n%s", i, lineDiff(m, r.Messages[i]))
 		}
 	}
-	return nil
+	return ""
+}
+
+func (r request) echoed(before Exchange) string {
+	var asked request
+	var answer struct {
+		Choices []struct {
+			Message map[string]any `json:"message"`
+		} `json:"choices"`
+	}
+	if json.Unmarshal(before.Body, &asked) != nil || json.Unmarshal(before.Answer, &answer) != nil || len(answer.Choices) == 0 {
+		return ""
+	}
+	var echo map[string]any
+	if n := len(asked.Messages); n >= len(r.Messages) || json.Unmarshal(r.Messages[n], &echo) != nil {
+		return "it is missing"
+	}
+	return echoDiff(answer.Choices[0].Message, echo)
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -173,29 +203,13 @@ func (request) render(ex Exchange, t Turn) []byte {
 	}
 	var calls []any
 	for n, c := range t.ToolCalls {
-		fn := map[string]any{"name": c.Name}
-		switch {
-		case c.Raw != nil:
-			fn["arguments"] = *c.Raw
-		case c.Object != nil:
-			fn["arguments"] = c.Object
-		default:
-			args := c.Arguments
-			if args == nil {
-				args = map[string]any{}
-			}
-			text, err := json.Marshal(args)
-			if err != nil {
-				text = []byte("{}")
-			}
-			fn["arguments"] = string(text)
+		if c.As == "text" {
+			msg["content"] = leaked(msg["content"], c)
+			continue
 		}
-		call := map[string]any{"type": "function", "function": fn}
-		switch {
-		case c.ID == nil:
-			call["id"] = fmt.Sprintf("script_%d_%d", ex.Turn, n)
-		case *c.ID != "":
-			call["id"] = *c.ID
+		call := map[string]any{"type": "function", "function": map[string]any{"name": c.Name, "arguments": c.sent()}}
+		if id := c.id("script", ex.Turn, n); id != "" {
+			call["id"] = id
 		}
 		maps.Copy(call, c.Extra)
 		calls = append(calls, call)
@@ -212,13 +226,13 @@ func (request) render(ex Exchange, t Turn) []byte {
 		"id": fmt.Sprintf("chatcmpl-%d-%d", ex.Session, ex.Turn), "object": "chat.completion", "created": 0, "model": ex.Model,
 		"choices": []any{map[string]any{"index": 0, "message": msg, "finish_reason": finish}},
 	}
-	if u := t.Usage; u != nil {
-		body["usage"] = map[string]any{
+	t.tell(body, func(u Usage) map[string]any {
+		return map[string]any{
 			"prompt_tokens": u.Prompt, "completion_tokens": u.Completion, "total_tokens": u.Prompt + u.Completion,
-			"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached},
+			"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached, "audio_tokens": u.Audio},
 			"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
 		}
-	}
+	})
 	return encoded(body)
 }
 

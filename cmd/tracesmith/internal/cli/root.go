@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,10 @@ var stoppedBy = map[os.Signal]*Error{
 	syscall.SIGHUP:  {Code: ExitHangup, Err: errors.New("the terminal was closed")},
 }
 
+// stoppingText is the annotation of a command that says what it does between the
+// first signal and its end.
+const stoppingText = "stopping"
+
 // resumable is the error of a command that goes on where it stopped when it is
 // given again.
 func resumable(ctx context.Context, err error) error {
@@ -38,12 +43,16 @@ func Main(ctx context.Context, s *State) int {
 	defer cancel(nil)
 	done := make(chan struct{})
 	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		watchSignals(s, cancel, done)
-	}()
 	root := newRoot(s)
 	root.SetArgs(s.Args)
+	stopping := "closing sandboxes"
+	if c, _, err := root.Find(s.Args); err == nil {
+		stopping = cmp.Or(c.Annotations[stoppingText], stopping)
+	}
+	go func() {
+		defer close(watched)
+		watchSignals(s, stopping, cancel, done)
+	}()
 	err := root.ExecuteContext(ctx)
 	close(done)
 	<-watched
@@ -58,7 +67,7 @@ func Main(ctx context.Context, s *State) int {
 
 // watchSignals cancels at the first signal and says so; the second one ends the
 // process at once, for a user who does not want to wait for the clean-up.
-func watchSignals(s *State, cancel context.CancelCauseFunc, done <-chan struct{}) {
+func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	count := 0
 	for {
 		select {
@@ -69,7 +78,7 @@ func watchSignals(s *State, cancel context.CancelCauseFunc, done <-chan struct{}
 			if count++; count > 1 {
 				os.Exit(cause.Code)
 			}
-			fmt.Fprintln(s.Stderr, "stopping: closing sandboxes (once more to stop at once)")
+			fmt.Fprintf(s.Stderr, "stopping: %s (once more to stop at once)\n", stopping)
 			cancel(cause)
 		}
 	}
