@@ -206,6 +206,8 @@ func killer(cli *client.Client, id string) string {
 		switch {
 		case cerrdefs.IsNotFound(err):
 			return "somebody removed its container"
+		case ctx.Err() != nil:
+			return "the Docker daemon does not answer"
 		case err != nil:
 			return "the Docker daemon went away"
 		case c.State.OOMKilled:

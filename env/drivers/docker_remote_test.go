@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -308,5 +309,34 @@ func TestDockerDaemonStopsUnderneath(t *testing.T) {
 		<-d.done
 		_ = s.Close(t.Context()) // it cannot reach the daemon
 		_ = cli.Close()
+	}
+}
+
+// A daemon that stands still passes nothing on; the call's own limit finds it.
+func TestDockerDaemonStandsStill(t *testing.T) {
+	needDocker(t)
+	d := startDaemon(t, "")
+	cli, err := client.NewClientWithOpts(client.WithHost(d.host), client.WithAPIVersionNegotiation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cli.Close()
+	s, err := build(t, "docker", map[string]any{"host": d.host}).Start(t.Context(), env.SandboxSpec{Image: small(t, cli), Label: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Run(t.Context(), env.Command{Args: []string{"sleep", "55"}, Timeout: time.Second})
+	died, _ := errors.AsType[*env.DiedError](err)
+	if died == nil || died.DuringCommand || !strings.Contains(died.Reason, "the Docker daemon does not answer") {
+		t.Errorf("%v (%+v)", err, died)
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
