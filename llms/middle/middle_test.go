@@ -94,6 +94,65 @@ func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
 	})
 }
 
+// Five ways to be turned away, and what each of them does to the call, to its
+// neighbours and to the number of calls at once.
+func TestG9EachFailureHasItsOwnAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		err         llms.Error
+		calls       int           // of the call itself, the answer included
+		least, most time.Duration // before it is made again
+		neighbour   time.Duration // how long another call is held back
+		parallel    float64       // afterwards, of 10
+	}{
+		"throttle, with its end":   {llms.Error{Class: llms.ClassRateLimit, Status: 429, RetryAfter: 20 * time.Second}, 2, 20 * time.Second, 20 * time.Second, 20 * time.Second, 1},
+		"throttle, without":        {llms.Error{Class: llms.ClassRateLimit, Status: 429}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 1},
+		"too many at once":         {llms.Error{Class: llms.ClassConcurrency, Status: 429, RetryAfter: 2 * time.Second}, 2, 2 * time.Second, 2 * time.Second, 0, 1},
+		"overload":                 {llms.Error{Class: llms.ClassOverload, Status: 529}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 10},
+		"overload, with its end":   {llms.Error{Class: llms.ClassOverload, Status: 503, RetryAfter: 9 * time.Second}, 2, 9 * time.Second, 9 * time.Second, 0, 10},
+		"no answer in time":        {llms.Error{Class: llms.ClassTimeout}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 10},
+		"no credit":                {llms.Error{Class: llms.ClassQuota, Status: 429, RetryAfter: time.Minute}, 1, 0, 0, 0, 10},
+		"policy forbids an answer": {llms.Error{Class: llms.ClassRefusal, Status: 400}, 1, 0, 0, 0, 10},
+		"prompt too long":          {llms.Error{Class: llms.ClassContext, Status: 400}, 1, 0, 0, 0, 10},
+		"key refused":              {llms.Error{Class: llms.ClassAuth, Status: 401}, 1, 0, 0, 0, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &steps{errs: []error{&c.err}}
+				pace := middle.NewPace(middle.PaceConfig{Parallel: 10})
+				client, err := middle.Wrap([]middle.Endpoint{{Client: s, Pace: pace}}, middle.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var wg sync.WaitGroup
+				start := time.Now()
+				var neighbour time.Duration
+				wg.Go(func() {
+					time.Sleep(time.Nanosecond) // the first has failed by then
+					if got := pace.Parallel(); got != c.parallel {
+						t.Errorf("%v at once, want %v", got, c.parallel)
+					}
+					if err := pace.Begin(t.Context(), 0); err != nil {
+						t.Error(err)
+					}
+					neighbour = time.Since(start)
+					pace.End(0, 0, nil)
+				})
+				resp, err := client.Chat(t.Context(), llms.Request{})
+				wg.Wait()
+				if c.calls == 1 && llms.ClassOf(err) != c.err.Class || c.calls > 1 && (err != nil || resp.Reply.LLMCalls != c.calls) || len(s.at) != c.calls {
+					t.Fatalf("%d calls, %+v, %v", len(s.at), resp.Reply, err)
+				}
+				if again := s.at[len(s.at)-1].Sub(start); again < c.least || again > c.most {
+					t.Errorf("made again after %s, want %s to %s", again, c.least, c.most)
+				}
+				if neighbour.Round(time.Millisecond) != c.neighbour {
+					t.Errorf("a neighbour was held back for %s, want %s", neighbour, c.neighbour)
+				}
+			})
+		})
+	}
+}
+
 func TestRetryDoesNotWaitPastItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{errs: []error{&llms.Error{Class: llms.ClassRateLimit, RetryAfter: 5 * time.Hour}}}

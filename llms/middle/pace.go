@@ -127,7 +127,8 @@ func (p *Pace) learn(err error) {
 			}
 		}
 	case failed && (e.Class == llms.ClassRateLimit || e.Class == llms.ClassConcurrency):
-		if until := now.Add(min(e.RetryAfter, maxPause)); until.After(p.paused) {
+		// Too many at once says nothing of those that are not under way yet.
+		if until := now.Add(min(e.RetryAfter, maxPause)); e.Class == llms.ClassRateLimit && until.After(p.paused) {
 			p.paused = until
 		}
 		if now.Before(p.cooled) {

@@ -28,7 +28,8 @@ func routed(t *testing.T, tries uint, endpoints ...middle.Endpoint) llms.Client 
 	return c
 }
 
-func TestRouteSharesAndSticks(t *testing.T) {
+// Endpoints are shared by weight, not in turn: a conversation stays where its prompt is cached.
+func TestG3ConversationsAreSharedAndStick(t *testing.T) {
 	a, b, more := &steps{}, &steps{}, &steps{}
 	two := routed(t, 1, middle.Endpoint{Client: a, Name: "a"}, middle.Endpoint{Client: b, Name: "b", Weight: 3})
 	var onA []string
