@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,9 +19,9 @@ type LLM struct {
 	Provider  string            `mapstructure:"provider" json:"provider"`
 	Model     string            `mapstructure:"model" json:"model"`       // as the server calls it, or a name of section models
 	BaseURL   string            `mapstructure:"base_url" json:"base_url"` // short for one endpoint
-	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME, never a literal; for endpoints without one of their own
+	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME or file:PATH, never a literal; for endpoints without one of their own
 	Endpoints []LLMEndpoint     `mapstructure:"endpoints" json:"endpoints,omitempty"`
-	Headers   map[string]string `mapstructure:"headers" json:"headers,omitempty"` // sent with every call; a value may be env:NAME
+	Headers   map[string]string `mapstructure:"headers" json:"headers,omitempty"` // sent with every call; a value may be env:NAME or file:PATH
 	With      Block             `mapstructure:"with" json:"with,omitempty"`       // the provider's own settings
 	Timeout   time.Duration     `mapstructure:"timeout" json:"timeout"`
 
@@ -50,6 +51,9 @@ type LLMEndpoint struct {
 	TPM      int     `mapstructure:"tpm" json:"tpm,omitempty"`
 	Parallel int     `mapstructure:"parallel" json:"parallel,omitempty"`
 }
+
+// secretSetting are settings of providers that hold credentials.
+var secretSetting = regexp.MustCompile(`(?i)secret|password|api_?key`)
 
 // Models are the models of section models, by the name the user gave them.
 type Models map[string]LLM
@@ -149,6 +153,10 @@ func isHTTPAddress(s string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
+func refersToSecret(s string) bool {
+	return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:")
+}
+
 // validate reports what is wrong with one model; at is its section.
 func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 	if len(l.Endpoints) > 0 && l.BaseURL != "" {
@@ -165,8 +173,8 @@ func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 		if e.BaseURL != "" && !isHTTPAddress(e.BaseURL) {
 			bad(where+".base_url", "%q is not an http(s) address", e.BaseURL)
 		}
-		if e.APIKey != "" && !strings.HasPrefix(e.APIKey, "env:") {
-			bad(where+".api_key", "never write a key here: write env:NAME and put the key into that environment variable")
+		if e.APIKey != "" && !refersToSecret(e.APIKey) {
+			bad(where+".api_key", "never write a key here: write env:NAME and put the key into that environment variable, or file:PATH and put it into the first line of that file")
 		}
 		if e.RPM < 0 || e.TPM < 0 || e.Parallel < 0 || e.Weight < 0 {
 			bad(where+".rpm, tpm, parallel, weight", "must not be negative")
@@ -176,8 +184,13 @@ func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 		switch {
 		case !headerName.MatchString(name):
 			bad(at+".headers", "%q is not the name of a header", name)
-		case secretHeaders.MatchString(name) && !strings.HasPrefix(value, "env:"):
-			bad(at+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable")
+		case secretHeaders.MatchString(name) && !refersToSecret(value):
+			bad(at+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable, or file:PATH and put it into that file")
+		}
+	}
+	for name, value := range l.With {
+		if text, ok := value.(string); ok && secretSetting.MatchString(name) && !refersToSecret(text) {
+			bad(at+".with."+name, "never write a secret here: write env:NAME or file:PATH")
 		}
 	}
 	if l.MaxRetries < 0 || l.MaxRetries > 100 {

@@ -115,7 +115,6 @@ func Serve(t TB, s Script) *Server {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.running.Add(1)
 	defer h.running.Done()
-	key := cmp.Or(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("X-Api-Key"))
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/__"):
 		h.inspect(w, r)
@@ -124,20 +123,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, map[string]any{"status": "ok"})
 		return
 	}
-	if h.script.Key != "" && key != h.script.Key {
+	if key := key(r); h.script.Key != "" && key != h.script.Key {
 		sendError(w, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+key)
 		return
 	}
+	path, ok := h.azure(w, r)
+	if !ok {
+		return
+	}
 	switch {
-	case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
+	case r.Method == http.MethodGet && path == "/v1/models":
 		h.models(w)
-	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/models/"):
-		h.model(w, strings.TrimPrefix(r.URL.Path, "/v1/models/"))
-	case r.Method == http.MethodPost && r.URL.Path == "/v1/chat/completions":
+	case r.Method == http.MethodGet && strings.HasPrefix(path, "/v1/models/"):
+		h.model(w, strings.TrimPrefix(path, "/v1/models/"))
+	case r.Method == http.MethodPost && path == "/v1/chat/completions":
 		h.chat(w, r, func(body []byte) (conversation, error) { return decodeChat(body) })
-	case r.Method == http.MethodPost && r.URL.Path == "/v1/messages":
+	case r.Method == http.MethodPost && path == "/v1/messages":
 		h.chat(w, r, func(body []byte) (conversation, error) { return decodeMessages(body) })
-	case r.Method == http.MethodPost && (r.URL.Path == "/tokenize" || r.URL.Path == "/v1/tokenize"):
+	case r.Method == http.MethodPost && (path == "/tokenize" || path == "/v1/tokenize"):
 		h.tokenize(w, r)
 	default:
 		sendError(w, http.StatusNotFound, "not_found", "no such endpoint: "+r.Method+" "+r.URL.Path)

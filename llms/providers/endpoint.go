@@ -12,13 +12,13 @@ import (
 )
 
 // Endpoint is what every provider over HTTP is configured with. Secret values
-// are written as "env:NAME" and read through Deps.Getenv.
+// are written as "env:NAME" or "file:PATH".
 type Endpoint struct {
 	BaseURL string `json:"base_url"` // as the provider's own documentation writes it
 	Model   string `json:"model"`
-	APIKey  string `json:"api_key"` // "env:NAME"; empty for servers without keys
+	APIKey  string `json:"api_key"` // "env:NAME" or "file:PATH"; empty for servers without keys
 	Timeout string `json:"timeout"` // of one call, as a Go duration
-	// Headers are sent with every call; a value may be "env:NAME".
+	// Headers are sent with every call; a value may be "env:NAME" or "file:PATH".
 	Headers map[string]string `json:"headers"`
 }
 
@@ -30,6 +30,7 @@ type endpoint struct {
 	key     string
 	headers map[string]string
 	secrets []string
+	tokens  *tokens // nil: the key is all there is
 	timeout time.Duration
 	http    *http.Client
 }
@@ -58,8 +59,8 @@ func newEndpoint(cfg Endpoint, deps llms.Deps) (*endpoint, error) {
 		},
 	}
 	if cfg.APIKey != "" {
-		if !strings.HasPrefix(cfg.APIKey, "env:") {
-			return nil, errors.New(`api_key must name an environment variable, as "env:NAME": keys do not belong in configuration`)
+		if !llms.IsSecretRef(cfg.APIKey) {
+			return nil, errors.New(`api_key must say where the key stands, as "env:NAME" or "file:PATH": keys do not belong in configuration`)
 		}
 		if e.key, err = e.resolve("api_key", cfg.APIKey, deps.Getenv); err != nil {
 			return nil, err
@@ -73,19 +74,15 @@ func newEndpoint(cfg Endpoint, deps llms.Deps) (*endpoint, error) {
 	return e, nil
 }
 
-// resolve turns "env:NAME" into the variable's value and remembers it as a
-// secret; anything else is taken as it is.
+// resolve turns "env:NAME" and "file:PATH" into what they refer to and remembers
+// it as a secret; anything else is taken as it is.
 func (e *endpoint) resolve(field, value string, getenv func(string) string) (string, error) {
-	name, isEnv := strings.CutPrefix(value, "env:")
-	if !isEnv {
+	if !llms.IsSecretRef(value) {
 		return value, nil
 	}
-	got := ""
-	if getenv != nil {
-		got = strings.TrimSpace(getenv(name))
-	}
-	if got == "" {
-		return "", &llms.Error{Class: llms.ClassAuth, Message: fmt.Sprintf("%s: environment variable %s is not set: export it and run again", field, name)}
+	got, err := llms.Secret(value, getenv)
+	if err != nil {
+		return "", &llms.Error{Class: llms.ClassAuth, Message: field + ": " + err.Error(), Err: err}
 	}
 	e.secrets = append(e.secrets, got)
 	return got, nil
@@ -108,10 +105,15 @@ func (e *endpoint) keepHeaders(h http.Header) map[string]string {
 // mask hides every configured secret in s.
 func (e *endpoint) mask(s string) string {
 	for _, secret := range e.secrets {
-		s = strings.ReplaceAll(s, secret, "***")
+		s = hide(s, secret)
+	}
+	if e.tokens != nil {
+		s = e.tokens.mask(s)
 	}
 	return s
 }
+
+func hide(s, secret string) string { return strings.ReplaceAll(s, secret, "***") }
 
 // redact hides secrets: servers like to quote the key they refuse.
 func (e *endpoint) redact(err *llms.Error) *llms.Error {

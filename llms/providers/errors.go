@@ -28,6 +28,9 @@ func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, er
 	if ctx.Err() != nil {
 		return fmt.Errorf("asking the model: %w", ctx.Err())
 	}
+	if known, ok := errors.AsType[*llms.Error](err); ok { // no token: it says itself what it is
+		return e.redact(known)
+	}
 	out := &llms.Error{Class: llms.ClassServer, Status: ex.status, Err: err}
 	var netErr net.Error
 	switch {

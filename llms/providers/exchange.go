@@ -23,6 +23,7 @@ type exchange struct {
 	http    *http.Client
 	headers map[string]string
 	session string
+	tokens  *tokens // nil: the request carries what it needs
 	// patch changes the body and returns the conversation as the model sees it,
 	// which is hashed. nil: the body goes out as it is.
 	patch func(body map[string]any) (conversation []any, err error)
@@ -48,7 +49,7 @@ func (ex *exchange) Do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	resp, err := ex.http.Do(req)
+	resp, err := ex.send(req)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +64,35 @@ func (ex *exchange) Do(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(ex.received))
 	return resp, nil
+}
+
+// send makes the call; where tokens are used, a refused one is replaced once: it
+// may have been withdrawn before its time.
+func (ex *exchange) send(req *http.Request) (*http.Response, error) {
+	if ex.tokens == nil {
+		return ex.http.Do(req)
+	}
+	token, err := ex.tokens.get(req.Context(), "")
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := ex.http.Do(req)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	_ = resp.Body.Close()
+	if token, err = ex.tokens.get(req.Context(), token); err != nil {
+		return nil, err
+	}
+	again := req.Clone(req.Context())
+	again.Header.Set("Authorization", "Bearer "+token)
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return ex.http.Do(again)
 }
 
 // unaskedStream is the error of an answer that comes as events, which nobody asked

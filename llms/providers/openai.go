@@ -69,7 +69,7 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 	}
 	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	ex := &exchange{http: c.http, headers: c.headers, session: r.SessionID, patch: func(body map[string]any) ([]any, error) {
+	ex := &exchange{http: c.http, headers: c.headers, tokens: c.tokens, session: r.SessionID, patch: func(body map[string]any) ([]any, error) {
 		return c.patchBody(body, r)
 	}}
 	start := time.Now()
@@ -103,7 +103,7 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 func (c *OpenAI) Check(ctx context.Context) error {
 	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
 	defer cancel()
-	ex := &exchange{http: c.http, headers: c.headers}
+	ex := &exchange{http: c.http, headers: c.headers, tokens: c.tokens}
 	_, err := c.sdk(ex).ListModels(callCtx)
 	if ex.status == 0 {
 		return c.transportError(ctx, callCtx, ex, err)

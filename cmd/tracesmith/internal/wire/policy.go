@@ -189,9 +189,14 @@ func (a *Agent) Secrets(getenv func(string) string) []string {
 		for _, e := range l.All() {
 			texts = append(texts, e.APIKey)
 		}
+		for _, value := range l.With {
+			if text, ok := value.(string); ok {
+				texts = append(texts, text)
+			}
+		}
 		for _, text := range texts {
-			if name, ok := strings.CutPrefix(text, "env:"); ok && getenv(name) != "" {
-				secrets = append(secrets, getenv(name))
+			if secret, err := llms.Secret(text, getenv); err == nil && llms.IsSecretRef(text) {
+				secrets = append(secrets, secret)
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tracesmith/tracesmith/agents"
@@ -31,5 +34,26 @@ func TestWC41NoRetriesIsOneCall(t *testing.T) {
 	}})
 	if n := len(srv.Log()); llms.ClassOf(err) != llms.ClassServer || n != 1 {
 		t.Errorf("%d calls, %v", n, err)
+	}
+}
+
+// Whatever a configuration refers to as a secret is known to the redaction.
+func TestSecretsOfModels(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("from-the-file\nrest"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := configs.Config{}
+	cfg.Agent.Kind = "null"
+	cfg.LLM = configs.LLM{APIKey: "file:" + file, Headers: map[string]string{"X-Team": "blue", "X-Api-Key": "env:A"},
+		With: configs.Block{"client_secret": "env:B", "api_version": "2024-10-21"}}
+	a, err := NewAgent(cfg, func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := a.Secrets(func(name string) string { return map[string]string{"A": "from-a", "B": "from-b"}[name] })
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"from-a", "from-b", "from-the-file"}) {
+		t.Errorf("got %v", got)
 	}
 }

@@ -1,0 +1,35 @@
+package llmtest
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// key is what a request presents, in any API's header.
+func key(r *http.Request) string {
+	return cmp.Or(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("X-Api-Key"), r.Header.Get("Api-Key"))
+}
+
+// azure translates Azure's paths, /openai/deployments/NAME/..., which want a
+// version; the names of deployments are those of the models. false: it has answered.
+func (h *Handler) azure(w http.ResponseWriter, r *http.Request) (string, bool) {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/openai/")
+	if !ok {
+		return r.URL.Path, true
+	}
+	if len(r.URL.Query().Get("api-version")) != len("2024-10-21") {
+		sendError(w, http.StatusNotFound, "404", "Resource not found")
+		return "", false
+	}
+	if after, ok := strings.CutPrefix(rest, "deployments/"); ok {
+		name, path, _ := strings.Cut(after, "/")
+		if names := h.names(); len(names) > 0 && !slices.Contains(names, name) {
+			sendError(w, http.StatusNotFound, "DeploymentNotFound", "The API deployment for this resource does not exist.")
+			return "", false
+		}
+		rest = path
+	}
+	return "/v1/" + rest, true
+}

@@ -1,0 +1,79 @@
+package providers
+
+// Azure OpenAI: the same API under the paths of a deployment, with a key in a
+// header of its own or with tokens of Entra ID (entra.go).
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/llms"
+)
+
+func init() {
+	llms.Providers.Register(plugin.Spec[llms.Client, llms.Deps]{
+		Kind:    "azure",
+		Summary: "Azure OpenAI, by key or by Entra ID",
+		Default: func() any {
+			return &AzureConfig{Endpoint: Endpoint{Timeout: "300s"}, Dialect: DefaultDialect(), Entra: Entra{Authority: "https://login.microsoftonline.com"}}
+		},
+		New: func(cfg any, deps llms.Deps) (llms.Client, error) {
+			return NewAzure(*cfg.(*AzureConfig), deps)
+		},
+	})
+}
+
+// AzureConfig configures one deployment; base_url is that of the resource, as in
+// https://NAME.openai.azure.com.
+type AzureConfig struct {
+	Endpoint
+	Dialect
+	Entra
+	APIVersion string `json:"api_version"` // as in 2024-10-21
+	Deployment string `json:"deployment"`  // default: the model's name
+}
+
+// Azure is a client of one deployment.
+type Azure struct{ OpenAI }
+
+// Provider is "azure".
+func (*Azure) Provider() string { return "azure" }
+
+// NewAzure checks the settings and resolves the secrets; it opens no connection.
+func NewAzure(cfg AzureConfig, deps llms.Deps) (*Azure, error) {
+	cfg.APIVersion = strings.TrimSuffix(cfg.APIVersion, "T00:00:00Z") // YAML takes it for a date where it is not quoted
+	switch {
+	case cfg.APIVersion == "":
+		return nil, errors.New("api_version is missing: Azure wants one with every call, as in 2024-10-21")
+	case (cfg.APIKey == "") == (cfg.Scope == ""):
+		return nil, errors.New("set either api_key, or scope for tokens of Entra ID (https://cognitiveservices.azure.com/.default)")
+	}
+	if err := cfg.Dialect.check(); err != nil {
+		return nil, err
+	}
+	at, err := newEndpoint(cfg.Endpoint, deps)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Scope != "" {
+		if at.tokens, err = newTokens(cfg.Entra, at, deps); err != nil {
+			return nil, fmt.Errorf("scope: %w", err)
+		}
+	}
+	deployment := cfg.Deployment
+	if deployment == "" {
+		deployment = cfg.Model
+	}
+	sdk := openai.DefaultAzureConfig(at.key, at.base)
+	sdk.APIVersion = cfg.APIVersion
+	sdk.AzureModelMapperFunc = func(string) string { return url.PathEscape(deployment) }
+	if at.tokens != nil {
+		sdk.APIType = openai.APITypeAzureAD
+	}
+	return &Azure{OpenAI{endpoint: at, dialect: cfg.Dialect, sdkConfig: sdk}}, nil
+}

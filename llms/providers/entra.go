@@ -1,0 +1,105 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/tracesmith/tracesmith/llms"
+)
+
+// Entra is how tokens of Entra ID are had: as an application with a secret (OAuth
+// 2.0 client credentials, RFC 6749 section 4.4). Each value may be env:NAME or file:PATH; the
+// secret must be.
+type Entra struct {
+	Scope        string `json:"scope"`
+	Tenant       string `json:"tenant"`
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	Authority    string `json:"authority"` // who gives the tokens
+}
+
+// tokenTimeout bounds one request for a token.
+const tokenTimeout = 30 * time.Second
+
+// tokens keeps one token for all calls, and gets another when it is about to
+// expire or was refused. Safe for concurrent use.
+type tokens struct {
+	cfg    clientcredentials.Config
+	client *http.Client
+
+	mu      sync.Mutex
+	current *oauth2.Token
+}
+
+func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
+	if !llms.IsSecretRef(cfg.ClientSecret) {
+		return nil, errors.New(`client_secret must say where the secret stands, as "env:AZURE_CLIENT_SECRET" or "file:PATH"`)
+	}
+	if u, err := url.Parse(cfg.Authority); err != nil || u.Host == "" {
+		return nil, errors.New("authority must be a full URL")
+	}
+	values := map[string]string{"tenant": cfg.Tenant, "client_id": cfg.ClientID, "client_secret": cfg.ClientSecret}
+	for name, value := range values {
+		if value == "" {
+			return nil, fmt.Errorf("%s is missing", name)
+		}
+		got, err := at.resolve(name, value, deps.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		values[name] = got
+	}
+	where, err := url.JoinPath(cfg.Authority, url.PathEscape(values["tenant"]), "oauth2/v2.0/token")
+	if err != nil {
+		return nil, fmt.Errorf("authority: %w", err)
+	}
+	return &tokens{client: at.http, cfg: clientcredentials.Config{
+		ClientID: values["client_id"], ClientSecret: values["client_secret"], TokenURL: where,
+		Scopes: []string{cfg.Scope}, AuthStyle: oauth2.AuthStyleInParams,
+	}}, nil
+}
+
+// get is a token that is not the refused one. Errors are *llms.Error, or ctx's own.
+func (t *tokens) get(ctx context.Context, refused string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current.Valid() && t.current.AccessToken != refused {
+		return t.current.AccessToken, nil
+	}
+	callCtx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, t.client), tokenTimeout)
+	defer cancel()
+	token, err := t.cfg.Token(callCtx)
+	switch {
+	case err == nil:
+		t.current = token
+		return token.AccessToken, nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("asking for a token: %w", ctx.Err())
+	}
+	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.Response != nil {
+		class := llms.ClassAuth
+		if e.Response.StatusCode >= 500 || e.Response.StatusCode == http.StatusTooManyRequests {
+			class = llms.ClassServer
+		}
+		return "", &llms.Error{Class: class, Message: clip(fmt.Sprintf("Entra ID gives no token: %d %s %s", e.Response.StatusCode, e.ErrorCode, e.ErrorDescription))}
+	}
+	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID gives no token: %v", root(err)))}
+}
+
+// mask hides the token.
+func (t *tokens) mask(s string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == nil {
+		return s
+	}
+	return hide(s, t.current.AccessToken)
+}
