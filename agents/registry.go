@@ -11,8 +11,16 @@ type Deps struct {
 	Task schemas.Task // GoldPatch is empty
 	// Gold is non-nil only for specs whose policy declares GoldUsed.
 	Gold   *Privileged
-	Client llms.Client // nil where no model is configured
+	Client llms.Client          // nil where no model is configured
+	Models map[string]Model     // further ones, those that ModelsOf names
+	Tools  []schemas.ToolSchema // of the environment
 	Seed   int64
+}
+
+// Model is one that a policy asks beside its first, and how it is sampled.
+type Model struct {
+	Client   llms.Client
+	Sampling llms.Sampling
 }
 
 // Spec describes one policy kind. Its config struct says what the policy needs,
@@ -40,4 +48,31 @@ func NeedsOf(kind string, with map[string]any) (Needs, error) {
 		return n.Needs(), nil
 	}
 	return Needs{}, nil
+}
+
+// ModelsOf names the entries of section models that a policy with these settings
+// asks beside its first model. Its config struct declares them with a method
+// Models() []string.
+func ModelsOf(kind string, with map[string]any) ([]string, error) {
+	cfg, err := Registry.Config(kind, with)
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := cfg.(interface{ Models() []string }); ok {
+		return m.Models(), nil
+	}
+	return nil, nil
+}
+
+// OwnTools are the tools that policies of a kind answer themselves: they are no
+// part of a toolbox. A config struct declares them with a method OwnTools.
+func OwnTools(kind string) []schemas.ToolSchema {
+	spec, ok := Registry.Lookup(kind)
+	if !ok || spec.Default == nil {
+		return nil
+	}
+	if o, ok := spec.Default().(interface{ OwnTools() []schemas.ToolSchema }); ok {
+		return o.OwnTools()
+	}
+	return nil
 }

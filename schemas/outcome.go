@@ -12,7 +12,8 @@ const (
 	ExitLLMTimeout      = "llm_timeout"
 	ExitNoToolCall      = "no_tool_call"
 	ExitStuck           = "stuck"
-	ExitGaveUp          = "gave_up" // the policy had nothing more to do
+	ExitGaveUp          = "gave_up"     // the policy had nothing more to do
+	ExitNoHandover      = "no_handover" // a seeker's budget was used up before a pack was taken
 	ExitKilledSandbox   = "killed_sandbox"
 	ExitBadWorkspace    = "bad_workspace" // left in a state no patch can lead to
 	ExitRefused         = "refused"       // the provider's policy forbids to answer the conversation
@@ -58,6 +59,7 @@ var Exits = map[string]Exit{
 	ExitRefused:         {"agent", OutcomeAgentError},
 	ExitMaxSteps:        {"budget", OutcomeLimit},
 	ExitMaxContext:      {"budget", OutcomeLimit},
+	ExitNoHandover:      {"budget", OutcomeLimit},
 	ExitMaxCost:         {"budget", OutcomeLimit},
 	ExitWallTimeout:     {"budget", OutcomeLimit},
 	ExitLLMTimeout:      {"infra", OutcomeInfra},

@@ -68,13 +68,16 @@ type ViewOptions struct {
 	// AllowGold lets steps that come from the gold patch appear and be trained
 	// on. Without it every view ends a row before the first such step.
 	AllowGold bool
+	// Phase renders one conversation of episodes that have more than one; "" = each,
+	// in rows of its own.
+	Phase string
 }
 
 // Values of ViewOptions.Mask, for trainers that train on every assistant turn.
 const (
 	MaskCut         = "cut"          // a row ends before the first masked turn
 	MaskNone        = "none"         // masked turns are trained on
-	MaskDropEpisode = "drop-episode" // an episode with a masked turn is left out
+	MaskDropEpisode = "drop-episode" // an episode (a phase of one) with a masked turn is left out
 	MaskSplitRows   = "split-rows"   // one prompt and completion per trainable turn
 )
 

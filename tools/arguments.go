@@ -184,17 +184,59 @@ func coerce(prop *jsonschema.Schema, v any) (out any, keep, ok bool) {
 		case "string":
 			out, ok = text(v)
 		case "array":
-			_, ok = v.([]any)
-			out = plainNumbers(v)
+			out, ok = list(prop, v)
 		case "object":
-			_, ok = v.(map[string]any)
-			out = plainNumbers(v)
+			out, ok = block(prop, v)
 		}
 		if ok {
 			return out, true, true
 		}
 	}
 	return nil, false, false
+}
+
+// list coerces the items of a list; one without a harmless reading stays as it
+// is, for validation to name.
+func list(prop *jsonschema.Schema, v any) (any, bool) {
+	items, ok := v.([]any)
+	if !ok {
+		return nil, false
+	}
+	out := []any{}
+	for _, item := range items {
+		if value, keep, ok := coerce(prop.Items, item); ok && keep {
+			item = value
+		}
+		out = append(out, plainNumbers(item))
+	}
+	return out, true
+}
+
+// block does so for the properties of an object; those that are not given are
+// left out.
+func block(prop *jsonschema.Schema, v any) (any, bool) {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	out := map[string]any{}
+	for name, field := range fields {
+		value, keep, ok := field, true, true
+		if sub, known := prop.Properties[name]; known {
+			value, keep, ok = coerce(sub, field)
+		}
+		switch {
+		case !ok:
+			out[name] = plainNumbers(field)
+		case keep:
+			out[name] = plainNumbers(value)
+		case field == nil && admitsNull(prop.Properties[name]):
+			out[name] = nil
+		case slices.Contains(prop.Required, name):
+			out[name] = plainNumbers(field)
+		}
+	}
+	return out, true
 }
 
 // isNothing recognises the ways models write "no value" as a text; for a number

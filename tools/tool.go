@@ -16,7 +16,7 @@ import (
 type Tool interface {
 	Schema() schemas.ToolSchema
 	// Category is the dataset's tool_category: view, listdir, pdb, edit, eval,
-	// grep, bash, submit, other.
+	// grep, bash, submit, handover, other.
 	Category() string
 	// Call runs the tool. args have passed the schema; an optional argument that
 	// was null is absent. A UserError becomes an observation, a panic becomes a

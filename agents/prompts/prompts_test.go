@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/agents/handover"
 	"github.com/tracesmith/tracesmith/agents/prompts"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -28,11 +29,30 @@ func TestGolden(t *testing.T) {
 		Instructions: "\nTotals of <large> carts & orders are wrong.\n", Entrypoint: "python -m pytest -q",
 		Workdir: "/testbed", GoldPatch: "GOLD",
 	}
-	for name, set := range map[string][]schemas.ToolSchema{
-		"seeker_full.txt": tools("bash", "view", "eval", "pdb", "grep", "listdir", "edit", "submit"),
-		"seeker_bare.txt": tools("bash"),
+	pack := handover.Pack{Cause: "total() rounds <each> line.", CauseSteps: []int{5, 9}, Files: []handover.Excerpt{
+		{Path: "cart.py", Start: 9, End: 10, Step: 5, Tool: "view", Note: "the rounding", Lines: []handover.Line{{Number: 9, Text: "def total(lines):"}, {Number: 10, Text: "    return sum(round(l) for l in lines)"}}},
+		{Path: "cart.py", Start: 100, End: 100, Step: 6, Tool: "grep", Lines: []handover.Line{{Number: 100, Text: ""}}},
+	}, Values: []handover.Value{{Expression: "lines", Value: "[0.335,\n 0.335]", Step: 9, Tool: "pdb", Note: "before"}, {Expression: "total(lines)", Value: "0.66", Step: 9, Tool: "pdb"}}}
+	seeker := func(set ...string) func() (string, string, error) {
+		return func() (string, string, error) { return prompts.Seeker(task, tools(set...)) }
+	}
+	for name, open := range map[string]func() (string, string, error){
+		"seeker_full.txt": seeker("bash", "view", "eval", "pdb", "grep", "listdir", "edit", "submit"),
+		"seeker_bare.txt": seeker("bash"),
+		"seek_full.txt": func() (string, string, error) {
+			return prompts.Seek(task, tools("view", "grep", "pdb", "handover"), 30)
+		},
+		"seek_bare.txt": func() (string, string, error) { return prompts.Seek(task, tools("view", "handover"), 0) },
+		"solve_full.txt": func() (string, string, error) {
+			return prompts.Solve(task, tools("view", "edit", "eval", "submit"), pack)
+		},
+		"solve_bare.txt": func() (string, string, error) {
+			pack := pack
+			pack.CauseSteps, pack.Values = pack.CauseSteps[:1], nil
+			return prompts.Solve(task, tools("edit", "submit"), pack)
+		},
 	} {
-		system, problem, err := prompts.Seeker(task, set)
+		system, problem, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ const (
 	Exec        = "exec"
 	Verify      = "verify"
 	Submit      = "submit"
+	Handover    = "handover" // of what was found, to another model
 	Think       = "think"
 	None        = "none"
 )
@@ -24,7 +25,7 @@ const (
 // Category is the tool_category of a tool by its name.
 func Category(tool string) string {
 	switch tool {
-	case "view", "listdir", "pdb", "edit", "eval", "grep", "bash", "submit":
+	case "view", "listdir", "pdb", "edit", "eval", "grep", "bash", "submit", "handover":
 		return tool
 	case "rewrite", "write", "create":
 		return "edit"
@@ -49,6 +50,8 @@ func Kind(call *schemas.ToolCall) string {
 		return Verify
 	case "submit":
 		return Submit
+	case "handover":
+		return Handover
 	case "bash":
 		return shellKind(Command(call))
 	}

@@ -230,7 +230,7 @@ func (n *normaliser) state(r *schemas.StepRow, s *schemas.EnvState) error {
 	r.WorkspaceSHA256 = tree(s.WorkspaceSHA)
 	if r.FilesChanged = n.texts(s.FilesChanged); r.FilesChanged == nil && r.ToolCategory != nil {
 		switch *r.ToolCategory { // a program may change files nobody is told of; these tools say so
-		case "view", "listdir", "grep", "edit", "submit":
+		case "view", "listdir", "grep", "edit", "submit", "handover":
 			r.FilesChanged = []string{}
 		}
 	}

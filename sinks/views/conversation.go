@@ -33,9 +33,10 @@ type function struct {
 	Arguments json.RawMessage `json:"arguments"` // an object
 }
 
-// conversation is an episode as the model saw it: what came before the first
-// turn, then the turns.
+// conversation is an episode, or one phase of it, as the model saw it: what came
+// before the first turn, then the turns.
 type conversation struct {
+	phase  string    // "" where the episode has but one
 	before []message // system, user
 	turns  []turn
 }
@@ -43,23 +44,34 @@ type conversation struct {
 // turn is one reply and what answered it.
 type turn struct {
 	reply   message
-	answers []message // tool, or user where the reply had no call
-	mask    string    // why it must not be trained on; "" if it may
-	gold    bool      // its content comes from the gold patch
+	answers []message        // tool, or user where the reply had no call
+	mask    string           // why it must not be trained on; "" if it may
+	gold    bool             // its content comes from the gold patch
+	row     *schemas.StepRow // its first
 }
 
-// converse rebuilds the conversation from the rows as agents/history built it
+// converse rebuilds the conversations from the rows as agents/history built them
 // from the steps: messages before the first turn merge into one of the user,
 // and a tool's answer is its own observation with the triggered ones after it.
-func converse(t sinks.Trajectory) (conversation, error) {
-	var c conversation
+// phase chooses one; "" = all.
+func converse(t sinks.Trajectory, phase string) ([]*conversation, error) {
+	var all []*conversation
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		if err := c.add(s); err != nil {
-			return c, fmt.Errorf("step %d of episode %s: %w", s.StepIndex, s.EpisodeID, err)
+		name := value(s.Phase)
+		if phase != "" && name != phase {
+			continue
+		}
+		at := slices.IndexFunc(all, func(c *conversation) bool { return c.phase == name })
+		if at < 0 {
+			at = len(all)
+			all = append(all, &conversation{phase: name})
+		}
+		if err := all[at].add(s); err != nil {
+			return nil, fmt.Errorf("step %d of episode %s: %w", s.StepIndex, s.EpisodeID, err)
 		}
 	}
-	return c, nil
+	return all, nil
 }
 
 func (c *conversation) add(s *schemas.StepRow) error {
@@ -76,7 +88,7 @@ func (c *conversation) add(s *schemas.StepRow) error {
 		return nil
 	}
 	if s.Source == "agent" && (s.CallIndex == nil || *s.CallIndex == 0) {
-		c.turns = append(c.turns, turn{reply: message{Role: "assistant", Content: s.Message, Reasoning: value(s.Reasoning)}})
+		c.turns = append(c.turns, turn{row: s, reply: message{Role: "assistant", Content: s.Message, Reasoning: value(s.Reasoning)}})
 	}
 	if len(c.turns) == 0 {
 		return fmt.Errorf("a turn without its first row")

@@ -25,9 +25,9 @@ func checkOptions(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	return o, nil
 }
 
-// targets decides which rows an episode gives to a trainer that trains on every
+// targets decides which rows a conversation gives to a trainer that trains on every
 // assistant turn it sees, and notes what is lost.
-func targets(c conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
+func targets(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 	n := len(c.turns)
 	masked := func(t turn) bool { return t.mask != "" && !(o.AllowGold && t.gold) }
 	if gold := slices.IndexFunc(c.turns, func(t turn) bool { return t.gold }); gold >= 0 && !o.AllowGold {
@@ -62,9 +62,6 @@ func targets(c conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 		if n > 0 {
 			out = []target{{upto: n}}
 		}
-	}
-	if len(out) == 0 {
-		notes["episodes_without_rows"]++
 	}
 	return out
 }

@@ -32,6 +32,7 @@ type sftTRLRow struct {
 	Completion []message      `json:"completion,omitempty"`
 	Tools      []sftTRLTool   `json:"tools"`
 	Template   sftTRLTemplate `json:"chat_template_kwargs"`
+	Phase      string         `json:"phase,omitempty"` // of episodes with more than one conversation
 	EpisodeID  string         `json:"episode_id"`
 	InstanceID string         `json:"instance_id"`
 	Repo       string         `json:"repo"`
@@ -53,32 +54,41 @@ func (sftTRL) Extension() string { return ".jsonl.gz" }
 
 func (v sftTRL) Render(t sinks.Trajectory) ([]any, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	c, err := converse(t)
+	conversations, err := converse(t, v.opts.Phase)
 	if err != nil {
 		return nil, notes, err
 	}
 	var rows []any
-	for _, target := range targets(c, v.opts, notes) {
-		row := v.row(t, c)
-		list := c.messages(target.upto)
-		if target.single {
-			row.Prompt, row.Completion = list[:len(list)-1], list[len(list)-1:]
-		} else {
-			row.Messages = list
+	for _, c := range conversations {
+		for _, target := range targets(c, v.opts, notes) {
+			list, first := c.messages(target.upto), c.turns[0]
+			if target.single {
+				first = c.turns[target.upto-1]
+			}
+			row := v.row(t, c, first)
+			if target.single {
+				row.Prompt, row.Completion = list[:len(list)-1], list[len(list)-1:]
+			} else {
+				row.Messages = list
+			}
+			v.lint(list, notes)
+			rows = append(rows, row)
 		}
-		v.lint(list, notes)
-		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		notes["episodes_without_rows"]++
 	}
 	return rows, notes, nil
 }
 
-func (sftTRL) row(t sinks.Trajectory, c conversation) sftTRLRow {
+// row is one without its messages; its tools are those that turn was shown.
+func (sftTRL) row(t sinks.Trajectory, c *conversation, shown turn) sftTRLRow {
 	e := t.Episode
 	row := sftTRLRow{
-		Tools: []sftTRLTool{}, Template: sftTRLTemplate{c.hasReasoning()},
+		Tools: []sftTRLTool{}, Template: sftTRLTemplate{c.hasReasoning()}, Phase: c.phase,
 		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
 	}
-	for _, tool := range t.Tools {
+	for _, tool := range t.ToolsAt(shown.row) {
 		row.Tools = append(row.Tools, sftTRLTool{"function", tool})
 	}
 	return row

@@ -142,6 +142,9 @@ func (f *showFlags) printStep(w io.Writer, s schemas.StepRow) {
 	if s.ToolName != nil {
 		head[1] = *s.ToolName
 	}
+	if s.Phase != nil {
+		head = append(head, *s.Phase)
+	}
 	if s.EnvMS != nil && s.ToolName != nil {
 		head = append(head, fmt.Sprintf("%d ms", *s.EnvMS))
 	}

@@ -22,7 +22,9 @@ type Agent struct {
 	cfg    configs.Config
 	needs  agents.Needs
 	client llms.Client
-	checks []llms.Checker
+	models map[string]agents.Model // further ones, by their names in section models
+	checks [][]llms.Checker        // of each model
+	tools  []schemas.ToolSchema
 }
 
 // NewAgent checks the agent's kind, its settings and its model's settings.
@@ -54,8 +56,58 @@ func (a *Agent) connect(getenv func(string) string) error {
 		return fmt.Errorf("agent %q asks a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)", a.cfg.Agent.Kind)
 	}
 	var err error
-	a.client, a.checks, err = newClient("llm", l, a.prices(l), a.cfg.Limits.Any(), getenv)
-	return err
+	if a.client, err = a.open("llm", l, getenv); err != nil {
+		return err
+	}
+	return a.connectMore(getenv)
+}
+
+// connectMore connects the models that the agent's settings name.
+func (a *Agent) connectMore(getenv func(string) string) error {
+	names, err := agents.ModelsOf(a.cfg.Agent.Kind, a.settings())
+	if err != nil {
+		return err
+	}
+	a.models = map[string]agents.Model{}
+	for _, name := range names {
+		l, ok := a.cfg.Models[name]
+		switch {
+		case name == a.cfg.LLM.Named: // the same limits of its server hold for both
+			a.models[name] = agents.Model{Client: a.client, Sampling: sampling(a.cfg.LLM)}
+			continue
+		case !ok:
+			return fmt.Errorf("agent %q asks a model %q that section models does not have: it has %s",
+				a.cfg.Agent.Kind, name, first(strings.Join(slices.Sorted(maps.Keys(a.cfg.Models)), ", "), "none"))
+		case l.All()[0].BaseURL == "" && l.Provider == "openai":
+			return fmt.Errorf("agent %q asks model %q: set models.%s.base_url", a.cfg.Agent.Kind, name, name)
+		}
+		client, err := a.open("models."+name, l, getenv)
+		if err != nil {
+			return err
+		}
+		a.models[name] = agents.Model{Client: client, Sampling: sampling(l)}
+	}
+	return nil
+}
+
+// open connects one model.
+func (a *Agent) open(section string, l configs.LLM, getenv func(string) string) (llms.Client, error) {
+	client, checks, err := newClient(section, l, a.prices(l), a.cfg.Limits.Any(), getenv)
+	if err == nil {
+		a.checks = append(a.checks, checks)
+	}
+	return client, err
+}
+
+// Offer tells the agent which tools the environment has.
+func (a *Agent) Offer(tools []schemas.ToolSchema) error {
+	for _, own := range agents.OwnTools(a.cfg.Agent.Kind) {
+		if slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == own.Name }) {
+			return fmt.Errorf("a tool named %s is agent %q's own: give the other one a prefix (mcp)", own.Name, a.cfg.Agent.Kind)
+		}
+	}
+	a.tools = tools
+	return nil
 }
 
 // newClient is a client of one model, over all of its endpoints; section is where
@@ -113,12 +165,21 @@ func (a *Agent) prices(l configs.LLM) middle.Prices {
 	return out
 }
 
-// Check asks the model server, at no cost, whether it is there and takes the
+// Check asks each model's server, at no cost, whether it is there and takes the
 // key; nil for agents without a model.
 func (a *Agent) Check(ctx context.Context) error {
-	answered := len(a.checks) == 0
+	for _, checks := range a.checks {
+		if err := check(ctx, checks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func check(ctx context.Context, checks []llms.Checker) error {
+	answered := len(checks) == 0
 	var down error
-	for _, c := range a.checks {
+	for _, c := range checks {
 		switch err := c.Check(ctx); {
 		case err == nil:
 			answered = true
@@ -134,15 +195,14 @@ func (a *Agent) Check(ctx context.Context) error {
 	return down
 }
 
-// sampling is what goes out with every call.
-func (a *Agent) sampling() llms.Sampling {
-	l := a.cfg.LLM
+// sampling is what goes out with every call of a model.
+func sampling(l configs.LLM) llms.Sampling {
 	return llms.Sampling{Temperature: l.Temperature, TopP: l.TopP, MaxTokens: l.MaxTokens, ToolChoice: l.ToolChoice, Extra: l.Extra}
 }
 
 // Policy builds the policy of one episode.
 func (a *Agent) Policy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
-	deps := agents.Deps{Task: t, Client: a.client, Seed: j.Seed}
+	deps := agents.Deps{Task: t, Client: a.client, Models: a.models, Tools: a.tools, Seed: j.Seed}
 	deps.Task.GoldPatch = ""
 	if a.needs.Gold {
 		deps.Gold = &agents.Privileged{GoldPatch: t.GoldPatch}
@@ -158,7 +218,7 @@ func (a *Agent) settings() map[string]any {
 		if with == nil {
 			with = map[string]any{}
 		}
-		with["sampling"] = a.sampling()
+		with["sampling"] = sampling(a.cfg.LLM)
 	}
 	return with
 }
@@ -169,7 +229,7 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 		"agent":    a.cfg.Agent.Kind,
 		"settings": string(mustCanonical(a.settings())),
 		"prompts":  prompts.Version(),
-		"tools":    schemas.ShortHash(tools),
+		"tools":    schemas.ShortHash(slices.Concat(tools, agents.OwnTools(a.cfg.Agent.Kind))),
 		"sandbox":  strings.Join(strings.Fields(first(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
 	}
 	if len(a.cfg.MCP) > 0 {
@@ -177,6 +237,9 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 	}
 	if a.needs.Model {
 		id["model"] = a.cfg.LLM.Provider + " " + a.cfg.LLM.Model
+	}
+	for name, m := range a.models {
+		id["model "+name] = m.Client.Provider() + " " + m.Client.Model() + " " + string(mustCanonical(m.Sampling))
 	}
 	return id
 }

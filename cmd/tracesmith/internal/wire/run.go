@@ -60,7 +60,10 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 		return nil, err
 	}
 	r := &Run{Bench: bench, Agent: agent, cfg: cfg, opt: opt, baselines: map[string]*baseline{}}
-	if r.Tasks, err = SelectTasks(ctx, bench.Source, cfg.Tasks); err == nil {
+	if err = agent.Offer(bench.Toolbox.Schemas()); err == nil {
+		r.Tasks, err = SelectTasks(ctx, bench.Source, cfg.Tasks)
+	}
+	if err == nil {
 		err = r.policies()
 	}
 	if err != nil {

@@ -1,0 +1,154 @@
+// Package handover is how a seeking model ends its part: the tool it calls, and
+// the context pack a solving model gets. An item of the pack names the step that
+// showed it, and is taken only if that step really did; what the pack quotes is
+// what was shown then, never the disk. It imports tools, env and schemas, and
+// everything in it is a function of recorded steps.
+package handover
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools"
+)
+
+// Name of the tool.
+const Name = "handover"
+
+// Pack is what is handed over.
+type Pack struct {
+	Cause      string
+	CauseSteps []int
+	Files      []Excerpt
+	Values     []Value
+}
+
+// Excerpt are lines of a file as a step showed them.
+type Excerpt struct {
+	Path  string // relative to the workspace
+	Start int    // 1-based
+	End   int    // inclusive
+	Step  int    // index of the step
+	Tool  string // of the step
+	Note  string
+	Lines []Line
+}
+
+// Line is one line without its end.
+type Line struct {
+	Number int
+	Text   string
+}
+
+// Value is something a step showed, and what it is the value of.
+type Value struct {
+	Expression string
+	Value      string
+	Step       int
+	Tool       string
+	Note       string
+}
+
+// arguments are what the model calls the tool with.
+type arguments struct {
+	Cause      string    `json:"cause" jsonschema:"One sentence: which code makes which value wrong, and why that gives the failure."`
+	CauseSteps []int     `json:"cause_steps,omitempty" jsonschema:"Numbers of the steps that show it."`
+	Files      []excerpt `json:"files,omitempty" jsonschema:"The code that has to be understood or changed, as view, grep or the debugger's listing showed it."`
+	Values     []value   `json:"values,omitempty" jsonschema:"What you observed: values of expressions, outputs, error messages."`
+}
+
+type excerpt struct {
+	Path  string  `json:"path" jsonschema:"File, relative to the workspace."`
+	Start int     `json:"start" jsonschema:"First line."`
+	End   *int    `json:"end,omitempty" jsonschema:"Last line, inclusive. Default: start."`
+	Step  int     `json:"step" jsonschema:"Number of the step that showed these lines."`
+	Note  *string `json:"note,omitempty" jsonschema:"What to see in them."`
+}
+
+type value struct {
+	Expression string  `json:"expression" jsonschema:"What was looked at, as you wrote it in that step or as the step showed it."`
+	Value      string  `json:"value" jsonschema:"What the step showed, copied exactly."`
+	Step       int     `json:"step" jsonschema:"Number of the step that showed it."`
+	Note       *string `json:"note,omitempty" jsonschema:"What it means."`
+}
+
+var definition = tools.Def[arguments]{
+	Name: Name, Category: Name,
+	Description: "End your part: hand what you found to an engineer who writes the fix and sees nothing else of your work. " +
+		"Name the cause, the lines of code that matter and the values you observed, each with the number of the step that " +
+		"showed it; it stands at the end of each answer. Every item is checked: a line or a value that its step did not show " +
+		"is refused, and you can mend the call. The engineer gets the lines as they were shown, so name all that a fix needs.",
+	Required: []string{"cause_steps", "files"},
+	Example: arguments{
+		Cause:      "total() rounds each line before it adds them up, so the sum is a cent short.",
+		CauseSteps: []int{9},
+		Files:      []excerpt{{Path: "src/cart.py", Start: 12, End: new(18), Step: 7, Note: new("the rounding")}},
+		Values:     []value{{Expression: "line.net", Value: "Decimal('0.335')", Step: 9, Note: new("before it is rounded")}},
+	},
+}
+
+// Schema describes the tool to a model.
+func Schema() schemas.ToolSchema { return tools.Define(definition).Schema() }
+
+// Answer checks a call against the steps before it. The observation of a call
+// that is refused says why; that of one that is taken is no error.
+func Answer(workdir string, steps []schemas.Step, call schemas.ToolCall) schemas.Observation {
+	_, o := read(workdir, steps, call)
+	return o
+}
+
+// Find returns the pack that was taken, if there is one among the steps.
+func Find(workdir string, steps []schemas.Step) (Pack, bool) {
+	for i, s := range steps {
+		if Taken(s) {
+			pack, _ := read(workdir, steps[:i], *s.ToolCall)
+			return pack, true
+		}
+	}
+	return Pack{}, false
+}
+
+// Taken tells whether a step is a handover that was not refused.
+func Taken(s schemas.Step) bool {
+	return s.ToolCall != nil && s.ToolCall.Name == Name && s.Observation != nil && !s.Observation.IsError
+}
+
+func read(workdir string, steps []schemas.Step, call schemas.ToolCall) (Pack, schemas.Observation) {
+	var pack Pack
+	d := definition
+	d.Call = func(_ context.Context, _ *env.Session, a arguments) (schemas.Observation, error) {
+		c := checker{workdir: workdir, steps: steps, seen: seen(steps)}
+		p, problems := c.pack(a)
+		if len(problems) > 0 {
+			return schemas.Observation{}, tools.Mistake("Nothing was handed over:\n%s\nMend the call, or look once more.", "- "+strings.Join(problems, "\n- "))
+		}
+		pack = p
+		return schemas.Observation{Text: fmt.Sprintf("Handed over: %d of code, %d of values. Your part is done.", len(p.Files), len(p.Values))}, nil
+	}
+	set, err := tools.NewSet([]tools.Tool{tools.Define(d)})
+	if err != nil {
+		panic(err) // the definition is a constant
+	}
+	o, err := set.Call(context.Background(), nil, call)
+	if err != nil {
+		panic(err) // only a sandbox fails, and there is none
+	}
+	return pack, o
+}
+
+// seen is how many of the steps the model knew when it made its call: a reply's
+// calls are written before the first of them is answered.
+func seen(steps []schemas.Step) int {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if r := steps[i].Reply; r != nil {
+			if len(steps)-i < len(r.Calls) {
+				return i
+			}
+			break
+		}
+	}
+	return len(steps)
+}

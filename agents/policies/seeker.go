@@ -1,0 +1,267 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/handover"
+	"github.com/tracesmith/tracesmith/agents/history"
+	"github.com/tracesmith/tracesmith/agents/prompts"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/tokens"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func init() {
+	agents.Registry.Register(agents.Spec{
+		Kind:    "seeker",
+		Summary: "two models: one finds out why and hands over what it saw, the other writes the fix from that alone",
+		Default: func() any {
+			return &SeekerConfig{
+				SeekSteps: 40, SeekTokens: 1_000_000, HandoverTurns: 2, SolveSteps: 20,
+				SeekTools: []string{"view", "grep", "listdir", "pdb"}, SolveTools: []string{"edit", "submit"},
+			}
+		},
+		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
+			return newSeeker(*cfg.(*SeekerConfig), deps)
+		},
+	})
+}
+
+// SeekerConfig are the settings of the seeker policy. Sampling and Seeded are the
+// seeking model's; a solver of its own is sampled as its entry of models says.
+type SeekerConfig struct {
+	ReactConfig
+	// SolverModel is an entry of section models; "" = the seeking model solves, too.
+	SolverModel string `json:"solver_model"`
+	// SeekSteps and SeekTokens bound the seeking: replies, and tokens of all its
+	// prompts and replies together. 0 = no limit.
+	SeekSteps  int   `json:"seek_steps"`
+	SeekTokens int64 `json:"seek_tokens"`
+	// HandoverTurns are the replies beyond that budget in which handover is the only
+	// tool; more than one lets a refused call be mended.
+	HandoverTurns int `json:"handover_turns"`
+	// SolveSteps bounds the replies of the solver. 0 = no limit.
+	SolveSteps int `json:"solve_steps"`
+	// Tools of the environment that each half is shown.
+	SeekTools  []string `json:"seek_tools"`
+	SolveTools []string `json:"solve_tools"`
+}
+
+// Models implements the declaration agents.ModelsOf reads.
+func (c *SeekerConfig) Models() []string {
+	if c.SolverModel == "" {
+		return nil
+	}
+	return []string{c.SolverModel}
+}
+
+// OwnTools implements the declaration agents.OwnTools reads.
+func (*SeekerConfig) OwnTools() []schemas.ToolSchema { return []schemas.ToolSchema{handover.Schema()} }
+
+// Names of the two conversations.
+const (
+	phaseSeek  = "seek"
+	phaseSolve = "solve"
+)
+
+// seeker holds two conversations. The first ends with a handover that was taken;
+// the second knows the issue and what was handed over.
+type seeker struct {
+	cfg   SeekerConfig
+	seek  *react
+	solve *react
+}
+
+func newSeeker(cfg SeekerConfig, deps agents.Deps) (*seeker, error) {
+	if deps.Client == nil {
+		return nil, errors.New("no model is configured: set the model's provider, base_url and name")
+	}
+	if err := cfg.check(deps.Tools); err != nil {
+		return nil, err
+	}
+	seek, err := newReact(cfg.ReactConfig, deps)
+	if err != nil {
+		return nil, err
+	}
+	solver := cfg.ReactConfig
+	if cfg.SolverModel != "" {
+		m, ok := deps.Models[cfg.SolverModel]
+		if !ok {
+			return nil, fmt.Errorf("solver_model: there is no %q in section models", cfg.SolverModel)
+		}
+		deps.Client, solver.Sampling = m.Client, m.Sampling
+	}
+	solve, err := newReact(solver, deps)
+	if err != nil {
+		return nil, err
+	}
+	s := &seeker{cfg: cfg, seek: seek, solve: solve}
+	seek.session, solve.session = schemas.ShortHash([]any{seek.session, phaseSeek}), schemas.ShortHash([]any{solve.session, phaseSolve})
+	config, err := json.Marshal(struct {
+		SeekerConfig
+		Solver map[string]any `json:"solver"`
+	}{cfg, map[string]any{"model": solve.info.Model, "provider": solve.info.Provider, "sampling": solve.cfg.Sampling}})
+	if err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	seek.info.Name, seek.info.ConfigJSON = "seeker", string(config)
+	seek.info.Phases = []schemas.PhaseInfo{
+		{Name: phaseSeek, Model: seek.info.Model, Provider: seek.info.Provider},
+		{Name: phaseSolve, Model: solve.info.Model, Provider: solve.info.Provider},
+	}
+	return s, nil
+}
+
+// check finds settings that cannot work. offered are the environment's tools.
+func (c SeekerConfig) check(offered []schemas.ToolSchema) error {
+	if c.SeekSteps < 0 || c.SeekTokens < 0 || c.SolveSteps < 0 || c.HandoverTurns < 1 {
+		return errors.New("seek_steps, seek_tokens and solve_steps must not be negative, handover_turns at least 1")
+	}
+	for _, name := range c.SeekTools {
+		if name == "edit" || name == "submit" || name == handover.Name {
+			return fmt.Errorf("seek_tools: %s is not for looking: name tools that change nothing", name)
+		}
+	}
+	if slices.Contains(c.SolveTools, handover.Name) {
+		return errors.New("solve_tools: a solver has nobody to hand over to")
+	}
+	if offered == nil { // not known yet
+		return nil
+	}
+	if _, err := pick(offered, c.SeekTools); err != nil {
+		return fmt.Errorf("seek_tools: %w", err)
+	}
+	if _, err := pick(offered, c.SolveTools); err != nil {
+		return fmt.Errorf("solve_tools: %w", err)
+	}
+	return nil
+}
+
+// pick finds tools by their names.
+func pick(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, error) {
+	var out []schemas.ToolSchema
+	for _, name := range names {
+		i := slices.IndexFunc(offered, func(t schemas.ToolSchema) bool { return t.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no tool %q: list it in agent.tools", name)
+		}
+		out = append(out, offered[i])
+	}
+	return out, nil
+}
+
+func (s *seeker) Info() schemas.AgentInfo { return s.seek.info }
+
+func (s *seeker) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
+	return prompts.Seek(t, tools, s.cfg.SeekSteps)
+}
+
+// Phase implements agents.Phased.
+func (s *seeker) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
+	b := s.spent(t)
+	ph := agents.Phase{Name: phaseSeek, Numbered: true}
+	names := s.cfg.SeekTools
+	switch {
+	case b.handedOver:
+		ph = agents.Phase{Name: phaseSolve}
+		names = s.cfg.SolveTools
+		if s.cfg.SolveSteps > 0 && b.solving >= s.cfg.SolveSteps {
+			ph.Exit = schemas.ExitMaxSteps
+		}
+	case s.over(b):
+		names = nil
+		if b.beyond >= s.cfg.HandoverTurns {
+			ph.Exit = schemas.ExitNoHandover
+		}
+	}
+	var err error
+	if ph.Tools, err = pick(offered, names); ph.Name == phaseSeek {
+		ph.Tools = append(ph.Tools, handover.Schema())
+	}
+	return ph, err
+}
+
+// budget is what an episode has spent.
+type budget struct {
+	seeking    int   // replies
+	tokens     int64 // of them
+	beyond     int   // replies after the budget was used up
+	handedOver bool
+	solving    int // replies
+}
+
+func (s *seeker) over(b budget) bool {
+	return s.cfg.SeekSteps > 0 && b.seeking >= s.cfg.SeekSteps || s.cfg.SeekTokens > 0 && b.tokens >= s.cfg.SeekTokens
+}
+
+func (s *seeker) spent(t *agents.Transcript) budget {
+	var b budget
+	for i, step := range t.Steps {
+		switch {
+		case step.Reply == nil:
+		case b.handedOver:
+			b.solving++
+		default:
+			if s.over(b) {
+				b.beyond++
+			}
+			b.seeking++
+			if s.cfg.SeekTokens > 0 {
+				b.tokens += s.tokens(t.Steps[:i], step.Reply)
+			}
+		}
+		b.handedOver = b.handedOver || handover.Taken(step)
+	}
+	return b
+}
+
+// tokens of one call, as the server counted them or, where it did not, as we do.
+func (s *seeker) tokens(before []schemas.Step, r *schemas.Reply) int64 {
+	if r.Usage != nil {
+		return r.Usage.Prompt + r.Usage.Completion
+	}
+	var op schemas.ContextOp
+	if r.Context != nil {
+		op = *r.Context
+	}
+	said := llms.Message{Content: r.Message, ToolCalls: r.Calls}
+	return int64(tokens.For(s.seek.info.Model).Prompt(llms.Request{Messages: append(history.Messages(before, op), said)}))
+}
+
+// Open implements agents.Phased.
+func (s *seeker) Open(t *agents.Transcript) (system, problem string, err error) {
+	if t.Phase == phaseSeek {
+		return s.Prompts(t.Task, t.Tools)
+	}
+	pack, ok := handover.Find(t.Task.Workdir, t.Steps)
+	if !ok {
+		return "", "", errors.New("nothing was handed over")
+	}
+	return prompts.Solve(t.Task, t.Tools, pack)
+}
+
+// Answer implements agents.Phased.
+func (s *seeker) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
+	if call.Name != handover.Name {
+		return schemas.Observation{}, false
+	}
+	return handover.Answer(t.Task.Workdir, t.Steps, call), true
+}
+
+// Next asks the model whose conversation is on; where handover is the only tool,
+// it has to call it.
+func (s *seeker) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
+	if t.Phase == phaseSolve {
+		return s.solve.Next(ctx, t)
+	}
+	seek := *s.seek
+	if len(t.Tools) == 1 {
+		seek.cfg.Sampling.ToolChoice = handover.Name
+	}
+	return seek.Next(ctx, t)
+}
