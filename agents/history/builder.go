@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,7 +21,7 @@ type Config struct {
 }
 
 // TextStyle is for agents whose model writes its calls into the text of its
-// reply, which Reply.Message holds as it was written.
+// reply: what it wrote is Reply.Message and then the Raw of each call.
 const TextStyle = "text"
 
 // Note stands where turns were left out. A fixed text keeps the prefix before the
@@ -54,7 +55,10 @@ func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builde
 			return nil, err
 		}
 	}
-	b.answer = min(llms.DefaultAnswer, b.traits.ContextLimit/4)
+	b.answer = llms.DefaultAnswer
+	if limit := b.traits.ContextLimit; limit > 0 {
+		b.answer = min(b.answer, limit/4)
+	}
 	if s.MaxTokens != nil {
 		b.answer = *s.MaxTokens
 	}
@@ -76,10 +80,11 @@ func (b *Builder) Ask(ctx context.Context, client llms.Client, steps []schemas.S
 		if err == nil {
 			return recorded(resp.Reply, r.Messages, op, refused), nil
 		}
-		if llms.ClassOf(err) != llms.ClassContext || refused == refusals {
+		e, ok := errors.AsType[*llms.Error](err)
+		if !ok || e.Class != llms.ClassContext || refused == refusals {
 			return resp.Reply, err
 		}
-		shorter, ok := c.shorter(op)
+		shorter, ok := c.shorter(op, int(e.ContextLimit))
 		if !ok {
 			return resp.Reply, fmt.Errorf("nothing more can be left out of the prompt: %w", err)
 		}

@@ -106,6 +106,18 @@ func TestG6OverflowIsCutAndAskedAgain(t *testing.T) {
 		t.Errorf("%d calls are on record, %d were made", calls, m.asked)
 	}
 
+	for named, most := range map[int]int{4000: 1, 3: 2} { // what cannot be true is not believed
+		m := &model{factor: 1, limit: 4000, named: named}
+		k := newTalk(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
+		k.turns(t, 80, 100)
+		if n := cuts(k.steps); m.asked == 80 || m.asked > 80+most*n || n < 3 || n > 8 {
+			t.Errorf("limit named as %d: %d refusals, %d cuts", named, m.asked-80, n)
+		}
+		if n := m.asked - 80; named == 4000 && n != 1 {
+			t.Errorf("a limit that was named was learned %d times", n)
+		}
+	}
+
 	m.limit, m.asked = 1, 0
 	if _, err := k.turn(t, ""); llms.ClassOf(err) != llms.ClassContext {
 		t.Errorf("a server that takes nothing: %v", err)
@@ -232,7 +244,7 @@ func TestG7OnlyWholeTurnsGo(t *testing.T) {
 			}
 			want := "user"
 			for _, msg := range prompt[1:] {
-				if msg.Role != want || msg.ToolCalls != nil || msg.ToolCallID != "" {
+				if msg.Role != want || msg.ToolCalls != nil || msg.ToolCallID != "" || want == "assistant" && !strings.HasSuffix(msg.Content, "</view>") {
 					t.Fatalf("prompt %d: %s where %s should stand", i, msg.Role, want)
 				}
 				want = map[string]string{"user": "assistant", "assistant": "user"}[want]

@@ -113,12 +113,19 @@ func (c *conversation) limit(op schemas.ContextOp) int {
 	return limit
 }
 
+// believable is the smallest limit of a model that a server's word is taken for.
+const believable = 512
+
 // shorter is the operation after the server has refused a prompt: as if it had
-// been too long by a tenth. ok is false where nothing is left to leave out.
-func (c *conversation) shorter(refused schemas.ContextOp) (op schemas.ContextOp, ok bool) {
+// been too long by a tenth, or more where the limit that the server names (0:
+// none) says so. ok is false where nothing is left to leave out.
+func (c *conversation) shorter(refused schemas.ContextOp, named int) (op schemas.ContextOp, ok bool) {
 	was := c.size(refused)
 	op = refused
 	op.Limit = max(1, int(float64(was)*learned))
+	if named >= believable {
+		op.Limit = min(op.Limit, named-min(c.answer, named/4))
+	}
 	op = c.fit(op, op.Limit)
 	return op, c.size(op) < was
 }

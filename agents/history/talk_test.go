@@ -22,6 +22,7 @@ type model struct {
 	limit   int
 	factor  float64
 	mute    bool // it does not say what it counted
+	named   int  // the limit it names when it refuses
 	asked   int
 	prompts [][]llms.Message // that it answered
 }
@@ -32,14 +33,14 @@ func (m *model) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 	m.asked++
 	n := int(float64(tokens.For("m").Prompt(r)) * m.factor)
 	if m.limit > 0 && n > m.limit {
-		return llms.Response{}, &llms.Error{Class: llms.ClassContext, Status: 400, Message: "too long"}
+		return llms.Response{}, &llms.Error{Class: llms.ClassContext, Status: 400, Message: "too long", ContextLimit: int64(m.named)}
 	}
 	m.prompts = append(m.prompts, r.Messages)
 	i := len(m.prompts)
 	reply := schemas.Reply{Message: fmt.Sprintf("turn %d", i), LLMCalls: 1, Usage: &schemas.Usage{Prompt: int64(n), Completion: 10},
-		Calls: []schemas.ToolCall{{ID: fmt.Sprintf("c%d", i), Name: "view", Arguments: json.RawMessage(`{"path":"a.py"}`)}}}
+		Calls: []schemas.ToolCall{{ID: fmt.Sprintf("c%d", i), Name: "view", Arguments: json.RawMessage(`{"path":"a.py"}`), Raw: "<view>a.py</view>"}}}
 	if i%3 == 0 {
-		reply.Calls = append(reply.Calls, schemas.ToolCall{ID: fmt.Sprintf("d%d", i), Name: "eval", Arguments: json.RawMessage(`{}`)})
+		reply.Calls = append(reply.Calls, schemas.ToolCall{ID: fmt.Sprintf("d%d", i), Name: "eval", Arguments: json.RawMessage(`{}`), Raw: "<view></view>"})
 	}
 	if m.mute {
 		reply.Usage = nil

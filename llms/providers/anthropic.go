@@ -70,7 +70,7 @@ func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	}
 	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	ex := &exchange{http: c.http, headers: c.headers, session: r.SessionID, patch: func(body map[string]any) ([]any, error) {
+	ex := &exchange{http: c.http, headers: c.headers, session: r.SessionID, patch: func(body map[string]any) error {
 		return c.patchBody(body, r)
 	}}
 	params, err := c.request(r)
@@ -97,7 +97,6 @@ func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 		return resp, c.redact(failure)
 	}
 	reply.LLMMillis, reply.LLMCalls = &took, 1
-	reply.PromptSHA256, reply.PromptCount = ex.promptSHA, ex.promptCount
 	reply.CallAsText = len(reply.Calls) == 0 && writtenCall(reply.Message, r.Tools)
 	resp.Reply = reply
 	return resp, nil

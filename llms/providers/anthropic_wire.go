@@ -2,7 +2,6 @@ package providers
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -110,9 +109,8 @@ func (c *Anthropic) markCache(p *anthropic.MessageNewParams) {
 	}
 }
 
-// patchBody adds sampling. The conversation it returns has no cache marks: they
-// move, and the model does not see them.
-func (c *Anthropic) patchBody(body map[string]any, r llms.Request) ([]any, error) {
+// patchBody adds sampling.
+func (c *Anthropic) patchBody(body map[string]any, r llms.Request) error {
 	if r.Sampling.Temperature != nil {
 		body["temperature"] = *r.Sampling.Temperature
 	}
@@ -120,38 +118,7 @@ func (c *Anthropic) patchBody(body map[string]any, r llms.Request) ([]any, error
 		body["top_p"] = *r.Sampling.TopP
 	}
 	maps.Copy(body, r.Sampling.Extra)
-	messages, ok := body["messages"].([]any)
-	if !ok {
-		return nil, errors.New("request body does not hold the message list")
-	}
-	var seen []any
-	if system, ok := body["system"].([]any); ok {
-		seen = append(seen, map[string]any{"role": "system", "content": unmarked(system)})
-	}
-	for _, m := range messages {
-		msg, ok := m.(map[string]any)
-		if !ok {
-			return nil, errors.New("request body holds a message that is no object")
-		}
-		content, ok := msg["content"].([]any)
-		if !ok {
-			return nil, errors.New("request body holds a message without a list of content blocks")
-		}
-		seen = append(seen, map[string]any{"role": msg["role"], "content": unmarked(content)})
-	}
-	return seen, nil
-}
-
-func unmarked(blocks []any) []any {
-	out := slices.Clone(blocks)
-	for i, b := range out {
-		if block, ok := b.(map[string]any); ok && block["cache_control"] != nil {
-			block = maps.Clone(block)
-			delete(block, "cache_control")
-			out[i] = block
-		}
-	}
-	return out
+	return nil
 }
 
 // decodeAnthropic reads a 200 answer.

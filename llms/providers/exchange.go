@@ -23,17 +23,13 @@ type exchange struct {
 	http    *http.Client
 	headers map[string]string
 	session string
-	tokens  *tokens // nil: the request carries what it needs
-	// patch changes the body and returns the conversation as the model sees it,
-	// which is hashed. nil: the body goes out as it is.
-	patch func(body map[string]any) (conversation []any, err error)
+	tokens  *tokens                         // nil: the request carries what it needs
+	patch   func(body map[string]any) error // changes the body; nil: it goes out as it is
 
 	sent, received []byte
 	header         http.Header
 	status         int   // 0: no answer came
 	readErr        error // the answer's body broke off
-	promptSHA      string
-	promptCount    int
 }
 
 // Do implements the SDK's HTTPDoer.
@@ -106,7 +102,7 @@ func unaskedStream(ex *exchange) *llms.Error {
 		Message: "the server streams its answer although no stream was asked for: turn streaming off there, or in the proxy before it"}
 }
 
-// rewrite replaces the SDK's body with the patched one and hashes its messages.
+// rewrite replaces the SDK's body with the patched one.
 func (ex *exchange) rewrite(req *http.Request) error {
 	raw, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -118,18 +114,12 @@ func (ex *exchange) rewrite(req *http.Request) error {
 	if err := dec.Decode(&body); err != nil {
 		return fmt.Errorf("reading the request body: %w", err)
 	}
-	conversation, err := ex.patch(body)
-	if err != nil {
+	if err := ex.patch(body); err != nil {
 		return err
 	}
 	if ex.sent, err = schemas.CanonicalJSON(body); err != nil {
 		return err
 	}
-	prompt, err := schemas.CanonicalJSON(conversation)
-	if err != nil {
-		return err
-	}
-	ex.promptSHA, ex.promptCount = schemas.HashBytes(prompt), len(conversation)
 	req.ContentLength = int64(len(ex.sent))
 	req.Body = io.NopCloser(bytes.NewReader(ex.sent))
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(ex.sent)), nil }

@@ -69,7 +69,7 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 	}
 	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	ex := &exchange{http: c.http, headers: c.headers, tokens: c.tokens, session: r.SessionID, patch: func(body map[string]any) ([]any, error) {
+	ex := &exchange{http: c.http, headers: c.headers, tokens: c.tokens, session: r.SessionID, patch: func(body map[string]any) error {
 		return c.patchBody(body, r)
 	}}
 	start := time.Now()
@@ -91,7 +91,6 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 		return resp, c.redact(failure)
 	}
 	reply.LLMMillis, reply.LLMCalls = &took, 1
-	reply.PromptSHA256, reply.PromptCount = ex.promptSHA, ex.promptCount
 	reply.CallAsText = len(reply.Calls) == 0 && writtenCall(reply.Message, r.Tools)
 	resp.Reply = reply
 	return resp, nil

@@ -11,7 +11,7 @@ import (
 
 // patchBody adds what the SDK's structs drop: a temperature of 0, explicit
 // empty contents, unknown fields of earlier assistant messages, extra fields.
-func (c *OpenAI) patchBody(body map[string]any, r llms.Request) ([]any, error) {
+func (c *OpenAI) patchBody(body map[string]any, r llms.Request) error {
 	delete(body, "stream") // false is the default, and some servers refuse the word
 	if r.Sampling.Temperature != nil {
 		body["temperature"] = *r.Sampling.Temperature
@@ -25,7 +25,7 @@ func (c *OpenAI) patchBody(body map[string]any, r llms.Request) ([]any, error) {
 	}
 	list, ok := body["messages"].([]any)
 	if !ok || len(list) != len(r.Messages) {
-		return nil, errors.New("request body does not hold the message list")
+		return errors.New("request body does not hold the message list")
 	}
 	last := len(r.Messages) - 1 // the last answer of the model
 	for last >= 0 && r.Messages[last].Role != "assistant" {
@@ -34,11 +34,11 @@ func (c *OpenAI) patchBody(body map[string]any, r llms.Request) ([]any, error) {
 	for i, m := range r.Messages {
 		msg, ok := list[i].(map[string]any)
 		if !ok {
-			return nil, errors.New("request body holds a message that is no object")
+			return errors.New("request body holds a message that is no object")
 		}
 		c.dialect.patch(msg, m, i == last)
 	}
-	return list, nil
+	return nil
 }
 
 // patch writes the content explicitly and echoes what the server sent with this

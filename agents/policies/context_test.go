@@ -1,0 +1,285 @@
+package policies_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/history"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/tokens"
+	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+	"github.com/tracesmith/tracesmith/sinks/formats"
+)
+
+// said is a message as a stranger reads it off the wire, or out of the rows.
+type said struct {
+	Role       string     `json:"role"`
+	Content    string     `json:"content"`
+	ToolCalls  []saidCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+type saidCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// small is a model server with a small context: it counts prompts by a rule of its
+// own, refuses what is too long, and calls tools for ever, until it has answered
+// turns times.
+type small struct {
+	limit, turns int
+
+	mu      sync.Mutex
+	heard   [][]said // of the requests that were answered
+	refused int
+}
+
+func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Messages []struct {
+			Role       string
+			Content    *string
+			ToolCallID string `json:"tool_call_id"`
+			ToolCalls  []struct {
+				ID       string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		w.WriteHeader(http.StatusTeapot)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []said
+	count := 0
+	for _, m := range body.Messages {
+		one := said{Role: m.Role, ToolCallID: m.ToolCallID}
+		if m.Content != nil {
+			one.Content = *m.Content
+		}
+		for _, c := range m.ToolCalls {
+			one.ToolCalls = append(one.ToolCalls, saidCall{c.ID, c.Function.Name, json.RawMessage(c.Function.Arguments)})
+		}
+		list = append(list, one)
+		count += 20 + len(one.Content)/3
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if count > s.limit {
+		s.refused++
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error":{"code":"context_length_exceeded","message":"too long"}}`)
+		return
+	}
+	s.heard = append(s.heard, list)
+	n := len(s.heard)
+	call := func(i int, name, args string) string {
+		text, _ := json.Marshal(args)
+		return fmt.Sprintf(`{"id":"c%d_%d","type":"function","function":{"name":%q,"arguments":%s}}`, n, i, name, text)
+	}
+	calls := call(0, "view", fmt.Sprintf(`{ "path": "<é>%d.py" }`, n))
+	switch {
+	case n >= s.turns:
+		calls = call(0, "submit", "")
+	case n%4 == 0:
+		calls += "," + call(1, "pdb", `{"command":"w"}`)
+	case n%7 == 0:
+		calls = ""
+	}
+	fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"thought %d","reasoning":"hm","tool_calls":[%s]}}],"usage":{"prompt_tokens":%d,"completion_tokens":5}}`, n, calls, count)
+}
+
+// talkative answers at length; the answer to call at is what it says there.
+type talkative struct {
+	*bench
+	at map[int]string
+}
+
+func (b talkative) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
+	info, err := b.bench.Step(ctx, c)
+	text := strings.Repeat(fmt.Sprintf("line %d of the file\n", len(b.asked)), 30)
+	if special, ok := b.at[len(b.asked)]; ok {
+		text = special
+	}
+	info.Observation.Text = text
+	info.Observations = []schemas.Observation{info.Observation, {Source: "pdb", Text: "breakpoints moved"}}
+	return info, err
+}
+
+// lengthy is an episode of react with a small model, and its rows as they are read
+// back from a Parquet file.
+func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at map[int]string) (agents.Result, []schemas.StepRow) {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	t.Cleanup(srv.Close)
+	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := episode(t, talkative{&bench{}, at}, build(t, "react", with, agents.Deps{Client: llms.WithTraits(client, traits)}))
+	if res.ExitReason != schemas.ExitSubmitted {
+		t.Fatalf("exit %s after %d turns", res.ExitReason, len(s.heard))
+	}
+	staged, err := normalise.Episode(&schemas.Episode{Job: schemas.NewJob("run", task(), "agent", 1), Task: task(), Agent: res.Agent,
+		Tools: res.Tools, Steps: res.Steps, ExitReason: res.ExitReason}, normalise.Config{Secrets: []string{"hunter2-hunter2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	shard, err := formats.CreateParquet[schemas.StepRow](dir, "train", arrowrec.Steps, arrowrec.Meta{Producer: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shard.Append(staged.Steps); err != nil {
+		t.Fatal(err)
+	}
+	info, err := shard.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []schemas.StepRow
+	for row, err := range formats.ReadSteps(info.Path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	if trimmed := *staged.Episode.ContextTrimmed; trimmed != (len(s.heard) > 3) {
+		t.Errorf("context_trimmed is %v", trimmed)
+	}
+	return res, rows
+}
+
+// prompts pairs each request that was answered with the row of its reply, and
+// returns how often more was left out than before.
+func prompts(t *testing.T, s *small, rows []schemas.StepRow, same func(turn int) bool) (cuts int) {
+	t.Helper()
+	turn, dropped := 0, ""
+	for n, r := range rows {
+		if r.PromptSHA256 == nil {
+			continue
+		}
+		heard := s.heard[turn]
+		if *r.PromptSHA256 != schemas.Hash(heard) || int(*r.PromptMessages) != len(heard) {
+			t.Errorf("turn %d: prompt_sha256 is not that of what the server got", turn)
+		}
+		if *r.PromptRebuilds != same(turn) {
+			t.Errorf("turn %d: prompt_rebuilds is %v", turn, *r.PromptRebuilds)
+		}
+		messages, err := history.Rebuild(rows, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []said
+		for _, m := range messages {
+			one := said{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
+			for _, c := range m.ToolCalls {
+				one.ToolCalls = append(one.ToolCalls, saidCall{c.ID, c.Name, c.Arguments})
+			}
+			got = append(got, one)
+		}
+		want, err := schemas.CanonicalJSON(heard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, err := schemas.CanonicalJSON(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(have)); (diff == "") != same(turn) {
+			t.Errorf("turn %d: %s", turn, diff)
+		}
+		var op schemas.ContextOp
+		if r.ContextOpJSON != nil {
+			if err := json.Unmarshal([]byte(*r.ContextOpJSON), &op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if *r.ContextOp != op.Kind() {
+			t.Errorf("turn %d: context_op %s of %s", turn, *r.ContextOp, *r.ContextOpJSON)
+		}
+		if now := fmt.Sprint(op.Dropped); len(op.Dropped) > 0 && now != dropped {
+			cuts, dropped = cuts+1, now
+		}
+		turn++
+	}
+	if turn != len(s.heard) {
+		t.Errorf("%d prompts in the rows, the server answered %d", turn, len(s.heard))
+	}
+	return cuts
+}
+
+func all(int) bool { return true }
+
+// What the model saw at each turn of an episode with cuts, trims, refusals,
+// parallel calls and replies without any is in the rows, word for word.
+func TestEveryPromptIsInTheRows(t *testing.T) {
+	long := strings.Repeat("a very long line\n", 2000)
+	for name, c := range map[string]struct {
+		limit   int
+		with    map[string]any
+		traits  llms.Traits
+		refused bool
+	}{
+		"limit is known":        {4000, map[string]any{"sampling": map[string]any{"max_tokens": 500}}, llms.Traits{ContextLimit: 4000}, false},
+		"limit must be learned": {4000, nil, llms.Traits{}, true},
+		"tokens":                {100000, map[string]any{"history": map[string]any{"max_tokens": 3000}}, llms.Traits{}, false},
+		"turns":                 {100000, map[string]any{"history": map[string]any{"max_steps": 5}}, llms.Traits{}, false},
+		"no system role":        {4000, nil, llms.Traits{NoSystem: true, Vocabulary: "cl100k_base"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &small{limit: c.limit, turns: 30}
+			_, rows := lengthy(t, s, c.with, c.traits, map[int]string{12: long})
+			if n := prompts(t, s, rows, all); n < 3 {
+				t.Errorf("%d cuts", n)
+			}
+			if (s.refused > 0) != c.refused {
+				t.Errorf("%d prompts were refused", s.refused)
+			}
+		})
+	}
+}
+
+// Where a secret was taken out of the rows, they do not give the prompt any more,
+// and say so; they do again once what held it was left out.
+func TestRedactedPromptsAreNotVouchedFor(t *testing.T) {
+	s := &small{limit: 4000, turns: 30}
+	_, rows := lengthy(t, s, nil, llms.Traits{}, map[int]string{5: "password: hunter2-hunter2 is it"})
+	clean := func(turn int) bool { return !strings.Contains(fmt.Sprint(s.heard[turn]), "hunter2-hunter2") }
+	prompts(t, s, rows, clean)
+	if !clean(2) || clean(8) || !clean(29) {
+		t.Error("the secret was not there for some turns only")
+	}
+}
+
+// What was not cut has no operation, and what our count says is not recorded.
+func TestShortEpisodesAreNotCut(t *testing.T) {
+	s := &small{limit: 100000, turns: 3}
+	res, rows := lengthy(t, s, nil, llms.Traits{ContextLimit: 100000}, nil)
+	if n := prompts(t, s, rows, all); n != 0 {
+		t.Errorf("%d cuts", n)
+	}
+	for _, r := range rows {
+		if r.ContextOpJSON != nil {
+			t.Errorf("context_op_json %s", *r.ContextOpJSON)
+		}
+	}
+	if n := tokens.For("m").Prompt(llms.Request{Messages: history.Messages(res.Steps, schemas.ContextOp{})}); n > 2000 {
+		t.Errorf("%d tokens", n)
+	}
+}
