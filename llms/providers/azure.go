@@ -75,5 +75,5 @@ func NewAzure(cfg AzureConfig, deps llms.Deps) (*Azure, error) {
 	if at.tokens != nil {
 		sdk.APIType = openai.APITypeAzureAD
 	}
-	return &Azure{OpenAI{endpoint: at, dialect: cfg.Dialect, sdkConfig: sdk}}, nil
+	return &Azure{OpenAI{endpoint: at, dialect: cfg.Dialect, unlisted: true, sdkConfig: sdk}}, nil
 }

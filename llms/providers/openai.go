@@ -35,6 +35,8 @@ func init() {
 type OpenAIConfig struct {
 	Endpoint
 	Dialect
+	// Unlisted: the server takes models that it does not list.
+	Unlisted bool `json:"unlisted"`
 }
 
 // OpenAI is a client of one OpenAI-compatible endpoint and model.
@@ -42,6 +44,7 @@ type OpenAI struct {
 	*endpoint
 	sdkConfig openai.ClientConfig
 	dialect   Dialect
+	unlisted  bool
 }
 
 // NewOpenAI checks the settings and resolves the key; it opens no connection.
@@ -53,7 +56,7 @@ func NewOpenAI(cfg OpenAIConfig, deps llms.Deps) (*OpenAI, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &OpenAI{endpoint: at, dialect: cfg.Dialect, sdkConfig: openai.DefaultConfig(at.key)}
+	c := &OpenAI{endpoint: at, dialect: cfg.Dialect, unlisted: cfg.Unlisted, sdkConfig: openai.DefaultConfig(at.key)}
 	c.sdkConfig.BaseURL = at.base
 	return c, nil
 }
@@ -103,14 +106,15 @@ func (c *OpenAI) Check(ctx context.Context) error {
 	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
 	defer cancel()
 	ex := &exchange{http: c.http, headers: c.headers, tokens: c.tokens}
-	_, err := c.sdk(ex).ListModels(callCtx)
+	list, err := c.sdk(ex).ListModels(callCtx)
 	if ex.status == 0 {
 		return c.transportError(ctx, callCtx, ex, err)
 	}
-	if ex.status != http.StatusOK {
-		if e := statusError(ex.status, ex.header, ex.received); e.Class == llms.ClassAuth || e.Class == llms.ClassQuota {
-			return c.redact(e)
-		}
+	if ex.status == http.StatusOK {
+		return c.checkListed(callCtx, list)
+	}
+	if e := statusError(ex.status, ex.header, ex.received); e.Class == llms.ClassAuth || e.Class == llms.ClassQuota {
+		return c.redact(e)
 	}
 	return nil
 }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+)
+
+// What is wrong with a model server's address, key or model is found before a
+// call is made, whatever the API.
+func TestPreflightBillsNothing(t *testing.T) {
+	const key = "sk-right-0a1b2c3d4e5f"
+	t.Setenv("RIGHT_KEY", key)
+	t.Setenv("WRONG_KEY", "sk-wrong-5f4e3d2c1b0a")
+	srv := llmtest.Serve(t, llmtest.Script{Key: key, Models: []string{"glm-4", "other"}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + l.Addr().String() + "/v1"
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, provider := range []string{"openai", "anthropic"} {
+		for name, c := range map[string]struct {
+			url, key, model string
+			code            int
+			words           string
+		}{
+			"no key":       {srv.URL, "NO_SUCH_KEY", "glm-4", 4, "NO_SUCH_KEY is not set"},
+			"wrong key":    {srv.URL, "WRONG_KEY", "glm-4", 4, "(auth)"},
+			"wrong model":  {srv.URL, "RIGHT_KEY", "glm4", 7, "glm4"},
+			"wrong host":   {nobody, "RIGHT_KEY", "glm-4", 7, "is the server running"},
+			"unknown name": {"http://nowhere.invalid/v1", "RIGHT_KEY", "glm-4", 7, "nowhere.invalid"},
+		} {
+			t.Run(provider+"/"+name, func(t *testing.T) {
+				url := c.url
+				if provider == "anthropic" {
+					url = strings.TrimSuffix(url, "/v1")
+				}
+				_, config := writeConfig(t, fmt.Sprintf(`version: 1
+tasks: {source: builtin, ids: [stockroom]}
+agent: {kind: react}
+llm: {provider: %s, model: %s, base_url: %q, api_key: 'env:%s', max_retries: 3}
+`, provider, c.model, url, c.key))
+				code, out := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", t.TempDir()+"/run")
+				if code != c.code || !strings.Contains(out, c.words) || strings.Contains(out, "sk-") {
+					t.Errorf("exit %d, want %d with %q:\n%s", code, c.code, c.words, out)
+				}
+			})
+		}
+	}
+	if calls := srv.Log(); len(calls) != 0 {
+		t.Errorf("%d calls were made", len(calls))
+	}
+}
