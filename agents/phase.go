@@ -25,9 +25,10 @@ type Phased interface {
 	// Open renders what opens the conversation t.Phase, which t.Tools belong to.
 	// "" = no such message. Run asks it in place of Prompts.
 	Open(t *Transcript) (system, problem string, err error)
-	// Answer answers a call of a tool that is the policy's own; ok is false for
-	// all others. It must not depend on the sandbox: such calls are not executed
-	// again when an episode is taken up.
+	// Answer answers a call of a tool that is the policy's own, or one that it does
+	// not want executed; ok is false for all others. A reply without a call is asked
+	// about as the zero call. It must not depend on the sandbox: such calls are not
+	// executed again when an episode is taken up.
 	Answer(t *Transcript, call schemas.ToolCall) (o schemas.Observation, ok bool)
 }
 
@@ -210,7 +211,7 @@ func (r *run) executed(s schemas.Step) bool {
 		return true
 	}
 	known := slices.ContainsFunc(r.offered, func(t schemas.ToolSchema) bool { return t.Name == s.ToolCall.Name })
-	return known && s.Observation.ErrorClass != schemas.ErrUnknownTool
+	return known && s.ToolCall.Invalid == "" && s.Observation.ErrorClass != schemas.ErrUnknownTool
 }
 
 // unaltered is the state after a call that did not reach the environment.

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"github.com/tracesmith/tracesmith/agents/prompts"
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -15,6 +16,16 @@ type Deps struct {
 	Models map[string]Model     // further ones, those that ModelsOf names
 	Tools  []schemas.ToolSchema // of the environment
 	Seed   int64
+	// Prompts are the templates; nil: the embedded ones.
+	Prompts *prompts.Set
+}
+
+// Templates are the prompts to render.
+func (d Deps) Templates() *prompts.Set {
+	if d.Prompts == nil {
+		return prompts.Default()
+	}
+	return d.Prompts
 }
 
 // Model is one that a policy asks beside its first, and how it is sampled.

@@ -249,7 +249,7 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 			return fmt.Errorf("answering a reply without a call: %w", err)
 		}
 		fill(&step, info)
-		if class, text := wrote(reply); class != "" && step.Observation.ErrorClass == schemas.ErrNoToolCall {
+		if class, text := r.wrote(reply); class != "" && step.Observation.ErrorClass == schemas.ErrNoToolCall {
 			step.Observation.ErrorClass, step.Observation.Text, step.Observation.FullBytes = class, text, int64(len(text))
 		}
 	}
@@ -257,7 +257,7 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 }
 
 // wrote says what a reply has in the place of a call, where that is known.
-func wrote(reply schemas.Reply) (class, text string) {
+func (r *run) wrote(reply schemas.Reply) (class, text string) {
 	switch {
 	case reply.CallAsText:
 		return schemas.ErrCallAsText, "Your reply holds a tool call written out as text, so nothing happened. " +
@@ -265,6 +265,11 @@ func wrote(reply schemas.Reply) (class, text string) {
 	case reply.Truncated:
 		return schemas.ErrCutOff, "Your reply hit the token limit before it called a tool, so nothing happened. " +
 			"Say less, and call one tool."
+	}
+	if p, ok := r.Policy.(Phased); ok {
+		if o, ok := p.Answer(&r.transcript, schemas.ToolCall{}); ok {
+			return o.ErrorClass, o.Text
+		}
 	}
 	return "", ""
 }

@@ -70,11 +70,21 @@ type Agent struct {
 	Kind            string        `mapstructure:"kind" json:"kind"`
 	With            Block         `mapstructure:"with" json:"with,omitempty"`
 	Tools           []Tool        `mapstructure:"tools" json:"tools"`
+	Prompts         Prompts       `mapstructure:"prompts" json:"prompts,omitzero"`
 	MaxSteps        int           `mapstructure:"max_steps" json:"max_steps"` // turns
 	MaxFormatErrors int           `mapstructure:"max_format_errors" json:"max_format_errors"`
 	MaxRepeats      int           `mapstructure:"max_repeats" json:"max_repeats"`
 	MaxPromptTokens int64         `mapstructure:"max_prompt_tokens" json:"max_prompt_tokens,omitempty"`
 	Wall            time.Duration `mapstructure:"wall" json:"wall"`
+}
+
+// Prompts are template files in place of the agent's own words; "" keeps those.
+type Prompts struct {
+	System  string `mapstructure:"system" json:"system,omitempty"`
+	Problem string `mapstructure:"problem" json:"problem,omitempty"`
+	// Of agents with a second conversation, the seeker's solver.
+	SolveSystem  string `mapstructure:"solve_system" json:"solve_system,omitempty"`
+	SolveProblem string `mapstructure:"solve_problem" json:"solve_problem,omitempty"`
 }
 
 // Limits are what models may cost, in USD; 0 = no limit.

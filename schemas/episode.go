@@ -37,7 +37,7 @@ type AgentInfo struct {
 	Provider      string `json:"provider,omitempty"`
 	SamplingJSON  string `json:"sampling_json,omitempty"`
 	ConfigJSON    string `json:"config_json"`
-	ToolCallStyle string `json:"tool_call_style,omitempty"` // native
+	ToolCallStyle string `json:"tool_call_style,omitempty"` // native, or text: calls stand in the replies' messages
 	// Phases are the conversations of agents that have more than one, in order.
 	Phases []PhaseInfo `json:"phases,omitempty"`
 }

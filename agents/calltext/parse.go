@@ -116,7 +116,7 @@ func (c *cursor) call(tools []schemas.ToolSchema) schemas.ToolCall {
 		done, err := c.argument(tool, args)
 		switch {
 		case err != nil:
-			out.Invalid = err.Error()
+			out.Invalid, out.Truncated = err.Error(), errors.Is(err, errCut)
 			return out
 		case done:
 			encoded, err := schemas.CanonicalJSON(args)

@@ -58,7 +58,7 @@ func (*DemonstratorConfig) Needs() agents.Needs { return agents.Needs{Gold: true
 // Info implements agents.Policy.
 func (d *demonstrator) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{
-		Name: "demonstrator", Version: demonstratorVersion + "/" + prompts.Version(), Policy: "demonstrator", GoldUsed: true,
+		Name: "demonstrator", Version: demonstratorVersion + "/" + prompts.Default().Version(), Policy: "demonstrator", GoldUsed: true,
 		ConfigJSON: "{}", ToolCallStyle: "native",
 	}
 }
@@ -66,7 +66,7 @@ func (d *demonstrator) Info() schemas.AgentInfo {
 // Prompts implements agents.Policy: the prompts a model would get, so that the
 // transcript trains one.
 func (d *demonstrator) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return prompts.Seeker(t, tools)
+	return prompts.Default().Opening("react", t, tools)
 }
 
 // Next implements agents.Policy. The script is run from its beginning over the

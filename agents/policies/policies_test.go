@@ -24,15 +24,18 @@ import (
 // tests pass after the first edit.
 type bench struct {
 	passed bool
-	broken string // a tool that always fails
+	broken string               // a tool that always fails
+	tools  []schemas.ToolSchema // nil: eval
 	asked  []schemas.ToolCall
 }
 
 func (b *bench) Reset(context.Context, bool) (env.Info, error) {
 	own := schemas.Observation{Source: "env", Text: "instructions"}
 	said := schemas.Observation{Source: "eval", Text: "1 failed"}
-	return env.Info{Observation: own, Observations: []schemas.Observation{own, said},
-		Tools: []schemas.ToolSchema{{Name: "eval", Description: "run the tests", Parameters: json.RawMessage(`{"type":"object"}`)}}}, nil
+	if b.tools == nil {
+		b.tools = []schemas.ToolSchema{{Name: "eval", Description: "run the tests", Parameters: json.RawMessage(`{"type":"object"}`)}}
+	}
+	return env.Info{Observation: own, Observations: []schemas.Observation{own, said}, Tools: b.tools}, nil
 }
 
 func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {

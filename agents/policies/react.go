@@ -20,9 +20,6 @@ func init() {
 		Summary: "a model with native tool calls: think, call, observe",
 		Default: func() any { return &ReactConfig{} },
 		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
-			if deps.Client == nil {
-				return nil, errors.New("no model is configured: set the model's provider, base_url and name")
-			}
 			return newReact(*cfg.(*ReactConfig), deps)
 		},
 	})
@@ -46,11 +43,16 @@ type react struct {
 	cfg     ReactConfig
 	client  llms.Client
 	history *history.Builder
+	prompts *prompts.Set
+	opening string // the agent whose templates open the episode
 	info    schemas.AgentInfo
 	session string // one per episode, so that a server can keep its prefix cache
 }
 
 func newReact(cfg ReactConfig, deps agents.Deps) (*react, error) {
+	if deps.Client == nil {
+		return nil, errors.New("no model is configured: set the model's provider, base_url and name")
+	}
 	if cfg.Seeded && cfg.Sampling.Seed == nil {
 		seed := deps.Seed & (1<<31 - 1) // the range every server takes
 		cfg.Sampling.Seed = &seed
@@ -67,9 +69,9 @@ func newReact(cfg ReactConfig, deps agents.Deps) (*react, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &react{cfg: cfg, client: deps.Client, history: builder,
+	return &react{cfg: cfg, client: deps.Client, history: builder, prompts: deps.Templates(), opening: "react",
 		info: schemas.AgentInfo{
-			Name: "react", Version: prompts.Version(), Policy: "model",
+			Name: "react", Version: deps.Templates().Version(), Policy: "model",
 			Model: deps.Client.Model(), Provider: deps.Client.Provider(),
 			SamplingJSON: string(sampling), ConfigJSON: string(config), ToolCallStyle: "native",
 		},
@@ -80,7 +82,7 @@ func newReact(cfg ReactConfig, deps agents.Deps) (*react, error) {
 func (r *react) Info() schemas.AgentInfo { return r.info }
 
 func (r *react) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return prompts.Seeker(t, tools)
+	return r.prompts.Opening(r.opening, t, tools)
 }
 
 func (r *react) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {

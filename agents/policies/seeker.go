@@ -10,7 +10,6 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/agents/handover"
 	"github.com/tracesmith/tracesmith/agents/history"
-	"github.com/tracesmith/tracesmith/agents/prompts"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/tokens"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -158,7 +157,7 @@ func pick(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, e
 func (s *seeker) Info() schemas.AgentInfo { return s.seek.info }
 
 func (s *seeker) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return prompts.Seek(t, tools, s.cfg.SeekSteps)
+	return s.seek.prompts.Seek(t, tools, s.cfg.SeekSteps)
 }
 
 // Phase implements agents.Phased.
@@ -242,7 +241,7 @@ func (s *seeker) Open(t *agents.Transcript) (system, problem string, err error) 
 	if !ok {
 		return "", "", errors.New("nothing was handed over")
 	}
-	return prompts.Solve(t.Task, t.Tools, pack)
+	return s.solve.prompts.Solve(t.Task, t.Tools, pack)
 }
 
 // Answer implements agents.Phased.

@@ -1,116 +1,168 @@
 // Package prompts holds the words a policy opens an episode with. They are part
 // of the dataset: a changed word is a new version, and golden files show it.
-// Templates are embedded, parsed once, and fail on anything they do not know.
-// It imports schemas and the pack of agents/handover.
+// Templates are embedded, and a user's files may stand in for them (files.go);
+// all fail on anything they do not know. It imports schemas, agents/calltext,
+// agents/handover and llms/tokens.
 package prompts
 
 import (
+	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 
+	"github.com/tracesmith/tracesmith/agents/calltext"
 	"github.com/tracesmith/tracesmith/agents/handover"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 //go:embed *.tmpl
-var files embed.FS
-
-var templates = template.Must(template.New("").Option("missingkey=error").
-	Funcs(template.FuncMap{"trim": strings.TrimSpace, "steps": steps, "indent": indent}).ParseFS(files, "*.tmpl"))
+var embedded embed.FS
 
 // number counts changes made on purpose.
-const number = "2"
+const number = "3"
 
-// Version of the prompts: a number and the hash of all templates.
-func Version() string {
-	entries, err := files.ReadDir(".")
+// Set is the templates of all agents. Safe for concurrent use.
+type Set struct {
+	templates *template.Template
+	files     Files
+	own       string // what Version says of a user's files
+
+	mu    sync.Mutex // held by render
+	depth int        // of includes
+}
+
+// builtin is the set of embedded templates.
+var builtin = func() *Set {
+	s := &Set{}
+	s.templates = template.Must(s.root().ParseFS(embedded, "*.tmpl"))
+	return s
+}()
+
+// Default is the set of embedded templates.
+func Default() *Set { return builtin }
+
+// Version of the prompts: a number and the hash of all embedded templates, and
+// the names and hashes of a user's files.
+func (s *Set) Version() string {
+	entries, err := embedded.ReadDir(".")
 	if err != nil {
 		panic(err) // embedded
 	}
 	all := map[string]string{}
 	for _, e := range entries {
-		text, err := files.ReadFile(e.Name())
+		text, err := embedded.ReadFile(e.Name())
 		if err != nil {
 			panic(err)
 		}
 		all[e.Name()] = string(text)
 	}
-	return number + "+" + schemas.ShortHash(all)[:12]
+	return number + "+" + schemas.ShortHash(all)[:12] + s.own
 }
 
-// view is what templates may use of a task: nothing privileged.
-type view struct {
+// View is what templates may use of an episode: nothing privileged.
+type View struct {
+	Agent        string
+	InstanceID   string
 	Instructions string
 	Entrypoint   string
 	Workdir      string
+	Tools        []schemas.ToolSchema
 	Steps        int            // replies that may be made, 0 = any number
 	Pack         *handover.Pack // what a solver is given
-	tools        []string
 }
 
 // Has tells whether the agent has a tool.
-func (v view) Has(tool string) bool { return slices.Contains(v.tools, tool) }
+func (v View) Has(tool string) bool {
+	return slices.ContainsFunc(v.Tools, func(t schemas.ToolSchema) bool { return t.Name == tool })
+}
 
-// Seeker is the pair of opening messages of an agent that gathers facts before
-// it changes anything: the system prompt and the problem.
-func Seeker(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return pair("seeker_system.tmpl", "seeker_problem.tmpl", newView(t, tools))
+// Describe is the list of tools for models that get no other description.
+func (v View) Describe() string { return calltext.Describe(v.Tools) }
+
+// Opening renders the pair of messages that opens an agent's episode: the
+// templates AGENT_system.tmpl and AGENT_problem.tmpl, or the files in their place.
+func (s *Set) Opening(agent string, t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
+	return s.pair(s.files.System, s.files.Problem, view(agent, t, tools))
 }
 
 // Seek is the pair for an agent that finds out and changes nothing; steps is how
 // many replies it may make, 0 = any number.
-func Seek(t schemas.Task, tools []schemas.ToolSchema, steps int) (system, problem string, err error) {
-	v := newView(t, tools)
+func (s *Set) Seek(t schemas.Task, tools []schemas.ToolSchema, steps int) (system, problem string, err error) {
+	v := view("seek", t, tools)
 	v.Steps = steps
-	return pair("seek_system.tmpl", "seeker_problem.tmpl", v)
+	return s.pair(s.files.System, s.files.Problem, v)
 }
 
 // Solve is the pair for an agent that writes a fix from what was handed over.
-func Solve(t schemas.Task, tools []schemas.ToolSchema, pack handover.Pack) (system, problem string, err error) {
-	v := newView(t, tools)
+func (s *Set) Solve(t schemas.Task, tools []schemas.ToolSchema, pack handover.Pack) (system, problem string, err error) {
+	v := view("solve", t, tools)
 	v.Pack = &pack
-	return pair("solve_system.tmpl", "solve_problem.tmpl", v)
+	return s.pair(s.files.SolveSystem, s.files.SolveProblem, v)
 }
 
-func newView(t schemas.Task, tools []schemas.ToolSchema) view {
-	v := view{Instructions: t.Instructions, Entrypoint: t.Entrypoint, Workdir: t.Workdir}
-	for _, tool := range tools {
-		v.tools = append(v.tools, tool.Name)
-	}
-	return v
+func view(agent string, t schemas.Task, tools []schemas.ToolSchema) View {
+	return View{Agent: agent, InstanceID: t.InstanceID, Instructions: t.Instructions, Entrypoint: t.Entrypoint, Workdir: t.Workdir, Tools: tools}
 }
 
-func pair(first, second string, v view) (system, problem string, err error) {
-	if system, err = render(first, v); err != nil {
+// pair renders two files, "" being the agent's own template.
+func (s *Set) pair(first, second string, v View) (system, problem string, err error) {
+	if system, err = s.render(cmp.Or(first, v.Agent+"_system.tmpl"), v); err != nil {
 		return "", "", err
 	}
-	problem, err = render(second, v)
-	return system, problem, err
+	if problem, err = s.render(cmp.Or(second, v.Agent+"_problem.tmpl"), v); err != nil {
+		return "", "", err
+	}
+	if system == "" && problem == "" {
+		return "", "", errors.New("both prompts are empty: the model must be told something")
+	}
+	return system, problem, nil
 }
 
-func render(name string, v view) (string, error) {
-	var out strings.Builder
-	if err := templates.ExecuteTemplate(&out, name, v); err != nil {
-		return "", fmt.Errorf("rendering prompt %s: %w", name, err)
+func (s *Set) render(name string, data any) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.depth = 0
+	text, err := s.execute(name, data)
+	if err != nil {
+		return "", fmt.Errorf("rendering a prompt: %w: %s", err, remedy)
+	}
+	return text, nil
+}
+
+func (s *Set) execute(name string, data any) (string, error) {
+	var out limited
+	if err := s.templates.ExecuteTemplate(&out, name, data); err != nil {
+		return "", err
 	}
 	return strings.TrimSpace(out.String()), nil
 }
 
-// steps names steps: "step 3", "steps 3, 5".
-func steps(numbers []int) string {
-	var out []string
-	for _, n := range numbers {
-		out = append(out, strconv.Itoa(n))
+// include is the function of templates.
+func (s *Set) include(name string, data any) (string, error) {
+	if s.depth++; s.depth > maxDepth {
+		return "", fmt.Errorf("include %q: templates include each other more than %d deep", name, maxDepth)
 	}
-	if len(out) == 1 {
-		return "step " + out[0]
-	}
-	return "steps " + strings.Join(out, ", ")
+	defer func() { s.depth-- }()
+	return s.execute(name, data)
 }
 
-// indent sets a text off from the one around it.
-func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
+const maxDepth = 100
+
+const remedy = "correct the template, or leave it out of agent.prompts for the built-in one"
+
+// limited is a text that does not grow for ever.
+type limited struct{ strings.Builder }
+
+const maxPrompt = 4 << 20 // bytes
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxPrompt {
+		return 0, fmt.Errorf("it is longer than %d MiB", maxPrompt>>20)
+	}
+	return l.Builder.Write(p)
+}

@@ -1,6 +1,7 @@
 package prompts_test
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -19,7 +20,8 @@ var update = flag.Bool("update", false, "rewrite the golden files; then raise th
 func tools(names ...string) []schemas.ToolSchema {
 	var out []schemas.ToolSchema
 	for _, n := range names {
-		out = append(out, schemas.ToolSchema{Name: n})
+		out = append(out, schemas.ToolSchema{Name: n, Description: "Does " + n + ".",
+			Parameters: json.RawMessage(`{"type":"object","required":["what"],"properties":{"what":{"type":"string","description":"a thing"},"times":{"type":"integer"}}}`)})
 	}
 	return out
 }
@@ -33,23 +35,25 @@ func TestGolden(t *testing.T) {
 		{Path: "cart.py", Start: 9, End: 10, Step: 5, Tool: "view", Note: "the rounding", Lines: []handover.Line{{Number: 9, Text: "def total(lines):"}, {Number: 10, Text: "    return sum(round(l) for l in lines)"}}},
 		{Path: "cart.py", Start: 100, End: 100, Step: 6, Tool: "grep", Lines: []handover.Line{{Number: 100, Text: ""}}},
 	}, Values: []handover.Value{{Expression: "lines", Value: "[0.335,\n 0.335]", Step: 9, Tool: "pdb", Note: "before"}, {Expression: "total(lines)", Value: "0.66", Step: 9, Tool: "pdb"}}}
-	seeker := func(set ...string) func() (string, string, error) {
-		return func() (string, string, error) { return prompts.Seeker(task, tools(set...)) }
+	all := prompts.Default()
+	opening := func(agent string, set ...string) func() (string, string, error) {
+		return func() (string, string, error) { return all.Opening(agent, task, tools(set...)) }
 	}
 	for name, open := range map[string]func() (string, string, error){
-		"seeker_full.txt": seeker("bash", "view", "eval", "pdb", "grep", "listdir", "edit", "submit"),
-		"seeker_bare.txt": seeker("bash"),
+		"react_full.txt":  opening("react", "bash", "view", "eval", "pdb", "grep", "listdir", "edit", "submit"),
+		"react_bare.txt":  opening("react", "bash"),
+		"simple_bare.txt": opening("simple", "bash", "submit"),
 		"seek_full.txt": func() (string, string, error) {
-			return prompts.Seek(task, tools("view", "grep", "pdb", "handover"), 30)
+			return all.Seek(task, tools("view", "grep", "pdb", "handover"), 30)
 		},
-		"seek_bare.txt": func() (string, string, error) { return prompts.Seek(task, tools("view", "handover"), 0) },
+		"seek_bare.txt": func() (string, string, error) { return all.Seek(task, tools("view", "handover"), 0) },
 		"solve_full.txt": func() (string, string, error) {
-			return prompts.Solve(task, tools("view", "edit", "eval", "submit"), pack)
+			return all.Solve(task, tools("view", "edit", "eval", "submit"), pack)
 		},
 		"solve_bare.txt": func() (string, string, error) {
 			pack := pack
 			pack.CauseSteps, pack.Values = pack.CauseSteps[:1], nil
-			return prompts.Solve(task, tools("edit", "submit"), pack)
+			return all.Solve(task, tools("edit", "submit"), pack)
 		},
 	} {
 		system, problem, err := open()
@@ -59,7 +63,7 @@ func TestGolden(t *testing.T) {
 		if strings.Contains(system+problem, "GOLD") || strings.Contains(system, "{{") {
 			t.Errorf("%s: privileged or unrendered text", name)
 		}
-		got := prompts.Version() + "\n--- system\n" + system + "\n--- problem\n" + problem + "\n"
+		got := all.Version() + "\n--- system\n" + system + "\n--- problem\n" + problem + "\n"
 		file := filepath.Join("testdata", name)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {

@@ -71,7 +71,32 @@ func converse(t sinks.Trajectory, phase string) ([]*conversation, error) {
 			return nil, fmt.Errorf("step %d of episode %s: %w", s.StepIndex, s.EpisodeID, err)
 		}
 	}
+	if inText(t) {
+		for _, c := range all {
+			c.plain()
+		}
+	}
 	return all, nil
+}
+
+// inText: the calls stand in the text of the replies, and tools in the system
+// prompt.
+func inText(t sinks.Trajectory) bool { return value(t.Episode.ToolCallStyle) == "text" }
+
+// plain leaves what such a model saw: texts of the assistant and of the user in
+// turn.
+func (c *conversation) plain() {
+	for i := range c.turns {
+		t := &c.turns[i]
+		t.reply.ToolCalls = nil
+		var texts []string
+		for _, a := range t.answers {
+			texts = append(texts, a.Content)
+		}
+		if len(texts) > 0 {
+			t.answers = []message{{Role: "user", Content: strings.Join(texts, "\n\n")}}
+		}
+	}
 }
 
 func (c *conversation) add(s *schemas.StepRow) error {

@@ -88,6 +88,9 @@ func (sftTRL) row(t sinks.Trajectory, c *conversation, shown turn) sftTRLRow {
 		Tools: []sftTRLTool{}, Template: sftTRLTemplate{c.hasReasoning()}, Phase: c.phase,
 		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
 	}
+	if inText(t) {
+		return row
+	}
 	for _, tool := range t.ToolsAt(shown.row) {
 		row.Tools = append(row.Tools, sftTRLTool{"function", tool})
 	}

@@ -19,12 +19,13 @@ import (
 
 // Agent builds policies, one per episode, on one shared model client.
 type Agent struct {
-	cfg    configs.Config
-	needs  agents.Needs
-	client llms.Client
-	models map[string]agents.Model // further ones, by their names in section models
-	checks [][]llms.Checker        // of each model
-	tools  []schemas.ToolSchema
+	cfg     configs.Config
+	needs   agents.Needs
+	client  llms.Client
+	models  map[string]agents.Model // further ones, by their names in section models
+	checks  [][]llms.Checker        // of each model
+	tools   []schemas.ToolSchema
+	prompts *prompts.Set
 }
 
 // NewAgent checks the agent's kind, its settings and its model's settings.
@@ -41,6 +42,9 @@ func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
 		return nil, fmt.Errorf("agent.with: %w", err)
 	}
 	a := &Agent{cfg: cfg, needs: needs}
+	if a.prompts, err = prompts.Load(prompts.Files(cfg.Agent.Prompts)); err != nil {
+		return nil, err
+	}
 	if !a.needs.Model {
 		return a, nil
 	}
@@ -202,7 +206,7 @@ func sampling(l configs.LLM) llms.Sampling {
 
 // Policy builds the policy of one episode.
 func (a *Agent) Policy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
-	deps := agents.Deps{Task: t, Client: a.client, Models: a.models, Tools: a.tools, Seed: j.Seed}
+	deps := agents.Deps{Task: t, Client: a.client, Models: a.models, Tools: a.tools, Seed: j.Seed, Prompts: a.prompts}
 	deps.Task.GoldPatch = ""
 	if a.needs.Gold {
 		deps.Gold = &agents.Privileged{GoldPatch: t.GoldPatch}
@@ -228,7 +232,7 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 	id := map[string]string{
 		"agent":    a.cfg.Agent.Kind,
 		"settings": string(mustCanonical(a.settings())),
-		"prompts":  prompts.Version(),
+		"prompts":  a.prompts.Version(),
 		"tools":    schemas.ShortHash(slices.Concat(tools, agents.OwnTools(a.cfg.Agent.Kind))),
 		"sandbox":  strings.Join(strings.Fields(first(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
 	}

@@ -1,0 +1,247 @@
+package prompts
+
+// A user's templates: files in place of the embedded ones, which may use other
+// files and the embedded templates by name.
+//
+// {{template "NAME" .}} and {{include "NAME" .}} take, in this order, what a
+// {{define}} names, a file (its path relative to the file that says so), or an
+// embedded template. include gives a text that can be passed on:
+// {{include "notes.md" . | trim_message "200 tokens" "end"}}.
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Files take the place of an agent's own templates; "" leaves one alone.
+type Files struct {
+	System       string
+	Problem      string
+	SolveSystem  string // of a second conversation
+	SolveProblem string
+}
+
+// roles are the files by their settings.
+func (f Files) roles() [][2]string {
+	return [][2]string{{"system", f.System}, {"problem", f.Problem}, {"solve_system", f.SolveSystem}, {"solve_problem", f.SolveProblem}}
+}
+
+const (
+	maxFile  = 1 << 20 // bytes of one template
+	maxFiles = 100
+)
+
+// Load reads a user's files. An error names file and line.
+func Load(files Files) (*Set, error) {
+	if files == (Files{}) {
+		return builtin, nil
+	}
+	s := &Set{files: files}
+	s.templates = template.Must(s.root().ParseFS(embedded, "*.tmpl"))
+	l := loader{set: s.templates, hashes: map[string]string{}}
+	for _, role := range files.roles() {
+		if role[1] == "" {
+			continue
+		}
+		if err := l.load(role[1]); err != nil {
+			return nil, fmt.Errorf("agent.prompts.%s: %w: %s", role[0], err, remedy)
+		}
+	}
+	if err := l.settle(); err != nil {
+		return nil, fmt.Errorf("agent.prompts: %w: %s", err, remedy)
+	}
+	s.own = l.names(files)
+	return s, nil
+}
+
+// root is an empty template with the functions of all.
+func (s *Set) root() *template.Template {
+	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{
+		"trim": strings.TrimSpace, "to_pretty_json": prettyJSON, "trim_message": trimMessage, "include": s.include, "steps": steps, "indent": indent,
+	})
+}
+
+// loader reads files into one set.
+type loader struct {
+	set     *template.Template
+	hashes  map[string]string // by path
+	order   []string          // of paths
+	stack   []string          // files that are being read
+	pending []reference       // names that no file has: defined later, or nowhere
+}
+
+type reference struct{ place, name, file string }
+
+// load reads one file, under its path as its name, and the files it uses.
+func (l *loader) load(path string) error {
+	if slices.Contains(l.stack, path) {
+		return fmt.Errorf("%s uses itself, by way of %s", path, strings.Join(l.stack, " -> "))
+	}
+	if _, done := l.hashes[path]; done {
+		return nil
+	}
+	if len(l.order) >= maxFiles {
+		return fmt.Errorf("%s: more than %d files", path, maxFiles)
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	l.hashes[path], l.order = schemas.ShortHash(text), append(l.order, path)
+	if _, err := l.set.New(path).Parse(text); err != nil {
+		return err // it names file and line
+	}
+	l.stack = append(l.stack, path)
+	defer func() { l.stack = l.stack[:len(l.stack)-1] }()
+	for _, t := range l.set.Templates() {
+		if t.Tree != nil && t.Tree.ParseName == path { // the file and what it defines
+			if err := l.walk(path, t.Tree, t.Root); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resolve finds what a name stands for, and loads it where it is a file.
+func (l *loader) resolve(from string, place, name string) (string, error) {
+	file := name
+	if !filepath.IsAbs(name) {
+		file = filepath.Join(filepath.Dir(from), name)
+	}
+	known := l.set.Lookup(name)
+	if known != nil && known.Tree != nil && known.ParseName != name { // a {{define}}
+		return name, nil
+	}
+	if _, err := os.Stat(file); err == nil {
+		return file, l.load(file)
+	}
+	if known == nil {
+		l.pending = append(l.pending, reference{place, name, file})
+	}
+	return name, nil
+}
+
+// settle finds names that nothing stands for.
+func (l *loader) settle() error {
+	for _, p := range l.pending {
+		if l.set.Lookup(p.name) == nil {
+			return fmt.Errorf("%s: there is no file %s, and no template is defined as %q", p.place, p.file, p.name)
+		}
+	}
+	return nil
+}
+
+// walk resolves the names that a tree uses, in place.
+func (l *loader) walk(from string, tree *parse.Tree, n parse.Node) (err error) {
+	all := func(nodes ...parse.Node) error {
+		for _, one := range nodes {
+			if err := l.walk(from, tree, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	list := func(list *parse.ListNode) error {
+		if list == nil {
+			return nil
+		}
+		return all(list.Nodes...)
+	}
+	branch := func(b *parse.BranchNode) error {
+		return errors.Join(all(b.Pipe), list(b.List), list(b.ElseList))
+	}
+	switch n := n.(type) {
+	case *parse.ListNode:
+		return list(n)
+	case *parse.IfNode:
+		return branch(&n.BranchNode)
+	case *parse.RangeNode:
+		return branch(&n.BranchNode)
+	case *parse.WithNode:
+		return branch(&n.BranchNode)
+	case *parse.ActionNode:
+		return all(n.Pipe)
+	case *parse.TemplateNode:
+		if n.Pipe != nil {
+			err = all(n.Pipe)
+		}
+		if err == nil {
+			n.Name, err = l.resolve(from, fmt.Sprintf("%s:%d", from, n.Line), n.Name)
+		}
+		return err
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			if err := errors.Join(l.include(from, tree, c), all(c.Args...)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// include resolves the name in a call of that function.
+func (l *loader) include(from string, tree *parse.Tree, c *parse.CommandNode) error {
+	for i, arg := range c.Args {
+		id, ok := arg.(*parse.IdentifierNode)
+		if !ok || id.Ident != "include" {
+			continue
+		}
+		place, _ := tree.ErrorContext(arg)
+		var name *parse.StringNode
+		if i+1 < len(c.Args) {
+			name, _ = c.Args[i+1].(*parse.StringNode)
+		}
+		if i > 0 || name == nil {
+			return fmt.Errorf("%s: include takes a name in quotes, as in {{include \"part.tmpl\" .}}", place)
+		}
+		if known := l.set.Lookup(name.Text); known != nil && known.Tree != nil && known.ParseName != name.Text {
+			return fmt.Errorf("%s: include takes a file: use {{template %q .}} for what is defined", place, name.Text)
+		}
+		var err error
+		if name.Text, err = l.resolve(from, place, name.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names says which files there are, and what is in them.
+func (l *loader) names(files Files) string {
+	text := ""
+	for _, path := range l.order {
+		role := filepath.Base(path)
+		for _, r := range files.roles() {
+			if path == r[1] {
+				role = r[0] + ":" + role
+			}
+		}
+		text += " " + role + "@" + l.hashes[path][:12]
+	}
+	return text
+}
+
+func readFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("reading a template: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return "", fmt.Errorf("reading a template: %w", err)
+	}
+	if len(text) > maxFile {
+		return "", fmt.Errorf("template %s is longer than %d MiB", path, maxFile>>20)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,95 @@
+package prompts
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/llms/tokens"
+)
+
+// prettyJSON is a value as indented JSON.
+func prettyJSON(v any) (string, error) {
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return "", fmt.Errorf("to_pretty_json: %w", err)
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// ellipsis stands where a text was cut, and counts as one token or character.
+const ellipsis = "…"
+
+// trimMessage cuts a text to a limit, "200 tokens" (of the vocabulary that counts
+// for unknown models) or "2000 characters", at its start, middle or end. Bytes
+// that are no UTF-8 are dropped.
+func trimMessage(limit, where, text string) (string, error) {
+	digits, unit, _ := strings.Cut(strings.TrimSpace(limit), " ")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 || unit != "tokens" && unit != "characters" {
+		return "", fmt.Errorf(`trim_message: %q is no limit: write "200 tokens" or "2000 characters"`, limit)
+	}
+	text = strings.ToValidUTF8(text, "")
+	runes := []rune(text)
+	keep := n - 1
+	switch {
+	case unit == "characters" && len(runes) <= n:
+		return text, nil
+	case unit == "tokens":
+		counter, err := tokens.Named(tokens.Default)
+		if err != nil {
+			return "", err
+		}
+		if counter.Text(text) <= n {
+			return text, nil
+		}
+		// Counts do not grow quite evenly: the longest rest that fits is looked for.
+		low, high := 0, len(runes)
+		for low < high {
+			mid := (low + high + 1) / 2
+			rest, err := cut(runes, mid, where)
+			if err != nil {
+				return "", err
+			}
+			if counter.Text(rest) <= n {
+				low = mid
+			} else {
+				high = mid - 1
+			}
+		}
+		keep = low
+	}
+	return cut(runes, keep, where)
+}
+
+// cut keeps n characters.
+func cut(text []rune, n int, where string) (string, error) {
+	switch where {
+	case "start":
+		return ellipsis + string(text[len(text)-n:]), nil
+	case "middle":
+		return string(text[:(n+1)/2]) + ellipsis + string(text[len(text)-n/2:]), nil
+	case "end":
+		return string(text[:n]) + ellipsis, nil
+	}
+	return "", fmt.Errorf("trim_message: %q is no place: write start, middle or end", where)
+}
+
+// steps names steps: "step 3", "steps 3, 5".
+func steps(numbers []int) string {
+	var out []string
+	for _, n := range numbers {
+		out = append(out, strconv.Itoa(n))
+	}
+	if len(out) == 1 {
+		return "step " + out[0]
+	}
+	return "steps " + strings.Join(out, ", ")
+}
+
+// indent sets a text off from the one around it.
+func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
