@@ -132,6 +132,42 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// What stands in lists and objects is read as arguments are.
+func TestNestedArguments(t *testing.T) {
+	type item struct {
+		Line int     `json:"line"`
+		Note *string `json:"note,omitempty"`
+	}
+	type args struct {
+		Items []item `json:"items"`
+		Steps []int  `json:"steps,omitempty"`
+	}
+	set := newSet(t, tools.Define(tools.Def[args]{
+		Name: "nested", Example: args{Items: []item{{Line: 3}}}, Required: []string{"steps"},
+		Call: func(_ context.Context, _ *env.Session, a args) (schemas.Observation, error) {
+			raw, err := json.Marshal(a)
+			return schemas.Observation{Text: string(raw)}, err
+		},
+	}))
+	for in, want := range map[string]string{
+		`{"items":[{"line":"7","note":null},{"line":2.0,"note":12}],"steps":["1",2]}`: `{"items":[{"line":7},{"line":2,"note":"12"}],"steps":[1,2]}`,
+		`{"items":[],"steps":[]}`:                      `{"items":[]}`,
+		`{"items":[{"line":"seven"}],"steps":[]}`:      "seven",
+		`{"items":[{"line":null}],"steps":[]}`:         "line",
+		`{"items":[{"line":1,"more":2}],"steps":[]}`:   "more",
+		`{"items":[null],"steps":[1.5]}`:               "The call to nested was not run",
+		`{"items":{"line":1},"steps":[1]}`:             `"items" must be a list`,
+		`{"items":[{"line":1}]}`:                       `"steps" (a list) is missing`,
+		`{"items":[[{"line":1}]],"steps":[[1]]}`:       "The call to nested was not run",
+		`{"items":[{"note":"no line"}],"steps":["x"]}`: "line",
+	} {
+		o, err := set.Call(t.Context(), nil, schemas.ToolCall{Name: "nested", Arguments: []byte(in)})
+		if err != nil || !strings.Contains(o.Text, want) || o.IsError == strings.HasPrefix(want, "{") {
+			t.Errorf("%s: %s, %v", in, o.Text, err)
+		}
+	}
+}
+
 func TestWhatGoesWrong(t *testing.T) {
 	set := newSet(t, echo())
 	call := func(name, path, invalid string) schemas.ToolCall {

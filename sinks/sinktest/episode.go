@@ -77,3 +77,36 @@ func steps(e schemas.EpisodeRow, n int) []schemas.StepRow {
 	add(schemas.StepRow{TurnIndex: new(int32(5)), Source: "agent", Message: "", ActionKind: "none", Train: true})
 	return out
 }
+
+// Phased is an episode of two conversations, seek and solve. The second turn of
+// the first one was shown the tool handover alone.
+func Phased(run string, n int) sinks.Staged {
+	handover := schemas.ToolSchema{Name: "handover", Description: "Hand over.", Parameters: []byte(`{"type":"object"}`)}
+	s := Episode(run, n)
+	s.Tools = []schemas.ToolSchema{Tools[1], handover, Tools[2], Tools[3]}
+	s.ToolSets = [][]schemas.ToolSchema{{Tools[1], handover}, {handover}, {Tools[2], Tools[3]}}
+	e := &s.Episode
+	e.AgentName, e.Policy, e.Model, e.GoldUsed, e.NSteps, e.NTurns = "seeker", "model", "m", false, 8, 4
+	e.ToolSetSHA256, e.ToolNames = new(schemas.Hash(s.Tools)), []string{"view", "handover", "edit", "submit"}
+	base := s.Steps[0]
+	s.Steps = nil
+	add := func(phase, source, message string, turn int32, tool string, set int) {
+		r := base
+		r.StepIndex, r.Phase, r.Source, r.Message = int32(len(s.Steps)), &phase, source, message
+		if tool != "" {
+			r.TurnIndex, r.CallIndex, r.Train, r.ToolSetSHA256 = &turn, new(int32(0)), true, new(schemas.Hash(s.ToolSets[set]))
+			r.ToolCallID, r.ToolName, r.ArgumentsJSON, r.ArgumentsValid = new(fmt.Sprintf("c%d", turn)), &tool, new(`{}`), new(true)
+			r.Observation, r.TriggeredJSON = new("seen by "+phase), nil
+		}
+		s.Steps = append(s.Steps, r)
+	}
+	add("seek", "system", "You seek.", 0, "", 0)
+	add("seek", "user", "The total is wrong.", 0, "", 0)
+	add("seek", "agent", "I look.", 0, "view", 0)
+	add("seek", "agent", "I know.", 1, "handover", 1)
+	add("solve", "system", "You solve.", 0, "", 0)
+	add("solve", "user", "The total is wrong. It is rounded.", 0, "", 0)
+	add("solve", "agent", "I change it.", 2, "edit", 2)
+	add("solve", "agent", "Done.", 3, "submit", 2)
+	return s
+}

@@ -1,0 +1,66 @@
+package views_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+)
+
+// Each phase of an episode is a conversation of its own, with its own opening and
+// the tools it was shown; one can be chosen.
+func TestPhasesAreConversationsOfTheirOwn(t *testing.T) {
+	masked := sinktest.Phased("run", 1).Trajectory()
+	masked.Steps[3].Train, masked.Steps[3].MaskReason = false, new("tool_error")
+	for name, c := range map[string]struct {
+		in   sinks.Trajectory
+		opts sinks.ViewOptions
+		want []string // phase, roles, first tool
+		lost sinks.Notes
+	}{
+		"each":  {sinktest.Phased("run", 1).Trajectory(), sinks.ViewOptions{}, []string{"seek suata view", "solve suata edit"}, sinks.Notes{}},
+		"seek":  {sinktest.Phased("run", 1).Trajectory(), sinks.ViewOptions{Phase: "seek"}, []string{"seek suata view"}, sinks.Notes{}},
+		"solve": {sinktest.Phased("run", 1).Trajectory(), sinks.ViewOptions{Phase: "solve"}, []string{"solve suata edit"}, sinks.Notes{}},
+		"none":  {sinktest.Phased("run", 1).Trajectory(), sinks.ViewOptions{Phase: "dream"}, nil, sinks.Notes{"episodes_without_rows": 1}},
+		"plain": {trajectory(), sinks.ViewOptions{Phase: "seek"}, nil, sinks.Notes{"episodes_without_rows": 1}},
+		"split": {sinktest.Phased("run", 1).Trajectory(), sinks.ViewOptions{Mask: sinks.MaskSplitRows},
+			[]string{"seek su|a view", "seek suat|a handover", "solve su|a edit", "solve suat|a edit"}, sinks.Notes{}},
+		"cut":  {masked, sinks.ViewOptions{}, []string{"seek sua view", "solve suata edit"}, sinks.Notes{"turns_cut_tool_error": 1}},
+		"drop": {masked, sinks.ViewOptions{Mask: sinks.MaskDropEpisode}, []string{"solve suata edit"}, sinks.Notes{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, notes := render(t, "sft-trl", c.opts, c.in)
+			var got []string
+			for _, r := range rows {
+				list := ""
+				if r["prompt"] != nil {
+					list = roles(r["prompt"]) + "|" + roles(r["completion"])
+				} else {
+					list = roles(r["messages"])
+				}
+				tool := r["tools"].([]any)[0].(map[string]any)["function"].(map[string]any)["name"]
+				got = append(got, fmt.Sprint(r["phase"], " ", list, " ", tool))
+				raw, err := json.Marshal(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, other := range map[string][]string{"seek": {"You solve", "I change it"}, "solve": {"You seek", "I look", "seen by seek"}}[r["phase"].(string)] {
+					if strings.Contains(string(raw), other) {
+						t.Errorf("%s shows %q of the other conversation", r["phase"], other)
+					}
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.lost, notes); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
