@@ -36,6 +36,10 @@ type LLM struct {
 	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"`
 	Extra       Block    `mapstructure:"extra" json:"extra,omitempty"` // merged into the request body
 
+	ContextLimit int    `mapstructure:"context_limit" json:"context_limit,omitempty"` // tokens of prompt and answer together, 0 = found out when the server refuses
+	Tokenizer    string `mapstructure:"tokenizer" json:"tokenizer,omitempty"`         // vocabulary to count with, else by the model's name
+	SystemRole   *bool  `mapstructure:"system_role" json:"system_role,omitempty"`     // false: the system prompt opens the user's first message
+
 	Price *Price `mapstructure:"price" json:"price,omitempty"` // else that of section prices
 
 	// Named is the model of section models that section llm was filled from.
@@ -195,6 +199,9 @@ func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 	}
 	if l.MaxRetries < 0 || l.MaxRetries > 100 {
 		bad(at+".max_retries", "must be between 0 and 100")
+	}
+	if l.ContextLimit < 0 {
+		bad(at+".context_limit", "must not be negative: it is a number of tokens")
 	}
 	if l.Timeout <= 0 {
 		bad(at+".timeout", "must be longer than zero")

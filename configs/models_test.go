@@ -18,7 +18,7 @@ models:
     headers: {X-Team: One}
     extra: {topK: 3, nested: {a: 1, b: 2}}
     price: {input: 1, output: 2}
-  plain: {model: real-name, base_url: "http://c/v1"}
+  plain: {model: real-name, base_url: "http://c/v1", context_limit: 8192, tokenizer: cl100k_base, system_role: false}
 `
 
 func TestNamedModels(t *testing.T) {
@@ -44,7 +44,7 @@ func TestNamedModels(t *testing.T) {
 	if m := got.Models["Org/Big-2.5"]; *m.Temperature != 0.5 || m.Timeout != 5*time.Minute || m.Extra["nested"].(map[string]any)["a"] != 1 {
 		t.Errorf("model %+v", m)
 	}
-	if m := got.Models["plain"]; m.Model != "real-name" || m.All()[0].BaseURL != "http://c/v1" {
+	if m := got.Models["plain"]; m.Model != "real-name" || m.All()[0].BaseURL != "http://c/v1" || m.ContextLimit != 8192 || m.Tokenizer != "cl100k_base" || *m.SystemRole {
 		t.Errorf("model %+v", m)
 	}
 	if got, err := load(t, nil, []string{"llm.model=plain"}, twoModels); err != nil || got.LLM.Model != "real-name" || got.LLM.BaseURL != "http://c/v1" {
@@ -56,11 +56,11 @@ func TestNamedModels(t *testing.T) {
 }
 
 func TestWrongModelsAreNamedOnce(t *testing.T) {
-	_, err := load(t, nil, nil, "llm: {model: a}\nmodels: {a: {base_url: nowhere, api_key: sk-123, rpm: -1, timeout: 0s}}")
+	_, err := load(t, nil, nil, "llm: {model: a}\nmodels: {a: {base_url: nowhere, api_key: sk-123, rpm: -1, timeout: 0s, context_limit: -1}}")
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{`models.a.base_url: "nowhere" is not`, "models.a.api_key: never write a key", "models.a.rpm", "models.a.timeout"} {
+	for _, want := range []string{`models.a.base_url: "nowhere" is not`, "models.a.api_key: never write a key", "models.a.rpm", "models.a.timeout", "models.a.context_limit"} {
 		if strings.Count(err.Error(), want) != 1 || strings.Contains(err.Error(), "llm.") {
 			t.Errorf("want %q once in:\n%v", want, err)
 		}

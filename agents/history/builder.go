@@ -48,14 +48,11 @@ func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builde
 	if !slices.Contains([]string{"", trimStart, trimMiddle, trimEnd}, cfg.Trim) {
 		return nil, fmt.Errorf("history.trim is %q: choose start, middle or end", cfg.Trim)
 	}
-	b := &Builder{cfg: cfg, traits: llms.TraitsOf(client), style: style, count: tokens.For(client.Model())}
-	if b.traits.Vocabulary != "" {
-		var err error
-		if b.count, err = tokens.Named(b.traits.Vocabulary); err != nil {
-			return nil, err
-		}
+	b := &Builder{cfg: cfg, traits: llms.TraitsOf(client), style: style, answer: llms.DefaultAnswer}
+	var err error
+	if b.count, err = tokens.Choose(b.traits.Vocabulary, client.Model()); err != nil {
+		return nil, err
 	}
-	b.answer = llms.DefaultAnswer
 	if limit := b.traits.ContextLimit; limit > 0 {
 		b.answer = min(b.answer, limit/4)
 	}

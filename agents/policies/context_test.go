@@ -1,11 +1,14 @@
 package policies_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -252,6 +255,32 @@ func TestEveryPromptIsInTheRows(t *testing.T) {
 				t.Errorf("%d prompts were refused", s.refused)
 			}
 		})
+	}
+}
+
+// The program of docs/history.md finds the prompts, too.
+func TestPromptsByTheProgramOfTheManual(t *testing.T) {
+	page, err := os.ReadFile("../../docs/history.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(page), "```python\n")
+	program, _, _ = strings.Cut(program, "```\n")
+	s := &small{limit: 4000, turns: 30}
+	_, rows := lengthy(t, s, nil, llms.Traits{}, map[int]string{6: "\u2028 \u00e9 \U0001f41b <b>\\", 12: strings.Repeat("a very löng line\n", 2000)})
+	raw, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", program+`
+import sys
+rows = json.load(sys.stdin)
+same = [prompt_sha256(prompt(rows, n)) == row["prompt_sha256"] for n, row in enumerate(rows) if row.get("prompt_sha256")]
+print(len(same), sum(same), sum(row["prompt_rebuilds"] for row in rows if row.get("prompt_sha256")))
+`)
+	cmd.Stdin = bytes.NewReader(raw)
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "30 30 30\n" {
+		t.Errorf("%s, %v", out, err)
 	}
 }
 

@@ -45,14 +45,15 @@ func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
 // paced keeps calls within the rates of their endpoint.
 type paced struct {
 	llms.Client
-	pace  *Pace
-	scale tokens.Scale // how this endpoint counts prompts
+	pace    *Pace
+	counter *tokens.Counter
+	scale   tokens.Scale // how this endpoint counts prompts
 }
 
 func (p *paced) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	counted := 0
 	if p.pace.cfg.TPM > 0 {
-		counted = tokens.For(p.Model()).Prompt(r)
+		counted = p.counter.Prompt(r)
 	}
 	reserved := float64(p.scale.Expect(counted) + expectedAnswer(r))
 	if err := p.pace.Begin(ctx, reserved); err != nil {

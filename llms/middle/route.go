@@ -1,6 +1,7 @@
 package middle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/tokens"
 )
 
 // Endpoint is one server of a model.
@@ -20,6 +22,8 @@ type Endpoint struct {
 	Name   string  // in messages
 	Weight float64 // share of the conversations; 0 counts as 1
 	Pace   *Pace   // nil: no limit
+	// Counter of prompts; nil: by the model's name.
+	Counter *tokens.Counter
 }
 
 // When a server is left alone, and for how long.
@@ -47,7 +51,7 @@ func newRoute(endpoints []Endpoint) *route {
 	for _, e := range endpoints {
 		s := server{Endpoint: e, ask: e.Client}
 		if e.Pace != nil {
-			s.ask = &paced{Client: e.Client, pace: e.Pace}
+			s.ask = &paced{Client: e.Client, pace: e.Pace, counter: cmp.Or(e.Counter, tokens.For(e.Model()))}
 		}
 		dead := false
 		s.breaker = gobreaker.NewCircuitBreaker[llms.Response](gobreaker.Settings{

@@ -49,6 +49,14 @@ func Named(vocabulary string) (*Counter, error) {
 		vocabulary, strings.Join(Vocabularies(), ", "))
 }
 
+// Choose is the counter of a vocabulary; "" is that of the model's name.
+func Choose(vocabulary, model string) (*Counter, error) {
+	if vocabulary == "" {
+		return For(model), nil
+	}
+	return Named(vocabulary)
+}
+
 // Counter counts by one vocabulary. Names of special tokens in a text are counted
 // as the text they are. Safe for concurrent use.
 type Counter struct {

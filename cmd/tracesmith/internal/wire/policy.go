@@ -13,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
+	"github.com/tracesmith/tracesmith/llms/tokens"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -97,10 +98,16 @@ func (a *Agent) connectMore(getenv func(string) string) error {
 // open connects one model.
 func (a *Agent) open(section string, l configs.LLM, getenv func(string) string) (llms.Client, error) {
 	client, checks, err := newClient(section, l, a.prices(l), a.cfg.Limits.Any(), getenv)
-	if err == nil {
-		a.checks = append(a.checks, checks)
+	if err != nil {
+		return nil, err
 	}
-	return client, err
+	a.checks = append(a.checks, checks)
+	return llms.WithTraits(client, traits(l)), nil
+}
+
+// traits are what the configuration says of a model.
+func traits(l configs.LLM) llms.Traits {
+	return llms.Traits{ContextLimit: l.ContextLimit, Vocabulary: l.Tokenizer, NoSystem: l.SystemRole != nil && !*l.SystemRole}
 }
 
 // Offer tells the agent which tools the environment has.
@@ -120,6 +127,10 @@ func (a *Agent) Offer(tools []schemas.ToolSchema) error {
 func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string) (llms.Client, []llms.Checker, error) {
 	var endpoints []middle.Endpoint
 	var checks []llms.Checker
+	counter, err := tokens.Choose(l.Tokenizer, l.Model)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s.tokenizer: %w", section, err)
+	}
 	for _, e := range l.All() {
 		with := maps.Clone(map[string]any(l.With))
 		if with == nil {
@@ -142,7 +153,7 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 		if c, ok := client.(llms.Checker); ok {
 			checks = append(checks, c)
 		}
-		endpoints = append(endpoints, middle.Endpoint{Client: client, Name: e.BaseURL, Weight: e.Weight,
+		endpoints = append(endpoints, middle.Endpoint{Client: client, Name: e.BaseURL, Weight: e.Weight, Counter: counter,
 			Pace: middle.NewPace(middle.PaceConfig{RPM: float64(e.RPM), TPM: float64(e.TPM), Parallel: e.Parallel})})
 	}
 	c, err := middle.Wrap(endpoints, middle.Config{
@@ -241,9 +252,15 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 	}
 	if a.needs.Model {
 		id["model"] = a.cfg.LLM.Provider + " " + a.cfg.LLM.Model
+		if t := traits(a.cfg.LLM); t != (llms.Traits{}) {
+			id["traits"] = string(mustCanonical(t))
+		}
 	}
 	for name, m := range a.models {
 		id["model "+name] = m.Client.Provider() + " " + m.Client.Model() + " " + string(mustCanonical(m.Sampling))
+		if t := llms.TraitsOf(m.Client); t != (llms.Traits{}) {
+			id["traits "+name] = string(mustCanonical(t))
+		}
 	}
 	return id
 }

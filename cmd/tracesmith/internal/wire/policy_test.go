@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracesmith/tracesmith/agents"
@@ -55,5 +57,65 @@ func TestSecretsOfModels(t *testing.T) {
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"from-a", "from-b", "from-the-file"}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// What the configuration says of a model reaches the prompts, and what they are
+// must not change under a run.
+func TestTraitsOfAModelReachThePrompts(t *testing.T) {
+	text := "hm"
+	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: &text}}}}})
+	cfg := configs.Default()
+	cfg.Agent.Kind, cfg.LLM.BaseURL, cfg.LLM.Model = "react", srv.URL, "m"
+	plain, err := NewAgent(cfg, os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.LLM.ContextLimit, cfg.LLM.Tokenizer, cfg.LLM.SystemRole = 2000, "cl100k_base", new(false)
+	a, err := NewAgent(cfg, os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, had := plain.Identity(nil)["traits"]; had || a.Identity(nil)["traits"] == "" {
+		t.Errorf("identities %v and %v", plain.Identity(nil), a.Identity(nil))
+	}
+	task := schemas.Task{ID: "t", InstanceID: "one"}
+	p, err := a.Policy(schemas.NewJob("run", task, "agent", 0), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := p.Next(t.Context(), &agents.Transcript{Task: task, Steps: []schemas.Step{
+		{Index: 0, Turn: -1, Call: -1, Source: "system", Text: "sys"}, {Index: 1, Turn: -1, Call: -1, Source: "user", Text: "fix it"},
+		{Index: 2, Turn: -1, Call: -1, Source: "env", Text: strings.Repeat("long ", 5000), Observation: &schemas.Observation{}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var body struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.Unmarshal(srv.Log()[0].Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if m := body.Messages; len(m) != 1 || m[0].Role != "user" || !strings.HasPrefix(m[0].Content, "sys\n\nfix it\n\nlong") || len(m[0].Content) > 8000 {
+		t.Errorf("sent %d messages, the first of %d bytes", len(m), len(m[0].Content))
+	}
+	if op := reply.Context; op == nil || len(op.Trimmed) != 1 || op.SystemAs != "user" {
+		t.Errorf("recorded %+v", op)
+	}
+	for limit, want := range map[int]string{100: "leaves nothing for a prompt", 0: "llm.tokenizer: there is no vocabulary"} {
+		cfg.LLM.MaxTokens = new(200)
+		cfg.LLM.ContextLimit = limit
+		if limit == 0 {
+			cfg.LLM.Tokenizer = "words"
+		}
+		a, err := NewAgent(cfg, os.Getenv)
+		if err == nil {
+			_, err = a.Policy(schemas.Job{}, task)
+		}
+		cfg.LLM.Tokenizer = ""
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
