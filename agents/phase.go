@@ -38,7 +38,8 @@ type Phase struct {
 	// model sees the steps of that name alone.
 	Name string
 	// Tools are what the model is shown at the next turn, within a conversation
-	// too. Calls of others are answered, not executed.
+	// too; those that a step adds are named at the end of its answer. Calls of
+	// others are answered, not executed.
 	Tools []schemas.ToolSchema
 	// Numbered ends each answer with the number of its step, so that the model
 	// can name it.
@@ -153,6 +154,36 @@ func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) 
 		last.State, last.EnvMillis = &state, reset.Wall.Milliseconds()
 	}
 	return steps, nil
+}
+
+// announce ends the answer of a step with the tools that it brings into the
+// conversation, so that the record says when a model was told.
+func (r *run) announce(step *schemas.Step) error {
+	if _, phased := r.Policy.(Phased); !phased || step.Turn < 0 || step.Observation == nil {
+		return nil
+	}
+	before, err := r.phase()
+	if err != nil {
+		return err
+	}
+	steps := r.transcript.Steps
+	r.transcript.Steps = append(steps, visible(*step))
+	after, err := r.phase()
+	r.transcript.Steps = steps
+	if err != nil || after.Name != before.Name {
+		return err
+	}
+	var names []string
+	for _, t := range after.Tools {
+		if !slices.ContainsFunc(before.Tools, func(had schemas.ToolSchema) bool { return had.Name == t.Name }) {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) > 0 {
+		text := fmt.Sprintf("[From now on you can also call: %s.]", strings.Join(names, ", "))
+		step.Triggered = append(slices.Clip(step.Triggered), schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text))})
+	}
+	return nil
 }
 
 // number is how a step is named to the model. It stands behind the answer, so

@@ -335,6 +335,9 @@ func (r *run) add(step schemas.Step) error {
 	if o := step.Observation; r.current.Numbered && step.ToolCall != nil && o.ErrorClass != schemas.ErrNotExecuted {
 		step.Triggered = append(slices.Clip(step.Triggered), schemas.Observation{Source: "env", Text: number(step.Index)})
 	}
+	if err := r.announce(&step); err != nil {
+		return err
+	}
 	if err := r.record(func(ctx context.Context) error { return r.Recorder.Step(ctx, step) }); err != nil {
 		return fmt.Errorf("recording a step: %w", err)
 	}

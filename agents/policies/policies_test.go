@@ -23,10 +23,11 @@ import (
 // bench is an environment that answers every call with its name, and whose
 // tests pass after the first edit.
 type bench struct {
-	passed bool
-	broken string               // a tool that always fails
-	tools  []schemas.ToolSchema // nil: eval
-	asked  []schemas.ToolCall
+	passed  bool
+	broken  string               // a tool that always fails
+	failing bool                 // whatever is edited
+	tools   []schemas.ToolSchema // nil: eval
+	asked   []schemas.ToolCall
 }
 
 func (b *bench) Reset(context.Context, bool) (env.Info, error) {
@@ -48,7 +49,7 @@ func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
 	}
 	state := schemas.EnvState{Terminated: c.Name == "submit"}
 	if c.Name == "eval" {
-		passed := b.passed
+		passed := b.passed && !b.failing
 		state.EvalPassed = &passed
 	}
 	return env.Info{Observation: o, Observations: []schemas.Observation{o}, State: state}, nil

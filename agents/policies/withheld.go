@@ -1,0 +1,125 @@
+package policies
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func init() {
+	agents.Registry.Register(agents.Spec{
+		Kind:    "rewrite",
+		Aliases: []string{"rewrite_agent"},
+		Summary: "react without the debugger: pdb is not shown, and not run",
+		Default: func() any { return &ReactConfig{} },
+		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
+			r, err := newReact(*cfg.(*ReactConfig), deps)
+			if err != nil {
+				return nil, err
+			}
+			r.info.Name = "rewrite"
+			return withheld{react: r}, nil
+		},
+	})
+	agents.Registry.Register(agents.Spec{
+		Kind:    "debug5",
+		Aliases: []string{"debug_5", "debug_5_agent"},
+		Summary: "react that gets the debugger after five failed edits",
+		Default: func() any { return &Debug5Config{After: 5} },
+		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
+			return newDebug5(*cfg.(*Debug5Config), deps)
+		},
+	})
+}
+
+// Debug5Config are the settings of the debug5 policy.
+type Debug5Config struct {
+	ReactConfig
+	// After is the number of failed edits that unlock the debugger.
+	After int `json:"after"`
+}
+
+// debugger is the tool that is withheld.
+const debugger = "pdb"
+
+// withheld is react without the debugger: always, or until after edits have failed.
+type withheld struct {
+	*react
+	after int // 0: always
+}
+
+var _ agents.Phased = withheld{}
+
+func newDebug5(cfg Debug5Config, deps agents.Deps) (agents.Policy, error) {
+	switch {
+	case cfg.After < 1:
+		return nil, errors.New("after must be at least 1: agent react has the debugger from the start")
+	case deps.Tools != nil && !offers(deps.Tools):
+		return nil, fmt.Errorf("there is no tool %s to unlock: list it in agent.tools, or take agent rewrite", debugger)
+	}
+	r, err := newReact(cfg.ReactConfig, deps)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Sampling = r.cfg.Sampling
+	config, err := json.Marshal(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	r.info.Name, r.info.ConfigJSON = "debug5", string(config)
+	return withheld{r, cfg.After}, nil
+}
+
+func offers(tools []schemas.ToolSchema) bool {
+	return slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == debugger })
+}
+
+// Phase implements agents.Phased: one conversation, whose tools may grow.
+func (w withheld) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
+	if w.after > 0 && unlocked(t.Steps, w.after) {
+		return agents.Phase{Tools: offered}, nil
+	}
+	return agents.Phase{Tools: slices.DeleteFunc(slices.Clone(offered), func(t schemas.ToolSchema) bool { return t.Name == debugger })}, nil
+}
+
+// unlocked tells whether n edits in a row have failed at some time: edits that
+// were run, applied or not, without an evaluation after any of them that passed.
+func unlocked(steps []schemas.Step, n int) bool {
+	failed := 0
+	for _, s := range steps {
+		switch {
+		case s.ToolCall == nil || s.Observation == nil:
+		case s.ToolCall.Name == "eval" && s.State != nil && s.State.EvalPassed != nil && *s.State.EvalPassed:
+			failed = 0
+		case s.ToolCall.Name == "edit" && wasRun(s.Observation.ErrorClass):
+			failed++
+		}
+		if failed >= n {
+			return true
+		}
+	}
+	return false
+}
+
+// wasRun is false for calls that never came to the tool.
+func wasRun(class string) bool {
+	switch class {
+	case schemas.ErrBadArguments, schemas.ErrCutOff, schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrSandboxDied:
+		return false
+	}
+	return true
+}
+
+// Open implements agents.Phased.
+func (w withheld) Open(t *agents.Transcript) (system, problem string, err error) {
+	return w.Prompts(t.Task, t.Tools)
+}
+
+// Answer implements agents.Phased.
+func (withheld) Answer(*agents.Transcript, schemas.ToolCall) (schemas.Observation, bool) {
+	return schemas.Observation{}, false
+}
