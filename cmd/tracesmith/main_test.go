@@ -80,6 +80,9 @@ func TestScripts(t *testing.T) {
 			"s3":         startS3,
 			"kubernetes": startKubernetes,
 			"secretfree": secretFree,
+			"serve":      serve,
+			"quit":       quit,
+			"ask":        ask,
 		},
 		Condition: func(name string) (bool, error) {
 			switch name {

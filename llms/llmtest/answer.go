@@ -153,8 +153,12 @@ func (h *Handler) nearMisses(ex Exchange, messages []said) string {
 				fmt.Fprintf(&b, "\n  session %d\n  - %s: %q\n  + %s: %q", i, f.name, f.want, f.name, f.got)
 			}
 		}
-		if system := newScene(ex, messages).System; s.Tag != "" && !strings.Contains(system, s.Tag) {
-			fmt.Fprintf(&b, "\n  session %d\n  - tag: %q in the system prompt\n  + system: %q", i, s.Tag, clip(system))
+		seen := newScene(ex, messages)
+		if !strings.Contains(seen.System, s.Tag) {
+			fmt.Fprintf(&b, "\n  session %d\n  - tag: %q in the system prompt\n  + system: %q", i, s.Tag, clip(seen.System))
+		}
+		if !strings.Contains(seen.User, s.User) {
+			fmt.Fprintf(&b, "\n  session %d\n  - user: %q\n  + user: %q", i, clip(s.User), clip(seen.User))
 		}
 	}
 	return b.String()
@@ -208,9 +212,9 @@ func (h *Handler) find(ex *Exchange, req conversation) []said {
 			ex.SessionID, ex.Model = suffix, ex.Model[:at]
 		}
 	}
-	system := newScene(*ex, messages).System
+	seen := newScene(*ex, messages)
 	ex.Session = slices.IndexFunc(h.script.Sessions, func(s Session) bool {
-		return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == ex.Model) && (s.Tag == "" || strings.Contains(system, s.Tag))
+		return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == ex.Model) && strings.Contains(seen.System, s.Tag) && strings.Contains(seen.User, s.User)
 	})
 	if ex.Session >= 0 {
 		s := h.script.Sessions[ex.Session]

@@ -240,8 +240,8 @@ func withoutArguments(calls any) any {
 	return out
 }
 
-// difference words the first message in which two conversations differ.
-func difference(want, got []json.RawMessage) string {
+// Difference words the first message in which two conversations differ, "" for none.
+func Difference(want, got []json.RawMessage) string {
 	for i := range max(len(want), len(got)) {
 		switch {
 		case i >= len(got):

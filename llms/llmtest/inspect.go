@@ -3,6 +3,7 @@ package llmtest
 import (
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Totals are what a server has seen: its side of the account.
@@ -100,7 +101,7 @@ func (h *Handler) TakeProblems() []string {
 
 // inspect serves what lies below /__: the log, the totals, the problems, reset.
 func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) {
-	switch r.Method + " " + r.URL.Path {
+	switch r.Method + " " + strings.TrimPrefix(r.URL.Path, "/v1") {
 	case "GET /__log":
 		send(w, http.StatusOK, map[string]any{"exchanges": h.Log()})
 	case "GET /__totals":

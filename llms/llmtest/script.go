@@ -35,7 +35,8 @@ type Script struct {
 type Session struct {
 	ID    string `yaml:"session"` // X-Session-ID, or what follows the last @ of the model
 	Model string `yaml:"model"`
-	Tag   string `yaml:"tag"` // stands somewhere in the system prompt
+	Tag   string `yaml:"tag"`  // stands somewhere in the system prompt
+	User  string `yaml:"user"` // stands somewhere in the first message of the user
 	Turns []Turn `yaml:"turns"`
 	// Repeat answers turns beyond the last with the last.
 	Repeat bool `yaml:"repeat"`

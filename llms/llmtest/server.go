@@ -116,7 +116,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.running.Add(1)
 	defer h.running.Done()
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/__"):
+	case strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/v1"), "/__"):
 		h.inspect(w, r)
 		return
 	case r.Method == http.MethodGet && slices.Contains([]string{"/health", "/healthz", "/v1/health"}, r.URL.Path):

@@ -32,6 +32,8 @@ type Error struct {
 	Code int
 	Try  string // the next thing to try; "" where the message says it
 	Err  error
+	// Stands: being stopped is how the command ends, and this is how it went.
+	Stands bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }

@@ -6,36 +6,64 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracesmith/tracesmith/llms/cassettes"
 	"github.com/tracesmith/tracesmith/llms/llmtest"
 )
 
 type mockFlags struct {
-	listen string
-	strict bool
+	dataFlags
+	listen, cassettes, mode, upstream, from, episode string
+	speed                                            float64
+	strict                                           bool
 }
 
 func newMock(s *State) *cobra.Command {
 	var f mockFlags
 	c := &cobra.Command{
-		Use: "mock SCRIPT", Short: "Serve a scripted model server",
+		Use: "mock SCRIPT | --cassettes DIR | --from DATASET-or-RUN", Short: "Serve a scripted model server",
 		Long: `Answer model calls from a script (YAML): sessions of turns with text, reasoning, tool
 calls and usage, and faults (errors, delays, broken connections, rate limits). It speaks
 the OpenAI chat completions API, streamed too, and Anthropic's Messages API; any client
 can talk to it. The base URL is the one line on standard output.
 
+--cassettes plays back what tracesmith record has written. --from makes the script from
+recorded episodes: the same agent on the same task is answered what it was answered then.
+
 What it was sent is checked: GET /__problems lists what a client did wrong, /__totals
 what was asked and billed, /__log every request; POST /__reset forgets them. When it is
 stopped it prints the totals and the problems; with --strict any problem makes the exit
 code 1. docs/mock.md has every field of a script.`,
-		Example:     "  tracesmith mock answers.yaml --listen 127.0.0.1:8080",
-		Args:        exactArgs(1, 1),
+		Example: "  tracesmith mock answers.yaml --listen 127.0.0.1:8080\n" +
+			"  tracesmith mock --cassettes cassettes --strict\n" +
+			"  tracesmith mock --from out/quickstart --episode stockroom",
+		Args:        exactArgs(0, 1),
 		Annotations: map[string]string{stoppingText: "ending what is under way"},
 		RunE: func(c *cobra.Command, args []string) error {
+			sources := len(args)
+			for _, flag := range []string{f.cassettes, f.from} {
+				if flag != "" {
+					sources++
+				}
+			}
+			switch {
+			case sources != 1:
+				return &Error{Code: ExitUsage, Try: "tracesmith mock --help", Err: fmt.Errorf("mock takes one of SCRIPT, --cassettes and --from, got %d", sources)}
+			case f.cassettes != "":
+				return f.play(c.Context(), s)
+			case f.from != "":
+				script, err := f.recorded(c, s)
+				if err != nil {
+					return err
+				}
+				return f.serve(c.Context(), s, script)
+			}
 			script, err := readScript(args[0])
 			if err != nil {
 				return err
@@ -43,8 +71,15 @@ code 1. docs/mock.md has every field of a script.`,
 			return f.serve(c.Context(), s, script)
 		},
 	}
+	f.add(c)
 	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0", "address; port 0: any free one")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit with code 1 if a client made mistakes")
+	c.Flags().StringVar(&f.cassettes, "cassettes", "", "play back the cassettes of this directory")
+	c.Flags().StringVar(&f.mode, "mode", cassettes.Strict, "of playing back: "+strings.Join(cassettes.Modes(), ", "))
+	c.Flags().StringVar(&f.upstream, "upstream", "", "with --mode passthrough: where other requests go, and are recorded from")
+	c.Flags().Float64Var(&f.speed, "speed", 0, "of playing back: 0 at once, 1 as recorded, 2 twice as fast")
+	c.Flags().StringVar(&f.from, "from", "", "make the script from the episodes of a dataset or run")
+	c.Flags().StringVar(&f.episode, "episode", "", "with --from: only this episode (id, prefix or instance id)")
 	return c
 }
 
@@ -80,26 +115,84 @@ func readBounded(file string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// serve answers until it is stopped, and then gives account.
+// serve answers from a script until it is stopped, and then gives account.
 func (f mockFlags) serve(ctx context.Context, s *State, script llmtest.Script) error {
-	srv, err := llmtest.ListenAt(f.listen, script)
-	if err != nil {
-		return Usage(err)
+	h := llmtest.NewHandler(script)
+	if err := serveModels(ctx, s, f.listen, "/v1", h); err != nil {
+		return err
 	}
-	fmt.Fprintln(s.Stdout, srv.URL)
-	<-ctx.Done() // being stopped is how it ends
-	srv.Close()
-	t := srv.Totals()
+	t := h.Totals()
 	fmt.Fprintf(s.Stderr, "%d requests, %d answered, %d prompt and %d completion tokens, %d at once at most\n", t.Requests, t.Answered, t.Prompt, t.Completion, t.Peak)
 	for _, fault := range slices.Sorted(maps.Keys(t.Faults)) {
 		fmt.Fprintf(s.Stderr, "  %d %s\n", t.Faults[fault], fault)
 	}
-	problems := srv.Problems()
+	return f.verdict(s, h.Problems())
+}
+
+// play answers from cassettes until it is stopped.
+func (f mockFlags) play(ctx context.Context, s *State) error {
+	sessions, cuts, err := cassettes.Load(f.cassettes)
+	if err != nil {
+		return Usage(err)
+	}
+	for _, cut := range cuts {
+		fmt.Fprintf(s.Stderr, "warning: %s\n", cut)
+	}
+	var upstream http.Handler
+	path := cassettes.BasePath(sessions)
+	if f.mode == cassettes.Passthrough && f.upstream != "" {
+		if upstream, err = cassettes.NewRecorder(f.cassettes, f.upstream, nil); err != nil {
+			return Usage(err)
+		}
+		path = pathOf(f.upstream)
+	}
+	p, err := cassettes.NewPlayer(sessions, f.mode, f.speed, upstream)
+	if err != nil {
+		return Usage(err)
+	}
+	if err := serveModels(ctx, s, f.listen, path, p); err != nil {
+		return err
+	}
+	played, passed := p.Wait()
+	fmt.Fprintf(s.Stderr, "%d exchanges played back, %d passed on\n", played, passed)
+	return f.verdict(s, p.Problems())
+}
+
+func (f mockFlags) verdict(s *State, problems []string) error {
 	for _, p := range problems {
 		fmt.Fprintf(s.Stderr, "problem: %s\n", p)
 	}
 	if f.strict && len(problems) > 0 {
-		return &Error{Code: ExitBug, Err: fmt.Errorf("the clients made %d mistakes, listed above", len(problems))}
+		return &Error{Code: ExitBug, Stands: true, Err: fmt.Errorf("the clients made mistakes: %d, listed above", len(problems))}
 	}
 	return nil
+}
+
+// recorded is a script of what the models of recorded episodes have said.
+func (f mockFlags) recorded(c *cobra.Command, s *State) (llmtest.Script, error) {
+	var script llmtest.Script
+	data, err := f.open(c, s, f.from)
+	if err != nil {
+		return script, err
+	}
+	defer func() { _ = data.Close() }()
+	for t, err := range data.Trajectories(c.Context()) {
+		if err != nil {
+			return script, Usage(err)
+		}
+		if f.episode == "" || t.Episode.EpisodeID == f.episode || t.Episode.InstanceID == f.episode ||
+			len(f.episode) >= 4 && strings.HasPrefix(t.Episode.EpisodeID, f.episode) {
+			for _, session := range llmtest.FromEpisode(t.Episode, t.Steps) {
+				if slices.ContainsFunc(script.Sessions, func(o llmtest.Session) bool { return o.User == session.User }) {
+					fmt.Fprintf(s.Stderr, "left out: episode %s begins as another one does; name one with --episode\n", t.Episode.EpisodeID[:12])
+					continue
+				}
+				script.Sessions = append(script.Sessions, session)
+			}
+		}
+	}
+	if len(script.Sessions) == 0 {
+		return script, &Error{Code: ExitUsage, Try: "tracesmith show " + f.from, Err: fmt.Errorf("no episode with answers of a model matches in %s", f.from)}
+	}
+	return script, nil
 }

@@ -56,7 +56,8 @@ func Main(ctx context.Context, s *State) int {
 	err := root.ExecuteContext(ctx)
 	close(done)
 	<-watched
-	if cause := context.Cause(ctx); err != nil && cause != nil && codeOf(err) != codeOf(cause) {
+	said, ok := errors.AsType[*Error](err)
+	if cause := context.Cause(ctx); err != nil && cause != nil && codeOf(err) != codeOf(cause) && !(ok && said.Stands) {
 		err = cause
 	}
 	if err != nil && err.Error() != "" {
@@ -112,7 +113,7 @@ func newRoot(s *State) *cobra.Command {
 	}
 	add("make", newRun(s), newPublish(s), newExport(s))
 	add("read", newShow(s), newStats(s), newTasks(s))
-	add("tool", newEnv(s), newMock(s), newBench(s), newSoak(s), newGC(s), newVersion(s))
+	add("tool", newEnv(s), newMock(s), newRecord(s), newBench(s), newSoak(s), newGC(s), newVersion(s))
 	root.SetHelpCommandGroupID("tool")
 	return root
 }

@@ -1,0 +1,280 @@
+package cassettes
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+)
+
+// Modes of a Player.
+const (
+	Strict      = "strict"      // each session's requests in order, and the same
+	Lenient     = "lenient"     // each session's requests in order, whatever they say
+	Passthrough = "passthrough" // the same request has its recorded answer, any other goes on
+)
+
+// Modes lists the modes.
+func Modes() []string { return []string{Strict, Lenient, Passthrough} }
+
+// Player answers from cassettes. Safe for concurrent use.
+type Player struct {
+	mode     string
+	speed    float64
+	upstream http.Handler
+	running  sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[string]*tape
+	claimed  map[string]*tape // by the session ids of today's clients
+	problems []string
+	played   int
+	passed   int
+}
+
+// tape is what was recorded of one session.
+type tape struct {
+	name    string
+	list    []Exchange
+	used    []bool
+	next    int
+	claimed bool
+}
+
+// NewPlayer plays sessions. Speed 0 answers at once, 1 as fast as it was
+// recorded, 2 twice as fast. upstream is for Passthrough alone.
+func NewPlayer(sessions map[string][]Exchange, mode string, speed float64, upstream http.Handler) (*Player, error) {
+	switch {
+	case !slices.Contains(Modes(), mode):
+		return nil, fmt.Errorf("unknown mode %q: choose %s", mode, strings.Join(Modes(), ", "))
+	case speed < 0 || speed != speed:
+		return nil, fmt.Errorf("speed is %g: choose 0 (at once), 1 (as recorded) or more", speed)
+	case mode == Passthrough && upstream == nil:
+		return nil, fmt.Errorf("mode passthrough needs an upstream")
+	}
+	p := &Player{mode: mode, speed: speed, upstream: upstream, sessions: map[string]*tape{}, claimed: map[string]*tape{}}
+	for name, list := range sessions {
+		// Where the client has left there is no answer to give.
+		list = slices.DeleteFunc(slices.Clone(list), func(ex Exchange) bool { return ex.End == "left" })
+		p.sessions[name] = &tape{name: name, list: list, used: make([]bool, len(list))}
+	}
+	return p, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.running.Add(1)
+	defer p.running.Done()
+	if strings.HasSuffix(r.URL.Path, "/__problems") {
+		body, _ := json.Marshal(map[string]any{"problems": p.Problems()}) // texts always can be
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		refuse(w, "reading the request: it is too long or broke off")
+		return
+	}
+	var known secrets // the recorder has masked the client's own key
+	known.learn(r)
+	masked := known.mask(bytes.Clone(body))
+	path := string(known.mask([]byte(r.URL.RequestURI())))
+	ex, problem := p.find(sessionOf(r.Header, masked), r.Method, path, masked)
+	switch {
+	case ex != nil:
+		p.play(w, r, *ex)
+	case p.mode == Passthrough:
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		p.upstream.ServeHTTP(w, r)
+	default:
+		refuse(w, problem)
+	}
+}
+
+func refuse(w http.ResponseWriter, message string) {
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{"code": "cassette", "type": "invalid_request_error", "message": message}}) // texts always can be
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(body)
+}
+
+// find is the recorded exchange for a request, or why there is none.
+func (p *Player) find(session, method, path string, body []byte) (*Exchange, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	hash := HashRequest(method, path, body)
+	t := p.tape(session, hash)
+	if session == Other && t != nil { // asked for by anyone, as often as they like
+		for i := range t.list {
+			if t.list[i].Hash == hash {
+				p.played++
+				return &t.list[i], ""
+			}
+		}
+	}
+	problem := p.match(t, session, method+" "+path, hash, body)
+	if problem == "" {
+		p.played++
+		ex := &t.list[t.next]
+		t.used[t.next] = true
+		t.next++
+		return ex, ""
+	}
+	if p.mode == Passthrough {
+		p.passed++
+		return nil, ""
+	}
+	p.problems = append(p.problems, problem)
+	return nil, problem
+}
+
+// tape is the recorded session of this id or, for an id that nobody recorded,
+// one that begins with the same request.
+func (p *Player) tape(session, hash string) *tape {
+	if t := p.sessions[session]; t != nil {
+		return t
+	}
+	if t := p.claimed[session]; t != nil {
+		return t
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.sessions)) {
+		if t := p.sessions[name]; name != Other && !t.claimed && t.next == 0 && len(t.list) > 0 && t.list[0].Hash == hash {
+			t.claimed = true
+			p.claimed[session] = t
+			return t
+		}
+	}
+	return nil
+}
+
+// match moves a tape to the exchange for a request, or says why there is none.
+func (p *Player) match(t *tape, session, asked, hash string, body []byte) string {
+	if t == nil {
+		return fmt.Sprintf("session %q was not recorded, and none that was begins with this request: %s", session, asked)
+	}
+	if p.mode == Passthrough {
+		for i := range t.list {
+			if !t.used[i] && t.list[i].Hash == hash {
+				t.next = i
+				return ""
+			}
+		}
+		return "it was not recorded"
+	}
+	if t.next >= len(t.list) {
+		return fmt.Sprintf("session %q has %d recorded exchanges, one more was asked for: %s", session, len(t.list), asked)
+	}
+	want := t.list[t.next]
+	if p.mode == Lenient || want.Hash == hash {
+		return ""
+	}
+	where := fmt.Sprintf("session %q, exchange %d: ", session, t.next)
+	if got := want.Method + " " + want.Path; got != asked {
+		return where + fmt.Sprintf("another request than was recorded:\n  - %s\n  + %s", got, asked)
+	}
+	if diff := llmtest.Difference(messagesOf(want.Request), messagesOf(body)); diff != "" {
+		return where + diff
+	}
+	return where + "the messages are those recorded, another field differs: " + fieldDiff(want.Request, body)
+}
+
+// fieldDiff shows the first top field in which two requests differ.
+func fieldDiff(want, got []byte) string {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(want, &a) != nil || json.Unmarshal(got, &b) != nil {
+		return "one of them is no JSON object"
+	}
+	names := slices.Sorted(maps.Keys(a))
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if slices.Contains(volatile, name) {
+			continue
+		}
+		if diff := llmtest.Difference([]json.RawMessage{or(a[name])}, []json.RawMessage{or(b[name])}); diff != "" {
+			_, lines, _ := strings.Cut(diff, "\n")
+			return name + "\n" + lines
+		}
+	}
+	return "in nothing that can be shown"
+}
+
+func or(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// play sends a recorded answer with its chunks, and breaks off where it did.
+func (p *Player) play(w http.ResponseWriter, r *http.Request, ex Exchange) {
+	for name, values := range ex.Headers {
+		w.Header()[http.CanonicalHeaderKey(name)] = values
+	}
+	status := ex.Status
+	if status < 200 || status > 599 {
+		status = http.StatusBadGateway // no cassette of ours
+	}
+	w.WriteHeader(status)
+	begun := time.Now()
+	for _, c := range ex.Chunks {
+		if p.speed > 0 {
+			due := time.Duration(float64(c.Millis) / p.speed * float64(time.Millisecond))
+			select {
+			case <-time.After(due - time.Since(begun)):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		if _, err := w.Write(c.data()); err != nil {
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+	}
+	if ex.End == "cut" {
+		panic(http.ErrAbortHandler) // the documented way to break the connection
+	}
+}
+
+// Problems lists the requests that had no recorded answer.
+func (p *Player) Problems() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string{}, p.problems...)
+}
+
+// Wait returns when no request is under way: how many were answered from
+// cassettes, and how many were passed on.
+func (p *Player) Wait() (played, passed int) {
+	p.running.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.played, p.passed
+}
+
+// BasePath is what the recorded paths begin with before the names of the APIs.
+func BasePath(sessions map[string][]Exchange) string {
+	for _, list := range sessions {
+		for _, ex := range list {
+			for _, api := range []string{"/chat/completions", "/messages", "/responses", "/models"} {
+				if base, _, ok := strings.Cut(ex.Path, api); ok {
+					return base
+				}
+			}
+		}
+	}
+	return "/v1"
+}
