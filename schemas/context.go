@@ -14,9 +14,8 @@ type ContextOp struct {
 	// SystemAs is "user" where the system prompt opens the first message of the
 	// user, because the model has no system role.
 	SystemAs string `json:"system_as,omitempty"`
-	// Style is "text" where calls are not sent as calls: a reply's text is message
-	// and then arguments_raw of each of its calls, and the user gives the answers,
-	// in one message a turn.
+	// Style is "text" where calls stand in the text of a reply alone, and the user
+	// gives the answers: one message a turn.
 	Style string `json:"style,omitempty"`
 	// Limit of a prompt in tokens, learned from a server that refused a longer one.
 	Limit int `json:"limit,omitempty"`

@@ -21,7 +21,7 @@ type Config struct {
 }
 
 // TextStyle is for agents whose model writes its calls into the text of its
-// reply: what it wrote is Reply.Message and then the Raw of each call.
+// reply, which Reply.Message holds as it was written.
 const TextStyle = "text"
 
 // Note stands where turns were left out. A fixed text keeps the prefix before the

@@ -77,9 +77,7 @@ func (l *list) turn(s *schemas.Step) {
 	if r := s.Reply; r != nil {
 		l.closeTurn()
 		m := llms.Message{Role: "assistant", Content: r.Message, Raw: r.Extra}
-		if l.op.Style == TextStyle {
-			m.Content = written(r)
-		} else {
+		if l.op.Style != TextStyle {
 			m.ToolCalls = r.Calls
 		}
 		l.out = append(l.out, m)
@@ -99,15 +97,6 @@ func (l *list) turn(s *schemas.Step) {
 	if len(l.open) > 0 && l.open[0] == s.ToolCall.ID {
 		l.open = l.open[1:]
 	}
-}
-
-// written is a reply of TextStyle as the model wrote it.
-func written(r *schemas.Reply) string {
-	text := r.Message
-	for _, c := range r.Calls {
-		text += c.Raw
-	}
-	return text
 }
 
 func (l *list) closeTurn() {

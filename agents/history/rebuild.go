@@ -80,7 +80,7 @@ func Steps(rows []schemas.StepRow) ([]schemas.Step, error) {
 			if reply == nil {
 				return nil, fmt.Errorf("step %d is a call of no reply", r.StepIndex)
 			}
-			s.ToolCall = &schemas.ToolCall{ID: value(r.ToolCallID), Name: *r.ToolName, Arguments: json.RawMessage(value(r.ArgumentsJSON)), Raw: value(r.ArgumentsRaw)}
+			s.ToolCall = &schemas.ToolCall{ID: value(r.ToolCallID), Name: *r.ToolName, Arguments: json.RawMessage(value(r.ArgumentsJSON))}
 			reply.Calls = append(reply.Calls, *s.ToolCall)
 		}
 		if r.Observation != nil {

@@ -45,6 +45,7 @@ type saidCall struct {
 // turns times.
 type small struct {
 	limit, turns int
+	text         bool // it writes its calls
 
 	mu      sync.Mutex
 	heard   [][]said // of the requests that were answered
@@ -104,7 +105,25 @@ func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case n%7 == 0:
 		calls = ""
 	}
-	fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"thought %d","reasoning":"hm","tool_calls":[%s]}}],"usage":{"prompt_tokens":%d,"completion_tokens":5}}`, n, calls, count)
+	content := fmt.Sprintf("thought %d", n)
+	if s.text {
+		content, calls = written(n, s.turns), ""
+	}
+	quoted, _ := json.Marshal(content)
+	fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%s,"reasoning":"hm","tool_calls":[%s]}}],"usage":{"prompt_tokens":%d,"completion_tokens":5}}`, quoted, calls, count)
+}
+
+// written is a reply with its call as text; some are wrong.
+func written(n, turns int) string {
+	switch {
+	case n >= turns:
+		return "<function=submit></function>"
+	case n%5 == 0:
+		return "<function=view>\n<parameter=path>m.py\n</function>"
+	case n%7 == 0:
+		return "No call."
+	}
+	return fmt.Sprintf("thought %d\n<function=view>\n<parameter=path>%d.py</parameter>\n</function>\n<function=eval></function>", n, n)
 }
 
 // talkative answers at length; the answer to call at is what it says there.
@@ -134,7 +153,15 @@ func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := episode(t, talkative{&bench{}, at}, build(t, "react", with, agents.Deps{Client: llms.WithTraits(client, traits)}))
+	kind := "react"
+	if s.text {
+		kind = "simple"
+	}
+	var tools []schemas.ToolSchema
+	for _, name := range []string{"view", "eval", "pdb", "submit"} {
+		tools = append(tools, schemas.ToolSchema{Name: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
+	}
+	res := episode(t, talkative{&bench{tools: tools}, at}, build(t, kind, with, agents.Deps{Client: llms.WithTraits(client, traits)}))
 	if res.ExitReason != schemas.ExitSubmitted {
 		t.Fatalf("exit %s after %d turns", res.ExitReason, len(s.heard))
 	}
@@ -238,15 +265,17 @@ func TestEveryPromptIsInTheRows(t *testing.T) {
 		with    map[string]any
 		traits  llms.Traits
 		refused bool
+		text    bool
 	}{
-		"limit is known":        {4000, map[string]any{"sampling": map[string]any{"max_tokens": 500}}, llms.Traits{ContextLimit: 4000}, false},
-		"limit must be learned": {4000, nil, llms.Traits{}, true},
-		"tokens":                {100000, map[string]any{"history": map[string]any{"max_tokens": 3000}}, llms.Traits{}, false},
-		"turns":                 {100000, map[string]any{"history": map[string]any{"max_steps": 5}}, llms.Traits{}, false},
-		"no system role":        {4000, nil, llms.Traits{NoSystem: true, Vocabulary: "cl100k_base"}, true},
+		"limit is known":        {4000, map[string]any{"sampling": map[string]any{"max_tokens": 500}}, llms.Traits{ContextLimit: 4000}, false, false},
+		"limit must be learned": {4000, nil, llms.Traits{}, true, false},
+		"tokens":                {100000, map[string]any{"history": map[string]any{"max_tokens": 3000}}, llms.Traits{}, false, false},
+		"turns":                 {100000, map[string]any{"history": map[string]any{"max_steps": 5}}, llms.Traits{}, false, false},
+		"no system role":        {4000, nil, llms.Traits{NoSystem: true, Vocabulary: "cl100k_base"}, true, false},
+		"calls as text":         {4000, nil, llms.Traits{NoSystem: true}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &small{limit: c.limit, turns: 30}
+			s := &small{limit: c.limit, turns: 30, text: c.text}
 			_, rows := lengthy(t, s, c.with, c.traits, map[int]string{12: long})
 			if n := prompts(t, s, rows, all); n < 3 {
 				t.Errorf("%d cuts", n)
