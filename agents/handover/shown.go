@@ -9,16 +9,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What a step showed of files, read off its text: view and the listing of pdb
-// name their range in Observation.Targets, grep writes each file's name above
-// its lines. Whatever else stands in a text, a program's output among it, is no
-// line of a file.
+// What a step showed of files, read off its text: view and the listing that ends
+// an answer of pdb have their range in Observation.Targets, a listing that was
+// asked for has its file there, and grep writes each file's name above its lines.
+// Whatever else stands in a text, a program's output among it, is no line of a
+// file.
 
 // numberedLine are the forms of a numbered line: view, grep, pdb.
 var (
 	viewLine = regexp.MustCompile(`^[ B] *(\d+)  (.*)$`)
 	grepLine = regexp.MustCompile(`^ *(\d+)[:-] (.*)$`)
-	pdbLine  = regexp.MustCompile(`^ *(\d+) [ B](?:->|  )\t(.*)$`)
+	pdbLine  = regexp.MustCompile(`^ *(\d+) *B? *(?:->|>>)? *\t(.*)$`)
 )
 
 // shown are the lines a step showed, by file and number; numbered is false for
@@ -34,8 +35,11 @@ func shown(s schemas.Step) (files map[string]map[int]string, numbered bool) {
 		return ranged(o, func(first, last int) map[int]string {
 			return inOrder(lines[1:], first, last, viewLine, !withNumbers(s.ToolCall))
 		}), true
-	case "pdb": // the listing is the end of the answer
+	case "pdb":
 		return ranged(o, func(first, last int) map[int]string {
+			if onlyLists(s.ToolCall) {
+				return numberedLines(lines, pdbLine)
+			}
 			from := len(lines) - (last - first + 1)
 			if from < 0 {
 				return nil
@@ -91,6 +95,42 @@ func inOrder(lines []string, first, last int, form *regexp.Regexp, bare bool) ma
 	return out
 }
 
+// numberedLines reads the lines of a form wherever they stand.
+func numberedLines(lines []string, form *regexp.Regexp) map[int]string {
+	out := map[int]string{}
+	for _, line := range lines {
+		if m := form.FindStringSubmatch(line); m != nil {
+			if n, err := strconv.Atoi(m[1]); err == nil {
+				out[n] = m[2]
+			}
+		}
+	}
+	return out
+}
+
+// onlyLists tells whether a call of pdb did nothing but list source, after moving
+// in the stack at most: nothing ran that could have printed something like it.
+func onlyLists(call *schemas.ToolCall) bool {
+	var args struct {
+		Command string `json:"command"`
+	}
+	if json.Unmarshal(call.Arguments, &args) != nil {
+		return false
+	}
+	commands := strings.FieldsFunc(args.Command, func(r rune) bool { return r == ';' || r == '\n' })
+	for i, c := range commands {
+		word, _, _ := strings.Cut(strings.TrimSpace(c), " ")
+		switch word {
+		case "u", "up", "d", "down":
+		case "l", "list", "ll", "longlist":
+			return i == len(commands)-1
+		default:
+			return false
+		}
+	}
+	return false
+}
+
 // grouped reads the answer of grep: after an empty line the name of a file, then
 // its lines.
 func grouped(lines []string) map[string]map[int]string {
@@ -105,14 +145,12 @@ func grouped(lines []string) map[string]map[int]string {
 				file = name
 			}
 		case m != nil && file != "":
-			n, err := strconv.Atoi(m[1])
-			if err != nil {
-				continue
-			}
 			if out[file] == nil {
 				out[file] = map[int]string{}
 			}
-			out[file][n] = m[2]
+			if n, err := strconv.Atoi(m[1]); err == nil {
+				out[file][n] = m[2]
+			}
 		}
 	}
 	return out
