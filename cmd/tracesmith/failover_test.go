@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+)
+
+// The credit ends in the middle of a run: it stops, and goes on where it stopped
+// when there is some again.
+func TestQuotaStopsARunThatResumes(t *testing.T) {
+	t.Parallel()
+	// Two of twelve conversations find no credit at their third turn.
+	script := strings.Replace(mender, "      - usage: {prompt: 3400", "      - faults: [{kind: quota, p: 0.2, seed: 11, times: 1}]\n        usage: {prompt: 3400", 1)
+	b := newBatch(t, script, strings.ReplaceAll(mending, "ATTEMPTS", "12"))
+	stops := 0
+	code, s := b.run()
+	for ; code == 5 && stops < 12; code, s = b.run() {
+		b.check(s)
+		stops++
+		if s.Verdict != "STOPPED: budget" || s.Calls.Failed == 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	if l := b.check(s); code != 0 || stops == 0 || s.Calls.Answered != 12*4 || l.Requests != 12*4+s.Calls.Failed {
+		t.Errorf("exit %d after %d stops, %+v", code, stops, s)
+	}
+	if n := b.askedAgain(); n != 0 {
+		t.Errorf("%d recorded replies were asked for again", n)
+	}
+}
+
+// One of two endpoints dies in the middle: its conversations move, nothing is
+// asked twice of whoever answered, and both accounts add up to the run's.
+func TestRunOutlivesAnEndpoint(t *testing.T) {
+	t.Parallel()
+	script, err := llmtest.Parse([]byte(mender))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mortal, err := llmtest.Listen(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(mortal.Close)
+	config := strings.ReplaceAll(mending, `base_url: "SERVER"`, fmt.Sprintf(`endpoints: [{base_url: %q}, {base_url: "SERVER"}]`, mortal.URL))
+	b := newBatch(t, mender, strings.NewReplacer("ATTEMPTS", "16", "workers: 16", "workers: 4").Replace(config))
+	cmd, out := start(t, b.args()...)
+	wait(t, "the mortal endpoint has worked", func() bool { return len(mortal.Log()) >= 9 })
+	mortal.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	code, s := b.run() // nothing is left to do: the same account
+	both := ledgerOf(t, mortal, b.srv)
+	if code != 0 || s.Ledger.Reused != 16 || s.Calls.Answered != 16*4 || len(b.srv.Log()) == 0 {
+		t.Errorf("exit %d, %+v", code, s)
+	}
+	// A connection refused never reached a server, so only calls that did are compared.
+	if c := s.Calls; c.Prompt != both.Whole.Prompt || c.Completion != both.Whole.Completion || c.Answered != both.Answered || c.Failed < both.Requests-both.Answered || both.usd() > c.Spent()+1e-9 {
+		t.Errorf("the servers count %+v, the run %+v", both, c)
+	}
+	if s.Calls.Failed == 0 || len(stagedIn(t, filepath.Join(b.dir))) != 16 {
+		t.Errorf("nobody noticed: %+v", s.Calls)
+	}
+}
