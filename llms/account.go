@@ -19,6 +19,8 @@ type Account interface {
 	Begin(ctx context.Context, worst float64) (context.Context, error)
 	// End settles the call that has begun.
 	End(ctx context.Context, p schemas.Payment) error
+	// Attempt tells the samples of one task apart, from 0.
+	Attempt() int
 	// FromCache notes a question that needed no call.
 	FromCache()
 }
@@ -43,3 +45,4 @@ type unaccounted struct{}
 func (unaccounted) Begin(ctx context.Context, _ float64) (context.Context, error) { return ctx, nil }
 func (unaccounted) End(context.Context, schemas.Payment) error                    { return nil }
 func (unaccounted) FromCache()                                                    {}
+func (unaccounted) Attempt() int                                                  { return 0 }

@@ -89,10 +89,16 @@ func (t *tally) add(e engine.LogEntry) error {
 		t.end(&p)
 	case kindReply:
 		var r struct {
-			Paid *schemas.Payment `json:"paid"`
+			Paid  *schemas.Payment `json:"paid"`
+			Reply struct {
+				FromCache bool `json:"from_cache"`
+			} `json:"reply"`
 		}
 		err = json.Unmarshal(e.Data, &r)
 		t.end(r.Paid)
+		if r.Reply.FromCache {
+			t.calls.FromCache++
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("reading the step log: entry %s: %w", e.Kind, err)
@@ -221,6 +227,9 @@ func (r *recorder) End(_ context.Context, p schemas.Payment) error {
 
 // FromCache implements llms.Account.
 func (r *recorder) FromCache() { r.run.ledger.fromCache(r.account) }
+
+// Attempt implements llms.Account.
+func (r *recorder) Attempt() int { return r.job.Attempt }
 
 // flush notes the end of a call that no reply tells of.
 func (r *recorder) flush() error {

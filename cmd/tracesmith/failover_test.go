@@ -67,3 +67,27 @@ func TestRunOutlivesAnEndpoint(t *testing.T) {
 		t.Errorf("nobody noticed: %+v", s.Calls)
 	}
 }
+
+// A second run with the same questions asks none of them, and its samples differ
+// as those of the first did.
+func TestCachedRepliesAreNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := strings.NewReplacer("ATTEMPTS", "2", "workers: 16", "workers: 2", "llm: {", fmt.Sprintf("llm: {cache: %q, ", dir)).Replace(mending)
+	b := newBatch(t, mender, config)
+	code, s := b.run()
+	l := b.check(s)
+	if code != 0 || l.Requests != 8 || s.Calls.FromCache != 0 {
+		t.Fatalf("exit %d, %+v", code, s.Calls)
+	}
+	b.dir += "-again"
+	code, s = b.run()
+	if c := s.Calls; code != 0 || len(b.srv.Log()) != 8 || c.Made != 0 || c.FromCache != 8 || c.Spent() != 0 {
+		t.Errorf("exit %d, %d requests, %+v", code, len(b.srv.Log()), c)
+	}
+	for _, e := range s.Episodes {
+		if e.Outcome != "resolved" || e.CostUSD == nil || *e.CostUSD != 0 || e.Prompt == 0 {
+			t.Errorf("%+v", e)
+		}
+	}
+}

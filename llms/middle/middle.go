@@ -4,7 +4,7 @@
 //
 // Wrap puts them in the one order that is right: each try of a repeated call
 // finds its endpoint, waits for the rate there, and reserves its worst case just
-// before it is made.
+// before it is made. A cache, where there is one, stands before them all.
 package middle
 
 import (
@@ -25,6 +25,10 @@ type Config struct {
 	// Limited: the accounts that pay have a limit, which needs a price and an
 	// end of every answer.
 	Limited bool
+	// Cache is a directory of replies that are not asked for again; "": none. Note
+	// is told what is wrong with it.
+	Cache string
+	Note  func(string)
 }
 
 // Wrap returns a client of one model, on one or more endpoints, with the whole
@@ -39,7 +43,11 @@ func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
 	for i := range paying {
 		paying[i].Client = &accounted{Client: paying[i].Client, price: price, limited: cfg.Limited}
 	}
-	return &retrying{Client: newRoute(paying), cfg: cfg.Retry.withDefaults()}, nil
+	var c llms.Client = &retrying{Client: newRoute(paying), cfg: cfg.Retry.withDefaults()}
+	if cfg.Cache != "" {
+		c = &cached{Client: c, dir: cfg.Cache, note: cfg.Note, busy: map[string]chan struct{}{}}
+	}
+	return c, nil
 }
 
 // paced keeps calls within the rates of their endpoint.

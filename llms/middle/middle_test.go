@@ -215,6 +215,8 @@ type purse struct {
 	worst []float64
 	paid  []schemas.Payment
 	deny  error
+
+	attempt, fromCache int
 }
 
 func (p *purse) Begin(ctx context.Context, worst float64) (context.Context, error) {
@@ -230,7 +232,8 @@ func (p *purse) End(_ context.Context, paid schemas.Payment) error {
 	return nil
 }
 
-func (p *purse) FromCache() {}
+func (p *purse) FromCache()   { p.fromCache++ }
+func (p *purse) Attempt() int { return p.attempt }
 
 // Each try is begun and ended in the account, and none that it denies is made.
 func TestEveryTryIsAccountedFor(t *testing.T) {

@@ -177,7 +177,7 @@ func (n *normaliser) sums(e *schemas.EpisodeRow) {
 			continue
 		}
 		retries += int32(p.Retries)
-		if p.LLMCalls == 0 {
+		if p.LLMCalls == 0 && !p.FromCache {
 			continue
 		}
 		asked++

@@ -120,7 +120,7 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	r.ToolSetSHA256 = some(p.ToolSet)
 	r.CostUSD, r.LLMMS = p.CostUSD, p.LLMMillis
 	r.LLMCallCount = new(int32(p.LLMCalls))
-	if p.LLMCalls == 0 { // a policy's own words: no model gave a reason to stop
+	if p.LLMCalls == 0 && !p.FromCache { // a policy's own words: no model gave a reason to stop
 		return nil
 	}
 	r.ModelStep, r.FinishReason, r.PromptSHA256 = some(p.Model), some(p.FinishReason), some(p.PromptSHA256)

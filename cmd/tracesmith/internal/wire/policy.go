@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ import (
 
 // Agent builds policies, one per episode, on one shared model client.
 type Agent struct {
+	Warn io.Writer // nil: nowhere
+
 	cfg     configs.Config
 	needs   agents.Needs
 	client  llms.Client
@@ -97,7 +100,7 @@ func (a *Agent) connectMore(getenv func(string) string) error {
 
 // open connects one model.
 func (a *Agent) open(section string, l configs.LLM, getenv func(string) string) (llms.Client, error) {
-	client, checks, err := newClient(section, l, a.prices(l), a.cfg.Limits.Any(), getenv)
+	client, checks, err := newClient(section, l, a.prices(l), a.cfg.Limits.Any(), getenv, a.note)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +111,13 @@ func (a *Agent) open(section string, l configs.LLM, getenv func(string) string) 
 // traits are what the configuration says of a model.
 func traits(l configs.LLM) llms.Traits {
 	return llms.Traits{ContextLimit: l.ContextLimit, Vocabulary: l.Tokenizer, NoSystem: l.SystemRole != nil && !*l.SystemRole}
+}
+
+// note is a word to the user in the middle of a run.
+func (a *Agent) note(text string) {
+	if a.Warn != nil {
+		fmt.Fprintf(a.Warn, "warning: %s\n", text)
+	}
 }
 
 // Offer tells the agent which tools the environment has.
@@ -124,7 +134,7 @@ func (a *Agent) Offer(tools []schemas.ToolSchema) error {
 // newClient is a client of one model, over all of its endpoints; section is where
 // the model stands in the configuration. checks ask each endpoint, at no cost,
 // whether it is there.
-func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string) (llms.Client, []llms.Checker, error) {
+func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string, note func(string)) (llms.Client, []llms.Checker, error) {
 	var endpoints []middle.Endpoint
 	var checks []llms.Checker
 	counter, err := tokens.Choose(l.Tokenizer, l.Model)
@@ -157,7 +167,7 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 			Pace: middle.NewPace(middle.PaceConfig{RPM: float64(e.RPM), TPM: float64(e.TPM), Parallel: e.Parallel})})
 	}
 	c, err := middle.Wrap(endpoints, middle.Config{
-		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Limited: limited,
+		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Limited: limited, Cache: l.Cache, Note: note,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", section, err)

@@ -55,6 +55,7 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	if err != nil {
 		return nil, err
 	}
+	agent.Warn = opt.Warn
 	bench, err := NewWorkbench(ctx, cfg, Host{Getenv: opt.Getenv, Warn: opt.Warn, Version: opt.Producer})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,132 @@
+package middle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/middle"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func entries(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode() != 0o600 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		files = append(files, path)
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// The same question is asked once; what makes it another question is asked anew.
+func TestCacheAsksOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	s := &steps{usage: &schemas.Usage{Prompt: 7, Completion: 2}}
+	var notes []string
+	open := func(s *steps) llms.Client {
+		return wrap(t, s, middle.Config{Cache: dir, Note: func(n string) { notes = append(notes, n) }, Prices: middle.Prices{{Model: "m", Input: 1}}})
+	}
+	c, p := open(s), &purse{}
+	ask := func(c llms.Client, p *purse, r llms.Request) schemas.Reply {
+		t.Helper()
+		resp, err := c.Chat(llms.WithAccount(t.Context(), p), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.Reply
+	}
+	hot := 0.7
+	question := llms.Request{Messages: []llms.Message{{Role: "user", Content: "why?"}}, SessionID: "a"}
+	others := []llms.Request{
+		{Messages: []llms.Message{{Role: "user", Content: "why!"}}},
+		{Messages: question.Messages, Sampling: llms.Sampling{Temperature: &hot}},
+		{Messages: question.Messages, Sampling: llms.Sampling{Extra: map[string]any{"seed": 1}}},
+		{Messages: question.Messages, Tools: []schemas.ToolSchema{{Name: "bash"}}},
+	}
+	first := ask(c, p, question)
+	again := question
+	again.SessionID = "b"
+	second := ask(c, p, again)
+	if len(s.at) != 1 || p.fromCache != 1 || len(p.paid) != 1 || !second.FromCache || second.LLMCalls != 0 || *second.CostUSD != 0 || second.Usage.Prompt != 7 || first.FromCache {
+		t.Errorf("%d calls, %+v, then %+v", len(s.at), first, second)
+	}
+	for i, r := range others {
+		if ask(c, p, r); len(s.at) != 2+i {
+			t.Errorf("question %d was not asked", i)
+		}
+	}
+	if ask(c, &purse{attempt: 1}, question); len(s.at) != 6 {
+		t.Error("another sample of the task got the first one's reply")
+	}
+	if len(entries(t, dir)) != 6 || len(notes) != 0 {
+		t.Errorf("%d entries, %q", len(entries(t, dir)), notes)
+	}
+	// Another process, whatever it finds: a broken entry, half of one, another's.
+	for _, damage := range []string{"", "{", `{"version":1,"key":"other","reply":{}}`, `{"version":99}`} {
+		for _, file := range entries(t, dir) {
+			if err := os.WriteFile(file, []byte(damage), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		notes = nil
+		s := &steps{usage: s.usage}
+		c := open(s)
+		if ask(c, p, question); len(s.at) != 1 || len(notes) != 1 || !strings.Contains(notes[0], "of no use") {
+			t.Errorf("%q: %d calls, %q", damage, len(s.at), notes)
+		}
+		if ask(c, p, question); len(s.at) != 1 {
+			t.Errorf("%q was not mended", damage)
+		}
+	}
+}
+
+// Failures are not kept, and workers that ask the same wait for the first.
+func TestCacheIsOneFlight(t *testing.T) {
+	dir := t.TempDir()
+	s := &steps{errs: []error{&llms.Error{Class: llms.ClassQuota}}}
+	slow := &slowly{s}
+	c := wrap(t, slow, middle.Config{Cache: dir, Note: func(n string) { t.Error(n) }})
+	if _, err := c.Chat(t.Context(), llms.Request{}); err == nil || len(entries(t, dir)) != 0 {
+		t.Fatalf("a failure was kept: %v", err)
+	}
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			if _, err := c.Chat(t.Context(), llms.Request{SessionID: fmt.Sprint(i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(s.at) != 2 {
+		t.Errorf("%d calls for one question", len(s.at)-1)
+	}
+}
+
+// slowly lets others come while it answers.
+type slowly struct {
+	*steps
+}
+
+func (s *slowly) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	time.Sleep(50 * time.Millisecond)
+	return s.steps.Chat(ctx, r)
+}
