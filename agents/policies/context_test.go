@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,108 +21,10 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/formats"
+	_ "github.com/tracesmith/tracesmith/sinks/views"
 )
-
-// said is a message as a stranger reads it off the wire, or out of the rows.
-type said struct {
-	Role       string     `json:"role"`
-	Content    string     `json:"content"`
-	ToolCalls  []saidCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
-}
-
-type saidCall struct {
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
-// small is a model server with a small context: it counts prompts by a rule of its
-// own, refuses what is too long, and calls tools for ever, until it has answered
-// turns times.
-type small struct {
-	limit, turns int
-	text         bool // it writes its calls
-
-	mu      sync.Mutex
-	heard   [][]said // of the requests that were answered
-	refused int
-}
-
-func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		Messages []struct {
-			Role       string
-			Content    *string
-			ToolCallID string `json:"tool_call_id"`
-			ToolCalls  []struct {
-				ID       string
-				Function struct{ Name, Arguments string }
-			} `json:"tool_calls"`
-		}
-	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		w.WriteHeader(http.StatusTeapot)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []said
-	count := 0
-	for _, m := range body.Messages {
-		one := said{Role: m.Role, ToolCallID: m.ToolCallID}
-		if m.Content != nil {
-			one.Content = *m.Content
-		}
-		for _, c := range m.ToolCalls {
-			one.ToolCalls = append(one.ToolCalls, saidCall{c.ID, c.Function.Name, json.RawMessage(c.Function.Arguments)})
-		}
-		list = append(list, one)
-		count += 20 + len(one.Content)/3
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if count > s.limit {
-		s.refused++
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, `{"error":{"code":"context_length_exceeded","message":"too long"}}`)
-		return
-	}
-	s.heard = append(s.heard, list)
-	n := len(s.heard)
-	call := func(i int, name, args string) string {
-		text, _ := json.Marshal(args)
-		return fmt.Sprintf(`{"id":"c%d_%d","type":"function","function":{"name":%q,"arguments":%s}}`, n, i, name, text)
-	}
-	calls := call(0, "view", fmt.Sprintf(`{ "path": "<é>%d.py" }`, n))
-	switch {
-	case n >= s.turns:
-		calls = call(0, "submit", "")
-	case n%4 == 0:
-		calls += "," + call(1, "pdb", `{"command":"w"}`)
-	case n%7 == 0:
-		calls = ""
-	}
-	content := fmt.Sprintf("thought %d", n)
-	if s.text {
-		content, calls = written(n, s.turns), ""
-	}
-	quoted, _ := json.Marshal(content)
-	fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%s,"reasoning":"hm","tool_calls":[%s]}}],"usage":{"prompt_tokens":%d,"completion_tokens":5}}`, quoted, calls, count)
-}
-
-// written is a reply with its call as text; some are wrong.
-func written(n, turns int) string {
-	switch {
-	case n >= turns:
-		return "<function=submit></function>"
-	case n%5 == 0:
-		return "<function=view>\n<parameter=path>m.py\n</function>"
-	case n%7 == 0:
-		return "No call."
-	}
-	return fmt.Sprintf("thought %d\n<function=view>\n<parameter=path>%d.py</parameter>\n</function>\n<function=eval></function>", n, n)
-}
 
 // talkative answers at length; the answer to call at is what it says there.
 type talkative struct {
@@ -145,7 +45,7 @@ func (b talkative) Step(ctx context.Context, c schemas.ToolCall) (env.Info, erro
 
 // lengthy is an episode of react with a small model, and its rows as they are read
 // back from a Parquet file.
-func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at map[int]string) (agents.Result, []schemas.StepRow) {
+func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at map[int]string) (agents.Result, sinks.Trajectory) {
 	t.Helper()
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
@@ -182,17 +82,18 @@ func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []schemas.StepRow
+	read := staged.Trajectory()
+	read.Steps = nil
 	for row, err := range formats.ReadSteps(info.Path) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows = append(rows, row)
+		read.Steps = append(read.Steps, row)
 	}
 	if trimmed := *staged.Episode.ContextTrimmed; trimmed != (len(s.heard) > 3) {
 		t.Errorf("context_trimmed is %v", trimmed)
 	}
-	return res, rows
+	return res, read
 }
 
 // prompts pairs each request that was answered with the row of its reply, and
@@ -256,6 +157,77 @@ func prompts(t *testing.T, s *small, rows []schemas.StepRow, same func(turn int)
 
 func all(int) bool { return true }
 
+// trained holds what a trainer is given to what the server got: every row is a
+// prompt that was sent, and one reply to each of its stretches is the last.
+func trained(t *testing.T, s *small, read sinks.Trajectory, cuts int) {
+	t.Helper()
+	sent := map[string]bool{}
+	for _, heard := range s.heard {
+		list, err := schemas.CanonicalJSON(heard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent[string(list)] = true
+	}
+	for mask, want := range map[string]int{sinks.MaskNone: cuts + 1, sinks.MaskSplitRows: len(s.heard)} {
+		view, err := sinks.Views.Build("sft-trl", nil, sinks.ViewOptions{Mask: mask})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range read.Steps { // every turn may be trained on
+			read.Steps[i].Train, read.Steps[i].MaskReason = true, nil
+		}
+		rows, notes, err := view.Render(read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != want || mask == sinks.MaskNone && notes["turns_repeated_after_a_cut"] == 0 {
+			t.Errorf("mask %s: %d rows, want %d; notes %v", mask, len(rows), want, notes)
+		}
+		for i, row := range rows {
+			raw, err := json.Marshal(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got struct{ Messages, Prompt []trainedOn }
+			if err := json.Unmarshal(raw, &got); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(got.Messages); n > 0 {
+				got.Prompt = got.Messages[:n-1]
+			}
+			var list []said
+			for _, m := range got.Prompt {
+				list = append(list, m.said())
+			}
+			if text, err := schemas.CanonicalJSON(list); err != nil || !sent[string(text)] {
+				t.Errorf("mask %s, row %d is no prompt that was sent: %v", mask, i, err)
+			}
+		}
+	}
+}
+
+// trainedOn is a message as a trainer reads it.
+type trainedOn struct {
+	Role, Content string
+	ToolCallID    string `json:"tool_call_id"`
+	ToolCalls     []struct {
+		ID       string
+		Function struct {
+			Name      string
+			Arguments json.RawMessage
+		}
+	} `json:"tool_calls"`
+}
+
+func (m trainedOn) said() said {
+	out := said{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
+	for _, c := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, saidCall{c.ID, c.Function.Name, c.Function.Arguments})
+	}
+	return out
+}
+
 // What the model saw at each turn of an episode with cuts, trims, refusals,
 // parallel calls and replies without any is in the rows, word for word.
 func TestEveryPromptIsInTheRows(t *testing.T) {
@@ -276,10 +248,12 @@ func TestEveryPromptIsInTheRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &small{limit: c.limit, turns: 30, text: c.text}
-			_, rows := lengthy(t, s, c.with, c.traits, map[int]string{12: long})
-			if n := prompts(t, s, rows, all); n < 3 {
-				t.Errorf("%d cuts", n)
+			_, read := lengthy(t, s, c.with, c.traits, map[int]string{12: long})
+			cuts := prompts(t, s, read.Steps, all)
+			if cuts < 3 {
+				t.Errorf("%d cuts", cuts)
 			}
+			trained(t, s, read, cuts)
 			if (s.refused > 0) != c.refused {
 				t.Errorf("%d prompts were refused", s.refused)
 			}
@@ -296,8 +270,8 @@ func TestPromptsByTheProgramOfTheManual(t *testing.T) {
 	_, program, _ := strings.Cut(string(page), "```python\n")
 	program, _, _ = strings.Cut(program, "```\n")
 	s := &small{limit: 4000, turns: 30}
-	_, rows := lengthy(t, s, nil, llms.Traits{}, map[int]string{6: "\u2028 \u00e9 \U0001f41b <b>\\", 12: strings.Repeat("a very löng line\n", 2000)})
-	raw, err := json.Marshal(rows)
+	_, read := lengthy(t, s, nil, llms.Traits{}, map[int]string{6: "\u2028 \u00e9 \U0001f41b <b>\\", 12: strings.Repeat("a very löng line\n", 2000)})
+	raw, err := json.Marshal(read.Steps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,9 +291,9 @@ print(len(same), sum(same), sum(row["prompt_rebuilds"] for row in rows if row.ge
 // and say so; they do again once what held it was left out.
 func TestRedactedPromptsAreNotVouchedFor(t *testing.T) {
 	s := &small{limit: 4000, turns: 30}
-	_, rows := lengthy(t, s, nil, llms.Traits{}, map[int]string{5: "password: hunter2-hunter2 is it"})
+	_, read := lengthy(t, s, nil, llms.Traits{}, map[int]string{5: "password: hunter2-hunter2 is it"})
 	clean := func(turn int) bool { return !strings.Contains(fmt.Sprint(s.heard[turn]), "hunter2-hunter2") }
-	prompts(t, s, rows, clean)
+	prompts(t, s, read.Steps, clean)
 	if !clean(2) || clean(8) || !clean(29) {
 		t.Error("the secret was not there for some turns only")
 	}
@@ -328,11 +302,11 @@ func TestRedactedPromptsAreNotVouchedFor(t *testing.T) {
 // What was not cut has no operation, and what our count says is not recorded.
 func TestShortEpisodesAreNotCut(t *testing.T) {
 	s := &small{limit: 100000, turns: 3}
-	res, rows := lengthy(t, s, nil, llms.Traits{ContextLimit: 100000}, nil)
-	if n := prompts(t, s, rows, all); n != 0 {
+	res, read := lengthy(t, s, nil, llms.Traits{ContextLimit: 100000}, nil)
+	if n := prompts(t, s, read.Steps, all); n != 0 {
 		t.Errorf("%d cuts", n)
 	}
-	for _, r := range rows {
+	for _, r := range read.Steps {
 		if r.ContextOpJSON != nil {
 			t.Errorf("context_op_json %s", *r.ContextOpJSON)
 		}

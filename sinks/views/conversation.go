@@ -33,21 +33,29 @@ type function struct {
 	Arguments json.RawMessage `json:"arguments"` // an object
 }
 
-// conversation is an episode, or one phase of it, as the model saw it: what came
+// conversation is an episode, or one phase of it, with all its texts: what came
 // before the first turn, then the turns.
 type conversation struct {
-	phase  string    // "" where the episode has but one
-	before []message // system, user
+	phase  string // "" where the episode has but one
+	text   bool   // calls stand in the text of the replies
+	before []line // system, user
 	turns  []turn
+}
+
+// line is a message and the step it stands in.
+type line struct {
+	step int
+	message
 }
 
 // turn is one reply and what answered it.
 type turn struct {
 	reply   message
-	answers []message        // tool, or user where the reply had no call
-	mask    string           // why it must not be trained on; "" if it may
-	gold    bool             // its content comes from the gold patch
-	row     *schemas.StepRow // its first
+	answers []line            // tool, or user where the reply had no call
+	mask    string            // why it must not be trained on; "" if it may
+	gold    bool              // its content comes from the gold patch
+	row     *schemas.StepRow  // its first
+	op      schemas.ContextOp // what of all before it the model saw
 }
 
 // converse rebuilds the conversations from the rows as agents/history built them
@@ -65,15 +73,10 @@ func converse(t sinks.Trajectory, phase string) ([]*conversation, error) {
 		at := slices.IndexFunc(all, func(c *conversation) bool { return c.phase == name })
 		if at < 0 {
 			at = len(all)
-			all = append(all, &conversation{phase: name})
+			all = append(all, &conversation{phase: name, text: inText(t)})
 		}
 		if err := all[at].add(s); err != nil {
 			return nil, fmt.Errorf("step %d of episode %s: %w", s.StepIndex, s.EpisodeID, err)
-		}
-	}
-	if inText(t) {
-		for _, c := range all {
-			c.plain()
 		}
 	}
 	return all, nil
@@ -83,37 +86,26 @@ func converse(t sinks.Trajectory, phase string) ([]*conversation, error) {
 // prompt.
 func inText(t sinks.Trajectory) bool { return value(t.Episode.ToolCallStyle) == "text" }
 
-// plain leaves what such a model saw: texts of the assistant and of the user in
-// turn.
-func (c *conversation) plain() {
-	for i := range c.turns {
-		t := &c.turns[i]
-		t.reply.ToolCalls = nil
-		var texts []string
-		for _, a := range t.answers {
-			texts = append(texts, a.Content)
-		}
-		if len(texts) > 0 {
-			t.answers = []message{{Role: "user", Content: strings.Join(texts, "\n\n")}}
-		}
-	}
-}
-
 func (c *conversation) add(s *schemas.StepRow) error {
 	switch {
 	case s.Source == "system":
-		c.before = append(c.before, message{Role: "system", Content: s.Message})
+		c.before = append(c.before, line{int(s.StepIndex), message{Role: "system", Content: s.Message}})
 		return nil
 	case s.TurnIndex == nil:
-		if n := len(c.before); n > 0 && c.before[n-1].Role == "user" {
-			c.before[n-1].Content += "\n\n" + s.Message
-		} else {
-			c.before = append(c.before, message{Role: "user", Content: s.Message})
-		}
+		c.before = append(c.before, line{int(s.StepIndex), message{Role: "user", Content: s.Message}})
 		return nil
 	}
 	if s.Source == "agent" && (s.CallIndex == nil || *s.CallIndex == 0) {
-		c.turns = append(c.turns, turn{row: s, reply: message{Role: "assistant", Content: s.Message, Reasoning: value(s.Reasoning)}})
+		t := turn{row: s, reply: message{Role: "assistant", Content: s.Message, Reasoning: value(s.Reasoning)}}
+		if n := len(c.turns); n > 0 && s.ContextOp == nil { // not a model's: nothing was sent
+			t.op = c.turns[n-1].op
+		}
+		if s.ContextOpJSON != nil {
+			if err := json.Unmarshal([]byte(*s.ContextOpJSON), &t.op); err != nil {
+				return fmt.Errorf("context_op_json: %w", err)
+			}
+		}
+		c.turns = append(c.turns, t)
 	}
 	if len(c.turns) == 0 {
 		return fmt.Errorf("a turn without its first row")
@@ -153,7 +145,7 @@ func (t *turn) add(s *schemas.StepRow) error {
 	if id == "" {
 		answer.Role = "user"
 	}
-	t.answers = append(t.answers, answer)
+	t.answers = append(t.answers, line{int(s.StepIndex), answer})
 	return nil
 }
 
@@ -185,17 +177,67 @@ func observed(s *schemas.StepRow) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// messages are the first n turns with all answers but those after the last
-// reply, so that the list ends on the assistant.
+// messages are what the model saw at the last of the first n turns, and its reply:
+// the list ends on the assistant.
 func (c *conversation) messages(n int) []message {
-	out := slices.Clone(c.before)
+	op := c.turns[n-1].op
+	l := list{op: op, text: c.text}
+	for _, before := range c.before {
+		l.add(before)
+	}
+	note := op.Note
 	for i, t := range c.turns[:n] {
-		out = append(out, t.reply)
-		if i < n-1 {
-			out = append(out, t.answers...)
+		if op.Drops(int(t.row.StepIndex)) {
+			continue
+		}
+		if note != "" {
+			l.add(line{-1, message{Role: "user", Content: note}})
+			note = ""
+		}
+		l.add(line{-1, t.reply})
+		for _, answer := range t.answers {
+			if i < n-1 {
+				l.add(answer)
+			}
 		}
 	}
-	return out
+	return l.out
+}
+
+// list is a list of messages in the making.
+type list struct {
+	op   schemas.ContextOp
+	text bool
+	out  []message
+}
+
+// add appends a message as the model saw it. Two of the user become one.
+func (l *list) add(m line) {
+	m.Content = l.op.Shown(m.step, m.Content)
+	if l.text {
+		m.ToolCalls, m.ToolCallID = nil, ""
+	}
+	if l.text && m.Role == "tool" || m.Role == "system" && l.op.SystemAs != "" {
+		m.Role = "user"
+	}
+	if n := len(l.out); n > 0 && m.Role == "user" && l.out[n-1].Role == "user" {
+		l.out[n-1].Content += "\n\n" + m.Content
+		return
+	}
+	l.out = append(l.out, m.message)
+}
+
+// stretches are the turns after which more was left out than before, counted from
+// one, and the last of the first n. Within a stretch each prompt begins with the
+// one before it.
+func (c *conversation) stretches(n int) []int {
+	var ends []int
+	for i := 1; i < n; i++ {
+		if !slices.Equal(c.turns[i].op.Dropped, c.turns[i-1].op.Dropped) {
+			ends = append(ends, i)
+		}
+	}
+	return append(ends, n)
 }
 
 func (c *conversation) hasReasoning() bool {

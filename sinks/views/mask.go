@@ -50,7 +50,7 @@ func targets(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 		}
 	case sinks.MaskDropEpisode:
 		if bad < 0 && n > 0 {
-			out = []target{{upto: n}}
+			out = whole(c, n, notes)
 		}
 	case sinks.MaskCut:
 		if bad >= 0 {
@@ -60,7 +60,26 @@ func targets(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 		fallthrough
 	default:
 		if n > 0 {
-			out = []target{{upto: n}}
+			out = whole(c, n, notes)
+		}
+	}
+	return out
+}
+
+// whole are rows of the first n turns: one, or where the model's prompts were cut
+// one for each stretch between two cuts, so that every row is a prompt it saw. Of
+// what a row shows, turns that an earlier row has ended with are trained on again.
+func whole(c *conversation, n int, notes sinks.Notes) []target {
+	var out []target
+	for i, end := range c.stretches(n) {
+		out = append(out, target{upto: end})
+		if i == 0 {
+			continue
+		}
+		for _, t := range c.turns[:out[i-1].upto] {
+			if !c.turns[end-1].op.Drops(int(t.row.StepIndex)) {
+				notes["turns_repeated_after_a_cut"]++
+			}
 		}
 	}
 	return out

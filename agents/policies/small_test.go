@@ -1,0 +1,108 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// said is a message as a stranger reads it off the wire, or out of the rows.
+type said struct {
+	Role       string     `json:"role"`
+	Content    string     `json:"content"`
+	ToolCalls  []saidCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+type saidCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// small is a model server with a small context: it counts prompts by a rule of its
+// own, refuses what is too long, and calls tools for ever, until it has answered
+// turns times.
+type small struct {
+	limit, turns int
+	text         bool // it writes its calls
+
+	mu      sync.Mutex
+	heard   [][]said // of the requests that were answered
+	refused int
+}
+
+func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Messages []struct {
+			Role       string
+			Content    *string
+			ToolCallID string `json:"tool_call_id"`
+			ToolCalls  []struct {
+				ID       string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		w.WriteHeader(http.StatusTeapot)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []said
+	count := 0
+	for _, m := range body.Messages {
+		one := said{Role: m.Role, ToolCallID: m.ToolCallID}
+		if m.Content != nil {
+			one.Content = *m.Content
+		}
+		for _, c := range m.ToolCalls {
+			one.ToolCalls = append(one.ToolCalls, saidCall{c.ID, c.Function.Name, json.RawMessage(c.Function.Arguments)})
+		}
+		list = append(list, one)
+		count += 20 + len(one.Content)/3
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if count > s.limit {
+		s.refused++
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error":{"code":"context_length_exceeded","message":"too long"}}`)
+		return
+	}
+	s.heard = append(s.heard, list)
+	n := len(s.heard)
+	call := func(i int, name, args string) string {
+		text, _ := json.Marshal(args)
+		return fmt.Sprintf(`{"id":"c%d_%d","type":"function","function":{"name":%q,"arguments":%s}}`, n, i, name, text)
+	}
+	calls := call(0, "view", fmt.Sprintf(`{ "path": "<é>%d.py" }`, n))
+	switch {
+	case n >= s.turns:
+		calls = call(0, "submit", "")
+	case n%4 == 0:
+		calls += "," + call(1, "pdb", `{"command":"w"}`)
+	case n%7 == 0:
+		calls = ""
+	}
+	content := fmt.Sprintf("thought %d", n)
+	if s.text {
+		content, calls = written(n, s.turns), ""
+	}
+	quoted, _ := json.Marshal(content)
+	fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%s,"reasoning":"hm","tool_calls":[%s]}}],"usage":{"prompt_tokens":%d,"completion_tokens":5}}`, quoted, calls, count)
+}
+
+// written is a reply with its call as text; some are wrong.
+func written(n, turns int) string {
+	switch {
+	case n >= turns:
+		return "<function=submit></function>"
+	case n%5 == 0:
+		return "<function=view>\n<parameter=path>m.py\n</function>"
+	case n%7 == 0:
+		return "No call."
+	}
+	return fmt.Sprintf("thought %d\n<function=view>\n<parameter=path>%d.py</parameter>\n</function>\n<function=eval></function>", n, n)
+}
