@@ -186,6 +186,21 @@ func (r *run) announce(step *schemas.Step) error {
 	return nil
 }
 
+// Preview renders what opens an episode, before there is one.
+func Preview(p Policy, t schemas.Task, offered []schemas.ToolSchema) (system, problem string, err error) {
+	phased, ok := p.(Phased)
+	if !ok {
+		return p.Prompts(t, offered)
+	}
+	tr := Transcript{Task: t}
+	ph, err := phased.Phase(&tr, offered)
+	if err != nil {
+		return "", "", err
+	}
+	tr.Phase, tr.Tools = ph.Name, ph.Tools
+	return phased.Open(&tr)
+}
+
 // number is how a step is named to the model. It stands behind the answer, so
 // that equal answers stay equal.
 func number(index int) string { return fmt.Sprintf("[This was step %d.]", index) }

@@ -16,8 +16,17 @@ type Deps struct {
 	Models map[string]Model     // further ones, those that ModelsOf names
 	Tools  []schemas.ToolSchema // of the environment
 	Seed   int64
+	// Recording is what Needs names, of the same task; nil where there is none.
+	Recording *Recording
 	// Prompts are the templates; nil: the embedded ones.
 	Prompts *prompts.Set
+}
+
+// Recording is what an earlier episode said, turn by turn.
+type Recording struct {
+	Episode  string // its id
+	GoldUsed bool   // its agent knew the gold patch
+	Replies  []schemas.Reply
 }
 
 // Templates are the prompts to render.
@@ -46,6 +55,9 @@ var Registry = &plugin.Registry[Policy, Deps]{What: "agent"}
 type Needs struct {
 	Gold  bool // Deps.Gold: the policy is privileged
 	Model bool // Deps.Client
+	// Recording is the run directory or dataset that holds Deps.Recording, Episode the
+	// beginning of its id.
+	Recording, Episode string
 }
 
 // NeedsOf tells what policies of a kind with these settings need, before one is

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/handover"
 	"github.com/tracesmith/tracesmith/agents/prompts"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/llms"
@@ -30,6 +31,8 @@ type Agent struct {
 	checks  [][]llms.Checker        // of each model
 	tools   []schemas.ToolSchema
 	prompts *prompts.Set
+
+	recordings map[string][]recorded // by instance id, in order
 }
 
 // NewAgent checks the agent's kind, its settings and its model's settings.
@@ -228,11 +231,30 @@ func sampling(l configs.LLM) llms.Sampling {
 // Policy builds the policy of one episode.
 func (a *Agent) Policy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
 	deps := agents.Deps{Task: t, Client: a.client, Models: a.models, Tools: a.tools, Seed: j.Seed, Prompts: a.prompts}
-	deps.Task.GoldPatch = ""
+	deps.Task.GoldPatch, deps.Recording = "", a.recording(j, t)
 	if a.needs.Gold {
 		deps.Gold = &agents.Privileged{GoldPatch: t.GoldPatch}
 	}
 	return agents.Registry.Build(a.cfg.Agent.Kind, a.settings(), deps)
+}
+
+// checkPrompts renders what will open an episode.
+func (a *Agent) checkPrompts(p agents.Policy, t schemas.Task) error {
+	own := a.cfg.Agent.Prompts
+	info := p.Info()
+	if info.Policy != "model" && own != (configs.Prompts{}) {
+		return fmt.Errorf("agent %s has no templates: leave out agent.prompts", info.Name)
+	}
+	if own.SolveSystem+own.SolveProblem != "" {
+		if len(info.Phases) < 2 {
+			return fmt.Errorf("agent %s holds one conversation: leave out agent.prompts.solve_system and solve_problem", info.Name)
+		}
+		if _, _, err := a.prompts.Solve(t, a.tools, handover.Pack{}); err != nil {
+			return err
+		}
+	}
+	_, _, err := agents.Preview(p, t, a.tools)
+	return err
 }
 
 // settings are the agent's own, with the sampling parameters of section llm
@@ -265,6 +287,9 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 		if t := traits(a.cfg.LLM); t != (llms.Traits{}) {
 			id["traits"] = string(mustCanonical(t))
 		}
+	}
+	for instance, list := range a.recordings {
+		id["recording "+instance] = recordedHash(list)
 	}
 	for name, m := range a.models {
 		id["model "+name] = m.Client.Provider() + " " + m.Client.Model() + " " + string(mustCanonical(m.Sampling))

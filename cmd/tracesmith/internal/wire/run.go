@@ -65,6 +65,9 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 		r.Tasks, err = SelectTasks(ctx, bench.Source, cfg.Tasks)
 	}
 	if err == nil {
+		err = agent.ReadRecordings(ctx, r.Tasks, cfg.S3)
+	}
+	if err == nil {
 		err = r.policies()
 	}
 	if err != nil {
@@ -73,12 +76,17 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	return r, nil
 }
 
-// policies builds each task's policy once, so that a wrong setting or a task
-// this agent cannot take is found now.
+// policies builds each task's policy once and renders its prompts, so that a
+// wrong setting, a wrong template or a task this agent cannot take is found now.
 func (r *Run) policies() error {
 	for _, t := range r.Tasks {
-		if _, err := r.Agent.Policy(schemas.Job{}, t); err != nil {
+		p, err := r.Agent.Policy(schemas.Job{}, t)
+		if err != nil {
 			return err
+		}
+		t.GoldPatch = ""
+		if err := r.Agent.checkPrompts(p, t); err != nil {
+			return fmt.Errorf("task %s: %w", t.InstanceID, err)
 		}
 	}
 	return nil

@@ -1,0 +1,137 @@
+package prompts_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/agents/prompts"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// write makes files in a new directory, and returns it.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func opening(t *testing.T, files prompts.Files) (system, problem string, err error) {
+	t.Helper()
+	s, err := prompts.Load(files)
+	if err != nil {
+		return "", "", err
+	}
+	return s.Opening("react", schemas.Task{InstanceID: "one", Instructions: "Fix <it> & go.", Entrypoint: "pytest", Workdir: "/testbed"}, tools("eval"))
+}
+
+// Files use files, relative to themselves, nested; they import what others
+// define, take the built-in templates by name, and every path out of them works.
+func TestF3TemplatesOfFiles(t *testing.T) {
+	dir := write(t, map[string]string{
+		"a/system.tmpl":       `{{template "../lib/macros.tmpl" .}}{{template "greet" .InstanceID}} {{template "parts/rules.tmpl" .}}{{if .Has "eval"}} Call eval.{{end}}{{if .Has "pdb"}} Call pdb.{{end}}`,
+		"a/parts/rules.tmpl":  `Rules: {{template "one.tmpl" .}} {{include "one.tmpl" . | trim_message "3 characters" "end"}}`,
+		"a/parts/one.tmpl":    `be brief in {{.Workdir}}.`,
+		"lib/macros.tmpl":     `{{define "greet"}}Hello {{.}}.{{end}}`,
+		"problem.tmpl":        `{{template "react_problem.tmpl" .}} {{(index .Tools 0).Name | to_pretty_json}}`,
+		"a/parts/unused.tmpl": `{{.Nonsense}}`,
+	})
+	system, problem, err := opening(t, prompts.Files{System: filepath.Join(dir, "a/system.tmpl"), Problem: filepath.Join(dir, "problem.tmpl")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Hello one. Rules: be brief in /testbed. be… Call eval."; system != want {
+		t.Errorf("system %q, want %q", system, want)
+	}
+	if want := "Fix <it> & go.\n\nThe tests are run with: pytest\n \"eval\""; problem != want {
+		t.Errorf("problem %q, want %q", problem, want)
+	}
+	// One of them stands in for its own part alone.
+	system, problem, err = opening(t, prompts.Files{Problem: filepath.Join(dir, "problem.tmpl")})
+	if err != nil || !strings.HasPrefix(system, "You are an expert Python debugger.") || !strings.HasSuffix(problem, `"eval"`) {
+		t.Errorf("%q, %q, %v", system, problem, err)
+	}
+}
+
+// Whatever is wrong is told with file and line, and what to do about it.
+func TestF3WrongTemplatesAreTold(t *testing.T) {
+	dir := write(t, map[string]string{
+		"syntax.tmpl": "a\n{{if}}", "field.tmpl": "a\n\n{{.Gold}}", "missing.tmpl": "\n{{template \"nowhere.tmpl\" .}}",
+		"self.tmpl": `{{template "other.tmpl" .}}`, "other.tmpl": `{{include "self.tmpl" .}}`,
+		"dynamic.tmpl": "{{include .Workdir .}}", "function.tmpl": "\n{{upper .Workdir}}",
+		"limit.tmpl": `{{trim_message "many" "end" .Workdir}}`, "where.tmpl": `{{trim_message "1 tokens" "left" .Instructions}}`,
+		"empty.tmpl": "{{if .Has \"pdb\"}}x{{end}}", "outer.tmpl": `{{template "broken/inner.tmpl" .}}`, "broken/inner.tmpl": "\n\n{{.Nothing}}",
+		"loop.tmpl": `{{template "g.tmpl" .}}{{template "x" .}}`, "g.tmpl": `{{define "x"}}{{include "h.tmpl" .}}{{end}}`, "h.tmpl": `{{template "x" .}}`,
+		"endless.tmpl": `{{range 100000000}}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{{end}}`,
+	})
+	for name, want := range map[string]string{
+		"syntax.tmpl": "syntax.tmpl:2:", "field.tmpl": "field.tmpl:3:", "missing.tmpl": "missing.tmpl:2: there is no file",
+		"self.tmpl": "self.tmpl uses itself", "dynamic.tmpl": "dynamic.tmpl:1:", "function.tmpl": `function.tmpl:2: function "upper" not defined`,
+		"limit.tmpl": `"many" is no limit: write "200 tokens"`, "where.tmpl": `"left" is no place: write start, middle or end`,
+		"outer.tmpl": "inner.tmpl:3:", "gone.tmpl": "no such file", "loop.tmpl": "more than 100 deep", "endless.tmpl": "longer than 4 MiB",
+	} {
+		_, _, err := opening(t, prompts.Files{System: filepath.Join(dir, name)})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "agent.prompts") {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	if _, _, err := opening(t, prompts.Files{System: filepath.Join(dir, "empty.tmpl"), Problem: filepath.Join(dir, "empty.tmpl")}); err == nil || !strings.Contains(err.Error(), "both prompts are empty") {
+		t.Error(err)
+	}
+}
+
+// The version names a user's files with what is in them, wherever they lie.
+func TestVersionNamesFiles(t *testing.T) {
+	version := func(rules string) string {
+		dir := write(t, map[string]string{"s.tmpl": `{{template "rules.tmpl"}}`, "rules.tmpl": rules})
+		s, err := prompts.Load(prompts.Files{System: filepath.Join(dir, "s.tmpl")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Version()
+	}
+	one, same, other := version("a"), version("a"), version("b")
+	if one != same || one == other || !strings.HasPrefix(one, prompts.Default().Version()+" system:s.tmpl@") || !strings.Contains(one, " rules.tmpl@") {
+		t.Errorf("%s, %s, %s", one, same, other)
+	}
+}
+
+// Without files the problem is the instructions and how the tests are run.
+func TestF4DefaultProblem(t *testing.T) {
+	_, problem, err := opening(t, prompts.Files{})
+	if want := "Fix <it> & go.\n\nThe tests are run with: pytest"; err != nil || problem != want {
+		t.Errorf("%q, %v", problem, err)
+	}
+}
+
+// The default prompt speaks of the tools there are, and of no others; it is the
+// same text for the same tools.
+func TestF8DefaultPromptFollowsTheTools(t *testing.T) {
+	said := func(names ...string) string {
+		system, _, err := prompts.Default().Opening("react", schemas.Task{Instructions: "Fix it.", Workdir: "/testbed"}, tools(names...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return system
+	}
+	for tool, words := range map[string]string{"pdb": "breakpoint", "eval": "eval", "submit": "submit"} {
+		if with, without := said("bash", tool), said("bash"); !strings.Contains(with, words) || strings.Contains(without, words) {
+			t.Errorf("%s: with it %q, without %q", tool, with, without)
+		}
+	}
+	if diff := cmp.Diff(said("pdb", "eval"), said("pdb", "eval")); diff != "" {
+		t.Error(diff)
+	}
+}
