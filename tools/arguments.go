@@ -195,10 +195,25 @@ func coerce(prop *jsonschema.Schema, v any) (out any, keep, ok bool) {
 	return nil, false, false
 }
 
+// unpacked is what a text holds that is JSON in the place of a list or an object.
+func unpacked(v any) any {
+	s, ok := v.(string)
+	if !ok || !json.Valid([]byte(s)) {
+		return v
+	}
+	dec := json.NewDecoder(strings.NewReader(s))
+	dec.UseNumber()
+	var inner any
+	if dec.Decode(&inner) != nil {
+		return v
+	}
+	return inner
+}
+
 // list coerces the items of a list; one without a harmless reading stays as it
 // is, for validation to name.
 func list(prop *jsonschema.Schema, v any) (any, bool) {
-	items, ok := v.([]any)
+	items, ok := unpacked(v).([]any)
 	if !ok {
 		return nil, false
 	}
@@ -215,7 +230,7 @@ func list(prop *jsonschema.Schema, v any) (any, bool) {
 // block does so for the properties of an object; those that are not given are
 // left out.
 func block(prop *jsonschema.Schema, v any) (any, bool) {
-	fields, ok := v.(map[string]any)
+	fields, ok := unpacked(v).(map[string]any)
 	if !ok {
 		return nil, false
 	}

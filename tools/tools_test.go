@@ -151,15 +151,17 @@ func TestNestedArguments(t *testing.T) {
 	}))
 	for in, want := range map[string]string{
 		`{"items":[{"line":"7","note":null},{"line":2.0,"note":12}],"steps":["1",2]}`: `{"items":[{"line":7},{"line":2,"note":"12"}],"steps":[1,2]}`,
-		`{"items":[],"steps":[]}`:                      `{"items":[]}`,
-		`{"items":[{"line":"seven"}],"steps":[]}`:      "seven",
-		`{"items":[{"line":null}],"steps":[]}`:         "line",
-		`{"items":[{"line":1,"more":2}],"steps":[]}`:   "more",
-		`{"items":[null],"steps":[1.5]}`:               "The call to nested was not run",
-		`{"items":{"line":1},"steps":[1]}`:             `"items" must be a list`,
-		`{"items":[{"line":1}]}`:                       `"steps" (a list) is missing`,
-		`{"items":[[{"line":1}]],"steps":[[1]]}`:       "The call to nested was not run",
-		`{"items":[{"note":"no line"}],"steps":["x"]}`: "line",
+		`{"items":"[{\"line\": 4}]","steps":"[1]"}`:                                   `{"items":[{"line":4}],"steps":[1]}`, // JSON in a text
+		`{"items":["{\"line\": 4}"],"steps":"1"}`:                                     `"steps" must be a list`,
+		`{"items":[],"steps":[]}`:                                                     `{"items":[]}`,
+		`{"items":[{"line":"seven"}],"steps":[]}`:                                     "seven",
+		`{"items":[{"line":null}],"steps":[]}`:                                        "line",
+		`{"items":[{"line":1,"more":2}],"steps":[]}`:                                  "more",
+		`{"items":[null],"steps":[1.5]}`:                                              "The call to nested was not run",
+		`{"items":{"line":1},"steps":[1]}`:                                            `"items" must be a list`,
+		`{"items":[{"line":1}]}`:                                                      `"steps" (a list) is missing`,
+		`{"items":[[{"line":1}]],"steps":[[1]]}`:                                      "The call to nested was not run",
+		`{"items":[{"note":"no line"}],"steps":["x"]}`:                                "line",
 	} {
 		o, err := set.Call(t.Context(), nil, schemas.ToolCall{Name: "nested", Arguments: []byte(in)})
 		if err != nil || !strings.Contains(o.Text, want) || o.IsError == strings.HasPrefix(want, "{") {

@@ -22,7 +22,8 @@ const (
 	maxCause   = 1000 // bytes
 	maxNote    = 500
 	maxValue   = 4000
-	maxProblem = 12 // told at once
+	maxPack    = 64 << 10 // bytes of all excerpts and values
+	maxProblem = 12       // told at once
 )
 
 // checker compares a call with the steps before it.
@@ -57,13 +58,16 @@ func (c checker) pack(a arguments) (Pack, []string) {
 		bad("files and values", "give at least one excerpt, and at most %d of each", maxItems)
 		return p, problems
 	}
-	lines := 0
+	lines, size := 0, 0
 	for i, f := range a.Files {
 		e, why := c.excerpt(f)
 		if why != "" {
 			bad(fmt.Sprintf("files[%d] (%s)", i, short(f.Path)), "%s", why)
 		}
 		lines += len(e.Lines)
+		for _, l := range e.Lines {
+			size += len(l.Text)
+		}
 		p.Files = append(p.Files, e)
 	}
 	if lines > maxLines {
@@ -74,7 +78,11 @@ func (c checker) pack(a arguments) (Pack, []string) {
 		if why != "" {
 			bad(fmt.Sprintf("values[%d] (%s)", i, short(v.Expression)), "%s", why)
 		}
+		size += len(e.Value) + len(e.Expression)
 		p.Values = append(p.Values, e)
+	}
+	if size > maxPack {
+		bad("files and values", "have %d bytes together: at most %d, name what matters", size, maxPack)
 	}
 	if n := len(problems); n > maxProblem {
 		problems = append(problems[:maxProblem], fmt.Sprintf("and %d more", n-maxProblem))

@@ -120,6 +120,7 @@ func TestDishonestItemsAreRefused(t *testing.T) {
 		"no cause":                       {"cause", " ", "cause: is empty"},
 		"a cause from nowhere":           {"cause_steps", []int{1, 44}, "cause_steps: there is no step 44"},
 		"no step for the cause":          {"cause_steps", []int{}, "name at least one"},
+		"a whole log":                    {"values", observed("in all", "-13.50 "+strings.Repeat("x", 5000), 7), "at most 4000"},
 		"an essay":                       {"cause", strings.Repeat("because ", 200), "one sentence of at most"},
 		"no code":                        {"files", nil, "give at least one excerpt"},
 	} {
@@ -194,4 +195,25 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestPackIsBounded(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("big.py, lines 1-40 of 40\n")
+	for n := 1; n <= 40; n++ {
+		fmt.Fprintf(&text, " %4d  %s\n", n, strings.Repeat("x", 1100))
+	}
+	view := schemas.ToolCall{ID: "v", Name: "view", Arguments: json.RawMessage(`{"path":"big.py"}`)}
+	steps := []schemas.Step{{Reply: &schemas.Reply{Calls: []schemas.ToolCall{view}}, ToolCall: &view, Observation: &schemas.Observation{Text: text.String(), Targets: []string{"big.py:1-40"}}}}
+	whole := file("big.py", 1, 40, 0)
+	for n, want := range map[int]string{1: "Handed over: 1 of code", 2: "have 88000 bytes together", 26: "have 1040 lines together", 41: "at most 40 of each"} {
+		var files []any
+		for range n {
+			files = append(files, whole)
+		}
+		o := handover.Answer("", steps, call(map[string]any{"cause": "c", "cause_steps": []int{0}, "files": files}))
+		if !strings.Contains(o.Text, want) {
+			t.Errorf("%d times the file: %s, want %s", n, o.Text, want)
+		}
+	}
 }

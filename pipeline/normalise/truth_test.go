@@ -246,3 +246,36 @@ func TestGoldPrecisionCountsFilesOnly(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Rows of an episode of two conversations name the phase, and the model that acts
+// in it; the tools that a reply was shown stand beside its text.
+func TestRowsOfPhases(t *testing.T) {
+	ep := golden()
+	ep.Agent.Phases = []schemas.PhaseInfo{{Name: "seek", Model: "m-1"}, {Name: "solve", Model: "m-2"}}
+	ep.ToolSets = [][]schemas.ToolSchema{ep.Tools[:1]}
+	for i := range ep.Steps {
+		ep.Steps[i].Phase = "seek"
+		if i > 3 {
+			ep.Steps[i].Phase = "solve"
+		}
+		if r := ep.Steps[i].Reply; r != nil {
+			r.ToolSet = schemas.Hash(ep.ToolSets[0])
+		}
+	}
+	s, err := Episode(ep, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range s.Steps {
+		want := map[bool]string{false: "seek m-1", true: "solve m-2"}[i > 3]
+		if got := *r.Phase + " " + *r.Model; got != want {
+			t.Errorf("step %d: %s, want %s", i, got, want)
+		}
+		if shown := r.ToolSetSHA256 != nil; shown != (ep.Steps[i].Reply != nil) || shown && *r.ToolSetSHA256 != schemas.Hash(ep.ToolSets[0]) {
+			t.Errorf("step %d: tool set %v", i, r.ToolSetSHA256)
+		}
+	}
+	if s.Episode.Model != "m-1" || len(s.ToolSets) != 1 || *s.Episode.ToolSetSHA256 != schemas.Hash(ep.Tools) {
+		t.Errorf("model %s, %d tool sets", s.Episode.Model, len(s.ToolSets))
+	}
+}

@@ -1,0 +1,36 @@
+package publish_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+)
+
+// Of an episode of several conversations every list of tools that was shown is
+// published, and each turn finds its own again.
+func TestPhasesKeepTheirTools(t *testing.T) {
+	phased := sinktest.Phased("run", 21)
+	staging := stage(t, "run", 0, 2)
+	put(t, staging, phased)
+	root := filepath.Join(t.TempDir(), "dataset")
+	run(t, config(t, dir(t, root), staging))
+	d := wantDataset(t, dir(t, root), append(golden("run", 2), phased)...)
+	sets, err := d.ToolSets(t.Context())
+	if err != nil || len(sets) != 1+1+3 { // of the others; all of this one; each of its lists
+		t.Errorf("%d tool sets, %v", len(sets), err)
+	}
+	got, err := d.Trajectory(t.Context(), phased.Episode.EpisodeID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step, want := range map[int]string{2: "view handover", 3: "handover", 6: "edit submit"} {
+		names := ""
+		for _, tool := range got.ToolsAt(&got.Steps[step]) {
+			names += " " + tool.Name
+		}
+		if names != " "+want {
+			t.Errorf("step %d was shown%s, want %s", step, names, want)
+		}
+	}
+}
