@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/llms/tape"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
@@ -221,6 +222,13 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 	if err != nil {
 		return fmt.Errorf("making the policy: %w", err)
 	}
+	spoken := tape.New(tape.Path(r.cfg.RunDir, rec.job.EpisodeID), r.cfg.Normalise.Secrets)
+	defer func() {
+		if err := spoken.Close(); err != nil {
+			r.deps.Log.Warn("closing the record of model calls", "episode", rec.job.EpisodeID, "error", err)
+		}
+	}()
+	rec.tape = spoken
 	res, err := agents.Run(ctx, agents.Config{
 		Env: e, Policy: policy, Recorder: rec, Limits: r.cfg.Limits, Job: rec.job, Task: task, Clock: r.deps.Clock,
 	})

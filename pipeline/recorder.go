@@ -31,6 +31,7 @@ type recorder struct {
 	run     *run
 	job     schemas.Job
 	log     *engine.StepLog
+	tape    llms.Tape // set while the agent works
 	account *account
 
 	steps   []schemas.Step
@@ -191,7 +192,7 @@ func (r *recorder) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps,
 // ends, and only a call under way goes on.
 func (r *recorder) Asking(ctx context.Context) (context.Context, func()) {
 	r.asking = ctx
-	turn, cancel := context.WithCancelCause(llms.WithAccount(ctx, r))
+	turn, cancel := context.WithCancelCause(llms.WithTape(llms.WithAccount(ctx, r), r.tape))
 	stop := context.AfterFunc(r.run.ledger.open, func() { cancel(context.Cause(r.run.ledger.open)) })
 	return turn, func() {
 		stop()

@@ -23,6 +23,7 @@ import (
 //	run.json       what the run is, written once
 //	run.lock       held while a process uses the directory
 //	engine/        private working data: queue, records, step logs
+//	wire/          private working data: what was said to model servers, byte for byte
 //	staging/       one object per finished episode
 //	summary.json   the last invocation's report; summary.md the same for people
 //	dead-letters.jsonl  jobs that were given up, if any

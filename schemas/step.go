@@ -61,7 +61,6 @@ type Reply struct {
 	ResponseSHA256 string          `json:"response_sha256,omitempty"`
 	ToolSet        string          `json:"tool_set_sha256,omitempty"` // Hash of the tools the model was shown
 	Extra          json.RawMessage `json:"extra,omitempty"`           // the assistant message as received, for echoing back unknown fields
-	Raw            json.RawMessage `json:"raw,omitempty"`             // response body; private, dropped at staging
 }
 
 // Observation is what one tool (or the environment) answered.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
 	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/tape"
 	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
@@ -264,6 +266,12 @@ func unpacked(path string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case strings.HasSuffix(path, ".tape"):
+		all, err := tape.Read(path, func(string) bool { return true })
+		for _, ex := range all {
+			body = slices.Concat(body, ex.Request, ex.Response)
+		}
+		return body, err
 	case strings.HasSuffix(path, ".zst"):
 		dec, err := zstd.NewReader(bytes.NewReader(body))
 		if err != nil {

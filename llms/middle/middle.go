@@ -41,7 +41,7 @@ func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
 	}
 	paying := slices.Clone(endpoints)
 	for i := range paying {
-		paying[i].Client = &accounted{Client: paying[i].Client, price: price, limited: cfg.Limited}
+		paying[i].Client = kept{&accounted{Client: paying[i].Client, price: price, limited: cfg.Limited}}
 	}
 	var c llms.Client = &retrying{Client: newRoute(paying), cfg: cfg.Retry.withDefaults()}
 	if cfg.Cache != "" {

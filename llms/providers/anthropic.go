@@ -81,7 +81,7 @@ func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	service := anthropic.NewMessageService(c.options(ex)...)
 	_, err = service.New(callCtx, params)
 	took := time.Since(start).Milliseconds()
-	resp := llms.Response{Request: ex.sent, Raw: ex.received, Headers: c.keepHeaders(ex.header), Status: ex.status}
+	resp := c.response(ex)
 	if ex.status == 0 || ex.readErr != nil {
 		return resp, c.transportError(ctx, callCtx, ex, err)
 	}

@@ -139,7 +139,7 @@ func decodeAnthropic(raw []byte, history []llms.Message) (schemas.Reply, *llms.E
 	case w.Type != "message":
 		return schemas.Reply{}, &llms.Error{Class: llms.ClassServer, Status: 200, Message: "the answer is no message: " + excerpt(raw)}
 	}
-	reply := schemas.Reply{FinishReason: w.StopReason, Model: w.Model, Truncated: hitLimit(w.StopReason), Raw: raw, Usage: anthropicUsage(w.Usage)}
+	reply := schemas.Reply{FinishReason: w.StopReason, Model: w.Model, Truncated: hitLimit(w.StopReason), Usage: anthropicUsage(w.Usage)}
 	var texts, thoughts []string
 	var calls []wireCall
 	var thinking []json.RawMessage

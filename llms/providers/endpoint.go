@@ -91,6 +91,16 @@ func (e *endpoint) resolve(field, value string, getenv func(string) string) (str
 // Model is the configured model name.
 func (e *endpoint) Model() string { return e.model }
 
+// response is what came back. Servers quote the keys they refuse: these answers
+// are the only ones whose bytes are altered.
+func (e *endpoint) response(ex *exchange) llms.Response {
+	body := ex.received
+	if ex.status != http.StatusOK && body != nil {
+		body = []byte(e.mask(string(body)))
+	}
+	return llms.Response{Request: ex.sent, Raw: body, Headers: e.keepHeaders(ex.header), Status: ex.status}
+}
+
 // keepHeaders flattens an answer's headers, without cookies and secrets.
 func (e *endpoint) keepHeaders(h http.Header) map[string]string {
 	out := map[string]string{}

@@ -78,7 +78,7 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 	start := time.Now()
 	_, err := c.sdk(ex).CreateChatCompletion(callCtx, c.request(r))
 	took := time.Since(start).Milliseconds()
-	resp := llms.Response{Request: ex.sent, Raw: ex.received, Headers: c.keepHeaders(ex.header), Status: ex.status}
+	resp := c.response(ex)
 	if ex.status == 0 || ex.readErr != nil {
 		return resp, c.transportError(ctx, callCtx, ex, err)
 	}

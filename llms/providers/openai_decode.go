@@ -79,7 +79,6 @@ func decodeReply(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error
 		FinishReason: choice.FinishReason,
 		Model:        w.Model,
 		Extra:        bytes.Clone(choice.Message),
-		Raw:          raw,
 		Truncated:    hitLimit(choice.FinishReason),
 	}
 	for _, blocks := range []json.RawMessage{m.ReasoningDetails, m.ThinkingBlocks, typed} {

@@ -254,7 +254,7 @@ func TestSecretsNeverReachStaging(t *testing.T) {
 	}
 	s := &ep.Steps[2]
 	s.Reply.Message, s.Reply.Reasoning, s.Reply.ReasoningBlocks = text, text, quoted
-	s.Reply.Raw, s.Reply.Extra = quoted, quoted
+	s.Reply.Extra = quoted
 	s.ToolCall.Arguments, s.ToolCall.Raw = quoted, text
 	s.Observation.Text, s.Observation.FullText, s.Observation.Truncated = text, text+text, true
 	s.Observation.Targets = []string{planted["aws_key"] + ".py"}

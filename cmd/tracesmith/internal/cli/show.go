@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -17,6 +18,7 @@ type showFlags struct {
 	step   int
 	last   bool
 	full   bool
+	bytes  bool
 	asJSON bool
 }
 
@@ -58,13 +60,14 @@ func newShow(s *State) *cobra.Command {
 					fmt.Fprintf(s.Stderr, "  %s  attempt %d  %s\n", t.Episode.EpisodeID, t.Episode.Attempt, text(t.Episode.Outcome))
 				}
 			}
-			return f.episode(s, found[0])
+			return f.episode(s, data, found[0])
 		},
 	}
 	f.add(c)
 	c.Flags().IntVar(&f.step, "step", -1, "only this step")
 	c.Flags().BoolVar(&f.last, "last", false, "only the last step")
 	c.Flags().BoolVar(&f.full, "full", false, "do not shorten long observations")
+	c.Flags().BoolVar(&f.bytes, "wire", false, "show the calls to the model server as bytes, failed ones too; of a run, not of a dataset")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the rows as JSON")
 	return c
 }
@@ -90,7 +93,7 @@ func (f *showFlags) list(s *State, found []sinks.Trajectory) error {
 	return w.Flush()
 }
 
-func (f *showFlags) episode(s *State, t sinks.Trajectory) error {
+func (f *showFlags) episode(s *State, data *wire.Data, t sinks.Trajectory) error {
 	steps := t.Steps
 	switch {
 	case f.last && len(steps) > 0:
@@ -99,6 +102,9 @@ func (f *showFlags) episode(s *State, t sinks.Trajectory) error {
 		return Usage(fmt.Errorf("episode %s has steps 0 to %d", t.Episode.EpisodeID, len(t.Steps)-1))
 	case f.step >= 0:
 		steps = steps[f.step : f.step+1]
+	}
+	if f.bytes {
+		return f.wire(s, data, t, steps)
 	}
 	if f.asJSON {
 		return printJSON(s, map[string]any{"schema": "tracesmith.trajectory/1", "episode": t.Episode, "steps": steps})

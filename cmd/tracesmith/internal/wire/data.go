@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/tape"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/stores"
@@ -97,4 +99,18 @@ func (d *Data) Close() error {
 		return nil
 	}
 	return d.Dataset.Close()
+}
+
+// Calls are the tries of one request of an episode, as bytes. Only run
+// directories have them.
+func (d *Data) Calls(episodeID, requestSHA256 string) ([]llms.Exchange, error) {
+	if d.Dataset != nil {
+		return nil, fmt.Errorf("%s is a dataset, which holds the hashes of model calls alone: name the run directory that it came from", d.Place)
+	}
+	path := tape.Path(strings.TrimPrefix(d.Place, "file://"), episodeID)
+	calls, err := tape.Read(path, func(sha string) bool { return sha == requestSHA256 })
+	if err == nil && len(calls) == 0 {
+		err = fmt.Errorf("%s does not hold this call", path)
+	}
+	return calls, err
 }

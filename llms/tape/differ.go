@@ -1,0 +1,82 @@
+package tape
+
+import (
+	"errors"
+	"slices"
+)
+
+// kept is how many requests are remembered to tell the next one from: the
+// conversations of one episode may alternate.
+const kept = 4
+
+// recent are the last requests that were not the same as one before.
+type recent []struct {
+	record int
+	bytes  []byte
+}
+
+// differ finds the request with which body shares most. part is what is new.
+func (r recent) differ(body []byte) (base, prefix, suffix int, part []byte) {
+	base, part = -1, body
+	for _, old := range r {
+		p := common(old.bytes, body)
+		s := commonEnd(old.bytes[p:], body[p:])
+		if p+s > prefix+suffix {
+			base, prefix, suffix, part = old.record, p, s, body[p:len(body)-s]
+		}
+	}
+	return base, prefix, suffix, part
+}
+
+// join is the inverse of differ.
+func (r recent) join(h head, part []byte) ([]byte, error) {
+	if h.Base < 0 {
+		return part, nil
+	}
+	for _, old := range r {
+		if old.record != h.Base {
+			continue
+		}
+		if h.Prefix < 0 || h.Suffix < 0 || h.Prefix > len(old.bytes) || h.Suffix > len(old.bytes)-h.Prefix || len(part) > maxBody-len(old.bytes) {
+			break
+		}
+		return slices.Concat(old.bytes[:h.Prefix], part, old.bytes[len(old.bytes)-h.Suffix:]), nil
+	}
+	return nil, errors.New("it does not fit to the records before it")
+}
+
+// add remembers a request, unless it is one of those already.
+func (r *recent) add(record int, body []byte) {
+	for _, old := range *r {
+		if string(old.bytes) == string(body) {
+			return
+		}
+	}
+	*r = append(*r, struct {
+		record int
+		bytes  []byte
+	}{record, body})
+	if len(*r) > kept {
+		*r = slices.Delete(*r, 0, 1)
+	}
+}
+
+func common(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+func commonEnd(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[len(a)-1-i] != b[len(b)-1-i] {
+			return i
+		}
+	}
+	return n
+}

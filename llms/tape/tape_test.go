@@ -1,0 +1,235 @@
+package tape
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// noise is text that hardly compresses, always the same for a seed.
+func noise(seed uint64, n int) string {
+	r := rand.New(rand.NewPCG(seed, 1))
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/"[r.IntN(64)]
+	}
+	return string(out)
+}
+
+// request is the body of turn n: the conversation grows in the middle of it.
+func request(conversation string, n int) []byte {
+	messages := []string{conversation + noise(99, 3000)}
+	for i := range n {
+		messages = append(messages, noise(uint64(i), 1500))
+	}
+	body, err := json.Marshal(map[string]any{"max_tokens": 5, "messages": messages, "model": "m", "tools": noise(7, 6000)})
+	if err != nil {
+		panic(err)
+	}
+	return body
+}
+
+func exchange(body []byte, answer string) llms.Exchange {
+	return llms.Exchange{At: time.Unix(1, 0).UTC(), Request: body, Response: []byte(answer), Status: 200}
+}
+
+// played writes an episode and returns its size.
+func played(t *testing.T, turns int) (string, int64) {
+	t.Helper()
+	path := Path(t.TempDir(), "abcdef")
+	w := New(path, nil)
+	for n := range turns {
+		if err := w.Keep(exchange(request("", n), fmt.Sprint("answer", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	return path, info.Size()
+}
+
+// Bytes grow with the turns, not with their square.
+func TestSizeIsLinear(t *testing.T) {
+	_, thirty := played(t, 30)
+	path, sixty := played(t, 60)
+	sent := 0
+	for n := range 60 {
+		sent += len(request("", n))
+	}
+	t.Logf("60 turns: %d bytes sent, %d kept; 30 turns: %d", sent, sixty, thirty)
+	if sixty > thirty*22/10 {
+		t.Errorf("30 turns take %d bytes, 60 take %d", thirty, sixty)
+	}
+	if last := int64(len(request("", 59))); sixty > last*2 {
+		t.Errorf("%d bytes kept where the last request has %d", sixty, last)
+	}
+	all, err := Read(path, func(string) bool { return true })
+	if err != nil || len(all) != 60 {
+		t.Fatalf("%d exchanges, %v", len(all), err)
+	}
+	for n, ex := range all {
+		if !bytes.Equal(ex.Request, request("", n)) || string(ex.Response) != fmt.Sprint("answer", n) {
+			t.Fatalf("turn %d came back otherwise", n)
+		}
+	}
+}
+
+// Conversations that alternate, tries that fail, and a shorter request after a
+// longer one.
+func TestWhateverIsSentComesBack(t *testing.T) {
+	path := Path(t.TempDir(), "abcdef")
+	sent := []llms.Exchange{
+		exchange(request("a", 3), "one"), exchange(request("b", 0), "two"), exchange(request("a", 4), "three"), exchange(request("b", 1), "three"),
+		{At: time.Unix(2, 0).UTC(), Request: request("a", 5), Response: []byte("<html>"), Status: 502, Failure: "server"},
+		{At: time.Unix(3, 0).UTC(), Request: request("a", 5), Failure: "timeout"},
+		exchange(request("a", 5), ""), exchange([]byte("{}"), "x"), exchange([]byte(""), "x"), exchange(request("a", 1), "y"),
+	}
+	for _, ex := range sent {
+		w := New(path, nil) // each time as another process would
+		if err := w.Keep(ex); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Read(path, func(string) bool { return true })
+	if err != nil || len(got) != len(sent) {
+		t.Fatalf("%d of %d exchanges, %v", len(got), len(sent), err)
+	}
+	for i, want := range sent {
+		g := got[i]
+		if !bytes.Equal(g.Request, want.Request) || !bytes.Equal(g.Response, want.Response) || (g.Response == nil) != (want.Response == nil) ||
+			g.Status != want.Status || g.Failure != want.Failure || !g.At.Equal(want.At) {
+			t.Errorf("exchange %d: %+v", i, g)
+		}
+	}
+	tries, err := Read(path, func(sha string) bool { return sha == schemas.HashBytes(request("a", 5)) })
+	if err != nil || len(tries) != 3 {
+		t.Errorf("%d tries of one request, %v", len(tries), err)
+	}
+}
+
+// Wherever a process was killed, what was whole before is there, and the next
+// one goes on.
+func TestTornEnd(t *testing.T) {
+	path, size := played(t, 3)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := int64(0); cut < size; cut += 97 {
+		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, err := Read(path, func(string) bool { return true })
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		w := New(path, nil)
+		if err := w.Keep(exchange(request("", 9), "more")); err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		_ = w.Close()
+		after, err := Read(path, func(string) bool { return true })
+		if err != nil || len(after) != len(before)+1 || string(after[len(after)-1].Response) != "more" {
+			t.Fatalf("cut at %d: %d exchanges, then %d, %v", cut, len(before), len(after), err)
+		}
+	}
+}
+
+func TestDamageAndMissingFiles(t *testing.T) {
+	if got, err := Read(filepath.Join(t.TempDir(), "none"), nil); got != nil || err != nil {
+		t.Errorf("no file: %v, %v", got, err)
+	}
+	path, _ := played(t, 2)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := bytes.Replace(whole, []byte(`"prefix":`), []byte(`"prefix":1`), 1)
+	if err := os.WriteFile(path, spoilt, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(path, func(string) bool { return true }); err == nil || !strings.Contains(err.Error(), "record 1") {
+		t.Errorf("damaged: %v", err)
+	}
+	if err := New(path, nil).Keep(exchange([]byte("{}"), "x")); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("continuing a damaged file: %v", err)
+	}
+}
+
+// A full disk is an error that says so, and nothing of the record counts.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Writer{path: "/dev/full", file: full}
+	err = w.Keep(exchange(request("", 0), "x"))
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+	if w.size != 0 || w.records != 0 || len(w.recent) != 0 {
+		t.Errorf("%d bytes, %d records counted", w.size, w.records)
+	}
+	_ = w.Close()
+}
+
+// The hash stays that of what was said, secrets or not.
+func TestSecretsAreMasked(t *testing.T) {
+	path := Path(t.TempDir(), "abcdef")
+	w := New(path, []string{`sk"1`, "sk-2"})
+	body := []byte(`{"a":"sk\"1 and sk-2"}`)
+	for range 2 {
+		if err := w.Keep(exchange(body, "you said sk-2")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = w.Close()
+	got, err := Read(path, func(sha string) bool { return sha == schemas.HashBytes(body) })
+	if err != nil || len(got) != 2 || string(got[1].Request) != `{"a":"*** and ***"}` || string(got[1].Response) != "you said ***" {
+		t.Errorf("%d exchanges: %+v, %v", len(got), got, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	w := New(filepath.Join(f.TempDir(), "x"), nil)
+	for n := range 3 {
+		if err := w.Keep(exchange([]byte(strings.Repeat("ab", n)), "answer")); err != nil {
+			f.Fatal(err)
+		}
+	}
+	whole, err := os.ReadFile(w.path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, file []byte) {
+		r := newReader(bytes.NewReader(file))
+		for range 1000 {
+			if _, err := r.next(); err != nil {
+				return
+			}
+		}
+	})
+}
