@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/llms"
@@ -117,5 +119,70 @@ func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// What is said later wins: the model's own block, section llm, the command line;
+// the agent's own sampling over all of them. What the model refuses is dropped at
+// the end, whoever set it, and each episode has a session of its own.
+func TestG4LaterSettingsWin(t *testing.T) {
+	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{llmtest.Text("x")}, Repeat: true}}})
+	file := filepath.Join(t.TempDir(), "run.yaml")
+	text := `
+models:
+  mine: {model: m, base_url: "` + srv.URL + `", temperature: 0.1, max_tokens: 10, top_p: 0.1, extra: {top_k: 1, kept: 1}, with: {drop: [top_p]}}
+llm: {model: mine, max_tokens: 20, extra: {top_k: 2}}
+agent: {kind: react}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := configs.ReadSource(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(overrides ...string) map[string]any {
+		t.Helper()
+		cfg, err := configs.Load(configs.Input{Sources: []configs.Source{src}, Overrides: overrides})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := NewAgent(cfg, func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := schemas.Task{ID: "t", InstanceID: "one", Instructions: "fix it", Entrypoint: "pytest"}
+		p, err := a.Policy(schemas.NewJob("run", task, "agent", 0), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Next(t.Context(), &agents.Transcript{Task: task, Steps: []schemas.Step{
+			{Turn: -1, Call: -1, Source: "user", Text: "fix it"},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		log := srv.Log()
+		last := log[len(log)-1]
+		if last.SessionID == "" {
+			t.Error("no session is named")
+		}
+		srv.Reset()
+		var body map[string]any
+		if err := json.Unmarshal(last.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"messages", "tools", "model"} {
+			delete(body, name)
+		}
+		return body
+	}
+	if diff := cmp.Diff(map[string]any{"temperature": 0.1, "max_tokens": 20.0, "top_k": 2.0, "kept": 1.0}, ask()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]any{"temperature": 0.3, "max_tokens": 20.0, "top_k": 3.0, "kept": 1.0}, ask("llm.temperature=0.3", "llm.extra.top_k=3", "llm.top_p=0.9")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]any{"temperature": 0.7}, ask("agent.with.sampling.temperature=0.7")); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -1,0 +1,165 @@
+package providers_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// sent is the body of one call, with the reply.
+func sent(t *testing.T, provider string, with map[string]any, r llms.Request, turn llmtest.Turn) (map[string]any, schemas.Reply) {
+	t.Helper()
+	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{turn}}}})
+	cfg := map[string]any{"base_url": srv.URL, "model": "m"}
+	for k, v := range with {
+		cfg[k] = v
+	}
+	c, err := llms.Providers.Build(provider, cfg, llms.Deps{Getenv: getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Chat(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var body map[string]any
+	if err := json.Unmarshal(srv.Log()[0].Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	return body, resp.Reply
+}
+
+// A provider is named, never guessed from tags or from the model's name.
+func TestG2ProvidersAreNamed(t *testing.T) {
+	for _, kind := range []string{"openai", "azure", "anthropic"} {
+		if _, ok := llms.Providers.Lookup(kind); !ok {
+			t.Errorf("no provider %s", kind)
+		}
+	}
+	_, err := llms.Providers.Build("opneai", nil, llms.Deps{})
+	if err == nil || !strings.Contains(err.Error(), "opneai") || !strings.Contains(err.Error(), "openai") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := llms.Providers.Build("openai", map[string]any{"base_url": "http://h/v1"}, llms.Deps{}); err == nil || !strings.Contains(err.Error(), "model is missing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Tools go out as functions with the schema they have; every call of a reply
+// counts, not the first alone; arguments are an object, or the call is not run.
+func TestG10ToolsAndCalls(t *testing.T) {
+	params := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"],"additionalProperties":false}`)
+	body, reply := sent(t, "openai", nil, llms.Request{
+		Messages: hello.Messages, Sampling: llms.Sampling{ToolChoice: "auto"},
+		Tools: []schemas.ToolSchema{{Name: "view", Description: "d", Parameters: params}},
+	}, llmtest.Turn{ToolCalls: []llmtest.Call{{Name: "view", Raw: ptr(`["a"]`)}, {Name: "view", Raw: ptr(`{"a":"` + strings.Repeat("x", 2<<20) + `"}`)}}})
+	var schema any
+	if err := json.Unmarshal(params, &schema); err != nil {
+		t.Fatal(err)
+	}
+	want := []any{map[string]any{"type": "function", "function": map[string]any{"name": "view", "description": "d", "parameters": schema}}}
+	if diff := cmp.Diff(want, body["tools"]); diff != "" || body["tool_choice"] != "auto" {
+		t.Errorf("tool_choice %v: %s", body["tool_choice"], diff)
+	}
+	if len(reply.Calls) != 2 || reply.Calls[0].Invalid == "" || reply.Calls[1].Invalid != "" {
+		t.Errorf("%d calls", len(reply.Calls))
+	}
+}
+
+// What is asked again: too much at once, failures of the server and on the way;
+// never what is wrong with the request or the account.
+func TestG10WhatIsRetried(t *testing.T) {
+	var again []int
+	for _, status := range []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504, 524, 529} {
+		if refused(t, status, `{"error":{"message":"no"}}`, nil).Retryable() {
+			again = append(again, status)
+		}
+	}
+	if diff := cmp.Diff([]int{408, 409, 425, 429, 500, 502, 503, 504, 524, 529}, again); diff != "" {
+		t.Error(diff)
+	}
+	if e := refused(t, 500, `{"error":{"code":"context_length_exceeded","message":"no"}}`, nil); e.Retryable() {
+		t.Error("a prompt that is too long is sent again")
+	}
+}
+
+// There is no flag of its own for thinking: extra says it under any name, and
+// what it says goes out as it is. tool_choice is the user's word too.
+func TestG13ChatTemplateArguments(t *testing.T) {
+	for _, name := range []string{"enable_thinking", "thinking"} {
+		extra := map[string]any{"chat_template_kwargs": map[string]any{name: false}}
+		body, _ := sent(t, "openai", nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool},
+			Sampling: llms.Sampling{ToolChoice: "required", Extra: extra}}, llmtest.Tool("view", map[string]any{"path": "x"}))
+		if diff := cmp.Diff(extra["chat_template_kwargs"], body["chat_template_kwargs"]); diff != "" || body["tool_choice"] != "required" {
+			t.Errorf("%v: %s", body["tool_choice"], diff)
+		}
+	}
+}
+
+func TestG14AnthropicMessages(t *testing.T) {
+	thinking := llmtest.Turn{Content: ptr("x"), Reasoning: "why", Redacted: "b64=="}
+	body, reply := sent(t, "anthropic", nil, llms.Request{
+		Messages: []llms.Message{{Role: "user", Content: "go"}, {Role: "assistant", Content: "  "}, {Role: "user", Content: ""}, {Role: "user", Content: "on"}},
+		Tools:    []schemas.ToolSchema{viewTool}, Sampling: llms.Sampling{ToolChoice: "required"},
+	}, thinking)
+	if n := len(body["messages"].([]any)); n != 1 {
+		t.Errorf("%d messages: what is empty is refused, and users must not follow each other", n)
+	}
+	if diff := cmp.Diff(map[string]any{"type": "any"}, body["tool_choice"]); diff != "" {
+		t.Error(diff)
+	}
+	for _, part := range []string{"signed-0-0==", "b64=="} {
+		if !strings.Contains(string(reply.ReasoningBlocks), part) || !strings.Contains(string(reply.Extra), part) {
+			t.Errorf("%s is lost: %s", part, reply.ReasoningBlocks)
+		}
+	}
+	var again []int
+	for _, status := range []int{400, 401, 403, 404, 413, 429, 500, 502, 503, 504, 529} {
+		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: &llmtest.Fault{Status: status, Body: `{"type":"error","error":{"type":"api_error","message":"no"}}`}}}}}})
+		_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), hello)
+		if llms.ClassOf(err) == "" {
+			t.Fatalf("%d: %v", status, err)
+		}
+		if e, ok := err.(*llms.Error); ok && e.Retryable() {
+			again = append(again, status)
+		}
+	}
+	if want := []int{429, 500, 502, 503, 504, 529}; !slices.Equal(again, want) {
+		t.Errorf("asked again after %v, want %v", again, want)
+	}
+}
+
+// Thoughts are kept apart from what is said, and go back under their own name.
+func TestG17ReasoningIsKeptApart(t *testing.T) {
+	for _, provider := range []string{"openai", "anthropic"} {
+		turn := llmtest.Tool("view", map[string]any{"path": "x"})
+		turn.Content, turn.Reasoning = ptr("said"), "thought"
+		_, reply := sent(t, provider, nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool}}, turn)
+		if reply.Message != "said" || reply.Reasoning != "thought" {
+			t.Errorf("%s: message %q, reasoning %q", provider, reply.Message, reply.Reasoning)
+		}
+		history := append(slices.Clone(hello.Messages),
+			llms.Message{Role: "assistant", Content: reply.Message, ToolCalls: reply.Calls, Raw: reply.Extra},
+			llms.Message{Role: "tool", ToolCallID: reply.Calls[0].ID, Content: "seen"})
+		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{}, llmtest.Text("done")}}}})
+		c, err := llms.Providers.Build(provider, map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Chat(t.Context(), llms.Request{Messages: history, Tools: []schemas.ToolSchema{viewTool}}); err != nil {
+			t.Fatal(err)
+		}
+		name := map[string]string{"openai": "reasoning_content", "anthropic": "thinking"}[provider]
+		if body := string(srv.Log()[0].Body); !strings.Contains(body, fmt.Sprintf(`"%s":"thought"`, name)) {
+			t.Errorf("%s: not sent back: %s", provider, body)
+		}
+	}
+}
