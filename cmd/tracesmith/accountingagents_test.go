@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/agents"
+)
+
+// speaker writes mender's calls as text.
+const speaker = `sessions:
+  - model: m
+    turns:
+      - {content: "What is here\n<function=listdir>\n</function>", usage: {prompt: 3000, completion: 400}}
+      - {content: "<function=view>\n<parameter=path>stockroom/store.py</parameter>\n</function>", usage: {prompt: 3200, completion: 400}}
+      - usage: {prompt: 3400, completion: 400}
+        content: |-
+          <function=edit>
+          <parameter=path>stockroom/store.py</parameter>
+          <parameter=old_code>return dict(self._levels)</parameter>
+          <parameter=new_code>return {article: dict(shelves) for article, shelves in self._levels.items()}</parameter>
+          </function>
+      - {content: "<function=submit>\n</function>", usage: {prompt: 3600, completion: 400}}
+`
+
+// pair seeks and solves.
+const pair = `sessions:
+  - tag: You do not fix anything
+    turns:
+      - {usage: {prompt: 3000, completion: 300}, tool_calls: [{name: view, arguments: {path: stockroom/store.py}}]}
+      - {usage: {prompt: 3500, completion: 300}, tool_calls: [{name: handover, arguments: {cause: levels() is shallow, cause_steps: [2], files: [{path: stockroom/store.py, start: 41, end: 43, step: 2}]}}]}
+  - tag: Somebody else has run the program
+    turns:
+      - usage: {prompt: 2000, completion: 300}
+        tool_calls: [{name: edit, arguments: {path: stockroom/store.py, start: 43, new_code: '        return {article: dict(shelves) for article, shelves in self._levels.items()}'}}]
+      - {usage: {prompt: 2200, completion: 300}, tool_calls: [{name: submit, arguments: {}}]}
+`
+
+// Every agent that asks a model comes to its end on a server that throttles,
+// fails, breaks off and stalls, and both sides have counted the same.
+func TestEveryCallOfEveryAgentIsAccountedFor(t *testing.T) {
+	scripts := map[string]string{"react": mender, "rewrite": mender, "debug5": mender, "simple": speaker, "seeker": pair}
+	for _, kind := range agents.Registry.Kinds() {
+		script, known := scripts[kind]
+		if needs, err := agents.NeedsOf(kind, nil); err == nil && !needs.Model {
+			continue
+		}
+		if !known {
+			t.Errorf("agent %s asks a model and has no script here", kind)
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			config := strings.NewReplacer("ATTEMPTS", "8", "workers: 16", "workers: 4", "kind: react", "kind: "+kind).Replace(mending)
+			b := newBatch(t, trouble+script, config)
+			code, s := b.run()
+			b.check(s)
+			if c := s.Calls; code != 0 || c.Answered != 8*4 || c.Failed == 0 || c.Retried != c.Failed || c.AtRiskUSD == 0 {
+				t.Errorf("exit %d, %+v", code, s)
+			}
+			for _, e := range s.Episodes {
+				if e.Outcome != "resolved" {
+					t.Errorf("%s: %s", e.Outcome, e.Cause)
+				}
+			}
+			if n := b.askedAgain(); n != 0 {
+				t.Errorf("%d recorded replies were asked for again", n)
+			}
+		})
+	}
+}
