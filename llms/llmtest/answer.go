@@ -25,7 +25,8 @@ type conversation interface {
 	// echoed returns what it lacks of the answer before.
 	echoed(before Exchange) string
 	render(ex Exchange, t Turn) []byte
-	frames(answer []byte) [][]byte                   // of a streamed answer
+	frames(answer []byte, plan Stream) [][]byte      // of a streamed answer
+	errorEvent() string                              // the name of a stream's error event
 	failure(status int, code, message string) []byte // an error in the API's words
 }
 
@@ -58,7 +59,10 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byt
 	}
 	p := payload{kind: "application/json", frames: [][]byte{entry.Answer}}
 	if req.streamed() {
-		p = payload{kind: "text/event-stream", frames: req.frames(entry.Answer), stream: true, broken: event([]byte(fault.Body))}
+		p = payload{
+			kind: "text/event-stream", frames: entry.plan.dressed(req.frames(entry.Answer, entry.plan)), stream: true,
+			delay: entry.plan.Delay, broken: event(req.errorEvent(), []byte(fault.Body)),
+		}
 	}
 	h.settle(entry, transmit(w, r, p, fault))
 }
@@ -108,6 +112,9 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 		ex.Usage = *turn.Usage
 	}
 	ex.Status, ex.Answer = http.StatusOK, req.render(ex, *turn)
+	if turn.Stream != nil {
+		ex.plan = *turn.Stream
+	}
 	f := h.strike(key, turn, &h.script.Sessions[ex.Session])
 	if h.script.Context > 0 && countPrompt(messages, req.tools()) > h.script.Context {
 		f = &Fault{Kind: "overflow_openai"}

@@ -14,6 +14,7 @@ import (
 type messagesRequest struct {
 	Name      string          `json:"model"`
 	MaxTokens int64           `json:"max_tokens"`
+	Stream    bool            `json:"stream"`
 	System    json.RawMessage `json:"system"`
 	Offered   json.RawMessage `json:"tools"`
 	Messages  []struct {
@@ -32,9 +33,8 @@ func (r messagesRequest) model() string          { return r.Name }
 func (r messagesRequest) tools() json.RawMessage { return r.Offered }
 func (r messagesRequest) limit() int64           { return r.MaxTokens }
 
-// Nobody streams this API here.
-func (messagesRequest) streamed() bool                { return false }
-func (messagesRequest) frames(answer []byte) [][]byte { return [][]byte{answer} }
+func (r messagesRequest) streamed() bool   { return r.Stream }
+func (messagesRequest) errorEvent() string { return "error" }
 
 // errorTypes are the Messages API's names of what a status means.
 var errorTypes = map[int]string{

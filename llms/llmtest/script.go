@@ -64,6 +64,7 @@ type Turn struct {
 	// not told is still in the server's account.
 	UsageAs  string         `yaml:"usage_as"`
 	Message  map[string]any `yaml:"message"`  // further fields of the message
+	Stream   *Stream        `yaml:"stream"`   // how it is cut up when it is streamed
 	Template bool           `yaml:"template"` // the texts are templates over the request
 	Fault    *Fault         `yaml:"fault"`
 	Faults   []Fault        `yaml:"faults"` // one after the other, each its times
@@ -99,6 +100,9 @@ func (s Script) check() (err error, at []any) {
 func (t Turn) check(template bool) (err error, at []any) {
 	if err, at := checkShared(t.Faults, t.Expect); err != nil {
 		return err, at
+	}
+	if err := t.Stream.check(); err != nil {
+		return err, []any{"stream"}
 	}
 	if t.Fault != nil {
 		if err := t.Fault.check(); err != nil {

@@ -19,7 +19,8 @@ type payload struct {
 	kind   string   // content type
 	frames [][]byte // one for an answer in one piece
 	stream bool
-	broken []byte // the event that ends a failed stream
+	delay  time.Duration // before each frame but the first
+	broken []byte        // the event that ends a failed stream
 }
 
 func (p payload) bytes() []byte { return slices.Concat(p.frames...) }
@@ -78,7 +79,7 @@ func (p payload) write(w http.ResponseWriter, r *http.Request, kind string) sent
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
 	for i, frame := range p.frames {
-		if i > 0 && http.NewResponseController(w).Flush() != nil || r.Context().Err() != nil {
+		if i > 0 && (http.NewResponseController(w).Flush() != nil || !sleep(r.Context(), p.delay)) || r.Context().Err() != nil {
 			return part
 		}
 		if _, err := w.Write(frame); err != nil {
@@ -112,6 +113,7 @@ func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, p pa
 		}
 		return whole
 	case "reset_end":
+		w.Header().Set("Connection", "close") // or the reset would strike the next request, too
 		body, out = raw, whole
 	}
 	w.Header().Set("Content-Type", kind)

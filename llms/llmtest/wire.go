@@ -52,9 +52,10 @@ func decodeChat(body []byte) (conversation, error) {
 	return r, err
 }
 
-func (r request) model() string  { return r.Name }
-func (r request) limit() int64   { return max(r.MaxTokens, r.MaxCompleted) }
-func (r request) streamed() bool { return r.Stream }
+func (r request) model() string    { return r.Name }
+func (r request) limit() int64     { return max(r.MaxTokens, r.MaxCompleted) }
+func (r request) streamed() bool   { return r.Stream }
+func (request) errorEvent() string { return "" }
 
 func (request) failure(_ int, code, message string) []byte {
 	return encoded(map[string]any{"error": map[string]any{"message": message, "type": code, "param": nil, "code": code}})

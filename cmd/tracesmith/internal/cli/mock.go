@@ -42,7 +42,7 @@ stopped it prints the totals and the problems; with --strict any problem makes t
 code 1. docs/mock.md has every field of a script.`,
 		Example: "  tracesmith mock answers.yaml --listen 127.0.0.1:8080\n" +
 			"  tracesmith mock --cassettes cassettes --strict\n" +
-			"  tracesmith mock --from out/quickstart --episode stockroom",
+			"  tracesmith mock --from runs/a --episode stockroom",
 		Args:        exactArgs(0, 1),
 		Annotations: map[string]string{stoppingText: "ending what is under way"},
 		RunE: func(c *cobra.Command, args []string) error {
