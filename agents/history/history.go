@@ -48,7 +48,7 @@ type list struct {
 
 // opening adds a step from before the first turn.
 func (l *list) opening(s *schemas.Step) {
-	text := l.op.Shown(s.Index, s.Text)
+	text := l.op.Shown(s.Index, schemas.Plain(s.Text))
 	switch {
 	case s.Source == "system" && l.op.SystemAs == "":
 		l.out = append(l.out, llms.Message{Role: "system", Content: text})
@@ -106,12 +106,13 @@ func (l *list) closeTurn() {
 	l.open = nil
 }
 
-// Observed is all a step showed: its own observation and the triggered ones.
+// Observed is all a step showed, as rows hold it: its own observation and the
+// triggered ones.
 func Observed(s schemas.Step) string {
-	texts := []string{s.Observation.Text}
+	texts := []string{schemas.Plain(s.Observation.Text)}
 	for _, o := range s.Triggered {
-		if o.Text != "" {
-			texts = append(texts, o.Text)
+		if text := schemas.Plain(o.Text); text != "" {
+			texts = append(texts, text)
 		}
 	}
 	return strings.Join(texts, "\n\n")

@@ -28,7 +28,7 @@ func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp 
 		switch {
 		case s.Observation == nil || op.Drops(s.Index):
 		case s.Turn < 0:
-			texts[i], at = s.Text, append(at, i)
+			texts[i], at = schemas.Plain(s.Text), append(at, i)
 		case s.Turn == c.steps[len(c.steps)-1].Turn:
 			texts[i], at = Observed(*s), append(at, i)
 		}

@@ -248,7 +248,7 @@ func TestEveryPromptIsInTheRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &small{limit: c.limit, turns: 30, text: c.text}
-			_, read := lengthy(t, s, c.with, c.traits, map[int]string{12: long})
+			_, read := lengthy(t, s, c.with, c.traits, map[int]string{3: "\x1b[31mred\x1b[0m\a 10%\r20%\r\n\xff", 12: long})
 			cuts := prompts(t, s, read.Steps, all)
 			if cuts < 3 {
 				t.Errorf("%d cuts", cuts)

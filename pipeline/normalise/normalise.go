@@ -96,13 +96,13 @@ type normaliser struct {
 }
 
 // text cleans text a person or a model reads.
-func (n *normaliser) text(s string) string { return n.red.text(plain(n.utf8(s))) }
+func (n *normaliser) text(s string) string { return n.red.text(schemas.Plain(n.utf8(s))) }
 
 // exact cleans text whose control codes are content: patches, code.
 func (n *normaliser) exact(s string) string { return n.red.text(n.utf8(s)) }
 
 func (n *normaliser) utf8(s string) string {
-	s, bad := validUTF8(s)
+	s, bad := schemas.ValidUTF8(s)
 	n.invalid += bad
 	return s
 }

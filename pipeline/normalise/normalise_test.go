@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -334,7 +335,7 @@ func FuzzEpisodeText(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.ContainsFunc(s.Steps[3].Message, func(r rune) bool { return control(r) && r != '\r' }) {
+		if strings.ContainsFunc(s.Steps[3].Message, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t\r", r) }) {
 			t.Fatalf("control codes stay in %q", s.Steps[3].Message)
 		}
 		if _, err := sinks.EncodeStaged(s); err != nil {
