@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// halves is a seeker that needs two attempts to hand over, and its solver.
+const halves = `sessions:
+  - model: m-seek
+    turns:
+      - {content: What is here, usage: {prompt: 3000, completion: 400}, tool_calls: [{name: view, arguments: {path: stockroom/store.py}}]}
+      - usage: {prompt: 3200, completion: 400, cached: 1000}
+        tool_calls: [{name: pdb, arguments: {command: "b stockroom/history.py:32 ;; c"}}, {name: grep, arguments: {pattern: levels}}]
+      - usage: {prompt: 3400, completion: 400}
+        tool_calls: [{name: handover, arguments: {cause: levels() is shallow, cause_steps: [2], files: [{path: stockroom/store.py, start: 41, end: 44, step: 2}]}}]
+      - usage: {prompt: 3600, completion: 400}
+        tool_calls: [{name: handover, arguments: {cause: levels() is shallow, cause_steps: [2], files: [{path: stockroom/store.py, start: 41, end: 43, step: 2}]}}]
+  - model: m-solve
+    turns:
+      - usage: {prompt: 1000, completion: 300}
+        tool_calls: [{name: edit, arguments: {path: stockroom/store.py, start: 43, new_code: "        return {article: dict(shelves) for article, shelves in self._levels.items()}"}}]
+      - {content: Done, usage: {prompt: 1200, completion: 100, cached: 1000}, tool_calls: [{name: submit, arguments: {}}]}
+`
+
+const handing = `version: 1
+run: {name: halves, workers: 4, attempts: ATTEMPTS}
+tasks: {source: builtin, ids: [stockroom]}
+agent: {kind: seeker, with: {solver_model: second}}
+llm: {model: first}
+models:
+  first: {model: m-seek, base_url: "SERVER", timeout: 15s, max_retries: 8, max_tokens: 500, price: {input: 1, cached: 0.25, output: 30}}
+  second: {model: m-solve, base_url: "SERVER", timeout: 15s, max_retries: 8, max_tokens: 500, price: {input: 1, cached: 0.25, output: 30}}
+`
+
+// Both halves against a server that misbehaves, killed in the one and in the
+// other: each call is accounted for, no recorded reply is asked for again, and
+// every episode is whole.
+func TestSeekerIsAccountedFor(t *testing.T) {
+	t.Parallel()
+	b := newBatch(t, halves+trouble, strings.Replace(handing, "ATTEMPTS", "4", 1))
+	b.kill(4)  // in the first half
+	b.kill(24) // some are in the second
+	code, s := b.run()
+	if code != 0 || s.Ledger.Missing != 0 {
+		t.Fatalf("exit %d, %+v", code, s)
+	}
+	for _, e := range s.Episodes {
+		if e.Outcome != "resolved" {
+			t.Errorf("%s: %s", e.Outcome, e.Cause)
+		}
+	}
+	b.check(s)
+	if again := b.askedAgain(); again > s.Calls.LostInFlight {
+		t.Errorf("%d questions were asked again, %d calls were lost in flight", again, s.Calls.LostInFlight)
+	}
+}
+
+// One budget holds for both models: no call of either is started that could pass
+// it, and a run with more money goes on where this one was.
+func TestSeekerKeepsItsBudget(t *testing.T) {
+	t.Parallel()
+	b := newBatch(t, halves, strings.Replace(handing, "ATTEMPTS", "6", 1))
+	code, s := b.run("--max-cost", "0.15")
+	if l := b.check(s); code != 5 || l.usd() > 0.15 || l.usd() < 0.08 {
+		t.Fatalf("exit %d with $%.4f spent of $0.15", code, l.usd())
+	}
+	if code, s = b.run("--max-cost", "9"); code != 0 || s.Ledger.Missing != 0 {
+		t.Fatalf("exit %d, %+v", code, s)
+	}
+	b.check(s)
+	if again := b.askedAgain(); again > s.Calls.LostInFlight {
+		t.Errorf("%d questions were asked again, %d calls were lost in flight", again, s.Calls.LostInFlight)
+	}
+}
