@@ -83,6 +83,7 @@ func TestScripts(t *testing.T) {
 			"serve":      serve,
 			"quit":       quit,
 			"ask":        ask,
+			"hang":       hang,
 		},
 		Condition: func(name string) (bool, error) {
 			switch name {

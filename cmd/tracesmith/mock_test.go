@@ -101,3 +101,14 @@ func ask(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("status %s, want %s", got, args[0])
 	}
 }
+
+// hang URL FILE SESSION: a POST whose answer has begun and does not end before
+// the script does.
+func hang(ts *testscript.TestScript, _ bool, args []string) {
+	req, err := http.NewRequest(http.MethodPost, args[0], strings.NewReader(ts.ReadFile(args[1])))
+	ts.Check(err)
+	req.Header.Set("X-Session-ID", args[2])
+	resp, err := (&http.Client{Transport: &http.Transport{}}).Do(req)
+	ts.Check(err)
+	ts.Defer(func() { _ = resp.Body.Close() })
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // conversation is a request as its API words it.
@@ -44,7 +45,7 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byt
 		sendError(w, http.StatusBadRequest, vague, "the request is not valid JSON: "+err.Error())
 		return
 	}
-	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body}
+	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body, At: time.Now()}
 	if wait, why := h.limits.begin(w.Header(), float64(int64(len(body)/4)+req.limit())); why != "" {
 		w.Header().Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds()+1, 10))
 		h.refuse(ex, req)
@@ -72,6 +73,7 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byt
 func (h *Handler) settle(entry *Exchange, out sent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	entry.Millis = max(1, time.Since(entry.At).Milliseconds())
 	if out == whole || !entry.Answered {
 		return // as it was foreseen
 	}
@@ -89,8 +91,8 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	previous := h.previous(ex)
 	turn, refusal := h.turn(ex, messages)
 	h.check(ex, req, messages, previous, turn)
-	h.log = append(h.log, entry)
-	key := turnKey{ex.Session, ex.SessionID, ex.Turn}
+	h.note(entry)
+	key := turnKey{entry.talk(), ex.Turn}
 	h.attempts[key]++
 	ex.Again = h.attempts[key] > 1
 	if refusal == "" && turn.Template {
@@ -121,7 +123,7 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	}
 	if f != nil {
 		fault = f.resolved(req)
-		ex.note(fault)
+		ex.struckBy(fault)
 	} else {
 		ex.plain, ex.Answered = true, true
 	}
@@ -236,8 +238,8 @@ func (h *Handler) find(ex *Exchange, req conversation) []said {
 // given counts the turns a conversation has had its answer to.
 func (h *Handler) given(ex Exchange) int {
 	n := 0
-	for _, e := range h.log {
-		if e.SessionID == ex.SessionID && e.Session == ex.Session && e.Answered {
+	for _, e := range h.talks[ex.talk()] {
+		if e.Answered {
 			n++
 		}
 	}
@@ -250,11 +252,21 @@ func (h *Handler) refuse(ex Exchange, req conversation) {
 	defer h.mu.Unlock()
 	h.find(&ex, req)
 	ex.Status, ex.Fault = http.StatusTooManyRequests, "over a limit"
-	h.log = append(h.log, &ex)
+	h.note(&ex)
 }
 
-// note writes into the log entry what a fault makes of the answer.
-func (ex *Exchange) note(f Fault) {
+// note puts an exchange into the log.
+func (h *Handler) note(ex *Exchange) {
+	h.log = append(h.log, ex)
+	if ex.SessionID != "" {
+		h.talks[ex.talk()] = append(h.talks[ex.talk()], ex)
+	}
+}
+
+func (ex *Exchange) talk() talkKey { return talkKey{ex.Session, ex.SessionID} }
+
+// struckBy writes into the log entry what a fault makes of the answer.
+func (ex *Exchange) struckBy(f Fault) {
 	switch f.Break {
 	case "reset", "silence", "tls":
 		ex.Status = 0
@@ -271,18 +283,13 @@ func (ex *Exchange) note(f Fault) {
 // answered tells whether this turn has had a regular answer. Without a session
 // id two conversations cannot be told apart, so the question has no answer.
 func (h *Handler) answered(ex Exchange) bool {
-	return ex.SessionID != "" && slices.ContainsFunc(h.log, func(e *Exchange) bool {
-		return e.SessionID == ex.SessionID && e.Session == ex.Session && e.Turn == ex.Turn && e.plain && e.Answered
-	})
+	return slices.ContainsFunc(h.talks[ex.talk()], func(e *Exchange) bool { return e.Turn == ex.Turn && e.plain && e.Answered })
 }
 
 // previous is the last regular exchange of the same conversation.
 func (h *Handler) previous(ex Exchange) *Exchange {
-	if ex.SessionID == "" {
-		return nil
-	}
-	for _, e := range slices.Backward(h.log) {
-		if e.SessionID == ex.SessionID && e.Session == ex.Session && e.Turn == ex.Turn-1 && e.Answered {
+	for _, e := range slices.Backward(h.talks[ex.talk()]) {
+		if e.Turn == ex.Turn-1 && e.Answered {
 			return e
 		}
 	}

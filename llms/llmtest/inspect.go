@@ -67,7 +67,8 @@ func (h *Handler) Totals() Totals {
 func (h *Handler) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.log, h.problems, h.struck, h.attempts = nil, nil, map[strikeKey]int{}, map[turnKey]int{}
+	h.log, h.problems = nil, nil
+	h.talks, h.struck, h.attempts = map[talkKey][]*Exchange{}, map[strikeKey]int{}, map[turnKey]int{}
 }
 
 // Log returns the requests so far, in order of arrival.

@@ -22,15 +22,21 @@ type Handler struct {
 
 	mu       sync.Mutex
 	log      []*Exchange
-	struck   map[strikeKey]int // how often a fault has struck a turn
-	attempts map[turnKey]int   // how often a turn was asked for
+	talks    map[talkKey][]*Exchange // the log by conversation, where there is an id
+	struck   map[strikeKey]int       // how often a fault has struck a turn
+	attempts map[turnKey]int         // how often a turn was asked for
 	problems []string
 }
 
-type turnKey struct {
-	session int
+// talkKey is a conversation.
+type talkKey struct {
+	session int    // index in the script
 	id      string // X-Session-ID
-	turn    int
+}
+
+type turnKey struct {
+	talkKey
+	turn int
 }
 
 // Exchange is one request and how it was answered.
@@ -42,6 +48,8 @@ type Exchange struct {
 	Body      json.RawMessage `json:"body"`
 	Answer    json.RawMessage `json:"answer,omitempty"` // the regular answer, whatever became of it
 	Usage     Usage           `json:"usage"`            // of the regular answer
+	At        time.Time       `json:"at"`               // when it came
+	Millis    int64           `json:"ms"`               // until it was answered; 0: under way
 	Status    int             `json:"status"`           // what was answered, 0: the connection was broken
 	Fault     string          `json:"fault,omitempty"`  // "" for a regular answer
 	Again     bool            `json:"again"`            // the turn had been asked for before
@@ -53,7 +61,9 @@ type Exchange struct {
 
 // NewHandler returns a handler for s.
 func NewHandler(s Script) *Handler {
-	return &Handler{script: s, limits: newLimiter(s.Limits), struck: map[strikeKey]int{}, attempts: map[turnKey]int{}}
+	h := &Handler{script: s, limits: newLimiter(s.Limits)}
+	h.Reset()
+	return h
 }
 
 // Server is a Handler listening on a loopback port.

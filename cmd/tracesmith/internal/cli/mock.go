@@ -55,6 +55,10 @@ code 1. docs/mock.md has every field of a script.`,
 			switch {
 			case sources != 1:
 				return &Error{Code: ExitUsage, Try: "tracesmith mock --help", Err: fmt.Errorf("mock takes one of SCRIPT, --cassettes and --from, got %d", sources)}
+			case f.cassettes == "" && (c.Flags().Changed("mode") || c.Flags().Changed("speed") || f.upstream != ""):
+				return Usage(errors.New("--mode, --speed and --upstream are for --cassettes"))
+			case f.episode != "" && f.from == "":
+				return Usage(errors.New("--episode is for --from"))
 			case f.cassettes != "":
 				return f.play(c.Context(), s)
 			case f.from != "":
