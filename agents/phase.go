@@ -90,7 +90,7 @@ func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
 	if !opened {
 		return "", nil
 	}
-	r.format, r.repeats, r.lastCall, r.context = 0, 0, "", 0
+	r.format, r.lately, r.context = 0, nil, 0
 	steps, err := r.opening(reset, began)
 	if err != nil {
 		return "", err

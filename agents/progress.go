@@ -5,6 +5,7 @@ package agents
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -35,12 +36,26 @@ func (r *run) keep(step schemas.Step) {
 	default:
 		r.wellFormed = r.wellFormed || step.ToolCall.Invalid == ""
 	}
-	call := step.ToolCall.Name + "\x00" + string(step.ToolCall.Arguments) + "\x00" + step.ToolCall.Raw + "\x00" + o.Text
-	if call != r.lastCall {
-		r.repeats = 0
+	r.lately = append(r.lately, schemas.ShortHash([]string{step.ToolCall.Name, string(step.ToolCall.Arguments), step.ToolCall.Raw, o.Text}))
+	if n := len(r.lately) - maxCycle*max(r.Limits.MaxRepeats, 1); n > 0 {
+		r.lately = r.lately[n:]
 	}
-	r.lastCall = call
-	r.repeats++
+}
+
+// maxCycle is the longest round of calls that is seen to go round and round.
+const maxCycle = 3
+
+// stuck tells whether the last calls are one round of at most maxCycle calls, over
+// and over with the same answers.
+func (r *run) stuck() bool {
+	times := r.Limits.MaxRepeats
+	for cycle := 1; times > 0 && cycle <= maxCycle; cycle++ {
+		from := len(r.lately) - cycle*times
+		if from >= 0 && slices.Equal(r.lately[from:len(r.lately)-cycle], r.lately[from+cycle:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // visible is a step without what was cut from its observations.
@@ -77,7 +92,7 @@ func (r *run) endTurn(reply schemas.Reply) string {
 		return reply.Stop
 	case r.Limits.MaxFormatErrors > 0 && r.format >= r.Limits.MaxFormatErrors:
 		return schemas.ExitNoToolCall
-	case r.Limits.MaxRepeats > 0 && r.repeats >= r.Limits.MaxRepeats:
+	case r.stuck():
 		return schemas.ExitStuck
 	}
 	return ""

@@ -27,7 +27,7 @@ type Config struct {
 type Limits struct {
 	MaxSteps        int           // turns
 	MaxFormatErrors int           // turns in a row without one well-formed call
-	MaxRepeats      int           // times in a row the same call gives the same answer
+	MaxRepeats      int           // times in a row the same call, or round of up to three, gives the same answers
 	Wall            time.Duration // from the start of this delivery
 	MaxPromptTokens int64         // conversation length, as the provider counted it
 }
@@ -100,9 +100,8 @@ type run struct {
 	deaths     int // sandboxes the agent has killed
 	format     int // turns in a row without a well-formed call
 	wellFormed bool
-	repeats    int
-	lastCall   string
-	context    int64 // tokens of the conversation after the last reply, 0: unknown
+	lately     []string // hashes of the last calls with their answers
+	context    int64    // tokens of the conversation after the last reply, 0: unknown
 }
 
 // finish turns the way the loop ended into a result. A context that ended

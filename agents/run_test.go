@@ -124,6 +124,7 @@ func TestExits(t *testing.T) {
 		"format errors apart": {turns: []any{bad, calls("add"), bad, calls("submit")}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitSubmitted, steps: 6},
 		"stuck":               {turns: []any{calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 5},
 		"not stuck":           {turns: []any{calls("add")}, limits: agents.Limits{MaxRepeats: 3, MaxSteps: 9}, exit: schemas.ExitMaxSteps, steps: 11},
+		"stuck between two":   {turns: []any{calls("read"), calls("warp"), calls("read"), calls("warp"), calls("read"), calls("warp"), calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 8},
 		"stop":                {turns: []any{schemas.Reply{Message: "enough", Stop: schemas.ExitGaveUp}}, exit: schemas.ExitGaveUp, steps: 3},
 		"context by count":    {turns: []any{schemas.Reply{Calls: calls("add").Calls, Usage: &schemas.Usage{Prompt: 90, Completion: 10}}}, limits: agents.Limits{MaxPromptTokens: 100}, exit: schemas.ExitMaxContext, steps: 3},
 		"context by server":   {turns: []any{&llms.Error{Class: llms.ClassContext}}, exit: schemas.ExitMaxContext, class: "context", steps: 2},

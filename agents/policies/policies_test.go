@@ -23,6 +23,7 @@ import (
 // bench is an environment that answers every call with its name, and whose
 // tests pass after the first edit.
 type bench struct {
+	said    []schemas.Observation // by other tools, to every call
 	passed  bool
 	broken  string               // a tool that always fails
 	failing bool                 // whatever is edited
@@ -52,7 +53,7 @@ func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
 		passed := b.passed && !b.failing
 		state.EvalPassed = &passed
 	}
-	return env.Info{Observation: o, Observations: []schemas.Observation{o}, State: state}, nil
+	return env.Info{Observation: o, Observations: append([]schemas.Observation{o}, b.said...), State: state}, nil
 }
 
 func (b *bench) NoCall(context.Context) (env.Info, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -49,8 +50,14 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !has(deps.Tools, "edit") || !has(deps.Tools, "submit") {
+		return nil, errors.New("the gold check needs the tools edit and submit: list them in agent.tools")
+	}
 	s := &solution{}
 	add := func(check func(schemas.Step) string, tool string, args map[string]any) {
+		if !has(deps.Tools, tool) {
+			return // what is not there need not work
+		}
 		s.plan = append(s.plan, planned{schemas.ToolCall{Name: tool, Arguments: agents.Arguments(args)}, check})
 	}
 	add(mustFail, "eval", nil)
@@ -66,6 +73,11 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	add(mustPass, "eval", nil)
 	add(nil, "submit", nil)
 	return s, nil
+}
+
+// has tells whether a tool is offered; nil: all are.
+func has(tools []schemas.ToolSchema, name string) bool {
+	return tools == nil || slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name })
 }
 
 func mustFail(s schemas.Step) string {

@@ -58,7 +58,7 @@ func newDebug5(cfg Debug5Config, deps agents.Deps) (agents.Policy, error) {
 	switch {
 	case cfg.After < 1:
 		return nil, errors.New("after must be at least 1: agent react has the debugger from the start")
-	case deps.Tools != nil && !offers(deps.Tools):
+	case !has(deps.Tools, debugger):
 		return nil, fmt.Errorf("there is no tool %s to unlock: list it in agent.tools, or take agent rewrite", debugger)
 	}
 	r, err := newReact(cfg.ReactConfig, deps)
@@ -72,10 +72,6 @@ func newDebug5(cfg Debug5Config, deps agents.Deps) (agents.Policy, error) {
 	}
 	r.info.Name, r.info.ConfigJSON = "debug5", string(config)
 	return withheld{r, cfg.After}, nil
-}
-
-func offers(tools []schemas.ToolSchema) bool {
-	return slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == debugger })
 }
 
 // Phase implements agents.Phased: one conversation, whose tools may grow.

@@ -1,0 +1,82 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// One turn is one turn; what passes at the reset asks nobody; an error of the
+// model comes out of the loop as what it is, with the steps so far.
+func TestF11LoopEndsWhereItShould(t *testing.T) {
+	p := &plan{turns: []any{calls("add")}}
+	res, err := run(t, &world{}, p, func(cfg *agents.Config) { cfg.Limits.MaxSteps = 1 })
+	if err != nil || res.ExitReason != schemas.ExitMaxSteps || len(p.asked) != 1 {
+		t.Errorf("exit %s, asked %d times, %v", res.ExitReason, len(p.asked), err)
+	}
+	passed := true
+	p = &plan{turns: []any{calls("add")}}
+	if res, err = run(t, &world{passed: &passed}, p, nil); err != nil || res.ExitReason != schemas.ExitResolvedAtReset || len(p.asked) != 0 {
+		t.Errorf("exit %s, asked %d times, %v", res.ExitReason, len(p.asked), err)
+	}
+	down := &llms.Error{Class: llms.ClassServer, Message: "down"}
+	res, err = run(t, &world{}, &plan{turns: []any{calls("add"), down}}, nil)
+	if infra, ok := errors.AsType[*agents.InfraError](err); !ok || !errors.Is(infra, down) || len(res.Steps) != 3 {
+		t.Errorf("%v after %d steps", err, len(res.Steps))
+	}
+}
+
+// A call that cost the sandbox is in the record, with what the model was told; one
+// that failed without an answer is not, and its reply waits for the next delivery.
+func TestF13FailedCallsInTheRecord(t *testing.T) {
+	rec := &tape{}
+	res, err := run(t, &world{}, &plan{turns: []any{calls("die"), calls("submit")}}, func(cfg *agents.Config) { cfg.Recorder = rec })
+	if err != nil || res.Steps[2].Observation == nil || res.Steps[2].Observation.ErrorClass != schemas.ErrSandboxDied || len(rec.steps) != len(res.Steps) {
+		t.Errorf("%v: %d steps, %d recorded: %+v", err, len(res.Steps), len(rec.steps), res.Steps[2].Observation)
+	}
+	rec = &tape{}
+	res, err = run(t, &world{stepErr: errors.New("boom")}, &plan{turns: []any{calls("add")}}, func(cfg *agents.Config) { cfg.Recorder = rec })
+	if _, pending := rec.Replayed(); err == nil || pending == nil || len(res.Steps) != 2 || len(rec.steps) != 2 {
+		t.Errorf("%v: %d steps, %d recorded, pending %v", err, len(res.Steps), len(rec.steps), pending)
+	}
+}
+
+// What opens an episode stands apart from its turns; every step is there once,
+// numbered, with the state after it; and JSON gives all of it back.
+func TestF14StepsAreTheHistory(t *testing.T) {
+	p := &plan{turns: []any{calls("add", "read"), calls("add"), calls("submit")}}
+	res, err := run(t, &world{initial: []schemas.Observation{{Source: "eval", Text: "failing"}}}, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opening := 0
+	for i, s := range res.Steps {
+		if s.Index != i || (s.Turn < 0) != (i < 3) || s.Turn >= 0 && s.State == nil {
+			t.Errorf("step %d is %+v", i, s)
+		}
+		if s.Turn < 0 {
+			opening++
+		}
+	}
+	if opening != 3 || len(res.Steps) != 3+4 {
+		t.Errorf("%d steps, %d of the opening", len(res.Steps), opening)
+	}
+	raw, err := json.Marshal(res.Steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back []schemas.Step
+	if err := json.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(back)
+	if diff := cmp.Diff(string(raw), string(again)); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
