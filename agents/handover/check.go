@@ -157,7 +157,7 @@ func (c checker) value(v value) (Value, string) {
 		return e, fmt.Sprintf("its note has %d bytes, at most %d", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
-	text := s.Observation.Text
+	text := schemas.Plain(s.Observation.Text) // as the model saw it
 	if s.ToolCall != nil {
 		if _, ok := quote(text+"\n"+asked(s.ToolCall), e.Expression); !ok {
 			return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, short(e.Expression))

@@ -32,7 +32,7 @@ func work() []schemas.Step {
 		"3 matches in 2 files:\n\nsrc/cart.py\n   10-     # adds up\n   11:     return sum(l.net for l in lines)\n    --\n   30: net = 2\n\n\"odd\\tname.py\"\n    1: net\n", "src/cart.py", "odd\tname.py")
 	add("pdb", `{"command":"b src/cart.py:11 ;; c ;; p lines[0].net"}`, // step 6
 		"Decimal('0.335')\n 99    \tprinted by the program\n> src/cart.py(11)total()\n 10    \t    # adds up\n 11 B->\t    return sum(l.net for l in lines)\n 12    \t", "src/cart.py:10-12")
-	add("bash", `{"command":"cat src/cart.py"}`, "    9  def total(lines):\nin all -13.50 EUR\n")
+	add("bash", `{"command":"cat src/cart.py"}`, "    9  def total(lines):\nin all \x1b[1m-13.50\x1b[0m EUR\n")
 	steps = append(steps, schemas.Step{Turn: 5, Call: -1, Source: "agent", Reply: &schemas.Reply{Message: "hm"}, Observation: &schemas.Observation{Source: "env", Text: "call a tool"}})
 	for i := range steps {
 		steps[i].Index = i
@@ -63,7 +63,7 @@ func TestPackQuotesWhatWasShown(t *testing.T) {
 			file("/testbed/src/cart.py", 10, 11, 3), file("./notes.txt", 1, 3, 4), file("src/cart.py", 30, 30, 5), file("odd\tname.py", 1, 1, 5),
 			map[string]any{"path": "src/cart.py", "start": "12", "step": 6, "note": "nothing there", "end": nil},
 		},
-		"values": []any{observed("lines[0].net", "Decimal('0.335')", 6), observed("failures", "1 failed", 2), observed("return", "return   sum(l.net\nfor l in lines)", 3), observed("in all", "-13.50", 7)},
+		"values": []any{observed("lines[0].net", "Decimal('0.335')", 6), observed("failures", "1 failed", 2), observed("return", "return   sum(l.net\nfor l in lines)", 3), observed("in all", "-13.50 EUR", 7)},
 	})
 	o := handover.Answer("/testbed", steps, c)
 	if o.IsError || o.Text != "Handed over: 5 of code, 4 of values. Your part is done." || o.Source != handover.Name {
@@ -81,7 +81,7 @@ func TestPackQuotesWhatWasShown(t *testing.T) {
 		},
 		Values: []handover.Value{
 			{Expression: "lines[0].net", Value: "Decimal('0.335')", Step: 6, Tool: "pdb"}, {Expression: "failures", Value: "1 failed", Step: 2, Tool: "eval"},
-			{Expression: "return", Value: "return sum(l.net for l in lines)", Step: 3, Tool: "view"}, {Expression: "in all", Value: "-13.50", Step: 7, Tool: "bash"},
+			{Expression: "return", Value: "return sum(l.net for l in lines)", Step: 3, Tool: "view"}, {Expression: "in all", Value: "-13.50 EUR", Step: 7, Tool: "bash"},
 		}}
 	if diff := cmp.Diff(want, pack); !ok || diff != "" {
 		t.Error(ok, diff)

@@ -58,6 +58,32 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// Rows are anybody's: whatever stands in them, reading them ends without harm.
+func FuzzRebuild(f *testing.F) {
+	f.Add(`{"dropped":[[3,5]],"note":"n","trimmed":[{"step":6,"from":1,"to":2,"mark":"m"}],"system_as":"user"}`, `[{"text":"more"}]`, "é text", int32(1))
+	f.Add(`{"dropped":[[-1,9]],"trimmed":[{"step":2,"from":-1,"to":99}],"style":"text"}`, `{`, "", int32(-1))
+	f.Fuzz(func(t *testing.T, op, triggered, text string, call int32) {
+		var rows []schemas.StepRow
+		for i := range int32(8) {
+			r := schemas.StepRow{StepIndex: i, Source: "agent", Message: text, TurnIndex: new(i / 2), Observation: &text, ContextOpJSON: &op}
+			if i < 2 {
+				r.TurnIndex, r.Source = nil, "user"
+			}
+			if i%3 == 0 {
+				r.ToolName, r.CallIndex, r.TriggeredJSON = &text, &call, &triggered
+			}
+			rows = append(rows, r)
+		}
+		for n := range rows {
+			_, _ = history.Rebuild(rows, n)
+			rows[n].PromptSHA256 = &text
+		}
+		if got := history.Rebuilt(rows); len(got) != len(rows) {
+			t.Errorf("%d answers for %d rows", len(got), len(rows))
+		}
+	})
+}
+
 // Whole turns only ever append.
 func TestMessagesGrowByAppending(t *testing.T) {
 	all := history.Messages(steps(), schemas.ContextOp{})

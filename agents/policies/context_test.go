@@ -43,6 +43,14 @@ func (b talkative) Step(ctx context.Context, c schemas.ToolCall) (env.Info, erro
 	return info, err
 }
 
+func newTalkative(at map[int]string) talkative {
+	var tools []schemas.ToolSchema
+	for _, name := range []string{"view", "eval", "pdb", "submit"} {
+		tools = append(tools, schemas.ToolSchema{Name: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
+	}
+	return talkative{&bench{tools: tools}, at}
+}
+
 // lengthy is an episode of react with a small model, and its rows as they are read
 // back from a Parquet file.
 func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at map[int]string) (agents.Result, sinks.Trajectory) {
@@ -57,11 +65,7 @@ func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at
 	if s.text {
 		kind = "simple"
 	}
-	var tools []schemas.ToolSchema
-	for _, name := range []string{"view", "eval", "pdb", "submit"} {
-		tools = append(tools, schemas.ToolSchema{Name: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
-	}
-	res := episode(t, talkative{&bench{tools: tools}, at}, build(t, kind, with, agents.Deps{Client: llms.WithTraits(client, traits)}))
+	res := episode(t, newTalkative(at), build(t, kind, with, agents.Deps{Client: llms.WithTraits(client, traits)}))
 	if res.ExitReason != schemas.ExitSubmitted {
 		t.Fatalf("exit %s after %d turns", res.ExitReason, len(s.heard))
 	}
@@ -284,6 +288,49 @@ print(len(same), sum(same), sum(row["prompt_rebuilds"] for row in rows if row.ge
 	cmd.Stdin = bytes.NewReader(raw)
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "30 30 30\n" {
 		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// recorded is a log of an earlier delivery.
+type recorded struct{ steps []schemas.Step }
+
+func (r recorded) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps, nil }
+func (recorded) Asking(ctx context.Context) (context.Context, func()) {
+	return ctx, func() {}
+}
+func (recorded) Reply(context.Context, int, schemas.Reply) error { return nil }
+func (recorded) Step(context.Context, schemas.Step) error        { return nil }
+
+// An episode that is taken up, wherever it was left, between turns or within one,
+// goes on with the prompts it would have sent.
+func TestEpisodesTakenUpSendTheSamePrompts(t *testing.T) {
+	at := map[int]string{12: strings.Repeat("a very long line\n", 2000)}
+	s := &small{limit: 4000, turns: 30}
+	whole, _ := lengthy(t, s, nil, llms.Traits{}, at)
+	raw, err := json.Marshal(whole.Steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 4; cut < len(whole.Steps); cut += 3 {
+		var steps []schemas.Step
+		if err := json.Unmarshal(raw, &steps); err != nil {
+			t.Fatal(err)
+		}
+		again := &small{limit: 4000, turns: 30, heard: append([][]said{}, s.heard[:steps[cut-1].Turn+1]...)}
+		srv := httptest.NewServer(again)
+		client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := agents.Run(t.Context(), agents.Config{Env: newTalkative(at), Task: task(), Recorder: recorded{steps[:cut]},
+			Policy: build(t, "react", nil, agents.Deps{Client: client}), Limits: agents.Limits{MaxSteps: 50}})
+		srv.Close()
+		if err != nil || res.ExitReason != schemas.ExitSubmitted || res.Replayed != cut {
+			t.Fatalf("after %d steps: exit %s, %d replayed, %v", cut, res.ExitReason, res.Replayed, err)
+		}
+		if diff := cmp.Diff(s.heard, again.heard); diff != "" {
+			t.Errorf("after %d steps: %s", cut, diff)
+		}
 	}
 }
 
