@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -91,7 +92,9 @@ var definition = tools.Def[arguments]{
 }
 
 // Schema describes the tool to a model.
-func Schema() schemas.ToolSchema { return tools.Define(definition).Schema() }
+func Schema() schemas.ToolSchema { return described() }
+
+var described = sync.OnceValue(func() schemas.ToolSchema { return tools.Define(definition).Schema() })
 
 // Answer checks a call against the steps before it. The observation of a call
 // that is refused says why; that of one that is taken is no error.

@@ -2,7 +2,10 @@ package handover_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -195,6 +198,27 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	})
+}
+
+var update = flag.Bool("update", false, "rewrite the golden file; then say so in CHANGELOG.md, under Dataset")
+
+// What a model is told of the tool is part of the dataset.
+func TestWordsOfTheTool(t *testing.T) {
+	s := handover.Schema()
+	got := s.Description + "\n" + string(s.Parameters) + "\n"
+	golden := filepath.Join("testdata", "handover.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" || s.Name != handover.Name {
+		t.Error(diff)
+	}
 }
 
 func TestPackIsBounded(t *testing.T) {
