@@ -5,6 +5,7 @@ package agents
 
 import (
 	"context"
+	"io"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -51,4 +52,13 @@ type Recorder interface {
 	// is there.
 	Reply(ctx context.Context, turn int, r schemas.Reply) error
 	Step(ctx context.Context, s schemas.Step) error
+}
+
+// Console is where a person reads and writes. One goroutine uses it.
+type Console interface {
+	io.Writer
+	// ReadLine returns a line without its break; io.EOF when there are no more.
+	// complete tells what may stand at the end of what was typed so far, and at
+	// which byte it would begin; nothing is completed where nobody types.
+	ReadLine(ctx context.Context, prompt string, complete func(line string) (from int, options []string)) (string, error)
 }

@@ -18,6 +18,8 @@ type Deps struct {
 	Seed   int64
 	// Recording is what Needs names, of the same task; nil where there is none.
 	Recording *Recording
+	// Console is what Needs names; nil where there is none.
+	Console Console
 	// Prompts are the templates; nil: the embedded ones.
 	Prompts *prompts.Set
 }
@@ -55,6 +57,8 @@ var Registry = &plugin.Registry[Policy, Deps]{What: "agent"}
 type Needs struct {
 	Gold  bool // Deps.Gold: the policy is privileged
 	Model bool // Deps.Client
+	// Console: a person acts, one episode at a time and without a clock.
+	Console bool
 	// Recording is the run directory or dataset that holds Deps.Recording, Episode the
 	// beginning of its id.
 	Recording, Episode string

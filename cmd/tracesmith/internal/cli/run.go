@@ -92,7 +92,7 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	}
 	run, err := wire.NewRun(ctx, cfg, wire.RunOptions{
 		Fresh: f.fresh, Retry: f.retry, NATS: f.nats, Command: "tracesmith " + strings.Join(s.Args, " "),
-		Producer: Version, Commit: commit(), Getenv: s.Getenv, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
+		Producer: Version, Commit: commit(), Getenv: s.Getenv, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
 	})
 	if err != nil {
 		return Usage(err)

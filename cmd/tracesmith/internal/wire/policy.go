@@ -22,7 +22,8 @@ import (
 
 // Agent builds policies, one per episode, on one shared model client.
 type Agent struct {
-	Warn io.Writer // nil: nowhere
+	Warn    io.Writer      // nil: nowhere
+	Console agents.Console // for those that need one
 
 	cfg     configs.Config
 	needs   agents.Needs
@@ -230,7 +231,7 @@ func sampling(l configs.LLM) llms.Sampling {
 
 // Policy builds the policy of one episode.
 func (a *Agent) Policy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
-	deps := agents.Deps{Task: t, Client: a.client, Models: a.models, Tools: a.tools, Seed: j.Seed, Prompts: a.prompts}
+	deps := agents.Deps{Task: t, Client: a.client, Models: a.models, Tools: a.tools, Seed: j.Seed, Prompts: a.prompts, Console: a.Console}
 	deps.Task.GoldPatch, deps.Recording = "", a.recording(j, t)
 	if a.needs.Gold {
 		deps.Gold = &agents.Privileged{GoldPatch: t.GoldPatch}

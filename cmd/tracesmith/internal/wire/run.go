@@ -25,6 +25,7 @@ type RunOptions struct {
 	Command          string
 	Producer, Commit string
 	Getenv           func(string) string
+	Stdin            io.Reader // what a person types, for agents that are one
 	Progress         io.Writer
 	Warn             io.Writer
 	Crash            func(point string) // see pipeline.Deps.Crash
@@ -56,6 +57,13 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 		return nil, err
 	}
 	agent.Warn = opt.Warn
+	if agent.needs.Console {
+		agent.Console = newConsole(opt.Stdin, opt.Progress)
+		cfg.Run.Workers = 1
+		if cfg.Agent.Wall == configs.Default().Agent.Wall { // people think as long as they like
+			cfg.Agent.Wall = 0
+		}
+	}
 	bench, err := NewWorkbench(ctx, cfg, Host{Getenv: opt.Getenv, Warn: opt.Warn, Version: opt.Producer})
 	if err != nil {
 		return nil, err
@@ -119,8 +127,16 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: r.Agent.Secrets(r.opt.Getenv)},
 	}, pipeline.Deps{
 		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
-		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: observe.New(r.opt.Progress),
+		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: r.observer(),
 	})
+}
+
+// observer shows how far the run is; where a person is at work in lines that stay.
+func (r *Run) observer() observe.Observer {
+	if r.Agent.needs.Console {
+		return observe.NewPlain(r.opt.Progress)
+	}
+	return observe.New(r.opt.Progress)
 }
 
 // preflight runs before the first episode of a run, and never when everything

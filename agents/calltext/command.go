@@ -1,0 +1,277 @@
+package calltext
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tracesmith/tracesmith/configs/nearest"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Mistake is what is wrong with a command line, and where.
+type Mistake struct {
+	At      int // byte in the line
+	Message string
+}
+
+func (m *Mistake) Error() string { return m.Message }
+
+func mistake(at int, format string, a ...any) *Mistake {
+	return &Mistake{at, fmt.Sprintf(format, a...)}
+}
+
+var word = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// ParseCommand reads one call as a person types it: a tool, then key=value for
+// each argument. A value with spaces stands in quotes, single or double; in them
+// \n and \t are a line break and a tab, \\, \" and \' the character itself, and
+// any other backslash is one. Lists and objects are JSON. What a value is, the
+// tool's schema decides; the error is a *Mistake.
+func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, error) {
+	p := typed{line: line}
+	p.space()
+	start := p.at
+	name := p.until(unicode.IsSpace)
+	switch known := slices.IndexFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name }); {
+	case name == "":
+		return schemas.ToolCall{}, mistake(start, "nothing was entered: write a tool and its arguments, such as %s", Usage(tools[:min(1, len(tools))]))
+	case !word.MatchString(name):
+		return schemas.ToolCall{}, mistake(start, "%q is not the name of a tool", name)
+	case known < 0:
+		names := toolNames(tools)
+		if near := nearest.Name(name, names, max(len(name)/2, 1)); near != "" {
+			return schemas.ToolCall{}, mistake(start, "there is no tool %q: did you mean %s?", name, near)
+		}
+		return schemas.ToolCall{}, mistake(start, "there is no tool %q: there are %s", name, strings.Join(names, ", "))
+	}
+	args, err := p.arguments(find(tools, name))
+	if err != nil {
+		return schemas.ToolCall{}, err
+	}
+	raw, fault := schemas.CanonicalJSON(args)
+	if fault != nil {
+		return schemas.ToolCall{}, mistake(0, "the arguments are not what JSON can say: %v", fault)
+	}
+	return schemas.ToolCall{Name: name, Arguments: raw}, nil
+}
+
+// typed is a line and how far it was read.
+type typed struct {
+	line string
+	at   int
+}
+
+func (p *typed) until(stop func(rune) bool) string {
+	start := p.at
+	for p.at < len(p.line) {
+		r, size := utf8.DecodeRuneInString(p.line[p.at:])
+		if stop(r) {
+			break
+		}
+		p.at += size
+	}
+	return p.line[start:p.at]
+}
+
+func (p *typed) space() { p.until(func(r rune) bool { return !unicode.IsSpace(r) }) }
+
+func (p *typed) arguments(tool property) (map[string]any, error) {
+	args := map[string]any{}
+	for p.space(); p.at < len(p.line); p.space() {
+		start := p.at
+		key := p.until(func(r rune) bool { return unicode.IsSpace(r) || r == '=' })
+		switch {
+		case p.at == len(p.line) || p.line[p.at] != '=':
+			return nil, mistake(start, "after %q a = and a value is missing; a value with spaces stands in quotes", key)
+		case !word.MatchString(key):
+			return nil, mistake(start, "%q is not the name of an argument", key)
+		}
+		known := tool.of(key)
+		if _, twice := args[key]; twice {
+			return nil, mistake(start, "%s is given twice", key)
+		}
+		if known == nil {
+			if near := nearest.Name(key, tool.Properties.names, max(len(key)/3, 1)); near != "" {
+				return nil, mistake(start, "there is no argument %q: did you mean %s?", key, near)
+			}
+			return nil, mistake(start, "there is no argument %q: there are %s", key, anyOf(tool.Properties.names))
+		}
+		p.at++
+		p.space()
+		value, err := p.value(key, *known)
+		if err != nil {
+			return nil, err
+		}
+		args[key] = value
+	}
+	for _, key := range tool.Required {
+		if _, given := args[key]; !given {
+			return nil, mistake(len(p.line), "%s is missing: add %s=", key, key)
+		}
+	}
+	return args, nil
+}
+
+// value reads one value as its schema wants it.
+func (p *typed) value(key string, want property) (any, error) {
+	start := p.at
+	if start == len(p.line) {
+		return nil, mistake(start, "the value of %s is missing; an empty one is \"\"", key)
+	}
+	var text string
+	switch c := p.line[start]; {
+	case c == '"' || c == '\'':
+		var closed bool
+		if text, closed = p.quoted(); !closed {
+			return nil, mistake(start, "the quote of %s is never closed", key)
+		}
+		if slices.Contains(want.Type, "string") {
+			return allowed(start, key, text, want)
+		}
+	case (c == '[' || c == '{') && !slices.Contains(want.Type, "string"):
+		dec := json.NewDecoder(strings.NewReader(p.line[start:]))
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, mistake(start, "the value of %s is not JSON: %v", key, err)
+		}
+		text = string(raw)
+		p.at += int(dec.InputOffset())
+	default:
+		text = p.until(unicode.IsSpace)
+	}
+	return allowed(start, key, cast(text, &want), want)
+}
+
+// allowed checks a value against its type and its choices.
+func allowed(at int, key string, value any, want property) (any, error) {
+	text, isText := value.(string)
+	if isText && len(want.Type) > 0 && !slices.Contains(want.Type, "string") {
+		return nil, mistake(at, "%s must be %s, not %q", key, strings.Join(want.Type, " or "), text)
+	}
+	if n, ok := value.(json.Number); ok && slices.Equal(want.Type, types{"integer"}) && strings.ContainsAny(n.String(), ".eE") {
+		return nil, mistake(at, "%s must be integer, not %s", key, n)
+	}
+	if len(want.Enum) > 0 && !slices.ContainsFunc(want.Enum, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
+		return nil, mistake(at, "%s must be one of %s", key, anyOf(choices(want)))
+	}
+	return value, nil
+}
+
+// quoted reads a quoted text and its closing quote.
+func (p *typed) quoted() (text string, closed bool) {
+	quote := p.line[p.at]
+	var out strings.Builder
+	for i := p.at + 1; i < len(p.line); i++ {
+		switch c := p.line[i]; {
+		case c == quote:
+			p.at = i + 1
+			return out.String(), true
+		case c == '\\' && i+1 < len(p.line):
+			i++
+			switch next := p.line[i]; next {
+			case 'n':
+				out.WriteByte('\n')
+			case 't':
+				out.WriteByte('\t')
+			case '\\', '"', '\'':
+				out.WriteByte(next)
+			default:
+				out.WriteByte('\\')
+				out.WriteByte(next)
+			}
+		default:
+			out.WriteByte(c)
+		}
+	}
+	return out.String(), false
+}
+
+// Complete lists what may stand at the end of a line, and where it would begin:
+// names of tools, of arguments that are not given yet, choices of a value.
+func Complete(line string, tools []schemas.ToolSchema) (from int, options []string) {
+	from = strings.LastIndexFunc(line, unicode.IsSpace) + 1
+	last := line[from:]
+	fields := strings.Fields(line)
+	var all []string
+	switch key, _, valued := strings.Cut(last, "="); {
+	case len(fields) == 0 || len(fields) == 1 && last != "":
+		for _, name := range toolNames(tools) {
+			all = append(all, name+" ")
+		}
+	case valued:
+		from += len(key) + 1
+		last = last[len(key)+1:]
+		if known := find(tools, fields[0]).of(key); known != nil {
+			for _, one := range choices(*known) {
+				all = append(all, one+" ")
+			}
+		}
+	default:
+		for _, name := range find(tools, fields[0]).Properties.names {
+			if !slices.ContainsFunc(fields[1:], func(f string) bool { return strings.HasPrefix(f, name+"=") }) {
+				all = append(all, name+"=")
+			}
+		}
+	}
+	for _, one := range all {
+		if strings.HasPrefix(one, last) {
+			options = append(options, one)
+		}
+	}
+	return from, options
+}
+
+// Usage shows how each tool is called, one a line; what may be left out stands in
+// brackets.
+func Usage(tools []schemas.ToolSchema) string {
+	var lines []string
+	for _, t := range tools {
+		line := t.Name
+		p := find(tools, t.Name)
+		for _, name := range p.Properties.names {
+			kind := strings.Join(p.Properties.byName[name].Type, "|")
+			if list := choices(p.Properties.byName[name]); len(list) > 0 {
+				kind = strings.Join(list, "|")
+			}
+			if slices.Contains(p.Required, name) {
+				line += fmt.Sprintf(" %s=%s", name, kind)
+			} else {
+				line += fmt.Sprintf(" [%s=%s]", name, kind)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func choices(p property) (out []string) {
+	for _, one := range p.Enum {
+		if one != nil {
+			out = append(out, fmt.Sprint(one))
+		}
+	}
+	if len(out) == 0 && slices.Equal(p.Type, types{"boolean"}) {
+		return []string{"true", "false"}
+	}
+	return out
+}
+
+func toolNames(tools []schemas.ToolSchema) []string {
+	var names []string
+	for _, t := range tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func anyOf(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// console is an agents.Console: with line editing, history and completion where
+// in is a terminal, line by line elsewhere. It serves all episodes of a process.
+type console struct {
+	io.Writer
+	lines    *bufio.Reader // of what is no terminal
+	tty      *os.File
+	terminal *term.Terminal
+	ctx      context.Context // of the line that is read
+}
+
+// maxLine bounds a line, in bytes.
+const maxLine = 1 << 20
+
+func newConsole(in io.Reader, out io.Writer) *console {
+	c := &console{Writer: out}
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		c.tty = f
+		c.terminal = term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{keys{c}, out}, "")
+		return c
+	}
+	c.lines = bufio.NewReader(until{c, in})
+	return c
+}
+
+// ReadLine implements agents.Console.
+func (c *console) ReadLine(ctx context.Context, prompt string, complete func(string) (int, []string)) (string, error) {
+	c.ctx = ctx
+	if c.tty == nil {
+		return c.next()
+	}
+	state, err := term.MakeRaw(int(c.tty.Fd()))
+	if err != nil {
+		return "", fmt.Errorf("taking the terminal: %w", err)
+	}
+	defer func() { _ = term.Restore(int(c.tty.Fd()), state) }()
+	if width, height, err := term.GetSize(int(c.tty.Fd())); err == nil && width > 0 {
+		_ = c.terminal.SetSize(width, height) // only the look of a long line depends on it
+	}
+	c.terminal.SetPrompt(prompt)
+	c.terminal.AutoCompleteCallback = func(line string, at int, key rune) (string, int, bool) {
+		if key != '\t' {
+			return "", 0, false
+		}
+		from, options := complete(line[:at])
+		common := shared(options)
+		if len(options) > 1 && common == line[from:at] {
+			fmt.Fprintf(c.terminal, "%s\n", strings.Join(options, " "))
+		}
+		if len(options) == 0 {
+			return line, at, true
+		}
+		return line[:from] + common + line[at:], from + len(common), true
+	}
+	line, err := c.terminal.ReadLine()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	return line, err
+}
+
+// next is a line of what is no terminal; the last may lack its break.
+func (c *console) next() (string, error) {
+	var line []byte
+	for {
+		part, err := c.lines.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return "", fmt.Errorf("a line is longer than %d bytes", maxLine)
+		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
+			return strings.TrimRight(string(line), "\r\n"), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return "", err
+		}
+	}
+}
+
+// shared is what all options begin with.
+func shared(options []string) string {
+	if len(options) == 0 {
+		return ""
+	}
+	common := options[0]
+	for _, o := range options[1:] {
+		for !strings.HasPrefix(o, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	return common
+}
+
+// keys are those pressed, until the context of the line ends. In raw mode the
+// terminal does not turn Ctrl-C into a signal.
+type keys struct{ c *console }
+
+func (k keys) Read(p []byte) (int, error) {
+	n, err := (until{k.c, k.c.tty}).Read(p)
+	if strings.IndexByte(string(p[:n]), 3) >= 0 {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			return 0, fmt.Errorf("passing the interrupt on: %w", err)
+		}
+		<-k.c.ctx.Done()
+	}
+	return n, err
+}
+
+// until reads while the context of the line lasts: a read that waits for a
+// person cannot be called back, so it begins only when there is something.
+type until struct {
+	c  *console
+	in io.Reader
+}
+
+func (u until) Read(p []byte) (int, error) {
+	f, ok := u.in.(*os.File)
+	for ok {
+		if u.c.ctx.Err() != nil {
+			return 0, context.Cause(u.c.ctx)
+		}
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, 100)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return 0, fmt.Errorf("waiting for input: %w", err)
+		}
+		if ready > 0 {
+			break
+		}
+	}
+	return u.in.Read(p)
+}

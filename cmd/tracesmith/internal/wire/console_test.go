@@ -1,0 +1,57 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Where nobody types, input is read line by line, over all episodes.
+func TestG16ConsoleReadsLines(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	c := newConsole(strings.NewReader("one\r\n\n"+long+"\nlast"), io.Discard)
+	for _, want := range []string{"one", "", long, "last"} {
+		if got, err := c.ReadLine(t.Context(), "> ", nil); err != nil || got != want {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	if _, err := c.ReadLine(t.Context(), "> ", nil); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	c = newConsole(strings.NewReader(strings.Repeat("y", maxLine+2)), io.Discard)
+	if _, err := c.ReadLine(t.Context(), "> ", nil); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("a line without end was read: %v", err)
+	}
+}
+
+// Waiting for a person ends with the episode.
+func TestG16ConsoleStopsWaiting(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := newConsole(r, io.Discard).ReadLine(ctx, "> ", nil)
+		done <- err
+	}()
+	cancel(gone)
+	if err := <-done; !errors.Is(err, gone) {
+		t.Error(err)
+	}
+}
+
+func TestG16ConsoleCompletesWhatIsShared(t *testing.T) {
+	for want, options := range map[string][]string{"": nil, "view ": {"view "}, "l": {"line=", "levels="}, "pa": {"path=", "part="}} {
+		if got := shared(options); got != want {
+			t.Errorf("%v: %q", options, got)
+		}
+	}
+}
