@@ -37,7 +37,7 @@ var homes = map[string][]string{
 	"github.com/tiktoken-go/":           {"llms/tokens"},
 	"github.com/nats-io/":               {"pipeline/engine"},
 	"github.com/spf13/cobra":            {"cmd/tracesmith/internal/cli"},
-	"golang.org/x/term":                {"cmd/tracesmith/internal/wire"},
+	"golang.org/x/term":                 {"cmd/tracesmith/internal/wire"},
 	"cel.dev/":                          {"pipeline/selection"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/tracesmith/internal/cli"},
