@@ -119,6 +119,25 @@ func (c *OpenAI) Check(ctx context.Context) error {
 	return nil
 }
 
+// Models lists what the server has. Errors are as of Chat.
+func (c *OpenAI) Models(ctx context.Context) ([]llms.ModelInfo, error) {
+	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
+	defer cancel()
+	ex := &exchange{http: c.http, headers: c.headers, tokens: c.tokens}
+	_, err := c.sdk(ex).ListModels(callCtx)
+	if ex.status == 0 || ex.readErr != nil {
+		return nil, c.transportError(ctx, callCtx, ex, err)
+	}
+	if ex.status != http.StatusOK {
+		return nil, c.redact(statusError(ex.status, ex.header, ex.received))
+	}
+	models, failure := decodeModels(ex.received)
+	if failure != nil {
+		return nil, c.redact(failure)
+	}
+	return models, nil
+}
+
 func (c *OpenAI) sdk(ex *exchange) *openai.Client {
 	cfg := c.sdkConfig
 	cfg.HTTPClient = ex

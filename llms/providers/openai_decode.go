@@ -201,3 +201,25 @@ func present(raw json.RawMessage) bool {
 func wrapError(e json.RawMessage) []byte {
 	return append(append([]byte(`{"error":`), e...), '}')
 }
+
+// decodeModels reads a list of models; servers name the length of the context
+// as they please.
+func decodeModels(raw []byte) ([]llms.ModelInfo, *llms.Error) {
+	var list struct {
+		Data []struct {
+			ID      string   `json:"id"`
+			VLLM    *float64 `json:"max_model_len"`
+			Router  *float64 `json:"context_length"`
+			Groq    *float64 `json:"context_window"`
+			Mistral *float64 `json:"max_context_length"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, brokenBody(raw, err)
+	}
+	var out []llms.ModelInfo
+	for _, m := range list.Data {
+		out = append(out, llms.ModelInfo{ID: m.ID, ContextLimit: count(cmp.Or(m.VLLM, m.Router, m.Groq, m.Mistral))})
+	}
+	return out, nil
+}
