@@ -121,6 +121,10 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	if h.script.Context > 0 && countPrompt(messages, req.tools()) > h.script.Context {
 		f = &Fault{Kind: "overflow_openai"}
 	}
+	if name := unwanted(ex.Body, h.script.Sessions[ex.Session].Refuses); name != "" {
+		f = &Fault{Status: http.StatusBadRequest, Body: string(req.failure(http.StatusBadRequest, "unsupported_parameter",
+			fmt.Sprintf("Unsupported parameter: '%s' is not supported with this model.", name)))}
+	}
 	if f != nil {
 		fault = f.resolved(req)
 		ex.struckBy(fault)
@@ -128,6 +132,20 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 		ex.plain, ex.Answered = true, true
 	}
 	return entry, fault, ""
+}
+
+// unwanted is the first of the refused parameters that a request has.
+func unwanted(body []byte, refused []string) string {
+	var sent map[string]json.RawMessage
+	if len(refused) == 0 || json.Unmarshal(body, &sent) != nil {
+		return ""
+	}
+	for _, name := range refused {
+		if _, there := sent[name]; there {
+			return name
+		}
+	}
+	return ""
 }
 
 // turn is a copy of the script's turn that a request asks for, or why there is none.

@@ -46,6 +46,9 @@ type Session struct {
 	Template bool    `yaml:"template"` // of all turns
 	Faults   []Fault `yaml:"faults"`   // strike any turn of the session
 	Expect   *Expect `yaml:"expect"`   // of each of its requests
+	// Refuses are parameters that the model does not take: a request with one of
+	// them gets 400.
+	Refuses []string `yaml:"refuses"`
 }
 
 // Turn is one answer, after the fault if there is one.

@@ -113,7 +113,7 @@ func newRoot(s *State) *cobra.Command {
 	}
 	add("make", newRun(s), newPublish(s), newExport(s))
 	add("read", newShow(s), newStats(s), newTasks(s))
-	add("tool", newEnv(s), newMock(s), newRecord(s), newBench(s), newSoak(s), newGC(s), newVersion(s))
+	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newBench(s), newSoak(s), newGC(s), newVersion(s))
 	root.SetHelpCommandGroupID("tool")
 	return root
 }

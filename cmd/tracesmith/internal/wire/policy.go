@@ -25,13 +25,15 @@ type Agent struct {
 	Warn    io.Writer      // nil: nowhere
 	Console agents.Console // for those that need one
 
-	cfg     configs.Config
-	needs   agents.Needs
-	client  llms.Client
-	models  map[string]agents.Model // further ones, by their names in section models
-	checks  [][]llms.Checker        // of each model
-	tools   []schemas.ToolSchema
-	prompts *prompts.Set
+	cfg    configs.Config
+	needs  agents.Needs
+	client llms.Client
+	models map[string]agents.Model // further ones, by their names in section models
+	checks [][]llms.Checker        // of each model
+	// refusals are what the models are known to refuse of this configuration.
+	refusals []string
+	tools    []schemas.ToolSchema
+	prompts  *prompts.Set
 
 	recordings map[string][]recorded // by instance id, in order
 }
@@ -109,6 +111,7 @@ func (a *Agent) open(section string, l configs.LLM, getenv func(string) string) 
 		return nil, err
 	}
 	a.checks = append(a.checks, checks)
+	a.refusals = append(a.refusals, refusals(section, l, a.cfg.Agent.Kind != "simple", getenv)...)
 	return llms.WithTraits(client, traits(l)), nil
 }
 
@@ -135,6 +138,29 @@ func (a *Agent) Offer(tools []schemas.ToolSchema) error {
 	return nil
 }
 
+// provided is the provider's own client of a model at one endpoint.
+func provided(section string, l configs.LLM, e configs.LLMEndpoint, getenv func(string) string) (llms.Client, error) {
+	with := maps.Clone(map[string]any(l.With))
+	if with == nil {
+		with = map[string]any{}
+	}
+	with["model"], with["timeout"], with["api_key"] = l.Model, l.Timeout.String(), e.APIKey
+	if e.BaseURL != "" {
+		with["base_url"] = e.BaseURL
+	}
+	if len(l.Headers) > 0 {
+		with["headers"] = l.Headers
+	}
+	client, err := llms.Providers.Build(l.Provider, with, llms.Deps{Getenv: getenv})
+	if e, ok := errors.AsType[*llms.Error](err); ok { // nothing was called: a key is missing
+		return nil, &pipeline.StopError{Code: 4, Err: fmt.Errorf("%s.%s", section, e.Message)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", section, err)
+	}
+	return client, nil
+}
+
 // newClient is a client of one model, over all of its endpoints; section is where
 // the model stands in the configuration. checks ask each endpoint, at no cost,
 // whether it is there.
@@ -146,23 +172,9 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 		return nil, nil, fmt.Errorf("%s.tokenizer: %w", section, err)
 	}
 	for _, e := range l.All() {
-		with := maps.Clone(map[string]any(l.With))
-		if with == nil {
-			with = map[string]any{}
-		}
-		with["model"], with["timeout"], with["api_key"] = l.Model, l.Timeout.String(), e.APIKey
-		if e.BaseURL != "" {
-			with["base_url"] = e.BaseURL
-		}
-		if len(l.Headers) > 0 {
-			with["headers"] = l.Headers
-		}
-		client, err := llms.Providers.Build(l.Provider, with, llms.Deps{Getenv: getenv})
-		if e, ok := errors.AsType[*llms.Error](err); ok { // nothing was called: a key is missing
-			return nil, nil, &pipeline.StopError{Code: 4, Err: fmt.Errorf("%s.%s", section, e.Message)}
-		}
+		client, err := provided(section, l, e, getenv)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", section, err)
+			return nil, nil, err
 		}
 		if c, ok := client.(llms.Checker); ok {
 			checks = append(checks, c)
@@ -194,9 +206,12 @@ func (a *Agent) prices(l configs.LLM) middle.Prices {
 	return out
 }
 
-// Check asks each model's server, at no cost, whether it is there and takes the
+// Check reads what is known of each model (tracesmith models probe), then asks its server, at no cost, whether it is there and takes the
 // key; nil for agents without a model.
 func (a *Agent) Check(ctx context.Context) error {
+	if len(a.refusals) > 0 {
+		return &pipeline.StopError{Code: 7, Err: errors.New(strings.Join(a.refusals, "\n")), Remedy: "where it is no longer so: tracesmith models probe"}
+	}
 	for _, checks := range a.checks {
 		if err := check(ctx, checks); err != nil {
 			return err
