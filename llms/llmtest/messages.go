@@ -18,9 +18,21 @@ type messagesRequest struct {
 	System    json.RawMessage `json:"system"`
 	Offered   json.RawMessage `json:"tools"`
 	Messages  []struct {
-		Role    string           `json:"role"`
-		Content []map[string]any `json:"content"`
+		Role    string `json:"role"`
+		Content blocks `json:"content"`
 	} `json:"messages"`
+}
+
+// blocks is content in either form: a list, or one text.
+type blocks []map[string]any
+
+func (b *blocks) UnmarshalJSON(raw []byte) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		*b = blocks{{"type": "text", "text": text}}
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]map[string]any)(b))
 }
 
 func decodeMessages(body []byte) (conversation, error) {

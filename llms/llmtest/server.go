@@ -148,9 +148,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && strings.HasPrefix(path, "/v1/models/"):
 		h.model(w, strings.TrimPrefix(path, "/v1/models/"))
 	case r.Method == http.MethodPost && path == "/v1/chat/completions":
-		h.chat(w, r, func(body []byte) (conversation, error) { return decodeChat(body) })
+		h.chat(w, r, decodeChat)
 	case r.Method == http.MethodPost && path == "/v1/messages":
-		h.chat(w, r, func(body []byte) (conversation, error) { return decodeMessages(body) })
+		h.chat(w, r, decodeMessages)
+	case r.Method == http.MethodPost && path == "/v1/responses":
+		h.chat(w, r, decodeResponses)
 	case r.Method == http.MethodPost && (path == "/tokenize" || path == "/v1/tokenize"):
 		h.tokenize(w, r)
 	default:

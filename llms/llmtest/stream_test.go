@@ -59,7 +59,7 @@ sessions:
 // A stream of the Messages API, put together again, is the answer in one piece.
 func TestMessagesStreamIsTheAnswerInPieces(t *testing.T) {
 	srv := start(t, `sessions: [{repeat: true, turns: [{content: "grün and long enough for pieces", reasoning: "because of that and this", tool_calls: [{name: view, arguments: {path: a.py}}], usage: {prompt: 9, completion: 2}}]}]`)
-	ask := `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"u"}]}]`
+	ask := `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"u"}]`
 	_, whole := call(t, srv.URL+"/messages", "", ask+`}`)
 	_, streamed := call(t, srv.URL+"/messages", "", ask+`,"stream":true}`)
 	var message map[string]any
