@@ -28,6 +28,7 @@ type Deps struct {
 type Recording struct {
 	Episode  string // its id
 	GoldUsed bool   // its agent knew the gold patch
+	Style    string // of its calls: AgentInfo.ToolCallStyle
 	Replies  []schemas.Reply
 }
 

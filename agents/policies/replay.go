@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/history"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -59,6 +60,8 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 		return nil, errors.New("turns must not be negative")
 	case deps.Recording == nil:
 		return nil, fmt.Errorf("%s holds no episode of task %s", cfg.From, deps.Task.InstanceID)
+	case cfg.Then == thenModel && deps.Recording.Style == history.TextStyle:
+		return nil, fmt.Errorf("episode %s cannot be gone on with, because its calls stand in its texts: choose then: stop", deps.Recording.Episode)
 	}
 	rec := *deps.Recording
 	p := &replay{replies: rec.Replies}

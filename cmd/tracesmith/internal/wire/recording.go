@@ -71,7 +71,7 @@ func (a *Agent) recording(j schemas.Job, t schemas.Task) *agents.Recording {
 
 // recordingOf takes the replies out of an episode's rows.
 func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
-	rec := agents.Recording{Episode: t.Episode.EpisodeID, GoldUsed: t.Episode.GoldUsed}
+	rec := agents.Recording{Episode: t.Episode.EpisodeID, GoldUsed: t.Episode.GoldUsed, Style: text(t.Episode.ToolCallStyle)}
 	steps, err := history.Steps(t.Steps)
 	if err != nil {
 		return rec, err
