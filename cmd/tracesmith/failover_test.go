@@ -59,8 +59,12 @@ func TestRunOutlivesAnEndpoint(t *testing.T) {
 	if code != 0 || s.Ledger.Reused != 16 || s.Calls.Answered != 16*4 || len(b.srv.Log()) == 0 {
 		t.Errorf("exit %d, %+v", code, s)
 	}
-	// A connection refused never reached a server, so only calls that did are compared.
-	if c := s.Calls; c.Prompt != both.Whole.Prompt || c.Completion != both.Whole.Completion || c.Answered != both.Answered || c.Failed < both.Requests-both.Answered || both.usd() > c.Spent()+1e-9 {
+	// A connection refused never reached a server. An answer that was on its way when
+	// the endpoint died counts as given there, as failed and at risk here.
+	c := s.Calls
+	lost := both.Answered - c.Answered
+	if lost < 0 || both.Requests-c.Answered > c.Failed || both.usd() > c.Spent()+1e-9 ||
+		lost == 0 && (c.Prompt != both.Whole.Prompt || c.Completion != both.Whole.Completion) || c.Prompt > both.Whole.Prompt {
 		t.Errorf("the servers count %+v, the run %+v", both, c)
 	}
 	if s.Calls.Failed == 0 || len(stagedIn(t, filepath.Join(b.dir))) != 16 {
