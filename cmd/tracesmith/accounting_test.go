@@ -53,7 +53,7 @@ const mending = `version: 1
 run: {name: account, workers: 16, attempts: ATTEMPTS}
 tasks: {source: builtin, ids: [stockroom]}
 agent: {kind: react}
-llm: {model: m, base_url: "SERVER", timeout: 15s, max_retries: 8, max_tokens: 500}
+llm: {model: m, base_url: "SERVER", timeout: 8s, max_retries: 8, max_tokens: 500}
 prices: [{model: m, input: 1, cached: 0.25, output: 30}]
 `
 

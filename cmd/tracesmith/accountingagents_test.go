@@ -54,11 +54,11 @@ func TestEveryCallOfEveryAgentIsAccountedFor(t *testing.T) {
 		}
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			config := strings.NewReplacer("ATTEMPTS", "8", "workers: 16", "workers: 4", "kind: react", "kind: "+kind).Replace(mending)
+			config := strings.NewReplacer("ATTEMPTS", "6", "workers: 16", "workers: 6", "kind: react", "kind: "+kind).Replace(mending)
 			b := newBatch(t, trouble+script, config)
 			code, s := b.run()
 			b.check(s)
-			if c := s.Calls; code != 0 || c.Answered != 8*4 || c.Failed == 0 || c.Retried != c.Failed || c.AtRiskUSD == 0 {
+			if c := s.Calls; code != 0 || c.Answered != 6*4 || c.Failed == 0 || c.Retried != c.Failed || c.AtRiskUSD == 0 {
 				t.Errorf("exit %d, %+v", code, s)
 			}
 			for _, e := range s.Episodes {
