@@ -2,6 +2,7 @@ package tape
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,8 @@ import (
 // Bounds of what is read: a file is foreign input.
 const (
 	maxHead = 64 << 10
-	maxBody = 128 << 20
+	maxBody = 64 << 20
+	window  = 1 << 20 // of a frame: how far back it may refer
 )
 
 // errEnd: there is no further whole record.
@@ -32,9 +34,18 @@ type reader struct {
 
 	request, response []byte // of the last record
 	lastHash          string
+
+	frames *zstd.Decoder
 }
 
-func newReader(in io.Reader) *reader { return &reader{in: bufio.NewReaderSize(in, maxHead)} }
+func newReader(in io.Reader) *reader {
+	// One frame after the other, in the caller's goroutine: there is nothing to close.
+	frames, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		panic(err) // constant options
+	}
+	return &reader{in: bufio.NewReaderSize(in, maxHead), frames: frames}
+}
 
 func (r *reader) next() (head, error) {
 	line, err := r.in.ReadSlice('\n')
@@ -67,7 +78,7 @@ func (r *reader) next() (head, error) {
 }
 
 func (r *reader) unpack(h head, frames []byte) error {
-	part, err := unpack(frames[:h.NewBytes])
+	part, err := r.body(frames[:h.NewBytes])
 	if err != nil {
 		return err
 	}
@@ -81,7 +92,7 @@ func (r *reader) unpack(h head, frames []byte) error {
 	case h.Response == "":
 		r.response = nil
 	case !h.SameResponse:
-		if r.response, err = unpack(frames[h.NewBytes : h.NewBytes+h.ResponseBytes]); err != nil {
+		if r.response, err = r.body(frames[h.NewBytes : h.NewBytes+h.ResponseBytes]); err != nil {
 			return err
 		}
 	}
@@ -99,31 +110,36 @@ func torn(err error) error {
 	return err
 }
 
-// codec is shared: frames are small, and each coder keeps buffers.
-var codec = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
-	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+// body is what a frame holds. Memory is taken as bytes come out of it, whatever
+// size it claims.
+func (r *reader) body(frame []byte) ([]byte, error) {
+	if len(frame) == 0 {
+		return []byte{}, nil
+	}
+	if err := r.frames.Reset(bytes.NewReader(frame)); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(r.frames, maxBody+1))
+	if err == nil && len(body) > maxBody {
+		err = errTooLong
+	}
+	return body, err
+}
+
+var errTooLong = fmt.Errorf("a body is longer than %d MiB", maxBody>>20)
+
+// encoder is shared: frames are small, and each coder keeps buffers.
+var encoder = sync.OnceValue(func() *zstd.Encoder {
+	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // constant options
 	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxBody), zstd.WithDecoderLowmem(true))
-	if err != nil {
-		panic(err) // constant options
-	}
-	return enc, dec
+	return enc
 })
 
 func pack(body []byte) []byte {
 	if len(body) == 0 {
 		return nil
 	}
-	enc, _ := codec()
-	return enc.EncodeAll(body, nil)
-}
-
-func unpack(frame []byte) ([]byte, error) {
-	if len(frame) == 0 {
-		return []byte{}, nil
-	}
-	_, dec := codec()
-	return dec.DecodeAll(frame, nil)
+	return encoder().EncodeAll(body, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -212,24 +213,72 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
+// A frame takes the memory of what comes out of it, not of what it claims, and no
+// frame holds more than a body may.
+func TestFramesAreBounded(t *testing.T) {
+	const megabyte = "\x50" // a window's descriptor
+	liar := []byte("\x28\xb5\x2f\xfd\x80" + megabyte + "\x00\x00\x00\x03" + "\x01\x00\x00")
+	zeros := []byte("\x28\xb5\x2f\xfd\x00" + megabyte)
+	zeros = append(zeros, bytes.Repeat([]byte("\x02\x00\x10\x00"), maxBody>>17)...) // a byte 128 Ki times, in each block
+	bomb := append(bytes.Clone(zeros), "\x02\x00\x10\x00\x01\x00\x00"...)
+	zeros = append(zeros, "\x01\x00\x00"...)
+
+	r := newReader(nil)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if body, err := r.body(liar); err == nil {
+		t.Errorf("%d bytes of a frame without any", len(body))
+	}
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 8<<20 {
+		t.Errorf("%d bytes were taken for a frame of %d", taken, len(liar))
+	}
+	if _, err := r.body(bomb); !errors.Is(err, errTooLong) {
+		t.Errorf("more than a body may hold: %v", err)
+	}
+	if body, err := r.body(zeros); err != nil || len(body) != maxBody {
+		t.Errorf("as much as a body may hold: %d bytes, %v", len(body), err)
+	}
+	if body, err := r.body(pack([]byte(noise(3, 5*window)))); err != nil || string(body) != noise(3, 5*window) {
+		t.Errorf("a body of several windows: %d bytes, %v", len(body), err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
-	w := New(filepath.Join(f.TempDir(), "x"), nil)
-	for n := range 3 {
-		if err := w.Keep(exchange([]byte(strings.Repeat("ab", n)), "answer")); err != nil {
+	for _, bodies := range [][]string{{""}, {"a", "aa"}} {
+		w := New(filepath.Join(f.TempDir(), "x"), nil)
+		for _, body := range bodies {
+			if err := w.Keep(exchange([]byte(body), "b")); err != nil {
+				f.Fatal(err)
+			}
+		}
+		whole, err := os.ReadFile(w.path)
+		if err != nil {
 			f.Fatal(err)
 		}
+		f.Add(whole)
 	}
-	whole, err := os.ReadFile(w.path)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(whole)
 	f.Fuzz(func(t *testing.T, file []byte) {
 		r := newReader(bytes.NewReader(file))
 		for range 1000 {
 			if _, err := r.next(); err != nil {
 				return
 			}
+			if r.end > int64(len(file)) {
+				t.Fatalf("%d bytes read of %d", r.end, len(file))
+			}
+		}
+	})
+}
+
+// FuzzFrame goes where no hash keeps a damaged body away.
+func FuzzFrame(f *testing.F) {
+	f.Add(pack([]byte("abcabcabc")))
+	f.Add([]byte("\x28\xb5\x2f\xfd\x00\x50\x02\x00\x10\x00\x01\x00\x00"))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		body, err := newReader(nil).body(frame)
+		if err == nil && len(body) > maxBody {
+			t.Fatalf("%d bytes", len(body))
 		}
 	})
 }
