@@ -30,6 +30,8 @@ type Transcript struct {
 	Tools []schemas.ToolSchema
 	Steps []schemas.Step // of all conversations
 	Seed  int64
+	// Reply is the one whose calls are being answered; Steps may not hold it yet.
+	Reply *schemas.Reply
 }
 
 // Privileged is what a policy that declares gold_used gets at construction and

@@ -49,6 +49,9 @@ func (p *relay) Answer(t *agents.Transcript, c schemas.ToolCall) (schemas.Observ
 	if c.Name != "pass" {
 		return schemas.Observation{}, false
 	}
+	if t.Reply == nil || !slices.ContainsFunc(t.Reply.Calls, func(of schemas.ToolCall) bool { return of.ID == c.ID }) {
+		panic("Answer was not told the reply of the call")
+	}
 	for _, s := range t.Steps {
 		if s.Observation != nil && s.Observation.Text == "2" {
 			return schemas.Observation{Source: "pass", Text: "passed"}, true

@@ -199,6 +199,8 @@ func complete(reply *schemas.Reply, turn int) {
 // execute runs the calls of a reply from the given one on, one observation
 // each, and ends the turn.
 func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at time.Time) (string, error) {
+	r.transcript.Reply = &reply
+	defer func() { r.transcript.Reply = nil }()
 	if len(reply.Calls) == 0 {
 		if err := r.withoutCall(ctx, reply, at); err != nil {
 			return "", err

@@ -1,16 +1,12 @@
 package handover
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -31,6 +27,7 @@ type checker struct {
 	workdir string
 	steps   []schemas.Step
 	seen    int // steps that the model had been shown
+	prompt  schemas.ContextOp
 }
 
 // pack is the call as a pack, or everything that is wrong with it.
@@ -100,12 +97,71 @@ func (c checker) step(n int) (schemas.Step, string) {
 	switch {
 	case i >= c.seen:
 		return s, fmt.Sprintf("step %d was called together with this handover, so you have not seen its answer", n)
-	case s.Observation == nil || s.Observation.ErrorClass == schemas.ErrNotExecuted:
+	case s.Observation == nil, failed(s.Observation.ErrorClass):
 		return s, fmt.Sprintf("step %d showed nothing", n)
 	case s.ToolCall == nil && s.Turn >= 0, s.ToolCall != nil && s.ToolCall.Name == Name:
 		return s, fmt.Sprintf("step %d is not the answer of a tool that looks at something", n)
 	}
+	o := *s.Observation
+	o.Text = c.visible(i)
+	s.Observation = &o
 	return s, ""
+}
+
+// failed tells whether calls of an error class were not carried out as they were
+// meant: their answers say so and give back words of the call, no more.
+func failed(class string) bool {
+	switch class {
+	case schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrSandboxDied, schemas.ErrToolException:
+		return true
+	}
+	return false
+}
+
+// hidden stands for each character that a model was not shown. No text of a tool
+// has it.
+const hidden = '\x00'
+
+// visible is the text of an answer as the model saw it when it was new. What was
+// left out for want of room is hidden, and so is the end of each line in it.
+func (c checker) visible(i int) string {
+	text, prompt := schemas.Plain(c.steps[i].Observation.Text), c.prompt
+	for _, s := range c.steps[i+1:] {
+		if s.Reply != nil {
+			prompt = schemas.ContextOp{}
+			if s.Reply.Context != nil {
+				prompt = *s.Reply.Context
+			}
+			break
+		}
+	}
+	for _, t := range prompt.Trimmed {
+		if t.Step != c.steps[i].Index {
+			continue
+		}
+		var out strings.Builder
+		n := 0
+		for _, r := range text {
+			left := t.From <= n && n < t.To
+			if left {
+				out.WriteRune(hidden)
+			}
+			if !left || r == '\n' {
+				out.WriteRune(r)
+			}
+			n++
+		}
+		return out.String()
+	}
+	return text
+}
+
+// aliased tells whether a command of the debugger may have been given another
+// meaning before a step.
+func (c checker) aliased(before int) bool {
+	return slices.ContainsFunc(c.steps, func(s schemas.Step) bool {
+		return s.Index < before && s.ToolCall != nil && s.ToolCall.Name == "pdb" && strings.Contains(string(s.ToolCall.Arguments), "alias")
+	})
 }
 
 func (c checker) excerpt(f excerpt) (Excerpt, string) {
@@ -125,9 +181,12 @@ func (c checker) excerpt(f excerpt) (Excerpt, string) {
 		return e, fmt.Sprintf("its note has %d bytes, at most %d", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
-	files, numbered := shown(s)
+	files, numbered := shown(s, c.aliased(f.Step))
 	if !numbered {
 		return e, fmt.Sprintf("step %d is an answer of %s, which shows no numbered lines of files: name a step of view, grep or pdb, or quote it under values", f.Step, e.Tool)
+	}
+	if name, err := strconv.Unquote(e.Path); err == nil && files[e.Path] == nil {
+		e.Path = name // as it is shown
 	}
 	lines := files[e.Path]
 	if len(lines) == 0 {
@@ -157,15 +216,20 @@ func (c checker) value(v value) (Value, string) {
 		return e, fmt.Sprintf("its note has %d bytes, at most %d", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
-	text := schemas.Plain(s.Observation.Text) // as the model saw it
-	if s.ToolCall != nil {
-		if _, ok := quote(text+"\n"+asked(s.ToolCall), e.Expression); !ok {
-			return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, short(e.Expression))
-		}
+	text := s.Observation.Text
+	if _, ok := quote(text+"\n"+asked(s), e.Expression, nil); !ok {
+		return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, short(e.Expression))
 	}
-	found, ok := quote(text, e.Value)
+	said, code := output(s)
+	found, ok := quote(said, e.Value, placed(s.ToolCall, said))
 	if !ok {
+		if _, ok = quote(code, e.Value, placed(s.ToolCall, code)); ok {
+			return e, fmt.Sprintf("in step %d, %q stands in the source around the line only: name lines of code under files", v.Step, short(e.Value))
+		}
 		return e, fmt.Sprintf("step %d did not show the value %q; it must be copied exactly", v.Step, short(e.Value))
+	}
+	if echoed(s, found) {
+		return e, fmt.Sprintf("in step %d, %q are words of your own call, given back: quote what the answer says of them", v.Step, short(e.Value))
 	}
 	e.Value = found
 	return e, ""
@@ -178,60 +242,6 @@ func (c checker) relative(p string) string {
 		return below
 	}
 	return p
-}
-
-// quote finds words in a text, whatever blanks are between them, and returns them
-// as they stand there. A part of a longer word or number is no find.
-func quote(text, words string) (string, bool) {
-	fields := strings.Fields(words)
-	for i := range fields {
-		fields[i] = regexp.QuoteMeta(fields[i])
-	}
-	re, err := regexp.Compile(strings.Join(fields, `\s+`))
-	if err != nil { // not UTF-8
-		return "", false
-	}
-	for _, at := range re.FindAllStringIndex(text, -1) {
-		if whole(text, at[0], at[1]) {
-			return text[at[0]:at[1]], true
-		}
-	}
-	return "", false
-}
-
-// whole tells whether text[from:to] is not cut out of a longer word or number.
-func whole(text string, from, to int) bool {
-	before, _ := utf8.DecodeLastRuneInString(text[:from])
-	first, _ := utf8.DecodeRuneInString(text[from:])
-	last, _ := utf8.DecodeLastRuneInString(text[:to])
-	after, width := utf8.DecodeRuneInString(text[to:])
-	beyond, _ := utf8.DecodeRuneInString(text[to+width:])
-	switch {
-	case wordly(before) && wordly(first), wordly(last) && wordly(after):
-		return false
-	case unicode.IsDigit(first) && (before == '.' || before == '-'):
-		return false
-	case unicode.IsDigit(last) && after == '.' && unicode.IsDigit(beyond):
-		return false
-	}
-	return true
-}
-
-func wordly(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
-
-// asked are the texts among a call's arguments.
-func asked(call *schemas.ToolCall) string {
-	var args map[string]any
-	if json.Unmarshal(call.Arguments, &args) != nil {
-		return ""
-	}
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(args)) {
-		if text, ok := args[name].(string); ok {
-			out = append(out, text)
-		}
-	}
-	return strings.Join(out, "\n")
 }
 
 func toolOf(s schemas.Step) string {

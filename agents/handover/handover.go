@@ -96,10 +96,11 @@ func Schema() schemas.ToolSchema { return described() }
 
 var described = sync.OnceValue(func() schemas.ToolSchema { return tools.Define(definition).Schema() })
 
-// Answer checks a call against the steps before it. The observation of a call
-// that is refused says why; that of one that is taken is no error.
-func Answer(workdir string, steps []schemas.Step, call schemas.ToolCall) schemas.Observation {
-	_, o := read(workdir, steps, call)
+// Answer checks a call against the steps before it; prompt is how the prompt was
+// made that the call answers. The observation of a call that is refused says why;
+// that of one that is taken is no error.
+func Answer(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) schemas.Observation {
+	_, o := read(workdir, steps, call, prompt)
 	return o
 }
 
@@ -107,7 +108,11 @@ func Answer(workdir string, steps []schemas.Step, call schemas.ToolCall) schemas
 func Find(workdir string, steps []schemas.Step) (Pack, bool) {
 	for i, s := range steps {
 		if Taken(s) {
-			pack, _ := read(workdir, steps[:i], *s.ToolCall)
+			var prompt schemas.ContextOp
+			if s.Reply != nil && s.Reply.Context != nil {
+				prompt = *s.Reply.Context
+			}
+			pack, _ := read(workdir, steps[:i], *s.ToolCall, prompt)
 			return pack, true
 		}
 	}
@@ -119,11 +124,11 @@ func Taken(s schemas.Step) bool {
 	return s.ToolCall != nil && s.ToolCall.Name == Name && s.Observation != nil && !s.Observation.IsError
 }
 
-func read(workdir string, steps []schemas.Step, call schemas.ToolCall) (Pack, schemas.Observation) {
+func read(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) (Pack, schemas.Observation) {
 	var pack Pack
 	d := definition
 	d.Call = func(_ context.Context, _ *env.Session, a arguments) (schemas.Observation, error) {
-		c := checker{workdir: workdir, steps: steps, seen: seen(steps)}
+		c := checker{workdir: workdir, steps: steps, seen: seen(steps), prompt: prompt}
 		p, problems := c.pack(a)
 		if len(problems) > 0 {
 			return schemas.Observation{}, tools.Mistake("Nothing was handed over:\n%s\nMend the call, or look once more.", "- "+strings.Join(problems, "\n- "))

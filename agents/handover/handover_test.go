@@ -66,9 +66,9 @@ func TestPackQuotesWhatWasShown(t *testing.T) {
 			file("/testbed/src/cart.py", 10, 11, 3), file("./notes.txt", 1, 3, 4), file("src/cart.py", 30, 30, 5), file("odd\tname.py", 1, 1, 5),
 			map[string]any{"path": "src/cart.py", "start": "12", "step": 6, "note": "nothing there", "end": nil},
 		},
-		"values": []any{observed("lines[0].net", "Decimal('0.335')", 6), observed("failures", "1 failed", 2), observed("return", "return   sum(l.net\nfor l in lines)", 3), observed("in all", "-13.50 EUR", 7)},
+		"values": []any{observed("lines[0].net", "Decimal('0.335')", 6), observed("eval", "1 failed", 2), observed("return", "return   sum(l.net\nfor l in lines)", 3), observed("in all", "-13.50 EUR", 7)},
 	})
-	o := handover.Answer("/testbed", steps, c)
+	o := handover.Answer("/testbed", steps, c, schemas.ContextOp{})
 	if o.IsError || o.Text != "Handed over: 5 of code, 4 of values. Your part is done." || o.Source != handover.Name {
 		t.Fatalf("%+v", o)
 	}
@@ -83,7 +83,7 @@ func TestPackQuotesWhatWasShown(t *testing.T) {
 			{Path: "src/cart.py", Start: 12, End: 12, Step: 6, Tool: "pdb", Note: "nothing there", Lines: []handover.Line{{Number: 12}}},
 		},
 		Values: []handover.Value{
-			{Expression: "lines[0].net", Value: "Decimal('0.335')", Step: 6, Tool: "pdb"}, {Expression: "failures", Value: "1 failed", Step: 2, Tool: "eval"},
+			{Expression: "lines[0].net", Value: "Decimal('0.335')", Step: 6, Tool: "pdb"}, {Expression: "eval", Value: "1 failed", Step: 2, Tool: "eval"},
 			{Expression: "return", Value: "return sum(l.net for l in lines)", Step: 3, Tool: "view"}, {Expression: "in all", Value: "-13.50 EUR", Step: 7, Tool: "bash"},
 		}}
 	if diff := cmp.Diff(want, pack); !ok || diff != "" {
@@ -137,7 +137,7 @@ func TestDishonestItemsAreRefused(t *testing.T) {
 			default:
 				args[c.field] = item
 			}
-			o := handover.Answer("/testbed", work(), call(args))
+			o := handover.Answer("/testbed", work(), call(args), schemas.ContextOp{})
 			if !o.IsError || o.ErrorClass != schemas.ErrUserError || !strings.Contains(o.Text, c.want) || !strings.HasPrefix(o.Text, "Nothing was handed over:") {
 				t.Errorf("%s: %s", o.ErrorClass, o.Text)
 			}
@@ -145,7 +145,7 @@ func TestDishonestItemsAreRefused(t *testing.T) {
 	}
 	for _, raw := range []string{``, `{`, `[]`, `{"cause":1}`, `{"cause":"c","cause_steps":3,"files":"src"}`, `{"cause":"c","cause_steps":[1],"files":[{"path":"x"}]}`} {
 		c := schemas.ToolCall{Name: handover.Name, Arguments: []byte(raw)}
-		if o := handover.Answer("/testbed", work(), c); !o.IsError || o.ErrorClass != schemas.ErrBadArguments || !strings.Contains(o.Text, `"cause_steps":[9]`) {
+		if o := handover.Answer("/testbed", work(), c, schemas.ContextOp{}); !o.IsError || o.ErrorClass != schemas.ErrBadArguments || !strings.Contains(o.Text, `"cause_steps":[9]`) {
 			t.Errorf("%s: %+v", raw, o)
 		}
 	}
@@ -158,11 +158,11 @@ func TestAnswersOfTheSameReplyAreNoEvidence(t *testing.T) {
 	view := *steps[3].ToolCall
 	steps = append(steps, schemas.Step{Index: 9, Turn: 6, Source: "agent", ToolCall: &view,
 		Reply: &schemas.Reply{Calls: []schemas.ToolCall{view, h}}, Observation: steps[3].Observation})
-	if o := handover.Answer("", steps, h); !strings.Contains(o.Text, "step 9 was called together with this handover") {
+	if o := handover.Answer("", steps, h, schemas.ContextOp{}); !strings.Contains(o.Text, "step 9 was called together with this handover") {
 		t.Error(o.Text)
 	}
 	steps[9].Reply.Calls = steps[9].Reply.Calls[:1] // called before it
-	if o := handover.Answer("", steps, h); o.IsError {
+	if o := handover.Answer("", steps, h, schemas.ContextOp{}); o.IsError {
 		t.Error(o.Text)
 	}
 }
@@ -179,12 +179,13 @@ func FuzzAnswer(f *testing.F) {
 		view := schemas.ToolCall{Name: tool, Arguments: []byte(args)}
 		steps := []schemas.Step{{ToolCall: &view, Reply: &schemas.Reply{Calls: []schemas.ToolCall{view}}, Observation: &schemas.Observation{Text: text, Targets: []string{target}}}}
 		c := schemas.ToolCall{Name: handover.Name, Arguments: []byte(args)}
-		o := handover.Answer("/testbed", steps, c)
+		o := handover.Answer("/testbed", steps, c, schemas.ContextOp{})
 		steps = append(steps, schemas.Step{Index: 1, ToolCall: &c, Reply: &schemas.Reply{Calls: []schemas.ToolCall{c}}, Observation: &o})
 		pack, ok := handover.Find("/testbed", steps)
 		if ok == o.IsError {
 			t.Fatal(o.Text)
 		}
+		text = schemas.Plain(text)
 		for _, e := range pack.Files {
 			for _, l := range e.Lines {
 				if !strings.Contains(text, l.Text) {
@@ -235,7 +236,7 @@ func TestPackIsBounded(t *testing.T) {
 		for range n {
 			files = append(files, whole)
 		}
-		o := handover.Answer("", steps, call(map[string]any{"cause": "c", "cause_steps": []int{0}, "files": files}))
+		o := handover.Answer("", steps, call(map[string]any{"cause": "c", "cause_steps": []int{0}, "files": files}), schemas.ContextOp{})
 		if !strings.Contains(o.Text, want) {
 			t.Errorf("%d times the file: %s, want %s", n, o.Text, want)
 		}

@@ -3,6 +3,7 @@ package handover
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,43 +24,51 @@ var (
 )
 
 // shown are the lines a step showed, by file and number; numbered is false for
-// tools that show none.
-func shown(s schemas.Step) (files map[string]map[int]string, numbered bool) {
+// tools that show none. aliased: commands of pdb may not mean what they say.
+func shown(s schemas.Step, aliased bool) (files map[string]map[int]string, numbered bool) {
 	if s.ToolCall == nil || s.Observation == nil {
 		return nil, false
 	}
 	o := s.Observation
 	lines := strings.Split(strings.TrimSuffix(o.Text, "\n"), "\n")
+	file, first, last, ok := span(o)
+	var of map[int]string
 	switch s.ToolCall.Name {
-	case "view":
-		return ranged(o, func(first, last int) map[int]string {
-			return inOrder(lines[1:], first, last, viewLine, !withNumbers(s.ToolCall))
-		}), true
-	case "pdb":
-		return ranged(o, func(first, last int) map[int]string {
-			if onlyLists(s.ToolCall) {
-				return numberedLines(lines, pdbLine)
-			}
-			from := len(lines) - (last - first + 1)
-			if from < 0 {
-				return nil
-			}
-			return inOrder(lines[from:], first, last, pdbLine, false)
-		}), true
 	case "grep":
-		return grouped(lines), true
+		return grouped(lines, o.Targets), true
+	case "view":
+		if ok {
+			of, _ = inOrder(lines[1:], first, last, viewLine, !withNumbers(s.ToolCall))
+		}
+	case "pdb":
+		from := len(lines) - (last - first + 1)
+		switch {
+		case !ok:
+		case onlyLists(s.ToolCall) && !aliased:
+			of = listed(lines)
+		case from >= 0:
+			var whole bool
+			if of, whole = inOrder(lines[from:], first, last, pdbLine, false); !whole { // there is no listing
+				of = nil
+			}
+		}
+	default:
+		return nil, false
 	}
-	return nil, false
+	if len(of) == 0 {
+		return nil, true
+	}
+	return map[string]map[int]string{file: of}, true
 }
 
-// ranged reads the one target of an observation, path:first[-last].
-func ranged(o *schemas.Observation, read func(first, last int) map[int]string) map[string]map[int]string {
+// span reads the one target of an observation, path:first[-last].
+func span(o *schemas.Observation) (file string, first, last int, ok bool) {
 	if len(o.Targets) != 1 {
-		return nil
+		return "", 0, 0, false
 	}
 	at := strings.LastIndexByte(o.Targets[0], ':')
 	if at < 0 {
-		return nil
+		return "", 0, 0, false
 	}
 	from, to, isRange := strings.Cut(o.Targets[0][at+1:], "-")
 	if !isRange {
@@ -68,48 +77,69 @@ func ranged(o *schemas.Observation, read func(first, last int) map[int]string) m
 	first, err1 := strconv.Atoi(from)
 	last, err2 := strconv.Atoi(to)
 	if err1 != nil || err2 != nil || first < 1 || last < first || last-first > len(o.Text) {
-		return nil
+		return "", 0, 0, false
 	}
-	lines := read(first, last)
-	if len(lines) == 0 {
-		return nil
-	}
-	return map[string]map[int]string{o.Targets[0][:at]: lines}
+	return o.Targets[0][:at], first, last, true
 }
 
 // inOrder reads lines first to last, one after the other, up to one that is not
-// in its place.
-func inOrder(lines []string, first, last int, form *regexp.Regexp, bare bool) map[int]string {
-	out := map[int]string{}
-	for n := first; n <= last && n-first < len(lines); n++ {
+// in its place; whole tells that there was none. Lines of which a part is hidden
+// are in their place, and not read.
+func inOrder(lines []string, first, last int, form *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
+	read = map[int]string{}
+	for n := first; n <= last; n++ {
+		if n-first >= len(lines) {
+			return read, false
+		}
 		text := lines[n-first]
+		if strings.ContainsRune(text, hidden) {
+			continue
+		}
 		if !bare {
 			m := form.FindStringSubmatch(text)
 			if m == nil || m[1] != strconv.Itoa(n) {
-				break
+				return read, false
 			}
 			text = m[2]
 		}
-		out[n] = text
+		read[n] = text
 	}
-	return out
+	return read, true
 }
 
-// numberedLines reads the lines of a form wherever they stand.
-func numberedLines(lines []string, form *regexp.Regexp) map[int]string {
+// listed reads the listings that end an answer of pdb, before it names the frame.
+func listed(lines []string) map[int]string {
 	out := map[int]string{}
-	for _, line := range lines {
-		if m := form.FindStringSubmatch(line); m != nil {
-			if n, err := strconv.Atoi(m[1]); err == nil {
-				out[n] = m[2]
-			}
+	end := len(lines) - 1
+	for end > 0 && !strings.HasPrefix(lines[end], "Current frame: ") {
+		end--
+	}
+	for i := end - 1; i >= 0; i-- {
+		line := lines[i]
+		m := pdbLine.FindStringSubmatch(line)
+		switch {
+		case strings.ContainsRune(line, hidden), line == "[EOF]":
+			continue
+		case m == nil:
+			return out
+		}
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			out[n] = m[2]
 		}
 	}
 	return out
 }
 
+// lists and moves are commands that show source, and that choose the frame, with
+// arguments that are numbers: an assignment to a name like theirs is neither.
+var (
+	lists = regexp.MustCompile(`^(?:l|list|ll|longlist)(?:[ \t][ \t\d,.]*)?$`)
+	moves = regexp.MustCompile(`^(?:u|up|d|down)(?:[ \t][ \t\d]*)?$`)
+)
+
 // onlyLists tells whether a call of pdb did nothing but list source, after moving
 // in the stack at most: nothing ran that could have printed something like it.
+// Aliases are looked for elsewhere.
 func onlyLists(call *schemas.ToolCall) bool {
 	var args struct {
 		Command string `json:"command"`
@@ -117,33 +147,36 @@ func onlyLists(call *schemas.ToolCall) bool {
 	if json.Unmarshal(call.Arguments, &args) != nil {
 		return false
 	}
-	commands := strings.FieldsFunc(args.Command, func(r rune) bool { return r == ';' || r == '\n' })
-	for i, c := range commands {
-		word, _, _ := strings.Cut(strings.TrimSpace(c), " ")
-		switch word {
-		case "u", "up", "d", "down":
-		case "l", "list", "ll", "longlist":
-			return i == len(commands)-1
-		default:
+	list := false
+	for _, c := range strings.FieldsFunc(args.Command, func(r rune) bool { return r == ';' || r == '\n' }) {
+		switch c = strings.TrimSpace(c); {
+		case lists.MatchString(c):
+			list = true
+		case list || c != "" && !moves.MatchString(c):
 			return false
 		}
 	}
-	return false
+	return list
 }
 
-// grouped reads the answer of grep: after an empty line the name of a file, then
-// its lines.
-func grouped(lines []string) map[string]map[int]string {
+// grouped reads the answer of grep: after an empty line the name of a file, one of
+// its targets, then lines of that file up to something else.
+func grouped(lines, targets []string) map[string]map[int]string {
 	out := map[string]map[int]string{}
 	file := ""
 	for i, line := range lines {
 		m := grepLine.FindStringSubmatch(line)
 		switch {
-		case m == nil && i > 0 && lines[i-1] == "" && line != "":
+		case i > 0 && lines[i-1] == "":
 			file = line
 			if name, err := strconv.Unquote(line); err == nil {
 				file = name
 			}
+			if !slices.Contains(targets, file) {
+				file = ""
+			}
+		case strings.ContainsRune(line, hidden), m == nil && line != "    --":
+			file = ""
 		case m != nil && file != "":
 			if out[file] == nil {
 				out[file] = map[int]string{}

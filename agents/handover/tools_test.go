@@ -79,7 +79,7 @@ func TestWhatToolsShowIsRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := schemas.ToolCall{Name: handover.Name, Arguments: raw}
-			o := handover.Answer(task.Workdir, []schemas.Step{step}, h)
+			o := handover.Answer(task.Workdir, []schemas.Step{step}, h, schemas.ContextOp{})
 			if pack, ok := handover.Find(task.Workdir, []schemas.Step{step, {Index: 3, ToolCall: &h, Observation: &o}}); ok && pack.Files[0].Lines[0].Text != c.want[n] {
 				t.Errorf("%s %s, line %d: %q, want %q", c.tool, c.args, n, pack.Files[0].Lines[0].Text, c.want[n])
 			}

@@ -249,7 +249,11 @@ func (s *seeker) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Ob
 	if call.Name != handover.Name {
 		return schemas.Observation{}, false
 	}
-	return handover.Answer(t.Task.Workdir, t.Steps, call), true
+	var prompt schemas.ContextOp
+	if t.Reply != nil && t.Reply.Context != nil {
+		prompt = *t.Reply.Context
+	}
+	return handover.Answer(t.Task.Workdir, t.Steps, call, prompt), true
 }
 
 // Next asks the model whose conversation is on; where handover is the only tool,
