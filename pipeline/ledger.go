@@ -99,6 +99,9 @@ func (l *ledger) carry(a *account, c schemas.Calls, failed bool) {
 // they hold what is left.
 func (l *ledger) reserve(ctx context.Context, a *account, worst float64) error {
 	for {
+		if ctx.Err() != nil { // money that comes back at the same moment is not taken
+			return fmt.Errorf("waiting for the budget: %w", context.Cause(ctx))
+		}
 		l.mu.Lock()
 		freed := l.freed
 		ok, err := l.try(a, worst)
@@ -110,7 +113,6 @@ func (l *ledger) reserve(ctx context.Context, a *account, worst float64) error {
 		case <-freed:
 		case <-l.open.Done():
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the budget: %w", context.Cause(ctx))
 		}
 	}
 }

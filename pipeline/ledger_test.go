@@ -111,6 +111,28 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	}
 }
 
+// A call that a panic left under way keeps its worst case and holds no money that
+// others wait for.
+func TestPanicInACallIsSettled(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	h.cfg.Workers, h.cfg.MaxCost = 1, 2*turns*callCost+2*callWorst
+	var once atomic.Bool
+	h.onAsk = func(context.Context, schemas.Job, int) error {
+		if !once.Swap(true) {
+			panic("a bug of ours")
+		}
+		return nil
+	}
+	rep := h.mustRun(t)
+	c := rep.Calls
+	if diff := cmp.Diff(callWorst, c.AtRiskUSD, cents); diff != "" || c.Made != c.Answered+c.Failed || c.Failed != 1 || c.Answered != 2*turns {
+		t.Errorf("%+v %s", c, diff)
+	}
+	if again := h.mustRun(t); !cmp.Equal(c, again.Calls, cents) {
+		t.Errorf("read back: %s", cmp.Diff(c, again.Calls))
+	}
+}
+
 // Where the provider's credit ends, no call is begun any more; those under way
 // come to their end and are recorded.
 func TestQuotaClosesTheQueue(t *testing.T) {

@@ -40,7 +40,8 @@ type recorder struct {
 	verdict *schemas.Verdict
 
 	asking context.Context // of the policy's turn
-	worst  float64         // of the call under way
+	begun  bool            // a call is under way
+	worst  float64         // of that call
 	ended  *schemas.Payment
 }
 
@@ -209,7 +210,7 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 		r.run.ledger.withdraw(r.account, worst)
 		return nil, err
 	}
-	r.worst, r.ended = worst, nil
+	r.begun, r.worst, r.ended = true, worst, nil
 	r.run.deps.Crash("announced-call")
 	return r.asking, nil
 }
@@ -217,6 +218,7 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 // End implements llms.Account. An answer is on record with the reply it becomes,
 // a failure at once: the next try may be long in coming.
 func (r *recorder) End(_ context.Context, p schemas.Payment) error {
+	r.begun = false
 	r.run.ledger.settle(r.account, r.worst, p)
 	r.run.deps.Crash("answered-call")
 	r.ended = &p
@@ -232,8 +234,12 @@ func (r *recorder) FromCache() { r.run.ledger.fromCache(r.account) }
 // Attempt implements llms.Account.
 func (r *recorder) Attempt() int { return r.job.Attempt }
 
-// flush notes the end of a call that no reply tells of.
+// flush notes the end of a call that no reply tells of. One that a panic left
+// under way may have been billed, and holds money that others wait for.
 func (r *recorder) flush() error {
+	if r.begun {
+		return r.End(r.asking, schemas.Payment{Failed: true, AtRiskUSD: r.worst})
+	}
 	if r.ended == nil {
 		return nil
 	}

@@ -3,7 +3,6 @@ package middle
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,7 +33,11 @@ func (k kept) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 		ex.Failure = cmp.Or(string(llms.ClassOf(err)), "cancelled")
 	}
 	if lost := tape.Keep(ex); lost != nil {
-		return resp, errors.Join(fmt.Errorf("keeping what was said to the model server: %w", lost), err)
+		lost = fmt.Errorf("keeping what was said to the model server: %w", lost)
+		if err != nil { // by its words alone: the next try could not be kept either
+			lost = fmt.Errorf("%w; it failed: %v", lost, err)
+		}
+		return resp, lost
 	}
 	return resp, err
 }

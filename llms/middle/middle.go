@@ -58,7 +58,7 @@ type paced struct {
 	scale   tokens.Scale // how this endpoint counts prompts
 }
 
-func (p *paced) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+func (p *paced) Chat(ctx context.Context, r llms.Request) (resp llms.Response, err error) {
 	counted := 0
 	if p.pace.cfg.TPM > 0 {
 		counted = p.counter.Prompt(r)
@@ -67,15 +67,17 @@ func (p *paced) Chat(ctx context.Context, r llms.Request) (llms.Response, error)
 	if err := p.pace.Begin(ctx, reserved); err != nil {
 		return llms.Response{}, err
 	}
-	resp, err := p.Client.Chat(ctx, r)
 	used := reserved
+	defer func() { p.pace.End(reserved, used, err) }() // whatever happens: others wait for this place
+	resp, err = p.Client.Chat(ctx, r)
 	if u := resp.Reply.Usage; u != nil {
 		used = float64(u.Prompt + u.Completion)
 		p.scale.Report(counted, u.Prompt)
-	} else if e, ok := asError(err); ok && e.Status >= 400 || !ok && resp.Request == nil {
-		used = 0 // refused before it was worked on, or not made at all
+	} else if _, ok := asError(err); ok {
+		used = atRisk(err, reserved)
+	} else if resp.Request == nil {
+		used = 0 // not made at all
 	}
-	p.pace.End(reserved, used, err)
 	return resp, err
 }
 

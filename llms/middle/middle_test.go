@@ -269,16 +269,21 @@ func TestWorstCaseIsAnUpperBound(t *testing.T) {
 		r    llms.Request
 		want float64 // USD at least, at $1 per million prompt tokens and $10 per million of the answer
 	}{
-		"bytes":  {llms.Request{Messages: []llms.Message{{Role: "user", Content: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
-		"calls":  {llms.Request{Messages: []llms.Message{{ToolCalls: []schemas.ToolCall{{Raw: text}}}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
-		"raw":    {llms.Request{Messages: []llms.Message{{Raw: []byte(text)}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
-		"tools":  {llms.Request{Tools: []schemas.ToolSchema{{Description: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
-		"extra":  {llms.Request{Sampling: llms.Sampling{MaxTokens: &many, Extra: map[string]any{"max_completion_tokens": 5000.0}}}, 50_000},
-		"no end": {llms.Request{}, 10 * llms.DefaultAnswer},
+		"bytes":   {llms.Request{Messages: []llms.Message{{Role: "user", Content: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
+		"calls":   {llms.Request{Messages: []llms.Message{{ToolCalls: []schemas.ToolCall{{Raw: text}}}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
+		"raw":     {llms.Request{Messages: []llms.Message{{Raw: []byte(text)}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
+		"tools":   {llms.Request{Tools: []schemas.ToolSchema{{Description: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
+		"written": {llms.Request{Tools: []schemas.ToolSchema{{Name: "written to the cache", Description: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 6000 + 1000},
+		"extra":   {llms.Request{Sampling: llms.Sampling{MaxTokens: &many, Extra: map[string]any{"max_completion_tokens": 5000.0}}}, 50_000},
+		"no end":  {llms.Request{}, 10 * llms.DefaultAnswer},
 	} {
 		p := &purse{}
 		s := &steps{usage: &schemas.Usage{}}
-		client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Input: 1, Output: 10}}})
+		price := middle.Price{Model: "m", Input: 1, Output: 10}
+		if name == "written" {
+			price.CacheWrite = new(2.0)
+		}
+		client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{price}})
 		if _, err := client.Chat(llms.WithAccount(t.Context(), p), c.r); err != nil {
 			t.Fatal(err)
 		}

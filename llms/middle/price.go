@@ -2,6 +2,7 @@ package middle
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -90,7 +91,7 @@ var limitNames = []string{"max_tokens", "max_completion_tokens", "max_output_tok
 func answerLimit(s llms.Sampling) int64 {
 	limit := int64(0)
 	if s.MaxTokens != nil {
-		limit = int64(*s.MaxTokens)
+		limit = int64(max(*s.MaxTokens, 0))
 	}
 	for _, name := range limitNames {
 		limit = max(limit, wholeNumber(s.Extra[name]))
@@ -101,17 +102,22 @@ func answerLimit(s llms.Sampling) int64 {
 	return limit
 }
 
-// limited is a request whose answer has an end.
+// limited is a request whose answer has an end. What says that it has none, as -1
+// does to some servers, is left out.
 func limited(r llms.Request) llms.Request {
-	if r.Sampling.MaxTokens != nil {
-		return r
-	}
+	s := &r.Sampling
+	limit := s.MaxTokens != nil && *s.MaxTokens > 0
+	s.Extra = maps.Clone(s.Extra)
 	for _, name := range limitNames {
-		if wholeNumber(r.Sampling.Extra[name]) > 0 {
-			return r
+		if wholeNumber(s.Extra[name]) > 0 {
+			limit = true
+		} else {
+			delete(s.Extra, name)
 		}
 	}
-	r.Sampling.MaxTokens = new(llms.DefaultAnswer)
+	if !limit {
+		s.MaxTokens = new(llms.DefaultAnswer)
+	}
 	return r
 }
 

@@ -48,7 +48,11 @@ type server struct {
 
 func newRoute(endpoints []Endpoint) *route {
 	r := &route{Client: endpoints[0].Client}
+	namesakes := map[string]int{}
 	for _, e := range endpoints {
+		if namesakes[e.Name]++; namesakes[e.Name] > 1 { // one address with several keys: each has its share
+			e.Name = fmt.Sprintf("%s (%d)", e.Name, namesakes[e.Name])
+		}
 		s := server{Endpoint: e, ask: e.Client}
 		if e.Pace != nil {
 			s.ask = &paced{Client: e.Client, pace: e.Pace, counter: cmp.Or(e.Counter, tokens.For(e.Model()))}

@@ -115,3 +115,23 @@ func TestRouteSaysWhenAllFailed(t *testing.T) {
 		}
 	})
 }
+
+// One address with two keys is two endpoints: each has its share.
+func TestKeysOfOneServerShareTheConversations(t *testing.T) {
+	a, b := &steps{}, &steps{}
+	two := routed(t, 1, middle.Endpoint{Client: a, Name: "same"}, middle.Endpoint{Client: b, Name: "same"})
+	for i := range 400 {
+		session, before := fmt.Sprint(i), len(a.at)
+		for range 2 {
+			if err := asked(t, two, session); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(a.at) - before; n == 1 {
+			t.Fatalf("conversation %s was torn apart", session)
+		}
+	}
+	if len(a.at) < 300 || len(b.at) < 300 {
+		t.Errorf("%d and %d calls", len(a.at), len(b.at))
+	}
+}

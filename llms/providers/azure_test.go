@@ -2,6 +2,7 @@ package providers_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -120,8 +121,13 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 	if c, err = azure(t, srv, with); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Chat(t.Context(), hello); llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "Entra ID gives no token") {
+	_, err = c.Chat(t.Context(), hello)
+	if llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "Entra ID gives no token") {
 		t.Errorf("no token: %v", err)
+	}
+	// A status says that nothing was asked, so that nothing counts as paid.
+	if e, ok := errors.AsType[*llms.Error](err); !ok || e.Status != http.StatusUnauthorized {
+		t.Errorf("no token: %#v", err)
 	}
 	with["authority"] = "http://127.0.0.1:1"
 	if c, err = azure(t, srv, with); err != nil {

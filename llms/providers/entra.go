@@ -89,7 +89,7 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 		if e.Response.StatusCode >= 500 || e.Response.StatusCode == http.StatusTooManyRequests {
 			class = llms.ClassServer
 		}
-		return "", &llms.Error{Class: class, Message: clip(fmt.Sprintf("Entra ID gives no token: %d %s %s", e.Response.StatusCode, e.ErrorCode, e.ErrorDescription))}
+		return "", &llms.Error{Class: class, Status: e.Response.StatusCode, Message: clip(fmt.Sprintf("Entra ID gives no token: %d %s %s", e.Response.StatusCode, e.ErrorCode, e.ErrorDescription))}
 	}
 	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID gives no token: %v", root(err)))}
 }
