@@ -12,6 +12,28 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
+// Tools may come or go within a conversation. A row of many turns names all of them,
+// so that no turn calls what the row does not know; a row of one turn its own.
+func TestRowsNameEveryToolOfTheirTurns(t *testing.T) {
+	grown := sinktest.Phased("run", 1).Trajectory()
+	first, second := &grown.Steps[2], &grown.Steps[3]
+	first.ToolSetSHA256, second.ToolSetSHA256 = second.ToolSetSHA256, first.ToolSetSHA256
+	for mask, want := range map[string]string{sinks.MaskCut: "view handover", sinks.MaskSplitRows: "handover; view handover"} {
+		rows, _ := render(t, "sft-trl", sinks.ViewOptions{Phase: "seek", Mask: mask}, grown)
+		var got []string
+		for _, r := range rows {
+			var names []string
+			for _, tool := range r["tools"].([]any) {
+				names = append(names, tool.(map[string]any)["function"].(map[string]any)["name"].(string))
+			}
+			got = append(got, strings.Join(names, " "))
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: tools %v, want %s", mask, got, want)
+		}
+	}
+}
+
 // Each phase of an episode is a conversation of its own, with its own opening and
 // the tools it was shown; one can be chosen.
 func TestPhasesAreConversationsOfTheirOwn(t *testing.T) {

@@ -61,11 +61,11 @@ func (v sftTRL) Render(t sinks.Trajectory) ([]any, sinks.Notes, error) {
 	var rows []any
 	for _, c := range conversations {
 		for _, target := range targets(c, v.opts, notes) {
-			list, first := c.messages(target.upto), c.turns[0]
+			list, shown := c.messages(target.upto), c.turns[:target.upto]
 			if target.single {
-				first = c.turns[target.upto-1]
+				shown = shown[target.upto-1:]
 			}
-			row := v.row(t, c, first)
+			row := v.row(t, c, shown)
 			if target.single {
 				row.Prompt, row.Completion = list[:len(list)-1], list[len(list)-1:]
 			} else {
@@ -81,8 +81,10 @@ func (v sftTRL) Render(t sinks.Trajectory) ([]any, sinks.Notes, error) {
 	return rows, notes, nil
 }
 
-// row is one without its messages; its tools are those that turn was shown.
-func (sftTRL) row(t sinks.Trajectory, c *conversation, shown turn) sftTRLRow {
+// row is one without its messages. Its tools are those that its turns were shown:
+// the longest list, as they grow or shrink within a conversation, with whatever
+// is in others alone.
+func (sftTRL) row(t sinks.Trajectory, c *conversation, shown []turn) sftTRLRow {
 	e := t.Episode
 	row := sftTRLRow{
 		Tools: []sftTRLTool{}, Template: sftTRLTemplate{c.hasReasoning()}, Phase: c.phase,
@@ -91,8 +93,17 @@ func (sftTRL) row(t sinks.Trajectory, c *conversation, shown turn) sftTRLRow {
 	if inText(t) {
 		return row
 	}
-	for _, tool := range t.ToolsAt(shown.row) {
-		row.Tools = append(row.Tools, sftTRLTool{"function", tool})
+	var lists [][]schemas.ToolSchema
+	for _, turn := range shown {
+		lists = append(lists, t.ToolsAt(turn.row))
+	}
+	slices.SortStableFunc(lists, func(a, b []schemas.ToolSchema) int { return len(b) - len(a) })
+	for _, list := range lists {
+		for _, tool := range list {
+			if !slices.ContainsFunc(row.Tools, func(has sftTRLTool) bool { return has.Function.Name == tool.Name }) {
+				row.Tools = append(row.Tools, sftTRLTool{"function", tool})
+			}
+		}
 	}
 	return row
 }
