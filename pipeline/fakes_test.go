@@ -128,7 +128,10 @@ func (p *policy) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	for _, s := range t.Steps {
 		turn = max(turn, s.Turn+1)
 	}
-	account := llms.AccountOf(ctx)
+	return p.ask(ctx, llms.AccountOf(ctx), turn)
+}
+
+func (p *policy) ask(ctx context.Context, account llms.Account, turn int) (schemas.Reply, error) {
 	calling, err := account.Begin(ctx, callWorst)
 	if err != nil {
 		return schemas.Reply{}, err
@@ -142,6 +145,13 @@ func (p *policy) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	usage := &schemas.Usage{Prompt: 100, Completion: 10}
 	if err := account.End(ctx, schemas.Payment{Usage: usage, CostUSD: new(callCost)}); err != nil {
 		return schemas.Reply{}, err
+	}
+	if p.h.onAnswer != nil {
+		if again, err := p.h.onAnswer(turn); err != nil {
+			return schemas.Reply{}, err
+		} else if again {
+			return p.ask(ctx, account, turn)
+		}
 	}
 	names := [turns]string{"view", "pdb", "edit", "submit"}
 	args := fmt.Sprintf(`{"command":"p x","turn":%d}`, turn)
@@ -174,6 +184,7 @@ type harness struct {
 	onReset  func(context.Context, schemas.Job) error
 	onStep   func(context.Context, schemas.Job, schemas.ToolCall) error
 	onAsk    func(context.Context, schemas.Job, int) error
+	onAnswer func(turn int) (again bool, err error) // once it is paid
 	onPatch  func() error
 	onVerify func(schemas.Task) (schemas.Verdict, error)
 	change   func(*pipeline.Deps)

@@ -111,6 +111,51 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	}
 }
 
+// Answers that become no reply are paid all the same: what asks again for them
+// tells of them, and so does the end of the job.
+func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	answers := 0
+	h.onAnswer = func(int) (bool, error) {
+		if answers++; answers == 1 {
+			return true, nil
+		}
+		return false, &llms.Error{Class: llms.ClassRefused, Message: "no good"}
+	}
+	rep, err := h.run(t.Context())
+	if exitCode(t, err) != 7 || rep.Calls.Answered != 2 {
+		t.Errorf("%v, %+v", err, rep.Calls)
+	}
+	h.onAnswer = nil
+	rep = h.mustRun(t)
+	if rep.Calls.Answered != 2+turns || rep.Calls.Prompt != int64(100*(2+turns)) {
+		t.Errorf("%+v", rep.Calls)
+	}
+	checkCalls(t, h, rep, 0, 0)
+}
+
+// A call that fails is on record before the next is thought of, also one that
+// ends with its run, and the next process knows that it repeats it.
+func TestCancelledCallsAreOnRecord(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h.onAsk = func(ctx context.Context, _ schemas.Job, _ int) error {
+		cancel()
+		return ctx.Err()
+	}
+	rep, err := h.run(ctx)
+	if exitCode(t, err) != 130 || rep.Calls.Failed != 1 {
+		t.Errorf("%v, %+v", err, rep.Calls)
+	}
+	h.onAsk = nil
+	rep = h.mustRun(t)
+	if rep.Calls.Retried != 1 {
+		t.Errorf("%+v", rep.Calls)
+	}
+	checkCalls(t, h, rep, 1, 0)
+}
+
 // A call that a panic left under way keeps its worst case and holds no money that
 // others wait for.
 func TestPanicInACallIsSettled(t *testing.T) {

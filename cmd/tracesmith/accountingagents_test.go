@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,26 +40,32 @@ const pair = `sessions:
 // Every agent that asks a model comes to its end on a server that throttles,
 // fails, breaks off and stalls, and both sides have counted the same.
 func TestEveryCallOfEveryAgentIsAccountedFor(t *testing.T) {
-	scripts := map[string]string{"replay": "", "react": mender, "rewrite": mender, "debug5": mender, "simple": speaker, "seeker": pair}
+	scripts := map[string]string{"replay": mender, "react": mender, "rewrite": mender, "debug5": mender, "simple": speaker, "seeker": pair}
 	for _, kind := range agents.Registry.Kinds() {
 		script, known := scripts[kind]
-		if needs, err := agents.NeedsOf(kind, nil); err == nil && !needs.Model {
+		if needs, err := agents.NeedsOf(kind, nil); err == nil && !needs.Model && kind != "replay" {
 			continue
 		}
 		if !known {
 			t.Errorf("agent %s asks a model and has no script here", kind)
 			continue
 		}
-		if script == "" { // asks as react does, after what is recorded
-			continue
-		}
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			config := strings.NewReplacer("ATTEMPTS", "6", "workers: 16", "workers: 6", "kind: react", "kind: "+kind).Replace(mending)
+			calls := 6 * 4
+			if kind == "replay" { // one turn of four is recorded
+				recorded := newBatch(t, mender, strings.ReplaceAll(mending, "ATTEMPTS", "6"))
+				if code, s := recorded.run(); code != 0 {
+					t.Fatalf("exit %d, %+v", code, s)
+				}
+				config = strings.Replace(config, "kind: replay", fmt.Sprintf("kind: replay, with: {from: %q, turns: 1, then: model}", recorded.dir), 1)
+				calls = 6 * 3
+			}
 			b := newBatch(t, trouble+script, config)
 			code, s := b.run()
 			b.check(s)
-			if c := s.Calls; code != 0 || c.Answered != 6*4 || c.Failed == 0 || c.Retried != c.Failed || c.AtRiskUSD == 0 {
+			if c := s.Calls; code != 0 || c.Answered != calls || c.Failed == 0 || c.Retried != c.Failed || c.AtRiskUSD == 0 {
 				t.Errorf("exit %d, %+v", code, s)
 			}
 			for _, e := range s.Episodes {

@@ -36,6 +36,11 @@ func entries(t *testing.T, dir string) (files []string) {
 	return files
 }
 
+// abroad is the same model at another provider.
+type abroad struct{ *steps }
+
+func (abroad) Provider() string { return "other" }
+
 // The same question is asked once; what makes it another question is asked anew.
 func TestCacheAsksOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
@@ -76,7 +81,11 @@ func TestCacheAsksOnce(t *testing.T) {
 	if ask(c, &purse{attempt: 1}, question); len(s.at) != 6 {
 		t.Error("another sample of the task got the first one's reply")
 	}
-	if len(entries(t, dir)) != 6 || len(notes) != 0 {
+	elsewhere := wrap(t, abroad{s}, middle.Config{Cache: dir})
+	if ask(elsewhere, &purse{}, question); len(s.at) != 7 {
+		t.Error("another provider's model got this one's reply")
+	}
+	if len(entries(t, dir)) != 7 || len(notes) != 0 {
 		t.Errorf("%d entries, %q", len(entries(t, dir)), notes)
 	}
 	// Another process, whatever it finds: a broken entry, half of one, another's.

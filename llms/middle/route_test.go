@@ -135,3 +135,23 @@ func TestKeysOfOneServerShareTheConversations(t *testing.T) {
 		t.Errorf("%d and %d calls", len(a.at), len(b.at))
 	}
 }
+
+// Conversations that are cancelled say nothing of a server.
+func TestCancelledCallsTripNothing(t *testing.T) {
+	a, b := &steps{}, &steps{}
+	two := routed(t, 1, middle.Endpoint{Client: a, Name: "a"}, middle.Endpoint{Client: b, Name: "b"})
+	session := ""
+	for i := 0; len(a.at) == 0; i++ {
+		session = fmt.Sprint(i)
+		if err := asked(t, two, session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.errs, b.at = slices.Repeat([]error{context.Canceled}, 10), nil
+	for range 10 {
+		_ = asked(t, two, session)
+	}
+	if err := asked(t, two, session); err != nil || len(b.at) != 0 {
+		t.Errorf("%v, %d calls went to the other", err, len(b.at))
+	}
+}

@@ -196,6 +196,36 @@ func TestFullDisk(t *testing.T) {
 	_ = w.Close()
 }
 
+// What was written of a record that found no room is taken back: nothing of it
+// stands behind a shorter one that comes after.
+func TestHalfARecordIsTakenBack(t *testing.T) {
+	path, size := played(t, 1)
+	w := New(path, nil)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	limit := before
+	limit.Cur = uint64(size) + 2000
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	err := w.Keep(exchange([]byte(noise(5, 5000)), "x"))
+	if back := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); back != nil {
+		t.Fatal(back)
+	}
+	if !errors.Is(err, syscall.EFBIG) {
+		t.Fatalf("got %v", err)
+	}
+	if err := errors.Join(w.Keep(exchange([]byte("{}"), "y")), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(path, func(string) bool { return true })
+	if err != nil || len(got) != 2 || string(got[1].Response) != "y" {
+		t.Errorf("%d exchanges, %v", len(got), err)
+	}
+}
+
 // The hash stays that of what was said, secrets or not.
 func TestSecretsAreMasked(t *testing.T) {
 	path := Path(t.TempDir(), "abcdef")
