@@ -40,10 +40,10 @@ $(S3_SERVER):
 	GOBIN=$(dir $(S3_SERVER)) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 s3: versitygw ## tests against a real S3 server on loopback
-	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) go test -count=1 ./sinks/... ./pipeline/publish/... ./cmd/...
+	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) sh -c "go test -count=1 ./sinks/... ./pipeline/publish/... && go test -count=1 -run '^TestScripts$$/^s3$$' ./cmd/tracesmith"
 
 docker: ## tests against a real Docker daemon, on an image of Debian packages
-	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 go test -count=1 ./env/drivers/... ./env/setup/... ./cmd/...
+	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "go test -count=1 ./env/drivers/... ./env/setup/... && go test -count=1 -run '^(TestScripts|TestGC.*|TestEnvAnswersAlikeOnDocker)$$/^docker$$' ./cmd/tracesmith"
 
 test-k8s: ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on TRACESMITH_TEST_K8S_IMAGE
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can get"; exit 2; }
