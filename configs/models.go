@@ -201,6 +201,15 @@ func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 	if l.MaxRetries < 0 || l.MaxRetries > 100 {
 		bad(at+".max_retries", "must be between 0 and 100")
 	}
+	if l.MaxTokens != nil && *l.MaxTokens < 1 {
+		bad(at+".max_tokens", "must be at least 1; leave it out for the server's own limit")
+	}
+	if l.Temperature != nil && *l.Temperature < 0 {
+		bad(at+".temperature", "must not be negative")
+	}
+	if l.TopP != nil && (*l.TopP < 0 || *l.TopP > 1) {
+		bad(at+".top_p", "must be between 0 and 1")
+	}
 	if l.ContextLimit < 0 {
 		bad(at+".context_limit", "must not be negative: it is a number of tokens")
 	}

@@ -15,6 +15,11 @@ func IsSecretRef(s string) bool {
 	return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:")
 }
 
+// MinSecret is how many bytes a secret must have to be looked for and masked:
+// shorter ones, such as the "x" that is given to a server that asks for no key,
+// would tear ordinary words apart.
+const MinSecret = 8
+
 // maxSecret bounds how much of a file is looked at.
 const maxSecret = 64 << 10
 

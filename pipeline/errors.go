@@ -59,7 +59,7 @@ func asFatal(err error, answered bool) fatal {
 		case llms.ClassQuota:
 			return &StopError{Code: 5, Err: err, Remedy: "the provider's account has no credit left; " + resumes}
 		}
-		return &StopError{Code: 7, Err: err, Remedy: "check model name and base URL"}
+		return &StopError{Code: 7, Err: err, Remedy: modelRemedy(f.Class)}
 	}
 	switch {
 	case llms.ClassOf(err) == llms.ClassUnreachable && !answered:
@@ -70,6 +70,17 @@ func asFatal(err error, answered bool) fatal {
 		return &StopError{Code: 2, Err: err, Remedy: "free some space; " + resumes}
 	}
 	return nil
+}
+
+// modelRemedy is what to do about a model server that cannot be used.
+func modelRemedy(class llms.Class) string {
+	switch class {
+	case llms.ClassNotFound:
+		return "check model name and base URL; tracesmith models list --base-url URL shows what the server has"
+	case llms.ClassRefused:
+		return "the server does not take this request: tracesmith models probe finds out what it takes, and what to set"
+	}
+	return "check the base URL and that the model server runs"
 }
 
 // classOf is the short name of an infrastructure failure, for records.

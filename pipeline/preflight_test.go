@@ -5,8 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -36,6 +39,24 @@ func TestPreflight(t *testing.T) {
 	h.mustRun(t)
 	if asked != 2 {
 		t.Errorf("asked %d times", asked)
+	}
+}
+
+// What to do about a model server depends on what it said.
+func TestRemedyFitsTheModelServer(t *testing.T) {
+	for class, want := range map[llms.Class]string{
+		llms.ClassNotFound:    "models list",
+		llms.ClassRefused:     "models probe",
+		llms.ClassUnreachable: "that the model server runs",
+	} {
+		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+		h.change = func(d *pipeline.Deps) {
+			d.Preflight = func(context.Context) error { return &agents.FatalError{Class: class, Err: errors.New("no")} }
+		}
+		_, err := h.run(t.Context())
+		if stop, ok := errors.AsType[*pipeline.StopError](err); !ok || stop.Code != 7 || !strings.Contains(stop.Remedy, want) {
+			t.Errorf("%s: %+v, want the remedy %q", class, err, want)
+		}
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
 // Spec describes one component of kind C that is built with dependencies D.
@@ -101,7 +103,7 @@ func (r *Registry[C, D]) Config(kind string, with map[string]any) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(cfg); err != nil {
-		return nil, fmt.Errorf("%s %q: %w", r.What, kind, explain(err, cfg))
+		return nil, fmt.Errorf("%s %q: %w", r.What, kind, explain(err, with, cfg))
 	}
 	return cfg, nil
 }
@@ -122,23 +124,54 @@ func (r *Registry[C, D]) Build(kind string, with map[string]any, deps D) (C, err
 }
 
 // explain says in a user's words what is wrong with a component's settings.
-func explain(err error, cfg any) error {
+func explain(err error, with map[string]any, cfg any) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded struct that holds it
 		return fmt.Errorf("setting %q must not be a %s", name, wrong.Value)
 	}
-	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
-	if !unknown {
+	if !strings.HasPrefix(err.Error(), "json: unknown field ") {
 		return err
 	}
-	var known []string
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(cfg).Elem()) {
-		if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" && field != "-" {
-			known = append(known, field)
-		}
+	path, known := unknown(with, reflect.TypeOf(cfg))
+	if path == "" {
+		return err
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("unknown field %s: it takes no settings", name)
+		return fmt.Errorf("unknown field %q: it takes no settings", path)
 	}
-	return fmt.Errorf("unknown field %s: known are %s", name, strings.Join(known, ", "))
+	guess := ""
+	if name := nearest.Name(path[strings.LastIndexByte(path, '.')+1:], known, 2); name != "" {
+		guess = fmt.Sprintf("did you mean %q? ", name)
+	}
+	return fmt.Errorf("unknown field %q: %sknown are %s", path, guess, strings.Join(known, ", "))
+}
+
+// unknown is the path of the first setting, by name, that t has no field for,
+// and the fields there are in its place; "" if all are known.
+func unknown(with map[string]any, t reflect.Type) (path string, known []string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return "", nil
+	}
+	types := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			known = append(known, name)
+			types[strings.ToLower(name)] = f.Type
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(with)) {
+		inner, ok := types[strings.ToLower(name)]
+		if !ok {
+			return name, known
+		}
+		if settings, nested := with[name].(map[string]any); nested {
+			if path, known := unknown(settings, inner); path != "" {
+				return name + "." + path, known
+			}
+		}
+	}
+	return "", nil
 }

@@ -11,6 +11,13 @@ type boxConfig struct {
 	Size  int      `json:"size"`
 	Names []string `json:"names,omitempty"`
 	inner int
+
+	Lining *liningConfig `json:"lining,omitempty"`
+}
+
+type liningConfig struct {
+	Thickness int    `json:"thickness"`
+	Stuff     string `json:"stuff"`
 }
 
 func registry() *plugin.Registry[int, int] {
@@ -46,12 +53,15 @@ func TestSettingsAreRefusedWithWhatIsKnown(t *testing.T) {
 		kind string
 		with map[string]any
 	}{
-		`unknown box "round": choose one of empty, plain, sized`:     {"round", nil},
-		`box "plain" takes no settings`:                              {"plain", map[string]any{"size": 1}},
-		`box "empty": unknown field "size": it takes no settings`:    {"empty", map[string]any{"size": 1}},
-		`box "sized": unknown field "colour": known are size, names`: {"sized", map[string]any{"colour": "red"}},
-		`box "sized": setting "size" must not be a string`:           {"sized", map[string]any{"size": "big"}},
-		`box "sized": size is negative: give 0 or more`:              {"sized", map[string]any{"size": -1}},
+		`unknown box "round": choose one of empty, plain, sized`:                                {"round", nil},
+		`box "plain" takes no settings`:                                                         {"plain", map[string]any{"size": 1}},
+		`box "empty": unknown field "size": it takes no settings`:                               {"empty", map[string]any{"size": 1}},
+		`box "sized": unknown field "colour": known are size, names, lining`:                    {"sized", map[string]any{"colour": "red"}},
+		`box "sized": unknown field "siez": did you mean "size"? known are size, names, lining`: {"sized", map[string]any{"siez": 1}},
+		`box "sized": unknown field "lining.stuf": did you mean "stuff"? known are thickness, stuff`: {
+			"sized", map[string]any{"size": 1, "lining": map[string]any{"thickness": 1, "stuf": "felt"}}},
+		`box "sized": setting "size" must not be a string`: {"sized", map[string]any{"size": "big"}},
+		`box "sized": size is negative: give 0 or more`:    {"sized", map[string]any{"size": -1}},
 	} {
 		if _, err := registry().Build(c.kind, c.with, 0); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

@@ -84,7 +84,9 @@ func (e *endpoint) resolve(field, value string, getenv func(string) string) (str
 	if err != nil {
 		return "", &llms.Error{Class: llms.ClassAuth, Message: field + ": " + err.Error(), Err: err}
 	}
-	e.secrets = append(e.secrets, got)
+	if len(got) >= llms.MinSecret {
+		e.secrets = append(e.secrets, got)
+	}
 	return got, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"net/http"
 	"strings"
 	"testing"
@@ -85,6 +87,20 @@ func TestErrors(t *testing.T) {
 				t.Error("no message")
 			}
 		})
+	}
+}
+
+// Where a server asks for no key, any text will do; words are not torn apart by it.
+func TestShortKeysTearNoWordsApart(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fault := llmtest.Fault{Status: 400, Body: `{"error":{"message":"unexpected text"}}`}
+	srv := llmtest.Serve(t, llmtest.Script{Key: "x", Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: ptr("hello"), Fault: &fault}}}}})
+	_, err := client(t, srv.URL, map[string]any{"api_key": "file:" + key}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+	if err == nil || !strings.Contains(err.Error(), "unexpected text") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -66,9 +66,17 @@ type Writer struct {
 }
 
 // New is the tape of one episode; nothing is opened before there is something to
-// keep. A file that is there already is continued. Secrets are masked wherever
-// they stand; all else is written as it was.
-func New(path string, secrets []string) *Writer { return &Writer{path: path, secrets: secrets} }
+// keep. A file that is there already is continued. Secrets of llms.MinSecret bytes
+// or more are masked wherever they stand; all else is written as it was.
+func New(path string, secrets []string) *Writer {
+	w := &Writer{path: path}
+	for _, s := range secrets {
+		if len(s) >= llms.MinSecret {
+			w.secrets = append(w.secrets, s)
+		}
+	}
+	return w
+}
 
 // Keep implements llms.Tape. What could not be written whole is taken back.
 func (w *Writer) Keep(ex llms.Exchange) error {
@@ -113,9 +121,6 @@ func (w *Writer) Keep(ex llms.Exchange) error {
 func (w *Writer) masked(body []byte) ([]byte, string) {
 	out := body
 	for _, s := range w.secrets {
-		if s == "" {
-			continue
-		}
 		out = bytes.ReplaceAll(out, []byte(s), []byte("***"))
 		if quoted, err := json.Marshal(s); err == nil {
 			out = bytes.ReplaceAll(out, quoted[1:len(quoted)-1], []byte("***"))
