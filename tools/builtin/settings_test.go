@@ -65,11 +65,11 @@ func TestSettingsAreChecked(t *testing.T) {
 		tool string
 		with map[string]any
 	}{
-		`tool "bash": unknown field "timeuot": known are setup, timeout`:           {"bash", map[string]any{"timeuot": 3}},
-		`tool "bash": timeout must be from 1 to 3600 seconds, not 4000`:            {"bash", map[string]any{"timeout": 4000}},
-		`tool "bash": setting "timeout" must not be a string`:                      {"bash", map[string]any{"timeout": "1h"}},
-		`tool "submit": unknown field "on_reset": known are setup, eval_on_submit`: {"submit", map[string]any{"on_reset": true}},
-		`tool "edit": setting "setup" must not be a string`:                        {"edit", map[string]any{"setup": "true"}},
+		`tool "bash": unknown field "timeuot": did you mean "timeout"? known are setup, timeout`: {"bash", map[string]any{"timeuot": 3}},
+		`tool "bash": timeout must be from 1 to 3600 seconds, not 4000`:                          {"bash", map[string]any{"timeout": 4000}},
+		`tool "bash": setting "timeout" must not be a string`:                                    {"bash", map[string]any{"timeout": "1h"}},
+		`tool "submit": unknown field "on_reset": known are setup, eval_on_submit`:               {"submit", map[string]any{"on_reset": true}},
+		`tool "edit": setting "setup" must not be a string`:                                      {"edit", map[string]any{"setup": "true"}},
 	} {
 		if _, err := tools.Registry.Build(c.tool, c.with, struct{}{}); err == nil || err.Error() != want {
 			t.Errorf("got %v\nwant %s", err, want)
