@@ -205,3 +205,37 @@ func TestPhasesResumeAfterAnyWrite(t *testing.T) {
 		}
 	}
 }
+
+// The length of one conversation does not end the next.
+func TestConversationBeginsShort(t *testing.T) {
+	w, p := relayed()
+	long := p.turns[3].(schemas.Reply) // hands over
+	long.Usage = &schemas.Usage{Prompt: 900, Completion: 100}
+	p.turns[3] = long
+	cfg := agents.Config{Env: w, Policy: p, Limits: agents.Limits{MaxPromptTokens: 500}}
+	if res, err := agents.Run(t.Context(), cfg); err != nil || res.ExitReason != schemas.ExitSubmitted {
+		t.Errorf("exit %s, %v\n%s", res.ExitReason, err, strings.Join(outline(res.Steps), "\n"))
+	}
+}
+
+// A call that the policy answers leaves the state as it was, and changes no file.
+func TestAnsweredCallsLeaveTheState(t *testing.T) {
+	w, p := relayed()
+	w.changed = []string{"a.py"}
+	res, err := agents.Run(t.Context(), agents.Config{Env: w, Policy: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, s := range res.Steps {
+		if s.ToolCall != nil && s.ToolCall.Name == "pass" && s.State != nil {
+			seen++
+			if s.State.FilesChanged != nil {
+				t.Errorf("step %d changed %v", s.Index, s.State.FilesChanged)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no such call has a state")
+	}
+}

@@ -156,14 +156,14 @@ func (r *run) turn(ctx context.Context) (string, error) {
 	if r.Limits.MaxSteps > 0 && r.turnNo >= r.Limits.MaxSteps {
 		return schemas.ExitMaxSteps, nil
 	}
-	if r.Limits.MaxPromptTokens > 0 && r.context >= r.Limits.MaxPromptTokens {
-		return schemas.ExitMaxContext, nil
-	}
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
 	if exit, err := r.enter(nil, r.Clock().UTC()); exit != "" || err != nil {
 		return exit, err
+	}
+	if r.Limits.MaxPromptTokens > 0 && r.context >= r.Limits.MaxPromptTokens {
+		return schemas.ExitMaxContext, nil
 	}
 	asked := r.Clock().UTC()
 	asking, done := r.Recorder.Asking(ctx)

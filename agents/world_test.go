@@ -25,6 +25,7 @@ type world struct {
 	initial  []schemas.Observation
 	tools    []schemas.ToolSchema // nil: add
 	passed   *bool
+	changed  []string // files, by each call
 	stepErr  error
 	resetErr error
 }
@@ -57,6 +58,8 @@ func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) 
 		return env.Info{}, w.stepErr
 	case c.Invalid != "":
 		o = schemas.Observation{Source: c.Name, Text: c.Invalid, IsError: true, ErrorClass: schemas.ErrBadArguments}
+	case c.Name == "ghost":
+		o = schemas.Observation{Source: "env", Text: "no such tool", IsError: true, ErrorClass: schemas.ErrUnknownTool}
 	case c.Name == "add":
 		w.n++
 		o.Text = fmt.Sprint(w.n)
@@ -71,7 +74,7 @@ func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) 
 		w.done = true
 	}
 	return env.Info{Observation: o, Observations: []schemas.Observation{o, {Source: "x", Text: "more", FullText: "uncut"}},
-		State: schemas.EnvState{Terminated: w.done}, Wall: 3 * time.Millisecond}, nil
+		State: schemas.EnvState{Terminated: w.done, FilesChanged: w.changed}, Wall: 3 * time.Millisecond}, nil
 }
 
 func (w *world) NoCall(context.Context) (env.Info, error) {
