@@ -33,7 +33,7 @@ func TestThePageHasEveryField(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(page, "```yaml\n")
 	example, _, _ := strings.Cut(rest, "```")
-	if s, err := Parse([]byte(example)); err != nil || len(s.Sessions) != 1 || len(s.Sessions[0].Turns) != 2 {
+	if s, err := Parse([]byte(example)); err != nil || len(s.Sessions) != 1 || len(s.Sessions[0].Turns) < 2 {
 		t.Errorf("the example: %v", err)
 	}
 }
