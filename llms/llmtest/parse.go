@@ -41,7 +41,7 @@ func Parse(text []byte) (Script, error) {
 	if err := dec.Decode(&s); err != nil {
 		return Script{}, notYAML(err)
 	}
-	if err, at := s.check(); err != nil {
+	if at, err := s.check(); err != nil {
 		return Script{}, &ScriptError{Line: lineOf(root.Content[0], at), Message: err.Error()}
 	}
 	return s, nil

@@ -76,53 +76,53 @@ type Turn struct {
 
 // check returns the first thing wrong with a script and the path of keys and
 // indices to where it stands.
-func (s Script) check() (err error, at []any) {
+func (s Script) check() (at []any, err error) {
 	if s.Tokenizer != "" && s.Tokenizer != "toy" {
-		return fmt.Errorf("unknown tokenizer %q: the only one is toy", s.Tokenizer), []any{"tokenizer"}
+		return []any{"tokenizer"}, fmt.Errorf("unknown tokenizer %q: the only one is toy", s.Tokenizer)
 	}
 	if s.Context < 0 {
-		return fmt.Errorf("context cannot be negative"), []any{"context"}
+		return []any{"context"}, fmt.Errorf("context cannot be negative")
 	}
-	if err, at := checkShared(s.Faults, s.Expect); err != nil {
-		return err, at
+	if at, err := checkShared(s.Faults, s.Expect); err != nil {
+		return at, err
 	}
 	for i, session := range s.Sessions {
 		here := []any{"sessions", i}
-		if err, at := checkShared(session.Faults, session.Expect); err != nil {
-			return err, append(here, at...)
+		if at, err := checkShared(session.Faults, session.Expect); err != nil {
+			return append(here, at...), err
 		}
 		for j, t := range session.Turns {
-			if err, at := t.check(t.Template || session.Template); err != nil {
-				return err, append(append(here, "turns", j), at...)
+			if at, err := t.check(t.Template || session.Template); err != nil {
+				return append(append(here, "turns", j), at...), err
 			}
 		}
 	}
 	return nil, nil
 }
 
-func (t Turn) check(template bool) (err error, at []any) {
-	if err, at := checkShared(t.Faults, t.Expect); err != nil {
-		return err, at
+func (t Turn) check(template bool) (at []any, err error) {
+	if at, err := checkShared(t.Faults, t.Expect); err != nil {
+		return at, err
 	}
 	if err := t.Stream.check(); err != nil {
-		return err, []any{"stream"}
+		return []any{"stream"}, err
 	}
 	if t.Fault != nil {
 		if err := t.Fault.check(); err != nil {
-			return err, []any{"fault"}
+			return []any{"fault"}, err
 		}
 	}
 	if t.UsageAs != "" && t.UsageAs != "null" && t.UsageAs != "absent" {
-		return fmt.Errorf("unknown form of usage %q: choose null or absent", t.UsageAs), []any{"usage_as"}
+		return []any{"usage_as"}, fmt.Errorf("unknown form of usage %q: choose null or absent", t.UsageAs)
 	}
 	if u := t.Usage; u != nil {
 		if min(u.Prompt, u.Completion, u.Cached, u.CacheWrite, u.Reasoning, u.Audio) < 0 || u.Cost < 0 {
-			return fmt.Errorf("usage cannot be negative"), []any{"usage"}
+			return []any{"usage"}, fmt.Errorf("usage cannot be negative")
 		}
 	}
 	for k, c := range t.ToolCalls {
 		if err := c.check(); err != nil {
-			return err, []any{"tool_calls", k}
+			return []any{"tool_calls", k}, err
 		}
 	}
 	if template {
@@ -131,19 +131,19 @@ func (t Turn) check(template bool) (err error, at []any) {
 			return text, err
 		})
 		if err != nil {
-			return fmt.Errorf("template: %w", err), nil
+			return nil, fmt.Errorf("template: %w", err)
 		}
 	}
 	return nil, nil
 }
 
-func checkShared(faults []Fault, expect *Expect) (err error, at []any) {
+func checkShared(faults []Fault, expect *Expect) (at []any, err error) {
 	for i, f := range faults {
 		if err := f.check(); err != nil {
-			return err, []any{"faults", i}
+			return []any{"faults", i}, err
 		}
 	}
-	return expect.check(), []any{"expect"}
+	return []any{"expect"}, expect.check()
 }
 
 // Text is a turn of plain text.
