@@ -8,13 +8,16 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"time"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Errors of a Store. ErrExists is how create-only writes lose a race.
+// Errors of a Store. ErrExists is how create-only writes lose a race, ErrChanged
+// how a swap does.
 var (
 	ErrExists   = errors.New("object exists already")
+	ErrChanged  = errors.New("object has changed meanwhile")
 	ErrNotFound = errors.New("no such object")
 	// ErrUnsafe: the store ignores conditional writes, so two writers could
 	// overwrite each other.
@@ -32,8 +35,12 @@ type Store interface {
 	Create(ctx context.Context, key string, body []byte) error
 	// CreateFile is Create for a local file, streamed.
 	CreateFile(ctx context.Context, key, path string) error
-	// Replace writes an object that may exist (pointers only).
-	Replace(ctx context.Context, key string, body []byte) error
+	// Copy creates key with the content of the object from, within the store;
+	// ErrExists if the key is taken, ErrNotFound if from is not there.
+	Copy(ctx context.Context, from, key string) error
+	// Swap replaces the content of an object by body if it is old, in one step;
+	// ErrChanged if it is not, or if the object is gone.
+	Swap(ctx context.Context, key string, old, body []byte) error
 	Get(ctx context.Context, key string) ([]byte, error)
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
 	// Head returns the size and the SHA-256 recorded at creation ("" if the
@@ -49,6 +56,22 @@ type Store interface {
 // Local is a Store whose objects are files of this machine.
 type Local interface {
 	LocalPath(key string) string
+}
+
+// Sweeper is a Store that may hold pieces of objects which were never completed:
+// their writer was killed.
+type Sweeper interface {
+	// Torn lists the pieces below the store, oldest first. Those of a writer that
+	// lives are among them: only their age tells.
+	Torn(ctx context.Context) ([]Torn, error)
+}
+
+// Torn is what an unfinished write left.
+type Torn struct {
+	Key    string    // of the object that was meant; "" where that is not known
+	Name   string    // of the piece
+	Since  time.Time // when it was begun
+	Remove func(ctx context.Context) error
 }
 
 // Object is one entry of a Store.

@@ -14,6 +14,7 @@ import (
 // Keys at a dataset's root and in a version.
 const (
 	claimKey    = "dataset.json"
+	leaseKey    = "lease.json"
 	latestKey   = "latest.json"
 	manifestKey = "manifest.json"
 )
@@ -116,7 +117,7 @@ func (p *publication) adopt(ctx context.Context, f schemas.ManifestFile, err err
 		return fmt.Errorf("checking what is there: %w", err)
 	}
 	if head.SHA256 != f.SHA256 || head.Size != f.Bytes {
-		return fmt.Errorf("%s/%s has other content than this publish made: something else wrote there: delete it and publish again", p.cfg.Dest.URI(), p.key(f.Path))
+		return fmt.Errorf("%s/%s has other content than this publish made: %w: delete it and publish again", p.cfg.Dest.URI(), p.key(f.Path), ErrConflict)
 	}
 	return nil
 }
@@ -153,27 +154,59 @@ func (p *publication) commit(ctx context.Context, m schemas.Manifest) error {
 		return fmt.Errorf("reading the other publisher's manifest: %w", err)
 	}
 	if !bytes.Equal(have, raw) {
-		return fmt.Errorf("%s/%s was committed with other content: something else wrote there", p.cfg.Dest.URI(), p.key(manifestKey))
+		return fmt.Errorf("%s/%s was committed with other content: %w: publish to another place", p.cfg.Dest.URI(), p.key(manifestKey), ErrConflict)
 	}
 	return nil
 }
 
-// point makes this version the latest, unless it is that already.
-func (p *publication) point(ctx context.Context, m schemas.Manifest) error {
+// pointer reads latest.json; nil if there is none.
+func (p *publication) pointer(ctx context.Context) ([]byte, error) {
+	have, err := p.cfg.Dest.Get(ctx, latestKey)
+	if errors.Is(err, sinks.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the pointer to the latest version: %w", err)
+	}
+	return have, nil
+}
+
+// pointerTo is what latest.json holds when m is the latest version.
+func (p *publication) pointerTo(m schemas.Manifest) ([]byte, error) {
 	raw, err := schemas.CanonicalJSON(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	want, err := schemas.CanonicalJSON(schemas.Pointer{
+	return schemas.CanonicalJSON(schemas.Pointer{
 		Dataset: m.Dataset, Version: m.Version, Manifest: p.key(manifestKey), ManifestSHA256: schemas.HashBytes(raw),
 	})
+}
+
+func (p *publication) isLatest(ctx context.Context, m schemas.Manifest) bool {
+	want, err := p.pointerTo(m)
 	if err != nil {
+		return false
+	}
+	have, err := p.pointer(ctx)
+	return err == nil && bytes.Equal(have, want)
+}
+
+// point makes this version the latest, if the pointer is still what it was when
+// this publisher's turn began.
+func (p *publication) point(ctx context.Context, m schemas.Manifest) error {
+	want, err := p.pointerTo(m)
+	switch {
+	case err != nil || bytes.Equal(p.latest, want):
 		return err
+	case p.latest == nil:
+		err = p.cfg.Dest.Create(ctx, latestKey, want)
+	default:
+		err = p.cfg.Dest.Swap(ctx, latestKey, p.latest, want)
 	}
-	if have, err := p.cfg.Dest.Get(ctx, latestKey); err == nil && bytes.Equal(have, want) {
-		return nil
+	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrChanged) {
+		return fmt.Errorf("pointing at the new version: %w: %w: publish again to make %s the latest", ErrLeaseLost, err, m.Version)
 	}
-	if err := p.cfg.Dest.Replace(ctx, latestKey, want); err != nil {
+	if err != nil {
 		return fmt.Errorf("pointing at the new version: %w", err)
 	}
 	return nil

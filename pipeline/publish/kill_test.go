@@ -3,8 +3,14 @@ package publish_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -34,13 +40,13 @@ func TestConcurrentPublishersAgree(t *testing.T) {
 // dying lets a number of writes through and then nothing, like a killed process.
 type dying struct {
 	sinks.Store
-	left int
+	left atomic.Int32
 }
 
 var errKilled = errors.New("killed")
 
 func (d *dying) write(f func() error) error {
-	if d.left--; d.left < 0 {
+	if d.left.Add(-1) < 0 {
 		return errKilled
 	}
 	return f()
@@ -54,8 +60,12 @@ func (d *dying) CreateFile(ctx context.Context, key, path string) error {
 	return d.write(func() error { return d.Store.CreateFile(ctx, key, path) })
 }
 
-func (d *dying) Replace(ctx context.Context, key string, body []byte) error {
-	return d.write(func() error { return d.Store.Replace(ctx, key, body) })
+func (d *dying) Copy(ctx context.Context, from, key string) error {
+	return d.write(func() error { return d.Store.Copy(ctx, from, key) })
+}
+
+func (d *dying) Swap(ctx context.Context, key string, old, body []byte) error {
+	return d.write(func() error { return d.Store.Swap(ctx, key, old, body) })
 }
 
 func TestKilledAnywhereThenRepeated(t *testing.T) {
@@ -63,24 +73,129 @@ func TestKilledAnywhereThenRepeated(t *testing.T) {
 	whole := t.TempDir()
 	run(t, config(t, dir(t, whole), staging))
 	want := tree(t, whole)
-	for writes := 0; ; writes++ {
-		root := t.TempDir()
-		_, err := publish.Publish(t.Context(), config(t, &dying{dir(t, root), writes}, staging))
+	var roots []string
+	for {
+		root, writes := t.TempDir(), len(roots)
+		dest := &dying{Store: dir(t, root)}
+		dest.left.Store(int32(writes))
+		cfg := config(t, dest, staging)
+		cfg.Lease = 2 * time.Second
+		_, err := publish.Publish(t.Context(), cfg)
 		if err == nil {
-			if writes < 8 {
-				t.Errorf("done after %d writes: nothing was interrupted", writes)
-			}
-			return
+			break
 		}
 		if !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
-		if _, err := publish.Open(t.Context(), dir(t, root)); err == nil && writes < len(want)-1 {
+		if _, err := publish.Open(t.Context(), dir(t, root)); err == nil && writes < len(want)-2 {
 			t.Errorf("after %d writes the unfinished dataset can be opened", writes)
 		}
-		run(t, config(t, dir(t, root), staging))
-		if diff := cmp.Diff(want, tree(t, root)); diff != "" {
-			t.Fatalf("after %d writes: %s", writes, diff)
+		roots = append(roots, root)
+	}
+	if len(roots) < 10 {
+		t.Errorf("done after %d writes: nothing was interrupted", len(roots))
+	}
+	for writes, root := range roots { // together: each waits for the lease of its dead
+		t.Run(fmt.Sprint(writes), func(t *testing.T) {
+			t.Parallel()
+			run(t, config(t, dir(t, root), staging))
+			got := tree(t, root)
+			want := maps.Clone(want)
+			lock := filepath.Join(".tracesmith-tmp", "lock") // is there from the first swap on
+			delete(got, lock)
+			delete(want, lock)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// gated stops before each creation of a manifest until it is let on, and can
+// forbid the renewal of leases.
+type gated struct {
+	sinks.Store
+	reached, on chan struct{}
+	frozen      atomic.Bool
+}
+
+func (g *gated) Create(ctx context.Context, key string, body []byte) error {
+	if filepath.Base(key) == "manifest.json" {
+		g.reached <- struct{}{}
+		<-g.on
+	}
+	return g.Store.Create(ctx, key, body)
+}
+
+func (g *gated) Swap(ctx context.Context, key string, old, body []byte) error {
+	if key == "lease.json" && g.frozen.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return g.Store.Swap(ctx, key, old, body)
+}
+
+type outcome struct {
+	rep publish.Report
+	err error
+}
+
+func begin(t *testing.T, cfg publish.Config) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() {
+		rep, err := publish.Publish(t.Context(), cfg)
+		done <- outcome{rep, err}
+	}()
+	return done
+}
+
+func TestPublishersTakeTurns(t *testing.T) {
+	root := t.TempDir()
+	slow := &gated{Store: dir(t, root), reached: make(chan struct{}), on: make(chan struct{})}
+	first := begin(t, config(t, slow, stage(t, "run", 0, 4)))
+	<-slow.reached
+	waits := make(chan struct{})
+	var once sync.Once
+	cfg := config(t, dir(t, root), stage(t, "run", 0, 5))
+	cfg.Progress = func(stage string) {
+		if strings.HasPrefix(stage, "waiting") {
+			once.Do(func() { close(waits) })
 		}
+	}
+	second := begin(t, cfg)
+	<-waits
+	for o := range dir(t, root).List(t.Context(), "") {
+		if strings.HasSuffix(o.Key, "manifest.json") {
+			t.Errorf("the second publisher did not wait: %s", o.Key)
+		}
+	}
+	close(slow.on)
+	a, b := <-first, <-second
+	if a.err != nil || b.err != nil || a.rep.Version == b.rep.Version {
+		t.Fatalf("%+v\n%+v", a, b)
+	}
+	if d := wantDataset(t, dir(t, root), golden("run", 5)...); d.Manifest.Version != b.rep.Version {
+		t.Error("latest is not the version of the publisher that came last")
+	}
+}
+
+// A publisher that is frozen for longer than its lease is overtaken, and then
+// changes nothing that readers see.
+func TestFrozenPublisherIsOvertaken(t *testing.T) {
+	root := t.TempDir()
+	frozen := &gated{Store: dir(t, root), reached: make(chan struct{}), on: make(chan struct{})}
+	cfg := config(t, frozen, stage(t, "run", 0, 4))
+	cfg.Lease = 2 * time.Second
+	frozen.frozen.Store(true)
+	first := begin(t, cfg)
+	<-frozen.reached
+	second := run(t, config(t, dir(t, root), stage(t, "run", 0, 5)))
+	frozen.frozen.Store(false)
+	close(frozen.on)
+	if got := <-first; !errors.Is(got.err, publish.ErrLeaseLost) {
+		t.Errorf("the overtaken publisher: %+v, %v, want ErrLeaseLost", got.rep, got.err)
+	}
+	if d := wantDataset(t, dir(t, root), golden("run", 5)...); d.Manifest.Version != second.Version {
+		t.Error("the overtaken publisher moved the pointer")
 	}
 }

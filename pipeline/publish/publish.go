@@ -5,6 +5,7 @@
 // a killed one is completed by running it again.
 //
 //	<root>/dataset.json               claims the place for one dataset, written first
+//	<root>/lease.json                 who publishes now; the others wait
 //	<root>/<version>/README.md data/ selection/ reports/ manifest.json
 //	<root>/latest.json                pointer, written after the manifest
 //
@@ -19,6 +20,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -39,6 +41,7 @@ type Config struct {
 	Producer string             // version of this program, recorded in every file
 	Scratch  string             // directory for shards before upload; "": the system's
 	MaxShard int64              // bytes of values per shard; 0: shard.MaxBytes
+	Lease    time.Duration      // how long another publisher may be silent before it counts as dead; 0: 30 s
 	Progress func(stage string) // told about each stage; may be nil
 }
 
@@ -66,9 +69,12 @@ var ErrDamaged = errors.New("a staged episode is damaged")
 // ErrOccupied: the destination holds something that is not this dataset.
 var ErrOccupied = errors.New("destination is occupied")
 
+// ErrConflict: an object of this version is there with other content.
+var ErrConflict = errors.New("something else wrote there")
+
 // Publish writes one version of a dataset and points latest.json at it. Nothing
-// that exists is overwritten but that pointer. Safe against concurrent
-// publishers and against being killed anywhere.
+// that exists is overwritten but that pointer. Publishers of one place take
+// turns; each can be killed anywhere.
 func Publish(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.check(); err != nil {
 		return Report{}, err
@@ -83,24 +89,37 @@ func Publish(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	p := &publication{cfg: cfg, in: in, version: version}
-	if m, found, err := p.published(ctx); err != nil || found {
-		if err != nil {
-			return Report{}, err
-		}
-		rep := p.report(m)
-		rep.Already = true
-		return rep, p.point(ctx, m)
+	if m, found, err := p.published(ctx); err != nil || found && p.isLatest(ctx, m) {
+		return p.report(m, found), err
 	}
-	p.scratch, err = os.MkdirTemp(cfg.Scratch, "tracesmith-publish-")
-	if err != nil {
-		return Report{}, fmt.Errorf("making a scratch directory: %w", err)
-	}
-	defer os.RemoveAll(p.scratch)
-	m, err := p.write(ctx)
+	held, lease, err := p.acquire(ctx)
 	if err != nil {
 		return Report{}, err
 	}
-	return p.report(m), nil
+	defer lease.release(ctx)
+	m, already, err := p.turn(held)
+	if err != nil {
+		if errors.Is(context.Cause(held), ErrLeaseLost) {
+			err = fmt.Errorf("%w: %w", context.Cause(held), err)
+		}
+		return Report{}, err
+	}
+	return p.report(m, already), nil
+}
+
+// turn does what is left to do, while no other publisher is at it.
+func (p *publication) turn(ctx context.Context) (m schemas.Manifest, already bool, err error) {
+	if p.latest, err = p.pointer(ctx); err != nil {
+		return m, false, err
+	}
+	m, already, err = p.published(ctx)
+	if err == nil && !already {
+		m, err = p.write(ctx)
+	}
+	if err != nil {
+		return m, false, err
+	}
+	return m, already, p.point(ctx, m)
 }
 
 func (c *Config) check() error {
@@ -133,6 +152,7 @@ type publication struct {
 	cfg      Config
 	in       *inputs
 	version  string
+	latest   []byte // latest.json as it was when this publisher's turn began; nil: none
 	scratch  string
 	uploaded int
 }
@@ -143,6 +163,12 @@ func (p *publication) key(rel string) string { return path.Join(p.version, rel) 
 // write makes and uploads every file, then commits.
 func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
 	var none schemas.Manifest
+	scratch, err := os.MkdirTemp(p.cfg.Scratch, "tracesmith-publish-")
+	if err != nil {
+		return none, fmt.Errorf("making a scratch directory: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	p.scratch = scratch
 	p.cfg.tell("selecting")
 	sel, err := p.cfg.Recipe.Apply(p.in.rows())
 	if err != nil {
@@ -175,10 +201,7 @@ func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
 		return none, err
 	}
 	p.cfg.tell("committing")
-	if err := p.commit(ctx, m); err != nil {
-		return none, err
-	}
-	return m, p.point(ctx, m)
+	return m, p.commit(ctx, m)
 }
 
 func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile) schemas.Manifest {
@@ -198,9 +221,10 @@ func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile
 	return m
 }
 
-func (p *publication) report(m schemas.Manifest) Report {
+func (p *publication) report(m schemas.Manifest, already bool) Report {
 	r := Report{
-		URI: p.cfg.Dest.URI() + "/" + p.version, Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
+		Already: already,
+		URI:     p.cfg.Dest.URI() + "/" + p.version, Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
 		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded,
 	}
 	if m.Selection != nil {

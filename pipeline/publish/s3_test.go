@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -71,6 +72,7 @@ func TestServerKilledBetweenDataAndManifest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	cfg := config(t, atManifest{dest, func() { srv.Kill(); cancel() }}, staging)
+	cfg.Lease = 2 * time.Second
 	if _, err := publish.Publish(ctx, cfg); err == nil {
 		t.Fatal("publishing to a dead server succeeded")
 	}
@@ -85,6 +87,7 @@ func TestServerKilledBetweenDataAndManifest(t *testing.T) {
 	}
 	wantDataset(t, dest, golden("run", 3)...)
 	left[rep.Version+"/manifest.json"] = objects(t, dest)[rep.Version+"/manifest.json"]
+	left["lease.json"] = objects(t, dest)["lease.json"] // given back
 	left["latest.json"] = objects(t, dest)["latest.json"]
 	if diff := cmp.Diff(left, objects(t, dest)); diff != "" {
 		t.Error(diff)

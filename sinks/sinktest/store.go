@@ -24,7 +24,7 @@ import (
 // store each time.
 func RunStore(t *testing.T, open func(t *testing.T) sinks.Store) {
 	for name, check := range map[string]func(*testing.T, sinks.Store){
-		"RoundTrip": roundTrip, "CreateOnly": createOnly, "Race": race, "Files": files, "Replace": replace,
+		"RoundTrip": roundTrip, "CreateOnly": createOnly, "Race": race, "Files": files, "Copy": copied, "Swap": swap, "SwapRace": swapRace,
 		"List": list, "Missing": missing, "Delete": remove, "Keys": keys, "Probe": probeHolds, "Cancelled": cancelled,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, open(t)) })
@@ -110,10 +110,58 @@ func files(t *testing.T, s sinks.Store) {
 	}
 }
 
-func replace(t *testing.T, s sinks.Store) {
-	for _, body := range []string{"one", "two"} {
-		must(t, s.Replace(t.Context(), "latest.json", []byte(body)))
-		wantBody(t, s, "latest.json", body)
+func copied(t *testing.T, s sinks.Store) {
+	must(t, s.Create(t.Context(), "v1/a b+c.parquet", []byte("one")))
+	must(t, s.Copy(t.Context(), "v1/a b+c.parquet", "v2/a"))
+	wantBody(t, s, "v2/a", "one")
+	head, err := s.Head(t.Context(), "v2/a")
+	must(t, err)
+	if head.SHA256 != schemas.HashBytes([]byte("one")) {
+		t.Errorf("the copy's hash is %q", head.SHA256)
+	}
+	must(t, s.Create(t.Context(), "other", []byte("two")))
+	if err := s.Copy(t.Context(), "other", "v2/a"); !errors.Is(err, sinks.ErrExists) {
+		t.Errorf("copying over an object: %v, want ErrExists", err)
+	}
+	if err := s.Copy(t.Context(), "absent", "v2/b"); !errors.Is(err, sinks.ErrNotFound) {
+		t.Errorf("copying nothing: %v, want ErrNotFound", err)
+	}
+	must(t, s.Delete(t.Context(), "v1/a b+c.parquet"))
+	wantBody(t, s, "v2/a", "one")
+}
+
+func swap(t *testing.T, s sinks.Store) {
+	if err := s.Swap(t.Context(), "latest.json", nil, []byte("x")); !errors.Is(err, sinks.ErrChanged) {
+		t.Errorf("swapping an absent object: %v, want ErrChanged", err)
+	}
+	must(t, s.Create(t.Context(), "latest.json", []byte("one")))
+	must(t, s.Swap(t.Context(), "latest.json", []byte("one"), []byte("two")))
+	if err := s.Swap(t.Context(), "latest.json", []byte("one"), []byte("three")); !errors.Is(err, sinks.ErrChanged) {
+		t.Errorf("swapping what has changed: %v, want ErrChanged", err)
+	}
+	wantBody(t, s, "latest.json", "two")
+}
+
+// swapRace lets eight writers replace the same content.
+func swapRace(t *testing.T, s sinks.Store) {
+	must(t, s.Create(t.Context(), "p", []byte("start")))
+	errs := make([]error, 8)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = s.Swap(t.Context(), "p", []byte("start"), fmt.Appendf(nil, "%d", i)) })
+	}
+	wg.Wait()
+	winners := 0
+	for i, err := range errs {
+		if err == nil {
+			winners++
+			wantBody(t, s, "p", fmt.Sprint(i))
+		} else if !errors.Is(err, sinks.ErrChanged) {
+			t.Errorf("loser %d got %v, want ErrChanged", i, err)
+		}
+	}
+	if winners != 1 {
+		t.Errorf("%d winners, want 1", winners)
 	}
 }
 

@@ -88,13 +88,6 @@ func (f *fileStore) create(ctx context.Context, key string, body io.Reader) erro
 	})
 }
 
-func (f *fileStore) Replace(ctx context.Context, key string, body []byte) error {
-	if err := checkNewKey(key); err != nil {
-		return err
-	}
-	return f.write(ctx, key, bytes.NewReader(body), os.Rename)
-}
-
 // write puts body into a synced temporary file and hands it to place.
 func (f *fileStore) write(ctx context.Context, key string, body io.Reader, place func(temp, final string) error) error {
 	if err := ctx.Err(); err != nil {

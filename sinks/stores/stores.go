@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -25,6 +26,11 @@ type S3Config struct {
 	// Checksum is auto (a CRC32 with every put) or off, for servers that refuse
 	// it. Empty means auto.
 	Checksum string `json:"checksum,omitempty"`
+	// Silence is how long the server may send and take nothing before a request
+	// counts as lost; 0: 30 s. MaxBackoff is the longest pause before the next
+	// try; 0: 20 s.
+	Silence    time.Duration `json:"-"`
+	MaxBackoff time.Duration `json:"-"`
 }
 
 // request is what a store is opened from.

@@ -130,8 +130,10 @@ func unpublished(err error, to string) error {
 	switch {
 	case err == nil, codeOf(err) != ExitBug && !errors.Is(err, sinks.ErrUnsafe):
 		return err
-	case errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged):
+	case errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
 		return Usage(err)
+	case errors.Is(err, publish.ErrLeaseLost):
+		return &Error{Code: ExitLocked, Try: "the same command again", Err: err}
 	case remote(to):
 		return &Error{Code: ExitStorage, Try: "the same command again; the run directory is complete", Err: err}
 	case local:

@@ -1,0 +1,213 @@
+package stores_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+	"github.com/tracesmith/tracesmith/sinks/stores"
+)
+
+// faulty opens a store behind a proxy; both, so that tests can look past it.
+func faulty(t *testing.T) (s, direct sinks.Store, f *sinktest.Faults) {
+	t.Helper()
+	srv := sinktest.Versitygw(t)
+	f = sinktest.NewFaults(t, srv.URL)
+	s = open(t, "s3://traces/p", stores.S3Config{Endpoint: f.URL, MaxBackoff: 100 * time.Millisecond, Silence: 2 * time.Second})
+	return s, open(t, "s3://traces/p", stores.S3Config{Endpoint: srv.URL}), f
+}
+
+// Each fault hits two requests in a row; the call succeeds all the same, and
+// what it did is there once.
+func TestFaultsAreOutlived(t *testing.T) {
+	s, direct, faults := faulty(t)
+	big := bytes.Repeat([]byte("0123456789abcdef"), 20<<16) // 20 MiB: three parts
+	file := filepath.Join(t.TempDir(), "big")
+	if err := os.WriteFile(file, big, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	body := bytes.Repeat([]byte("body "), 100_000)
+	create := func(t *testing.T, key string) error { return s.Create(t.Context(), key, body) }
+	setUp := func(t *testing.T, key string) {
+		t.Helper()
+		if err := direct.Create(t.Context(), key, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := func(t *testing.T, key string) error {
+		n := 0
+		for o, err := range s.List(t.Context(), key) {
+			if err != nil {
+				return err
+			}
+			if n++; o.Key != key || o.Size != int64(len(body)) {
+				t.Errorf("listed %+v", o)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d objects listed, want 1", n)
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		kind   string
+		faults []sinktest.Fault
+		before func(*testing.T, string)
+		do     func(t *testing.T, key string) error
+		want   []byte
+	}{
+		{"PUT", []sinktest.Fault{sinktest.Unavailable, sinktest.Internal, sinktest.Lost, sinktest.Silent}, nil, create, body},
+		{"PUT", []sinktest.Fault{sinktest.Lost}, setUp, func(t *testing.T, key string) error {
+			return s.Swap(t.Context(), key, body, []byte("swapped"))
+		}, []byte("swapped")},
+		{"GET", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost, sinktest.Torn, sinktest.HalfSilent}, setUp, func(t *testing.T, key string) error {
+			got, err := s.Get(t.Context(), key)
+			if err == nil && !bytes.Equal(got, body) {
+				t.Errorf("read %d other bytes", len(got))
+			}
+			return err
+		}, body},
+		{"HEAD", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, setUp, func(t *testing.T, key string) error {
+			_, err := s.Head(t.Context(), key)
+			return err
+		}, body},
+		{"LIST", []sinktest.Fault{sinktest.Unavailable, sinktest.Torn, sinktest.HalfSilent}, setUp, listed, body},
+		{"COPY", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, setUp, func(t *testing.T, key string) error {
+			return s.Copy(t.Context(), key, key+"-copy")
+		}, body},
+		{"BEGIN", []sinktest.Fault{sinktest.Unavailable}, nil, func(t *testing.T, key string) error { return s.CreateFile(t.Context(), key, file) }, big},
+		{"PART", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, nil, func(t *testing.T, key string) error { return s.CreateFile(t.Context(), key, file) }, big},
+		{"COMPLETE", []sinktest.Fault{sinktest.Internal, sinktest.Lost}, nil, func(t *testing.T, key string) error { return s.CreateFile(t.Context(), key, file) }, big},
+		{"DELETE", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, setUp, func(t *testing.T, key string) error {
+			return s.Delete(t.Context(), key)
+		}, nil},
+	} {
+		for _, fault := range c.faults {
+			t.Run(c.kind+" "+string(fault), func(t *testing.T) {
+				key := c.kind + "/" + string(fault) + "/" + filepath.Base(t.Name())
+				if c.before != nil {
+					key += "-there"
+					c.before(t, key)
+				}
+				before := faults.Count(c.kind)
+				faults.Plan(c.kind, fault, 1, 2)
+				if err := c.do(t, key); err != nil {
+					t.Fatal(err)
+				}
+				if n := faults.Count(c.kind) - before; n < 3 && c.kind != "DELETE" {
+					t.Errorf("%d requests: the fault did not come about", n)
+				}
+				got, err := direct.Get(t.Context(), key)
+				if c.want == nil && errors.Is(err, sinks.ErrNotFound) {
+					return
+				}
+				if err != nil || !bytes.Equal(got, c.want) {
+					t.Errorf("the object holds %d bytes, want %d: %v", len(got), len(c.want), err)
+				}
+			})
+		}
+	}
+}
+
+// A server that never comes back is given up, with an error that says what was
+// tried, and after a bounded number of requests.
+func TestFaultsThatStayAreReported(t *testing.T) {
+	s, _, faults := faulty(t)
+	faults.Plan("PUT", sinktest.Unavailable, 1, 1000)
+	if err := s.Create(t.Context(), "k", nil); err == nil || errors.Is(err, sinks.ErrExists) {
+		t.Errorf("create: %v", err)
+	}
+	if n := faults.Count("PUT"); n != 8 {
+		t.Errorf("%d puts, want 8: one layer repeats them", n)
+	}
+	faults.Plan("LIST", sinktest.Torn, 1, 1000)
+	var last error
+	for _, err := range s.List(t.Context(), "") {
+		last = err
+	}
+	if last == nil || faults.Count("LIST") != 8 {
+		t.Errorf("list: %v after %d requests, want an error after 8", last, faults.Count("LIST"))
+	}
+}
+
+// An object that is replaced while it is read is not read as a mixture.
+func TestReadingOnNeverMixes(t *testing.T) {
+	s, direct, faults := faulty(t)
+	old, other := bytes.Repeat([]byte("a"), 1<<20), bytes.Repeat([]byte("b"), 1<<20)
+	if err := direct.Create(t.Context(), "k", old); err != nil {
+		t.Fatal(err)
+	}
+	faults.Plan("GET", sinktest.Torn, 1, 1)
+	r, err := s.Open(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := io.ReadFull(r, make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := direct.Swap(t.Context(), "k", old, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, r); !errors.Is(err, sinks.ErrChanged) {
+		t.Errorf("got %v, want ErrChanged", err)
+	}
+}
+
+// A writer that dies in a multipart upload leaves no object, and pieces that
+// can be found and removed.
+func TestTornUploads(t *testing.T) {
+	s, direct, faults := faulty(t)
+	file := filepath.Join(t.TempDir(), "big")
+	if err := os.WriteFile(file, make([]byte, 20<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	faults.Plan("PART", sinktest.Unavailable, 2, 1000)
+	faults.Plan("DELETE", sinktest.Unavailable, 1, 1000) // nor can it clean up
+	if err := s.CreateFile(t.Context(), "data/big", file); err == nil {
+		t.Fatal("an upload without its parts succeeded")
+	}
+	if _, err := direct.Head(t.Context(), "data/big"); !errors.Is(err, sinks.ErrNotFound) {
+		t.Errorf("half an upload is an object: %v", err)
+	}
+	torn, err := direct.(sinks.Sweeper).Torn(t.Context())
+	if err != nil || len(torn) != 1 || torn[0].Key != "data/big" || torn[0].Since.IsZero() {
+		t.Fatalf("torn = %+v, %v", torn, err)
+	}
+	for range 2 {
+		if err := torn[0].Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if torn, err = direct.(sinks.Sweeper).Torn(t.Context()); err != nil || len(torn) != 0 {
+		t.Errorf("left: %+v, %v", torn, err)
+	}
+}
+
+func TestTornFiles(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root, stores.S3Config{})
+	if err := s.Create(t.Context(), "a", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Swap(t.Context(), "a", []byte("x"), []byte("y")); err != nil {
+		t.Fatal(err)
+	}
+	half := filepath.Join(root, ".tracesmith-tmp", "123")
+	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	torn, err := s.(sinks.Sweeper).Torn(t.Context())
+	if err != nil || len(torn) != 1 || torn[0].Name != half {
+		t.Fatalf("torn = %+v, %v", torn, err)
+	}
+	if err := torn[0].Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,80 @@
+package stores
+
+// What the file store does with objects that exist: it copies them as links,
+// swaps them under a lock, and finds what killed writers left.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// fileLock, in the temporary directory, is held while an object is compared and
+// replaced.
+const fileLock = "lock"
+
+// Copy makes a copy of its own: one link would tie the fate of two versions.
+func (f *fileStore) Copy(ctx context.Context, from, key string) error {
+	if err := checkNewKey(key); err != nil {
+		return err
+	}
+	src, err := f.Open(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	return f.create(ctx, key, src)
+}
+
+func (f *fileStore) Swap(ctx context.Context, key string, old, body []byte) error {
+	if err := checkNewKey(key); err != nil {
+		return err
+	}
+	return f.write(ctx, key, bytes.NewReader(body), func(temp, final string) error {
+		lock, err := os.OpenFile(filepath.Join(f.root, fileTemp, fileLock), os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return err
+		}
+		defer lock.Close() // which ends the lock
+		if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+			return fmt.Errorf("locking the store: %w", err)
+		}
+		have, err := os.ReadFile(final)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(have, old) {
+			return sinks.ErrChanged
+		}
+		if err != nil {
+			return err
+		}
+		return os.Rename(temp, final)
+	})
+}
+
+// Torn implements sinks.Sweeper.
+func (f *fileStore) Torn(ctx context.Context) ([]sinks.Torn, error) {
+	dir := filepath.Join(f.root, fileTemp)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for unfinished objects: %w", err)
+	}
+	var out []sinks.Torn
+	for _, e := range entries {
+		st, err := e.Info()
+		if err != nil || e.Name() == fileLock || !st.Mode().IsRegular() {
+			continue // a live writer has finished it, or it is none of ours
+		}
+		path := filepath.Join(dir, e.Name())
+		out = append(out, sinks.Torn{Name: path, Since: st.ModTime(), Remove: func(context.Context) error { return os.Remove(path) }})
+	}
+	slices.SortFunc(out, func(a, b sinks.Torn) int { return a.Since.Compare(b.Since) })
+	return out, ctx.Err()
+}

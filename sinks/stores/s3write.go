@@ -1,0 +1,165 @@
+package stores
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func (s *s3Store) Create(ctx context.Context, key string, body []byte) error {
+	if err := checkNewKey(key); err != nil {
+		return err
+	}
+	return s.create(ctx, key, body)
+}
+
+func (s *s3Store) create(ctx context.Context, key string, body []byte) error {
+	meta := s3Meta(schemas.HashBytes(body))
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: s.key(key), Body: bytes.NewReader(body),
+		IfNoneMatch: aws.String("*"), Metadata: meta,
+	})
+	return s.settle(ctx, key, meta, s.mapErr("creating", key, err))
+}
+
+// s3Meta is the metadata of a new object: its hash, and whose put it was.
+func s3Meta(sha string) map[string]string {
+	return map[string]string{s3MetaSHA: sha, s3MetaNonce: rand.Text()}
+}
+
+func (s *s3Store) CreateFile(ctx context.Context, key, path string) error {
+	if err := checkNewKey(key); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("opening file for object %s: %w", key, err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return fmt.Errorf("reading file for object %s: %w", key, err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("reading file for object %s: %w", key, err)
+	}
+	meta := s3Meta(hex.EncodeToString(h.Sum(nil)))
+	_, err = s.uploads.UploadObject(ctx, &transfermanager.UploadObjectInput{
+		Bucket: &s.bucket, Key: s.key(key), Body: f,
+		IfNoneMatch: aws.String("*"), Metadata: meta,
+	})
+	return s.settle(ctx, key, meta, s.mapErr("creating", key, err))
+}
+
+// settle looks what became of a put that failed: if its own nonce is on the
+// object, an earlier try had won and only its answer was lost.
+func (s *s3Store) settle(ctx context.Context, key string, meta map[string]string, err error) error {
+	if err == nil || ctx.Err() != nil || errors.Is(err, sinks.ErrDenied) {
+		return err
+	}
+	out, herr := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.key(key)})
+	if herr == nil && out.Metadata[s3MetaNonce] == meta[s3MetaNonce] {
+		return nil
+	}
+	return err
+}
+
+// Copy is done by the server. Its condition is not known to all of them: where
+// it is ignored, an object that was there a moment ago is still not touched.
+func (s *s3Store) Copy(ctx context.Context, from, key string) error {
+	if err := checkNewKey(key); err != nil {
+		return err
+	}
+	src, err := s.Head(ctx, from)
+	if err != nil {
+		return err
+	}
+	switch _, err := s.Head(ctx, key); {
+	case err == nil:
+		return fmt.Errorf("copying to %s: %w", key, sinks.ErrExists)
+	case !errors.Is(err, sinks.ErrNotFound):
+		return err
+	}
+	meta := s3Meta(src.SHA256)
+	source := (&url.URL{Path: s.bucket + "/" + s.prefix + from}).EscapedPath()
+	_, err = s.client.CopyObject(ctx, &s3.CopyObjectInput{
+		Bucket: &s.bucket, Key: s.key(key), CopySource: aws.String(strings.ReplaceAll(source, "+", "%2B")),
+		IfNoneMatch: aws.String("*"), Metadata: meta, MetadataDirective: types.MetadataDirectiveReplace,
+	})
+	return s.settle(ctx, key, meta, s.mapErr("copying", key, err))
+}
+
+func (s *s3Store) Swap(ctx context.Context, key string, old, body []byte) error {
+	if err := checkNewKey(key); err != nil {
+		return err
+	}
+	have, tag, err := s.tagged(ctx, key)
+	if errors.Is(err, sinks.ErrNotFound) || err == nil && !bytes.Equal(have, old) {
+		return fmt.Errorf("replacing %s in %s: %w", key, s.URI(), sinks.ErrChanged)
+	}
+	if err != nil {
+		return err
+	}
+	meta := s3Meta(schemas.HashBytes(body))
+	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: s.key(key), Body: bytes.NewReader(body), IfMatch: tag, Metadata: meta,
+	})
+	err = s.mapErr("replacing", key, err)
+	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrNotFound) { // the condition did not hold
+		err = fmt.Errorf("replacing %s in %s: %w", key, s.URI(), sinks.ErrChanged)
+	}
+	return s.settle(ctx, key, meta, err)
+}
+
+func (s *s3Store) Delete(ctx context.Context, key string) error {
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: s.key(key)})
+	if err = s.mapErr("deleting", key, err); errors.Is(err, sinks.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Torn implements sinks.Sweeper: multipart uploads that were neither completed
+// nor aborted.
+func (s *s3Store) Torn(ctx context.Context) ([]sinks.Torn, error) {
+	var out []sinks.Torn
+	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &s.prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return out, s.mapErr("listing unfinished uploads below", s.prefix, err)
+		}
+		for _, u := range page.Uploads {
+			key := strings.TrimPrefix(aws.ToString(u.Key), s.prefix)
+			out = append(out, sinks.Torn{
+				Key: key, Name: s.URI() + "/" + key + "?uploadId=" + aws.ToString(u.UploadId), Since: aws.ToTime(u.Initiated),
+				Remove: func(ctx context.Context) error {
+					_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: u.Key, UploadId: u.UploadId})
+					if err = s.mapErr("removing an unfinished upload of", key, err); errors.Is(err, sinks.ErrNotFound) {
+						return nil // completed or removed meanwhile
+					}
+					return err
+				},
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b sinks.Torn) int { return a.Since.Compare(b.Since) })
+	return out, nil
+}
