@@ -12,8 +12,8 @@ import "time"
 // out); env_key is the canonical JSON of EnvKey, so that a limit that was
 // not enforced can be found in it.
 
-// SchemaVersion of the two tables; see CHANGELOG.md, heading Dataset.
-const SchemaVersion = "1.2.0"
+// SchemaVersion of all tables; see CHANGELOG.md, heading Dataset.
+const SchemaVersion = "1.3.0"
 
 // EpisodeRow is one row of table episodes: one per attempt. Sort key: split,
 // repo, instance_id, episode_id.
@@ -172,6 +172,14 @@ type EpisodeRow struct {
 	PromptsRebuild    *bool    `col:"prompts_rebuild" json:"prompts_rebuild,omitempty"`
 	NDiverged         *int32   `col:"n_diverged" json:"n_diverged,omitempty"`
 	FirstDivergedStep *int32   `col:"first_diverged_step" json:"first_diverged_step,omitempty"`
+
+	// Since 1.3.0; columns.go says what each column holds.
+	LicenseSource *string  `col:"license_source" json:"license_source,omitempty"`
+	SFTTokens     *int64   `col:"sft_tokens" json:"sft_tokens,omitempty"`
+	SFTTokenizer  *string  `col:"sft_tokenizer" json:"sft_tokenizer,omitempty"`
+	BranchTurn    *int32   `col:"branch_turn" json:"branch_turn,omitempty"`
+	HackPatterns  []string `col:"hack_patterns" json:"hack_patterns,omitzero"`
+	RewardHack    *bool    `col:"reward_hack" json:"reward_hack,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,
@@ -258,4 +266,5 @@ type StepRow struct {
 	UsageSource          *string    `col:"usage_source" json:"usage_source,omitempty"`             // since 1.1.0; reported, estimated (by our own count) or absent
 	RequestSHA256        *string    `col:"request_sha256" json:"request_sha256,omitempty"`         // since 1.1.0; of the body as sent
 	ResponseSHA256       *string    `col:"response_sha256" json:"response_sha256,omitempty"`       // since 1.1.0; of the body as received
+	LeakPatterns         []string   `col:"leak_patterns" json:"leak_patterns,omitzero"`            // since 1.3.0
 }

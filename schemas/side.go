@@ -51,3 +51,21 @@ type SelectionRow struct {
 	Reasons     []string `col:"reasons,required" json:"reasons"`
 	RankInGroup *int32   `col:"rank_in_group" json:"rank_in_group,omitempty"`
 }
+
+// DeadLetterRow is one unit of work that has no episode: given up, left out or
+// skipped. Key: run_id, unit_key. As JSON it is a line of a run's
+// dead-letters.jsonl.
+type DeadLetterRow struct {
+	RunID        string     `col:"run_id,required" json:"run_id"`
+	UnitKey      string     `col:"unit_key,required" json:"unit_key"`
+	Stage        string     `col:"stage,required" json:"stage"`
+	State        string     `col:"state,required" json:"state"`
+	ErrorClass   *string    `col:"error_class" json:"error_class,omitempty"`
+	ErrorMessage *string    `col:"error_message" json:"error_message,omitempty"`
+	Attempts     int32      `col:"attempts,required" json:"attempts"`
+	FirstAt      *time.Time `col:"first_at" json:"first_at,omitempty"`
+	LastAt       *time.Time `col:"last_at" json:"last_at,omitempty"`
+	CostUSD      *float64   `col:"cost_usd" json:"cost_usd,omitempty"`
+	InputRef     *string    `col:"input_ref" json:"input_ref,omitempty"`
+	Retryable    *bool      `col:"retryable" json:"retryable,omitempty"`
+}

@@ -72,10 +72,11 @@ var (
 	ToolSets    = NewTable[schemas.ToolSetRow]("tool_sets", schemas.SchemaVersion)
 	Annotations = NewTable[schemas.AnnotationRow]("annotations", schemas.SchemaVersion)
 	Selection   = NewTable[schemas.SelectionRow]("selection", schemas.SchemaVersion)
+	DeadLetters = NewTable[schemas.DeadLetterRow]("dead_letters", schemas.SchemaVersion)
 )
 
 // Tables lists them all.
-var Tables = []*Table{Episodes, Steps, Blobs, ToolSets, Annotations, Selection}
+var Tables = []*Table{Episodes, Steps, Blobs, ToolSets, Annotations, Selection, DeadLetters}
 
 // NewTable reads the col tags of T, a struct. A field without one, or of a type
 // no column has, is a programming error and panics.

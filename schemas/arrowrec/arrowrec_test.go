@@ -1,10 +1,7 @@
 package arrowrec_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,59 +15,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden schemas")
-
-// describe is the contract of a table as text: one column per line.
-func describe(t *arrowrec.Table) string {
-	var b strings.Builder
-	s := t.Schema(arrowrec.Meta{Producer: "golden"})
-	fmt.Fprintf(&b, "# %s %s\n", t.Name, t.Version)
-	for i, f := range s.Fields() {
-		fmt.Fprintf(&b, "%s %s nullable=%t required=%t\n", f.Name, f.Type, f.Nullable, t.Columns[i].Required)
-	}
-	return b.String()
-}
-
-func TestSchemasAreTheGoldenOnes(t *testing.T) {
-	for _, table := range arrowrec.Tables {
-		t.Run(table.Name, func(t *testing.T) {
-			path := filepath.Join("testdata", table.Name+"-"+table.Version+".txt")
-			got := describe(table)
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("the published schema changed: raise schemas.SchemaVersion, then run with -update\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestAChangedStructChangesTheDescription(t *testing.T) {
-	type before struct {
-		A string `col:"a,required"`
-		B *int32 `col:"b"`
-	}
-	type after struct {
-		A string `col:"a,required"`
-		B *int64 `col:"b"`
-	}
-	type reordered struct {
-		B *int32 `col:"b"`
-		A string `col:"a,required"`
-	}
-	base := describe(arrowrec.NewTable[before]("t", "1"))
-	if base == describe(arrowrec.NewTable[after]("t", "1")) || base == describe(arrowrec.NewTable[reordered]("t", "1")) {
-		t.Error("a changed row struct leaves the golden description as it was")
-	}
-}
 
 func TestUnsupportedFieldPanics(t *testing.T) {
 	defer func() {

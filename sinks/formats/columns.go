@@ -21,7 +21,7 @@ const (
 // proseColumns and hashColumns name the text columns that are not keys, in any
 // table. Names ending in _json are prose, names ending in sha256 are hashes.
 var (
-	proseColumns = set("problem_statement", "error_message", "patch", "patch_files", "test_patch_files",
+	proseColumns = set("problem_statement", "error_message", "verify_reason", "patch", "patch_files", "test_patch_files",
 		"message", "reasoning", "arguments_raw", "observation", "targets", "files_changed", "content",
 		"text", "evidence", "invalidation_reason", "minhash_b64")
 	hashColumns = set("tool_call_id", "annotation_id", "stage_path")
