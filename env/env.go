@@ -137,6 +137,12 @@ type Env interface {
 	Close(ctx context.Context) error
 }
 
+// Based is an Env that knows the tree its workspace begins with.
+type Based interface {
+	// Base is that tree's hash, "" where its store cannot tell.
+	Base(ctx context.Context) (treeSHA string, err error)
+}
+
 // Verifier judges a patch in a sandbox nobody has touched.
 type Verifier interface {
 	Verify(ctx context.Context, t schemas.Task, tree Tree, patch []byte, finalSHA string) (schemas.Verdict, error)

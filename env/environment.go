@@ -24,7 +24,10 @@ type Environment struct {
 	edits      []Edit // of the step being taken, not yet told to the tools
 }
 
-var _ Env = (*Environment)(nil)
+var (
+	_ Env   = (*Environment)(nil)
+	_ Based = (*Environment)(nil)
+)
 
 // closeTimeout bounds the end of a debugger and its sandbox.
 const closeTimeout = 15 * time.Second
@@ -261,6 +264,17 @@ func (e *Environment) Patch(ctx context.Context) (patch []byte, treeSHA string, 
 		return nil, "", fmt.Errorf("reading the patch: %w", err)
 	}
 	return patch, treeSHA, nil
+}
+
+// Base implements Based.
+func (e *Environment) Base(ctx context.Context) (string, error) {
+	store, ok := e.cfg.Workspace.(interface {
+		Base(ctx context.Context, tree Tree) (string, error)
+	})
+	if !ok {
+		return "", nil
+	}
+	return store.Base(ctx, e.cfg.Tree)
 }
 
 // piped runs a writer and a reader of one stream beside each other until both

@@ -256,11 +256,17 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 	if res.Agent.ConfigJSON, err = configured(res.Agent.ConfigJSON, r.cfg); err != nil {
 		return fmt.Errorf("encoding the agent's configuration: %w", err)
 	}
+	var base string
+	if b, ok := e.(env.Based); ok {
+		if base, err = b.Base(ctx); err != nil {
+			return fmt.Errorf("naming the tree the workspace began with: %w", err)
+		}
+	}
 	rec.steps = res.Steps
 	rec.rollout = &rollout{Replayed: res.Replayed, Episode: schemas.Episode{
 		Job: rec.job, Started: res.Started, Ended: res.Ended, Agent: res.Agent, EnvKey: e.Key(), Tools: res.Tools, ToolSets: res.ToolSets,
 		Compared: res.Compared, Diverged: res.Diverged,
-		Patch: patch, FinalSHA: sha, ExitReason: res.ExitReason, ErrorClass: res.ErrorClass, ErrorMessage: res.ErrorMessage,
+		Patch: patch, FinalSHA: sha, BaseSHA: base, ExitReason: res.ExitReason, ErrorClass: res.ErrorClass, ErrorMessage: res.ErrorMessage,
 		QueueMS: lease.Waited.Milliseconds(), Delivery: lease.Delivery,
 	}}
 	return rec.append(ctx, kindRollout, rec.rollout)

@@ -83,7 +83,7 @@ var stepColumns = []section{
 	}},
 	{"Labels", []said{
 		{"is_new_information", "", "the observation was not shown before in the episode", "observation_sha256", ""},
-		{"gold_hit_file", "", "the observation shows or names a fixed file", "privileged: reference fix", ""},
+		{"gold_hit_file", "", "the observation shows or names a file of the reference fix", "privileged: reference fix", ""},
 		{"gold_hit_hunk", "", "it shows lines that the fix changes", "privileged: reference fix", ""},
 		{"repeat_of", "", "earlier step with the same call and answer", "steps", ""},
 		{"train", "", "default loss mask: the agent's turn may be trained on", "mask_reason", ""},

@@ -19,8 +19,9 @@ type Episode struct {
 	// Diverged steps are not what was recorded then.
 	Compared int    `json:"compared,omitempty"`
 	Diverged []int  `json:"diverged,omitempty"`
-	Patch    []byte `json:"patch"`     // git binary patch base -> final tree; empty: nothing changed
-	FinalSHA string `json:"final_sha"` // tree hash of the final workspace
+	Patch    []byte `json:"patch"`              // git binary patch base -> final tree; empty: nothing changed
+	FinalSHA string `json:"final_sha"`          // tree hash of the final workspace
+	BaseSHA  string `json:"base_sha,omitempty"` // of the one it began with
 
 	ExitReason   string `json:"exit_reason"` // Exit* constants
 	ErrorClass   string `json:"error_class,omitempty"`
@@ -44,6 +45,8 @@ type AgentInfo struct {
 	ToolCallStyle string `json:"tool_call_style,omitempty"` // native, or text: calls stand in the replies' messages
 	// Phases are the conversations of agents that have more than one, in order.
 	Phases []PhaseInfo `json:"phases,omitempty"`
+	// Parent is the episode whose turns are said again; those are Reply.Copied.
+	Parent string `json:"parent_episode_id,omitempty"`
 }
 
 // PhaseInfo says who acts in one of an agent's conversations.

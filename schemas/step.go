@@ -52,6 +52,7 @@ type Reply struct {
 	LLMMillis    *int64     `json:"llm_ms,omitempty"`
 	LLMCalls     int        `json:"llm_calls"` // HTTP calls made for this turn, 0 for policies without a model
 	Retries      int        `json:"retries"`
+	Copied       bool       `json:"copied,omitempty"`        // another episode's, said again
 	FromCache    bool       `json:"from_cache,omitempty"`    // asked in an earlier run; nothing was paid for it in this one
 	PromptSHA256 string     `json:"prompt_sha256,omitempty"` // of the message list sent, see llms.PromptSHA256
 	PromptCount  int        `json:"prompt_messages,omitempty"`

@@ -12,13 +12,16 @@ type Task struct {
 	Revision   string `json:"revision,omitempty"` // of the source, if it has one
 	InstanceID string `json:"instance_id"`        // unique within Source
 
-	Repo       string    `json:"repo"`                  // canonical upstream name, or source/instance
-	RepoSource string    `json:"repo_source,omitempty"` // as given
-	BaseCommit string    `json:"base_commit,omitempty"`
-	License    string    `json:"license,omitempty"` // SPDX id of the repository
-	Language   string    `json:"language"`          // "python"
-	BugKind    string    `json:"bug_kind,omitempty"`
-	CreatedAt  time.Time `json:"created_at,omitzero"`
+	Repo       string `json:"repo"`                  // canonical upstream name, or source/instance
+	RepoSource string `json:"repo_source,omitempty"` // as given
+	BaseCommit string `json:"base_commit,omitempty"`
+	License    string `json:"license,omitempty"` // SPDX id of the repository
+	// LicenseFile is the file of the repository that License was read from; "" where the source states it.
+	LicenseFile string `json:"license_file,omitempty"`
+
+	Language  string    `json:"language"` // "python"
+	BugKind   string    `json:"bug_kind,omitempty"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
 
 	Instructions    string   `json:"instructions"`
 	Entrypoint      string   `json:"entrypoint"`                 // shell command line that runs the tests

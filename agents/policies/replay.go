@@ -106,7 +106,7 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	p.info.Name, p.info.GoldUsed, p.info.ConfigJSON = "replay", rec.GoldUsed, string(config)
+	p.info.Name, p.info.GoldUsed, p.info.ConfigJSON, p.info.Parent = "replay", rec.GoldUsed, string(config), rec.Episode
 	if as, ok := p.as.(agents.Phased); ok {
 		return phasedReplay{p, as}, nil
 	}
@@ -193,6 +193,7 @@ func (p *replay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 		return schemas.Reply{Stop: schemas.ExitGaveUp, Message: "The recording has ended."}, nil
 	}
 	r := turn.Reply
+	r.Copied = true
 	r.Calls = slices.Clone(r.Calls)
 	if p.style == history.TextStyle { // as they were read then, mistakes included
 		_, r.Calls = calltext.Parse(r.Message, t.Tools, r.Truncated)

@@ -72,5 +72,8 @@ func (s *taskSource) loaded(ctx context.Context) ([]placedTask, error) {
 // place completes a task and pins it to its tree.
 func place(t schemas.Task, source string, files *tree.Tree) placedTask {
 	t.Source, t.TreeSHA256 = source, files.SHA256()
+	if t.License == "" {
+		t.License, t.LicenseFile = licence(files)
+	}
 	return placedTask{task: taskfile.Complete(t, source), open: func() (*tree.Tree, error) { return files, nil }}
 }

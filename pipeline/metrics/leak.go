@@ -37,18 +37,7 @@ var leakRules = []leakRule{
 // (which runs programs too) and of unknown tools are looked at; text that is
 // only written or searched for is not.
 func Leaks(call *schemas.ToolCall) []string {
-	if call == nil {
-		return nil
-	}
-	switch Category(call.Name) {
-	case "bash", "pdb", "eval", "other":
-	default:
-		return nil
-	}
-	text := Command(call)
-	if text == "" {
-		text = stringsOf(call.Arguments)
-	}
+	text := told(call)
 	var out []string
 	for _, r := range leakRules {
 		if r.re.MatchString(text) {
@@ -56,6 +45,23 @@ func Leaks(call *schemas.ToolCall) []string {
 		}
 	}
 	return out
+}
+
+// told is what a call has a program do: the command of a shell or the debugger,
+// the texts that a tool nobody knows is given; "" for other tools.
+func told(call *schemas.ToolCall) string {
+	if call == nil {
+		return ""
+	}
+	switch Category(call.Name) {
+	case "bash", "pdb", "eval", "other":
+	default:
+		return ""
+	}
+	if text := Command(call); text != "" {
+		return text
+	}
+	return stringsOf(call.Arguments)
 }
 
 // LeakClasses splits rule names into the two columns.

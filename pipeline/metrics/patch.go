@@ -13,18 +13,20 @@ import (
 type Patch struct {
 	Files    []string // sorted, without repetition; both names of a rename
 	Existing []string // those of Files that were there before
+	Removed  []string // those of Existing that are gone
 	Added    int      // text lines
 	Deleted  int
 	lines    map[string]int    // "file\x00+text" -> how often
 	ranges   map[string][]span // old line ranges per file
 	removed  [][]string        // per hunk, the lines it takes out, trimmed
+	added    map[string]string // per file, the lines it puts in
 }
 
 type span struct{ first, last int64 }
 
 // ParsePatch reads a git patch, binary or not. An empty patch changes nothing.
 func ParsePatch(patch []byte) (Patch, error) {
-	p := Patch{Files: []string{}, lines: map[string]int{}, ranges: map[string][]span{}}
+	p := Patch{Files: []string{}, lines: map[string]int{}, ranges: map[string][]span{}, added: map[string]string{}}
 	if len(bytes.TrimSpace(patch)) == 0 {
 		return p, nil
 	}
@@ -35,6 +37,9 @@ func ParsePatch(patch []byte) (Patch, error) {
 	for _, f := range files {
 		if !f.IsNew && f.OldName != "" {
 			p.Existing = append(p.Existing, f.OldName)
+			if f.IsDelete {
+				p.Removed = append(p.Removed, f.OldName)
+			}
 		}
 		for _, name := range []string{f.OldName, f.NewName} {
 			if name != "" {
@@ -47,6 +52,9 @@ func ParsePatch(patch []byte) (Patch, error) {
 			p.ranges[f.OldName] = append(p.ranges[f.OldName], span{t.OldPosition, t.OldPosition + max(0, t.OldLines-1)})
 			p.removed = append(p.removed, removed(t))
 			for _, l := range t.Lines {
+				if l.Op == gitdiff.OpAdd {
+					p.added[f.NewName] += l.Line
+				}
 				if text := strings.TrimSpace(l.Line); l.Op != gitdiff.OpContext && text != "" {
 					p.lines[max(f.NewName, f.OldName)+"\x00"+l.Op.String()+text]++
 				}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -57,7 +58,8 @@ func (n *normaliser) task(e *schemas.EpisodeRow) {
 	}
 	e.SplitGroup, e.Split = &e.Repo, Split(n.cfg.SplitSalt, e.Repo)
 	e.RepoSource, e.BaseCommit, e.Language = some(n.text(t.RepoSource)), some(t.BaseCommit), some(t.Language)
-	e.LicenseSPDX, e.BugKind, e.TestVisibility = some(t.License), some(t.BugKind), some(t.Visibility)
+	e.BugKind, e.TestVisibility = some(t.BugKind), some(t.Visibility)
+	n.provenance(e)
 	if !t.CreatedAt.IsZero() {
 		e.TaskCreatedAt = new(micro(t.CreatedAt))
 	}
@@ -67,9 +69,33 @@ func (n *normaliser) task(e *schemas.EpisodeRow) {
 	e.HistoryStripped = new(true) // a Tree never has history
 }
 
+// provenance says under which licence the program stands and which benchmarks
+// know the task. A repository that was made up for lack of a name tells nothing,
+// but for the tasks that tracesmith brings.
+func (n *normaliser) provenance(e *schemas.EpisodeRow) {
+	t := n.ep.Task
+	license := t.License
+	if license == "" && t.Origin != nil {
+		license = t.Origin.License
+	}
+	if license != "" {
+		e.LicenseSPDX, e.LicenseSource = &license, new(cmp.Or(n.text(t.LicenseFile), "task"))
+	}
+	repo := t.Repo
+	if t.Origin != nil && t.Origin.UpstreamRepo != "" {
+		repo = t.Origin.UpstreamRepo
+	}
+	known := repo != "" && (t.Source == "builtin" || repo != t.Source+"/"+t.InstanceID)
+	e.Contamination = provenance.Contamination(t.Source, t.InstanceID, repo, known)
+}
+
 func (n *normaliser) agent(e *schemas.EpisodeRow) error {
 	a := n.ep.Agent
 	e.AgentName, e.AgentVersion, e.Policy, e.GoldUsed = a.Name, some(a.Version), a.Policy, a.GoldUsed
+	e.ParentEpisodeID = some(a.Parent)
+	if a.Parent != "" {
+		e.BranchTurn = new(int32(0))
+	}
 	e.Model = a.Model
 	if e.Model == "" {
 		e.Model = "none"

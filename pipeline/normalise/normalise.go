@@ -78,6 +78,9 @@ func pass(ep *schemas.Episode, cfg Config, red *redactor) (sinks.Staged, error) 
 	if err := n.derive(&e, rows); err != nil {
 		return sinks.Staged{}, err
 	}
+	if err := countTokens(&e, rows, ep.Tools); err != nil {
+		return sinks.Staged{}, err
+	}
 	out := sinks.Staged{Episode: e, Steps: rows, Tools: ep.Tools, ToolSets: ep.ToolSets}
 	for _, sha := range slices.Sorted(maps.Keys(n.blobs)) {
 		out.Blobs = append(out.Blobs, n.blobs[sha])
@@ -92,6 +95,7 @@ type normaliser struct {
 	invalid int // bytes that were not UTF-8
 	blobs   map[string]sinks.Blob
 	leaks   []string
+	hacks   []string
 	leaked  int // index of the first row that leaks, -1
 }
 
@@ -196,14 +200,22 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 		e.LeakPatterns = []string{}
 	}
 
+	metrics.Workspaces(rows, tree(n.ep.BaseSHA), tree(n.ep.FinalSHA))
+	e.MinhashB64 = some(metrics.MinHash(rows))
+	hacks := n.hacks
 	// A patch that cannot be read leaves its columns unknown: the agent chose the
 	// names in it, and an episode is not lost over them.
 	if patch, err := metrics.ParsePatch(n.ep.Patch); err == nil {
 		e.PatchFiles, e.PatchAdded, e.PatchDeleted = n.texts(patch.Files), new(int32(patch.Added)), new(int32(patch.Deleted))
 		e.TestPatchFiles, e.EditsTests = n.texts(patch.Tests()), new(patch.EditsTests())
+		hacks = append(hacks, patch.Hacks()...)
 		if gold, err := metrics.ParsePatch([]byte(n.ep.Task.GoldPatch)); err == nil {
 			metrics.Gold(e, rows, patch, gold)
 		}
+	}
+	slices.Sort(hacks)
+	if hacks = slices.Compact(hacks); len(hacks) > 0 || e.EditsTests != nil {
+		e.HackPatterns, e.RewardHack = append([]string{}, hacks...), new(len(hacks) > 0)
 	}
 	if n.noPatch() {
 		e.PatchFiles, e.PatchAdded, e.PatchDeleted, e.TestPatchFiles, e.EditsTests = nil, nil, nil, nil, nil

@@ -14,6 +14,7 @@ import (
 // stand on the first call of a turn only.
 func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 	n.leaked = -1
+	copied := false // the turn is another episode's
 	rows := make([]schemas.StepRow, 0, len(n.ep.Steps))
 	for i := range n.ep.Steps {
 		s := &n.ep.Steps[i]
@@ -35,7 +36,11 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 		r.Synthetic, r.Replayed = &s.Synthetic, &s.Replayed
 		if s.Source == "agent" {
 			r.ActionKind = metrics.Kind(s.ToolCall)
-			r.IsCopiedContext = new(false)
+			copied = s.Reply != nil && s.Reply.Copied || s.Reply == nil && copied
+			r.IsCopiedContext = new(copied)
+			if copied && s.Reply != nil && e.BranchTurn != nil {
+				*e.BranchTurn++
+			}
 		}
 		if err := n.call(&r, s); err != nil {
 			return nil, fmt.Errorf("step %d: %w", i, err)
@@ -50,16 +55,29 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 			return nil, fmt.Errorf("step %d: %w", i, err)
 		}
 		executed := s.Observation == nil || s.Observation.ErrorClass != schemas.ErrNotExecuted
-		if names := metrics.Leaks(s.ToolCall); len(names) > 0 && executed {
-			n.leaks = append(n.leaks, names...)
-			if n.leaked < 0 {
-				n.leaked = i
-			}
-		}
+		n.rules(&r, s.ToolCall, executed)
 		r.Redacted = new(n.red.take())
 		rows = append(rows, r)
 	}
 	return rows, nil
+}
+
+// rules notes which leak and reward-hack rules a call breaks; one that was not
+// carried out breaks none.
+func (n *normaliser) rules(r *schemas.StepRow, call *schemas.ToolCall, executed bool) {
+	if call == nil {
+		return
+	}
+	r.LeakPatterns = []string{}
+	if !executed {
+		return
+	}
+	leaks, hacks := metrics.Leaks(call), metrics.HackedBy(call)
+	n.leaks, n.hacks = append(n.leaks, leaks...), append(n.hacks, hacks...)
+	r.LeakPatterns = append(append(r.LeakPatterns, leaks...), hacks...)
+	if len(leaks) > 0 && n.leaked < 0 {
+		n.leaked = int(r.StepIndex)
+	}
 }
 
 // model is the one that acts in the step's conversation.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/check"
+	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/env/taskfile"
 	"github.com/tracesmith/tracesmith/env/verify"
-	"github.com/tracesmith/tracesmith/pipeline/synth/provenance"
 )
 
 // survey is what a healthy repository's own runs tell: a line of the journal.

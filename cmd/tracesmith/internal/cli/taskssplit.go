@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/env/taskfile"
-	"github.com/tracesmith/tracesmith/pipeline/synth/provenance"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

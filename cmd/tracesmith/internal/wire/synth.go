@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/env/taskfile"
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/pipeline/synth"
-	"github.com/tracesmith/tracesmith/pipeline/synth/provenance"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -1,0 +1,38 @@
+package normalise
+
+import (
+	"github.com/tracesmith/tracesmith/llms/tokens"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Tokenizer is the vocabulary that sft_tokens is counted with.
+const Tokenizer = tokens.Default
+
+// countTokens counts what training on the whole episode would take: all texts of the
+// rows, calls and reasoning among them, and the tools, without what a chat
+// template puts around them.
+func countTokens(e *schemas.EpisodeRow, rows []schemas.StepRow, tools []schemas.ToolSchema) error {
+	counter, err := tokens.Named(Tokenizer)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, t := range tools {
+		n += counter.Text(t.Name) + counter.Text(t.Description) + counter.Text(string(t.Parameters))
+	}
+	for i := range rows {
+		r := &rows[i]
+		n += counter.Text(r.Message)
+		for _, text := range []*string{r.Reasoning, r.ToolName, r.ArgumentsJSON, r.Observation} {
+			if text != nil {
+				n += counter.Text(*text)
+			}
+		}
+	}
+	byName, err := schemas.CanonicalJSON(map[string]int{Tokenizer: n})
+	if err != nil {
+		return err
+	}
+	e.SFTTokens, e.SFTTokenizer, e.SFTTokensJSON = new(int64(n)), new(Tokenizer), new(string(byName))
+	return nil
+}
