@@ -40,21 +40,7 @@ func TestFaultsAreOutlived(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	listed := func(t *testing.T, key string) error {
-		n := 0
-		for o, err := range s.List(t.Context(), key) {
-			if err != nil {
-				return err
-			}
-			if n++; o.Key != key || o.Size != int64(len(body)) {
-				t.Errorf("listed %+v", o)
-			}
-		}
-		if n != 1 {
-			t.Errorf("%d objects listed, want 1", n)
-		}
-		return nil
-	}
+	listed := func(t *testing.T, key string) error { return listedOnce(t, s, key, len(body)) }
 	for _, c := range []struct {
 		kind   string
 		faults []sinktest.Fault
@@ -113,6 +99,24 @@ func TestFaultsAreOutlived(t *testing.T) {
 			})
 		}
 	}
+}
+
+// listedOnce lists what begins with key: one object of that key and size.
+func listedOnce(t *testing.T, s sinks.Store, key string, size int) error {
+	t.Helper()
+	n := 0
+	for o, err := range s.List(t.Context(), key) {
+		if err != nil {
+			return err
+		}
+		if n++; o.Key != key || o.Size != int64(size) {
+			t.Errorf("listed %+v", o)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d objects listed, want 1", n)
+	}
+	return nil
 }
 
 // A server that never comes back is given up, with an error that says what was
