@@ -28,6 +28,9 @@ type Config struct {
 	Prices  []Price `mapstructure:"prices" json:"prices,omitempty"`
 	S3      S3      `mapstructure:"s3" json:"s3"`
 	Publish Publish `mapstructure:"publish" json:"publish"`
+	// NATS may hold a password in its URL: it is written nowhere.
+	NATS   NATS   `mapstructure:"nats" json:"-"`
+	Engine Engine `mapstructure:"engine" json:"engine"`
 
 	Places Places `mapstructure:"-" json:"-"` // where each setting was written
 }
@@ -38,6 +41,30 @@ type Run struct {
 	Dir      string `mapstructure:"dir" json:"dir"` // the run's identity; --run-dir wins
 	Workers  int    `mapstructure:"workers" json:"workers"`
 	Attempts int    `mapstructure:"attempts" json:"attempts"`
+	// Staging is where finished episodes are kept: a directory or s3://bucket/prefix,
+	// one folder per run below it; "" = the run's directory.
+	Staging string `mapstructure:"staging" json:"staging,omitempty"`
+}
+
+// NATS is the cluster that hands out jobs; no URL: the engine inside the process.
+type NATS struct {
+	URL      string `mapstructure:"url"`      // one or more, separated by commas; --nats wins
+	Creds    string `mapstructure:"creds"`    // file with a user's JWT and seed
+	Replicas int    `mapstructure:"replicas"` // copies of what is stored, 0 = 3 where there are three nodes or more
+	TLS      TLS    `mapstructure:"tls"`
+}
+
+// TLS names PEM files.
+type TLS struct {
+	CA   string `mapstructure:"ca"`   // who signed the servers' certificates, "" = the system's
+	Cert string `mapstructure:"cert"` // our own, where servers ask for one
+	Key  string `mapstructure:"key"`
+}
+
+// Engine is how jobs are handed out.
+type Engine struct {
+	Lease    time.Duration `mapstructure:"lease" json:"lease"`                   // a worker that is silent for so long loses its job
+	InFlight int           `mapstructure:"in_flight" json:"in_flight,omitempty"` // jobs at once over all workers of a cluster, 0 = as many as they take
 }
 
 // Tasks selects what to work on: a source (env.Sources) and its settings.
@@ -155,6 +182,11 @@ func (b *ByteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// UnmarshalJSON reads a size as it is written in JSON, a number of bytes, or as text.
+func (b *ByteSize) UnmarshalJSON(raw []byte) error {
+	return b.UnmarshalText([]byte(strings.Trim(string(raw), `"`)))
+}
+
 // Default returns the configuration a run has where nothing else is said.
 func Default() Config {
 	return Config{
@@ -169,5 +201,6 @@ func Default() Config {
 		LLM:     defaultLLM(),
 		S3:      S3{Checksum: "auto"},
 		Publish: Publish{Selection: "success-v1"},
+		Engine:  Engine{Lease: time.Minute},
 	}
 }

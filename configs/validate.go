@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Validate reports every rule the configuration breaks.
@@ -32,6 +33,18 @@ func (c Config) Validate() error {
 	}
 	if c.Run.Attempts < 1 || c.Run.Attempts > 1000 {
 		bad("run.attempts", "must be between 1 and 1000")
+	}
+	if c.Engine.Lease < time.Second || c.Engine.Lease > time.Hour {
+		bad("engine.lease", "must be between 1s and 1h; an election in a cluster takes up to 10s")
+	}
+	if c.Engine.InFlight < 0 {
+		bad("engine.in_flight", "must not be negative")
+	}
+	if c.NATS.Replicas < 0 || c.NATS.Replicas > 5 {
+		bad("nats.replicas", "must be between 0 and 5")
+	}
+	if (c.NATS.TLS.Cert == "") != (c.NATS.TLS.Key == "") {
+		bad("nats.tls", "cert and key go together")
 	}
 	if _, err := regexp.Compile(c.Tasks.Filter); err != nil {
 		bad("tasks.filter", "not a regular expression: %v", err)

@@ -45,7 +45,11 @@ type Config struct {
 	// (which all attempts share), ends as max_cost.
 	MaxCost, TaskCost, EpisodeCost float64
 
-	NATS string // external engine; "": embedded
+	// Staging says for run.json where Deps.Staging is; "": in RunDir.
+	Staging  string
+	Lease    time.Duration // a silent owner loses its job after this; default 60s
+	InFlight int           // jobs in workers' hands over a cluster; default 65536
+	Offer    []byte        // what a cluster's workers need to execute jobs of this run
 
 	Normalise     normalise.Config
 	RetryDelay    time.Duration // before the first retry of a failed job, doubled each time; default 5s
@@ -72,6 +76,9 @@ type Deps struct {
 	// but must not write there before its first Create.
 	Staging  sinks.Store
 	Observer observe.Observer // nil: silent
+	// Cluster is where workers of other processes execute the jobs; nil: this
+	// process does.
+	Cluster *engine.Conn
 	// Drain, when closed, stops the taking of jobs; running ones finish.
 	Drain <-chan struct{}
 	Clock func() time.Time // nil: time.Now
@@ -99,6 +106,12 @@ func (c Config) withDefaults() Config {
 	if c.RetryDelay == 0 {
 		c.RetryDelay = 5 * time.Second
 	}
+	if c.Lease == 0 {
+		c.Lease = time.Minute
+	}
+	if c.InFlight == 0 {
+		c.InFlight = 1 << 16
+	}
 	if c.StagePatience == 0 {
 		c.StagePatience = 10 * time.Minute
 	}
@@ -115,6 +128,8 @@ func (c Config) validate(d Deps) error {
 	need(c.RunDir != "", "a run needs a run directory")
 	need(c.AgentKey != "", "a run needs an agent key")
 	need(c.Attempts >= 1, "attempts: %d is not at least 1", c.Attempts)
+	need(d.Cluster == nil || c.MaxCost == 0 && c.TaskCost == 0,
+		"limits.total_cost and limits.task_cost are not held over a cluster, where many processes spend at once: use limits.episode_cost, and the limit of your account with the provider")
 	need(c.Workers >= 1, "workers: %d is not at least 1", c.Workers)
 	need(d.Source != nil && d.NewEnv != nil && d.NewPolicy != nil && d.Verifier != nil && d.Staging != nil,
 		"a run needs a task source, environments, policies, a verifier and a staging store")

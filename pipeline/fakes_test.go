@@ -225,9 +225,17 @@ func (h *harness) count(prefix string) (n int) {
 }
 
 func (h *harness) run(ctx context.Context) (observe.Report, error) {
-	store, err := stores.Open(ctx, h.dir, stores.S3Config{})
+	cfg, deps, err := h.parts(ctx)
 	if err != nil {
 		return observe.Report{}, err
+	}
+	return pipeline.Run(ctx, cfg, deps)
+}
+
+func (h *harness) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error) {
+	store, err := stores.Open(ctx, h.dir, stores.S3Config{})
+	if err != nil {
+		return h.cfg, pipeline.Deps{}, err
 	}
 	if h.store != nil {
 		store = h.store(store)
@@ -243,7 +251,7 @@ func (h *harness) run(ctx context.Context) (observe.Report, error) {
 	if h.change != nil {
 		h.change(&deps)
 	}
-	return pipeline.Run(ctx, h.cfg, deps)
+	return h.cfg, deps, nil
 }
 
 func (h *harness) mustRun(t *testing.T) observe.Report {

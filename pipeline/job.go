@@ -42,10 +42,15 @@ func (r *run) worker(claims, all context.Context, name string) {
 
 // take runs one job and settles its lease. An error is one of the engine.
 func (r *run) take(all context.Context, lease *engine.Lease) error {
-	job, ok := r.todo[lease.ID]
+	job, ok, err := r.jobOf(lease)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		return lease.Abandon(all, classNotSelected, "not among the selected tasks and attempts")
 	}
+	r.hand(job, true)
+	defer r.hand(job, false)
 	ctx, end := context.WithCancelCause(all)
 	defer end(nil)
 	defer context.AfterFunc(lease.Context(), func() { end(context.Cause(lease.Context())) })()
@@ -75,7 +80,7 @@ func (r *run) finish(ctx context.Context, lease *engine.Lease, job schemas.Job, 
 		r.deps.Log.Warn("lease lost after staging", "episode", job.EpisodeID)
 	} else {
 		r.deps.Crash("done")
-		if err := errors.Join(lease.Ack(ctx), r.engine.PurgeLog(ctx, job.EpisodeID)); err != nil {
+		if err := r.tidy(ctx, lease); err != nil {
 			return err
 		}
 		r.deps.Crash("acked")
@@ -356,23 +361,13 @@ func (r *run) stage(ctx context.Context, job schemas.Job, s sinks.Staged) (resul
 // adopt takes the staged object as the job's result; sinks.ErrNotFound if
 // there is none.
 func (r *run) adopt(ctx context.Context, job schemas.Job) (result, error) {
-	key := sinks.StagedKey(job.RunID, job.EpisodeID)
-	var body []byte
-	err := r.patiently(ctx, func() (err error) {
-		body, err = r.deps.Staging.Get(ctx, key)
-		return err
-	})
-	if err != nil {
-		return result{}, fmt.Errorf("looking for the staged episode: %w", err)
+	done, err := r.fetch(ctx, job)
+	if err == nil {
+		r.mu.Lock()
+		r.friction.Adopted++
+		r.mu.Unlock()
 	}
-	s, err := sinks.DecodeStaged(body)
-	if err != nil {
-		return result{}, fmt.Errorf("%s: %w", key, err)
-	}
-	r.mu.Lock()
-	r.friction.Adopted++
-	r.mu.Unlock()
-	return result{observe.FromStaged(s, int64(len(body))), schemas.HashBytes(body)}, nil
+	return done, err
 }
 
 // patiently repeats a store operation while the store is unreachable; finished

@@ -96,6 +96,17 @@ func (l *ledger) carry(a *account, c schemas.Calls, failed bool) {
 	}
 }
 
+// restore makes an account what its step log says.
+func (l *ledger) restore(a *account, c schemas.Calls, failed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	more := c.Spent() - a.calls.Spent()
+	a.calls, a.failed = c, failed
+	for _, p := range a.pots {
+		p.spent += more
+	}
+}
+
 // waiter is a call that waits for its money.
 type waiter struct {
 	account *account

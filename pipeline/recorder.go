@@ -127,9 +127,18 @@ func (t *tally) lose() {
 // reckon counts what earlier processes paid for episodes that are not staged,
 // before anything else is.
 func (r *run) reckon(ctx context.Context) error {
+	tallies, err := r.tallies(ctx)
+	for id, t := range tallies {
+		r.ledger.carry(r.ledger.account(id, r.todo[id].TaskID), t.calls, t.failed)
+	}
+	return err
+}
+
+// tallies adds up the step logs of the episodes that are not staged.
+func (r *run) tallies(ctx context.Context) (map[string]*tally, error) {
 	tallies := map[string]*tally{}
 	err := r.engine.ReadLogs(ctx, func(id string, e engine.LogEntry) error {
-		if _, staged := r.episodes[id]; staged {
+		if known, ok := r.episodes[id]; ok && known.Outcome != schemas.OutcomeInfra {
 			return nil
 		}
 		if tallies[id] == nil {
@@ -137,14 +146,10 @@ func (r *run) reckon(ctx context.Context) error {
 		}
 		return tallies[id].add(e)
 	})
-	if err != nil {
-		return err
-	}
-	for id, t := range tallies {
+	for _, t := range tallies {
 		t.lose()
-		r.ledger.carry(r.ledger.account(id, r.todo[id].TaskID), t.calls, t.failed)
 	}
-	return nil
+	return tallies, err
 }
 
 // openRecorder reads a job's log back.
@@ -154,6 +159,16 @@ func (r *run) openRecorder(ctx context.Context, job schemas.Job) (*recorder, err
 		return nil, fmt.Errorf("opening the step log: %w", err)
 	}
 	rec := &recorder{run: r, job: job, log: log, account: r.ledger.account(job.EpisodeID, job.TaskID)}
+	if r.deps.Cluster != nil { // what other workers paid for it
+		var t tally
+		for _, e := range entries {
+			if err := t.add(e); err != nil {
+				return nil, err
+			}
+		}
+		t.lose()
+		r.ledger.restore(rec.account, t.calls, t.failed)
+	}
 	pendingTurn := -1
 	for _, e := range entries {
 		var err error

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,10 +32,13 @@ type run struct {
 	stop   func(error) // ends everything, with the reason
 	drain  func(error) // ends claiming
 
+	attempts atomic.Int64 // jobs of higher attempts are not selected
+
 	mu        sync.Mutex
 	episodes  map[string]observe.Episode // by id: reused ones and those that ended now
 	dead      map[string]engine.Entry    // of this run, by episode
 	ledger    *ledger
+	inHand    map[string]bool // jobs that this process executes
 	friction  observe.Friction
 	fatal     fatal
 	baselines map[string]*baseline
@@ -64,19 +68,19 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 		return observe.Report{}, err
 	}
 	p.derive(info.RunID, cfg)
-	r := &run{
-		cfg: cfg, deps: deps, info: info, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
-		ledger: newLedger(cfg), baselines: map[string]*baseline{},
-	}
+	r := newRun(cfg, deps, info, p)
 	err = r.reuse(ctx)
-	if err == nil && len(r.todo) > 0 {
+	if err == nil && len(r.todo) > 0 && deps.Cluster == nil { // workers have preflights of their own
 		err = r.preflight(ctx)
 	}
 	if err == nil {
 		deps.Observer.RunStarted(observe.Start{
 			RunID: info.RunID, RunDir: cfg.RunDir, Selected: len(p.jobs), Reused: len(r.episodes), ToDo: len(r.todo), Workers: cfg.Workers,
 		})
-		if len(r.todo) > 0 {
+		switch {
+		case deps.Cluster != nil:
+			err = r.coordinate(ctx)
+		case len(r.todo) > 0:
 			err = r.work(ctx, lock)
 		}
 	}
@@ -84,6 +88,15 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	err = errors.Join(err, r.leave(rep))
 	deps.Observer.RunFinished(rep)
 	return rep, errors.Join(err, lock.Close())
+}
+
+func newRun(cfg Config, deps Deps, info RunInfo, p plan) *run {
+	r := &run{
+		cfg: cfg, deps: deps, info: info, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
+		inHand: map[string]bool{}, ledger: newLedger(cfg), baselines: map[string]*baseline{},
+	}
+	r.attempts.Store(int64(cfg.Attempts))
+	return r
 }
 
 // preflight finds out whether jobs can run at all, before one is taken.
@@ -166,7 +179,7 @@ func (r *run) work(ctx context.Context, lock *engine.Lock) (err error) {
 	r.stop, r.drain = cancelAll, cancelClaims
 
 	if r.engine, err = engine.Open(ctx, engine.Options{
-		RunID: r.info.RunID, Lock: lock, URL: r.cfg.NATS, Concurrency: max(r.cfg.Workers, 16), MinFree: r.cfg.MinFree, Log: r.deps.Log,
+		RunID: r.info.RunID, Lock: lock, Concurrency: max(r.cfg.Workers, 16), AckWait: r.cfg.Lease, MinFree: r.cfg.MinFree, Log: r.deps.Log,
 	}); err != nil {
 		return unanswered(err)
 	}
@@ -224,7 +237,7 @@ var errDrained = &StopError{Code: 130, Err: errors.New("stopped taking jobs as a
 // unanswered gives engine errors that name no exit code the one for failures
 // of ours.
 func unanswered(err error) error {
-	if _, ok := errors.AsType[fatal](err); ok || errors.Is(err, context.Canceled) {
+	if _, ok := errors.AsType[fatal](err); ok || err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &StopError{Code: 1, Err: err, Remedy: resumes}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -36,6 +37,7 @@ type RunInfo struct {
 	RunID         string            `json:"run_id"`
 	CreatedAt     time.Time         `json:"created_at"`
 	Producer      string            `json:"producer,omitempty"`
+	Staging       string            `json:"staging,omitempty"` // "": in this directory
 	Identity      map[string]string `json:"identity"`
 	Config        json.RawMessage   `json:"config,omitempty"`
 	// Profiles are what models probe had found out about the models by then.
@@ -142,7 +144,7 @@ func moveAside(lock *engine.Lock) (*engine.Lock, error) {
 
 func createRunInfo(cfg Config, identity map[string]string, now time.Time) (RunInfo, error) {
 	info := RunInfo{
-		SchemaVersion: "1", RunID: cfg.RunID, CreatedAt: now.UTC(), Producer: cfg.Normalise.Producer, Identity: identity, Config: cfg.Resolved, Profiles: cfg.Profiles,
+		SchemaVersion: "1", RunID: cfg.RunID, CreatedAt: now.UTC(), Producer: cfg.Normalise.Producer, Staging: cfg.Staging, Identity: identity, Config: cfg.Resolved, Profiles: cfg.Profiles,
 	}
 	if info.RunID == "" {
 		var b [6]byte
@@ -161,6 +163,9 @@ func sameRun(cfg Config, have RunInfo, identity map[string]string) error {
 	var diff []string
 	if cfg.RunID != "" && cfg.RunID != have.RunID {
 		diff = append(diff, fmt.Sprintf("run_id: %s -> %s", have.RunID, cfg.RunID))
+	}
+	if cfg.Staging != have.Staging {
+		diff = append(diff, fmt.Sprintf("staging: %s -> %s", cmp.Or(have.Staging, "the run directory"), cmp.Or(cfg.Staging, "the run directory")))
 	}
 	names := slices.Sorted(maps.Keys(have.Identity))
 	for name := range identity {

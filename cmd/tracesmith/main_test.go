@@ -80,6 +80,7 @@ func TestScripts(t *testing.T) {
 			"cut":        cut,
 			"llm":        startLLM,
 			"s3":         startS3,
+			"nats":       startNATS,
 			"kubernetes": startKubernetes,
 			"secretfree": secretFree,
 			"serve":      serve,

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -22,16 +23,19 @@ import (
 // Options of an Engine. Zero values mean the measured defaults.
 type Options struct {
 	RunID string // names the streams: letters, digits, '-' and '_'
-	Lock  *Lock  // of the run directory; required unless URL is set
-	URL   string // external NATS servers, comma-separated; "" = embedded
+	Lock  *Lock  // of the run directory; required without Conn
+	Conn  *Conn  // external servers, which the engine does not close; nil = embedded
+	// Join says that the run is coordinated by another process, which creates and
+	// repairs what this one only uses. Needs Conn.
+	Join     bool
+	Instance string // names this process among owners; "" = host, pid and something random
 
 	Concurrency int           // jobs in flight over all workers; default 16
-	Replicas    int           // copies of every stream in a cluster; default 1
 	MaxDeliver  int           // failures until a job is dead; default 4
 	AckWait     time.Duration // a silent owner loses its job after this; default 60s
 	Heartbeat   time.Duration // default 15s
 	Reconcile   time.Duration // between two reconciliations; default 1m
-	CallTimeout time.Duration // deadline of one try of one call; default 5s
+	CallTimeout time.Duration // deadline of one try of one call, embedded; default 5s
 	MinFree     uint64        // bytes that must be free to claim; default 512 MiB
 	Log         *slog.Logger  // default: nowhere
 }
@@ -43,14 +47,11 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	set(&o.AckWait, time.Minute)
-	set(&o.Heartbeat, 15*time.Second)
+	set(&o.Heartbeat, min(15*time.Second, o.AckWait/4))
 	set(&o.Reconcile, time.Minute)
 	set(&o.CallTimeout, 5*time.Second)
 	if o.Concurrency == 0 {
 		o.Concurrency = 16
-	}
-	if o.Replicas == 0 {
-		o.Replicas = 1
 	}
 	if o.MaxDeliver == 0 {
 		o.MaxDeliver = 4
@@ -67,6 +68,7 @@ func (o Options) withDefaults() Options {
 // Engine is the queue, the records and the step logs of one run. Its methods
 // may be called from several goroutines.
 type Engine struct {
+	caller
 	opt      Options
 	instance string // names this process among owners
 	dir      string // of the embedded store, "" if external
@@ -78,8 +80,11 @@ type Engine struct {
 	kv       jetstream.KeyValue
 	workers  jetstream.Consumer
 
-	mu    sync.Mutex
-	owned map[string]bool // jobs whose lease this process holds
+	queueing sync.RWMutex // held for reading while jobs are recorded and published
+
+	mu      sync.Mutex
+	owned   map[string]bool // jobs whose lease this process holds
+	objects jetstream.ObjectStore
 
 	life context.Context // ends with Close; leases and the reconciler live in it
 	stop context.CancelFunc
@@ -103,47 +108,55 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 	if err := CheckRunID(opt.RunID); err != nil {
 		return nil, err
 	}
-	var suffix [6]byte
-	_, _ = rand.Read(suffix[:]) // never fails
-	host, _ := os.Hostname()
-	e := &Engine{
-		opt: opt, owned: map[string]bool{},
-		instance: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(suffix[:])),
-	}
+	e := &Engine{opt: opt, owned: map[string]bool{}, instance: cmp.Or(opt.Instance, Instance())}
 	e.life, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := e.connect(); err != nil {
 		return nil, err
 	}
+	if opt.Join {
+		if err := e.join(ctx); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+		return e, nil
+	}
 	if err := errors.Join(e.space(nil), e.lay(ctx)); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if err := e.reconcile(ctx, e.srv != nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("reconciling at start-up: %w", err), e.Close())
+	if e.srv != nil { // with a cluster, what is to be done may depend on what is staged
+		if err := e.reconcile(ctx, true); err != nil {
+			return nil, errors.Join(fmt.Errorf("reconciling at start-up: %w", err), e.Close())
+		}
 	}
 	e.wg.Go(func() { e.reconcileLoop(e.life) })
 	return e, nil
 }
 
-func (e *Engine) connect() error {
-	url, opts := e.opt.URL, []nats.Option{
-		nats.Name("tracesmith"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(e.opt.CallTimeout),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { e.opt.Log.Warn("engine connection", "error", err) }),
+// Instance makes up a name for this process that no other one has.
+func Instance() string {
+	var suffix [6]byte
+	_, _ = rand.Read(suffix[:]) // never fails
+	host, _ := os.Hostname()
+	return WorkerID(fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(suffix[:])))
+}
+
+func (e *Engine) connect() (err error) {
+	if conn := e.opt.Conn; conn != nil {
+		e.caller, e.nc, e.js = conn.caller, conn.nc, conn.js
+		return nil
 	}
-	if url == "" {
-		if e.opt.Lock == nil {
-			return errors.New("an embedded engine needs the lock of its run directory")
-		}
-		if err := e.serve(); err != nil {
-			return err
-		}
-		opts = append(opts, nats.InProcessServer(e.srv))
+	if e.opt.Lock == nil {
+		return errors.New("an embedded engine needs the lock of its run directory")
 	}
-	nc, err := nats.Connect(url, opts...)
+	e.caller = caller{timeout: e.opt.CallTimeout, full: e.space}
+	if err := e.serve(); err != nil {
+		return err
+	}
+	e.nc, err = nats.Connect("", nats.InProcessServer(e.srv), nats.Name("tracesmith"), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond),
+		nats.Timeout(e.opt.CallTimeout), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { e.opt.Log.Warn("engine connection", "error", err) }))
 	if err != nil {
 		return errors.Join(fmt.Errorf("connecting to the job engine: %w", err), e.Close())
 	}
-	e.nc = nc
-	if e.js, err = jetstream.New(nc); err != nil {
+	if e.js, err = jetstream.New(e.nc); err != nil {
 		return errors.Join(fmt.Errorf("opening JetStream: %w", err), e.Close())
 	}
 	return nil
@@ -173,45 +186,61 @@ func (e *Engine) serve() error {
 }
 
 // lay creates the streams, the bucket and the consumer, or joins them.
-func (e *Engine) lay(ctx context.Context) error {
-	run, r := e.opt.RunID, e.opt.Replicas
-	err := e.call(ctx, "creating the job stream", func(ctx context.Context) (err error) {
-		e.tasks, err = e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: "TASKS_" + run, Subjects: []string{e.taskSubject("*")}, Retention: jetstream.WorkQueuePolicy,
-			Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: 4 << 30, Duplicates: 2 * time.Minute,
-			AllowAtomicPublish: true, AllowDirect: true, Replicas: r,
-		})
-		return err
-	})
+func (e *Engine) lay(ctx context.Context) (err error) {
+	run, r, embedded := e.opt.RunID, e.replicas(), e.srv != nil
+	e.tasks, err = ensure(ctx, e.caller, e.js, "creating the job stream", jetstream.StreamConfig{
+		Name: "TASKS_" + run, Subjects: []string{e.taskSubject("*")}, Retention: jetstream.WorkQueuePolicy,
+		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: 4 << 30, Duplicates: 2 * time.Minute,
+		AllowAtomicPublish: true, AllowDirect: embedded, Replicas: r,
+	}, embedded)
 	if err != nil {
 		return err
 	}
-	err = e.call(ctx, "creating the step log", func(ctx context.Context) (err error) {
-		e.steps, err = e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: "STEPS_" + run, Subjects: []string{e.stepSubject("*")}, Storage: jetstream.FileStorage,
-			Discard: jetstream.DiscardNew, Duplicates: 2 * time.Minute, AllowDirect: true, Replicas: r,
-		})
-		return err
-	})
+	e.steps, err = ensure(ctx, e.caller, e.js, "creating the step log", jetstream.StreamConfig{
+		Name: "STEPS_" + run, Subjects: []string{e.stepSubject("*")}, Storage: jetstream.FileStorage,
+		Discard: jetstream.DiscardNew, Duplicates: 2 * time.Minute, AllowDirect: embedded, Replicas: r,
+	}, embedded)
 	if err != nil {
 		return err
 	}
-	err = e.call(ctx, "creating the record bucket", func(ctx context.Context) (err error) {
-		e.kv, err = e.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: "EPISODES_" + run, History: 1, Storage: jetstream.FileStorage, Replicas: r,
-		})
-		return err
-	})
-	if err != nil {
+	if e.kv, err = bucket(ctx, e.caller, e.js, "EPISODES_"+run, r, 0, embedded); err != nil {
 		return err
 	}
-	return e.hire(ctx, e.srv != nil)
+	return e.hire(ctx, embedded)
+}
+
+// join opens what the coordinator has laid.
+func (e *Engine) join(ctx context.Context) error {
+	return e.call(ctx, "joining the run "+e.opt.RunID, func(ctx context.Context) (err error) {
+		if e.tasks, err = e.js.Stream(ctx, "TASKS_"+e.opt.RunID); err != nil {
+			return err
+		}
+		if e.steps, err = e.js.Stream(ctx, "STEPS_"+e.opt.RunID); err != nil {
+			return err
+		}
+		if e.kv, err = e.js.KeyValue(ctx, "EPISODES_"+e.opt.RunID); err != nil {
+			return err
+		}
+		e.workers, err = e.tasks.Consumer(ctx, "workers")
+		return err
+	})
+}
+
+func (e *Engine) replicas() int {
+	if e.opt.Conn != nil {
+		return e.opt.Conn.replicas
+	}
+	return 1
 }
 
 // hire creates the workers' consumer. anew deletes an old one first, which
 // makes its unacknowledged jobs available at once; the counts that matter are
 // in the records.
 func (e *Engine) hire(ctx context.Context, anew bool) error {
+	deliver := e.opt.MaxDeliver
+	if e.opt.Conn != nil {
+		deliver = -1 // elections and lost nodes are no fault of a job; its record counts what is
+	}
 	return e.call(ctx, "creating the worker consumer", func(ctx context.Context) (err error) {
 		if anew {
 			if err := e.tasks.DeleteConsumer(ctx, "workers"); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -220,7 +249,7 @@ func (e *Engine) hire(ctx context.Context, anew bool) error {
 		}
 		e.workers, err = e.tasks.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 			Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: e.opt.AckWait,
-			MaxDeliver: e.opt.MaxDeliver, MaxAckPending: e.opt.Concurrency, Replicas: e.opt.Replicas,
+			MaxDeliver: deliver, MaxAckPending: e.opt.Concurrency, Replicas: e.replicas(),
 		})
 		return err
 	})
@@ -231,7 +260,7 @@ func (e *Engine) hire(ctx context.Context, anew bool) error {
 func (e *Engine) Close() error {
 	e.stop()
 	e.wg.Wait()
-	if e.nc != nil {
+	if e.nc != nil && e.opt.Conn == nil {
 		e.nc.Close()
 	}
 	if e.srv != nil {
@@ -239,29 +268,6 @@ func (e *Engine) Close() error {
 		e.srv.WaitForShutdown()
 	}
 	return nil
-}
-
-// call runs one request with a deadline per try. No answer is tried again and
-// at last named for what it most probably is.
-func (e *Engine) call(ctx context.Context, op string, f func(context.Context) error) error {
-	var err error
-	for range 3 {
-		try, cancel := context.WithTimeout(ctx, e.opt.CallTimeout)
-		err = f(try)
-		cancel()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
-		case !silent(err):
-			return fmt.Errorf("%s: %w", op, err)
-		}
-		if full := e.space(err); full != nil {
-			return full
-		}
-	}
-	return &StuckError{Op: op, Err: err}
 }
 
 // space returns a *DiskFullError if the embedded store is short of room.

@@ -341,7 +341,8 @@ func TestDiskFullStopsClaiming(t *testing.T) {
 }
 
 func TestNoAnswerIsNamed(t *testing.T) {
-	e := open(t, t.TempDir(), func(o *Options) { o.CallTimeout = 20 * time.Millisecond })
+	e := open(t, t.TempDir(), nil)
+	e.timeout = 20 * time.Millisecond
 	e.srv.Shutdown()
 	_, _, err := e.Get(t.Context(), "x")
 	stuck, ok := errors.AsType[*StuckError](err)

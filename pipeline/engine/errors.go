@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,6 +18,7 @@ var ErrLeaseLost = errors.New("lease lost: another worker owns the job now")
 // LockedError says that a living process holds the run directory.
 type LockedError struct {
 	Dir    string
+	What   string // it is; "" = run directory
 	Holder string // "pid 42 on host, since ..."; "" if it left no note
 }
 
@@ -24,7 +27,7 @@ func (e *LockedError) Error() string {
 	if holder == "" {
 		holder = "another process"
 	}
-	return fmt.Sprintf("run directory %s is in use by %s", e.Dir, holder)
+	return fmt.Sprintf("%s %s is in use by %s", cmp.Or(e.What, "run directory"), e.Dir, holder)
 }
 
 // ExitCode is the process exit code for this error.
@@ -61,22 +64,78 @@ func (e *DiskFullError) Hint() string {
 // there is room on the disk. A stream that met a full disk stays in this state
 // until the engine restarts.
 type StuckError struct {
-	Op  string
-	Err error
+	Op    string
+	Place string // of external servers, "" if embedded
+	Err   error
 }
 
 func (e *StuckError) Error() string {
+	if e.Place != "" {
+		return fmt.Sprintf("the NATS servers at %s do not answer: %s: %v", e.Place, e.Op, e.Err)
+	}
 	return fmt.Sprintf("job engine does not answer: %s: %v", e.Op, e.Err)
 }
 
 func (e *StuckError) Unwrap() error { return e.Err }
 
 // ExitCode is the process exit code for this error.
-func (e *StuckError) ExitCode() int { return 1 }
+func (e *StuckError) ExitCode() int {
+	if e.Place != "" {
+		return 7
+	}
+	return 1
+}
 
 // Hint says what to do about it.
 func (e *StuckError) Hint() string {
+	if e.Place != "" {
+		return "see that more than half of the cluster's nodes are up, and start the same command again: it resumes"
+	}
 	return "start the same command again: the engine restarts and the run resumes"
+}
+
+// AccessError says that external servers let nobody in with these credentials.
+// It never holds a secret.
+type AccessError struct {
+	Place string
+	Why   string
+	Given bool // a credentials file was shown
+}
+
+func (e *AccessError) Error() string {
+	return fmt.Sprintf("the NATS servers at %s cannot be used: %s", e.Place, e.Why)
+}
+
+// ExitCode is the process exit code for this error.
+func (e *AccessError) ExitCode() int { return 4 }
+
+// Hint says what to do about it.
+func (e *AccessError) Hint() string {
+	if e.Given {
+		return "get credentials that are valid and of the right account, and name the file with nats.creds"
+	}
+	return "name the file of the user's credentials with nats.creds, and those of TLS with nats.tls.ca, nats.tls.cert and nats.tls.key"
+}
+
+// UnreachableError says that no external server answered.
+type UnreachableError struct {
+	Place  string
+	Waited time.Duration
+	Err    error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("no NATS server at %s can be reached (waited %s): %v", e.Place, e.Waited.Round(time.Second), e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// ExitCode is the process exit code for this error.
+func (e *UnreachableError) ExitCode() int { return 7 }
+
+// Hint says what to do about it.
+func (e *UnreachableError) Hint() string {
+	return "check the URL, that the servers run with JetStream, and nats.tls.ca where they use TLS"
 }
 
 // silent tells whether err means that no answer came: the request may or may

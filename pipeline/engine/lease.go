@@ -27,9 +27,9 @@ type Lease struct {
 
 // hold starts the lease's life, which does not end with the claim's context: a
 // worker that is told to stop still settles what it has.
-func (e *Engine) hold(msg jetstream.Msg, entry Entry) *Lease {
+func (e *Engine) hold(msg jetstream.Msg, entry Entry, data []byte) *Lease {
 	l := &Lease{
-		Job: Job{ID: entry.ID, Data: entry.Data}, Delivery: entry.Delivery, Waited: max(0, time.Since(entry.Due)),
+		Job: Job{ID: entry.ID, Data: data}, Delivery: entry.Delivery, Waited: max(0, time.Since(entry.Due)),
 		e: e, msg: msg, entry: entry, done: make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancelCause(e.life)

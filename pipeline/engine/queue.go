@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
-	"golang.org/x/sync/errgroup"
 )
 
 // Job is what is handed out.
@@ -25,10 +25,13 @@ const (
 	maxPayload = 8 << 20 // of one message, embedded
 )
 
-// Enqueue adds jobs that have no record yet and returns how many were new. The
-// record comes first and the message second; a crash between the two is
+// Enqueue adds jobs that have no record yet and returns how many were new. A
+// thousand at a time are recorded and then published, each in one atomic batch:
+// with synchronous writes that is what makes it fast. A crash between the two is
 // mended by the reconciler.
 func (e *Engine) Enqueue(ctx context.Context, jobs []Job) (int, error) {
+	e.queueing.RLock()
+	defer e.queueing.RUnlock()
 	known, err := e.Entries(ctx)
 	if err != nil {
 		return 0, err
@@ -37,76 +40,115 @@ func (e *Engine) Enqueue(ctx context.Context, jobs []Job) (int, error) {
 	for _, k := range known {
 		have[k.ID] = true
 	}
-	fresh := make([]bool, len(jobs))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(32)
-	now := time.Now().UTC()
-	for i, j := range jobs {
-		if have[j.ID] {
-			continue
+	var fresh []Job
+	for _, j := range jobs {
+		if !have[j.ID] {
+			have[j.ID] = true
+			fresh = append(fresh, j)
 		}
-		g.Go(func() (err error) {
-			fresh[i], err = e.create(gctx, j, now)
-			return err
-		})
 	}
-	if err := g.Wait(); err != nil {
-		return 0, fmt.Errorf("recording jobs: %w", err)
+	added := 0
+	for part := range slices.Chunk(fresh, batchSize) {
+		ids, err := e.record(ctx, part)
+		if err != nil {
+			return added, fmt.Errorf("recording jobs: %w", err)
+		}
+		if err := e.publish(ctx, ids); err != nil {
+			return added, err
+		}
+		added += len(ids)
 	}
+	return added, nil
+}
+
+// record creates the records of up to batchSize jobs and returns which are to be
+// published.
+func (e *Engine) record(ctx context.Context, jobs []Job) ([]string, error) {
+	now := time.Now().UTC()
+	var msgs []*nats.Msg
 	var ids []string
+	for _, j := range jobs {
+		rec := Record{State: Queued, Data: j.Data, Enqueued: now, Due: now}
+		if len(j.Data) > maxPart {
+			rec.Data, rec.Body = nil, "job-"+j.ID
+			if err := e.PutBody(ctx, rec.Body, j.Data); err != nil {
+				return nil, err
+			}
+		}
+		body, err := json.Marshal(rec)
+		if err != nil {
+			return nil, fmt.Errorf("encoding job %s: %w", j.ID, err)
+		}
+		msg := nats.NewMsg("$KV.EPISODES_" + e.opt.RunID + "." + j.ID)
+		msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
+		msg.Data = body
+		msgs, ids = append(msgs, msg), append(ids, j.ID)
+	}
+	err := e.call(ctx, "creating records", func(ctx context.Context) error { return e.batch(ctx, msgs) })
+	if !conflict(err) {
+		return ids, err
+	}
+	// Some are there: a try that got no answer was carried out, or another process
+	// was here. Nobody has had those that were never handed out.
+	ids = ids[:0]
 	for i, j := range jobs {
-		if fresh[i] {
+		mine, err := e.create(ctx, j.ID, msgs[i].Data)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
 			ids = append(ids, j.ID)
 		}
 	}
-	return len(ids), e.publish(ctx, ids)
+	return ids, nil
 }
 
-func (e *Engine) create(ctx context.Context, j Job, now time.Time) (created bool, err error) {
-	body, err := json.Marshal(Record{State: Queued, Data: j.Data, Enqueued: now, Due: now})
-	if err != nil {
-		return false, fmt.Errorf("encoding job %s: %w", j.ID, err)
-	}
+// create makes one record; mine is false where it was there and its job had been
+// handed out.
+func (e *Engine) create(ctx context.Context, id string, body []byte) (mine bool, err error) {
 	err = e.call(ctx, "creating a record", func(ctx context.Context) error {
-		_, err := e.kv.Create(ctx, j.ID, body)
-		created = err == nil
-		if errors.Is(err, jetstream.ErrKeyExists) {
-			return nil
-		}
+		_, err := e.kv.Create(ctx, id, body)
 		return err
 	})
-	return created, err
+	if !conflict(err) {
+		return err == nil, err
+	}
+	entry, ok, err := e.Get(ctx, id)
+	return ok && entry.State == Queued && entry.Delivery == 0, err
 }
 
-// publish puts messages for ids on the queue, in atomic batches: with
-// synchronous writes that is what makes bulk enqueueing fast.
+// publish puts messages for ids on the queue, in atomic batches.
 func (e *Engine) publish(ctx context.Context, ids []string) error {
-	for len(ids) > 0 {
-		n := min(len(ids), batchSize)
-		err := e.call(ctx, "publishing jobs", func(ctx context.Context) error { return e.publishBatch(ctx, ids[:n]) })
+	for part := range slices.Chunk(ids, batchSize) {
+		err := e.call(ctx, "publishing jobs", func(ctx context.Context) error {
+			msgs := make([]*nats.Msg, len(part))
+			for i, id := range part {
+				msgs[i] = nats.NewMsg(e.taskSubject(id))
+			}
+			return e.batch(ctx, msgs)
+		})
 		if err != nil {
 			return err
 		}
-		ids = ids[n:]
 	}
 	return nil
 }
 
-func (e *Engine) publishBatch(ctx context.Context, ids []string) error {
-	batch := nuid.Next()
-	for i, id := range ids {
-		msg := nats.NewMsg(e.taskSubject(id))
-		if len(ids) > 1 {
-			msg.Header.Set("Nats-Batch-Id", batch)
+// batch publishes up to batchSize messages to one stream, all or none.
+func (e *Engine) batch(ctx context.Context, msgs []*nats.Msg) error {
+	id := nuid.Next()
+	for i, msg := range msgs {
+		if len(msgs) > 1 {
+			msg.Header.Set("Nats-Batch-Id", id)
 			msg.Header.Set("Nats-Batch-Sequence", strconv.Itoa(i+1))
 		}
-		if i < len(ids)-1 {
+		if i < len(msgs)-1 {
 			if err := e.nc.PublishMsg(msg); err != nil {
 				return fmt.Errorf("publishing: %w", err)
 			}
 			continue
 		}
-		if len(ids) > 1 {
+		if len(msgs) > 1 {
 			msg.Header.Set("Nats-Batch-Commit", "1")
 		}
 		resp, err := e.nc.RequestMsgWithContext(ctx, msg)
@@ -158,22 +200,44 @@ func (e *Engine) pull(ctx context.Context) (jetstream.Msg, error) {
 	defer cancel()
 	batch, err := e.workers.Fetch(1, jetstream.FetchContext(wait))
 	if err != nil {
-		if ctx.Err() != nil || silent(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("pulling a job: %w", err)
+		return nil, e.unpulled(ctx, err)
 	}
 	for msg := range batch.Messages() {
 		return msg, nil
 	}
-	switch err := batch.Error(); {
-	case err == nil, ctx.Err() != nil, silent(err), errors.Is(err, context.Canceled):
-		return nil, nil
+	return nil, e.unpulled(ctx, batch.Error())
+}
+
+// unpulled is what an empty pull means: nothing where it may just be repeated.
+func (e *Engine) unpulled(ctx context.Context, err error) error {
+	switch {
+	case err == nil, ctx.Err() != nil, errors.Is(err, context.Canceled):
+		return nil
 	case errors.Is(err, jetstream.ErrConsumerDeleted), errors.Is(err, jetstream.ErrConsumerNotFound):
-		return nil, e.hire(ctx, false)
-	default:
-		return nil, fmt.Errorf("pulling a job: %w", err)
+		if e.opt.Join { // its coordinator makes it again, or has ended the run
+			_ = pause(ctx, time.Second)
+			return nil
+		}
+		return e.hire(ctx, false)
+	case transient(err):
+		if e.opt.Conn != nil {
+			_ = pause(ctx, 250*time.Millisecond)
+			return e.refusal()
+		}
+		return nil
 	}
+	if denied := e.refusal(); denied != nil {
+		return denied
+	}
+	return fmt.Errorf("pulling a job: %w", err)
+}
+
+// refusal is an *AccessError if the servers ended the connection.
+func (e *Engine) refusal() error {
+	if e.refused == nil {
+		return nil
+	}
+	return e.refused()
 }
 
 // claim turns a message into a lease, or settles the message and returns nil
@@ -191,10 +255,7 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 	case entry.State == Running && now.Before(entry.Lease):
 		// Another copy of the message, or its owner's beats got lost: look again
 		// when the lease has run out.
-		if err := msg.NakWithDelay(min(entry.Lease.Sub(now), e.opt.AckWait)); err != nil {
-			return nil, fmt.Errorf("returning a job: %w", err)
-		}
-		return nil, nil
+		return nil, e.later(msg, min(entry.Lease.Sub(now), e.opt.AckWait))
 	}
 	next := entry.Record
 	if next.State == Running {
@@ -214,11 +275,26 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 		next.FirstAt = now
 	}
 	if err := e.swap(ctx, &entry, next); errors.Is(err, ErrLeaseLost) {
-		return nil, e.ack(ctx, msg) // somebody else claimed a copy of it
+		// Somebody else moved it: whether there is something left to do is seen then.
+		return nil, e.later(msg, time.Second)
 	} else if err != nil {
 		return nil, err
 	}
-	return e.hold(msg, entry), nil
+	data := entry.Data
+	if entry.Body != "" {
+		if data, err = e.GetBody(ctx, entry.Body); err != nil {
+			return nil, err
+		}
+	}
+	return e.hold(msg, entry, data), nil
+}
+
+// later gives a message back.
+func (e *Engine) later(msg jetstream.Msg, after time.Duration) error {
+	if err := msg.NakWithDelay(after); err != nil {
+		return fmt.Errorf("returning a job: %w", err)
+	}
+	return nil
 }
 
 // ack removes a message for certain.
@@ -237,6 +313,8 @@ func (e *Engine) ack(ctx context.Context, msg jetstream.Msg) error {
 // Revive brings ended jobs back to the queue with a clean count and returns how
 // many there were.
 func (e *Engine) Revive(ctx context.Context, ids []string) (int, error) {
+	e.queueing.RLock()
+	defer e.queueing.RUnlock()
 	var back []string
 	for _, id := range ids {
 		entry, ok, err := e.Get(ctx, id)

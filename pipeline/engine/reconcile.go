@@ -27,15 +27,17 @@ func (e *Engine) reconcileLoop(ctx context.Context) {
 // lost, kept or exhausted a message. alone says that no other process can be
 // alive (embedded start-up), so that every running record is an orphan.
 func (e *Engine) reconcile(ctx context.Context, alone bool) error {
+	e.queueing.Lock() // what is recorded and not published yet is not lost
+	defer e.queueing.Unlock()
 	entries, err := e.Entries(ctx)
 	if err != nil {
 		return err
 	}
-	queue, err := e.subjects(ctx, e.tasks, e.taskSubject("*"))
+	queue, err := e.subjects(ctx, "TASKS_"+e.opt.RunID, e.taskSubject("*"))
 	if err != nil {
 		return err
 	}
-	logs, err := e.subjects(ctx, e.steps, e.stepSubject("*"))
+	logs, err := e.subjects(ctx, "STEPS_"+e.opt.RunID, e.stepSubject("*"))
 	if err != nil {
 		return err
 	}
@@ -114,19 +116,6 @@ func (e *Engine) nothingPending(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return info.NumPending == 0, nil
-}
-
-// subjects lists the subjects of a stream that hold messages.
-func (e *Engine) subjects(ctx context.Context, s jetstream.Stream, filter string) (map[string]uint64, error) {
-	var info *jetstream.StreamInfo
-	err := e.call(ctx, "listing a stream", func(ctx context.Context) (err error) {
-		info, err = s.Info(ctx, jetstream.WithSubjectFilter(filter))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return info.State.Subjects, nil
 }
 
 func (e *Engine) unqueue(ctx context.Context, id string) error {

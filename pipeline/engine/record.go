@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,7 +25,8 @@ const (
 // Record is the truth about one job.
 type Record struct {
 	State State           `json:"state"`
-	Data  json.RawMessage `json:"data"` // the job, as enqueued
+	Data  json.RawMessage `json:"data,omitempty"` // the job, as enqueued
+	Body  string          `json:"body,omitempty"` // instead of Data: the object that holds it
 	Owner string          `json:"owner,omitempty"`
 	// Delivery counts claims over the job's life. Tries and Failures count
 	// claims and failed ones (reported, or leases that ran out) since it was
@@ -117,60 +119,60 @@ func (e *Engine) swap(ctx context.Context, entry *Entry, next Record) error {
 	return err
 }
 
-// Entries returns every record of the run.
+// Entries returns every record of the run. Records that change meanwhile are
+// returned as they were or as they are.
 func (e *Engine) Entries(ctx context.Context) ([]Entry, error) {
-	w, err := e.kv.WatchAll(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing records: %w", err)
-	}
-	defer func() { _ = w.Stop() }()
 	var out []Entry
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case kve, ok := <-w.Updates():
-			if !ok {
-				return nil, &StuckError{Op: "listing records", Err: errors.New("connection closed")}
-			}
-			if kve == nil { // everything that existed has been delivered
-				return out, nil
-			}
-			entry, err := decodeEntry(kve)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, entry)
+	at := map[string]int{}
+	err := e.entries(ctx, func(entry Entry) error {
+		if i, twice := at[entry.ID]; twice {
+			out[i] = entry
+			return nil
 		}
-	}
+		at[entry.ID] = len(out)
+		out = append(out, entry)
+		return nil
+	}, func() bool { return false })
+	return out, err
 }
 
+// errEnough ends a watch from within.
+var errEnough = errors.New("enough")
+
 // Watch calls f with every record as it is now and then with every change,
-// also those other workers make, until ctx ends or f returns false.
+// also those other workers make, until ctx ends or f returns false. It goes on
+// where servers are lost and come back.
 func (e *Engine) Watch(ctx context.Context, f func(Entry) bool) error {
-	w, err := e.kv.WatchAll(ctx)
-	if err != nil {
-		return fmt.Errorf("watching records: %w", err)
-	}
-	defer func() { _ = w.Stop() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case kve, ok := <-w.Updates():
-			if !ok {
-				return &StuckError{Op: "watching records", Err: errors.New("connection closed")}
-			}
-			if kve == nil {
-				continue
-			}
-			entry, err := decodeEntry(kve)
-			if err != nil {
-				return err
-			}
-			if !f(entry) {
-				return nil
-			}
+	err := e.entries(ctx, func(entry Entry) error {
+		if !f(entry) {
+			return errEnough
 		}
+		return nil
+	}, func() bool { return true })
+	if errors.Is(err, errEnough) {
+		return nil
 	}
+	return err
+}
+
+func (e *Engine) entries(ctx context.Context, show func(Entry) error, more func() bool) error {
+	var s jetstream.Stream
+	err := e.call(ctx, "listing records", func(ctx context.Context) (err error) {
+		s, err = e.js.Stream(ctx, "KV_EPISODES_"+e.opt.RunID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	prefix := "$KV.EPISODES_" + e.opt.RunID + "."
+	return e.follow(ctx, s, 1, func(m jetstream.Msg, seq uint64) error {
+		if m.Headers().Get("KV-Operation") != "" {
+			return nil
+		}
+		entry := Entry{ID: strings.TrimPrefix(m.Subject(), prefix), Revision: seq}
+		if err := json.Unmarshal(m.Data(), &entry.Record); err != nil {
+			return fmt.Errorf("reading record of job %s: %w", entry.ID, err)
+		}
+		return show(entry)
+	}, more)
 }

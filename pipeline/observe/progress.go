@@ -57,6 +57,10 @@ func newProgress(w io.Writer) progress {
 func (p *progress) begin(s Start) {
 	p.start, p.begun = s, p.Now()
 	p.last = p.begun
+	if s.Selected == 0 { // a worker sees its own jobs only
+		fmt.Fprintf(p.W, "run %s: joined with %d slots, staging in %s\n", s.RunID, s.Workers, s.RunDir)
+		return
+	}
 	fmt.Fprintf(p.W, "run %s: %s selected, %s reused, %s to run on %d workers, in %s\n",
 		s.RunID, number(s.Selected), number(s.Reused), number(s.ToDo), s.Workers, s.RunDir)
 }
@@ -72,7 +76,11 @@ func (p *progress) finished(j schemas.Job, e Episode) {
 
 // episode is the line of a finished job.
 func (p *progress) episode(j schemas.Job, e Episode) string {
-	line := fmt.Sprintf("  [%d/%d] %-10s %s#%d  %s", p.done, p.start.ToDo, e.Outcome, j.Instance, j.Attempt, e.ExitReason)
+	of := ""
+	if p.start.ToDo > 0 {
+		of = fmt.Sprintf("/%d", p.start.ToDo)
+	}
+	line := fmt.Sprintf("  [%d%s] %-10s %s#%d  %s", p.done, of, e.Outcome, j.Instance, j.Attempt, e.ExitReason)
 	if e.Steps > 0 {
 		line += fmt.Sprintf(", %d steps, %s", e.Steps, took(e.Wall))
 	}
@@ -93,7 +101,10 @@ func (p *progress) retried(j schemas.Job, cause error) string {
 // status says how far the run is, the important first.
 func (p *progress) status() string {
 	elapsed := p.Now().Sub(p.begun)
-	parts := []string{fmt.Sprintf("%s/%s done", number(p.done), number(p.start.ToDo))}
+	parts := []string{number(p.done) + " done"}
+	if p.start.ToDo > 0 {
+		parts[0] = fmt.Sprintf("%s/%s done", number(p.done), number(p.start.ToDo))
+	}
 	for _, o := range schemas.Outcomes {
 		if n := p.outcomes[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", number(n), o))

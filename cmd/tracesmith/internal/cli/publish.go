@@ -75,7 +75,7 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 		if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
 			return none, Usage(fmt.Errorf("%s is not a run directory (no run.json): name the directory given to run --run-dir", dir))
 		}
-		store, err := wire.OpenStore(ctx, dir, cfg.S3)
+		store, err := wire.OpenStaging(ctx, dir, cfg.S3)
 		if err != nil {
 			return none, Usage(err)
 		}

@@ -67,7 +67,8 @@ func Main(ctx context.Context, s *State) int {
 }
 
 // watchSignals cancels at the first signal and says so; the second one ends the
-// process at once, for a user who does not want to wait for the clean-up.
+// process at once, for a user who does not want to wait for the clean-up. A
+// command that can be drained is drained before.
 func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	count := 0
 	for {
@@ -76,6 +77,10 @@ func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, don
 			return
 		case sig := <-s.Interrupts:
 			cause := stoppedBy[sig]
+			if text, ok := s.drained(); ok {
+				fmt.Fprintf(s.Stderr, "stopping: %s (once more to cancel them)\n", text)
+				continue
+			}
 			if count++; count > 1 {
 				os.Exit(cause.Code)
 			}
@@ -111,7 +116,7 @@ func newRoot(s *State) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("make", newRun(s), newPublish(s), newExport(s))
+	add("make", newRun(s), newWorker(s), newPublish(s), newExport(s))
 	add("read", newShow(s), newStats(s), newTasks(s))
 	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newBench(s), newSoak(s), newGC(s), newVersion(s))
 	root.SetHelpCommandGroupID("tool")

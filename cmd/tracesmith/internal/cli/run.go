@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,7 @@ func newRun(s *State) *cobra.Command {
 	fl.StringSliceVar(&f.retry, "retry", nil, "run these outcomes again: infra")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and print what would run")
-	fl.StringVar(&f.nats, "nats", "", "use this NATS cluster instead of the embedded engine")
+	fl.StringVar(&f.nats, "nats", "", "coordinate over this NATS cluster; tracesmith worker executes")
 	f.addSandbox(c, "")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
 	return c
@@ -67,6 +68,9 @@ func (f *runFlags) config(s *State) (configs.Config, error) {
 	}
 	if f.workers != 0 {
 		cfg.Run.Workers = f.workers
+	}
+	if f.nats != "" {
+		cfg.NATS.URL = f.nats
 	}
 	if f.maxCost != 0 {
 		cfg.Limits.TotalCost = f.maxCost
@@ -90,10 +94,18 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	if cfg.Sandbox.Kind == "local" {
 		fmt.Fprintln(s.Stderr, "warning: sandbox local isolates nothing: agent code runs as you, with your files and your network")
 	}
-	run, err := wire.NewRun(ctx, cfg, wire.RunOptions{
-		Fresh: f.fresh, Retry: f.retry, NATS: f.nats, Command: append([]string{"tracesmith"}, s.Args...),
+	opt := wire.RunOptions{
+		Fresh: f.fresh, Retry: f.retry, Command: append([]string{"tracesmith"}, s.Args...),
 		Producer: Version, Commit: commit(), Getenv: s.Getenv, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
-	})
+	}
+	if cfg.NATS.URL != "" && !f.dryRun {
+		if opt.Cluster, err = wire.Dial(ctx, cfg.NATS, time.Minute); err != nil {
+			return err
+		}
+		defer func() { _ = opt.Cluster.Close() }()
+		opt.Drain = s.drain("workers finish their episodes and begin no new one")
+	}
+	run, err := wire.NewRun(ctx, cfg, opt)
 	if err != nil {
 		return Usage(err)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -50,9 +51,9 @@ func newShow(s *State) *cobra.Command {
 			}
 			switch {
 			case len(args) == 1:
-				return f.list(s, data, found)
+				return f.list(c.Context(), s, data, found)
 			case len(found) == 0:
-				if ok, err := f.unfinished(s, data, args[1]); ok || err != nil {
+				if ok, err := f.unfinished(c.Context(), s, data, args[1]); ok || err != nil {
 					return err
 				}
 				return &Error{Code: ExitUsage, Try: shell("tracesmith", "show", args[0]), Err: fmt.Errorf("no episode %q in %s", args[1], args[0])}
@@ -80,7 +81,7 @@ func matches(name, id, instance string) bool {
 	return name == id || name == instance || len(name) >= 4 && strings.HasPrefix(id, name)
 }
 
-func (f *showFlags) list(s *State, data *wire.Data, found []sinks.Trajectory) error {
+func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found []sinks.Trajectory) error {
 	if f.asJSON {
 		rows := []schemas.EpisodeRow{}
 		for _, t := range found {
@@ -101,7 +102,7 @@ func (f *showFlags) list(s *State, data *wire.Data, found []sinks.Trajectory) er
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	begun, err := data.Unfinished()
+	begun, err := data.Unfinished(ctx)
 	for _, u := range begun {
 		fmt.Fprintf(s.Stderr, "%s  %s  not finished: the same run command again goes on with it\n", u.ID[:min(12, len(u.ID))], u.Instance)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -89,8 +90,8 @@ func printCall(w io.Writer, step string, i int, calls []wire.Call) {
 
 // unfinished shows what there is of an episode that is not staged yet: its calls.
 // ok is false where the run knows of no such episode.
-func (f *showFlags) unfinished(s *State, data *wire.Data, name string) (ok bool, err error) {
-	begun, err := data.Unfinished()
+func (f *showFlags) unfinished(ctx context.Context, s *State, data *wire.Data, name string) (ok bool, err error) {
+	begun, err := data.Unfinished(ctx)
 	if err != nil {
 		return false, Usage(err)
 	}

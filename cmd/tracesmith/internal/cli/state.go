@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,6 +33,38 @@ type State struct {
 	Crash func(point string)
 	// TTY tells whether Stderr is a terminal, Typed whether Stdin is.
 	TTY, Typed bool
+
+	draining drains
+}
+
+// drains is what a command does at the first signal instead of being cancelled.
+type drains struct {
+	sync.Mutex
+	text string
+	ch   chan struct{} // nil: it is cancelled
+	done bool
+}
+
+// drain has the first signal close the channel, with a word of what happens then,
+// and the second one cancel the command.
+func (s *State) drain(text string) <-chan struct{} {
+	s.draining.Lock()
+	defer s.draining.Unlock()
+	s.draining.text, s.draining.ch = text, make(chan struct{})
+	return s.draining.ch
+}
+
+// drained drains the command, if it can be and was not.
+func (s *State) drained() (text string, ok bool) {
+	d := &s.draining
+	d.Lock()
+	defer d.Unlock()
+	if d.ch == nil || d.done {
+		return "", false
+	}
+	close(d.ch)
+	d.done = true
+	return d.text, true
 }
 
 // OSState is the State of the real process; stop ends its signal delivery.

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/tape"
+	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -44,14 +46,18 @@ func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) 
 			return nil, fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)
 		}
 	}
+	if isRun(place) {
+		store, err := OpenStaging(ctx, place, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return &Data{Place: place, store: store}, nil
+	}
 	store, err := OpenStore(ctx, place, cfg)
 	if err != nil {
 		return nil, err
 	}
 	d := &Data{Place: place, store: store}
-	if isRun(place) {
-		return d, nil
-	}
 	if d.Dataset, err = publish.Open(ctx, store); err != nil {
 		if errors.Is(err, sinks.ErrNotFound) {
 			return nil, fmt.Errorf("%s is neither a dataset (no latest.json) nor a run directory (no run.json): name the directory given to run --run-dir or publish --to", place)
@@ -59,6 +65,15 @@ func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) 
 		return nil, err
 	}
 	return d, nil
+}
+
+// OpenStaging opens what a run directory stages in.
+func OpenStaging(ctx context.Context, dir string, cfg configs.S3) (sinks.Store, error) {
+	info, err := pipeline.ReadRunInfo(strings.TrimPrefix(dir, "file://"))
+	if err != nil {
+		return nil, err
+	}
+	return OpenStore(ctx, first(info.Staging, dir), cfg)
 }
 
 func isRun(place string) bool {
@@ -139,7 +154,7 @@ type Unfinished struct{ ID, Instance string } // Instance "" = not known
 
 // Unfinished are those of a run directory, by their ids: each that has asked a
 // model or that the last summary names; none of a dataset.
-func (d *Data) Unfinished() ([]Unfinished, error) {
+func (d *Data) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	if d.Dataset != nil {
 		return nil, nil
 	}
@@ -149,8 +164,8 @@ func (d *Data) Unfinished() ([]Unfinished, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the records of model calls: %w", err)
 	}
-	for _, path := range tapes {
-		instances[strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))] = ""
+	for _, name := range tapes {
+		instances[strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))] = ""
 	}
 	var last observe.Report
 	switch body, err := os.ReadFile(filepath.Join(dir, "summary.json")); {
@@ -168,16 +183,18 @@ func (d *Data) Unfinished() ([]Unfinished, error) {
 	for _, m := range last.Missing {
 		instances[m.ID] = m.Instance
 	}
-	staged, err := filepath.Glob(filepath.Join(globbed.Replace(dir), "staging", "*", "*"))
-	for _, path := range staged {
-		id, _, _ := strings.Cut(filepath.Base(path), ".")
+	for o, err := range d.store.List(ctx, "staging/") {
+		if err != nil {
+			return nil, fmt.Errorf("listing staged episodes: %w", err)
+		}
+		id, _, _ := strings.Cut(path.Base(o.Key), ".")
 		delete(instances, id)
 	}
 	var out []Unfinished
 	for _, id := range slices.Sorted(maps.Keys(instances)) {
 		out = append(out, Unfinished{id, instances[id]})
 	}
-	return out, err
+	return out, nil
 }
 
 // globbed takes the meaning of a pattern out of a path.

@@ -12,6 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -21,7 +22,8 @@ import (
 type RunOptions struct {
 	Fresh            bool
 	Retry            []string
-	NATS             string
+	Cluster          *engine.Conn    // workers of other processes execute the jobs
+	Drain            <-chan struct{} // see pipeline.Deps.Drain
 	Command          []string
 	Producer, Commit string
 	Getenv           func(string) string
@@ -105,30 +107,47 @@ func (r *Run) Close() error { return r.Bench.Close() }
 
 // Execute runs or resumes the batch.
 func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
-	staging, err := OpenStore(ctx, r.cfg.Run.Dir, r.cfg.S3)
+	cfg, deps, err := r.parts(ctx)
 	if err != nil {
 		return observe.Report{}, err
 	}
+	if deps.Cluster != nil {
+		if cfg.Offer, err = r.offer(cfg); err != nil {
+			return observe.Report{}, err
+		}
+	}
+	return pipeline.Run(ctx, cfg, deps)
+}
+
+// parts are what the pipeline makes a run of, the same for all who take part in it.
+func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error) {
 	identity := r.Agent.Identity(r.Bench.Toolbox.Schemas())
 	var ids []string
 	for _, t := range r.Tasks {
 		ids = append(ids, t.InstanceID)
 	}
-	return pipeline.Run(ctx, pipeline.Config{
-		RunDir: r.cfg.Run.Dir, RunID: r.cfg.Run.Name + "-" + schemas.ShortHash([]any{identity, ids})[:8],
-		Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
-		Resolved: mustCanonical(r.cfg), Profiles: r.Agent.Profiles(), Command: r.opt.Command,
-		Workers: r.cfg.Run.Workers, Retry: r.opt.Retry, NATS: r.opt.NATS,
-		MaxCost: r.cfg.Limits.TotalCost, TaskCost: r.cfg.Limits.TaskCost, EpisodeCost: r.cfg.Limits.EpisodeCost,
-		Limits: agents.Limits{
-			MaxSteps: r.cfg.Agent.MaxSteps, MaxFormatErrors: r.cfg.Agent.MaxFormatErrors, MaxRepeats: r.cfg.Agent.MaxRepeats,
-			Wall: r.cfg.Agent.Wall, MaxPromptTokens: r.cfg.Agent.MaxPromptTokens,
-		},
-		Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: r.Agent.Secrets(r.opt.Getenv)},
-	}, pipeline.Deps{
-		Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
-		Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: r.observer(),
-	})
+	runID := r.cfg.Run.Name + "-" + schemas.ShortHash([]any{identity, ids})[:8]
+	place := stagingPlace(r.cfg.Run, runID)
+	staging, err := OpenStore(ctx, first(place, r.cfg.Run.Dir), r.cfg.S3)
+	if err != nil {
+		return pipeline.Config{}, pipeline.Deps{}, err
+	}
+	return pipeline.Config{
+			RunDir: r.cfg.Run.Dir, RunID: runID, Staging: place, Lease: r.cfg.Engine.Lease, InFlight: r.cfg.Engine.InFlight,
+			Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
+			Resolved: mustCanonical(r.cfg), Profiles: r.Agent.Profiles(), Command: r.opt.Command,
+			Workers: r.cfg.Run.Workers, Retry: r.opt.Retry,
+			MaxCost: r.cfg.Limits.TotalCost, TaskCost: r.cfg.Limits.TaskCost, EpisodeCost: r.cfg.Limits.EpisodeCost,
+			Limits: agents.Limits{
+				MaxSteps: r.cfg.Agent.MaxSteps, MaxFormatErrors: r.cfg.Agent.MaxFormatErrors, MaxRepeats: r.cfg.Agent.MaxRepeats,
+				Wall: r.cfg.Agent.Wall, MaxPromptTokens: r.cfg.Agent.MaxPromptTokens,
+			},
+			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: r.Agent.Secrets(r.opt.Getenv)},
+		}, pipeline.Deps{
+			Cluster: r.opt.Cluster, Drain: r.opt.Drain,
+			Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
+			Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: r.observer(),
+		}, nil
 }
 
 // observer shows how far the run is; where a person is at work in lines that stay.

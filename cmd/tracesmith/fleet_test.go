@@ -1,0 +1,21 @@
+package main
+
+import (
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// startNATS VAR: a NATS server on loopback runs until the script ends, VAR holds
+// its address.
+func startNATS(ts *testscript.TestScript, _ bool, args []string) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: ts.MkAbs("nats")})
+	ts.Check(err)
+	srv.Start()
+	ts.Defer(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(60 * time.Second) {
+		ts.Fatalf("the NATS server does not start")
+	}
+	ts.Setenv(args[0], srv.ClientURL())
+}

@@ -1,0 +1,266 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Dial connects to the cluster of a configuration.
+func Dial(ctx context.Context, cfg configs.NATS, patience time.Duration) (*engine.Conn, error) {
+	return engine.Dial(ctx, engine.Cluster{
+		URL: cfg.URL, Creds: cfg.Creds, CA: cfg.TLS.CA, Cert: cfg.TLS.Cert, Key: cfg.TLS.Key, Replicas: cfg.Replicas, Patience: patience,
+	})
+}
+
+// stagingPlace is where a run stages; "": in its directory.
+func stagingPlace(cfg configs.Run, runID string) string {
+	switch {
+	case cfg.Staging == "":
+		return ""
+	case strings.Contains(cfg.Staging, "://"):
+		return strings.TrimSuffix(cfg.Staging, "/") + "/" + runID
+	}
+	return filepath.Join(cfg.Staging, runID)
+}
+
+// offer is what workers of a cluster need to execute a run's jobs. Keys and
+// passwords are not in it: each worker has its own environment.
+type offer struct {
+	RunID    string            `json:"run_id"`
+	Config   configs.Config    `json:"config"`
+	Named    string            `json:"named,omitempty"` // see configs.LLM
+	Identity map[string]string `json:"identity"`
+	Tasks    string            `json:"tasks"`   // hash of their contents
+	Staging  string            `json:"staging"` // a path is absolute
+	Shared   bool              `json:"shared"`  // staging is the run's directory
+}
+
+func (r *Run) offer(cfg pipeline.Config) ([]byte, error) {
+	o := offer{RunID: cfg.RunID, Config: r.cfg, Named: r.cfg.LLM.Named, Identity: cfg.Identity, Tasks: tasksHash(r.Tasks), Staging: cfg.Staging, Shared: cfg.Staging == ""}
+	if o.Shared {
+		o.Staging = r.cfg.Run.Dir
+	}
+	if !strings.Contains(o.Staging, "://") {
+		abs, err := filepath.Abs(o.Staging)
+		if err != nil {
+			return nil, fmt.Errorf("finding the staging directory: %w", err)
+		}
+		o.Staging = abs
+	}
+	return json.Marshal(o)
+}
+
+func tasksHash(tasks []schemas.Task) string {
+	var ids []string
+	for _, t := range tasks {
+		ids = append(ids, t.ID)
+	}
+	return schemas.ShortHash(ids)
+}
+
+// WorkerOptions are those of a worker process.
+type WorkerOptions struct {
+	RunID    string // only this run; "" = whichever is coordinated
+	Name     string
+	Slots    int
+	Patience time.Duration
+	Version  string
+	Commit   string
+	Host     Host
+	Progress io.Writer
+	Drain    <-chan struct{}
+	Crash    func(point string)
+}
+
+// Worker executes jobs of runs that other processes coordinate.
+type Worker struct {
+	conn *engine.Conn
+	opt  WorkerOptions
+	self engine.WorkerEntry
+}
+
+// NewWorker makes up a worker's name.
+func NewWorker(conn *engine.Conn, opt WorkerOptions) *Worker {
+	host, _ := os.Hostname()
+	id := engine.Instance()
+	return &Worker{conn: conn, opt: opt, self: engine.WorkerEntry{
+		ID: id, Name: first(opt.Name, id), Host: host, PID: os.Getpid(), Version: opt.Version, Slots: opt.Slots, Running: []string{}, Begun: time.Now().UTC(),
+	}}
+}
+
+// Serve takes part in one run after another until it is drained or ctx ends, or
+// in the one run it is for. Nothing to do for as long as it is patient is its end,
+// too.
+func (w *Worker) Serve(ctx context.Context) error {
+	for {
+		entry, err := w.await(ctx)
+		if err == nil && entry.RunID != "" {
+			err = w.execute(ctx, entry)
+		}
+		if err != nil || entry.RunID == "" || w.opt.RunID != "" || w.drained() {
+			return errors.Join(err, w.leave(ctx, err))
+		}
+	}
+}
+
+func (w *Worker) drained() bool {
+	select {
+	case <-w.opt.Drain:
+		return true
+	default:
+		return false
+	}
+}
+
+// leave tells the board that this worker is no more, as far as it can.
+func (w *Worker) leave(ctx context.Context, err error) error {
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if w.self.State != "refused" {
+		w.self.State = "left"
+	}
+	w.self.Running = []string{}
+	if err != nil {
+		w.self.Reason, _, _ = strings.Cut(err.Error(), "\n")
+	}
+	_ = w.conn.Tell(end, w.self) // a courtesy: who is silent is taken for gone, too
+	return nil
+}
+
+// await returns a run that takes workers; one without an id where there is
+// nothing to do.
+func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
+	begun, seen := time.Now(), map[string]uint64{}
+	for {
+		w.self.State, w.self.RunID = "waiting", ""
+		if err := w.conn.Tell(ctx, w.self); err != nil {
+			return engine.RunEntry{}, err
+		}
+		runs, err := w.conn.Runs(ctx)
+		if err != nil {
+			return engine.RunEntry{}, err
+		}
+		for _, r := range runs {
+			if w.opt.RunID != "" && r.RunID != w.opt.RunID {
+				continue
+			}
+			before, known := seen[r.RunID]
+			seen[r.RunID] = r.Revision
+			switch {
+			case r.Phase == engine.Completed && w.opt.RunID != "":
+				fmt.Fprintf(w.opt.Progress, "run %s is complete\n", r.RunID)
+				return engine.RunEntry{}, nil
+			case r.Phase == engine.Working && (known && before != r.Revision || w.opt.RunID != ""):
+				return r, nil
+			}
+		}
+		if time.Since(begun) > w.opt.Patience {
+			if w.opt.RunID != "" {
+				return engine.RunEntry{}, &pipeline.StopError{Code: 7, Err: fmt.Errorf("run %s is not coordinated on %s (waited %s)", w.opt.RunID, w.conn.Place(), w.opt.Patience),
+					Remedy: "start it with tracesmith run --nats; tracesmith status --nats lists the runs"}
+			}
+			fmt.Fprintf(w.opt.Progress, "no run on %s for %s\n", w.conn.Place(), w.opt.Patience)
+			return engine.RunEntry{}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return engine.RunEntry{}, context.Cause(ctx)
+		case <-w.opt.Drain:
+			return engine.RunEntry{}, nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// execute takes part in a run until it is over.
+func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
+	if entry.Version != w.opt.Version || entry.Protocol != engine.Protocol {
+		w.self.State = "refused"
+		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is coordinated by tracesmith %s (protocol %d), and this worker is %s (protocol %d)",
+			entry.RunID, entry.Version, entry.Protocol, w.opt.Version, engine.Protocol), Remedy: "install the same version here as there: rows of one run come from one version"}
+	}
+	o, err := w.fetchOffer(ctx, entry)
+	if err != nil {
+		return err
+	}
+	cfg := o.Config
+	cfg.LLM.Named = o.Named
+	cfg.Run.Workers = w.opt.Slots
+	run, err := NewRun(ctx, cfg, RunOptions{
+		Cluster: w.conn, Drain: w.opt.Drain, Producer: w.opt.Version, Commit: w.opt.Commit, Getenv: w.opt.Host.Getenv,
+		Progress: w.opt.Progress, Warn: w.opt.Host.Warn, Crash: w.opt.Crash,
+	})
+	if err != nil {
+		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("this machine cannot take part in run %s: %w", entry.RunID, err), Remedy: "files that the run's configuration names must be here, too, under the same paths"}
+	}
+	defer func() { _ = run.Close() }()
+	parts, deps, err := run.parts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.matches(parts, run.Tasks); err != nil {
+		return err
+	}
+	if deps.Staging, err = OpenStore(ctx, o.Staging, cfg.S3); err != nil {
+		return err
+	}
+	if parts.RunDir = o.Staging; !o.Shared {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			cache = os.TempDir()
+		}
+		parts.RunDir = filepath.Join(cache, "tracesmith", "worker", o.RunID)
+	}
+	plain := observe.NewPlain(w.opt.Progress)
+	plain.RunStarted(observe.Start{RunID: o.RunID, RunDir: o.Staging, Workers: w.opt.Slots})
+	deps.Observer = plain
+	return pipeline.Work(ctx, parts, deps, w.self)
+}
+
+func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer, err error) {
+	var info pipeline.FleetInfo
+	if err := json.Unmarshal(entry.Info, &info); err != nil {
+		return o, fmt.Errorf("reading the board: run %s: %w", entry.RunID, err)
+	}
+	body, err := w.conn.Body(ctx, entry.RunID, info.Offer)
+	if err != nil {
+		return o, err
+	}
+	if err := json.Unmarshal(body, &o); err != nil {
+		return o, fmt.Errorf("reading the offer of run %s: %w", entry.RunID, err)
+	}
+	return o, nil
+}
+
+// matches makes sure that the same configuration means the same run here.
+func (o offer) matches(cfg pipeline.Config, tasks []schemas.Task) error {
+	var diff []string
+	for _, name := range slices.Sorted(maps.Keys(o.Identity)) {
+		if cfg.Identity[name] != o.Identity[name] {
+			diff = append(diff, name)
+		}
+	}
+	if tasksHash(tasks) != o.Tasks {
+		diff = append(diff, "tasks")
+	}
+	if len(diff) == 0 && cfg.RunID == o.RunID {
+		return nil
+	}
+	return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is another one on this machine: %s differ", o.RunID, strings.Join(diff, ", ")),
+		Remedy: "give this machine the same task files, templates and recordings under the same paths as the coordinator has them"}
+}

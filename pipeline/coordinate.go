@@ -1,0 +1,373 @@
+package pipeline
+
+// A run on a cluster: this process plans, queues and keeps the books; workers
+// elsewhere execute. What is durable is in the cluster and in staging, so another
+// process can go on with the same run directory at any time.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// FleetInfo is what a coordinator tells the board of its run.
+type FleetInfo struct {
+	Selected int    `json:"selected"`
+	Reused   int    `json:"reused"`   // staged before this coordinator began
+	Since    uint64 `json:"since"`    // records of a later revision changed under this coordinator
+	Attempts int    `json:"attempts"` // jobs of higher attempts are not selected
+	Offer    string `json:"offer"`    // name of the body that says how to execute jobs
+	Staging  string `json:"staging"`
+}
+
+// stoppingPatience bounds how long a cancelled run waits for its jobs to come back.
+const stoppingPatience = 15 * time.Second
+
+// fleet is the coordinator's view of the jobs.
+type fleet struct {
+	r     *run
+	since uint64
+	lease time.Duration
+	reads errgroup.Group // of staged episodes
+
+	mu      sync.Mutex
+	ended   map[string]bool
+	running map[string]handed
+}
+
+// handed is a job in a worker's hands, and when it was last heard of.
+type handed struct {
+	worker string
+	heard  time.Time
+	times  int
+}
+
+// coordinate has workers do what is to do, until every job has its end, the
+// context ends or the run is drained.
+func (r *run) coordinate(ctx context.Context) (err error) {
+	conn := r.deps.Cluster
+	dir, _ := os.Hostname()
+	dir += ":" + r.cfg.RunDir
+	chair, err := conn.Preside(ctx, engine.RunEntry{RunID: r.info.RunID, Owner: dir, Dir: r.cfg.RunDir, Version: r.cfg.Normalise.Producer, Lease: r.cfg.Lease})
+	if err != nil {
+		return unanswered(err)
+	}
+	defer chair.Leave()
+	if r.cfg.Fresh {
+		if err := conn.Sweep(ctx, r.info.RunID); err != nil {
+			return unanswered(err)
+		}
+	}
+	if len(r.todo) == 0 {
+		return unanswered(r.complete(ctx, chair))
+	}
+	all, cancelAll := context.WithCancelCause(ctx)
+	defer cancelAll(nil)
+	defer context.AfterFunc(chair.Context(), func() { r.fail(context.Cause(chair.Context())) })()
+	r.stop, r.drain = cancelAll, cancelAll
+	if r.engine, err = engine.Open(ctx, engine.Options{
+		RunID: r.info.RunID, Conn: conn, Concurrency: r.cfg.InFlight, AckWait: r.cfg.Lease, Log: r.deps.Log,
+	}); err != nil {
+		return unanswered(err)
+	}
+	defer func() { err = errors.Join(err, r.engine.Close()) }()
+	f := &fleet{r: r, lease: r.cfg.Lease, ended: map[string]bool{}, running: map[string]handed{}}
+	f.reads.SetLimit(8)
+	if err := f.begin(ctx, chair); err != nil {
+		return unanswered(errors.Join(err, chair.Set(context.WithoutCancel(ctx), engine.Stopped, nil)))
+	}
+	drained := f.lead(all, chair)
+	if err := f.reads.Wait(); err != nil && all.Err() == nil {
+		r.fail(err)
+	}
+	if err := errors.Join(r.settle(context.WithoutCancel(ctx)), r.recount(context.WithoutCancel(ctx))); err != nil {
+		return unanswered(err)
+	}
+	r.mu.Lock()
+	stopped, left, dead := r.fatal, r.unended(), len(r.dead)
+	r.mu.Unlock()
+	if left == 0 && dead == 0 {
+		return unanswered(r.complete(context.WithoutCancel(ctx), chair))
+	}
+	err = chair.Set(context.WithoutCancel(ctx), engine.Stopped, nil)
+	switch {
+	case stopped != nil:
+		return stopped
+	case ctx.Err() != nil:
+		return interrupted(ctx)
+	case drained && left > 0:
+		return errDrained
+	}
+	return unanswered(err)
+}
+
+// complete tells that nothing is left to do, and removes what the cluster held.
+func (r *run) complete(ctx context.Context, chair *engine.Chair) error {
+	info := FleetInfo{Selected: len(r.plan.jobs), Reused: len(r.plan.jobs), Attempts: r.cfg.Attempts, Staging: r.deps.Staging.URI()}
+	body, err := json.Marshal(info)
+	if err != nil {
+		return fmt.Errorf("encoding the run's figures: %w", err)
+	}
+	if err := chair.Set(ctx, engine.Completed, body); err != nil {
+		return err
+	}
+	return r.deps.Cluster.Sweep(ctx, r.info.RunID)
+}
+
+// begin offers the run to workers and queues what is to do. What was staged since
+// the plan was made, by workers who lived on, is reused.
+func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
+	r := f.r
+	if err := r.mark(ctx); err != nil {
+		return err
+	}
+	offer := "offer-" + schemas.HashBytes(r.cfg.Offer)[:16]
+	if err := r.engine.PutBody(ctx, offer, r.cfg.Offer); err != nil {
+		return err
+	}
+	entries, err := r.engine.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		f.since = max(f.since, e.Revision)
+		job, ok := r.todo[e.ID]
+		if !ok || e.State != engine.Done {
+			continue
+		}
+		done, err := r.fetch(ctx, job)
+		if errors.Is(err, sinks.ErrNotFound) {
+			continue // deleted by hand: it is made again
+		}
+		if err != nil {
+			return err
+		}
+		done.episode.Reused = true
+		r.episodes[e.ID] = done.episode
+		r.ledger.carry(r.ledger.account(e.ID, job.TaskID), done.episode.Calls, false)
+		delete(r.todo, e.ID)
+	}
+	if err := r.reckon(ctx); err != nil {
+		return err
+	}
+	info := FleetInfo{
+		Selected: len(r.plan.jobs), Reused: len(r.episodes), Since: f.since, Attempts: r.cfg.Attempts, Offer: offer, Staging: r.deps.Staging.URI(),
+	}
+	body, err := json.Marshal(info)
+	if err != nil {
+		return fmt.Errorf("encoding the run's figures: %w", err)
+	}
+	if err := chair.Set(ctx, engine.Working, body); err != nil {
+		return err
+	}
+	return r.enqueue(ctx)
+}
+
+// mark leaves the run's mark in staging, by which a worker knows that it stages
+// in the same place.
+func (r *run) mark(ctx context.Context) error {
+	err := r.deps.Staging.Create(ctx, markKey(r.info.RunID), []byte(r.info.RunID+"\n"))
+	if err != nil && !errors.Is(err, sinks.ErrExists) {
+		return r.storeError(fmt.Errorf("marking the staging store: %w", err))
+	}
+	return nil
+}
+
+func markKey(runID string) string { return "fleet/" + runID }
+
+// lead watches the jobs to their ends; drained tells that it was asked to stop
+// taking jobs.
+func (f *fleet) lead(all context.Context, chair *engine.Chair) (drained bool) {
+	r := f.r
+	watching, done := context.WithCancel(context.WithoutCancel(all))
+	defer done()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer done()
+	ended := make(chan struct{})
+	watch.Go(func() {
+		defer close(ended)
+		if err := r.engine.Watch(watching, f.see); err != nil && watching.Err() == nil {
+			r.fail(unanswered(err))
+		}
+	})
+	select {
+	case <-ended:
+		return false
+	case <-r.deps.Drain:
+		f.set(all, chair, engine.Draining)
+		f.wait(all, ended, 0)
+		if all.Err() == nil {
+			return true
+		}
+	case <-all.Done():
+	}
+	f.set(all, chair, engine.Stopping)
+	f.wait(context.WithoutCancel(all), ended, stoppingPatience)
+	return false
+}
+
+func (f *fleet) set(ctx context.Context, chair *engine.Chair, p engine.Phase) {
+	if err := chair.Set(context.WithoutCancel(ctx), p, nil); err != nil {
+		f.r.deps.Log.Warn("telling the workers", "phase", p, "error", err)
+	}
+}
+
+// wait returns when no living worker has a job any more.
+func (f *fleet) wait(ctx context.Context, ended <-chan struct{}, patience time.Duration) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	begun, seen := time.Now(), map[string]seenWorker{}
+	for patience == 0 || time.Since(begun) < patience {
+		workers, err := f.r.deps.Cluster.Workers(ctx)
+		if err != nil {
+			f.r.deps.Log.Warn("listing workers", "error", err)
+			return
+		}
+		for _, w := range workers {
+			old, known := seen[w.ID]
+			if !known || old.beat != w.Beat {
+				old = seenWorker{w.Beat, time.Now(), !w.Alive(w.Seen)}
+			}
+			seen[w.ID] = old
+		}
+		if f.idle(seen) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// seenWorker is what a worker's entry was and since when.
+type seenWorker struct {
+	beat  uint64
+	since time.Time
+	gone  bool
+}
+
+// idle tells that no job is in living hands: those of a worker who left, or who
+// has been silent for half a minute or a lease, are not waited for.
+func (f *fleet) idle(workers map[string]seenWorker) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.running {
+		w, known := workers[h.worker]
+		silent := known && (w.gone || time.Since(w.since) > 30*time.Second)
+		if !silent && time.Since(h.heard) < f.lease+5*time.Second {
+			return false
+		}
+	}
+	return true
+}
+
+// see takes notice of one record; false when every job to do has ended.
+func (f *fleet) see(e engine.Entry) bool {
+	r := f.r
+	job, ok := r.todo[e.ID]
+	if !ok {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was, running := f.running[e.ID]
+	worker, _, _ := strings.Cut(e.Owner, "/")
+	switch {
+	case e.Terminal():
+		delete(f.running, e.ID)
+		if !f.ended[e.ID] {
+			f.ended[e.ID] = true
+			f.end(e, job)
+		}
+	case e.State == engine.Running:
+		delete(f.ended, e.ID)
+		f.running[e.ID] = handed{engine.WorkerID(worker), time.Now(), e.Delivery}
+		if !running || was.times != e.Delivery {
+			r.deps.Observer.JobStarted(job, e.Delivery)
+		}
+	default:
+		delete(f.ended, e.ID)
+		delete(f.running, e.ID)
+		if running && e.Cause != "" {
+			r.mu.Lock()
+			r.friction.InfraRetries++
+			r.mu.Unlock()
+			r.deps.Observer.JobRetried(job, errors.New(e.Cause))
+		}
+	}
+	return len(f.ended) < len(r.todo)
+}
+
+// end books the end of a job, where it came under this coordinator.
+func (f *fleet) end(e engine.Entry, job schemas.Job) {
+	r := f.r
+	if e.Revision <= f.since {
+		return // given up earlier, and nobody asked for it again
+	}
+	if e.State == engine.Dead {
+		r.ended(job, schemas.OutcomeInfra, e.Class, e.Cause)
+		return
+	}
+	f.reads.Go(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), r.cfg.StagePatience+time.Minute)
+		defer cancel()
+		done, err := r.fetch(ctx, job)
+		if err != nil {
+			return r.storeError(err)
+		}
+		r.book(job, done.episode)
+		return nil
+	})
+}
+
+// recount makes the accounts those of staged episodes and of the step logs of the
+// others: the calls were made elsewhere.
+func (r *run) recount(ctx context.Context) error {
+	r.mu.Lock()
+	for _, e := range r.episodes {
+		if !e.Reused && e.Outcome != schemas.OutcomeInfra {
+			r.ledger.restore(r.ledger.account(e.ID, r.todo[e.ID].TaskID), e.Calls, false)
+		}
+	}
+	r.mu.Unlock()
+	tallies, err := r.tallies(ctx)
+	for id, t := range tallies {
+		r.ledger.restore(r.ledger.account(id, r.todo[id].TaskID), t.calls, t.failed)
+	}
+	return err
+}
+
+// fetch reads the staged object of a job.
+func (r *run) fetch(ctx context.Context, job schemas.Job) (result, error) {
+	key := sinks.StagedKey(job.RunID, job.EpisodeID)
+	var body []byte
+	err := r.patiently(ctx, func() (err error) {
+		body, err = r.deps.Staging.Get(ctx, key)
+		return err
+	})
+	if err != nil {
+		return result{}, fmt.Errorf("looking for the staged episode: %w", err)
+	}
+	s, err := sinks.DecodeStaged(body)
+	if err != nil {
+		return result{}, fmt.Errorf("%s: %w", key, err)
+	}
+	return result{observe.FromStaged(s, int64(len(body))), schemas.HashBytes(body)}, nil
+}

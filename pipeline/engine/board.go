@@ -1,0 +1,310 @@
+package engine
+
+// The board of a cluster: which runs are coordinated there, and who works on
+// them. What stands on it informs; the truth about jobs is in their records.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Protocol is the number of what coordinators and workers agree on.
+const Protocol = 1
+
+const (
+	runsBucket    = "TRACESMITH_RUNS"
+	workersBucket = "TRACESMITH_WORKERS"
+)
+
+// boardBeat is how often what stands on the board is renewed.
+const boardBeat = 3 * time.Second
+
+// Phase of a run.
+type Phase string
+
+// The phases a coordinator leads a run through. A run that is stopped or ended
+// has no coordinator and may get one again.
+const (
+	Planning  Phase = "planning"
+	Working   Phase = "working"
+	Draining  Phase = "draining"  // no job is begun any more
+	Stopping  Phase = "stopping"  // jobs are given back
+	Stopped   Phase = "stopped"   // resumable
+	Completed Phase = "completed" // nothing is left to do
+)
+
+// Over tells whether nobody is to work on the run now.
+func (p Phase) Over() bool { return p == Stopping || p == Stopped || p == Completed }
+
+// RunEntry is what a coordinator tells of its run.
+type RunEntry struct {
+	RunID    string          `json:"run_id"`
+	Phase    Phase           `json:"phase"`
+	Host     string          `json:"host"`
+	PID      int             `json:"pid"`
+	Owner    string          `json:"owner"` // names the process
+	Dir      string          `json:"run_dir"`
+	Version  string          `json:"version"`
+	Protocol int             `json:"protocol"`
+	Lease    time.Duration   `json:"lease_ns"`
+	Begun    time.Time       `json:"begun"`
+	Info     json.RawMessage `json:"info,omitempty"` // the caller's own
+	Beat     uint64          `json:"beat"`           // makes every renewal a new one
+
+	Seen     time.Time `json:"-"` // when the servers stored it
+	Revision uint64    `json:"-"`
+}
+
+// WorkerEntry is what a worker tells of itself.
+type WorkerEntry struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Host     string    `json:"host"`
+	PID      int       `json:"pid"`
+	Version  string    `json:"version"`
+	Protocol int       `json:"protocol"`
+	RunID    string    `json:"run_id,omitempty"` // "" = waits for one
+	State    string    `json:"state"`            // waiting, working, draining, refused, left
+	Reason   string    `json:"reason,omitempty"`
+	Slots    int       `json:"slots"`
+	Running  []string  `json:"running"` // job ids
+	Load     float64   `json:"load"`    // of its machine, 1 minute
+	Begun    time.Time `json:"begun"`
+	Beat     uint64    `json:"beat"`
+
+	Seen time.Time `json:"-"`
+}
+
+// Alive tells whether the worker was heard of lately and has not left.
+func (w WorkerEntry) Alive(now time.Time) bool {
+	return w.State != "left" && w.State != "refused" && now.Sub(w.Seen) < 10*boardBeat
+}
+
+func (c *Conn) openBoard(ctx context.Context) (err error) {
+	if c.runs, err = bucket(ctx, c.caller, c.js, runsBucket, c.replicas, 0, false); err == nil {
+		c.workers, err = bucket(ctx, c.caller, c.js, workersBucket, c.replicas, 24*time.Hour, false)
+	}
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	return nil
+}
+
+// Run returns the entry of a run; ok is false if there is none.
+func (c *Conn) Run(ctx context.Context, id string) (r RunEntry, ok bool, err error) {
+	var kve jetstream.KeyValueEntry
+	err = c.call(ctx, "reading the board", func(ctx context.Context) (err error) {
+		kve, err = c.runs.Get(ctx, id)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	r, err = decodeRun(kve.Value(), kve.Revision(), kve.Created())
+	return r, err == nil, err
+}
+
+func decodeRun(body []byte, rev uint64, at time.Time) (r RunEntry, err error) {
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, fmt.Errorf("reading the board: %w", err)
+	}
+	r.Revision, r.Seen = rev, at
+	return r, nil
+}
+
+// Runs lists the runs of the cluster, in the order in which they were last told of.
+func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
+	var out []RunEntry
+	err := c.board(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
+		r, err := decodeRun(body, rev, at)
+		out = append(out, r)
+		return err
+	})
+	return out, err
+}
+
+// Workers lists those of the last day.
+func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
+	seen := map[string]int{}
+	var out []WorkerEntry
+	err := c.board(ctx, workersBucket, func(body []byte, _ uint64, at time.Time) error {
+		var w WorkerEntry
+		if err := json.Unmarshal(body, &w); err != nil {
+			return fmt.Errorf("reading the board: %w", err)
+		}
+		w.Seen = at
+		if i, twice := seen[w.ID]; twice {
+			out[i] = w
+			return nil
+		}
+		seen[w.ID] = len(out)
+		out = append(out, w)
+		return nil
+	})
+	return out, err
+}
+
+func (c *Conn) board(ctx context.Context, name string, show func(body []byte, rev uint64, at time.Time) error) error {
+	var s jetstream.Stream
+	err := c.call(ctx, "reading the board", func(ctx context.Context) (err error) {
+		s, err = c.js.Stream(ctx, "KV_"+name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.follow(ctx, s, 1, func(m jetstream.Msg, seq uint64) error {
+		meta, err := m.Metadata()
+		if err != nil || m.Headers().Get("KV-Operation") != "" {
+			return err
+		}
+		return show(m.Data(), seq, meta.Timestamp)
+	}, func() bool { return false })
+}
+
+// Tell puts a worker's entry on the board.
+func (c *Conn) Tell(ctx context.Context, w WorkerEntry) error {
+	w.Protocol, w.Beat = Protocol, uint64(time.Now().UnixNano())
+	body, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("encoding a worker's entry: %w", err)
+	}
+	return c.call(ctx, "telling the board", func(ctx context.Context) error {
+		_, err := c.workers.Put(ctx, w.ID, body)
+		return err
+	})
+}
+
+// Chair is the right to coordinate a run. It is renewed in the background until
+// it is left.
+type Chair struct {
+	c      *Conn
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu    sync.Mutex
+	entry RunEntry
+}
+
+// Preside takes the right to coordinate a run from nobody, or from a process that
+// is gone: one of this run directory, whose lock the caller holds, or one that
+// was not heard of for a lease. *LockedError if another one lives.
+func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
+	host, _ := os.Hostname()
+	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
+	ch := &Chair{c: c}
+	first, quiet := uint64(0), time.Now()
+	for {
+		old, ok, err := c.Run(ctx, r.RunID)
+		if err != nil {
+			return nil, err
+		}
+		if first == 0 {
+			first = old.Revision
+		}
+		vacant := !ok || old.Phase == Stopped || old.Phase == Completed || old.Host == r.Host && old.Dir == r.Dir
+		if vacant || time.Since(quiet) > max(10*boardBeat, r.Lease) {
+			ch.entry = r
+			ch.entry.Revision = old.Revision
+			switch err := ch.put(ctx); {
+			case err == nil:
+				ch.ctx, ch.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+				ch.wg.Go(ch.beat)
+				return ch, nil
+			case !errors.Is(err, ErrLeaseLost):
+				return nil, err
+			}
+		}
+		if !vacant && old.Revision > first { // it was renewed while we looked
+			return nil, &LockedError{Dir: r.RunID + " on " + c.Place(), What: "run", Holder: fmt.Sprintf("pid %d on %s, in %s", old.PID, old.Host, old.Dir)}
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// put writes the entry by compare-and-swap. The caller holds mu or is alone.
+func (ch *Chair) put(ctx context.Context) error {
+	ch.entry.Beat++
+	body, err := json.Marshal(ch.entry)
+	if err != nil {
+		return fmt.Errorf("encoding the run's entry: %w", err)
+	}
+	return ch.c.call(ctx, "telling the board", func(ctx context.Context) error {
+		rev, err := ch.c.runs.Update(ctx, ch.entry.RunID, body, ch.entry.Revision)
+		if conflict(err) {
+			kve, err := ch.c.runs.Get(ctx, ch.entry.RunID)
+			if err != nil || string(kve.Value()) != string(body) {
+				return ErrLeaseLost
+			}
+			rev = kve.Revision()
+		} else if err != nil {
+			return err
+		}
+		ch.entry.Revision = rev
+		return nil
+	})
+}
+
+func (ch *Chair) beat() {
+	tick := time.NewTicker(boardBeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ch.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		ch.mu.Lock()
+		err := ch.put(ch.ctx)
+		ch.mu.Unlock()
+		if errors.Is(err, ErrLeaseLost) {
+			ch.cancel(errors.New("another process coordinates this run now"))
+			return
+		}
+	}
+}
+
+// Set tells the board of a new phase, and of the caller's figures unless they
+// are nil.
+func (ch *Chair) Set(ctx context.Context, p Phase, info json.RawMessage) error {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.entry.Phase = p
+	if info != nil {
+		ch.entry.Info = info
+	}
+	return ch.put(ctx)
+}
+
+// Context ends when another process took the run over.
+func (ch *Chair) Context() context.Context { return ch.ctx }
+
+// Leave ends the renewal; what the board says stays.
+func (ch *Chair) Leave() {
+	ch.cancel(context.Canceled)
+	ch.wg.Wait()
+}
+
+// WorkerID makes a name that can be a key.
+func WorkerID(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, name)
+}

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// caller makes requests to servers that may be slow, young or in an election.
+type caller struct {
+	timeout  time.Duration     // of one try
+	patience time.Duration     // over all tries of external servers; 0 = three tries
+	full     func(error) error // a *DiskFullError where that explains the silence; may be nil
+	refused  func() error      // an *AccessError where that ended the connection; may be nil
+	place    string            // of external servers
+}
+
+// call runs one request with a deadline per try. No answer is tried again and
+// at last named for what it most probably is.
+func (c caller) call(ctx context.Context, op string, f func(context.Context) error) error {
+	begun := time.Now()
+	for tries := 1; ; tries++ {
+		try, cancel := context.WithTimeout(ctx, c.timeout)
+		err := f(try)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if c.refused != nil {
+			if denied := c.refused(); denied != nil {
+				return denied
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
+		case !transient(err):
+			return fmt.Errorf("%s: %w", op, err)
+		}
+		if c.full != nil {
+			if full := c.full(err); full != nil {
+				return full
+			}
+		}
+		if tries >= 3 && time.Since(begun) >= c.patience {
+			return &StuckError{Op: op, Place: c.place, Err: err}
+		}
+		if c.patience > 0 {
+			if stop := pause(ctx, min(time.Duration(tries)*100*time.Millisecond, time.Second)); stop != nil {
+				return fmt.Errorf("%s: %w", op, stop)
+			}
+		}
+	}
+}
+
+// pause waits, or returns the cause of ctx's end.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+var (
+	// errNoLeader: a stream is between two leaders.
+	errNoLeader = errors.New("the stream has no leader yet")
+	// errNotYet: a replica lacks what another one has stored.
+	errNotYet = errors.New("not there yet")
+)
+
+// passing are answers of servers that mean "not now", by their error code.
+var passing = map[jetstream.ErrorCode]bool{
+	10005: true,              // no suitable peers for placement: a node is down
+	10008: true,              // JetStream system temporarily unavailable
+	10009: true,              // cluster can not handle request
+	10012: true,              // consumer could not be created
+	10023: true,              // insufficient resources
+	10049: true,              // error creating store for stream: a young cluster
+	10118: true,              // stream is offline
+	10119: true,              // consumer is offline
+	10158: true,              // a message of this id is on its way
+	10164: true,              // a message for this subject is on its way
+	10176: true,              // a batch lost its beginning
+	10194: true, 10195: true, // offline, with a reason
+	10210: true, // too many batches under way
+}
+
+// transient tells whether the same request may succeed later: no answer came,
+// or one that says so.
+func transient(err error) bool {
+	if silent(err) || errors.Is(err, errNoLeader) || errors.Is(err, errNotYet) || errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrConnectionReconnecting) ||
+		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, jetstream.ErrServerShutdown) || errors.Is(err, jetstream.ErrConsumerLeadershipChanged) ||
+		errors.Is(err, jetstream.ErrNoHeartbeat) {
+		return true
+	}
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (api.Code == 503 || passing[api.ErrorCode])
+}

@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+)
+
+// Cluster says how external NATS servers are reached.
+type Cluster struct {
+	URL           string // one or more, comma-separated
+	Creds         string // file with a user's JWT and seed, "" = none
+	CA, Cert, Key string // PEM files for TLS, "" = the system's, none, none
+	Replicas      int    // copies of every stream; 0 = 3 where there are three nodes or more, else 1
+	// Patience is how long servers that do not answer are waited for; default 1m.
+	// An election takes 4 to 9 s.
+	Patience    time.Duration
+	CallTimeout time.Duration // deadline of one try of one call; default 5s
+	Log         *slog.Logger  // default: nowhere
+}
+
+// Conn is a connection to external servers. Runs and workers are told of on its
+// board. Its methods may be called from several goroutines.
+type Conn struct {
+	caller
+	opt      Cluster
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	replicas int
+	runs     jetstream.KeyValue
+	workers  jetstream.KeyValue
+}
+
+// Dial connects, waiting for servers that are not there yet. An *AccessError
+// says that they refuse the credentials, an *UnreachableError that nobody
+// answered in time.
+func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
+	opt.Patience, opt.CallTimeout = cmp.Or(opt.Patience, time.Minute), cmp.Or(opt.CallTimeout, 5*time.Second)
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
+	if opt.URL == "" {
+		return nil, errors.New("an external engine needs the URL of its servers")
+	}
+	opts, err := opt.options()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{opt: opt}
+	c.caller = caller{timeout: opt.CallTimeout, patience: opt.Patience, refused: c.refused, place: opt.Place()}
+	for begun := time.Now(); ; {
+		c.nc, err = nats.Connect(opt.URL, opts...)
+		if err == nil {
+			break
+		}
+		if denied := opt.denied(err); denied != nil {
+			return nil, denied
+		}
+		if time.Since(begun) >= opt.Patience || untrusted(err) {
+			return nil, &UnreachableError{Place: opt.Place(), Waited: time.Since(begun), Err: err}
+		}
+		if err := pause(ctx, 250*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	if c.js, err = jetstream.New(c.nc); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening JetStream: %w", err), c.Close())
+	}
+	c.replicas = cmp.Or(opt.Replicas, c.copies())
+	return c, c.openBoard(ctx)
+}
+
+// options are those of the connection; what is wrong with the files is found
+// here and named without what is in them.
+func (o Cluster) options() ([]nats.Option, error) {
+	opts := []nats.Option{
+		nats.Name("tracesmith"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(o.CallTimeout),
+		nats.RetryOnFailedConnect(false),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.Log.Warn("engine connection", "error", err) }),
+	}
+	if o.Creds != "" {
+		body, err := os.ReadFile(o.Creds)
+		if err != nil {
+			return nil, &AccessError{Place: o.Place(), Why: "the credentials cannot be read: " + err.Error()}
+		}
+		_, jwtErr := nkeys.ParseDecoratedJWT(body)
+		pair, keyErr := nkeys.ParseDecoratedUserNKey(body)
+		if jwtErr != nil || keyErr != nil {
+			return nil, &AccessError{Place: o.Place(), Why: o.Creds + " is no credentials file: it must hold a user's JWT and seed, as nsc and nats write it"}
+		}
+		pair.Wipe()
+		opts = append(opts, nats.UserCredentials(o.Creds))
+	}
+	if o.CA != "" {
+		body, err := os.ReadFile(o.CA)
+		pool := x509.NewCertPool()
+		if err != nil || !pool.AppendCertsFromPEM(body) {
+			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.ca: " + cmp.Or(text(err), o.CA+" holds no certificate in PEM")}
+		}
+		opts = append(opts, nats.RootCAs(o.CA))
+	}
+	if o.Cert != "" || o.Key != "" {
+		if _, err := tls.LoadX509KeyPair(o.Cert, o.Key); err != nil {
+			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.cert and nats.tls.key: " + err.Error()}
+		}
+		opts = append(opts, nats.ClientCert(o.Cert, o.Key))
+	}
+	return opts, nil
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Place names the servers for people, without a password.
+func (o Cluster) Place() string {
+	var out []string
+	for part := range strings.SplitSeq(o.URL, ",") {
+		part = strings.TrimSpace(part)
+		if u, err := url.Parse(part); err == nil && u.Host != "" {
+			u.User = nil
+			part = u.String()
+		} else if i := strings.LastIndex(part, "@"); i >= 0 {
+			part = part[i+1:]
+		}
+		out = append(out, part)
+	}
+	return strings.Join(out, ",")
+}
+
+// denied is the *AccessError that err amounts to, nil for other errors.
+func (o Cluster) denied(err error) error {
+	said := strings.ToLower(text(err))
+	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
+		if errors.Is(err, refusal) {
+			return &AccessError{Place: o.Place(), Why: strings.TrimPrefix(refusal.Error(), "nats: "), Given: o.Creds != ""}
+		}
+	}
+	for _, refusal := range []string{"authorization violation", "authentication expired", "authentication revoked", "certificate required", "bad certificate"} {
+		if strings.Contains(said, refusal) {
+			return &AccessError{Place: o.Place(), Why: refusal, Given: o.Creds != ""}
+		}
+	}
+	return nil
+}
+
+// untrusted tells whether waiting cannot help: the two do not agree on TLS.
+func untrusted(err error) bool {
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	_, host := errors.AsType[x509.HostnameError](err)
+	return unknown || invalid || host || errors.Is(err, nats.ErrSecureConnRequired) || errors.Is(err, nats.ErrSecureConnWanted)
+}
+
+// refused is why a closed connection was closed, if the servers wanted it so.
+func (c *Conn) refused() error {
+	if c.nc == nil || !c.nc.IsClosed() {
+		return nil
+	}
+	return c.opt.denied(c.nc.LastError())
+}
+
+// copies is how many of each stream there are to be.
+func (c *Conn) copies() int {
+	if c.nc.ConnectedClusterName() == "" {
+		return 1
+	}
+	known := c.nc.Servers()
+	for i := range known {
+		known[i] = hostPort(known[i])
+	}
+	slices.Sort(known)
+	if len(slices.Compact(known)) >= 3 {
+		return 3
+	}
+	return 1
+}
+
+func hostPort(server string) string {
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return server
+}
+
+// Replicas is how many copies new streams get.
+func (c *Conn) Replicas() int { return c.replicas }
+
+// Place names the servers for people.
+func (c *Conn) Place() string { return c.opt.Place() }
+
+// Patience is how long servers that do not answer are waited for.
+func (c *Conn) Patience() time.Duration { return c.opt.Patience }
+
+// Close ends the connection.
+func (c *Conn) Close() error {
+	if c.nc != nil {
+		c.nc.Close()
+	}
+	return nil
+}
+
+// ensure opens a stream, or creates it and waits until it has a leader. A young
+// cluster answers a creation late, with an error, or not at all: it is repeated.
+func ensure(ctx context.Context, c caller, js jetstream.JetStream, op string, cfg jetstream.StreamConfig, update bool) (s jetstream.Stream, err error) {
+	err = c.call(ctx, op, func(ctx context.Context) error {
+		if update {
+			s, err = js.CreateOrUpdateStream(ctx, cfg)
+		} else if s, err = js.Stream(ctx, cfg.Name); errors.Is(err, jetstream.ErrStreamNotFound) {
+			s, err = js.CreateStream(ctx, cfg)
+		}
+		if err != nil {
+			return err
+		}
+		info, err := s.Info(ctx)
+		if err == nil && info.Cluster != nil && info.Cluster.Leader == "" {
+			return errNoLeader
+		}
+		return err
+	})
+	return s, err
+}
+
+// bucket opens or creates a key-value bucket of one value per key. It is read
+// from its leader in a cluster, and takes atomic batches.
+func bucket(ctx context.Context, c caller, js jetstream.JetStream, name string, replicas int, age time.Duration, embedded bool) (jetstream.KeyValue, error) {
+	_, err := ensure(ctx, c, js, "creating the bucket "+name, jetstream.StreamConfig{
+		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, MaxAge: age, Storage: jetstream.FileStorage,
+		Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true, AllowDirect: embedded, AllowAtomicPublish: true,
+		Duplicates: min(2*time.Minute, cmp.Or(age, 2*time.Minute)), Replicas: replicas,
+	}, embedded)
+	if err != nil {
+		return nil, err
+	}
+	var kv jetstream.KeyValue
+	err = c.call(ctx, "opening the bucket "+name, func(ctx context.Context) (err error) {
+		kv, err = js.KeyValue(ctx, name)
+		return err
+	})
+	return kv, err
+}

@@ -1,0 +1,193 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// startNATS is one external server on loopback; the address of its port.
+func startNATS(t *testing.T) string {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(60 * time.Second) {
+		t.Fatal("the NATS server does not start")
+	}
+	return srv.ClientURL()
+}
+
+func dialNATS(t *testing.T, url string) *engine.Conn {
+	t.Helper()
+	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// fleet is a harness whose runs are coordinated over a cluster.
+func newFleet(t *testing.T, tasks int) (*harness, *engine.Conn) {
+	t.Helper()
+	conn := dialNATS(t, startNATS(t))
+	h := newHarness(filepath.Join(t.TempDir(), "run"), tasks)
+	h.cfg.RunID = "fleet-1"
+	h.cfg.Lease = 10 * time.Second
+	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	return h, conn
+}
+
+// join has a worker take part once the run takes jobs.
+func (h *harness) join(ctx context.Context, conn *engine.Conn, name string) error {
+	for {
+		entry, ok, err := conn.Run(ctx, h.cfg.RunID)
+		if err != nil {
+			return err
+		}
+		if ok && entry.Phase == engine.Working {
+			break
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	cfg, deps, err := h.parts(ctx)
+	if err != nil {
+		return err
+	}
+	return pipeline.Work(ctx, cfg, deps, engine.WorkerEntry{ID: name, Name: name})
+}
+
+type coordinated struct {
+	rep observe.Report
+	err error
+}
+
+func (h *harness) coordinate(ctx context.Context) <-chan coordinated {
+	out := make(chan coordinated, 1)
+	go func() {
+		rep, err := h.run(ctx)
+		out <- coordinated{rep, err}
+	}()
+	return out
+}
+
+func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
+	h, conn := newFleet(t, 12)
+	end := h.coordinate(t.Context())
+	var workers sync.WaitGroup
+	for _, name := range []string{"a", "b"} {
+		workers.Go(func() {
+			if err := h.join(t.Context(), conn, name); err != nil {
+				t.Errorf("worker %s: %v", name, err)
+			}
+		})
+	}
+	got := <-end
+	workers.Wait()
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	l := ledger(t, got.rep)
+	if l.Selected != 12 || l.Ran != 12 || l.Outcomes[schemas.OutcomeResolved] != 12 || len(h.staged(t)) != 12 || h.count("ask ") != 12*turns {
+		t.Errorf("%+v; %d staged, %d asked", l, len(h.staged(t)), h.count("ask "))
+	}
+	if c := got.rep.Calls; c.Made != 12*turns || c.LostInFlight != 0 {
+		t.Errorf("calls %+v", c)
+	}
+	if entry, ok, err := conn.Run(t.Context(), h.cfg.RunID); err != nil || !ok || entry.Phase != engine.Completed {
+		t.Errorf("on the board: %+v, %v", entry, err)
+	}
+	again, err := h.run(t.Context())
+	if err != nil || again.Ledger.Reused != 12 || again.Ledger.Ran != 0 {
+		t.Errorf("again: %+v, %v", again.Ledger, err)
+	}
+}
+
+// A worker that vanishes in the middle of an episode is followed by another one,
+// who goes on from its step log: no recorded reply is asked for again.
+func TestAnotherWorkerGoesOnWhereOneVanished(t *testing.T) {
+	h, conn := newFleet(t, 1)
+	h.cfg.Lease = 3 * time.Second
+	var steps atomic.Int32
+	vanish, vanished := context.WithCancelCause(t.Context())
+	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
+		if steps.Add(1) == 3 { // its third call never ends
+			vanished(errors.New("pulled the plug"))
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return nil
+	}
+	end := h.coordinate(t.Context())
+	if err := h.join(vanish, conn, "first"); err == nil {
+		t.Fatal("the worker was to vanish")
+	}
+	if err := h.join(t.Context(), conn, "second"); err != nil {
+		t.Fatal(err)
+	}
+	got := <-end
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	if n := h.count("ask "); n != turns || h.count("env ") != 2 || len(h.staged(t)) != 1 {
+		t.Errorf("%d questions, %d environments, %d staged", n, h.count("env "), len(h.staged(t)))
+	}
+}
+
+func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
+	h, conn := newFleet(t, 6)
+	drain, reached := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	h.cfg.Workers = 1
+	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
+		once.Do(func() { close(drain); close(reached) })
+		return nil
+	}
+	h.change = func(d *pipeline.Deps) { d.Cluster, d.Drain = conn, drain }
+	end := h.coordinate(t.Context())
+	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Fatal(err)
+	}
+	got := <-end
+	<-reached
+	l := got.rep.Ledger
+	if stop, ok := errors.AsType[*pipeline.StopError](got.err); l.Ran < 6 && (!ok || stop.Code != 130) {
+		t.Errorf("%v", got.err)
+	}
+	if l.Selected != l.Reused+l.Ran+l.Missing || l.Ran != len(h.staged(t)) || l.Ran == 0 {
+		t.Errorf("%+v, %d staged", l, len(h.staged(t)))
+	}
+}
+
+func TestAWorkerElsewhereIsToldWhatStagingNeeds(t *testing.T) {
+	h, conn := newFleet(t, 1)
+	cfg, deps, err := h.parts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pipeline.Work(t.Context(), cfg, deps, engine.WorkerEntry{ID: "w"})
+	stop, ok := errors.AsType[*pipeline.StopError](err)
+	if !ok || stop.Code != 2 || !strings.Contains(stop.Remedy, "run.staging") {
+		t.Errorf("%v", err)
+	}
+	_ = conn
+}

@@ -1,0 +1,211 @@
+package pipeline
+
+// A worker on a cluster: it executes jobs of a run that another process
+// coordinates.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// attendance is how often a worker tells the board of itself and asks it for the
+// run's phase.
+const attendance = 2 * time.Second
+
+// Work executes jobs of cfg.RunID on cfg.Workers slots until the run is over or
+// drained, Deps.Drain is closed (running jobs finish), or ctx ends (they are
+// given back). w says who works; its ID names the process. Deps.Observer is told
+// of jobs only.
+func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) error {
+	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	if err := cfg.validate(deps); err != nil {
+		return err
+	}
+	if err := checkMark(ctx, cfg, deps); err != nil {
+		return err
+	}
+	p, err := selectTasks(ctx, cfg, deps.Source)
+	if err != nil {
+		return err
+	}
+	r := newRun(cfg, deps, RunInfo{RunID: cfg.RunID}, p)
+	if err := r.preflight(ctx); err != nil {
+		return err
+	}
+	all, cancelAll := context.WithCancelCause(ctx)
+	defer cancelAll(nil)
+	claims, cancelClaims := context.WithCancelCause(all)
+	defer cancelClaims(nil)
+	r.stop, r.drain = cancelAll, cancelClaims
+	if r.engine, err = engine.Open(ctx, engine.Options{
+		RunID: cfg.RunID, Conn: deps.Cluster, Join: true, Instance: w.ID, AckWait: cfg.Lease, Log: deps.Log,
+	}); err != nil {
+		return unanswered(err)
+	}
+	var attending sync.WaitGroup
+	attend, leave := context.WithCancel(context.WithoutCancel(ctx))
+	attending.Go(func() { r.attend(attend, claims, w) })
+	attending.Go(func() {
+		select {
+		case <-deps.Drain:
+			cancelClaims(errDrained)
+		case <-claims.Done():
+		}
+	})
+	var slots sync.WaitGroup
+	for n := range cfg.Workers {
+		slots.Go(func() { r.worker(claims, all, strconv.Itoa(n)) })
+	}
+	slots.Wait()
+	cancelClaims(nil)
+	leave()
+	attending.Wait()
+	err = r.engine.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.fatal != nil:
+		return r.fatal
+	case ctx.Err() != nil:
+		return interrupted(ctx)
+	}
+	return err
+}
+
+// checkMark makes sure that the worker stages where the coordinator does.
+func checkMark(ctx context.Context, cfg Config, deps Deps) error {
+	body, err := deps.Staging.Get(ctx, markKey(cfg.RunID))
+	if err == nil && strings.TrimSpace(string(body)) == cfg.RunID {
+		return nil
+	}
+	if err != nil && !errors.Is(err, sinks.ErrNotFound) {
+		return &StopError{Code: 8, Err: fmt.Errorf("opening the staging store %s: %w", deps.Staging.URI(), err), Remedy: "check its credentials and address on this machine"}
+	}
+	host, _ := os.Hostname()
+	return &StopError{
+		Code: 2, Err: fmt.Errorf("run %s stages in %s, which is another place on this machine (%s): its mark is not there", cfg.RunID, deps.Staging.URI(), host),
+		Remedy: "workers on other machines need a bucket (run.staging: s3://BUCKET/PREFIX in the run's configuration) or a directory that is mounted under the same path on all of them",
+	}
+}
+
+// attend tells the board of this worker and follows the run's phase.
+func (r *run) attend(ctx, claims context.Context, w engine.WorkerEntry) {
+	tick := time.NewTicker(attendance)
+	defer tick.Stop()
+	conn := r.deps.Cluster
+	last, moved := uint64(0), time.Now()
+	for {
+		w.State = "working"
+		if claims.Err() != nil {
+			w.State = "draining"
+		}
+		w.RunID, w.Slots, w.Running, w.Load = r.cfg.RunID, r.cfg.Workers, r.hands(), load()
+		err := conn.Tell(ctx, w)
+		var entry engine.RunEntry
+		if err == nil {
+			entry, _, err = conn.Run(ctx, r.cfg.RunID)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			r.fail(unanswered(err))
+			return
+		case entry.Revision != last:
+			last, moved = entry.Revision, time.Now()
+		case time.Since(moved) > conn.Patience():
+			r.fail(&StopError{Code: 7, Err: fmt.Errorf("the coordinator of run %s has been silent for %s", r.cfg.RunID, conn.Patience()),
+				Remedy: "start its command again (it resumes), and this worker"})
+			return
+		}
+		switch entry.Phase {
+		case engine.Working:
+			var info FleetInfo
+			if json.Unmarshal(entry.Info, &info) == nil {
+				r.attempts.Store(int64(info.Attempts))
+			}
+		case engine.Planning:
+		case engine.Stopping:
+			r.stop(errRunOver)
+		default:
+			r.drain(errRunOver)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+var errRunOver = errors.New("the run takes no jobs any more")
+
+// hands are the ids of the jobs in this process's hands.
+func (r *run) hands() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.inHand))
+}
+
+// load is that of the machine over the last minute, 0 where it is not known.
+func load() float64 {
+	body, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(body), " ")
+	v, _ := strconv.ParseFloat(first, 64)
+	return v
+}
+
+// jobOf is the job of a lease; ok is false where it is not selected.
+func (r *run) jobOf(lease *engine.Lease) (schemas.Job, bool, error) {
+	if r.deps.Cluster == nil {
+		job, ok := r.todo[lease.ID]
+		return job, ok, nil
+	}
+	var job schemas.Job
+	if err := json.Unmarshal(lease.Data, &job); err != nil {
+		return job, false, fmt.Errorf("reading job %s: %w", lease.ID, err)
+	}
+	_, known := r.plan.tasks[job.TaskID]
+	return job, known && int64(job.Attempt) < r.attempts.Load() && job.AgentKey == r.cfg.AgentKey && job.RunID == r.cfg.RunID, nil
+}
+
+// hand notes that a job is in this process's hands, or no more.
+func (r *run) hand(job schemas.Job, taken bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if taken {
+		r.inHand[job.EpisodeID] = true
+	} else {
+		delete(r.inHand, job.EpisodeID)
+	}
+}
+
+// tidy removes what is left of a job that is done. On a cluster its coordinator
+// may have ended the run by now, and repairs what is not done here.
+func (r *run) tidy(ctx context.Context, lease *engine.Lease) error {
+	if r.deps.Cluster == nil {
+		return errors.Join(lease.Ack(ctx), r.engine.PurgeLog(ctx, lease.ID))
+	}
+	brief, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := errors.Join(lease.Ack(brief), r.engine.PurgeLog(brief, lease.ID)); err != nil {
+		r.deps.Log.Warn("tidying up after a job", "episode", lease.ID, "error", err)
+	}
+	return nil
+}
