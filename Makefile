@@ -41,7 +41,7 @@ pythons: deps guest ## the debugger on every Python from 3.6 to 3.14 that can be
 
 factory: deps guest ## the long tests of the task check and the bug factory
 	TRACESMITH_TEST_FACTORY=1 go test -count=1 -timeout 20m ./env/check ./env/trace ./pipeline/synth/...
-	TRACESMITH_TEST_FACTORY=1 go test -count=1 -timeout 20m -run '^TestScripts$$/^(synth|tasks_verify)$$' ./cmd/tracesmith
+	TRACESMITH_TEST_FACTORY=1 go test -count=1 -timeout 20m -run '^TestScripts$$/^(synth|synth_kinds|tasks_verify)$$' ./cmd/tracesmith
 
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)

@@ -1,13 +1,16 @@
 package schemas
 
 // Origin says where a task's bug comes from. What leads to the bug (Operator,
-// Operators, Seed, Site) is privileged: Task.Public drops it.
+// Operators, Seed, Site, Commit, PromptSHA256) is privileged: Task.Public drops it.
 type Origin struct {
-	Operator         string   `json:"operator,omitempty"`           // what made the bug; "" = people
+	Operator         string   `json:"operator,omitempty"`           // what made the bug, "commit" and "model" included; "" = people
 	Operators        []string `json:"operators,omitempty"`          // of a composed bug, in order
 	Seed             int64    `json:"seed,omitempty"`               // of the choice that made it
 	ParentTreeSHA256 string   `json:"parent_tree_sha256,omitempty"` // the repository before the bug patch
 	Site             string   `json:"site,omitempty"`               // file:line of the bug
+	Commit           string   `json:"commit,omitempty"`             // of the upstream, that the bug takes back
+	Model            string   `json:"model,omitempty"`              // that wrote the bug
+	PromptSHA256     string   `json:"prompt_sha256,omitempty"`      // of what it was asked, see llms.PromptSHA256
 	UpstreamRepo     string   `json:"upstream_repo,omitempty"`      // canonical, such as github.com/owner/name
 	License          string   `json:"license,omitempty"`            // SPDX id of the upstream
 	BaseCommit       string   `json:"base_commit,omitempty"`
@@ -43,7 +46,7 @@ func (t Task) Public() Task {
 	}
 	if t.Origin != nil {
 		o := *t.Origin
-		o.Operator, o.Operators, o.Seed, o.Site = "", nil, 0, ""
+		o.Operator, o.Operators, o.Seed, o.Site, o.Commit, o.PromptSHA256 = "", nil, 0, "", "", ""
 		t.Origin = &o
 	}
 	return t

@@ -8,7 +8,8 @@
 // then parses to is held to the same change made on the tree.
 //
 // Single mutations come from Mutator.Apply, combined ones from Compose, real bugs
-// from a repository's history from Invert, written ones from a model from Write.
+// from a repository's history from Invert; a model that is asked Question writes them,
+// and Written makes them of its answer.
 //
 // Everything that says where a bug is (Site, Mutation) is privileged: no policy may
 // see it.

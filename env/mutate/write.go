@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"text/template"
-
-	"github.com/tracesmith/tracesmith/llms"
 )
 
 //go:embed write.tmpl
@@ -16,42 +14,38 @@ var writeText string
 
 var writePrompt = template.Must(template.New("write").Parse(writeText))
 
-// WriteSpec says what a model is asked for.
-type WriteSpec struct {
-	Client   llms.Client
-	Sampling llms.Sampling
-	Session  string // X-Session-ID
-	File     string
-	Func     string // as in Site.Func
+// Target is a function that a model writes a bug into.
+type Target struct {
+	File string `json:"file"`
+	Func string `json:"func"` // as in Site.Func
 	// Rewrite shows the file without the function's body and has the model write it
 	// anew; otherwise it sees the body, too, and is asked for a version with a bug.
-	Rewrite bool
+	Rewrite bool `json:"rewrite,omitempty"`
 }
 
-// Write has a model write a function with a bug. What it answers is foreign: it must
-// be one function of the same name, kind and parameters; a *RefusedError says what
-// was wrong with it. Whether it is a bug the tests have to say.
-func (m *Mutator) Write(ctx context.Context, spec WriteSpec) (Mutation, error) {
+// Question is what a model is asked about a function.
+func (m *Mutator) Question(ctx context.Context, t Target) (string, error) {
 	var shown display
-	if err := m.ask(ctx, request{Op: "show", File: spec.File, Func: spec.Func}, &shown); err != nil {
-		return Mutation{}, fmt.Errorf("showing %s of %s: %w", spec.Func, spec.File, err)
+	if err := m.ask(ctx, request{Op: "show", File: t.File, Func: t.Func}, &shown); err != nil {
+		return "", fmt.Errorf("showing %s of %s: %w", t.Func, t.File, err)
 	}
 	var prompt bytes.Buffer
-	if err := writePrompt.Execute(&prompt, map[string]any{"File": spec.File, "Func": spec.Func, "Around": strings.TrimRight(shown.Around, "\n"),
-		"Text": strings.TrimRight(shown.Text, "\n"), "Rewrite": spec.Rewrite}); err != nil {
-		return Mutation{}, fmt.Errorf("writing the prompt: %w", err)
+	if err := writePrompt.Execute(&prompt, map[string]any{"File": t.File, "Func": t.Func, "Around": strings.TrimRight(shown.Around, "\n"),
+		"Text": strings.TrimRight(shown.Text, "\n"), "Rewrite": t.Rewrite}); err != nil {
+		return "", fmt.Errorf("writing the prompt: %w", err)
 	}
-	answer, err := spec.Client.Chat(ctx, llms.Request{
-		Messages: []llms.Message{{Role: "user", Content: prompt.String()}}, Sampling: spec.Sampling, SessionID: spec.Session,
-	})
-	if err != nil {
-		return Mutation{}, fmt.Errorf("asking for a bug in %s: %w", spec.Func, err)
-	}
-	text, err := codeBlock(answer.Reply.Message)
+	return prompt.String(), nil
+}
+
+// Written is the mutation that a model's answer makes. The answer is foreign: it must
+// be one function of the same name, kind and parameters; a *RefusedError says what
+// was wrong with it. Whether it is a bug the tests have to say.
+func (m *Mutator) Written(ctx context.Context, t Target, answer string) (Mutation, error) {
+	text, err := codeBlock(answer)
 	if err != nil {
 		return Mutation{}, err
 	}
-	return m.change(ctx, request{Op: "exchange", File: spec.File, Func: spec.Func, Text: text})
+	return m.change(ctx, request{Op: "exchange", File: t.File, Func: t.Func, Text: text})
 }
 
 // maxCode bounds a function that a model wrote.

@@ -1,50 +1,26 @@
 package mutate
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
-	_ "github.com/tracesmith/tracesmith/llms/providers"
 )
-
-// model answers each question with the next text.
-func model(t *testing.T, answers ...string) llms.Client {
-	t.Helper()
-	var sessions []llmtest.Session
-	for i, a := range answers {
-		sessions = append(sessions, llmtest.Session{ID: string(rune('a' + i)), Turns: []llmtest.Turn{{Content: &a}}})
-	}
-	srv := llmtest.Serve(t, llmtest.Script{Key: "k", Sessions: sessions})
-	c, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m", "api_key": "env:KEY"},
-		llms.Deps{Getenv: func(string) string { return "k" }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 const wrote = "Here it is:\n\n```python\ndef add(self, name, count):\n    if count < 0:\n        raise ValueError(\"count must be positive\")\n    have = self.items.get(name, 0)\n" +
 	"    self.items[name] = have + count\n    return have + count\n```\nThe cache is not cleared.\n"
 
 func TestAModelWritesABug(t *testing.T) {
 	b := start(t, "testdata/shop")
-	client := model(t, wrote, wrote)
-	for i, rewrite := range []bool{true, false} {
-		m, err := b.Write(t.Context(), WriteSpec{Client: client, Session: string(rune('a' + i)), File: "stock.py", Func: "Stock.add", Rewrite: rewrite})
-		if err != nil {
-			t.Fatal(err)
-		}
-		after := string(b.patched("stock.py", m.Patch))
-		if !strings.Contains(after, "    def add(self, name, count):\n        if count < 0:\n            raise") || !strings.Contains(after, "        return have + count\n\n    def names(self):") {
-			t.Errorf("got\n%s", after)
-		}
-		if len(m.Funcs) != 1 || m.Funcs[0].Name != "Stock.add" || m.BodyHash == "" {
-			t.Errorf("%+v", m.Funcs)
-		}
+	m, err := b.Written(t.Context(), Target{File: "stock.py", Func: "Stock.add"}, wrote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := string(b.patched("stock.py", m.Patch))
+	if !strings.Contains(after, "    def add(self, name, count):\n        if count < 0:\n            raise") || !strings.Contains(after, "        return have + count\n\n    def names(self):") {
+		t.Errorf("got\n%s", after)
+	}
+	if len(m.Funcs) != 1 || m.Funcs[0].Name != "Stock.add" || m.BodyHash == "" {
+		t.Errorf("%+v", m.Funcs)
 	}
 }
 
@@ -52,26 +28,15 @@ func TestAModelWritesABug(t *testing.T) {
 func TestARewriteDoesNotShowTheBody(t *testing.T) {
 	b := start(t, "testdata/shop")
 	for _, rewrite := range []bool{true, false} {
-		seen := &listener{answer: wrote}
-		if _, err := b.Write(t.Context(), WriteSpec{Client: seen, File: "stock.py", Func: "Stock.add", Rewrite: rewrite}); err != nil {
+		prompt, err := b.Question(t.Context(), Target{File: "stock.py", Func: "Stock.add", Rewrite: rewrite})
+		if err != nil {
 			t.Fatal(err)
 		}
-		body := strings.Contains(seen.prompt, "have + count > self.limit")
-		if body == rewrite || !strings.Contains(seen.prompt, "    def add(self, name, count):\n        ...\n\n    def names") || !strings.Contains(seen.prompt, "def total(") {
-			t.Errorf("rewrite %v:\n%s", rewrite, seen.prompt)
+		body := strings.Contains(prompt, "have + count > self.limit")
+		if body == rewrite || !strings.Contains(prompt, "    def add(self, name, count):\n        ...\n\n    def names") || !strings.Contains(prompt, "def total(") {
+			t.Errorf("rewrite %v:\n%s", rewrite, prompt)
 		}
 	}
-}
-
-type listener struct {
-	llms.Client
-	prompt, answer string
-}
-
-func (l *listener) Chat(_ context.Context, r llms.Request) (out llms.Response, err error) {
-	l.prompt = r.Messages[0].Content
-	out.Reply.Message = l.answer
-	return out, nil
 }
 
 func TestAnswersOfModelsThatAreNoBug(t *testing.T) {
@@ -89,7 +54,7 @@ func TestAnswersOfModelsThatAreNoBug(t *testing.T) {
 		"an open block":      {"```python\n" + same, "no block of code"},
 		"only the docstring": {"```\n" + strings.Replace(same, "    amount = 0", "    \"\"\"Sum.\"\"\"\n    amount = 0", 1) + "```", "nothing that runs"},
 	} {
-		_, err := b.Write(t.Context(), WriteSpec{Client: &listener{answer: c.answer}, File: "stock.py", Func: "total"})
+		_, err := b.Written(t.Context(), Target{File: "stock.py", Func: "total"}, c.answer)
 		var refused *RefusedError
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v, want %q", name, err, c.why)

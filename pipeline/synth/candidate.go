@@ -1,67 +1,27 @@
 package synth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
-// candidate is a bug that may be tried: sites of the mutator.
+// candidate is a bug that may be tried: sites of the mutator, a commit, or a
+// function for a model.
 type candidate struct {
-	Key   string        `json:"key"`
-	Kind  string        `json:"kind"`
-	Sites []mutate.Site `json:"sites,omitempty"`
+	Key    string         `json:"key"`
+	Kind   string         `json:"kind"`
+	Sites  []mutate.Site  `json:"sites,omitempty"`
+	Commit string         `json:"commit,omitempty"`
+	Target *mutate.Target `json:"target,omitempty"`
 }
 
 func single(site mutate.Site) candidate {
 	return candidate{Key: KindSingle + ":" + site.File + ":" + site.ID, Kind: KindSingle, Sites: []mutate.Site{site}}
-}
-
-// draw lists the sites that tests reach and chooses among them by the seed.
-func (w *worker) draw(ctx context.Context, s *state, out *survey) error {
-	var files []mutate.File
-	for _, path := range s.sources() {
-		if lines := s.coverage.lines(path); len(lines) > 0 {
-			files = append(files, mutate.File{Path: path, Lines: lines})
-		}
-	}
-	list, err := w.mutator.Enumerate(ctx, files)
-	if err != nil {
-		return err
-	}
-	sites := list.Sites
-	if len(w.cfg.Operators) > 0 {
-		if err := known(w.cfg.Operators, w.mutator.Operators()); err != nil {
-			return err
-		}
-		sites = slices.DeleteFunc(sites, func(x mutate.Site) bool { return !slices.Contains(w.cfg.Operators, x.Operator) })
-	}
-	out.Sites = len(sites)
-	// What few tests reach breaks few of them; what all reach breaks all, or nothing.
-	var narrow, broad []mutate.Site
-	for _, site := range sites {
-		tests, reached := s.coverage.covering(map[string][]int{site.File: lineRange(site.Line, site.EndLine)})
-		switch {
-		case !reached:
-		case tests != nil && 2*len(tests) <= len(s.kept):
-			narrow = append(narrow, site)
-		default:
-			broad = append(broad, site)
-		}
-	}
-	n := cmp.Or(w.cfg.Candidates, math.MaxInt)
-	drawn := mutate.Sample(narrow, n, uint64(s.seed), mutate.Caps{})
-	drawn = append(drawn, mutate.Sample(broad, n-len(drawn), uint64(s.seed), mutate.Caps{})...)
-	for _, site := range drawn {
-		out.Drawn = append(out.Drawn, single(site))
-	}
-	return nil
 }
 
 // known refuses operators that do not exist.
@@ -97,21 +57,51 @@ func lineRange(first, last int) []int {
 }
 
 // apply makes a candidate's patch and fills what it says of the trial.
-func (w *worker) apply(ctx context.Context, c candidate, t *Trial) error {
-	m, err := w.mutator.Apply(ctx, c.Sites)
+func (w *worker) apply(ctx context.Context, s *state, c candidate, t *Trial) error {
+	m, err := w.mutation(ctx, s, c, t)
 	if refused, ok := errors.AsType[*mutate.RefusedError](err); ok {
 		t.Outcome, t.Reason = Refused, refused.Why
 	} else if err != nil {
 		return err
 	}
+	for _, f := range m.Funcs {
+		t.Funcs = append(t.Funcs, f.File+"::"+f.Name)
+	}
+	if len(c.Sites) == 0 {
+		t.Operators = []string{c.Kind}
+		for _, f := range m.Funcs {
+			t.Sites = append(t.Sites, fmt.Sprintf("%s:%d", f.File, f.Line))
+		}
+	}
 	for _, site := range c.Sites {
 		t.Operators = append(t.Operators, site.Operator)
 		t.Sites = append(t.Sites, fmt.Sprintf("%s:%d", site.File, site.Line))
 	}
-	for _, f := range m.Funcs {
-		t.Funcs = append(t.Funcs, f.File+"::"+f.Name)
-	}
 	t.Patch, t.Body = string(m.Patch), m.BodyHash
 	_, t.Lines = linesOf(t.Patch)
 	return nil
+}
+
+// mutation is the change that a candidate stands for.
+func (w *worker) mutation(ctx context.Context, s *state, c candidate, t *Trial) (mutate.Mutation, error) {
+	switch c.Kind {
+	case KindCommit:
+		t.Commit = c.Commit
+		return w.mutator.Invert(ctx, s.history, c.Commit, isTest)
+	case KindModel:
+		prompt, err := w.mutator.Question(ctx, *c.Target)
+		if err != nil {
+			return mutate.Mutation{}, err
+		}
+		said, err := w.ask(ctx, t.Repo, c.Key, prompt)
+		if err != nil {
+			return mutate.Mutation{}, err
+		}
+		t.Model, t.PromptSHA256 = said.Model, said.PromptSHA256
+		if said.Refused != "" {
+			return mutate.Mutation{}, &mutate.RefusedError{Why: said.Refused}
+		}
+		return w.mutator.Written(ctx, *c.Target, said.Answer)
+	}
+	return w.mutator.Apply(ctx, c.Sites)
 }

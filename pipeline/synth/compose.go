@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env/mutate"
-	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // composedShare is how many single bugs there are for each composed one.
@@ -17,29 +16,31 @@ const composedShare = 4
 // compose puts valid single mutations of one file together, those of the same
 // function first, by the seed.
 func (s *state) compose() []candidate {
-	valid := map[string]mutate.Site{}
+	valid, singles := map[string]mutate.Site{}, 0
 	for _, c := range s.drawn {
+		if c.Kind == KindSingle {
+			singles++
+		}
 		if t := s.trials[c.Key]; c.Kind == KindSingle && t != nil && t.Outcome == Valid {
 			valid[c.Key] = c.Sites[0]
 		}
 	}
-	lot := func(what string) string { return schemas.HashBytes(fmt.Appendf(nil, "%d %s", s.seed, what)) }
 	keys := sorted(valid)
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(lot(a), lot(b)) })
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(s.lot(a), s.lot(b)) })
 	var out []candidate
 	seen := map[string]bool{}
 	for _, key := range keys {
-		if len(out) >= max(len(s.drawn)/composedShare, 1) {
+		if len(out) >= max(singles/composedShare, 1) {
 			break
 		}
 		parts := []mutate.Site{valid[key]}
-		want := 2 + int(lot("size " + key)[0]%4)/2 // 2 or 3, and
-		if lot("more " + key)[0]%4 == 0 {
+		want := 2 + int(s.lot("size " + key)[0]%4)/2 // 2 or 3, and
+		if s.lot("more " + key)[0]%4 == 0 {
 			want++ // up to 4
 		}
 		partners := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return valid[k].File != parts[0].File })
 		slices.SortStableFunc(partners, func(a, b string) int {
-			return cmp.Or(cmp.Compare(apart(valid[a], parts[0]), apart(valid[b], parts[0])), cmp.Compare(lot(key+a), lot(key+b)))
+			return cmp.Or(cmp.Compare(apart(valid[a], parts[0]), apart(valid[b], parts[0])), cmp.Compare(s.lot(key+a), s.lot(key+b)))
 		})
 		for _, k := range partners {
 			if len(parts) < want && !slices.ContainsFunc(parts, func(p mutate.Site) bool { return overlap(p, valid[k]) }) {

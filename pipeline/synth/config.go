@@ -18,10 +18,12 @@ import (
 const (
 	KindSingle   = "single"   // one mutation
 	KindComposed = "composed" // two to four of them, each valid by itself
+	KindCommit   = "commit"   // a commit of the repository's history, taken back
+	KindModel    = "model"    // a function that a model wrote
 )
 
-// Kinds lists them in the order in which they are tried.
-var Kinds = []string{KindSingle, KindComposed}
+// Kinds lists them.
+var Kinds = []string{KindSingle, KindComposed, KindCommit, KindModel}
 
 // Repo is a healthy repository. Of its task these are used: InstanceID,
 // Entrypoint, Workdir, Python, Image, Setup, Repo, License, BaseCommit and
@@ -29,6 +31,9 @@ var Kinds = []string{KindSingle, KindComposed}
 type Repo struct {
 	Task schemas.Task
 	Tree *tree.Tree
+	// History is a directory on the host with a .git directory whose HEAD the tree
+	// is; "": none.
+	History string
 }
 
 // Config of one run of the factory.
@@ -39,11 +44,15 @@ type Config struct {
 	Seed        int64
 	Candidates  int      // of one mutation, in each repository; 0 = every site
 	Operators   []string // nil = all
+	Commits     int      // of KindCommit, the newest, in each repository; 0 = DefaultCommits
+	Functions   int      // of KindModel, in each repository; 0 = DefaultFunctions
 	Kinds       []string // nil = KindSingle alone
 	Runs        int      // identical verdicts that make a candidate valid; 0 = DefaultRuns
 	ReleaseRuns int      // identical verdicts that make it a task; 0 = DefaultReleaseRuns
 	Text        string   // of the issue: one of Texts; "" = the first
 	Workers     int      // 0 = 1
+	Model       *Model   // writes bugs; nil: none
+	MaxCost     float64  // USD that its calls may cost, those of earlier runs included; 0 = no limit
 
 	Store *workspace.Store
 	// Sandbox says where the tests of a repository run, its set-up done.
@@ -56,6 +65,8 @@ type Config struct {
 const (
 	DefaultRuns        = 5
 	DefaultReleaseRuns = 20
+	DefaultCommits     = 50
+	DefaultFunctions   = 20
 )
 
 func (c Config) withDefaults() (Config, error) {
@@ -66,6 +77,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Runs, c.ReleaseRuns = cmp.Or(c.Runs, DefaultRuns), cmp.Or(c.ReleaseRuns, DefaultReleaseRuns)
 	c.Text, c.Workers = cmp.Or(c.Text, Texts[0]), max(c.Workers, 1)
+	if c.Commits = cmp.Or(c.Commits, DefaultCommits); !slices.Contains(c.Kinds, KindCommit) {
+		c.Commits = 0
+	}
+	if c.Functions = cmp.Or(c.Functions, DefaultFunctions); !slices.Contains(c.Kinds, KindModel) {
+		c.Functions = 0
+	}
 	if c.Progress == nil {
 		c.Progress = func(Progress) {}
 	}
@@ -81,8 +98,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, wrong("%s bugs are made of %s ones: ask for both", KindComposed, KindSingle)
 	case c.Runs < 2 || c.ReleaseRuns < c.Runs:
 		return c, wrong("a candidate needs at least 2 runs and a task at least as many, not %d and %d", c.Runs, c.ReleaseRuns)
-	case c.Candidates < 0:
-		return c, wrong("%d candidates cannot be tried", c.Candidates)
+	case slices.Contains(c.Kinds, KindModel) && c.Model == nil:
+		return c, wrong("bugs of the kind %s need a model: set llm.model and llm.base_url", KindModel)
+	case min(c.Candidates, c.Commits, c.Functions) < 0:
+		return c, wrong("%d candidates cannot be tried", min(c.Candidates, c.Commits, c.Functions))
 	}
 	if len(c.Repos) == 0 {
 		return c, wrong("no repository is given")
@@ -103,6 +122,9 @@ type settings struct {
 	Seed        int64             `json:"seed"`
 	Candidates  int               `json:"candidates"`
 	Operators   []string          `json:"operators"`
+	Commits     int               `json:"commits,omitempty"`
+	Functions   int               `json:"functions,omitempty"`
+	Model       string            `json:"model,omitempty"`
 	Kinds       []string          `json:"kinds"`
 	Runs        int               `json:"runs"`
 	ReleaseRuns int               `json:"release_runs"`
@@ -114,6 +136,7 @@ func (c Config) settings() settings {
 	s := settings{
 		Schema: "tracesmith.synth/1", Seed: c.Seed, Candidates: c.Candidates, Operators: c.Operators, Kinds: c.Kinds,
 		Runs: c.Runs, ReleaseRuns: c.ReleaseRuns, Text: c.Text, Repos: map[string]string{},
+		Commits: c.Commits, Functions: c.Functions, Model: c.Model.identity(),
 	}
 	for _, r := range c.Repos {
 		s.Repos[r.Task.InstanceID] = schemas.ShortHash([]any{r.Tree.SHA256(), r.Task.Entrypoint, r.Task.Setup, r.Task.Python, r.Task.Image})
@@ -129,6 +152,7 @@ func (s settings) differs(other settings) string {
 	}{
 		{"schema", s.Schema, other.Schema}, {"seed", s.Seed, other.Seed}, {"candidates", s.Candidates, other.Candidates},
 		{"operators", s.Operators, other.Operators}, {"kinds", s.Kinds, other.Kinds}, {"runs", s.Runs, other.Runs},
+		{"commits", s.Commits, other.Commits}, {"functions", s.Functions, other.Functions}, {"model", s.Model, other.Model},
 		{"release runs", s.ReleaseRuns, other.ReleaseRuns}, {"text", s.Text, other.Text},
 	} {
 		if fmt.Sprint(f.a) != fmt.Sprint(f.b) {

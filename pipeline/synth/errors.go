@@ -13,6 +13,7 @@ var (
 	ErrRed        = errors.New("the tests do not pass")
 	ErrNotPython  = errors.New("no Python code outside the tests")
 	ErrBenchmark  = errors.New("a public benchmark takes its tasks from it")
+	ErrNoHistory  = errors.New("no git history that can be read")
 	ErrUnlike     = errors.New("the tests answer differently when they are run many times in one place")
 )
 

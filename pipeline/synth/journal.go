@@ -23,6 +23,7 @@ type entry struct {
 	Repo     *survey   `json:"repo,omitempty"`
 	Trial    *Trial    `json:"trial,omitempty"`
 	Release  *release  `json:"release,omitempty"`
+	Answer   *spoken   `json:"answer,omitempty"`
 }
 
 // journal appends lines and remembers those of an earlier run. Safe for
@@ -33,6 +34,7 @@ type journal struct {
 	surveys  map[string]*survey            // by repository
 	trials   map[string]map[string]*Trial  // by repository and key
 	releases map[string]map[string]release // by repository and key
+	answers  map[string]map[string]spoken  // by repository and key
 }
 
 // openJournal opens the journal in dir, or begins one with the settings.
@@ -40,7 +42,10 @@ func openJournal(dir string, s settings) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the output directory: %w", err)
 	}
-	j := &journal{surveys: map[string]*survey{}, trials: map[string]map[string]*Trial{}, releases: map[string]map[string]release{}}
+	j := &journal{
+		surveys: map[string]*survey{}, trials: map[string]map[string]*Trial{}, releases: map[string]map[string]release{},
+		answers: map[string]map[string]spoken{},
+	}
 	path := filepath.Join(dir, journalName)
 	whole, err := j.load(path, s)
 	if err != nil {
@@ -127,6 +132,11 @@ func (j *journal) remember(e entry) {
 			j.releases[e.Release.Repo] = map[string]release{}
 		}
 		j.releases[e.Release.Repo][e.Release.Key] = *e.Release
+	case e.Answer != nil:
+		if j.answers[e.Answer.Repo] == nil {
+			j.answers[e.Answer.Repo] = map[string]spoken{}
+		}
+		j.answers[e.Answer.Repo][e.Answer.Key] = *e.Answer
 	}
 }
 
@@ -170,6 +180,14 @@ func (j *journal) release(repo, key string) (release, bool) {
 	defer j.mu.Unlock()
 	r, ok := j.releases[repo][key]
 	return r, ok
+}
+
+// answer is what a model has said in this run or an earlier one.
+func (j *journal) answer(repo, key string) (spoken, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	a, ok := j.answers[repo][key]
+	return a, ok
 }
 
 func (j *journal) close() error { return j.file.Close() }

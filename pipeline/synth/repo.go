@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/env/taskfile"
 	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // survey is what a healthy repository's own runs tell: a line of the journal.
@@ -26,7 +27,8 @@ type survey struct {
 	Litter   []string `json:"litter,omitempty"`  // what its tests leave behind
 	Coverage coverage `json:"coverage,omitempty"`
 	Sites    int      `json:"sites,omitempty"` // where a mutation is possible
-	// Drawn are the single mutations that are tried, in order.
+	Note     string   `json:"note,omitempty"`  // what could not be looked for
+	// Drawn are the candidates that are tried first, in order: all but composed ones.
 	Drawn []candidate `json:"drawn,omitempty"`
 }
 
@@ -37,6 +39,9 @@ type state struct {
 	command command
 	driver  env.Driver
 	spec    env.SandboxSpec
+	history *workspace.History // nil: none that can be read, unread says why
+	unread  string
+	note    string
 
 	kept     []string
 	seconds  float64
@@ -129,6 +134,7 @@ func (w *worker) prepare(ctx context.Context, s *state) (err error) {
 	if s.command, err = parseCommand(s.repo.Task.Entrypoint); err == nil {
 		s.driver, s.spec, err = w.cfg.Sandbox(ctx, s.repo.Task, s.repo.Tree)
 	}
+	w.openHistory(s)
 	return err
 }
 
@@ -179,6 +185,7 @@ func (w *worker) warm(ctx context.Context, s *state, out *survey) error {
 // adopt takes over what a survey found, now or in an earlier run.
 func (s *state) adopt(v *survey) {
 	s.kept, s.seconds, s.litter, s.coverage, s.refused = v.Kept, v.Seconds, v.Litter, v.Coverage, v.Refused
+	s.note = v.Note
 }
 
 // sources are the program's files: Python that is no test and can be changed.

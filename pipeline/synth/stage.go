@@ -18,6 +18,7 @@ type stage struct {
 	cfg     Config
 	journal *journal
 	shop    *shop
+	purse   *purse
 	states  []*state
 	begun   time.Time
 
@@ -45,7 +46,7 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	st := &stage{cfg: cfg, journal: j, begun: time.Now()}
+	st := &stage{cfg: cfg, journal: j, begun: time.Now(), purse: newPurse(cfg.MaxCost, j.spent())}
 	for _, r := range cfg.Repos {
 		st.states = append(st.states, &state{repo: r, seed: cfg.Seed, trials: map[string]*Trial{}})
 	}
@@ -117,7 +118,8 @@ const attempts = 3
 func (w *worker) attempt(ctx context.Context, j job) (err error) {
 	for range attempts {
 		err = j.do(ctx, w)
-		if _, wrong := errors.AsType[*OperatorError](err); err == nil || wrong || ctx.Err() != nil {
+		_, wrong := errors.AsType[*OperatorError](err)
+		if _, model := errors.AsType[*modelError](err); err == nil || wrong || model || ctx.Err() != nil {
 			return err
 		}
 		w.leave(ctx)
@@ -217,6 +219,10 @@ func (st *stage) plan(s *state, list []candidate) {
 				return err
 			}
 			t, err := w.try(ctx, s, c)
+			if unasked(err) {
+				w.told(func(p *Progress) { p.Unasked++ })
+				return nil
+			}
 			if err != nil {
 				return err
 			}

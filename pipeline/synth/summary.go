@@ -16,6 +16,7 @@ type Progress struct {
 	Chosen   int             `json:"chosen"` // valid ones that shall be tasks
 	Checked  int             `json:"checked"`
 	Released int             `json:"released"`
+	Unasked  int             `json:"unasked,omitempty"` // candidates that the model was not asked for: the budget
 	Seconds  float64         `json:"seconds"`
 }
 
@@ -35,9 +36,12 @@ type Summary struct {
 	Tasks      int                        `json:"tasks"`
 	File       string                     `json:"file,omitempty"`
 	Repos      int                        `json:"repos"`
-	Refused    map[string]string          `json:"refused"` // repository -> why
+	Refused    map[string]string          `json:"refused"`         // repository -> why
+	Notes      map[string]string          `json:"notes,omitempty"` // repository -> what could not be looked for
 	Candidates int                        `json:"candidates"`
-	Resumed    int                        `json:"resumed"` // candidates that earlier runs judged
+	Unasked    int                        `json:"unasked,omitempty"` // further ones that the budget left no money to ask a model for
+	CostUSD    float64                    `json:"cost_usd"`          // of models, at most, earlier runs included
+	Resumed    int                        `json:"resumed"`           // candidates that earlier runs judged
 	Valid      int                        `json:"valid"`
 	Outcomes   map[Outcome]int            `json:"outcomes"`
 	Operators  map[string]map[Outcome]int `json:"operators"`
@@ -67,10 +71,14 @@ func (st *stage) summary() Summary {
 	sum := Summary{
 		Schema: "tracesmith.synth/1", Repos: len(st.states), Refused: map[string]string{}, Resumed: p.Kept,
 		Outcomes: map[Outcome]int{}, Operators: map[string]map[Outcome]int{}, Seconds: p.Seconds,
+		Unasked: p.Unasked, CostUSD: st.purse.total(), Notes: map[string]string{},
 	}
 	for _, s := range st.states {
 		if s.refused != "" {
 			sum.Refused[s.repo.Task.InstanceID] = s.refused
+		}
+		if s.note != "" {
+			sum.Notes[s.repo.Task.InstanceID] = s.note
 		}
 		for _, t := range s.trials {
 			sum.Candidates++

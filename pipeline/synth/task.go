@@ -77,6 +77,7 @@ func (st *stage) task(s *state, t *Trial, r release) schemas.Task {
 			UpstreamRepo: upstream(from), License: from.License, BaseCommit: from.BaseCommit,
 		},
 	}
+	out.Origin.Commit, out.Origin.Model, out.Origin.PromptSHA256 = t.Commit, t.Model, t.PromptSHA256
 	if len(t.Operators) > 1 {
 		out.Origin.Operators = t.Operators
 	}

@@ -46,6 +46,10 @@ type Trial struct {
 	Outcome   Outcome  `json:"outcome"`
 	Reason    string   `json:"reason,omitempty"`
 
+	Commit       string `json:"commit,omitempty"`        // that the bug takes back
+	Model        string `json:"model,omitempty"`         // that wrote it, and
+	PromptSHA256 string `json:"prompt_sha256,omitempty"` // of what it was asked
+
 	Patch      string             `json:"patch,omitempty"` // healthy -> buggy
 	Body       string             `json:"body,omitempty"`  // hash of the changed functions without what does not matter
 	Lines      map[string][]int   `json:"lines,omitempty"` // of the buggy files, that differ
@@ -92,7 +96,7 @@ func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error)
 	begun := time.Now()
 	t := &Trial{Repo: s.repo.Task.InstanceID, Key: c.Key, Kind: c.Kind}
 	defer func() { t.Seconds = time.Since(begun).Seconds() }()
-	if err := w.apply(ctx, c, t); err != nil || t.Outcome != "" {
+	if err := w.apply(ctx, s, c, t); err != nil || t.Outcome != "" {
 		return t, err
 	}
 	files, err := s.changed(t.Patch)

@@ -24,6 +24,7 @@ type synthFlags struct {
 	taskFlags
 	task   schemas.Task // how the tests of directories run
 	cfg    synth.Config
+	cost   float64
 	asJSON bool
 }
 
@@ -48,6 +49,9 @@ output directory is the run's identity: naming it again goes on where it stopped
 	fl.StringArrayVar(&f.task.Setup, "setup", nil, "command that prepares the sandbox, run once; may be repeated")
 	fl.StringVar(&f.task.License, "license", "", "SPDX id of the repository (default: as its licence file says)")
 	fl.IntVarP(&f.cfg.Candidates, "candidates", "n", 100, "single mutations tried in each repository; 0 = every site")
+	fl.IntVar(&f.cfg.Commits, "commits", synth.DefaultCommits, "newest commits that kind commit takes back, in each repository")
+	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "functions that kind model has the model of section llm write, in each repository")
+	fl.Float64Var(&f.cost, "max-cost", 0, "ask the model nothing more before all its calls cost more than this many USD")
 	fl.Int64Var(&f.cfg.Seed, "seed", 1, "seed of every choice")
 	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators")
 	fl.StringSliceVar(&f.cfg.Kinds, "kinds", []string{synth.KindSingle}, "kinds of bugs: "+strings.Join(synth.Kinds, ", "))
@@ -71,6 +75,12 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.cost != 0 {
+		settings.Limits.TotalCost = f.cost
+	}
+	if err := f.model(ctx, s, settings); err != nil {
+		return err
+	}
 	bench, err := wire.NewWorkbench(ctx, settings, s.host())
 	if err != nil {
 		return Usage(err)
@@ -91,9 +101,24 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 		return synthError(err)
 	}
 	if f.asJSON {
-		return printJSON(s, sum)
+		err = printJSON(s, sum)
+	} else {
+		err = printSynth(s, sum)
 	}
-	return printSynth(s, sum)
+	if err == nil && sum.Unasked > 0 {
+		return &Error{Code: ExitBudget, Try: "raise --max-cost and start the same command again: it goes on",
+			Err: fmt.Errorf("the cost budget is used up: the model was not asked for %d bugs", sum.Unasked)}
+	}
+	return err
+}
+
+// model connects the model, where a kind of bugs needs one.
+func (f *synthFlags) model(ctx context.Context, s *State, settings configs.Config) (err error) {
+	f.cfg.MaxCost = settings.Limits.TotalCost
+	if slices.Contains(f.cfg.Kinds, synth.KindModel) {
+		f.cfg.Model, err = wire.Writer(ctx, settings, s.Getenv, s.Stderr)
+	}
+	return Usage(err)
 }
 
 // repos are the healthy repositories that the command line names.
@@ -206,6 +231,12 @@ func printSynth(s *State, sum synth.Summary) error {
 	}
 	if sum.Tasks > 0 {
 		fmt.Fprintf(s.Stdout, "%.0f%% of the failing tracebacks show no frame of the program\n", 100*sum.NoFrame)
+	}
+	if sum.CostUSD > 0 {
+		fmt.Fprintf(s.Stdout, "%.4f USD for the model's answers, at most\n", sum.CostUSD)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sum.Notes)) {
+		fmt.Fprintf(s.Stdout, "%s: %s\n", name, sum.Notes[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(sum.Refused)) {
 		fmt.Fprintf(s.Stdout, "left out: %s\n", sum.Refused[name])

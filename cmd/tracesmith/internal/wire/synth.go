@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/env/taskfile"
@@ -30,6 +32,25 @@ func (w *Workbench) Factory(cfg synth.Config) synth.Config {
 		return d, spec, err
 	}
 	return cfg
+}
+
+// Writer connects the model of section llm, which writes bugs, and asks whether it
+// is there.
+func Writer(ctx context.Context, cfg configs.Config, getenv func(string) string, warn io.Writer) (*synth.Model, error) {
+	l := cfg.LLM
+	if l.Model == "" || l.All()[0].BaseURL == "" && l.Provider == "openai" {
+		return nil, errors.New("bugs of the kind model are written by a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
+	}
+	if err := checkModels(cfg); err != nil {
+		return nil, err
+	}
+	cfg.Agent.Kind = "simple" // no tools are offered
+	a := &Agent{cfg: cfg, Warn: warn}
+	client, err := a.open("llm", l, getenv)
+	if err != nil {
+		return nil, err
+	}
+	return &synth.Model{Client: client, Sampling: sampling(l)}, a.Check(ctx)
 }
 
 // Healthy takes the repositories of tasks as healthy ones, their gold patches
@@ -141,7 +162,11 @@ func repository(dir string, base schemas.Task) (synth.Repo, error) {
 	if t.License == "" {
 		t.License = license(dir)
 	}
-	return synth.Repo{Task: t, Tree: snapshot}, nil
+	r := synth.Repo{Task: t, Tree: snapshot}
+	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+		r.History = dir
+	}
+	return r, nil
 }
 
 var originURL = regexp.MustCompile(`(?s)\[remote "origin"\][^\[]*?url\s*=\s*(\S+)`)

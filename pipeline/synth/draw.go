@@ -1,0 +1,177 @@
+package synth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/env/mutate"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// draw lists the candidates of a repository that do not need others to be judged
+// first, kind by kind.
+func (w *worker) draw(ctx context.Context, s *state, out *survey) error {
+	for _, kind := range []struct {
+		name string
+		draw func(context.Context, *state, *survey) error
+	}{{KindSingle, w.drawSites}, {KindCommit, w.drawCommits}, {KindModel, w.drawTargets}} {
+		if !slices.Contains(w.cfg.Kinds, kind.name) {
+			continue
+		}
+		if err := kind.draw(ctx, s, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawSites lists the sites that tests reach and chooses among them by the seed.
+func (w *worker) drawSites(ctx context.Context, s *state, out *survey) error {
+	var files []mutate.File
+	for _, path := range s.sources() {
+		if lines := s.coverage.lines(path); len(lines) > 0 {
+			files = append(files, mutate.File{Path: path, Lines: lines})
+		}
+	}
+	list, err := w.mutator.Enumerate(ctx, files)
+	if err != nil {
+		return err
+	}
+	sites := list.Sites
+	if len(w.cfg.Operators) > 0 {
+		if err := known(w.cfg.Operators, w.mutator.Operators()); err != nil {
+			return err
+		}
+		sites = slices.DeleteFunc(sites, func(x mutate.Site) bool { return !slices.Contains(w.cfg.Operators, x.Operator) })
+	}
+	out.Sites = len(sites)
+	var narrow, broad []mutate.Site
+	for _, site := range sites {
+		switch s.reach(site.File, site.Line, site.EndLine) {
+		case reachesFew:
+			narrow = append(narrow, site)
+		case reachesMany:
+			broad = append(broad, site)
+		}
+	}
+	n := cmp.Or(w.cfg.Candidates, math.MaxInt)
+	drawn := mutate.Sample(narrow, n, uint64(s.seed), mutate.Caps{})
+	drawn = append(drawn, mutate.Sample(broad, n-len(drawn), uint64(s.seed), mutate.Caps{})...)
+	for _, site := range drawn {
+		out.Drawn = append(out.Drawn, single(site))
+	}
+	return nil
+}
+
+// How many tests execute a place. What few tests reach breaks few of them; what
+// all reach breaks all, or nothing.
+const (
+	reachesNone = iota
+	reachesFew
+	reachesMany
+)
+
+func (s *state) reach(file string, first, last int) int {
+	tests, reached := s.coverage.covering(map[string][]int{file: lineRange(first, last)})
+	switch {
+	case !reached:
+		return reachesNone
+	case tests != nil && 2*len(tests) <= len(s.kept):
+		return reachesFew
+	}
+	return reachesMany
+}
+
+// scanned is how many commits are looked at for each that is tried.
+const scanned = 20
+
+// drawCommits lists the newest commits that change code.
+func (w *worker) drawCommits(ctx context.Context, s *state, out *survey) error {
+	if s.history == nil {
+		out.Note = "no commit is taken back: " + s.unread
+		if len(w.cfg.Kinds) == 1 {
+			return &RepoError{Kind: ErrNoHistory, Detail: s.unread, Remedy: "give a clone with a .git directory of its own, or ask for another kind of bugs"}
+		}
+		return nil
+	}
+	commits, err := mutate.CodeCommits(ctx, s.history, w.cfg.Commits, scanned*w.cfg.Commits, isTest)
+	if err != nil {
+		return err
+	}
+	for _, c := range commits {
+		out.Drawn = append(out.Drawn, candidate{Key: KindCommit + ":" + c, Kind: KindCommit, Commit: c})
+	}
+	return nil
+}
+
+// openHistory opens the git history of a repository that has one.
+func (w *worker) openHistory(s *state) {
+	if s.unread = "it has no git history"; s.repo.History == "" || !slices.Contains(w.cfg.Kinds, KindCommit) {
+		return
+	}
+	h, err := w.cfg.Store.OpenHistory(s.repo.History)
+	if err != nil {
+		s.unread = err.Error()
+		return
+	}
+	s.history = h
+}
+
+// Functions that a model is asked about: worth a bug, and not a project.
+const (
+	minStatements = 2
+	maxStatements = 60
+)
+
+// drawTargets chooses functions that tests reach, and how the model is asked about
+// each, by the seed.
+func (w *worker) drawTargets(ctx context.Context, s *state, out *survey) error {
+	var few, many []mutate.Target
+	for _, path := range s.sources() {
+		if len(s.coverage.lines(path)) == 0 {
+			continue
+		}
+		list, err := w.mutator.Outline(ctx, path)
+		if _, refused := errors.AsType[*mutate.RefusedError](err); refused {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range list {
+			if f.Statements < minStatements || f.Statements > maxStatements {
+				continue
+			}
+			t := mutate.Target{File: path, Func: f.Name, Rewrite: s.lot("rewrite " + path + "::" + f.Name)[0]%2 == 0}
+			switch s.reach(path, f.Line+1, f.EndLine) { // the first line runs at import
+			case reachesFew:
+				few = append(few, t)
+			case reachesMany:
+				many = append(many, t)
+			}
+		}
+	}
+	for _, list := range [][]mutate.Target{few, many} {
+		slices.SortFunc(list, func(a, b mutate.Target) int {
+			return cmp.Compare(s.lot("target "+a.File+"::"+a.Func), s.lot("target "+b.File+"::"+b.Func))
+		})
+	}
+	all := slices.Concat(few, many)
+	for _, t := range all[:min(len(all), w.cfg.Functions)] {
+		how := "modify"
+		if t.Rewrite {
+			how = "rewrite"
+		}
+		out.Drawn = append(out.Drawn, candidate{Key: fmt.Sprintf("%s:%s:%s:%s", KindModel, t.File, t.Func, how), Kind: KindModel, Target: &t})
+	}
+	return nil
+}
+
+// lot is where something falls in an order that the seed decides.
+func (s *state) lot(what string) string {
+	return schemas.HashBytes(fmt.Appendf(nil, "%d %s", s.seed, what))
+}
