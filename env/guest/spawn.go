@@ -182,13 +182,23 @@ func (s *server) limit(pid int, tag uint64) error {
 	if !s.scopes.alone {
 		return nil
 	}
-	return unix.Setpriority(unix.PRIO_PROCESS, pid, programNice)
+	return unix.Setpriority(unix.PRIO_PROCESS, pid, programNice())
 }
 
-// programNice is the priority of programs in a sandbox, ten steps below the
-// guest's, which weighs as much as nine of them: however many are runnable, it has
-// its turn to end them. Programs cannot raise it.
-const programNice = 10
+// below is how many steps of priority the programs in a sandbox are below the
+// guest, which weighs as much as nine of them: however many are runnable, it has its
+// turn to end them. Programs cannot raise theirs.
+const below = 10
+
+// programNice is the priority of programs: below the guest's own, which is not the
+// usual one where tracesmith itself gives way to others. There is none below 19.
+func programNice() int {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the kernel's own scale: 20 - nice
+	if err != nil {
+		own = 20
+	}
+	return min(20-own+below, 19)
+}
 
 type rlimit struct {
 	resource int
