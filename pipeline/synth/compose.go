@@ -13,65 +13,40 @@ import (
 // composedShare is how many single bugs there are for each composed one.
 const composedShare = 4
 
-// compose puts valid single mutations of one file together, those of the same
-// function first, by the seed.
+// compose puts valid single mutations together: of one function, of functions that
+// call each other, of one file; mostly two, at most four.
 func (s *state) compose() []candidate {
-	valid, singles := map[string]mutate.Site{}, 0
+	var valid []mutate.Site
+	singles := 0
 	for _, c := range s.drawn {
-		if c.Kind == KindSingle {
-			singles++
+		if c.Kind != KindSingle {
+			continue
 		}
-		if t := s.trials[c.Key]; c.Kind == KindSingle && t != nil && t.Outcome == Valid {
-			valid[c.Key] = c.Sites[0]
+		singles++
+		if t := s.trials[c.Key]; t != nil && t.Outcome == Valid {
+			valid = append(valid, c.Sites[0])
 		}
 	}
-	keys := sorted(valid)
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(s.lot(a), s.lot(b)) })
+	want := max(singles/composedShare, 1)
+	three, four := want*2/7, want/7
 	var out []candidate
-	seen := map[string]bool{}
-	for _, key := range keys {
-		if len(out) >= max(singles/composedShare, 1) {
-			break
-		}
-		parts := []mutate.Site{valid[key]}
-		want := 2 + int(s.lot("size " + key)[0]%4)/2 // 2 or 3, and
-		if s.lot("more " + key)[0]%4 == 0 {
-			want++ // up to 4
-		}
-		partners := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return valid[k].File != parts[0].File })
-		slices.SortStableFunc(partners, func(a, b string) int {
-			return cmp.Or(cmp.Compare(apart(valid[a], parts[0]), apart(valid[b], parts[0])), cmp.Compare(s.lot(key+a), s.lot(key+b)))
-		})
-		for _, k := range partners {
-			if len(parts) < want && !slices.ContainsFunc(parts, func(p mutate.Site) bool { return overlap(p, valid[k]) }) {
-				parts = append(parts, valid[k])
-			}
-		}
-		slices.SortFunc(parts, func(a, b mutate.Site) int { return cmp.Compare(a.Start, b.Start) })
-		if c := composed(parts); len(parts) > 1 && !seen[c.Key] {
-			seen[c.Key] = true
-			out = append(out, c)
+	for parts, n := range map[int]int{2: want - three - four, 3: three, 4: four} {
+		for _, c := range mutate.Compose(mutate.ComposeSpec{Sites: valid, Parts: parts, N: n, Seed: uint64(s.seed), Calls: s.calls}) {
+			out = append(out, composed(c.Sites))
 		}
 	}
+	slices.SortFunc(out, func(a, b candidate) int {
+		return cmp.Or(len(a.Sites)-len(b.Sites), cmp.Compare(s.lot(a.Key), s.lot(b.Key)))
+	})
 	return out
 }
-
-func apart(a, b mutate.Site) int {
-	if a.Func == b.Func {
-		return 0
-	}
-	return 1
-}
-
-// overlap is generous: neighbours on one line are too near to be two bugs.
-func overlap(a, b mutate.Site) bool { return a.Line <= b.EndLine && b.Line <= a.EndLine }
 
 func composed(parts []mutate.Site) candidate {
 	var ids []string
 	for _, p := range parts {
-		ids = append(ids, p.ID)
+		ids = append(ids, p.File+":"+p.ID)
 	}
-	return candidate{Key: KindComposed + ":" + parts[0].File + ":" + strings.Join(ids, "+"), Kind: KindComposed, Sites: parts}
+	return candidate{Key: KindComposed + ":" + strings.Join(ids, "+"), Kind: KindComposed, Sites: parts}
 }
 
 // needed says whether each part of a composed bug must be mended: whatever else
@@ -96,7 +71,7 @@ func (w *worker) needed(ctx context.Context, s *state, c candidate, t *Trial) er
 		if err != nil {
 			return err
 		}
-		r, err := w.bench.run(ctx, firstSeed, request{Files: files, Only: s.kept, Timeout: timeout(s.seconds)})
+		r, err := w.bounded(ctx, s, firstSeed, request{Files: files, Only: s.kept})
 		if err != nil {
 			return err
 		}

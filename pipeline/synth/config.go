@@ -51,7 +51,7 @@ type Config struct {
 	ReleaseRuns int      // identical verdicts that make it a task; 0 = DefaultReleaseRuns
 	Text        string   // of the issue: one of Texts; "" = the first
 	Workers     int      // 0 = 1
-	Model       *Model   // writes bugs; nil: none
+	Model       *Model   // writes bugs and reports; nil: none
 	MaxCost     float64  // USD that its calls may cost, those of earlier runs included; 0 = no limit
 
 	Store *workspace.Store
@@ -100,6 +100,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, wrong("a candidate needs at least 2 runs and a task at least as many, not %d and %d", c.Runs, c.ReleaseRuns)
 	case slices.Contains(c.Kinds, KindModel) && c.Model == nil:
 		return c, wrong("bugs of the kind %s need a model: set llm.model and llm.base_url", KindModel)
+	case c.Text == TextReporter && c.Model == nil:
+		return c, wrong("the text %s needs a model: set llm.model and llm.base_url", TextReporter)
 	case min(c.Candidates, c.Commits, c.Functions) < 0:
 		return c, wrong("%d candidates cannot be tried", min(c.Candidates, c.Commits, c.Functions))
 	}

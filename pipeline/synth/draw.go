@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -64,7 +65,34 @@ func (w *worker) drawSites(ctx context.Context, s *state, out *survey) error {
 	for _, site := range drawn {
 		out.Drawn = append(out.Drawn, single(site))
 	}
+	if slices.Contains(w.cfg.Kinds, KindComposed) {
+		funcs, err := w.outline(ctx, s)
+		if err != nil {
+			return err
+		}
+		out.Calls = mutate.CallsOf(funcs)
+		maps.DeleteFunc(out.Calls, func(_ string, called []string) bool { return len(called) == 0 })
+	}
 	return nil
+}
+
+// outline lists the functions of the files that tests reach.
+func (w *worker) outline(ctx context.Context, s *state) ([]mutate.Outlined, error) {
+	var out []mutate.Outlined
+	for _, path := range s.sources() {
+		if len(s.coverage.lines(path)) == 0 {
+			continue
+		}
+		list, err := w.mutator.Outline(ctx, path)
+		if _, refused := errors.AsType[*mutate.RefusedError](err); refused {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	return out, nil
 }
 
 // How many tests execute a place. What few tests reach breaks few of them; what
@@ -130,29 +158,21 @@ const (
 // drawTargets chooses functions that tests reach, and how the model is asked about
 // each, by the seed.
 func (w *worker) drawTargets(ctx context.Context, s *state, out *survey) error {
+	funcs, err := w.outline(ctx, s)
+	if err != nil {
+		return err
+	}
 	var few, many []mutate.Target
-	for _, path := range s.sources() {
-		if len(s.coverage.lines(path)) == 0 {
+	for _, f := range funcs {
+		if f.Statements < minStatements || f.Statements > maxStatements {
 			continue
 		}
-		list, err := w.mutator.Outline(ctx, path)
-		if _, refused := errors.AsType[*mutate.RefusedError](err); refused {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, f := range list {
-			if f.Statements < minStatements || f.Statements > maxStatements {
-				continue
-			}
-			t := mutate.Target{File: path, Func: f.Name, Rewrite: s.lot("rewrite " + path + "::" + f.Name)[0]%2 == 0}
-			switch s.reach(path, f.Line+1, f.EndLine) { // the first line runs at import
-			case reachesFew:
-				few = append(few, t)
-			case reachesMany:
-				many = append(many, t)
-			}
+		t := mutate.Target{File: f.File, Func: f.Name, Rewrite: s.lot("rewrite " + f.File + "::" + f.Name)[0]%2 == 0}
+		switch s.reach(f.File, f.Line+1, f.EndLine) { // the first line runs at import
+		case reachesFew:
+			few = append(few, t)
+		case reachesMany:
+			many = append(many, t)
 		}
 	}
 	for _, list := range [][]mutate.Target{few, many} {

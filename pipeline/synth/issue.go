@@ -10,12 +10,13 @@ import (
 
 // The renderings of one bug's issue text.
 const (
-	TextTestRun = "test-run" // the command that fails
-	TextSymptom = "symptom"  // what was done, what came out, what was expected
+	TextTestRun  = "test-run" // the command that fails
+	TextSymptom  = "symptom"  // what was done, what came out, what was expected
+	TextReporter = "reporter" // a user's report, written by a model
 )
 
 // Texts lists the renderings, the default first.
-var Texts = []string{TextSymptom, TextTestRun}
+var Texts = []string{TextSymptom, TextTestRun, TextReporter}
 
 // facts an issue may be told from: nothing of the gold patch.
 type issue struct {
@@ -39,16 +40,23 @@ const maxShown = 200
 // symptom tells the behaviour in a user's words, from the first failure that
 // says enough; "" if none does.
 func (i issue) symptom() string {
+	text := i.noted()
+	switch {
+	case text == "":
+		return ""
+	case i.Failing == 2:
+		text += " One more check goes wrong."
+	case i.Failing > 2:
+		text += fmt.Sprintf(" %d more checks go wrong.", i.Failing-1)
+	}
+	return text + fmt.Sprintf("\n\nThe program should do what its tests ask for (`%s`). Find the cause and mend it.", i.Command)
+}
+
+// noted is what happened in the first failure that says enough.
+func (i issue) noted() string {
 	for _, f := range i.Failures {
 		if text := f.symptom(); text != "" {
-			more := ""
-			switch {
-			case i.Failing == 2:
-				more = " One more check goes wrong."
-			case i.Failing > 2:
-				more = fmt.Sprintf(" %d more checks go wrong.", i.Failing-1)
-			}
-			return text + more + fmt.Sprintf("\n\nThe program should do what its tests ask for (`%s`). Find the cause and mend it.", i.Command)
+			return text
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -70,7 +71,7 @@ func TestACommitIsTakenBackWhereItsTestsFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	entries, err := taskfile.Read(t.Context(), sum.File, t.TempDir())
-	if err != nil || len(entries) != 1 || sum.Candidates != 2 || sum.Operators[KindCommit][Refused] != 1 {
+	if err != nil || len(entries) != 1 || sum.Candidates != 2 || sum.Operators[KindCommit].Outcomes[Refused] != 1 {
 		t.Fatalf("%d tasks, %v: %+v", len(entries), err, sum)
 	}
 	task := entries[0].Task
@@ -107,7 +108,8 @@ func writer(t *testing.T) *Model {
 	bug := "```python\ndef largest(amounts):\n    best = None\n    for amount in amounts:\n        if best is None or amount < best:\n            best = amount\n    return best\n```"
 	no := "I would rather not."
 	usage := &llmtest.Usage{Prompt: 1000, Completion: 10}
-	var sessions []llmtest.Session
+	report := "I asked for the largest of 3, 9 and 2 and got 2, where I expected 9."
+	sessions := []llmtest.Session{{User: "Somebody who uses a Python program", Turns: []llmtest.Turn{{Content: &report, Usage: usage}}}}
 	for _, name := range []string{"largest", "Account.__init__", "Account.deposit", "Account.withdraw", "Account.fees"} {
 		answer := &no
 		if name == "largest" {
@@ -138,11 +140,15 @@ func TestAModelWritesBugsWithinItsBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum.Unasked == 0 || sum.Candidates == 0 || sum.Unasked+sum.Candidates != 5 || sum.CostUSD > 4 || sum.CostUSD != float64(sum.Candidates) {
+	if sum.Unasked == 0 || sum.Candidates == 0 || sum.Unasked+sum.Candidates != 5 || sum.CostUSD > 4 || sum.CostUSD < float64(sum.Candidates) {
 		t.Fatalf("of five: %+v", sum)
 	}
-	cfg.MaxCost = 100
-	if sum, err = Run(t.Context(), cfg); err != nil || sum.Unasked != 0 || sum.Candidates != 5 || sum.CostUSD != 5 || sum.Operators[KindModel][Refused] != 4 {
+	cfg.MaxCost, cfg.Text = 100, TextReporter
+	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "text symptom, not reporter") {
+		t.Errorf("another text in the same directory: %v", err)
+	}
+	cfg.Text = TextSymptom
+	if sum, err = Run(t.Context(), cfg); err != nil || sum.Unasked != 0 || sum.Candidates != 5 || sum.CostUSD < 5 || sum.CostUSD > 6 || sum.Operators[KindModel].Outcomes[Refused] != 4 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
 	entries, err := taskfile.Read(t.Context(), sum.File, t.TempDir())
@@ -152,6 +158,46 @@ func TestAModelWritesBugsWithinItsBudget(t *testing.T) {
 	if o := entries[0].Task.Origin; o.Operator != KindModel || o.Model != "m" || len(o.PromptSHA256) != 64 || !strings.Contains(entries[0].Task.GoldPatch, "amount > best") {
 		t.Errorf("%+v\n%s", o, entries[0].Task.GoldPatch)
 	}
+	texts, err := os.ReadFile(filepath.Join(cfg.Out, TextsName))
+	if err != nil || !strings.Contains(string(texts), `"reporter":"I asked for the largest`) && !strings.Contains(string(texts), `"reporter":"not written: the budget is used up"`) {
+		t.Errorf("%v, the texts are %s", err, texts)
+	}
+}
+
+// A task's own text is the model's where that tells nothing, else the command alone.
+func TestAReportIsTheTaskWhereItTellsNothing(t *testing.T) {
+	envtest.Factory(t)
+	for report, want := range map[string]string{
+		"I took the largest of some numbers and it was not the one I expected.":          "I took the largest",
+		"I think that amount > best was turned round in bank.py, look at line 35 of it.": "`python -m pytest -q` fails",
+	} {
+		model := writer(t)
+		model.Client = &reporter{model.Client, report}
+		cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
+		cfg.Kinds, cfg.ReleaseRuns, cfg.Text, cfg.Model, cfg.Functions = []string{KindModel}, 2, TextReporter, model, 5
+		sum, err := Run(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := taskfile.Read(t.Context(), sum.File, t.TempDir())
+		if err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Task.Instructions, want) {
+			t.Errorf("%d tasks, %v, want %q: %+v", len(entries), err, want, sum)
+		}
+	}
+}
+
+// reporter says one thing when it is asked for a report.
+type reporter struct {
+	llms.Client
+	report string
+}
+
+func (r *reporter) Chat(ctx context.Context, q llms.Request) (out llms.Response, err error) {
+	if strings.HasPrefix(q.Messages[0].Content, "Somebody who uses a Python program") {
+		out.Reply.Message = r.report
+		return out, nil
+	}
+	return r.Client.Chat(ctx, q)
 }
 
 func TestAPurseWaitsForCallsUnderWayAndKeepsItsLimit(t *testing.T) {

@@ -109,7 +109,11 @@ func (w *worker) measure(ctx context.Context, s *state, t *Trial, files map[stri
 		d.SymptomDistance = number(pair.Events + pair.Frames)
 		d.ExecutedFunctions, d.TraceLen = number(len(pair.Executed)), number(pair.Length)
 	}
-	if err := w.rank(ctx, s, t); err != nil {
+	err = w.rank(ctx, s, t, pair.D0)
+	if errors.Is(err, trace.ErrNoTrace) {
+		return nil // it was not measured: no bin
+	}
+	if err != nil {
 		return err
 	}
 	d.Bin = bin(*d, t.crossesFiles())
@@ -117,12 +121,10 @@ func (w *worker) measure(ctx context.Context, s *state, t *Trial, files map[stri
 }
 
 // rank is the place of the changed lines among all, by how much executing a line
-// has to do with failing.
-func (w *worker) rank(ctx context.Context, s *state, t *Trial) error {
+// has to do with failing; where none of them runs, because the interpreter leaves
+// `if False:` out, that of the line where bug and fix part.
+func (w *worker) rank(ctx context.Context, s *state, t *Trial, d0 *trace.Divergence) error {
 	found, _, err := trace.Cover(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: s.kept})
-	if errors.Is(err, trace.ErrNoTrace) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,10 @@ func (w *worker) rank(ctx context.Context, s *state, t *Trial) error {
 	for _, suspect := range found.Ochiai(failing, func(file string) bool { return !isTest(file) }) {
 		if slices.Contains(t.Lines[suspect.File], suspect.Line) {
 			t.Difficulty.OchiaiRank = number(suspect.Rank)
-			break
+			return nil
+		}
+		if d0 != nil && d0.File == suspect.File && d0.Line == suspect.Line {
+			t.Difficulty.OchiaiRank = number(suspect.Rank)
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ func (w *worker) release(ctx context.Context, s *state, t *Trial) (release, erro
 		return r, err
 	}
 	again := t.clone()
-	first, err := w.bench.run(ctx, firstSeed, request{Files: files, Only: s.kept, Timeout: timeout(s.seconds)})
+	first, err := w.bounded(ctx, s, firstSeed, request{Files: files, Only: s.kept})
 	if err != nil {
 		return r, err
 	}
@@ -102,7 +102,9 @@ func (w *worker) release(ctx context.Context, s *state, t *Trial) (release, erro
 		return r, err
 	}
 	r.Gold = string(gold)
-	word(s, t, &r)
+	if err := w.word(ctx, s, t, &r); err != nil {
+		return r, err
+	}
 	reason, err := w.confirm(ctx, s, w.task(s, t, r), buggy)
 	if err != nil {
 		return r, err

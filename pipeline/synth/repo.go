@@ -28,6 +28,8 @@ type survey struct {
 	Coverage coverage `json:"coverage,omitempty"`
 	Sites    int      `json:"sites,omitempty"` // where a mutation is possible
 	Note     string   `json:"note,omitempty"`  // what could not be looked for
+	// Calls are the functions that functions call, for compositions of chains.
+	Calls map[string][]string `json:"calls,omitempty"`
 	// Drawn are the candidates that are tried first, in order: all but composed ones.
 	Drawn []candidate `json:"drawn,omitempty"`
 }
@@ -42,6 +44,7 @@ type state struct {
 	history *workspace.History // nil: none that can be read, unread says why
 	unread  string
 	note    string
+	calls   map[string][]string
 
 	kept     []string
 	seconds  float64
@@ -138,16 +141,15 @@ func (w *worker) prepare(ctx context.Context, s *state) (err error) {
 	return err
 }
 
-// warm runs the healthy tree in the bench: once to leave compiled code there,
-// once for each hash seed, and each test alone. Tests that do not pass are no
-// longer kept.
+// warm runs the healthy tree in the bench: as often as the bugs of a task are run,
+// and each test alone. Tests that do not pass every time are no longer kept.
 func (w *worker) warm(ctx context.Context, s *state, out *survey) error {
 	drop := func(bad vector) {
 		out.Kept = slices.DeleteFunc(out.Kept, func(id string) bool { return bad[id] != "" })
 	}
 	all := len(out.Kept)
 	const bound = warmBound
-	for i := range hashSeeds {
+	for i := range max(hashSeeds, w.cfg.ReleaseRuns) {
 		q := request{Only: out.Kept, Timeout: bound}
 		if i > 0 {
 			q.Shuffle = s.shuffle("", i)
@@ -185,7 +187,7 @@ func (w *worker) warm(ctx context.Context, s *state, out *survey) error {
 // adopt takes over what a survey found, now or in an earlier run.
 func (s *state) adopt(v *survey) {
 	s.kept, s.seconds, s.litter, s.coverage, s.refused = v.Kept, v.Seconds, v.Litter, v.Coverage, v.Refused
-	s.note = v.Note
+	s.note, s.calls = v.Note, v.Calls
 }
 
 // sources are the program's files: Python that is no test and can be changed.

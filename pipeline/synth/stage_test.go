@@ -229,3 +229,43 @@ func TestTasksDependOnTheSeedAlone(t *testing.T) {
 		t.Errorf("another seed in the same directory: %v", err)
 	}
 }
+
+// A busy machine makes no hang of what is only slow: the healthy tree is, too.
+func TestWhatIsSlowIsNoHang(t *testing.T) {
+	envtest.Factory(t)
+	r := healthy(t, "slow", "python -m pytest -q", map[string]string{
+		"slow.py":      "def f(x):\n    while x > 10:\n        pass\n    return x\n",
+		"test_slow.py": "import time\n\nfrom slow import f\n\n\ndef test_slow():\n    time.sleep(4)\n    assert f(1) == 1\n\n\ndef test_one():\n    assert f(2) == 2\n",
+	})
+	kept := []string{"test_slow.py::test_one", "test_slow.py::test_slow"}
+	s := &state{repo: r, kept: kept, seconds: 0.1}
+	w := &worker{bench: benchOf(t, r), at: s}
+	got, err := w.bounded(t.Context(), s, firstSeed, request{Only: kept, Files: map[string]string{"slow.py": "def f(x):\n    return 1\n"}})
+	if err != nil || got.TimedOut || strings.Join(sorted(vectorOf(kept, got)), " ") != "test_slow.py::test_one" {
+		t.Errorf("%v, %+v", err, got)
+	}
+	if got, err = w.bounded(t.Context(), s, firstSeed, request{Only: kept, Files: map[string]string{"slow.py": "def f(x):\n    while True:\n        pass\n"}}); err != nil || !got.TimedOut {
+		t.Errorf("%v, %+v", err, got)
+	}
+}
+
+// The interpreter leaves `if False:` out: the line that was changed never runs, and
+// yet it is the failing test that shows the bug.
+func TestABugThatLeavesNoLineBehindIsRanked(t *testing.T) {
+	envtest.Factory(t)
+	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
+	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.ReleaseRuns = []string{KindSingle}, []string{"r5"}, 0, 2
+	sum, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := taskfile.Read(t.Context(), sum.File, t.TempDir())
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("%d tasks, %v: %+v", len(entries), err, sum)
+	}
+	for _, e := range entries {
+		if d := e.Task.Difficulty; d.OchiaiRank == nil || d.Bin == "T4" {
+			t.Errorf("%s: %+v", e.Task.BugPatch, d)
+		}
+	}
+}

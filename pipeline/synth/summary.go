@@ -2,6 +2,7 @@ package synth
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 )
 
@@ -43,9 +44,11 @@ type Summary struct {
 	CostUSD    float64                    `json:"cost_usd"`          // of models, at most, earlier runs included
 	Resumed    int                        `json:"resumed"`           // candidates that earlier runs judged
 	Valid      int                        `json:"valid"`
+	Released   int                        `json:"released"`
 	Outcomes   map[Outcome]int            `json:"outcomes"`
-	Operators  map[string]map[Outcome]int `json:"operators"`
-	PerHour    float64                    `json:"per_hour"` // candidates judged in this run
+	Reasons    map[Outcome]map[string]int `json:"reasons"`   // why candidates are no tasks, where the outcome has more than one
+	Operators  map[string]*Tally          `json:"operators"` // by operator; kinds of bugs other than single ones by themselves
+	PerHour    float64                    `json:"per_hour"`  // candidates judged in this run
 	Seconds    float64                    `json:"seconds"`
 	// NoFrame is the share of tasks whose first failing traceback shows no frame
 	// of the program.
@@ -53,12 +56,51 @@ type Summary struct {
 	Texts   int     `json:"texts_refused"` // renderings that the linter refused
 }
 
-// Yield is the share of candidates that are valid bugs, tasks or not.
-func (s Summary) Yield() float64 {
-	if s.Candidates == 0 {
-		return 0
+// Tally is what came of the candidates of one operator.
+type Tally struct {
+	Candidates int             `json:"candidates"`
+	Valid      int             `json:"valid"` // whether they became tasks or not
+	Released   int             `json:"released"`
+	Outcomes   map[Outcome]int `json:"outcomes"`
+}
+
+// Yield is the share of candidates that are valid.
+func (t Tally) Yield() float64 { return float64(t.Valid) / float64(max(t.Candidates, 1)) }
+
+func (t *Tally) add(o Outcome) {
+	t.Candidates++
+	t.Outcomes[o]++
+	if o.Sound() {
+		t.Valid++
 	}
-	return float64(s.Valid) / float64(s.Candidates)
+	if o == Released {
+		t.Released++
+	}
+}
+
+var (
+	aboutFile = regexp.MustCompile(`^\S+\.py: `)
+	aboutSize = regexp.MustCompile(`\d+`)
+	aboutCap  = regexp.MustCompile(`^(\d+ of )(?:(function|file) .*|\S+ in .*)$`)
+)
+
+// because is a trial's reason without what is of this trial alone; "" where the
+// outcome says it all.
+func (t *Trial) because() string {
+	switch t.Outcome {
+	case Refused, Crash, Unverified:
+		return aboutSize.ReplaceAllString(aboutFile.ReplaceAllString(t.Reason, ""), "N")
+	case Survived:
+		return t.Reason
+	case Capped:
+		if m := aboutCap.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
+			return m[1] + "one operator in a function"
+		} else if m != nil {
+			return m[1] + "a " + m[2]
+		}
+		return t.Reason
+	}
+	return ""
 }
 
 // Sound says that a candidate passed its trial, whether it became a task or not.
@@ -70,9 +112,10 @@ func (st *stage) summary() Summary {
 	p := st.progress
 	sum := Summary{
 		Schema: "tracesmith.synth/1", Repos: len(st.states), Refused: map[string]string{}, Resumed: p.Kept,
-		Outcomes: map[Outcome]int{}, Operators: map[string]map[Outcome]int{}, Seconds: p.Seconds,
+		Operators: map[string]*Tally{}, Reasons: map[Outcome]map[string]int{}, Seconds: p.Seconds,
 		Unasked: p.Unasked, CostUSD: st.purse.total(), Notes: map[string]string{},
 	}
+	all := Tally{Outcomes: map[Outcome]int{}}
 	for _, s := range st.states {
 		if s.refused != "" {
 			sum.Refused[s.repo.Task.InstanceID] = s.refused
@@ -81,21 +124,24 @@ func (st *stage) summary() Summary {
 			sum.Notes[s.repo.Task.InstanceID] = s.note
 		}
 		for _, t := range s.trials {
-			sum.Candidates++
-			sum.Outcomes[t.Outcome]++
-			if t.Outcome.Sound() {
-				sum.Valid++
-			}
 			name := t.Kind
 			if t.Kind == KindSingle {
 				name = t.Operators[0]
 			}
 			if sum.Operators[name] == nil {
-				sum.Operators[name] = map[Outcome]int{}
+				sum.Operators[name] = &Tally{Outcomes: map[Outcome]int{}}
 			}
-			sum.Operators[name][t.Outcome]++
+			sum.Operators[name].add(t.Outcome)
+			all.add(t.Outcome)
+			if why := t.because(); why != "" {
+				if sum.Reasons[t.Outcome] == nil {
+					sum.Reasons[t.Outcome] = map[string]int{}
+				}
+				sum.Reasons[t.Outcome][why]++
+			}
 		}
 	}
+	sum.Candidates, sum.Valid, sum.Released, sum.Outcomes = all.Candidates, all.Valid, all.Released, all.Outcomes
 	if judged := p.Judged - p.Kept; judged > 0 && p.Seconds > 0 {
 		sum.PerHour = float64(judged) / p.Seconds * 3600
 	}

@@ -20,26 +20,6 @@ const (
 	TextsName = "texts.jsonl"
 )
 
-// word makes the issue texts that the linter lets pass.
-func word(s *state, t *Trial, r *release) {
-	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: len(t.FailToPass), Total: len(s.kept)}
-	sec := secret{words: changedWords([]byte(t.Patch)), files: touched(t.Patch), output: shown(t)}
-	for _, fn := range t.Funcs {
-		_, name, _ := strings.Cut(fn, "::")
-		sec.functions = append(sec.functions, name)
-	}
-	r.Texts, r.Leaks = map[string]string{}, map[string]string{}
-	put := func(kind, text string) {
-		if found := lint(text, sec); len(found) > 0 {
-			r.Leaks[kind] = found[0].String()
-		} else if text != "" {
-			r.Texts[kind] = text
-		}
-	}
-	put(TextTestRun, i.testRun())
-	put(TextSymptom, i.symptom())
-}
-
 // shown is what the failing tests print: names in it are no secret.
 func shown(t *Trial) string {
 	var b strings.Builder
@@ -152,7 +132,11 @@ func (st *stage) released() []made {
 	var out []made
 	total := 0
 	for _, s := range st.states {
-		total += len(s.releases)
+		for _, r := range s.releases {
+			if r.Outcome == Released {
+				total++
+			}
+		}
 	}
 	most := total
 	if len(st.states) >= 2*maxShare {

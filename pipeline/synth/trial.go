@@ -91,6 +91,23 @@ const (
 
 func timeout(base float64) float64 { return max(minTimeout.Seconds(), timeoutFactor*base) }
 
+// bounded runs a candidate's tests within their time. Where that is used up it is
+// held to what the healthy tree takes now: on a busy machine everything takes
+// longer than when the repository was surveyed, and is no hang.
+func (w *worker) bounded(ctx context.Context, s *state, seed string, q request) (run, error) {
+	q.Timeout = timeout(s.seconds)
+	r, err := w.bench.run(ctx, seed, q)
+	if err != nil || !r.TimedOut {
+		return r, err
+	}
+	now, err := w.bench.run(ctx, seed, request{Only: s.kept, Timeout: warmBound})
+	if err != nil || timeout(now.Seconds) <= q.Timeout {
+		return r, err
+	}
+	q.Timeout = timeout(now.Seconds)
+	return w.bench.run(ctx, seed, q)
+}
+
 // try judges one candidate. An error is ours, and nothing is known of it.
 func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error) {
 	begun := time.Now()
@@ -111,9 +128,9 @@ func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error)
 		return t, nil
 	}
 	q := request{
-		Files: files, First: selected, Only: s.kept, Most: len(s.kept) / 2, Describe: described, Timeout: timeout(s.seconds),
+		Files: files, First: selected, Only: s.kept, Most: len(s.kept) / 2, Describe: described,
 	}
-	first, err := w.bench.run(ctx, firstSeed, q)
+	first, err := w.bounded(ctx, s, firstSeed, q)
 	if err != nil {
 		return t, err
 	}
@@ -183,9 +200,7 @@ func (s *state) litters(r run) string {
 // verdicts as asked for are the same, or one is not.
 func (w *worker) again(ctx context.Context, s *state, t *Trial, files map[string]string, want vector, runs int) error {
 	for ; t.Runs < runs; t.Runs++ {
-		r, err := w.bench.run(ctx, hashSeed(t.Runs), request{
-			Files: files, Only: s.kept, Shuffle: s.shuffle(t.Key, t.Runs), Timeout: timeout(s.seconds),
-		})
+		r, err := w.bounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: s.kept, Shuffle: s.shuffle(t.Key, t.Runs)})
 		if err != nil {
 			return err
 		}

@@ -112,10 +112,10 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	return err
 }
 
-// model connects the model, where a kind of bugs needs one.
+// model connects the model, where a kind of bugs or the text needs one.
 func (f *synthFlags) model(ctx context.Context, s *State, settings configs.Config) (err error) {
 	f.cfg.MaxCost = settings.Limits.TotalCost
-	if slices.Contains(f.cfg.Kinds, synth.KindModel) {
+	if slices.Contains(f.cfg.Kinds, synth.KindModel) || f.cfg.Text == synth.TextReporter {
 		f.cfg.Model, err = wire.Writer(ctx, settings, s.Getenv, s.Stderr)
 	}
 	return Usage(err)
@@ -193,37 +193,36 @@ func synthLine(p synth.Progress) string {
 	return line
 }
 
-// printSynth is the summary: what came of each operator, and the totals.
+// printSynth is the summary: what came of each operator, why, and the totals.
 func printSynth(s *State, sum synth.Summary) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
-	var seen []synth.Outcome
-	fmt.Fprint(w, "\tcandidates\tyield\t")
+	var others []synth.Outcome
+	fmt.Fprint(w, "\tcandidates\tyield\tvalid\treleased\t")
 	for _, o := range synth.Outcomes {
-		if sum.Outcomes[o] > 0 {
-			seen = append(seen, o)
+		if sum.Outcomes[o] > 0 && o != synth.Valid && o != synth.Released {
+			others = append(others, o)
 			fmt.Fprintf(w, "%s\t", o)
 		}
 	}
 	fmt.Fprintln(w)
-	row := func(name string, of map[synth.Outcome]int) {
-		total, valid := 0, 0
-		for o, n := range of {
-			if total += n; o.Sound() {
-				valid += n
-			}
-		}
-		fmt.Fprintf(w, "%s\t%d\t%.0f%%\t", name, total, 100*float64(valid)/float64(max(total, 1)))
-		for _, o := range seen {
-			fmt.Fprintf(w, "%d\t", of[o])
+	row := func(name string, t synth.Tally) {
+		fmt.Fprintf(w, "%s\t%d\t%.0f%%\t%d\t%d\t", name, t.Candidates, 100*t.Yield(), t.Valid, t.Released)
+		for _, o := range others {
+			fmt.Fprintf(w, "%d\t", t.Outcomes[o])
 		}
 		fmt.Fprintln(w)
 	}
 	for _, name := range slices.Sorted(maps.Keys(sum.Operators)) {
-		row(name, sum.Operators[name])
+		row(name, *sum.Operators[name])
 	}
-	row("all", sum.Outcomes)
+	row("all", synth.Tally{Candidates: sum.Candidates, Valid: sum.Valid, Released: sum.Released, Outcomes: sum.Outcomes})
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing output: %w", err)
+	}
+	for _, o := range synth.Outcomes {
+		for _, why := range slices.Sorted(maps.Keys(sum.Reasons[o])) {
+			fmt.Fprintf(s.Stdout, "%s: %d × %s\n", o, sum.Reasons[o][why], why)
+		}
 	}
 	fmt.Fprintf(s.Stdout, "\n%d tasks of %d repositories in %s\n", sum.Tasks, sum.Repos-len(sum.Refused), sum.File)
 	if sum.PerHour > 0 {

@@ -34,12 +34,12 @@ func (w *Workbench) Factory(cfg synth.Config) synth.Config {
 	return cfg
 }
 
-// Writer connects the model of section llm, which writes bugs, and asks whether it
-// is there.
+// Writer connects the model of section llm, which writes bugs and reports, and asks
+// whether it is there.
 func Writer(ctx context.Context, cfg configs.Config, getenv func(string) string, warn io.Writer) (*synth.Model, error) {
 	l := cfg.LLM
 	if l.Model == "" || l.All()[0].BaseURL == "" && l.Provider == "openai" {
-		return nil, errors.New("bugs of the kind model are written by a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
+		return nil, errors.New("bugs of the kind model and reports are written by a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
 	}
 	if err := checkModels(cfg); err != nil {
 		return nil, err

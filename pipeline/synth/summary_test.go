@@ -1,0 +1,43 @@
+package synth
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTheSummaryCountsByOperatorAndReason(t *testing.T) {
+	trials := map[string]*Trial{}
+	for _, tr := range []*Trial{
+		{Key: "1", Kind: KindSingle, Operators: []string{"r1"}, Outcome: Released},
+		{Key: "2", Kind: KindSingle, Operators: []string{"r1"}, Outcome: Capped, Reason: "3 of function a.py::f"},
+		{Key: "3", Kind: KindSingle, Operators: []string{"a1"}, Outcome: Capped, Reason: "2 of a1 in b.py::C.g"},
+		{Key: "4", Kind: KindSingle, Operators: []string{"a1"}, Outcome: Survived},
+		{Key: "5", Kind: KindSingle, Operators: []string{"a1"}, Outcome: Survived, Reason: "no test executes it"},
+		{Key: "6", Kind: KindCommit, Operators: []string{KindCommit}, Outcome: Refused, Reason: "pkg/a.py: f cannot be put back: it was changed again"},
+		{Key: "7", Kind: KindModel, Operators: []string{KindModel}, Outcome: Refused, Reason: "the change changes nothing"},
+		{Key: "8", Kind: KindComposed, Operators: []string{"r1", "a1"}, Outcome: Equivalent, Reason: "does what 1 does"},
+	} {
+		trials[tr.Key] = tr
+	}
+	st := &stage{states: []*state{{trials: trials}}, purse: newPurse(0, 0)}
+	got := st.summary()
+	if got.Candidates != 8 || got.Valid != 4 || got.Released != 1 {
+		t.Errorf("%+v", got)
+	}
+	if diff := cmp.Diff(map[Outcome]map[string]int{
+		Capped:   {"3 of a function": 1, "2 of one operator in a function": 1},
+		Survived: {"no test executes it": 1},
+		Refused:  {"f cannot be put back: it was changed again": 1, "the change changes nothing": 1},
+	}, got.Reasons); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]*Tally{
+		"r1":       {Candidates: 2, Valid: 2, Released: 1, Outcomes: map[Outcome]int{Released: 1, Capped: 1}},
+		"a1":       {Candidates: 3, Valid: 1, Outcomes: map[Outcome]int{Capped: 1, Survived: 2}},
+		KindCommit: {Candidates: 1, Outcomes: map[Outcome]int{Refused: 1}}, KindModel: {Candidates: 1, Outcomes: map[Outcome]int{Refused: 1}},
+		KindComposed: {Candidates: 1, Valid: 1, Outcomes: map[Outcome]int{Equivalent: 1}},
+	}, got.Operators); diff != "" {
+		t.Error(diff)
+	}
+}
