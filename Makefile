@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 GUEST   := env/guest/bin/tracesmith-guest
 export TRACESMITH_TEST_GUEST := $(CURDIR)/$(GUEST)
 
-.PHONY: demo test guest build deps check race pythons factory s3 docker test-k8s fuzz versitygw clean help
+.PHONY: demo test guest build deps check race pythons factory s3 cluster docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,7 +28,7 @@ demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
 test: deps guest ## every test that needs no daemon
-	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory)"
+	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory)"
 	go test -ldflags=-w -timeout 20m ./...
 
 RACE_GUEST := $(CURDIR)/out/tools/tracesmith-guest-race
@@ -50,6 +50,9 @@ $(S3_SERVER):
 
 s3: versitygw guest ## tests against a real S3 server on loopback
 	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) sh -c "go test -count=1 ./sinks/... ./pipeline/publish/... && go test -count=1 -run '^TestScripts$$/^s3$$' ./cmd/tracesmith"
+
+cluster: guest ## three NATS nodes and three workers, killed on the way; 300,000 jobs
+	TRACESMITH_TEST_CLUSTER=1 go test -count=1 -v -timeout 30m -run '^(TestCluster|TestThreeHundredThousandJobs)$$' ./pipeline ./pipeline/engine
 
 docker: guest ## tests against a real Docker daemon, on an image of Debian packages
 	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "go test -count=1 ./env/drivers/... ./env/setup/... && go test -count=1 -run '^(TestScripts|TestGC.*|TestEnvAnswersAlikeOnDocker)$$/^docker$$' ./cmd/tracesmith"

@@ -115,7 +115,13 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 
 // complete tells that nothing is left to do, and removes what the cluster held.
 func (r *run) complete(ctx context.Context, chair *engine.Chair) error {
-	info := FleetInfo{Selected: len(r.plan.jobs), Reused: len(r.plan.jobs), Attempts: r.cfg.Attempts, Staging: r.deps.Staging.URI()}
+	reused := 0
+	for _, e := range r.episodes {
+		if e.Reused {
+			reused++
+		}
+	}
+	info := FleetInfo{Selected: len(r.plan.jobs), Reused: reused, Attempts: r.cfg.Attempts, Staging: r.deps.Staging.URI()}
 	body, err := json.Marshal(info)
 	if err != nil {
 		return fmt.Errorf("encoding the run's figures: %w", err)

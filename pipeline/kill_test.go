@@ -28,6 +28,9 @@ const (
 const killTasks = 3
 
 func child() bool {
+	if clusterChild() {
+		return true
+	}
 	dir := os.Getenv(childDir)
 	if dir == "" {
 		return false

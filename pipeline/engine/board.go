@@ -218,6 +218,9 @@ func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
 		if vacant || time.Since(quiet) > max(10*boardBeat, r.Lease) {
 			ch.entry = r
 			ch.entry.Revision = old.Revision
+			if r.Info == nil { // those of the coordinator before hold until there are new ones
+				ch.entry.Info = old.Info
+			}
 			switch err := ch.put(ctx); {
 			case err == nil:
 				ch.ctx, ch.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

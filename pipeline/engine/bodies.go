@@ -71,3 +71,13 @@ func (c *Conn) Body(ctx context.Context, runID, name string) ([]byte, error) {
 	e := &Engine{caller: c.caller, opt: Options{RunID: runID, Conn: c}, nc: c.nc, js: c.js}
 	return e.GetBody(ctx, name)
 }
+
+// Entries lists the records of a run without joining it; none where it has none.
+func (c *Conn) Entries(ctx context.Context, runID string) ([]Entry, error) {
+	e := &Engine{caller: c.caller, opt: Options{RunID: runID, Conn: c}, nc: c.nc, js: c.js}
+	entries, err := e.Entries(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	return entries, err
+}

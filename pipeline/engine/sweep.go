@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -25,4 +27,35 @@ func (c *Conn) Sweep(ctx context.Context, runID string) error {
 
 func streamsOf(runID string) []string {
 	return []string{"TASKS_" + runID, "STEPS_" + runID, "KV_EPISODES_" + runID, "OBJ_BODIES_" + runID}
+}
+
+// Held lists the runs of which the cluster holds streams, with their bytes.
+func (c *Conn) Held(ctx context.Context) (map[string]uint64, error) {
+	held := map[string]uint64{}
+	err := c.call(ctx, "listing streams", func(ctx context.Context) error {
+		clear(held)
+		list := c.js.ListStreams(ctx)
+		for info := range list.Info() {
+			for _, prefix := range []string{"TASKS_", "STEPS_", "KV_EPISODES_", "OBJ_BODIES_"} {
+				if id, ok := strings.CutPrefix(info.Config.Name, prefix); ok {
+					held[id] += info.State.Bytes
+				}
+			}
+		}
+		return list.Err()
+	})
+	return held, err
+}
+
+// Forget removes a run from the cluster, what the board says of it included.
+func (c *Conn) Forget(ctx context.Context, runID string) error {
+	if err := c.Sweep(ctx, runID); err != nil {
+		return err
+	}
+	return c.call(ctx, "clearing the board", func(ctx context.Context) error { return c.runs.Purge(ctx, runID) })
+}
+
+// Led tells whether a coordinator was heard of a moment ago.
+func (r RunEntry) Led(now time.Time) bool {
+	return r.Phase != Stopped && r.Phase != Completed && now.Sub(r.Seen) < 10*boardBeat
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
 )
 
 // gcItem is one leftover as it is printed.
@@ -38,6 +39,7 @@ type gcReport struct {
 func newGC(s *State) *cobra.Command {
 	var f configFlags
 	var dry, asJSON bool
+	var nats, runID string
 	var older time.Duration
 	c := &cobra.Command{
 		Use: "gc", Short: "Remove what killed runs left: containers, processes, directories, old caches", Args: exactArgs(0, 0),
@@ -47,6 +49,9 @@ cached set-up results that are too many or too old. The daemon and the cluster a
 those of the configuration (-c, -p sandbox.kind=... and what is below sandbox.with),
 else those that the environment names. Nothing of a process that lives is touched.
 A run does the same for its own kind of sandbox when it starts.
+
+With --nats it removes what complete runs left on the cluster, and nothing here;
+with --run a run that could be resumed, too, unless a process coordinates it.
 
 It exits with 3 when something could not be removed or looked for. A Docker daemon
 or a cluster that does not answer is named; it is a failure with --set sandbox.kind.`,
@@ -59,7 +64,20 @@ or a cluster that does not answer is named; it is a failure with --set sandbox.k
 			if older < 0 {
 				return Usage(fmt.Errorf("--older-than must be positive, got %s", older))
 			}
-			report := collect(c.Context(), s, cfg, dry, older)
+			if nats != "" {
+				cfg.NATS.URL = nats
+			} else if runID != "" {
+				return Usage(errors.New("--run needs --nats: it names a run of a cluster"))
+			}
+			report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}}
+			if nats != "" {
+				err = report.cluster(c.Context(), s, cfg.NATS, runID, older)
+			} else {
+				report.here(c.Context(), s, cfg, older)
+			}
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return errors.Join(printJSON(s, report), report.failure())
 			}
@@ -69,17 +87,42 @@ or a cluster that does not answer is named; it is a failure with --set sandbox.k
 	f.add(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only list what would go")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&nats, "nats", "", "clean the NATS cluster at these URLs instead of this machine")
+	c.Flags().StringVar(&runID, "run", "", "with --nats: remove this run, complete or not")
 	c.Flags().DurationVar(&older, "older-than", 0, "only what was made this long ago, such as 24h")
 	return c
 }
 
-// collect removes, or with dry only lists, what was left behind and is older.
-func collect(ctx context.Context, s *State, cfg configs.Config, dry bool, older time.Duration) gcReport {
+// here removes what was left on this machine.
+func (r *gcReport) here(ctx context.Context, s *State, cfg configs.Config, older time.Duration) {
 	found, absent, lookErr := wire.Leftovers(ctx, cfg)
-	report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}, Absent: absent}
+	r.Absent = absent
 	if lookErr != nil {
-		report.Errors = append(report.Errors, lookErr.Error())
+		r.Errors = append(r.Errors, lookErr.Error())
 	}
+	r.collect(ctx, s, found, older)
+}
+
+// cluster removes what was left on a cluster.
+func (r *gcReport) cluster(ctx context.Context, s *State, at configs.NATS, runID string, older time.Duration) error {
+	conn, err := wire.Dial(ctx, at, 30*time.Second)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	found, kept, err := wire.ClusterLeftovers(ctx, conn, runID, s.Now())
+	if err != nil {
+		return Usage(err)
+	}
+	for _, why := range kept {
+		fmt.Fprintf(s.Stderr, "kept: %s\n", why)
+	}
+	r.collect(ctx, s, found, older)
+	return nil
+}
+
+// collect removes, or only lists, what was left behind and is older.
+func (r *gcReport) collect(ctx context.Context, s *State, found []env.Leftover, older time.Duration) {
 	for _, l := range found {
 		if older > 0 && (l.Since.IsZero() || s.Now().Sub(l.Since) < older) {
 			continue
@@ -88,15 +131,14 @@ func collect(ctx context.Context, s *State, cfg configs.Config, dry bool, older 
 		if !l.Since.IsZero() {
 			item.Since = &l.Since
 		}
-		if !dry {
+		if !r.DryRun {
 			item.Status = "removed"
 			if err := l.Remove(ctx); err != nil {
 				item.Status, item.Error = "failed", err.Error()
 			}
 		}
-		report.Items = append(report.Items, item)
+		r.Items = append(r.Items, item)
 	}
-	return report
 }
 
 func (r gcReport) print(s *State) error {

@@ -115,6 +115,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		if cfg.Offer, err = r.offer(cfg); err != nil {
 			return observe.Report{}, err
 		}
+		fmt.Fprintf(r.opt.Progress, "coordinating over %s; whoever executes: tracesmith worker --nats %s\n", deps.Cluster.Place(), deps.Cluster.Place())
 	}
 	return pipeline.Run(ctx, cfg, deps)
 }

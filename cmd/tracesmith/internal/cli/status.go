@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline"
+)
+
+func newStatus(s *State) *cobra.Command {
+	var f configFlags
+	var nats string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "status [RUN_DIR]", Args: exactArgs(0, 1),
+		Short: "How runs on a cluster stand: their jobs and their workers",
+		Long: "Show how the run of a run directory stands, or all runs of the cluster, from what is stored there:\n" +
+			"the coordinator may be gone, and a minority of the nodes. The figures add up at every moment.",
+		Example: "  tracesmith status runs/a --nats nats://n1:4222\n  tracesmith status --nats nats://n1:4222 --json",
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := f.load(s)
+			if err != nil {
+				return err
+			}
+			if nats != "" {
+				cfg.NATS.URL = nats
+			}
+			if cfg.NATS.URL == "" {
+				return Usage(errors.New("name the cluster: give --nats URL or set nats.url; the progress of a run without one is on its own terminal, and in summary.json at its end"))
+			}
+			runID := ""
+			if len(args) == 1 {
+				info, err := pipeline.ReadRunInfo(args[0])
+				if err != nil {
+					return Usage(err)
+				}
+				runID = info.RunID
+			}
+			return showStatus(c.Context(), s, cfg.NATS, runID, asJSON)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&nats, "nats", "", "URLs of the NATS cluster, separated by commas")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func showStatus(ctx context.Context, s *State, at configs.NATS, runID string, asJSON bool) error {
+	conn, err := wire.Dial(ctx, at, 30*time.Second)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	list, err := wire.Statuses(ctx, conn, runID, s.Now)
+	if err != nil {
+		return Usage(err)
+	}
+	if asJSON {
+		return printJSON(s, struct {
+			Schema string            `json:"schema"`
+			Runs   []pipeline.Status `json:"runs"`
+		}{"tracesmith.status/1", list})
+	}
+	if len(list) == 0 {
+		fmt.Fprintf(s.Stdout, "no run on %s\n", conn.Place())
+	}
+	for _, r := range list {
+		if err := printStatus(s, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printStatus(s *State, r pipeline.Status) error {
+	fmt.Fprintf(s.Stdout, "run %s: %s, %s, heard of %.0fs ago\n", r.RunID, r.Phase, r.Coordinator, r.Silent)
+	fmt.Fprintf(s.Stdout, "  %d selected = %d reused + %d ran + %d missing\n", r.Selected, r.Reused, r.Ran, r.Missing)
+	fmt.Fprintf(s.Stdout, "  %d selected = %d waiting + %d running + %d done + %d failed\n", r.Selected, r.Waiting, r.Running, r.Done, r.Failed)
+	if r.Orphaned > 0 {
+		fmt.Fprintf(s.Stdout, "  %d of those running are in silent hands: they are handed out again when their leases run out\n", r.Orphaned)
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	for i, k := range r.Workers {
+		if i == 0 {
+			fmt.Fprintln(w, "  WORKER\tHOST\tVERSION\tSTATE\tJOBS\tLOAD\tSEEN\tWHY")
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%.0fs ago\t%s\n", k.Name, k.Host, k.Version, k.State, len(k.Running), k.Slots, k.Load, k.Silent, clip(strings.TrimSpace(k.Reason), 60))
+	}
+	return w.Flush()
+}

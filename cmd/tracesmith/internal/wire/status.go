@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+)
+
+// Statuses are those of one run, or with runID "" of all runs of a cluster.
+func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() time.Time) ([]pipeline.Status, error) {
+	ids := []string{runID}
+	if runID == "" {
+		runs, err := conn.Runs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ids = nil
+		for _, r := range runs {
+			if !slices.Contains(ids, r.RunID) {
+				ids = append(ids, r.RunID)
+			}
+		}
+		slices.Sort(ids)
+	}
+	var out []pipeline.Status
+	for _, id := range ids {
+		s, ok, err := pipeline.ReadStatus(ctx, conn, id, now())
+		switch {
+		case err != nil:
+			return out, err
+		case !ok && runID != "":
+			return out, fmt.Errorf("no run %s on %s: tracesmith status --nats lists the runs", runID, conn.Place())
+		case ok:
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// ClusterLeftovers are the runs of which a cluster holds more than it must: complete
+// ones, those that nobody knows of, and with runID that one, unless it has a
+// coordinator. kept are the others, each with the reason.
+func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string, now time.Time) (all []env.Leftover, kept []string, err error) {
+	held, err := conn.Held(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	runs, err := conn.Runs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := map[string]engine.RunEntry{}
+	for _, r := range runs {
+		known[r.RunID] = r
+	}
+	if runID != "" {
+		r, listed := known[runID]
+		bytes, holds := held[runID]
+		switch {
+		case !listed && !holds:
+			return nil, nil, fmt.Errorf("no run %s on %s", runID, conn.Place())
+		case listed && r.Led(now):
+			return nil, nil, &engine.LockedError{What: "run", Dir: runID, Holder: fmt.Sprintf("pid %d on %s", r.PID, r.Host)}
+		}
+		return []env.Leftover{runLeftover(conn, runID, bytes, r)}, nil, nil
+	}
+	for id, bytes := range held {
+		r, listed := known[id]
+		switch {
+		case listed && r.Led(now):
+			kept = append(kept, id+": it is coordinated")
+		case listed && r.Phase != engine.Completed:
+			kept = append(kept, id+": it can be resumed; remove it with --run "+id)
+		default:
+			all = append(all, runLeftover(conn, id, bytes, r))
+		}
+	}
+	slices.SortFunc(all, func(a, b env.Leftover) int { return a.Since.Compare(b.Since) })
+	slices.Sort(kept)
+	return all, kept, nil
+}
+
+func runLeftover(conn *engine.Conn, id string, bytes uint64, r engine.RunEntry) env.Leftover {
+	return env.Leftover{Kind: "run", Name: id, What: fmt.Sprintf("%d bytes on %s", bytes, conn.Place()), Since: r.Seen, Remove: func(ctx context.Context) error {
+		return errors.Join(conn.Forget(ctx, id))
+	}}
+}

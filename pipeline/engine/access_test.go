@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+)
+
+func listen(t *testing.T, opts *server.Options) string {
+	t.Helper()
+	opts.Host, opts.Port, opts.NoSigs, opts.NoLog, opts.JetStream, opts.StoreDir = "127.0.0.1", -1, true, true, true, t.TempDir()
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(60 * time.Second) {
+		t.Fatal("the NATS server does not start")
+	}
+	return srv.ClientURL()
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// operator makes the keys of an operator with one account that may use JetStream.
+func operator() (op *jwt.OperatorClaims, resolver *server.MemAccResolver, sys string, account nkeys.KeyPair) {
+	keys, sysKeys := must(nkeys.CreateOperator()), must(nkeys.CreateAccount())
+	account = must(nkeys.CreateAccount())
+	sys = must(sysKeys.PublicKey())
+	op = jwt.NewOperatorClaims(must(keys.PublicKey()))
+	op.SystemAccount = sys
+	op = must(jwt.DecodeOperatorClaims(must(op.Encode(keys))))
+	resolver = &server.MemAccResolver{}
+	for _, pair := range []nkeys.KeyPair{sysKeys, account} {
+		claims := jwt.NewAccountClaims(must(pair.PublicKey()))
+		if pair == account {
+			claims.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: -1, Consumer: -1}
+		}
+		if err := resolver.Store(claims.Subject, must(claims.Encode(keys))); err != nil {
+			panic(err)
+		}
+	}
+	return op, resolver, sys, account
+}
+
+// creds writes the credentials of a new user; its seed.
+func creds(t *testing.T, name string, account nkeys.KeyPair, expires time.Time) (file, seed string) {
+	t.Helper()
+	user := must(nkeys.CreateUser())
+	claims := jwt.NewUserClaims(must(user.PublicKey()))
+	if !expires.IsZero() {
+		claims.Expires = expires.Unix()
+	}
+	secret := must(user.Seed())
+	body := must(jwt.FormatUserConfig(must(claims.Encode(account)), secret))
+	file = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file, string(secret)
+}
+
+func TestCredentials(t *testing.T) {
+	op, resolver, sys, account := operator()
+	url := listen(t, &server.Options{TrustedOperators: []*jwt.OperatorClaims{op}, AccountResolver: resolver, SystemAccount: sys})
+	good, _ := creds(t, "good", account, time.Time{})
+	conn, err := Dial(t.Context(), Cluster{URL: url, Creds: good})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stranger, strangerSeed := creds(t, "stranger", must(nkeys.CreateAccount()), time.Time{})
+	expired, expiredSeed := creds(t, "expired", account, time.Now().Add(-time.Hour))
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	if err := os.WriteFile(garbage, []byte("hunter2-secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ file, secret string }{
+		"stranger": {stranger, strangerSeed}, "expired": {expired, expiredSeed}, "none": {"", "no secret"},
+		"garbage": {garbage, "hunter2"}, "missing": {filepath.Join(t.TempDir(), "no"), "no secret"},
+	} {
+		_, err := Dial(t.Context(), Cluster{URL: strings.Replace(url, "nats://", "nats://someone:pass-w0rd@", 1), Creds: c.file})
+		if name == "none" {
+			_, err = Dial(t.Context(), Cluster{URL: url})
+		}
+		denied, ok := errors.AsType[*AccessError](err)
+		if !ok || denied.ExitCode() != 4 || denied.Hint() == "" {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if said := denied.Error() + denied.Hint(); strings.Contains(said, c.secret) || strings.Contains(said, "pass-w0rd") || strings.Contains(said, "\n") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der := must(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))
+	files := map[string][]byte{
+		"cert": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"key":  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: must(x509.MarshalECPrivateKey(key))}),
+		"junk": []byte("nothing"),
+	}
+	for name, body := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(files["cert"])
+	url := listen(t, &server.Options{TLS: true, TLSTimeout: 30, TLSVerify: true, TLSConfig: &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(at("cert"), at("key")))},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+	}})
+	conn, err := Dial(t.Context(), Cluster{URL: url, CA: at("cert"), Cert: at("cert"), Key: at("key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(t.Context(), Cluster{URL: url}); err == nil {
+		t.Error("unknown certificates were trusted")
+	} else if lost, ok := errors.AsType[*UnreachableError](err); !ok || lost.ExitCode() != 7 {
+		t.Errorf("%v", err)
+	}
+	if _, err := Dial(t.Context(), Cluster{URL: url, CA: at("junk")}); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Jobs of any size pass, also over the limit of a message.
+func TestLargeJobsGoThroughTheObjectStore(t *testing.T) {
+	conn, err := Dial(t.Context(), Cluster{URL: listen(t, &server.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	e, err := Open(t.Context(), Options{RunID: "r1", Conn: conn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	big := []byte(`"` + strings.Repeat("x", 3<<20) + `"`)
+	if _, err := e.Enqueue(t.Context(), []Job{{ID: "big", Data: big}, {ID: "small", Data: []byte("1")}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l := next(t, e)
+		if want := map[string]string{"big": string(big), "small": "1"}[l.ID]; string(l.Data) != want {
+			t.Errorf("%s: %d bytes", l.ID, len(l.Data))
+		}
+		if err := l.Done(t.Context(), "h"); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := conn.Sweep(t.Context(), "r1"); err != nil {
+		t.Error(err)
+	}
+	if held, err := conn.Held(t.Context()); err != nil || len(held) != 0 {
+		t.Errorf("left: %v, %v", held, err)
+	}
+}
+
+// Jobs that are recorded while the reconciler looks are queued once.
+func TestReconcilingWhileQueueingQueuesNothingTwice(t *testing.T) {
+	e := open(t, t.TempDir(), nil)
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.Enqueue(t.Context(), jobs(5000))
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			info, infoErr := e.tasks.Info(t.Context())
+			if err := errors.Join(err, infoErr); err != nil || info.State.Msgs != 5000 {
+				t.Errorf("%v, %d messages", err, info.State.Msgs)
+			}
+			return
+		default:
+			if err := e.reconcile(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestThreeHundredThousandJobs(t *testing.T) {
+	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" {
+		t.Skip("NOT RUN: 300,000 jobs; make cluster runs it (TRACESMITH_TEST_CLUSTER=1)")
+	}
+	dir, n := t.TempDir(), 300_000
+	many := make([]Job, n)
+	for i := range many {
+		many[i] = Job{ID: jobs(1)[0].ID + "-" + big.NewInt(int64(i)).Text(36), Data: []byte(`{"task":"0123456789abcdef0123456789abcdef"}`)}
+	}
+	t.Run("queue", func(t *testing.T) {
+		e := open(t, dir, nil)
+		begun := time.Now()
+		if added, err := e.Enqueue(t.Context(), many); err != nil || added != n {
+			t.Fatalf("%d, %v", added, err)
+		}
+		t.Logf("queued in %s", time.Since(begun))
+	})
+	t.Run("restart", func(t *testing.T) {
+		begun := time.Now()
+		e := open(t, dir, nil)
+		entries, err := e.Entries(t.Context())
+		if err != nil || len(entries) != n {
+			t.Fatalf("%d, %v", len(entries), err)
+		}
+		t.Logf("again in %s", time.Since(begun))
+		next(t, e)
+	})
+}
