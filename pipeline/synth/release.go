@@ -142,6 +142,9 @@ func (w *worker) gold(ctx context.Context, healthy, buggy *tree.Tree) ([]byte, e
 // repository, one that deletes the tests. It says what is wrong, or "".
 func (w *worker) confirm(ctx context.Context, s *state, t schemas.Task, buggy *tree.Tree) (string, error) {
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
+	if why := unfit(t); why != "" {
+		return why, nil
+	}
 	judge := func(patch string) (bool, string, error) {
 		verdict, err := v.Verify(ctx, t, buggy, []byte(patch), "")
 		return verdict.Resolved != nil && *verdict.Resolved, verdict.Reason, err
@@ -168,6 +171,19 @@ func (w *worker) confirm(ctx context.Context, s *state, t schemas.Task, buggy *t
 		return "a patch that deletes the tests resolves it", failed
 	}
 	return "", nil
+}
+
+// unfit says why a task cannot be one, whatever the verifier would say; "" if it can.
+func unfit(t schemas.Task) string {
+	switch {
+	case strings.TrimSpace(t.GoldPatch) == "" || strings.TrimSpace(t.BugPatch) == "":
+		return "its patch is empty"
+	case len(t.Tests.FailToPass) == 0:
+		return "no test fails"
+	case len(t.Tests.PassToPass) == 0:
+		return "no test passes"
+	}
+	return ""
 }
 
 // withoutTests is the patch that deletes the files of the failing tests.
