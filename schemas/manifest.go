@@ -72,7 +72,14 @@ type SelectionInfo struct {
 	Seed   int64          `json:"seed"`
 	Caps   map[string]int `json:"caps,omitempty"`
 	Dedup  []string       `json:"dedup,omitempty"`
+	Group  string         `json:"group,omitempty"`  // column that makes a group; "" = group_id
+	Select string         `json:"select,omitempty"` // which of a group are kept; "" = all
+	Best   int            `json:"best,omitempty"`   // how many of a group; 0 = 1
 	Funnel []FunnelStep   `json:"funnel"`
+	// Reports are counted over what was kept and reject nothing.
+	Reports []FunnelStep `json:"reports,omitempty"`
+	// Definitions are those of the named predicates that were used.
+	Definitions map[string]string `json:"definitions,omitempty"`
 }
 
 // FunnelStep is one named predicate of a selection: In episodes reached it, Out

@@ -31,7 +31,7 @@ func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	card, err := renderCard(m, stats, p.cfg.Recipe.Description)
+	card, err := renderCard(m, stats, p.cfg.Selection.About())
 	if err != nil {
 		return nil, err
 	}

@@ -34,15 +34,16 @@ const layoutVersion = 1
 
 // Config says what to publish where.
 type Config struct {
-	Staging  []sinks.Store      // run dirs: episodes are read from staging/ below each
-	Dest     sinks.Store        // the dataset's root
-	Name     string             // of the dataset
-	Recipe   *selection.Recipe  // nil: selection.Default
-	Producer string             // version of this program, recorded in every file
-	Scratch  string             // directory for shards before upload; "": the system's
-	MaxShard int64              // bytes of values per shard; 0: shard.MaxBytes
-	Lease    time.Duration      // how long another publisher may be silent before it counts as dead; 0: 30 s
-	Progress func(stage string) // told about each stage; may be nil
+	Staging []sinks.Store // run dirs: episodes are read from staging/ below each
+	Dest    sinks.Store   // the dataset's root
+	Name    string        // of the dataset
+	// Selection is a recipe or a selection file; nil: selection.Default.
+	Selection selection.Selector
+	Producer  string             // version of this program, recorded in every file
+	Scratch   string             // directory for shards before upload; "": the system's
+	MaxShard  int64              // bytes of values per shard; 0: shard.MaxBytes
+	Lease     time.Duration      // how long another publisher may be silent before it counts as dead; 0: 30 s
+	Progress  func(stage string) // told about each stage; may be nil
 }
 
 // Report says what a publish did.
@@ -84,13 +85,22 @@ func Publish(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	version := in.version(cfg)
-	if err := claim(ctx, cfg.Dest, cfg.Name); err != nil {
+	p := &publication{cfg: cfg, in: in, version: in.version(cfg)}
+	ours, err := Look(ctx, cfg.Dest, cfg.Name)
+	if err != nil {
 		return Report{}, err
 	}
-	p := &publication{cfg: cfg, in: in, version: version}
-	if m, found, err := p.published(ctx); err != nil || found && p.isLatest(ctx, m) {
-		return p.report(m, found), err
+	if ours {
+		if m, found, err := p.published(ctx); err != nil || found && p.isLatest(ctx, m) {
+			return p.report(m, found), err
+		}
+	}
+	cfg.tell("selecting")
+	if p.sel, err = cfg.Selection.Apply(ctx, in.source); err != nil { // before anything is written
+		return Report{}, err
+	}
+	if err := claim(ctx, cfg.Dest, cfg.Name); err != nil {
+		return Report{}, err
 	}
 	held, lease, err := p.acquire(ctx)
 	if err != nil {
@@ -131,12 +141,12 @@ func (c *Config) check() error {
 	case c.Producer == "":
 		return errors.New("publishing: no producer version given")
 	}
-	if c.Recipe == nil {
-		r, err := selection.Load(selection.Default)
+	if c.Selection == nil {
+		s, err := selection.Load(selection.Default)
 		if err != nil {
 			return err
 		}
-		c.Recipe = r
+		c.Selection = s
 	}
 	return nil
 }
@@ -151,6 +161,7 @@ func (c *Config) tell(stage string) {
 type publication struct {
 	cfg      Config
 	in       *inputs
+	sel      selection.Result
 	version  string
 	latest   []byte // latest.json as it was when this publisher's turn began; nil: none
 	scratch  string
@@ -169,17 +180,12 @@ func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
 	}
 	defer os.RemoveAll(scratch)
 	p.scratch = scratch
-	p.cfg.tell("selecting")
-	sel, err := p.cfg.Recipe.Apply(p.in.rows())
-	if err != nil {
-		return none, err
-	}
 	p.cfg.tell("writing shards")
-	files, tally, err := p.writeTables(ctx, sel)
+	files, tally, err := p.writeTables(ctx, p.sel)
 	if err != nil {
 		return none, err
 	}
-	m := p.manifest(sel, tally, files)
+	m := p.manifest(p.sel, tally, files)
 	texts, err := p.texts(m, tally)
 	if err != nil {
 		return none, err

@@ -2,13 +2,16 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -30,13 +33,31 @@ type stagedRef struct {
 	sha   string // of the object
 }
 
-func (in *inputs) rows() []schemas.EpisodeRow {
-	rows := make([]schemas.EpisodeRow, len(in.episodes))
-	for i, e := range in.episodes {
-		rows[i] = e.row
+// source hands the episodes to a selection; without steps nothing is read again.
+func (in *inputs) source(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
+	return func(yield func(selection.Episode, error) bool) {
+		if !steps {
+			for _, e := range in.episodes {
+				if !yield(selection.Episode{Row: e.row}, nil) {
+					return
+				}
+			}
+			return
+		}
+		err := in.each(ctx, func(s sinks.Staged) error {
+			if !yield(selection.Episode{Row: s.Episode, Steps: s.Steps}, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(selection.Episode{}, err)
+		}
 	}
-	return rows
 }
+
+// errEnough ends each early.
+var errEnough = errors.New("enough")
 
 // readStaging indexes every staged object. The same episode in two places is
 // taken once if the bytes agree and refused if they do not.
@@ -165,7 +186,7 @@ func (in *inputs) version(cfg Config) string {
 	}
 	return schemas.Hash(map[string]any{
 		"layout": layoutVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,
-		"recipe": cfg.Recipe.SHA256(), "max_shard": cfg.MaxShard, "staged": staged,
+		"recipe": cfg.Selection.SHA256(), "max_shard": cfg.MaxShard, "staged": staged,
 	})[:16]
 }
 

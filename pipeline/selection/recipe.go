@@ -1,127 +1,186 @@
 // Package selection decides which episodes a dataset keeps for training. A
-// selection is a named recipe: predicates in CEL over the columns of table
-// episodes, exact deduplication, and caps per group. Applying it yields the
-// ids, the reason of every rejection and a funnel whose numbers add up. It
-// imports schemas, schemas/arrowrec and CEL.
+// selection is a recipe: predicates in CEL over the columns of table episodes,
+// over steps and over the attempts of one task; deduplication; a choice within
+// each group; caps. Applying it yields the ids, the reason of every rejection and
+// a funnel whose numbers add up. What was decided can be saved as a file, which
+// decides the same again. It imports schemas, schemas/arrowrec, configs/nearest
+// and CEL.
 package selection
 
 import (
-	"bytes"
-	"embed"
+	"context"
 	"fmt"
-	"io"
-	"os"
-	"path"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-//go:embed recipes/*.yaml
-var recipes embed.FS
-
 // Default is the selection that publishing uses when none is named.
 const Default = "success-v1"
 
-// Recipe is a selection as its file states it.
+// Selector decides about the episodes of a source: a *Recipe, or a *File.
+type Selector interface {
+	// Apply decides; the result depends on the set of episodes alone.
+	Apply(ctx context.Context, src Source) (Result, error)
+	// SHA256 identifies the content: equal hashes decide alike.
+	SHA256() string
+	// About is a sentence for people.
+	About() string
+}
+
+// Recipe is a selection as its file states it, with what it extends put in.
 type Recipe struct {
 	Name        string         `yaml:"name" json:"name"`
 	Description string         `yaml:"description" json:"description,omitempty"`
+	Extends     string         `yaml:"extends" json:"-"` // a recipe: its list comes first, its other settings hold where this one has none
+	Without     []string       `yaml:"without" json:"-"` // names of its predicates and reports that are left out
 	Predicates  []Predicate    `yaml:"predicates" json:"predicates"`
-	Dedup       []string       `yaml:"dedup" json:"dedup,omitempty"` // columns; equal values are duplicates, null is none
-	Caps        map[string]int `yaml:"caps" json:"caps,omitempty"`   // column -> most episodes per value
-	Seed        int64          `yaml:"seed" json:"seed"`             // orders a group before its cap
+	Report      []Predicate    `yaml:"report" json:"report,omitempty"` // counted over what is kept; rejects nothing
+	Dedup       []string       `yaml:"dedup" json:"dedup,omitempty"`   // columns; equal values are duplicates, null is none
+	Group       string         `yaml:"group" json:"group,omitempty"`   // column whose equal values make a group; "" = group_id
+	Select      string         `yaml:"select" json:"select,omitempty"` // one of Orders: what is kept of a group; "" = all
+	Best        int            `yaml:"best" json:"best,omitempty"`     // how many of a group Select keeps; 0 = 1
+	Caps        map[string]int `yaml:"caps" json:"caps,omitempty"`     // column -> most episodes per value
+	Seed        int64          `yaml:"seed" json:"seed"`               // orders a group before its cap
 
-	compiled []program
+	programs, reports []program
 }
 
-// Predicate is one named CEL expression of type bool.
+// Predicate is one named expression of type bool. In YAML it may be the
+// expression alone, which is then its name.
 type Predicate struct {
 	Name string `yaml:"name" json:"name"`
 	Expr string `yaml:"expr" json:"expr"`
 }
 
-// Builtin lists the names of the recipes that come with the program.
-func Builtin() []string {
-	entries, err := recipes.ReadDir("recipes")
-	if err != nil {
-		panic(err) // embedded
+// UnmarshalYAML reads both forms.
+func (p *Predicate) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		p.Name, p.Expr = node.Value, node.Value
+		return nil
 	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	return names
-}
-
-// maxRecipeBytes bounds a recipe file.
-const maxRecipeBytes = 1 << 20
-
-// Load reads a built-in recipe by name, or a YAML file by path. Every
-// expression is compiled and checked against the columns.
-func Load(nameOrFile string) (*Recipe, error) {
-	if slices.Contains(Builtin(), nameOrFile) {
-		raw, err := recipes.ReadFile(path.Join("recipes", nameOrFile+".yaml"))
-		if err != nil {
-			return nil, fmt.Errorf("loading selection %s: %w", nameOrFile, err)
+	type plain Predicate
+	for i := 0; i+1 < len(node.Content); i += 2 { // a node's own Decode forgets KnownFields
+		if key := node.Content[i].Value; key != "name" && key != "expr" {
+			return fmt.Errorf("line %d: a predicate has a name and an expr, not %q", node.Content[i].Line, key)
 		}
-		return parse(nameOrFile, raw)
 	}
-	f, err := os.Open(nameOrFile)
-	if os.IsNotExist(err) {
-		return nil, fmt.Errorf("loading selection %q: no such file, and no built-in of that name: choose one of %s", nameOrFile, strings.Join(Builtin(), ", "))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("loading selection: %w", err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxRecipeBytes))
-	if err != nil {
-		return nil, fmt.Errorf("loading selection %s: %w", nameOrFile, err)
-	}
-	return parse(nameOrFile, raw)
+	return node.Decode((*plain)(p))
 }
 
-func parse(where string, raw []byte) (*Recipe, error) {
-	var r Recipe
-	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	dec.KnownFields(true)
-	if err := dec.Decode(&r); err != nil {
-		return nil, fmt.Errorf("selection %s: %w", where, err)
+// Orders are the values of Recipe.Select. shortest: fewest completion tokens (if
+// all of the group have them), then fewest turns. best: resolved, then the
+// highest reward, then shortest. first: the lowest attempt.
+var Orders = []string{"shortest", "best", "first"}
+
+// FromExpr is a recipe of the expressions alone, each a predicate by its own text.
+func FromExpr(exprs ...string) (*Recipe, error) {
+	r := &Recipe{Name: "expression", Group: defaultGroup}
+	return r, r.Require(exprs...)
+}
+
+// Require adds predicates that are called by their own text.
+func (r *Recipe) Require(exprs ...string) error {
+	for _, e := range exprs {
+		r.Predicates = append(r.Predicates, Predicate{Name: e, Expr: e})
 	}
+	return r.check("-e")
+}
+
+const defaultGroup = "group_id"
+
+// check compiles a whole recipe; where names it in messages.
+func (r *Recipe) check(where string) error {
 	if r.Name == "" || strings.ContainsAny(r.Name, "/\\ \x00") || strings.HasPrefix(r.Name, ".") {
-		return nil, fmt.Errorf("selection %s: name %q: give it a name that can be a file name", where, r.Name)
+		return fmt.Errorf("selection %s: name %q: give it a name that can be a file name", where, r.Name)
 	}
-	for _, col := range r.groupColumns() {
+	if r.Group == "" {
+		r.Group = defaultGroup
+	}
+	for _, col := range slices.Concat(r.Dedup, r.capColumns(), []string{r.Group}) {
 		if c, ok := arrowrec.Episodes.Column(col); !ok || c.Kind != arrowrec.Text {
-			return nil, fmt.Errorf("selection %s: %q is not a text column of episodes, which dedup and caps need", where, col)
+			return fmt.Errorf("selection %s: %q is not a text column of episodes, which dedup, group and caps need%s", where, col, meant(col, textColumns()))
 		}
 	}
 	for col, k := range r.Caps {
 		if k < 1 {
-			return nil, fmt.Errorf("selection %s: cap %s: %d: want at least 1", where, col, k)
+			return fmt.Errorf("selection %s: cap %s: %d: want at least 1", where, col, k)
 		}
+	}
+	if r.Select != "" && !slices.Contains(Orders, r.Select) {
+		return fmt.Errorf("selection %s: select %q: choose one of %s", where, r.Select, strings.Join(Orders, ", "))
+	}
+	if r.Best < 0 || r.Best > 0 && r.Select == "" {
+		return fmt.Errorf("selection %s: best %d: how many of a group select keeps: at least 1, and beside select", where, r.Best)
 	}
 	seen := map[string]bool{}
-	for _, p := range r.Predicates {
+	for _, p := range slices.Concat(r.Predicates, r.Report) {
 		if p.Name == "" || seen[p.Name] {
-			return nil, fmt.Errorf("selection %s: predicate name %q is empty or used twice", where, p.Name)
+			return fmt.Errorf("selection %s: predicate name %q is empty or used twice", where, p.Name)
 		}
 		seen[p.Name] = true
-		prog, err := compile(p.Expr)
-		if err != nil {
-			return nil, fmt.Errorf("selection %s: predicate %s: %w", where, p.Name, err)
-		}
-		r.compiled = append(r.compiled, prog)
 	}
-	return &r, nil
+	var err error
+	if r.programs, err = compileAll(where, r.Predicates); err != nil {
+		return err
+	}
+	r.reports, err = compileAll(where, r.Report)
+	return err
 }
 
-func (r *Recipe) groupColumns() []string { return slices.Concat(r.Dedup, r.capColumns()) }
+func compileAll(where string, predicates []Predicate) ([]program, error) {
+	var out []program
+	for _, p := range predicates {
+		prog, err := compile(p.Expr)
+		if err != nil {
+			if p.Name != p.Expr {
+				where += ": predicate " + p.Name
+			}
+			return nil, fmt.Errorf("selection %s: %w", where, err)
+		}
+		out = append(out, prog)
+	}
+	return out, nil
+}
+
+// extend puts the recipe that r extends below it.
+func (r *Recipe) extend(where string, base *Recipe) error {
+	var names []string
+	for _, p := range slices.Concat(base.Predicates, base.Report) {
+		names = append(names, p.Name)
+	}
+	for _, name := range r.Without {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("selection %s: without %q: %s has no predicate of that name%s", where, name, base.Name, meant(name, names))
+		}
+	}
+	kept := func(list []Predicate) []Predicate {
+		return slices.DeleteFunc(slices.Clone(list), func(p Predicate) bool { return slices.Contains(r.Without, p.Name) })
+	}
+	r.Predicates = append(kept(base.Predicates), r.Predicates...)
+	r.Report = append(kept(base.Report), r.Report...)
+	if r.Dedup == nil {
+		r.Dedup = base.Dedup
+	}
+	if r.Group == "" {
+		r.Group = base.Group
+	}
+	if r.Select == "" {
+		r.Select, r.Best = base.Select, base.Best
+	}
+	if r.Caps == nil {
+		r.Caps = base.Caps
+	}
+	if r.Seed == 0 {
+		r.Seed = base.Seed
+	}
+	return nil
+}
 
 func (r *Recipe) capColumns() []string {
 	var cols []string
@@ -132,5 +191,46 @@ func (r *Recipe) capColumns() []string {
 	return cols
 }
 
-// SHA256 identifies the recipe's content.
-func (r *Recipe) SHA256() string { return schemas.Hash(r) }
+// About is the recipe's description.
+func (r *Recipe) About() string { return r.Description }
+
+// SHA256 identifies the recipe's content and the definitions of what it names.
+func (r *Recipe) SHA256() string {
+	return schemas.Hash(map[string]any{"recipe": r, "definitions": r.Definitions()})
+}
+
+// Definitions are the named predicates that the recipe uses: name -> expression.
+func (r *Recipe) Definitions() map[string]string {
+	used := map[string]bool{}
+	for _, p := range slices.Concat(r.programs, r.reports) {
+		for name := range p.used {
+			used[name] = true
+		}
+	}
+	return definitions(used)
+}
+
+// Expr is the one expression that the predicates come to.
+func (r *Recipe) Expr() string {
+	if len(r.Predicates) == 1 {
+		return r.Predicates[0].Expr
+	}
+	var parts []string
+	for _, p := range r.Predicates {
+		parts = append(parts, "("+p.Expr+")")
+	}
+	return strings.Join(parts, " && ")
+}
+
+func textColumns() []string {
+	var names []string
+	for _, c := range arrowrec.Episodes.Columns {
+		if c.Kind == arrowrec.Text {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// nearestOf is a name that was meant, for a recipe that is not there.
+func nearestOf(name string) string { return nearest.Name(name, Builtin(), 3) }

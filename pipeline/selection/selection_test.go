@@ -1,7 +1,9 @@
 package selection_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,11 +23,33 @@ func load(t *testing.T, yaml string) *selection.Recipe {
 	if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := selection.Load(path)
+	r, err := selection.LoadRecipe(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// apply decides about rows without steps.
+func apply(t *testing.T, r selection.Selector, rows []schemas.EpisodeRow) selection.Result {
+	t.Helper()
+	got, err := r.Apply(t.Context(), source(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func source(rows []schemas.EpisodeRow) selection.Source {
+	return func(context.Context, bool) iter.Seq2[selection.Episode, error] {
+		return func(yield func(selection.Episode, error) bool) {
+			for _, row := range rows {
+				if !yield(selection.Episode{Row: row}, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func episodes(n int) []schemas.EpisodeRow {
@@ -63,7 +87,7 @@ func wantSums(t *testing.T, n int, r selection.Result) {
 }
 
 func TestSuccessV1(t *testing.T) {
-	recipe, err := selection.Load("success-v1")
+	recipe, err := selection.LoadRecipe("success-v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +107,8 @@ func TestSuccessV1(t *testing.T) {
 		"no_loops":          func(e *schemas.EpisodeRow) { e.LoopScore = new(0.5) },
 		"context_rebuilds":  func(e *schemas.EpisodeRow) { e.ContextTrimmed, e.PromptsRebuild = new(true), new(false) },
 		"license_allowed":   func(e *schemas.EpisodeRow) { e.LicenseSPDX = new("AGPL-3.0-only") },
+		"not_benchmark":     func(e *schemas.EpisodeRow) { e.Contamination = []string{"SWE-bench/lite:repo"} },
+		"within_context":    func(e *schemas.EpisodeRow) { e.SFTTokensJSON = new(`{"cl100k_base":32769}`) },
 		"valid":             func(e *schemas.EpisodeRow) { e.Invalidated = new(true) },
 	}
 	for _, p := range recipe.Predicates {
@@ -93,10 +119,7 @@ func TestSuccessV1(t *testing.T) {
 		}
 		e := good
 		change(&e)
-		r, err := recipe.Apply([]schemas.EpisodeRow{e})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := apply(t, recipe, []schemas.EpisodeRow{e})
 		if len(r.Kept) != 0 || *r.Rows[0].FirstReason != p.Name {
 			t.Errorf("%s: kept %v, reasons %v", p.Name, r.Kept, r.Rows[0].Reasons)
 		}
@@ -105,9 +128,8 @@ func TestSuccessV1(t *testing.T) {
 	cut := good // what the model saw of it stands in the rows
 	cut.ContextTrimmed, cut.PromptsRebuild = new(true), new(true)
 	for name, e := range map[string]schemas.EpisodeRow{"clean": good, "cut": cut} {
-		r, err := recipe.Apply([]schemas.EpisodeRow{e})
-		if err != nil || len(r.Kept) != 1 {
-			t.Errorf("a %s episode was dropped: %v, %v", name, r.Reasons(), err)
+		if r := apply(t, recipe, []schemas.EpisodeRow{e}); len(r.Kept) != 1 {
+			t.Errorf("a %s episode was dropped: %v", name, r.Reasons())
 		}
 	}
 }
@@ -125,10 +147,7 @@ predicates:
 	e := episodes(2)
 	e[0].Resolved = nil
 	e[1].EditsTests, e[1].Reward = nil, nil
-	got, err := r.Apply(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := apply(t, r, e)
 	wantSums(t, 2, got)
 	var funnel []string
 	for _, f := range got.Funnel {
@@ -151,25 +170,19 @@ func TestDedupAndCaps(t *testing.T) {
 	}
 	e[4].ContentSHA256 = e[1].ContentSHA256 // same instance
 	e[5].ContentSHA256, e[8].ContentSHA256 = nil, nil
-	got, err := r.Apply(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := apply(t, r, e)
 	wantSums(t, 30, got)
 	if got.Funnel[0].Out != 29 || got.Funnel[1].Out != 6 {
 		t.Errorf("funnel = %+v, want 29 after dedup and 6 after the cap", got.Funnel)
 	}
 	shuffled := slices.Clone(e)
 	slices.Reverse(shuffled)
-	again, err := r.Apply(shuffled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := apply(t, r, shuffled)
 	if diff := cmp.Diff(got, again); diff != "" {
 		t.Errorf("the order of the input matters:\n%s", diff)
 	}
 	r.Seed = 25
-	other, _ := r.Apply(e)
+	other := apply(t, r, e)
 	if slices.Equal(other.Kept, got.Kept) {
 		t.Error("the seed changes nothing")
 	}

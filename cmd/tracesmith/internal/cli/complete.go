@@ -12,6 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -89,7 +90,7 @@ func (f *configFlags) override() completer {
 // registerExport completes the flags of export.
 func registerExport(c *cobra.Command) {
 	c.ValidArgsFunction = firstArg(oneOf(sinks.Views.Kinds()...))
-	for flag, names := range map[string]completer{"mask": oneOf(sinks.Masks...), "phase": oneOf("seek", "solve"), "selection": orFile("success-v1")} {
+	for flag, names := range map[string]completer{"mask": oneOf(sinks.Masks...), "phase": oneOf("seek", "solve"), "selection": orFile(selection.Builtin()...)} {
 		must(c.RegisterFlagCompletionFunc(flag, names))
 	}
 }

@@ -53,7 +53,7 @@ func newExport(s *State) *cobra.Command {
 	f.add(c)
 	fl := c.Flags()
 	fl.StringVarP(&f.out, "output", "o", "", "file to write (default: VIEW in this directory)")
-	fl.StringVar(&f.selection, "selection", "success-v1", "which episodes: a built-in selection or a file")
+	fl.StringVar(&f.selection, "selection", "success-v1", "which episodes: a built-in recipe, a recipe's file, or a file that filter has written")
 	fl.BoolVar(&f.all, "all", false, "every episode, whatever became of it")
 	fl.BoolVar(&f.force, "force", false, "overwrite the output file")
 	fl.StringVar(&f.options.Mask, "mask", sinks.MaskContext, "turns that must not be trained on: "+strings.Join(sinks.Masks, ", "))
@@ -123,29 +123,26 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 // selected applies the selection to all episodes.
 func (f *exportFlags) selected(ctx context.Context, data *wire.Data) (map[string]bool, lint, error) {
 	rep := lint{Schema: "tracesmith.lint/1", Source: filepath.Base(data.Place), Selection: f.selection, Notes: map[string]int{}}
-	var rows []schemas.EpisodeRow
-	for t, err := range data.Trajectories(ctx) {
-		if err != nil {
-			return nil, rep, Usage(err)
-		}
-		rows = append(rows, t.Episode)
-	}
-	rep.Read = len(rows)
 	keep := map[string]bool{}
 	if f.all {
 		rep.Selection = "all"
-		for _, r := range rows {
-			keep[r.EpisodeID] = true
+		for e, err := range data.Episodes(ctx, false) {
+			if err != nil {
+				return nil, rep, Usage(err)
+			}
+			rep.Read++
+			keep[e.Row.EpisodeID] = true
 		}
 	} else {
-		recipe, err := selection.Load(f.selection)
+		chosen, err := selection.Load(f.selection)
 		if err != nil {
 			return nil, rep, Usage(err)
 		}
-		result, err := recipe.Apply(rows)
+		result, err := chosen.Apply(ctx, data.Episodes)
 		if err != nil {
 			return nil, rep, Usage(err)
 		}
+		rep.Read, rep.Selection = len(result.Rows), result.Info.Name
 		for _, id := range result.Kept {
 			keep[id] = true
 		}
@@ -179,7 +176,7 @@ func (f *exportFlags) render(ctx context.Context, w io.Writer, view sinks.View, 
 	zip := gzip.NewWriter(w) // no name and no time in its header: equal input, equal bytes
 	for t, err := range data.Trajectories(ctx) {
 		if err != nil {
-			return err
+			return Usage(err)
 		}
 		if !keep[t.Episode.EpisodeID] {
 			continue

@@ -62,7 +62,7 @@ func newPublish(s *State) *cobra.Command {
 	f.add(c)
 	c.Flags().StringVar(&to, "to", "", "destination: a directory or s3://bucket/prefix")
 	c.Flags().StringVar(&name, "name", "", "name of the dataset (default: the destination's last part)")
-	c.Flags().StringVar(&recipe, "selection", "", "selection to write beside the data: a built-in name or a file")
+	c.Flags().StringVar(&recipe, "selection", "", "selection to write beside the data: a built-in recipe, a recipe's file, or a file that filter has written")
 	c.Flags().StringVar(&endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -81,7 +81,7 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 		}
 		staging = append(staging, store)
 	}
-	recipe, err := selection.Load(cfg.Publish.Selection)
+	chosen, err := selection.Load(cfg.Publish.Selection)
 	if err != nil {
 		return none, Usage(err)
 	}
@@ -90,7 +90,7 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 		return none, Usage(err)
 	}
 	report, err := publish.Publish(ctx, publish.Config{
-		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Recipe: recipe, Producer: Version,
+		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
 		Progress: func(stage string) {
 			if s.TTY {
 				fmt.Fprintf(s.Stderr, "\r\x1b[Kpublishing: %s", stage)
@@ -127,10 +127,11 @@ func datasetName(p configs.Publish) string {
 // are the caller's choice, a remote store is not.
 func unpublished(err error, to string) error {
 	_, local := errors.AsType[*fs.PathError](err)
+	_, choice := errors.AsType[*selection.Error](err)
 	switch {
 	case err == nil, codeOf(err) != ExitBug && !errors.Is(err, sinks.ErrUnsafe):
 		return err
-	case errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
+	case choice, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
 		return Usage(err)
 	case errors.Is(err, publish.ErrLeaseLost):
 		return &Error{Code: ExitLocked, Try: "the same command again", Err: err}

@@ -120,6 +120,7 @@ func newRoot(s *State) *cobra.Command {
 	add("read", newStatus(s), newShow(s), newStats(s), newTasks(s))
 	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newBench(s), newSoak(s), newGC(s), newVersion(s))
 	root.SetHelpCommandGroupID("tool")
+	add("make", newFilter(s))
 	return root
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
@@ -99,6 +100,51 @@ func (d *Data) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, err
 			}
 		}
 	}
+}
+
+// Episodes is the source of selections: a dataset's steps are read only where they
+// are asked for.
+func (d *Data) Episodes(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
+	return func(yield func(selection.Episode, error) bool) {
+		if d.Dataset != nil && !steps {
+			for row, err := range d.Dataset.Episodes(ctx) {
+				if !yield(selection.Episode{Row: row}, err) || err != nil {
+					return
+				}
+			}
+			return
+		}
+		for t, err := range d.Trajectories(ctx) {
+			if !yield(selection.Episode{Row: t.Episode, Steps: t.Steps}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// EpisodesOf is Episodes, and notes the runs they are of.
+func (d *Data) EpisodesOf(runs map[string]bool) selection.Source {
+	return func(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
+		return func(yield func(selection.Episode, error) bool) {
+			for e, err := range d.Episodes(ctx, steps) {
+				if err == nil {
+					runs[e.Row.RunID] = true
+				}
+				if !yield(e, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Identity names what was read: the dataset's name and version, or the ids of the
+// runs whose episodes these are.
+func (d *Data) Identity(runs map[string]bool) (dataset, version string, ids []string) {
+	if d.Dataset != nil {
+		return d.Dataset.Manifest.Dataset, d.Dataset.Manifest.Version, nil
+	}
+	return "", "", slices.Sorted(maps.Keys(runs))
 }
 
 func (d *Data) staged(ctx context.Context, key string) (sinks.Trajectory, error) {

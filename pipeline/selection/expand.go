@@ -1,0 +1,143 @@
+package selection
+
+import (
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+)
+
+// maxNodes bounds an expression with all names written out; an argument stands in
+// it as often as a predicate uses it.
+const maxNodes = 20_000
+
+// expansion writes named predicates out: a name alone or a call becomes the
+// predicate's expression with the arguments in it. What it puts in has the place
+// of the name, so that errors point at what was written.
+type expansion struct {
+	lib  *library
+	info *ast.SourceInfo
+	next int64
+	size int
+	used map[string]bool
+	err  *placed
+}
+
+// placed is an error at a place of an expression.
+type placed struct {
+	offset int32
+	text   string
+}
+
+// parseBody is the tree of an expression with the names in it written out.
+func parseBody(env *cel.Env, lib *library, expr string) (ast.Expr, error) {
+	parsed, _, err := parseExpr(env, lib, expr)
+	if err != nil {
+		return nil, err
+	}
+	return parsed.NativeRep().Expr(), nil
+}
+
+// parseExpr parses an expression and writes names out; used are those it had.
+func parseExpr(env *cel.Env, lib *library, expr string) (*cel.Ast, map[string]bool, error) {
+	parsed, issues := env.Parse(expr)
+	if issues.Err() != nil {
+		return nil, nil, explain(expr, lib, issues)
+	}
+	tree := parsed.NativeRep()
+	x := &expansion{lib: lib, info: tree.SourceInfo(), next: ast.MaxID(tree), used: map[string]bool{}}
+	own := map[string]bool{} // variables of comprehensions
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.ComprehensionKind {
+			c := e.AsComprehension()
+			own[c.IterVar()], own[c.IterVar2()] = true, true
+		}
+	}))
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.IdentKind:
+			if n := lib.byName[e.AsIdent()]; n != nil && !own[n.Name] {
+				x.replace(e, n, nil)
+			}
+		case ast.CallKind:
+			if n := lib.byName[e.AsCall().FunctionName()]; n != nil && !e.AsCall().IsMemberFunction() {
+				x.replace(e, n, e.AsCall().Args())
+			}
+		}
+	}))
+	if x.err != nil {
+		return nil, nil, x.err.in(expr)
+	}
+	return parsed, x.used, nil
+}
+
+// replace makes e the body of n.
+func (x *expansion) replace(e ast.Expr, n *Named, args []ast.Expr) {
+	at, _ := x.info.GetOffsetRange(e.ID())
+	if x.err != nil {
+		return
+	}
+	if len(args) < n.required() || len(args) > len(n.Params) {
+		x.fail(at.Start, fmt.Sprintf("%s %s, got %d: %s", n.Name, n.takes(), len(args), n.Usage()))
+		return
+	}
+	bound := map[string]ast.Expr{}
+	for i, p := range n.Params {
+		if bound[p.Name] = n.defaults[i]; i < len(args) {
+			bound[p.Name] = args[i]
+		}
+	}
+	body := x.copy(n.body, &at)
+	ast.PostOrderVisit(body, ast.NewExprVisitor(func(part ast.Expr) {
+		if part.Kind() != ast.IdentKind {
+			return
+		}
+		arg, ok := bound[part.AsIdent()]
+		switch {
+		case !ok || x.err != nil:
+		case arg == n.defaults[paramIndex(n, part.AsIdent())]:
+			part.SetKindCase(x.copy(arg, &at))
+		default:
+			part.SetKindCase(x.copy(arg, nil))
+		}
+	}))
+	x.used[n.Name] = true
+	e.SetKindCase(body)
+}
+
+func paramIndex(n *Named, name string) int {
+	for i, p := range n.Params {
+		if p.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// copy gives every node a new id; its place is at, or its own one.
+func (x *expansion) copy(e ast.Expr, at *ast.OffsetRange) ast.Expr {
+	out := ast.NewExprFactory().CopyExpr(e)
+	out.RenumberIDs(func(id int64) int64 {
+		if x.size++; x.size > maxNodes {
+			x.fail(0, "the expression is too long once its predicates are written out")
+		}
+		place := at
+		if place == nil {
+			if own, ok := x.info.GetOffsetRange(id); ok {
+				place = &own
+			}
+		}
+		x.next++
+		if place != nil {
+			x.info.SetOffsetRange(x.next, *place)
+		}
+		return x.next
+	})
+	return out
+}
+
+func (x *expansion) fail(offset int32, text string) {
+	if x.err == nil {
+		x.err = &placed{offset, text}
+	}
+}

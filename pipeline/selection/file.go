@@ -1,0 +1,234 @@
+package selection
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// FileSchema is the schema of selection files.
+const FileSchema = "tracesmith.selection/1"
+
+// Header is the first line of a selection file. The others are the decisions, a
+// schemas.SelectionRow each, in table order.
+type Header struct {
+	Schema         string   `json:"schema"`
+	Dataset        string   `json:"dataset,omitempty"` // name and version; "" of a run
+	Version        string   `json:"version,omitempty"`
+	Runs           []string `json:"runs,omitempty"` // run ids of a run
+	Episodes       int      `json:"episodes"`
+	Kept           int      `json:"kept"`
+	EpisodesSHA256 string   `json:"episodes_sha256"` // of the pairs (episode_id, content_sha256), sorted
+	Expr           string   `json:"expr"`            // what the predicates come to
+	Recipe         *Recipe  `json:"recipe"`
+
+	schemas.SelectionInfo
+}
+
+// File is a selection that was made before: it decides the same about the same
+// episodes, and refuses others.
+type File struct {
+	Header Header
+	Rows   []schemas.SelectionRow
+
+	place string
+	sha   string
+}
+
+// NewHeader describes a result that r made. What was decided about (dataset,
+// version, runs) is the caller's to fill in.
+func NewHeader(r *Recipe, res Result) Header {
+	return Header{
+		Schema: FileSchema, Episodes: len(res.Rows), Kept: len(res.Kept), EpisodesSHA256: res.Episodes,
+		Expr: r.Expr(), Recipe: r, SelectionInfo: res.Info,
+	}
+}
+
+// Info is what a manifest says about the selection.
+func (h Header) Info() schemas.SelectionInfo { return h.SelectionInfo }
+
+// Write writes a selection file: canonical JSON, one line each.
+func Write(w io.Writer, h Header, rows []schemas.SelectionRow) error {
+	line := func(v any) error {
+		raw, err := schemas.CanonicalJSON(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(raw, '\n'))
+		return err
+	}
+	if err := line(h); err != nil {
+		return fmt.Errorf("writing the selection: %w", err)
+	}
+	for _, row := range rows {
+		if err := line(row); err != nil {
+			return fmt.Errorf("writing the selection: %w", err)
+		}
+	}
+	return nil
+}
+
+// maxLine bounds a line of a selection file, in bytes.
+const maxLine = 4 << 20
+
+// ParseFile reads a selection file; place names it in messages. Errors name the
+// line and what to do.
+func ParseFile(place string, r io.Reader) (*File, error) {
+	f := &File{place: place}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	var body bytes.Buffer // of what decides, for the hash
+	seen := map[string]bool{}
+	kept := 0
+	for n := 1; lines.Scan(); n++ {
+		fail := func(err error) error {
+			return fmt.Errorf("selection file %s, line %d: %w: write it again with tracesmith filter", place, n, err)
+		}
+		if n == 1 {
+			if err := f.Header.parse(lines.Bytes()); err != nil {
+				return nil, fail(err)
+			}
+			continue
+		}
+		row, err := parseRow(lines.Bytes())
+		if err != nil {
+			return nil, fail(err)
+		}
+		if seen[row.EpisodeID] {
+			return nil, fail(fmt.Errorf("episode %s stands there twice", row.EpisodeID))
+		}
+		seen[row.EpisodeID] = true
+		if row.Kept {
+			kept++
+		}
+		f.Rows = append(f.Rows, row)
+		fmt.Fprintln(&body, row.EpisodeID, row.Kept)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("selection file %s: %w", place, err)
+	}
+	if f.Header.Schema == "" {
+		return nil, fmt.Errorf("selection file %s is empty: write it again with tracesmith filter", place)
+	}
+	if len(f.Rows) != f.Header.Episodes || kept != f.Header.Kept {
+		return nil, fmt.Errorf("selection file %s decides about %d episodes and keeps %d, its first line says %d and %d: it is cut or was changed: write it again with tracesmith filter",
+			place, len(f.Rows), kept, f.Header.Episodes, f.Header.Kept)
+	}
+	f.sha = schemas.Hash(map[string]any{"recipe": f.Header.SHA256, "episodes": f.Header.EpisodesSHA256, "rows": schemas.HashBytes(body.Bytes())})
+	return f, nil
+}
+
+func (h *Header) parse(line []byte) error {
+	if err := json.Unmarshal(line, h); err != nil {
+		return fmt.Errorf("no header of a selection file (%w)", err)
+	}
+	if h.Schema != FileSchema {
+		return fmt.Errorf("schema is %q, this program reads %q", h.Schema, FileSchema)
+	}
+	if h.Name == "" || strings.ContainsAny(h.Name, "/\\ \x00") || strings.HasPrefix(h.Name, ".") {
+		return fmt.Errorf("name is %q, which no file can have", h.Name)
+	}
+	return nil
+}
+
+func parseRow(line []byte) (schemas.SelectionRow, error) {
+	var row schemas.SelectionRow
+	if err := json.Unmarshal(line, &row); err != nil {
+		return row, fmt.Errorf("no decision about an episode (%w)", err)
+	}
+	if row.EpisodeID == "" {
+		return row, errors.New("it names no episode_id")
+	}
+	if row.Kept == (len(row.Reasons) > 0) || row.Kept == (row.FirstReason != nil) {
+		return row, fmt.Errorf("episode %s is kept and has reasons against it, or neither", row.EpisodeID)
+	}
+	if row.Reasons == nil {
+		row.Reasons = []string{}
+	}
+	return row, nil
+}
+
+// About says where the decisions come from.
+func (f *File) About() string {
+	if f.Header.Recipe != nil && f.Header.Recipe.Description != "" {
+		return f.Header.Recipe.Description
+	}
+	return f.Header.Expr
+}
+
+// SHA256 identifies the decisions and how they came to be.
+func (f *File) SHA256() string { return f.sha }
+
+// Apply repeats the decisions; src must hold the episodes they were made about.
+func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
+	var all []*candidate
+	there := map[string]bool{}
+	for e, err := range src(ctx, false) {
+		if err != nil {
+			return Result{}, err
+		}
+		c := (&Recipe{Group: defaultGroup}).candidate(&e.Row)
+		all = append(all, c)
+		there[c.out.EpisodeID] = true
+	}
+	if err := f.belongs(all, there); err != nil {
+		return Result{}, &Error{err}
+	}
+	decided := map[string]schemas.SelectionRow{}
+	for _, row := range f.Rows {
+		decided[row.EpisodeID] = row
+	}
+	slices.SortFunc(all, func(a, b *candidate) int { return slices.Compare(a.key[:], b.key[:]) })
+	res := Result{Funnel: f.Header.Funnel, Info: f.Header.SelectionInfo, Episodes: f.Header.EpisodesSHA256}
+	for _, c := range all {
+		row := decided[c.out.EpisodeID]
+		res.Rows = append(res.Rows, row)
+		if row.Kept {
+			res.Kept = append(res.Kept, row.EpisodeID)
+		}
+	}
+	return res, nil
+}
+
+// belongs refuses episodes that the decisions were not made about.
+func (f *File) belongs(all []*candidate, there map[string]bool) error {
+	again := "make one for these episodes with tracesmith filter"
+	var missing []string
+	for _, row := range f.Rows {
+		if !there[row.EpisodeID] {
+			missing = append(missing, row.EpisodeID)
+		}
+	}
+	switch {
+	case len(missing) > 0 && len(missing) == len(f.Rows):
+		return fmt.Errorf("selection file %s belongs to %s: none of its %d episodes are here: %s", f.place, f.made(), len(f.Rows), again)
+	case len(missing) > 0:
+		return fmt.Errorf("selection file %s, made for %s, names %d episodes that are missing here, such as %s: %s", f.place, f.made(), len(missing), missing[0], again)
+	case len(all) > len(f.Rows):
+		return fmt.Errorf("selection file %s, made for %s, says nothing about %d of the %d episodes here: %s", f.place, f.made(), len(all)-len(f.Rows), len(all), again)
+	case identity(all) != f.Header.EpisodesSHA256:
+		return fmt.Errorf("selection file %s, made for %s, belongs to other recordings of the episodes here: %s", f.place, f.made(), again)
+	}
+	return nil
+}
+
+// made names what the decisions were made about.
+func (f *File) made() string {
+	switch h := f.Header; {
+	case h.Dataset != "":
+		return fmt.Sprintf("dataset %s, version %s", h.Dataset, h.Version)
+	case len(h.Runs) == 1:
+		return "run " + h.Runs[0]
+	case len(h.Runs) > 1:
+		return fmt.Sprintf("runs %s and %d more", h.Runs[0], len(h.Runs)-1)
+	}
+	return "another place"
+}

@@ -1,0 +1,65 @@
+package selection
+
+import (
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// groupTypes are the variables about the attempts of one task (one group).
+var groupTypes = map[string]*cel.Type{
+	"n": cel.IntType, "n_correct": cel.IntType, "avg": cel.DoubleType, "best": cel.DoubleType, "worst": cel.DoubleType, "solved": cel.BoolType,
+}
+
+// tally counts the attempts of a group. An attempt counts if it has a verdict:
+// what our own failures ended says nothing about the task.
+type tally struct{ n, correct int64 }
+
+func (t *tally) add(e *schemas.EpisodeRow) {
+	if e.Resolved == nil || e.TerminationClass == "infra" {
+		return
+	}
+	t.n++
+	if *e.Resolved {
+		t.correct++
+	}
+}
+
+// vars are the values of groupTypes; nil is unknown.
+func (t *tally) vars() map[string]any {
+	if t == nil || t.n == 0 {
+		return map[string]any{"n": int64(0), "n_correct": int64(0), "avg": nil, "best": nil, "worst": nil, "solved": nil}
+	}
+	one := func(b bool) float64 {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return map[string]any{
+		"n": t.n, "n_correct": t.correct, "avg": float64(t.correct) / float64(t.n),
+		"best": one(t.correct > 0), "worst": one(t.correct == t.n), "solved": t.correct > 0,
+	}
+}
+
+// passAtK is the unbiased estimator of pass@k from n attempts of which c are
+// correct, 1 - C(n-c, k) / C(n, k), as the product of Chen et al. 2021
+// (arXiv:2107.03374, figure 3), which does not overflow. Unknown where n < k.
+func passAtK(args ...ref.Val) ref.Val {
+	n, c, k := int64(args[0].(types.Int)), int64(args[1].(types.Int)), int64(args[2].(types.Int))
+	switch {
+	case k < 1:
+		return types.NewErr("pass_at(%d): k must be at least 1", k)
+	case n < k:
+		return types.NewUnknown(0, types.NewAttributeTrail("n"))
+	case n-c < k:
+		return types.Double(1)
+	}
+	miss := 1.0
+	for i := n - c + 1; i <= n; i++ {
+		miss *= 1 - float64(k)/float64(i)
+	}
+	return types.Double(1 - miss)
+}

@@ -1,0 +1,178 @@
+package selection
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// state is one application under way: all in table order, alive those still in.
+type state struct {
+	all, alive []*candidate
+	funnel     []schemas.FunnelStep
+}
+
+// predicates makes the funnel of what judge found: it counts the first to fail,
+// the reasons list all.
+func (s *state) predicates(r *Recipe) {
+	for k, p := range r.Predicates {
+		step := schemas.FunnelStep{Predicate: p.Name, Expr: r.programs[k].text}
+		for _, c := range s.all {
+			switch {
+			case c.firstFail >= 0 && c.firstFail < k:
+				continue
+			case c.firstFail != k:
+				step.Out++
+			case c.first[k]:
+				step.Unknown++
+			}
+			step.In++
+		}
+		s.funnel = append(s.funnel, step)
+	}
+	s.alive = slices.DeleteFunc(slices.Clone(s.all), func(c *candidate) bool { return !c.out.Kept })
+}
+
+// reports counts over what is kept in the end.
+func (s *state) reports(r *Recipe) []schemas.FunnelStep {
+	var out []schemas.FunnelStep
+	for k, p := range r.Report {
+		step := schemas.FunnelStep{Predicate: p.Name, Expr: r.reports[k].text, In: len(s.alive)}
+		for _, c := range s.alive {
+			switch c.reports[k] {
+			case yes:
+				step.Out++
+			case unknown:
+				step.Unknown++
+			}
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+// dedup keeps the first episode of each value of col.
+func (s *state) dedup(col string) {
+	seen := map[string]bool{}
+	s.narrow("dedup:"+col, "first of each "+col, func(c *candidate) bool {
+		v := c.text[col]
+		if v == nil {
+			return true
+		}
+		duplicate := seen[*v]
+		seen[*v] = true
+		return !duplicate
+	})
+}
+
+// choose keeps the best few of each group, as the recipe orders them.
+func (s *state) choose(r *Recipe) {
+	if r.Select == "" {
+		return
+	}
+	k := max(r.Best, 1)
+	ranks := s.rank(func(c *candidate) string { return c.group }, func(group []*candidate) {
+		counted := !slices.ContainsFunc(group, func(c *candidate) bool { return c.completion == nil })
+		slices.SortFunc(group, func(a, b *candidate) int {
+			return cmp.Or(orders[r.Select](a, b, counted), strings.Compare(a.out.EpisodeID, b.out.EpisodeID))
+		})
+	})
+	s.keepRanked("select:"+r.Select, fmt.Sprintf("the %s %d of each %s", r.Select, k, r.Group), k, ranks)
+}
+
+// orders compare two episodes of a group; counted says that all of it have
+// completion tokens.
+var orders = map[string]func(a, b *candidate, counted bool) int{
+	"shortest": shorter,
+	"best": func(a, b *candidate, counted bool) int {
+		return cmp.Or(falseLast(a.resolved, b.resolved), cmp.Compare(rewardOf(b), rewardOf(a)), shorter(a, b, counted))
+	},
+	"first": func(a, b *candidate, _ bool) int {
+		return cmp.Or(cmp.Compare(a.attempt, b.attempt), a.created.Compare(b.created))
+	},
+}
+
+func shorter(a, b *candidate, counted bool) int {
+	tokens := 0
+	if counted {
+		tokens = cmp.Compare(*a.completion, *b.completion)
+	}
+	return cmp.Or(tokens, cmp.Compare(a.turns, b.turns), cmp.Compare(a.attempt, b.attempt))
+}
+
+func falseLast(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// rewardOf is the reward; one that is not known is the lowest.
+func rewardOf(c *candidate) float64 {
+	if c.reward == nil {
+		return -1e308
+	}
+	return *c.reward
+}
+
+// limit keeps k episodes of each value of col, in an order that the seed and
+// the episode's id decide.
+func (s *state) limit(col string, k int, seed int64) {
+	value := func(c *candidate) string { // null is a value like others here
+		if v := c.text[col]; v != nil {
+			return *v
+		}
+		return ""
+	}
+	ranks := s.rank(value, func(group []*candidate) {
+		draw := map[*candidate]string{}
+		for _, c := range group {
+			draw[c] = schemas.HashBytes(fmt.Appendf(nil, "%d/%s", seed, c.out.EpisodeID))
+		}
+		slices.SortFunc(group, func(a, b *candidate) int { return strings.Compare(draw[a], draw[b]) })
+	})
+	s.keepRanked("cap:"+col, fmt.Sprintf("at most %d per %s", k, col), k, ranks)
+}
+
+// rank numbers the members of each group from 1, in the order that sort makes.
+func (s *state) rank(group func(*candidate) string, sort func([]*candidate)) map[*candidate]int32 {
+	groups := map[string][]*candidate{}
+	for _, c := range s.alive {
+		groups[group(c)] = append(groups[group(c)], c)
+	}
+	ranks := map[*candidate]int32{}
+	for _, members := range groups {
+		sort(members)
+		for n, c := range members {
+			ranks[c] = int32(n + 1)
+		}
+	}
+	return ranks
+}
+
+func (s *state) keepRanked(name, expr string, k int, ranks map[*candidate]int32) {
+	s.narrow(name, expr, func(c *candidate) bool {
+		c.out.RankInGroup = new(ranks[c])
+		return ranks[c] <= int32(k)
+	})
+}
+
+func (s *state) narrow(name, expr string, keep func(*candidate) bool) {
+	step := schemas.FunnelStep{Predicate: name, Expr: expr, In: len(s.alive)}
+	var next []*candidate
+	for _, c := range s.alive {
+		if keep(c) {
+			next = append(next, c)
+			continue
+		}
+		c.reject(name)
+	}
+	s.alive, step.Out = next, len(next)
+	s.funnel = append(s.funnel, step)
+}
