@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 GUEST   := env/guest/bin/tracesmith-guest
 export TRACESMITH_TEST_GUEST := $(CURDIR)/$(GUEST)
 
-.PHONY: demo test guest build deps check race pythons factory s3 cluster docker test-k8s fuzz versitygw clean help
+.PHONY: demo test guest build deps check race pythons factory soak s3 cluster docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,7 +28,7 @@ demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
 test: deps guest ## every test that needs no daemon
-	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory)"
+	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory), disturbed runs (make soak)"
 	go test -ldflags=-w -timeout 20m ./...
 
 RACE_GUEST := $(CURDIR)/out/tools/tracesmith-guest-race
@@ -42,6 +42,10 @@ pythons: deps guest ## the debugger on every Python from 3.6 to 3.14 that can be
 factory: deps guest ## the long tests of the task check and the bug factory
 	TRACESMITH_TEST_FACTORY=1 go test -count=1 -timeout 20m ./env/check ./env/trace ./pipeline/synth/...
 	TRACESMITH_TEST_FACTORY=1 go test -count=1 -timeout 20m -run '^TestScripts$$/^(synth|synth_kinds|tasks_verify)$$' ./cmd/tracesmith
+
+soak: deps guest ## a run disturbed in every way, and power cut on a disk of its own (as root)
+	TRACESMITH_TEST_SOAK=1 go test -count=1 -timeout 20m -run '^TestScripts$$/^chaos$$' ./cmd/tracesmith
+	TRACESMITH_TEST_SOAK=1 go test -count=1 -timeout 20m -v -run "^TestPowerCut" ./pipeline
 
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)

@@ -284,6 +284,9 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 	}
 	info, err := r.Env.Step(ctx, *step.ToolCall)
 	died := errors.Is(err, env.ErrSandboxDied)
+	if how, ok := errors.AsType[*env.DiedError](err); ok && !how.DuringCommand {
+		died = false // somebody else's doing: tried again elsewhere, and the model hears nothing of it
+	}
 	if ctx.Err() != nil && (err != nil || r.parent.Err() != nil) {
 		return ctx.Err() // what was observed is the cancellation
 	}

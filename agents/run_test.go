@@ -166,6 +166,7 @@ func TestErrors(t *testing.T) {
 		"timeout":        {turn: &llms.Error{Class: llms.ClassTimeout}, exit: schemas.ExitLLMTimeout},
 		"environment":    {world: &world{stepErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
 		"reset":          {world: &world{resetErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
+		"sandbox killed": {world: &world{stepErr: &env.DiedError{Reason: "somebody killed its process"}}, turn: calls("add"), exit: schemas.ExitSandboxError},
 		"sandbox at rst": {world: &world{resetErr: env.ErrSandboxDied}, turn: calls("add"), exit: schemas.ExitSandboxError},
 	}
 	for name, c := range cases {

@@ -51,6 +51,10 @@ type Config struct {
 	InFlight int           // jobs in workers' hands over a cluster; default 65536
 	Offer    []byte        // what a cluster's workers need to execute jobs of this run
 
+	// Unsynced leaves it to the kernel when the embedded engine's files are on
+	// disk. Tests alone: a power cut then loses what was acknowledged.
+	Unsynced bool
+
 	Normalise     normalise.Config
 	RetryDelay    time.Duration // before the first retry of a failed job, doubled each time; default 5s
 	StagePatience time.Duration // how long a store may be unreachable; default 10m
@@ -202,6 +206,15 @@ func selectTasks(ctx context.Context, cfg Config, src env.Source) (plan, error) 
 	sorted := slices.Sorted(slices.Values(p.order))
 	p.set = fmt.Sprintf("%d tasks (%s)", len(p.order), schemas.Hash(strings.Join(sorted, "\n"))[:12])
 	return p, nil
+}
+
+// Jobs are those of a batch, in the order in which they are taken up. Config
+// must name its RunID; nothing is opened or written.
+func Jobs(ctx context.Context, cfg Config, src env.Source) ([]schemas.Job, error) {
+	cfg = cfg.withDefaults()
+	p, err := selectTasks(ctx, cfg, src)
+	p.derive(cfg.RunID, cfg)
+	return p.jobs, err
 }
 
 // derive makes the jobs: all first attempts before the second ones, so that a

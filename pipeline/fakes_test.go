@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,7 +178,8 @@ func (v verifier) Verify(_ context.Context, t schemas.Task, _ env.Tree, patch []
 
 // harness makes runs over one directory.
 type harness struct {
-	dir      string // of the run; notes lie beside it
+	dir      string // of the run
+	beside   string // where notes are written; "": beside the directory
 	cfg      pipeline.Config
 	tasks    int
 	store    func(sinks.Store) sinks.Store
@@ -198,7 +200,7 @@ func newHarness(dir string, tasks int) *harness {
 	}}
 }
 
-func (h *harness) notes() string { return h.dir + ".notes" }
+func (h *harness) notes() string { return cmp.Or(h.beside, h.dir+".notes") }
 
 func (h *harness) note(line string) {
 	h.mu.Lock()

@@ -23,6 +23,9 @@ const (
 	childDir   = "PIPELINE_TEST_DIR"
 	childPoint = "PIPELINE_TEST_POINT"
 	childNth   = "PIPELINE_TEST_NTH"
+	childNotes = "PIPELINE_TEST_NOTES" // where, if not beside the directory
+	childCut   = "PIPELINE_TEST_CUT"   // a file system whose power is cut before
+	childLazy  = "PIPELINE_TEST_LAZY"  // nothing of the engine is synced
 )
 
 const killTasks = 3
@@ -39,10 +42,20 @@ func child() bool {
 	h := newHarness(dir, killTasks)
 	h.cfg.Workers = 1
 	h.cfg.RunID = "fixed"
+	h.beside, h.cfg.Unsynced = os.Getenv(childNotes), os.Getenv(childLazy) != ""
 	var met atomic.Int32
 	h.change = func(d *pipeline.Deps) {
 		d.Crash = func(point string) {
+			if h.beside != "" {
+				h.note("at " + point)
+			}
 			if point == os.Getenv(childPoint) && int(met.Add(1)) == nth {
+				if at := os.Getenv(childCut); at != "" {
+					if err := cutPower(at); err != nil {
+						fmt.Println(err)
+						os.Exit(1)
+					}
+				}
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}
 			}

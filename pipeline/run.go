@@ -115,6 +115,9 @@ func (r *run) preflight(ctx context.Context) error {
 
 // reuse finds what is staged already. The rest is to do.
 func (r *run) reuse(ctx context.Context) error {
+	if err := r.sweep(ctx); err != nil {
+		return err
+	}
 	staged := map[string]int64{}
 	prefix := sinks.StagedKey(r.info.RunID, "")
 	prefix = prefix[:strings.LastIndex(prefix, "/")+1]
@@ -162,6 +165,25 @@ func (r *run) reuse(ctx context.Context) error {
 	return nil
 }
 
+// sweep removes what killed processes had begun to stage: in the run directory,
+// whose lock is ours, when nobody else executes its jobs.
+func (r *run) sweep(ctx context.Context) error {
+	s, ok := r.deps.Staging.(sinks.Sweeper)
+	if !ok || r.deps.Cluster != nil || r.cfg.Staging != "" {
+		return nil
+	}
+	torn, err := s.Torn(ctx)
+	if err != nil {
+		return r.storeError(fmt.Errorf("looking for what was not staged whole: %w", err))
+	}
+	for _, t := range torn {
+		if err := t.Remove(ctx); err != nil {
+			return r.storeError(fmt.Errorf("removing %s, which was not staged whole: %w", t.Name, err))
+		}
+	}
+	return nil
+}
+
 func (r *run) storeError(err error) error {
 	if _, ok := errors.AsType[fatal](err); ok || errors.Is(err, context.Canceled) {
 		return err
@@ -179,7 +201,7 @@ func (r *run) work(ctx context.Context, lock *engine.Lock) (err error) {
 	r.stop, r.drain = cancelAll, cancelClaims
 
 	if r.engine, err = engine.Open(ctx, engine.Options{
-		RunID: r.info.RunID, Lock: lock, Concurrency: max(r.cfg.Workers, 16), AckWait: r.cfg.Lease, MinFree: r.cfg.MinFree, Log: r.deps.Log,
+		RunID: r.info.RunID, Lock: lock, Unsynced: r.cfg.Unsynced, Concurrency: max(r.cfg.Workers, 16), AckWait: r.cfg.Lease, MinFree: r.cfg.MinFree, Log: r.deps.Log,
 	}); err != nil {
 		return unanswered(err)
 	}

@@ -96,7 +96,7 @@ func openRunDir(cfg Config, tasks string, now time.Time) (*engine.Lock, RunInfo,
 
 // prepare makes the directory and refuses one that holds something else.
 func prepare(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := makeDir(dir); err != nil {
 		return fmt.Errorf("creating run directory: %w", err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -130,6 +130,9 @@ func moveAside(lock *engine.Lock) (*engine.Lock, error) {
 		}
 		if err := os.Rename(dir, aside); err != nil {
 			return nil, errors.Join(fmt.Errorf("moving the used run directory aside: %w", err), lock.Close())
+		}
+		if err := syncDir(filepath.Dir(dir)); err != nil {
+			return nil, errors.Join(err, lock.Close())
 		}
 		break
 	}
@@ -197,7 +200,7 @@ func writeNew(path string, body []byte) error {
 	if err := os.Link(tmp, path); err != nil {
 		return fmt.Errorf("creating %s: %w", path, err)
 	}
-	return os.Remove(tmp)
+	return errors.Join(os.Remove(tmp), syncDir(filepath.Dir(path)))
 }
 
 // replaceFile writes a file that may exist, all or nothing.
@@ -207,6 +210,34 @@ func replaceFile(path string, body []byte) error {
 	}
 	if err := os.Rename(path+".tmp", path); err != nil {
 		return fmt.Errorf("replacing %s: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// makeDir makes a directory and its parents, each name on disk.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	parent := filepath.Dir(filepath.Clean(dir))
+	if err := makeDir(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(parent)
+}
+
+// syncDir makes the names in a directory outlive a power cut: a synced file
+// whose name is lost is lost.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("syncing directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("syncing directory %s: %w", dir, err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -184,10 +185,28 @@ func wait(t *testing.T, what string, holds func() bool) {
 	t.Fatalf("still not: %s", what)
 }
 
+// output is what a process has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // start starts a command whose output is kept.
-func start(t *testing.T, args ...string) (cmd *exec.Cmd, out *bytes.Buffer) {
+func start(t *testing.T, args ...string) (cmd *exec.Cmd, out *output) {
 	t.Helper()
-	cmd, out = exec.CommandContext(t.Context(), "tracesmith", args...), &bytes.Buffer{}
+	cmd, out = exec.CommandContext(t.Context(), "tracesmith", args...), &output{}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -221,6 +240,12 @@ func TestSignalsStopARunThatResumes(t *testing.T) {
 				t.Errorf("a second process, anew: %d\n%s", code, told)
 			}
 
+			if c.signal == syscall.SIGINT { // the first one only drains, and this episode has no near end
+				if err := cmd.Process.Signal(c.signal); err != nil {
+					t.Fatal(err)
+				}
+				wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: no new episodes") })
+			}
 			if err := cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}
@@ -240,8 +265,35 @@ func TestSignalsStopARunThatResumes(t *testing.T) {
 	}
 }
 
-// A process that is killed outright leaves no sandbox either.
+// A first interrupt ends the taking of jobs: the episode under way is staged, the
+// next one is not begun, and the same command makes it.
+func TestFirstInterruptDrains(t *testing.T) {
+	t.Parallel()
+	dir, config, label := sleepy(t)
+	gate := filepath.Join(dir, "gate")
+	text := strings.NewReplacer("command: sleep 600", "command: 'while [ ! -e "+gate+" ]; do sleep 0.05; done'", "workers: 1", "workers: 1, attempts: 2").Replace(mustRead(t, config))
+	place(t, dir, map[string]string{"run.yaml": strings.Replace(text, "sandbox: {", "sandbox: {kind: local, ", 1)})
+	run := filepath.Join(dir, "run")
+	cmd, out := start(t, "run", "-c", config, "--run-dir", run)
+	wait(t, "a sandbox runs", func() bool { return sandboxes(label) > 0 })
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: no new episodes") })
+	place(t, dir, map[string]string{"gate": ""})
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 130 || len(stagedIn(t, run)) != 1 || !strings.Contains(out.String(), "INTERRUPTED") {
+		t.Errorf("exit code %d, staged %v:\n%s", code, stagedIn(t, run), out)
+	}
+	if code, told := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run); code != 0 || len(stagedIn(t, run)) != 2 {
+		t.Errorf("resuming: %d\n%s", code, told)
+	}
+}
+
+// A process that is killed outright leaves no sandbox either, and what it leaves
+// on disk goes with the next start.
 func TestKilledOutrightNoSandboxIsLeft(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
 	dir, config, label := sleepy(t)
 	cmd, _ := start(t, "run", "-c", config, "--run-dir", filepath.Join(dir, "run"))
 	wait(t, "a sandbox runs", func() bool { return sandboxes(label) > 0 })
@@ -250,6 +302,12 @@ func TestKilledOutrightNoSandboxIsLeft(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
+	if code, told := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", filepath.Join(dir, "run"), "-p", "sandbox.command_timeout=1s"); code != 0 {
+		t.Errorf("resuming: %d\n%s", code, told)
+	}
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "tracesmith-*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 // An environment nobody talks to ends with the signal, and one whose driver has

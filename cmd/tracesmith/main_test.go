@@ -94,6 +94,8 @@ func TestScripts(t *testing.T) {
 				return os.Getenv("TRACESMITH_TEST_DOCKER") == "1", nil
 			case "factory":
 				return os.Getenv("TRACESMITH_TEST_FACTORY") == "1", nil
+			case "soak":
+				return os.Getenv("TRACESMITH_TEST_SOAK") == "1", nil
 			case "versitygw":
 				return os.Getenv("TRACESMITH_TEST_VERSITYGW") != "", nil
 			case "other-python":

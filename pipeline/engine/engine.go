@@ -27,7 +27,10 @@ type Options struct {
 	Conn  *Conn  // external servers, which the engine does not close; nil = embedded
 	// Join says that the run is coordinated by another process, which creates and
 	// repairs what this one only uses. Needs Conn.
-	Join     bool
+	Join bool
+	// Unsynced has embedded writes acknowledged before they are on disk; tests
+	// alone.
+	Unsynced bool
 	Instance string // names this process among owners; "" = host, pid and something random
 
 	Concurrency int           // jobs in flight over all workers; default 16
@@ -170,7 +173,7 @@ func (e *Engine) serve() error {
 	}
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "tracesmith", DontListen: true, NoSigs: true, MaxPayload: maxPayload,
-		JetStream: true, StoreDir: e.dir, SyncAlways: true, SyncInterval: 2 * time.Minute, // both are needed
+		JetStream: true, StoreDir: e.dir, SyncAlways: !e.opt.Unsynced, SyncInterval: 2 * time.Minute, // both are needed
 		JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 256 << 20, // the free-space guard is the real limit
 	})
 	if err != nil {

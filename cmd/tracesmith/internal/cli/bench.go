@@ -11,7 +11,7 @@ import (
 )
 
 func newBench(s *State) *cobra.Command {
-	return group("bench", "Measure tracesmith on this machine", newBenchEnv(s))
+	return group("bench", "Measure tracesmith on this machine", newBenchEnv(s), newBenchEpisodes(s))
 }
 
 func newBenchEnv(s *State) *cobra.Command {

@@ -77,7 +77,7 @@ func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, don
 			return
 		case sig := <-s.Interrupts:
 			cause := stoppedBy[sig]
-			if text, ok := s.drained(); ok {
+			if text, ok := s.drained(sig); ok {
 				fmt.Fprintf(s.Stderr, "stopping: %s (once more to cancel them)\n", text)
 				continue
 			}
@@ -118,7 +118,7 @@ func newRoot(s *State) *cobra.Command {
 	}
 	add("make", newRun(s), newWorker(s), newPublish(s), newExport(s))
 	add("read", newStatus(s), newShow(s), newStats(s), newTasks(s))
-	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newBench(s), newSoak(s), newGC(s), newVersion(s))
+	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newBench(s), newSoak(s), newChaos(s), newGC(s), newVersion(s))
 	root.SetHelpCommandGroupID("tool")
 	add("make", newFilter(s))
 	return root

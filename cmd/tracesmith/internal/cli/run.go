@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,8 @@ func newRun(s *State) *cobra.Command {
 		Use: "run", Aliases: []string{"r"},
 		Short: "Run or resume a batch of episodes",
 		Long: "Run the selected tasks, grade every patch in a fresh sandbox, and stage one object per episode\n" +
-			"in the run directory. The same run directory again resumes: what is staged is not repeated.",
+			"in the run directory. The same run directory again resumes: what is staged is not repeated.\n" +
+			"A first interrupt lets the episodes under way come to their end, a second one cancels them.",
 		Example: "  tracesmith run -c quickstart\n  tracesmith run -c my.yaml --run-dir runs/a -n 8 -p agent.max_steps=40",
 		Args:    exactArgs(0, 0),
 		RunE:    func(c *cobra.Command, _ []string) error { return resumable(c.Context(), f.run(c.Context(), s)) },
@@ -97,6 +99,10 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	opt := wire.RunOptions{
 		Fresh: f.fresh, Retry: f.retry, Command: append([]string{"tracesmith"}, s.Args...),
 		Producer: Version, Commit: commit(), Getenv: s.Getenv, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
+		Clock: s.Now, Staging: s.Staging,
+	}
+	if cfg.NATS.URL == "" { // who terminates it, or closes its terminal, will not wait
+		opt.Drain = s.drain("no new episodes, those under way come to their end", syscall.SIGTERM, syscall.SIGHUP)
 	}
 	if cfg.NATS.URL != "" && !f.dryRun {
 		if opt.Cluster, err = wire.Dial(ctx, cfg.NATS, time.Minute); err != nil {
@@ -116,7 +122,7 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 		}
 	}
 	if f.dryRun {
-		return f.plan(s, cfg, run)
+		return f.plan(ctx, s, cfg, run)
 	}
 	return f.execute(ctx, s, cfg, run)
 }
@@ -171,15 +177,19 @@ func (s silent) Error() string { return "" }
 func (s silent) ExitCode() int { return s.code }
 
 // plan prints what would run.
-func (f *runFlags) plan(s *State, cfg configs.Config, run *wire.Run) error {
+func (f *runFlags) plan(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
 	if f.asJSON {
 		var ids []string
 		for _, t := range run.Tasks {
 			ids = append(ids, t.InstanceID)
 		}
+		episodes, err := run.Episodes(ctx)
+		if err != nil {
+			return err
+		}
 		return printJSON(s, map[string]any{
 			"schema": "tracesmith.plan/1", "run_dir": cfg.Run.Dir, "tasks": ids, "attempts": cfg.Run.Attempts,
-			"episodes": len(ids) * cfg.Run.Attempts, "agent": cfg.Agent.Kind, "workers": cfg.Run.Workers,
+			"episodes": len(ids) * cfg.Run.Attempts, "agent": cfg.Agent.Kind, "workers": cfg.Run.Workers, "episode_ids": episodes,
 		})
 	}
 	fmt.Fprintf(s.Stdout, "%d tasks × %d attempts = %d episodes with agent %s, %d at once, into %s\n",

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // State is the process as the commands see it.
@@ -31,6 +33,8 @@ type State struct {
 	// Crash is called at every boundary of a job; tests die in it. nil outside
 	// tests.
 	Crash func(point string)
+	// Staging wraps the staging store of a run; chaos makes it fail. nil otherwise.
+	Staging func(sinks.Store) sinks.Store
 	// TTY tells whether Stderr is a terminal, Typed whether Stdin is.
 	TTY, Typed bool
 
@@ -43,23 +47,24 @@ type drains struct {
 	text string
 	ch   chan struct{} // nil: it is cancelled
 	done bool
+	keen []os.Signal // that cancel at once
 }
 
 // drain has the first signal close the channel, with a word of what happens then,
-// and the second one cancel the command.
-func (s *State) drain(text string) <-chan struct{} {
+// and the second one cancel the command; keen signals cancel at once.
+func (s *State) drain(text string, keen ...os.Signal) <-chan struct{} {
 	s.draining.Lock()
 	defer s.draining.Unlock()
-	s.draining.text, s.draining.ch = text, make(chan struct{})
+	s.draining.text, s.draining.ch, s.draining.keen = text, make(chan struct{}), keen
 	return s.draining.ch
 }
 
 // drained drains the command, if it can be and was not.
-func (s *State) drained() (text string, ok bool) {
+func (s *State) drained(sig os.Signal) (text string, ok bool) {
 	d := &s.draining
 	d.Lock()
 	defer d.Unlock()
-	if d.ch == nil || d.done {
+	if d.ch == nil || d.done || slices.Contains(d.keen, sig) {
 		return "", false
 	}
 	close(d.ch)

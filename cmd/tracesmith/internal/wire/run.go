@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/configs"
@@ -16,6 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // RunOptions are what a command adds to a configuration.
@@ -30,7 +32,10 @@ type RunOptions struct {
 	Stdin            io.Reader // what a person types, for agents that are one
 	Progress         io.Writer
 	Warn             io.Writer
-	Crash            func(point string) // see pipeline.Deps.Crash
+	Crash            func(point string)            // see pipeline.Deps.Crash
+	Observer         observe.Observer              // nil: one that shows progress
+	Clock            func() time.Time              // nil: time.Now
+	Staging          func(sinks.Store) sinks.Store // wraps the staging store; nil: as it is
 }
 
 // Run is a batch ready to start.
@@ -120,6 +125,21 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	return pipeline.Run(ctx, cfg, deps)
 }
 
+// Episodes are the ids of the batch's episodes, in the order in which they are
+// taken up.
+func (r *Run) Episodes(ctx context.Context) ([]string, error) {
+	cfg, deps, err := r.parts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := pipeline.Jobs(ctx, cfg, deps.Source)
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.EpisodeID
+	}
+	return ids, err
+}
+
 // parts are what the pipeline makes a run of, the same for all who take part in it.
 func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error) {
 	identity := r.Agent.Identity(r.Bench.Toolbox.Schemas())
@@ -133,6 +153,9 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 	if err != nil {
 		return pipeline.Config{}, pipeline.Deps{}, err
 	}
+	if r.opt.Staging != nil {
+		staging = r.opt.Staging(staging)
+	}
 	return pipeline.Config{
 			RunDir: r.cfg.Run.Dir, RunID: runID, Staging: place, Lease: r.cfg.Engine.Lease, InFlight: r.cfg.Engine.InFlight,
 			Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
@@ -145,7 +168,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 			},
 			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: r.Agent.Secrets(r.opt.Getenv)},
 		}, pipeline.Deps{
-			Cluster: r.opt.Cluster, Drain: r.opt.Drain,
+			Cluster: r.opt.Cluster, Drain: r.opt.Drain, Clock: r.opt.Clock,
 			Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
 			Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: r.observer(),
 		}, nil
@@ -153,6 +176,9 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 
 // observer shows how far the run is; where a person is at work in lines that stay.
 func (r *Run) observer() observe.Observer {
+	if r.opt.Observer != nil {
+		return r.opt.Observer
+	}
 	if r.Agent.needs.Console {
 		return observe.NewPlain(r.opt.Progress)
 	}
@@ -166,7 +192,7 @@ func (r *Run) preflight(ctx context.Context) error {
 	if n, err := r.Bench.Reap(ctx, r.Tasks); err != nil {
 		fmt.Fprintf(r.opt.Warn, "warning: %v\n", err)
 	} else if n > 0 {
-		fmt.Fprintf(r.opt.Warn, "removed %d sandboxes that an earlier process left behind\n", n)
+		fmt.Fprintf(r.opt.Warn, "removed %d sandboxes and directories that earlier processes left behind\n", n)
 	}
 	seen := map[string]bool{}
 	for _, t := range r.Tasks {

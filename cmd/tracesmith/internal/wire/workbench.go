@@ -145,7 +145,11 @@ func (w *Workbench) Reap(ctx context.Context, tasks []schemas.Task) (int, error)
 		}
 		total += n
 	}
-	return total, nil
+	n, err := env.RemoveLeftovers(ctx, drivers.Scratch{})
+	if err != nil {
+		return total, fmt.Errorf("removing left-over directories: %w", err)
+	}
+	return total + n, nil
 }
 
 // spec is the sandbox of a task, its set-up results mounted.

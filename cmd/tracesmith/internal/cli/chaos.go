@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/pipeline/chaos"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// chaosFlags are the flags of chaos.
+type chaosFlags struct {
+	cfg    chaos.Config
+	kinds  []string
+	asJSON bool
+}
+
+func newChaos(s *State) *cobra.Command {
+	var f chaosFlags
+	c := &cobra.Command{
+		Use: "chaos", Short: "Disturb a run in every way and prove that nothing is lost or paid twice",
+		Long: `Run a batch of scripted episodes as processes of this program, against a model server
+of its own, and kill, stop, starve and mislead them by a plan that --seed decides. Then
+compare what was planned, staged and published, what was paid and recorded, and what was
+left behind. Each promise that did not hold is a breach with a name. The exit code is 0
+without one, and 1 otherwise. Root is needed to fill a disk; without it that is left out.`,
+		Example: "  tracesmith chaos\n  tracesmith chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith chaos --kinds kill,guest --dir out/chaos",
+		Args:    exactArgs(0, 0),
+		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
+	}
+	fl := c.Flags()
+	fl.IntVar(&f.cfg.Episodes, "episodes", 60, "episodes of the batch")
+	fl.IntVar(&f.cfg.Faults, "faults", 30, "faults to make, all kinds in turn")
+	fl.Uint64Var(&f.cfg.Seed, "seed", 1, "seed of the plan")
+	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v (default all)", chaos.Kinds()))
+	fl.DurationVar(&f.cfg.Within, "within", 2*time.Second, "bound on the first new call after a restart")
+	fl.StringVar(&f.cfg.Dir, "dir", "", "keep everything in this directory, which must be empty or new (default: a temporary one, removed when all is well)")
+	fl.StringVar(&f.cfg.Sandbox, "sandbox", "bubblewrap", "sandbox kind")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	must(c.RegisterFlagCompletionFunc("sandbox", oneOf(wire.DriverKinds()...)))
+	c.AddCommand(newChaosChild(s))
+	return c
+}
+
+// newChaosChild is the program as the processes of a trial run it: with a store
+// that fails and a clock that is off.
+func newChaosChild(s *State) *cobra.Command {
+	var plan string
+	var clock time.Duration
+	c := &cobra.Command{
+		Use: "child -- run ARGS", Hidden: true, Args: exactArgs(1, -1),
+		RunE: func(c *cobra.Command, args []string) error {
+			now := s.Now
+			s.Now = func() time.Time { return now().Add(clock) }
+			s.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
+			run := newRun(s)
+			run.SetArgs(args[1:])
+			run.SilenceErrors, run.SilenceUsage = true, true
+			run.SetOut(s.Stdout)
+			run.SetErr(s.Stderr)
+			return run.ExecuteContext(c.Context())
+		},
+	}
+	c.Flags().StringVar(&plan, "store", "", "plan of the store's faults")
+	c.Flags().DurationVar(&clock, "clock", 0, "how far the clock is off")
+	return c
+}
+
+func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
+	cfg := &f.cfg
+	if cfg.Kinds, err = chaos.ParseKinds(f.kinds); err != nil {
+		return Usage(err)
+	}
+	switch {
+	case cfg.Episodes < 2 || cfg.Faults < 1 || cfg.Within <= 0:
+		return Usage(errors.New("--episodes must be at least 2, --faults at least 1, --within more than 0"))
+	case cfg.Faults > cfg.Episodes:
+		return Usage(fmt.Errorf("--faults %d: at most one for each of the %d episodes, or they hide each other; raise --episodes", cfg.Faults, cfg.Episodes))
+	case !slices.Contains(wire.DriverKinds(), cfg.Sandbox):
+		return Usage(fmt.Errorf("--sandbox %s: there are %v", cfg.Sandbox, wire.DriverKinds()))
+	}
+	kept := cfg.Dir != ""
+	if cfg.Dir, err = emptyDir(cfg.Dir); err != nil {
+		return Usage(err)
+	}
+	if err := f.children(s); err != nil {
+		return err
+	}
+	if s.TTY {
+		cfg.Progress = s.Stderr
+	}
+	report, err := chaos.Run(ctx, *cfg)
+	if !kept && err == nil && len(report.Breaches) == 0 {
+		report.Dir, err = "", os.RemoveAll(cfg.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		err = printJSON(s, report)
+	} else {
+		err = printChaos(s, report)
+	}
+	if n := len(report.Breaches); err == nil && n > 0 {
+		err = &Error{Code: ExitBug, Err: fmt.Errorf("%d promises did not hold (seed %d): %s", n, report.Seed, report.Breaches[0].Name), Try: "look into " + report.Dir}
+	}
+	return err
+}
+
+// emptyDir makes a directory for a trial, or takes one that is empty.
+func emptyDir(dir string) (string, error) {
+	if dir == "" {
+		made, err := os.MkdirTemp("", "tracesmith-chaos-")
+		if err != nil {
+			return "", fmt.Errorf("making a directory: %w", err)
+		}
+		return made, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("--dir: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("--dir: %w", err)
+	}
+	if len(entries) > 0 {
+		return "", fmt.Errorf("--dir %s is not empty: name a new directory", dir)
+	}
+	return filepath.Abs(dir)
+}
+
+// children says how the processes of a trial are started and read.
+func (f *chaosFlags) children(s *State) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the program: %w", err)
+	}
+	temp := filepath.Join(f.cfg.Dir, "tmp")
+	if err := os.MkdirAll(temp, 0o755); err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	f.cfg.Workers, f.cfg.Guest = 4, guest.ServeArg
+	f.cfg.Child = func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Args[0] = "tracesmith"
+		cmd.Env = append(slices.Clone(s.Environ), "TMPDIR="+temp, "XDG_CACHE_HOME="+filepath.Join(f.cfg.Dir, "cache"))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's interrupt is for the driver alone
+		return cmd
+	}
+	f.cfg.Run = func(ctx context.Context, plan string, clock time.Duration, args ...string) *exec.Cmd {
+		return f.cfg.Child(ctx, append([]string{"chaos", "child", "--store", plan, "--clock", clock.String(), "--"}, args...)...)
+	}
+	f.cfg.Read = func(ctx context.Context, place string) (iter.Seq2[sinks.Trajectory, error], func() error, error) {
+		data, err := wire.OpenData(ctx, place, configs.S3{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return data.Trajectories(ctx), data.Close, nil
+	}
+	f.cfg.Torn = func(ctx context.Context, place string) ([]sinks.Torn, error) {
+		store, err := wire.OpenStore(ctx, place, configs.S3{})
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := store.(sinks.Sweeper); ok {
+			return s.Torn(ctx)
+		}
+		return nil, nil
+	}
+	return nil
+}
+
+func printChaos(s *State, r chaos.Report) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("trial", "%d episodes, %d workers, sandbox %s, seed %d, %.0f s", r.Episodes, r.Workers, r.Sandbox, r.Seed, r.Wall)
+	for _, k := range r.Faults {
+		row("  "+string(k.Kind), "%d of %d", k.Struck, k.Planned)
+	}
+	for _, l := range r.LeftOut {
+		row("  "+string(l.Kind), "left out: %s", l.Why)
+	}
+	row("processes", "%d", r.Starts)
+	row("episodes", "%d expected, %d staged, %d published", r.Sets.Expected, r.Sets.Staged, r.Sets.Published)
+	row("calls", "%d = %d recorded + %d failed + %d lost in flight", r.Calls.Made, r.Calls.Answered, r.Calls.Failed, r.Calls.Lost)
+	row("model server", "%d requests, %d answered, %d again", r.Server.Requests, r.Server.Answered, r.Server.Again)
+	row("resumed in", "%.0f ms, at most %.0f (%d restarts; bound %.0f)", r.Resume.Median, r.Resume.Max, r.Resume.N, r.Resume.Within)
+	row("breaches", "%s", cmp.Or(map[bool]string{true: "none"}[len(r.Breaches) == 0], fmt.Sprint(len(r.Breaches))))
+	for _, b := range r.Breaches {
+		row("  "+b.Name, "%s", b.Detail)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// Config of one trial. All fields are required but Progress.
+type Config struct {
+	Dir      string // an empty directory of the trial's own
+	Episodes int
+	Faults   int
+	Seed     uint64
+	Kinds    []Kind
+	Workers  int
+	Sandbox  string        // kind of sandbox
+	Within   time.Duration // bound on the first new call after a restart
+
+	// Child is a command of the program: args as a user gives them. One of run is
+	// also given the plan of its store's faults and how far its clock is off.
+	Child func(ctx context.Context, args ...string) *exec.Cmd
+	Run   func(ctx context.Context, storePlan string, clock time.Duration, args ...string) *exec.Cmd
+	// Read yields the episodes of a run directory or a dataset.
+	Read func(ctx context.Context, place string) (iter.Seq2[sinks.Trajectory, error], func() error, error)
+	// Torn lists what unfinished writes left in a run directory or a dataset.
+	Torn func(ctx context.Context, place string) ([]sinks.Torn, error)
+	// Guest is the first argument of a guest, by which it is known among processes.
+	Guest    string
+	Progress io.Writer // nil: silent
+}
+
+// Run makes the trial. The report holds what was found; an error is one of the
+// trial itself, or of ctx.
+func Run(ctx context.Context, cfg Config) (_ Report, err error) {
+	if cfg.Progress == nil {
+		cfg.Progress = io.Discard
+	}
+	began := time.Now()
+	t := &trial{cfg: cfg, report: Report{
+		Schema: "tracesmith.chaos/1", Seed: cfg.Seed, Sandbox: cfg.Sandbox, Episodes: cfg.Episodes, Workers: cfg.Workers, Dir: cfg.Dir,
+		Breaches: []Breach{}, LeftOut: []LeftOut{}, struck: map[Kind]int{},
+	}}
+	kinds := slices.Clone(cfg.Kinds)
+	leave := func(k Kind, why string) {
+		if i := slices.Index(kinds, k); i >= 0 {
+			kinds = slices.Delete(kinds, i, i+1)
+			t.report.LeftOut = append(t.report.LeftOut, LeftOut{k, why})
+		}
+	}
+	if cfg.Sandbox != "bubblewrap" && cfg.Sandbox != "local" {
+		leave(Guest, "the guests of sandbox "+cfg.Sandbox+" are no children of the run")
+	}
+	if slices.Contains(kinds, Disk) {
+		if t.disk, err = mountDisk(filepath.Join(cfg.Dir, "disk")); err != nil {
+			leave(Disk, err.Error())
+		}
+	}
+	if len(kinds) == 0 {
+		return t.report, errors.Join(errors.New("no fault is left that can be made here"), t.disk.close())
+	}
+	t.run = filepath.Join(cfg.Dir, "disk", "run")
+	t.plan = newPlan(cfg.Seed, kinds, cfg.Faults, cfg.Episodes)
+	err = t.play(ctx)
+	if err == nil {
+		err = t.check(ctx)
+	}
+	if t.disk != nil { // what was on it stays to be looked at
+		err = errors.Join(err, os.CopyFS(filepath.Join(cfg.Dir, "run"), os.DirFS(t.run)), t.disk.close())
+	}
+	for _, k := range kinds {
+		t.report.Faults = append(t.report.Faults, Struck{k, t.plan.count[k], t.report.struck[k]})
+		if n := t.report.struck[k]; err == nil && n < t.plan.count[k] {
+			t.breach("unstruck", "%d of %d faults of kind %s found nothing to strike", t.plan.count[k]-n, t.plan.count[k], k)
+		}
+	}
+	t.report.Wall = time.Since(began).Seconds()
+	return t.report, err
+}
+
+// Report is what a trial found.
+type Report struct {
+	Schema   string    `json:"schema"`
+	Seed     uint64    `json:"seed"`
+	Sandbox  string    `json:"sandbox"`
+	Episodes int       `json:"episodes"`
+	Workers  int       `json:"workers"`
+	Wall     float64   `json:"wall_s"`
+	Dir      string    `json:"dir"`
+	Faults   []Struck  `json:"faults"`
+	LeftOut  []LeftOut `json:"left_out"`
+	Starts   int       `json:"starts"` // processes of the run
+	Ends     []string  `json:"ends"`   // how each ended
+	Server   Server    `json:"server"`
+	Calls    Calls     `json:"calls"`
+	Resume   Resume    `json:"resume"`
+	Sets     Sets      `json:"sets"`
+	Breaches []Breach  `json:"breaches"`
+
+	struck map[Kind]int
+}
+
+// Struck counts one kind of fault.
+type Struck struct {
+	Kind    Kind `json:"kind"`
+	Planned int  `json:"planned"`
+	Struck  int  `json:"struck"`
+}
+
+// LeftOut is a kind of fault that cannot be made here.
+type LeftOut struct {
+	Kind Kind   `json:"kind"`
+	Why  string `json:"why"`
+}
+
+// Breach is a promise that did not hold.
+type Breach struct {
+	Name   string `json:"name"`
+	Detail string `json:"detail"`
+}
+
+// Server is the model server's side of the account.
+type Server struct {
+	Requests int `json:"requests"` // that arrived
+	Answered int `json:"answered"` // whole
+	Again    int `json:"again"`    // answered whole for a turn that had been answered whole
+}
+
+// Calls is the run's side.
+type Calls struct {
+	Made     int `json:"made"`
+	Answered int `json:"answered"`
+	Failed   int `json:"failed"`
+	Lost     int `json:"lost_in_flight"`
+}
+
+// Resume is how long it took from a start of the run to its first model call,
+// which follows the replay of an episode's steps, milliseconds.
+type Resume struct {
+	N      int     `json:"n"`
+	Median float64 `json:"median_ms"`
+	Max    float64 `json:"max_ms"`
+	Within float64 `json:"within_ms"`
+}
+
+// Sets are how many episodes there are in each place.
+type Sets struct {
+	Expected  int `json:"expected"`
+	Staged    int `json:"staged"`
+	Published int `json:"published"`
+}
+
+// trial is a Config in execution.
+type trial struct {
+	cfg    Config
+	plan   plan
+	run    string // the run directory
+	disk   *disk
+	report Report
+	server *server
+	pids   []int // of the run's processes
+}
+
+func (t *trial) breach(name, format string, args ...any) {
+	t.report.Breaches = append(t.report.Breaches, Breach{name, fmt.Sprintf(format, args...)})
+}

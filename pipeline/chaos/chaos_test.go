@@ -1,0 +1,141 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// A plan follows from its seed, has each kind in its turn, and strikes within the
+// batch.
+func TestPlanFollowsFromItsSeed(t *testing.T) {
+	p := newPlan(7, Kinds(), 32, 40)
+	if again := newPlan(7, Kinds(), 32, 40); !reflect.DeepEqual(p, again) {
+		t.Error("the same seed gave another plan")
+	}
+	if other := newPlan(8, Kinds(), 32, 40); reflect.DeepEqual(p.process, other.process) {
+		t.Error("another seed gave the same plan")
+	}
+	total := 0
+	for _, k := range Kinds() {
+		if n := p.count[k]; n < 2 || n > 3 {
+			t.Errorf("%d faults of kind %s", n, k)
+		}
+		total += p.count[k]
+	}
+	if total != 32 || len(p.process)+len(p.server)+len(p.store) != 32 {
+		t.Errorf("%d faults", total)
+	}
+	for _, f := range p.process {
+		if f.At < 1 || f.At > 40*len(turns) {
+			t.Errorf("%+v is beyond the batch", f)
+		}
+	}
+	seen := map[int]bool{}
+	for _, f := range p.store {
+		if f.At < 1 || f.At > 40 || seen[f.At] {
+			t.Errorf("%+v", f)
+		}
+		seen[f.At] = true
+	}
+	if _, err := ParseKinds([]string{"kill", "quake"}); err == nil {
+		t.Error("an unknown fault is taken")
+	}
+}
+
+// kept is a store in memory.
+type kept struct {
+	sinks.Store
+	objects map[string]string
+}
+
+func (k *kept) Create(_ context.Context, key string, body []byte) error {
+	if _, ok := k.objects[key]; ok {
+		return sinks.ErrExists
+	}
+	k.objects[key] = string(body)
+	return nil
+}
+
+// The store's faults strike their creations, whichever process makes them.
+func TestFaultyStoreCountsOverProcesses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "store.json")
+	if err := writeJSON(file, storePlan{Faults: []storeFault{{StoreError, 2}, {StoreLost, 3}}}); err != nil {
+		t.Fatal(err)
+	}
+	inner := &kept{objects: map[string]string{}}
+	create := func(key string) error { return Faulty(inner, file).Create(t.Context(), key, []byte(key)) }
+	if err := create("a"); err != nil {
+		t.Error(err)
+	}
+	if err := create("b"); err == nil || inner.objects["b"] != "" {
+		t.Errorf("refused: %v", err)
+	}
+	if err := create("b"); err == nil || inner.objects["b"] == "" {
+		t.Errorf("lost: %v", err)
+	}
+	if err := create("b"); !errors.Is(err, sinks.ErrExists) {
+		t.Errorf("after the lost answer: %v", err)
+	}
+}
+
+// Each promise is found broken where it is.
+func TestBreachesAreFound(t *testing.T) {
+	dir := t.TempDir()
+	staged := filepath.Join(dir, "run", "staging", "r")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tr := &trial{cfg: Config{Dir: dir, Workers: 1, Guest: "no such"}, run: filepath.Join(dir, "run"), report: Report{struck: map[Kind]int{}}}
+	known := map[string]string{}
+	write(filepath.Join(staged, "a"), "one")
+	write(filepath.Join(staged, "b"), "two")
+	for range 2 {
+		if err := tr.unchanged(known); err != nil || len(tr.report.Breaches) > 0 {
+			t.Fatal(err, tr.report.Breaches)
+		}
+	}
+	write(filepath.Join(staged, "a"), "three")
+	if err := os.Remove(filepath.Join(staged, "b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.unchanged(known); err != nil {
+		t.Fatal(err)
+	}
+	tr.cfg.Torn = func(_ context.Context, place string) (out []sinks.Torn, _ error) {
+		if place == tr.run {
+			out = append(out, sinks.Torn{Name: "half"})
+		}
+		return out, nil
+	}
+	write(filepath.Join(dir, "run", "summary.json.tmp"), "")
+	write(filepath.Join(dir, "tmp", "tracesmith-bwrap-1", "owner"), "")
+	if err := tr.leftBehind(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tr.server = &server{Handler: llmtest.NewHandler(llmtest.Script{}), asked: 5}
+	tr.report.Calls = Calls{Made: 4, Answered: 4, Failed: 0, Lost: 1}
+	tr.account()
+	var names []string
+	for _, b := range tr.report.Breaches {
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	want := []string{"changed", "left_file", "left_sandbox", "left_upload", "lost", "lost_calls", "unaccounted", "unaccounted", "unaccounted"}
+	if !slices.Equal(names, want) {
+		t.Errorf("found %v, want %v", names, want)
+	}
+}

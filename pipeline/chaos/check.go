@@ -1,0 +1,296 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// unchanged holds the staged objects to what they were: there for good, and the
+// same bytes.
+func (t *trial) unchanged(known map[string]string) error {
+	now := map[string]string{}
+	err := walk(filepath.Join(t.run, "staging"), func(path string) error {
+		body, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(body)
+		now[filepath.Base(path)] = hex.EncodeToString(sum[:])
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reading what is staged: %w", err)
+	}
+	for name, sum := range known {
+		switch is, ok := now[name]; {
+		case !ok:
+			t.breach("lost", "%s was staged and is gone", name)
+		case is != sum:
+			t.breach("changed", "%s was staged and is another", name)
+		}
+	}
+	maps.Copy(known, now)
+	return nil
+}
+
+// walk shows the files below a directory, which need not exist.
+func walk(dir string, show func(path string) error) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return show(path)
+	})
+}
+
+// check compares the ends.
+func (t *trial) check(ctx context.Context) error {
+	t.account()
+	t.resumed()
+	if err := t.sets(ctx); err != nil {
+		return err
+	}
+	return t.leftBehind(ctx)
+}
+
+// sets holds the episodes that were planned, staged and published together.
+func (t *trial) sets(ctx context.Context) error {
+	var planned struct {
+		IDs []string `json:"episode_ids"`
+	}
+	config := filepath.Join(t.cfg.Dir, "run.yaml")
+	if err := t.tell(ctx, &planned, "run", "-c", config, "--run-dir", t.run, "--dry-run", "--json"); err != nil {
+		return err
+	}
+	dataset := filepath.Join(t.cfg.Dir, "dataset")
+	var published struct{}
+	if err := t.tell(ctx, &published, "publish", t.run, "--to", dataset, "--json"); err != nil {
+		t.breach("unpublished", "%v", err)
+		return nil
+	}
+	staged, err := t.read(ctx, t.run)
+	if err != nil {
+		return err
+	}
+	shipped, err := t.read(ctx, dataset)
+	if err != nil {
+		return err
+	}
+	t.report.Sets = Sets{len(planned.IDs), len(staged), len(shipped)}
+	calls := map[string]int{}
+	for _, id := range planned.IDs {
+		s, ok := staged[id]
+		if !ok {
+			t.breach("lost", "episode %s is not staged", id)
+			continue
+		}
+		calls[s.calls]++
+		if s.outcome != "resolved" {
+			t.breach("wrong", "episode %s is %s", id, s.outcome)
+		}
+		if p, ok := shipped[id]; !ok {
+			t.breach("unpublished", "episode %s is staged and not published", id)
+		} else if p != s {
+			t.breach("differs", "episode %s is not published as it is staged", id)
+		}
+		delete(staged, id)
+		delete(shipped, id)
+	}
+	for _, id := range append(slices.Sorted(maps.Keys(staged)), slices.Sorted(maps.Keys(shipped))...) {
+		t.breach("surplus", "episode %s was never planned", id)
+	}
+	if len(calls) > 1 {
+		t.breach("differs", "the same calls were answered in %d ways, %v times", len(calls), slices.Sorted(maps.Values(calls)))
+	}
+	return nil
+}
+
+// episode is an episode by what counts: its outcome, what was called and seen,
+// and the whole of it.
+type episode struct{ outcome, calls, all string }
+
+func (t *trial) read(ctx context.Context, place string) (map[string]episode, error) {
+	list, done, err := t.cfg.Read(ctx, place)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", place, err)
+	}
+	out := map[string]episode{}
+	for tr, err := range list {
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("reading %s: %w", place, err), done())
+		}
+		if _, twice := out[tr.Episode.EpisodeID]; twice {
+			t.breach("surplus", "episode %s stands twice in %s", tr.Episode.EpisodeID, place)
+		}
+		if out[tr.Episode.EpisodeID], err = digest(tr); err != nil {
+			return nil, errors.Join(err, done())
+		}
+	}
+	return out, done()
+}
+
+func digest(tr sinks.Trajectory) (e episode, err error) {
+	if tr.Episode.Outcome != nil {
+		e.outcome = *tr.Episode.Outcome
+	}
+	calls, all := sha256.New(), sha256.New()
+	for i, s := range tr.Steps {
+		if int(s.StepIndex) != i {
+			return e, fmt.Errorf("episode %s: step %d stands in place %d", tr.Episode.EpisodeID, s.StepIndex, i)
+		}
+		shown, err := json.Marshal([]any{s.Source, s.Message, s.ToolName, s.ArgumentsJSON, s.Observation})
+		if err != nil {
+			return e, fmt.Errorf("encoding a step: %w", err)
+		}
+		calls.Write(append(shown, '\n'))
+		whole, err := json.Marshal([]any{s.StepIndex, s.TS, s.ToolCallID, s.ObservationSHA256, s.WorkspaceSHA256, s.PromptSHA256, s.PromptTokens, s.LLMMS, s.EnvMS})
+		if err != nil {
+			return e, fmt.Errorf("encoding a step: %w", err)
+		}
+		all.Write(append(append(whole, shown...), '\n'))
+	}
+	e.calls, e.all = hex.EncodeToString(calls.Sum(nil)), hex.EncodeToString(all.Sum(nil))
+	return e, nil
+}
+
+// tell runs a command of the program that prints JSON.
+func (t *trial) tell(ctx context.Context, into any, args ...string) error {
+	out, err := t.cfg.Child(ctx, args...).Output()
+	if err == nil {
+		err = json.Unmarshal(out, into)
+	}
+	if err != nil {
+		return fmt.Errorf("tracesmith %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// account holds what was paid to what was recorded.
+func (t *trial) account() {
+	totals, c := t.server.Totals(), t.report.Calls
+	answered, again := map[string]bool{}, 0
+	for _, ex := range t.server.Log() {
+		if turn := fmt.Sprintf("%s %d", ex.SessionID, ex.Turn); ex.Answered && answered[turn] {
+			again++
+		} else if ex.Answered {
+			answered[turn] = true
+		}
+	}
+	t.report.Server = Server{t.server.asked, totals.Answered, again}
+	faults := 0
+	for k, name := range ofServer {
+		n := totals.Faults[name]
+		if faults += n; k == RateLimit { // a storm counts once
+			n = (n + storm - 1) / storm
+		}
+		t.report.struck[k] += n
+	}
+	late := max(0, c.Failed-faults) // given up by the client, whatever the server did
+	ends := t.report.struck[Kill] + t.report.struck[Clock] + t.report.struck[Disk] + t.report.struck[StoreTorn]
+	if c.Made != c.Answered+c.Failed+c.Lost {
+		t.breach("unaccounted", "%d calls were made: %d answered, %d failed, %d lost", c.Made, c.Answered, c.Failed, c.Lost)
+	}
+	if n := t.server.asked; c.Made < n || c.Made > n+c.Lost {
+		t.breach("unaccounted", "the server was asked %d times, the run counts %d calls, %d of them lost", n, c.Made, c.Lost)
+	}
+	if totals.Answered < c.Answered || totals.Answered > c.Answered+c.Lost+late {
+		t.breach("unaccounted", "the server answered %d times, the run recorded %d, lost %d and gave up %d", totals.Answered, c.Answered, c.Lost, late)
+	}
+	if again > c.Lost+late {
+		t.breach("asked_again", "%d answers were asked for again, %d were lost in flight", again, c.Lost+late)
+	}
+	if most := t.cfg.Workers * ends; c.Lost > most {
+		t.breach("lost_calls", "%d calls were lost by %d ends of processes with %d workers", c.Lost, ends, t.cfg.Workers)
+	}
+	for _, p := range t.server.Problems() {
+		if !strings.Contains(p, "was asked for again after its answer") {
+			t.breach("wrong", "the model server was sent: %s", p)
+		}
+	}
+}
+
+// resumed judges how soon restarted processes were at work.
+func (t *trial) resumed() {
+	var all []float64
+	for _, d := range t.server.resumed[min(1, len(t.server.resumed)):] { // the first start resumes nothing
+		all = append(all, float64(d)/float64(time.Millisecond))
+	}
+	t.report.Resume.Within = float64(t.cfg.Within) / float64(time.Millisecond)
+	if len(all) == 0 {
+		return
+	}
+	slices.Sort(all)
+	r := &t.report.Resume
+	r.N, r.Median, r.Max = len(all), all[(len(all)-1)/2], all[len(all)-1]
+	if r.Max > r.Within {
+		t.breach("slow_resume", "a restarted process asked its first question after %.0f ms, %.0f are the bound", r.Max, r.Within)
+	}
+}
+
+// leftBehind looks for what the batch should have taken away.
+func (t *trial) leftBehind(ctx context.Context) error {
+	alive, err := t.alive()
+	if err != nil {
+		return err
+	}
+	for _, p := range alive {
+		t.breach("left_process", "%s", p)
+	}
+	left := func(name, dir string, wrong func(rel string) bool) error {
+		return walk(dir, func(path string) error {
+			if rel, err := filepath.Rel(dir, path); err != nil || wrong(rel) {
+				t.breach(name, "%s", path)
+			}
+			return nil
+		})
+	}
+	uploads := func(place string) error {
+		torn, err := t.cfg.Torn(ctx, place)
+		for _, u := range torn {
+			t.breach("left_upload", "%s in %s", u.Name, place)
+		}
+		return err
+	}
+	return errors.Join(
+		left("left_sandbox", t.temp(), func(string) bool { return true }),
+		uploads(t.run),
+		uploads(filepath.Join(t.cfg.Dir, "dataset")),
+		left("left_file", t.run, func(rel string) bool {
+			top, _, _ := strings.Cut(rel, "/")
+			return !strings.HasPrefix(top, ".tracesmith-") && !slices.Contains([]string{"run.json", "run.lock", "summary.json", "summary.md", "staging", "wire"}, top)
+		}),
+	)
+}
+
+// alive lists the processes of the batch that still run: those with its place for
+// temporary files, and guests that its processes own.
+func (t *trial) alive() (out []string, err error) {
+	all, err := processes()
+	for _, p := range all {
+		owned := len(p.args) > 3 && p.args[1] == t.cfg.Guest && slices.ContainsFunc(t.pids, func(pid int) bool { return strings.Contains(p.args[3], fmt.Sprintf(".%d.", pid)) })
+		if owned || bytes.Contains(p.environ, []byte("TMPDIR="+t.temp()+"\x00")) {
+			out = append(out, fmt.Sprintf("%d %s", p.pid, strings.Join(p.args, " ")))
+		}
+	}
+	return out, err
+}
+
+// temp is where the children put their temporary files.
+func (t *trial) temp() string { return filepath.Join(t.cfg.Dir, "tmp") }

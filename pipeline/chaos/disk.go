@@ -1,0 +1,54 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// disk is a file system in memory that can be made full.
+type disk struct{ dir string }
+
+// room bounds what the disk holds; the engine wants half a GiB to be free.
+const room = 4 << 30
+
+func mountDisk(dir string) (*disk, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making a disk: %w", err)
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=0755", room)); err != nil {
+		return nil, fmt.Errorf("mounting a disk of its own needs root: %w", err)
+	}
+	return &disk{dir}, nil
+}
+
+// fill leaves so many bytes free.
+func (d *disk) fill(free uint64) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(d.dir, &st); err != nil {
+		return fmt.Errorf("measuring the disk: %w", err)
+	}
+	return d.size((st.Blocks-st.Bfree)*uint64(st.Bsize) + free)
+}
+
+// empty gives the room back.
+func (d *disk) empty() error { return d.size(room) }
+
+func (d *disk) size(bytes uint64) error {
+	if err := unix.Mount("tmpfs", d.dir, "tmpfs", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d", bytes)); err != nil {
+		return fmt.Errorf("resizing the disk: %w", err)
+	}
+	return nil
+}
+
+func (d *disk) close() error {
+	if d == nil {
+		return nil
+	}
+	if err := unix.Unmount(d.dir, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("unmounting the disk: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+// Package chaos disturbs a run and finds out whether anything came of it. It
+// starts a batch of scripted episodes as processes of the real program, against
+// a model server of its own that counts what is asked; kills, stops, starves and
+// misleads them by a plan that a seed decides; and holds what is staged,
+// published, paid and left behind against what must be.
+//
+// Faults strike at counted requests and creations, never at times, so that the
+// same seed meets the same boundaries on a slow machine.
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+)
+
+// Kind is a sort of fault.
+type Kind string
+
+// The faults. The first group befalls the process, the second the answers of the
+// model server, the third the staging store.
+const (
+	Kill  Kind = "kill"  // SIGKILL of the run: coordinator, engine and workers
+	Guest Kind = "guest" // SIGKILL of the guest of one sandbox
+	Disk  Kind = "disk"  // the run directory's disk is full
+	Stop  Kind = "stop"  // SIGSTOP, and SIGCONT a while later
+	Drain Kind = "drain" // SIGINT: what is under way comes to its end
+	Clock Kind = "clock" // killed, and started again with a clock an hour off
+
+	RateLimit Kind = "rate_limit" // a storm of 429
+	Error500  Kind = "error_500"
+	Error529  Kind = "error_529"
+	Reset     Kind = "reset"     // connection reset instead of an answer
+	Silence   Kind = "silence"   // no answer until the client gives up
+	Truncated Kind = "truncated" // half an answer, ended as if it were whole
+
+	StoreError Kind = "store_error" // an object is refused, as by a 5xx
+	StoreLost  Kind = "store_lost"  // an object is created and the answer is lost
+	StoreTorn  Kind = "store_torn"  // killed in the middle of an object
+)
+
+// Kinds lists all faults.
+func Kinds() []Kind {
+	return []Kind{Kill, Guest, Disk, Stop, Drain, Clock, RateLimit, Error500, Error529, Reset, Silence, Truncated, StoreError, StoreLost, StoreTorn}
+}
+
+// ofServer are the faults of the model server by its own names for them.
+var ofServer = map[Kind]string{
+	RateLimit: "rate_limit_ms", Error500: "server_error", Error529: "overloaded", Reset: "reset", Silence: "stall_start", Truncated: "truncated_json",
+}
+
+var ofStore = []Kind{StoreError, StoreLost, StoreTorn}
+
+// storm is how many requests in a row a rate limit refuses.
+const storm = 6
+
+// ParseKinds reads names of faults; none means all.
+func ParseKinds(names []string) ([]Kind, error) {
+	if len(names) == 0 {
+		return Kinds(), nil
+	}
+	var out []Kind
+	for _, name := range names {
+		k := Kind(name)
+		if !slices.Contains(Kinds(), k) {
+			return nil, fmt.Errorf("no fault %q: there are %s", name, strings.Trim(fmt.Sprint(Kinds()), "[]"))
+		}
+		if !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// planned is one fault of a process: it strikes at the first request from At on
+// that finds the process alive.
+type planned struct {
+	Kind Kind
+	At   int
+	Late bool // after the request was answered rather than before
+}
+
+// plan is everything that will go wrong.
+type plan struct {
+	process []planned       // by At
+	server  []llmtest.Fault // at the server's own count
+	store   []storeFault    // at the count of creations
+	count   map[Kind]int
+}
+
+// newPlan spreads faults of the kinds over a batch, each kind in its turn.
+func newPlan(seed uint64, kinds []Kind, faults, episodes int) plan {
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	p := plan{count: map[Kind]int{}}
+	var order []Kind
+	for len(order) < faults {
+		round := slices.Clone(kinds)
+		rnd.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		order = append(order, round...)
+	}
+	order = order[:faults]
+	// The last tenth is left alone, so that what is late still finds a request.
+	requests, creations := episodes*len(turns)*9/10, episodes*9/10
+	taken := map[int]bool{}
+	for i, k := range order {
+		p.count[k]++
+		at := 2 + i*(requests-2)/faults + rnd.IntN(max(1, requests/faults))
+		switch {
+		case ofServer[k] != "":
+			p.server = append(p.server, serverFault(k, at))
+		case slices.Contains(ofStore, k):
+			at := 1 + i*(creations-1)/faults
+			for taken[at] {
+				at++
+			}
+			taken[at] = true
+			p.store = append(p.store, storeFault{Kind: k, At: at})
+		default:
+			p.process = append(p.process, planned{k, at, rnd.IntN(2) == 0})
+		}
+	}
+	slices.SortStableFunc(p.process, func(a, b planned) int { return a.At - b.At })
+	return p
+}
+
+func serverFault(k Kind, at int) llmtest.Fault {
+	f := llmtest.Fault{Kind: ofServer[k], On: []int{at}}
+	for i := 1; k == RateLimit && i < storm; i++ {
+		f.On = append(f.On, at+i)
+	}
+	return f
+}

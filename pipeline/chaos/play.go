@@ -1,0 +1,164 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// silence is how long a process of the batch may live without asking anything
+// before it counts as hung.
+const silence = 10 * time.Minute
+
+// play runs the batch, again and again, until a process ends with all done.
+func (t *trial) play(ctx context.Context) (err error) {
+	t.server, err = serve(t.cfg, t.plan, t.disk, t.report.struck)
+	if err != nil {
+		return err
+	}
+	defer t.server.close()
+	config, err := t.cfg.lay(t.cfg.Dir, t.server.URL)
+	if err != nil {
+		return err
+	}
+	storePlanFile := filepath.Join(t.cfg.Dir, "store.json")
+	if err := writeJSON(storePlanFile, storePlan{Faults: t.plan.store}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(t.run), 0o755); err != nil {
+		return fmt.Errorf("making the run's place: %w", err)
+	}
+	known := map[string]string{}
+	clock, ahead := time.Duration(0), true
+	for t.report.Starts <= 2*t.cfg.Faults+10 {
+		created := t.created(storePlanFile)
+		cmd := t.cfg.Run(ctx, storePlanFile, clock, "run", "-c", config, "--run-dir", t.run, "--json")
+		ended, code, err := t.once(ctx, cmd)
+		if err != nil {
+			return err
+		}
+		if err := t.unchanged(known); err != nil {
+			return err
+		}
+		torn := t.tore(storePlanFile, created)
+		if ended[Disk] {
+			if err := t.disk.empty(); err != nil {
+				return err
+			}
+		}
+		if clock = 0; ended[Clock] {
+			clock = time.Hour
+			if !ahead {
+				clock = -clock
+			}
+			ahead = !ahead
+		}
+		if code == 0 {
+			return errors.Join(append(t.server.failures, t.countStored(storePlanFile))...)
+		}
+		if !foreseen(ended, torn, code) {
+			t.breach("ended", "a process of the run ended with %d: %s", code, t.report.Ends[len(t.report.Ends)-1])
+			return nil
+		}
+	}
+	t.breach("hung", "the run did not come to its end in %d starts", t.report.Starts)
+	return nil
+}
+
+// foreseen tells whether what befell a process explains its exit code, which is
+// negative for a signal.
+func foreseen(ended map[Kind]bool, torn bool, code int) bool {
+	switch code {
+	case -int(syscall.SIGKILL):
+		return ended[Kill] || ended[Clock] || torn
+	case 130:
+		return ended[Drain]
+	case 1, 2: // stuck in a full disk, or told about it
+		return ended[Disk]
+	}
+	return false
+}
+
+// once runs one process of the batch to its end.
+func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, code int, err error) {
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		return nil, 0, fmt.Errorf("starting the run: %w", err)
+	}
+	t.report.Starts++
+	t.pids = append(t.pids, cmd.Process.Pid)
+	t.server.begin(cmd.Process)
+	watch := time.AfterFunc(silence, func() {
+		t.breach("hung", "a process of the run was alive for %s", silence)
+		_ = cmd.Process.Kill()
+	})
+	_ = cmd.Wait() // how it ended is read below
+	watch.Stop()
+	ended = t.server.end()
+	if err := ctx.Err(); err != nil {
+		return nil, 0, context.Cause(ctx)
+	}
+	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if code = cmd.ProcessState.ExitCode(); status.Signaled() {
+		code = -int(status.Signal())
+	}
+	var kinds []string
+	for k := range ended {
+		kinds = append(kinds, string(k))
+	}
+	slices.Sort(kinds)
+	how := strings.TrimSpace(fmt.Sprintf("%d %s", code, strings.Join(kinds, " ")))
+	if code != 0 && len(ended) == 0 {
+		how += ": " + tail(errs.String(), 600)
+	}
+	t.report.Ends = append(t.report.Ends, how)
+	if code == 0 {
+		var s struct{ Calls Calls }
+		if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+			return nil, 0, fmt.Errorf("reading the summary: %w", err)
+		}
+		t.report.Calls = s.Calls
+	}
+	return ended, code, nil
+}
+
+func tail(s string, n int) string {
+	s = strings.TrimSpace(s)
+	return s[max(0, len(s)-n):]
+}
+
+func (t *trial) created(file string) int {
+	var p storePlan
+	_ = readJSON(file, &p) // an error shows itself in the processes that use it
+	return p.Created
+}
+
+// tore tells whether a creation since then was to end its process.
+func (t *trial) tore(file string, before int) bool {
+	now := t.created(file)
+	return slices.ContainsFunc(t.plan.store, func(f storeFault) bool { return f.Kind == StoreTorn && f.At > before && f.At <= now })
+}
+
+// countStored counts the faults that have struck the store.
+func (t *trial) countStored(file string) error {
+	var p storePlan
+	if err := readJSON(file, &p); err != nil {
+		return err
+	}
+	for _, f := range p.Faults {
+		if f.At <= p.Created {
+			t.report.struck[f.Kind]++
+		}
+	}
+	return nil
+}

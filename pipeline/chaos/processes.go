@@ -1,0 +1,77 @@
+package chaos
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// process is one line of the process table.
+type process struct {
+	pid, parent int
+	args        []string
+	environ     []byte
+}
+
+// processes reads the process table; what ends meanwhile is left out.
+func processes() (all []process, err error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, fmt.Errorf("reading the process table: %w", err)
+	}
+	for _, dir := range dirs {
+		stat, err1 := os.ReadFile(dir + "/stat")
+		args, err2 := os.ReadFile(dir + "/cmdline")
+		environ, _ := os.ReadFile(dir + "/environ") // others' need not be readable
+		pid, err3 := strconv.Atoi(filepath.Base(dir))
+		// The name, in parentheses, may hold anything; state and parent follow it.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if errors.Join(err1, err2, err3) != nil || len(fields) < 2 || fields[0] == "Z" {
+			continue
+		}
+		parent, _ := strconv.Atoi(fields[1])
+		all = append(all, process{pid, parent, strings.Split(string(args), "\x00"), environ})
+	}
+	return all, nil
+}
+
+// killGuest kills one guest below a process, not what holds its sandbox.
+func killGuest(root int, guest string, choose int) (found bool, err error) {
+	all, err := processes()
+	if err != nil {
+		return false, err
+	}
+	below := map[int]bool{root: true}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if below[p.parent] && !below[p.pid] {
+				below[p.pid], grown = true, true
+			}
+		}
+	}
+	served := map[int]bool{}
+	for _, p := range all {
+		served[p.pid] = below[p.pid] && len(p.args) > 1 && p.args[1] == guest
+	}
+	var guests []int
+	for _, p := range all { // what a guest has just forked still bears its name
+		if served[p.pid] && !served[p.parent] {
+			guests = append(guests, p.pid)
+		}
+	}
+	if len(guests) == 0 {
+		return false, nil
+	}
+	slices.Sort(guests)
+	if err := syscall.Kill(guests[choose%len(guests)], syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return true, fmt.Errorf("killing a guest: %w", err)
+	}
+	return true, nil
+}

@@ -1,0 +1,146 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// storeFault strikes the At-th creation of the batch, counted over all its
+// processes.
+type storeFault struct {
+	Kind Kind `json:"kind"`
+	At   int  `json:"at"`
+}
+
+// storePlan is what a process of the batch reads and writes of the store's
+// faults: a file, because the count goes on where a killed process left it.
+type storePlan struct {
+	Faults  []storeFault `json:"faults"`
+	Created int          `json:"created"`
+}
+
+// Faulty wraps the staging store of a process of the batch: creations fail as
+// the plan in file says. Only one process at a time may use the plan.
+func Faulty(inner sinks.Store, file string) sinks.Store { return &faulty{Store: inner, file: file} }
+
+type faulty struct {
+	sinks.Store
+	file string
+	mu   sync.Mutex
+}
+
+// errStore is an answer of the store, or that there is none.
+var errStore = errors.New("the store answers 503 Service Unavailable")
+
+// Torn implements sinks.Sweeper.
+func (f *faulty) Torn(ctx context.Context) ([]sinks.Torn, error) {
+	if s, ok := f.Store.(sinks.Sweeper); ok {
+		return s.Torn(ctx)
+	}
+	return nil, nil
+}
+
+// Create implements sinks.Store.
+func (f *faulty) Create(ctx context.Context, key string, body []byte) error {
+	kind, err := f.next()
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case StoreError:
+		return fmt.Errorf("creating %s: %w", key, errStore)
+	case StoreLost:
+		if err := f.Store.Create(ctx, key, body); err != nil {
+			return err
+		}
+		return fmt.Errorf("creating %s: %w", key, errors.New("connection reset by peer"))
+	case StoreTorn:
+		return f.tear(ctx, key, body)
+	}
+	return f.Store.Create(ctx, key, body)
+}
+
+// next counts a creation and says what befalls it.
+func (f *faulty) next() (Kind, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var p storePlan
+	if err := readJSON(f.file, &p); err != nil {
+		return "", err
+	}
+	p.Created++
+	if err := writeJSON(f.file, p); err != nil {
+		return "", err
+	}
+	for _, fault := range p.Faults {
+		if fault.At == p.Created {
+			return fault.Kind, nil
+		}
+	}
+	return "", nil
+}
+
+// tear has the store create the object from a pipe that gives it half of the
+// body, and dies when the store has taken that.
+func (f *faulty) tear(ctx context.Context, key string, body []byte) error {
+	pipe := filepath.Join(filepath.Dir(f.file), fmt.Sprintf("half-%d", os.Getpid()))
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		return fmt.Errorf("making a pipe: %w", err)
+	}
+	go func() {
+		defer func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }()
+		half, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+		if err != nil {
+			return
+		}
+		_ = os.Remove(pipe)
+		_, _ = bytes.NewReader(body[:len(body)/2]).WriteTo(half)
+		for left := 1; left > 0; time.Sleep(time.Millisecond) {
+			if left, err = unix.IoctlGetInt(int(half.Fd()), unix.TIOCINQ); err != nil {
+				return
+			}
+		}
+	}()
+	if err := f.CreateFile(ctx, key, pipe); err != nil {
+		return err
+	}
+	select {} // the end of the process is near
+}
+
+func readJSON(file string, into any) error {
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the plan of faults: %w", err)
+	}
+	return nil
+}
+
+// writeJSON replaces a file as a whole: its writer may be killed.
+func writeJSON(file string, v any) error {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(file+".new", raw, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the plan of faults: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// memoryBound is what the embedded engine may add to a process, in KiB.
+const memoryBound = 40 << 10
+
+// An embedded engine of a thousand jobs, with steps being written, stays small.
+// It is measured in a process of its own, which has done nothing else.
+func TestEmbeddedEngineIsSmall(t *testing.T) {
+	const alone = "ENGINE_TEST_ALONE"
+	if os.Getenv(alone) == "" {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEmbeddedEngineIsSmall$", "-test.v")
+		cmd.Env = append(os.Environ(), alone+"=1")
+		out, err := cmd.CombinedOutput()
+		if t.Logf("%s", out); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	before := resident(t)
+	e := open(t, t.TempDir(), nil)
+	enqueue(t, e, 1000)
+	l := next(t, e)
+	log, _, err := e.OpenLog(t.Context(), l.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		if err := log.Append(t.Context(), "step", bytes.Repeat([]byte("x"), 8<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	debug.FreeOSMemory()
+	grown := resident(t) - before
+	t.Logf("resident memory: %d KiB before, %d KiB more with the engine", before, grown)
+	if grown > memoryBound {
+		t.Errorf("the engine takes %d KiB, %d are the bound", grown, memoryBound)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// resident is the resident memory of this process in KiB.
+func resident(t *testing.T) int {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "VmRSS:")
+	n, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

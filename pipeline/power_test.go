@@ -1,0 +1,271 @@
+package pipeline_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+)
+
+// Power is cut on a file system of its own: an ext4 image on a loop device that
+// is stopped at one instant, with what the kernel has not written yet thrown away
+// (EXT4_IOC_SHUTDOWN of include/uapi/linux/ext4.h, NOLOGFLUSH). Then it is
+// mounted again, and the run goes on.
+
+const (
+	shutdownFS  = 0x8004587d
+	withoutSync = 2 // EXT4_GOING_FLAGS_NOLOGFLUSH
+)
+
+// cutPower stops the file system at dir. Nothing can be written there any more.
+func cutPower(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.IoctlSetPointerInt(int(f.Fd()), shutdownFS, withoutSync); err != nil {
+		return fmt.Errorf("cutting the power of %s: %w", dir, err)
+	}
+	return nil
+}
+
+// needDisk skips where no image can be mounted, and says so.
+func needDisk(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TRACESMITH_TEST_SOAK") != "1" {
+		t.Skip("power is cut with TRACESMITH_TEST_SOAK=1 (make soak)")
+	}
+	if os.Getuid() != 0 {
+		t.Skip("LEFT OUT: only root can mount a disk to cut the power of")
+	}
+}
+
+// image is an ext4 file system in a file.
+type image struct {
+	t           *testing.T
+	file, dir   string
+	notesBeside string
+}
+
+func newImage(t *testing.T) *image {
+	t.Helper()
+	base := t.TempDir()
+	m := &image{t: t, file: filepath.Join(base, "disk.img"), dir: filepath.Join(base, "disk"), notesBeside: filepath.Join(base, "notes")}
+	if err := errors.Join(os.WriteFile(m.file, nil, 0o600), os.Truncate(m.file, 192<<20), os.Mkdir(m.dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	m.command("mkfs.ext4", "-q", "-F", m.file)
+	m.mount()
+	t.Cleanup(func() { _ = exec.Command("umount", m.dir).Run() })
+	return m
+}
+
+func (m *image) command(name string, args ...string) {
+	m.t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		m.t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+func (m *image) mount() { m.t.Helper(); m.command("mount", "-o", "loop", m.file, m.dir) }
+
+// again is the machine after its power came back. What was on the disk is copied,
+// because a mount may live on in the namespaces of others for a while.
+func (m *image) again() {
+	m.t.Helper()
+	m.command("umount", m.dir)
+	m.command("cp", "--sparse=always", m.file, m.file+".after")
+	m.file += ".after"
+	m.mount()
+}
+
+func (m *image) harness() *harness {
+	h := newHarness(filepath.Join(m.dir, "run"), killTasks)
+	h.cfg.RunID, h.beside = "fixed", m.notesBeside
+	return h
+}
+
+// child is a process that runs the batch on the image.
+func (m *image) child(settings ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), append(settings, childDir+"="+filepath.Join(m.dir, "run"), childNotes+"="+m.notesBeside)...)
+	return cmd
+}
+
+// asked counts the questions of the notes, and those whose answers were recorded
+// before the notes end.
+func (m *image) asked() (asked map[string]int, recorded map[string]bool) {
+	m.t.Helper()
+	raw, err := os.ReadFile(m.notesBeside)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+	asked, recorded = map[string]int{}, map[string]bool{}
+	last := ""
+	for line := range strings.Lines(string(raw)) {
+		switch {
+		case strings.HasPrefix(line, "ask "):
+			asked[line]++
+			last = line
+		case line == "at recorded-reply\n":
+			recorded[last] = true
+		}
+	}
+	return asked, recorded
+}
+
+// resume runs the batch to its end and holds it to what was recorded before the
+// cut.
+func (m *image) resume(want []string, recorded map[string]bool) {
+	m.t.Helper()
+	h := m.harness()
+	rep := h.mustRun(m.t)
+	if l := ledger(m.t, rep); l.Missing != 0 || l.Reused+l.Outcomes["resolved"] != killTasks {
+		m.t.Errorf("%+v", l)
+	}
+	staged := h.staged(m.t)
+	if got := slices.Sorted(maps.Keys(staged)); !slices.Equal(got, want) {
+		m.t.Errorf("episodes %v, want %v", got, want)
+	}
+	for name, s := range staged {
+		if len(s.Steps) != turns+2 || *s.Episode.Outcome != "resolved" {
+			m.t.Errorf("%s: %d steps, %s", name, len(s.Steps), *s.Episode.Outcome)
+		}
+	}
+	asked, _ := m.asked()
+	again := 0
+	for line, n := range asked {
+		if again += n - 1; n > 1 && recorded[line] {
+			m.t.Errorf("recorded, and asked %d times: %s", n, line)
+		}
+	}
+	if len(asked) != killTasks*turns || again > 1 { // one worker: one answer can be under way
+		m.t.Errorf("%d questions, %d asked again", len(asked), again)
+	}
+	for _, name := range []string{"summary.json", "summary.md", "run.json"} {
+		if _, err := os.Stat(filepath.Join(h.dir, name)); err != nil {
+			m.t.Error(err)
+		}
+	}
+}
+
+func killed(t *testing.T, cmd *exec.Cmd, err error, out []byte) {
+	t.Helper()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
+	}
+}
+
+func wanted(t *testing.T) []string {
+	t.Helper()
+	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
+	reference.cfg.RunID = "fixed"
+	reference.mustRun(t)
+	return slices.Sorted(maps.Keys(reference.staged(t)))
+}
+
+// Power that goes at any boundary of an episode takes nothing with it that was
+// acknowledged.
+func TestPowerCutAtEveryBoundary(t *testing.T) {
+	needDisk(t)
+	want := wanted(t)
+	for _, point := range pipeline.CrashPoints {
+		t.Run(point, func(t *testing.T) {
+			m := newImage(t)
+			cmd := m.child(childPoint+"="+point, childNth+"=2", childCut+"="+m.dir)
+			out, err := cmd.CombinedOutput()
+			killed(t, cmd, err, out)
+			m.again()
+			_, recorded := m.asked()
+			m.resume(want, recorded)
+		})
+	}
+}
+
+// The same at moments that fall where they may.
+func TestPowerCutAtRandomMoments(t *testing.T) {
+	needDisk(t)
+	want := wanted(t)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range 8 {
+		lines, late := 1+rnd.IntN(30), time.Duration(rnd.IntN(20))*time.Millisecond
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			m := newImage(t)
+			cmd := m.child()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for done := false; !done; time.Sleep(time.Millisecond) {
+				raw, _ := os.ReadFile(m.notesBeside) // not there yet
+				done = strings.Count(string(raw), "\n") >= lines
+			}
+			time.Sleep(late)
+			// Stopped first, so that it cannot take what comes after the cut for done.
+			if err := errors.Join(cmd.Process.Signal(syscall.SIGSTOP), stands(cmd.Process.Pid)); err != nil {
+				t.Fatal(err)
+			}
+			_, recorded := m.asked()
+			if err := errors.Join(cutPower(m.dir), cmd.Process.Kill()); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			m.again()
+			m.resume(want, recorded)
+		})
+	}
+}
+
+// stands waits until every thread of a process has stopped, or it has ended.
+func stands(pid int) error {
+	for range 30000 {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil {
+			return err
+		}
+		moving := slices.ContainsFunc(files, func(file string) bool {
+			raw, err := os.ReadFile(file)
+			_, rest, _ := strings.Cut(string(raw), ") ")
+			return err == nil && !strings.HasPrefix(rest, "T") && !strings.HasPrefix(rest, "Z")
+		})
+		if !moving {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return errors.New("the process does not stand still")
+}
+
+// What the checks above would find if nothing were synced: without it, a cut
+// takes recorded replies with it.
+func TestPowerCutWithoutSyncsLoses(t *testing.T) {
+	needDisk(t)
+	m := newImage(t)
+	cmd := m.child(childPoint+"=recorded-step", childNth+"=4", childCut+"="+m.dir, childLazy+"=1")
+	out, err := cmd.CombinedOutput()
+	killed(t, cmd, err, out)
+	m.again()
+	_, recorded := m.asked()
+	if len(recorded) == 0 {
+		t.Fatal("nothing was recorded before the cut")
+	}
+	_, err = m.harness().run(t.Context())
+	asked, _ := m.asked()
+	for line := range recorded {
+		if err == nil && asked[line] < 2 {
+			t.Errorf("it was not lost: %s", line)
+		}
+	}
+}
