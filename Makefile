@@ -56,7 +56,7 @@ s3: versitygw guest ## tests against a real S3 server on loopback
 	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) sh -c "go test -count=1 ./sinks/... ./pipeline/publish/... && go test -count=1 -run '^TestScripts$$/^s3$$' ./cmd/tracesmith"
 
 cluster: guest ## three NATS nodes and three workers, killed on the way; 300,000 jobs
-	TRACESMITH_TEST_CLUSTER=1 go test -count=1 -v -timeout 30m -run '^(TestCluster|TestThreeHundredThousandJobs)$$' ./pipeline ./pipeline/engine
+	TRACESMITH_TEST_CLUSTER=1 go test -count=1 -v -timeout 30m -run '^(TestCluster|TestAWatchOutlivesItsConsumer|TestThreeHundredThousandJobs)$$' ./pipeline ./pipeline/engine
 
 docker: guest ## tests against a real Docker daemon, on an image of Debian packages
 	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "go test -count=1 ./env/drivers/... ./env/setup/... && go test -count=1 -run '^(TestScripts|TestGC.*|TestEnvAnswersAlikeOnDocker)$$/^docker$$' ./cmd/tracesmith"

@@ -57,7 +57,7 @@ func (r *run) take(all context.Context, lease *engine.Lease) error {
 	r.deps.Crash("claimed")
 	r.deps.Observer.JobStarted(job, lease.Delivery)
 	done, rec, err := r.stages(ctx, lease, job)
-	settle, cancel := context.WithTimeout(context.WithoutCancel(all), closeTimeout)
+	settle, cancel := context.WithTimeout(context.WithoutCancel(all), r.settleTimeout())
 	defer cancel()
 	if err == nil {
 		return r.finish(settle, lease, job, done)

@@ -209,3 +209,12 @@ func (r *run) tidy(ctx context.Context, lease *engine.Lease) error {
 	}
 	return nil
 }
+
+// settleTimeout bounds the settling of a job: a cluster in an outage is waited for
+// as patiently as elsewhere.
+func (r *run) settleTimeout() time.Duration {
+	if r.deps.Cluster == nil {
+		return closeTimeout
+	}
+	return closeTimeout + r.deps.Cluster.Patience()
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -215,6 +216,38 @@ func TestReconcilingWhileQueueingQueuesNothingTwice(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A watch that is idle for longer than its patience outlives what it watches with.
+func TestAWatchOutlivesItsConsumer(t *testing.T) {
+	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" {
+		t.Skip("NOT RUN: it takes 10 seconds; make cluster runs it (TRACESMITH_TEST_CLUSTER=1)")
+	}
+	e := open(t, t.TempDir(), func(o *Options) { o.CallTimeout = 3 * time.Second }) // patience is three times that
+	enqueue(t, e, 1)
+	kv := must(e.js.Stream(t.Context(), "KV_EPISODES_r1"))
+	watching := make(chan error, 1)
+	ctx, enough := context.WithCancel(t.Context())
+	go func() {
+		watching <- e.Watch(ctx, func(x Entry) bool { return x.State != Done })
+	}()
+	for begun := time.Now(); time.Since(begun) < 12*time.Second; {
+		for name := range kv.ConsumerNames(t.Context()).Name() {
+			_ = kv.DeleteConsumer(t.Context(), name) // it may have gone by itself
+		}
+	}
+	if err := next(t, e).Done(t.Context(), "h"); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-watching:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the watch sees nothing any more")
+	}
+	enough()
 }
 
 func TestThreeHundredThousandJobs(t *testing.T) {

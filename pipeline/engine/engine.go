@@ -83,7 +83,8 @@ type Engine struct {
 	kv       jetstream.KeyValue
 	workers  jetstream.Consumer
 
-	queueing sync.RWMutex // held for reading while jobs are recorded and published
+	queueing sync.RWMutex       // held for reading while jobs are recorded and published
+	glimpsed map[string]glimpse // running records as the reconciler saw them; it holds queueing
 
 	mu      sync.Mutex
 	owned   map[string]bool // jobs whose lease this process holds
@@ -111,7 +112,7 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 	if err := CheckRunID(opt.RunID); err != nil {
 		return nil, err
 	}
-	e := &Engine{opt: opt, owned: map[string]bool{}, instance: cmp.Or(opt.Instance, Instance())}
+	e := &Engine{opt: opt, owned: map[string]bool{}, glimpsed: map[string]glimpse{}, instance: cmp.Or(opt.Instance, Instance())}
 	e.life, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := e.connect(); err != nil {
 		return nil, err

@@ -15,19 +15,16 @@ import (
 // where that says no. It needs no answer to a whole listing: it goes on from where it
 // was when the server or its consumer is lost on the way.
 func (c caller) follow(ctx context.Context, s jetstream.Stream, from uint64, show func(m jetstream.Msg, seq uint64) error, more func() bool) error {
-	moved := time.Now()
+	moved := time.Now() // when the servers last answered
 	for {
-		was := from
-		done, err := c.followOnce(ctx, s, &from, show, more)
+		done, err := c.followOnce(ctx, s, &from, &moved, show, more)
 		if done || err != nil && !transient(err) && !gone(err) {
 			return err
 		}
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if from > was || err == nil {
-			moved = time.Now()
-		} else if time.Since(moved) >= max(c.patience, 3*c.timeout) {
+		if time.Since(moved) >= max(c.patience, 3*c.timeout) {
 			return &StuckError{Op: "listing " + s.CachedInfo().Config.Name, Place: c.place, Err: err}
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
@@ -47,7 +44,7 @@ var errSkipped = errors.New("messages were lost on the way")
 const pageSize = 2000
 
 // followOnce follows with one consumer.
-func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64, show func(jetstream.Msg, uint64) error, more func() bool) (done bool, err error) {
+func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64, moved *time.Time, show func(jetstream.Msg, uint64) error, more func() bool) (done bool, err error) {
 	var cons jetstream.Consumer
 	err = c.call(ctx, "listing a stream", func(ctx context.Context) (err error) {
 		cons, err = s.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
@@ -59,6 +56,7 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 	if err != nil {
 		return false, err
 	}
+	*moved = time.Now()
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
@@ -74,7 +72,7 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 			cancel()
 			return false, err
 		}
-		got, last := false, false
+		got := false
 		for m := range batch.Messages() {
 			meta, metaErr := m.Metadata()
 			if metaErr != nil || meta.Sequence.Consumer != next {
@@ -85,15 +83,16 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 				cancel()
 				return true, err
 			}
-			*from, got, last, next = meta.Sequence.Stream+1, true, meta.NumPending == 0, next+1
-			if last {
-				if !more() {
-					cancel()
-					return true, nil
-				}
+			*from, got, next = meta.Sequence.Stream+1, true, next+1
+			if meta.NumPending == 0 && !more() {
+				cancel()
+				return true, nil
 			}
 		}
 		cancel()
+		if got {
+			*moved = time.Now()
+		}
 		if err == nil {
 			err = batch.Error()
 		}
@@ -109,6 +108,7 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 		if err != nil {
 			return false, err
 		}
+		*moved = time.Now()
 		if info.NumPending == 0 && !more() {
 			return true, nil
 		}

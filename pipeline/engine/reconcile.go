@@ -57,7 +57,7 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 			if _, left := logs[e.stepSubject(entry.ID)]; left && err == nil && entry.State == Done {
 				err = e.PurgeLog(ctx, entry.ID) // its owner died between Done and the purge
 			}
-		case entry.State == Running && (alone || now.After(entry.Lease)) && !e.owns(entry.ID):
+		case entry.State == Running && (alone || e.expired(entry, now)) && !e.owns(entry.ID):
 			var again bool
 			again, err = e.orphan(ctx, entry, alone, now)
 			if again && !present {
@@ -128,4 +128,25 @@ func (e *Engine) owns(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.owned[id]
+}
+
+// glimpse is a revision of a running record, and since when it is known.
+type glimpse struct {
+	revision uint64
+	since    time.Time
+}
+
+// expired tells whether a running job's lease has run out. On a cluster the clock
+// that wrote the lease is not ours: there a record that has not changed for a lease
+// by our clock is taken for abandoned.
+func (e *Engine) expired(entry Entry, now time.Time) bool {
+	if e.opt.Conn == nil {
+		return now.After(entry.Lease)
+	}
+	last, known := e.glimpsed[entry.ID]
+	if !known || last.revision != entry.Revision {
+		e.glimpsed[entry.ID] = glimpse{entry.Revision, time.Now()}
+		return false
+	}
+	return time.Since(last.since) > e.opt.AckWait
 }

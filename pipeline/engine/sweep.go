@@ -55,7 +55,23 @@ func (c *Conn) Forget(ctx context.Context, runID string) error {
 	return c.call(ctx, "clearing the board", func(ctx context.Context) error { return c.runs.Purge(ctx, runID) })
 }
 
-// Led tells whether a coordinator was heard of a moment ago.
-func (r RunEntry) Led(now time.Time) bool {
-	return r.Phase != Stopped && r.Phase != Completed && now.Sub(r.Seen) < 10*boardBeat
+// Led tells whether a run has a coordinator: its entry is renewed while we look.
+// No clocks are compared.
+func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
+	if r.Phase == Stopped || r.Phase == Completed {
+		return false, nil
+	}
+	for begun := time.Now(); time.Since(begun) < 4*boardBeat; {
+		now, ok, err := c.Run(ctx, r.RunID)
+		if err != nil || !ok {
+			return false, err
+		}
+		if now.Revision != r.Revision {
+			return true, nil
+		}
+		if err := pause(ctx, boardBeat/4); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }

@@ -110,7 +110,7 @@ func (r *gcReport) cluster(ctx context.Context, s *State, at configs.NATS, runID
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	found, kept, err := wire.ClusterLeftovers(ctx, conn, runID, s.Now())
+	found, kept, err := wire.ClusterLeftovers(ctx, conn, runID)
 	if err != nil {
 		return Usage(err)
 	}

@@ -46,7 +46,7 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 // ClusterLeftovers are the runs of which a cluster holds more than it must: complete
 // ones, those that nobody knows of, and with runID that one, unless it has a
 // coordinator. kept are the others, each with the reason.
-func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string, now time.Time) (all []env.Leftover, kept []string, err error) {
+func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all []env.Leftover, kept []string, err error) {
 	held, err := conn.Held(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -62,10 +62,14 @@ func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string, now 
 	if runID != "" {
 		r, listed := known[runID]
 		bytes, holds := held[runID]
-		switch {
-		case !listed && !holds:
+		if !listed && !holds {
 			return nil, nil, fmt.Errorf("no run %s on %s", runID, conn.Place())
-		case listed && r.Led(now):
+		}
+		led, err := conn.Led(ctx, r)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case listed && led:
 			return nil, nil, &engine.LockedError{What: "run", Dir: runID, Holder: fmt.Sprintf("pid %d on %s", r.PID, r.Host)}
 		}
 		return []env.Leftover{runLeftover(conn, runID, bytes, r)}, nil, nil
@@ -73,10 +77,8 @@ func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string, now 
 	for id, bytes := range held {
 		r, listed := known[id]
 		switch {
-		case listed && r.Led(now):
-			kept = append(kept, id+": it is coordinated")
 		case listed && r.Phase != engine.Completed:
-			kept = append(kept, id+": it can be resumed; remove it with --run "+id)
+			kept = append(kept, id+": it is not complete; if nobody will resume it, remove it with --run "+id)
 		default:
 			all = append(all, runLeftover(conn, id, bytes, r))
 		}
