@@ -18,8 +18,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// startNATS is one external server on loopback; the address of its port.
-func startNATS(t *testing.T) string {
+// startNATS is one external server on loopback, and the address of its port.
+func startNATS(t *testing.T) (*server.Server, string) {
 	t.Helper()
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()})
 	if err != nil {
@@ -30,7 +30,7 @@ func startNATS(t *testing.T) string {
 	if !srv.ReadyForConnections(60 * time.Second) {
 		t.Fatal("the NATS server does not start")
 	}
-	return srv.ClientURL()
+	return srv, srv.ClientURL()
 }
 
 func dialNATS(t *testing.T, url string) *engine.Conn {
@@ -46,7 +46,8 @@ func dialNATS(t *testing.T, url string) *engine.Conn {
 // fleet is a harness whose runs are coordinated over a cluster.
 func newFleet(t *testing.T, tasks int) (*harness, *engine.Conn) {
 	t.Helper()
-	conn := dialNATS(t, startNATS(t))
+	_, url := startNATS(t)
+	conn := dialNATS(t, url)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), tasks)
 	h.cfg.RunID = "fleet-1"
 	h.cfg.Lease = 10 * time.Second
@@ -82,8 +83,13 @@ type coordinated struct {
 
 func (h *harness) coordinate(ctx context.Context) <-chan coordinated {
 	out := make(chan coordinated, 1)
+	cfg, deps, err := h.parts(ctx) // here: h is changed for the workers
+	if err != nil {
+		out <- coordinated{err: err}
+		return out
+	}
 	go func() {
-		rep, err := h.run(ctx)
+		rep, err := pipeline.Run(ctx, cfg, deps)
 		out <- coordinated{rep, err}
 	}()
 	return out
@@ -176,6 +182,77 @@ func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
 	if l.Selected != l.Reused+l.Ran+l.Missing || l.Ran != len(h.staged(t)) || l.Ran == 0 {
 		t.Errorf("%+v, %d staged", l, len(h.staged(t)))
 	}
+}
+
+// Cancelling the coordinator has workers give their jobs back; the same run goes on
+// later with other workers.
+func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
+	h, conn := newFleet(t, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	var blocked atomic.Bool
+	blocked.Store(true)
+	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
+		if !blocked.Load() {
+			return nil
+		}
+		cancel()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	end := h.coordinate(ctx)
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Errorf("a worker of a run that was stopped: %v", err)
+	}
+	got := <-end
+	if stop, ok := errors.AsType[*pipeline.StopError](got.err); !ok || stop.Code != 130 || len(h.staged(t)) != 0 {
+		t.Fatalf("%v, %d staged", got.err, len(h.staged(t)))
+	}
+	if entry, _, err := conn.Run(t.Context(), h.cfg.RunID); err != nil || entry.Phase != engine.Stopped {
+		t.Errorf("on the board: %+v, %v", entry, err)
+	}
+	blocked.Store(false)
+	end = h.coordinate(t.Context())
+	if err := h.join(t.Context(), conn, "w2"); err != nil {
+		t.Fatal(err)
+	}
+	if got = <-end; got.err != nil || got.rep.Ledger.Ran != 3 || len(h.staged(t)) != 3 || h.count("ask ") != 3*turns {
+		t.Errorf("%v: %+v, %d staged, %d asked", got.err, got.rep.Ledger, len(h.staged(t)), h.count("ask "))
+	}
+}
+
+// A worker that has lost the cluster for longer than its patience ends with a
+// message, its episode cancelled.
+func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
+	srv, url := startNATS(t)
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	h.cfg.RunID, h.cfg.Lease = "fleet-1", 4*time.Second
+	conn := dialNATS(t, url)
+	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	ctx, cancel := context.WithCancel(t.Context())
+	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
+		srv.Shutdown()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	end := h.coordinate(ctx)
+	brief, err := engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: 3 * time.Second, CallTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = brief.Close() }()
+	h.change = func(d *pipeline.Deps) { d.Cluster = brief }
+	err = h.join(t.Context(), brief, "w")
+	stop, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+		Hint() string
+	}](err)
+	if !ok || stop.ExitCode() != 7 || stop.Hint() == "" {
+		t.Errorf("%v", err)
+	}
+	cancel()
+	_ = conn.Close() // the coordinator would wait for a minute
+	<-end
 }
 
 func TestAWorkerElsewhereIsToldWhatStagingNeeds(t *testing.T) {
