@@ -2,7 +2,7 @@
 // was given, the benchmarks that take their tasks from it, and the split that it
 // falls into. The lists are the data files beside this one.
 //
-// It imports the standard library only.
+// It imports schemas.
 package provenance
 
 import (
@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // ListVersion is that of the data files.
@@ -78,12 +80,49 @@ func Canonical(repo string) string {
 	return name
 }
 
+// Upstream is the repository that a task's rows and its split go by: the
+// canonical name, or source/instance for a task of nobody's repository, which is
+// a group of its own.
+func Upstream(t schemas.Task) string {
+	given, own := t.Repo, t.Source+"/"+t.InstanceID
+	if t.Origin != nil && t.Origin.UpstreamRepo != "" {
+		given = t.Origin.UpstreamRepo
+	}
+	switch {
+	case given == "" || given == own:
+		return own
+	case strings.HasPrefix(given, "local/"):
+		return given
+	}
+	return Canonical(given)
+}
+
 // Benchmark names the public benchmark whose tasks come from a repository, "" if
 // there is none. The name is made canonical first.
 func Benchmark(repo string) string { return benchmarks[Canonical(repo)] }
 
 // Benchmarks lists the canonical names of all such repositories, sorted.
 func Benchmarks() []string { return slices.Sorted(maps.Keys(benchmarks)) }
+
+// Salt and Shares decide the split where nobody says otherwise.
+const Salt = "tracesmith"
+
+// Shares are those of Splits.
+var Shares = [3]float64{0.96, 0.02, 0.02}
+
+// SplitOf is the split of a task's rows: the one that "tasks split" gave it, test
+// for repositories of public benchmarks, else that of its upstream's hash.
+func SplitOf(t schemas.Task, salt string) string {
+	name := Upstream(t)
+	switch {
+	case t.Origin != nil && slices.Contains(Splits, t.Origin.Split):
+		return t.Origin.Split
+	case Benchmark(name) != "":
+		return "test"
+	}
+	split, _ := Split(name, salt, Shares) // which are right
+	return split
+}
 
 // Splits, in the order in which ratios name them.
 var Splits = []string{"train", "validation", "test"}

@@ -23,6 +23,7 @@ func TestCanonicalNames(t *testing.T) {
 		"https://gitlab.com/group/project.git":    "gitlab.com/group/project",
 		"aider/two-fer":                           "github.com/aider/two-fer",
 		"two-fer":                                 "two-fer",
+		"orange3":                                 "github.com/biolab/orange3",
 		"":                                        "",
 	} {
 		if got := Canonical(given); got != want {

@@ -52,12 +52,13 @@ func (n *normaliser) episode() (schemas.EpisodeRow, error) {
 func (n *normaliser) task(e *schemas.EpisodeRow) {
 	t := n.ep.Task
 	e.TaskSource, e.TaskRevision, e.InstanceID = t.Source, some(t.Revision), t.InstanceID
-	e.Repo = t.Repo
-	if e.Repo == "" {
-		e.Repo = t.Source + "/" + t.InstanceID // a task of no upstream repository is a group of its own
+	e.Repo = provenance.Upstream(t)
+	e.SplitGroup, e.Split = &e.Repo, provenance.SplitOf(t, cmp.Or(n.cfg.SplitSalt, provenance.Salt))
+	given := t.RepoSource
+	if given == "" && t.Repo != e.Repo {
+		given = t.Repo
 	}
-	e.SplitGroup, e.Split = &e.Repo, Split(n.cfg.SplitSalt, e.Repo)
-	e.RepoSource, e.BaseCommit, e.Language = some(n.text(t.RepoSource)), some(t.BaseCommit), some(t.Language)
+	e.RepoSource, e.BaseCommit, e.Language = some(n.text(given)), some(t.BaseCommit), some(t.Language)
 	e.BugKind, e.TestVisibility = some(t.BugKind), some(t.Visibility)
 	n.provenance(e)
 	if !t.CreatedAt.IsZero() {

@@ -2,8 +2,6 @@ package normalise
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -27,27 +25,8 @@ type Config struct {
 	Producer  string   // version of tracesmith
 	Commit    string   // its commit, "" if unknown
 	Secrets   []string // exact values that must not get out (API keys in use); shorter than 8 bytes are ignored
-	SplitSalt string   // "" = DefaultSplitSalt
+	SplitSalt string   // "" = provenance.Salt
 	Prices    string   // id of the price table costs were computed with, "" if none
-}
-
-// DefaultSplitSalt decides which repositories are held out.
-const DefaultSplitSalt = "tracesmith-split-1"
-
-// Split puts a group (a repository) into train (96%), validation (2%) or test
-// (2%) by the hash of its name, so that no group is ever in two splits.
-func Split(salt, group string) string {
-	if salt == "" {
-		salt = DefaultSplitSalt
-	}
-	sum := sha256.Sum256([]byte(salt + group))
-	switch bucket := binary.BigEndian.Uint64(sum[:8]) % 100; {
-	case bucket < 96:
-		return "train"
-	case bucket < 98:
-		return "validation"
-	}
-	return "test"
 }
 
 // Episode normalises one finished episode. It does not change ep. An episode in

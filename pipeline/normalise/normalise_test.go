@@ -309,17 +309,39 @@ func TestOrdinaryTextIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestSplitKeepsGroupsTogetherAndShares(t *testing.T) {
-	n := map[string]int{}
-	for i := range 20_000 {
-		group := fmt.Sprintf("org/repo-%d", i)
-		if Split("", group) != Split(DefaultSplitSalt, group) {
-			t.Fatal("the default salt is not the default")
+// Rows go by the upstream, however a source spells it.
+func TestRowsGoByTheUpstream(t *testing.T) {
+	for _, c := range []struct {
+		task                schemas.Task
+		repo, source, split string
+	}{
+		{schemas.Task{Repo: "swesmith/sympy__mpmath.360290c4"}, "github.com/sympy/mpmath", "swesmith/sympy__mpmath.360290c4", "train"},
+		{schemas.Task{Repo: "orange3", Origin: &schemas.Origin{UpstreamRepo: "orange3"}}, "github.com/biolab/orange3", "orange3", "train"},
+		{schemas.Task{Repo: "sympy/sympy"}, "github.com/sympy/sympy", "sympy/sympy", "test"},
+		{schemas.Task{Repo: "github.com/a/b", RepoSource: "git@github.com:a/b.git"}, "github.com/a/b", "git@github.com:a/b.git", "train"},
+		{schemas.Task{Repo: "github.com/a/b", Origin: &schemas.Origin{Split: "validation"}}, "github.com/a/b", "", "validation"},
+		{schemas.Task{}, "fake/calc-1", "", "train"},
+	} {
+		ep := golden()
+		c.task.Source, c.task.InstanceID = "fake", "calc-1"
+		ep.Task = c.task
+		s, err := Episode(ep, Config{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		n[Split("", group)]++
-	}
-	if n["train"] < 19_000 || n["train"] > 19_400 || n["validation"] < 300 || n["test"] < 300 || len(n) != 3 {
-		t.Errorf("shares: %v", n)
+		e := s.Episode
+		source := ""
+		if e.RepoSource != nil {
+			source = *e.RepoSource
+		}
+		if e.Repo != c.repo || source != c.source || *e.SplitGroup != c.repo || e.Split != c.split {
+			t.Errorf("%+v: repo %q, repo_source %q, split_group %q, split %q", c.task, e.Repo, source, *e.SplitGroup, e.Split)
+		}
+		for _, st := range s.Steps {
+			if st.Repo != c.repo || st.Split != c.split {
+				t.Errorf("%s: a step has repo %q, split %q", c.repo, st.Repo, st.Split)
+			}
+		}
 	}
 }
 

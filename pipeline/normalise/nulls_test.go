@@ -19,7 +19,6 @@ var nullInEpisodes = map[string]string{
 	"branch_turn":         "it replays nothing",
 	"harness_commit":      "not given to this test",
 	"task_revision":       "its source has none",
-	"repo_source":         "its source names it once",
 	"base_commit":         "its repository has no history",
 	"task_created_at":     "its source gives no date",
 	"bug_kind":            "its source does not say",

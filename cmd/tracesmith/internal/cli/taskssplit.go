@@ -41,7 +41,7 @@ that public benchmarks take their tasks from may only be in test; see --allow-be
 	fl.Float64Var(&f.shares[0], "train", 0.9, "share of repositories in train")
 	fl.Float64Var(&f.shares[1], "val", 0.05, "share of repositories in validation")
 	fl.Float64Var(&f.shares[2], "test", 0.05, "share of repositories in test")
-	fl.StringVar(&f.salt, "salt", "tracesmith", "changes which repository goes where")
+	fl.StringVar(&f.salt, "salt", provenance.Salt, "changes which repository goes where")
 	fl.BoolVar(&f.allow, "allow-benchmarks", false, "treat repositories of public benchmarks as any other")
 	fl.StringVarP(&f.dir, "out", "o", "", "output directory (default: that of the file)")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -98,7 +98,7 @@ func (f *splitFlags) write(entries []*taskfile.Entry) (parts []splitPart, held [
 		defer w.Abort()
 		repos := map[string]bool{}
 		for _, e := range entries {
-			name := upstream(e.Task)
+			name := provenance.Upstream(e.Task)
 			in, err := provenance.Split(name, f.salt, f.shares)
 			if err != nil {
 				return nil, nil, err
@@ -128,14 +128,6 @@ func (f *splitFlags) write(entries []*taskfile.Entry) (parts []splitPart, held [
 	return parts, held, nil
 }
 
-// upstream is the repository that a task's split goes by.
-func upstream(t schemas.Task) string {
-	if t.Origin != nil && t.Origin.UpstreamRepo != "" {
-		return provenance.Canonical(t.Origin.UpstreamRepo)
-	}
-	return provenance.Canonical(t.Repo)
-}
-
 // put writes a task of one file into a part. Its repository is stored beside it,
 // without the bug, as it was.
 func put(w *taskfile.Writer, e *taskfile.Entry, split string) error {
@@ -152,7 +144,7 @@ func put(w *taskfile.Writer, e *taskfile.Entry, split string) error {
 	if t.Origin != nil {
 		origin = *t.Origin
 	}
-	origin.Split, origin.UpstreamRepo = split, upstream(t)
+	origin.Split, origin.UpstreamRepo = split, provenance.Upstream(t)
 	t.Origin = &origin
 	if t.Source == "" {
 		return errors.New("a task without a source")
