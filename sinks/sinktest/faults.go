@@ -20,6 +20,7 @@ type Fault string
 const (
 	Unavailable Fault = "503"       // refused before it came to the server
 	Internal    Fault = "500"       // the same
+	Refused     Fault = "403"       // the same, for good
 	Lost        Fault = "lost"      // carried out, then the connection is cut
 	Torn        Fault = "torn"      // carried out, half of the answer's body, then the connection is cut
 	Silent      Fault = "silent"    // carried out, no answer ever
@@ -125,10 +126,10 @@ func kindOf(r *http.Request) string {
 }
 
 func (f *Faults) fail(w http.ResponseWriter, r *http.Request, proxy http.Handler, fault Fault, done <-chan struct{}) {
-	if fault == Unavailable || fault == Internal {
+	if fault == Unavailable || fault == Internal || fault == Refused {
 		_, _ = io.Copy(io.Discard, r.Body)
 		status, _ := strconv.Atoi(string(fault))
-		code := map[Fault]string{Unavailable: "SlowDown", Internal: "InternalError"}[fault]
+		code := map[Fault]string{Unavailable: "SlowDown", Internal: "InternalError", Refused: "AccessDenied"}[fault]
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Message>planned</Message></Error>")
 		return

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,11 @@ func Versitygw(t testing.TB) *Server {
 	s.Start(t)
 	t.Cleanup(s.Kill)
 	return s
+}
+
+// Path is the server's own file of an object in Bucket.
+func (s *Server) Path(key string) string {
+	return filepath.Join(s.dir, Bucket, filepath.FromSlash(key))
 }
 
 // Start runs the server again after Kill, on the same address and data.

@@ -23,6 +23,61 @@ func faulty(t *testing.T) (s, direct sinks.Store, f *sinktest.Faults) {
 	return s, open(t, "s3://traces/p", stores.S3Config{Endpoint: srv.URL}), f
 }
 
+// faultCase is an operation, what fails under it, and what it leaves.
+type faultCase struct {
+	kind   string
+	faults []sinktest.Fault
+	there  bool // the object is there before
+	do     func(t *testing.T, s sinks.Store, key string) error
+	want   []byte // nil: nothing
+}
+
+var faultBody = bytes.Repeat([]byte("body "), 100_000)
+
+// faultCases has every operation; uploads are of the file, which holds big.
+func faultCases(file string, big []byte) []faultCase {
+	upload := func(t *testing.T, s sinks.Store, key string) error { return s.CreateFile(t.Context(), key, file) }
+	return []faultCase{
+		{"PUT", []sinktest.Fault{sinktest.Unavailable, sinktest.Internal, sinktest.Lost, sinktest.Silent}, false, func(t *testing.T, s sinks.Store, key string) error {
+			return s.Create(t.Context(), key, faultBody)
+		}, faultBody},
+		{"PUT", []sinktest.Fault{sinktest.Lost}, true, func(t *testing.T, s sinks.Store, key string) error {
+			return s.Swap(t.Context(), key, faultBody, []byte("swapped"))
+		}, []byte("swapped")},
+		{"GET", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost, sinktest.Torn, sinktest.HalfSilent}, true, func(t *testing.T, s sinks.Store, key string) error {
+			got, err := s.Get(t.Context(), key)
+			if err == nil && !bytes.Equal(got, faultBody) {
+				t.Errorf("read %d other bytes", len(got))
+			}
+			return err
+		}, faultBody},
+		{"HEAD", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, true, func(t *testing.T, s sinks.Store, key string) error {
+			_, err := s.Head(t.Context(), key)
+			return err
+		}, faultBody},
+		{"LIST", []sinktest.Fault{sinktest.Unavailable, sinktest.Torn, sinktest.HalfSilent}, true, func(t *testing.T, s sinks.Store, key string) error {
+			for o, err := range s.List(t.Context(), key) {
+				if err != nil {
+					return err
+				}
+				if o.Key == key && o.Size == int64(len(faultBody)) {
+					return nil
+				}
+			}
+			return errors.New("the object is not listed")
+		}, faultBody},
+		{"COPY", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, true, func(t *testing.T, s sinks.Store, key string) error {
+			return s.Copy(t.Context(), key, key+"-copy")
+		}, faultBody},
+		{"BEGIN", []sinktest.Fault{sinktest.Unavailable}, false, upload, big},
+		{"PART", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, false, upload, big},
+		{"COMPLETE", []sinktest.Fault{sinktest.Internal, sinktest.Lost}, false, upload, big},
+		{"DELETE", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, true, func(t *testing.T, s sinks.Store, key string) error {
+			return s.Delete(t.Context(), key)
+		}, nil},
+	}
+}
+
 // Each fault hits two requests in a row; the call succeeds all the same, and
 // what it did is there once.
 func TestFaultsAreOutlived(t *testing.T) {
@@ -32,58 +87,18 @@ func TestFaultsAreOutlived(t *testing.T) {
 	if err := os.WriteFile(file, big, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	body := bytes.Repeat([]byte("body "), 100_000)
-	create := func(t *testing.T, key string) error { return s.Create(t.Context(), key, body) }
-	setUp := func(t *testing.T, key string) {
-		t.Helper()
-		if err := direct.Create(t.Context(), key, body); err != nil {
-			t.Fatal(err)
-		}
-	}
-	listed := func(t *testing.T, key string) error { return listedOnce(t, s, key, len(body)) }
-	for _, c := range []struct {
-		kind   string
-		faults []sinktest.Fault
-		before func(*testing.T, string)
-		do     func(t *testing.T, key string) error
-		want   []byte
-	}{
-		{"PUT", []sinktest.Fault{sinktest.Unavailable, sinktest.Internal, sinktest.Lost, sinktest.Silent}, nil, create, body},
-		{"PUT", []sinktest.Fault{sinktest.Lost}, setUp, func(t *testing.T, key string) error {
-			return s.Swap(t.Context(), key, body, []byte("swapped"))
-		}, []byte("swapped")},
-		{"GET", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost, sinktest.Torn, sinktest.HalfSilent}, setUp, func(t *testing.T, key string) error {
-			got, err := s.Get(t.Context(), key)
-			if err == nil && !bytes.Equal(got, body) {
-				t.Errorf("read %d other bytes", len(got))
-			}
-			return err
-		}, body},
-		{"HEAD", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, setUp, func(t *testing.T, key string) error {
-			_, err := s.Head(t.Context(), key)
-			return err
-		}, body},
-		{"LIST", []sinktest.Fault{sinktest.Unavailable, sinktest.Torn, sinktest.HalfSilent}, setUp, listed, body},
-		{"COPY", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, setUp, func(t *testing.T, key string) error {
-			return s.Copy(t.Context(), key, key+"-copy")
-		}, body},
-		{"BEGIN", []sinktest.Fault{sinktest.Unavailable}, nil, func(t *testing.T, key string) error { return s.CreateFile(t.Context(), key, file) }, big},
-		{"PART", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, nil, func(t *testing.T, key string) error { return s.CreateFile(t.Context(), key, file) }, big},
-		{"COMPLETE", []sinktest.Fault{sinktest.Internal, sinktest.Lost}, nil, func(t *testing.T, key string) error { return s.CreateFile(t.Context(), key, file) }, big},
-		{"DELETE", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost}, setUp, func(t *testing.T, key string) error {
-			return s.Delete(t.Context(), key)
-		}, nil},
-	} {
+	for _, c := range faultCases(file, big) {
 		for _, fault := range c.faults {
 			t.Run(c.kind+" "+string(fault), func(t *testing.T) {
-				key := c.kind + "/" + string(fault) + "/" + filepath.Base(t.Name())
-				if c.before != nil {
-					key += "-there"
-					c.before(t, key)
+				key := c.kind + "/" + filepath.Base(t.Name())
+				if c.there {
+					if err := direct.Create(t.Context(), key, faultBody); err != nil {
+						t.Fatal(err)
+					}
 				}
 				before := faults.Count(c.kind)
 				faults.Plan(c.kind, fault, 1, 2)
-				if err := c.do(t, key); err != nil {
+				if err := c.do(t, s, key); err != nil {
 					t.Fatal(err)
 				}
 				if n := faults.Count(c.kind) - before; n < 3 && c.kind != "DELETE" {
@@ -99,24 +114,6 @@ func TestFaultsAreOutlived(t *testing.T) {
 			})
 		}
 	}
-}
-
-// listedOnce lists what begins with key: one object of that key and size.
-func listedOnce(t *testing.T, s sinks.Store, key string, size int) error {
-	t.Helper()
-	n := 0
-	for o, err := range s.List(t.Context(), key) {
-		if err != nil {
-			return err
-		}
-		if n++; o.Key != key || o.Size != int64(size) {
-			t.Errorf("listed %+v", o)
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d objects listed, want 1", n)
-	}
-	return nil
 }
 
 // A server that never comes back is given up, with an error that says what was

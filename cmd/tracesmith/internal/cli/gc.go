@@ -37,12 +37,12 @@ type gcReport struct {
 }
 
 func newGC(s *State) *cobra.Command {
-	var f configFlags
+	var f dataFlags
 	var dry, asJSON bool
 	var nats, runID string
 	var older time.Duration
 	c := &cobra.Command{
-		Use: "gc", Short: "Remove what killed runs left: containers, processes, directories, old caches", Args: exactArgs(0, 0),
+		Use: "gc [PLACE...]", Short: "Remove what killed runs left: containers, processes, directories, uploads, old caches", Args: exactArgs(0, -1),
 		Long: `Remove what processes of tracesmith that are gone left behind: containers and
 volumes of the Docker daemon, pods of the cluster, guests, scratch directories, and
 cached set-up results that are too many or too old. The daemon and the cluster are
@@ -50,14 +50,18 @@ those of the configuration (-c, -p sandbox.kind=... and what is below sandbox.wi
 else those that the environment names. Nothing of a process that lives is touched.
 A run does the same for its own kind of sandbox when it starts.
 
+In each PLACE (a dataset, a directory or s3://bucket/prefix), and where the
+configuration stages and publishes to, pieces of uploads that never became objects go
+too. Only their age tells whether somebody is still at it: a day, or --older-than.
+
 With --nats it removes what complete runs left on the cluster, and nothing here;
 with --run a run that could be resumed, too, unless a process coordinates it.
 
 It exits with 3 when something could not be removed or looked for. A Docker daemon
 or a cluster that does not answer is named; it is a failure with --set sandbox.kind.`,
 		Example: "  tracesmith gc --dry-run\n  tracesmith gc --older-than 24h --json",
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := f.load(s)
+		RunE: func(c *cobra.Command, places []string) error {
+			cfg, err := f.config(s)
 			if err != nil {
 				return err
 			}
@@ -74,6 +78,7 @@ or a cluster that does not answer is named; it is a failure with --set sandbox.k
 				err = report.cluster(c.Context(), s, cfg.NATS, runID, older)
 			} else {
 				report.here(c.Context(), s, cfg, older)
+				report.uploads(c.Context(), s, places, cfg, older)
 			}
 			if err != nil {
 				return err
@@ -99,6 +104,18 @@ func (r *gcReport) here(ctx context.Context, s *State, cfg configs.Config, older
 	r.Absent = absent
 	if lookErr != nil {
 		r.Errors = append(r.Errors, lookErr.Error())
+	}
+	r.collect(ctx, s, found, older)
+}
+
+// uploads removes torn ones, by default a day after they were begun.
+func (r *gcReport) uploads(ctx context.Context, s *State, places []string, cfg configs.Config, older time.Duration) {
+	if older == 0 {
+		older = 24 * time.Hour
+	}
+	found, err := wire.TornUploads(ctx, places, cfg)
+	if err != nil {
+		r.Errors = append(r.Errors, err.Error())
 	}
 	r.collect(ctx, s, found, older)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 )
 
@@ -27,13 +28,19 @@ func (f *dataFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
 }
 
-func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, error) {
+// config knows how S3 is reached.
+func (f *dataFlags) config(s *State) (configs.Config, error) {
 	cfg, err := f.load(s)
-	if err != nil {
-		return nil, err
-	}
 	if f.endpoint != "" {
 		cfg.S3.Endpoint, cfg.S3.PathStyle = f.endpoint, true
+	}
+	return cfg, err
+}
+
+func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, error) {
+	cfg, err := f.config(s)
+	if err != nil {
+		return nil, err
 	}
 	data, err := wire.OpenData(c.Context(), place, cfg.S3)
 	if err != nil {

@@ -68,13 +68,25 @@ func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) 
 	return d, nil
 }
 
-// OpenStaging opens what a run directory stages in.
+// OpenStaging opens what a run directory stages in, with the s3 settings of that
+// run where cfg has none.
 func OpenStaging(ctx context.Context, dir string, cfg configs.S3) (sinks.Store, error) {
 	info, err := pipeline.ReadRunInfo(strings.TrimPrefix(dir, "file://"))
 	if err != nil {
 		return nil, err
 	}
-	return OpenStore(ctx, first(info.Staging, dir), cfg)
+	if info.Staging == "" {
+		return OpenStore(ctx, dir, cfg)
+	}
+	var was struct {
+		S3 configs.S3 `json:"s3"`
+	}
+	if err := json.Unmarshal(info.Config, &was); err != nil {
+		return nil, fmt.Errorf("reading the configuration in %s: %w", filepath.Join(dir, "run.json"), err)
+	}
+	cfg.Endpoint, cfg.Region, cfg.Checksum = first(cfg.Endpoint, was.S3.Endpoint), first(cfg.Region, was.S3.Region), first(cfg.Checksum, was.S3.Checksum)
+	cfg.PathStyle = cfg.PathStyle || was.S3.PathStyle
+	return OpenStore(ctx, info.Staging, cfg)
 }
 
 func isRun(place string) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/setup"
+	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // Leftovers lists what processes that are gone left on this host and with the
@@ -52,6 +53,35 @@ func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, abs
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	return all, absent, errors.Join(errs...)
+}
+
+// TornUploads lists pieces of objects that were never completed, in the places
+// given and where the configuration stages and publishes to. An error says where
+// it was not possible to look; the list holds the rest.
+func TornUploads(ctx context.Context, places []string, cfg configs.Config) (all []env.Leftover, _ error) {
+	var errs []error
+	for _, place := range append(slices.Clone(places), cfg.Run.Staging, cfg.Publish.To) {
+		if place == "" {
+			continue
+		}
+		store, err := OpenStore(ctx, place, cfg.S3)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s, ok := store.(sinks.Sweeper)
+		if !ok {
+			continue
+		}
+		torn, err := s.Torn(ctx)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", place, err))
+		}
+		for _, t := range torn {
+			all = append(all, env.Leftover{Kind: "upload", Name: t.Name, What: t.Key, Since: t.Since, Remove: t.Remove})
+		}
+	}
+	return all, errors.Join(errs...)
 }
 
 // driver builds a sandbox kind with its settings.

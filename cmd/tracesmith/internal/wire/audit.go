@@ -1,0 +1,58 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+)
+
+// Audit checks every object of a dataset or of a run.
+func Audit(ctx context.Context, place string, cfg configs.S3) (publish.Audited, error) {
+	var none publish.Audited
+	if !strings.Contains(place, "://") {
+		if _, err := os.Stat(place); err != nil {
+			return none, fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)
+		}
+	}
+	if !isRun(place) {
+		store, err := OpenStore(ctx, place, cfg)
+		if err != nil {
+			return none, err
+		}
+		return publish.Audit(ctx, store)
+	}
+	store, err := OpenStaging(ctx, place, cfg)
+	if err != nil {
+		return none, err
+	}
+	dir := strings.TrimPrefix(place, "file://")
+	info, err := pipeline.ReadRunInfo(dir)
+	if err != nil {
+		return none, err
+	}
+	var last observe.Report
+	raw, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	if err == nil {
+		err = json.Unmarshal(raw, &last)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return none, fmt.Errorf("reading the last summary of %s: %w", dir, err)
+	}
+	var want []string
+	for _, e := range last.Episodes {
+		if e.Bytes > 0 {
+			want = append(want, e.ID)
+		}
+	}
+	return publish.AuditRun(ctx, store, info.RunID, want)
+}

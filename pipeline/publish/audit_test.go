@@ -1,0 +1,188 @@
+package publish_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+)
+
+func audited(t *testing.T, s sinks.Store) publish.Audited {
+	t.Helper()
+	got, err := publish.Audit(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// problems are the findings as "problem object", without the versions' names.
+func problems(a publish.Audited) []string {
+	out := []string{}
+	for _, f := range a.Findings {
+		object := f.Object
+		for i, v := range a.Versions {
+			object = strings.ReplaceAll(object, v, string(rune('A'+i)))
+		}
+		out = append(out, f.Problem+" "+object)
+	}
+	return out
+}
+
+func TestAuditNamesEveryFile(t *testing.T) {
+	root := t.TempDir()
+	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
+	if got := audited(t, dir(t, root)); len(got.Findings) != 0 || got.Objects < rep.Files+3 || !slices.Equal(got.Versions, []string{rep.Version}) {
+		t.Fatalf("an untouched dataset: %+v", got)
+	}
+	if got := audited(t, dir(t, filepath.Join(root, rep.Version))); len(got.Findings) != 0 {
+		t.Errorf("a version by itself: %+v", got)
+	}
+	for rel := range tree(t, root) {
+		if strings.HasPrefix(rel, ".tracesmith-") {
+			continue
+		}
+		path := filepath.Join(root, rel)
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := slices.Clone(good)
+		bad[len(bad)/2] ^= 1
+		for how, change := range map[string]func() error{
+			"flipped": func() error { return os.WriteFile(path, bad, 0o600) },
+			"cut":     func() error { return os.WriteFile(path, good[:len(good)/2], 0o600) },
+			"grown":   func() error { return os.WriteFile(path, append(slices.Clone(good), ' '), 0o600) },
+			"missing": func() error { return os.Remove(path) },
+		} {
+			if rel == "lease.json" && how != "cut" || rel != rep.Version+"/manifest.json" && filepath.Dir(rel) == "." && how == "grown" {
+				continue // says nothing about the data
+			}
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			got := audited(t, dir(t, root))
+			if !slices.ContainsFunc(got.Findings, func(f publish.Finding) bool { return f.Object == filepath.ToSlash(rel) }) {
+				t.Errorf("%s %s: %+v", how, rel, got.Findings)
+			}
+			mustWrite(t, path, good)
+		}
+	}
+	mustWrite(t, filepath.Join(root, rep.Version, "data", "mine.parquet"), nil)
+	mustWrite(t, filepath.Join(root, "notes.txt"), nil)
+	want := []string{"surplus A/data/mine.parquet", "surplus notes.txt"}
+	if diff := cmp.Diff(want, problems(audited(t, dir(t, root)))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The server's own files are altered below it, in the older of two versions.
+func TestAuditOfAServerWithBadDisks(t *testing.T) {
+	srv := sinktest.Versitygw(t)
+	dest := bucket(t, srv.URL)
+	first := run(t, config(t, dest, stage(t, "run", 0, 3)))
+	before := objects(t, dest)
+	second := run(t, config(t, dest, stage(t, "run", 0, 5)))
+	after := objects(t, dest)
+	for key, size := range before {
+		if strings.HasPrefix(key, first.Version) && after[key] != size {
+			t.Errorf("publishing again changed %s", key)
+		}
+	}
+	if got := audited(t, dest); len(got.Findings) != 0 || len(got.Versions) != 2 {
+		t.Fatalf("untouched: %+v", got)
+	}
+	var files []string
+	for key := range before {
+		if strings.HasPrefix(key, first.Version+"/data/") {
+			files = append(files, key)
+		}
+	}
+	slices.Sort(files)
+	own := func(key string) string { return srv.Path("team/traces/" + key) }
+	body, err := os.ReadFile(own(files[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body[len(body)/2] ^= 1
+	if err := os.WriteFile(own(files[0]), body, 0o600); err != nil { // in place: the server's metadata stays
+		t.Fatal(err)
+	}
+	if err := os.Remove(own(files[1])); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(own(files[2]), 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := dest.Create(t.Context(), first.Version+"/data/own.txt", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"damaged " + files[0], "missing " + files[1], "damaged " + files[2], "surplus " + first.Version + "/data/own.txt"}
+	slices.SortFunc(want, func(a, b string) int { return strings.Compare(strings.Fields(a)[1], strings.Fields(b)[1]) })
+	var got []string
+	for _, f := range audited(t, dest).Findings {
+		got = append(got, f.Problem+" "+f.Object)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if d, err := publish.Open(t.Context(), dest); err != nil || d.Manifest.Version != second.Version {
+		t.Errorf("the latest version is not %s: %v", second.Version, err)
+	}
+}
+
+// An object that the server refuses to give out counts as damaged; a server that
+// refuses everything is an error.
+func TestAuditOfRefusedObjects(t *testing.T) {
+	srv := sinktest.Versitygw(t)
+	run(t, config(t, bucket(t, srv.URL), stage(t, "run", 0, 2)))
+	faults := sinktest.NewFaults(t, srv.URL)
+	dest := bucket(t, faults.URL)
+	faults.Plan("GET", sinktest.Refused, 4, 4)
+	if got := audited(t, dest); len(got.Findings) != 1 || got.Findings[0].Problem != publish.Damaged || !strings.Contains(got.Findings[0].Detail, "cannot be read") {
+		t.Errorf("one refused object: %+v", got.Findings)
+	}
+	faults.Plan("GET", sinktest.Refused, 1, 1000)
+	faults.Plan("LIST", sinktest.Refused, 2, 1000)
+	if got, err := publish.Audit(t.Context(), dest); err == nil {
+		t.Errorf("a server that refuses everything: %+v", got)
+	}
+}
+
+func TestAuditOfARun(t *testing.T) {
+	s := stage(t, "run", 0, 3)
+	ids := []string{}
+	for _, e := range golden("run", 4) {
+		ids = append(ids, e.Episode.EpisodeID)
+	}
+	put(t, s, sinktest.Episode("other", 1))
+	moved := sinktest.Episode("run", 9)
+	body, err := sinks.EncodeStaged(moved)
+	if err == nil {
+		err = s.Create(t.Context(), sinks.StagedKey("run", "x"), body)
+	}
+	if err == nil {
+		err = s.Create(t.Context(), sinks.StagedKey("run", "torn"), body[:len(body)/2])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := publish.AuditRun(t.Context(), s, "run", ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, f := range got.Findings {
+		count[f.Problem]++
+	}
+	if diff := cmp.Diff(map[string]int{publish.Damaged: 2, publish.Missing: 1, publish.Surplus: 1}, count); diff != "" {
+		t.Errorf("%s\n%+v", diff, got.Findings)
+	}
+}

@@ -1,0 +1,59 @@
+package publish
+
+import (
+	"context"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// AuditRun reads every staged object of a run and checks that it is whole and
+// what its name says. want are the episodes that must be there, because the run
+// has reported them as staged.
+func AuditRun(ctx context.Context, store sinks.Store, runID string, want []string) (Audited, error) {
+	a, err := newAudit(ctx, store, "run", "staging/")
+	if err != nil {
+		return Audited{}, err
+	}
+	for _, id := range want {
+		key := sinks.StagedKey(runID, id)
+		if _, ok := a.sizes[key]; !ok {
+			a.find(key, Missing, "the run has reported this episode as staged")
+		}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	for key := range a.sizes {
+		g.Go(func() error { return a.stagedObject(gctx, key, runID) })
+	}
+	if err := g.Wait(); err != nil {
+		return Audited{}, err
+	}
+	return a.report(), nil
+}
+
+func (a *audit) stagedObject(ctx context.Context, key, runID string) error {
+	var raw []byte
+	ok, err := a.read(ctx, key, func(r io.Reader) (err error) {
+		raw, err = io.ReadAll(r)
+		return err
+	})
+	if err != nil || !ok {
+		return err
+	}
+	s, err := sinks.DecodeStaged(raw)
+	if err == nil {
+		err = checkStaged(s)
+	}
+	switch {
+	case err != nil:
+		a.find(key, Damaged, err.Error())
+	case key != sinks.StagedKey(s.Episode.RunID, s.Episode.EpisodeID):
+		a.find(key, Damaged, "it holds episode "+s.Episode.EpisodeID+" of run "+s.Episode.RunID)
+	case s.Episode.RunID != runID:
+		a.find(key, Surplus, "it is of another run: "+s.Episode.RunID)
+	}
+	return nil
+}
