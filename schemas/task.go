@@ -27,6 +27,7 @@ type Task struct {
 	Entrypoint      string   `json:"entrypoint"`                 // shell command line that runs the tests
 	DebugEntrypoint string   `json:"debug_entrypoint,omitempty"` // what pdb runs; "" = Entrypoint
 	Setup           []string `json:"setup,omitempty"`            // build commands, run once (design D2)
+	Hide            []string `json:"hide,omitempty"`             // what the interpreter brings and sandboxes show empty: directories below its module path (pip/_vendor/NAME)
 	Python          string   `json:"python,omitempty"`           // interpreter path on the host (bubblewrap)
 	Image           string   `json:"image,omitempty"`            // container image; empty = bubblewrap
 	Workdir         string   `json:"workdir"`                    // absolute path of the repository in the sandbox
@@ -50,8 +51,8 @@ const (
 
 // TestSpec says how a patch is judged. Test ids are what the runner reports
 // (pytest node ids, unittest dotted names), relative to Workdir. An id that is
-// only the last part of one, as some benchmarks list them, stands for every
-// test of that name, all of which must do.
+// only the last part of one, or the first line of its docstring, as some
+// benchmarks list them, stands for every test of that name, all of which must do.
 type TestSpec struct {
 	Method     string   `json:"method"`                 // VerifyPytest, VerifyUnittest, VerifyExitCode or VerifyNone
 	FailToPass []string `json:"fail_to_pass,omitempty"` // fail on base, must pass after

@@ -274,14 +274,14 @@ func TestDjangoIDsAreThoseOfUnittest(t *testing.T) {
 	r := sweRow(strings.Repeat("a", 40))
 	r["repo"], r["version"] = "django/django", "4.0"
 	r["FAIL_TO_PASS"] = []any{"test_a (auth_tests.test_x.XTests)", "test_b (auth_tests.test_x.XTests.test_b)"}
-	r["PASS_TO_PASS"] = []any{"Checks a thing.", "test_a (auth_tests.test_x.XTests)"}
+	r["PASS_TO_PASS"] = []any{"Checks a thing. ", "test_a (auth_tests.test_x.XTests)"}
 	tasks, err := source(t, "swebench", nil, r).Tasks(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec := tasks[0].Tests
 	if want := []string{"auth_tests.test_x.XTests.test_a", "auth_tests.test_x.XTests.test_b"}; !slices.Equal(spec.FailToPass, want) ||
-		len(spec.PassToPass) != 0 || spec.Excluded["Checks a thing."] == "" || spec.Method != schemas.VerifyUnittest {
+		!slices.Equal(spec.PassToPass, []string{"Checks a thing."}) || spec.Method != schemas.VerifyUnittest {
 		t.Errorf("%+v", spec)
 	}
 	if !strings.HasSuffix(spec.Command, "--settings=test_sqlite --parallel 1 test_lib test_new") {

@@ -25,6 +25,7 @@ type Recipe struct {
 	Pip          []string          `yaml:"pip"`           // requirements
 	Install      []string          `yaml:"install"`       // commands, after pip
 	Files        map[string]string `yaml:"files"`         // path -> text, put into the repository: what an installation would write there
+	Hide         []string          `yaml:"hide"`          // see schemas.Task.Hide
 	ExcludeTests map[string]string `yaml:"exclude_tests"` // id -> why it cannot be run here
 }
 
@@ -85,6 +86,7 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 	if in.task.Python, err = hostPython(recipe.Python); err != nil {
 		return err
 	}
+	in.task.Hide = slices.Clone(recipe.Hide)
 	in.task.Setup = slices.Clone(recipe.PreInstall)
 	if len(recipe.Pip) > 0 {
 		quoted := make([]string, len(recipe.Pip))

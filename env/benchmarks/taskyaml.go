@@ -48,7 +48,7 @@ func parseTaskFile(name, instance string, data []byte) (schemas.Task, error) {
 	f.mapping("", doc.Content[0], map[string]any{
 		"instance_id": &t.InstanceID, "instructions": &t.Instructions,
 		"entrypoint": &t.Entrypoint, "debug_entrypoint": &t.DebugEntrypoint,
-		"setup": &t.Setup, "python": &t.Python, "image": &t.Image, "workdir": &t.Workdir,
+		"setup": &t.Setup, "hide": &t.Hide, "python": &t.Python, "image": &t.Image, "workdir": &t.Workdir,
 		"repo": &t.Repo, "base_commit": &t.BaseCommit, "license": &t.License,
 		"bug_kind": &t.BugKind, "created_at": &t.CreatedAt, "tests": &tests,
 	})

@@ -35,25 +35,65 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 		return finding{}, err
 	}
 	c.rep.Tokens = len(secret.Words) + len(secret.Texts) + len(secret.Lines)
-	for _, told := range []struct{ place, text string }{
-		{"task text", t.Instructions}, {"entrypoint", t.Entrypoint}, {"debug entrypoint", t.DebugEntrypoint},
-		{"set-up commands", strings.Join(t.Setup, "\n")}, {"image", t.Image},
-	} {
-		if token, kind := secret.in(told.text); token != "" {
-			c.rep.Leaks = append(c.rep.Leaks, Leak{told.place, token, kind})
-		}
+	if published(t) {
+		c.rep.Quoted = secret.quoted(t.Instructions)
+	} else {
+		c.told("task text", t.Instructions, secret)
 	}
+	c.told("entrypoint", t.Entrypoint, secret)
+	c.told("debug entrypoint", t.DebugEntrypoint, secret)
+	c.told("set-up commands", strings.Join(t.Setup, "\n"), secret)
+	c.told("image", t.Image, secret)
 	c.rep.Leaks = append(c.rep.Leaks, secret.copies...)
 	found, err := c.search(ctx, sb, t, secret)
 	if err != nil {
 		return finding{}, err
 	}
-	c.rep.Leaks = append(c.rep.Leaks, found...)
-	if len(c.rep.Leaks) == 0 {
-		return finding{}, nil
+	for _, l := range found {
+		l.From = c.owner(l.Place, t)
+		c.rep.Leaks = append(c.rep.Leaks, l)
 	}
-	first := c.rep.Leaks[0]
-	return finding{Leaking, fmt.Sprintf("%d places, the first: %s has the %s %q of the gold patch", len(c.rep.Leaks), first.Place, first.Kind, first.Token)}, nil
+	return leaking(c.rep.Leaks), nil
+}
+
+// published says whether the words of a task are those of a public dataset: what
+// they give away they give away to everybody who works on it.
+func published(t schemas.Task) bool {
+	return t.Origin != nil && t.Origin.UpstreamRepo != "" && t.Origin.ParentTreeSHA256 == ""
+}
+
+// told looks at words that an agent is given.
+func (c *checker) told(place, text string, secret secrets) {
+	if token, kind := secret.in(text); token != "" {
+		c.rep.Leaks = append(c.rep.Leaks, Leak{place, token, kind, FromTask})
+	}
+}
+
+// owner says whose place a path of the sandbox is.
+func (c *checker) owner(place string, t schemas.Task) string {
+	below := func(dir string) bool {
+		return place == dir || strings.HasPrefix(place, strings.TrimSuffix(dir, "/")+"/")
+	}
+	switch {
+	case strings.Contains(place, "/pip/_vendor/"):
+		return FromPip
+	case !strings.HasPrefix(place, "/"), t.Image != "" || c.Spec.Image != "", below(t.Workdir), below("/proc"),
+		slices.ContainsFunc(c.Spec.Mounts, func(m env.Mount) bool { return below(m.Path) }):
+		return FromTask
+	}
+	return FromHost
+}
+
+// leaking is the finding of some leaks: one in the task's own places matters most.
+func leaking(leaks []Leak) finding {
+	if len(leaks) == 0 {
+		return finding{}
+	}
+	status, first := Exposed, leaks[0]
+	if i := slices.IndexFunc(leaks, func(l Leak) bool { return l.From == FromTask }); i >= 0 {
+		status, first = Leaking, leaks[i]
+	}
+	return finding{status, fmt.Sprintf("%d places, the first: %s has the %s %q of the gold patch", len(leaks), first.Place, first.Kind, first.Token)}
 }
 
 // search runs the program that looks through the sandbox.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,6 +152,82 @@ func TestLeaksAreFoundWithPathAndToken(t *testing.T) {
 				t.Errorf("%s: %s %+v; want %s in %s", rep.Status, rep.Reason, rep.Leaks, c.token, c.place)
 			}
 		})
+	}
+}
+
+// What the authors of a public dataset wrote about the fix is theirs, and secret
+// nowhere else; a copy that came with pip is told apart from the task's own places.
+func TestQuotedWordsAreANoteAndCopiesOfPipHaveTheirOwnRemedy(t *testing.T) {
+	cfg := config(t)
+	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))
+	published := func(text string) schemas.Task {
+		task := tillTask(gold)
+		task.Instructions, task.Origin = text, &schemas.Origin{UpstreamRepo: "github.com/owner/till"}
+		return task
+	}
+	vendored := placed(t, map[string]string{"lib/pip/_vendor/till/money.py": tillFixed})
+	for name, c := range map[string]struct {
+		task   schemas.Task
+		mounts []env.Mount
+		want   Status
+		quoted []string
+		from   string
+	}{
+		"the issue quotes a word": {task: published("It should use `running_sum`."), want: Sound, quoted: []string{"running_sum"}},
+		"the issue quotes the fix, which lies elsewhere too": {
+			task:   published("I changed it:\n\n" + tillFixed),
+			mounts: []env.Mount{{Host: placed(t, map[string]string{"notes/till-1.dist-info/METADATA": "running_sum\n"}), Path: "/opt/task"}},
+			want:   Sound, quoted: []string{"running_sum", "never below nothing"}},
+		"a made task says it": {task: func() schemas.Task {
+			task := published("Use running_sum.")
+			task.Origin.ParentTreeSHA256 = strings.Repeat("0", 64)
+			return task
+		}(), want: Leaking, from: FromTask},
+		"pip's copy": {task: published("too small"), mounts: []env.Mount{{Host: vendored, Path: "/opt/python"}}, want: Exposed, from: FromPip},
+		"pip's copy and an own one": {task: published("too small"), want: Leaking, from: FromTask, mounts: []env.Mount{
+			{Host: vendored, Path: "/opt/python"}, {Host: placed(t, map[string]string{"lib/till/money.py": tillFixed}), Path: "/opt/task"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := cfg
+			cfg.Runs, cfg.Isolated, cfg.Spec.Mounts = 1, -1, c.mounts
+			rep, err := Task(t.Context(), cfg, c.task, till.tree(t))
+			if err != nil || rep.Status != c.want {
+				t.Fatalf("%s: %s %+v, %v; want %s", rep.Status, rep.Reason, rep.Leaks, err, c.want)
+			}
+			told := map[string]bool{}
+			for _, q := range rep.Quoted {
+				told[q.Token] = true
+			}
+			for _, token := range c.quoted {
+				if !told[token] {
+					t.Errorf("%q is not among what the text quotes: %+v", token, rep.Quoted)
+				}
+			}
+			if c.from != "" && !slices.ContainsFunc(rep.Leaks, func(l Leak) bool { return l.From == c.from }) {
+				t.Errorf("no leak from %s: %+v", c.from, rep.Leaks)
+			}
+			if c.want == Exposed && !strings.Contains(rep.Remedy, "bare interpreter") {
+				t.Errorf("remedy %q", rep.Remedy)
+			}
+		})
+	}
+}
+
+func TestOwnersOfPlaces(t *testing.T) {
+	c := &checker{Config: Config{Spec: env.SandboxSpec{Mounts: []env.Mount{{Path: "/opt/task"}}}}}
+	task := schemas.Task{Workdir: "/testbed"}
+	for place, want := range map[string]string{
+		"environment: HINT": FromTask, "/testbed/a.py": FromTask, "/opt/task/lib/a.py": FromTask, "/opt/tasks/a.py": FromHost,
+		"/usr/lib/python3/dist-packages/requests/api.py": FromHost, "/proc/7/environ": FromTask,
+		"/opt/task/lib/python3.9/site-packages/pip/_vendor/requests/api.py": FromPip,
+	} {
+		if got := c.owner(place, task); got != want {
+			t.Errorf("%s is from %s, want %s", place, got, want)
+		}
+	}
+	task.Image = "debian:12"
+	if got := c.owner("/usr/lib/python3/dist-packages/requests/api.py", task); got != FromTask {
+		t.Errorf("an image's package is from %s", got)
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	GoldInexact Status = "gold_inexact"
 	Unprotected Status = "unprotected"
 	Leaking     Status = "leak"
+	Exposed     Status = "exposed"
 	PDBSilent   Status = "pdb_silent"
 	Flaky       Status = "flaky"
 	Unjudged    Status = "unjudged"
@@ -29,7 +30,7 @@ const (
 
 // Statuses lists them all, in that order.
 var Statuses = []Status{
-	Broken, TooSlow, Untrusted, NotFailing, NotPassing, GoldFails, GoldInexact, Unprotected, Leaking, PDBSilent, Flaky, Unjudged, NoGold, Sound,
+	Broken, TooSlow, Untrusted, NotFailing, NotPassing, GoldFails, GoldInexact, Unprotected, Leaking, Exposed, PDBSilent, Flaky, Unjudged, NoGold, Sound,
 }
 
 // Meaning is what a status says and what to do about it; Remedy is "" where
@@ -56,6 +57,8 @@ var Meanings = map[Status]Meaning{
 		"name all test files in tests.files, and list the tests that fail"},
 	Leaking: {"The sandbox or the task's text shows words of the fix.",
 		"remove the places that the findings name from the repository, the image or the set-up"},
+	Exposed: {"A copy of the library that came with the interpreter or the host shows the fix; the task's own places do not.",
+		"hide the copy in the recipe (hide: [pip/_vendor/NAME]), give the recipe a bare interpreter without it, or take it off the host"},
 	PDBSilent: {"The debugger does not answer on the task's entrypoint.",
 		"give a debug_entrypoint that is one Python command"},
 	Flaky: {"The same code got different verdicts; both are kept.",
@@ -94,9 +97,10 @@ type Report struct {
 	Flake      *Flake   `json:"flake,omitempty"`
 	PDB        string   `json:"pdb,omitempty"` // where the debugger stood: file:line function
 	Leaks      []Leak   `json:"leaks,omitempty"`
-	Tokens     int      `json:"leak_tokens"` // words, texts and lines of the gold patch that were looked for
-	TestWall   float64  `json:"test_wall_s"` // of the first run, in seconds
-	Seconds    float64  `json:"seconds"`     // of the whole check
+	Quoted     []Leak   `json:"quoted,omitempty"` // what a published task's own text says of the fix: a note, no failure
+	Tokens     int      `json:"leak_tokens"`      // words, texts and lines of the gold patch that were looked for
+	TestWall   float64  `json:"test_wall_s"`      // of the first run, in seconds
+	Seconds    float64  `json:"seconds"`          // of the whole check
 }
 
 // Flake is two runs of the same code with different verdicts.
@@ -112,7 +116,15 @@ type Leak struct {
 	Place string `json:"place"` // a path in the sandbox, "task text", "environment", ...
 	Token string `json:"token"`
 	Kind  string `json:"kind"` // word, text, line, code, file
+	From  string `json:"from"` // whose place it is: FromTask, FromPip or FromHost
 }
+
+// Values of Leak.From.
+const (
+	FromTask = "task" // its words, repository, set-up results and image
+	FromPip  = "pip"  // the libraries that pip brings for itself
+	FromHost = "host" // the interpreter's packages and the host's tools
+)
 
 // finding ends a check with a status.
 type finding struct {

@@ -92,7 +92,7 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 		without(text, lines, words, texts)
 		for of, sides := range s.Files {
 			if of != name && sides[1] != nil && sides[0] != nil && text == *sides[1] && len(text) > minToken {
-				s.copies = append(s.copies, Leak{name, of, "file"})
+				s.copies = append(s.copies, Leak{name, of, "file", FromTask})
 			}
 		}
 	})
@@ -213,6 +213,42 @@ func (s secrets) in(text string) (token, kind string) {
 		}
 	}
 	return "", ""
+}
+
+// maxQuoted bounds what is told of one text.
+const maxQuoted = 20
+
+// quoted tells what a text says of the fix, and takes it from the secrets: whoever
+// reads the text knows it, wherever else it stands.
+func (s *secrets) quoted(text string) (told []Leak) {
+	lines, words, texts := set(s.Lines), set(s.Words), set(s.Texts)
+	for rest := *s; len(told) < maxQuoted; {
+		token, kind := rest.in(text)
+		if token == "" {
+			break
+		}
+		told = append(told, Leak{"task text", token, kind, FromTask})
+		gone := func(have string) bool { return have == token }
+		rest.Lines = slices.DeleteFunc(slices.Clone(rest.Lines), gone)
+		rest.Words = slices.DeleteFunc(slices.Clone(rest.Words), gone)
+		rest.Texts = slices.DeleteFunc(slices.Clone(rest.Texts), gone)
+	}
+	for line := range lines {
+		if strings.Contains(text, line) {
+			delete(lines, line)
+		}
+	}
+	without(text, lines, words, texts)
+	s.Lines, s.Words, s.Texts = long(lines), long(words), long(texts)
+	return told
+}
+
+func set(list []string) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range list {
+		out[s] = true
+	}
+	return out
 }
 
 // plain says whether a name could as well be a word of a sentence.

@@ -20,10 +20,13 @@ import (
 )
 
 // Names in the cache: KEY/prefix is what is mounted, KEY/path the PATH to put
-// behind it, KEY/size bytes of prefix, .building-* what is not finished.
+// behind it, KEY/hidden the places that KEY/empty is mounted at, KEY/size bytes of
+// prefix, .building-* what is not finished.
 const (
 	prefixDir  = "prefix"
 	searchFile = "path"
+	hiddenFile = "hidden"
+	emptyDir   = "empty"
 	sizeFile   = "size"
 	building   = ".building-"
 )

@@ -58,13 +58,17 @@ const DefaultTimeout = 10 * time.Minute
 // Prepare returns spec with the results of the task's set-up mounted. A task
 // without set-up commands gets spec back unchanged.
 func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree) (env.SandboxSpec, error) {
-	if len(t.Setup) == 0 {
+	if len(t.Setup)+len(t.Hide) == 0 {
 		return spec, nil
 	}
 	if err := openCache(b.Cache.Dir); err != nil {
 		return spec, fmt.Errorf("setting up %s: %w", t.InstanceID, err)
 	}
-	key := schemas.ShortHash([]any{d.Name(), spec.Image, spec.Python, t.Setup, tree.SHA256()})
+	content := []any{d.Name(), spec.Image, spec.Python, t.Setup, tree.SHA256()}
+	if len(t.Hide) > 0 {
+		content = append(content, t.Hide)
+	}
+	key := schemas.ShortHash(content)
 	final := filepath.Join(b.Cache.Dir, key)
 	defer b.lock(key)()
 	search, err := b.use(final)
@@ -78,8 +82,12 @@ func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpe
 		return spec, fmt.Errorf("reading the set-up cache: %w", err)
 	}
 	spec.Mounts = append(slices.Clone(spec.Mounts), env.Mount{Host: filepath.Join(final, prefixDir), Path: Prefix})
+	hidden, err := hiddenPlaces(final)
+	for _, place := range hidden {
+		spec.Mounts = append(spec.Mounts, env.Mount{Host: filepath.Join(final, emptyDir), Path: place})
+	}
 	spec.Env = append(slices.Clone(spec.Env), "VIRTUAL_ENV="+Prefix, "PATH="+Prefix+"/bin:"+string(search))
-	return spec, nil
+	return spec, err
 }
 
 // use holds an entry for the life of the builder and reads its PATH.
@@ -139,9 +147,12 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 	if err := os.Mkdir(prefix, 0o755); err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
-	search, err := b.runAll(ctx, d, spec, t, tree, prefix, timeout)
+	search, hidden, err := b.runAll(ctx, d, spec, t, tree, prefix, timeout)
 	if err != nil {
 		return err
+	}
+	if err := keepHidden(fresh, hidden); err != nil {
+		return fmt.Errorf("keeping the set-up result: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(fresh, searchFile), []byte(search), 0o600); err != nil {
 		return fmt.Errorf("keeping the set-up result: %w", err)
@@ -153,15 +164,15 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 }
 
 // runAll runs the commands with dir at Prefix and tells the PATH that sandboxes
-// of this kind have of themselves.
+// of this kind have of themselves, and the places to hide in them.
 func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree,
-	dir string, timeout time.Duration) (search string, err error) {
+	dir string, timeout time.Duration) (search string, hidden []string, err error) {
 	spec.Label = "setup " + spec.Label
 	spec.Network = true
 	spec.Mounts = append(slices.Clone(spec.Mounts), env.Mount{Host: dir, Path: Prefix, Write: true})
 	sb, err := d.Start(ctx, spec)
 	if err != nil {
-		return "", fmt.Errorf("starting the build sandbox: %w", err)
+		return "", nil, fmt.Errorf("starting the build sandbox: %w", err)
 	}
 	defer func() { // what was written may come back only now
 		if closeErr := sb.Close(context.WithoutCancel(ctx)); err == nil && closeErr != nil {
@@ -169,28 +180,29 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 		}
 	}()
 	if err := b.place(ctx, sb, spec.Workdir, tree); err != nil {
-		return "", fmt.Errorf("placing the repository: %w", err)
+		return "", nil, fmt.Errorf("placing the repository: %w", err)
 	}
 	res, err := sb.Run(ctx, env.Command{Args: []string{"sh", "-c", `printf %s "$PATH"`}, Dir: "/", MaxOutput: 16 << 10})
 	if err != nil {
-		return "", fmt.Errorf("asking the build sandbox for its PATH: %w", err)
+		return "", nil, fmt.Errorf("asking the build sandbox for its PATH: %w", err)
 	}
 	search = string(res.Output)
 	script := strings.Join(append([]string{activate}, t.Setup...), "\n")
 	res, err = sb.Run(ctx, env.Command{Args: []string{"bash", "-e", "-c", script}, Dir: spec.Workdir, Timeout: timeout})
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("running the set-up commands: %w", err)
+		return "", nil, fmt.Errorf("running the set-up commands: %w", err)
 	case res.TimedOut:
-		return "", fmt.Errorf("the commands took longer than %s (sandbox.setup_timeout); their last words: %s", timeout, lastLines(res.Output, 5))
+		return "", nil, fmt.Errorf("the commands took longer than %s (sandbox.setup_timeout); their last words: %s", timeout, lastLines(res.Output, 5))
 	case res.ExitCode != 0:
 		said := lastLines(res.Output, 5)
 		if said == "" {
-			return "", fmt.Errorf("a command ended with exit code %d and printed nothing: correct the setup commands", res.ExitCode)
+			return "", nil, fmt.Errorf("a command ended with exit code %d and printed nothing: correct the setup commands", res.ExitCode)
 		}
-		return "", fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, said)
+		return "", nil, fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, said)
 	}
-	return search, nil
+	hidden, err = places(ctx, sb, d.Name(), t.Hide)
+	return search, hidden, err
 }
 
 // activate makes the virtual environment and enters it. Its pip is the system's

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,6 +93,11 @@ func Problems(t schemas.Task) []Problem {
 	}
 	if t.TreeSHA256 != "" && !treePattern.MatchString(t.TreeSHA256) {
 		say("tree_sha256", "tree_sha256 %.80q: want 64 hexadecimal digits", t.TreeSHA256)
+	}
+	for _, dir := range t.Hide {
+		if !filepath.IsLocal(dir) || path.Clean(dir) != dir || dir == "." {
+			say("hide", "hide %.80q: want a directory below the interpreter's module path, such as pip/_vendor/requests", dir)
+		}
 	}
 	oneOf := func(field, value string, words ...string) {
 		if value != "" && !slices.Contains(words, value) {

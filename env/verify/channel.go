@@ -97,6 +97,7 @@ type record struct {
 	ID     string          `json:"id"`
 	Status string          `json:"s"`
 	Took   json.Number     `json:"us"`     // test: microseconds of its own function
+	Doc    string          `json:"doc"`    // test: first line of its docstring (unittest)
 	Hooks  []string        `json:"hooks"`  // plan: workspace files that implement hooks of the runner
 	What   json.RawMessage `json:"what"`   // found: a sentence; seen: a watched event, the file that caused it
 	Active bool            `json:"active"` // end: a test runner ran in this interpreter
@@ -107,8 +108,9 @@ type record struct {
 type results struct {
 	tests       map[string]string // id -> passed, failed, error, skipped, xfailed, xpassed
 	seconds     map[string]float64
-	twice       []string // ids reported more than once
-	uncollected []string // what the runner could not collect
+	docs        map[string]string // id -> first line of its docstring
+	twice       []string          // ids reported more than once
+	uncollected []string          // what the runner could not collect
 	hooks       []string
 	seen        [][2]string
 	tampered    []string // why the records are not to be trusted
@@ -128,7 +130,7 @@ type process struct {
 // read checks the MACs and merges the records. Whatever does not check is a
 // finding in tampered, never an error: the file is written where the program runs.
 func (c channel) read(raw []byte) results {
-	r := results{tests: map[string]string{}, seconds: map[string]float64{}}
+	r := results{tests: map[string]string{}, seconds: map[string]float64{}, docs: map[string]string{}}
 	chains := make([]process, c.processes)
 	for line := range strings.Lines(string(raw)) {
 		mac, body, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -185,6 +187,9 @@ func (r *results) add(rec record) {
 		r.tests[rec.ID] = rec.Status
 		if s, ok := seconds(rec.Took); ok {
 			r.seconds[rec.ID] = s
+		}
+		if rec.Doc != "" {
+			r.docs[rec.ID] = rec.Doc
 		}
 	case "found":
 		var what string

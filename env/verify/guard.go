@@ -1,12 +1,14 @@
 package verify
 
 import (
+	"context"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -65,6 +67,29 @@ func protector(t schemas.Task, spec schemas.TestSpec, base []workspace.File) fun
 
 // A runner itself: never part of a patch, new or old.
 var runners = strings.Fields("pytest _pytest pluggy unittest py site sitecustomize usercustomize iniconfig exceptiongroup tomli coverage")
+
+// runnerOf is the package by which a repository is known to be the runner itself.
+var runnerOf = map[string]string{schemas.VerifyPytest: "_pytest", schemas.VerifyUnittest: "unittest"}
+
+// ownRunner is where a repository keeps the runner that its tests are judged by;
+// "" = it is none. Run from outside, such tests would be about another program.
+func (v *Verifier) ownRunner(ctx context.Context, t schemas.Task, tree env.Tree) (string, error) {
+	name := runnerOf[t.Tests.Method]
+	if name == "" {
+		return "", nil
+	}
+	base, err := v.cfg.Store.Base(ctx, tree)
+	if err != nil {
+		return "", err
+	}
+	files, err := v.cfg.Store.Files(ctx, base)
+	for _, f := range files {
+		if dir, ok := strings.CutSuffix(f.Path, name+"/__init__.py"); ok && slices.Contains([]string{"", "src/", "lib/", "Lib/"}, dir) {
+			return dir + name, err
+		}
+	}
+	return "", err
+}
 
 // What a Python test runner has loaded before program code runs; a new module
 // of such a name on the module path would run in its place.

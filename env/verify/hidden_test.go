@@ -231,14 +231,15 @@ func TestExpectedMapDecides(t *testing.T) {
 func TestListedIdsAreFoundAsBenchmarksWriteThem(t *testing.T) {
 	c := newCatalogue(map[string]string{
 		"a.py::T::test_x[1]": "passed", "b.py::test_x": "failed", "c.py::test_x": "passed",
-		"e.py::test_p[/testbed/x/f.py]": "passed", "d.py::test_y[a b]": "passed", "d.py::test_y[a c]": "skipped", "mod.T.test_z": "passed",
-	})
+		"e.py::test_p[/testbed/x/f.py]": "passed", "d.py::test_y[a b]": "passed", "d.py::test_y[a c]": "skipped", "mod.T.test_z": "passed", "mod.T.test_w": "failed",
+	}, map[string]string{"mod.T.test_z": "A page has a footer.", "mod.T.test_w": "A page has a footer."})
 	got := map[string]string{}
-	for _, id := range []string{"a.py::T::test_x[1]", "T.test_x[1]", "test_x", "d.py::test_y[a", "mod.T.test_z", "test_z", "x", "d.py::test_y", "e.py::test_p[/f.py]"} {
+	for _, id := range []string{"a.py::T::test_x[1]", "T.test_x[1]", "test_x", "d.py::test_y[a", "mod.T.test_z", "test_z", "x", "d.py::test_y", "e.py::test_p[/f.py]", "A page has a footer.", "A page"} {
 		got[id], _ = c.status(id)
 	}
 	want := map[string]string{"a.py::T::test_x[1]": "passed", "T.test_x[1]": "passed", "test_x": "failed", "d.py::test_y[a": "skipped",
-		"mod.T.test_z": "passed", "test_z": "", "x": "", "e.py::test_p[/f.py]": "passed", "d.py::test_y": ""}
+		"mod.T.test_z": "passed", "test_z": "", "x": "", "e.py::test_p[/f.py]": "passed", "d.py::test_y": "",
+		"A page has a footer.": "failed", "A page": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

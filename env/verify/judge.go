@@ -25,7 +25,7 @@ func judge(spec schemas.TestSpec, run testRun) judgement {
 	var j judgement
 	var bad []string
 	listed := map[string]bool{}
-	all := newCatalogue(run.tests)
+	all := newCatalogue(run.tests, run.docs)
 	count := func(ids []string, xfail bool) (passed int) {
 		for _, id := range ids {
 			for _, full := range all.find(id) {
@@ -58,7 +58,7 @@ func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
 	var j judgement
 	var bad []string
 	named := map[string]bool{}
-	all := newCatalogue(run.tests)
+	all := newCatalogue(run.tests, run.docs)
 	failing := len(run.uncollected) > 0
 	for _, id := range sortedKeys(spec.Expected) {
 		want := spec.Expected[id]

@@ -13,10 +13,15 @@ type catalogue struct {
 	alias map[string][]string // other names -> full ids
 }
 
-func newCatalogue(tests map[string]string) catalogue {
+// newCatalogue takes the statuses of a run's tests, and their docstrings' first lines.
+func newCatalogue(tests, docs map[string]string) catalogue {
 	c := catalogue{tests, map[string][]string{}}
 	for _, id := range sortedKeys(tests) {
-		for _, name := range aliases(id) {
+		names := aliases(id)
+		if doc := docs[id]; doc != "" {
+			names = append(names, doc) // what unittest calls it in its log
+		}
+		for _, name := range names {
 			if name != id && !slices.Contains(c.alias[name], id) {
 				c.alias[name] = append(c.alias[name], id)
 			}

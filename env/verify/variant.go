@@ -46,11 +46,13 @@ type Run struct {
 	// run that came to its end.
 	Finding string
 	Probe   []byte // what the probe wrote, hostile as everything from inside
+
+	docs map[string]string // id -> first line of its docstring
 }
 
 func (r testRun) public() Run {
 	out := Run{Result: r.Result, Method: schemas.VerifyExitCode, Tests: r.tests, Seconds: r.seconds,
-		Uncollected: r.uncollected, Probe: r.probe}
+		Uncollected: r.uncollected, Probe: r.probe, docs: r.docs}
 	if r.runners > 0 {
 		out.Method = r.method()
 	}
@@ -72,7 +74,7 @@ func (r testRun) public() Run {
 // Of tells how the tests came out that listed ids stand for (see TestSpec): the
 // worst status of them and their full ids; an id without any is absent.
 func (r Run) Of(listed []string) (status map[string]string, full map[string][]string) {
-	all := newCatalogue(r.Tests)
+	all := newCatalogue(r.Tests, r.docs)
 	status, full = map[string]string{}, map[string][]string{}
 	for _, id := range listed {
 		if word, ran := all.status(id); ran {

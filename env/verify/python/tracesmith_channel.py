@@ -130,13 +130,15 @@ class Ledger(object):
         if key in self.begun:
             self.took[key] = max(0, int((self.clock() - self.begun.pop(key)) * 1e6))
 
-    def done(self, key, name, status):
+    def done(self, key, name, status, doc=None):
         if status == "passed" and key in self.expected and key not in self.ran:
             self.note("found", "%s was reported as passed, but did not come to its end" % name)
         self.stop(key)
         record = {"k": "test", "id": name, "s": status}
         if key in self.took:
             record["us"] = self.took.pop(key)
+        if doc:
+            record["doc"] = doc
         self.report(record)
 
     def ended(self, status):

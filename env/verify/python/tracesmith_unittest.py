@@ -78,6 +78,14 @@ def arrange(suite, plan, test_id):
     level(suite)
 
 
+def headline(test):
+    """The first line of a test's docstring, by which unittest's log calls it."""
+    doc = getattr(test, "_testMethodDoc", None)
+    if type(doc) is not str or not doc.strip():
+        return None
+    return doc.strip().split("\n")[0].strip()[:1000]
+
+
 class Recorder(object):
     def __init__(self, channel, guard, plan, test_id):
         self.channel, self.guard, self.plan, self.test_id = channel, guard, plan, test_id
@@ -141,7 +149,7 @@ class Recorder(object):
             self.plan.end(self.test_id(test))
             self.guard.check(everything=False)
             self.count += 1
-            self.channel.tell("done", self.key, self.test_id(test), self.worst or "error")
+            self.channel.tell("done", self.key, self.test_id(test), self.worst or "error", headline(test))
             for name in (getattr(test, "_testMethodName", ""), "_callTestMethod"):
                 if hasattr(vars(test).get(name), "of_tracesmith"):
                     delattr(test, name)

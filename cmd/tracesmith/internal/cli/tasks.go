@@ -143,6 +143,7 @@ func printTask(s *State, t schemas.Task) {
 	row("entrypoint", t.Entrypoint)
 	row("debugger", t.DebugEntrypoint)
 	row("setup", strings.Join(t.Setup, " && "))
+	row("hide", strings.Join(t.Hide, " "))
 	row("image", t.Image)
 	row("judged by", fmt.Sprintf("%s: %d tests must be mended, %d must stay", t.Tests.Method, len(t.Tests.FailToPass), len(t.Tests.PassToPass)))
 	fmt.Fprintf(s.Stdout, "\n%s\n", strings.TrimRight(t.Instructions, "\n"))

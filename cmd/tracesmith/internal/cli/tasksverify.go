@@ -160,9 +160,12 @@ type verifyOutput struct {
 }
 
 func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
-	counts := map[check.Status]int{}
+	counts, quoting := map[check.Status]int{}, 0
 	for _, report := range r.Reports {
 		counts[report.Status]++
+		if len(report.Quoted) > 0 {
+			quoting++
+		}
 	}
 	if f.asJSON {
 		return printJSON(s, verifyOutput{"tracesmith.tasks.verify/1", tasks, counts, r})
@@ -176,7 +179,7 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 		}
 		rows++
 		fmt.Fprintf(w, "%s/%s\t%s\t%d+%d\t%d\t%.1f\t%s\n", report.Source, report.InstanceID, report.Status,
-			len(report.FailToPass), len(report.PassToPass), report.Runs, report.Seconds, clip(report.Reason, 160))
+			len(report.FailToPass), len(report.PassToPass), report.Runs, report.Seconds, clip(remark(report), 160))
 	}
 	if rows > 0 {
 		if err := w.Flush(); err != nil {
@@ -192,6 +195,9 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 			}
 		}
 	}
+	if quoting > 0 {
+		fmt.Fprintf(s.Stdout, "%5d %-12s sound or not, have a text that quotes the fix itself; see quoted in the report\n", quoting, "note")
+	}
 	if len(r.Gaps) > 0 {
 		fmt.Fprintf(s.Stdout, "%5d %-12s could not be checked; the first: %s: %s\n", len(r.Gaps), "gaps", r.Gaps[0].InstanceID, firstLine(r.Gaps[0].Reason))
 	}
@@ -199,6 +205,14 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 		fmt.Fprintf(s.Stdout, "%5d %-12s were not checked\n", left, "left")
 	}
 	return nil
+}
+
+// remark is what is found, or worth a note.
+func remark(r check.Report) string {
+	if r.Reason == "" && len(r.Quoted) > 0 {
+		return fmt.Sprintf("note: the issue itself quotes the %s %q of the fix", r.Quoted[0].Kind, r.Quoted[0].Token)
+	}
+	return r.Reason
 }
 
 // maxSoundRows is up to how many tasks the sound ones have rows, too.
@@ -243,8 +257,8 @@ func (p *verifyProgress) done(t schemas.Task, r check.Report, err error) {
 	switch {
 	case err != nil:
 		line = fmt.Sprintf("  [%d/%d] %-10s %s: %s", p.at, p.total, "gap", t.InstanceID, firstLine(err.Error()))
-	case r.Reason != "":
-		line += "  " + clip(r.Reason, 160)
+	case remark(r) != "":
+		line += "  " + clip(remark(r), 160)
 	default:
 		line += fmt.Sprintf("  %d runs of %d+%d tests, %.1fs", r.Runs, len(r.FailToPass), len(r.PassToPass), r.Seconds)
 	}
