@@ -2,20 +2,14 @@ package benchmarks
 
 import (
 	"archive/zip"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/taskfile"
@@ -182,60 +176,6 @@ func TestE10ExclusionsApplyOnlyToAll(t *testing.T) {
 }
 
 // A server that breaks off in the middle, and knows ranges.
-func TestE12DownloadsGoOnWhereTheyEnded(t *testing.T) {
-	body := strings.Repeat("0123456789", 1000)
-	var mu sync.Mutex
-	var ranges []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		ranges = append(ranges, r.Header.Get("Range"))
-		first := len(ranges) == 1
-		mu.Unlock()
-		if first {
-			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-			_, _ = w.Write([]byte(body[:4000])) // and then the connection ends
-			return
-		}
-		http.ServeContent(w, r, "", time.Unix(1, 0), strings.NewReader(body))
-	}))
-	defer server.Close()
-	d := download{URL: server.URL + "/rev1/rows.jsonl", SHA256: schemas.HashBytes([]byte(body)), Dir: t.TempDir()}
-	if _, err := d.get(t.Context()); err == nil {
-		t.Fatal("half a file is taken for a whole one")
-	}
-	var all sync.WaitGroup
-	for range 4 { // together: one of them downloads
-		all.Go(func() {
-			name, err := d.get(context.Background())
-			got, rerr := os.ReadFile(name)
-			if err != nil || rerr != nil || string(got) != body {
-				t.Errorf("%v, %v: %d bytes", err, rerr, len(got))
-			}
-		})
-	}
-	all.Wait()
-	if want := []string{"", "bytes=4000-"}; !slices.Equal(ranges, want) {
-		t.Errorf("asked for %q, want %q", ranges, want)
-	}
-	d.SHA256, d.Dir = strings.Repeat("0", 64), t.TempDir()
-	if _, err := d.get(t.Context()); err == nil || !strings.Contains(err.Error(), "another revision, or was changed") {
-		t.Error(err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(d.Dir, "*", "*.part")); len(left) > 0 {
-		t.Errorf("a wrong file stays: %v", left)
-	}
-	url := server.URL
-	server.Close()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	src, err := env.Sources.Build("swebench", map[string]any{"url": url + "/x.jsonl"}, struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = src.Tasks(t.Context()); err == nil || !strings.Contains(err.Error(), "may be offline: or name the file on this machine with tasks.with.path") {
-		t.Error(err)
-	}
-}
-
 func TestRecipesStandInForImages(t *testing.T) {
 	recipes := filepath.Join(files(t, map[string]string{"r.yaml": `
 owner/name 4.3:
@@ -258,6 +198,11 @@ owner/name 4.3:
 	}
 	if contents(t, repo)["version.py"] != "v = 1\n" {
 		t.Errorf("%v", repo.Paths())
+	}
+	with["recipes"] = filepath.Join(files(t, map[string]string{"r.yaml": "owner/name:\n  base: mine:1\n  python: '9.9'\n"}), "r.yaml")
+	task, _ = one(t, source(t, "swebench", with, sweRow(commit)))
+	if task.Image != "mine:1" || task.Python != "" { // the image brings its interpreter
+		t.Errorf("image %q, python %q", task.Image, task.Python)
 	}
 	row := sweRow(commit)
 	row["version"] = "5"

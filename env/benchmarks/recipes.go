@@ -17,10 +17,11 @@ import (
 )
 
 // Recipe makes the environment of an instance from its repository, where the
-// official image cannot be had: an interpreter of this host and what is installed
-// into the task's virtual environment (env/setup), once, and cached.
+// official image cannot be had: an interpreter, of this host or of a base image, and
+// what is installed into the task's virtual environment (env/setup), once, and cached.
 type Recipe struct {
 	Python       string            `yaml:"python"`        // version ("3.9") or path of an interpreter of this host
+	Base         string            `yaml:"base"`          // image to make it in, with Docker, in the place of this host's interpreter
 	PreInstall   []string          `yaml:"pre_install"`   // commands, before pip
 	Pip          []string          `yaml:"pip"`           // requirements
 	Install      []string          `yaml:"install"`       // commands, after pip
@@ -72,7 +73,7 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 	case image == buildImage && !known:
 		return fmt.Errorf("no recipe for %s, %q or %q: write one, or leave the instance out", in.task.InstanceID, in.repo+" "+version, in.repo)
 	case image == buildImage:
-		in.task.Image = ""
+		in.task.Image = recipe.Base
 	case in.conda:
 		in.task.Entrypoint, in.task.Tests.Command = condaPath+in.task.Entrypoint, condaPath+in.task.Tests.Command
 		if in.task.Tests.Command == condaPath {
@@ -83,7 +84,7 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 		return nil
 	}
 	var err error
-	if in.task.Python, err = hostPython(recipe.Python); err != nil {
+	if in.task.Python, err = hostPython(recipe.Python); err != nil && in.task.Image == "" {
 		return err
 	}
 	in.task.Hide = slices.Clone(recipe.Hide)

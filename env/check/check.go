@@ -84,7 +84,7 @@ func Task(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Repor
 // finding.
 func (c *checker) all(ctx context.Context) (finding, error) {
 	steps := []func(context.Context) (finding, error){
-		c.placed, c.lists, c.before, c.after, c.reversed, c.cheated, c.inside, c.stable, c.alone,
+		c.placed, c.golden, c.lists, c.before, c.after, c.reversed, c.cheated, c.inside, c.stable, c.alone,
 	}
 	end := finding{status: Sound}
 	switch {

@@ -77,7 +77,7 @@ func (c *checker) owner(place string, t schemas.Task) string {
 	switch {
 	case strings.Contains(place, "/pip/_vendor/"):
 		return FromPip
-	case !strings.HasPrefix(place, "/"), t.Image != "" || c.Spec.Image != "", below(t.Workdir), below("/proc"),
+	case !strings.HasPrefix(place, "/"), c.Driver != nil && c.Driver.Name() != "bubblewrap" && t.Image+c.Spec.Image != "", below(t.Workdir), below("/proc"),
 		slices.ContainsFunc(c.Spec.Mounts, func(m env.Mount) bool { return below(m.Path) }):
 		return FromTask
 	}
