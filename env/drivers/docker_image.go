@@ -4,10 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path"
 	"runtime"
@@ -15,7 +12,6 @@ import (
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -46,7 +42,7 @@ func (d *docker) image(ctx context.Context, cli *client.Client, name string) (*d
 	}
 	found, err := cli.ImageInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) && d.config.Pull == pullMissing {
-		if err = d.pull(ctx, cli, name); err == nil {
+		if err = d.pull(ctx, cli, name, nil); err == nil {
 			found, err = cli.ImageInspect(ctx, name)
 		}
 	}
@@ -71,34 +67,6 @@ func (d *docker) image(ctx context.Context, cli *client.Client, name string) (*d
 	defer d.mu.Unlock()
 	d.images[name] = img
 	return img, nil
-}
-
-// pull fetches an image; the daemon reports failure in the stream it answers with.
-func (d *docker) pull(ctx context.Context, cli *client.Client, name string) error {
-	auth, err := d.config.auth()
-	if err != nil {
-		return err
-	}
-	stream, err := cli.ImagePull(ctx, name, image.PullOptions{RegistryAuth: auth, Platform: d.config.Platform})
-	if err != nil {
-		return fmt.Errorf("pulling %s: %w", name, err)
-	}
-	defer stream.Close()
-	for dec := json.NewDecoder(stream); ; {
-		var line struct {
-			Error string `json:"error"`
-		}
-		err := dec.Decode(&line)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && line.Error != "" {
-			err = errors.New(line.Error)
-		}
-		if err != nil {
-			return fmt.Errorf("pulling %s: %w", name, err)
-		}
-	}
 }
 
 // pythonProbe needs nothing of an image but an interpreter, of any age.

@@ -3,7 +3,9 @@ package drivers
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -96,6 +98,55 @@ func TestE11MissingImagesArePulledOnce(t *testing.T) {
 		}
 		if n := pulls.Load(); i == 1 && n > 2 {
 			t.Errorf("%d manifests served", n)
+		}
+	}
+}
+
+// Images are fetched before anything needs them, told by bytes; who calls it off
+// can go on later.
+func TestE11ImagesArePulledAhead(t *testing.T) {
+	cli := needDocker(t)
+	address, _ := serveImage(t, "", "")
+	name := address + "/" + randomName() + ":latest"
+	d := build(t, "docker", nil).(env.Puller)
+	defer func() {
+		_, _ = cli.ImageRemove(t.Context(), name, image.RemoveOptions{Force: true})
+	}()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := d.Pull(stopped, name, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("called off: %v", err)
+	}
+	for i, want := range []bool{true, false} {
+		came, err := d.Pull(t.Context(), name, func(have, total int64) {
+			if have > total {
+				t.Errorf("%d of %d bytes", have, total)
+			}
+		})
+		if err != nil || came != want {
+			t.Errorf("pull %d: came %v, %v", i, came, err)
+		}
+	}
+	if _, err := d.Pull(t.Context(), address+"/none:1", nil); err == nil || !strings.Contains(err.Error(), "pulling "+address+"/none:1") {
+		t.Errorf("an image that is not there: %v", err)
+	}
+}
+
+func TestE11PullsAreCountedByLayers(t *testing.T) {
+	layers := loading{}
+	for _, step := range []struct {
+		line        pullLine
+		have, total int64
+	}{
+		{pullLine{ID: "a", Status: "Pulling fs layer"}, 0, 0},
+		{pullLine{ID: "a", Status: "Downloading", Progress: loaded{10, 100}}, 10, 100},
+		{pullLine{ID: "b", Status: "Downloading", Progress: loaded{7, 0}}, 17, 107},
+		{pullLine{ID: "a", Status: "Download complete"}, 107, 107},
+		{pullLine{ID: "b", Status: "Extracting", Progress: loaded{1, 50}}, 107, 107},
+	} {
+		layers.add(step.line)
+		if have, total := layers.sum(); have != step.have || total != step.total {
+			t.Errorf("%+v: %d of %d, want %d of %d", step.line, have, total, step.have, step.total)
 		}
 	}
 }
