@@ -199,7 +199,7 @@ owner/name 4.3:
 	if contents(t, repo)["version.py"] != "v = 1\n" {
 		t.Errorf("%v", repo.Paths())
 	}
-	with["recipes"] = filepath.Join(files(t, map[string]string{"r.yaml": "owner/name:\n  base: mine:1\n  python: '9.9'\n"}), "r.yaml")
+	with["recipes"] = filepath.Join(files(t, map[string]string{"r.yaml": "owner/name 4.3:\n  base: mine:1\n  python: '9.9'\n"}), "r.yaml")
 	task, _ = one(t, source(t, "swebench", with, sweRow(commit)))
 	if task.Image != "mine:1" || task.Python != "" { // the image brings its interpreter
 		t.Errorf("image %q, python %q", task.Image, task.Python)
