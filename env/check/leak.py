@@ -41,13 +41,19 @@ def read(path):
         return b""
 
 
-def search(place, raw):
-    """Tells of the first token of each kind in a text."""
+TELLING = 20  # length of a line that nobody else would write
+
+
+def search(place, raw, stranger=False):
+    """Tells of the first token of each kind in a text; in a stranger, which bears
+    the name of a file of the repository and no more, of whole lines alone."""
     text = raw.decode("utf-8", "replace")
     for line in LINES and (part.strip() for part in text.splitlines()):
-        if line in LINES:
+        if line in LINES and not (stranger and len(line) < TELLING):
             tell(place, line, "line")
             break
+    if stranger:
+        return
     for word in WORDS and re.findall(r"\w+", text):
         if word in WORDS:
             tell(place, word, "word")
@@ -95,7 +101,7 @@ def names(code):
     return out
 
 
-def bytecode(place, path):
+def bytecode(place, path, stranger):
     """Of a file that this interpreter cannot load, words that begin in it count."""
     raw = read(place)
     level = 2 if ".opt-2." in place else 1 if ".opt-1." in place else 0
@@ -105,10 +111,10 @@ def bytecode(place, path):
             common = shapes(code, set()) & compiled(path, level) if path else ()
             if common:
                 tell(place, min(c[0] for c in common), "code")
-            return search(place, "\n".join(names(code)).encode("utf-8", "replace"))
+            return search(place, "\n".join(names(code)).encode("utf-8", "replace"), stranger)
         except (ValueError, EOFError, TypeError, AttributeError):
             pass
-    for word in WORDS:
+    for word in () if stranger else WORDS:
         if re.search(rb"(?<![A-Za-z0-9_])" + word.encode(), raw):
             tell(place, word, "word")
             break
@@ -165,11 +171,11 @@ def suffix(path):
     return None
 
 
-def copy(place, raw, known):
+def copy(place, raw, known, own=False):
     fixed = FILES[known][1]
     if fixed is not None and raw.decode("utf-8", "replace").strip() == fixed.strip():
         tell(place, known, "file")
-    search(place, raw)
+    search(place, raw, stranger=not own and "/" not in known)
 
 
 def archive(path):
@@ -203,14 +209,16 @@ def file(folder, name, own):
         return
     stem = name.split(".")[0]
     if name.endswith((".pyc", ".pyo")):
-        if own or stem in STEMS:
-            bytecode(path, STEMS.get(stem))
+        source = os.path.join(folder[:-12] if folder.endswith("/__pycache__") else folder, stem + ".py")
+        known = suffix(source)
+        if own or known:
+            bytecode(path, known or STEMS.get(stem), stranger=not own and "/" not in known)
     elif name.endswith(ARCHIVES) and (own or named(name)):
         archive(path)
     elif own:
         known = suffix(path)
         if known:
-            copy(path, read(path), known)
+            copy(path, read(path), known, own)
         else:
             search(path, read(path))
     elif stem in STEMS or name in NAMES:

@@ -213,6 +213,25 @@ func TestQuotedWordsAreANoteAndCopiesOfPipHaveTheirOwnRemedy(t *testing.T) {
 	}
 }
 
+// A file of the host that bears the name of a module, and has a word of the fix, is
+// no copy of it; one that has its lines is.
+func TestStrangersOfTheSameName(t *testing.T) {
+	cfg := config(t)
+	flat := project{"till.py": till["till/money.py"], "test_till.py": "from till import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"}
+	task := tillTask(patch(t, cfg, flat, flat.with(project{"till.py": tillFixed})))
+	task.Tests.Files, task.Tests.FailToPass, task.Tests.PassToPass = []string{"test_*.py"}, []string{"test_till.py::test_total"}, nil
+	cfg.Runs, cfg.Isolated = 1, -1
+	for text, want := range map[string]Status{
+		"running_sum = 7\n": Sound, "def other(prices):\n    assert running_sum >= 0, \"never below nothing\"\n": Leaking,
+	} {
+		cfg.Spec.Mounts = []env.Mount{{Host: placed(t, map[string]string{"lib/other/till.py": text}), Path: "/opt/task"}}
+		rep, err := Task(t.Context(), cfg, task, flat.tree(t))
+		if err != nil || rep.Status != want {
+			t.Errorf("%q: %s %s %+v, %v", text, rep.Status, rep.Reason, rep.Leaks, err)
+		}
+	}
+}
+
 func TestOwnersOfPlaces(t *testing.T) {
 	c := &checker{Config: Config{Spec: env.SandboxSpec{Mounts: []env.Mount{{Path: "/opt/task"}}}}}
 	task := schemas.Task{Workdir: "/testbed"}
