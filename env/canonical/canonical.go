@@ -29,7 +29,7 @@ type Rule struct {
 }
 
 // Rules are all there are. Their order does not matter.
-var Rules = []Rule{Durations, Addresses, TemporaryNames, Clock, LogHashes}
+var Rules = []Rule{Durations, Addresses, TemporaryNames, LocalPlaces, Clock, LogHashes}
 
 // Durations are how long something took. The rulers around pytest's summary
 // depend on the width of the number within.
@@ -81,6 +81,15 @@ var TemporaryNames = Rule{
 }
 
 var temporary = regexp.MustCompile(`/tmp/tmp(?:[a-z0-9_]{8}|\.[A-Za-z0-9]{10})\b`)
+
+// LocalPlaces are the directories of sandboxes of kind local.
+var LocalPlaces = Rule{
+	Name: "local places", Why: "a local sandbox is a new directory each time",
+	Text:    func(s string) string { return localPlace.ReplaceAllString(s, "/tracesmith-local-...") },
+	Example: [2]string{`"/tmp/tracesmith-local-2520797677/work/a.py"`, `"/var/tmp/tracesmith-local-17/work/a.py"`},
+}
+
+var localPlace = regexp.MustCompile(`(?:/[^\s/'":;,()]+)*/tracesmith-local-[0-9]+`)
 
 // Clock is the time of day, as ls, stat, date and Python's logging write it.
 var Clock = Rule{

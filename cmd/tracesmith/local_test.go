@@ -1,0 +1,44 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A local sandbox lies in another directory each time, and programs name it. That
+// is no divergence of a run that was killed and goes on.
+func TestResumedLocalSandboxDoesNotDiverge(t *testing.T) {
+	t.Parallel()
+	tasks := t.TempDir()
+	place(t, tasks, map[string]string{
+		"one/task.yaml":   "instructions: Write mended.txt.\nentrypoint: test -e mended.txt\n",
+		"one/repo/bad.py": "def fail():\n    raise ValueError('bad')\n\nfail()\n",
+	})
+	dir, config := writeConfig(t, strings.NewReplacer("TASKS", tasks, "run: {name: life", "sandbox: {kind: local}\nrun: {name: life", "- {tool: edit,", `- {tool: bash, arguments: {command: "pwd; python3 $PWD/bad.py; ls -d $PWD/*"}}
+      - {tool: edit,`).Replace(twoTasks))
+	run := filepath.Join(dir, "run")
+	args := []string{"run", "-c", config, "--run-dir", run}
+	// The opening is two steps, listdir and bash are two more.
+	if code, out := tracesmith(t, "tracesmith-crash", append([]string{"recorded-step", "4"}, args...)...); code != -int(syscall.SIGKILL) {
+		t.Fatalf("it was to be killed: %d\n%s", code, out)
+	}
+	if code, out := tracesmith(t, "tracesmith", args...); code != 0 {
+		t.Fatalf("%d\n%s", code, out)
+	}
+	_, out := tracesmith(t, "tracesmith", "show", run, "--json")
+	var shown struct {
+		Episodes []struct {
+			Diverged *int `json:"n_diverged"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Episodes) != 1 {
+		t.Fatal(err, out)
+	}
+	_, told := tracesmith(t, "tracesmith", "show", run, "one")
+	if n := shown.Episodes[0].Diverged; n == nil || *n != 0 || !strings.Contains(told, "ValueError: bad") || !strings.Contains(told, "/bad.py") {
+		t.Errorf("diverged: %v\n%s", n, told)
+	}
+}
