@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -87,6 +88,14 @@ func modelRemedy(class llms.Class) string {
 	return "check the base URL and that the model server runs"
 }
 
+// held gives a job up whose episode cannot leave: it would be the same again.
+func held(err error) error {
+	if _, ok := errors.AsType[*redact.Found](err); ok {
+		return &TaskError{err}
+	}
+	return err
+}
+
 // classOf is the short name of an infrastructure failure, for records.
 func classOf(err error) string {
 	if e, ok := errors.AsType[*agents.InfraError](err); ok {
@@ -97,6 +106,9 @@ func classOf(err error) string {
 	}
 	if _, ok := errors.AsType[*stagePanic](err); ok {
 		return "panic"
+	}
+	if _, ok := errors.AsType[*redact.Found](err); ok {
+		return "secret_found"
 	}
 	if _, ok := errors.AsType[*TaskError](err); ok {
 		return "task"

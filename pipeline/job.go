@@ -203,7 +203,7 @@ func (r *run) stages(ctx context.Context, lease *engine.Lease, job schemas.Job) 
 	ep.Verdict = *rec.verdict
 	staged, err := normalise.Episode(&ep, r.cfg.Normalise)
 	if err != nil {
-		return done, rec, err
+		return done, rec, held(err)
 	}
 	staged.Calls = new(r.ledger.of(rec.account))
 	done, err = r.stage(ctx, job, staged)

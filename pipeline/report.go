@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // leave writes the report and the dead letters. A run in which nothing is left
@@ -35,20 +37,8 @@ func (r *run) leave(rep observe.Report) error {
 	return unusable(err)
 }
 
-// deadLetter is one line of dead-letters.jsonl (dataset.md §6.5).
-type deadLetter struct {
-	UnitKey      string    `json:"unit_key"`
-	Stage        string    `json:"stage"`
-	State        string    `json:"state"`
-	ErrorClass   string    `json:"error_class"`
-	ErrorMessage string    `json:"error_message"`
-	Attempts     int       `json:"attempts"`
-	FirstAt      time.Time `json:"first_at"`
-	LastAt       time.Time `json:"last_at"`
-	InputRef     string    `json:"input_ref"`
-	Retryable    bool      `json:"retryable"`
-}
-
+// writeDeadLetters keeps dead-letters.jsonl: a schemas.DeadLetterRow a line, in
+// the order of the plan.
 func (r *run) writeDeadLetters() error {
 	path := filepath.Join(r.cfg.RunDir, "dead-letters.jsonl")
 	if len(r.dead) == 0 {
@@ -63,9 +53,9 @@ func (r *run) writeDeadLetters() error {
 		if !ok {
 			continue
 		}
-		line, err := json.Marshal(deadLetter{
-			UnitKey: e.ID, Stage: "rollout", State: "failed", ErrorClass: e.Class, ErrorMessage: e.Cause, Attempts: e.Delivery,
-			FirstAt: e.FirstAt, LastAt: e.LastAt, InputRef: j.TaskID, Retryable: true,
+		line, err := json.Marshal(schemas.DeadLetterRow{
+			RunID: r.info.RunID, UnitKey: e.ID, Stage: "rollout", State: "failed", ErrorClass: &e.Class, ErrorMessage: new(r.public(e.Cause)),
+			Attempts: int32(e.Delivery), FirstAt: &e.FirstAt, LastAt: &e.LastAt, InputRef: &j.TaskID, Retryable: new(true),
 		})
 		if err != nil {
 			return fmt.Errorf("encoding a dead letter: %w", err)
@@ -73,6 +63,11 @@ func (r *run) writeDeadLetters() error {
 		out = append(append(out, line...), '\n')
 	}
 	return replaceFile(path, out)
+}
+
+// public is a text of an error as it may be kept.
+func (r *run) public(text string) string {
+	return redact.New(r.cfg.Normalise.Secrets).Text(schemas.Plain(text))
 }
 
 // report builds the report of this invocation.
@@ -90,7 +85,7 @@ func (r *run) report(started time.Time, err error) observe.Report {
 		}
 		reason := "not finished"
 		if e, ok := r.dead[j.EpisodeID]; ok {
-			reason = "given up: " + e.Class + ": " + e.Cause
+			reason = "given up: " + e.Class + ": " + r.public(e.Cause)
 		} else if _, todo := r.todo[j.EpisodeID]; !todo {
 			reason = "staged, not read"
 		}

@@ -60,7 +60,8 @@ type ManifestFile struct {
 type ManifestTotals struct {
 	Episodes    int      `json:"episodes"`
 	Steps       int64    `json:"steps"`
-	Kept        int      `json:"kept"` // by the selection; 0 without one
+	Kept        int      `json:"kept"`                   // by the selection; 0 without one
+	DeadLetters int      `json:"dead_letters,omitempty"` // units without an episode
 	CostUSD     *float64 `json:"cost_usd,omitempty"`
 	CostPerKept *float64 `json:"cost_per_kept,omitempty"`
 }

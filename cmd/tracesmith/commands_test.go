@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -260,7 +261,7 @@ func secretFree(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // unpacked is what a file holds: the text of every value for Parquet, the
-// content for zstd.
+// content for zstd and gzip.
 func unpacked(path string) ([]byte, error) {
 	body, err := os.ReadFile(path)
 	switch {
@@ -281,6 +282,12 @@ func unpacked(path string) ([]byte, error) {
 		var out bytes.Buffer
 		_, err = dec.WriteTo(&out)
 		return out.Bytes(), err
+	case strings.HasSuffix(path, ".gz"):
+		zip, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(zip)
 	case !strings.HasSuffix(path, ".parquet"):
 		return body, nil
 	}

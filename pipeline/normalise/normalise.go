@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents/history"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -31,12 +32,16 @@ type Config struct {
 
 // Episode normalises one finished episode. It does not change ep. An episode in
 // which values turned out to be secrets by what stood beside them is read twice,
-// so that they are found wherever they stand.
+// so that they are found wherever they stand. One that still holds a secret when
+// all is done, in a tool's description for example, is a *redact.Found.
 func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
-	red := newRedactor(cfg.Secrets)
+	red := redact.New(cfg.Secrets)
 	out, err := pass(ep, cfg, red)
-	if red = red.wiser(cfg.Secrets); err == nil && red != nil {
+	if red = red.Wiser(cfg.Secrets); err == nil && red != nil {
 		out, err = pass(ep, cfg, red)
+	}
+	if err == nil { // what slipped through all the same goes nowhere
+		err = redact.NewChecker(cfg.Secrets).Check("episode "+ep.Job.EpisodeID, out)
 	}
 	if err != nil {
 		return sinks.Staged{}, fmt.Errorf("normalising episode %s: %w", ep.Job.EpisodeID, err)
@@ -44,7 +49,7 @@ func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
 	return out, nil
 }
 
-func pass(ep *schemas.Episode, cfg Config, red *redactor) (sinks.Staged, error) {
+func pass(ep *schemas.Episode, cfg Config, red *redact.Redactor) (sinks.Staged, error) {
 	n := &normaliser{cfg: cfg, ep: ep, red: red, blobs: map[string]sinks.Blob{}}
 	e, err := n.episode()
 	if err != nil {
@@ -70,7 +75,7 @@ func pass(ep *schemas.Episode, cfg Config, red *redactor) (sinks.Staged, error) 
 type normaliser struct {
 	cfg     Config
 	ep      *schemas.Episode
-	red     *redactor
+	red     *redact.Redactor
 	invalid int // bytes that were not UTF-8
 	blobs   map[string]sinks.Blob
 	leaks   []string
@@ -79,10 +84,10 @@ type normaliser struct {
 }
 
 // text cleans text a person or a model reads.
-func (n *normaliser) text(s string) string { return n.red.text(schemas.Plain(n.utf8(s))) }
+func (n *normaliser) text(s string) string { return n.red.Text(schemas.Plain(n.utf8(s))) }
 
 // exact cleans text whose control codes are content: patches, code.
-func (n *normaliser) exact(s string) string { return n.red.text(n.utf8(s)) }
+func (n *normaliser) exact(s string) string { return n.red.Text(n.utf8(s)) }
 
 func (n *normaliser) utf8(s string) string {
 	s, bad := schemas.ValidUTF8(s)
@@ -111,9 +116,9 @@ func (n *normaliser) json(raw []byte) (string, error) {
 	if err := dec.Decode(&v); err != nil {
 		return "", fmt.Errorf("reading JSON: %w", err)
 	}
-	before := n.red.n
+	before := n.red.Written()
 	v = n.walk(v)
-	if n.red.n == before {
+	if n.red.Written() == before {
 		return n.utf8(string(raw)), nil
 	}
 	b, err := schemas.CanonicalJSON(v)
@@ -205,7 +210,7 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	}
 	e.ContentSHA256 = new(contentHash(rows))
 	e.InvalidUTF8 = new(int32(n.invalid))
-	counts, err := schemas.CanonicalJSON(n.red.counts)
+	counts, err := schemas.CanonicalJSON(n.red.Counts())
 	if err != nil {
 		return err
 	}

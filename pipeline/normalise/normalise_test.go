@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -297,13 +298,13 @@ func TestSecretsNeverReachStaging(t *testing.T) {
 }
 
 func TestOrdinaryTextIsLeftAlone(t *testing.T) {
-	r := newRedactor(nil)
+	r := redact.New(nil)
 	for _, s := range []string{
 		"sk-toggleable__label-arrow and sk-estimator-doc-link", "token = tokenizer.next_token_from_stream", "KEY = some_function_name_here",
 		"password=os.environ['PASSWORD_FOR_TESTS']", "tokens: 12345678901234567890", "cache_key = f'{module}.{name}'", "PUBLIC KEY",
 		"max_tokens=1000000000000000000000", "key=lambda item: item.value",
 	} {
-		if got := r.text(s); got != s {
+		if got := r.Text(s); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}

@@ -18,7 +18,7 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 	rows := make([]schemas.StepRow, 0, len(n.ep.Steps))
 	for i := range n.ep.Steps {
 		s := &n.ep.Steps[i]
-		n.red.take()
+		n.red.Take()
 		r := schemas.StepRow{
 			EpisodeID: e.EpisodeID, StepIndex: int32(i), Split: e.Split, Repo: e.Repo, InstanceID: e.InstanceID, RunID: &e.RunID,
 			Resolved: e.Resolved, TerminationClass: &e.TerminationClass, Model: n.model(e, s), Phase: some(s.Phase),
@@ -56,7 +56,7 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 		}
 		executed := s.Observation == nil || s.Observation.ErrorClass != schemas.ErrNotExecuted
 		n.rules(&r, s.ToolCall, executed)
-		r.Redacted = new(n.red.take())
+		r.Redacted = new(n.red.Take())
 		rows = append(rows, r)
 	}
 	return rows, nil

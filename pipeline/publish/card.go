@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -31,11 +32,32 @@ func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	card, err := renderCard(m, stats, p.cfg.Selection.About())
+	plots := t.Plots()
+	card, err := renderCard(m, stats, plots, p.cfg.Selection.About())
 	if err != nil {
 		return nil, err
 	}
-	return []textFile{{"README.md", card}, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}, nil
+	about, err := croissant(m, stats)
+	if err != nil {
+		return nil, err
+	}
+	files := []textFile{{"README.md", card}, {"croissant.json", about}, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}
+	for _, plot := range plots {
+		files = append(files, textFile{"plots/" + plot.Name + ".svg", plot.SVG})
+	}
+	return files, p.checkTexts(files)
+}
+
+// checkTexts holds the version back if one of its texts holds a secret, which
+// then stands in what the publisher wrote: a name, a description.
+func (p *publication) checkTexts(files []textFile) error {
+	check := redact.NewChecker(p.cfg.Secrets)
+	for _, f := range files {
+		if err := check.Check(f.path, f.body); err != nil {
+			return fmt.Errorf("%w: change what it is made of, such as the name of the dataset or the description of the selection", err)
+		}
+	}
+	return nil
 }
 
 //go:embed card.md.tmpl
@@ -54,6 +76,8 @@ type card struct {
 	Configs    []cardConfig
 	Licenses   []string
 	TopRepos   []string
+	Plots      []Plot
+	Tables     []schemas.TableDoc // those that the version has
 	GoldMasked int
 }
 
@@ -68,10 +92,15 @@ type cardSplit struct {
 	Files []string
 }
 
-func renderCard(m schemas.Manifest, s Stats, about string) ([]byte, error) {
-	c := card{M: m, S: s, About: about, Size: sizeCategory(s.Episodes), GoldMasked: s.Masks["gold"]}
+func renderCard(m schemas.Manifest, s Stats, plots []Plot, about string) ([]byte, error) {
+	c := card{M: m, S: s, About: about, Plots: plots, Size: sizeCategory(s.Episodes), GoldMasked: s.Masks["gold"]}
 	for _, table := range []string{"episodes", "steps"} {
 		c.Configs = append(c.Configs, cardConfig{Name: table, Default: table == "episodes", Splits: splitsOf(m.Files, table)})
+	}
+	for _, t := range schemas.Documented {
+		if m.Schemas[t.Name] != "" {
+			c.Tables = append(c.Tables, t)
+		}
 	}
 	for _, l := range byCount(s.Licenses) {
 		if l != "unknown" {

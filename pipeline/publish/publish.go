@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -32,6 +33,9 @@ import (
 // same inputs would write other bytes.
 const layoutVersion = 1
 
+// textVersion is part of it, too: raise it when card, reports or figures change.
+const textVersion = 2
+
 // Config says what to publish where.
 type Config struct {
 	Staging []sinks.Store // run dirs: episodes are read from staging/ below each
@@ -39,6 +43,7 @@ type Config struct {
 	Name    string        // of the dataset
 	// Selection is a recipe or a selection file; nil: selection.Default.
 	Selection selection.Selector
+	Secrets   []string           // exact values that must not get out, beside what looks like a secret
 	Producer  string             // version of this program, recorded in every file
 	Scratch   string             // directory for shards before upload; "": the system's
 	MaxShard  int64              // bytes of values per shard; 0: shard.MaxBytes
@@ -55,6 +60,7 @@ type Report struct {
 	Episodes int                  `json:"episodes"`
 	Steps    int64                `json:"steps"`
 	Kept     int                  `json:"kept"`
+	Held     int                  `json:"held_back,omitempty"` // episodes that still hold a secret: not published
 	Files    int                  `json:"files"`
 	Uploaded int                  `json:"uploaded"` // files written by this call; the others were there
 	Bytes    int64                `json:"bytes"`    // of all files
@@ -81,7 +87,7 @@ func Publish(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	cfg.tell("reading staging")
-	in, err := readStaging(ctx, cfg.Staging)
+	in, err := readStaging(ctx, cfg.Staging, redact.NewChecker(cfg.Secrets))
 	if err != nil {
 		return Report{}, err
 	}
@@ -215,7 +221,7 @@ func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile
 		ManifestVersion: 1, Dataset: p.cfg.Name, Version: p.version, Schemas: map[string]string{},
 		Producer: schemas.Producer{Name: "tracesmith", Version: p.cfg.Producer, Parquet: formats.ParquetWriter},
 		Inputs:   t.inputs(), Runs: t.runs(), Selection: &sel.Info,
-		Totals: schemas.ManifestTotals{Episodes: t.stats.Episodes, Steps: t.stats.Steps, Kept: len(sel.Kept), CostUSD: t.stats.CostUSD},
+		Totals: schemas.ManifestTotals{Episodes: t.stats.Episodes, Steps: t.stats.Steps, Kept: len(sel.Kept), CostUSD: t.stats.CostUSD, DeadLetters: len(p.in.dead)},
 	}
 	if m.Totals.CostUSD != nil && m.Totals.Kept > 0 {
 		m.Totals.CostPerKept = new(*m.Totals.CostUSD / float64(m.Totals.Kept))
@@ -231,7 +237,7 @@ func (p *publication) report(m schemas.Manifest, already bool) Report {
 	r := Report{
 		Already: already,
 		URI:     p.cfg.Dest.URI() + "/" + p.version, Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
-		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded,
+		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded, Held: p.in.held,
 	}
 	if m.Selection != nil {
 		r.Funnel = m.Selection.Funnel

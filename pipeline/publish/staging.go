@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -23,6 +24,10 @@ const readers = 4
 // their objects until they are written.
 type inputs struct {
 	episodes []stagedRef
+	dead     []schemas.DeadLetterRow // units that have no episode here
+	held     int                     // of them, episodes that still hold a secret
+	notes    []schemas.AnnotationRow
+	wrong    map[string]float64 // wrong_fact_ratio by episode, where it is known
 }
 
 // stagedRef is one staged episode and where its object is.
@@ -60,8 +65,10 @@ func (in *inputs) source(ctx context.Context, steps bool) iter.Seq2[selection.Ep
 var errEnough = errors.New("enough")
 
 // readStaging indexes every staged object. The same episode in two places is
-// taken once if the bytes agree and refused if they do not.
-func readStaging(ctx context.Context, stores []sinks.Store) (*inputs, error) {
+// taken once if the bytes agree and refused if they do not. Those that still hold
+// a secret are held back.
+func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checker) (*inputs, error) {
+	in := &inputs{}
 	var (
 		mu   sync.Mutex
 		byID = map[string]stagedRef{}
@@ -83,8 +90,13 @@ func readStaging(ctx context.Context, stores []sinks.Store) (*inputs, error) {
 				if err != nil {
 					return err
 				}
+				err = check.Check("episode "+s.Episode.EpisodeID, s)
 				mu.Lock()
 				defer mu.Unlock()
+				if found, ok := errors.AsType[*redact.Found](err); ok {
+					in.hold(s.Episode, found)
+					return nil
+				}
 				if twin, twice := byID[s.Episode.EpisodeID]; twice && twin.sha != sha {
 					return fmt.Errorf("episode %s is staged twice with different content (%s in %s, %s in %s): publish only one of these runs",
 						s.Episode.EpisodeID, twin.key, twin.store.URI(), o.Key, store.URI())
@@ -107,14 +119,19 @@ func readStaging(ctx context.Context, stores []sinks.Store) (*inputs, error) {
 		for _, s := range stores {
 			where = append(where, s.URI())
 		}
+		if in.held > 0 {
+			return nil, fmt.Errorf("%w: %s", ErrHeld, *in.dead[0].ErrorMessage)
+		}
 		return nil, fmt.Errorf("%w in %s: finish a run there first (tracesmith run), or name another run directory", ErrEmpty, strings.Join(where, ", "))
 	}
-	in := &inputs{}
 	for _, ref := range byID {
 		in.episodes = append(in.episodes, ref)
 	}
 	slices.SortFunc(in.episodes, func(a, b stagedRef) int { return a.row.Compare(b.row) })
-	return in, in.checkSplits()
+	if err := in.checkSplits(); err != nil {
+		return nil, err
+	}
+	return in, in.aside(ctx, stores, check)
 }
 
 // fetchStaged reads and checks one object.
@@ -185,8 +202,9 @@ func (in *inputs) version(cfg Config) string {
 		staged[i] = [2]string{e.row.EpisodeID, e.sha}
 	}
 	return schemas.Hash(map[string]any{
-		"layout": layoutVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,
+		"layout": layoutVersion, "texts": textVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,
 		"recipe": cfg.Selection.SHA256(), "max_shard": cfg.MaxShard, "staged": staged,
+		"dead": in.dead, "annotations": in.notes,
 	})[:16]
 }
 

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -18,7 +19,12 @@ type Stats struct {
 	Unresolved   int            `json:"unresolved"`
 	Unverified   int            `json:"unverified"`
 	GoldUsed     int            `json:"gold_used"`
-	CostUSD      *float64       `json:"cost_usd"` // nil: nothing reported a cost
+	Contaminated int            `json:"contaminated"` // belong to a public benchmark
+	Unplaced     int            `json:"unplaced"`     // of a repository nobody knows
+	Leaks        int            `json:"leaks"`        // broke a leak rule
+	Hacks        int            `json:"hacks"`        // broke a reward-hack rule
+	Redactions   int            `json:"redactions"`   // placeholders
+	CostUSD      *float64       `json:"cost_usd"`     // nil: nothing reported a cost
 	Outcomes     map[string]int `json:"outcomes"`
 	ExitReasons  map[string]int `json:"exit_reasons"`
 	Verdicts     map[string]int `json:"verdicts"` // by verify_method
@@ -86,6 +92,7 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 	if e.GoldUsed {
 		s.GoldUsed++
 	}
+	t.addFlags(e)
 	s.CostUSD = plus(s.CostUSD, e.CostUSD)
 	s.Outcomes[word(e.Outcome)]++
 	s.ExitReasons[word(&e.ExitReason)]++
@@ -111,6 +118,27 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 		}
 		if st.Source == "agent" && !st.Train {
 			s.Masks[word(st.MaskReason)]++
+		}
+	}
+}
+
+func (t *Tally) addFlags(e schemas.EpisodeRow) {
+	s := &t.stats
+	for _, f := range []struct {
+		is bool
+		n  *int
+	}{
+		{len(e.Contamination) > 0, &s.Contaminated}, {e.Contamination == nil, &s.Unplaced},
+		{len(e.LeakPatterns) > 0, &s.Leaks}, {len(e.HackPatterns) > 0, &s.Hacks},
+	} {
+		if f.is {
+			*f.n++
+		}
+	}
+	var redacted map[string]int
+	if e.RedactionsJSON != nil && json.Unmarshal([]byte(*e.RedactionsJSON), &redacted) == nil {
+		for _, n := range redacted {
+			s.Redactions += n
 		}
 	}
 }

@@ -44,18 +44,24 @@ func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]
 		seen:     map[string]bool{}, tally: NewTally(),
 	}
 	defer t.abort()
-	if err := p.in.each(ctx, t.add); err != nil {
+	if err := p.in.each(ctx, func(s sinks.Staged) error {
+		if ratio, known := p.in.wrong[s.Episode.EpisodeID]; known {
+			s.Episode.WrongFactRatio = &ratio
+		}
+		return t.add(s)
+	}); err != nil {
 		return nil, nil, err
 	}
 	files, err := t.close()
 	if err != nil {
 		return nil, nil, err
 	}
-	chosen, err := p.writeSelection(sel)
+	chosen, err := writeOne(p, arrowrec.Selection, "selection/"+sel.Info.Name+".parquet", sel.Rows)
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(files, chosen), t.tally, nil
+	beside, err := p.writeAside()
+	return append(append(files, chosen), beside...), t.tally, err
 }
 
 func (t *tables) add(s sinks.Staged) error {
@@ -152,19 +158,4 @@ func built(table, rel string, s shard.Shard) builtFile {
 		f.entry.MinKey, f.entry.MaxKey = s.MinKey, s.MaxKey
 	}
 	return f
-}
-
-// writeSelection makes selection/<name>.parquet, one file whatever its size.
-func (p *publication) writeSelection(sel selection.Result) (builtFile, error) {
-	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer, DatasetVersion: p.version}
-	w := shard.New[schemas.SelectionRow](shard.Config{Dir: p.scratch, Table: arrowrec.Selection, Meta: meta})
-	defer w.Abort()
-	if err := w.Append(shard.Key{}, sel.Rows); err != nil {
-		return builtFile{}, fmt.Errorf("writing the selection: %w", err)
-	}
-	shards, err := w.Close()
-	if err != nil {
-		return builtFile{}, fmt.Errorf("writing the selection: %w", err)
-	}
-	return built(arrowrec.Selection.Name, "selection/"+sel.Info.Name+".parquet", shards[0]), nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -74,11 +75,13 @@ type lint struct {
 	Rows      int            `json:"rows"`
 	Notes     map[string]int `json:"notes"`
 
+	check  *redact.Checker
+	held   error    // of the last episode that still holds a secret
 	phases []string // conversations of the selected episodes
 }
 
 func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, data *wire.Data) error {
-	keep, rep, err := f.selected(ctx, data)
+	keep, rep, err := f.selected(ctx, s, data)
 	if err != nil {
 		return err
 	}
@@ -120,9 +123,10 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	return nil
 }
 
-// selected applies the selection to all episodes.
-func (f *exportFlags) selected(ctx context.Context, data *wire.Data) (map[string]bool, lint, error) {
+// selected applies the selection to all episodes but those that still hold a secret.
+func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (map[string]bool, lint, error) {
 	rep := lint{Schema: "tracesmith.lint/1", Source: filepath.Base(data.Place), Selection: f.selection, Notes: map[string]int{}}
+	rep.check = redact.NewChecker(redact.Environment(s.Environ))
 	keep := map[string]bool{}
 	if f.all {
 		rep.Selection = "all"
@@ -156,6 +160,9 @@ func (f *exportFlags) selected(ctx context.Context, data *wire.Data) (map[string
 
 // nothing says why there are no rows.
 func (f *exportFlags) nothing(rep lint) error {
+	if rep.held != nil {
+		return Usage(fmt.Errorf("no row: %d of %d selected episodes are held back: %w", rep.Notes["held back: a secret"], rep.Selected, rep.held))
+	}
 	why := "they have no turns"
 	var notes []string
 	for _, note := range slices.Sorted(maps.Keys(rep.Notes)) {
@@ -185,6 +192,11 @@ func (f *exportFlags) render(ctx context.Context, w io.Writer, view sinks.View, 
 			if s.Phase != nil && !slices.Contains(rep.phases, *s.Phase) {
 				rep.phases = append(rep.phases, *s.Phase)
 			}
+		}
+		if err := rep.check.Check("episode "+t.Episode.EpisodeID, t); err != nil {
+			rep.Notes["held back: a secret"]++
+			rep.held = err
+			continue
 		}
 		rows, notes, err := view.Render(t)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -91,6 +92,7 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	}
 	report, err := publish.Publish(ctx, publish.Config{
 		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
+		Secrets: redact.Environment(s.Environ),
 		Progress: func(stage string) {
 			if s.TTY {
 				fmt.Fprintf(s.Stderr, "\r\x1b[Kpublishing: %s", stage)
@@ -131,7 +133,7 @@ func unpublished(err error, to string) error {
 	switch {
 	case err == nil, codeOf(err) != ExitBug && !errors.Is(err, sinks.ErrUnsafe):
 		return err
-	case choice, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
+	case choice, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrHeld), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
 		return Usage(err)
 	case errors.Is(err, publish.ErrLeaseLost):
 		return &Error{Code: ExitLocked, Try: "the same command again", Err: err}
@@ -150,5 +152,8 @@ func printPublished(s *State, r publish.Report, place string) {
 		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: %d files, %d written\n", r.Dataset, r.Version, r.Files, r.Uploaded)
 	}
 	fmt.Fprintf(s.Stdout, "  %s\n  %d episodes, %d steps, %d kept by the selection, %d bytes\n", r.URI, r.Episodes, r.Steps, r.Kept, r.Bytes)
+	if r.Held > 0 {
+		fmt.Fprintf(s.Stdout, "  %d episodes are held back, because they still hold a secret: exclusions/dead-letters.parquet says where\n", r.Held)
+	}
 	fmt.Fprintf(s.Stdout, "\nNext:\n  tracesmith show %[1]s\n  tracesmith stats %[1]s\n  tracesmith export sft-trl %[1]s -o train.jsonl.gz\n", place)
 }

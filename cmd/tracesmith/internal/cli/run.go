@@ -98,7 +98,7 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	}
 	opt := wire.RunOptions{
 		Fresh: f.fresh, Retry: f.retry, Command: append([]string{"tracesmith"}, s.Args...),
-		Producer: Version, Commit: commit(), Getenv: s.Getenv, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
+		Producer: Version, Commit: commit(), Getenv: s.Getenv, Environ: s.Environ, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
 		Clock: s.Now, Staging: s.Staging,
 	}
 	if cfg.NATS.URL == "" { // who terminates it, or closes its terminal, will not wait

@@ -104,7 +104,7 @@ func (s *State) Getenv(name string) string {
 
 // host is what components take from the process.
 func (s *State) host() wire.Host {
-	return wire.Host{Getenv: s.Getenv, Warn: s.Stderr, Version: Version}
+	return wire.Host{Getenv: s.Getenv, Environ: s.Environ, Warn: s.Stderr, Version: Version}
 }
 
 // Version is set at link time by `make build`; Commit comes from the VCS stamp

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -52,6 +55,7 @@ func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, 
 func newStats(s *State) *cobra.Command {
 	var f dataFlags
 	var asJSON bool
+	var plots string
 	c := &cobra.Command{
 		Use: "stats DATASET-OR-RUN", Short: "Distributions: outcomes, turns, tools, debugger commands", Args: exactArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -67,6 +71,9 @@ func newStats(s *State) *cobra.Command {
 				}
 				tally.Add(t.Episode, t.Steps)
 			}
+			if err := writePlots(plots, tally.Plots()); err != nil {
+				return err
+			}
 			stats := tally.Stats()
 			if asJSON {
 				return printJSON(s, struct {
@@ -80,7 +87,35 @@ func newStats(s *State) *cobra.Command {
 	}
 	f.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&plots, "plots", "", "directory to write figures into, as SVG")
 	return c
+}
+
+// writePlots makes one file per figure; "" writes none. Files that are there stay.
+func writePlots(dir string, plots []publish.Plot) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return Usage(fmt.Errorf("making the directory for figures: %w", err))
+	}
+	for _, p := range plots {
+		path := filepath.Join(dir, p.Name+".svg")
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, os.ErrExist) {
+			return Usage(fmt.Errorf("%s exists: choose another --plots", path))
+		}
+		if err != nil {
+			return Usage(fmt.Errorf("writing a figure: %w", err))
+		}
+		if _, err := file.Write(p.SVG); err != nil {
+			return errors.Join(fmt.Errorf("writing a figure: %w", err), file.Close())
+		}
+		if err := file.Close(); err != nil {
+			return fmt.Errorf("writing a figure: %w", err)
+		}
+	}
+	return nil
 }
 
 func printStats(w io.Writer, st publish.Stats) {

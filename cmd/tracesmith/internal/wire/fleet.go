@@ -202,7 +202,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	cfg.LLM.Named = o.Named
 	cfg.Run.Workers = w.opt.Slots
 	run, err := NewRun(ctx, cfg, RunOptions{
-		Cluster: w.conn, Drain: w.opt.Drain, Producer: w.opt.Version, Commit: w.opt.Commit, Getenv: w.opt.Host.Getenv,
+		Cluster: w.conn, Drain: w.opt.Drain, Producer: w.opt.Version, Commit: w.opt.Commit, Getenv: w.opt.Host.Getenv, Environ: w.opt.Host.Environ,
 		Progress: w.opt.Progress, Warn: w.opt.Host.Warn, Crash: w.opt.Crash,
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -29,6 +30,7 @@ type RunOptions struct {
 	Command          []string
 	Producer, Commit string
 	Getenv           func(string) string
+	Environ          []string  // NAME=value: what is secret by its name is redacted
 	Stdin            io.Reader // what a person types, for agents that are one
 	Progress         io.Writer
 	Warn             io.Writer
@@ -166,7 +168,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 				MaxSteps: r.cfg.Agent.MaxSteps, MaxFormatErrors: r.cfg.Agent.MaxFormatErrors, MaxRepeats: r.cfg.Agent.MaxRepeats,
 				Wall: r.cfg.Agent.Wall, MaxPromptTokens: r.cfg.Agent.MaxPromptTokens,
 			},
-			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: r.Agent.Secrets(r.opt.Getenv)},
+			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: append(r.Agent.Secrets(r.opt.Getenv), redact.Environment(r.opt.Environ)...)},
 		}, pipeline.Deps{
 			Cluster: r.opt.Cluster, Drain: r.opt.Drain, Clock: r.opt.Clock,
 			Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,

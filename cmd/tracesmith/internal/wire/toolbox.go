@@ -19,6 +19,7 @@ import (
 // Host is what components take from the process they run in.
 type Host struct {
 	Getenv  func(string) string
+	Environ []string  // NAME=value: what is secret by its name is redacted
 	Warn    io.Writer // lines for the user
 	Version string
 }

@@ -1,4 +1,4 @@
-package normalise
+package redact
 
 // What a secret looks like.
 
@@ -32,15 +32,26 @@ const pemLabel = `(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`
 var secretRules = []secretRule{
 	{privateKey, []string{"-----BEGIN "}, 0, regexp.MustCompile(`^-----BEGIN ` + pemLabel), false},
 	{awsKey, []string{"AKIA", "ASIA", "ABIA", "ACCA"}, 16, regexp.MustCompile(`^[A-Z]{4}[A-Z0-9]{16}\b`), false},
-	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, 36, regexp.MustCompile(`^gh._[A-Za-z0-9]{36,255}`), false},
-	{"github_token", []string{"github_pat_"}, 22, regexp.MustCompile(`^github_pat_[A-Za-z0-9_]{22,255}`), false},
-	{"gitlab_token", []string{"glpat-"}, 20, regexp.MustCompile(`^glpat-[A-Za-z0-9_-]{20,255}`), false},
-	{"openai_key", []string{"sk-"}, 20, regexp.MustCompile(`^sk-[A-Za-z0-9_-]{20,255}`), true},
+	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, 36, regexp.MustCompile(`^gh._[A-Za-z0-9]{36,}`), false},
+	{"github_token", []string{"github_pat_"}, 22, regexp.MustCompile(`^github_pat_[A-Za-z0-9_]{22,}`), false},
+	{"gitlab_token", []string{"glpat-"}, 20, regexp.MustCompile(`^glpat-[A-Za-z0-9_-]{20,}`), false},
+	{"anthropic_key", []string{"sk-ant-"}, 20, regexp.MustCompile(`^sk-ant-[A-Za-z0-9_-]{20,}`), true},
+	{"openai_key", []string{"sk-"}, 20, regexp.MustCompile(`^sk-[A-Za-z0-9_-]{20,}`), true},
 	{"google_key", []string{"AIza"}, 35, regexp.MustCompile(`^AIza[0-9A-Za-z_-]{35}`), false},
-	{"slack_token", []string{"xoxa-", "xoxb-", "xoxe-", "xoxp-", "xoxr-", "xoxs-"}, 10, regexp.MustCompile(`^xox.-[A-Za-z0-9-]{10,255}`), false},
-	{"slack_token", []string{"hooks.slack.com/services/"}, 20, regexp.MustCompile(`^hooks\.slack\.com/services/[A-Za-z0-9/]{20,255}`), false},
-	{"huggingface_token", []string{"hf_"}, 30, regexp.MustCompile(`^hf_[A-Za-z0-9]{30,255}`), false},
-	{"stripe_key", []string{"sk_live_", "rk_live_"}, 16, regexp.MustCompile(`^.k_live_[A-Za-z0-9]{16,255}`), false},
+	{"slack_token", []string{"xoxa-", "xoxb-", "xoxe-", "xoxp-", "xoxr-", "xoxs-"}, 10, regexp.MustCompile(`^xox.-[A-Za-z0-9-]{10,}`), false},
+	{"google_key", []string{"ya29.", "GOCSPX-"}, 20, regexp.MustCompile(`^(?:ya29\.|GOCSPX-)[0-9A-Za-z_-]{20,}`), false},
+	{"slack_token", []string{"xapp-"}, 20, regexp.MustCompile(`^xapp-[0-9]-[A-Za-z0-9-]{20,}`), false},
+	{"slack_token", []string{"hooks.slack.com/services/"}, 20, regexp.MustCompile(`^hooks\.slack\.com/services/[A-Za-z0-9/]{20,}`), false},
+	{"huggingface_token", []string{"hf_"}, 30, regexp.MustCompile(`^hf_[A-Za-z0-9]{30,}`), false},
+	{"npm_token", []string{"npm_"}, 36, regexp.MustCompile(`^npm_[A-Za-z0-9]{36,}`), false},
+	{"pypi_token", []string{"pypi-"}, 50, regexp.MustCompile(`^pypi-[A-Za-z0-9_-]{50,}`), false},
+	{"xai_key", []string{"xai-"}, 40, regexp.MustCompile(`^xai-[A-Za-z0-9]{40,}`), false},
+	{"groq_key", []string{"gsk_"}, 40, regexp.MustCompile(`^gsk_[A-Za-z0-9]{40,}`), false},
+	{"sandbox_key", []string{"dtn_"}, 32, regexp.MustCompile(`^dtn_[A-Za-z0-9]{32,}`), false},
+	{"digitalocean_token", []string{"dop_v1_"}, 64, regexp.MustCompile(`^dop_v1_[a-f0-9]{64}`), false},
+	{"sendgrid_key", []string{"SG."}, 60, regexp.MustCompile(`^SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`), false},
+	{"url_password", []string{"://"}, 0, regexp.MustCompile(`^://[A-Za-z0-9._~%+-]{0,64}:([^\s:@/"'<>{}$\[\]]{8,256})@`), true},
+	{"stripe_key", []string{"sk_live_", "rk_live_"}, 16, regexp.MustCompile(`^.k_live_[A-Za-z0-9]{16,}`), false},
 	{"jwt", []string{"eyJ"}, 32, regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`), false},
 	{"bearer", []string{"Bearer ", "bearer "}, 20, regexp.MustCompile(`^.earer ([A-Za-z0-9._~+/=-]{20,})`), true},
 }
@@ -103,7 +114,7 @@ var awsSecret = regexp.MustCompile(`[A-Za-z0-9/+]{40,}`)
 func mixed(s string) bool { return strings.ToLower(s) != s && strings.ToUpper(s) != s }
 
 // assigned is what follows the name of a secret: a sign and a long value.
-var assigned = regexp.MustCompile(`^[:=]\s{0,8}["']?([A-Za-z0-9+/=_.~-]{16,512})`)
+var assigned = regexp.MustCompile(`^[:=]\s{0,8}["']?([A-Za-z0-9+/=_.~-]{16,})`)
 
 // names tells whether text ends in the name of a secret, as in "MY_API_KEY".
 func names(text string) bool {
@@ -147,7 +158,7 @@ var candidates = func() *[1 << 16]bool {
 
 // find looks for a secret that begins at i or is assigned by the sign there.
 func find(s string, i int) (kind string, from, to int) {
-	if s[i] != '=' && s[i] != ':' {
+	if s[i] != '=' && s[i] != ':' || strings.HasPrefix(s[i:], "://") {
 		return begins(s, i)
 	}
 	if !names(s[max(0, i-24):i]) {
@@ -169,7 +180,7 @@ func find(s string, i int) (kind string, from, to int) {
 
 // begins looks for a secret that a rule knows by its prefix.
 func begins(s string, i int) (kind string, from, to int) {
-	if i > 0 && s[i] != '-' && wordByte(s[i-1]) {
+	if i > 0 && s[i] != '-' && s[i] != ':' && wordByte(s[i-1]) {
 		return "", 0, 0
 	}
 	if i+1 >= len(s) {

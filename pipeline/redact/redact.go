@@ -1,4 +1,10 @@
-package normalise
+// Package redact takes secrets out of text. One set of rules serves staging, which
+// replaces what it finds, and publishing and exports, which hold back what still
+// holds something: exact values that are known (of settings, of the
+// environment), and what keys of the usual kinds look like.
+//
+// It imports the standard library only.
+package redact
 
 import (
 	"fmt"
@@ -7,12 +13,12 @@ import (
 	"strings"
 )
 
-// redactor replaces secrets by [REDACTED:type:n], n counting the different
+// Redactor replaces secrets by [REDACTED:type:n], n counting the different
 // values of a type in the order they were met: the same secret is the same
 // placeholder all through an episode. A value that was told by the name it was
 // assigned to is learned: where it stands without its name, a redactor that has
 // learned it finds it too. One goroutine uses it.
-type redactor struct {
+type Redactor struct {
 	known   []knownSecret // longest first
 	learned map[string]string
 	aws     bool // there is an AWS key: look for its secret half
@@ -23,50 +29,63 @@ type redactor struct {
 }
 
 // knownSecret is an exact value to look for.
-type knownSecret struct{ value, kind string }
+type knownSecret struct {
+	text  string // as it is written
+	value string // what it stands for: all forms have one placeholder
+	kind  string
+}
 
-func newRedactor(known []string) *redactor {
-	r := &redactor{learned: map[string]string{}, names: map[string]string{}, counts: map[string]int{}, kinds: map[string]int{}}
+// MinKnown is how many bytes a known value must have to be looked for: shorter
+// ones would tear ordinary words apart.
+const MinKnown = 8
+
+// New makes a redactor that knows some exact values; those of less than MinKnown
+// bytes are left out.
+func New(known []string) *Redactor {
+	r := &Redactor{learned: map[string]string{}, names: map[string]string{}, counts: map[string]int{}, kinds: map[string]int{}}
 	for _, k := range known {
-		if len(k) >= 8 { // shorter values would tear ordinary words apart
-			r.known = append(r.known, knownSecret{k, "known"})
+		if len(k) >= MinKnown {
+			for _, form := range forms(k) {
+				r.known = append(r.known, knownSecret{form, k, "known"})
+			}
 		}
 	}
 	r.sort()
 	return r
 }
 
-func (r *redactor) sort() {
+func (r *Redactor) sort() {
 	slices.SortFunc(r.known, func(a, b knownSecret) int {
-		if len(a.value) != len(b.value) {
-			return len(b.value) - len(a.value)
+		if len(a.text) != len(b.text) {
+			return len(b.text) - len(a.text)
 		}
-		return strings.Compare(a.value, b.value)
+		return strings.Compare(a.text, b.text)
 	})
 }
 
-// wiser is a fresh redactor that knows from the start what this one has
+// Wiser is a fresh redactor that knows from the start what this one has
 // learned; nil if that is nothing.
-func (r *redactor) wiser(known []string) *redactor {
+func (r *Redactor) Wiser(known []string) *Redactor {
 	if len(r.learned) == 0 && !r.aws {
 		return nil
 	}
-	w := newRedactor(known)
+	w := New(known)
 	for _, value := range slices.Sorted(maps.Keys(r.learned)) {
-		w.known = append(w.known, knownSecret{value, r.learned[value]})
+		w.known = append(w.known, knownSecret{value, value, r.learned[value]})
 	}
 	w.aws = r.aws
 	w.sort()
 	return w
 }
 
-func (r *redactor) text(s string) string {
+// Text replaces the secrets of a text.
+func (r *Redactor) Text(s string) string {
 	for _, k := range r.known {
-		if n := strings.Count(s, k.value); n > 0 {
+		if n := strings.Count(s, k.text); n > 0 {
 			place := r.place(k.kind, k.value)
 			r.counts[k.kind] += n - 1
 			r.n += n - 1
-			s = strings.ReplaceAll(s, k.value, place)
+			s = strings.ReplaceAll(s, k.text, place)
 		}
 	}
 	s = r.marked(s)
@@ -87,7 +106,7 @@ func (r *redactor) text(s string) string {
 
 // marked replaces the secrets that are known by how they begin or by the name
 // before them.
-func (r *redactor) marked(s string) string {
+func (r *Redactor) marked(s string) string {
 	var out strings.Builder
 	at := 0
 	for i := 0; i+1 < len(s); i++ {
@@ -115,7 +134,7 @@ func (r *redactor) marked(s string) string {
 	return out.String()
 }
 
-func (r *redactor) place(kind, value string) string {
+func (r *Redactor) place(kind, value string) string {
 	r.counts[kind]++
 	r.n++
 	key := kind + "\x00" + value
@@ -126,9 +145,15 @@ func (r *redactor) place(kind, value string) string {
 	return r.names[key]
 }
 
-// take returns how many placeholders were written since the last call.
-func (r *redactor) take() int32 {
+// Take returns how many placeholders were written since the last call.
+func (r *Redactor) Take() int32 {
 	n := r.n
 	r.n = 0
 	return int32(n)
 }
+
+// Written is how many placeholders were written since the last Take.
+func (r *Redactor) Written() int { return r.n }
+
+// Counts are all placeholders that were written, by type.
+func (r *Redactor) Counts() map[string]int { return maps.Clone(r.counts) }

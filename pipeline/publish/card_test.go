@@ -1,0 +1,200 @@
+package publish_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// wellFormed reads all of an XML document.
+func wellFormed(t *testing.T, name string, body []byte) {
+	t.Helper()
+	dec := xml.NewDecoder(strings.NewReader(string(body)))
+	for {
+		if _, err := dec.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, body)
+			return
+		}
+	}
+}
+
+func TestFiguresAreDrawn(t *testing.T) {
+	tally := publish.NewTally()
+	if len(tally.Plots()) != 0 {
+		t.Error("figures of nothing")
+	}
+	for i := range 400 {
+		outcome := []string{"resolved", `un<resolved> & "x"`, strings.Repeat("long", 20), "bell\a"}[i%4]
+		e := schemas.EpisodeRow{NTurns: int32(i), Outcome: &outcome}
+		tally.Add(e, []schemas.StepRow{{ToolName: new("tool-" + string(rune('a'+i%24)))}})
+	}
+	plots := tally.Plots()
+	var names []string
+	for _, p := range plots {
+		names = append(names, p.Name)
+		wellFormed(t, p.Name, p.SVG)
+		if n := strings.Count(string(p.SVG), "<rect") - 1; n < 1 || n > 16 {
+			t.Errorf("%s has %d bars", p.Name, n)
+		}
+	}
+	if strings.Join(names, " ") != "outcomes turns tools" {
+		t.Errorf("figures: %v", names)
+	}
+	if turns := string(plots[1].SVG); !strings.Contains(turns, ">0 to 49<") || !strings.Contains(turns, ">350 to 399<") {
+		t.Errorf("turns:\n%s", turns)
+	}
+	if !strings.Contains(string(plots[2].SVG), ">9 others<") {
+		t.Errorf("tools:\n%s", plots[2].SVG)
+	}
+}
+
+// ref points at an id.
+type ref struct {
+	ID string `json:"@id"`
+}
+
+// described is what of croissant.json is checked.
+type described struct {
+	Context      map[string]any `json:"@context"`
+	Type         string         `json:"@type"`
+	ConformsTo   string
+	Name         string
+	Description  string
+	License      []string
+	Distribution []struct {
+		Type           string `json:"@type"`
+		ID             string `json:"@id"`
+		ContentURL     string `json:"contentUrl"`
+		EncodingFormat string
+		SHA256         string
+		Includes       string
+	}
+	RecordSet []struct {
+		ID    string `json:"@id"`
+		Key   []ref
+		Field []struct {
+			ID       string `json:"@id"`
+			DataType string
+			Source   struct {
+				FileSet ref
+				Extract struct{ Column string }
+			}
+		}
+	}
+}
+
+// What croissant.json refers to is there, by the rules of its specification:
+// unique ids, hashes of files, fields whose sources are columns of their tables.
+func TestCroissantDescribesTheVersion(t *testing.T) {
+	root := t.TempDir()
+	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
+	version := filepath.Join(root, rep.Version)
+	raw, err := os.ReadFile(filepath.Join(version, "croissant.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d described
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Type != "sc:Dataset" || d.ConformsTo != "http://mlcommons.org/croissant/1.0" || d.Name == "" || d.Description == "" || len(d.License) != 1 || d.Context["cr"] == nil {
+		t.Errorf("%.600s", raw)
+	}
+	ids := map[string]bool{}
+	unique := func(id string) {
+		if id == "" || ids[id] {
+			t.Errorf("id %q is empty or there twice", id)
+		}
+		ids[id] = true
+	}
+	for _, f := range d.Distribution {
+		unique(f.ID)
+		if f.Type == "cr:FileSet" {
+			if found, _ := filepath.Glob(filepath.Join(version, f.Includes)); len(found) == 0 {
+				t.Errorf("%s includes nothing", f.Includes)
+			}
+			continue
+		}
+		body, err := os.ReadFile(filepath.Join(version, f.ContentURL))
+		if err != nil || schemas.HashBytes(body) != f.SHA256 || f.EncodingFormat == "" {
+			t.Errorf("%s: %v, or another hash", f.ContentURL, err)
+		}
+	}
+	tables := map[string]int{}
+	for _, r := range d.RecordSet {
+		unique(r.ID)
+		tables[r.ID] = len(r.Field)
+		for _, f := range r.Field {
+			unique(f.ID)
+			if !ids[f.Source.FileSet.ID] || f.DataType == "" || f.ID != r.ID+"/"+f.Source.Extract.Column {
+				t.Errorf("field %+v", f)
+			}
+		}
+		for _, k := range r.Key {
+			if !ids[k.ID] {
+				t.Errorf("key %s of %s is no field", k.ID, r.ID)
+			}
+		}
+	}
+	for _, table := range []string{"episodes", "steps", "selection", "tool_sets"} {
+		doc, _ := schemas.Table(table)
+		if tables[table] != len(doc.Columns) {
+			t.Errorf("%s: %d fields, %d columns (tables %v)", table, tables[table], len(doc.Columns), slices.Sorted(maps.Keys(tables)))
+		}
+	}
+}
+
+func TestCardShowsFiguresAndColumns(t *testing.T) {
+	root := t.TempDir()
+	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
+	version := filepath.Join(root, rep.Version)
+	raw, err := os.ReadFile(filepath.Join(version, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := string(raw)
+	figures := regexp.MustCompile(`!\[[^\]]+\]\(([^)]+)\)`).FindAllStringSubmatch(card, -1)
+	if len(figures) < 3 {
+		t.Errorf("%d figures", len(figures))
+	}
+	for _, f := range figures {
+		body, err := os.ReadFile(filepath.Join(version, f[1]))
+		if err != nil {
+			t.Error(err)
+		}
+		wellFormed(t, f[1], body)
+	}
+	for _, want := range []string{
+		"| `minhash_b64` | utf8 |", "load_dataset(", "pd.read_parquet(", "pl.scan_parquet(", "-- DuckDB", "<summary><b>steps</b>", "0 of 3 episodes belong to one",
+	} {
+		if !strings.Contains(card, want) {
+			t.Errorf("the card lacks %q", want)
+		}
+	}
+	if strings.Contains(card, "dead_letters") {
+		t.Error("a table that is not there is described")
+	}
+}
+
+func TestSecretsOfThePublisherStopTheCard(t *testing.T) {
+	cfg := config(t, dir(t, t.TempDir()), stage(t, "run", 0, 1))
+	cfg.Name = "ghp_" + strings.Repeat("a1B2", 9)
+	_, err := publish.Publish(t.Context(), cfg)
+	if found, ok := errors.AsType[*redact.Found](err); !ok || found.Object != "README.md" {
+		t.Errorf("%v, want the card held back", err)
+	}
+}

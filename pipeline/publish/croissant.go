@@ -1,0 +1,101 @@
+package publish
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// croissantContext is the JSON-LD context of MLCommons Croissant 1.0
+// (docs.mlcommons.org/croissant/docs/croissant-spec.html, appendix 1).
+const croissantContext = `{"@language":"en","@vocab":"https://schema.org/","citeAs":"cr:citeAs","column":"cr:column","conformsTo":"dct:conformsTo",` +
+	`"cr":"http://mlcommons.org/croissant/","rai":"http://mlcommons.org/croissant/RAI/","data":{"@id":"cr:data","@type":"@json"},` +
+	`"dataType":{"@id":"cr:dataType","@type":"@vocab"},"dct":"http://purl.org/dc/terms/","examples":{"@id":"cr:examples","@type":"@json"},` +
+	`"extract":"cr:extract","field":"cr:field","fileProperty":"cr:fileProperty","fileObject":"cr:fileObject","fileSet":"cr:fileSet","format":"cr:format",` +
+	`"includes":"cr:includes","isLiveDataset":"cr:isLiveDataset","jsonPath":"cr:jsonPath","key":"cr:key","md5":"cr:md5","parentField":"cr:parentField",` +
+	`"path":"cr:path","recordSet":"cr:recordSet","references":"cr:references","regex":"cr:regex","repeated":"cr:repeated","replace":"cr:replace",` +
+	`"sc":"https://schema.org/","separator":"cr:separator","source":"cr:source","subField":"cr:subField","transform":"cr:transform"}`
+
+// croissantTypes are the data types of columns.
+var croissantTypes = map[string]string{
+	"utf8": "sc:Text", "list<utf8>": "sc:Text", "bool": "sc:Boolean", "int32": "sc:Integer", "int64": "sc:Integer", "float64": "sc:Float",
+	"timestamp[us, tz=UTC]": "sc:DateTime",
+}
+
+type object = map[string]any
+
+// croissant describes a version in Croissant 1.0: each file with its hash, a set of
+// files and a record set per table, its columns as schemas.Documented has them.
+func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
+	d := object{
+		"@context": json.RawMessage(croissantContext), "@type": "sc:Dataset", "conformsTo": "http://mlcommons.org/croissant/1.0",
+		"name": m.Dataset, "version": m.Version, "isLiveDataset": false,
+		"description": fmt.Sprintf("Debugging trajectories: %d episodes of agents over %d tasks, with every action, observation and debugger state.", s.Episodes, s.Instances),
+		"keywords":    []string{"agent traces", "debugging", "code"},
+	}
+	var licenses []string
+	for _, l := range byCount(s.Licenses) {
+		if l != "unknown" {
+			licenses = append(licenses, "https://spdx.org/licenses/"+l)
+		}
+	}
+	if len(licenses) > 0 {
+		d["license"] = licenses
+	}
+	distribution, records := []object{}, []object{}
+	tables := map[string]string{} // table -> pattern of its files
+	for _, f := range m.Files {
+		distribution = append(distribution, object{
+			"@type": "cr:FileObject", "@id": f.Path, "name": f.Path, "contentUrl": f.Path, "contentSize": fmt.Sprintf("%d B", f.Bytes),
+			"encodingFormat": mediaType(f.Path), "sha256": f.SHA256,
+		})
+		if f.Table != "" {
+			tables[f.Table] = path.Dir(f.Path) + "/*.parquet"
+		}
+	}
+	for _, t := range schemas.Documented {
+		pattern := tables[t.Name]
+		if pattern == "" {
+			continue
+		}
+		set := t.Name + "-files"
+		distribution = append(distribution, object{
+			"@type": "cr:FileSet", "@id": set, "name": set, "encodingFormat": "application/vnd.apache.parquet", "includes": pattern,
+		})
+		records = append(records, recordSet(t, set))
+	}
+	d["distribution"], d["recordSet"] = distribution, records
+	return schemas.CanonicalJSON(d)
+}
+
+func recordSet(t schemas.TableDoc, files string) object {
+	var fields, key []object
+	for _, c := range t.Columns {
+		about := c.Meaning
+		if c.Unit != "" {
+			about += " (" + c.Unit + ")"
+		}
+		f := object{
+			"@type": "cr:Field", "@id": t.Name + "/" + c.Name, "name": c.Name, "description": about,
+			"dataType": croissantTypes[c.Type], "source": object{"fileSet": object{"@id": files}, "extract": object{"column": c.Name}},
+		}
+		if c.Type == "list<utf8>" {
+			f["repeated"] = true
+		}
+		fields = append(fields, f)
+	}
+	for name := range strings.SplitSeq(t.Key, ", ") {
+		key = append(key, object{"@id": t.Name + "/" + name})
+	}
+	return object{"@type": "cr:RecordSet", "@id": t.Name, "name": t.Name, "description": t.About, "key": key, "field": fields}
+}
+
+func mediaType(file string) string {
+	return cmp.Or(map[string]string{
+		".parquet": "application/vnd.apache.parquet", ".json": "application/json", ".md": "text/markdown", ".svg": "image/svg+xml",
+	}[path.Ext(file)], "application/octet-stream")
+}

@@ -1,0 +1,129 @@
+package publish
+
+import (
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+)
+
+// Plot is one figure of a card: a small SVG that needs no script and no font.
+type Plot struct {
+	Name  string // of the file, without extension
+	Title string
+	SVG   []byte
+}
+
+// bar is one bar of a figure.
+type bar struct {
+	label string
+	n     int
+}
+
+// Geometry of all figures, in pixels; labels stand left of the bars, numbers right.
+const (
+	plotWidth  = 640
+	plotLabel  = 200
+	plotRow    = 22
+	plotTop    = 40
+	plotNumber = 70
+	maxBars    = 16
+	maxLabel   = 28 // characters
+)
+
+// Plots draws what the episodes added up to; figures without anything are left out.
+func (t *Tally) Plots() []Plot {
+	s := t.stats
+	var out []Plot
+	for _, p := range []struct {
+		name, title string
+		bars        []bar
+	}{
+		{"outcomes", "Episodes by outcome", counted(s.Outcomes)},
+		{"turns", "Episodes by number of turns", histogram(t.turns)},
+		{"tools", "Calls by tool", counted(s.Tools)},
+		{"pdb", "Debugger calls by command", counted(s.PDBCommands)},
+		{"masks", "Agents' steps that are not trained on, by reason", counted(s.Masks)},
+	} {
+		if len(p.bars) > 0 {
+			out = append(out, Plot{Name: p.name, Title: p.title, SVG: drawBars(p.title, p.bars)})
+		}
+	}
+	return out
+}
+
+func counted(m map[string]int) []bar {
+	var bars []bar
+	rest := 0
+	for i, k := range byCount(m) {
+		if i < maxBars-1 || len(m) == maxBars {
+			bars = append(bars, bar{k, m[k]})
+		} else {
+			rest += m[k]
+		}
+	}
+	if rest > 0 {
+		bars = append(bars, bar{fmt.Sprintf("%d others", len(m)-len(bars)), rest})
+	}
+	return bars
+}
+
+// histogram counts values in at most maxBars ranges of one width, which is 1, 2
+// or 5 times a power of ten.
+func histogram(values []int64) []bar {
+	if len(values) == 0 {
+		return nil
+	}
+	low, high := slices.Min(values), slices.Max(values)
+	width := int64(1)
+	for step := 0; high/width-low/width >= maxBars; step++ {
+		width = width * []int64{2, 5, 2}[step%3] / []int64{1, 2, 1}[step%3]
+	}
+	bars := make([]bar, high/width-low/width+1)
+	for i := range bars {
+		from := (low/width + int64(i)) * width
+		bars[i].label = fmt.Sprint(from)
+		if width > 1 {
+			bars[i].label = fmt.Sprintf("%d to %d", from, from+width-1)
+		}
+	}
+	for _, v := range values {
+		bars[v/width-low/width].n++
+	}
+	return bars
+}
+
+func drawBars(title string, bars []bar) []byte {
+	most := 1
+	for _, b := range bars {
+		most = max(most, b.n)
+	}
+	height := plotTop + plotRow*len(bars) + 10
+	var out strings.Builder
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s" font-family="sans-serif" font-size="13">`+"\n",
+		plotWidth, height, html.EscapeString(title))
+	fmt.Fprintf(&out, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n"+`<text x="10" y="24" font-size="15" font-weight="bold" fill="#222222">%s</text>`+"\n",
+		plotWidth, height, html.EscapeString(title))
+	for i, b := range bars {
+		y := plotTop + plotRow*i
+		width := (plotWidth - plotLabel - plotNumber) * b.n / most
+		fmt.Fprintf(&out, `<text x="%d" y="%d" text-anchor="end" fill="#222222">%s</text><rect x="%d" y="%d" width="%d" height="%d" fill="#3b6ea5"/><text x="%d" y="%d" fill="#222222">%d</text>`+"\n",
+			plotLabel-8, y+15, html.EscapeString(short(b.label)), plotLabel, y+3, max(width, 1), plotRow-6, plotLabel+width+6, y+15, b.n)
+	}
+	out.WriteString("</svg>\n")
+	return []byte(out.String())
+}
+
+// short cuts a label to what fits, and takes out what XML cannot hold.
+func short(label string) string {
+	runes := []rune(strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0xfffe || r == 0xffff {
+			return ' '
+		}
+		return r
+	}, label))
+	if len(runes) > maxLabel {
+		return string(runes[:maxLabel-1]) + "…"
+	}
+	return string(runes)
+}

@@ -1,0 +1,231 @@
+package redact
+
+import (
+	"encoding/base64"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// planted are secrets of the kinds there are rules for, put together here so
+// that no scanner stumbles over this file.
+var planted = map[string]string{
+	"aws_key":            "AKIA" + "IOSFODNN7EXAMPLE",
+	"github_token":       "ghp_" + strings.Repeat("a1B2", 9),
+	"gitlab_token":       "glpat-" + "x1Y2z3A4b5C6d7E8f9G0",
+	"anthropic_key":      "sk-ant-" + "api03-Zx9QwErTy12UiOpAs34DfGhJk56",
+	"openai_key":         "sk-proj-" + "Zx9QwErTy12UiOpAs34DfGhJk56",
+	"google_key":         "AIza" + "SyA1234567890abcdefghijklmnopqrstuv",
+	"slack_token":        "xoxb-" + "123456789012-abcdefGHIJKL",
+	"huggingface_token":  "hf_" + strings.Repeat("aB3d", 9),
+	"npm_token":          "npm_" + strings.Repeat("aB3d", 9),
+	"pypi_token":         "pypi-" + "AgEIcHlwaS5vcmc" + strings.Repeat("aB3d", 12),
+	"xai_key":            "xai-" + strings.Repeat("aB3d", 12),
+	"groq_key":           "gsk_" + strings.Repeat("aB3d", 12),
+	"sandbox_key":        "dtn_" + strings.Repeat("aB3d", 10),
+	"digitalocean_token": "dop_v1_" + strings.Repeat("0a1b", 16),
+	"sendgrid_key":       "SG." + strings.Repeat("aB", 11) + "." + strings.Repeat("c", 43),
+	"stripe_key":         "sk_live_" + strings.Repeat("aB3d", 5),
+	"jwt":                "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiIxMjM0In0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r",
+	"private_key":        "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAK\n-----END RSA PRIVATE KEY-----",
+}
+
+// around are secrets that only what stands beside them tells.
+var around = map[string]struct{ text, secret string }{
+	"assigned":     {"DB_PASSWORD=" + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
+	"bearer":       {"Authorization: Bearer " + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
+	"url_password": {"postgres://app:" + "q7Zk1xVb93LmPw@db.local/x", "q7Zk1xVb93LmPw"},
+}
+
+func TestEveryRuleFindsItsKind(t *testing.T) {
+	kinds := map[string]bool{}
+	for kind, secret := range planted {
+		got := New(nil).Text("x = '" + secret + "'\n")
+		if got != "x = '[REDACTED:"+kind+":1]'\n" {
+			t.Errorf("%s: %q", kind, got)
+		}
+		kinds[kind] = true
+	}
+	for kind, c := range around {
+		got := New(nil).Text("a " + c.text + " z")
+		if strings.Contains(got, c.secret) || !strings.Contains(got, "[REDACTED:"+kind+":1]") {
+			t.Errorf("%s: %q", kind, got)
+		}
+		kinds[kind] = true
+	}
+	for _, r := range secretRules {
+		if !kinds[r.name] {
+			t.Errorf("no secret of kind %s is planted", r.name)
+		}
+	}
+}
+
+func TestSameSecretSamePlaceholder(t *testing.T) {
+	r := New([]string{"hunter2-hunter2"})
+	a, b := planted["aws_key"], "AKIA"+"IOSFODNN7EXAMPLF"
+	if got := r.Text(a + " " + b + " " + a + " hunter2-hunter2"); got != "[REDACTED:aws_key:1] [REDACTED:aws_key:2] [REDACTED:aws_key:1] [REDACTED:known:1]" {
+		t.Error(got)
+	}
+	if got := r.Text(b); got != "[REDACTED:aws_key:2]" {
+		t.Error(got)
+	}
+	if c := r.Counts(); c["aws_key"] != 4 || c["known"] != 1 {
+		t.Errorf("counts %v", c)
+	}
+}
+
+func TestKnownValuesInOtherForms(t *testing.T) {
+	value := "p@ss w/rd-0123456789"
+	for _, text := range []string{value, url.QueryEscape(value), base64.StdEncoding.EncodeToString([]byte(value))} {
+		if got := New([]string{value}).Text("x " + text + " y"); !strings.HasPrefix(got, "x [REDACTED:known:1]") {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	lines := New([]string{"first line of it, long\nsecond line of it, long"})
+	if got := lines.Text("+second line of it, long"); got != "+[REDACTED:known:1]" {
+		t.Error(got)
+	}
+}
+
+func TestSecretsOfTheEnvironment(t *testing.T) {
+	got := Environment([]string{
+		"OPENAI_API_KEY=sk-1234567890", "AWS_SECRET_ACCESS_KEY=abc/def", "HF_TOKEN=hf-1", "DB_PASSWORD_2=xY9-zzzz", "apiKey=k1-k1-k1-k1", "GITHUB_PAT=t0ken-1",
+		"HOME=/root", "SSH_KEY=/root/.ssh/id", "PGPASSWORD=postgres", "MONKEY=see-no-evil-1", "MAX_TOKENS=4096", "PIN_SECRET=1234567890", "KEYBOARD=us-intl-99", "EMPTY_TOKEN=",
+	})
+	want := []string{"abc/def", "hf-1", "k1-k1-k1-k1", "see-no-evil-1", "sk-1234567890", "t0ken-1", "xY9-zzzz"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestCheckNamesThePlace(t *testing.T) {
+	type row struct {
+		ID    string   `col:"id,required"`
+		Text  *string  `col:"observation"`
+		Files []string `json:"files"`
+		Raw   []byte
+		inner string
+	}
+	secret := planted["github_token"]
+	c := NewChecker([]string{"hunter2-hunter2"})
+	for place, v := range map[string]any{
+		"observation": row{Text: &secret}, "files[1]": row{Files: []string{"a", secret}}, "Raw": row{Raw: []byte("x " + secret)},
+		"[1].id": []row{{}, {ID: secret}}, "[0].files[0]": []any{row{Files: []string{"hunter2-hunter2"}}},
+	} {
+		err := c.Check("episode 7", v)
+		var f *Found
+		if !errors.As(err, &f) || f.Place != place || f.Object != "episode 7" || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", place, err)
+		}
+	}
+	clean := row{ID: "x", Text: new("[REDACTED:github_token:1]"), inner: secret}
+	if err := c.Check("episode 7", []any{clean, nil, map[string]int{"a": 1}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Text of programs, as fast as staging must take it.
+func BenchmarkText(b *testing.B) {
+	line := "    for key, value in sorted(self.items.items()):  # token = next(tokens)\n        total += value['amount'] * rates[key]; print(f'{key}: {value}')\n"
+	text := strings.Repeat(line, 1<<20/len(line))
+	r := New([]string{"hunter2-hunter2", "another-secret-0123"})
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if r.Text(text) != text {
+			b.Fatal("there is nothing in it")
+		}
+	}
+}
+
+var pemLines = []string{
+	"MIIEowIBAAKCAQEA75n6sW0uLq0ZrVbX3mGhhfk2HzzMIIEowIBAAKCAQEA75n6s", "q0ZrVbX3mGhhfk2HzzMIIEowIBAAKCAQEA75n6sW0uLq0ZrVbX3mGhhfk2Hzz12", "W0uLq0Zr==",
+}
+
+const (
+	pemFirst = "-----BEGIN RSA " + "PRIVATE KEY-----"
+	pemLast  = "-----END RSA " + "PRIVATE KEY-----"
+)
+
+// A key of which only a part is there is no less a key.
+func TestPartsOfAPrivateKey(t *testing.T) {
+	body := strings.Join(pemLines, "\n")
+	for name, text := range map[string]string{
+		"whole":        "a\n" + pemFirst + "\n" + body + "\n" + pemLast + "\nz",
+		"end cut":      "a\n" + pemFirst + "\n" + body + "\n\n... cut\n",
+		"begin cut":    "... cut\n" + body + "\n" + pemLast + "\nz",
+		"diff":         "+" + pemFirst + "\n+" + strings.Join(pemLines, "\n+") + "\n+" + pemLast + "\n z",
+		"diff, cut":    "+" + pemFirst + "\n+" + strings.Join(pemLines, "\n+"),
+		"quoted":       `KEY = "` + pemFirst + `\n` + strings.Join(pemLines, `\n`) + `\n` + pemLast + `\n"`,
+		"quoted, cut":  `... cut ` + strings.Join(pemLines, `\n`) + `\n` + pemLast + `\n"`,
+		"encrypted":    pemFirst + "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n" + body,
+		"body of none": pemFirst + "\n<not a real key>\n" + pemLast + body[:0],
+	} {
+		got := New(nil).Text(text)
+		for _, line := range append(pemLines, "not a real key") {
+			if strings.Contains(got, line) {
+				t.Errorf("%s: %q stays in %q", name, line, got)
+			}
+		}
+		if !strings.Contains(got, "[REDACTED:private_key:1]") {
+			t.Errorf("%s: no placeholder in %q", name, got)
+		}
+		if strings.HasPrefix(text, "a\n") && !strings.HasPrefix(got, "a\n") || strings.HasSuffix(text, "z") && !strings.HasSuffix(got, "z") {
+			t.Errorf("%s: too much went: %q", name, got)
+		}
+	}
+}
+
+// A program that reads keys holds none.
+func TestMarkersOfAPrivateKeyAreCode(t *testing.T) {
+	for _, s := range []string{
+		"_BEGIN = b\"" + pemFirst + "\"\n_END = b\"" + pemLast + "\"\n\ndef load(text):\n    return text\n",
+		"if line == '" + pemFirst + "':\n    inside = True\n",
+		"END = '" + pemLast + "'\n",
+	} {
+		if got := New(nil).Text(s); got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	}
+}
+
+// The secret half of an AWS key has no mark: it is looked for where there is a key.
+func TestSecretHalfOfAnAWSKey(t *testing.T) {
+	half := "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEZ"
+	plainText := "commit 0962d333d9dad15154e97e2149f25742be85f995 of " + half
+	if got := New(nil).Text(plainText); got != plainText {
+		t.Errorf("without a key there is no half: %s", got)
+	}
+	if got := New(nil).Text(planted["aws_key"] + " 0962d333d9dad15154e97e2149f25742be85f995"); !strings.HasSuffix(got, "f995") {
+		t.Errorf("a commit is no secret: %s", got)
+	}
+}
+
+// Whatever stands around a secret, it goes; and what was redacted stays as it is.
+func FuzzSecrets(f *testing.F) {
+	f.Add("x = '", "'\n", uint8(0))
+	f.Add("\x1b[31m", "\xff", uint8(5))
+	f.Add("-----BEGIN ", "PRIVATE KEY-----", uint8(3))
+	kinds := slices.Sorted(maps.Keys(planted))
+	f.Fuzz(func(t *testing.T, before, after string, n uint8) {
+		secret := planted[kinds[int(n)%len(kinds)]]
+		text := before + "\n" + secret + "\n" + after
+		got := New(nil).Text(text)
+		if strings.Contains(got, secret) {
+			t.Fatalf("%q stays in %q", secret, got)
+		}
+		if again := New(nil).Text(got); again != got && !strings.Contains(before+after, "REDACTED") {
+			t.Fatalf("not stable: %q, then %q", got, again)
+		}
+	})
+}
+
+// Encodings are not looked through: this states what is not promised.
+func TestEncodedSecretsAreNotSeen(t *testing.T) {
+	text := base64.StdEncoding.EncodeToString([]byte(planted["github_token"]))
+	if got := New(nil).Text(text); got != text {
+		t.Errorf("%s", got)
+	}
+}
