@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -92,8 +93,50 @@ func (p *publication) published(ctx context.Context) (schemas.Manifest, bool, er
 	return m, true, nil
 }
 
+// lookBack learns which files the latest version has. They save uploads and no
+// more, so that what cannot be read is no error.
+func (p *publication) lookBack(ctx context.Context) {
+	var at schemas.Pointer
+	if json.Unmarshal(p.latest, &at) != nil {
+		return
+	}
+	raw, err := p.cfg.Dest.Get(ctx, at.Manifest)
+	if err != nil || schemas.HashBytes(raw) != at.ManifestSHA256 {
+		return
+	}
+	m, err := decodeManifest(raw)
+	if err != nil {
+		return
+	}
+	p.prior = map[string]string{}
+	for _, f := range m.Files {
+		p.prior[f.SHA256] = path.Join(path.Dir(at.Manifest), f.Path)
+	}
+}
+
+// takeOver copies a file from the latest version, if it is there and still
+// what it was.
+func (p *publication) takeOver(ctx context.Context, f schemas.ManifestFile) (bool, error) {
+	from, ok := p.prior[f.SHA256]
+	if !ok || p.cfg.Dest.Copy(ctx, from, p.key(f.Path)) != nil {
+		return false, ctx.Err() // the upload will tell
+	}
+	head, err := p.cfg.Dest.Head(ctx, p.key(f.Path))
+	if err == nil && head.SHA256 == f.SHA256 && head.Size == f.Bytes {
+		p.copied++
+		return true, nil
+	}
+	if err = p.cfg.Dest.Delete(ctx, p.key(f.Path)); err != nil {
+		err = fmt.Errorf("removing a damaged copy: %w", err)
+	}
+	return false, err
+}
+
 // upload puts a shard in place; one that is there already must be the same.
 func (p *publication) upload(ctx context.Context, f builtFile) error {
+	if done, err := p.takeOver(ctx, f.entry); done || err != nil {
+		return err
+	}
 	err := p.cfg.Dest.CreateFile(ctx, p.key(f.entry.Path), f.local)
 	return p.adopt(ctx, f.entry, err)
 }

@@ -29,9 +29,13 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// layoutVersion is part of every derived version: raise it when publishing the
-// same inputs would write other bytes.
-const layoutVersion = 1
+// layoutVersion is that of the places of files below a root. cutVersion is part
+// of every derived version: raise it when publishing the same inputs would write
+// other bytes.
+const (
+	layoutVersion = 1
+	cutVersion    = 2
+)
 
 // textVersion is part of it, too: raise it when card, reports or figures change.
 const textVersion = 2
@@ -62,7 +66,8 @@ type Report struct {
 	Kept     int                  `json:"kept"`
 	Held     int                  `json:"held_back,omitempty"` // episodes that still hold a secret: not published
 	Files    int                  `json:"files"`
-	Uploaded int                  `json:"uploaded"` // files written by this call; the others were there
+	Uploaded int                  `json:"uploaded"` // files sent by this call
+	Copied   int                  `json:"copied"`   // files that the store copied from the latest version; the others were there
 	Bytes    int64                `json:"bytes"`    // of all files
 	Funnel   []schemas.FunnelStep `json:"funnel"`
 }
@@ -172,6 +177,8 @@ type publication struct {
 	latest   []byte // latest.json as it was when this publisher's turn began; nil: none
 	scratch  string
 	uploaded int
+	copied   int
+	prior    map[string]string // SHA-256 of the latest version's files -> key
 }
 
 // key places a file of the version in the store.
@@ -197,6 +204,7 @@ func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
 		return none, err
 	}
 	p.cfg.tell("uploading")
+	p.lookBack(ctx)
 	for _, f := range files {
 		if err := p.upload(ctx, f); err != nil {
 			return none, err
@@ -237,7 +245,7 @@ func (p *publication) report(m schemas.Manifest, already bool) Report {
 	r := Report{
 		Already: already,
 		URI:     p.cfg.Dest.URI() + "/" + p.version, Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
-		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded, Held: p.in.held,
+		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded, Copied: p.copied, Held: p.in.held,
 	}
 	if m.Selection != nil {
 		r.Funnel = m.Selection.Funnel

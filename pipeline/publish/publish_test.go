@@ -265,8 +265,8 @@ func TestMoreDataIsANewVersionAndMostShardsStay(t *testing.T) {
 			same++
 		}
 	}
-	if len(before) < 4 || same < len(before)-2 {
-		t.Errorf("%d of %d shards stayed", same, len(before))
+	if len(before) < 4 || same < len(before)-2 || second.Copied < same {
+		t.Errorf("%d of %d shards stayed, %d files were copied", same, len(before), second.Copied)
 	}
 	if d := wantDataset(t, dir(t, root), append(golden("run", 20), sinktest.Episode("run", 24))...); d.Manifest.Version != second.Version {
 		t.Error("latest is not the second version")

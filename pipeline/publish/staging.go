@@ -15,6 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/shard"
 )
 
 // readers is how many staged objects are fetched and unpacked at a time.
@@ -36,6 +37,7 @@ type stagedRef struct {
 	store sinks.Store
 	key   string
 	sha   string // of the object
+	size  int64  // of the texts of its steps, about
 }
 
 // source hands the episodes to a selection; without steps nothing is read again.
@@ -103,7 +105,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				} else if twice {
 					return nil
 				}
-				byID[s.Episode.EpisodeID] = stagedRef{row: s.Episode, store: store, key: o.Key, sha: sha}
+				byID[s.Episode.EpisodeID] = stagedRef{row: s.Episode, store: store, key: o.Key, sha: sha, size: textSize(s)}
 				return nil
 			})
 		}
@@ -132,6 +134,31 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 		return nil, err
 	}
 	return in, in.aside(ctx, stores, check)
+}
+
+// textSize is about what the steps of an episode take in their table.
+func textSize(s sinks.Staged) int64 {
+	size := int64(0)
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		size += 500 + int64(len(st.Message))
+		for _, t := range []*string{st.Reasoning, st.Observation} {
+			if t != nil {
+				size += int64(len(*t))
+			}
+		}
+	}
+	return size
+}
+
+// buckets are those of the tables episodes and steps.
+func (in *inputs) buckets(maxShard int64) (episodes, steps shard.Buckets) {
+	repos, size := map[string]bool{}, int64(0)
+	for _, e := range in.episodes {
+		repos[e.row.Repo] = true
+		size += e.size
+	}
+	return shard.BucketsFor(len(repos), int64(len(in.episodes))*4096, maxShard), shard.BucketsFor(len(repos), size, maxShard)
 }
 
 // fetchStaged reads and checks one object.
@@ -202,7 +229,7 @@ func (in *inputs) version(cfg Config) string {
 		staged[i] = [2]string{e.row.EpisodeID, e.sha}
 	}
 	return schemas.Hash(map[string]any{
-		"layout": layoutVersion, "texts": textVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,
+		"layout": layoutVersion, "cut": cutVersion, "texts": textVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,
 		"recipe": cfg.Selection.SHA256(), "max_shard": cfg.MaxShard, "staged": staged,
 		"dead": in.dead, "annotations": in.notes,
 	})[:16]

@@ -33,14 +33,15 @@ type tables struct {
 // version: equal rows are equal files in any version.
 func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]builtFile, *Tally, error) {
 	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer}
-	cfg := func(t *arrowrec.Table) shard.Config {
-		return shard.Config{Dir: p.scratch, Table: t, Meta: meta, MaxBytes: p.cfg.MaxShard}
+	cfg := func(t *arrowrec.Table, b shard.Buckets) shard.Config {
+		return shard.Config{Dir: p.scratch, Table: t, Meta: meta, MaxBytes: p.cfg.MaxShard, Buckets: b}
 	}
+	episodes, steps := p.in.buckets(p.cfg.MaxShard)
 	t := &tables{
-		episodes: shard.New[schemas.EpisodeRow](cfg(arrowrec.Episodes)),
-		steps:    shard.New[schemas.StepRow](cfg(arrowrec.Steps)),
-		blobs:    shard.New[schemas.BlobRow](cfg(arrowrec.Blobs)),
-		toolSets: shard.New[schemas.ToolSetRow](cfg(arrowrec.ToolSets)),
+		episodes: shard.New[schemas.EpisodeRow](cfg(arrowrec.Episodes, episodes)),
+		steps:    shard.New[schemas.StepRow](cfg(arrowrec.Steps, steps)),
+		blobs:    shard.New[schemas.BlobRow](cfg(arrowrec.Blobs, -1)),
+		toolSets: shard.New[schemas.ToolSetRow](cfg(arrowrec.ToolSets, -1)),
 		seen:     map[string]bool{}, tally: NewTally(),
 	}
 	defer t.abort()

@@ -1,14 +1,15 @@
-// Package shard cuts a sorted stream of episodes into files. A cut falls at an
-// episode boundary, at the latest when a file has MaxBytes of values; from an
-// eighth of that on it also falls before any repository whose hash says so, so
-// that new data changes the files around it and not all that follow. It imports
-// sinks/formats.
+// Package shard cuts a sorted stream of episodes into files. Cuts fall before
+// repositories whose hash says so, whatever stands around them: the repositories
+// between two such are a bucket, and new data changes the files of its bucket
+// alone. Within a bucket a cut falls at an episode boundary when a file has
+// MaxBytes of values. It imports sinks/formats.
 package shard
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 
-	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
@@ -22,6 +23,36 @@ type Config struct {
 	Table    *arrowrec.Table
 	Meta     arrowrec.Meta
 	MaxBytes int64 // 0: MaxBytes
+	Buckets  Buckets
+}
+
+// Buckets says before which repositories a file begins: those whose hash ends in
+// this many zero bits; negative: before none.
+type Buckets int
+
+// BucketsFor makes buckets of half a file each, on the average, of a table with
+// so many repositories and bytes. It changes when either doubles, not before.
+func BucketsFor(repos int, size, maxBytes int64) Buckets {
+	if maxBytes == 0 {
+		maxBytes = MaxBytes
+	}
+	files := size / (maxBytes/2 + 1)
+	if files == 0 || repos < 2 {
+		return -1
+	}
+	bits := Buckets(0)
+	for n := int64(repos) / files; n > 1; n /= 2 {
+		bits++
+	}
+	return bits
+}
+
+func (b Buckets) begin(repo string) bool {
+	if b < 0 {
+		return false
+	}
+	sum := sha256.Sum256([]byte(repo))
+	return binary.BigEndian.Uint64(sum[:])&(1<<b-1) == 0
 }
 
 // Key places rows in the sort order. Tables without a split leave it empty, and
@@ -78,9 +109,7 @@ func (w *Writer[T]) Append(k Key, rows []T) error {
 }
 
 func (w *Writer[T]) cutBefore(k Key) bool {
-	size := w.open.Size()
-	natural := k.Repo != w.max.Repo && schemas.HashBytes([]byte(k.Repo))[0]&3 == 0
-	return k.Split != w.max.Split || size >= w.cfg.MaxBytes || natural && size >= w.cfg.MaxBytes/8
+	return k.Split != w.max.Split || w.open.Size() >= w.cfg.MaxBytes || k.Repo != w.max.Repo && w.cfg.Buckets.begin(k.Repo)
 }
 
 func (w *Writer[T]) finish() error {

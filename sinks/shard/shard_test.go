@@ -15,9 +15,11 @@ import (
 )
 
 // writeEpisodes writes one episode of five 1 kB steps per key.
-func writeEpisodes(t *testing.T, maxBytes int64, keys []shard.Key) []shard.Shard {
+func writeEpisodes(t *testing.T, maxBytes int64, buckets shard.Buckets, keys []shard.Key) []shard.Shard {
 	t.Helper()
-	w := shard.New[schemas.StepRow](shard.Config{Dir: t.TempDir(), Table: arrowrec.Steps, MaxBytes: maxBytes})
+	w := shard.New[schemas.StepRow](shard.Config{
+		Dir: t.TempDir(), Table: arrowrec.Steps, MaxBytes: maxBytes, Buckets: buckets,
+	})
 	defer w.Abort()
 	for _, k := range keys {
 		rows := make([]schemas.StepRow, 5)
@@ -47,7 +49,7 @@ func makeKeys(split string, repos, each int) []shard.Key {
 
 func TestShardsHoldWholeEpisodesInOrder(t *testing.T) {
 	keys := append(makeKeys("test", 3, 10), makeKeys("train", 3, 10)...)
-	shards := writeEpisodes(t, 40_000, keys)
+	shards := writeEpisodes(t, 40_000, -1, keys)
 	var got []string
 	for _, s := range shards {
 		if s.Split != s.MinKey[0] || s.Split != s.MaxKey[0] {
@@ -80,7 +82,9 @@ func TestShardsHoldWholeEpisodesInOrder(t *testing.T) {
 	}
 }
 
-func TestANewRepositoryChangesOnlyItsNeighbourhood(t *testing.T) {
+// Wherever a repository is put in, the shards of one bucket change, or one shard
+// becomes two.
+func TestANewRepositoryChangesOnlyItsBucket(t *testing.T) {
 	hashes := func(shards []shard.Shard) []string {
 		var out []string
 		for _, s := range shards {
@@ -89,18 +93,41 @@ func TestANewRepositoryChangesOnlyItsNeighbourhood(t *testing.T) {
 		return out
 	}
 	keys := makeKeys("train", 60, 4)
-	before := hashes(writeEpisodes(t, 200_000, keys))
-	at := 4 * 20
-	added := slices.Insert(slices.Clone(keys), at, shard.Key{Split: "train", Repo: keys[at-1].Repo + "x", InstanceID: "i", EpisodeID: "new"})
-	after := hashes(writeEpisodes(t, 200_000, added))
-	changed := 0
-	for _, h := range before {
-		if !slices.Contains(after, h) {
-			changed++
+	buckets := shard.BucketsFor(60, 60*4*5_200, 200_000)
+	before := hashes(writeEpisodes(t, 10_000_000, buckets, keys))
+	if len(before) < 6 {
+		t.Fatalf("%d shards: nothing is shown", len(before))
+	}
+	for at := 0; at <= len(keys); at += 60 {
+		near := "r"
+		if at > 0 {
+			near = keys[at-1].Repo
+		}
+		added := slices.Insert(slices.Clone(keys), at, shard.Key{Split: "train", Repo: near + "-new", InstanceID: "i", EpisodeID: "new"})
+		after := hashes(writeEpisodes(t, 10_000_000, buckets, added))
+		changed := 0
+		for _, h := range before {
+			if !slices.Contains(after, h) {
+				changed++
+			}
+		}
+		if changed > 1 {
+			t.Errorf("after %s: %d of %d shards changed, want at most 1", near, changed, len(before))
 		}
 	}
-	if len(before) < 6 || changed == 0 || changed > 2 {
-		t.Errorf("%d of %d shards changed, want 1 or 2", changed, len(before))
+}
+
+func TestBucketsHoldHalfAShard(t *testing.T) {
+	for _, c := range []struct {
+		repos      int
+		size, most int64
+		want       shard.Buckets
+	}{
+		{1, 1 << 40, 1 << 20, -1}, {1000, 1 << 10, 1 << 20, -1}, {1000, 1 << 30, 1 << 29, 8}, {4, 1 << 30, 1 << 20, 0},
+	} {
+		if got := shard.BucketsFor(c.repos, c.size, c.most); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
 	}
 }
 

@@ -149,7 +149,11 @@ func printPublished(s *State, r publish.Report, place string) {
 	if r.Already {
 		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: already published, nothing written\n", r.Dataset, r.Version)
 	} else {
-		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: %d files, %d written\n", r.Dataset, r.Version, r.Files, r.Uploaded)
+		copied := ""
+		if r.Copied > 0 {
+			copied = fmt.Sprintf(", %d taken over from the version before", r.Copied)
+		}
+		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: %d files, %d written%s\n", r.Dataset, r.Version, r.Files, r.Uploaded, copied)
 	}
 	fmt.Fprintf(s.Stdout, "  %s\n  %d episodes, %d steps, %d kept by the selection, %d bytes\n", r.URI, r.Episodes, r.Steps, r.Kept, r.Bytes)
 	if r.Held > 0 {
