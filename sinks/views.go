@@ -13,6 +13,8 @@ type Trajectory struct {
 	// ToolSets are further lists by StepRow.ToolSetSHA256, of turns that were not
 	// shown all.
 	ToolSets map[string][]schemas.ToolSchema
+	// Annotations of the episode, where the dataset has any.
+	Annotations []schemas.AnnotationRow
 }
 
 // Trajectory is the episode as views take it.
@@ -45,25 +47,78 @@ func (t Trajectory) ToolsAt(s *schemas.StepRow) []schemas.ToolSchema {
 	return t.Tools
 }
 
-// View renders episodes for a trainer. Render is called once per episode, in
-// order, from one goroutine; it must depend on its argument alone.
-type View interface {
-	// Extension ends the output file's name, such as ".jsonl.gz".
-	Extension() string
-	// Render yields the rows of one episode, none if the view leaves it out.
-	// Values are encoded as canonical JSON, one line each. An error means the
-	// episode contradicts itself, which is corruption.
-	Render(Trajectory) ([]any, Notes, error)
+// Containers a view's rows are written in.
+const (
+	JSONL   = "jsonl"
+	JSONLGz = "jsonl.gz"
+	JSONLZs = "jsonl.zst"
+	Parquet = "parquet"
+	Dir     = "dir" // a directory with a file per episode
+)
+
+// Containers lists those that -o or --container may choose, in the order help
+// prints them. Dir is a view's own choice.
+var Containers = []string{JSONL, JSONLGz, JSONLZs, Parquet}
+
+// Row is one output of a view.
+type Row struct {
+	// Value is encoded as canonical JSON, one line each.
+	Value any
+	// Columns is the row as a struct with parquet tags; nil: the view has no
+	// Parquet form.
+	Columns any
+	// Texts are what a model reads of the row, for counting tokens.
+	Texts []string
+	// File and Body are set by views whose container is Dir: a slash-separated
+	// name below the output, and the file's content.
+	File string
+	Body []byte
 }
 
+// View renders episodes for a trainer. Render is called once per episode, in
+// order, from one goroutine.
+type View interface {
+	// Container is that of the output where nobody chose another one.
+	Container() string
+	// Render yields the rows of one episode, none if the view leaves it out. An
+	// error means the episode contradicts itself, which is corruption.
+	Render(Trajectory) ([]Row, Notes, error)
+}
+
+// Finisher is a View with rows that need more than one episode. Finish is called
+// once, after the last Render.
+type Finisher interface {
+	Finish() ([]Row, Notes, error)
+}
+
+// Sidecar is a View whose output needs a second file: a suffix of the output's
+// name, and its content. name is the output's own.
+type Sidecar interface {
+	Sidecar(name string) (suffix string, body []byte, err error)
+}
+
+// MissingError is why a view has no rows although episodes were selected: they
+// lack what the view is made of.
+type MissingError struct{ What, Remedy string }
+
+func (e *MissingError) Error() string { return e.What + ": " + e.Remedy }
+
 // Notes is what a view had to change or leave out, counted by a short word;
-// exports sum them up in the lint report.
+// exports sum them up in the lint report. Words that begin with rows_dropped or
+// turns_cut name content that is in no row.
 type Notes map[string]int
 
-// ViewOptions are the options every view understands.
+// Add sums up other notes.
+func (n Notes) Add(more Notes) {
+	for k, v := range more {
+		n[k] += v
+	}
+}
+
+// ViewOptions are the common options. A view refuses those that it cannot follow;
+// "" is the view's own default.
 type ViewOptions struct {
-	// Mask says what to do with turns that must not be trained on; MaskContext
-	// if empty.
+	// Mask says what to do with turns that must not be trained on.
 	Mask string
 	// AllowGold lets steps that come from the gold patch appear and be trained
 	// on. Without it every view ends a row before the first such step.
@@ -71,16 +126,45 @@ type ViewOptions struct {
 	// Phase renders one conversation of episodes that have more than one; "" = each,
 	// in rows of its own.
 	Phase string
+	// Arguments of calls: object or string.
+	Arguments string
+	// Thinking: field, inline (in front of the reply's text, in <think> tags) or drop.
+	Thinking string
+	// Tools: list or json-string.
+	Tools string
+	// System: keep, drop, or replace with SystemText.
+	System     string
+	SystemText string
+	// Trim: none or after-resolved, which leaves out turns after the one that
+	// resolved the task.
+	Trim string
+	// Count counts the tokens of a text; nil: nobody can.
+	Count func(string) int
 }
 
-// Values of ViewOptions.Mask, for trainers that train on every assistant turn of a
-// completion.
+// Values of the options.
 const (
-	MaskContext     = "context"      // masked turns stand in prompts alone
+	ArgumentsObject = "object"
+	ArgumentsString = "string"
+	ThinkingField   = "field"
+	ThinkingInline  = "inline"
+	ThinkingDrop    = "drop"
+	ToolsList       = "list"
+	ToolsJSON       = "json-string"
+	SystemKeep      = "keep"
+	SystemDrop      = "drop"
+	SystemReplace   = "replace"
+	TrimNone        = "none"
+	TrimResolved    = "after-resolved"
+)
+
+// Values of ViewOptions.Mask.
+const (
+	MaskContext     = "context"      // masked turns are shown and not trained on
 	MaskCut         = "cut"          // a conversation ends before its first masked turn
 	MaskNone        = "none"         // masked turns are trained on
 	MaskDropEpisode = "drop-episode" // an episode (a phase of one) with a masked turn is left out
-	MaskSplitRows   = "split-rows"   // as context, and each completion is one turn
+	MaskSplitRows   = "split-rows"   // as context, and each row trains one turn
 )
 
 // Masks lists the values in the order help prints them.

@@ -195,7 +195,7 @@ func trained(t *testing.T, s *small, read sinks.Trajectory, cuts int) {
 		}
 		turns := 0
 		for i, row := range rows {
-			raw, err := json.Marshal(row)
+			raw, err := json.Marshal(row.Value)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,6 +25,11 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 			yield(none, err)
 			return
 		}
+		annotations, err := d.annotations(ctx)
+		if err != nil {
+			yield(none, err)
+			return
+		}
 		next, stop := iter.Pull2(d.Steps(ctx))
 		defer stop()
 		step, err, more := next()
@@ -33,7 +38,7 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 				yield(none, eerr)
 				return
 			}
-			t := sinks.Trajectory{Episode: e}
+			t := sinks.Trajectory{Episode: e, Annotations: annotations[e.EpisodeID]}
 			for more && err == nil && step.EpisodeID == e.EpisodeID {
 				t.Steps = append(t.Steps, step)
 				step, err, more = next()
@@ -88,6 +93,18 @@ func (d *Dataset) Trajectory(ctx context.Context, id string) (sinks.Trajectory, 
 		return found, nil
 	}
 	return sinks.Trajectory{}, fmt.Errorf("episode %q: %d ids begin so: give more characters", id, n)
+}
+
+// annotations are those of each episode; none where the version has no such table.
+func (d *Dataset) annotations(ctx context.Context) (map[string][]schemas.AnnotationRow, error) {
+	out := map[string][]schemas.AnnotationRow{}
+	for row, err := range rows[schemas.AnnotationRow](ctx, d, arrowrec.Annotations) {
+		if err != nil {
+			return nil, err
+		}
+		out[row.EpisodeID] = append(out[row.EpisodeID], row)
+	}
+	return out, nil
 }
 
 // ToolSets maps tool_set_sha256 to its definitions.

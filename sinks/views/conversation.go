@@ -20,6 +20,8 @@ type message struct {
 	Reasoning  string `json:"reasoning_content,omitempty"`
 	ToolCalls  []call `json:"tool_calls,omitempty"`
 	ToolCallID string `json:"tool_call_id,omitempty"`
+
+	turn int // of the conversation; -1 in what is no reply
 }
 
 type call struct {
@@ -51,24 +53,29 @@ type line struct {
 // turn is one reply and what answered it.
 type turn struct {
 	reply   message
-	answers []line            // tool, or user where the reply had no call
-	mask    string            // why it must not be trained on; "" if it may
-	gold    bool              // its content comes from the gold patch
-	row     *schemas.StepRow  // its first
+	answers []line           // tool, or user where the reply had no call
+	mask    string           // why it must not be trained on; "" if it may
+	gold    bool             // its content comes from the gold patch
+	row     *schemas.StepRow // its first
+	rows    []*schemas.StepRow
+	skip    bool              // not what the view trains on
 	op      schemas.ContextOp // what of all before it the model saw
 }
 
 // converse rebuilds the conversations from the rows as agents/history built them
 // from the steps: messages before the first turn merge into one of the user,
 // and a tool's answer is its own observation with the triggered ones after it.
-// phase chooses one; "" = all.
-func converse(t sinks.Trajectory, phase string) ([]*conversation, error) {
+// The options choose a phase, the system prompt and where an episode ends.
+func converse(t sinks.Trajectory, o sinks.ViewOptions) ([]*conversation, error) {
 	var all []*conversation
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		name := value(s.Phase)
-		if phase != "" && name != phase {
+		if o.Phase != "" && name != o.Phase {
 			continue
+		}
+		if end := t.Episode.ResolvedAtStep; o.Trim == sinks.TrimResolved && end != nil && s.StepIndex > *end {
+			break
 		}
 		at := slices.IndexFunc(all, func(c *conversation) bool { return c.phase == name })
 		if at < 0 {
@@ -79,7 +86,20 @@ func converse(t sinks.Trajectory, phase string) ([]*conversation, error) {
 			return nil, fmt.Errorf("step %d of episode %s: %w", s.StepIndex, s.EpisodeID, err)
 		}
 	}
+	for _, c := range all {
+		c.setSystem(o)
+	}
 	return all, nil
+}
+
+func (c *conversation) setSystem(o sinks.ViewOptions) {
+	if o.System != sinks.SystemDrop && o.System != sinks.SystemReplace {
+		return
+	}
+	c.before = slices.DeleteFunc(c.before, func(l line) bool { return l.Role == "system" })
+	if o.System == sinks.SystemReplace {
+		c.before = slices.Insert(c.before, 0, line{-1, message{Role: "system", Content: o.SystemText}})
+	}
 }
 
 // inText: the calls stand in the text of the replies, and tools in the system
@@ -114,6 +134,7 @@ func (c *conversation) add(s *schemas.StepRow) error {
 }
 
 func (t *turn) add(s *schemas.StepRow) error {
+	t.rows = append(t.rows, s)
 	if s.Source == "agent" {
 		if s.GoldEdit != nil && *s.GoldEdit || value(s.MaskReason) == "gold" {
 			t.gold = true
@@ -180,10 +201,15 @@ func observed(s *schemas.StepRow) (string, error) {
 // messages are what the model saw at the last turn of a row, and its reply: the
 // completion begins and ends on the assistant.
 func (c *conversation) messages(row target) (prompt, completion []message) {
+	return c.render(row, false)
+}
+
+// render is messages, with the answers to the last turn where they are wanted.
+func (c *conversation) render(row target, answered bool) (prompt, completion []message) {
 	op := c.turns[row.to-1].op
 	l := list{op: op, text: c.text}
 	for _, before := range c.before {
-		l.add(before)
+		l.add(before, -1)
 	}
 	note, begins := op.Note, 0
 	for i, t := range c.turns[:row.to] {
@@ -191,20 +217,20 @@ func (c *conversation) messages(row target) (prompt, completion []message) {
 			continue
 		}
 		if note != "" {
-			l.add(line{-1, message{Role: "user", Content: note}})
+			l.add(line{-1, message{Role: "user", Content: note}}, -1)
 			note = ""
 		}
 		if i == row.from {
 			begins = len(l.out)
 		}
-		l.add(line{-1, t.reply})
+		l.add(line{-1, t.reply}, i)
 		for _, answer := range t.answers {
-			if i < row.to-1 {
-				l.add(answer)
+			if i < row.to-1 || answered {
+				l.add(answer, -1)
 			}
 		}
 	}
-	return l.out[:begins], l.out[begins:]
+	return l.out[:begins:begins], l.out[begins:]
 }
 
 // list is a list of messages in the making.
@@ -215,7 +241,8 @@ type list struct {
 }
 
 // add appends a message as the model saw it. Two of the user become one.
-func (l *list) add(m line) {
+func (l *list) add(m line, turn int) {
+	m.turn = turn
 	m.Content = l.op.Shown(m.step, m.Content)
 	if l.text {
 		m.ToolCalls, m.ToolCallID = nil, ""

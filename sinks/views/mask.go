@@ -1,9 +1,7 @@
 package views
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -12,22 +10,12 @@ import (
 // completion, what stood before them its prompt.
 type target struct{ from, to int }
 
-func checkOptions(o sinks.ViewOptions) (sinks.ViewOptions, error) {
-	if o.Mask == "" {
-		o.Mask = sinks.MaskContext
-	}
-	if !slices.Contains(sinks.Masks, o.Mask) {
-		return o, fmt.Errorf("mask %q: choose one of %s", o.Mask, strings.Join(sinks.Masks, ", "))
-	}
-	return o, nil
-}
-
 // targets decides which rows a conversation gives, and notes what is lost. Every
 // turn that may be trained on is in the completion of one row: of consecutive ones
 // it is the same row, as long as each prompt begins with the one before it.
 func targets(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 	n := len(c.turns)
-	masked := func(t turn) bool { return t.mask != "" && !(o.AllowGold && t.gold) }
+	masked := func(t turn) bool { return t.skip || t.mask != "" && !(o.AllowGold && t.gold) }
 	if gold := slices.IndexFunc(c.turns, func(t turn) bool { return t.gold }); gold >= 0 && !o.AllowGold {
 		notes["turns_cut_gold"] += n - gold
 		n = gold
@@ -41,13 +29,13 @@ func targets(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 	case o.Mask == sinks.MaskDropEpisode:
 		n = 0
 	case o.Mask == sinks.MaskCut:
-		notes["turns_cut_"+c.turns[bad].mask] += n - bad
+		notes["turns_cut_"+c.turns[bad].why()] += n - bad
 		n = bad
 	}
 	var out []target
 	for i, t := range c.turns[:n] {
 		if masked(t) && o.Mask != sinks.MaskNone {
-			notes["turns_masked_"+t.mask]++
+			notes["turns_masked_"+t.why()]++
 			continue
 		}
 		last := len(out) - 1
@@ -58,4 +46,46 @@ func targets(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 		out = append(out, target{i, i + 1})
 	}
 	return out
+}
+
+func (t turn) why() string {
+	if t.skip {
+		return "other"
+	}
+	return t.mask
+}
+
+// stretch is a row for trainers that mask single messages: a conversation up to a
+// turn, and the turns in it that are trained on.
+type stretch struct {
+	target
+	train map[int]bool
+}
+
+// stretches are the targets, those of one conversation together where its prompts
+// extend each other. Every turn that may be trained on is trained on in one of them.
+func stretches(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []stretch {
+	var out []stretch
+	for _, t := range targets(c, o, notes) {
+		last := len(out) - 1
+		if last < 0 || o.Mask == sinks.MaskSplitRows || !c.runsOn(out[last].to, t.to) {
+			out = append(out, stretch{target: t, train: map[int]bool{}})
+			last++
+		}
+		out[last].to = t.to
+		for i := t.from; i < t.to; i++ {
+			out[last].train[i] = true
+		}
+	}
+	return out
+}
+
+// runsOn tells whether the turns from one to before another extend those before.
+func (c *conversation) runsOn(from, to int) bool {
+	for i := from; i < to; i++ {
+		if !c.extends(i) {
+			return false
+		}
+	}
+	return true
 }

@@ -36,7 +36,10 @@ func render(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Trajectory)
 	}
 	var out []map[string]any
 	for _, row := range rows {
-		line, err := schemas.CanonicalJSON(row)
+		if row.File != "" {
+			continue
+		}
+		line, err := schemas.CanonicalJSON(row.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,13 +156,13 @@ func TestSFTTRLMasks(t *testing.T) {
 		roles []string
 		notes sinks.Notes
 	}{
-		"all gold":        {trajectory(), sinks.ViewOptions{AllowGold: true}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1}},
+		"all gold":        {trajectory(), sinks.ViewOptions{AllowGold: true}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
 		"none":            {trajectory(), sinks.ViewOptions{Mask: sinks.MaskNone}, []string{"su|attata"}, sinks.Notes{"turns_cut_gold": 3, "null_arguments": 1}},
 		"drop gold":       {trajectory(), sinks.ViewOptions{Mask: sinks.MaskDropEpisode}, nil, sinks.Notes{"turns_cut_gold": 3, "episodes_without_rows": 1}},
-		"drop clean":      {noGold, sinks.ViewOptions{Mask: sinks.MaskDropEpisode}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1}},
-		"context":         {withError, sinks.ViewOptions{AllowGold: true}, []string{"su|a", "suattat|aatata"}, sinks.Notes{"turns_masked_format_error": 1, "null_arguments": 1, "empty_replies": 1}},
+		"drop clean":      {noGold, sinks.ViewOptions{Mask: sinks.MaskDropEpisode}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
+		"context":         {withError, sinks.ViewOptions{AllowGold: true}, []string{"su|a", "suattat|aatata"}, sinks.Notes{"turns_masked_format_error": 1, "null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
 		"cut error":       {withError, sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskCut}, []string{"su|a"}, sinks.Notes{"turns_cut_format_error": 5}},
-		"none with error": {withError, sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskNone}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1}},
+		"none with error": {withError, sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskNone}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
 		"split": {withError, sinks.ViewOptions{Mask: sinks.MaskSplitRows}, []string{"su|a", "suattat|a"},
 			sinks.Notes{"turns_cut_gold": 3, "turns_masked_format_error": 1, "null_arguments": 1}},
 		"only gold": {onlyGold, sinks.ViewOptions{}, nil, sinks.Notes{"turns_cut_gold": 1, "episodes_without_rows": 1}},
@@ -186,19 +189,29 @@ func TestSFTTRLMasks(t *testing.T) {
 func TestEveryView(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {
-			in := trajectory()
+			in := short(1)
 			in.Steps[7].ArgumentsJSON = new(`{"path":"cart/stock.py","text":"GOLDEN"}`)
+			in.Episode.Patch = new(strings.ReplaceAll(*in.Episode.Patch, "+y", "+GOLDEN"))
+			masks := 0
 			for _, mask := range sinks.Masks {
-				rows, _ := render(t, kind, sinks.ViewOptions{Mask: mask}, in)
-				if raw, _ := json.Marshal(rows); bytes.Contains(raw, []byte("GOLDEN")) {
+				if _, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Mask: mask}); err != nil {
+					if !strings.Contains(err.Error(), "choose one of") {
+						t.Errorf("mask %s: %v", mask, err)
+					}
+					continue
+				}
+				masks++
+				if out := everything(t, kind, sinks.ViewOptions{Mask: mask}, in); strings.Contains(out, "GOLDEN") {
 					t.Errorf("mask %s shows the gold edit", mask)
 				}
 			}
-			rows, _ := render(t, kind, sinks.ViewOptions{AllowGold: true}, in)
-			if raw, _ := json.Marshal(rows); !bytes.Contains(raw, []byte("GOLDEN")) {
+			if masks == 0 {
+				t.Error("it knows no mask")
+			}
+			if out := everything(t, kind, sinks.ViewOptions{AllowGold: true}, in); !strings.Contains(out, "GOLDEN") && !goldless[kind] {
 				t.Error("allowed gold is missing")
 			}
-			v, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{})
+			v, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Count: words})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +225,7 @@ func TestEveryView(t *testing.T) {
 			if _, _, err := v.Render(sinks.Trajectory{}); err != nil {
 				t.Errorf("an episode without steps: %v", err)
 			}
-			if _, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Mask: "sometimes"}); err == nil || !strings.Contains(err.Error(), "drop-episode") {
+			if _, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Mask: "sometimes"}); err == nil || !strings.Contains(err.Error(), "choose one of") {
 				t.Errorf("unknown mask: %v", err)
 			}
 		})

@@ -22,7 +22,7 @@ func TestShellsCompleteNames(t *testing.T) {
 		{"run -c " + file + ".none -p llm.model=s", ""},
 		{"run --sandbox bub", "bubblewrap"},
 		{"run -c quick", "quickstart"},
-		{"export sft", "sft-trl"},
+		{"export sft-tr", "sft-trl"},
 		{"export sft-trl x --mask sp", "split-rows"},
 		{"export sft-trl x --phase s", "seek solve"},
 		{"models probe -c " + file + " sc", "scout"},

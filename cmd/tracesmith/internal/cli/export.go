@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"compress/gzip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,29 +15,36 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
-	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
 type exportFlags struct {
 	dataFlags
+	view      string
 	out       string
+	container string
 	selection string
 	all       bool
 	force     bool
+	maxTokens int
+	tokenizer string
+	settings  []string
 	options   sinks.ViewOptions
 }
 
 func newExport(s *State) *cobra.Command {
 	var f exportFlags
 	c := &cobra.Command{
-		Use: "export VIEW DATASET-or-RUN", Short: "Render episodes for a trainer: " + strings.Join(sinks.Views.Kinds(), ", "),
+		Use: "export VIEW DATASET-or-RUN", Short: "Render episodes for a trainer or another tool",
 		Long: "Render the selected episodes as one view and write a lint report beside it.\n" +
-			"Steps that come from a gold patch are never exported without --allow-gold.",
-		Example: "  tracesmith export sft-trl out/quickstart/dataset -o train.jsonl.gz",
-		Args:    exactArgs(2, 2),
+			"Steps that come from a gold patch are never exported without --allow-gold.\n\nViews:\n" + viewList(),
+		Example: "  tracesmith export sft-trl out/quickstart/dataset -o train.jsonl.gz\n" +
+			"  tracesmith export sft-text out/quickstart/dataset --with template=llama3 -o train.parquet\n" +
+			"  tracesmith export atif out/quickstart/dataset -o trajectories",
+		Args: exactArgs(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
-			view, err := sinks.Views.Build(args[0], nil, f.options)
+			f.view = args[0]
+			view, err := f.build()
 			if err != nil {
 				return Usage(err)
 			}
@@ -53,31 +58,60 @@ func newExport(s *State) *cobra.Command {
 	}
 	f.add(c)
 	fl := c.Flags()
-	fl.StringVarP(&f.out, "output", "o", "", "file to write (default: VIEW in this directory)")
+	fl.StringVarP(&f.out, "output", "o", "", "file or directory to write (default: export, in this directory)")
+	fl.StringVar(&f.container, "container", "", "how rows are written: "+strings.Join(sinks.Containers, ", ")+" (default: by the output's name, else the view's own)")
 	fl.StringVar(&f.selection, "selection", "success-v1", "which episodes: a built-in recipe, a recipe's file, or a file that filter has written")
 	fl.BoolVar(&f.all, "all", false, "every episode, whatever became of it")
-	fl.BoolVar(&f.force, "force", false, "overwrite the output file")
-	fl.StringVar(&f.options.Mask, "mask", sinks.MaskContext, "turns that must not be trained on: "+strings.Join(sinks.Masks, ", "))
+	fl.BoolVar(&f.force, "force", false, "overwrite the output")
+	fl.StringVar(&f.options.Mask, "mask", "", "turns that must not be trained on: "+strings.Join(sinks.Masks, ", ")+" (default: the view's first)")
 	fl.StringVar(&f.options.Phase, "phase", "", "of episodes with more than one conversation only this one: seek, solve")
+	fl.StringVar(&f.options.Arguments, "arguments", "", "arguments of calls: object, string")
+	fl.StringVar(&f.options.Thinking, "thinking", "", "thoughts of replies: field, inline, drop")
+	fl.StringVar(&f.options.Tools, "tools", "", "tool definitions: list, json-string")
+	fl.StringVar(&f.options.System, "system", "", "system prompt: keep, drop, replace:FILE")
+	fl.StringVar(&f.options.Trim, "trim", "", "none, or after-resolved: leave out what follows the turn that resolved the task")
+	fl.IntVar(&f.maxTokens, "max-tokens", 0, "leave out rows of more tokens than this")
+	fl.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "the vocabulary to count with: "+strings.Join(wire.Vocabularies(), ", "))
+	fl.StringArrayVar(&f.settings, "with", nil, "a setting of the view's own, as key=value")
 	registerExport(c)
 	fl.BoolVar(&f.options.AllowGold, "allow-gold", false, "export steps that come from gold patches, too")
 	return c
 }
 
-// lint is the report beside an export.
-type lint struct {
-	Schema    string         `json:"schema"`
-	Source    string         `json:"source"`
-	Selection string         `json:"selection"`
-	Read      int            `json:"episodes_read"`
-	Selected  int            `json:"episodes_selected"`
-	Exported  int            `json:"episodes_exported"`
-	Rows      int            `json:"rows"`
-	Notes     map[string]int `json:"notes"`
+// viewList is a line for each view.
+func viewList() string {
+	var b strings.Builder
+	for _, kind := range sinks.Views.Kinds() {
+		spec, _ := sinks.Views.Lookup(kind)
+		fmt.Fprintf(&b, "  %-24s %s\n", kind, spec.Summary)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
 
-	check  *redact.Checker
-	held   error    // of the last episode that still holds a secret
-	phases []string // conversations of the selected episodes
+// build makes the view from the flags.
+func (f *exportFlags) build() (sinks.View, error) {
+	count, err := wire.TokenCounter(f.tokenizer)
+	if err != nil {
+		return nil, fmt.Errorf("--tokenizer: %w", err)
+	}
+	f.options.Count = count
+	if file, ok := strings.CutPrefix(f.options.System, "replace:"); ok {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--system: %w", err)
+		}
+		f.options.System, f.options.SystemText = sinks.SystemReplace, strings.TrimSuffix(string(body), "\n")
+	} else if f.options.System == sinks.SystemReplace {
+		return nil, errors.New("--system replace: name the file with the prompt, as replace:FILE")
+	}
+	if f.container != "" && !slices.Contains(sinks.Containers, f.container) {
+		return nil, fmt.Errorf("container %q: choose one of %s", f.container, strings.Join(sinks.Containers, ", "))
+	}
+	settings, err := settingsOf(f.settings)
+	if err != nil {
+		return nil, err
+	}
+	return sinks.Views.Build(f.view, settings, f.options)
 }
 
 func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, data *wire.Data) error {
@@ -85,48 +119,66 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if err != nil {
 		return err
 	}
+	rep.Container = cmp.Or(f.container, containerOf(f.out), view.Container())
+	if own := view.Container(); own == sinks.Dir && rep.Container != sinks.Dir {
+		return Usage(fmt.Errorf("%s writes a directory with a file per episode: leave out --container, and name a directory with -o", f.view))
+	}
 	if f.out == "" {
-		f.out = "export" + view.Extension()
+		f.out = "export"
+		if rep.Container != sinks.Dir {
+			f.out += "." + rep.Container
+		}
 	}
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if f.force {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	file, err := os.OpenFile(f.out, flags, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return Usage(fmt.Errorf("%s exists: choose another -o, or say --force to overwrite it", f.out))
-	}
+	out, err := createOutput(f.out, rep.Container, f.force)
 	if err != nil {
-		return Usage(fmt.Errorf("creating the output: %w", err))
+		return err
 	}
-	err = f.render(ctx, file, view, data, keep, &rep)
-	if cerr := file.Close(); err == nil {
+	err = f.render(ctx, out, view, data, keep, &rep)
+	if cerr := out.close(); err == nil {
 		err = cerr
 	}
 	if err == nil && rep.Rows == 0 {
 		err = f.nothing(rep)
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.out))
+	if errors.Is(err, wire.ErrNoColumns) {
+		err = Usage(fmt.Errorf("%s has no Parquet form: choose --container %s", f.view, view.Container()))
 	}
-	report, err := schemas.CanonicalJSON(rep)
+	if missing, ok := errors.AsType[*sinks.MissingError](err); ok {
+		err = Usage(fmt.Errorf("%s: %w", f.view, missing))
+	}
 	if err != nil {
+		return errors.Join(err, out.drop())
+	}
+	if car, ok := view.(sinks.Sidecar); ok {
+		suffix, body, err := car.Sidecar(filepath.Base(f.out))
+		if err == nil {
+			err = os.WriteFile(f.out+suffix, body, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", f.out+suffix, err)
+		}
+	}
+	if err := rep.write(f.out + ".lint.json"); err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.out+".lint.json", append(report, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the lint report: %w", err)
-	}
 	fmt.Fprintf(s.Stdout, "%s: %d rows from %d of %d episodes (selection %s)\n", f.out, rep.Rows, rep.Exported, rep.Read, rep.Selection)
-	for _, note := range slices.Sorted(maps.Keys(rep.Notes)) {
-		fmt.Fprintf(s.Stdout, "  %-24s %d\n", note, rep.Notes[note])
+	for _, note := range rep.all() {
+		name, n, _ := strings.Cut(note, " ")
+		fmt.Fprintf(s.Stdout, "  %-24s %s\n", name, n)
 	}
 	return nil
 }
 
-// selected applies the selection to all episodes but those that still hold a secret.
+// selected applies the selection to all episodes; rows are checked for secrets later.
 func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (map[string]bool, lint, error) {
-	rep := lint{Schema: "tracesmith.lint/1", Source: filepath.Base(data.Place), Selection: f.selection, Notes: map[string]int{}}
-	rep.check = redact.NewChecker(redact.Environment(s.Environ))
+	o := f.options
+	settings, _ := settingsOf(f.settings) // build has read them
+	rep := lint{
+		Schema: "tracesmith.lint/1", View: f.view, Source: filepath.Base(data.Place), Selection: f.selection,
+		Tokens: lintTokens{Tokenizer: f.tokenizer}, Dropped: map[string]int{}, Notes: map[string]int{},
+		Options: lintOptions{o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.Tools, o.System, o.Trim, f.maxTokens, settings},
+		check:   redact.NewChecker(redact.Environment(s.Environ)),
+	}
 	keep := map[string]bool{}
 	if f.all {
 		rep.Selection = "all"
@@ -161,26 +213,21 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 // nothing says why there are no rows.
 func (f *exportFlags) nothing(rep lint) error {
 	if rep.held != nil {
-		return Usage(fmt.Errorf("no row: %d of %d selected episodes are held back: %w", rep.Notes["held back: a secret"], rep.Selected, rep.held))
+		return Usage(fmt.Errorf("no row: %d of %d selected episodes are held back: %w", rep.Dropped["held back: a secret"], rep.Selected, rep.held))
 	}
 	why := "they have no turns"
-	var notes []string
-	for _, note := range slices.Sorted(maps.Keys(rep.Notes)) {
-		notes = append(notes, fmt.Sprintf("%s %d", note, rep.Notes[note]))
-	}
 	switch phase := f.options.Phase; {
 	case phase != "" && len(rep.phases) == 0:
 		why = "none holds more than one conversation: leave out --phase"
 	case phase != "" && !slices.Contains(rep.phases, phase):
 		why = fmt.Sprintf("none has a conversation %q: choose %s", phase, strings.Join(rep.phases, " or "))
-	case len(notes) > 0:
-		why = strings.Join(notes, ", ")
+	case len(rep.all()) > 0:
+		why = strings.Join(rep.all(), ", ")
 	}
 	return &Error{Code: ExitUsage, Err: fmt.Errorf("no row of %d selected episodes: %s", rep.Selected, why)}
 }
 
-func (f *exportFlags) render(ctx context.Context, w io.Writer, view sinks.View, data *wire.Data, keep map[string]bool, rep *lint) error {
-	zip := gzip.NewWriter(w) // no name and no time in its header: equal input, equal bytes
+func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, data *wire.Data, keep map[string]bool, rep *lint) error {
 	for t, err := range data.Trajectories(ctx) {
 		if err != nil {
 			return Usage(err)
@@ -194,7 +241,7 @@ func (f *exportFlags) render(ctx context.Context, w io.Writer, view sinks.View, 
 			}
 		}
 		if err := rep.check.Check("episode "+t.Episode.EpisodeID, t); err != nil {
-			rep.Notes["held back: a secret"]++
+			rep.Dropped["held back: a secret"]++
 			rep.held = err
 			continue
 		}
@@ -202,25 +249,43 @@ func (f *exportFlags) render(ctx context.Context, w io.Writer, view sinks.View, 
 		if err != nil {
 			return fmt.Errorf("rendering episode %s: %w", t.Episode.EpisodeID, err)
 		}
-		for k, n := range notes {
-			rep.Notes[k] += n
-		}
+		rep.note(notes)
 		if len(rows) > 0 {
 			rep.Exported++
 		}
-		for _, row := range rows {
-			line, err := schemas.CanonicalJSON(row)
-			if err != nil {
-				return err
-			}
-			if _, err := zip.Write(append(line, '\n')); err != nil {
-				return fmt.Errorf("writing rows: %w", err)
-			}
-			rep.Rows++
+		if err := f.write(out, rows, rep); err != nil {
+			return err
 		}
 	}
-	if err := zip.Close(); err != nil {
-		return fmt.Errorf("writing rows: %w", err)
+	last, ok := view.(sinks.Finisher)
+	if !ok {
+		return nil
+	}
+	rows, notes, err := last.Finish()
+	if err != nil {
+		return err
+	}
+	rep.note(notes)
+	return f.write(out, rows, rep)
+}
+
+// write adds rows to the output, those that are not too long.
+func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
+	for _, row := range rows {
+		tokens := 0
+		for _, text := range row.Texts {
+			tokens += f.options.Count(text)
+		}
+		if f.maxTokens > 0 && tokens > f.maxTokens {
+			rep.Dropped["rows_dropped_too_long"]++
+			continue
+		}
+		if err := out.write(row); err != nil {
+			return err
+		}
+		rep.Rows++
+		rep.Tokens.Total += int64(tokens)
+		rep.Tokens.Longest = max(rep.Tokens.Longest, tokens)
 	}
 	return nil
 }

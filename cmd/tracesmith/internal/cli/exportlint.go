@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// lint is the report beside an export.
+type lint struct {
+	Schema    string      `json:"schema"`
+	View      string      `json:"view"`
+	Container string      `json:"container"`
+	Options   lintOptions `json:"options"`
+	Source    string      `json:"source"`
+	Selection string      `json:"selection"`
+	Read      int         `json:"episodes_read"`
+	Selected  int         `json:"episodes_selected"`
+	Exported  int         `json:"episodes_exported"`
+	Rows      int         `json:"rows"`
+	Tokens    lintTokens  `json:"tokens"`
+	// Dropped are rows and turns that are in no row, by reason; Notes what else a
+	// reader of the rows may stumble over.
+	Dropped map[string]int `json:"dropped"`
+	Notes   map[string]int `json:"notes"`
+
+	check  *redact.Checker
+	held   error    // of the last episode that still holds a secret
+	phases []string // conversations of the selected episodes
+}
+
+type lintOptions struct {
+	Mask      string         `json:"mask,omitempty"`
+	AllowGold bool           `json:"allow_gold"`
+	Phase     string         `json:"phase,omitempty"`
+	Arguments string         `json:"arguments,omitempty"`
+	Thinking  string         `json:"thinking,omitempty"`
+	Tools     string         `json:"tools,omitempty"`
+	System    string         `json:"system,omitempty"`
+	Trim      string         `json:"trim,omitempty"`
+	MaxTokens int            `json:"max_tokens,omitempty"`
+	Settings  map[string]any `json:"settings,omitempty"`
+}
+
+// lintTokens counts what a model reads of the rows, its template apart.
+type lintTokens struct {
+	Tokenizer string `json:"tokenizer"`
+	Total     int64  `json:"total"`
+	Longest   int    `json:"longest_row"`
+}
+
+func (r *lint) note(notes sinks.Notes) {
+	for k, n := range notes {
+		if strings.HasPrefix(k, "rows_dropped") || strings.HasPrefix(k, "turns_cut") || strings.HasPrefix(k, "episodes_without") {
+			r.Dropped[k] += n
+			continue
+		}
+		r.Notes[k] += n
+	}
+}
+
+// all are the counts of both kinds by name.
+func (r *lint) all() []string {
+	both := maps.Clone(r.Notes)
+	maps.Copy(both, r.Dropped)
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(both)) {
+		out = append(out, fmt.Sprintf("%s %d", k, both[k]))
+	}
+	return out
+}
+
+func (r *lint) write(path string) error {
+	report, err := schemas.CanonicalJSON(r)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(report, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing the lint report: %w", err)
+	}
+	return nil
+}
+
+// settingsOf reads key=value pairs: values are JSON where they can be.
+func settingsOf(pairs []string) (map[string]any, error) {
+	var out map[string]any
+	for _, p := range pairs {
+		key, raw, ok := strings.Cut(p, "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("--with %s: write it as key=value", p)
+		}
+		if out == nil {
+			out = map[string]any{}
+		}
+		var value any
+		if json.Unmarshal([]byte(raw), &value) != nil || key == "version" {
+			value = raw
+		}
+		out[key] = value
+	}
+	return out, nil
+}

@@ -1,0 +1,109 @@
+package formats
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+	pqzstd "github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// RowWriter writes the rows of a view in one container. Close completes it; it
+// does not close what it writes to.
+type RowWriter interface {
+	// Write adds a row: value for JSON lines, columns, a struct with parquet tags,
+	// for Parquet.
+	Write(value, columns any) error
+	Close() error
+}
+
+// NewRowWriter writes rows to w in a container of package sinks. Equal rows give
+// equal bytes.
+func NewRowWriter(w io.Writer, container string) (RowWriter, error) {
+	switch container {
+	case "jsonl":
+		return &lineWriter{w: w, close: func() error { return nil }}, nil
+	case "jsonl.gz":
+		zip := gzip.NewWriter(w) // no name and no time in its header
+		return &lineWriter{w: zip, close: zip.Close}, nil
+	case "jsonl.zst":
+		zip, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return nil, fmt.Errorf("compressing rows: %w", err)
+		}
+		return &lineWriter{w: zip, close: zip.Close}, nil
+	case "parquet":
+		return &columnWriter{w: w}, nil
+	}
+	return nil, fmt.Errorf("no container is called %q", container)
+}
+
+type lineWriter struct {
+	w     io.Writer
+	close func() error
+}
+
+func (l *lineWriter) Write(value, _ any) error {
+	line, err := schemas.CanonicalJSON(value)
+	if err != nil {
+		return err
+	}
+	if _, err := l.w.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("writing rows: %w", err)
+	}
+	return nil
+}
+
+func (l *lineWriter) Close() error {
+	if err := l.close(); err != nil {
+		return fmt.Errorf("writing rows: %w", err)
+	}
+	return nil
+}
+
+// ErrNoColumns: the rows have no Parquet form.
+var ErrNoColumns = errors.New("these rows have no Parquet form")
+
+// exportGroup is how many rows a group has.
+const exportGroup = 1024
+
+// columnWriter takes its schema from the first row. Nested rows are what
+// parquet-go writes from tags; the tables of a dataset are not made here.
+type columnWriter struct {
+	w      io.Writer
+	writer *parquet.Writer
+	rows   int
+}
+
+func (c *columnWriter) Write(_, columns any) error {
+	if columns == nil {
+		return ErrNoColumns
+	}
+	if c.writer == nil {
+		c.writer = parquet.NewWriter(c.w, parquet.SchemaOf(columns), parquet.Compression(&pqzstd.Codec{Level: pqzstd.SpeedDefault}),
+			parquet.CreatedBy("tracesmith", "", ""))
+	}
+	err := c.writer.Write(columns)
+	if c.rows++; err == nil && c.rows%exportGroup == 0 {
+		err = c.writer.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("writing rows: %w", err)
+	}
+	return nil
+}
+
+func (c *columnWriter) Close() error {
+	if c.writer == nil {
+		return nil
+	}
+	if err := c.writer.Close(); err != nil {
+		return fmt.Errorf("writing rows: %w", err)
+	}
+	return nil
+}

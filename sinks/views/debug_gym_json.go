@@ -1,0 +1,154 @@
+package views
+
+import (
+	"encoding/json"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func init() {
+	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
+		Kind: "debug-gym-json", Summary: "debug-gym's trajectory.json, one per episode, for its log viewer and replay",
+		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
+			o, err := abilities{mask: recordMasks}.check(o)
+			return debugGymJSON{o}, err
+		},
+	})
+}
+
+// debugGymJSON writes EPISODE/INSTANCE/trajectory.json, as debug-gym lays out its
+// runs: step 0 is the reset, each later one a call with its answer. A reply
+// without a call is debug-gym's empty_tool_response. Prompts are not repeated.
+// Source: base_agent.py, history_tracker.py and the log viewer of debug-gym.
+type debugGymJSON struct{ opts sinks.ViewOptions }
+
+type debugGymFile struct {
+	Problem   string `json:"problem"`
+	Config    any    `json:"config"`
+	Tools     []tool `json:"tools"`
+	UUID      string `json:"uuid"`
+	Success   bool   `json:"success"`
+	Log       []any  `json:"log"`
+	AgentType string `json:"agent_type"`
+	Logger    string `json:"logger"`
+}
+
+type debugGymReset struct {
+	StepID    int             `json:"step_id"`
+	Reasoning *string         `json:"reasoning"`
+	Content   *string         `json:"content"`
+	Action    *debugGymAction `json:"action"`
+	Obs       string          `json:"obs"`
+	Pairs     []any           `json:"prompt_response_pairs"`
+	System    *message        `json:"system_message"`
+	Problem   *message        `json:"problem_message"`
+}
+
+type debugGymStep struct {
+	StepID    int             `json:"step_id"`
+	Content   *string         `json:"content"`
+	Reasoning *string         `json:"reasoning"`
+	Action    *debugGymAction `json:"action"`
+	Obs       string          `json:"obs"`
+	Pairs     []any           `json:"prompt_response_pairs,omitempty"`
+}
+
+type debugGymAction struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+type debugGymPair struct {
+	Response  *string          `json:"response,omitempty"`
+	Reasoning *string          `json:"reasoning_response,omitempty"`
+	Tool      *debugGymAction  `json:"tool,omitempty"`
+	Usage     map[string]int64 `json:"token_usage,omitempty"`
+}
+
+// emptyToolResponse is debug-gym's name for a reply without a call.
+const emptyToolResponse = "empty_tool_response"
+
+func (debugGymJSON) Container() string { return sinks.Dir }
+
+func (v debugGymJSON) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	conversations, err := records(t, v.opts, notes)
+	if err != nil {
+		return nil, notes, err
+	}
+	e := t.Episode
+	if e.Resolved == nil {
+		notes["success_not_known"]++
+	}
+	var rows []sinks.Row
+	for _, c := range conversations {
+		out := debugGymFile{
+			Problem: e.InstanceID, Config: map[string]any{}, Tools: toolsOf(t, c.turns), UUID: e.RunID,
+			Success: e.Resolved != nil && *e.Resolved, AgentType: e.AgentName,
+		}
+		if e.ConfigJSON != nil {
+			out.Config = json.RawMessage(*e.ConfigJSON)
+		}
+		out.Log = append(out.Log, debugGymOpening(c))
+		for _, x := range c.turns {
+			for _, s := range debugGymTurn(x) {
+				s.StepID = len(out.Log)
+				out.Log = append(out.Log, s)
+			}
+		}
+		body, err := indented(out)
+		if err != nil {
+			return nil, notes, err
+		}
+		dir := safeName(e.EpisodeID)
+		if c.phase != "" {
+			dir += "-" + safeName(c.phase)
+		}
+		rows = append(rows, sinks.Row{File: dir + "/" + safeName(e.InstanceID) + "/trajectory.json", Body: body, Texts: texts(c.everything(), nil)})
+	}
+	return rows, notes, nil
+}
+
+func debugGymOpening(c *conversation) debugGymReset {
+	var out debugGymReset
+	l := list{text: c.text}
+	for _, before := range c.before {
+		l.add(before, -1)
+	}
+	for _, m := range l.out {
+		switch {
+		case m.Role == "system" && out.System == nil:
+			out.System = &m
+		case m.Role == "user" && out.Problem == nil:
+			out.Problem, out.Obs = &m, m.Content
+		}
+	}
+	return out
+}
+
+// debugGymTurn is a step for each call; what the model said stands at the first.
+func debugGymTurn(x turn) []debugGymStep {
+	answers := map[string]string{}
+	for _, a := range x.answers {
+		answers[a.ToolCallID] = a.Content
+	}
+	pair := debugGymPair{Response: text(x.reply.Content), Reasoning: text(x.reply.Reasoning)}
+	if r := x.row; r.PromptTokens != nil && r.CompletionTokens != nil {
+		pair.Usage = map[string]int64{"prompt": *r.PromptTokens, "response": *r.CompletionTokens}
+	}
+	var out []debugGymStep
+	for _, c := range x.reply.ToolCalls {
+		action := &debugGymAction{c.ID, c.Function.Name, c.Function.Arguments}
+		out = append(out, debugGymStep{Action: action, Obs: answers[c.ID]})
+	}
+	if len(out) == 0 {
+		action := &debugGymAction{emptyToolResponse, emptyToolResponse, json.RawMessage(`{}`)}
+		out = []debugGymStep{{Action: action, Obs: answers[""]}}
+	}
+	out[0].Content, out[0].Reasoning = text(x.reply.Content), text(x.reply.Reasoning)
+	pair.Tool = out[0].Action
+	out[0].Pairs = []any{pair}
+	return out
+}

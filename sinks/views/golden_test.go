@@ -1,0 +1,167 @@
+package views_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// goldless views leave out edits whatever their origin.
+var goldless = map[string]bool{
+	"infoseek-masked": true, "infoseek-context-patch": true, "infoseek-locate": true, "infoseek-next-action": true, "pref-pairs": true, "sft-negative-pi": true,
+}
+
+// words stands in for a tokenizer.
+func words(s string) int { return len(strings.Fields(s)) }
+
+// rowsOf renders episodes to the end, as export does.
+func rowsOf(t *testing.T, kind string, o sinks.ViewOptions, in ...sinks.Trajectory) ([]sinks.Row, sinks.Notes) {
+	t.Helper()
+	o.Count = words
+	v, err := sinks.Views.Build(kind, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []sinks.Row
+	all := sinks.Notes{}
+	for _, x := range in {
+		rows, notes, err := v.Render(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Add(notes)
+		out = append(out, rows...)
+	}
+	if last, ok := v.(sinks.Finisher); ok {
+		rows, notes, err := last.Finish()
+		if _, missing := errors.AsType[*sinks.MissingError](err); err != nil && !missing {
+			t.Fatal(err)
+		}
+		all.Add(notes)
+		out = append(out, rows...)
+	}
+	return out, all
+}
+
+// everything is all that a view writes of an episode.
+func everything(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Trajectory) string {
+	t.Helper()
+	rows, _ := rowsOf(t, kind, o, in)
+	var b bytes.Buffer
+	for _, r := range rows {
+		b.Write(r.Body)
+		if r.Value != nil {
+			line, err := schemas.CanonicalJSON(r.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Write(line)
+		}
+		fmt.Fprintf(&b, "%+v%v", r.Columns, r.Texts)
+	}
+	return b.String()
+}
+
+// short is the episode of all traps, with observations that fit a golden file and
+// what metrics and a verifier say of its steps.
+func short(n int) sinks.Trajectory {
+	in := sinktest.Episode("run", n).Trajectory()
+	in.Episode.SchemaVersion = "1.0.0" // whatever it is now
+	in.Episode.ProblemStatement = new("The total is wrong.")
+	in.Episode.Patch = new("diff --git a/cart/stock.py b/cart/stock.py\n--- a/cart/stock.py\n+++ b/cart/stock.py\n@@ -1,3 +1,3 @@\n a\n-x\n+y\n b\n")
+	in.Steps[3].Observation = new("x = 1  # ünïcode\n")
+	for i, kind := range map[int]string{3: "seek_static", 4: "seek_dynamic", 5: "seek_dynamic", 7: "edit", 8: "submit"} {
+		s := &in.Steps[i]
+		s.ActionKind, s.IsError, s.WorkspaceSHA256, s.IsNewInformation = kind, new(false), new("w0"), new(i != 5)
+		s.GoldHitFile = new(i == 3)
+		if i >= 7 {
+			s.WorkspaceSHA256 = new("w1")
+		}
+	}
+	in.Steps[4].Targets = []string{"cart/other.py:7"}
+	in.Steps[7].FilesChanged = []string{"cart/stock.py"}
+	return in
+}
+
+// goldenInput are the episodes of a view's golden file.
+func goldenInput(kind string) []sinks.Trajectory {
+	first := short(1)
+	switch kind {
+	case "pref-pairs":
+		return []sinks.Trajectory{ungilded(first), failure(first)}
+	case "sft-negative-pi":
+		bad := failure(first)
+		for i, label := range []string{"wrong", "true", "wrong"} {
+			bad.Annotations = append(bad.Annotations, schemas.AnnotationRow{
+				EpisodeID: bad.Episode.EpisodeID, Kind: "fact", Label: &label, Text: new(fmt.Sprintf("statement\n%d", i)), UsesGold: i == 2, Evidence: new("EVIDENCE"),
+			})
+		}
+		return []sinks.Trajectory{first, bad}
+	}
+	return []sinks.Trajectory{first}
+}
+
+// ungilded is an episode whose edit is the agent's own.
+func ungilded(in sinks.Trajectory) sinks.Trajectory {
+	in.Steps = slices.Clone(in.Steps)
+	s := &in.Steps[7]
+	s.GoldEdit, s.Train, s.MaskReason = nil, true, nil
+	return in
+}
+
+// failure is the same episode, failed, and one turn shorter.
+func failure(in sinks.Trajectory) sinks.Trajectory {
+	in = ungilded(in)
+	in.Episode.EpisodeID, in.Episode.VerifyStatus, in.Episode.Resolved = "f"+in.Episode.EpisodeID[1:], "verified_fail", new(false)
+	in.Steps = in.Steps[:9]
+	return in
+}
+
+// A changed file here is a changed dataset: see CONTRIBUTING.md.
+func TestGoldenRows(t *testing.T) {
+	for _, kind := range sinks.Views.Kinds() {
+		t.Run(kind, func(t *testing.T) {
+			rows, notes := rowsOf(t, kind, sinks.ViewOptions{AllowGold: true}, goldenInput(kind)...)
+			var got bytes.Buffer
+			fmt.Fprintln(&got, notes)
+			for _, r := range rows {
+				if r.File != "" {
+					fmt.Fprintf(&got, "== %s\n%s", r.File, r.Body)
+					continue
+				}
+				line, err := schemas.CanonicalJSON(r.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.Write(append(line, '\n'))
+			}
+			path := filepath.Join("testdata", kind+".golden")
+			if *update {
+				if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("rewrite with -update if this is meant:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package views
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func init() {
+	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
+		Kind: "infoseek-context-patch", Summary: "issue and what was found out about it, and the patch: the reader's half",
+		Default: func() any { return &contextPatchConfig{Evidence: "base-state", Budget: 8192} },
+		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
+			c := cfg.(*contextPatchConfig)
+			o, err := abilities{mask: recordMasks}.check(o)
+			switch {
+			case err != nil:
+				return nil, err
+			case !slices.Contains(evidencePolicies, c.Evidence):
+				return nil, fmt.Errorf("evidence %q: choose one of %s", c.Evidence, strings.Join(evidencePolicies, ", "))
+			case c.Evidence == "gold-ranked" && !o.AllowGold:
+				return nil, errors.New("evidence gold-ranked is ordered by the gold patch: say --allow-gold if it may be")
+			case c.Budget < 1:
+				return nil, fmt.Errorf("budget %d: it must be at least 1 token", c.Budget)
+			}
+			return &contextPatch{o, *c, need{
+				what:   "no verified pass has a patch and a state of the workspace for each step (workspace_sha256)",
+				remedy: "select verified passes of a run or dataset made by tracesmith; say --allow-gold where their patches come from gold",
+			}}, nil
+		},
+	})
+}
+
+type contextPatchConfig struct {
+	Evidence string `json:"evidence"` // base-state, before-final-edit or gold-ranked
+	Budget   int    `json:"budget"`   // tokens of evidence; the earliest goes first
+}
+
+// contextPatch pairs an issue and the evidence of its episode with the patch that
+// solved it: answers of error-free turns that looked. By base-state they were
+// taken while the workspace was as the patch finds it; by before-final-edit later
+// ones, too, each marked stale where a file it shows was changed afterwards.
+type contextPatch struct {
+	opts sinks.ViewOptions
+	cfg  contextPatchConfig
+	need need
+}
+
+type contextPatchRow struct {
+	Prompt     string `json:"prompt" parquet:"prompt"`
+	Completion string `json:"completion" parquet:"completion"`
+	Evidence   string `json:"evidence_json" parquet:"evidence_json"`
+	Policy     string `json:"evidence_policy" parquet:"evidence_policy"`
+	Tokens     int    `json:"evidence_tokens" parquet:"evidence_tokens"`
+	Source     string `json:"patch_source" parquet:"patch_source"`
+	EpisodeID  string `json:"episode_id" parquet:"episode_id"`
+	InstanceID string `json:"instance_id" parquet:"instance_id"`
+	Repo       string `json:"repo" parquet:"repo"`
+	Split      string `json:"split" parquet:"split"`
+}
+
+func (*contextPatch) Container() string { return sinks.JSONLGz }
+
+func (v *contextPatch) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	if _, err := converse(t, v.opts); err != nil {
+		return nil, notes, err
+	}
+	patch, source := verifiedPatch(t, v.opts, notes)
+	stated := slices.ContainsFunc(t.Steps, func(s schemas.StepRow) bool { return s.WorkspaceSHA256 != nil })
+	v.need.saw(patch != "" && stated)
+	if patch == "" {
+		return nil, notes, nil
+	}
+	if !stated {
+		notes["episodes_without_workspace"]++
+		return nil, notes, nil
+	}
+	found := v.within(gather(t, v.cfg.Evidence))
+	if len(found) == 0 {
+		notes["rows_dropped_no_evidence"]++
+		return nil, notes, nil
+	}
+	listed, err := jsonText(found)
+	if err != nil {
+		return nil, notes, err
+	}
+	e := t.Episode
+	row := contextPatchRow{
+		Prompt: bundle(issueOf(t), found), Completion: patch, Evidence: listed, Policy: v.cfg.Evidence, Source: source,
+		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split,
+	}
+	for _, f := range found {
+		row.Tokens += v.opts.Count(f.text)
+	}
+	return []sinks.Row{{Value: row, Columns: row, Texts: []string{row.Prompt, row.Completion}}}, notes, nil
+}
+
+// within leaves out what the budget has no room for: the first of a list in the
+// order of the episode, the last of a ranked one.
+func (v *contextPatch) within(found []evidence) []evidence {
+	ranked := v.cfg.Evidence == "gold-ranked"
+	used, n := 0, 0
+	for n < len(found) {
+		at := len(found) - 1 - n
+		if ranked {
+			at = n
+		}
+		if used += v.opts.Count(found[at].text); used > v.cfg.Budget {
+			break
+		}
+		n++
+	}
+	if ranked {
+		return found[:n]
+	}
+	return found[len(found)-n:]
+}
+
+func bundle(issue string, found []evidence) string {
+	var b strings.Builder
+	b.WriteString(issue + "\n\nWhat was found out:\n")
+	for i, f := range found {
+		fmt.Fprintf(&b, "\n[%d] %s %s", i+1, f.Tool, f.call)
+		if f.State == "stale" {
+			b.WriteString(" (changed since)")
+		}
+		b.WriteString("\n" + f.text + "\n")
+	}
+	b.WriteString("\nWrite the patch as a unified diff.\n")
+	return b.String()
+}
+
+func (v *contextPatch) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

@@ -1,0 +1,57 @@
+package views
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// abilities are the common options that a view can follow, the default of each
+// first. A nil list is an option the view has no place for.
+type abilities struct {
+	mask, arguments, thinking, tools []string
+}
+
+var (
+	anyMask = sinks.Masks
+	// wholeMasks are for rows in which every reply is trained on.
+	wholeMasks = []string{sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
+	// recordMasks are for records of what happened, which train on nothing.
+	recordMasks  = []string{sinks.MaskContext}
+	objectFirst  = []string{sinks.ArgumentsObject, sinks.ArgumentsString}
+	stringFirst  = []string{sinks.ArgumentsString, sinks.ArgumentsObject}
+	fieldFirst   = []string{sinks.ThinkingField, sinks.ThinkingInline, sinks.ThinkingDrop}
+	dropOrInline = []string{sinks.ThinkingDrop, sinks.ThinkingInline}
+	inlineOrDrop = []string{sinks.ThinkingInline, sinks.ThinkingDrop}
+	listFirst    = []string{sinks.ToolsList, sinks.ToolsJSON}
+	jsonFirst    = []string{sinks.ToolsJSON, sinks.ToolsList}
+)
+
+// check fills in the defaults and refuses what the view cannot do.
+func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
+	for _, option := range []struct {
+		name  string
+		value *string
+		can   []string
+	}{
+		{"mask", &o.Mask, a.mask},
+		{"arguments", &o.Arguments, a.arguments},
+		{"thinking", &o.Thinking, a.thinking},
+		{"tools", &o.Tools, a.tools},
+		{"system", &o.System, []string{sinks.SystemKeep, sinks.SystemDrop, sinks.SystemReplace}},
+		{"trim", &o.Trim, []string{sinks.TrimNone, sinks.TrimResolved}},
+	} {
+		switch {
+		case *option.value == "" && len(option.can) > 0:
+			*option.value = option.can[0]
+		case *option.value == "":
+		case len(option.can) == 0:
+			return o, fmt.Errorf("it has no choice of %s: leave out --%s", option.name, option.name)
+		case !slices.Contains(option.can, *option.value):
+			return o, fmt.Errorf("%s %q: choose one of %s", option.name, *option.value, strings.Join(option.can, ", "))
+		}
+	}
+	return o, nil
+}

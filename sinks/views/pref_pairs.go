@@ -1,0 +1,148 @@
+package views
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func init() {
+	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
+		Kind: "pref-pairs", Summary: "prompt, chosen, rejected: a verified pass and a verified fail of one group",
+		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
+			o, err := abilities{
+				mask: []string{sinks.MaskNone, sinks.MaskDropEpisode}, arguments: objectFirst, thinking: fieldFirst, tools: listFirst,
+			}.check(o)
+			return &prefPairs{opts: o, groups: map[string]*prefGroup{}}, err
+		},
+	})
+}
+
+// prefPairs pairs the shortest verified pass of a group, in turns, with the
+// shortest verified fail. Trainers of preferences learn whole completions, so that
+// no turn can be masked; episodes with content of the gold patch are left out.
+type prefPairs struct {
+	opts   sinks.ViewOptions
+	groups map[string]*prefGroup
+}
+
+type prefGroup struct{ pass, fail *prefSide }
+
+type prefSide struct {
+	t                  sinks.Trajectory // without its steps
+	n                  int              // turns
+	prompt, completion []message
+	tools              []tool
+	phase              string
+}
+
+type prefRow struct {
+	Prompt     []any  `json:"prompt"`
+	Chosen     []any  `json:"chosen"`
+	Rejected   []any  `json:"rejected"`
+	Tools      any    `json:"tools"`
+	GroupID    string `json:"group_id"`
+	Phase      string `json:"phase,omitempty"`
+	InstanceID string `json:"instance_id"`
+	Repo       string `json:"repo"`
+	Split      string `json:"split"`
+	ChosenID   string `json:"chosen_episode_id"`
+	RejectedID string `json:"rejected_episode_id"`
+}
+
+func (*prefPairs) Container() string { return sinks.JSONLGz }
+
+func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	conversations, err := converse(t, v.opts)
+	if err != nil {
+		return nil, notes, err
+	}
+	e := t.Episode
+	passed := e.VerifyStatus == "verified_pass" && e.Resolved != nil && *e.Resolved
+	failed := e.VerifyStatus == "verified_fail" && e.Resolved != nil && !*e.Resolved
+	if !passed && !failed {
+		notes["episodes_without_verdict"]++
+		return nil, notes, nil
+	}
+	if usedGold(t) && !v.opts.AllowGold {
+		notes["episodes_without_rows_gold"]++
+		return nil, notes, nil
+	}
+	for _, c := range conversations {
+		n := len(c.turns)
+		if n == 0 || v.opts.Mask == sinks.MaskDropEpisode && slices.ContainsFunc(c.turns, func(t turn) bool { return t.mask != "" }) {
+			continue
+		}
+		if !c.runsOn(1, n) {
+			notes["rows_dropped_cut_history"]++
+			continue
+		}
+		prompt, completion := c.messages(target{0, n})
+		side := &prefSide{
+			t: sinks.Trajectory{Episode: e}, n: n, phase: c.phase, tools: toolsOf(t, c.turns),
+			prompt: think(prompt, v.opts), completion: think(completion, v.opts),
+		}
+		v.keep(side, passed)
+	}
+	return nil, notes, nil
+}
+
+// keep takes the shorter of two, and of equal ones that with the lower id.
+func (v *prefPairs) keep(s *prefSide, passed bool) {
+	key := s.t.Episode.GroupID + "\x00" + s.phase
+	g := v.groups[key]
+	if g == nil {
+		g = &prefGroup{}
+		v.groups[key] = g
+	}
+	at := &g.fail
+	if passed {
+		at = &g.pass
+	}
+	if *at == nil || cmp.Or(cmp.Compare(s.n, (*at).n), cmp.Compare(s.t.Episode.EpisodeID, (*at).t.Episode.EpisodeID)) < 0 {
+		*at = s
+	}
+}
+
+func (v *prefPairs) Finish() ([]sinks.Row, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	var rows []sinks.Row
+	for _, key := range slices.Sorted(maps.Keys(v.groups)) {
+		g := v.groups[key]
+		if g.pass == nil || g.fail == nil {
+			notes["groups_without_pair"]++
+			continue
+		}
+		said, err := jsonText(g.pass.prompt)
+		if err != nil {
+			return nil, notes, err
+		}
+		if other, err := jsonText(g.fail.prompt); err != nil || said != other {
+			notes["rows_dropped_prompts_differ"]++
+			continue
+		}
+		tools, err := toolsValue(g.pass.tools, v.opts)
+		if err != nil {
+			return nil, notes, err
+		}
+		e := g.pass.t.Episode
+		rows = append(rows, sinks.Row{
+			Value: prefRow{
+				wireMessages(g.pass.prompt, v.opts), wireMessages(g.pass.completion, v.opts), wireMessages(g.fail.completion, v.opts), tools,
+				e.GroupID, g.pass.phase, e.InstanceID, e.Repo, e.Split, e.EpisodeID, g.fail.t.Episode.EpisodeID,
+			},
+			Texts: texts(slices.Concat(g.pass.prompt, g.pass.completion, g.fail.completion), g.pass.tools),
+		})
+	}
+	if len(rows) == 0 && len(v.groups) > 0 {
+		return nil, notes, &sinks.MissingError{
+			What:   "no group has both a verified pass and a verified fail with the same prompt",
+			Remedy: "run more attempts of each task, and select the failures, too (--all)",
+		}
+	}
+	return rows, notes, nil
+}

@@ -1,0 +1,115 @@
+package views
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// records are the conversations of an episode for formats that say what happened
+// and mask nothing: all turns, up to the first that comes from the gold patch.
+func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
+	all, err := converse(t, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		gold := slices.IndexFunc(c.turns, func(t turn) bool { return t.gold })
+		if gold < 0 || o.AllowGold {
+			continue
+		}
+		notes["turns_cut_gold"] += len(c.turns) - gold
+		c.turns = c.turns[:gold]
+	}
+	all = slices.DeleteFunc(all, func(c *conversation) bool { return len(c.turns) == 0 })
+	if len(all) == 0 {
+		notes["episodes_without_rows"]++
+	}
+	return all, nil
+}
+
+// everything is a conversation as it happened, whatever was left out of prompts.
+func (c *conversation) everything() []message {
+	l := list{text: c.text}
+	for _, before := range c.before {
+		l.add(before, -1)
+	}
+	for i, t := range c.turns {
+		l.add(line{-1, t.reply}, i)
+		for _, answer := range t.answers {
+			l.add(answer, -1)
+		}
+	}
+	return l.out
+}
+
+// fileOf names the file of an episode below the output: its id, since instances
+// repeat.
+func fileOf(t sinks.Trajectory, suffix string) string {
+	return safeName(t.Episode.EpisodeID) + suffix
+}
+
+// safeName is a part of a path, whatever a foreign id holds.
+func safeName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>|`, r) || r < ' ' {
+			return '_'
+		}
+		return r
+	}, s)
+	if strings.Trim(s, ".") == "" {
+		return "_"
+	}
+	return s
+}
+
+// usedGold tells whether content of an episode comes from the gold patch, so that
+// its patch does, too.
+func usedGold(t sinks.Trajectory) bool {
+	return slices.ContainsFunc(t.Steps, func(s schemas.StepRow) bool {
+		return s.GoldEdit != nil && *s.GoldEdit || value(s.MaskReason) == "gold"
+	})
+}
+
+func stamp(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// known leaves out the keys that have no value.
+func known(m map[string]any) map[string]any {
+	for k, v := range m {
+		switch v := v.(type) {
+		case nil:
+			delete(m, k)
+		case *string:
+			set(m, k, v)
+		case *bool:
+			set(m, k, v)
+		case *int32:
+			set(m, k, v)
+		case *int64:
+			set(m, k, v)
+		case *float64:
+			set(m, k, v)
+		case string:
+			if v == "" {
+				delete(m, k)
+			}
+		}
+	}
+	return m
+}
+
+func set[T any](m map[string]any, k string, v *T) {
+	if v == nil {
+		delete(m, k)
+		return
+	}
+	m[k] = *v
+}

@@ -1,0 +1,298 @@
+package views_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// readers take the calls out of what a view wrote of one episode, in order, each
+// as its name and its arguments in canonical JSON.
+var readers = map[string]func(*testing.T, []sinks.Row) []string{
+	"sft-trl":      readMessages("prompt", "completion"),
+	"sft-openai":   readMessages("messages"),
+	"sft-axolotl":  readMessages("messages"),
+	"sft-sharegpt": readShareGPT,
+	"sft-text":     readText,
+	"sft-verl":     readVerl,
+
+	"atif":           readATIF,
+	"hf-sts":         readSTS,
+	"adp":            readADP,
+	"debug-gym-sft":  readMessages("messages"),
+	"debug-gym-json": readDebugGym,
+
+	"pref-pairs":           readMessages("chosen"),
+	"step-labels":          readSteps,
+	"sft-negative-pi":      readMessages("prompt", "completion"),
+	"infoseek-masked":      readMessages("messages"),
+	"infoseek-next-action": readMessages("completion"),
+}
+
+// callless views hold no calls.
+var callless = map[string]bool{"infoseek-context-patch": true, "infoseek-locate": true}
+
+// some are the calls, by number, of views that have not all of them.
+var some = map[string][]int{"infoseek-next-action": {0, 1}, "infoseek-masked": {0, 1}}
+
+// Each view's rows parsed back give the calls of the episode, in their order.
+func TestEveryViewRoundTrips(t *testing.T) {
+	for _, kind := range sinks.Views.Kinds() {
+		t.Run(kind, func(t *testing.T) {
+			if callless[kind] {
+				if _, ok := readers[kind]; ok {
+					t.Error("it has a reader")
+				}
+				return
+			}
+			read, ok := readers[kind]
+			if !ok {
+				t.Fatal("write a reader for it")
+			}
+			in := goldenInput(kind)
+			var want []string
+			for _, s := range in[0].Steps {
+				if s.ToolName != nil {
+					want = append(want, spell(t, *s.ToolName, json.RawMessage(*s.ArgumentsJSON)))
+				}
+			}
+			if only, ok := some[kind]; ok {
+				want = want[only[0] : only[len(only)-1]+1]
+			}
+			rows, _ := rowsOf(t, kind, sinks.ViewOptions{AllowGold: true}, in...)
+			if diff := cmp.Diff(want, read(t, rows)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The other templates and argument forms say the same.
+func TestTemplatesAndArgumentsRoundTrip(t *testing.T) {
+	in := short(1)
+	want := readers["sft-trl"](t, must2(rowsOf(t, "sft-trl", sinks.ViewOptions{AllowGold: true}, in)))
+	for _, o := range []sinks.ViewOptions{{Arguments: "string"}, {Thinking: "inline"}, {Tools: "json-string"}, {System: "drop"}} {
+		o.AllowGold = true
+		if got := readers["sft-trl"](t, must2(rowsOf(t, "sft-trl", o, in))); !cmp.Equal(want, got) {
+			t.Errorf("%+v: %s", o, cmp.Diff(want, got))
+		}
+	}
+	for name, read := range map[string]func(string) []string{
+		"chatml": func(s string) []string { return tagged(t, s) },
+		"llama3": func(s string) []string { return pythonTags(t, s) },
+		"xml":    func(s string) []string { return elements(t, s) },
+	} {
+		v, err := sinks.Views.Build("sft-text", map[string]any{"template": name}, sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskNone})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := v.Render(in)
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		var row struct{ Text string }
+		decode(t, rows[0], &row)
+		if got := read(row.Text); !cmp.Equal(want, got) {
+			t.Errorf("%s: %s\n%s", name, cmp.Diff(want, got), row.Text)
+		}
+	}
+}
+
+func must2(rows []sinks.Row, _ sinks.Notes) []sinks.Row { return rows }
+
+func spell(t *testing.T, name string, args any) string {
+	t.Helper()
+	raw, ok := args.(json.RawMessage)
+	if text, isText := args.(string); isText {
+		raw, ok = json.RawMessage(text), true
+	}
+	if !ok {
+		t.Fatalf("arguments are %T", args)
+	}
+	canon, err := schemas.CanonicalJSON(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name + " " + string(canon)
+}
+
+func decode(t *testing.T, r sinks.Row, to any) {
+	t.Helper()
+	raw, err := schemas.CanonicalJSON(r.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type readCall struct {
+	Function struct {
+		Name      string
+		Arguments json.RawMessage
+	}
+}
+
+// arguments are an object, or a text of one.
+func arguments(t *testing.T, raw json.RawMessage) json.RawMessage {
+	t.Helper()
+	if !bytes.HasPrefix(raw, []byte(`"`)) {
+		return raw
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		t.Fatal(err)
+	}
+	return json.RawMessage(text)
+}
+
+// readMessages reads rows of messages below keys.
+func readMessages(keys ...string) func(*testing.T, []sinks.Row) []string {
+	return func(t *testing.T, rows []sinks.Row) []string {
+		t.Helper()
+		var out []string
+		for _, r := range rows {
+			var row map[string]json.RawMessage
+			decode(t, r, &row)
+			for _, key := range keys {
+				var list []struct {
+					Calls []readCall `json:"tool_calls"`
+				}
+				if err := json.Unmarshal(row[key], &list); err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range list {
+					for _, c := range m.Calls {
+						out = append(out, spell(t, c.Function.Name, arguments(t, c.Function.Arguments)))
+					}
+				}
+			}
+		}
+		return out
+	}
+}
+
+func readShareGPT(t *testing.T, rows []sinks.Row) []string {
+	var out []string
+	for _, r := range rows {
+		var row struct {
+			Conversations []struct{ From, Value string }
+		}
+		decode(t, r, &row)
+		for _, c := range row.Conversations {
+			if c.From != "function_call" {
+				continue
+			}
+			if _, after, ok := strings.Cut(c.Value, "</think>"); ok {
+				c.Value = after
+			}
+			out = append(out, oneCall(t, c.Value, "arguments"))
+		}
+	}
+	return out
+}
+
+func oneCall(t *testing.T, text, key string) string {
+	t.Helper()
+	var call map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &call); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	var name string
+	if err := json.Unmarshal(call["name"], &name); err != nil {
+		t.Fatal(err)
+	}
+	return spell(t, name, call[key])
+}
+
+func tagged(t *testing.T, text string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`(?s)<tool_call>\n(\{"name":".*?\})\n</tool_call>`).FindAllStringSubmatch(text, -1) {
+		out = append(out, oneCall(t, m[1], "arguments"))
+	}
+	return out
+}
+
+func pythonTags(t *testing.T, text string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)<\|python_tag\|>(.*?)(<\|eot_id\|>|$)`).FindAllStringSubmatch(text, -1) {
+		out = append(out, oneCall(t, m[1], "parameters"))
+	}
+	return out
+}
+
+// elements reads calls as the xml template says they are written.
+func elements(t *testing.T, text string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`(?s)<function=(\w+)>\n(.*?)</function>`).FindAllStringSubmatch(text, -1) {
+		if m[1] == "NAME" {
+			continue
+		}
+		args := map[string]any{}
+		for _, p := range regexp.MustCompile(`(?s)<parameter=(\w+)>\n(.*?)\n</parameter>`).FindAllStringSubmatch(m[2], -1) {
+			var value any = p[2]
+			if json.Valid([]byte(p[2])) {
+				value = json.RawMessage(p[2])
+			}
+			args[p[1]] = value
+		}
+		raw, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, spell(t, m[1], json.RawMessage(raw)))
+	}
+	return out
+}
+
+func readText(t *testing.T, rows []sinks.Row) []string {
+	var out []string
+	for _, r := range rows {
+		var row struct{ Completion string }
+		decode(t, r, &row)
+		out = append(out, tagged(t, row.Completion)...)
+	}
+	return out
+}
+
+func readVerl(t *testing.T, rows []sinks.Row) []string {
+	var out []string
+	for _, r := range rows {
+		var row struct {
+			Messages []struct{ Role, Content string }
+		}
+		decode(t, r, &row)
+		for _, m := range row.Messages {
+			if m.Role == "assistant" {
+				out = append(out, tagged(t, m.Content)...)
+			}
+		}
+	}
+	return out
+}
+
+func readSteps(t *testing.T, rows []sinks.Row) []string {
+	var out []string
+	for _, r := range rows {
+		var row struct {
+			Completions []string
+			Labels      []bool
+		}
+		decode(t, r, &row)
+		if len(row.Completions) != len(row.Labels) {
+			t.Errorf("%d completions, %d labels", len(row.Completions), len(row.Labels))
+		}
+		for _, c := range row.Completions {
+			out = append(out, tagged(t, c)...)
+		}
+	}
+	return out
+}

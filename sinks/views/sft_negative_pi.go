@@ -1,0 +1,88 @@
+package views
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func init() {
+	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
+		Kind: "sft-negative-pi", Summary: "as sft-trl, of failed episodes, told what they got wrong: for training alone",
+		Default: func() any { return &negativePIConfig{MaxWrong: 0.8} },
+		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
+			o, err := abilities{mask: anyMask, arguments: objectFirst, thinking: fieldFirst, tools: listFirst}.check(o)
+			return &negativePI{sftTRL{o}, cfg.(*negativePIConfig).MaxWrong, need{
+				what:   "no failed episode has facts labelled wrong (annotations of kind fact) that may be used",
+				remedy: "annotate the failures, select them (--all), and say --allow-gold where facts were judged by the gold patch",
+			}}, err
+		},
+	})
+}
+
+type negativePIConfig struct {
+	MaxWrong float64 `json:"max_wrong"` // share of wrong facts above which an episode is left out
+}
+
+// negativePI renders failed episodes with an <information> block in the first
+// message of the user: the facts of the episode that are wrong, without evidence.
+// It is the one view that shows what was judged by a gold patch, and says so.
+// Source: debug-gym's post on Negative-PI.
+type negativePI struct {
+	sftTRL
+	maxWrong float64
+	need     need
+}
+
+func (v *negativePI) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
+	if _, err := converse(t, v.opts); err != nil {
+		return nil, nil, err
+	}
+	e := t.Episode
+	if e.Resolved == nil || *e.Resolved {
+		v.need.saw(false)
+		return nil, sinks.Notes{"episodes_without_failure": 1}, nil
+	}
+	wrong, share := v.facts(t)
+	v.need.saw(len(wrong) > 0)
+	switch {
+	case len(wrong) == 0:
+		return nil, sinks.Notes{"episodes_without_facts": 1}, nil
+	case share > v.maxWrong:
+		return nil, sinks.Notes{"rows_dropped_wrong_facts": 1}, nil
+	}
+	t.Steps = slices.Clone(t.Steps)
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.Source == "user" && s.TurnIndex == nil {
+			s.Message += "\n\n<information>\nAll of these statements are wrong:\n- " + strings.Join(wrong, "\n- ") + "\n</information>"
+			break
+		}
+	}
+	return v.sftTRL.Render(t)
+}
+
+// facts are the wrong ones that may be shown, and the share of wrong among all.
+func (v *negativePI) facts(t sinks.Trajectory) (wrong []string, share float64) {
+	all, bad := 0, 0
+	for _, a := range t.Annotations {
+		if a.Kind != "fact" || a.Text == nil {
+			continue
+		}
+		all++
+		if value(a.Label) != "wrong" {
+			continue
+		}
+		bad++
+		if !a.UsesGold || v.opts.AllowGold {
+			wrong = append(wrong, strings.Join(strings.Fields(*a.Text), " "))
+		}
+	}
+	if t.Episode.WrongFactRatio != nil {
+		return wrong, *t.Episode.WrongFactRatio
+	}
+	return wrong, float64(bad) / float64(max(all, 1))
+}
+
+func (v *negativePI) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

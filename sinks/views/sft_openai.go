@@ -1,0 +1,88 @@
+package views
+
+import (
+	"slices"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func init() {
+	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
+		Kind: "sft-openai", Summary: "chat fine-tuning JSON lines of OpenAI and Together: string arguments, weight",
+		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
+			o, err := abilities{mask: anyMask, arguments: []string{sinks.ArgumentsString}, thinking: dropOrInline, tools: []string{sinks.ToolsList}}.check(o)
+			return sftOpenAI{o}, err
+		},
+	})
+}
+
+// sftOpenAI renders messages, tools and parallel_tool_calls and no other key,
+// since servers refuse them. Replies that are not trained on have weight 0.
+// Source: OpenAI's guide to supervised fine-tuning.
+type sftOpenAI struct{ opts sinks.ViewOptions }
+
+type sftOpenAIRow struct {
+	Messages []any  `json:"messages"`
+	Tools    []tool `json:"tools,omitempty"`
+	Parallel *bool  `json:"parallel_tool_calls,omitempty"`
+}
+
+func (sftOpenAI) Container() string { return sinks.JSONL }
+
+func (v sftOpenAI) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
+	return eachStretch(t, v.opts, func(c *conversation, s stretch, list []message, tools []tool) (sinks.Row, error) {
+		row := sftOpenAIRow{Tools: tools}
+		for _, m := range list {
+			w := m.wire(v.opts)
+			if m.Role == "assistant" {
+				w.Weight = new(0)
+				if s.train[m.turn] {
+					w.Weight = new(1)
+				}
+			}
+			row.Messages = append(row.Messages, w)
+		}
+		if len(tools) > 0 {
+			row.Parallel = new(slices.ContainsFunc(list, func(m message) bool { return len(m.ToolCalls) > 1 }))
+		}
+		return sinks.Row{Value: row}, nil
+	})
+}
+
+// eachStretch renders every stretch of an episode; make gets its messages, with
+// thoughts where the options want them, and its tools.
+func eachStretch(t sinks.Trajectory, o sinks.ViewOptions, make func(*conversation, stretch, []message, []tool) (sinks.Row, error)) ([]sinks.Row, sinks.Notes, error) {
+	return someStretches(t, o, func(*conversation) {}, make)
+}
+
+// someStretches is eachStretch of conversations that prepare has marked.
+func someStretches(
+	t sinks.Trajectory, o sinks.ViewOptions, prepare func(*conversation), make func(*conversation, stretch, []message, []tool) (sinks.Row, error),
+) ([]sinks.Row, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	conversations, err := converse(t, o)
+	if err != nil {
+		return nil, notes, err
+	}
+	var rows []sinks.Row
+	for _, c := range conversations {
+		prepare(c)
+		for _, s := range stretches(c, o, notes) {
+			prompt, completion := c.messages(s.target)
+			list := think(slices.Concat(prompt, completion), o)
+			lintMessages(list, notes)
+			tools := toolsOf(t, c.turns[:s.to])
+			row, err := make(c, s, list, tools)
+			if err != nil {
+				return nil, notes, err
+			}
+			row.Texts = texts(list, tools)
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 {
+		notes["episodes_without_rows"]++
+	}
+	return rows, notes, nil
+}

@@ -1,0 +1,152 @@
+package views
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func init() {
+	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
+		Kind: "step-labels", Summary: "prompt, completions, labels: TRL's stepwise supervision",
+		Default: func() any { return &stepLabelsConfig{Labels: "progress", Template: "chatml"} },
+		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
+			c := cfg.(*stepLabelsConfig)
+			o, err := abilities{mask: recordMasks, thinking: inlineOrDrop}.check(o)
+			switch {
+			case err != nil:
+				return nil, err
+			case c.Labels != "progress" && c.Labels != "gold":
+				return nil, fmt.Errorf("labels %q: choose progress or gold", c.Labels)
+			case c.Labels == "gold" && !o.AllowGold:
+				return nil, errors.New("labels gold come from the gold patch: say --allow-gold if they may")
+			}
+			d, err := newDialect(c.Template)
+			return &stepLabels{opts: o, dialect: d, labels: c.Labels, need: need{
+				what:   "no step says whether it brought anything (is_new_information, is_error; with labels=gold: gold_hit_file)",
+				remedy: "export a run or dataset made by tracesmith, not one that was imported",
+			}}, err
+		},
+	})
+}
+
+type stepLabelsConfig struct {
+	Labels   string `json:"labels"`   // progress or gold
+	Template string `json:"template"` // as of sft-text
+}
+
+// stepLabels labels each turn: by progress it is true where no call failed, none
+// was made before, and looking brought something new; by gold a turn that looks
+// is true where it showed a file of the gold patch. A completion is a reply and
+// the answers to it. Source: dataset_formats.md of TRL, stepwise supervision.
+type stepLabels struct {
+	opts    sinks.ViewOptions
+	dialect *dialect
+	labels  string
+	need    need
+}
+
+type stepLabelsRow struct {
+	Prompt      string   `json:"prompt" parquet:"prompt"`
+	Completions []string `json:"completions" parquet:"completions,list"`
+	Labels      []bool   `json:"labels" parquet:"labels,list"`
+	LabelSource string   `json:"label_source" parquet:"label_source"`
+	SHA256      string   `json:"template_sha256" parquet:"template_sha256"`
+	EpisodeID   string   `json:"episode_id" parquet:"episode_id"`
+	InstanceID  string   `json:"instance_id" parquet:"instance_id"`
+	Repo        string   `json:"repo" parquet:"repo"`
+	Split       string   `json:"split" parquet:"split"`
+	Resolved    *bool    `json:"resolved,omitempty" parquet:"resolved,optional"`
+}
+
+func (*stepLabels) Container() string { return sinks.JSONLGz }
+
+func (v *stepLabels) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	conversations, err := records(t, v.opts, notes)
+	if err != nil {
+		return nil, notes, err
+	}
+	var rows []sinks.Row
+	for _, c := range conversations {
+		row, err := v.row(t, c, notes)
+		if err != nil {
+			return nil, notes, err
+		}
+		v.need.saw(len(row.Labels) > 0)
+		if len(row.Labels) > 0 {
+			rows = append(rows, sinks.Row{Value: row, Columns: row, Texts: append([]string{row.Prompt}, row.Completions...)})
+		}
+	}
+	return rows, notes, nil
+}
+
+func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes) (stepLabelsRow, error) {
+	e := t.Episode
+	out := stepLabelsRow{
+		LabelSource: v.labels, SHA256: v.dialect.sha256,
+		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
+	}
+	for i, x := range c.turns {
+		label, ok := v.label(x)
+		if !ok {
+			notes["turns_cut_unlabelled"] += len(c.turns) - i
+			c.turns = c.turns[:i]
+			break
+		}
+		out.Labels = append(out.Labels, label)
+	}
+	list := think(c.everything(), v.opts)
+	whole, replies, err := v.dialect.text(list, toolsOf(t, c.turns))
+	if err != nil || len(replies) == 0 {
+		return out, err
+	}
+	out.Prompt = whole[:replies[0][0]]
+	for i, at := range replies {
+		end := len(whole)
+		if i+1 < len(replies) {
+			end = replies[i+1][0]
+		}
+		out.Completions = append(out.Completions, whole[at[0]:end])
+	}
+	return out, nil
+}
+
+// label is that of a turn; false where its rows do not say enough.
+func (v *stepLabels) label(x turn) (label, known bool) {
+	label = true
+	for _, r := range x.rows {
+		if r.ToolName == nil {
+			return r.FormatError == nil || !*r.FormatError, true
+		}
+		ok, known := v.progress(r)
+		if !known {
+			return false, false
+		}
+		label = label && ok
+	}
+	return label, true
+}
+
+func (v *stepLabels) progress(r *schemas.StepRow) (ok, known bool) {
+	if strings.HasPrefix(r.ActionKind, "seek_") {
+		found := r.IsNewInformation
+		if v.labels == "gold" {
+			found = r.GoldHitFile
+		}
+		if found == nil {
+			return false, false
+		}
+		return *found && (r.IsError == nil || !*r.IsError) && r.RepeatOf == nil, true
+	}
+	if r.IsError == nil {
+		return false, false
+	}
+	return !*r.IsError && r.RepeatOf == nil, true
+}
+
+func (v *stepLabels) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

@@ -1,0 +1,131 @@
+package views
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+//go:embed templates/*.tmpl
+var templateFiles embed.FS
+
+// dialect renders messages as text. A message is rendered alone, so that a prompt
+// is always the beginning of what it leads to.
+type dialect struct {
+	name, sha256 string
+	tmpl         *template.Template
+}
+
+// dialects lists the templates there are.
+func dialects() []string {
+	files, err := fs.Glob(templateFiles, "templates/*.tmpl")
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	for i := range files {
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(files[i], "templates/"), ".tmpl")
+	}
+	return files
+}
+
+func newDialect(name string) (*dialect, error) {
+	if !slices.Contains(dialects(), name) {
+		return nil, fmt.Errorf("template %q: choose one of %s", name, strings.Join(dialects(), ", "))
+	}
+	body, err := templateFiles.ReadFile("templates/" + name + ".tmpl")
+	if err != nil {
+		return nil, err
+	}
+	tmpl, err := template.New(name).Funcs(template.FuncMap{"json": jsonText}).Parse(string(body))
+	return &dialect{name, schemas.HashBytes(body), tmpl}, err
+}
+
+// spokenCall is a call as templates take it.
+type spokenCall struct {
+	Name       string          `json:"name"`
+	Arguments  json.RawMessage `json:"arguments"`
+	Parameters []parameter     `json:"-"`
+}
+
+type parameter struct{ Name, Value string }
+
+// speak renders one part of the template.
+func (d *dialect) speak(part string, data any) (string, error) {
+	var b strings.Builder
+	if err := d.tmpl.ExecuteTemplate(&b, part, data); err != nil {
+		return "", fmt.Errorf("template %s: %w", d.name, err)
+	}
+	return b.String(), nil
+}
+
+// text renders messages one after the other; answers of tools that follow each
+// other are one part. replies[i] is where the i-th reply begins, behind what asks
+// the model for it, and where it ends.
+func (d *dialect) text(list []message, tools []tool) (whole string, replies [][2]int, err error) {
+	var b strings.Builder
+	add := func(part string, data any) {
+		if err == nil {
+			var s string
+			s, err = d.speak(part, data)
+			b.WriteString(s)
+		}
+	}
+	if len(tools) > 0 && (len(list) == 0 || list[0].Role != "system") {
+		list = slices.Insert(slices.Clone(list), 0, message{Role: "system"})
+	}
+	for i := 0; i < len(list); i++ {
+		m := list[i]
+		switch m.Role {
+		case "system":
+			add("system", map[string]any{"Content": m.Content, "Tools": tools})
+			tools = nil
+		case "user":
+			add("user", m)
+		case "tool":
+			answers := []string{m.Content}
+			for ; i+1 < len(list) && list[i+1].Role == "tool"; i++ {
+				answers = append(answers, list[i+1].Content)
+			}
+			add("tool", map[string]any{"Answers": answers})
+		case "assistant":
+			add("generate", nil)
+			begin := b.Len()
+			add("assistant", map[string]any{"Content": m.Content, "Calls": spoken(m.ToolCalls)})
+			replies = append(replies, [2]int{begin, b.Len()})
+		}
+	}
+	return b.String(), replies, err
+}
+
+// spoken takes calls to the form of templates. As parameters, texts that nobody
+// could take for JSON stand as they are; everything else is JSON.
+func spoken(calls []call) []spokenCall {
+	var out []spokenCall
+	for _, c := range calls {
+		s := spokenCall{Name: c.Function.Name, Arguments: c.Function.Arguments}
+		var args map[string]json.RawMessage
+		_ = json.Unmarshal(c.Function.Arguments, &args) // an object: callOf has looked
+		for name, raw := range args {
+			s.Parameters = append(s.Parameters, parameter{name, plainText(raw)})
+		}
+		slices.SortFunc(s.Parameters, func(a, b parameter) int { return strings.Compare(a.Name, b.Name) })
+		out = append(out, s)
+	}
+	return out
+}
+
+// plainText is a JSON text without its quotes where the rest is neither JSON
+// itself nor holds a tag of ours; other values stay JSON.
+func plainText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil || string(raw) == "null" || json.Valid([]byte(s)) || strings.Contains(s, "</parameter>") {
+		return strings.ReplaceAll(string(raw), "</", `<\/`)
+	}
+	return s
+}

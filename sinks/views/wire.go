@@ -1,0 +1,42 @@
+package views
+
+import "github.com/tracesmith/tracesmith/sinks"
+
+// wireMessage is a message as JSON lines have it: arguments as the options want
+// them, and the words some trainers read masks from. Absent keys are left out.
+type wireMessage struct {
+	Role       string     `json:"role"`
+	Content    string     `json:"content"`
+	Reasoning  string     `json:"reasoning_content,omitempty"`
+	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Train      *bool      `json:"train,omitempty"`
+	Weight     *int       `json:"weight,omitempty"`
+}
+
+type wireCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // function
+	Function wireFunction `json:"function"`
+}
+
+type wireFunction struct {
+	Name      string `json:"name"`
+	Arguments any    `json:"arguments"`
+}
+
+func (m message) wire(o sinks.ViewOptions) wireMessage {
+	out := wireMessage{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning, ToolCallID: m.ToolCallID}
+	for _, c := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, wireCall{c.ID, c.Type, wireFunction{c.Function.Name, c.argumentsValue(o)}})
+	}
+	return out
+}
+
+func wireMessages(list []message, o sinks.ViewOptions) []any {
+	out := make([]any, len(list))
+	for i, m := range list {
+		out[i] = m.wire(o)
+	}
+	return out
+}
