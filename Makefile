@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 GUEST   := env/guest/bin/tracesmith-guest
 export TRACESMITH_TEST_GUEST := $(CURDIR)/$(GUEST)
 
-.PHONY: demo test guest build deps check race pythons factory soak s3 cluster docker test-k8s fuzz versitygw clean help
+.PHONY: demo test guest build deps check race pythons factory soak s3 cluster interop docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,7 +28,7 @@ demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
 test: deps guest ## every test that needs no daemon
-	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory), disturbed runs (make soak)"
+	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), other readers of the data (make interop), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory), disturbed runs (make soak)"
 	go test -ldflags=-w -timeout 20m ./...
 
 RACE_GUEST := $(CURDIR)/out/tools/tracesmith-guest-race
@@ -57,6 +57,10 @@ s3: versitygw guest ## tests against a real S3 server on loopback
 
 cluster: guest ## three NATS nodes and three workers, killed on the way; 300,000 jobs
 	TRACESMITH_TEST_CLUSTER=1 go test -count=1 -v -timeout 30m -run '^(TestCluster|TestAWatchOutlivesItsConsumer|TestThreeHundredThousandJobs)$$' ./pipeline ./pipeline/engine
+
+interop: deps build ## other readers on a small dataset and every view of it, with chat templates of two model families
+	scripts/interop.sh $(CURDIR)/bin/tracesmith
+	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python go test -count=1 -run 'TestATIFPackageAccepts$$' ./sinks/views
 
 docker: guest ## tests against a real Docker daemon, on an image of Debian packages
 	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "go test -count=1 ./env/drivers/... ./env/setup/... && go test -count=1 -run '^(TestScripts|TestGC.*|TestEnvAnswersAlikeOnDocker)$$/^docker$$' ./cmd/tracesmith"

@@ -116,7 +116,7 @@ func newRoot(s *State) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("make", newRun(s), newWorker(s), newPublish(s), newExport(s))
+	add("make", newRun(s), newWorker(s), newPublish(s), newExport(s), newImport(s))
 	add("read", newStatus(s), newShow(s), newStats(s), newVerify(s), newTasks(s))
 	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newBench(s), newSoak(s), newChaos(s), newGC(s), newVersion(s))
 	root.SetHelpCommandGroupID("tool")

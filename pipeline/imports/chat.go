@@ -1,0 +1,121 @@
+package imports
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// chatMessage is a message in the shape of OpenAI, with what SWE-agent and
+// mini-swe-agent add.
+type chatMessage struct {
+	Role        string          `json:"role"`
+	Content     json.RawMessage `json:"content"`
+	Reasoning   *string         `json:"reasoning_content"`
+	Action      *string         `json:"action"`
+	ToolCallID  string          `json:"tool_call_id"`
+	ToolCallIDs []string        `json:"tool_call_ids"`
+	ToolCalls   []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+	Extra struct {
+		Actions []struct {
+			Command *string `json:"command"`
+		} `json:"actions"`
+		ReturnCode *int     `json:"returncode"`
+		Timestamp  *float64 `json:"timestamp"`
+		Cost       *float64 `json:"cost"`
+		ExitStatus *string  `json:"exit_status"`
+	} `json:"extra"`
+}
+
+// chat makes steps of a list of messages; where names the list in errors.
+func chat(list []chatMessage, where string) ([]schemas.Step, string, error) {
+	var b builder
+	seen := map[string]bool{}
+	problem := ""
+	for i, m := range list {
+		text, err := words(m.Content)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s[%d]: %w", where, i, err)
+		}
+		at := second(m.Extra.Timestamp)
+		switch m.Role {
+		case "assistant":
+			b.reply(m.reply(text, b.turn, seen), at)
+		case "system":
+			b.say("system", text, at)
+		case "user", "tool", "exit", "environment":
+			if m.Extra.ExitStatus != nil && text == "" {
+				continue // the end, without words
+			}
+			if b.turn == 0 {
+				problem = strings.TrimPrefix(problem+"\n\n"+text, "\n\n")
+				b.say("user", text, at)
+				continue
+			}
+			m.heard(&b, text)
+		default:
+			return nil, "", fmt.Errorf("%s[%d]: role %q is none of system, user, assistant, tool", where, i, m.Role)
+		}
+	}
+	return b.steps, problem, nil
+}
+
+// reply takes the calls of a message: tool calls, else the commands that the
+// harness found in its text.
+func (m *chatMessage) reply(text string, turn int, seen map[string]bool) schemas.Reply {
+	r := schemas.Reply{Message: text, Reasoning: str(m.Reasoning), CostUSD: m.Extra.Cost}
+	for i, c := range m.ToolCalls {
+		r.Calls = append(r.Calls, call(callID(c.ID, turn, i, seen), c.Function.Name, c.Function.Arguments))
+	}
+	if len(r.Calls) > 0 {
+		return r
+	}
+	var commands []string
+	for _, a := range m.Extra.Actions {
+		if a.Command != nil {
+			commands = append(commands, *a.Command)
+		}
+	}
+	if len(commands) == 0 && str(m.Action) != "" {
+		commands = []string{*m.Action}
+	}
+	for i, command := range commands {
+		args, err := schemas.CanonicalJSON(map[string]string{"command": command})
+		if err == nil { // texts always can be
+			r.Calls = append(r.Calls, call(callID("", turn, i, seen), "bash", args))
+		}
+	}
+	return r
+}
+
+func (m *chatMessage) heard(b *builder, text string) {
+	id := m.ToolCallID
+	if id == "" && len(m.ToolCallIDs) > 0 {
+		id = m.ToolCallIDs[0]
+	}
+	o := b.answer(id, text)
+	if code := m.Extra.ReturnCode; o != nil && code != nil {
+		o.ExitCode = code
+		if *code != 0 {
+			o.IsError, o.ErrorClass = true, schemas.ErrNonzeroExit
+		}
+	}
+}
+
+// second is a time in seconds since 1970; zero where there is none that is sane.
+func second(s *float64) time.Time {
+	if s == nil || math.IsNaN(*s) || *s <= 0 || *s > 1<<33 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(*s * 1e6)).UTC()
+}

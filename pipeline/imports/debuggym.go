@@ -1,0 +1,143 @@
+package imports
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+type debugGymFile struct {
+	Problem   string            `json:"problem"`
+	Config    json.RawMessage   `json:"config"`
+	Tools     []json.RawMessage `json:"tools"`
+	UUID      string            `json:"uuid"`
+	Success   *bool             `json:"success"`
+	AgentType string            `json:"agent_type"`
+	Log       []debugGymStep    `json:"log"`
+}
+
+type debugGymStep struct {
+	StepID    *int            `json:"step_id"`
+	Content   *string         `json:"content"`
+	Reasoning *string         `json:"reasoning"`
+	Action    *debugGymAction `json:"action"`
+	Obs       *string         `json:"obs"`
+	System    json.RawMessage `json:"system_message"`
+	Problem   json.RawMessage `json:"problem_message"`
+	Pairs     []struct {
+		Response  *string `json:"response"`
+		Reasoning *string `json:"reasoning_response"`
+		Usage     *struct {
+			Prompt   *int64 `json:"prompt"`
+			Response *int64 `json:"response"`
+		} `json:"token_usage"`
+	} `json:"prompt_response_pairs"`
+}
+
+type debugGymAction struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// parseDebugGym reads a trajectory.json: step 0 is the reset, every later one a
+// call. success is what its last eval said, on whatever code there was then.
+// Source: base_agent.py and history_tracker.py of debug-gym.
+func parseDebugGym(_ string, raw []byte) (*record, error) {
+	var f debugGymFile
+	if err := decode(raw, &f); err != nil {
+		return nil, err
+	}
+	if f.Log == nil {
+		return nil, fmt.Errorf("log is missing: it is no debug-gym trajectory")
+	}
+	r := &record{
+		harness: "debug-gym", agent: f.AgentType, instance: f.Problem, runID: f.UUID, tools: toolsOf(f.Tools), config: f.Config,
+		claim: f.Success, claimedBy: "debug-gym.success",
+	}
+	var settings struct {
+		Name string          `json:"llm_name"`
+		LLM  json.RawMessage `json:"llm"`
+	}
+	if json.Unmarshal(f.Config, &settings) == nil {
+		r.model = settings.Name
+	}
+	var b builder
+	seen := map[string]bool{}
+	for i, s := range f.Log {
+		if i == 0 && s.Action == nil {
+			if err := openDebugGym(&b, r, s); err != nil {
+				return nil, fmt.Errorf("log[0].%w", err)
+			}
+			continue
+		}
+		b.reply(debugGymReply(s, b.turn, seen), time.Time{})
+		if s.Obs != nil {
+			b.answer("", *s.Obs)
+		}
+	}
+	r.steps = b.steps
+	return r, nil
+}
+
+func openDebugGym(b *builder, r *record, s debugGymStep) error {
+	system, err := spoken(s.System)
+	if err != nil {
+		return fmt.Errorf("system_message: %w", err)
+	}
+	if system != "" {
+		b.say("system", system, time.Time{})
+	}
+	if r.problem, err = spoken(s.Problem); err != nil {
+		return fmt.Errorf("problem_message: %w", err)
+	}
+	if r.problem == "" && s.Obs != nil {
+		r.problem = *s.Obs
+	}
+	if r.problem != "" {
+		b.say("user", r.problem, time.Time{})
+	}
+	return nil
+}
+
+// spoken is a message, or the text of one.
+func spoken(raw json.RawMessage) (string, error) {
+	var m struct {
+		Content json.RawMessage `json:"content"`
+	}
+	if len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, &m) == nil {
+		return words(m.Content)
+	}
+	return words(raw)
+}
+
+func debugGymReply(s debugGymStep, turn int, seen map[string]bool) schemas.Reply {
+	var r schemas.Reply
+	if len(s.Pairs) > 0 {
+		p := s.Pairs[0]
+		if p.Usage != nil && p.Usage.Prompt != nil && p.Usage.Response != nil {
+			r.Usage = &schemas.Usage{Prompt: *p.Usage.Prompt, Completion: *p.Usage.Response}
+			r.LLMCalls = 1
+		}
+		r.Message, r.Reasoning = str(p.Response), str(p.Reasoning)
+	}
+	if s.Content != nil {
+		r.Message = *s.Content
+	}
+	if s.Reasoning != nil {
+		r.Reasoning = *s.Reasoning
+	}
+	if a := s.Action; a != nil && a.Name != "" && a.Name != "empty_tool_response" {
+		r.Calls = []schemas.ToolCall{call(callID(a.ID, turn, 0, seen), a.Name, a.Arguments)}
+	}
+	return r
+}
+
+func str(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,201 @@
+// Package imports reads trajectories of other tools into rows of ours: one file
+// per format. What a file does not say is null; what it claims about success is
+// kept as a claim, never as a verdict.
+package imports
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// MaxBytes is how large a file may be.
+const MaxBytes = 256 << 20
+
+// parsers by the name of the format. Each takes the file's base name and content;
+// errors say where in the file.
+var parsers = map[string]func(name string, raw []byte) (*record, error){
+	"debug-gym":      parseDebugGym,
+	"swe-agent":      parseSWEAgent,
+	"mini-swe-agent": parseMiniSWE,
+	"atif":           parseATIF,
+}
+
+// Formats lists the names that Read takes.
+func Formats() []string { return slices.Sorted(maps.Keys(parsers)) }
+
+// record is a trajectory as far as its file says.
+type record struct {
+	harness, agent, version, model string
+	instance, problem, runID       string
+	session                        string
+	tools                          []schemas.ToolSchema
+	steps                          []schemas.Step
+	patch                          string
+	exit                           string // one of ours, "" if not known
+	claim                          *bool  // what the file says about success
+	claimedBy                      string // where it says so
+	config                         json.RawMessage
+	cost                           *float64
+}
+
+// Read turns one file into a staged episode. modified stands in for the time of
+// an episode that names none. cfg redacts as it does for episodes of our own.
+func Read(format, name string, raw []byte, modified time.Time, cfg normalise.Config) (sinks.Staged, error) {
+	parse, ok := parsers[format]
+	if !ok {
+		return sinks.Staged{}, fmt.Errorf("unknown format %q: choose one of %s", format, strings.Join(Formats(), ", "))
+	}
+	if len(raw) > MaxBytes {
+		return sinks.Staged{}, fmt.Errorf("%s: it has %d bytes, more than %d", name, len(raw), MaxBytes)
+	}
+	r, err := parse(name, raw)
+	if err != nil {
+		return sinks.Staged{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if !slices.ContainsFunc(r.steps, func(s schemas.Step) bool { return s.Source == "agent" }) {
+		return sinks.Staged{}, fmt.Errorf("%s: no step of an agent in it: is it a %s trajectory?", name, format)
+	}
+	ep, err := r.episode(format, name, raw, modified)
+	if err != nil {
+		return sinks.Staged{}, fmt.Errorf("%s: %w", name, err)
+	}
+	out, err := normalise.Episode(ep, cfg)
+	if err != nil {
+		return sinks.Staged{}, fmt.Errorf("%s: %w", name, err)
+	}
+	r.forget(&out, ep)
+	return out, nil
+}
+
+// episode is the record in our own form, ids by content: the same file is the same
+// episode.
+func (r *record) episode(format, name string, raw []byte, modified time.Time) (*schemas.Episode, error) {
+	sum := schemas.HashBytes(raw)
+	config := map[string]any{"import": map[string]string{"format": format, "file": name, "sha256": sum}}
+	if len(r.config) > 0 && string(r.config) != "null" {
+		config["config"] = r.config
+	}
+	text, err := schemas.CanonicalJSON(config)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	agent := cmp.Or(r.agent, r.harness)
+	ep := &schemas.Episode{
+		Job: schemas.Job{
+			EpisodeID: schemas.ShortHash([]string{"import", format, sum}), RunID: cmp.Or(r.runID, "import-"+format),
+			GroupID: schemas.ShortHash([]string{"import", format, r.instance, agent, r.model}),
+		},
+		Task:  schemas.Task{Source: "import/" + format, InstanceID: cmp.Or(r.instance, strings.TrimSuffix(name, ".json")), Instructions: r.problem},
+		Agent: schemas.AgentInfo{Name: agent, Version: r.version, Policy: "model", Model: cmp.Or(r.model, "unknown"), ConfigJSON: string(text)},
+		Tools: r.tools, Steps: r.steps, Patch: []byte(r.patch), ExitReason: r.exit,
+		Verdict: schemas.Verdict{Status: schemas.VerifyNotRun},
+	}
+	ep.Started, ep.Ended = modified, modified
+	if at := times(r.steps); len(at) > 0 {
+		ep.Started, ep.Ended = slices.MinFunc(at, time.Time.Compare), slices.MaxFunc(at, time.Time.Compare)
+	}
+	for i := range ep.Steps {
+		ep.Steps[i].Index = i
+	}
+	return ep, nil
+}
+
+func times(steps []schemas.Step) []time.Time {
+	var out []time.Time
+	for _, s := range steps {
+		if !s.At.IsZero() {
+			out = append(out, s.At)
+		}
+	}
+	return out
+}
+
+// forget takes out what normalising fills in for episodes of our own and nobody
+// knows of this one.
+func (r *record) forget(out *sinks.Staged, ep *schemas.Episode) {
+	e := &out.Episode
+	e.Harness, e.HarnessVersion, e.HarnessCommit = r.harness, text(r.version), nil
+	e.SessionID = text(r.session)
+	e.Seed, e.QueueMS, e.EnvMS, e.EnvKey, e.TaskKey, e.AgentKey = nil, nil, nil, nil, nil, nil
+	e.HistoryStripped, e.ContextTrimmed, e.NRetries, e.LLMMS = nil, nil, nil, nil
+	e.CostUSD, e.PriceTable = r.cost, nil
+	if len(times(ep.Steps)) == 0 {
+		e.EndedAt, e.WallMS = nil, nil
+	}
+	if r.problem == "" {
+		e.ProblemStatement, e.ProblemSHA256 = nil, nil
+	}
+	if len(r.tools) == 0 {
+		e.ToolSetSHA256, e.ToolNames = nil, nil
+	}
+	if r.exit == "" {
+		e.ExitReason, e.TerminationClass, e.Outcome = "unknown", "unknown", nil
+	}
+	if r.claim != nil {
+		e.VerifyMethod, e.VerifyReason = &r.claimedBy, new(fmt.Sprintf("%s says %t; nothing was verified here", r.claimedBy, *r.claim))
+	}
+	for i := range out.Steps {
+		s, from := &out.Steps[i], ep.Steps[i]
+		if from.At.IsZero() {
+			s.TS = nil
+		}
+		s.TerminationClass = &e.TerminationClass
+		s.EnvMS, s.Replayed, s.Synthetic = nil, nil, nil
+		s.LLMCallCount, s.LLMRetries, s.LLMMS, s.ArgumentsRepaired = nil, nil, nil, nil
+		if o := from.Observation; o != nil && !o.IsError && o.ExitCode == nil {
+			s.IsError = nil // nobody says
+		}
+		if from.Reply != nil && from.Reply.CostUSD == nil {
+			s.CostUSD = nil
+		}
+	}
+	e.NErrors = nil
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// decode reads one JSON value and nothing behind it. An error names the place.
+func decode(raw []byte, to any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if err := dec.Decode(to); err != nil {
+		return place(raw, err, dec.InputOffset())
+	}
+	if dec.More() {
+		return fmt.Errorf("line %d: more than one JSON value", lineOf(raw, dec.InputOffset()))
+	}
+	return nil
+}
+
+func place(raw []byte, err error, at int64) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		at = int64(len(raw))
+	}
+	switch e := err.(type) {
+	case *json.UnmarshalTypeError:
+		return fmt.Errorf("line %d: %s is a %s, which it must not be", lineOf(raw, e.Offset), cmp.Or(e.Field, "the file"), e.Value)
+	case *json.SyntaxError:
+		at = e.Offset
+	}
+	return fmt.Errorf("line %d: it is no JSON, or damaged: %w", lineOf(raw, at), err)
+}
+
+func lineOf(raw []byte, at int64) int {
+	return 1 + bytes.Count(raw[:min(max(at, 0), int64(len(raw)))], []byte("\n"))
+}

@@ -1,0 +1,233 @@
+package imports_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/pipeline/imports"
+	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+	_ "github.com/tracesmith/tracesmith/sinks/views"
+)
+
+var modified = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Small files of each format, as their tools write them.
+var samples = map[string]string{
+	"debug-gym": `{"problem": "django-1", "config": {"llm_name": "m1"}, "uuid": "u-1", "success": true, "agent_type": "froggy", "logger": "/x",
+		"tools": [{"type": "function", "function": {"name": "pdb", "description": "d", "parameters": {"type": "object"}}}],
+		"log": [
+		{"step_id": 0, "reasoning": null, "content": null, "action": null, "obs": "Fix it.", "prompt_response_pairs": null,
+		 "system_message": {"role": "system", "content": "You debug."}, "problem_message": {"role": "user", "content": "Fix it."}},
+		{"step_id": 1, "content": "I look.", "reasoning": "hm", "action": {"id": "c1", "name": "pdb", "arguments": {"command": "b 3"}}, "obs": "Breakpoint 1",
+		 "prompt_response_pairs": [{"prompt": [], "response": "I look.", "token_usage": {"prompt": 10, "response": 2}}]},
+		{"step_id": 2, "content": "Well.", "reasoning": null, "action": {"id": "empty_tool_response", "name": "empty_tool_response", "arguments": {}}, "obs": "No tool call was generated."}]}`,
+	"mini-swe-agent": `{"info": {"model_stats": {"instance_cost": 0.5, "api_calls": 2}, "mini_version": "2.0.0", "exit_status": "Submitted", "submission": "diff --git a/a b/a\n",
+		"config": {"agent_type": "x.DefaultAgent", "model": {"model_name": "m2"}}}, "trajectory_format": "mini-swe-agent-1.1",
+		"messages": [{"role": "system", "content": "You fix."}, {"role": "user", "content": "Fix it."},
+		{"role": "assistant", "content": "Look.", "extra": {"actions": [{"command": "ls"}], "cost": 0.2, "timestamp": 1706000000.5}},
+		{"role": "user", "content": "a.py", "extra": {"returncode": 1, "timestamp": 1706000001.0}},
+		{"role": "assistant", "content": null, "tool_calls": [{"id": "t1", "type": "function", "function": {"name": "bash", "arguments": "{\"command\": \"cat a.py\"}"}}]},
+		{"role": "tool", "tool_call_id": "t1", "content": "x = 1"},
+		{"role": "user", "content": "", "extra": {"exit_status": "Submitted", "submission": "d"}}]}`,
+	"swe-agent": `{"trajectory": [{"action": "ls", "observation": "a.py", "response": "Look.\n` + "```" + `\nls\n` + "```" + `", "thought": "Look.", "state": {}, "execution_time": 0.1,
+		"query": [{"role": "system", "content": "You fix."}, {"role": "user", "content": [{"type": "text", "text": "Fix it."}]}], "extra_info": {}}],
+		"history": [], "info": {"exit_status": "exit_cost", "submission": null, "model_stats": {"instance_cost": 3}}, "replay_config": "{}"}`,
+	"atif": `{"schema_version": "ATIF-v1.4", "agent": {"name": "other", "version": "3", "model_name": "m4"}, "steps": [
+		{"step_id": 1, "source": "user", "message": "Fix it."},
+		{"step_id": 2, "timestamp": "2025-10-16T14:30:00Z", "source": "agent", "message": "", "reasoning_content": "hm",
+		 "tool_calls": [{"tool_call_id": "a", "function_name": "view", "arguments": {"p": 1}}, {"tool_call_id": "b", "function_name": "view", "arguments": {"p": 2}}],
+		 "observation": {"results": [{"source_call_id": "b", "content": "two"}, {"source_call_id": "a", "content": [{"type": "text", "text": "one"}]}]},
+		 "metrics": {"prompt_tokens": 7, "completion_tokens": 1}}]}`,
+}
+
+func read(t *testing.T, format, raw string) sinks.Staged {
+	t.Helper()
+	s, err := imports.Read(format, "django-1.traj.json", []byte(raw), modified, normalise.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// spelt is what was said, called and seen.
+func spelt(steps []schemas.StepRow) []string {
+	var out []string
+	for _, s := range steps {
+		line := s.Source + ": " + s.Message
+		if s.ToolName != nil {
+			line += " > " + *s.ToolName + *s.ArgumentsJSON
+		}
+		if s.Observation != nil {
+			line += " < " + *s.Observation
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestFormatsAreRead(t *testing.T) {
+	for format, want := range map[string][]string{
+		"debug-gym": {
+			"system: You debug.", "user: Fix it.", `agent: I look. > pdb{"command":"b 3"} < Breakpoint 1`, "agent: Well. < No tool call was generated.",
+		},
+		"mini-swe-agent": {
+			"system: You fix.", "user: Fix it.", `agent: Look. > bash{"command":"ls"} < a.py`, `agent:  > bash{"command":"cat a.py"} < x = 1`,
+		},
+		"swe-agent": {"system: You fix.", "user: Fix it.", "agent: Look.\n```\nls\n``` > bash{\"command\":\"ls\"} < a.py"},
+		"atif":      {"user: Fix it.", `agent:  > view{"p":1} < one`, `agent:  > view{"p":2} < two`},
+	} {
+		s := read(t, format, samples[format])
+		if diff := cmp.Diff(want, spelt(s.Steps)); diff != "" {
+			t.Errorf("%s: %s", format, diff)
+		}
+		e := s.Episode
+		if e.InstanceID != "django-1" || e.Resolved != nil || e.VerifyStatus != "not_run" || e.TaskSource != "import/"+format {
+			t.Errorf("%s: %+v", format, e)
+		}
+		for name, unknown := range map[string]bool{
+			"seed": e.Seed == nil, "env_ms": e.EnvMS == nil, "queue_ms": e.QueueMS == nil, "history_stripped": e.HistoryStripped == nil,
+			"env_key": e.EnvKey == nil, "f2p": e.F2PTotal == nil, "test_visibility": e.TestVisibility == nil,
+		} {
+			if !unknown {
+				t.Errorf("%s: %s is filled, and nobody knows it", format, name)
+			}
+		}
+		var config struct {
+			Import struct{ Format, File, SHA256 string }
+		}
+		if err := json.Unmarshal([]byte(*e.ConfigJSON), &config); err != nil || config.Import.Format != format || config.Import.SHA256 != schemas.HashBytes([]byte(samples[format])) {
+			t.Errorf("%s: source %+v, %v", format, config, err)
+		}
+	}
+}
+
+func TestClaimsStayClaims(t *testing.T) {
+	gym := read(t, "debug-gym", samples["debug-gym"])
+	if e := gym.Episode; *e.VerifyMethod != "debug-gym.success" || !strings.Contains(*e.VerifyReason, "true") || e.ExitReason != "unknown" || e.Outcome != nil || *e.PromptTokens != 10 {
+		t.Errorf("%+v", e)
+	}
+	if s := gym.Steps[2]; s.TS != nil || s.IsError != nil || *s.Reasoning != "hm" {
+		t.Errorf("%+v", s)
+	}
+	mini := read(t, "mini-swe-agent", samples["mini-swe-agent"])
+	if e := mini.Episode; e.ExitReason != "submitted" || *e.CostUSD != 0.5 || *e.Patch == "" || e.Model != "m2" || e.CreatedAt.Year() != 2024 {
+		t.Errorf("%+v", e)
+	}
+	if s := mini.Steps[2]; *s.ExitCode != 1 || !*s.IsError || s.TS == nil {
+		t.Errorf("%+v", s)
+	}
+	if e := read(t, "swe-agent", samples["swe-agent"]).Episode; e.ExitReason != "max_cost" || e.Patch != nil || !e.CreatedAt.Equal(modified) || e.EndedAt != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+// What export writes import reads back: the same words, calls and answers.
+func TestExportsComeBack(t *testing.T) {
+	for kind, format := range map[string]string{"atif": "atif", "debug-gym-json": "debug-gym"} {
+		for _, from := range []sinks.Staged{sinktest.Episode("run", 2)} {
+			in := from.Trajectory()
+			v, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{AllowGold: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, _, err := v.Render(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := imports.Read(format, "x.json", rows[0].Body, modified, normalise.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(callsOf(in.Steps), callsOf(got.Steps)); diff != "" {
+				t.Errorf("%s: %s", kind, diff)
+			}
+			if kind == "atif" && (got.Episode.InstanceID != in.Episode.InstanceID || got.Episode.ExitReason != "submitted" || len(got.Steps) != len(in.Steps)) {
+				t.Errorf("%s: %d steps of %d, %+v", kind, len(got.Steps), len(in.Steps), got.Episode)
+			}
+		}
+	}
+}
+
+func callsOf(steps []schemas.StepRow) []string {
+	var out []string
+	for _, s := range steps {
+		if s.ToolName == nil {
+			continue
+		}
+		seen := ""
+		if s.Observation != nil {
+			seen = strings.TrimSpace(strings.Split(*s.Observation, "\n")[0])
+		}
+		out = append(out, *s.ToolName+*s.ArgumentsJSON+" "+strings.ReplaceAll(seen, "\x00", ""))
+	}
+	return out
+}
+
+// Broken input is one message that names the place.
+func TestBrokenFilesNameThePlace(t *testing.T) {
+	for _, c := range []struct{ format, raw, want string }{
+		{"debug-gym", "", "line 1: it is no JSON"},
+		{"debug-gym", "{\n\"log\": [", "line 2: it is no JSON"},
+		{"debug-gym", "{}", "log is missing"},
+		{"debug-gym", "{\"log\":\n 3}", "line 2: log is a number"},
+		{"debug-gym", `{"log": []}`, "no step of an agent"},
+		{"debug-gym", `{"log": []} {}`, "more than one JSON value"},
+		{"debug-gym", `{"log": [{"system_message": 4}]}`, "log[0].system_message: content is neither"},
+		{"swe-agent", "{}", "trajectory and history are missing"},
+		{"swe-agent", `{"history": [{"role": "wizard"}]}`, `history[0]: role "wizard"`},
+		{"mini-swe-agent", "{}", "messages are missing"},
+		{"mini-swe-agent", `{"messages": [{"role": "user", "content": 3}]}`, "messages[0]: content is neither"},
+		{"atif", "{}", `schema_version is ""`},
+		{"atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": [{"step_id": 2}]}`, "steps[0].step_id is 2, want 1"},
+		{"atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": [{"step_id": 1, "source": "dog"}]}`, `steps[0].source "dog"`},
+		{"atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": [{"step_id": 1, "source": "user", "timestamp": "noon"}]}`, `steps[0].timestamp "noon"`},
+		{"csv", "{}", `unknown format "csv": choose one of atif, debug-gym, mini-swe-agent, swe-agent`},
+	} {
+		_, err := imports.Read(c.format, "f.json", []byte(c.raw), modified, normalise.Config{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("%s %q: %v, want %q", c.format, c.raw, err, c.want)
+		}
+	}
+}
+
+// Secrets in foreign files never reach a row.
+func TestImportsAreRedacted(t *testing.T) {
+	const key = "AKIAIOSFODNN7EXAMPLQ"
+	s := read(t, "debug-gym", strings.ReplaceAll(samples["debug-gym"], "Breakpoint 1", "aws_access_key_id = "+key))
+	body, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(body), key) {
+		t.Error("a key is in the rows")
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for format, raw := range samples {
+		f.Add(format, []byte(raw))
+	}
+	f.Add("atif", []byte(`{"schema_version":"ATIF-v1.7","agent":{"name":"a"},"steps":[{"step_id":1,"source":"agent","message":"","observation":{"results":[{"source_call_id":"x"}]}}]}`))
+	f.Fuzz(func(t *testing.T, format string, raw []byte) {
+		s, err := imports.Read(format, "f.json", raw, modified, normalise.Config{})
+		if err != nil {
+			return
+		}
+		for _, kind := range []string{"atif", "sft-openai", "sft-sharegpt", "sft-text"} { // what was read can be rendered
+			v, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := v.Render(s.Trajectory()); err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package imports
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// builder collects the steps of a conversation: openings, then turns.
+type builder struct {
+	steps []schemas.Step
+	turn  int
+	open  []int // steps of the current turn, in the order of its calls
+}
+
+// say adds a message that opens the conversation, or what came after a turn: it
+// then belongs to the turn's answers, since rows have no place for it between two.
+func (b *builder) say(source, text string, at time.Time) {
+	if b.turn == 0 {
+		b.steps = append(b.steps, schemas.Step{Turn: -1, Call: -1, Source: source, At: at, Text: text})
+		return
+	}
+	b.answer("", text)
+}
+
+// reply starts a turn with its calls.
+func (b *builder) reply(r schemas.Reply, at time.Time) {
+	b.open = nil
+	add := func(s schemas.Step) {
+		s.Turn, s.Source, s.At = b.turn, "agent", at
+		b.open = append(b.open, len(b.steps))
+		b.steps = append(b.steps, s)
+	}
+	for i := range r.Calls {
+		s := schemas.Step{Call: i, ToolCall: &r.Calls[i]}
+		if i == 0 {
+			s.Reply = &r
+		}
+		add(s)
+	}
+	if len(r.Calls) == 0 {
+		add(schemas.Step{Call: -1, Reply: &r})
+	}
+	b.turn++
+}
+
+// answer adds what a call brought: of the call with that id, else of the first one
+// that has no answer yet, else it stands behind the last one's.
+func (b *builder) answer(id, text string) *schemas.Observation {
+	if len(b.open) == 0 {
+		return nil
+	}
+	at := -1
+	for _, i := range b.open {
+		s := &b.steps[i]
+		if s.Observation == nil && (s.ToolCall == nil || id == "" || s.ToolCall.ID == id || strings.HasPrefix(s.ToolCall.ID, id+"#")) {
+			at = i
+			break
+		}
+	}
+	if at < 0 {
+		last := b.steps[b.open[len(b.open)-1]].Observation
+		if last == nil { // it answers an id that nobody called
+			last = &schemas.Observation{Source: "env"}
+			b.steps[b.open[len(b.open)-1]].Observation = last
+		}
+		last.Text = strings.TrimPrefix(last.Text+"\n\n"+text, "\n\n")
+		last.FullBytes = int64(len(last.Text))
+		return last
+	}
+	s := &b.steps[at]
+	s.Observation = &schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text))}
+	if s.ToolCall != nil {
+		s.Observation.Source = s.ToolCall.Name
+	} else {
+		s.Observation.IsError, s.Observation.ErrorClass = true, schemas.ErrNoToolCall
+	}
+	return s.Observation
+}
+
+// call makes a call of ours from foreign arguments: an object, or a text that is
+// one. Anything else is kept raw and marked as invalid.
+func call(id, name string, arguments json.RawMessage) schemas.ToolCall {
+	c := schemas.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(`{}`)}
+	raw := bytes.TrimSpace(arguments)
+	var inner string
+	if json.Unmarshal(raw, &inner) == nil {
+		raw = []byte(inner)
+	}
+	var object map[string]json.RawMessage
+	if len(raw) == 0 || string(raw) == "null" {
+		return c
+	}
+	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
+		c.Raw, c.Invalid = string(raw), "no JSON object"
+		return c
+	}
+	canonical, err := schemas.CanonicalJSON(json.RawMessage(raw))
+	if err != nil {
+		c.Raw, c.Invalid = string(raw), "no JSON object"
+		return c
+	}
+	c.Arguments = canonical
+	return c
+}
+
+// callID is the id a file gives a call, with a number of ours where it gives none
+// or repeats one.
+func callID(given string, turn, index int, seen map[string]bool) string {
+	if given == "" {
+		given = fmt.Sprintf("call_%d_%d", turn, index)
+	}
+	if seen[given] {
+		given = fmt.Sprintf("%s#%d_%d", given, turn, index)
+	}
+	seen[given] = true
+	return given
+}
+
+// words is the text of a chat message's content: a text, a list of parts, or null.
+func words(raw json.RawMessage) (string, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", nil
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s, nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return "", fmt.Errorf("content is neither a text nor a list of parts")
+	}
+	var out []string
+	for _, p := range parts {
+		if p.Type != "" && p.Type != "text" {
+			p.Text = "[" + p.Type + "]"
+		}
+		out = append(out, p.Text)
+	}
+	return strings.Join(out, "\n"), nil
+}
+
+// toolsOf reads tool definitions in the shape of OpenAI or with their parts on top.
+func toolsOf(raw []json.RawMessage) []schemas.ToolSchema {
+	type definition struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+		InputSchema json.RawMessage `json:"input_schema"`
+	}
+	var out []schemas.ToolSchema
+	for _, r := range raw {
+		var t struct {
+			definition
+			Function *definition `json:"function"`
+		}
+		if json.Unmarshal(r, &t) != nil {
+			continue // described in prose
+		}
+		d := t.definition
+		if t.Function != nil {
+			d = *t.Function
+		}
+		if d.Name == "" {
+			continue
+		}
+		if d.Parameters == nil {
+			d.Parameters = d.InputSchema
+		}
+		if d.Parameters == nil || string(d.Parameters) == "null" {
+			d.Parameters = json.RawMessage(`{"type":"object"}`)
+		}
+		out = append(out, schemas.ToolSchema{Name: d.Name, Description: d.Description, Parameters: d.Parameters})
+	}
+	return out
+}

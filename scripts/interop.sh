@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Loads a small published dataset, and every view of it, with what its readers use:
+# pyarrow, pandas, polars, duckdb, datasets; renders the TRL view with the chat
+# templates of two model families that ship in the package trl. Packages go to
+# out/tools/interop; their versions are written to out/interop/versions.txt.
+#
+# usage: interop.sh TRACESMITH
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tracesmith=$1
+venv=$PWD/out/tools/interop work=$PWD/out/interop
+if [ ! -e "$venv/ready" ]; then
+  python=$(command -v python3)
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
+  rm -rf "$venv"
+  "$python" -m venv "$venv"
+  "$venv/bin/pip" install -q pyarrow pandas polars duckdb pytz 'datasets>=4.7' transformers jinja2 zstandard 'atif>=1.8'
+  "$venv/bin/pip" install -q --no-deps trl # its templates; the rest of it would bring a tensor library
+  touch "$venv/ready"
+fi
+rm -rf "$work"
+mkdir -p "$work"
+"$venv/bin/pip" list --format freeze >"$work/versions.txt"
+grep -iE '^(pyarrow|pandas|polars|duckdb|datasets|transformers|jinja2|trl|atif)=' "$work/versions.txt" | tr '\n' ' '
+echo
+
+cd "$work"
+"$tracesmith" run -c quickstart -p 'tasks.ids=[stockroom,agenda]' --run-dir run -p publish.to=data >run.log
+for view in $("$tracesmith" export --help | sed -nE 's/^  ([a-z-]+)  +.*/\1/p'); do
+  case $view in
+  pref-pairs | sft-negative-pi) continue ;; # they need failures
+  atif | hf-sts | debug-gym-json) out=$view ;;
+  sft-text | sft-verl) out=$view.parquet ;;
+  *) out=$view.jsonl ;;
+  esac
+  "$tracesmith" export "$view" data --all --allow-gold -o "$out" >>export.log
+done
+for view in sft-trl sft-axolotl sft-sharegpt step-labels infoseek-locate infoseek-context-patch infoseek-masked; do
+  "$tracesmith" export "$view" data --all --allow-gold -o "$view.parquet" >>export.log
+done
+"$tracesmith" export sft-trl data --all --allow-gold -o sft-trl.jsonl.gz >>export.log
+HF_HOME=$work/hf HF_DATASETS_OFFLINE=1 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error PYTHONWARNINGS=ignore "$venv/bin/python" ../../scripts/interop.py
