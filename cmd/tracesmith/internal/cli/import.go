@@ -85,7 +85,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 			return err
 		}
 	}
-	recipe, err := selection.Load(cfg.Publish.Selection)
+	chosen, err := selection.Load(cfg.Publish.Selection)
 	if err != nil {
 		return Usage(err)
 	}
@@ -94,7 +94,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 		return Usage(err)
 	}
 	report, err := publish.Publish(ctx, publish.Config{
-		Staging: []sinks.Store{staging}, Dest: dest, Name: datasetName(cfg.Publish), Recipe: recipe, Producer: Version,
+		Staging: []sinks.Store{staging}, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
 	})
 	if err != nil {
 		return unpublished(err, cfg.Publish.To)
