@@ -73,6 +73,7 @@ type SelectionInfo struct {
 	Seed   int64          `json:"seed"`
 	Caps   map[string]int `json:"caps,omitempty"`
 	Dedup  []string       `json:"dedup,omitempty"`
+	Near   float64        `json:"near,omitempty"`   // MinHash similarity from which on an episode is a duplicate; 0 = none is
 	Group  string         `json:"group,omitempty"`  // column that makes a group; "" = group_id
 	Select string         `json:"select,omitempty"` // which of a group are kept; "" = all
 	Best   int            `json:"best,omitempty"`   // how many of a group; 0 = 1

@@ -20,7 +20,7 @@ type Episode struct {
 }
 
 // Source hands out all episodes, in any order, with their steps or without. It is
-// read once, or twice where a recipe asks about groups or steps.
+// read once, and again where a recipe asks about groups or where near duplicates lack their signatures.
 type Source func(ctx context.Context, steps bool) iter.Seq2[Episode, error]
 
 // Result is what a selection decided about a set of episodes.
@@ -52,11 +52,12 @@ func (r Result) Reasons() map[string]int {
 // candidate is what is remembered of an episode: enough to order, group and
 // choose, so that steps and texts need not stay in memory.
 type candidate struct {
-	out   schemas.SelectionRow
-	key   [4]string // sort key
-	said  string    // content_sha256
-	text  map[string]*string
-	group string
+	out     schemas.SelectionRow
+	key     [4]string // sort key
+	said    string    // content_sha256
+	minhash string    // minhash_b64
+	text    map[string]*string
+	group   string
 
 	attempt    int32
 	created    time.Time
@@ -99,12 +100,18 @@ func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 	for _, col := range r.Dedup {
 		s.dedup(col)
 	}
+	if r.Near > 0 {
+		if err := s.sign(ctx, src); err != nil {
+			return Result{}, err
+		}
+		s.near(r.Near)
+	}
 	s.choose(r)
 	for _, col := range r.capColumns() {
 		s.limit(col, r.Caps[col], r.Seed)
 	}
 	res := Result{Funnel: s.funnel, Episodes: identity(all), Info: schemas.SelectionInfo{
-		Name: r.Name, SHA256: r.SHA256(), Seed: r.Seed, Caps: maps.Clone(r.Caps), Dedup: r.Dedup, Select: r.Select, Best: r.Best,
+		Name: r.Name, SHA256: r.SHA256(), Seed: r.Seed, Caps: maps.Clone(r.Caps), Dedup: r.Dedup, Near: r.Near, Select: r.Select, Best: r.Best,
 		Funnel: s.funnel, Reports: s.reports(r), Definitions: r.Definitions(),
 	}}
 	if r.Group != defaultGroup {
@@ -183,6 +190,9 @@ func (r *Recipe) candidate(e *schemas.EpisodeRow) *candidate {
 		key: [4]string{e.Split, e.Repo, e.InstanceID, e.EpisodeID}, text: map[string]*string{}, firstFail: -1,
 		attempt: e.Attempt, created: e.CreatedAt, turns: e.NTurns, completion: e.CompletionTokens,
 		resolved: e.Resolved != nil && *e.Resolved, reward: e.Reward,
+	}
+	if e.MinhashB64 != nil {
+		c.minhash = *e.MinhashB64
 	}
 	if e.ContentSHA256 != nil {
 		c.said = *e.ContentSHA256

@@ -51,6 +51,9 @@ func (s *state) reports(r *Recipe) []schemas.FunnelStep {
 		}
 		out = append(out, step)
 	}
+	if r.ReportNear > 0 {
+		out = append(out, s.reportNear(r.ReportNear))
+	}
 	return out
 }
 

@@ -19,7 +19,15 @@ import (
 // without a call.
 func call(index int, what string) schemas.StepRow {
 	s := schemas.StepRow{StepIndex: int32(index), Source: "agent", ActionKind: "think", Synthetic: new(false), IsCopiedContext: new(false)}
-	tool, command, _ := strings.Cut(what, " ")
+	switch { // marks: copied, synthetic unknown, a search that brings something new
+	case strings.HasPrefix(what, "*"):
+		s.IsCopiedContext = new(true)
+	case strings.HasPrefix(what, "?"):
+		s.Synthetic = nil
+	case strings.HasPrefix(what, "+"):
+		s.IsNewInformation, s.ActionKind = new(true), metrics.SeekStatic
+	}
+	tool, command, _ := strings.Cut(strings.TrimLeft(what, "*?+"), " ")
 	if tool == "" {
 		return s
 	}
@@ -41,10 +49,11 @@ func withCalls(calls ...string) []schemas.StepRow {
 
 func one(e schemas.EpisodeRow, steps []schemas.StepRow) selection.Source {
 	return func(_ context.Context, withSteps bool) iter.Seq2[selection.Episode, error] {
-		if !withSteps {
-			steps = nil
+		given := selection.Episode{Row: e}
+		if withSteps {
+			given.Steps = steps
 		}
-		return func(yield func(selection.Episode, error) bool) { yield(selection.Episode{Row: e, Steps: steps}, nil) }
+		return func(yield func(selection.Episode, error) bool) { yield(given, nil) }
 	}
 }
 

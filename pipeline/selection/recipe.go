@@ -8,6 +8,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,13 +41,15 @@ type Recipe struct {
 	Extends     string         `yaml:"extends" json:"-"` // a recipe: its list comes first, its other settings hold where this one has none
 	Without     []string       `yaml:"without" json:"-"` // names of its predicates and reports that are left out
 	Predicates  []Predicate    `yaml:"predicates" json:"predicates"`
-	Report      []Predicate    `yaml:"report" json:"report,omitempty"` // counted over what is kept; rejects nothing
-	Dedup       []string       `yaml:"dedup" json:"dedup,omitempty"`   // columns; equal values are duplicates, null is none
-	Group       string         `yaml:"group" json:"group,omitempty"`   // column whose equal values make a group; "" = group_id
-	Select      string         `yaml:"select" json:"select,omitempty"` // one of Orders: what is kept of a group; "" = all
-	Best        int            `yaml:"best" json:"best,omitempty"`     // how many of a group Select keeps; 0 = 1
-	Caps        map[string]int `yaml:"caps" json:"caps,omitempty"`     // column -> most episodes per value
-	Seed        int64          `yaml:"seed" json:"seed"`               // orders a group before its cap
+	Report      []Predicate    `yaml:"report" json:"report,omitempty"`           // counted over what is kept; rejects nothing
+	Dedup       []string       `yaml:"dedup" json:"dedup,omitempty"`             // columns; equal values are duplicates, null is none
+	Near        float64        `yaml:"near" json:"near,omitempty"`               // MinHash similarity from which on an episode is a duplicate; 0 = none is
+	ReportNear  float64        `yaml:"report_near" json:"report_near,omitempty"` // the same, counted only
+	Group       string         `yaml:"group" json:"group,omitempty"`             // column whose equal values make a group; "" = group_id
+	Select      string         `yaml:"select" json:"select,omitempty"`           // one of Orders: what is kept of a group; "" = all
+	Best        int            `yaml:"best" json:"best,omitempty"`               // how many of a group Select keeps; 0 = 1
+	Caps        map[string]int `yaml:"caps" json:"caps,omitempty"`               // column -> most episodes per value
+	Seed        int64          `yaml:"seed" json:"seed"`                         // orders a group before its cap
 
 	programs, reports []program
 }
@@ -112,6 +115,9 @@ func (r *Recipe) check(where string) error {
 			return fmt.Errorf("selection %s: cap %s: %d: want at least 1", where, col, k)
 		}
 	}
+	if r.Near < 0 || r.Near > 1 || r.ReportNear < 0 || r.ReportNear > 1 {
+		return fmt.Errorf("selection %s: near and report_near are similarities from 0 to 1", where)
+	}
 	if r.Select != "" && !slices.Contains(Orders, r.Select) {
 		return fmt.Errorf("selection %s: select %q: choose one of %s", where, r.Select, strings.Join(Orders, ", "))
 	}
@@ -167,6 +173,7 @@ func (r *Recipe) extend(where string, base *Recipe) error {
 	if r.Dedup == nil {
 		r.Dedup = base.Dedup
 	}
+	r.Near, r.ReportNear = cmp.Or(r.Near, base.Near), cmp.Or(r.ReportNear, base.ReportNear)
 	if r.Group == "" {
 		r.Group = base.Group
 	}

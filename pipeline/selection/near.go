@@ -1,0 +1,136 @@
+package selection
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// signature is the value of column minhash_b64.
+type signature [128]uint32
+
+func readSignature(text string) (signature, bool) {
+	var s signature
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(raw) != 4*len(s) {
+		return s, false
+	}
+	for i := range s {
+		s[i] = binary.LittleEndian.Uint32(raw[4*i:])
+	}
+	return s, true
+}
+
+// equals counts the places at which two signatures agree.
+func (s *signature) equals(o *signature) (n int) {
+	for i := range s {
+		if s[i] == o[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// alike finds the near duplicates among signatures. It compares all that could be
+// one and no more: of two that differ in at most d places, one of d+1 bands of
+// places is the same in both.
+type alike struct {
+	least int // places that must agree
+	bands int
+	seen  map[string][]*signature
+}
+
+func newAlike(threshold float64) *alike {
+	least := int(math.Ceil(threshold*float64(len(signature{})) - 1e-9))
+	return &alike{least: least, bands: len(signature{}) - least + 1, seen: map[string][]*signature{}}
+}
+
+// band is the key of the k-th band of places; there are never more than places.
+func (a *alike) band(s *signature, k int) string {
+	n := len(s)
+	key := binary.LittleEndian.AppendUint32(nil, uint32(k))
+	for _, v := range s[k*n/a.bands : (k+1)*n/a.bands] {
+		key = binary.LittleEndian.AppendUint32(key, v)
+	}
+	return string(key)
+}
+
+// has tells whether one like s was added before.
+func (a *alike) has(s *signature) bool {
+	for k := range a.bands {
+		for _, o := range a.seen[a.band(s, k)] {
+			if s.equals(o) >= a.least {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (a *alike) add(s *signature) {
+	for k := range a.bands {
+		key := a.band(s, k)
+		a.seen[key] = append(a.seen[key], s)
+	}
+}
+
+// near drops what is as similar to one that stays as the threshold says. What is
+// too short for a signature is like nothing.
+func (s *state) near(threshold float64) {
+	a := newAlike(threshold)
+	s.narrow("dedup:near", fmt.Sprintf("MinHash similarity to every one before below %g", threshold), func(c *candidate) bool {
+		sig, ok := readSignature(c.minhash)
+		if !ok {
+			return true
+		}
+		if a.has(&sig) {
+			return false
+		}
+		a.add(&sig)
+		return true
+	})
+}
+
+// reportNear counts the near duplicates among what is kept, and drops none.
+func (s *state) reportNear(threshold float64) schemas.FunnelStep {
+	step := schemas.FunnelStep{Predicate: "near", Expr: fmt.Sprintf("MinHash similarity to every one before below %g", threshold), In: len(s.alive)}
+	a := newAlike(threshold)
+	for _, c := range s.alive {
+		sig, ok := readSignature(c.minhash)
+		switch {
+		case !ok:
+			step.Unknown++
+		case !a.has(&sig):
+			a.add(&sig)
+			step.Out++
+		}
+	}
+	return step
+}
+
+// sign fills in the signatures that the rows lack, from the steps.
+func (s *state) sign(ctx context.Context, src Source) error {
+	lack := map[string]*candidate{}
+	for _, c := range s.alive {
+		if c.minhash == "" {
+			lack[c.out.EpisodeID] = c
+		}
+	}
+	if len(lack) == 0 {
+		return nil
+	}
+	for e, err := range src(ctx, true) {
+		if err != nil {
+			return err
+		}
+		if c := lack[e.Row.EpisodeID]; c != nil {
+			c.minhash = metrics.MinHash(e.Steps)
+		}
+	}
+	return nil
+}
