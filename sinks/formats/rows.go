@@ -76,7 +76,7 @@ const exportGroup = 1024
 // parquet-go writes from tags; the tables of a dataset are not made here.
 type columnWriter struct {
 	w      io.Writer
-	writer *parquet.Writer
+	writer *parquet.GenericWriter[any]
 	rows   int
 }
 
@@ -85,10 +85,10 @@ func (c *columnWriter) Write(_, columns any) error {
 		return ErrNoColumns
 	}
 	if c.writer == nil {
-		c.writer = parquet.NewWriter(c.w, parquet.SchemaOf(columns), parquet.Compression(&pqzstd.Codec{Level: pqzstd.SpeedDefault}),
+		c.writer = parquet.NewGenericWriter[any](c.w, parquet.SchemaOf(columns), parquet.Compression(&pqzstd.Codec{Level: pqzstd.SpeedDefault}),
 			parquet.CreatedBy("tracesmith", "", ""))
 	}
-	err := c.writer.Write(columns)
+	_, err := c.writer.Write([]any{columns})
 	if c.rows++; err == nil && c.rows%exportGroup == 0 {
 		err = c.writer.Flush()
 	}
