@@ -63,6 +63,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	if err != nil {
 		return observe.Report{}, err
 	}
+	if err := freshStaging(ctx, cfg, deps.Staging); err != nil {
+		return observe.Report{}, err
+	}
 	lock, info, err := openRunDir(cfg, p.set, started)
 	if err != nil {
 		return observe.Report{}, err
@@ -113,15 +116,37 @@ func (r *run) preflight(ctx context.Context) error {
 	return &StopError{Code: 7, Err: err}
 }
 
+// freshStaging refuses a fresh run whose staging lies outside of its directory
+// and holds its episodes: they cannot be moved aside, and would be reused.
+func freshStaging(ctx context.Context, cfg Config, staging sinks.Store) error {
+	if !cfg.Fresh || cfg.Staging == "" {
+		return nil
+	}
+	for _, err := range staging.List(ctx, stagedBy(cfg.RunID)) {
+		if err != nil {
+			return fmt.Errorf("listing staged episodes: %w", err)
+		}
+		return &StopError{
+			Code: 2, Err: fmt.Errorf("%s holds episodes of run %s, which --fresh does not move aside", staging.URI(), cfg.RunID),
+			Remedy: "choose another run.staging, or leave out --fresh to go on with them",
+		}
+	}
+	return nil
+}
+
+// stagedBy is where the episodes of a run lie below staging.
+func stagedBy(runID string) string {
+	key := sinks.StagedKey(runID, "")
+	return key[:strings.LastIndex(key, "/")+1]
+}
+
 // reuse finds what is staged already. The rest is to do.
 func (r *run) reuse(ctx context.Context) error {
 	if err := r.sweep(ctx); err != nil {
 		return err
 	}
 	staged := map[string]int64{}
-	prefix := sinks.StagedKey(r.info.RunID, "")
-	prefix = prefix[:strings.LastIndex(prefix, "/")+1]
-	for o, err := range r.deps.Staging.List(ctx, prefix) {
+	for o, err := range r.deps.Staging.List(ctx, stagedBy(r.info.RunID)) {
 		if err != nil {
 			return r.storeError(fmt.Errorf("listing staged episodes: %w", err))
 		}
