@@ -143,8 +143,10 @@ func (s *s3Store) Torn(ctx context.Context) ([]sinks.Torn, error) {
 	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &s.prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return out, s.mapErr("listing unfinished uploads below", s.prefix, err)
+		if err = s.mapErr("listing unfinished uploads below", s.prefix, err); errors.Is(err, sinks.ErrNotFound) {
+			break // what some servers say of a bucket without any
+		} else if err != nil {
+			return out, err
 		}
 		for _, u := range page.Uploads {
 			key := strings.TrimPrefix(aws.ToString(u.Key), s.prefix)
