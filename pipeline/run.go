@@ -82,7 +82,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 		})
 		switch {
 		case deps.Cluster != nil:
-			err = r.coordinate(ctx)
+			if err = r.coordinate(ctx); errors.Is(err, context.Canceled) && ctx.Err() != nil {
+				err = interrupted(ctx)
+			}
 		case len(r.todo) > 0:
 			err = r.work(ctx, lock)
 		}

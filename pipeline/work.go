@@ -138,7 +138,7 @@ func (r *run) attend(ctx, claims context.Context, w engine.WorkerEntry) {
 				r.attempts.Store(int64(info.Attempts))
 			}
 		case engine.Planning:
-		case engine.Stopping:
+		case engine.Stopping, engine.Stopped: // the first may pass between two looks
 			r.stop(errRunOver)
 		default:
 			r.drain(errRunOver)
