@@ -104,20 +104,29 @@ func (c *Conn) Await(ctx context.Context, timeout time.Duration) (Reply, error) 
 // come: another process may have read it.
 func (c *Conn) Ended() { c.busy = false }
 
+// lastLooks bounds what is read after the deadline of a process that never pauses.
+const lastLooks = 16
+
+// await reads until a frame, the end or the deadline, and after that what is
+// there already: where this process itself stood still (stopped, or its machine
+// suspended), the time is over before what came in it was read.
 func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
-	for {
+	for late, nothing := 0, false; ; {
 		var frame *Frame
 		frame, c.rest = c.scan.Next(c.rest, c.out.Add)
 		if frame != nil {
 			c.busy = false
 			return Reply{Output: c.out.Take(), Frame: frame.Body}, nil
 		}
-		wait := time.Until(deadline)
-		if wait <= 0 {
-			return Reply{Output: c.out.Take(), TimedOut: true}, nil
+		wait := max(time.Until(deadline), 0)
+		if wait == 0 {
+			if late > 0 && nothing || late == lastLooks {
+				return Reply{Output: c.out.Take(), TimedOut: true}, nil
+			}
+			late++
 		}
 		p, err := c.term.Read(ctx, wait)
-		c.rest = p
+		c.rest, nothing = p, len(p) == 0
 		switch {
 		case errors.Is(err, io.EOF):
 			return c.ended()

@@ -1,6 +1,7 @@
 package framing
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -83,6 +84,25 @@ func TestConnTimeoutThenInterrupt(t *testing.T) {
 	r, err = c.Exchange(t.Context(), say(c, "echo next"), wait)
 	if err != nil || r.Text() != "next\n" {
 		t.Errorf("after a timeout: %q, %v", r.Text(), err)
+	}
+}
+
+// held is a terminal whose Write is carried out and answered after its deadline,
+// as to a process that was stopped meanwhile.
+type held struct{ env.Terminal }
+
+func (h held) Write(ctx context.Context, p []byte) error {
+	err := h.Terminal.Write(context.WithoutCancel(ctx), p)
+	<-ctx.Done()
+	return err
+}
+
+func TestWhatCameWhileWeStoodStillIsRead(t *testing.T) {
+	term := open(t, "bash", "-c", shell)
+	c := NewConn(held{term}, 0)
+	r, err := c.Exchange(t.Context(), say(c, "printf '%3000s'; (exit 3)"), 5*time.Second)
+	if err != nil || string(r.Frame) != `{"code":3}` || r.Total != 3000 {
+		t.Errorf("%d bytes and %q, %v, timed out: %v", r.Total, r.Frame, err, r.TimedOut)
 	}
 }
 

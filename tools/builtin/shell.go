@@ -282,6 +282,12 @@ func (sh *shell) await(ctx context.Context, s *env.Session, limit time.Duration)
 			return r, err
 		}
 		if _, code := sh.readState(ctx, s); code >= 0 {
+			// The frame comes before the state: what has come of it is read now.
+			part, err := sh.conn.Await(ctx, 0)
+			part.Output = join(r.Output, part.Output)
+			if r = part; err != nil || !r.TimedOut {
+				return r, err
+			}
 			sh.conn.Ended()
 			r.TimedOut, r.ExitCode = false, code
 			return r, nil
