@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -70,7 +71,25 @@ func removeScratch(dir string) error {
 }
 
 // removeTree removes a directory even where a program took its own rights away.
+// The owner's name goes last: one that is killed on the way leaves a directory of
+// the dead, not one of nobody.
 func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return removeAll(dir)
+	}
+	for _, e := range entries {
+		if e.Name() != scratchOwner {
+			err = errors.Join(err, removeAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}

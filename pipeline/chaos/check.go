@@ -116,7 +116,7 @@ func (t *trial) sets(ctx context.Context) error {
 	for _, id := range append(slices.Sorted(maps.Keys(staged)), slices.Sorted(maps.Keys(shipped))...) {
 		t.breach("surplus", "episode %s was never planned", id)
 	}
-	if len(calls) > 1 {
+	if len(calls) > 1 && t.cfg.Sandbox != "local" { // whose answers name its directory
 		t.breach("differs", "the same calls were answered in %d ways, %v times", len(calls), slices.Sorted(maps.Values(calls)))
 	}
 	return nil

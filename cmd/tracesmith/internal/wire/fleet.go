@@ -229,6 +229,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	plain := observe.NewPlain(w.opt.Progress)
 	plain.RunStarted(observe.Start{RunID: o.RunID, RunDir: o.Staging, Workers: w.opt.Slots})
 	deps.Observer = plain
+	run.reap(ctx)
 	return pipeline.Work(ctx, parts, deps, w.self)
 }
 

@@ -124,6 +124,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		}
 		fmt.Fprintf(r.opt.Progress, "coordinating over %s; whoever executes: tracesmith worker --nats %s\n", deps.Cluster.Place(), deps.Cluster.Place())
 	}
+	r.reap(ctx)
 	return pipeline.Run(ctx, cfg, deps)
 }
 
@@ -187,15 +188,20 @@ func (r *Run) observer() observe.Observer {
 	return observe.New(r.opt.Progress)
 }
 
-// preflight runs before the first episode of a run, and never when everything
-// is staged already: a canary sandbox of each kind, the model server, and where
-// there is but one task, whether it has tests that fail.
-func (r *Run) preflight(ctx context.Context) error {
+// reap removes what killed processes left, also where nothing is left to do: the
+// last of them may have died between its last episode and its end.
+func (r *Run) reap(ctx context.Context) {
 	if n, err := r.Bench.Reap(ctx, r.Tasks); err != nil {
 		fmt.Fprintf(r.opt.Warn, "warning: %v\n", err)
 	} else if n > 0 {
 		fmt.Fprintf(r.opt.Warn, "removed %d sandboxes and directories that earlier processes left behind\n", n)
 	}
+}
+
+// preflight runs before the first episode of a run, and never when everything
+// is staged already: a canary sandbox of each kind, the model server, and where
+// there is but one task, whether it has tests that fail.
+func (r *Run) preflight(ctx context.Context) error {
 	seen := map[string]bool{}
 	for _, t := range r.Tasks {
 		d := r.Bench.ColdDriver(t)

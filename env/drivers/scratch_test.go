@@ -1,0 +1,41 @@
+package drivers
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A removal that does not come to its end leaves a directory that says whose it
+// is: the next one finds it.
+func TestTheOwnersNameIsRemovedLast(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may mount what cannot be removed")
+	}
+	dir := filepath.Join(t.TempDir(), "scratch")
+	held := filepath.Join(dir, "work")
+	if err := os.MkdirAll(held, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	owner := filepath.Join(dir, scratchOwner)
+	if err := os.WriteFile(owner, []byte(self().String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", held, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	err := removeTree(dir)
+	if uerr := syscall.Unmount(held, 0); uerr != nil {
+		t.Fatal(uerr)
+	}
+	if _, serr := os.Stat(owner); err == nil || serr != nil {
+		t.Errorf("%v, %v", err, serr)
+	}
+	if err := removeTree(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("still there: %v", err)
+	}
+}
