@@ -1,3 +1,7 @@
+//go:build !race
+
+// Not under the race detector, which takes memory of its own.
+
 package engine
 
 import (
