@@ -141,7 +141,7 @@ func TestEachKindOfBrokenTaskIsNamed(t *testing.T) {
 			t.Tests.PassToPass = append(t.Tests.PassToPass, "tests/test_shop.py::test_gone")
 		}, NotPassing, "test_gone missing before the fix"},
 		"useless gold":    {shop, func(t *schemas.Task) { t.GoldPatch = useless }, GoldFails, "1 of 3 expected tests did not pass"},
-		"gold of tests":   {shop, func(t *schemas.Task) { t.GoldPatch = ofTests }, GoldFails, "1 of 3"},
+		"gold of tests":   {shop, func(t *schemas.Task) { t.GoldPatch = ofTests }, GoldFails, "nothing but tests"},
 		"foreign gold":    {shop, func(t *schemas.Task) { t.GoldPatch = "--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-a\n+b\n" }, GoldFails, "does not apply"},
 		"slow":            {shop.with(project{"tests/test_slow.py": "import time\ndef test_slow(): time.sleep(60)\n"}), func(*schemas.Task) {}, TooSlow, "ran out of time"},
 		"silent debugger": {shop, func(t *schemas.Task) { t.DebugEntrypoint = "echo hello | cat" }, PDBSilent, "pipes"},
