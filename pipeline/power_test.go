@@ -46,7 +46,7 @@ func cutPower(dir string) error {
 func needDisk(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TRACESMITH_TEST_SOAK") != "1" {
-		t.Skip("power is cut with TRACESMITH_TEST_SOAK=1 (make soak)")
+		t.Skip("NOT RUN: power is cut; make soak runs it (TRACESMITH_TEST_SOAK=1)")
 	}
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: only root can mount a disk to cut the power of")

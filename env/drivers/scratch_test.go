@@ -11,7 +11,7 @@ import (
 // is: the next one finds it.
 func TestTheOwnersNameIsRemovedLast(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root may mount what cannot be removed")
+		t.Skip("LEFT OUT: only root may mount what cannot be removed")
 	}
 	dir := filepath.Join(t.TempDir(), "scratch")
 	held := filepath.Join(dir, "work")
