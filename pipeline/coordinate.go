@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +44,7 @@ type fleet struct {
 	mu      sync.Mutex
 	ended   map[string]bool
 	running map[string]handed
+	at      map[string]uint64 // revision of the record that was seen last
 }
 
 // handed is a job in a worker's hands, and when it was last heard of.
@@ -83,7 +83,7 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 		return unanswered(err)
 	}
 	defer func() { err = errors.Join(err, r.engine.Close()) }()
-	f := &fleet{r: r, lease: r.cfg.Lease, ended: map[string]bool{}, running: map[string]handed{}}
+	f := &fleet{r: r, lease: r.cfg.Lease, ended: map[string]bool{}, running: map[string]handed{}, at: map[string]uint64{}}
 	f.reads.SetLimit(8)
 	if err := f.begin(ctx, chair); err != nil {
 		return unanswered(errors.Join(err, chair.Set(context.WithoutCancel(ctx), engine.Stopped, nil)))
@@ -229,96 +229,6 @@ func (f *fleet) set(ctx context.Context, chair *engine.Chair, p engine.Phase) {
 	if err := chair.Set(context.WithoutCancel(ctx), p, nil); err != nil {
 		f.r.deps.Log.Warn("telling the workers", "phase", p, "error", err)
 	}
-}
-
-// wait returns when no living worker has a job any more.
-func (f *fleet) wait(ctx context.Context, ended <-chan struct{}, patience time.Duration) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	begun, seen := time.Now(), map[string]seenWorker{}
-	for patience == 0 || time.Since(begun) < patience {
-		workers, err := f.r.deps.Cluster.Workers(ctx)
-		if err != nil {
-			f.r.deps.Log.Warn("listing workers", "error", err)
-			return
-		}
-		for _, w := range workers {
-			old, known := seen[w.ID]
-			if !known || old.beat != w.Beat {
-				old = seenWorker{w.Beat, time.Now(), !w.Alive(w.Seen)}
-			}
-			seen[w.ID] = old
-		}
-		if f.idle(seen) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ended:
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// seenWorker is what a worker's entry was and since when.
-type seenWorker struct {
-	beat  uint64
-	since time.Time
-	gone  bool
-}
-
-// idle tells that no job is in living hands: those of a worker who left, or who
-// has been silent for half a minute or a lease, are not waited for.
-func (f *fleet) idle(workers map[string]seenWorker) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, h := range f.running {
-		w, known := workers[h.worker]
-		silent := known && (w.gone || time.Since(w.since) > 30*time.Second)
-		if !silent && time.Since(h.heard) < f.lease+5*time.Second {
-			return false
-		}
-	}
-	return true
-}
-
-// see takes notice of one record; false when every job to do has ended.
-func (f *fleet) see(e engine.Entry) bool {
-	r := f.r
-	job, ok := r.todo[e.ID]
-	if !ok {
-		return true
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was, running := f.running[e.ID]
-	worker, _, _ := strings.Cut(e.Owner, "/")
-	switch {
-	case e.Terminal():
-		delete(f.running, e.ID)
-		if !f.ended[e.ID] {
-			f.ended[e.ID] = true
-			f.end(e, job)
-		}
-	case e.State == engine.Running:
-		delete(f.ended, e.ID)
-		f.running[e.ID] = handed{engine.WorkerID(worker), time.Now(), e.Delivery}
-		if !running || was.times != e.Delivery {
-			r.deps.Observer.JobStarted(job, e.Delivery)
-		}
-	default:
-		delete(f.ended, e.ID)
-		delete(f.running, e.ID)
-		if running && e.Cause != "" {
-			r.mu.Lock()
-			r.friction.InfraRetries++
-			r.mu.Unlock()
-			r.deps.Observer.JobRetried(job, errors.New(e.Cause))
-		}
-	}
-	return len(f.ended) < len(r.todo)
 }
 
 // end books the end of a job, where it came under this coordinator.

@@ -21,9 +21,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// attendance is how often a worker tells the board of itself and asks it for the
+// lookEvery is how often a worker tells the board of itself and asks it for the
 // run's phase.
-const attendance = 2 * time.Second
+const lookEvery = 2 * time.Second
 
 // Work executes jobs of cfg.RunID on cfg.Workers slots until the run is over or
 // drained, Deps.Drain is closed (running jobs finish), or ctx ends (they are
@@ -57,7 +57,10 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	}
 	var attending sync.WaitGroup
 	attend, leave := context.WithCancel(context.WithoutCancel(ctx))
-	attending.Go(func() { r.attend(attend, claims, w) })
+	a := &attendance{r: r, w: w, moved: time.Now()}
+	if a.look(attend, claims) { // before the first claim: a coordinator that drains waits for whom it sees
+		attending.Go(func() { a.keep(attend, claims) })
+	}
 	attending.Go(func() {
 		select {
 		case <-deps.Drain:
@@ -73,6 +76,7 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	cancelClaims(nil)
 	leave()
 	attending.Wait()
+	a.leave(ctx)
 	err = r.engine.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,53 +105,79 @@ func checkMark(ctx context.Context, cfg Config, deps Deps) error {
 	}
 }
 
-// attend tells the board of this worker and follows the run's phase.
-func (r *run) attend(ctx, claims context.Context, w engine.WorkerEntry) {
-	tick := time.NewTicker(attendance)
+// attendance tells the board of this worker and follows the run's phase.
+type attendance struct {
+	r     *run
+	w     engine.WorkerEntry
+	last  uint64 // revision of the run's entry
+	moved time.Time
+}
+
+// keep looks until ctx ends or the run can't be followed any more.
+func (a *attendance) keep(ctx, claims context.Context) {
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	conn := r.deps.Cluster
-	last, moved := uint64(0), time.Now()
 	for {
-		w.State = "working"
-		if claims.Err() != nil {
-			w.State = "draining"
-		}
-		w.RunID, w.Slots, w.Running, w.Load = r.cfg.RunID, r.cfg.Workers, r.hands(), load()
-		err := conn.Tell(ctx, w)
-		var entry engine.RunEntry
-		if err == nil {
-			entry, _, err = conn.Run(ctx, r.cfg.RunID)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			r.fail(unanswered(err))
-			return
-		case entry.Revision != last:
-			last, moved = entry.Revision, time.Now()
-		case time.Since(moved) > conn.Patience():
-			r.fail(&StopError{Code: 7, Err: fmt.Errorf("the coordinator of run %s has been silent for %s", r.cfg.RunID, conn.Patience()),
-				Remedy: "start its command again (it resumes), and this worker"})
-			return
-		}
-		switch entry.Phase {
-		case engine.Working:
-			var info FleetInfo
-			if json.Unmarshal(entry.Info, &info) == nil {
-				r.attempts.Store(int64(info.Attempts))
-			}
-		case engine.Planning:
-		case engine.Stopping, engine.Stopped: // the first may pass between two looks
-			r.stop(errRunOver)
-		default:
-			r.drain(errRunOver)
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+		if !a.look(ctx, claims) {
+			return
+		}
+	}
+}
+
+// look tells and asks once; false when there is nothing more to look for.
+func (a *attendance) look(ctx, claims context.Context) bool {
+	r, conn := a.r, a.r.deps.Cluster
+	a.w.State = "working"
+	if claims.Err() != nil {
+		a.w.State = "draining"
+	}
+	a.w.RunID, a.w.Slots, a.w.Running, a.w.Load = r.cfg.RunID, r.cfg.Workers, r.hands(), load()
+	err := conn.Tell(ctx, a.w)
+	var entry engine.RunEntry
+	if err == nil {
+		entry, _, err = conn.Run(ctx, r.cfg.RunID)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		r.fail(unanswered(err))
+		return false
+	case entry.Revision != a.last:
+		a.last, a.moved = entry.Revision, time.Now()
+	case time.Since(a.moved) > conn.Patience():
+		r.fail(&StopError{Code: 7, Err: fmt.Errorf("the coordinator of run %s has been silent for %s", r.cfg.RunID, conn.Patience()),
+			Remedy: "start its command again (it resumes), and this worker"})
+		return false
+	}
+	switch entry.Phase {
+	case engine.Working:
+		var info FleetInfo
+		if json.Unmarshal(entry.Info, &info) == nil {
+			r.attempts.Store(int64(info.Attempts))
+		}
+	case engine.Planning:
+	case engine.Stopping, engine.Stopped: // the first may pass between two looks
+		r.stop(errRunOver)
+	default:
+		r.drain(errRunOver)
+	}
+	return true
+}
+
+// leave tells that this worker has no job of the run any more: a courtesy, who is
+// silent is taken for gone, too.
+func (a *attendance) leave(ctx context.Context) {
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	a.w.State, a.w.RunID, a.w.Running = "waiting", "", nil
+	if err := a.r.deps.Cluster.Tell(brief, a.w); err != nil {
+		a.r.deps.Log.Debug("telling the coordinator of the end of work", "error", err)
 	}
 }
 
