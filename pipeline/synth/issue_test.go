@@ -3,6 +3,8 @@ package synth
 import (
 	"strings"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 func TestSymptomSaysWhatWasDoneGotAndExpected(t *testing.T) {
@@ -138,5 +140,21 @@ func TestEntrypoints(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is %q (%v), want %q", line, got, err, want)
 		}
+	}
+}
+
+// The failing command can always be told: neither its own words nor those of the
+// sentence are the patch's.
+func TestTheFailingCommandGivesNothingAway(t *testing.T) {
+	cfg := Config{}
+	w := &worker{stage: &stage{cfg: cfg}}
+	s := &state{repo: Repo{Task: schemas.Task{InstanceID: "r", Entrypoint: "python -m pytest -q"}}, kept: []string{"a", "b"}}
+	trial := &Trial{Repo: "r", FailToPass: []string{"a"}, Patch: "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-m.pytest(right, cause)\n+q\n"}
+	var r release
+	if err := w.word(t.Context(), s, trial, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Texts[TextTestRun] == "" {
+		t.Errorf("refused: %v", r.Leaks)
 	}
 }

@@ -2,6 +2,7 @@ package synth
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"strings"
@@ -84,6 +85,7 @@ var plainWords = func() map[string]bool {
 		stop string sum test tests text than that the then this time to total two type update use user value values was what when where which with word wrong write`) {
 		out[w] = true
 	}
+	maps.Copy(out, wordsOf(issue{}.testRun()))
 	return out
 }()
 

@@ -182,6 +182,8 @@ func unfit(t schemas.Task) string {
 		return "no test fails"
 	case len(t.Tests.PassToPass) == 0:
 		return "no test passes"
+	case strings.TrimSpace(t.Instructions) == "":
+		return "every text of it gives something away"
 	}
 	return ""
 }

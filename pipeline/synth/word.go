@@ -18,7 +18,7 @@ var reportPrompt = template.Must(template.New("report").Parse(reportText))
 // is one.
 func (w *worker) word(ctx context.Context, s *state, t *Trial, r *release) error {
 	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: len(t.FailToPass), Total: len(s.kept)}
-	sec := secret{words: changedWords([]byte(t.Patch)), files: touched(t.Patch), output: shown(t)}
+	sec := secret{words: changedWords([]byte(t.Patch)), files: touched(t.Patch), output: shown(t) + i.Command}
 	for _, fn := range t.Funcs {
 		_, name, _ := strings.Cut(fn, "::")
 		sec.functions = append(sec.functions, name)

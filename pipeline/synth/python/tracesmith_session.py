@@ -60,7 +60,7 @@ class Session(object):
         self.shuffle = request.get("shuffle", 0)
         self.most = request.get("most", 0)  # failures after which more tell nothing
         self.describe = request.get("describe", 0)
-        self.probe, self.begun = None, set()
+        self.probe, self.begun, self.places = None, set(), {}
         self.waiting, self.bad = len(self.first), 0
         here = os.path.dirname(os.path.abspath(__file__))
         sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
@@ -78,8 +78,10 @@ class Session(object):
             data = data[os.write(self.out, data):]
 
     def place(self, file):
-        full = os.path.realpath(file) if file[:1] != "<" else file
-        return full[len(self.root) + 1:] if full.startswith(self.root + os.sep) else None
+        if file not in self.places:  # a probe asks at every call
+            full = os.path.realpath(file) if file[:1] != "<" else file
+            self.places[file] = full[len(self.root) + 1:] if full.startswith(self.root + os.sep) else None
+        return self.places[file]
 
     def begin(self, name):
         if self.probe is not None:
