@@ -1,15 +1,18 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -35,126 +38,155 @@ func (c *checker) reversed(ctx context.Context) (finding, error) {
 	return finding{}, err
 }
 
-// cheated tries two patches that mend nothing: one puts tests in the place of the
-// listed ones that bear their names and pass, one deletes their files.
+// cheated tries patches that mend nothing.
 func (c *checker) cheated(ctx context.Context) (finding, error) {
-	files, err := c.Store.Files(ctx, c.base)
-	if err != nil {
+	how, err := Cheated(ctx, c.v, c.Store, c.task, c.tree)
+	if err != nil || how == "" {
 		return finding{}, err
 	}
-	ids := c.testFiles(files)
-	if len(ids) == 0 {
-		return finding{}, nil
+	return finding{Unprotected, how + " resolves the task"}, nil
+}
+
+// Cheated says which patch that touches nothing but tests, or what configures
+// them, resolves a task; "" if none does. The task must name its tests, and an
+// empty patch must have been found not to resolve it: a patch of which the verifier
+// takes everything back is judged as that one was, and is not run again.
+func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
+	base, err := store.Base(ctx, tree)
+	if err != nil {
+		return "", err
 	}
-	weak, gone := map[string][]byte{}, map[string][]byte{}
-	for file, tests := range ids {
-		weak[file], gone[file] = stub(tests), nil
+	list, err := cheats(ctx, store, t, base)
+	if err != nil {
+		return "", err
 	}
-	names := strings.Join(slices.Sorted(maps.Keys(ids)), ", ")
-	for _, cheat := range []struct {
-		what  string
-		files map[string][]byte
-	}{{"a patch that only changes tests", weak}, {"a patch that deletes the tests", gone}} {
-		tree, err := c.Store.Edit(ctx, c.base, cheat.files)
+	for _, c := range list {
+		final, err := store.Edit(ctx, base, c.files)
 		if err != nil {
-			return finding{}, err
+			return "", err
 		}
-		patch, err := c.Store.DiffTrees(ctx, c.base, tree)
+		patch, err := store.DiffTrees(ctx, base, final)
 		if err != nil {
-			return finding{}, err
+			return "", err
 		}
-		verdict, _, err := c.v.Try(ctx, c.task, c.tree, patch, tree, verify.Variant{})
+		left, refused, err := v.Judged(ctx, t, tree, patch)
 		if err != nil {
-			return finding{}, err
+			return "", err
+		}
+		if !left || len(refused) > 0 {
+			continue
+		}
+		verdict, err := v.Verify(ctx, t, tree, patch, final)
+		if err != nil {
+			return "", err
 		}
 		if resolved(verdict) {
-			return finding{Unprotected, fmt.Sprintf("%s resolves the task (%s)", cheat.what, names)}, nil
+			return fmt.Sprintf("%s (%s)", c.what, strings.Join(slices.Sorted(maps.Keys(c.files)), ", ")), nil
 		}
 	}
-	return finding{}, nil
+	return "", nil
 }
 
-// named is one listed test inside its file: an optional class, a function, an
-// optional parameter.
-type named struct {
-	class, function, param string
-	unittest               bool
+// cheat is a patch that mends nothing, as the files it changes; nil deletes one.
+type cheat struct {
+	what  string
+	files map[string][]byte
 }
 
-// testFiles finds the files of the listed tests by their ids, whether they are
-// protected or not, or are still to come with the hidden tests; of a task without ids, those that are tests by their names.
-func (c *checker) testFiles(files []workspace.File) map[string][]named {
-	out := map[string][]named{}
-	for _, id := range slices.Concat(c.spec.FailToPass, c.spec.PassToPass) {
-		if file, rest, ok := strings.Cut(id, "::"); ok {
-			name, param, _ := strings.Cut(rest, "[")
-			class, function, nested := strings.Cut(name, "::")
-			if !nested {
-				class, function = "", name
+// cheats rewrites the tests of a task without their assertions, deletes them, and
+// where pytest runs them has a conftest.py report that all have passed, one take
+// the failing ones away, and the settings leave them out.
+func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base string) ([]cheat, error) {
+	files, err := store.Files(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	text := map[string]string{}
+	for _, f := range files {
+		if name := path.Base(f.Path); name == "conftest.py" || slices.Contains(settingsFiles, name) {
+			content, _, err := store.ReadFile(ctx, base, f.Path)
+			if err != nil {
+				return nil, err
 			}
-			out[file] = append(out[file], named{class, function, strings.TrimSuffix(param, "]"), false})
-			continue
-		}
-		parts := strings.Split(id, ".")
-		if len(parts) < 3 {
-			continue
-		}
-		module := strings.Join(parts[:len(parts)-2], "/") + ".py"
-		for _, f := range files {
-			if f.Path == module || strings.HasSuffix(f.Path, "/"+module) {
-				out[f.Path] = append(out[f.Path], named{parts[len(parts)-2], parts[len(parts)-1], "", true})
-			}
+			text[f.Path] = string(content)
 		}
 	}
-	if c.spec.Method == schemas.VerifyExitCode {
-		for _, f := range files {
-			base := path.Base(f.Path)
-			if strings.HasSuffix(base, ".py") && (strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py")) {
-				out[f.Path] = nil
-			}
-		}
+	var list []cheat
+	weak, gone, dirs := map[string][]byte{}, map[string][]byte{}, map[string]bool{"": true}
+	for file, tests := range testFiles(t.Tests, files) {
+		weak[file], gone[file], dirs[path.Dir(file)] = stub(tests), nil, true
 	}
-	return out
+	if len(weak) > 0 {
+		list = append(list, cheat{"a patch that only changes tests", weak}, cheat{"a patch that deletes the tests", gone})
+	}
+	if !strings.Contains(cmp.Or(t.Tests.Command, t.Entrypoint), "pytest") && t.Tests.Method != schemas.VerifyPytest {
+		return list, nil
+	}
+	passed, hidden := map[string][]byte{}, map[string][]byte{}
+	for dir := range dirs {
+		name := path.Join(dir, "conftest.py")
+		passed[name] = []byte(text[name] + reportsPassed)
+		hidden[name] = fmt.Appendf(nil, hidesTests, text[name], quoted(t.Tests.FailToPass))
+	}
+	list = append(list, cheat{"a conftest.py that reports every test as passed", passed})
+	if len(t.Tests.FailToPass) == 0 {
+		return list, nil
+	}
+	return append(list, cheat{"a conftest.py that hides the failing tests", hidden},
+		cheat{"a setting that leaves the failing tests out", deselect(text, t.Tests.FailToPass)}), nil
 }
 
-// stub is a test file whose tests pass.
-func stub(tests []named) []byte {
-	type place struct{ class, function string }
-	params := map[place][]string{}
-	classes := map[string][]string{} // class -> functions, in order
-	bases := map[string]string{}
-	var order []string
-	for _, t := range tests {
-		at := place{t.class, t.function}
-		if _, known := params[at]; !known {
-			if classes[t.class] == nil {
-				order = append(order, t.class)
-			}
-			classes[t.class] = append(classes[t.class], t.function)
-		}
-		params[at] = append(params[at], t.param)
-		if t.unittest {
-			bases[t.class] = "(unittest.TestCase)"
-		}
-	}
+// Python for a conftest.py.
+const (
+	reportsPassed = `
+
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    (yield).get_result().outcome = "passed"
+`
+	hidesTests = `%s
+
+def pytest_collection_modifyitems(items):
+    items[:] = [i for i in items if i.nodeid not in %s]
+`
+)
+
+// settingsFiles configure pytest, the first of them that does so alone.
+var settingsFiles = []string{"pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"}
+
+var (
+	section = regexp.MustCompile(`(?m)^\[(tool\.pytest\.ini_options|tool:pytest|pytest)\][ \t]*\n`)
+	options = regexp.MustCompile(`(?m)^(addopts[ \t]*=[ \t]*)(["']?)`)
+)
+
+// deselect puts options that leave tests out into the settings there are, or into
+// a new pytest.ini.
+func deselect(text map[string]string, ids []string) map[string][]byte {
 	var b strings.Builder
-	b.WriteString("import unittest\n")
-	for _, class := range order {
-		indent := ""
-		if class != "" {
-			fmt.Fprintf(&b, "class %s%s:\n", strings.ReplaceAll(class, "::", "_"), bases[class])
-			indent = "    "
-		}
-		for _, function := range classes[class] {
-			arguments := "*args"
-			if list := params[place{class, function}]; list[0] != "" {
-				quoted, _ := json.Marshal(list) // strings always can be
-				fmt.Fprintf(&b, "%simport pytest\n%s@pytest.mark.parametrize('parameter', %s, ids=%[3]s)\n", indent, indent, quoted)
-				arguments = "*args, parameter"
-			}
-			fmt.Fprintf(&b, "%sdef %s(%s): pass\n", indent, function, arguments)
+	for _, id := range ids {
+		id, _, _ = strings.Cut(id, "[") // what follows may need quotes; all of a test go
+		b.WriteString("--deselect=" + id + " ")
+	}
+	words := strings.ReplaceAll(b.String(), "$", "$$")
+	for _, name := range settingsFiles {
+		switch at := section.FindStringIndex(text[name]); {
+		case at == nil:
+		case options.MatchString(text[name]):
+			return map[string][]byte{name: options.ReplaceAll([]byte(text[name]), []byte("${1}${2}"+words))}
+		case name == "pyproject.toml":
+			return map[string][]byte{name: []byte(text[name][:at[1]] + "addopts = '" + b.String() + "'\n" + text[name][at[1]:])}
+		default:
+			return map[string][]byte{name: []byte(text[name][:at[1]] + "addopts = " + b.String() + "\n" + text[name][at[1]:])}
 		}
 	}
-	b.WriteString("if __name__ == '__main__': unittest.main()\n")
-	return []byte(b.String())
+	return map[string][]byte{"pytest.ini": []byte("[pytest]\naddopts = " + b.String() + "\n")}
+}
+
+// quoted is a list of strings as Python has it.
+func quoted(list []string) []byte {
+	text, _ := json.Marshal(list) // strings always can be
+	return text
 }

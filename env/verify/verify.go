@@ -111,6 +111,76 @@ func explain(verdict schemas.Verdict, err error) (schemas.Verdict, error) {
 	return verdict, fmt.Errorf("verifying: %w", err)
 }
 
+// graded is what a patch leaves to be judged.
+type graded struct {
+	tree     string // protected files as the base has them; not yet with the hidden tests
+	hidden   hiddenTests
+	restored []string
+	refused  []refusal
+	changes  []workspace.Change // of the tree against the base
+	read     func(tree string) content
+	err      error // of reading, set as read is used
+}
+
+// put puts the protected files back and lists what must not be in a patch.
+func (v *Verifier) put(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string) (*graded, error) {
+	store, g := v.cfg.Store, &graded{}
+	baseFiles, err := store.Files(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	if g.hidden, err = v.hiddenTests(ctx, t, base); err != nil {
+		return nil, err
+	}
+	protected := protector(t, spec, baseFiles)
+	if g.tree, g.restored, err = store.Restore(ctx, base, final, func(file string) bool { return g.hidden.files[file] || protected(file) }); err != nil {
+		return nil, err
+	}
+	if g.changes, err = store.Changed(ctx, base, g.tree); err != nil {
+		return nil, err
+	}
+	files, err := store.Files(ctx, g.tree)
+	if err != nil {
+		return nil, err
+	}
+	g.read = func(tree string) content {
+		return func(file string) string {
+			text, _, err := store.ReadFile(ctx, tree, file)
+			g.err = errors.Join(g.err, err)
+			return string(text)
+		}
+	}
+	g.refused = refusals(g.changes, files, g.read(base), g.read(g.tree))
+	return g, g.err
+}
+
+// Judged says what of a patch its judging is about: whether anything is left once
+// protected files are back, and which files are refused. A patch of which nothing
+// is left is judged as none is.
+func (v *Verifier) Judged(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte) (left bool, refused []string, err error) {
+	fail := func(err error) (bool, []string, error) { return false, nil, fmt.Errorf("verifying: %w", err) }
+	spec, err := v.spec(ctx, t, tree)
+	if err != nil {
+		return fail(err)
+	}
+	base, err := v.cfg.Store.Base(ctx, tree)
+	if err != nil {
+		return fail(err)
+	}
+	final, err := v.cfg.Store.Apply(ctx, base, patch)
+	if err != nil {
+		return fail(err)
+	}
+	g, err := v.put(ctx, t, spec, base, final)
+	if err != nil {
+		return fail(err)
+	}
+	for _, r := range g.refused {
+		refused = append(refused, r.path)
+	}
+	return g.tree != base, refused, nil
+}
+
 // grade puts the protected files back, refuses what must not be in a patch, and
 // judges one run of the tests.
 func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string, verdict schemas.Verdict, how Variant) (schemas.Verdict, Run, error) {
@@ -118,47 +188,18 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 		verdict, err := explain(verdict, err)
 		return verdict, Run{}, err
 	}
-	store := v.cfg.Store
-	baseFiles, err := store.Files(ctx, base)
+	g, err := v.put(ctx, t, spec, base, final)
 	if err != nil {
 		return fail(err)
 	}
-	hidden, err := v.hiddenTests(ctx, t, base)
-	if err != nil {
-		return fail(err)
-	}
-	protected := protector(t, spec, baseFiles)
-	graded, restored, err := store.Restore(ctx, base, final, func(file string) bool { return hidden.files[file] || protected(file) })
-	if err != nil {
-		return fail(err)
-	}
-	verdict.Restored = restored
-	changes, err := store.Changed(ctx, base, graded)
-	if err != nil {
-		return fail(err)
-	}
-	gradedFiles, err := store.Files(ctx, graded)
-	if err != nil {
-		return fail(err)
-	}
-	read := func(tree string) content {
-		return func(file string) string {
-			text, _, readErr := store.ReadFile(ctx, tree, file)
-			err = errors.Join(err, readErr)
-			return string(text)
-		}
-	}
-	refused := refusals(changes, gradedFiles, read(base), read(graded))
-	if err != nil {
-		return fail(err)
-	}
-	if len(refused) > 0 {
-		for _, r := range refused {
+	verdict.Restored = g.restored
+	if len(g.refused) > 0 {
+		for _, r := range g.refused {
 			verdict.Refused = append(verdict.Refused, r.path)
 		}
-		return decide(verdict, fmt.Sprintf("refused: %s %s", refused[0].path, refused[0].why)), Run{}, nil
+		return decide(verdict, fmt.Sprintf("refused: %s %s", g.refused[0].path, g.refused[0].why)), Run{}, nil
 	}
-	tested, inTheWay, err := hidden.place(ctx, store, graded)
+	tested, inTheWay, err := g.hidden.place(ctx, v.cfg.Store, g.tree)
 	if err != nil {
 		return fail(err)
 	}
@@ -170,16 +211,16 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	if err != nil {
 		return fail(err)
 	}
-	if dug := digs(run.seen, changes, read(base)); dug != "" {
+	if dug := digs(run.seen, g.changes, g.read(base)); dug != "" {
 		run.tampered = append(run.tampered, dug)
 	}
 	for _, file := range run.hooks {
-		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == file }) || strings.HasPrefix(file, "<") {
+		if slices.ContainsFunc(g.changes, func(c workspace.Change) bool { return c.Path == file }) || strings.HasPrefix(file, "<") {
 			run.tampered = append(run.tampered, "hooks of the test runner lie in "+file+", which the patch changed")
 		}
 	}
-	if err != nil {
-		return fail(err)
+	if g.err != nil {
+		return fail(g.err)
 	}
 	j := judge(spec, run)
 	verdict.F2PPassed, verdict.P2PPassed, verdict.Parsed = j.f2p, j.p2p, len(run.tests)

@@ -3,10 +3,10 @@ package synth
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/env/check"
 	"github.com/tracesmith/tracesmith/env/taskfile"
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/verify"
@@ -138,8 +138,8 @@ func (w *worker) gold(ctx context.Context, healthy, buggy *tree.Tree) ([]byte, e
 	return gold, err
 }
 
-// confirm has the verifier judge the gold patch, no patch, and, once for each
-// repository, one that deletes the tests. It says what is wrong, or "".
+// confirm has the verifier judge the gold patch, no patch, and those that change
+// nothing but the tests and what configures them. It says what is wrong, or "".
 func (w *worker) confirm(ctx context.Context, s *state, t schemas.Task, buggy *tree.Tree) (string, error) {
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
 	if why := unfit(t); why != "" {
@@ -159,18 +159,11 @@ func (w *worker) confirm(ctx context.Context, s *state, t schemas.Task, buggy *t
 	if solved, _, err = judge(""); err != nil || solved {
 		return "an empty patch resolves it", err
 	}
-	var failed error
-	var cheated bool
-	s.once.Do(func() {
-		var patch []byte
-		if patch, failed = w.withoutTests(ctx, t, buggy); failed == nil {
-			cheated, _, failed = judge(string(patch))
-		}
-	})
-	if failed != nil || cheated {
-		return "a patch that deletes the tests resolves it", failed
+	how, err := check.Cheated(ctx, v, w.cfg.Store, t, buggy)
+	if err != nil || how == "" {
+		return "", err
 	}
-	return "", nil
+	return how + " resolves it", nil
 }
 
 // unfit says why a task cannot be one, whatever the verifier would say; "" if it can.
@@ -186,23 +179,4 @@ func unfit(t schemas.Task) string {
 		return "every text of it gives something away"
 	}
 	return ""
-}
-
-// withoutTests is the patch that deletes the files of the failing tests.
-func (w *worker) withoutTests(ctx context.Context, t schemas.Task, buggy *tree.Tree) ([]byte, error) {
-	base, err := w.cfg.Store.Base(ctx, buggy)
-	if err != nil {
-		return nil, err
-	}
-	gone := map[string][]byte{}
-	for _, path := range buggy.Paths() {
-		if strings.HasSuffix(path, ".py") && isTest(path) {
-			gone[path] = nil
-		}
-	}
-	without, err := w.cfg.Store.Edit(ctx, base, gone)
-	if err != nil {
-		return nil, fmt.Errorf("deleting the tests: %w", err)
-	}
-	return w.cfg.Store.DiffTrees(ctx, base, without)
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/taskfile"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -24,5 +26,40 @@ func TestATaskNeedsAPatchAndTests(t *testing.T) {
 		if why := unfit(task); !strings.Contains(why, want) {
 			t.Errorf("%q, want %q", why, want)
 		}
+	}
+}
+
+// A task whose tests could be rewritten by a patch is not released, whichever of the
+// repository's tasks it is.
+func TestTestsThatCouldBeRewrittenAreNoticed(t *testing.T) {
+	r := healthy(t, "open", "python3 -m unittest discover -s lib -p 'check_*.py'", map[string]string{
+		"lib/sums.py":       "def total(xs):\n    return sum(xs)\n\n\ndef count(xs):\n    return len(xs)\n",
+		"lib/check_sums.py": "import unittest\nfrom sums import count, total\n\n\nclass Sums(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n\n    def test_count(self):\n        self.assertEqual(count([1, 2]), 2)\n",
+	})
+	cfg := configOf(t, t.TempDir(), r)
+	w := &worker{stage: &stage{cfg: cfg}}
+	s := &state{repo: r, driver: bubblewrap(t), spec: env.SandboxSpec{Workdir: r.Task.Workdir}}
+	bug := "--- a/lib/sums.py\n+++ b/lib/sums.py\n@@ -1,2 +1,2 @@\n def total(xs):\n-    return sum(xs)\n+    return sum(xs[1:])\n"
+	buggy, err := taskfile.Apply(r.Tree, []byte(bug))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gold, err := w.gold(t.Context(), r.Tree, buggy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := r.Task
+	task.Instructions, task.GoldPatch, task.BugPatch, task.Tests = "total is wrong.", string(gold), bug, schemas.TestSpec{
+		Method: schemas.VerifyUnittest, Files: taskfile.DefaultTestFiles(),
+		FailToPass: []string{"check_sums.Sums.test_total"}, PassToPass: []string{"check_sums.Sums.test_count"},
+	}
+	for range 2 {
+		if why, err := w.confirm(t.Context(), s, task, buggy); err != nil || why != "a patch that only changes tests (lib/check_sums.py) resolves it" {
+			t.Fatalf("%q, %v", why, err)
+		}
+	}
+	task.Tests.Files = append(task.Tests.Files, "check_*.py")
+	if why, err := w.confirm(t.Context(), s, task, buggy); err != nil || why != "" {
+		t.Errorf("with its tests protected: %q, %v", why, err)
 	}
 }

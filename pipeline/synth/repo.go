@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -61,7 +60,6 @@ type state struct {
 	order   []string // keys of the trials, as they were planned
 	chosen  []*Trial
 	refused string
-	once    sync.Once
 }
 
 // Bounds of a survey.

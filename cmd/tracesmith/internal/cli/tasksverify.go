@@ -31,10 +31,10 @@ func newTasksVerify(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify [TASK...]", Short: "Check that tasks are sound: tests, gold patch, debugger, reruns, leaks", Args: exactArgs(0, -1),
 		Long: `Check each task in sandboxes of its own: its tests fail because of the bug and pass
-with the gold patch, which reverses byte for byte; no patch that is empty, changes
-only tests or deletes them resolves it; the debugger answers; the sandbox shows
-nothing of the fix; and reruns under other hash seeds and in other orders, and of
-single tests, give the same verdicts.
+with the gold patch, which reverses byte for byte; no patch resolves it that is
+empty, rewrites or deletes tests, or changes what configures them; the debugger
+answers; the sandbox shows nothing of the fix; and reruns under other hash seeds and
+in other orders, and of single tests, give the same verdicts.
 
 The report (-o) is one JSON line per finished task, and the state: the same command
 again checks only what is missing there, or was run fewer times. Each task has one
