@@ -44,7 +44,7 @@ factory: deps guest ## the long tests of the task check and the bug factory
 	TRACESMITH_TEST_FACTORY=1 go test -count=1 -timeout 20m -run '^TestScripts$$/^(synth|synth_kinds|tasks_verify)$$' ./cmd/tracesmith
 
 soak: deps guest ## a run disturbed in every way, and power cut on a disk of its own (as root)
-	TRACESMITH_TEST_SOAK=1 go test -count=1 -timeout 20m -run '^TestScripts$$/^chaos$$' ./cmd/tracesmith
+	TRACESMITH_TEST_SOAK=1 go test -count=1 -timeout 20m -run '^TestScripts$$/^(chaos|chaos_fleet)$$' ./cmd/tracesmith
 	TRACESMITH_TEST_SOAK=1 go test -count=1 -timeout 20m -v -run "^TestPowerCut" ./pipeline
 
 S3_SERVER := $(CURDIR)/out/tools/versitygw

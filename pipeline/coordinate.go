@@ -60,7 +60,7 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 	conn := r.deps.Cluster
 	dir, _ := os.Hostname()
 	dir += ":" + r.cfg.RunDir
-	chair, err := conn.Preside(ctx, engine.RunEntry{RunID: r.info.RunID, Owner: dir, Dir: r.cfg.RunDir, Version: r.cfg.Normalise.Producer, Lease: r.cfg.Lease})
+	chair, err := conn.Preside(ctx, engine.RunEntry{RunID: r.info.RunID, Owner: dir, Dir: r.cfg.RunDir, Key: r.info.Key, Version: r.cfg.Normalise.Producer, Lease: r.cfg.Lease})
 	if err != nil {
 		return unanswered(err)
 	}
@@ -113,7 +113,8 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 	return unanswered(err)
 }
 
-// complete tells that nothing is left to do, and removes what the cluster held.
+// complete tells that nothing is left to do, and removes what the cluster held and
+// killed workers had begun to stage.
 func (r *run) complete(ctx context.Context, chair *engine.Chair) error {
 	reused := 0
 	for _, e := range r.episodes {
@@ -129,7 +130,7 @@ func (r *run) complete(ctx context.Context, chair *engine.Chair) error {
 	if err := chair.Set(ctx, engine.Completed, body); err != nil {
 		return err
 	}
-	return r.deps.Cluster.Sweep(ctx, r.info.RunID)
+	return errors.Join(r.removeTorn(ctx), r.deps.Cluster.Sweep(ctx, r.info.RunID))
 }
 
 // begin offers the run to workers and queues what is to do. What was staged since
@@ -184,7 +185,9 @@ func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
 // mark leaves the run's mark in staging, by which a worker knows that it stages
 // in the same place.
 func (r *run) mark(ctx context.Context) error {
-	err := r.deps.Staging.Create(ctx, markKey(r.info.RunID), []byte(r.info.RunID+"\n"))
+	err := r.patiently(ctx, func() error {
+		return r.deps.Staging.Create(ctx, markKey(r.info.RunID), []byte(r.info.RunID+"\n"))
+	})
 	if err != nil && !errors.Is(err, sinks.ErrExists) {
 		return r.storeError(fmt.Errorf("marking the staging store: %w", err))
 	}

@@ -195,8 +195,15 @@ func (r *run) reuse(ctx context.Context) error {
 // sweep removes what killed processes had begun to stage: in the run directory,
 // whose lock is ours, when nobody else executes its jobs.
 func (r *run) sweep(ctx context.Context) error {
+	if r.deps.Cluster != nil {
+		return nil
+	}
+	return r.removeTorn(ctx)
+}
+
+func (r *run) removeTorn(ctx context.Context) error {
 	s, ok := r.deps.Staging.(sinks.Sweeper)
-	if !ok || r.deps.Cluster != nil || r.cfg.Staging != "" {
+	if !ok || r.cfg.Staging != "" {
 		return nil
 	}
 	torn, err := s.Torn(ctx)

@@ -36,6 +36,7 @@ type RunInfo struct {
 	SchemaVersion string            `json:"schema_version"` // of this file
 	RunID         string            `json:"run_id"`
 	CreatedAt     time.Time         `json:"created_at"`
+	Key           string            `json:"key,omitempty"` // random: names this directory, wherever it is seen
 	Producer      string            `json:"producer,omitempty"`
 	Staging       string            `json:"staging,omitempty"` // "": in this directory
 	Identity      map[string]string `json:"identity"`
@@ -147,7 +148,7 @@ func moveAside(lock *engine.Lock) (*engine.Lock, error) {
 
 func createRunInfo(cfg Config, identity map[string]string, now time.Time) (RunInfo, error) {
 	info := RunInfo{
-		SchemaVersion: "1", RunID: cfg.RunID, CreatedAt: now.UTC(), Producer: cfg.Normalise.Producer, Staging: cfg.Staging, Identity: identity, Config: cfg.Resolved, Profiles: cfg.Profiles,
+		SchemaVersion: "1", RunID: cfg.RunID, CreatedAt: now.UTC(), Key: rand.Text(), Producer: cfg.Normalise.Producer, Staging: cfg.Staging, Identity: identity, Config: cfg.Resolved, Profiles: cfg.Profiles,
 	}
 	if info.RunID == "" {
 		var b [6]byte

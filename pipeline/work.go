@@ -34,14 +34,14 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	if err := cfg.validate(deps); err != nil {
 		return err
 	}
-	if err := checkMark(ctx, cfg, deps); err != nil {
-		return err
-	}
 	p, err := selectTasks(ctx, cfg, deps.Source)
 	if err != nil {
 		return err
 	}
 	r := newRun(cfg, deps, RunInfo{RunID: cfg.RunID}, p)
+	if err := r.checkMark(ctx); err != nil {
+		return err
+	}
 	if err := r.preflight(ctx); err != nil {
 		return err
 	}
@@ -90,8 +90,13 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 }
 
 // checkMark makes sure that the worker stages where the coordinator does.
-func checkMark(ctx context.Context, cfg Config, deps Deps) error {
-	body, err := deps.Staging.Get(ctx, markKey(cfg.RunID))
+func (r *run) checkMark(ctx context.Context) error {
+	cfg, deps := r.cfg, r.deps
+	var body []byte
+	err := r.patiently(ctx, func() (err error) {
+		body, err = deps.Staging.Get(ctx, markKey(cfg.RunID))
+		return err
+	})
 	if err == nil && strings.TrimSpace(string(body)) == cfg.RunID {
 		return nil
 	}

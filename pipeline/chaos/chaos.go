@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tracesmith/tracesmith/sinks"
@@ -23,11 +24,12 @@ type Config struct {
 	Seed     uint64
 	Kinds    []Kind
 	Workers  int
+	Fleet    int           // 0: a run in one process; else worker processes on a cluster of three nodes
 	Sandbox  string        // kind of sandbox
 	Within   time.Duration // bound on the first new call after a restart
 
-	// Child is a command of the program: args as a user gives them. One of run is
-	// also given the plan of its store's faults and how far its clock is off.
+	// Child is a command of the program: args as a user gives them. One of run or
+	// worker is also given the plan of its store's faults and how far its clock is off.
 	Child func(ctx context.Context, args ...string) *exec.Cmd
 	Run   func(ctx context.Context, storePlan string, clock time.Duration, args ...string) *exec.Cmd
 	// Read yields the episodes of a run directory or a dataset.
@@ -46,8 +48,11 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 		cfg.Progress = io.Discard
 	}
 	began := time.Now()
+	if cfg.Fleet > 0 {
+		cfg.Workers = slots * cfg.Fleet
+	}
 	t := &trial{cfg: cfg, report: Report{
-		Schema: "tracesmith.chaos/1", Seed: cfg.Seed, Sandbox: cfg.Sandbox, Episodes: cfg.Episodes, Workers: cfg.Workers, Dir: cfg.Dir,
+		Schema: "tracesmith.chaos/1", Seed: cfg.Seed, Sandbox: cfg.Sandbox, Episodes: cfg.Episodes, Workers: cfg.Workers, Fleet: cfg.Fleet, Dir: cfg.Dir,
 		Breaches: []Breach{}, LeftOut: []LeftOut{}, struck: map[Kind]int{},
 	}}
 	kinds := slices.Clone(cfg.Kinds)
@@ -68,9 +73,15 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	if len(kinds) == 0 {
 		return t.report, errors.Join(errors.New("no fault is left that can be made here"), t.disk.close())
 	}
-	t.run = filepath.Join(cfg.Dir, "disk", "run")
+	if t.run = filepath.Join(cfg.Dir, "disk", "run"); cfg.Fleet > 0 {
+		t.run = filepath.Join(cfg.Dir, "run")
+	}
 	t.plan = newPlan(cfg.Seed, kinds, cfg.Faults, cfg.Episodes)
-	err = t.play(ctx)
+	if cfg.Fleet > 0 {
+		err = t.playFleet(ctx)
+	} else {
+		err = t.play(ctx)
+	}
 	if err == nil {
 		err = t.check(ctx)
 	}
@@ -93,7 +104,8 @@ type Report struct {
 	Seed     uint64    `json:"seed"`
 	Sandbox  string    `json:"sandbox"`
 	Episodes int       `json:"episodes"`
-	Workers  int       `json:"workers"`
+	Workers  int       `json:"workers"`         // episodes at once
+	Fleet    int       `json:"fleet,omitempty"` // worker processes on a cluster
 	Wall     float64   `json:"wall_s"`
 	Dir      string    `json:"dir"`
 	Faults   []Struck  `json:"faults"`
@@ -104,7 +116,10 @@ type Report struct {
 	Calls    Calls     `json:"calls"`
 	Resume   Resume    `json:"resume"`
 	Sets     Sets      `json:"sets"`
-	Breaches []Breach  `json:"breaches"`
+	// HandedAgain counts the jobs of a fleet that were handed out once more, as far
+	// as that was seen.
+	HandedAgain int      `json:"handed_again"`
+	Breaches    []Breach `json:"breaches"`
 
 	struck map[Kind]int
 }
@@ -167,9 +182,14 @@ type trial struct {
 	disk   *disk
 	report Report
 	server *server
+	lone   *lone // nil in a fleet
 	pids   []int // of the run's processes
+
+	breaches sync.Mutex
 }
 
 func (t *trial) breach(name, format string, args ...any) {
+	t.breaches.Lock()
+	defer t.breaches.Unlock()
 	t.report.Breaches = append(t.report.Breaches, Breach{name, fmt.Sprintf(format, args...)})
 }

@@ -45,7 +45,7 @@ func TestPlanFollowsFromItsSeed(t *testing.T) {
 		}
 		seen[f.At] = true
 	}
-	if _, err := ParseKinds([]string{"kill", "quake"}); err == nil {
+	if _, err := ParseKinds([]string{"kill", "quake"}, Kinds()); err == nil {
 		t.Error("an unknown fault is taken")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/tracesmith/tracesmith/llms/llmtest"
 )
@@ -40,6 +41,7 @@ tasks:
 sandbox: {kind: %s}
 agent: {kind: react, tools: [listdir, bash, view, edit, submit]}
 llm: {model: %s, base_url: %q, timeout: 10s, max_retries: 12, price: {free: true}}
+engine: {lease: %s}
 `
 
 // lay writes the repository and the configuration of the batch below dir.
@@ -53,7 +55,11 @@ func (c Config) lay(dir, url string) (file string, err error) {
 		return "", fmt.Errorf("laying out the batch: %w", err)
 	}
 	file = filepath.Join(dir, "run.yaml")
-	text := fmt.Sprintf(batch, c.Workers, c.Episodes, repo, c.Sandbox, model, url)
+	silent := time.Minute
+	if c.Fleet > 0 {
+		silent = lease
+	}
+	text := fmt.Sprintf(batch, c.Workers, c.Episodes, repo, c.Sandbox, model, url, silent)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return "", fmt.Errorf("laying out the batch: %w", err)
 	}

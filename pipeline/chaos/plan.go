@@ -20,8 +20,8 @@ import (
 // Kind is a sort of fault.
 type Kind string
 
-// The faults. The first group befalls the process, the second the answers of the
-// model server, the third the staging store.
+// The faults. The first group befalls the process, the second parts of a fleet,
+// the third the answers of the model server, the fourth the staging store.
 const (
 	Kill  Kind = "kill"  // SIGKILL of the run: coordinator, engine and workers
 	Guest Kind = "guest" // SIGKILL of the guest of one sandbox
@@ -29,6 +29,10 @@ const (
 	Stop  Kind = "stop"  // SIGSTOP, and SIGCONT a while later
 	Drain Kind = "drain" // SIGINT: what is under way comes to its end
 	Clock Kind = "clock" // killed, and started again with a clock an hour off
+
+	Worker      Kind = "worker"      // SIGKILL of a worker
+	Coordinator Kind = "coordinator" // SIGKILL of the coordinator
+	Node        Kind = "node"        // SIGKILL of a NATS server
 
 	RateLimit Kind = "rate_limit" // a storm of 429
 	Error500  Kind = "error_500"
@@ -42,10 +46,18 @@ const (
 	StoreTorn  Kind = "store_torn"  // killed in the middle of an object
 )
 
-// Kinds lists all faults.
+// Kinds lists the faults of a run in one process.
 func Kinds() []Kind {
-	return []Kind{Kill, Guest, Disk, Stop, Drain, Clock, RateLimit, Error500, Error529, Reset, Silence, Truncated, StoreError, StoreLost, StoreTorn}
+	return append([]Kind{Kill, Guest, Disk, Stop, Drain, Clock}, ofOthers...)
 }
+
+// FleetKinds lists those of a run over a cluster. Stop is longer there than a
+// lease, and Drain strikes the coordinator and workers in turn.
+func FleetKinds() []Kind {
+	return append([]Kind{Worker, Coordinator, Node, Guest, Stop, Drain}, ofOthers...)
+}
+
+var ofOthers = []Kind{RateLimit, Error500, Error529, Reset, Silence, Truncated, StoreError, StoreLost, StoreTorn}
 
 // ofServer are the faults of the model server by its own names for them.
 var ofServer = map[Kind]string{
@@ -57,16 +69,16 @@ var ofStore = []Kind{StoreError, StoreLost, StoreTorn}
 // storm is how many requests in a row a rate limit refuses.
 const storm = 6
 
-// ParseKinds reads names of faults; none means all.
-func ParseKinds(names []string) ([]Kind, error) {
+// ParseKinds reads names of the faults there are; none means all.
+func ParseKinds(names []string, all []Kind) ([]Kind, error) {
 	if len(names) == 0 {
-		return Kinds(), nil
+		return all, nil
 	}
 	var out []Kind
 	for _, name := range names {
 		k := Kind(name)
-		if !slices.Contains(Kinds(), k) {
-			return nil, fmt.Errorf("no fault %q: there are %s", name, strings.Trim(fmt.Sprint(Kinds()), "[]"))
+		if !slices.Contains(all, k) {
+			return nil, fmt.Errorf("no fault %q: there are %s", name, strings.Trim(fmt.Sprint(all), "[]"))
 		}
 		if !slices.Contains(out, k) {
 			out = append(out, k)

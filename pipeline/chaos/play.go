@@ -3,7 +3,6 @@ package chaos
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -21,10 +20,12 @@ const silence = 10 * time.Minute
 
 // play runs the batch, again and again, until a process ends with all done.
 func (t *trial) play(ctx context.Context) (err error) {
-	t.server, err = serve(t.cfg, t.plan, t.disk, t.report.struck)
+	t.lone = &lone{guest: t.cfg.Guest, disk: t.disk}
+	t.server, err = serve(t.cfg, t.plan, t.lone, t.report.struck)
 	if err != nil {
 		return err
 	}
+	defer t.lone.pending.Wait()
 	defer t.server.close()
 	config, err := t.cfg.lay(t.cfg.Dir, t.server.URL)
 	if err != nil {
@@ -97,39 +98,23 @@ func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, c
 	}
 	t.report.Starts++
 	t.pids = append(t.pids, cmd.Process.Pid)
-	t.server.begin(cmd.Process)
+	t.lone.begin(cmd.Process)
 	watch := time.AfterFunc(silence, func() {
 		t.breach("hung", "a process of the run was alive for %s", silence)
 		_ = cmd.Process.Kill()
 	})
 	_ = cmd.Wait() // how it ended is read below
 	watch.Stop()
-	ended = t.server.end()
+	ended = t.lone.end()
 	if err := ctx.Err(); err != nil {
 		return nil, 0, context.Cause(ctx)
 	}
-	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if code = cmd.ProcessState.ExitCode(); status.Signaled() {
-		code = -int(status.Signal())
-	}
-	var kinds []string
-	for k := range ended {
-		kinds = append(kinds, string(k))
-	}
-	slices.Sort(kinds)
-	how := strings.TrimSpace(fmt.Sprintf("%d %s", code, strings.Join(kinds, " ")))
-	if code != 0 && len(ended) == 0 {
-		how += ": " + tail(errs.String(), 600)
-	}
-	t.report.Ends = append(t.report.Ends, how)
+	code = exitCode(cmd)
+	t.report.Ends = append(t.report.Ends, how(code, ended, errs.String()))
 	if code == 0 {
-		var s struct{ Calls Calls }
-		if err := json.Unmarshal(out.Bytes(), &s); err != nil {
-			return nil, 0, fmt.Errorf("reading the summary: %w", err)
-		}
-		t.report.Calls = s.Calls
+		err = t.summary(out.Bytes())
 	}
-	return ended, code, nil
+	return ended, code, err
 }
 
 func tail(s string, n int) string {
@@ -147,6 +132,17 @@ func (t *trial) created(file string) int {
 func (t *trial) tore(file string, before int) bool {
 	now := t.created(file)
 	return slices.ContainsFunc(t.plan.store, func(f storeFault) bool { return f.Kind == StoreTorn && f.At > before && f.At <= now })
+}
+
+// torn counts the creations that were to end their processes and were made.
+func (t *trial) torn(file string) (n int) {
+	now := t.created(file)
+	for _, f := range t.plan.store {
+		if f.Kind == StoreTorn && f.At <= now {
+			n++
+		}
+	}
+	return n
 }
 
 // countStored counts the faults that have struck the store.

@@ -4,17 +4,21 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tracesmith/tracesmith/llms/llmtest"
 )
 
-// stopped is how long a stopped process stands still.
-const stopped = 2 * time.Second
+// victims are the processes that the faults of processes strike.
+type victims interface {
+	// asked is told of each question before it is answered.
+	asked()
+	// strike makes a fault happen, to the process that asks from that address
+	// where it can choose; false where there is nothing to strike now.
+	strike(f planned, asker string) (found bool, err error)
+}
 
 // server is the model server of a trial and, because it counts the requests,
 // what makes the faults of processes strike.
@@ -27,46 +31,29 @@ type server struct {
 	mu       sync.Mutex
 	asked    int
 	due      []planned // by At
-	disk     *disk
-	child    *os.Process // nil: none is alive, or it is about to end
-	started  time.Time   // of the child
-	waking   bool        // the child has not asked yet
-	resumed  []time.Duration
-	ended    map[Kind]bool // what the child was brought to its end with
+	victims  victims
 	struck   map[Kind]int
 	failures []error
-	pending  sync.WaitGroup // children to be woken up
 }
 
-func serve(cfg Config, p plan, d *disk, struck map[Kind]int) (*server, error) {
+func serve(cfg Config, p plan, v victims, struck map[Kind]int) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the model server: %w", err)
 	}
-	s := &server{Handler: llmtest.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, disk: d, struck: struck}
+	s := &server{Handler: llmtest.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, victims: v, struck: struck}
 	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.web.Serve(l) }() // ends with close
 	return s, nil
 }
 
-func (s *server) close() {
-	_ = s.web.Close()
-	s.pending.Wait()
-}
+func (s *server) close() { _ = s.web.Close() }
 
-// begin names the process that faults strike from now on.
-func (s *server) begin(child *os.Process) {
+// questions is how many came so far.
+func (s *server) questions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.child, s.waking, s.started, s.ended = child, true, time.Now(), map[Kind]bool{}
-}
-
-// end tells what brought the process to its end.
-func (s *server) end() map[Kind]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.child = nil
-	return s.ended
+	return s.asked
 }
 
 // ServeHTTP counts the questions and lets the faults strike around them.
@@ -77,24 +64,22 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.asked++
-	if s.waking {
-		s.resumed, s.waking = append(s.resumed, time.Since(s.started)), false
-	}
+	s.victims.asked()
 	fault, ok := s.next()
 	s.mu.Unlock()
 	if ok && !fault.Late {
-		s.strike(fault)
+		s.strike(fault, r.RemoteAddr)
 	}
 	s.Handler.ServeHTTP(w, r)
 	if ok && fault.Late {
 		_ = http.NewResponseController(w).Flush()
-		s.strike(fault)
+		s.strike(fault, r.RemoteAddr)
 	}
 }
 
-// next takes the fault that is due, if there is a process to strike.
+// next takes the fault that is due.
 func (s *server) next() (planned, bool) {
-	if len(s.due) == 0 || s.due[0].At > s.asked || s.child == nil {
+	if len(s.due) == 0 || s.due[0].At > s.asked {
 		return planned{}, false
 	}
 	fault := s.due[0]
@@ -103,37 +88,13 @@ func (s *server) next() (planned, bool) {
 }
 
 // strike makes a fault happen; one that finds nothing waits for a later request.
-func (s *server) strike(f planned) {
+func (s *server) strike(f planned, asker string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	child := s.child
-	if child == nil {
+	found, err := s.victims.strike(f, asker)
+	if !found && err == nil {
 		s.again(f)
 		return
-	}
-	var err error
-	switch f.Kind {
-	case Kill, Clock:
-		s.child, s.ended[f.Kind] = nil, true
-		err = child.Kill()
-	case Drain:
-		s.child, s.ended[Drain] = nil, true // a second one would cancel
-		err = child.Signal(syscall.SIGINT)
-	case Disk:
-		s.child, s.ended[Disk] = nil, true
-		err = s.disk.fill(uint64(f.At%2) * 40 << 20)
-	case Stop:
-		err = child.Signal(syscall.SIGSTOP)
-		s.pending.Go(func() {
-			time.Sleep(stopped)
-			_ = child.Signal(syscall.SIGCONT)
-		})
-	case Guest:
-		var found bool
-		if found, err = killGuest(child.Pid, s.cfg.Guest, f.At); !found && err == nil {
-			s.again(f)
-			return
-		}
 	}
 	s.struck[f.Kind]++
 	if err != nil {

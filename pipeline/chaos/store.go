@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
 	"github.com/tracesmith/tracesmith/sinks"
@@ -32,7 +33,7 @@ type storePlan struct {
 }
 
 // Faulty wraps the staging store of a process of the batch: creations fail as
-// the plan in file says. Only one process at a time may use the plan.
+// the plan in file says, which several processes may use.
 func Faulty(inner sinks.Store, file string) sinks.Store { return &faulty{Store: inner, file: file} }
 
 type faulty struct {
@@ -76,6 +77,11 @@ func (f *faulty) Create(ctx context.Context, key string, body []byte) error {
 func (f *faulty) next() (Kind, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	others := flock.New(f.file + ".lock")
+	if err := others.Lock(); err != nil {
+		return "", fmt.Errorf("locking the plan of faults: %w", err)
+	}
+	defer func() { _ = others.Close() }()
 	var p storePlan
 	if err := readJSON(f.file, &p); err != nil {
 		return "", err

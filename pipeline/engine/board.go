@@ -52,6 +52,7 @@ type RunEntry struct {
 	PID      int             `json:"pid"`
 	Owner    string          `json:"owner"` // names the process
 	Dir      string          `json:"run_dir"`
+	Key      string          `json:"run_dir_key,omitempty"` // random, kept in the run directory
 	Version  string          `json:"version"`
 	Protocol int             `json:"protocol"`
 	Lease    time.Duration   `json:"lease_ns"`
@@ -200,7 +201,9 @@ type Chair struct {
 
 // Preside takes the right to coordinate a run from nobody, or from a process that
 // is gone: one of this run directory, whose lock the caller holds, or one that
-// was not heard of for a lease. *LockedError if another one lives.
+// was not heard of for a lease. Host names and paths do not make a directory the
+// same, those of containers are often equal: its key does. *LockedError if another
+// one lives.
 func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
 	host, _ := os.Hostname()
 	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
@@ -214,7 +217,7 @@ func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
 		if first == 0 {
 			first = old.Revision
 		}
-		vacant := !ok || old.Phase == Stopped || old.Phase == Completed || old.Host == r.Host && old.Dir == r.Dir
+		vacant := !ok || old.Phase == Stopped || old.Phase == Completed || old.Host == r.Host && old.Dir == r.Dir && old.Key == r.Key && r.Key != ""
 		if vacant || time.Since(quiet) > max(10*boardBeat, r.Lease) {
 			ch.entry = r
 			ch.entry.Revision = old.Revision

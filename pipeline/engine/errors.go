@@ -35,6 +35,9 @@ func (e *LockedError) ExitCode() int { return 9 }
 
 // Hint says what to do about it.
 func (e *LockedError) Hint() string {
+	if e.What == "run" {
+		return "wait for it to end or stop it; if it is gone, the same command takes the run over once it was not heard of for a lease (engine.lease, 30 seconds at least)"
+	}
 	return "wait for it to end or stop it, or choose another --run-dir"
 }
 

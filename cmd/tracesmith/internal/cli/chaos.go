@@ -20,6 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/pipeline/chaos"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -27,6 +28,7 @@ import (
 type chaosFlags struct {
 	cfg    chaos.Config
 	kinds  []string
+	fleet  bool
 	asJSON bool
 }
 
@@ -38,8 +40,11 @@ func newChaos(s *State) *cobra.Command {
 of its own, and kill, stop, starve and mislead them by a plan that --seed decides. Then
 compare what was planned, staged and published, what was paid and recorded, and what was
 left behind. Each promise that did not hold is a breach with a name. The exit code is 0
-without one, and 1 otherwise. Root is needed to fill a disk; without it that is left out.`,
-		Example: "  tracesmith chaos\n  tracesmith chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith chaos --kinds kill,guest --dir out/chaos",
+without one, and 1 otherwise. Root is needed to fill a disk; without it that is left out.
+
+With --fleet the batch runs over a cluster of three NATS servers on loopback, which are
+processes of this program, too: workers, coordinator and servers are killed.`,
+		Example: "  tracesmith chaos\n  tracesmith chaos --fleet --workers 4\n  tracesmith chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith chaos --kinds kill,guest --dir out/chaos",
 		Args:    exactArgs(0, 0),
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
 	}
@@ -47,13 +52,15 @@ without one, and 1 otherwise. Root is needed to fill a disk; without it that is 
 	fl.IntVar(&f.cfg.Episodes, "episodes", 60, "episodes of the batch")
 	fl.IntVar(&f.cfg.Faults, "faults", 30, "faults to make, all kinds in turn")
 	fl.Uint64Var(&f.cfg.Seed, "seed", 1, "seed of the plan")
-	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v (default all)", chaos.Kinds()))
+	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v; of a fleet %v (default all)", chaos.Kinds(), chaos.FleetKinds()))
+	fl.BoolVar(&f.fleet, "fleet", false, "over a cluster: three NATS servers, a coordinator and workers as processes of their own")
+	fl.IntVar(&f.cfg.Fleet, "workers", 3, "worker processes of a fleet, two episodes at once in each")
 	fl.DurationVar(&f.cfg.Within, "within", 2*time.Second, "bound on the first new call after a restart")
 	fl.StringVar(&f.cfg.Dir, "dir", "", "keep everything in this directory, which must be empty or new (default: a temporary one, removed when all is well)")
 	fl.StringVar(&f.cfg.Sandbox, "sandbox", "bubblewrap", "sandbox kind")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	must(c.RegisterFlagCompletionFunc("sandbox", oneOf(wire.DriverKinds()...)))
-	c.AddCommand(newChaosChild(s))
+	c.AddCommand(newChaosChild(s), newChaosNode())
 	return c
 }
 
@@ -63,12 +70,15 @@ func newChaosChild(s *State) *cobra.Command {
 	var plan string
 	var clock time.Duration
 	c := &cobra.Command{
-		Use: "child -- run ARGS", Hidden: true, Args: exactArgs(1, -1),
+		Use: "child -- run|worker ARGS", Hidden: true, Args: exactArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			now := s.Now
 			s.Now = func() time.Time { return now().Add(clock) }
 			s.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
 			run := newRun(s)
+			if args[0] == "worker" {
+				run = newWorker(s)
+			}
 			run.SetArgs(args[1:])
 			run.SilenceErrors, run.SilenceUsage = true, true
 			run.SetOut(s.Stdout)
@@ -81,18 +91,45 @@ func newChaosChild(s *State) *cobra.Command {
 	return c
 }
 
+// newChaosNode is one server of a fleet's cluster.
+func newChaosNode() *cobra.Command {
+	var n engine.Node
+	c := &cobra.Command{
+		Use: "node", Hidden: true, Args: exactArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error { return n.Serve(c.Context()) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&n.Name, "name", "", "name of the server")
+	fl.StringVar(&n.Dir, "dir", "", "directory of its store")
+	fl.IntVar(&n.Port, "port", 0, "port for clients")
+	fl.IntVar(&n.Route, "route", 0, "port for the other servers")
+	fl.IntSliceVar(&n.Peers, "peers", nil, "routes of the others")
+	return c
+}
+
 func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 	cfg := &f.cfg
-	if cfg.Kinds, err = chaos.ParseKinds(f.kinds); err != nil {
+	all := chaos.FleetKinds()
+	if !f.fleet {
+		all = chaos.Kinds()
+	}
+	if cfg.Kinds, err = chaos.ParseKinds(f.kinds, all); err != nil {
 		return Usage(err)
 	}
 	switch {
+	case cfg.Fleet != 3 && !f.fleet:
+		return Usage(errors.New("--workers is of --fleet: a run in one process has four episodes at once"))
+	case cfg.Fleet < 1 || cfg.Fleet > 64:
+		return Usage(fmt.Errorf("--workers must be between 1 and 64, got %d", cfg.Fleet))
 	case cfg.Episodes < 2 || cfg.Faults < 1 || cfg.Within <= 0:
 		return Usage(errors.New("--episodes must be at least 2, --faults at least 1, --within more than 0"))
 	case cfg.Faults > cfg.Episodes:
 		return Usage(fmt.Errorf("--faults %d: at most one for each of the %d episodes, or they hide each other; raise --episodes", cfg.Faults, cfg.Episodes))
 	case !slices.Contains(wire.DriverKinds(), cfg.Sandbox):
 		return Usage(fmt.Errorf("--sandbox %s: there are %v", cfg.Sandbox, wire.DriverKinds()))
+	}
+	if !f.fleet {
+		cfg.Fleet = 0
 	}
 	kept := cfg.Dir != ""
 	if cfg.Dir, err = emptyDir(cfg.Dir); err != nil {
@@ -199,7 +236,11 @@ func printChaos(s *State, r chaos.Report) error {
 	row("episodes", "%d expected, %d staged, %d published", r.Sets.Expected, r.Sets.Staged, r.Sets.Published)
 	row("calls", "%d = %d recorded + %d failed + %d lost in flight", r.Calls.Made, r.Calls.Answered, r.Calls.Failed, r.Calls.Lost)
 	row("model server", "%d requests, %d answered, %d again", r.Server.Requests, r.Server.Answered, r.Server.Again)
-	row("resumed in", "%.0f ms, at most %.0f (%d restarts; bound %.0f)", r.Resume.Median, r.Resume.Max, r.Resume.N, r.Resume.Within)
+	if r.Fleet > 0 {
+		row("fleet", "3 NATS servers, a coordinator, %d workers; jobs handed out again: %d", r.Fleet, r.HandedAgain)
+	} else {
+		row("resumed in", "%.0f ms, at most %.0f (%d restarts; bound %.0f)", r.Resume.Median, r.Resume.Max, r.Resume.N, r.Resume.Within)
+	}
 	row("breaches", "%s", cmp.Or(map[bool]string{true: "none"}[len(r.Breaches) == 0], fmt.Sprint(len(r.Breaches))))
 	for _, b := range r.Breaches {
 		row("  "+b.Name, "%s", b.Detail)

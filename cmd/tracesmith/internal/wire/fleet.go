@@ -18,6 +18,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // Dial connects to the cluster of a configuration.
@@ -85,6 +86,7 @@ type WorkerOptions struct {
 	Progress io.Writer
 	Drain    <-chan struct{}
 	Crash    func(point string)
+	Staging  func(sinks.Store) sinks.Store // wraps the staging store; nil: as it is
 }
 
 // Worker executes jobs of runs that other processes coordinate.
@@ -218,6 +220,9 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	}
 	if deps.Staging, err = OpenStore(ctx, o.Staging, cfg.S3); err != nil {
 		return err
+	}
+	if w.opt.Staging != nil {
+		deps.Staging = w.opt.Staging(deps.Staging)
 	}
 	if parts.RunDir = o.Staging; !o.Shared {
 		cache, err := os.UserCacheDir()

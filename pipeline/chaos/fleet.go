@@ -1,0 +1,384 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+)
+
+const (
+	nodes = 3
+	slots = 2 // of a worker
+
+	// lease is that of the batch: an election takes 4 to 9 s.
+	lease = 20 * time.Second
+	// outlasting is for how long a process is stopped in a fleet: its jobs are
+	// another one's when it goes on.
+	outlasting = lease + 5*time.Second
+)
+
+// fleet is a run over a cluster: nodes, a coordinator and workers. Who ends is
+// started again, as a service would be.
+type fleet struct {
+	t    *trial
+	ctx  context.Context
+	over context.CancelFunc // ends what waits
+	url  string
+	wg   sync.WaitGroup
+
+	mu       sync.Mutex
+	members  []*member
+	closing  bool            // nobody is started again
+	complete bool            // the coordinator ended with all done
+	torn     int             // ends that only the store explains
+	done     chan error      // takes how the batch ended, once
+	handed   map[string]int  // how often a job was handed out, by id, as far as it was seen
+	adrift   map[string]bool // statuses that did not add up
+	drainOne int             // whom the next drain strikes
+}
+
+// playFleet runs the batch over a cluster until its coordinator ends with all
+// done, and takes the fleet down.
+func (t *trial) playFleet(ctx context.Context) (err error) {
+	ctx, over := context.WithCancel(ctx)
+	f := &fleet{t: t, ctx: ctx, over: over, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
+	defer func() { f.clear(); over(); f.wg.Wait() }()
+	if t.server, err = serve(t.cfg, t.plan, f, t.report.struck); err != nil {
+		return err
+	}
+	defer t.server.close()
+	config, storePlanFile, err := t.layFleet()
+	if err != nil {
+		return err
+	}
+	if err := f.startNodes(); err != nil {
+		return err
+	}
+	run := []string{"run", "-c", config, "--run-dir", t.run, "--nats", f.url, "--json"}
+	f.add(aCoordinator, "coordinator", func() *exec.Cmd { return t.cfg.Run(ctx, storePlanFile, 0, run...) })
+	for i := range t.cfg.Fleet {
+		name := fmt.Sprintf("w%d", i+1)
+		f.add(aWorker, name, func() *exec.Cmd {
+			return t.cfg.Run(ctx, storePlanFile, 0, "worker", "--nats", f.url, "-n", strconv.Itoa(slots), "--name", name)
+		})
+	}
+	conn, err := engine.Dial(ctx, engine.Cluster{URL: f.url, Patience: 2 * time.Minute})
+	if err != nil {
+		return fmt.Errorf("watching the cluster: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := f.follow(conn); err != nil {
+		return err
+	}
+	f.dismiss(aWorker)
+	if !f.complete {
+		return errors.Join(append(t.server.failures, t.countStored(storePlanFile))...)
+	}
+	if n := t.torn(storePlanFile); f.torn > n {
+		t.breach("ended", "%d processes were killed, by nobody we know of", f.torn-n)
+	}
+	return errors.Join(f.again(run), f.held(conn), errors.Join(t.server.failures...), t.countStored(storePlanFile))
+}
+
+func (t *trial) layFleet() (config, storePlanFile string, err error) {
+	if config, err = t.cfg.lay(t.cfg.Dir, t.server.URL); err != nil {
+		return "", "", err
+	}
+	storePlanFile = filepath.Join(t.cfg.Dir, "store.json")
+	return config, storePlanFile, writeJSON(storePlanFile, storePlan{Faults: t.plan.store})
+}
+
+// startNodes starts the cluster.
+func (f *fleet) startNodes() error {
+	ports, err := freePorts(2 * nodes)
+	if err != nil {
+		return err
+	}
+	var urls []string
+	for i := range nodes {
+		name := fmt.Sprintf("n%d", i+1)
+		args := []string{"chaos", "node", "--name", name, "--dir", filepath.Join(f.t.cfg.Dir, "nodes", name), "--port", strconv.Itoa(ports[i]), "--route", strconv.Itoa(ports[nodes+i])}
+		for j, port := range ports[nodes:] {
+			if j != i {
+				args = append(args, "--peers", strconv.Itoa(port))
+			}
+		}
+		f.add(aNode, name, func() *exec.Cmd { return f.t.cfg.Child(f.ctx, args...) })
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+	}
+	f.url = strings.Join(urls, ",")
+	return nil
+}
+
+// add fills a place of the fleet until the end.
+func (f *fleet) add(r role, name string, start func() *exec.Cmd) {
+	m := &member{role: r, name: name, start: start}
+	f.mu.Lock()
+	f.members = append(f.members, m)
+	f.mu.Unlock()
+	f.wg.Go(func() {
+		for f.live(m) {
+		}
+	})
+}
+
+// live runs one process of a member to its end and tells whether there is to be
+// another one.
+func (f *fleet) live(m *member) bool {
+	f.mu.Lock()
+	if f.closing || m.leaving || f.ctx.Err() != nil {
+		f.mu.Unlock()
+		return false
+	}
+	cmd := m.start()
+	m.out, m.errs, m.ended = &bytes.Buffer{}, &bytes.Buffer{}, map[Kind]bool{}
+	cmd.Stdout, cmd.Stderr = m.out, m.errs
+	err := cmd.Start()
+	if err == nil {
+		m.cmd = cmd
+		f.t.report.Starts++
+		f.t.pids = append(f.t.pids, cmd.Process.Pid)
+	}
+	many := f.t.report.Starts > 4*f.t.cfg.Faults+40
+	f.mu.Unlock()
+	if err != nil {
+		f.end(fmt.Errorf("starting %s: %w", m.name, err))
+		return false
+	}
+	_ = cmd.Wait() // how it ended is read below
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.cmd = nil
+	return f.ended(m, cmd, many)
+}
+
+// ended judges the end of a process. The caller holds the lock.
+func (f *fleet) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
+	if f.closing || f.ctx.Err() != nil {
+		return false
+	}
+	code := exitCode(cmd)
+	f.t.report.Ends = append(f.t.report.Ends, m.name+" "+how(code, m.ended, m.errs.String()))
+	switch {
+	case m.role == aCoordinator && code == 0:
+		f.complete = true
+		f.end(f.t.summary(m.out.Bytes()))
+		return false
+	case code == -int(syscall.SIGKILL) && len(m.ended) == 0 && m.role == aWorker:
+		f.torn++
+	case !m.foreseen(code):
+		f.t.breach("ended", "%s", f.t.report.Ends[len(f.t.report.Ends)-1])
+		f.end(nil)
+		return false
+	case many:
+		f.t.breach("hung", "the run did not come to its end with %d processes", f.t.report.Starts)
+		f.end(nil)
+		return false
+	}
+	return !m.leaving
+}
+
+// end says how the batch ended; the first word counts.
+func (f *fleet) end(err error) {
+	select {
+	case f.done <- err:
+	default:
+	}
+}
+
+// follow looks at the run until the batch has ended.
+func (f *fleet) follow(conn *engine.Conn) error {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	known, asked, since := map[string]string{}, 0, time.Now()
+	for {
+		if err := f.look(conn); err != nil {
+			return err
+		}
+		if err := f.t.unchanged(known); err != nil {
+			return err
+		}
+		if n := f.t.server.questions(); n > asked {
+			asked, since = n, time.Now()
+		} else if time.Since(since) > silence {
+			f.t.breach("hung", "nobody asked anything for %s", silence)
+			return nil
+		}
+		select {
+		case err := <-f.done:
+			return errors.Join(err, f.t.unchanged(known))
+		case <-f.ctx.Done():
+			return context.Cause(f.ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// look reads how the runs of the cluster stand: the figures add up at every moment.
+func (f *fleet) look(conn *engine.Conn) error {
+	runs, err := conn.Runs(f.ctx)
+	if err != nil {
+		return fmt.Errorf("reading the status: %w", err)
+	}
+	for _, r := range runs {
+		s, ok, err := pipeline.ReadStatus(f.ctx, conn, r.RunID, time.Now())
+		if err != nil {
+			return fmt.Errorf("reading the status: %w", err)
+		}
+		most := slots * f.t.cfg.Fleet
+		if ok && (s.Selected != s.Reused+s.Ran+s.Missing || s.Selected != s.Waiting+s.Running+s.Done+s.Failed || min(s.Waiting, s.Missing) < 0 || s.Running > 2*most) {
+			if text := fmt.Sprintf("%+v", s); !f.adrift[text] {
+				f.adrift[text] = true
+				f.t.breach("status", "%s", text)
+			}
+		}
+		entries, err := conn.Entries(f.ctx, r.RunID)
+		if err != nil {
+			return fmt.Errorf("reading the jobs: %w", err)
+		}
+		for _, e := range entries {
+			f.handed[e.ID] = max(f.handed[e.ID], e.Delivery)
+		}
+	}
+	return nil
+}
+
+// dismiss has the processes of a role end as they should.
+func (f *fleet) dismiss(r role) {
+	f.mu.Lock()
+	for _, m := range f.members {
+		if m.role == r && m.cmd != nil {
+			_ = m.cmd.Process.Signal(syscall.SIGCONT)
+			_ = m.cmd.Process.Signal(syscall.SIGINT)
+		}
+		m.leaving = m.leaving || m.role == r
+	}
+	f.mu.Unlock()
+	for end := time.Now().Add(silence); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		f.mu.Lock()
+		gone := !slices.ContainsFunc(f.members, func(m *member) bool { return m.role == r && m.cmd != nil })
+		f.mu.Unlock()
+		if gone {
+			return
+		}
+	}
+	f.t.breach("hung", "a %s did not leave in %s", r, silence)
+}
+
+// clear kills whoever is left.
+func (f *fleet) clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closing = true
+	for _, m := range f.members {
+		if m.cmd != nil {
+			_ = m.cmd.Process.Kill()
+		}
+	}
+}
+
+// again gives the finished run's command once more: it has nothing to do, and
+// removes what the last of the killed left on this machine.
+func (f *fleet) again(run []string) error {
+	var out struct {
+		Ledger struct{ Selected, Reused, Ran int }
+	}
+	if err := f.t.tell(f.ctx, &out, run...); err != nil {
+		return err
+	}
+	if l := out.Ledger; l.Reused != l.Selected || l.Ran != 0 {
+		f.t.breach("lost", "the same command again: %+v", l)
+	}
+	return nil
+}
+
+// held looks for what a finished run left on the cluster.
+func (f *fleet) held(conn *engine.Conn) error {
+	held, err := conn.Held(f.ctx)
+	if err != nil {
+		return fmt.Errorf("listing what the cluster holds: %w", err)
+	}
+	for id, n := range held {
+		f.t.breach("left_stream", "the cluster holds %d bytes of run %s", n, id)
+	}
+	for _, n := range f.handed {
+		f.t.report.HandedAgain += max(0, n-1)
+	}
+	return nil
+}
+
+// asked implements victims.
+func (f *fleet) asked() {}
+
+// strike implements victims.
+func (f *fleet) strike(fault planned, asker string) (found bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of := map[Kind]role{Worker: aWorker, Coordinator: aCoordinator, Node: aNode, Guest: aWorker, Stop: aWorker, Drain: aWorker}[fault.Kind]
+	if fault.Kind == Drain && f.drainOne%2 == 0 {
+		of = aCoordinator
+	}
+	m := f.choose(of, fault.At, asker)
+	if m == nil || f.closing {
+		return false, nil
+	}
+	p := m.cmd.Process
+	switch fault.Kind {
+	case Guest:
+		return killGuest(p.Pid, f.t.cfg.Guest, fault.At)
+	case Stop:
+		f.wg.Go(func() { wake(f.ctx, p, outlasting) })
+		return true, p.Signal(syscall.SIGSTOP)
+	case Drain:
+		f.drainOne++
+		m.ended[Drain] = true
+		return true, p.Signal(syscall.SIGINT)
+	}
+	m.ended[fault.Kind] = true
+	return true, p.Kill()
+}
+
+// choose takes a living member of a role: who asked, or one by number. A node is
+// taken where all others are up.
+func (f *fleet) choose(of role, number int, asker string) *member {
+	var alive []*member
+	for _, m := range f.members {
+		if m.role == of && m.alive() {
+			alive = append(alive, m)
+		}
+	}
+	if len(alive) == 0 || of == aNode && len(alive) < nodes {
+		return nil
+	}
+	if of == aWorker {
+		if inode := inodeOf(asker); inode != "" {
+			if i := slices.IndexFunc(alive, func(m *member) bool { return owns(m.cmd.Process.Pid, inode) }); i >= 0 {
+				return alive[i]
+			}
+		}
+	}
+	return alive[number%len(alive)]
+}
+
+// summary takes the calls from what a run prints at its end.
+func (t *trial) summary(out []byte) error {
+	var s struct{ Calls Calls }
+	if err := json.Unmarshal(out, &s); err != nil {
+		return fmt.Errorf("reading the summary: %w", err)
+	}
+	t.report.Calls = s.Calls
+	return nil
+}

@@ -1,0 +1,126 @@
+package chaos
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// role of a process in a fleet.
+type role string
+
+const (
+	aNode        role = "node"
+	aWorker      role = "worker"
+	aCoordinator role = "coordinator"
+)
+
+// member is one place in a fleet: a process, and the next one when that ends.
+type member struct {
+	role  role
+	name  string
+	start func() *exec.Cmd
+
+	cmd       *exec.Cmd     // nil: none is alive
+	out, errs *bytes.Buffer // of cmd
+	ended     map[Kind]bool // what cmd was brought to its end with
+	leaving   bool          // cmd is to end
+}
+
+// alive tells whether there is a process that nothing has struck yet.
+func (m *member) alive() bool { return m.cmd != nil && len(m.ended) == 0 && !m.leaving }
+
+// foreseen tells whether what befell a process explains its exit code, which is
+// negative for a signal.
+func (m *member) foreseen(code int) bool {
+	switch code {
+	case 0: // of a coordinator it is the end of the batch
+		return m.role == aCoordinator || m.leaving || m.ended[Drain]
+	case -int(syscall.SIGKILL):
+		return m.ended[Worker] || m.ended[Coordinator] || m.ended[Node]
+	case 130:
+		return m.role == aCoordinator && m.ended[Drain]
+	}
+	return false
+}
+
+// exitCode of a process that has ended, negative for a signal.
+func exitCode(cmd *exec.Cmd) int {
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return -int(status.Signal())
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// how a process ended, in words; errs is what it said.
+func how(code int, ended map[Kind]bool, errs string) string {
+	var kinds []string
+	for k := range ended {
+		kinds = append(kinds, string(k))
+	}
+	slices.Sort(kinds)
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", code, strings.Join(kinds, " ")))
+	if code != 0 && len(ended) == 0 {
+		text += ": " + tail(errs, 600)
+	}
+	return text
+}
+
+// freePorts finds ports of loopback that nobody listens on, below those that the
+// kernel gives to outgoing connections: a node that is started again must find its
+// own.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for tries := 0; len(ports) < n; tries++ {
+		port := 10_000 + rand.IntN(20_000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil && tries > 1000 {
+			return nil, fmt.Errorf("finding free ports: %w", err)
+		}
+		if err != nil || slices.Contains(ports, port) {
+			continue
+		}
+		_ = l.Close()
+		ports = append(ports, port)
+	}
+	return ports, nil
+}
+
+// owns tells whether a process holds the end of a connection that stands in the
+// kernel's table under that inode.
+func owns(pid int, inode string) bool {
+	dir := fmt.Sprintf("/proc/%d/fd/", pid)
+	fds, _ := os.ReadDir(dir) // it may have ended
+	return slices.ContainsFunc(fds, func(fd os.DirEntry) bool {
+		to, err := os.Readlink(dir + fd.Name())
+		return err == nil && to == "socket:["+inode+"]"
+	})
+}
+
+// inodeOf is the kernel's name for the socket with that local address on loopback,
+// "" where it is not told.
+func inodeOf(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return ""
+	}
+	table, _ := os.ReadFile("/proc/net/tcp") // without it any process does
+	local := fmt.Sprintf("0100007F:%04X", n)
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) > 9 && f[1] == local {
+			return f[9]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// moody fails the first creation and the first reading of each key below fleet/.
+type moody struct {
+	sinks.Store
+	mu     sync.Mutex
+	failed map[string]bool
+}
+
+func (f *moody) fail(op, key string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !strings.HasPrefix(key, "fleet/") || f.failed[op] {
+		return nil
+	}
+	f.failed[op] = true
+	return errors.New("the store answers 503 Service Unavailable")
+}
+
+func (f *moody) Create(ctx context.Context, key string, body []byte) error {
+	if err := f.fail("create", key); err != nil {
+		return err
+	}
+	return f.Store.Create(ctx, key, body)
+}
+
+func (f *moody) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := f.fail("get", key); err != nil {
+		return nil, err
+	}
+	return f.Store.Get(ctx, key)
+}
+
+// A store that is out for a moment stops neither the coordinator, who leaves its
+// mark there, nor a worker, who looks for it.
+func TestTheMarkOutlivesAStoreThatFails(t *testing.T) {
+	h, conn := newFleet(t, 1)
+	f := &moody{failed: map[string]bool{}}
+	h.store = func(s sinks.Store) sinks.Store { f.Store = s; return f }
+	end := h.coordinate(t.Context())
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Error(err)
+	}
+	if got := <-end; got.err != nil || got.rep.Ledger.Ran != 1 || len(f.failed) != 2 {
+		t.Errorf("%v: %+v, failed %v", got.err, got.rep.Ledger, f.failed)
+	}
+}
+
+// A second coordinator of the same run, in another directory, is refused, and the
+// first one does not notice.
+func TestASecondCoordinatorElsewhereIsRefused(t *testing.T) {
+	h, conn := newFleet(t, 1)
+	end := h.coordinate(t.Context())
+	other := newHarness(filepath.Join(t.TempDir(), "elsewhere"), 1)
+	other.cfg.RunID, other.cfg.Lease = h.cfg.RunID, h.cfg.Lease
+	other.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	for { // until the first is in the chair
+		if _, ok, err := conn.Run(t.Context(), h.cfg.RunID); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			break
+		}
+	}
+	_, err := other.run(t.Context())
+	coded, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+		Hint() string
+	}](err)
+	if !ok || coded.ExitCode() != 9 || !strings.Contains(coded.Error(), h.dir) || !strings.Contains(coded.Hint(), "engine.lease") {
+		t.Errorf("the second coordinator: %v", err)
+	}
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Error(err)
+	}
+	if got := <-end; got.err != nil || got.rep.Ledger.Ran != 1 || len(other.staged(t)) != 0 {
+		t.Errorf("the first: %v, %+v", got.err, got.rep.Ledger)
+	}
+}
+
+// What a killed worker had begun to stage goes when the run is complete.
+func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
+	h, conn := newFleet(t, 1)
+	end := h.coordinate(t.Context())
+	half := filepath.Join(h.dir, ".tracesmith-tmp", "half")
+	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
+		return errors.Join(os.MkdirAll(filepath.Dir(half), 0o755), os.WriteFile(half, []byte("half an episode"), 0o600))
+	}
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Error(err)
+	}
+	if got := <-end; got.err != nil {
+		t.Error(got.err)
+	}
+	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("left behind: %v", err)
+	}
+}
