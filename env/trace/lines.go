@@ -56,6 +56,16 @@ func lineMaps(patch []byte) (map[string]lineMap, error) {
 	return out, nil
 }
 
+// OldLines reads a patch and returns a function that tells which line of the tree
+// a line of the patched file was; 0 if there was none.
+func OldLines(patch []byte) (func(file string, line int) int, error) {
+	maps, err := lineMaps(patch)
+	if err != nil {
+		return nil, err
+	}
+	return func(file string, line int) int { return maps[file].old(line) }, nil
+}
+
 // old is the line before the patch, 0 if there was none.
 func (m lineMap) old(line int) int {
 	if before, near := m.exact[line]; near {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/trace"
 )
 
 // coverage is which lines of the program run while it is imported, and which
@@ -49,6 +51,22 @@ func (c coverage) lines(file string) []int {
 		add(files[file])
 	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// under are those of some lines that a test executes, where old tells what line of
+// the healthy file a line is.
+func (c coverage) under(id string, lines trace.Lines, old func(file string, line int) int) trace.Lines {
+	out := trace.Lines{}
+	for file, spans := range c.Tests[id] {
+		ranges := parseSpans(spans)
+		for _, n := range lines[file] {
+			was := old(file, n)
+			if slices.ContainsFunc(ranges, func(r [2]int) bool { return r[0] <= was && was <= r[1] }) {
+				out[file] = append(out[file], n)
+			}
+		}
+	}
+	return out
 }
 
 // within says whether one of the numbers lies in the ranges.

@@ -1,9 +1,11 @@
 package synth
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/env/trace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -97,6 +99,19 @@ func TestLinesOfAPatch(t *testing.T) {
 	}
 	if spans(before["n.py"]) != "1" || spans(after["n.py"]) != "1" {
 		t.Errorf("the second file: %v %v", before["n.py"], after["n.py"])
+	}
+}
+
+func TestTestsFarFromABugExecuteWhatTheyDidBefore(t *testing.T) {
+	c := coverage{Tests: map[string]map[string]string{"far": {"p.py": "1-2,5-6", "q.py": "3"}}}
+	patch := "--- a/p.py\n+++ b/p.py\n@@ -2,3 +2,4 @@\n a\n-b\n+B\n+new\n c\n"
+	old, err := trace.OldLines([]byte(patch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.under("far", trace.Lines{"p.py": {1, 2, 3, 4, 5, 6, 7, 8}, "q.py": {2, 3}}, old)
+	if want := (trace.Lines{"p.py": {1, 2, 6, 7}, "q.py": {3}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -122,13 +122,25 @@ func (w *worker) measure(ctx context.Context, s *state, t *Trial, files map[stri
 
 // rank is the place of the changed lines among all, by how much executing a line
 // has to do with failing; where none of them runs, because the interpreter leaves
-// `if False:` out, that of the line where bug and fix part.
+// `if False:` out, that of the line where bug and fix part. Tests that do not come
+// near the bug execute what they execute in the healthy tree.
 func (w *worker) rank(ctx context.Context, s *state, t *Trial, d0 *trace.Divergence) error {
-	found, _, err := trace.Cover(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: s.kept})
+	near := s.near(t)
+	found, _, err := trace.Cover(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: near})
+	if err != nil {
+		return err
+	}
+	old, err := trace.OldLines([]byte(t.Patch))
 	if err != nil {
 		return err
 	}
 	failing := func(id string) bool { _, bad := slices.BinarySearch(t.FailToPass, id); return bad }
+	doubted := suspects(found, failing)
+	for _, id := range s.kept {
+		if _, known := slices.BinarySearch(near, id); !known {
+			found.Tests[id] = s.coverage.under(id, doubted, old)
+		}
+	}
 	for _, suspect := range found.Ochiai(failing, func(file string) bool { return !isTest(file) }) {
 		if slices.Contains(t.Lines[suspect.File], suspect.Line) {
 			t.Difficulty.OchiaiRank = number(suspect.Rank)
@@ -139,6 +151,26 @@ func (w *worker) rank(ctx context.Context, s *state, t *Trial, d0 *trace.Diverge
 		}
 	}
 	return nil
+}
+
+// suspects are the program's lines that failing tests execute.
+func suspects(c trace.Coverage, failing func(id string) bool) trace.Lines {
+	out := trace.Lines{}
+	for id, files := range c.Tests {
+		if !failing(id) {
+			continue
+		}
+		for file, lines := range files {
+			if !isTest(file) {
+				out[file] = append(out[file], lines...)
+			}
+		}
+	}
+	for file, lines := range out {
+		slices.Sort(lines)
+		out[file] = slices.Compact(lines)
+	}
+	return out
 }
 
 // crossesFiles says that the symptom shows in another file of the program than

@@ -197,14 +197,20 @@ func (s *state) litters(r run) string {
 }
 
 // again runs a candidate in other orders under other hash seeds, until as many
-// verdicts as asked for are the same, or one is not.
+// verdicts as asked for are the same, or one is not. The second run and every
+// fifth are of all tests, the others of those that the candidate may concern.
 func (w *worker) again(ctx context.Context, s *state, t *Trial, files map[string]string, want vector, runs int) error {
+	near := s.near(t)
 	for ; t.Runs < runs; t.Runs++ {
-		r, err := w.bounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: s.kept, Shuffle: s.shuffle(t.Key, t.Runs)})
+		tests := near
+		if t.Runs == 1 || t.Runs%5 == 0 {
+			tests = s.kept
+		}
+		r, err := w.bounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: tests, Shuffle: s.shuffle(t.Key, t.Runs)})
 		if err != nil {
 			return err
 		}
-		got := vectorOf(s.kept, r)
+		got := vectorOf(tests, r)
 		if !maps.Equal(got, want) {
 			t.Outcome, t.Reason, t.Vectors = Flaky, fmt.Sprintf("run %d", t.Runs+1), []vector{want, got}
 			return nil
@@ -215,6 +221,19 @@ func (w *worker) again(ctx context.Context, s *state, t *Trial, files map[string
 		}
 	}
 	return nil
+}
+
+// near are the kept tests that a trial may concern: those that execute one of its
+// lines and those that fail, sorted.
+func (s *state) near(t *Trial) []string {
+	lines, _ := linesOf(t.Patch)
+	tests, _ := s.coverage.covering(lines)
+	if tests == nil {
+		return s.kept
+	}
+	tests = append(tests, t.FailToPass...)
+	slices.Sort(tests)
+	return slices.Compact(tests)
 }
 
 // Hash seeds that runs are spread over; each is a process that stays.
