@@ -78,8 +78,8 @@ type Mutation struct {
 	// Commit is the one that an inversion takes back.
 	Commit string
 	Funcs  []Function
-	// BodyHash identifies the changed functions as they are after the change: equal
-	// hashes are the same bug. SHA-256 in hex.
+	// BodyHash identifies the changed functions as they are after the change, in
+	// whatever files: equal hashes are the same bug. SHA-256 in hex.
 	BodyHash string
 }
 

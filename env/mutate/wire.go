@@ -196,7 +196,7 @@ func plain(texts ...string) bool {
 func bodyHash(funcs []Function) string {
 	var keys []string
 	for _, f := range funcs {
-		keys = append(keys, f.File+"\x00"+f.Name+"\x00"+f.After+"\n")
+		keys = append(keys, f.Name+"\x00"+f.After+"\n")
 	}
 	slices.Sort(keys)
 	sum := sha256.Sum256([]byte(strings.Join(keys, "")))

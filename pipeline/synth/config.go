@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -53,6 +54,9 @@ type Config struct {
 	Workers     int      // 0 = 1
 	Model       *Model   // writes bugs and reports; nil: none
 	MaxCost     float64  // USD that its calls may cost, those of earlier runs included; 0 = no limit
+	// Benchmarks are known by their functions: no bug is put into a repository that
+	// is one of theirs under another name. nil: not looked for.
+	Benchmarks *provenance.Library
 
 	Store *workspace.Store
 	// Sandbox says where the tests of a repository run, its set-up done.
@@ -131,6 +135,7 @@ type settings struct {
 	Runs        int               `json:"runs"`
 	ReleaseRuns int               `json:"release_runs"`
 	Text        string            `json:"text"`
+	Benchmarks  string            `json:"benchmark_hashes,omitempty"`
 	Repos       map[string]string `json:"repos"` // instance -> content and entrypoint
 }
 
@@ -138,7 +143,7 @@ func (c Config) settings() settings {
 	s := settings{
 		Schema: "tracesmith.synth/1", Seed: c.Seed, Candidates: c.Candidates, Operators: c.Operators, Kinds: c.Kinds,
 		Runs: c.Runs, ReleaseRuns: c.ReleaseRuns, Text: c.Text, Repos: map[string]string{},
-		Commits: c.Commits, Functions: c.Functions, Model: c.Model.identity(),
+		Commits: c.Commits, Functions: c.Functions, Model: c.Model.identity(), Benchmarks: c.Benchmarks.Hash(),
 	}
 	for _, r := range c.Repos {
 		s.Repos[r.Task.InstanceID] = schemas.ShortHash([]any{r.Tree.SHA256(), r.Task.Entrypoint, r.Task.Setup, r.Task.Python, r.Task.Image})
@@ -156,6 +161,7 @@ func (s settings) differs(other settings) string {
 		{"operators", s.Operators, other.Operators}, {"kinds", s.Kinds, other.Kinds}, {"runs", s.Runs, other.Runs},
 		{"commits", s.Commits, other.Commits}, {"functions", s.Functions, other.Functions}, {"model", s.Model, other.Model},
 		{"release runs", s.ReleaseRuns, other.ReleaseRuns}, {"text", s.Text, other.Text},
+		{"benchmark hashes", s.Benchmarks, other.Benchmarks},
 	} {
 		if fmt.Sprint(f.a) != fmt.Sprint(f.b) {
 			return fmt.Sprintf("%s %v, not %v", f.name, f.a, f.b)

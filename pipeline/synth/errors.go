@@ -56,6 +56,12 @@ func (e *NoneError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// OutError is an output directory that cannot be used.
+type OutError struct{ Err error }
+
+func (e *OutError) Error() string { return e.Err.Error() + ": name another directory with -o" }
+func (e *OutError) Unwrap() error { return e.Err }
+
 // ConfigError is a setting that cannot be.
 type ConfigError struct{ What string }
 

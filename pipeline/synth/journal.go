@@ -40,7 +40,7 @@ type journal struct {
 // openJournal opens the journal in dir, or begins one with the settings.
 func openJournal(dir string, s settings) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the output directory: %w", err)
+		return nil, &OutError{fmt.Errorf("making the output directory: %w", err)}
 	}
 	j := &journal{
 		surveys: map[string]*survey{}, trials: map[string]map[string]*Trial{}, releases: map[string]map[string]release{},
@@ -53,7 +53,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 	}
 	j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("opening the journal: %w", err)
+		return nil, &OutError{fmt.Errorf("opening the journal: %w", err)}
 	}
 	// What a killed run wrote of its last line goes.
 	err = j.file.Truncate(whole)
@@ -64,7 +64,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 		err = j.put(entry{Settings: &s})
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the journal: %w", err), j.file.Close())
+		return nil, &OutError{errors.Join(fmt.Errorf("opening the journal: %w", err), j.file.Close())}
 	}
 	return j, nil
 }
@@ -191,3 +191,12 @@ func (j *journal) answer(repo, key string) (spoken, bool) {
 }
 
 func (j *journal) close() error { return j.file.Close() }
+
+// drop takes the journal away, and its directory where nothing else is in it.
+func (j *journal) drop() error {
+	err := errors.Join(j.file.Close(), os.Remove(j.file.Name()))
+	if left, reading := os.ReadDir(filepath.Dir(j.file.Name())); reading == nil && len(left) == 0 {
+		err = errors.Join(err, os.Remove(filepath.Dir(j.file.Name())))
+	}
+	return err
+}

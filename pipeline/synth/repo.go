@@ -90,7 +90,7 @@ func refusal(err error) *RepoError {
 		return &RepoError{Kind: kind, Detail: e.Error()}
 	}
 	if errors.Is(err, check.ErrTooFewTests) {
-		return &RepoError{Kind: ErrNoTests, Detail: err.Error(), Remedy: fmt.Sprintf("a repository needs at least %d of them", check.MinKept)}
+		return &RepoError{Kind: ErrNoTests, Remedy: fmt.Sprintf("a repository needs at least %d of them", check.MinKept)}
 	}
 	return nil
 }
@@ -106,15 +106,18 @@ func (w *worker) base(ctx context.Context, s *state, out *survey) error {
 		return &RepoError{Kind: ErrNotPython, Remedy: "name the directory that holds the .py files"}
 	}
 	err := w.prepare(ctx, s)
+	if err == nil {
+		err = w.copied(ctx, s)
+	}
 	if err != nil {
 		return err
 	}
 	suite, err := check.Base(ctx, check.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store, Runs: w.cfg.Runs, Seed: s.seed, Isolated: -1}, t, s.repo.Tree)
+	if d := slices.IndexFunc(suite.Dropped, func(d check.Dropped) bool { return d.Why == "failed" || d.Why == "error" }); d >= 0 && errors.Is(err, check.ErrTooFewTests) {
+		return &RepoError{Kind: ErrRed, Detail: fmt.Sprintf("%s %s", suite.Dropped[d].ID, suite.Dropped[d].Why), Remedy: "give a healthy repository"}
+	}
 	if err != nil {
 		return err
-	}
-	if d := slices.IndexFunc(suite.Dropped, func(d check.Dropped) bool { return d.Why == "failed" || d.Why == "error" }); d >= 0 && len(suite.Kept) < check.MinKept {
-		return &RepoError{Kind: ErrRed, Detail: fmt.Sprintf("%s %s", suite.Dropped[d].ID, suite.Dropped[d].Why), Remedy: "give a healthy repository"}
 	}
 	out.Method, out.Kept = suite.Method, suite.Kept
 	if err := w.enter(ctx, s); err != nil {
@@ -192,8 +195,7 @@ func (s *state) adopt(v *survey) {
 func (s *state) sources() []string {
 	var out []string
 	for _, p := range s.repo.Tree.Paths() {
-		base := p[strings.LastIndexByte(p, '/')+1:]
-		if strings.HasSuffix(p, ".py") && !isTest(p) && base != "setup.py" && base != "noxfile.py" && !strings.HasPrefix(p, "docs/") && !strings.HasPrefix(p, "examples/") {
+		if isProgram(p) {
 			out = append(out, p)
 		}
 	}

@@ -64,6 +64,9 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	} else {
 		sum = st.summary()
 	}
+	if _, none := errors.AsType[*NoneError](err); none { // the place is free for what was meant
+		return sum, errors.Join(err, j.drop())
+	}
 	return sum, errors.Join(err, j.close())
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Progress is how far a run is.
@@ -92,6 +93,10 @@ func (t *Trial) because() string {
 		return aboutSize.ReplaceAllString(aboutFile.ReplaceAllString(t.Reason, ""), "N")
 	case Survived:
 		return t.Reason
+	case Duplicate:
+		if strings.HasPrefix(t.Reason, elsewhere) {
+			return "of a function that is in another repository, too"
+		}
 	case Capped:
 		if m := aboutCap.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
 			return m[1] + "one operator in a function"

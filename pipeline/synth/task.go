@@ -130,14 +130,7 @@ type made struct {
 // enough repositories none may have more than its share.
 func (st *stage) released() []made {
 	var out []made
-	total := 0
-	for _, s := range st.states {
-		for _, r := range s.releases {
-			if r.Outcome == Released {
-				total++
-			}
-		}
-	}
+	total := st.once()
 	most := total
 	if len(st.states) >= 2*maxShare {
 		most = max(total/maxShare, 1)
@@ -146,7 +139,7 @@ func (st *stage) released() []made {
 		count := 0
 		for _, t := range s.chosen {
 			r, ok := s.releases[t.Key]
-			if !ok || r.Outcome != Released {
+			if !ok || r.Outcome != Released || t.Outcome == Duplicate {
 				continue
 			}
 			if count++; count > most {
@@ -159,6 +152,29 @@ func (st *stage) released() []made {
 	slices.SortStableFunc(out, func(a, b made) int { return strings.Compare(a.task.InstanceID, b.task.InstanceID) })
 	return out
 }
+
+// once marks tasks whose code is that of a task of an earlier repository, and counts
+// the others.
+func (st *stage) once() (left int) {
+	bodies := map[string]string{} // -> repository
+	for _, s := range st.states {
+		for _, t := range s.chosen {
+			if s.releases[t.Key].Outcome != Released {
+				continue
+			}
+			if other := bodies[t.Body]; t.Body != "" && other != "" && other != t.Repo {
+				t.Outcome, t.Reason = Duplicate, elsewhere+other
+				continue
+			}
+			bodies[t.Body] = t.Repo
+			left++
+		}
+	}
+	return left
+}
+
+// elsewhere begins the reason of a duplicate in another repository.
+const elsewhere = "the same functions are in "
 
 // textLine is a task's line of the file of texts.
 func textLine(t schemas.Task, r release) string {

@@ -51,7 +51,7 @@ type Trial struct {
 	PromptSHA256 string `json:"prompt_sha256,omitempty"` // of what it was asked
 
 	Patch      string             `json:"patch,omitempty"` // healthy -> buggy
-	Body       string             `json:"body,omitempty"`  // hash of the changed functions without what does not matter
+	Body       string             `json:"body,omitempty"`  // hash of the changed functions without what does not matter, such as their files
 	Lines      map[string][]int   `json:"lines,omitempty"` // of the buggy files, that differ
 	FailToPass []string           `json:"fail_to_pass,omitempty"`
 	Failures   []Failure          `json:"failures,omitempty"`

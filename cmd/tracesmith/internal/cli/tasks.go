@@ -64,7 +64,7 @@ func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
 }
 
 func newTasks(s *State) *cobra.Command {
-	return group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksSynth(s), newTasksSplit(s))
+	return group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksSynth(s), newTasksSplit(s), newTasksHashes(s))
 }
 
 func newTasksList(s *State) *cobra.Command {

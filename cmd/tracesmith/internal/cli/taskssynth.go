@@ -25,6 +25,7 @@ type synthFlags struct {
 	task   schemas.Task // how the tests of directories run
 	cfg    synth.Config
 	cost   float64
+	hashes []string // files
 	asJSON bool
 }
 
@@ -59,6 +60,7 @@ output directory is the run's identity: naming it again goes on where it stopped
 	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "identical verdicts that make a candidate valid")
 	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "identical verdicts that make it a task")
 	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue tells: "+strings.Join(synth.Texts, ", "))
+	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": repositories that are copies of these are left out")
 	fl.StringVarP(&f.cfg.Out, "out", "o", "synth", "output directory")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
 	return c
@@ -73,6 +75,9 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	}
 	settings, err := f.load(s)
 	if err != nil {
+		return err
+	}
+	if f.cfg.Benchmarks, err = libraryOf(f.hashes); err != nil {
 		return err
 	}
 	if f.cost != 0 {
@@ -148,7 +153,8 @@ func synthError(err error) error {
 	_, repo := errors.AsType[*synth.NoneError](err)
 	_, used := errors.AsType[*synth.UsedError](err)
 	_, operator := errors.AsType[*synth.OperatorError](err)
-	if _, config := errors.AsType[*synth.ConfigError](err); repo || used || operator || config {
+	_, out := errors.AsType[*synth.OutError](err)
+	if _, config := errors.AsType[*synth.ConfigError](err); repo || used || operator || out || config {
 		return Usage(err)
 	}
 	return err

@@ -1,0 +1,129 @@
+package synth
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/envtest"
+	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// The same bank somewhere else: another file, another layout, a class of its own.
+func bankElsewhere(t *testing.T, name string) Repo {
+	t.Helper()
+	text := strings.ReplaceAll(bank["bank.py"], "    best = None\n", "    # Nothing yet.\n    best = None\n")
+	return healthy(t, name, "PYTHONPATH=src python -m pytest -q", map[string]string{"src/bank.py": text, "tests/test_bank.py": bank["test_bank.py"]})
+}
+
+func TestACopyOfABenchmarkIsLeftOut(t *testing.T) {
+	store, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Printer{Store: store, Driver: bubblewrap(t), Spec: env.SandboxSpec{Workdir: schemas.DefaultWorkdir}}
+	functions, unread, err := p.Functions(t.Context(), healthy(t, "bank", "python -m pytest -q", bank).Tree)
+	if err != nil || len(functions) != 5 || unread != 0 {
+		t.Fatalf("%d functions, %d unread, %v", len(functions), unread, err)
+	}
+	benchmark := &provenance.Library{}
+	benchmark.Add(provenance.Prints{Repo: "github.com/a/bank", Benchmark: "swe-bench", Functions: functions})
+	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), bankElsewhere(t, "till"))
+	cfg.Benchmarks = benchmark
+	_, err = Run(t.Context(), cfg)
+	none, ok := errors.AsType[*NoneError](err)
+	if want := "till: a public benchmark takes its tasks from it (5 of its 5 functions stand in github.com/a/bank, which is in swe-bench)"; !ok || !strings.Contains(none.Refused["till"], want) {
+		t.Fatalf("%v, want %s", err, want)
+	}
+	// Nothing was made: the directory is free. One where something was belongs to a
+	// run that compared with the same.
+	if _, err := os.Stat(cfg.Out); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a run that could do nothing leaves %s: %v", cfg.Out, err)
+	}
+	without := cfg
+	without.Benchmarks = nil
+	if what := cfg.settings().differs(without.settings()); !strings.HasPrefix(what, "benchmark hashes") {
+		t.Errorf("without hashes: %q", what)
+	}
+}
+
+func TestFilesThatAreNoPythonAreCounted(t *testing.T) {
+	store, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Printer{Store: store, Driver: bubblewrap(t), Spec: env.SandboxSpec{Workdir: schemas.DefaultWorkdir}}
+	r := healthy(t, "old", "python -m pytest -q", map[string]string{"old.py": "print 'x'\n", "new.py": "def f(x):\n    a = x\n    b = a\n    return b\n"})
+	for range 2 {
+		if functions, _, err := p.Functions(t.Context(), r.Tree); err != nil || len(functions) != 1 {
+			t.Errorf("%v, %v", functions, err)
+		}
+	}
+	// A whole file that mends, and one that takes a file away.
+	m := []Mended{
+		{Tree: r.Tree, Gold: "--- a/new.py\n+++ b/new.py\n@@ -2,1 +2,1 @@\n-    a = 1\n+    a = x\n"},
+		{Tree: r.Tree, Bug: "--- a/new.py\n+++ b/new.py\n@@ -4,1 +4,1 @@\n-    return b\n+    return a\n"},
+		{Tree: r.Tree, Gold: "--- a/gone.py\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a = 1\n"},
+		{Tree: r.Tree, Gold: "--- a/old.py\n+++ b/old.py\n@@ -1,1 +1,1 @@\n-print 'y'\n+print 'x'\n"},
+		{Tree: r.Tree},
+	}
+	got, unread, err := MendedFunctions(t.Context(), p.Driver, p.Spec, m)
+	if err != nil || unread != 1 || len(got) != 5 {
+		t.Fatalf("%v, %d unread, %v", got, unread, err)
+	}
+	for i, want := range []int{1, 1, 0, 0, 0} {
+		if len(got[i]) != want {
+			t.Errorf("patch %d: %v, want %d functions", i, got[i], want)
+		}
+	}
+	if got[0][0] != got[1][0] {
+		t.Error("one function has two hashes")
+	}
+}
+
+// Of two repositories with one function, the first has the tasks.
+func TestTheSameBugInTwoRepositoriesIsOneTask(t *testing.T) {
+	envtest.Factory(t)
+	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank), bankElsewhere(t, "till"))
+	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.ReleaseRuns = []string{KindSingle}, []string{"r1"}, 0, 2
+	sum, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(sum.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Tasks == 0 || sum.Outcomes[Duplicate] != sum.Tasks || strings.Contains(string(text), `"instance_id":"till-`) ||
+		sum.Reasons[Duplicate]["of a function that is in another repository, too"] != sum.Tasks {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// Tests that fail are named; that too few are left is only what follows.
+func TestARedRepositoryIsCalledRed(t *testing.T) {
+	red := strings.ReplaceAll(bank["test_bank.py"], "== 9", "== 8")
+	r := healthy(t, "red", "python -m pytest -q", map[string]string{"bank.py": bank["bank.py"], "test_bank.py": red[:strings.Index(red, "def test_limit")] + red[strings.Index(red, "def test_largest"):strings.Index(red, "def test_largest_of_none")]})
+	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), r)
+	_, err := Run(t.Context(), cfg)
+	if err == nil || err.Error() != "red: the tests do not pass (test_bank.py::test_largest failed): give a healthy repository" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestADirectoryThatCannotBeMade(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(t.Context(), configOf(t, filepath.Join(file, "out"), healthy(t, "bank", "python -m pytest -q", bank)))
+	if _, ok := errors.AsType[*OutError](err); !ok || !strings.Contains(err.Error(), "name another directory with -o") {
+		t.Errorf("%v", err)
+	}
+}
