@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -62,6 +64,51 @@ func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
 	}
 	return tasks, nil
 }
+
+// chosen opens the workbench and lists the tasks that are named, or all of the
+// source. Who gets no error closes the workbench.
+func (f *taskFlags) chosen(ctx context.Context, s *State, names []string) (cfg configs.Config, bench *wire.Workbench, tasks []schemas.Task, err error) {
+	if cfg, err = f.load(s); err != nil {
+		return cfg, nil, nil, err
+	}
+	if bench, err = wire.NewWorkbench(ctx, cfg, s.host()); err != nil {
+		return cfg, nil, nil, Usage(err)
+	}
+	if tasks, err = namedTasks(ctx, bench, cfg.Tasks, names); err != nil {
+		return cfg, nil, nil, Usage(errors.Join(err, bench.Close()))
+	}
+	return cfg, bench, tasks, nil
+}
+
+func namedTasks(ctx context.Context, bench *wire.Workbench, from configs.Tasks, names []string) ([]schemas.Task, error) {
+	tasks, err := wire.SelectTasks(ctx, bench.Source, from)
+	if err != nil || len(names) == 0 {
+		return tasks, err
+	}
+	var out []schemas.Task
+	for _, name := range names {
+		t, err := wire.FindTask(tasks, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// liveLine is a line of progress on a terminal, drawn anew; nothing elsewhere.
+type liveLine struct {
+	w    io.Writer
+	live bool
+}
+
+func (l liveLine) show(format string, args ...any) {
+	if l.live {
+		fmt.Fprintf(l.w, "\r\x1b[K"+format, args...)
+	}
+}
+
+func (l liveLine) erase() { l.show("") }
 
 func newTasks(s *State) *cobra.Command {
 	return group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksSynth(s), newTasksSplit(s), newTasksHashes(s))

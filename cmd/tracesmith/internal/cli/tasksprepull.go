@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -44,24 +43,16 @@ func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error
 	if f.workers < 1 {
 		return Usage(fmt.Errorf("--workers must be at least 1, got %d", f.workers))
 	}
-	cfg, err := f.load(s)
+	_, bench, tasks, err := f.chosen(ctx, s, names)
 	if err != nil {
 		return err
 	}
-	bench, err := wire.NewWorkbench(ctx, cfg, s.host())
-	if err != nil {
-		return Usage(err)
-	}
 	defer func() { _ = bench.Close() }()
-	tasks, err := chosen(ctx, bench, cfg, names)
-	if err != nil {
-		return Usage(err)
-	}
 	list, err := bench.Images(tasks)
 	if err != nil {
 		return Usage(err)
 	}
-	p := &pullProgress{w: s.Stderr, live: s.TTY, total: len(list)}
+	p := &pullProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}, total: len(list)}
 	fmt.Fprintf(s.Stderr, "prepull: %d tasks, %d images, %d at once\n", len(tasks), len(list), f.workers)
 	bench.Pull(ctx, list, f.workers, wire.PullProgress{Begun: p.begun, Bytes: p.bytes, Done: p.done})
 	p.erase()
@@ -132,8 +123,7 @@ func (f *prepullFlags) print(s *State, list []wire.Image) error {
 // pullProgress tells how far it is: a line per image, or on a terminal one line
 // that is drawn anew.
 type pullProgress struct {
-	w                  io.Writer
-	live               bool
+	liveLine
 	total, at, running int
 	have, known        int64
 }
@@ -161,13 +151,5 @@ func (p *pullProgress) done(i wire.Image) {
 }
 
 func (p *pullProgress) draw() {
-	if p.live {
-		fmt.Fprintf(p.w, "\r\x1b[K  %d/%d images, %d under way, %d of %d MB", p.at, p.total, p.running, p.have>>20, p.known>>20)
-	}
-}
-
-func (p *pullProgress) erase() {
-	if p.live {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
+	p.show("  %d/%d images, %d under way, %d of %d MB", p.at, p.total, p.running, p.have>>20, p.known>>20)
 }

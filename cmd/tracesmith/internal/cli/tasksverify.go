@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
-	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env/check"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -75,19 +72,11 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	if f.runs < 1 || f.workers < 0 {
 		return Usage(fmt.Errorf("--runs must be at least 1 and --workers not negative, got %d and %d", f.runs, f.workers))
 	}
-	cfg, err := f.load(s)
+	cfg, bench, tasks, err := f.chosen(ctx, s, names)
 	if err != nil {
 		return err
 	}
-	bench, err := wire.NewWorkbench(ctx, cfg, s.host())
-	if err != nil {
-		return Usage(err)
-	}
 	defer func() { _ = bench.Close() }()
-	tasks, err := chosen(ctx, bench, cfg, names)
-	if err != nil {
-		return Usage(err)
-	}
 	ledger, err := check.OpenLedger(f.out)
 	if err != nil {
 		code := ExitUsage
@@ -97,7 +86,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 		return &Error{Code: code, Err: err, Try: "another file with -o"}
 	}
 	defer func() { err = errors.Join(err, ledger.Close()) }()
-	p := &verifyProgress{w: s.Stderr, live: s.TTY}
+	p := &verifyProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}}
 	batch := check.Batch{
 		Ledger: ledger, Workers: cmp.Or(f.workers, cfg.Run.Workers), Runs: f.runs, Begun: p.begun,
 		Check: func(ctx context.Context, t schemas.Task) (check.Report, error) {
@@ -117,22 +106,6 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 		return err
 	}
 	return verifyEnd(result, stopped)
-}
-
-func chosen(ctx context.Context, bench *wire.Workbench, cfg configs.Config, names []string) ([]schemas.Task, error) {
-	tasks, err := wire.SelectTasks(ctx, bench.Source, cfg.Tasks)
-	if err != nil || len(names) == 0 {
-		return tasks, err
-	}
-	var out []schemas.Task
-	for _, name := range names {
-		t, err := wire.FindTask(tasks, name)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, t)
-	}
-	return out, nil
 }
 
 // verifyEnd is the exit code of what the summary told.
@@ -221,8 +194,7 @@ const maxSoundRows = 40
 // verifyProgress tells how far a batch is: a line per finished task, or on a
 // terminal one line that is drawn anew, and lines of what is not sound.
 type verifyProgress struct {
-	w       io.Writer
-	live    bool
+	liveLine
 	total   int
 	at      int
 	running int
@@ -274,15 +246,7 @@ func (p *verifyProgress) done(t schemas.Task, r check.Report, err error) {
 }
 
 func (p *verifyProgress) draw() {
-	if p.live {
-		fmt.Fprintf(p.w, "\r\x1b[K  %d/%d checked, %d not sound, %d running, %s", p.at, p.total, p.bad, p.running, time.Since(p.since).Round(time.Second))
-	}
-}
-
-func (p *verifyProgress) erase() {
-	if p.live {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
+	p.show("  %d/%d checked, %d not sound, %d running, %s", p.at, p.total, p.bad, p.running, time.Since(p.since).Round(time.Second))
 }
 
 func (p *verifyProgress) end() { p.erase() }
