@@ -53,7 +53,7 @@ $(S3_SERVER):
 	GOBIN=$(dir $(S3_SERVER)) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 s3: versitygw guest ## tests against a real S3 server on loopback
-	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) sh -c "go test -count=1 ./sinks/... ./pipeline/publish/... && go test -count=1 -run '^TestScripts$$/^s3$$' ./cmd/tracesmith"
+	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) sh -c "go test -count=1 ./sinks/... ./pipeline/publish/... && go test -count=1 -run '^TestScripts$$/^(s3|chaos_s3)$$' ./cmd/tracesmith"
 
 cluster: guest ## three NATS nodes and three workers, killed on the way; 300,000 jobs
 	TRACESMITH_TEST_CLUSTER=1 go test -count=1 -v -timeout 30m -run '^(TestCluster|TestAWatchOutlivesItsConsumer|TestThreeHundredThousandJobs)$$' ./pipeline ./pipeline/engine

@@ -25,6 +25,8 @@ type Config struct {
 	Kinds    []Kind
 	Workers  int
 	Fleet    int           // 0: a run in one process; else worker processes on a cluster of three nodes
+	Store    string        // "": the run's directory; else a new place below which to stage and publish
+	Endpoint string        // of an S3 server that holds Store
 	Sandbox  string        // kind of sandbox
 	Within   time.Duration // bound on the first new call after a restart
 
@@ -34,8 +36,8 @@ type Config struct {
 	Run   func(ctx context.Context, storePlan string, clock time.Duration, args ...string) *exec.Cmd
 	// Read yields the episodes of a run directory or a dataset.
 	Read func(ctx context.Context, place string) (iter.Seq2[sinks.Trajectory, error], func() error, error)
-	// Torn lists what unfinished writes left in a run directory or a dataset.
-	Torn func(ctx context.Context, place string) ([]sinks.Torn, error)
+	// Open opens the store of a dataset, or the staging of a run directory.
+	Open func(ctx context.Context, place string) (sinks.Store, error)
 	// Guest is the first argument of a guest, by which it is known among processes.
 	Guest    string
 	Progress io.Writer // nil: silent
@@ -52,7 +54,7 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 		cfg.Workers = slots * cfg.Fleet
 	}
 	t := &trial{cfg: cfg, report: Report{
-		Schema: "tracesmith.chaos/1", Seed: cfg.Seed, Sandbox: cfg.Sandbox, Episodes: cfg.Episodes, Workers: cfg.Workers, Fleet: cfg.Fleet, Dir: cfg.Dir,
+		Schema: "tracesmith.chaos/1", Seed: cfg.Seed, Sandbox: cfg.Sandbox, Episodes: cfg.Episodes, Workers: cfg.Workers, Fleet: cfg.Fleet, Store: cfg.Store, Dir: cfg.Dir,
 		Breaches: []Breach{}, LeftOut: []LeftOut{}, struck: map[Kind]int{},
 	}}
 	kinds := slices.Clone(cfg.Kinds)
@@ -77,13 +79,16 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 		t.run = filepath.Join(cfg.Dir, "run")
 	}
 	t.plan = newPlan(cfg.Seed, kinds, cfg.Faults, cfg.Episodes)
-	if cfg.Fleet > 0 {
+	if err = t.standBefore(); err == nil && cfg.Fleet > 0 {
 		err = t.playFleet(ctx)
-	} else {
+	} else if err == nil {
 		err = t.play(ctx)
 	}
 	if err == nil {
 		err = t.check(ctx)
+	}
+	if t.proxy != nil {
+		t.proxy.close()
 	}
 	if t.disk != nil { // what was on it stays to be looked at
 		err = errors.Join(err, os.CopyFS(filepath.Join(cfg.Dir, "run"), os.DirFS(t.run)), t.disk.close())
@@ -106,6 +111,7 @@ type Report struct {
 	Episodes int       `json:"episodes"`
 	Workers  int       `json:"workers"`         // episodes at once
 	Fleet    int       `json:"fleet,omitempty"` // worker processes on a cluster
+	Store    string    `json:"store,omitempty"` // where it staged and published, if not in its directory
 	Wall     float64   `json:"wall_s"`
 	Dir      string    `json:"dir"`
 	Faults   []Struck  `json:"faults"`
@@ -183,9 +189,30 @@ type trial struct {
 	report Report
 	server *server
 	lone   *lone // nil in a fleet
-	pids   []int // of the run's processes
+	victims
+	proxy *proxy // before the store; nil where that is a directory
+	pids  []int  // of the run's processes
 
 	breaches sync.Mutex
+}
+
+// standBefore puts a proxy before the store, if that is a server.
+func (t *trial) standBefore() (err error) {
+	if t.cfg.Endpoint == "" {
+		return nil
+	}
+	t.proxy, err = before(t.cfg.Endpoint, t.plan.store, func(asker string) (bool, error) {
+		return t.strike(planned{Kind: StoreTorn}, asker)
+	})
+	return err
+}
+
+// dataset is where the batch is published.
+func (t *trial) dataset() string {
+	if t.cfg.Store != "" {
+		return t.cfg.Store + "/dataset"
+	}
+	return filepath.Join(t.cfg.Dir, "dataset")
 }
 
 func (t *trial) breach(name, format string, args ...any) {

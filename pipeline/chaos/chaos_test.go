@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/llms/llmtest"
 	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
 // A plan follows from its seed, has each kind in its turn, and strikes within the
@@ -99,12 +100,15 @@ func TestBreachesAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tr := &trial{cfg: Config{Dir: dir, Workers: 1, Guest: "no such"}, run: filepath.Join(dir, "run"), report: Report{struck: map[Kind]int{}}}
+	tr := &trial{cfg: Config{Dir: dir, Workers: 1, Guest: "no such", Open: func(ctx context.Context, place string) (sinks.Store, error) {
+		return stores.Open(ctx, place, stores.S3Config{})
+	}}, run: filepath.Join(dir, "run"), report: Report{struck: map[Kind]int{}}}
 	known := map[string]string{}
+	write(filepath.Join(dir, "run", "run.json"), "{}")
 	write(filepath.Join(staged, "a"), "one")
 	write(filepath.Join(staged, "b"), "two")
 	for range 2 {
-		if err := tr.unchanged(known); err != nil || len(tr.report.Breaches) > 0 {
+		if err := tr.unchanged(t.Context(), known); err != nil || len(tr.report.Breaches) > 0 {
 			t.Fatal(err, tr.report.Breaches)
 		}
 	}
@@ -112,15 +116,10 @@ func TestBreachesAreFound(t *testing.T) {
 	if err := os.Remove(filepath.Join(staged, "b")); err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.unchanged(known); err != nil {
+	if err := tr.unchanged(t.Context(), known); err != nil {
 		t.Fatal(err)
 	}
-	tr.cfg.Torn = func(_ context.Context, place string) (out []sinks.Torn, _ error) {
-		if place == tr.run {
-			out = append(out, sinks.Torn{Name: "half"})
-		}
-		return out, nil
-	}
+	write(filepath.Join(dir, "run", ".tracesmith-tmp", "half"), "")
 	write(filepath.Join(dir, "run", "summary.json.tmp"), "")
 	write(filepath.Join(dir, "tmp", "tracesmith-bwrap-1", "owner"), "")
 	if err := tr.leftBehind(t.Context()); err != nil {

@@ -21,19 +21,25 @@ import (
 
 // unchanged holds the staged objects to what they were: there for good, and the
 // same bytes.
-func (t *trial) unchanged(known map[string]string) error {
+func (t *trial) unchanged(ctx context.Context, known map[string]string) error {
+	if _, err := os.Stat(filepath.Join(t.run, "run.json")); errors.Is(err, fs.ErrNotExist) && len(known) == 0 {
+		return nil
+	}
+	store, err := t.cfg.Open(ctx, t.run)
+	if err != nil {
+		return fmt.Errorf("opening what is staged: %w", err)
+	}
 	now := map[string]string{}
-	err := walk(filepath.Join(t.run, "staging"), func(path string) error {
-		body, err := os.ReadFile(path)
+	for o, err := range store.List(ctx, "staging/") {
+		var body []byte
+		if err == nil {
+			body, err = store.Get(ctx, o.Key)
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("reading what is staged: %w", err)
 		}
 		sum := sha256.Sum256(body)
-		now[filepath.Base(path)] = hex.EncodeToString(sum[:])
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("reading what is staged: %w", err)
+		now[o.Key] = hex.EncodeToString(sum[:])
 	}
 	for name, sum := range known {
 		switch is, ok := now[name]; {
@@ -81,9 +87,14 @@ func (t *trial) sets(ctx context.Context) error {
 	if err := t.tell(ctx, &planned, "run", "-c", config, "--run-dir", t.run, "--dry-run", "--json"); err != nil {
 		return err
 	}
-	dataset := filepath.Join(t.cfg.Dir, "dataset")
+	dataset := t.dataset()
+	publish := []string{"publish", t.run, "--to", dataset, "--json"}
+	if t.proxy != nil {
+		t.proxy.batchOver()
+		publish = append(publish, "--s3-endpoint", t.proxy.URL)
+	}
 	var published struct{}
-	if err := t.tell(ctx, &published, "publish", t.run, "--to", dataset, "--json"); err != nil {
+	if err := t.tell(ctx, &published, publish...); err != nil {
 		t.breach("unpublished", "%v", err)
 		return nil
 	}
@@ -267,7 +278,11 @@ func (t *trial) leftBehind(ctx context.Context) error {
 		})
 	}
 	uploads := func(place string) error {
-		torn, err := t.cfg.Torn(ctx, place)
+		var torn []sinks.Torn
+		store, err := t.cfg.Open(ctx, place)
+		if s, ok := store.(sinks.Sweeper); ok && err == nil {
+			torn, err = s.Torn(ctx)
+		}
 		for _, u := range torn {
 			t.breach("left_upload", "%s in %s", u.Name, place)
 		}
@@ -276,7 +291,7 @@ func (t *trial) leftBehind(ctx context.Context) error {
 	return errors.Join(
 		left("left_sandbox", t.temp(), func(string) bool { return true }),
 		uploads(t.run),
-		uploads(filepath.Join(t.cfg.Dir, "dataset")),
+		uploads(t.dataset()),
 		left("left_file", t.run, func(rel string) bool {
 			top, _, _ := strings.Cut(rel, "/")
 			return !strings.HasPrefix(top, ".tracesmith-") && !slices.Contains([]string{"run.json", "run.lock", "summary.json", "summary.md", "staging", "wire", "fleet"}, top)

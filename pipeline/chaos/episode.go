@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tracesmith/tracesmith/llms/llmtest"
@@ -45,7 +46,8 @@ engine: {lease: %s}
 `
 
 // lay writes the repository and the configuration of the batch below dir.
-func (c Config) lay(dir, url string) (file string, err error) {
+// endpoint is that of the store, "" for a directory.
+func (c Config) lay(dir, url, endpoint string) (file string, err error) {
 	repo := filepath.Join(dir, "repo")
 	if err := os.MkdirAll(repo, 0o755); err != nil {
 		return "", fmt.Errorf("laying out the batch: %w", err)
@@ -60,6 +62,9 @@ func (c Config) lay(dir, url string) (file string, err error) {
 		silent = lease
 	}
 	text := fmt.Sprintf(batch, c.Workers, c.Episodes, repo, c.Sandbox, model, url, silent)
+	if endpoint != "" {
+		text = strings.Replace(text, "run: {", fmt.Sprintf("run: {staging: %q, ", c.Store+"/staging"), 1) + fmt.Sprintf("s3: {endpoint: %q, path_style: true}\n", endpoint)
+	}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return "", fmt.Errorf("laying out the batch: %w", err)
 	}

@@ -56,11 +56,12 @@ func (t *trial) playFleet(ctx context.Context) (err error) {
 	ctx, over := context.WithCancel(ctx)
 	f := &fleet{t: t, ctx: ctx, over: over, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
 	defer func() { f.clear(); over(); f.wg.Wait() }()
+	t.victims = f
 	if t.server, err = serve(t.cfg, t.plan, f, t.report.struck); err != nil {
 		return err
 	}
 	defer t.server.close()
-	config, storePlanFile, err := t.layFleet()
+	config, storePlanFile, err := t.lay()
 	if err != nil {
 		return err
 	}
@@ -91,14 +92,6 @@ func (t *trial) playFleet(ctx context.Context) (err error) {
 		t.breach("ended", "%d processes were killed, by nobody we know of", f.torn-n)
 	}
 	return errors.Join(f.again(run), f.held(conn), errors.Join(t.server.failures...), t.countStored(storePlanFile))
-}
-
-func (t *trial) layFleet() (config, storePlanFile string, err error) {
-	if config, err = t.cfg.lay(t.cfg.Dir, t.server.URL); err != nil {
-		return "", "", err
-	}
-	storePlanFile = filepath.Join(t.cfg.Dir, "store.json")
-	return config, storePlanFile, writeJSON(storePlanFile, storePlan{Faults: t.plan.store})
 }
 
 // startNodes starts the cluster.
@@ -204,12 +197,14 @@ func (f *fleet) follow(conn *engine.Conn) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	known, asked, since := map[string]string{}, 0, time.Now()
-	for {
+	for n := 0; ; n++ {
 		if err := f.look(conn); err != nil {
 			return err
 		}
-		if err := f.t.unchanged(known); err != nil {
-			return err
+		if n%10 == 0 {
+			if err := f.t.unchanged(f.ctx, known); err != nil {
+				return err
+			}
 		}
 		if n := f.t.server.questions(); n > asked {
 			asked, since = n, time.Now()
@@ -219,7 +214,7 @@ func (f *fleet) follow(conn *engine.Conn) error {
 		}
 		select {
 		case err := <-f.done:
-			return errors.Join(err, f.t.unchanged(known))
+			return errors.Join(err, f.t.unchanged(f.ctx, known))
 		case <-f.ctx.Done():
 			return context.Cause(f.ctx)
 		case <-tick.C:
@@ -327,7 +322,7 @@ func (f *fleet) asked() {}
 func (f *fleet) strike(fault planned, asker string) (found bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	of := map[Kind]role{Worker: aWorker, Coordinator: aCoordinator, Node: aNode, Guest: aWorker, Stop: aWorker, Drain: aWorker}[fault.Kind]
+	of := map[Kind]role{Worker: aWorker, Coordinator: aCoordinator, Node: aNode, Guest: aWorker, Stop: aWorker, Drain: aWorker, StoreTorn: aWorker}[fault.Kind]
 	if fault.Kind == Drain && f.drainOne%2 == 0 {
 		of = aCoordinator
 	}

@@ -56,7 +56,7 @@ func (l *lone) strike(f planned, _ string) (found bool, err error) {
 		return false, nil
 	}
 	switch f.Kind {
-	case Kill, Clock:
+	case Kill, Clock, StoreTorn:
 		l.child, l.ended[f.Kind] = nil, true
 		err = child.Kill()
 	case Drain:

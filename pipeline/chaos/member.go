@@ -44,7 +44,7 @@ func (m *member) foreseen(code int) bool {
 	case 0: // of a coordinator it is the end of the batch
 		return m.role == aCoordinator || m.leaving || m.ended[Drain]
 	case -int(syscall.SIGKILL):
-		return m.ended[Worker] || m.ended[Coordinator] || m.ended[Node]
+		return m.ended[Worker] || m.ended[Coordinator] || m.ended[Node] || m.ended[StoreTorn]
 	case 130:
 		return m.role == aCoordinator && m.ended[Drain]
 	}

@@ -21,18 +21,15 @@ const silence = 10 * time.Minute
 // play runs the batch, again and again, until a process ends with all done.
 func (t *trial) play(ctx context.Context) (err error) {
 	t.lone = &lone{guest: t.cfg.Guest, disk: t.disk}
+	t.victims = t.lone
 	t.server, err = serve(t.cfg, t.plan, t.lone, t.report.struck)
 	if err != nil {
 		return err
 	}
 	defer t.lone.pending.Wait()
 	defer t.server.close()
-	config, err := t.cfg.lay(t.cfg.Dir, t.server.URL)
+	config, storePlanFile, err := t.lay()
 	if err != nil {
-		return err
-	}
-	storePlanFile := filepath.Join(t.cfg.Dir, "store.json")
-	if err := writeJSON(storePlanFile, storePlan{Faults: t.plan.store}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(t.run), 0o755); err != nil {
@@ -47,10 +44,10 @@ func (t *trial) play(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := t.unchanged(known); err != nil {
+		if err := t.unchanged(ctx, known); err != nil {
 			return err
 		}
-		torn := t.tore(storePlanFile, created)
+		torn := ended[StoreTorn] || t.tore(storePlanFile, created)
 		if ended[Disk] {
 			if err := t.disk.empty(); err != nil {
 				return err
@@ -73,6 +70,20 @@ func (t *trial) play(ctx context.Context) (err error) {
 	}
 	t.breach("hung", "the run did not come to its end in %d starts", t.report.Starts)
 	return nil
+}
+
+// lay writes the batch's files. plan is that of the store's faults, "" where the
+// proxy makes them.
+func (t *trial) lay() (config, plan string, err error) {
+	endpoint := ""
+	if t.proxy != nil {
+		endpoint = t.proxy.URL
+	}
+	if config, err = t.cfg.lay(t.cfg.Dir, t.server.URL, endpoint); err != nil || t.proxy != nil {
+		return config, "", err
+	}
+	plan = filepath.Join(t.cfg.Dir, "store.json")
+	return config, plan, writeJSON(plan, storePlan{Faults: t.plan.store})
 }
 
 // foreseen tells whether what befell a process explains its exit code, which is
@@ -124,18 +135,27 @@ func tail(s string, n int) string {
 
 func (t *trial) created(file string) int {
 	var p storePlan
+	if file == "" {
+		return 0
+	}
 	_ = readJSON(file, &p) // an error shows itself in the processes that use it
 	return p.Created
 }
 
 // tore tells whether a creation since then was to end its process.
 func (t *trial) tore(file string, before int) bool {
+	if file == "" {
+		return false
+	}
 	now := t.created(file)
 	return slices.ContainsFunc(t.plan.store, func(f storeFault) bool { return f.Kind == StoreTorn && f.At > before && f.At <= now })
 }
 
 // torn counts the creations that were to end their processes and were made.
 func (t *trial) torn(file string) (n int) {
+	if file == "" {
+		return 0
+	}
 	now := t.created(file)
 	for _, f := range t.plan.store {
 		if f.Kind == StoreTorn && f.At <= now {
@@ -147,6 +167,9 @@ func (t *trial) torn(file string) (n int) {
 
 // countStored counts the faults that have struck the store.
 func (t *trial) countStored(file string) error {
+	if t.proxy != nil {
+		return t.proxy.results(t.report.struck)
+	}
 	var p storePlan
 	if err := readJSON(file, &p); err != nil {
 		return err

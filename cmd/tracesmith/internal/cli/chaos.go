@@ -3,13 +3,16 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -43,7 +46,9 @@ left behind. Each promise that did not hold is a breach with a name. The exit co
 without one, and 1 otherwise. Root is needed to fill a disk; without it that is left out.
 
 With --fleet the batch runs over a cluster of three NATS servers on loopback, which are
-processes of this program, too: workers, coordinator and servers are killed.`,
+processes of this program, too: workers, coordinator and servers are killed. With --store
+it stages and publishes on an S3 server, behind a proxy that refuses objects, loses
+answers and cuts objects in half.`,
 		Example: "  tracesmith chaos\n  tracesmith chaos --fleet --workers 4\n  tracesmith chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith chaos --kinds kill,guest --dir out/chaos",
 		Args:    exactArgs(0, 0),
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
@@ -58,6 +63,8 @@ processes of this program, too: workers, coordinator and servers are killed.`,
 	fl.DurationVar(&f.cfg.Within, "within", 2*time.Second, "bound on the first new call after a restart")
 	fl.StringVar(&f.cfg.Dir, "dir", "", "keep everything in this directory, which must be empty or new (default: a temporary one, removed when all is well)")
 	fl.StringVar(&f.cfg.Sandbox, "sandbox", "bubblewrap", "sandbox kind")
+	fl.StringVar(&f.cfg.Store, "store", "", "stage and publish below this s3://bucket/prefix, behind a proxy that makes the store's faults")
+	fl.StringVar(&f.cfg.Endpoint, "s3-endpoint", "", "URL of the S3 server of --store")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	must(c.RegisterFlagCompletionFunc("sandbox", oneOf(wire.DriverKinds()...)))
 	c.AddCommand(newChaosChild(s), newChaosNode())
@@ -74,7 +81,9 @@ func newChaosChild(s *State) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			now := s.Now
 			s.Now = func() time.Time { return now().Add(clock) }
-			s.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
+			if plan != "" {
+				s.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
+			}
 			run := newRun(s)
 			if args[0] == "worker" {
 				run = newWorker(s)
@@ -117,6 +126,10 @@ func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 		return Usage(err)
 	}
 	switch {
+	case (cfg.Store == "") != (cfg.Endpoint == ""), cfg.Store != "" && !strings.HasPrefix(cfg.Store, "s3://"):
+		return Usage(errors.New("--store s3://BUCKET/PREFIX and --s3-endpoint URL go together"))
+	case !isURL(cfg.Endpoint):
+		return Usage(fmt.Errorf("--s3-endpoint %q is no URL: give http://HOST:PORT", cfg.Endpoint))
 	case cfg.Fleet != 3 && !f.fleet:
 		return Usage(errors.New("--workers is of --fleet: a run in one process has four episodes at once"))
 	case cfg.Fleet < 1 || cfg.Fleet > 64:
@@ -131,6 +144,9 @@ func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 	if !f.fleet {
 		cfg.Fleet = 0
 	}
+	if cfg.Store != "" {
+		cfg.Store = strings.TrimSuffix(cfg.Store, "/") + "/chaos-" + strings.ToLower(rand.Text())
+	}
 	kept := cfg.Dir != ""
 	if cfg.Dir, err = emptyDir(cfg.Dir); err != nil {
 		return Usage(err)
@@ -143,7 +159,7 @@ func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 	}
 	report, err := chaos.Run(ctx, *cfg)
 	if !kept && err == nil && len(report.Breaches) == 0 {
-		report.Dir, err = "", os.RemoveAll(cfg.Dir)
+		report.Dir, err = "", errors.Join(os.RemoveAll(cfg.Dir), f.empty(ctx))
 	}
 	if err != nil {
 		return err
@@ -157,6 +173,32 @@ func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 		err = &Error{Code: ExitBug, Err: fmt.Errorf("%d promises did not hold (seed %d): %s", n, report.Seed, report.Breaches[0].Name), Try: "look into " + report.Dir}
 	}
 	return err
+}
+
+// isURL takes "" as well.
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return s == "" || err == nil && u.Host != "" && strings.HasPrefix(u.Scheme, "http")
+}
+
+// empty removes what a trial put into a server's store.
+func (f *chaosFlags) empty(ctx context.Context) error {
+	if f.cfg.Store == "" {
+		return nil
+	}
+	store, err := f.cfg.Open(ctx, f.cfg.Store)
+	if err != nil {
+		return err
+	}
+	for o, err := range store.List(ctx, "") {
+		if err == nil {
+			err = store.Delete(ctx, o.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("emptying %s: %w", f.cfg.Store, err)
+		}
+	}
+	return nil
 }
 
 // emptyDir makes a directory for a trial, or takes one that is empty.
@@ -202,22 +244,19 @@ func (f *chaosFlags) children(s *State) error {
 	f.cfg.Run = func(ctx context.Context, plan string, clock time.Duration, args ...string) *exec.Cmd {
 		return f.cfg.Child(ctx, append([]string{"chaos", "child", "--store", plan, "--clock", clock.String(), "--"}, args...)...)
 	}
+	at := configs.S3{Endpoint: f.cfg.Endpoint, PathStyle: f.cfg.Endpoint != ""}
 	f.cfg.Read = func(ctx context.Context, place string) (iter.Seq2[sinks.Trajectory, error], func() error, error) {
-		data, err := wire.OpenData(ctx, place, configs.S3{})
+		data, err := wire.OpenData(ctx, place, at)
 		if err != nil {
 			return nil, nil, err
 		}
 		return data.Trajectories(ctx), data.Close, nil
 	}
-	f.cfg.Torn = func(ctx context.Context, place string) ([]sinks.Torn, error) {
-		store, err := wire.OpenStore(ctx, place, configs.S3{})
-		if err != nil {
-			return nil, err
+	f.cfg.Open = func(ctx context.Context, place string) (sinks.Store, error) {
+		if _, err := os.Stat(filepath.Join(place, "run.json")); err == nil {
+			return wire.OpenStaging(ctx, place, at)
 		}
-		if s, ok := store.(sinks.Sweeper); ok {
-			return s.Torn(ctx)
-		}
-		return nil, nil
+		return wire.OpenStore(ctx, place, at)
 	}
 	return nil
 }
@@ -226,6 +265,9 @@ func printChaos(s *State, r chaos.Report) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("trial", "%d episodes, %d workers, sandbox %s, seed %d, %.0f s", r.Episodes, r.Workers, r.Sandbox, r.Seed, r.Wall)
+	if r.Store != "" {
+		row("store", "%s", r.Store)
+	}
 	for _, k := range r.Faults {
 		row("  "+string(k.Kind), "%d of %d", k.Struck, k.Planned)
 	}
