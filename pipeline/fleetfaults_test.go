@@ -9,8 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -109,5 +113,57 @@ func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
 	}
 	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("left behind: %v", err)
+	}
+}
+
+// Who is not let in any more in the middle of a run ends with 4: the coordinator
+// and the worker. With credentials that hold the run goes on.
+func TestCredentialsThatAreWithdrawnEndTheRun(t *testing.T) {
+	opts := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), Username: "u", Password: "first"}
+	srv, err := server.NewServer(opts.Clone())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(60 * time.Second) {
+		t.Fatal("the NATS server does not start")
+	}
+	dial := func(password string) *engine.Conn {
+		return dialNATS(t, "nats://u:"+password+"@"+srv.Addr().String())
+	}
+	conn := dial("first")
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	h.cfg.RunID, h.cfg.Lease = "fleet-1", 3*time.Second
+	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	var once sync.Once
+	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) (err error) {
+		once.Do(func() {
+			opts.Password = "second"
+			err = srv.ReloadOptions(opts)
+		})
+		return err
+	}
+	end := h.coordinate(t.Context())
+	refused := func(who string, err error) {
+		t.Helper()
+		denied, ok := errors.AsType[*engine.AccessError](err)
+		if !ok || denied.ExitCode() != 4 || strings.Contains(err.Error(), "first") {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	refused("worker", h.join(t.Context(), conn, "w"))
+	got := <-end
+	refused("coordinator", got.err)
+	if got.rep.ExitCode != 4 {
+		t.Errorf("the summary says %d", got.rep.ExitCode)
+	}
+	conn = dial("second")
+	end = h.coordinate(t.Context())
+	if err := h.join(t.Context(), conn, "w2"); err != nil {
+		t.Error(err)
+	}
+	if got := <-end; got.err != nil || len(h.staged(t)) != 2 {
+		t.Errorf("%v: %d staged", got.err, len(h.staged(t)))
 	}
 }

@@ -24,7 +24,7 @@ const (
 	slots = 2 // of a worker
 
 	// lease is that of the batch: an election takes 4 to 9 s.
-	lease = 20 * time.Second
+	lease = 15 * time.Second
 	// outlasting is for how long a process is stopped in a fleet: its jobs are
 	// another one's when it goes on.
 	outlasting = lease + 5*time.Second

@@ -278,3 +278,31 @@ func TestThreeHundredThousandJobs(t *testing.T) {
 		next(t, e)
 	})
 }
+
+// Credentials that expire while they are in use are an *AccessError, not a cluster
+// that is waited for.
+func TestCredentialsThatExpireInMidRun(t *testing.T) {
+	op, resolver, sys, account := operator()
+	url := listen(t, &server.Options{TrustedOperators: []*jwt.OperatorClaims{op}, AccountResolver: resolver, SystemAccount: sys})
+	var conn *Conn
+	var seed string
+	for life, err := 3*time.Second, error(nil); conn == nil; life *= 2 { // a slow machine may see them expire before
+		var file string
+		file, seed = creds(t, "brief", account, time.Now().Add(life))
+		if conn, err = Dial(t.Context(), Cluster{URL: url, Creds: file, Patience: 5 * time.Minute}); err != nil && life > time.Minute {
+			t.Fatal(err)
+		}
+	}
+	defer func() { _ = conn.Close() }()
+	for {
+		_, err := conn.Runs(t.Context())
+		if err == nil {
+			continue
+		}
+		denied, ok := errors.AsType[*AccessError](err)
+		if !ok || denied.ExitCode() != 4 || !strings.Contains(denied.Error(), "expired") || strings.Contains(denied.Error()+denied.Hint(), seed) {
+			t.Errorf("%v", err)
+		}
+		return
+	}
+}

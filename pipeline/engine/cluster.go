@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -147,15 +149,37 @@ func (o Cluster) denied(err error) error {
 	said := strings.ToLower(text(err))
 	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, refusal) {
-			return &AccessError{Place: o.Place(), Why: strings.TrimPrefix(refusal.Error(), "nats: "), Given: o.Creds != ""}
+			return &AccessError{Place: o.Place(), Why: strings.TrimPrefix(refusal.Error(), "nats: ") + o.expired(), Given: o.Creds != ""}
 		}
 	}
 	for _, refusal := range []string{"authorization violation", "authentication expired", "authentication revoked", "certificate required", "bad certificate"} {
 		if strings.Contains(said, refusal) {
-			return &AccessError{Place: o.Place(), Why: refusal, Given: o.Creds != ""}
+			return &AccessError{Place: o.Place(), Why: refusal + o.expired(), Given: o.Creds != ""}
 		}
 	}
 	return nil
+}
+
+// expired says that the credentials have, if they have: servers give the same answer
+// to those as to any others that they do not like.
+func (o Cluster) expired() string {
+	body, err := os.ReadFile(o.Creds)
+	if err != nil {
+		return ""
+	}
+	token, err := nkeys.ParseDecoratedJWT(body)
+	parts := strings.Split(token, ".")
+	if err != nil || len(parts) != 3 {
+		return ""
+	}
+	var claims struct {
+		Expires int64 `json:"exp"`
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(raw, &claims) != nil || claims.Expires == 0 || time.Now().Unix() < claims.Expires {
+		return ""
+	}
+	return fmt.Sprintf(": %s expired at %s", o.Creds, time.Unix(claims.Expires, 0).UTC().Format(time.RFC3339))
 }
 
 // untrusted tells whether waiting cannot help: the two do not agree on TLS.

@@ -133,8 +133,9 @@ func (w *Worker) drained() bool {
 func (w *Worker) leave(ctx context.Context, err error) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	if w.self.State != "refused" {
-		w.self.State = "left"
+	w.self.State = "left"
+	if stop, ok := errors.AsType[*pipeline.StopError](err); ok && stop.Code == 2 {
+		w.self.State = "refused"
 	}
 	w.self.Running = []string{}
 	if err != nil {
@@ -192,7 +193,6 @@ func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
 // execute takes part in a run until it is over.
 func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	if entry.Version != w.opt.Version || entry.Protocol != engine.Protocol {
-		w.self.State = "refused"
 		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is coordinated by tracesmith %s (protocol %d), and this worker is %s (protocol %d)",
 			entry.RunID, entry.Version, entry.Protocol, w.opt.Version, engine.Protocol), Remedy: "install the same version here as there: rows of one run come from one version"}
 	}
