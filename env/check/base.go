@@ -91,6 +91,8 @@ func usable(t schemas.Task, run verify.Run) error {
 	switch {
 	case run.TimedOut:
 		return fail(verify.ErrTooSlow, "", "make the entrypoint run fewer tests, or raise the timeout")
+	case run.Unstarted:
+		return fail(verify.ErrNotCollected, run.Finding, "correct the repository, or install what it needs with setup commands")
 	case run.Finding != "":
 		return fail(verify.ErrUntrusted, run.Finding, Meanings[Untrusted].Remedy)
 	case len(run.Uncollected) > 0:

@@ -78,9 +78,10 @@ func TestBaseRefusesRepositories(t *testing.T) {
 		tree project
 		want error
 	}{
-		"too few":     {project{"test_a.py": four}, ErrTooFewTests},
-		"none":        {project{"a.py": ""}, verify.ErrNoTests},
-		"uncollected": {project{"test_a.py": "import nowhere\n"}, verify.ErrNotCollected},
+		"too few":      {project{"test_a.py": four}, ErrTooFewTests},
+		"none":         {project{"a.py": ""}, verify.ErrNoTests},
+		"uncollected":  {project{"test_a.py": "import nowhere\n"}, verify.ErrNotCollected},
+		"cannot start": {project{"test_a.py": four, "conftest.py": "import nowhere\n"}, verify.ErrNotCollected},
 	} {
 		_, err := Base(t.Context(), cfg, schemas.Task{InstanceID: "x", Entrypoint: "python3 -m pytest -q", Workdir: schemas.DefaultWorkdir}, c.tree.tree(t))
 		if !errors.Is(err, c.want) {

@@ -199,6 +199,8 @@ func (c *checker) whole(verdict schemas.Verdict, run verify.Run) finding {
 		return finding{Broken, verdict.Reason}
 	case run.TimedOut:
 		return finding{TooSlow, fmt.Sprintf("the tests ran out of time after %s", run.Wall.Round(time.Second))}
+	case run.Unstarted:
+		return finding{Broken, run.Finding}
 	case run.Finding != "":
 		return finding{Untrusted, run.Finding}
 	case strings.HasPrefix(verdict.Reason, "refused:"):

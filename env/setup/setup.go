@@ -206,8 +206,11 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 }
 
 // activate makes the virtual environment and enters it. Its pip is the system's
-// where there is one, acting on the environment.
-const activate = `python3 -m venv --system-site-packages --without-pip ` + Prefix + `
+// where there is one, acting on the environment. What is installed is compiled:
+// setup.py asks the variable, and every later sandbox would compile it anew, with
+// the compiler's warnings each time.
+const activate = `unset PYTHONDONTWRITEBYTECODE
+python3 -m venv --system-site-packages --without-pip ` + Prefix + `
 export VIRTUAL_ENV=` + Prefix + ` PATH=` + Prefix + `/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
 python3 -c 'import pip' 2>/dev/null || python3 -m ensurepip >/dev/null 2>&1 || true
 printf '#!/bin/sh\nexec ` + Prefix + `/bin/python3 -m pip "$@"\n' >` + Prefix + `/bin/pip

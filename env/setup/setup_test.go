@@ -175,6 +175,24 @@ func TestPrepareKeepsTheInterpreter(t *testing.T) {
 	}
 }
 
+// What a set-up installs is compiled once: installers that ask the interpreter
+// whether to compile (setup.py) are told yes, and what the compiler warns of is no
+// failure of every run with warnings as errors.
+func TestPrepareCompilesWhatIsInstalled(t *testing.T) {
+	b := open(t, "bubblewrap")
+	spec, err := b.prepare(`python3 -c "
+import py_compile, sys, sysconfig
+name = sysconfig.get_path('purelib') + '/legacy.py'
+open(name, 'w').write('x = 5 if 1 is 1 else 0\n')
+sys.dont_write_bytecode or py_compile.compile(name, doraise=True)"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.in(spec, `python3 -W error -c "import legacy; print(legacy.x)"; echo $PYTHONDONTWRITEBYTECODE`); got != "5\n1\n" {
+		t.Errorf("in a sandbox: %q", got)
+	}
+}
+
 // A set-up that fails is an error with its output, and its sandbox is gone.
 func TestD10SetupFailure(t *testing.T) {
 	b := open(t, "bubblewrap")

@@ -45,7 +45,10 @@ type Run struct {
 	// Finding says why the results cannot be trusted or are not whole; "" for a
 	// run that came to its end.
 	Finding string
-	Probe   []byte // what the probe wrote, hostile as everything from inside
+	// Unstarted says that the runner gave up before any test, and nothing else is to be
+	// found: it could not load its configuration. The finding has its last words.
+	Unstarted bool
+	Probe     []byte // what the probe wrote, hostile as everything from inside
 
 	docs map[string]string // id -> first line of its docstring
 }
@@ -65,6 +68,9 @@ func (r testRun) public() Run {
 		out.Finding = r.tampered[0]
 	case r.unfinished:
 		out.Finding = fmt.Sprintf("the test runner did not come to its end (exit code %d)", r.ExitCode)
+		if out.Unstarted = len(r.tests)+len(r.uncollected) == 0 && r.ExitCode != 0; out.Unstarted {
+			out.Finding += ": " + lastLine(r.Output)
+		}
 	case len(r.twice) > 0:
 		out.Finding = "test reported twice: " + r.twice[0]
 	}
