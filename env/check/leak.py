@@ -171,6 +171,17 @@ def suffix(path):
     return None
 
 
+def moved(path):
+    """The changed module that a path may be in a version of its package that is laid
+    out otherwise."""
+    for known in FILES:
+        parts = known.split("/")
+        top = parts[1 if parts[0] in ("src", "lib") else 0]
+        if top not in ("tests", "test", parts[-1]) and parts[-1] == os.path.basename(path) and "/%s/" % top in path:
+            return known
+    return None
+
+
 def copy(place, raw, known, own=False):
     fixed = FILES[known][1]
     if fixed is not None and raw.decode("utf-8", "replace").strip() == fixed.strip():
@@ -210,9 +221,11 @@ def file(folder, name, own):
     stem = name.split(".")[0]
     if name.endswith((".pyc", ".pyo")):
         source = os.path.join(folder[:-12] if folder.endswith("/__pycache__") else folder, stem + ".py")
-        known = suffix(source)
+        known, elsewhere = suffix(source), moved(source)
         if own or known:
             bytecode(path, known or STEMS.get(stem), stranger=not own and "/" not in known)
+        elif elsewhere:
+            bytecode(path, elsewhere, stranger=True)
     elif name.endswith(ARCHIVES) and (own or named(name)):
         archive(path)
     elif own:
@@ -225,6 +238,8 @@ def file(folder, name, own):
         known = suffix(path)
         if known:
             copy(path, read(path), known)
+        elif moved(path):
+            search(path, read(path), stranger=True)
     elif os.path.basename(folder).endswith(("-info", ".egg")) and named(os.path.basename(folder)):
         search(path, read(path))
 

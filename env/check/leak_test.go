@@ -100,9 +100,17 @@ func TestLeaksAreFoundWithPathAndToken(t *testing.T) {
 		place  string // "" = no leak
 		token  string
 	}{
-		"nothing":                    {},
-		"the repository elsewhere":   {mount: files(map[string]string{"lib/till/money.py": till["till/money.py"], "lib/other/money.py": "running_sum = 0\n"})},
-		"installed copy":             {mount: files(map[string]string{"lib/till/money.py": tillFixed}), place: "/opt/task/lib/till/money.py", token: "till/money.py"},
+		"nothing":                  {},
+		"the repository elsewhere": {mount: files(map[string]string{"lib/till/money.py": till["till/money.py"], "lib/other/money.py": "running_sum = 0\n"})},
+		"installed copy":           {mount: files(map[string]string{"lib/till/money.py": tillFixed}), place: "/opt/task/lib/till/money.py", token: "till/money.py"},
+		"another version's layout": {mount: files(map[string]string{"lib/till/core/money.py": tillFixed}), place: "/opt/task/lib/till/core/money.py", token: "running_sum = sum(prices)"},
+		"its bytecode": {mount: func(t *testing.T) string {
+			dir := placed(t, map[string]string{"lib/till/core/money.py": tillFixed})
+			host(t, dir, "/usr/bin/python3", "-m", "compileall", "-q", "-b", "lib")
+			host(t, dir, "rm", "lib/till/core/money.py")
+			return dir
+		}, place: "/opt/task/lib/till/core/money.pyc", token: "<module>"},
+		"a word in another layout":   {mount: files(map[string]string{"lib/till/core/money.py": "running_sum = 7\n", "lib/tillage/core/money.py": tillFixed})},
 		"loose objects":              {mount: history(false), place: "/opt/task/src/.git/objects/", token: "running_sum = sum(prices)"},
 		"packed objects":             {mount: history(true), place: ".pack", token: "running_sum = sum(prices)"},
 		"bytecode":                   {mount: compiled(tillFixed), place: "/opt/task/lib/till/__pycache__/money.cpython-", token: "<module>"},

@@ -64,7 +64,7 @@ func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpe
 	if err := openCache(b.Cache.Dir); err != nil {
 		return spec, fmt.Errorf("setting up %s: %w", t.InstanceID, err)
 	}
-	content := []any{d.Name(), spec.Image, spec.Python, t.Setup, tree.SHA256()}
+	content := []any{d.Name(), spec.Image, spec.Python, activate, t.Setup, tree.SHA256()}
 	if len(t.Hide) > 0 {
 		content = append(content, t.Hide)
 	}
