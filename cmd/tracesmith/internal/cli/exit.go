@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
@@ -83,8 +84,15 @@ func codeOf(err error) int {
 		return ExitStorage
 	case errors.Is(err, context.Canceled):
 		return ExitInt
+	case unwritable(err):
+		return ExitUsage
 	}
 	return ExitBug
+}
+
+// unwritable says that a disk took no more, or takes nothing.
+func unwritable(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
 // describe prints an error as one message with its remedy.
@@ -96,8 +104,11 @@ func describe(err error) string {
 		fmt.Fprintf(&b, "            %s\n", l)
 	}
 	var hinted interface{ Hint() string }
-	if errors.As(err, &hinted) && hinted.Hint() != "" {
+	switch {
+	case errors.As(err, &hinted) && hinted.Hint() != "":
 		fmt.Fprintf(&b, "       try: %s\n", hinted.Hint())
+	case unwritable(err):
+		b.WriteString("       try: free some space, or name another place, and start the same command again\n")
 	}
 	return b.String()
 }
