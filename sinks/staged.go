@@ -3,6 +3,7 @@ package sinks
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -12,6 +13,17 @@ import (
 // maxStagedBytes bounds what DecodeStaged unpacks: a staged object is foreign
 // input once it has left this process.
 const maxStagedBytes = 1 << 30
+
+// Whole frames are packed and unpacked by one encoder and one decoder, which take
+// some megabytes each and serve as many callers as there are processors.
+var (
+	encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault))
+	})
+	decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxStagedBytes))
+	})
+)
 
 // StagedKey is where an episode is staged: staging/<run_id>/<episode_id>.json.zst.
 func StagedKey(runID, episodeID string) string {
@@ -25,11 +37,10 @@ func EncodeStaged(s Staged) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding episode %s for staging: %w", s.Episode.EpisodeID, err)
 	}
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+	enc, err := encoder()
 	if err != nil {
 		return nil, fmt.Errorf("compressing episode %s: %w", s.Episode.EpisodeID, err)
 	}
-	defer enc.Close()
 	return enc.EncodeAll(raw, nil), nil
 }
 
@@ -37,11 +48,10 @@ func EncodeStaged(s Staged) ([]byte, error) {
 // foreign bytes are an error.
 func DecodeStaged(body []byte) (Staged, error) {
 	var s Staged
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxStagedBytes))
+	dec, err := decoder()
 	if err != nil {
 		return s, fmt.Errorf("unpacking staged episode: %w", err)
 	}
-	defer dec.Close()
 	raw, err := dec.DecodeAll(body, nil)
 	if err != nil {
 		return s, fmt.Errorf("unpacking staged episode: %w", err)

@@ -56,7 +56,7 @@ func (in *inputs) aside(ctx context.Context, stores []sinks.Store, check *redact
 	// The same directory may be given twice, and a retried unit may have made it.
 	there := map[string]bool{}
 	for _, e := range in.episodes {
-		there[e.row.EpisodeID] = true
+		there[e.at.EpisodeID] = true
 	}
 	in.dead = slices.DeleteFunc(in.dead, func(d schemas.DeadLetterRow) bool { return there[d.UnitKey] })
 	slices.SortFunc(in.dead, func(a, b schemas.DeadLetterRow) int {
@@ -72,7 +72,7 @@ func (in *inputs) aside(ctx context.Context, stores []sinks.Store, check *redact
 	return nil
 }
 
-// judge fills the columns of episodes that follow from annotations.
+// judge works out the columns of episodes that follow from annotations.
 func (in *inputs) judge() {
 	labelled, wrong := map[string]float64{}, map[string]float64{}
 	for _, n := range in.notes {
@@ -84,12 +84,15 @@ func (in *inputs) judge() {
 		}
 	}
 	in.wrong = map[string]float64{}
-	for i := range in.episodes {
-		e := &in.episodes[i].row
-		if n := labelled[e.EpisodeID]; n > 0 {
-			in.wrong[e.EpisodeID] = wrong[e.EpisodeID] / n
-			e.WrongFactRatio = new(wrong[e.EpisodeID] / n)
-		}
+	for id, n := range labelled {
+		in.wrong[id] = wrong[id] / n
+	}
+}
+
+// judged fills them into a row.
+func (in *inputs) judged(e *schemas.EpisodeRow) {
+	if ratio, known := in.wrong[e.EpisodeID]; known {
+		e.WrongFactRatio = &ratio
 	}
 }
 

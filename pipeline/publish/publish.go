@@ -92,10 +92,11 @@ func Publish(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	cfg.tell("reading staging")
-	in, err := readStaging(ctx, cfg.Staging, redact.NewChecker(cfg.Secrets))
+	in, err := readStaging(ctx, cfg.Staging, redact.NewChecker(cfg.Secrets), cfg.Scratch)
 	if err != nil {
 		return Report{}, err
 	}
+	defer in.rows.close()
 	p := &publication{cfg: cfg, in: in, version: in.version(cfg)}
 	ours, err := Look(ctx, cfg.Dest, cfg.Name)
 	if err != nil {

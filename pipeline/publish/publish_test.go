@@ -96,7 +96,7 @@ func wantDataset(t *testing.T, dest sinks.Store, staged ...sinks.Staged) *publis
 	if err := d.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(staged, func(a, b sinks.Staged) int { return a.Episode.Compare(b.Episode) })
+	slices.SortFunc(staged, func(a, b sinks.Staged) int { return slices.Compare(sortKey(a.Episode), sortKey(b.Episode)) })
 	n := 0
 	for got, err := range d.Trajectories(t.Context()) {
 		if err != nil {
@@ -118,6 +118,10 @@ func wantDataset(t *testing.T, dest sinks.Store, staged ...sinks.Staged) *publis
 		t.Errorf("%d episodes read, manifest says %d, %d staged", n, d.Manifest.Totals.Episodes, len(staged))
 	}
 	return d
+}
+
+func sortKey(e schemas.EpisodeRow) []string {
+	return []string{e.Split, e.Repo, e.InstanceID, e.EpisodeID}
 }
 
 func golden(run string, n int) []sinks.Staged {

@@ -21,10 +21,12 @@ import (
 // readers is how many staged objects are fetched and unpacked at a time.
 const readers = 4
 
-// inputs are the staged episodes in table order: rows in memory, steps left in
-// their objects until they are written.
+// inputs are the staged episodes in table order. What is in memory grows by some
+// hundred bytes with each: their rows stand in a scratch file, their steps are left
+// in their objects until they are written.
 type inputs struct {
 	episodes []stagedRef
+	rows     *rowFile
 	dead     []schemas.DeadLetterRow // units that have no episode here
 	held     int                     // of them, episodes that still hold a secret
 	notes    []schemas.AnnotationRow
@@ -33,7 +35,9 @@ type inputs struct {
 
 // stagedRef is one staged episode and where its object is.
 type stagedRef struct {
-	row   schemas.EpisodeRow
+	at    shard.Key
+	group string // split_group, "" where there is none
+	row   span
 	store sinks.Store
 	key   string
 	sha   string // of the object
@@ -45,13 +49,15 @@ func (in *inputs) source(ctx context.Context, steps bool) iter.Seq2[selection.Ep
 	return func(yield func(selection.Episode, error) bool) {
 		if !steps {
 			for _, e := range in.episodes {
-				if !yield(selection.Episode{Row: e.row}, nil) {
+				row, err := in.row(e)
+				if !yield(selection.Episode{Row: row}, err) || err != nil {
 					return
 				}
 			}
 			return
 		}
 		err := in.each(ctx, func(s sinks.Staged) error {
+			in.judged(&s.Episode)
 			if !yield(selection.Episode{Row: s.Episode, Steps: s.Steps}, nil) {
 				return errEnough
 			}
@@ -68,9 +74,18 @@ var errEnough = errors.New("enough")
 
 // readStaging indexes every staged object. The same episode in two places is
 // taken once if the bytes agree and refused if they do not. Those that still hold
-// a secret are held back.
-func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checker) (*inputs, error) {
-	in := &inputs{}
+// a secret are held back. The caller closes what it gets.
+func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checker, scratch string) (_ *inputs, err error) {
+	rows, err := newRowFile(scratch)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			rows.close()
+		}
+	}()
+	in := &inputs{rows: rows}
 	var (
 		mu   sync.Mutex
 		byID = map[string]stagedRef{}
@@ -105,8 +120,9 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				} else if twice {
 					return nil
 				}
-				byID[s.Episode.EpisodeID] = stagedRef{row: s.Episode, store: store, key: o.Key, sha: sha, size: textSize(s)}
-				return nil
+				row, err := rows.put(s.Episode)
+				byID[s.Episode.EpisodeID] = stagedRef{at: placeOf(s.Episode), group: text(s.Episode.SplitGroup), row: row, store: store, key: o.Key, sha: sha, size: textSize(s)}
+				return err
 			})
 		}
 	}
@@ -129,7 +145,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 	for _, ref := range byID {
 		in.episodes = append(in.episodes, ref)
 	}
-	slices.SortFunc(in.episodes, func(a, b stagedRef) int { return a.row.Compare(b.row) })
+	slices.SortFunc(in.episodes, func(a, b stagedRef) int { return a.at.Compare(b.at) })
 	if err := in.checkSplits(); err != nil {
 		return nil, err
 	}
@@ -155,7 +171,7 @@ func textSize(s sinks.Staged) int64 {
 func (in *inputs) buckets(maxShard int64) (episodes, steps shard.Buckets) {
 	repos, size := map[string]bool{}, int64(0)
 	for _, e := range in.episodes {
-		repos[e.row.Repo] = true
+		repos[e.at.Repo] = true
 		size += e.size
 	}
 	return shard.BucketsFor(len(repos), int64(len(in.episodes))*4096, maxShard), shard.BucketsFor(len(repos), size, maxShard)
@@ -209,14 +225,13 @@ var splits = []string{"train", "validation", "test", "holdout"}
 func (in *inputs) checkSplits() error {
 	seen := map[string]string{}
 	for _, e := range in.episodes {
-		if e.row.SplitGroup == nil {
+		if e.group == "" {
 			continue
 		}
-		group := *e.row.SplitGroup
-		if other, ok := seen[group]; ok && other != e.row.Split {
-			return fmt.Errorf("split group %q is in split %s and in split %s: runs with different split settings cannot share a dataset", group, other, e.row.Split)
+		if other, ok := seen[e.group]; ok && other != e.at.Split {
+			return fmt.Errorf("split group %q is in split %s and in split %s: runs with different split settings cannot share a dataset", e.group, other, e.at.Split)
 		}
-		seen[group] = e.row.Split
+		seen[e.group] = e.at.Split
 	}
 	return nil
 }
@@ -226,7 +241,7 @@ func (in *inputs) checkSplits() error {
 func (in *inputs) version(cfg Config) string {
 	staged := make([][2]string, len(in.episodes))
 	for i, e := range in.episodes {
-		staged[i] = [2]string{e.row.EpisodeID, e.sha}
+		staged[i] = [2]string{e.at.EpisodeID, e.sha}
 	}
 	return schemas.Hash(map[string]any{
 		"layout": layoutVersion, "cut": cutVersion, "texts": textVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,

@@ -46,9 +46,7 @@ func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]
 	}
 	defer t.abort()
 	if err := p.in.each(ctx, func(s sinks.Staged) error {
-		if ratio, known := p.in.wrong[s.Episode.EpisodeID]; known {
-			s.Episode.WrongFactRatio = &ratio
-		}
+		p.in.judged(&s.Episode)
 		return t.add(s)
 	}); err != nil {
 		return nil, nil, err
@@ -67,7 +65,7 @@ func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]
 
 func (t *tables) add(s sinks.Staged) error {
 	e := s.Episode
-	k := shard.Key{Split: e.Split, Repo: e.Repo, InstanceID: e.InstanceID, EpisodeID: e.EpisodeID}
+	k := placeOf(e)
 	t.tally.Add(e, s.Steps)
 	if err := t.episodes.Append(k, []schemas.EpisodeRow{e}); err != nil {
 		return fmt.Errorf("episode %s: %w", e.EpisodeID, err)

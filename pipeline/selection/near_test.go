@@ -70,7 +70,9 @@ func TestNearMissesNothing(t *testing.T) {
 		e.MinhashB64 = new(base64.StdEncoding.EncodeToString(raw))
 		rows = append(rows, e)
 	}
-	slices.SortFunc(rows, func(a, b schemas.EpisodeRow) int { return a.Compare(b) })
+	slices.SortFunc(rows, func(a, b schemas.EpisodeRow) int {
+		return slices.Compare([]string{a.Split, a.Repo, a.InstanceID, a.EpisodeID}, []string{b.Split, b.Repo, b.InstanceID, b.EpisodeID})
+	})
 	for _, threshold := range []float64{0.05, 0.3, 0.5, 0.75, 0.9, 0.99, 1} {
 		var want []string
 		var kept []schemas.EpisodeRow

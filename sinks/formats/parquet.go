@@ -13,6 +13,7 @@ import (
 	"hash"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
@@ -44,6 +45,7 @@ type ShardInfo struct {
 	Uncompressed int64 // bytes of the values before encoding
 	RowGroups    int
 	SHA256       string
+	ReadBack     time.Duration // what the independent reader took
 }
 
 // sink hashes what is written and remembers the first error: the library loses
@@ -157,7 +159,9 @@ func (p *parquetShard[T]) Close() (ShardInfo, error) {
 		p.Abort()
 		return ShardInfo{}, fmt.Errorf("closing shard of %s: %w", p.table.Name, err)
 	}
+	began := time.Now()
 	groups, err := p.verify()
+	took := time.Since(began)
 	if err != nil {
 		p.Abort()
 		return ShardInfo{}, err
@@ -170,7 +174,7 @@ func (p *parquetShard[T]) Close() (ShardInfo, error) {
 	sha := hex.EncodeToString(p.sink.sum.Sum(nil))
 	info := ShardInfo{
 		Path: fmt.Sprintf("%s-%s.parquet", p.prefix, sha[:16]), SHA256: sha,
-		Rows: p.rows, Bytes: st.Size(), Uncompressed: p.raw, RowGroups: groups,
+		Rows: p.rows, Bytes: st.Size(), Uncompressed: p.raw, RowGroups: groups, ReadBack: took,
 	}
 	if err := os.Rename(p.file.Name(), info.Path); err != nil {
 		p.Abort()

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks/formats"
@@ -58,6 +59,9 @@ func (b Buckets) begin(repo string) bool {
 // Key places rows in the sort order. Tables without a split leave it empty, and
 // their files are called part-….
 type Key struct{ Split, Repo, InstanceID, EpisodeID string }
+
+// Compare orders keys as tables are sorted.
+func (k Key) Compare(o Key) int { return slices.Compare(k.list(), o.list()) }
 
 func (k Key) list() []string { return []string{k.Split, k.Repo, k.InstanceID, k.EpisodeID} }
 

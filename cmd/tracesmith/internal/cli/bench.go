@@ -11,7 +11,7 @@ import (
 )
 
 func newBench(s *State) *cobra.Command {
-	return group("bench", "Measure tracesmith on this machine", newBenchEnv(s), newBenchEpisodes(s))
+	return group("bench", "Measure tracesmith on this machine", newBenchEnv(s), newBenchEpisodes(s), newBenchParquet(s))
 }
 
 func newBenchEnv(s *State) *cobra.Command {
