@@ -121,7 +121,7 @@ func (n *normaliser) agent(e *schemas.EpisodeRow) error {
 	if e.ConfigJSON != nil {
 		e.ConfigSHA256 = new(schemas.HashBytes([]byte(*e.ConfigJSON)))
 	}
-	e.ToolSetSHA256 = new(schemas.Hash(n.ep.Tools))
+	e.ToolSetSHA256 = new(schemas.Hash(n.tools))
 	for _, t := range n.ep.Tools {
 		e.ToolNames = append(e.ToolNames, t.Name)
 	}

@@ -33,7 +33,7 @@ type Config struct {
 // Episode normalises one finished episode. It does not change ep. An episode in
 // which values turned out to be secrets by what stood beside them is read twice,
 // so that they are found wherever they stand. One that still holds a secret when
-// all is done, in a tool's description for example, is a *redact.Found.
+// all is done, in a tool's name for example, is a *redact.Found.
 func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
 	red := redact.New(cfg.Secrets)
 	out, err := pass(ep, cfg, red)
@@ -50,7 +50,10 @@ func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
 }
 
 func pass(ep *schemas.Episode, cfg Config, red *redact.Redactor) (sinks.Staged, error) {
-	n := &normaliser{cfg: cfg, ep: ep, red: red, blobs: map[string]sinks.Blob{}}
+	n := &normaliser{cfg: cfg, ep: ep, red: red, blobs: map[string]sinks.Blob{}, sets: map[string]string{}}
+	if err := n.definitions(); err != nil {
+		return sinks.Staged{}, err
+	}
 	e, err := n.episode()
 	if err != nil {
 		return sinks.Staged{}, err
@@ -62,10 +65,10 @@ func pass(ep *schemas.Episode, cfg Config, red *redact.Redactor) (sinks.Staged, 
 	if err := n.derive(&e, rows); err != nil {
 		return sinks.Staged{}, err
 	}
-	if err := countTokens(&e, rows, ep.Tools); err != nil {
+	if err := countTokens(&e, rows, n.tools); err != nil {
 		return sinks.Staged{}, err
 	}
-	out := sinks.Staged{Episode: e, Steps: rows, Tools: ep.Tools, ToolSets: ep.ToolSets}
+	out := sinks.Staged{Episode: e, Steps: rows, Tools: n.tools, ToolSets: n.toolSets}
 	for _, sha := range slices.Sorted(maps.Keys(n.blobs)) {
 		out.Blobs = append(out.Blobs, n.blobs[sha])
 	}
@@ -77,10 +80,15 @@ type normaliser struct {
 	ep      *schemas.Episode
 	red     *redact.Redactor
 	invalid int // bytes that were not UTF-8
-	blobs   map[string]sinks.Blob
-	leaks   []string
-	hacks   []string
-	leaked  int // index of the first row that leaks, -1
+
+	tools    []schemas.ToolSchema
+	toolSets [][]schemas.ToolSchema
+	sets     map[string]string // hash of a list of tools as it was shown -> as it is kept
+
+	blobs  map[string]sinks.Blob
+	leaks  []string
+	hacks  []string
+	leaked int // index of the first row that leaks, -1
 }
 
 // text cleans text a person or a model reads.

@@ -2,6 +2,8 @@ package normalise
 
 import (
 	"encoding/json"
+	"maps"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,5 +40,69 @@ func TestLearnedSecrets(t *testing.T) {
 	var counts map[string]int
 	if err := json.Unmarshal([]byte(*normalised(t, ep, Config{}).Episode.RedactionsJSON), &counts); err != nil || counts["assigned"] != 3 {
 		t.Errorf("counts are of one reading: %v %v", counts, err)
+	}
+}
+
+// What redactions_json counts are the placeholders that stand in the rows.
+func TestRedactionCountsMatch(t *testing.T) {
+	ep := golden()
+	text := planted["aws_key"] + " " + planted["github_token"] + " " + planted["aws_key"]
+	ep.Steps[2].Reply.Message = text
+	ep.Steps[2].Observation.Text = text + "\n" + planted["openai_key"]
+	ep.Steps[3].Observation.Text = planted["google_key"] + " " + planted["slack_token"]
+	ep.Steps[4].ToolCall.Arguments = json.RawMessage(`{"command":"p '` + planted["slack_token"] + `'"}`)
+	s := normalised(t, ep, Config{})
+	raw, err := schemas.CanonicalJSON(s.Steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stand := map[string]int{}
+	for _, m := range regexp.MustCompile(`\[REDACTED:(\w+):\d+\]`).FindAllSubmatch(raw, -1) {
+		stand[string(m[1])]++
+	}
+	var counted map[string]int
+	if err := json.Unmarshal([]byte(*s.Episode.RedactionsJSON), &counted); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"aws_key": 4, "github_token": 2, "openai_key": 1, "google_key": 1, "slack_token": 2}
+	if !maps.Equal(counted, want) || !maps.Equal(stand, want) {
+		t.Errorf("counted %v, in the rows %v, planted %v", counted, stand, want)
+	}
+	rows := 0
+	for _, st := range s.Steps {
+		rows += int(*st.Redacted)
+	}
+	if rows != 10 {
+		t.Errorf("the rows count %d", rows)
+	}
+}
+
+// A server's description holds an address with a password: the definitions keep
+// placeholders, and every row names the list that is kept.
+func TestToolDefinitionsAreRedacted(t *testing.T) {
+	ep := golden()
+	shown := []schemas.ToolSchema{{
+		Name: "view", Description: "Shows files of " + planted["known"] + ". Key: " + planted["github_token"],
+		Parameters: json.RawMessage(`{"properties":{"token":{"default":"` + planted["openai_key"] + `","type":"string"}},"type":"object"}`),
+	}, {Name: "pdb", Description: "Debugs.", Parameters: json.RawMessage(`{"type": "object"}`)}}
+	ep.Tools, ep.ToolSets = shown, [][]schemas.ToolSchema{shown[:1]}
+	ep.Steps[2].Reply.ToolSet = schemas.Hash(shown[:1])
+	ep.Steps[4].Reply.ToolSet = schemas.Hash(shown)
+	s := normalised(t, ep, Config{Secrets: []string{planted["known"]}})
+	if got := s.Tools[0].Description; got != "Shows files of [REDACTED:known:1]. Key: [REDACTED:github_token:1]" {
+		t.Error(got)
+	}
+	if got := string(s.Tools[0].Parameters); !strings.Contains(got, "[REDACTED:openai_key:1]") {
+		t.Error(got)
+	}
+	if string(s.Tools[1].Parameters) != `{"type": "object"}` || strings.Contains(ep.Tools[0].Description, "REDACTED") {
+		t.Error("what holds no secret, or the episode itself, was changed")
+	}
+	if *s.Episode.ToolSetSHA256 != schemas.Hash(s.Tools) || *s.Steps[2].ToolSetSHA256 != schemas.Hash(s.ToolSets[0]) || *s.Steps[4].ToolSetSHA256 != schemas.Hash(s.Tools) {
+		t.Error("rows name lists that are not kept")
+	}
+	ep.Tools[0].Name = planted["github_token"]
+	if _, err := Episode(ep, Config{}); err == nil || !strings.Contains(err.Error(), "tool_names[0] still holds a secret (github_token)") {
+		t.Errorf("a secret for a name: %v", err)
 	}
 }

@@ -135,7 +135,7 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	if u := cmp.Or(p.Usage, p.Estimated); u != nil {
 		r.PromptTokens, r.CompletionTokens, r.CachedTokens, r.ReasoningTokens = &u.Prompt, &u.Completion, &u.Cached, &u.Reasoning
 	}
-	r.ToolSetSHA256 = some(p.ToolSet)
+	r.ToolSetSHA256 = some(n.toolSet(p.ToolSet))
 	r.CostUSD, r.LLMMS = p.CostUSD, p.LLMMillis
 	r.LLMCallCount = new(int32(p.LLMCalls))
 	if p.LLMCalls == 0 && !p.FromCache { // a policy's own words: no model gave a reason to stop

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
@@ -184,6 +186,50 @@ func TestATIFDispatchWithoutAModel(t *testing.T) {
 	}
 	if _, err := sinks.Views.Build("atif", map[string]any{"version": "2"}, sinks.ViewOptions{}); err == nil || !strings.Contains(err.Error(), "1.7 or 1.8") {
 		t.Error(err)
+	}
+}
+
+// testdata/atif.schema.json is what RFC 0001 says, as far as texts go: closed
+// objects, and who may call, think and be measured.
+func TestATIFFollowsTheRFC(t *testing.T) {
+	raw, err := os.ReadFile("testdata/atif.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached := short(1)
+	for i := range cached.Steps {
+		cached.Steps[i].LLMCallCount, cached.Steps[i].PromptTokens, cached.Steps[i].IsCopiedContext = new(int32(0)), new(int64(5)), new(true)
+	}
+	for _, version := range []string{"1.7", "1.8"} {
+		for _, in := range []sinks.Trajectory{short(1), sinktest.Episode("run", 1).Trajectory(), sinktest.Phased("run", 2).Trajectory(), cached} {
+			v, err := sinks.Views.Build("atif", map[string]any{"version": version}, sinks.ViewOptions{AllowGold: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, _, err := v.Render(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var file map[string]any
+			if err := json.Unmarshal(rows[0].Body, &file); err != nil {
+				t.Fatal(err)
+			}
+			if err := rules.Validate(file); err != nil {
+				t.Errorf("version %s: %v", version, err)
+			}
+			file["steps"].([]any)[0].(map[string]any)["reasoning_content"] = "of a message nobody thought"
+			if rules.Validate(file) == nil {
+				t.Error("the schema lets a system message think")
+			}
+		}
 	}
 }
 

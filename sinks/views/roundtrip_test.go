@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
 // readers take the calls out of what a view wrote of one episode, in order, each
@@ -71,6 +72,33 @@ func TestEveryViewRoundTrips(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// The golden episode as it is, with its megabyte of text, a retried call and a step
+// that was executed again: no view that holds whole episodes loses a call.
+func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
+	in := sinktest.Episode("run", 1).Trajectory()
+	in.Steps[3].LLMRetries, in.Steps[3].Replayed = new(int32(2)), new(true)
+	var want []string
+	empty, thought := false, false
+	for _, s := range in.Steps {
+		if s.ToolName != nil {
+			want = append(want, spell(t, *s.ToolName, json.RawMessage(*s.ArgumentsJSON)))
+		}
+		empty = empty || s.Source == "agent" && s.Message == ""
+		thought = thought || s.Source == "agent" && s.ToolName == nil && s.Message != ""
+	}
+	if len(*in.Steps[3].Observation) < 1<<20 || *in.Steps[4].CallIndex != 1 || !empty || !thought || !strings.Contains(*in.Steps[5].Observation, "\ufffd") {
+		t.Fatal("the golden episode lost what makes it one")
+	}
+	for _, kind := range []string{
+		"sft-trl", "sft-openai", "sft-axolotl", "sft-sharegpt", "sft-text", "sft-verl", "atif", "hf-sts", "adp", "debug-gym-sft", "debug-gym-json",
+	} {
+		rows, _ := rowsOf(t, kind, sinks.ViewOptions{AllowGold: true}, in)
+		if diff := cmp.Diff(want, readers[kind](t, rows)); diff != "" {
+			t.Errorf("%s: %s", kind, diff)
+		}
 	}
 }
 
