@@ -78,6 +78,40 @@ for entry in manifest["files"]:
     tables.setdefault(entry["table"], []).extend(mine)
 print(f"tables: {', '.join(f'{name} {len(rows)}' for name, rows in tables.items())}; {checks} checks")
 
+before = checks
+import logging
+import re
+
+logging.disable(logging.WARNING)
+import mlcroissant
+
+described = mlcroissant.Dataset(jsonld=os.path.join(base, "croissant.json"))  # raises where it is not valid
+for records in described.metadata.record_sets:
+    rows = list(described.records(records.name))
+    check(len(rows) == len(tables[records.name]), f"croissant.json: {len(rows)} records in {records.name}, {len(tables[records.name])} rows in its files")
+    check({k.split("/")[1] for k in rows[0]} == set(tables[records.name][0]), f"croissant.json: {records.name} has other columns than its files")
+logging.disable(logging.NOTSET)
+
+card = open(os.path.join(base, "README.md")).read().replace("DIR", os.path.abspath(base))
+snippets = re.findall(r"```(python|sql)\n(.*?)```", card, re.S)
+check(len(snippets) == 4, f"the card has {len(snippets)} snippets")
+for language, code in snippets:
+    names = {}
+    if language == "sql":
+        names["found"] = duckdb.sql(code).fetchall()
+        kept = {s["episode_id"] for s in tables["selection"] if s["kept"]}
+        check(sum(row[2] for row in names["found"]) == len(kept), f"the card's query counts {names['found']}, {len(kept)} are kept")
+        continue
+    exec(code, names)
+    if "load_dataset" in code:
+        check(sum(part.num_rows for part in names["episodes"].values()) == len(tables["episodes"]), "the card's datasets snippet loads other rows")
+    elif "pd." in code:
+        check(len(names["episodes"]) == len(tables["episodes"]), "the card's pandas snippet loads other rows")
+    else:
+        wanted = [s for s in tables["steps"] if s["tool_category"] == "pdb"]
+        check(names["steps"].height == len(wanted) > 0, "the card's polars snippet finds other steps")
+print(f"croissant.json: {', '.join(r.name for r in described.metadata.record_sets)}; {len(snippets)} snippets of the card; {checks - before} checks")
+
 calls = {(s["episode_id"], s["tool_call_id"]): (s["tool_name"], json.loads(s["arguments_json"])) for s in tables["steps"] if s["tool_name"]}
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Loads a small published dataset, and every view of it, with what its readers use:
-# pyarrow, pandas, polars, duckdb, datasets; renders the TRL view with the chat
+# pyarrow, pandas, polars, duckdb, datasets; has croissant.json checked and read by
+# mlcroissant; runs the snippets of the card; renders the TRL view with the chat
 # templates of two model families that ship in the package trl. Packages go to
 # out/tools/interop; their versions are written to out/interop/versions.txt.
 #
@@ -14,14 +15,14 @@ if [ ! -e "$venv/ready" ]; then
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
   rm -rf "$venv"
   "$python" -m venv "$venv"
-  "$venv/bin/pip" install -q pyarrow pandas polars duckdb pytz 'datasets>=4.7' transformers jinja2 zstandard 'atif>=1.8'
+  "$venv/bin/pip" install -q pyarrow pandas polars duckdb pytz 'datasets>=4.7' transformers jinja2 zstandard 'atif>=1.8' mlcroissant
   "$venv/bin/pip" install -q --no-deps trl # its templates; the rest of it would bring a tensor library
   touch "$venv/ready"
 fi
 rm -rf "$work"
 mkdir -p "$work"
 "$venv/bin/pip" list --format freeze >"$work/versions.txt"
-grep -iE '^(pyarrow|pandas|polars|duckdb|datasets|transformers|jinja2|trl|atif)=' "$work/versions.txt" | tr '\n' ' '
+grep -iE '^(pyarrow|pandas|polars|duckdb|datasets|transformers|jinja2|trl|atif|mlcroissant)=' "$work/versions.txt" | tr '\n' ' '
 echo
 
 cd "$work"

@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -110,6 +111,9 @@ func TestCroissantDescribesTheVersion(t *testing.T) {
 	var d described
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatal(err)
+	}
+	if bytes.Contains(raw, []byte("vnd.apache")) || !bytes.Contains(raw, []byte(`"encodingFormat":"application/x-parquet"`)) {
+		t.Error("mlcroissant reads application/x-parquet and no other name of these files")
 	}
 	if d.Type != "sc:Dataset" || d.ConformsTo != "http://mlcommons.org/croissant/1.0" || d.Name == "" || d.Description == "" || len(d.License) != 1 || d.Context["cr"] == nil {
 		t.Errorf("%.600s", raw)

@@ -14,11 +14,15 @@ import (
 // (docs.mlcommons.org/croissant/docs/croissant-spec.html, appendix 1).
 const croissantContext = `{"@language":"en","@vocab":"https://schema.org/","citeAs":"cr:citeAs","column":"cr:column","conformsTo":"dct:conformsTo",` +
 	`"cr":"http://mlcommons.org/croissant/","rai":"http://mlcommons.org/croissant/RAI/","data":{"@id":"cr:data","@type":"@json"},` +
-	`"dataType":{"@id":"cr:dataType","@type":"@vocab"},"dct":"http://purl.org/dc/terms/","examples":{"@id":"cr:examples","@type":"@json"},` +
+	`"dataType":{"@id":"cr:dataType","@type":"@vocab"},"dct":"http://purl.org/dc/terms/","equivalentProperty":"cr:equivalentProperty","examples":{"@id":"cr:examples","@type":"@json"},` +
 	`"extract":"cr:extract","field":"cr:field","fileProperty":"cr:fileProperty","fileObject":"cr:fileObject","fileSet":"cr:fileSet","format":"cr:format",` +
 	`"includes":"cr:includes","isLiveDataset":"cr:isLiveDataset","jsonPath":"cr:jsonPath","key":"cr:key","md5":"cr:md5","parentField":"cr:parentField",` +
-	`"path":"cr:path","recordSet":"cr:recordSet","references":"cr:references","regex":"cr:regex","repeated":"cr:repeated","replace":"cr:replace",` +
+	`"path":"cr:path","recordSet":"cr:recordSet","references":"cr:references","regex":"cr:regex","repeated":"cr:repeated","replace":"cr:replace","samplingRate":"cr:samplingRate",` +
 	`"sc":"https://schema.org/","separator":"cr:separator","source":"cr:source","subField":"cr:subField","transform":"cr:transform"}`
+
+// parquetFormat is what Croissant calls these files: its library reads no others as
+// Parquet, not those of the registered type either.
+const parquetFormat = "application/x-parquet"
 
 // croissantTypes are the data types of columns.
 var croissantTypes = map[string]string{
@@ -64,7 +68,7 @@ func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 		}
 		set := t.Name + "-files"
 		distribution = append(distribution, object{
-			"@type": "cr:FileSet", "@id": set, "name": set, "encodingFormat": "application/vnd.apache.parquet", "includes": pattern,
+			"@type": "cr:FileSet", "@id": set, "name": set, "encodingFormat": parquetFormat, "includes": pattern,
 		})
 		records = append(records, recordSet(t, set))
 	}
@@ -96,6 +100,6 @@ func recordSet(t schemas.TableDoc, files string) object {
 
 func mediaType(file string) string {
 	return cmp.Or(map[string]string{
-		".parquet": "application/vnd.apache.parquet", ".json": "application/json", ".md": "text/markdown", ".svg": "image/svg+xml",
+		".parquet": parquetFormat, ".json": "application/json", ".md": "text/markdown", ".svg": "image/svg+xml",
 	}[path.Ext(file)], "application/octet-stream")
 }
