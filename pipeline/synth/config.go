@@ -50,6 +50,7 @@ type Config struct {
 	Kinds       []string // nil = KindSingle alone
 	Runs        int      // identical verdicts that make a candidate valid; 0 = DefaultRuns
 	ReleaseRuns int      // identical verdicts that make it a task; 0 = DefaultReleaseRuns
+	MaxFailing  float64  // share of the tests that a bug may break, never all of them; 0 = DefaultMaxFailing
 	Text        string   // of the issue: one of Texts; "" = the first
 	Workers     int      // 0 = 1
 	Model       *Model   // writes bugs and reports; nil: none
@@ -71,6 +72,7 @@ const (
 	DefaultReleaseRuns = 20
 	DefaultCommits     = 50
 	DefaultFunctions   = 20
+	DefaultMaxFailing  = 0.5
 )
 
 func (c Config) withDefaults() (Config, error) {
@@ -81,6 +83,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Runs, c.ReleaseRuns = cmp.Or(c.Runs, DefaultRuns), cmp.Or(c.ReleaseRuns, DefaultReleaseRuns)
 	c.Text, c.Workers = cmp.Or(c.Text, Texts[0]), max(c.Workers, 1)
+	c.MaxFailing = cmp.Or(c.MaxFailing, DefaultMaxFailing)
 	if c.Commits = cmp.Or(c.Commits, DefaultCommits); !slices.Contains(c.Kinds, KindCommit) {
 		c.Commits = 0
 	}
@@ -106,6 +109,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, wrong("bugs of the kind %s need a model: set llm.model and llm.base_url", KindModel)
 	case c.Text == TextReporter && c.Model == nil:
 		return c, wrong("the text %s needs a model: set llm.model and llm.base_url", TextReporter)
+	case c.MaxFailing < 0 || c.MaxFailing > 1:
+		return c, wrong("a bug can break a share of the tests between 0 and 1, not %v", c.MaxFailing)
 	case min(c.Candidates, c.Commits, c.Functions) < 0:
 		return c, wrong("%d candidates cannot be tried", min(c.Candidates, c.Commits, c.Functions))
 	}
@@ -134,6 +139,7 @@ type settings struct {
 	Kinds       []string          `json:"kinds"`
 	Runs        int               `json:"runs"`
 	ReleaseRuns int               `json:"release_runs"`
+	MaxFailing  float64           `json:"max_failing"`
 	Text        string            `json:"text"`
 	Benchmarks  string            `json:"benchmark_hashes,omitempty"`
 	Repos       map[string]string `json:"repos"` // instance -> content and entrypoint
@@ -142,7 +148,7 @@ type settings struct {
 func (c Config) settings() settings {
 	s := settings{
 		Schema: "tracesmith.synth/1", Seed: c.Seed, Candidates: c.Candidates, Operators: c.Operators, Kinds: c.Kinds,
-		Runs: c.Runs, ReleaseRuns: c.ReleaseRuns, Text: c.Text, Repos: map[string]string{},
+		Runs: c.Runs, ReleaseRuns: c.ReleaseRuns, MaxFailing: c.MaxFailing, Text: c.Text, Repos: map[string]string{},
 		Commits: c.Commits, Functions: c.Functions, Model: c.Model.identity(), Benchmarks: c.Benchmarks.Hash(),
 	}
 	for _, r := range c.Repos {
@@ -161,6 +167,7 @@ func (s settings) differs(other settings) string {
 		{"operators", s.Operators, other.Operators}, {"kinds", s.Kinds, other.Kinds}, {"runs", s.Runs, other.Runs},
 		{"commits", s.Commits, other.Commits}, {"functions", s.Functions, other.Functions}, {"model", s.Model, other.Model},
 		{"release runs", s.ReleaseRuns, other.ReleaseRuns}, {"text", s.Text, other.Text},
+		{"largest share of failing tests", s.MaxFailing, other.MaxFailing},
 		{"benchmark hashes", s.Benchmarks, other.Benchmarks},
 	} {
 		if fmt.Sprint(f.a) != fmt.Sprint(f.b) {

@@ -128,14 +128,14 @@ func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error)
 		return t, nil
 	}
 	q := request{
-		Files: files, First: selected, Only: s.kept, Most: len(s.kept) / 2, Describe: described,
+		Files: files, First: selected, Only: s.kept, Most: w.mayFail(s), Describe: described,
 	}
 	first, err := w.bounded(ctx, s, firstSeed, q)
 	if err != nil {
 		return t, err
 	}
 	t.Runs = 1
-	s.classify(t, first)
+	s.classify(t, first, w.mayFail(s))
 	if t.Outcome != "" {
 		return t, nil
 	}
@@ -154,8 +154,13 @@ func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error)
 	return t, nil
 }
 
-// classify reads the first run.
-func (s *state) classify(t *Trial, r run) {
+// mayFail is how many of the kept tests a bug may break.
+func (w *worker) mayFail(s *state) int {
+	return min(int(w.cfg.MaxFailing*float64(len(s.kept))), len(s.kept)-1)
+}
+
+// classify reads the first run, of which at most so many tests may fail.
+func (s *state) classify(t *Trial, r run, most int) {
 	v := vectorOf(s.kept, r)
 	failing := 0
 	for _, status := range v {
@@ -174,7 +179,7 @@ func (s *state) classify(t *Trial, r run) {
 	case failing == 0 && len(r.tests) > 0:
 		// A run that ends after the selected tests has left the others out.
 		say(Survived, "")
-	case 2*failing > len(s.kept):
+	case failing > most:
 		say(BreaksAll, fmt.Sprintf("%d of %d tests, or more", failing, len(s.kept)))
 	case len(v) > failing:
 		say(Crash, "the test runner left tests out")

@@ -59,6 +59,7 @@ output directory is the run's identity: naming it again goes on where it stopped
 	fl.IntVar(&f.cfg.Workers, "workers", runtime.NumCPU(), "sandboxes at once")
 	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "identical verdicts that make a candidate valid")
 	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "identical verdicts that make it a task")
+	fl.Float64Var(&f.cfg.MaxFailing, "max-failing", synth.DefaultMaxFailing, "share of the tests that a bug may break, at most; never all")
 	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue tells: "+strings.Join(synth.Texts, ", "))
 	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": repositories that are copies of these are left out")
 	fl.StringVarP(&f.cfg.Out, "out", "o", "synth", "output directory")
