@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
@@ -140,7 +141,7 @@ func jsonlRows(file string) ([]row, error) {
 			continue
 		}
 		r := row{where: fmt.Sprintf("%s:%d", file, n), index: len(rows)}
-		if err := json.Unmarshal(text, &r.fields); err != nil {
+		if err := r.parse(text); err != nil {
 			return nil, fmt.Errorf("%s: want a JSON object per line: %w", r.where, err)
 		}
 		rows = append(rows, r)
@@ -163,15 +164,28 @@ func jsonRows(file string) ([]row, error) {
 	if first, err := in.Peek(1); err == nil && first[0] == '{' {
 		return jsonlRows(file)
 	}
-	var list []map[string]any
+	var list []json.RawMessage
 	if err := json.NewDecoder(in).Decode(&list); err != nil {
 		return nil, fmt.Errorf("%s: want a list of objects: %w", file, err)
 	}
 	rows := make([]row, len(list))
-	for i, fields := range list {
-		rows[i] = row{where: fmt.Sprintf("%s: row %d", file, i+1), index: i, fields: fields}
+	for i, text := range list {
+		rows[i] = row{where: fmt.Sprintf("%s: row %d", file, i+1), index: i}
+		if err := rows[i].parse(text); err != nil {
+			return nil, fmt.Errorf("%s: want a list of objects: %w", rows[i].where, err)
+		}
+		list[i] = nil
 	}
 	return rows, nil
+}
+
+// parse reads the columns. What is no UTF-8 would be replaced without a word, and a
+// patch no longer fit.
+func (r *row) parse(text []byte) error {
+	if !utf8.Valid(text) {
+		return errors.New("not UTF-8: convert the file")
+	}
+	return json.Unmarshal(text, &r.fields)
 }
 
 func (r *row) problem(format string, args ...any) {

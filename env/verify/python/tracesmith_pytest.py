@@ -65,11 +65,13 @@ def register_with(manager, channel, guard, plan, assertions):
 
 
 def node_id(nodeid, config, guard):
-    """The id of a test with its file's path below the workspace."""
+    """The id of a test with its file's path below the workspace, and without the
+    "()" that old versions have for the instance of a class."""
     root = str(getattr(config, "rootpath", None) or config.rootdir)
     path, sep, rest = nodeid.partition("::")
     full = os.path.realpath(os.path.join(root, path))
-    return (guard.relative(full) if path else "") + sep + rest
+    names, bracket, parameters = rest.partition("[")
+    return (guard.relative(full) if path else "") + sep + names.replace("::()", "") + bracket + parameters
 
 
 def watcher(pytest, guard, plan):
