@@ -132,7 +132,7 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 			}
 		}
 		if err != nil {
-			return k, fmt.Errorf("mending %s: %w", e.Task.InstanceID, err)
+			return k, fmt.Errorf("mending %s: %w: tasks verify tells more; --by repo compares no functions", e.Task.InstanceID, err)
 		}
 		mended = append(mended, m)
 	}
