@@ -132,6 +132,9 @@ type ViewOptions struct {
 	Thinking string
 	// Tools: list or json-string.
 	Tools string
+	// ContentNull is what a reply of calls alone has for content: empty (""), or
+	// omit, which leaves the key out.
+	ContentNull string
 	// System: keep, drop, or replace with SystemText.
 	System     string
 	SystemText string
@@ -151,6 +154,8 @@ const (
 	ThinkingDrop    = "drop"
 	ToolsList       = "list"
 	ToolsJSON       = "json-string"
+	ContentEmpty    = "empty"
+	ContentOmit     = "omit"
 	SystemKeep      = "keep"
 	SystemDrop      = "drop"
 	SystemReplace   = "replace"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks/formats"
@@ -63,6 +64,15 @@ func TestWhatHasNoEpisodeIsPublished(t *testing.T) {
 		if known := e.WrongFactRatio != nil; known != (e.EpisodeID == id) || known && *e.WrongFactRatio != 0.5 {
 			t.Errorf("wrong_fact_ratio of %s: %v", e.EpisodeID, e.WrongFactRatio)
 		}
+	}
+	asks := filepath.Join(t.TempDir(), "judged.yaml")
+	mustWrite(t, asks, []byte("name: judged\npredicates: ['wrong_fact_ratio == 0.5 && steps.exists(s, s.train)']\n"))
+	withSteps := config(t, dir(t, t.TempDir()), staging)
+	if withSteps.Selection, err = selection.Load(asks); err != nil {
+		t.Fatal(err)
+	}
+	if judged := run(t, withSteps); judged.Kept != 1 {
+		t.Errorf("a selection that reads steps knows %d judged episodes, want 1", judged.Kept)
 	}
 	if again := run(t, config(t, dir(t, root), staging)); !again.Already {
 		t.Error("the same input is another version")

@@ -48,11 +48,10 @@ const (
 // arguments give equal episodes.
 func Episode(run string, seed uint64, n int) *schemas.Episode {
 	m := &maker{r: rand.New(rand.NewPCG(seed, uint64(n)))}
-	number := n / attempts
-	repo := fmt.Sprintf("made-up/%s-%04d", words[number/tasks%len(words)], number/tasks)
+	repo, instance := Place(n)
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Minute)
 	task := schemas.Task{
-		Source: "specimen", InstanceID: fmt.Sprintf("%s__%d", strings.ReplaceAll(repo, "/", "__"), number%tasks), Repo: repo, Language: "python",
+		Source: "specimen", InstanceID: instance, Repo: repo, Language: "python",
 		License: "MIT", Visibility: schemas.TestsHidden, Workdir: "/workspace", Entrypoint: "python -m pytest -q",
 		Instructions: "Some tests fail. " + m.prose(900), Tests: schemas.TestSpec{Method: schemas.VerifyPytest},
 	}
@@ -73,6 +72,13 @@ func Episode(run string, seed uint64, n int) *schemas.Episode {
 	m.steps(ep, began)
 	ep.Ended = began.Add(time.Duration(len(ep.Steps)) * 4 * time.Second)
 	return ep
+}
+
+// Place is the repository and the task of episode n.
+func Place(n int) (repo, instance string) {
+	number := n / attempts
+	repo = fmt.Sprintf("made-up/%s-%04d", words[number/tasks%len(words)], number/tasks)
+	return repo, fmt.Sprintf("%s__%d", strings.ReplaceAll(repo, "/", "__"), number%tasks)
 }
 
 // maker makes up the texts of one episode.

@@ -29,9 +29,11 @@ func Records(path string) iter.Seq2[map[string]any, error] {
 			yield(nil, fmt.Errorf("%s is no Parquet file, or damaged: %w", path, err))
 			return
 		}
+		// Arrow calls the root of a schema repeated, which no row is.
+		schema := parquet.NewSchema(pq.Schema().Name(), parquet.Required(pq.Schema()))
 		for _, group := range pq.RowGroups() {
 			rows := group.Rows()
-			more, err := records(pq.Schema(), rows, yield)
+			more, err := records(schema, rows, yield)
 			_ = rows.Close()
 			if err != nil {
 				yield(nil, fmt.Errorf("%s is damaged: %w", path, err))

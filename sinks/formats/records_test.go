@@ -5,11 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks/formats"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
 type foreignRow struct {
@@ -55,6 +59,31 @@ func TestRecordsOfAnyFile(t *testing.T) {
 	}
 	for range formats.Records(path) {
 		break // stopping early is no error
+	}
+}
+
+// Our own tables are read as anyone's, those with lists and times, and with nothing
+// but nulls in a column, among them.
+func TestRecordsOfOurTables(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	dead := []schemas.DeadLetterRow{{RunID: "r", UnitKey: "u", Stage: "rollout", State: "failed", Attempts: 2, FirstAt: &now}, {RunID: "r", UnitKey: "v", Stage: "publish", State: "filtered"}}
+	e := sinktest.Episode("run", 1)
+	for path, want := range map[string]int{
+		write(t, t.TempDir(), arrowrec.DeadLetters, dead).Path: 2, write(t, t.TempDir(), arrowrec.Episodes, []schemas.EpisodeRow{e.Episode}).Path: 1,
+		write(t, t.TempDir(), arrowrec.Steps, e.Steps).Path: len(e.Steps),
+	} {
+		n := 0
+		for r, err := range formats.Records(path) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; r["run_id"] == nil {
+				t.Errorf("a row without run_id: %v", r)
+			}
+		}
+		if n != want {
+			t.Errorf("%d rows, want %d", n, want)
+		}
 	}
 }
 

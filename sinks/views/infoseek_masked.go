@@ -10,7 +10,7 @@ func init() {
 		Kind: "infoseek-masked", Summary: "conversations that train on turns alone which found new information",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
 			o, err := abilities{
-				mask: []string{sinks.MaskContext, sinks.MaskSplitRows}, arguments: stringFirst, thinking: fieldFirst, tools: jsonFirst,
+				mask: []string{sinks.MaskContext, sinks.MaskSplitRows}, arguments: stringFirst, thinking: fieldFirst, tools: jsonFirst, content: emptyFirst,
 			}.check(o)
 			return &infoseekMasked{o, newsNeed()}, err
 		},

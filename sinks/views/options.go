@@ -11,7 +11,7 @@ import (
 // abilities are the common options that a view can follow, the default of each
 // first. A nil list is an option the view has no place for.
 type abilities struct {
-	mask, arguments, thinking, tools []string
+	mask, arguments, thinking, tools, content []string
 }
 
 var (
@@ -26,6 +26,7 @@ var (
 	dropOrInline = []string{sinks.ThinkingDrop, sinks.ThinkingInline}
 	inlineOrDrop = []string{sinks.ThinkingInline, sinks.ThinkingDrop}
 	listFirst    = []string{sinks.ToolsList, sinks.ToolsJSON}
+	emptyFirst   = []string{sinks.ContentEmpty, sinks.ContentOmit}
 	jsonFirst    = []string{sinks.ToolsJSON, sinks.ToolsList}
 )
 
@@ -40,6 +41,7 @@ func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 		{"arguments", &o.Arguments, a.arguments},
 		{"thinking", &o.Thinking, a.thinking},
 		{"tools", &o.Tools, a.tools},
+		{"content-null", &o.ContentNull, a.content},
 		{"system", &o.System, []string{sinks.SystemKeep, sinks.SystemDrop, sinks.SystemReplace}},
 		{"trim", &o.Trim, []string{sinks.TrimNone, sinks.TrimResolved}},
 	} {

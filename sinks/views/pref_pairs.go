@@ -14,7 +14,7 @@ func init() {
 		Kind: "pref-pairs", Summary: "prompt, chosen, rejected: a verified pass and a verified fail of one group",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
 			o, err := abilities{
-				mask: []string{sinks.MaskNone, sinks.MaskDropEpisode}, arguments: objectFirst, thinking: fieldFirst, tools: listFirst,
+				mask: []string{sinks.MaskNone, sinks.MaskDropEpisode}, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst,
 			}.check(o)
 			return &prefPairs{opts: o, groups: map[string]*prefGroup{}}, err
 		},

@@ -9,7 +9,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "sft-axolotl", Summary: "conversations for Axolotl's chat_template type: train on each message",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: anyMask, arguments: stringFirst, thinking: fieldFirst, tools: jsonFirst}.check(o)
+			o, err := abilities{mask: anyMask, arguments: stringFirst, thinking: fieldFirst, tools: jsonFirst, content: emptyFirst}.check(o)
 			return sftAxolotl{opts: o}, err
 		},
 	})

@@ -11,7 +11,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "sft-openai", Summary: "chat fine-tuning JSON lines of OpenAI and Together: string arguments, weight",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: anyMask, arguments: []string{sinks.ArgumentsString}, thinking: dropOrInline, tools: []string{sinks.ToolsList}}.check(o)
+			o, err := abilities{mask: anyMask, arguments: []string{sinks.ArgumentsString}, thinking: dropOrInline, tools: []string{sinks.ToolsList}, content: emptyFirst}.check(o)
 			return sftOpenAI{o}, err
 		},
 	})

@@ -11,7 +11,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "sft-trl", Summary: "conversations for TRL's SFTTrainer: prompt, completion, object arguments",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: anyMask, arguments: objectFirst, thinking: fieldFirst, tools: listFirst}.check(o)
+			o, err := abilities{mask: anyMask, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
 			return sftTRL{o}, err
 		},
 	})

@@ -6,7 +6,7 @@ import "github.com/tracesmith/tracesmith/sinks"
 // them, and the words some trainers read masks from. Absent keys are left out.
 type wireMessage struct {
 	Role       string     `json:"role"`
-	Content    string     `json:"content"`
+	Content    *string    `json:"content,omitempty"` // nil: left out
 	Reasoning  string     `json:"reasoning_content,omitempty"`
 	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
@@ -26,7 +26,10 @@ type wireFunction struct {
 }
 
 func (m message) wire(o sinks.ViewOptions) wireMessage {
-	out := wireMessage{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning, ToolCallID: m.ToolCallID}
+	out := wireMessage{Role: m.Role, Content: &m.Content, Reasoning: m.Reasoning, ToolCallID: m.ToolCallID}
+	if o.ContentNull == sinks.ContentOmit && m.Content == "" && len(m.ToolCalls) > 0 {
+		out.Content = nil
+	}
 	for _, c := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, wireCall{c.ID, c.Type, wireFunction{c.Function.Name, c.argumentsValue(o)}})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env/provenance"
@@ -23,12 +24,12 @@ func (b *bulk) episode(n int) (sinks.Staged, error) {
 	if err != nil || n < len(b.made) {
 		return s, err
 	}
-	key := specimen.Episode("bench", b.seed, n)
-	id, task := key.Job.EpisodeID, key.Task
+	repo, instance := specimen.Place(n)
 	e := &s.Episode
-	e.EpisodeID, e.GroupID, e.Attempt, e.InstanceID = id, key.Job.GroupID, int32(key.Job.Attempt), task.InstanceID
-	e.Repo, e.SplitGroup, e.Split = task.Repo, &task.Repo, provenance.SplitOf(task, provenance.Salt)
-	e.CreatedAt, e.EndedAt = key.Started, &key.Ended
+	id := schemas.ShortHash([]any{e.EpisodeID, n})
+	e.EpisodeID, e.GroupID, e.InstanceID = id, schemas.ShortHash(instance), instance
+	e.Repo, e.SplitGroup, e.Split = repo, &repo, provenance.SplitOf(schemas.Task{Repo: repo, InstanceID: instance}, provenance.Salt)
+	e.CreatedAt = e.CreatedAt.Add(time.Duration(n) * time.Minute)
 	e.ContentSHA256 = new(schemas.HashBytes([]byte(id)))
 	renamed := map[string]string{}
 	for i := range s.Blobs {

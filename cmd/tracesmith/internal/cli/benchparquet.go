@@ -143,7 +143,7 @@ func benchParquet(ctx context.Context, s *State, dir string, steps []int, seed u
 	made = nil // what is measured below has the memory for itself
 	for i, n := range steps {
 		tell("staging and publishing %d steps", n)
-		b := bulk{place: filepath.Join(place, fmt.Sprint(i)), made: packed, seed: seed}
+		b := bulk{place: filepath.Join(place, fmt.Sprint(i)), made: packed}
 		m, err := b.measure(ctx, n)
 		if err != nil {
 			return r, err
@@ -279,7 +279,7 @@ MB of text or values in a second, one thread
 type bulk struct {
 	place string
 	made  [][]byte // staged episodes
-	seed  uint64
+
 }
 
 func (b *bulk) measure(ctx context.Context, steps int) (m publishMeasure, err error) {

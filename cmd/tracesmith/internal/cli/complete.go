@@ -90,7 +90,7 @@ func (f *configFlags) override() completer {
 // registerExport completes the flags of export.
 func registerExport(c *cobra.Command) {
 	c.ValidArgsFunction = firstArg(oneOf(sinks.Views.Kinds()...))
-	for flag, names := range map[string]completer{"mask": oneOf(sinks.Masks...), "phase": oneOf("seek", "solve"), "selection": orFile(selection.Builtin()...), "container": oneOf(sinks.Containers...)} {
+	for flag, names := range map[string]completer{"mask": oneOf(sinks.Masks...), "phase": oneOf("seek", "solve"), "content-null": oneOf(sinks.ContentEmpty, sinks.ContentOmit), "selection": orFile(selection.Builtin()...), "container": oneOf(sinks.Containers...)} {
 		must(c.RegisterFlagCompletionFunc(flag, names))
 	}
 }

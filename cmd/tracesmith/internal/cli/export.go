@@ -44,6 +44,9 @@ func newExport(s *State) *cobra.Command {
 		Args: exactArgs(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.view = args[0]
+			if why := unmakeable[f.view]; why != "" {
+				return Usage(fmt.Errorf("%s: %s", f.view, why))
+			}
 			view, err := f.build()
 			if err != nil {
 				return Usage(err)
@@ -68,6 +71,7 @@ func newExport(s *State) *cobra.Command {
 	fl.StringVar(&f.options.Arguments, "arguments", "", "arguments of calls: object, string")
 	fl.StringVar(&f.options.Thinking, "thinking", "", "thoughts of replies: field, inline, drop")
 	fl.StringVar(&f.options.Tools, "tools", "", "tool definitions: list, json-string")
+	fl.StringVar(&f.options.ContentNull, "content-null", "", "content of replies that are calls alone: empty (\"\"), omit (no such key)")
 	fl.StringVar(&f.options.System, "system", "", "system prompt: keep, drop, replace:FILE")
 	fl.StringVar(&f.options.Trim, "trim", "", "none, or after-resolved: leave out what follows the turn that resolved the task")
 	fl.IntVar(&f.maxTokens, "max-tokens", 0, "leave out rows of more tokens than this")
@@ -76,6 +80,12 @@ func newExport(s *State) *cobra.Command {
 	registerExport(c)
 	fl.BoolVar(&f.options.AllowGold, "allow-gold", false, "export steps that come from gold patches, too")
 	return c
+}
+
+// unmakeable are views that people ask for and no row can be made of.
+var unmakeable = map[string]string{
+	"skyrl-tokens": "it needs the tokens that a model sampled, with their ids, and model servers here are asked for texts: " +
+		"there is no table step_tokens. SkyRL reads texts, too: export sft-openai, and set messages_key to messages",
 }
 
 // viewList is a line for each view.
@@ -122,6 +132,9 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	rep.Container = cmp.Or(f.container, containerOf(f.out), view.Container())
 	if own := view.Container(); own == sinks.Dir && rep.Container != sinks.Dir {
 		return Usage(fmt.Errorf("%s writes a directory with a file per episode: leave out --container, and name a directory with -o", f.view))
+	}
+	if f.options.ContentNull == sinks.ContentOmit && rep.Container == sinks.Parquet {
+		return Usage(errors.New("--content-null omit: in Parquet a column is of every row: choose --container " + sinks.JSONL))
 	}
 	if f.out == "" {
 		f.out = "export"
@@ -176,7 +189,7 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	rep := lint{
 		Schema: "tracesmith.lint/1", View: f.view, Source: filepath.Base(data.Place), Selection: f.selection,
 		Tokens: lintTokens{Tokenizer: f.tokenizer}, Dropped: map[string]int{}, Notes: map[string]int{},
-		Options: lintOptions{o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.Tools, o.System, o.Trim, f.maxTokens, settings},
+		Options: lintOptions{o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
 		check:   redact.NewChecker(redact.Environment(s.Environ)),
 	}
 	keep := map[string]bool{}

@@ -43,6 +43,7 @@ type lintOptions struct {
 	Arguments string         `json:"arguments,omitempty"`
 	Thinking  string         `json:"thinking,omitempty"`
 	Tools     string         `json:"tools,omitempty"`
+	Content   string         `json:"content_null,omitempty"`
 	System    string         `json:"system,omitempty"`
 	Trim      string         `json:"trim,omitempty"`
 	MaxTokens int            `json:"max_tokens,omitempty"`

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 )
 
 func remote(place string) bool { return strings.HasPrefix(place, "s3://") }
@@ -55,7 +57,7 @@ func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, 
 func newStats(s *State) *cobra.Command {
 	var f dataFlags
 	var asJSON bool
-	var plots string
+	var plots, chosen string
 	c := &cobra.Command{
 		Use: "stats DATASET-OR-RUN", Short: "Distributions: outcomes, turns, tools, debugger commands", Args: exactArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -64,10 +66,17 @@ func newStats(s *State) *cobra.Command {
 				return err
 			}
 			defer func() { _ = data.Close() }()
+			keep, err := chosenOf(c.Context(), data, chosen)
+			if err != nil {
+				return err
+			}
 			tally := publish.NewTally()
 			for t, err := range data.Trajectories(c.Context()) {
 				if err != nil {
 					return Usage(err)
+				}
+				if keep != nil && !keep[t.Episode.EpisodeID] {
+					continue
 				}
 				tally.Add(t.Episode, t.Steps)
 			}
@@ -87,8 +96,33 @@ func newStats(s *State) *cobra.Command {
 	}
 	f.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&chosen, "selection", "", "of these episodes alone: a built-in recipe, a recipe's file, or a file that filter has written")
+	must(c.RegisterFlagCompletionFunc("selection", orFile(selection.Builtin()...)))
 	c.Flags().StringVar(&plots, "plots", "", "directory to write figures into, as SVG")
 	return c
+}
+
+// chosenOf are the ids that a selection keeps; nil where none is named.
+func chosenOf(ctx context.Context, data *wire.Data, nameOrFile string) (map[string]bool, error) {
+	if nameOrFile == "" {
+		return nil, nil
+	}
+	chosen, err := selection.Load(nameOrFile)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	result, err := chosen.Apply(ctx, data.Episodes)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	if len(result.Kept) == 0 {
+		return nil, &Error{Code: ExitUsage, Try: shell("tracesmith", "filter", data.Place, "--recipe", nameOrFile, "--dry-run"), Err: fmt.Errorf("selection %s keeps none of %d episodes", result.Info.Name, len(result.Rows))}
+	}
+	keep := map[string]bool{}
+	for _, id := range result.Kept {
+		keep[id] = true
+	}
+	return keep, nil
 }
 
 // writePlots makes one file per figure; "" writes none. Files that are there stay.
