@@ -85,6 +85,7 @@ func TestKillAtEveryBoundary(t *testing.T) {
 			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
 				t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
 			}
+			checkKilled(t, h)
 			rep := h.mustRun(t)
 			l := ledger(t, rep)
 			if l.Missing != 0 || l.Reused+l.Outcomes["resolved"] != killTasks {

@@ -32,6 +32,8 @@ type run struct {
 	stop   func(error) // ends everything, with the reason
 	drain  func(error) // ends claiming
 
+	bulletin *bulletin    // nil on a cluster
+	before   int          // objects that were staged when the run began
 	attempts atomic.Int64 // jobs of higher attempts are not selected
 
 	mu        sync.Mutex
@@ -72,7 +74,10 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	}
 	p.derive(info.RunID, cfg)
 	r := newRun(cfg, deps, info, p)
-	err = r.reuse(ctx)
+	if err = r.reuse(ctx); err == nil && deps.Cluster == nil {
+		r.bulletin = r.post()
+		deps.Observer, r.deps.Observer = r.bulletin, r.bulletin
+	}
 	if err == nil && len(r.todo) > 0 && deps.Cluster == nil { // workers have preflights of their own
 		err = r.preflight(ctx)
 	}
@@ -90,6 +95,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 		}
 	}
 	rep := r.report(started, err)
+	if r.bulletin != nil {
+		r.bulletin.close(rep.Verdict, r.dead)
+	}
 	err = errors.Join(err, r.leave(rep))
 	deps.Observer.RunFinished(rep)
 	return rep, errors.Join(err, lock.Close())
@@ -154,6 +162,7 @@ func (r *run) reuse(ctx context.Context) error {
 		}
 		staged[o.Key] = o.Size
 	}
+	r.before = len(staged)
 	found, tasks := make([]*observe.Episode, len(r.plan.jobs)), map[string]string{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
@@ -320,6 +329,7 @@ func (r *run) enqueue(ctx context.Context) error {
 		return err
 	}
 	var back []string
+	given := 0 // up, and not asked for again
 	for _, e := range entries {
 		if _, ok := r.todo[e.ID]; !ok {
 			continue
@@ -328,7 +338,12 @@ func (r *run) enqueue(ctx context.Context) error {
 		// hand: there is nothing to say for not making it again.
 		if e.State == engine.Dead && (len(r.cfg.Retry) > 0 || e.Class == classNotSelected) || e.State == engine.Done {
 			back = append(back, e.ID)
+		} else if e.State == engine.Dead {
+			given++
 		}
+	}
+	if r.bulletin != nil {
+		r.bulletin.earlier(given)
 	}
 	_, err = r.engine.Revive(ctx, back)
 	return err

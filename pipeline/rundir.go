@@ -26,6 +26,7 @@ import (
 //	engine/        private working data: queue, records, step logs
 //	wire/          private working data: what was said to model servers, byte for byte
 //	staging/       one object per finished episode
+//	status.json    how the run stands, replaced whenever that changes
 //	summary.json   the last invocation's report; summary.md the same for people
 //	dead-letters.jsonl  jobs that were given up, if any
 

@@ -294,7 +294,7 @@ func (t *trial) leftBehind(ctx context.Context) error {
 		uploads(t.dataset()),
 		left("left_file", t.run, func(rel string) bool {
 			top, _, _ := strings.Cut(rel, "/")
-			return !strings.HasPrefix(top, ".tracesmith-") && !slices.Contains([]string{"run.json", "run.lock", "summary.json", "summary.md", "staging", "wire", "fleet"}, top)
+			return !strings.HasPrefix(top, ".tracesmith-") && !slices.Contains([]string{"run.json", "run.lock", "status.json", "summary.json", "summary.md", "staging", "wire", "fleet"}, top)
 		}),
 	)
 }

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,8 +28,10 @@ type Lock struct {
 func LockDir(dir string) (*Lock, error) {
 	path := filepath.Join(dir, LockFile)
 	f := flock.New(path, flock.SetPermissions(0o600))
-	got, err := f.TryLock()
-	if err != nil {
+	brief, cancel := context.WithTimeout(context.Background(), looking) // somebody may only look, see Locked
+	defer cancel()
+	got, err := f.TryLockContext(brief, looking/20)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("locking run directory: %w", err)
 	}
 	if !got {
@@ -40,6 +45,24 @@ func LockDir(dir string) (*Lock, error) {
 		return nil, fmt.Errorf("writing lock note: %w", err)
 	}
 	return &Lock{dir: dir, file: f}, nil
+}
+
+// looking is for how long a lock is waited for that may be that of Locked.
+const looking = 300 * time.Millisecond
+
+// Locked tells whether a process holds the lock of dir. It holds it itself for a
+// moment.
+func Locked(dir string) (bool, error) {
+	path := filepath.Join(dir, LockFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	f := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	got, err := f.TryRLock()
+	if err != nil {
+		return false, fmt.Errorf("looking at the lock of the run directory: %w", err)
+	}
+	return !got, f.Close()
 }
 
 // Dir is the locked directory.

@@ -21,10 +21,11 @@ func newStatus(s *State) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "status [RUN_DIR]", Args: exactArgs(0, 1),
-		Short: "How runs on a cluster stand: their jobs and their workers",
-		Long: "Show how the run of a run directory stands, or all runs of the cluster, from what is stored there:\n" +
-			"the coordinator may be gone, and a minority of the nodes. The figures add up at every moment.",
-		Example: "  tracesmith status runs/a --nats nats://n1:4222\n  tracesmith status --nats nats://n1:4222 --json",
+		Short: "How a run stands, or all runs on a cluster: their jobs and their workers",
+		Long: "Show how the run of a run directory stands, from what its process keeps there; with --nats one run or all\n" +
+			"runs of the cluster, from what is stored on it. The processes may be gone, and a minority of the nodes.\n" +
+			"The figures add up at every moment.",
+		Example: "  tracesmith status runs/a\n  tracesmith status runs/a --nats nats://n1:4222\n  tracesmith status --nats nats://n1:4222 --json",
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := f.load(s)
 			if err != nil {
@@ -33,8 +34,15 @@ func newStatus(s *State) *cobra.Command {
 			if nats != "" {
 				cfg.NATS.URL = nats
 			}
+			if cfg.NATS.URL == "" && len(args) == 0 {
+				return Usage(errors.New("name a run directory, or a cluster: --nats URL or nats.url"))
+			}
 			if cfg.NATS.URL == "" {
-				return Usage(errors.New("name the cluster: give --nats URL or set nats.url; the progress of a run without one is on its own terminal, and in summary.json at its end"))
+				r, err := wire.Standing(c.Context(), args[0])
+				if err != nil {
+					return Usage(err)
+				}
+				return printStatuses(s, []pipeline.Status{r}, asJSON)
 			}
 			runID := ""
 			if len(args) == 1 {
@@ -63,14 +71,18 @@ func showStatus(ctx context.Context, s *State, at configs.NATS, runID string, as
 	if err != nil {
 		return Usage(err)
 	}
+	if len(list) == 0 && !asJSON {
+		fmt.Fprintf(s.Stdout, "no run on %s\n", conn.Place())
+	}
+	return printStatuses(s, list, asJSON)
+}
+
+func printStatuses(s *State, list []pipeline.Status, asJSON bool) error {
 	if asJSON {
 		return printJSON(s, struct {
 			Schema string            `json:"schema"`
 			Runs   []pipeline.Status `json:"runs"`
 		}{"tracesmith.status/1", list})
-	}
-	if len(list) == 0 {
-		fmt.Fprintf(s.Stdout, "no run on %s\n", conn.Place())
 	}
 	for _, r := range list {
 		if err := printStatus(s, r); err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
+	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
@@ -41,6 +43,19 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 		}
 	}
 	return out, nil
+}
+
+// Standing is how the run of a directory stands that needs no cluster.
+func Standing(ctx context.Context, dir string) (pipeline.Status, error) {
+	staging, err := OpenStaging(ctx, dir, configs.S3{})
+	if err != nil {
+		return pipeline.Status{}, err
+	}
+	s, err := pipeline.ReadStanding(ctx, dir, staging)
+	if s.Staging = staging.URI(); errors.Is(err, fs.ErrNotExist) {
+		return s, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s has no status: nobody has run it on this machine alone", dir), Remedy: "name the cluster that it runs over with --nats URL"}
+	}
+	return s, err
 }
 
 // ClusterLeftovers are the runs of which a cluster holds more than it must: complete

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Looking at a lock tells who has it, refuses nobody, and leaves nothing.
+func TestLookingAtALockKeepsNobodyOut(t *testing.T) {
+	dir := t.TempDir()
+	if held, err := Locked(dir); held || err != nil {
+		t.Errorf("of nobody: %v, %v", held, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, LockFile)); err == nil {
+		t.Error("looking has made a lock")
+	}
+	stop := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if _, err := Locked(dir); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for range 30 {
+		lock, err := LockDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held, err := Locked(dir); !held || err != nil {
+			t.Errorf("held: %v, %v", held, err)
+		}
+		if err := lock.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	looking.Wait()
+}
