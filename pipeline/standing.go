@@ -7,7 +7,6 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -157,7 +156,7 @@ func ReadStanding(ctx context.Context, dir string, staging sinks.Store) (Status,
 		}
 		var now standing
 		if err := json.Unmarshal(raw, &now); err != nil || now.RunID == "" {
-			return Status{}, &StopError{Code: 2, Err: fmt.Errorf("%s: not the status of a run: %w", path, errors.Join(err, errors.New("it may have been cut by a crash"))), Remedy: "start the run again: it resumes, and writes the file anew"}
+			return Status{}, &StopError{Code: 2, Err: fmt.Errorf("%s is not the status of a run: a crash may have cut it", path), Remedy: "start the run again: it resumes, and writes the file anew"}
 		}
 		if alive || now.Phase != string(engine.Working) {
 			return now.status(), nil

@@ -84,10 +84,13 @@ func (t *trial) playFleet(ctx context.Context) (err error) {
 	if err := f.follow(conn); err != nil {
 		return err
 	}
-	f.dismiss(aWorker)
-	if !f.complete {
+	f.mu.Lock()
+	complete := f.complete
+	f.mu.Unlock()
+	if !complete {
 		return errors.Join(append(t.server.failures, t.countStored(storePlanFile))...)
 	}
+	f.dismiss(aWorker)
 	if n := t.torn(storePlanFile); f.torn > n {
 		t.breach("ended", "%d processes were killed, by nobody we know of", f.torn-n)
 	}

@@ -251,6 +251,9 @@ func ensure(ctx context.Context, c caller, js jetstream.JetStream, op string, cf
 			return err
 		}
 		info, err := s.Info(ctx)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return errNotYet // created, and not everywhere
+		}
 		if err == nil && info.Cluster != nil && info.Cluster.Leader == "" {
 			return errNoLeader
 		}
@@ -272,7 +275,9 @@ func bucket(ctx context.Context, c caller, js jetstream.JetStream, name string, 
 	}
 	var kv jetstream.KeyValue
 	err = c.call(ctx, "opening the bucket "+name, func(ctx context.Context) (err error) {
-		kv, err = js.KeyValue(ctx, name)
+		if kv, err = js.KeyValue(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
+			return errNotYet
+		}
 		return err
 	})
 	return kv, err

@@ -23,6 +23,12 @@ import (
 
 // Dial connects to the cluster of a configuration.
 func Dial(ctx context.Context, cfg configs.NATS, patience time.Duration) (*engine.Conn, error) {
+	for part := range strings.SplitSeq(cfg.URL, ",") {
+		scheme, _, named := strings.Cut(strings.TrimSpace(part), "://")
+		if named && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) {
+			return nil, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s:// is no scheme of NATS servers", scheme), Remedy: "give nats://HOST:PORT, several separated by commas"}
+		}
+	}
 	return engine.Dial(ctx, engine.Cluster{
 		URL: cfg.URL, Creds: cfg.Creds, CA: cfg.TLS.CA, Cert: cfg.TLS.Cert, Key: cfg.TLS.Key, Replicas: cfg.Replicas, Patience: patience,
 	})

@@ -47,6 +47,9 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 
 // Standing is how the run of a directory stands that needs no cluster.
 func Standing(ctx context.Context, dir string) (pipeline.Status, error) {
+	if !isRun(dir) {
+		return pipeline.Status{}, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s is no run directory: it has no run.json", dir), Remedy: "name the directory given to run --run-dir"}
+	}
 	staging, err := OpenStaging(ctx, dir, configs.S3{})
 	if err != nil {
 		return pipeline.Status{}, err
