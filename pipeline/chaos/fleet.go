@@ -33,11 +33,10 @@ const (
 // fleet is a run over a cluster: nodes, a coordinator and workers. Who ends is
 // started again, as a service would be.
 type fleet struct {
-	t    *trial
-	ctx  context.Context
-	over context.CancelFunc // ends what waits
-	url  string
-	wg   sync.WaitGroup
+	t   *trial
+	ctx context.Context
+	url string
+	wg  sync.WaitGroup
 
 	mu       sync.Mutex
 	members  []*member
@@ -54,7 +53,7 @@ type fleet struct {
 // done, and takes the fleet down.
 func (t *trial) playFleet(ctx context.Context) (err error) {
 	ctx, over := context.WithCancel(ctx)
-	f := &fleet{t: t, ctx: ctx, over: over, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
+	f := &fleet{t: t, ctx: ctx, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
 	defer func() { f.clear(); over(); f.wg.Wait() }()
 	t.victims = f
 	if t.server, err = serve(t.cfg, t.plan, f, t.report.struck); err != nil {
