@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -126,30 +125,6 @@ func (r *run) preflight(ctx context.Context) error {
 	return &StopError{Code: 7, Err: err}
 }
 
-// freshStaging refuses a fresh run whose staging lies outside of its directory
-// and holds its episodes: they cannot be moved aside, and would be reused.
-func freshStaging(ctx context.Context, cfg Config, staging sinks.Store) error {
-	if !cfg.Fresh || cfg.Staging == "" {
-		return nil
-	}
-	for _, err := range staging.List(ctx, stagedBy(cfg.RunID)) {
-		if err != nil {
-			return fmt.Errorf("listing staged episodes: %w", err)
-		}
-		return &StopError{
-			Code: 2, Err: fmt.Errorf("%s holds episodes of run %s, which --fresh does not move aside", staging.URI(), cfg.RunID),
-			Remedy: "choose another run.staging, or leave out --fresh to go on with them",
-		}
-	}
-	return nil
-}
-
-// stagedBy is where the episodes of a run lie below staging.
-func stagedBy(runID string) string {
-	key := sinks.StagedKey(runID, "")
-	return key[:strings.LastIndex(key, "/")+1]
-}
-
 // reuse finds what is staged already. The rest is to do.
 func (r *run) reuse(ctx context.Context) error {
 	if err := r.sweep(ctx); err != nil {
@@ -196,32 +171,6 @@ func (r *run) reuse(ctx context.Context) error {
 		if e != nil {
 			r.episodes[e.ID] = *e
 			r.ledger.carry(r.ledger.account(e.ID, tasks[e.ID]), e.Calls, false)
-		}
-	}
-	return nil
-}
-
-// sweep removes what killed processes had begun to stage: in the run directory,
-// whose lock is ours, when nobody else executes its jobs.
-func (r *run) sweep(ctx context.Context) error {
-	if r.deps.Cluster != nil {
-		return nil
-	}
-	return r.removeTorn(ctx)
-}
-
-func (r *run) removeTorn(ctx context.Context) error {
-	s, ok := r.deps.Staging.(sinks.Sweeper)
-	if !ok || r.cfg.Staging != "" {
-		return nil
-	}
-	torn, err := s.Torn(ctx)
-	if err != nil {
-		return r.storeError(fmt.Errorf("looking for what was not staged whole: %w", err))
-	}
-	for _, t := range torn {
-		if err := t.Remove(ctx); err != nil {
-			return r.storeError(fmt.Errorf("removing %s, which was not staged whole: %w", t.Name, err))
 		}
 	}
 	return nil

@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// freshStaging refuses a fresh run whose staging lies outside of its directory
+// and holds its episodes: they cannot be moved aside, and would be reused.
+func freshStaging(ctx context.Context, cfg Config, staging sinks.Store) error {
+	if !cfg.Fresh || cfg.Staging == "" {
+		return nil
+	}
+	for _, err := range staging.List(ctx, stagedBy(cfg.RunID)) {
+		if err != nil {
+			return fmt.Errorf("listing staged episodes: %w", err)
+		}
+		return &StopError{
+			Code: 2, Err: fmt.Errorf("%s holds episodes of run %s, which --fresh does not move aside", staging.URI(), cfg.RunID),
+			Remedy: "choose another run.staging, or leave out --fresh to go on with them",
+		}
+	}
+	return nil
+}
+
+// stagedBy is where the episodes of a run lie below staging.
+func stagedBy(runID string) string {
+	key := sinks.StagedKey(runID, "")
+	return key[:strings.LastIndex(key, "/")+1]
+}
+
+// sweep removes what killed processes had begun to stage: in the run directory,
+// whose lock is ours, when nobody else executes its jobs.
+func (r *run) sweep(ctx context.Context) error {
+	if r.deps.Cluster != nil {
+		return nil
+	}
+	return r.removeTorn(ctx)
+}
+
+func (r *run) removeTorn(ctx context.Context) error {
+	s, ok := r.deps.Staging.(sinks.Sweeper)
+	if !ok || r.cfg.Staging != "" {
+		return nil
+	}
+	torn, err := s.Torn(ctx)
+	if err != nil {
+		return r.storeError(fmt.Errorf("looking for what was not staged whole: %w", err))
+	}
+	for _, t := range torn {
+		if err := t.Remove(ctx); err != nil {
+			return r.storeError(fmt.Errorf("removing %s, which was not staged whole: %w", t.Name, err))
+		}
+	}
+	return nil
+}
