@@ -44,6 +44,9 @@ func newExport(s *State) *cobra.Command {
 		Args: exactArgs(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.view = args[0]
+			if f.all && c.Flags().Changed("selection") {
+				return Usage(errors.New("--all takes every episode, --selection some: leave one of them out"))
+			}
 			if why := unmakeable[f.view]; why != "" {
 				return Usage(fmt.Errorf("%s: %s", f.view, why))
 			}
@@ -100,6 +103,9 @@ func viewList() string {
 
 // build makes the view from the flags.
 func (f *exportFlags) build() (sinks.View, error) {
+	if f.maxTokens < 0 {
+		return nil, fmt.Errorf("--max-tokens %d: want a number above 0, or leave it out", f.maxTokens)
+	}
 	count, err := wire.TokenCounter(f.tokenizer)
 	if err != nil {
 		return nil, fmt.Errorf("--tokenizer: %w", err)
@@ -132,6 +138,9 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	rep.Container = cmp.Or(f.container, containerOf(f.out), view.Container())
 	if own := view.Container(); own == sinks.Dir && rep.Container != sinks.Dir {
 		return Usage(fmt.Errorf("%s writes a directory with a file per episode: leave out --container, and name a directory with -o", f.view))
+	}
+	if ext := filepath.Ext(f.out); ext != "" && rep.Container != sinks.Dir && f.container == "" && !strings.HasSuffix("."+rep.Container, ext) {
+		return Usage(fmt.Errorf("-o %s: no container is called %s, and this would be %s: end the name in one of .%s, or say --container", f.out, ext, rep.Container, strings.Join(sinks.Containers, ", .")))
 	}
 	if f.options.ContentNull == sinks.ContentOmit && rep.Container == sinks.Parquet {
 		return Usage(errors.New("--content-null omit: in Parquet a column is of every row: choose --container " + sinks.JSONL))
