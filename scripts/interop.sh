@@ -10,14 +10,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tracesmith=$1
 venv=$PWD/out/tools/interop work=$PWD/out/interop
-if [ ! -e "$venv/ready" ]; then
+if [ ! -e "$venv/ready-mlcroissant" ]; then # an environment without its last package is made anew
   python=$(command -v python3)
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
   rm -rf "$venv"
   "$python" -m venv "$venv"
   "$venv/bin/pip" install -q pyarrow pandas polars duckdb pytz 'datasets>=4.7' transformers jinja2 zstandard 'atif>=1.8' mlcroissant
   "$venv/bin/pip" install -q --no-deps trl # its templates; the rest of it would bring a tensor library
-  touch "$venv/ready"
+  touch "$venv/ready-mlcroissant"
 fi
 rm -rf "$work"
 mkdir -p "$work"
