@@ -29,6 +29,9 @@ type FleetInfo struct {
 	Attempts int    `json:"attempts"` // jobs of higher attempts are not selected
 	Offer    string `json:"offer"`    // name of the body that says how to execute jobs
 	Staging  string `json:"staging"`
+	// Settled are reused ones whose records do not say so: their workers were killed,
+	// or are about to tell.
+	Settled []string `json:"settled,omitempty"`
 }
 
 // stoppingPatience bounds how long a cancelled run waits for its jobs to come back.
@@ -148,9 +151,13 @@ func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
 	if err != nil {
 		return err
 	}
+	var settled []string
 	for _, e := range entries {
 		f.since = max(f.since, e.Revision)
 		job, ok := r.todo[e.ID]
+		if _, reused := r.episodes[e.ID]; reused && e.State != engine.Done {
+			settled = append(settled, e.ID)
+		}
 		if !ok || e.State != engine.Done {
 			continue
 		}
@@ -170,7 +177,7 @@ func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
 		return err
 	}
 	info := FleetInfo{
-		Selected: len(r.plan.jobs), Reused: len(r.episodes), Since: f.since, Attempts: r.cfg.Attempts, Offer: offer, Staging: r.deps.Staging.URI(),
+		Selected: len(r.plan.jobs), Reused: len(r.episodes), Since: f.since, Attempts: r.cfg.Attempts, Offer: offer, Staging: r.deps.Staging.URI(), Settled: settled,
 	}
 	body, err := json.Marshal(info)
 	if err != nil {

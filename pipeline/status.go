@@ -114,7 +114,7 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		}
 		now := e.Revision > info.Since
 		switch {
-		case job.Attempt >= info.Attempts || e.Class == classNotSelected:
+		case job.Attempt >= info.Attempts || e.Class == classNotSelected || slices.Contains(info.Settled, e.ID):
 		case e.State == engine.Running:
 			s.Running++
 			if worker, _, _ := strings.Cut(e.Owner, "/"); !alive[worker] {
