@@ -35,16 +35,16 @@ func (c caller) call(ctx context.Context, op string, f func(context.Context) err
 				return denied
 			}
 		}
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
-		case !transient(err):
-			return fmt.Errorf("%s: %w", op, err)
 		}
-		if c.full != nil {
+		if c.full != nil && (transient(err) || broken(err)) {
 			if full := c.full(err); full != nil {
 				return full
 			}
+		}
+		if !transient(err) {
+			return fmt.Errorf("%s: %w", op, err)
 		}
 		if tries >= 3 && time.Since(begun) >= c.patience {
 			return &StuckError{Op: op, Place: c.place, Err: err}
@@ -103,4 +103,10 @@ func transient(err error) bool {
 	}
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (api.Code == 503 || passing[api.ErrorCode])
+}
+
+// broken tells whether a server says that it failed, as one does that can't write.
+func broken(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.Code >= 500
 }

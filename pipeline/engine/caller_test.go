@@ -1,0 +1,25 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A server that can't write says so in words of its own; where the disk is full,
+// that is what is told.
+func TestAFailureOnAFullDiskIsTheDisks(t *testing.T) {
+	full := func(cause error) error { return &DiskFullError{Dir: "run/engine", Floor: 1 << 20, Err: cause} }
+	for want, err := range map[bool]error{
+		true:  &jetstream.APIError{Code: 500, ErrorCode: 10051, Description: "write 1.blk: no space left on device"},
+		false: &jetstream.APIError{Code: 404, ErrorCode: 10059, Description: "stream not found"},
+	} {
+		got := caller{timeout: time.Minute, full: full}.call(t.Context(), "purging", func(context.Context) error { return err })
+		if _, is := errors.AsType[*DiskFullError](got); is != want || !errors.Is(got, err) {
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+}
