@@ -181,6 +181,10 @@ func (v *Verifier) Judged(ctx context.Context, t schemas.Task, tree env.Tree, pa
 	return g.tree != base, refused, nil
 }
 
+// deaths of fresh sandboxes in a row are the patch's doing; a lone one may be
+// somebody else's.
+const deaths = 3
+
 // grade puts the protected files back, refuses what must not be in a patch, and
 // judges one run of the tests.
 func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string, verdict schemas.Verdict, how Variant) (schemas.Verdict, Run, error) {
@@ -204,8 +208,12 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 		return fail(err)
 	}
 	verdict.Restored = append(verdict.Restored, inTheWay...)
+	died := func(err error) bool { return errors.Is(err, env.ErrSandboxDied) && ctx.Err() == nil }
 	run, err := v.run(ctx, t, tested, how)
-	if errors.Is(err, env.ErrSandboxDied) && ctx.Err() == nil {
+	for n := 1; died(err) && n < deaths; n++ {
+		run, err = v.run(ctx, t, tested, how)
+	}
+	if died(err) {
 		return decide(verdict, "the sandbox died while the tests ran"), Run{}, nil
 	}
 	if err != nil {

@@ -1,0 +1,53 @@
+package verify
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// mortal is a driver whose first sandboxes are killed from outside as soon as a
+// command runs there.
+type mortal struct {
+	env.Driver
+	kills, started int
+}
+
+func (m *mortal) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+	sb, err := m.Driver.Start(ctx, spec)
+	if m.started++; err != nil || m.started > m.kills {
+		return sb, err
+	}
+	return &doomed{sb}, nil
+}
+
+type doomed struct{ env.Sandbox }
+
+func (d *doomed) Run(ctx context.Context, _ env.Command) (env.Result, error) {
+	if err := d.Close(ctx); err != nil {
+		return env.Result{}, err
+	}
+	return env.Result{}, env.ErrSandboxDied
+}
+
+// A sandbox that somebody kills says nothing about a patch; one that dies each
+// time is the patch's doing.
+func TestADeadSandboxIsAskedAgain(t *testing.T) {
+	base := fixture(t)
+	for kills, want := range map[int]string{1: schemas.VerifiedPass, 2: schemas.VerifiedPass, deaths: schemas.VerifiedFail} {
+		v := verifier(t)
+		driver := &mortal{Driver: v.cfg.Driver, kills: kills}
+		v.cfg.Driver = driver
+		patch, sha := patchTo(t, v, base, honest(t))
+		got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Status != want || strings.Contains(got.Reason, "died") != (want == schemas.VerifiedFail) || driver.started != min(kills+1, deaths) {
+			t.Errorf("%d killed: %s (%s) after %d sandboxes", kills, got.Status, got.Reason, driver.started)
+		}
+	}
+}
