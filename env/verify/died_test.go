@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 // command runs there.
 type mortal struct {
 	env.Driver
+	how            error
 	kills, started int
 }
 
@@ -21,16 +23,19 @@ func (m *mortal) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, 
 	if m.started++; err != nil || m.started > m.kills {
 		return sb, err
 	}
-	return &doomed{sb}, nil
+	return &doomed{sb, m.how}, nil
 }
 
-type doomed struct{ env.Sandbox }
+type doomed struct {
+	env.Sandbox
+	how error
+}
 
 func (d *doomed) Run(ctx context.Context, _ env.Command) (env.Result, error) {
 	if err := d.Close(ctx); err != nil {
 		return env.Result{}, err
 	}
-	return env.Result{}, env.ErrSandboxDied
+	return env.Result{}, d.how
 }
 
 // A sandbox that somebody kills says nothing about a patch; one that dies each
@@ -39,7 +44,7 @@ func TestADeadSandboxIsAskedAgain(t *testing.T) {
 	base := fixture(t)
 	for kills, want := range map[int]string{1: schemas.VerifiedPass, 2: schemas.VerifiedPass, deaths: schemas.VerifiedFail} {
 		v := verifier(t)
-		driver := &mortal{Driver: v.cfg.Driver, kills: kills}
+		driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{DuringCommand: true, Reason: "its stream ended"}, kills: kills}
 		v.cfg.Driver = driver
 		patch, sha := patchTo(t, v, base, honest(t))
 		got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)
@@ -49,5 +54,18 @@ func TestADeadSandboxIsAskedAgain(t *testing.T) {
 		if got.Status != want || strings.Contains(got.Reason, "died") != (want == schemas.VerifiedFail) || driver.started != min(kills+1, deaths) {
 			t.Errorf("%d killed: %s (%s) after %d sandboxes", kills, got.Status, got.Reason, driver.started)
 		}
+	}
+}
+
+// A verdict is never made of what the driver knows to be somebody else's doing.
+func TestAKilledSandboxDecidesNothing(t *testing.T) {
+	base := fixture(t)
+	v := verifier(t)
+	driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{Reason: "somebody killed its process"}, kills: deaths}
+	v.cfg.Driver = driver
+	patch, sha := patchTo(t, v, base, honest(t))
+	got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)
+	if !errors.Is(err, env.ErrSandboxDied) || got.Resolved != nil || driver.started != deaths {
+		t.Errorf("%+v, %v after %d sandboxes", got, err, driver.started)
 	}
 }

@@ -181,8 +181,8 @@ func (v *Verifier) Judged(ctx context.Context, t schemas.Task, tree env.Tree, pa
 	return g.tree != base, refused, nil
 }
 
-// deaths of fresh sandboxes in a row are the patch's doing; a lone one may be
-// somebody else's.
+// deaths of fresh sandboxes in a row are the patch's doing, unless the driver
+// knows of somebody else's; a lone one may be anybody's.
 const deaths = 3
 
 // grade puts the protected files back, refuses what must not be in a patch, and
@@ -213,7 +213,7 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	for n := 1; died(err) && n < deaths; n++ {
 		run, err = v.run(ctx, t, tested, how)
 	}
-	if died(err) {
+	if how, ok := errors.AsType[*env.DiedError](err); died(err) && (!ok || how.DuringCommand) {
 		return decide(verdict, "the sandbox died while the tests ran"), Run{}, nil
 	}
 	if err != nil {
