@@ -139,8 +139,9 @@ func start(t *testing.T, p *pool.Pool, spec env.SandboxSpec) *numbered {
 func TestWarmSandboxesHaveOneOwnerEach(t *testing.T) {
 	d := &counted{}
 	p := open(t, d, pool.Config{Size: 3})
+	owners := map[int]int{start(t, p, env.SandboxSpec{Workdir: "/w"}).number: 1}
+	eventually(t, "three ready", func() bool { return p.Ready() == 3 })
 	var mu sync.Mutex
-	owners := map[int]int{}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -162,7 +163,7 @@ func TestWarmSandboxesHaveOneOwnerEach(t *testing.T) {
 			t.Errorf("sandbox %d was handed out %d times", n, times)
 		}
 	}
-	if s := p.Stats(); len(owners) != 400 || s.Warm+s.Cold != 400 || s.Warm == 0 {
+	if s := p.Stats(); len(owners) != 401 || s.Warm+s.Cold != 401 || s.Warm == 0 {
 		t.Errorf("%d sandboxes, %+v", len(owners), s)
 	}
 }

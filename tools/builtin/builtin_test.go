@@ -85,7 +85,7 @@ func TestPdb(t *testing.T) {
 	if o := b.call("pdb", args{"command": "c", "entrypoint": nil}); o.ErrorClass != schemas.ErrTimeout || !o.TimedOut {
 		t.Errorf("%+v", o)
 	}
-	if d := cmp.Diff([]string{"p x; p y|python t.py|1h0m0s|falsefalse", "c||20s|falsefalse"}, b.debugger.asked); d != "" {
+	if d := cmp.Diff([]string{"p x; p y|python t.py|1h0m0s|falsefalse", "c||1m0s|falsefalse"}, b.debugger.asked); d != "" {
 		t.Error(d)
 	}
 	b.refused("pdb", args{"command": " "}, "empty")
@@ -129,7 +129,7 @@ func TestB24PdbSettings(t *testing.T) {
 	}
 	b.refused("pdb", args{"command": "c", "entrypoint": " "}, "The entrypoint is empty")
 	b.call("pdb", args{"command": "c", "entrypoint": "python t.py"})
-	if d := cmp.Diff([]string{"c|python t.py|20s|truetrue"}, b.debugger.asked); d != "" {
+	if d := cmp.Diff([]string{"c|python t.py|1m0s|truetrue"}, b.debugger.asked); d != "" {
 		t.Error(d)
 	}
 	text := func(with map[string]any) string {

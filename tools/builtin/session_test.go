@@ -92,7 +92,7 @@ func newBenchWith(t *testing.T, f files, with settings) *bench {
 	const workdir = "/testbed"
 	b := &bench{t: t, set: set, debugger: &scriptedDebugger{reply: env.DebuggerReply{Text: "(no output)\n"}}}
 	b.Session = &env.Session{
-		Sandbox: envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{Workdir: workdir}), Debugger: b.debugger, Workdir: workdir, CommandTimeout: 20 * time.Second,
+		Sandbox: envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{Workdir: workdir}), Debugger: b.debugger, Workdir: workdir, CommandTimeout: time.Minute,
 		Eval:        func(context.Context, time.Duration) (env.EvalReport, error) { b.evals++; return b.report, nil },
 		Submit:      func() { b.submitted = true },
 		FileChanged: func(_ context.Context, e env.Edit) { b.edits = append(b.edits, e) },
