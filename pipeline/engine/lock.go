@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,10 +27,8 @@ type Lock struct {
 func LockDir(dir string) (*Lock, error) {
 	path := filepath.Join(dir, LockFile)
 	f := flock.New(path, flock.SetPermissions(0o600))
-	brief, cancel := context.WithTimeout(context.Background(), looking) // somebody may only look, see Locked
-	defer cancel()
-	got, err := f.TryLockContext(brief, looking/20)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	got, err := take(f)
+	if err != nil {
 		return nil, fmt.Errorf("locking run directory: %w", err)
 	}
 	if !got {
@@ -47,8 +44,31 @@ func LockDir(dir string) (*Lock, error) {
 	return &Lock{dir: dir, file: f}, nil
 }
 
-// looking is for how long a lock is waited for that may be that of Locked.
-const looking = 300 * time.Millisecond
+// take waits for a lock: briefly for that of a process, which may be about to end,
+// and longer where it is shared, by those who only look (see Locked).
+func take(f *flock.Flock) (got bool, err error) {
+	const brief, pause = 300 * time.Millisecond, 15 * time.Millisecond
+	for begun, refused := time.Now(), time.Now(); time.Since(refused) < brief && time.Since(begun) < looking; time.Sleep(pause) {
+		if got, err := f.TryLock(); got || err != nil {
+			return got, err
+		}
+		shared, err := f.TryRLock()
+		if err != nil {
+			return false, err
+		}
+		if shared {
+			refused = time.Now()
+			if err := f.Unlock(); err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// looking is for how long those who only look are waited for: on a busy machine one
+// may be stopped in the middle of it.
+const looking = time.Minute
 
 // Locked tells whether a process holds the lock of dir. It holds it itself for a
 // moment.
