@@ -223,7 +223,8 @@ func TestAWatchOutlivesItsConsumer(t *testing.T) {
 	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" {
 		t.Skip("NOT RUN: it takes 10 seconds; make cluster runs it (TRACESMITH_TEST_CLUSTER=1)")
 	}
-	e := open(t, t.TempDir(), func(o *Options) { o.CallTimeout = 3 * time.Second }) // patience is three times that
+	e := open(t, t.TempDir(), func(o *Options) { o.CallTimeout = 3 * time.Second })
+	e.patience = 9 * time.Second
 	enqueue(t, e, 1)
 	kv := must(e.js.Stream(t.Context(), "KV_EPISODES_r1"))
 	watching := make(chan error, 1)
@@ -244,7 +245,7 @@ func TestAWatchOutlivesItsConsumer(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Error("the watch sees nothing any more")
 	}
 	enough()

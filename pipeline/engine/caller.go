@@ -13,7 +13,7 @@ import (
 // caller makes requests to servers that may be slow, young or in an election.
 type caller struct {
 	timeout  time.Duration     // of one try
-	patience time.Duration     // over all tries of external servers; 0 = three tries
+	patience time.Duration     // over all tries; 0 = three tries
 	full     func(error) error // a *DiskFullError where that explains the silence; may be nil
 	refused  func() error      // an *AccessError where that ended the connection; may be nil
 	place    string            // of external servers

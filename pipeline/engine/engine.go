@@ -135,6 +135,10 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 	return e, nil
 }
 
+// busy is how long the embedded server is waited for: every write is synced, which
+// takes seconds where others write much.
+const busy = time.Minute
+
 // Instance makes up a name for this process that no other one has.
 func Instance() string {
 	var suffix [6]byte
@@ -151,7 +155,7 @@ func (e *Engine) connect() (err error) {
 	if e.opt.Lock == nil {
 		return errors.New("an embedded engine needs the lock of its run directory")
 	}
-	e.caller = caller{timeout: e.opt.CallTimeout, full: e.space}
+	e.caller = caller{timeout: e.opt.CallTimeout, patience: busy, full: e.space}
 	if err := e.serve(); err != nil {
 		return err
 	}
@@ -183,8 +187,8 @@ func (e *Engine) serve() error {
 	srv.SetLogger(serverLog{e.opt.Log}, false, false)
 	srv.Start()
 	e.srv = srv
-	if !srv.ReadyForConnections(10 * time.Second) {
-		return errors.Join(&StuckError{Op: "starting", Err: errors.New("not ready after 10s")}, e.Close())
+	if !srv.ReadyForConnections(busy) {
+		return errors.Join(&StuckError{Op: "starting", Err: fmt.Errorf("not ready after %s", busy)}, e.Close())
 	}
 	return nil
 }
