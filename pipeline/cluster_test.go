@@ -33,7 +33,7 @@ const (
 
 const (
 	clusterTasks = 36
-	clusterLease = 15 * time.Second // elections take up to 9 s
+	clusterLease = 40 * time.Second // elections take up to 9 s, on a busy machine more
 )
 
 // clusterChild plays a part of a cluster and reports whether this process has one.

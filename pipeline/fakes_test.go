@@ -129,6 +129,9 @@ func (p *policy) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	for _, s := range t.Steps {
 		turn = max(turn, s.Turn+1)
 	}
+	if p.h.onTurn != nil {
+		p.h.onTurn(ctx, p.job, turn)
+	}
 	return p.ask(ctx, llms.AccountOf(ctx), turn)
 }
 
@@ -185,6 +188,7 @@ type harness struct {
 	store    func(sinks.Store) sinks.Store
 	onReset  func(context.Context, schemas.Job) error
 	onStep   func(context.Context, schemas.Job, schemas.ToolCall) error
+	onTurn   func(context.Context, schemas.Job, int) // before it is paid; the context ends when no call is begun any more
 	onAsk    func(context.Context, schemas.Job, int) error
 	onAnswer func(turn int) (again bool, err error) // once it is paid
 	onPatch  func() error
@@ -196,7 +200,7 @@ type harness struct {
 func newHarness(dir string, tasks int) *harness {
 	return &harness{dir: dir, tasks: tasks, cfg: pipeline.Config{
 		RunDir: dir, AgentKey: "agent-1", Identity: map[string]string{"agent": "scripted", "model": "fake-1"},
-		Workers: 2, RetryDelay: time.Millisecond, StagePatience: 10 * time.Second, MinFree: 1, Normalise: normalise.Config{Producer: "test"},
+		Workers: 2, RetryDelay: time.Millisecond, StagePatience: 2 * time.Minute, MinFree: 1, Normalise: normalise.Config{Producer: "test"},
 	}}
 }
 

@@ -21,7 +21,7 @@ import (
 // outcome of its own; the others come to their end.
 func TestWC20WallLimitIsOfOneJob(t *testing.T) {
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)
-	h.cfg.Limits.Wall = 2 * time.Second
+	h.cfg.Limits.Wall, h.cfg.Unsynced = 6*time.Second, true // the others take milliseconds, on a busy machine more
 	var hung atomic.Int32
 	h.onStep = func(ctx context.Context, j schemas.Job, _ schemas.ToolCall) error {
 		if j.Instance == "bug-01" {

@@ -50,7 +50,7 @@ func newFleet(t *testing.T, tasks int) (*harness, *engine.Conn) {
 	conn := dialNATS(t, url)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), tasks)
 	h.cfg.RunID = "fleet-1"
-	h.cfg.Lease = 10 * time.Second
+	h.cfg.Lease = 30 * time.Second
 	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
 	return h, conn
 }
@@ -131,7 +131,6 @@ func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
 // who goes on from its step log: no recorded reply is asked for again.
 func TestAnotherWorkerGoesOnWhereOneVanished(t *testing.T) {
 	h, conn := newFleet(t, 1)
-	h.cfg.Lease = 3 * time.Second
 	var steps atomic.Int32
 	vanish, vanished := context.WithCancelCause(t.Context())
 	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
@@ -236,6 +235,9 @@ func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
 	}
 	end := h.coordinate(ctx)
 	brief, err := engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: 3 * time.Second, CallTimeout: time.Second})
+	for err != nil && t.Context().Err() == nil { // a busy machine may be slower
+		brief, err = engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: 3 * time.Second, CallTimeout: time.Second})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
