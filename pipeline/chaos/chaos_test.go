@@ -65,6 +65,22 @@ func (k *kept) Create(_ context.Context, key string, body []byte) error {
 	return nil
 }
 
+// Two faults of the model server on one request would be one, and the other would
+// find nothing to strike.
+func TestAnAnswerGoesWrongInOneWay(t *testing.T) {
+	for seed := range uint64(200) {
+		struck := map[int]string{}
+		for _, f := range newPlan(seed, Kinds(), 220, 1000).server {
+			for _, n := range f.On {
+				if other := struck[n]; other != "" {
+					t.Fatalf("seed %d: request %d is struck by %s and %s", seed, n, other, f.Kind)
+				}
+				struck[n] = f.Kind
+			}
+		}
+	}
+}
+
 // The store's faults strike their creations, whichever process makes them.
 func TestFaultyStoreCountsOverProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "store.json")

@@ -116,13 +116,21 @@ func newPlan(seed uint64, kinds []Kind, faults, episodes int) plan {
 	order = order[:faults]
 	// The last tenth is left alone, so that what is late still finds a request.
 	requests, creations := episodes*len(turns)*9/10, episodes*9/10
-	taken := map[int]bool{}
+	taken, spoilt := map[int]bool{}, map[int]bool{}
 	for i, k := range order {
 		p.count[k]++
 		at := 2 + i*(requests-2)/faults + rnd.IntN(max(1, requests/faults))
 		switch {
 		case ofServer[k] != "":
-			p.server = append(p.server, serverFault(k, at))
+			f := serverFault(k, at)
+			for slices.ContainsFunc(f.On, func(n int) bool { return spoilt[n] }) { // an answer goes wrong in one way
+				at++
+				f = serverFault(k, at)
+			}
+			for _, n := range f.On {
+				spoilt[n] = true
+			}
+			p.server = append(p.server, f)
 		case slices.Contains(ofStore, k):
 			at := 1 + i*(creations-1)/faults
 			for taken[at] {
