@@ -113,19 +113,20 @@ func (r *Redactor) marked(s string) string {
 		if !candidates[int(s[i])<<8|int(s[i+1])] {
 			continue
 		}
-		kind, from, to := find(s, i)
-		if kind == "" {
-			continue
+		for h, ok := find(s, i, i == at); ok; {
+			next, more := h.behind(s)
+			value := s[h.from:h.to]
+			switch h.kind {
+			case "assigned":
+				r.learned[value] = h.kind
+			case awsKey:
+				r.aws = true
+			}
+			out.WriteString(s[at:h.from])
+			out.WriteString(r.place(h.kind, value))
+			at, i = h.to, h.to-1
+			h, ok = next, more
 		}
-		switch kind {
-		case "assigned":
-			r.learned[s[from:to]] = kind
-		case awsKey:
-			r.aws = true
-		}
-		out.WriteString(s[at:from])
-		out.WriteString(r.place(kind, s[from:to]))
-		at, i = to, to-1
 	}
 	if at == 0 {
 		return s

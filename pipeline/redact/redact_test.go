@@ -37,7 +37,7 @@ var planted = map[string]string{
 var around = map[string]struct{ text, secret string }{
 	"assigned":     {"DB_PASSWORD=" + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
 	"bearer":       {"Authorization: Bearer " + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
-	"url_password": {"postgres://app:" + "q7Zk1xVb93LmPw@db.local/x", "q7Zk1xVb93LmPw"},
+	"url_password": {"postgres://app:" + "q7Zk1xVb93LmPw@db.local/", "q7Zk1xVb93LmPw"},
 }
 
 func TestEveryRuleFindsItsKind(t *testing.T) {
@@ -203,23 +203,36 @@ func TestSecretHalfOfAnAWSKey(t *testing.T) {
 	}
 }
 
-// Whatever stands around a secret, it goes; and what was redacted stays as it is.
+// Whatever stands around a secret, before another one or behind it, it goes; and
+// what was redacted stays as it is.
 func FuzzSecrets(f *testing.F) {
-	f.Add("x = '", "'\n", uint8(0))
-	f.Add("\x1b[31m", "\xff", uint8(5))
-	f.Add("-----BEGIN ", "PRIVATE KEY-----", uint8(3))
+	f.Add("x = '", "", "'\n", uint8(0), uint8(1))
+	f.Add("\x1b[31m", "_", "\xff", uint8(5), uint8(9))
+	f.Add("-----BEGIN ", "-", "PRIVATE KEY-----", uint8(3), uint8(3))
 	kinds := slices.Sorted(maps.Keys(planted))
-	f.Fuzz(func(t *testing.T, before, after string, n uint8) {
-		secret := planted[kinds[int(n)%len(kinds)]]
-		text := before + "\n" + secret + "\n" + after
-		got := New(nil).Text(text)
-		if strings.Contains(got, secret) {
-			t.Fatalf("%q stays in %q", secret, got)
-		}
-		if again := New(nil).Text(got); again != got && !strings.Contains(before+after, "REDACTED") {
-			t.Fatalf("not stable: %q, then %q", got, again)
+	f.Fuzz(func(t *testing.T, before, between, after string, n, m uint8) {
+		first, second := planted[kinds[int(n)%len(kinds)]], planted[kinds[int(m)%len(kinds)]]
+		for _, text := range []string{first + second, first + "\n" + between + "\n" + second} {
+			text = before + "\n" + text + "\n" + after
+			got := New(nil).Text(text)
+			for _, secret := range []string{first, second} {
+				if strings.Contains(got, secret) {
+					t.Fatalf("%q stays in %q", secret, got)
+				}
+			}
+			if again := New(nil).Text(got); again != got && !strings.Contains(text, "REDACTED") {
+				t.Fatalf("not stable: %q, then %q", got, again)
+			}
 		}
 	})
+}
+
+// Beginnings of keys without end are read once, not from each of them to the end
+// of the text, which would take hours.
+func TestManyBeginningsOfKeys(t *testing.T) {
+	for _, begin := range []string{"sk-", "eyJa-", "KEY=", "sk-a1b2c3d4e5f6g-", "AKIA", "-----BEGIN "} {
+		New(nil).Text(strings.Repeat(begin, 128<<10/len(begin)))
+	}
 }
 
 // Encodings are not looked through: this states what is not promised.
@@ -227,5 +240,53 @@ func TestEncodedSecretsAreNotSeen(t *testing.T) {
 	text := base64.StdEncoding.EncodeToString([]byte(planted["github_token"]))
 	if got := New(nil).Text(text); got != text {
 		t.Errorf("%s", got)
+	}
+}
+
+// Keys have no end mark: one that stands directly before another must not take it
+// along, and both are counted as what they are.
+func TestSecretsSideBySide(t *testing.T) {
+	both := func(a, b string) map[string]int {
+		want := map[string]int{a: 1}
+		want[b]++
+		return want
+	}
+	for a, first := range planted {
+		for b, second := range planted {
+			for _, between := range []string{"", " ", "\n", "|", ",", "'", "/", ".", "=", ":", "-", "_"} {
+				text := "x " + first + between + second + " y"
+				r := New(nil)
+				got := r.Text(text)
+				if want := both(a, b); !maps.Equal(r.Counts(), want) || strings.Contains(got, first) || strings.Contains(got, second) {
+					t.Errorf("%s, %q, %s: %v, want %v: %q", a, between, b, r.Counts(), want, got)
+				}
+				if err := NewChecker(nil).Check("it", got); err != nil {
+					t.Errorf("%s, %q, %s: %v: %q", a, between, b, err, got)
+				}
+			}
+		}
+	}
+}
+
+// What only its neighbourhood tells goes too, though another key may be counted
+// with it: nothing says where it ends.
+func TestSecretsByTheirPlaceSideBySide(t *testing.T) {
+	for kind, c := range around {
+		for other, key := range planted {
+			texts := []string{c.text + key, key + c.text, c.text + " " + key, key + " " + c.text}
+			if other == awsKey && capital(c.text[0]) { // a longer word of capitals is no such key
+				texts = slices.Delete(texts, 1, 2)
+			}
+			for _, text := range texts {
+				r := New(nil)
+				got := r.Text("x " + text + " y")
+				if strings.Contains(got, c.secret) || strings.Contains(got, key) || r.Counts()[kind]+r.Counts()[other] == 0 {
+					t.Errorf("%s and %s: %v: %q", kind, other, r.Counts(), got)
+				}
+				if err := NewChecker(nil).Check("it", got); err != nil {
+					t.Errorf("%s and %s: %v: %q", kind, other, err, got)
+				}
+			}
+		}
 	}
 }

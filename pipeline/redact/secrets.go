@@ -5,25 +5,26 @@ package redact
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // secretRule finds one kind of secret by how it begins. The expression is tried
-// where one of the prefixes stands, after a character that is no part of a word,
-// and where at least need bytes of a key follow it; its first sub-match, if there
-// is one, is the secret.
+// where one of the prefixes stands and at least need bytes of a key follow it; its
+// first sub-match, if there is one, is the secret.
 type secretRule struct {
 	name     string
 	prefixes []string
 	need     int
 	re       *regexp.Regexp
-	dense    bool // only values that look random
+	dense    bool // only values that look random, and not within a word
 }
 
 // Kinds of secrets the code asks for.
 const (
 	privateKey = "private_key"
 	awsKey     = "aws_key"
+	jwt        = "jwt"
 )
 
 // pemLabel is the end of a marker line of a private key (RFC 7468, RFC 4880).
@@ -31,7 +32,7 @@ const pemLabel = `(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`
 
 var secretRules = []secretRule{
 	{privateKey, []string{"-----BEGIN "}, 0, regexp.MustCompile(`^-----BEGIN ` + pemLabel), false},
-	{awsKey, []string{"AKIA", "ASIA", "ABIA", "ACCA"}, 16, regexp.MustCompile(`^[A-Z]{4}[A-Z0-9]{16}\b`), false},
+	{awsKey, []string{"AKIA", "ASIA", "ABIA", "ACCA"}, 16, regexp.MustCompile(`^[A-Z]{4}[A-Z0-9]{16}`), false},
 	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, 36, regexp.MustCompile(`^gh._[A-Za-z0-9]{36,}`), false},
 	{"github_token", []string{"github_pat_"}, 22, regexp.MustCompile(`^github_pat_[A-Za-z0-9_]{22,}`), false},
 	{"gitlab_token", []string{"glpat-"}, 20, regexp.MustCompile(`^glpat-[A-Za-z0-9_-]{20,}`), false},
@@ -52,7 +53,7 @@ var secretRules = []secretRule{
 	{"sendgrid_key", []string{"SG."}, 60, regexp.MustCompile(`^SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`), false},
 	{"url_password", []string{"://"}, 0, regexp.MustCompile(`^://[A-Za-z0-9._~%+-]{0,64}:([^\s:@/"'<>{}$\[\]]{8,256})@`), true},
 	{"stripe_key", []string{"sk_live_", "rk_live_"}, 16, regexp.MustCompile(`^.k_live_[A-Za-z0-9]{16,}`), false},
-	{"jwt", []string{"eyJ"}, 32, regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`), false},
+	{jwt, []string{"eyJ"}, 32, regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`), false},
 	{"bearer", []string{"Bearer ", "bearer "}, 20, regexp.MustCompile(`^.earer ([A-Za-z0-9._~+/=-]{20,})`), true},
 }
 
@@ -77,7 +78,7 @@ var begun = func() map[[2]byte][]prefixed {
 // keyByte are the characters keys are made of, keys of all kinds together.
 var keyByte = func() (t [256]bool) {
 	for c := range 256 {
-		t[c] = wordByte(byte(c)) || strings.ContainsRune("-./+=~", rune(c))
+		t[c] = alnum(byte(c)) || strings.ContainsRune("_-./+=~", rune(c))
 	}
 	return t
 }()
@@ -156,57 +157,134 @@ var candidates = func() *[1 << 16]bool {
 	return &t
 }()
 
-// find looks for a secret that begins at i or is assigned by the sign there.
-func find(s string, i int) (kind string, from, to int) {
+// hit is a secret in a text.
+type hit struct {
+	kind     string
+	at       int // where what tells it begins: its prefix, the sign before it
+	from, to int
+}
+
+// find looks for a secret that is told by what stands at i. apart says that
+// nothing before i belongs to it.
+func find(s string, i int, apart bool) (h hit, ok bool) {
 	if s[i] != '=' && s[i] != ':' || strings.HasPrefix(s[i:], "://") {
-		return begins(s, i)
+		return begins(s, i, apart)
 	}
 	if !names(s[max(0, i-24):i]) {
-		return "", 0, 0
+		return h, false
 	}
-	m := assigned.FindStringSubmatchIndex(s[i:])
+	m := assigned.FindStringSubmatchIndex(s[i:min(len(s), i+keySize)])
 	if m == nil {
-		return "", 0, 0
+		return h, false
 	}
-	from, to = i+m[2], i+m[3]
-	if kind, first, last := begins(s, from); kind != "" {
-		return kind, first, last
+	if h, ok := begins(s, i+m[2], true); ok {
+		return h, true
 	}
-	if !random(s[from:to]) {
-		return "", 0, 0
-	}
-	return "assigned", from, to
+	from, to := match(assigned, s[i:], true)
+	return hit{"assigned", i, i + from, i + to}, to > 0
 }
 
 // begins looks for a secret that a rule knows by its prefix.
-func begins(s string, i int) (kind string, from, to int) {
-	if i > 0 && s[i] != '-' && s[i] != ':' && wordByte(s[i-1]) {
-		return "", 0, 0
-	}
+func begins(s string, i int, apart bool) (h hit, ok bool) {
 	if i+1 >= len(s) {
-		return "", 0, 0
+		return h, false
 	}
+	apart = apart || i == 0 || !alnum(s[i]) || !alnum(s[i-1])
 	for _, p := range begun[[2]byte{s[i], s[i+1]}] {
 		rule := p.rule
-		if !strings.HasPrefix(s[i:], p.prefix) || !follows(s[i+len(p.prefix):], rule.need) {
+		if !p.stands(s, i) || !apart && (rule.dense || rule.name == awsKey) {
 			continue
 		}
-		m := rule.re.FindStringSubmatchIndex(s[i:])
-		if m == nil {
+		from, to := match(rule.re, s[i:], rule.dense)
+		if to == 0 {
 			continue
 		}
-		from, to = i+m[len(m)-2], i+m[len(m)-1]
-		if rule.name == privateKey {
+		from, to = i+from, i+to
+		switch rule.name {
+		case privateKey:
 			if to = pem(s, to); to == 0 {
 				continue
 			}
+		case awsKey: // other words of capitals, such as DNA, may be longer
+			if to < len(s) && capital(s[to]) && !keyBegins(s, to) {
+				continue
+			}
 		}
-		if rule.dense && !random(s[from:to]) {
+		return hit{rule.name, i, from, to}, true
+	}
+	return h, false
+}
+
+// behind finds the secret that begins within another one: a key has no mark at its
+// end, so that it takes along the key that stands directly behind it. Where the
+// first is no secret of its kind without what the second has, they overlap: it
+// is stretched over both.
+func (h *hit) behind(s string) (next hit, ok bool) {
+	for j := h.from + 1; j+1 < h.to; j++ {
+		if !candidates[int(s[j])<<8|int(s[j+1])] {
 			continue
 		}
-		return rule.name, from, to
+		room := maxProbe
+		if s[j] == '-' || s[j] == 'e' { // private keys and tokens of three parts are long before they are told
+			room = maxPEM
+		}
+		next, ok := begins(s[:min(len(s), j+room)], j, true)
+		if ok && next.to == j+room && next.to >= h.to {
+			next, ok = begins(s, j, true)
+		}
+		if !ok {
+			continue
+		}
+		if alone, ok := find(s[:j], h.at, true); ok && alone.kind == h.kind {
+			h.to, next.to = j, max(next.to, h.to)
+			return next, true
+		}
+		h.to = max(h.to, next.to)
 	}
-	return "", 0, 0
+	return next, false
+}
+
+// maxProbe is how much of a text tells whether it looks random: to look at all of
+// it from each of its beginnings would take hours for a line of "sk-sk-sk-".
+const maxProbe = 400
+
+// maxHeader is how far the second part of a token of three is looked for.
+const maxHeader = 8 << 10
+
+// keySize is how long a key is that may have something plain behind it.
+const keySize = 40
+
+// match is the place of a secret at the beginning of a text by an expression whose
+// first sub-match, if there is one, is the secret; to is 0 where there is none.
+func match(re *regexp.Regexp, s string, dense bool) (from, to int) {
+	probe := s
+	if dense {
+		probe = s[:min(len(s), maxProbe)]
+	}
+	m := re.FindStringSubmatchIndex(probe)
+	if m == nil {
+		return 0, 0
+	}
+	if value := probe[m[len(m)-2]:m[len(m)-1]]; dense && !random(value) && !random(value[:min(len(value), keySize)]) {
+		return 0, 0
+	}
+	if to = m[len(m)-1]; to == len(probe) && to < len(s) {
+		m = re.FindStringSubmatchIndex(s)
+	}
+	return m[len(m)-2], m[len(m)-1]
+}
+
+// stands tells whether the prefix stands at i, with as much behind it as a key has.
+func (p prefixed) stands(s string, i int) bool {
+	if !strings.HasPrefix(s[i:], p.prefix) || !follows(s[i+len(p.prefix):], p.rule.need) {
+		return false
+	}
+	return p.rule.name != jwt || strings.Contains(s[i:min(len(s), i+maxHeader)], ".eyJ")
+}
+
+// keyBegins tells whether another key may begin at i.
+func keyBegins(s string, i int) bool {
+	return i+1 < len(s) && slices.ContainsFunc(begun[[2]byte{s[i], s[i+1]}], func(p prefixed) bool { return p.stands(s, i) })
 }
 
 // follows tells whether text begins with n bytes of a key.
@@ -222,9 +300,9 @@ func follows(text string, n int) bool {
 	return true
 }
 
-func wordByte(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-}
+func capital(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' }
+
+func alnum(c byte) bool { return capital(c) || 'a' <= c && c <= 'z' }
 
 // random tells whether a value looks like a generated key rather than a name
 // or a path: letters and digits, at least 3.2 bits per character.
