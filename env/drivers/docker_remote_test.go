@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +34,7 @@ import (
 // another machine, and in a network namespace, where it cannot disturb the
 // bridges of this machine; the socket it listens on is handed to it.
 type daemon struct {
+	root string // its files
 	cmd  *exec.Cmd
 	log  *bytes.Buffer
 	host string
@@ -68,7 +70,7 @@ func startDaemon(t *testing.T, certs string) *daemon {
 		}
 		args = fmt.Sprintf("--tlsverify --tlscacert %[1]s/certs/ca.pem --tlscert %[1]s/certs/server.pem --tlskey %[1]s/certs/server-key.pem", root)
 	}
-	d := &daemon{host: "tcp://" + l.Addr().String(), log: &bytes.Buffer{}, done: make(chan struct{})}
+	d := &daemon{root: root, host: "tcp://" + l.Addr().String(), log: &bytes.Buffer{}, done: make(chan struct{})}
 	d.cmd = exec.Command("unshare", "--net", "--mount", "--propagation", "private", "sh", "-c",
 		"mount -t tmpfs tmpfs /tmp && LISTEN_PID=$$ LISTEN_FDS=1 exec dockerd --data-root "+root+"/data --exec-root "+root+"/exec --pidfile "+root+
 			"/pid --bridge none --iptables=false --ip-masq=false -H fd:// "+args)
@@ -111,9 +113,22 @@ func startDaemon(t *testing.T, certs string) *daemon {
 	return d
 }
 
+// stop ends the daemon and, where it was killed, what it has left running: its
+// containerd and the shims of its containers with the containers below them.
 func (d *daemon) stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	<-d.done
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, line := range lines {
+		raw, err := os.ReadFile(line)
+		if err != nil || !strings.Contains(string(raw), d.root) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line))); err == nil && pid != os.Getpid() {
+			_ = killChildren(pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // certificates makes a directory with a CA, a server's and a client's pair, under
