@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -113,7 +114,8 @@ func (s *server) startOne(path string, p program, attr *syscall.ProcAttr, sc *sc
 }
 
 // rescueUnborn kills, until it is told to end, the guest's children that have no
-// mark yet and are stopped.
+// mark yet and are stopped before their exec, while they still have the guest's own
+// arguments. At their exec all stop, and wait for a guest that may be slow.
 func (s *server) rescueUnborn() (end func()) {
 	over := make(chan struct{})
 	var watch sync.WaitGroup
@@ -127,7 +129,7 @@ func (s *server) rescueUnborn() (end func()) {
 			case <-tick.C:
 			}
 			for _, p := range processes(s.scopes.unmarked) {
-				if p.parent == self && p.stopped {
+				if p.parent == self && p.stopped && bytes.Equal(arguments(p.pid), arguments(self)) {
 					p.signal(unix.SIGKILL)
 				}
 			}
@@ -137,6 +139,12 @@ func (s *server) rescueUnborn() (end func()) {
 		close(over)
 		watch.Wait()
 	}
+}
+
+// arguments are those of a process as the kernel shows them, nil if it is gone.
+func arguments(pid int) []byte {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return raw
 }
 
 // startTraced starts a program, which stops at its exec, and lets it go once limit

@@ -1,0 +1,35 @@
+package guest
+
+import (
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/env/guest/guestpb"
+)
+
+// A program that has come to its exec waits for the guest, however slow that is on
+// a busy machine: it is not one that agent code holds before its start.
+func TestASlowGuestStartsPrograms(t *testing.T) {
+	s := newServer(tagKey{}, 0)
+	if !s.traced {
+		t.Skip("the kernel forbids tracing here: there is no stop at an exec")
+	}
+	s.config = &guestpb.HelloRequest{}
+	runtime.LockOSThread() // only the thread that forked may let a traced child go
+	defer runtime.UnlockOSThread()
+	rescued := s.rescueUnborn()
+	pid, err := startTraced("/bin/sh", []string{"sh", "-c", "exit 7"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true}},
+		func(int) error { time.Sleep(5 * stuckAfter); return nil })
+	rescued()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ws unix.WaitStatus
+	if _, err := unix.Wait4(pid, &ws, 0, nil); err != nil || ws.ExitStatus() != 7 {
+		t.Errorf("it ended with %x, %v", int(ws), err)
+	}
+}
