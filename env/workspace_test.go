@@ -18,7 +18,7 @@ import (
 func TestA14EvaluationHasALimit(t *testing.T) {
 	f := open(t, func(c *env.Config) {
 		c.Task.Entrypoint = "sh -c 'echo begun; sleep 100'"
-		tool, err := tools.Registry.Build("eval", map[string]any{"timeout": 1}, struct{}{})
+		tool, err := tools.Registry.Build("eval", map[string]any{"timeout": 5}, struct{}{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,11 +29,11 @@ func TestA14EvaluationHasALimit(t *testing.T) {
 	f.reset(false)
 	began := time.Now()
 	info := f.step("eval", `{}`)
-	if took := time.Since(began); took > 30*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	o := info.Observation
-	if !o.TimedOut || o.ErrorClass != schemas.ErrTimeout || !strings.HasPrefix(o.Text, "The tests timed out after 1s and were stopped.") || !strings.Contains(o.Text, "begun\n") {
+	if !o.TimedOut || o.ErrorClass != schemas.ErrTimeout || !strings.HasPrefix(o.Text, "The tests timed out after 5s and were stopped.") || !strings.Contains(o.Text, "begun\n") {
 		t.Errorf("%+v", o)
 	}
 	if s := info.State; s.EvalPassed == nil || *s.EvalPassed || s.Score != 0 {

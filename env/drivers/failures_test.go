@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/envtest"
@@ -70,7 +71,7 @@ func TestGuestKilled(t *testing.T) {
 				_, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "touch on; sleep 55.55"}})
 				result <- err
 			}()
-			if p, err := term.Read(t.Context(), 10e9); err != nil || string(p) != "on\n" {
+			if p, err := term.Read(t.Context(), time.Minute); err != nil || string(p) != "on\n" {
 				t.Fatalf("%q, %v", p, err)
 			}
 		}

@@ -32,7 +32,7 @@ func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
 					_, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", script}, Timeout: 5 * time.Second})
 					result <- err
 				}()
-				for end := time.Now().Add(20 * time.Second); len(sleepers(t)) != 2; {
+				for end := time.Now().Add(time.Minute); len(sleepers(t)) != 2; {
 					if time.Now().After(end) {
 						t.Fatal("the command does not run")
 					}
@@ -51,7 +51,7 @@ func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
 				if err := s.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
-				for end := time.Now().Add(20 * time.Second); len(sleepers(t)) > 0; {
+				for end := time.Now().Add(time.Minute); len(sleepers(t)) > 0; {
 					if time.Now().After(end) {
 						t.Fatalf("alive: %q", sleepers(t))
 					}

@@ -105,7 +105,7 @@ func anyBytes(t *testing.T, f *fixture) {
 
 func outputCapped(t *testing.T, f *fixture) {
 	const total = 100 << 20
-	r := f.python(t, 2*time.Minute, fmt.Sprintf(`
+	r := f.python(t, patience, fmt.Sprintf(`
 import os
 piece = b"x" * (1 << 20)
 os.write(1, b"HEAD")

@@ -58,6 +58,10 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
+// patience is how long the suite waits for what must happen, and what a program may
+// take that ends by itself: only a busy machine or a defect needs much of it.
+const patience = 5 * time.Minute
+
 // secretName is a variable of the host in all of the suite.
 const secretName = "TRACESMITH_ENVTEST_SECRET"
 
@@ -86,8 +90,8 @@ func (s Suite) run(t *testing.T, checks []check) {
 // Durations that programs of this run sleep: no other run beside it uses them, so
 // that whoever sleeps that long is ours even where all processes are visible.
 var (
-	nap1 = fmt.Sprintf("31.41%d", os.Getpid())
-	nap2 = fmt.Sprintf("27.18%d", os.Getpid())
+	nap1 = fmt.Sprintf("3141.%07d", os.Getpid())
+	nap2 = fmt.Sprintf("2718.%07d", os.Getpid())
 )
 
 // fixture is one running sandbox.
@@ -124,7 +128,7 @@ func (f *fixture) run(t *testing.T, c env.Command) env.Result {
 // sh runs a shell script and wants exit code 0.
 func (f *fixture) sh(t *testing.T, script string) string {
 	t.Helper()
-	r := f.run(t, env.Command{Args: []string{"sh", "-c", script}, Timeout: time.Minute})
+	r := f.run(t, env.Command{Args: []string{"sh", "-c", script}, Timeout: patience})
 	if r.ExitCode != 0 || r.TimedOut {
 		t.Fatalf("script %q: exit %d, timed out %v, limit %q, output %q", script, r.ExitCode, r.TimedOut, r.Limit, r.Output)
 	}
@@ -153,7 +157,7 @@ func (f *fixture) gone(t *testing.T, word string) {
 // runs waits until n processes hold the word.
 func (f *fixture) runs(t *testing.T, word string, n int) {
 	t.Helper()
-	end := time.Now().Add(10 * time.Second)
+	end := time.Now().Add(patience)
 	var left []string
 	for time.Now().Before(end) {
 		if left = f.processes(t, word); len(left) == n {
@@ -167,7 +171,7 @@ func (f *fixture) runs(t *testing.T, word string, n int) {
 func readUntil(t *testing.T, term env.Terminal, want string) string {
 	t.Helper()
 	var got bytes.Buffer
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		p, err := term.Read(t.Context(), time.Second)
 		got.Write(p)
 		if strings.Contains(got.String(), want) {

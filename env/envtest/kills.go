@@ -41,9 +41,7 @@ func timeoutKills(script string) func(*testing.T, *fixture) {
 		if r.Wall < time.Second {
 			t.Errorf("ended after %v", r.Wall)
 		}
-		if left := f.processes(t, nap1); len(left) > 0 {
-			t.Errorf("survivors: %q", left)
-		}
+		f.gone(t, nap1)
 		if out := f.sh(t, "echo next"); out != "next\n" {
 			t.Errorf("the next command printed %q", out)
 		}
@@ -67,7 +65,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
 }
 
 func backgroundChild(t *testing.T, f *fixture) {
-	r := f.run(t, env.Command{Args: []string{"sh", "-c", "(while :; do echo noise; sleep 0.02; done) & sleep " + nap1 + " & echo done"}, Timeout: 20 * time.Second})
+	r := f.run(t, env.Command{Args: []string{"sh", "-c", "(while :; do echo noise; sleep 0.02; done) & sleep " + nap1 + " & echo done"}, Timeout: patience})
 	if r.TimedOut || r.ExitCode != 0 {
 		t.Errorf("timed out %v, exit %d", r.TimedOut, r.ExitCode)
 	}
@@ -83,7 +81,7 @@ func backgroundChild(t *testing.T, f *fixture) {
 func zombies(t *testing.T, f *fixture) {
 	f.sh(t, `for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0.01 &) ; done; sleep 0.1`)
 	const count = `n=0; for p in /proc/[0-9]*/stat; do case "$(cat $p 2>/dev/null)" in *"(sleep) Z"*) n=$((n+1));; esac; done; echo $n`
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if f.sh(t, count) == "0\n" {
 			return
 		}
@@ -102,7 +100,7 @@ func closeEndsAll(t *testing.T, f *fixture) {
 		}
 		return hostProcesses(t, nap1)
 	}
-	for end := time.Now().Add(10 * time.Second); !f.suite.Elsewhere && len(alive()) != 2; {
+	for end := time.Now().Add(patience); !f.suite.Elsewhere && len(alive()) != 2; {
 		if time.Now().After(end) {
 			t.Fatalf("before closing: %q", alive())
 		}
@@ -112,7 +110,7 @@ func closeEndsAll(t *testing.T, f *fixture) {
 			t.Error(err)
 		}
 	}
-	for end := time.Now().Add(10 * time.Second); len(alive()) > 0; {
+	for end := time.Now().Add(patience); len(alive()) > 0; {
 		if time.Now().After(end) {
 			t.Fatalf("alive after closing: %q", alive())
 		}

@@ -44,7 +44,7 @@ func (f *fixture) excused(t *testing.T, limit string) bool {
 
 func (f *fixture) prints(t *testing.T, program, want string) {
 	t.Helper()
-	if r := f.python(t, time.Minute, program); string(r.Output) != want || r.ExitCode != 0 {
+	if r := f.python(t, patience, program); string(r.Output) != want || r.ExitCode != 0 {
 		t.Errorf("exit %d, limit %q, output %.500q, want %q", r.ExitCode, r.Limit, r.Output, want)
 	}
 }
@@ -133,7 +133,7 @@ func cpuTimeLimited(t *testing.T, f *fixture) {
 	if f.excused(t, "cpu_time") {
 		return
 	}
-	r := f.python(t, 50*time.Second, "while True: pass")
+	r := f.python(t, patience, "while True: pass")
 	if r.TimedOut || r.ExitCode != 137 && r.ExitCode != 152 {
 		t.Errorf("timed out %v, exit %d", r.TimedOut, r.ExitCode)
 	}
@@ -143,7 +143,7 @@ func cpusLimited(t *testing.T, f *fixture) {
 	if f.excused(t, "cpus") {
 		return
 	}
-	r := f.python(t, time.Minute, `
+	r := f.python(t, patience, `
 import glob, os, time
 try:
     os.sched_setaffinity(0, range(os.cpu_count()))
@@ -179,7 +179,7 @@ func threadsLimited(t *testing.T, f *fixture) {
 		return
 	}
 	// A few too many: what a cgroup or an rlimit leaves room for, the watchdog ends.
-	r := f.python(t, 20*time.Second, `
+	r := f.python(t, patience, `
 import threading, time
 for i in range(60):
     threading.Thread(target=time.sleep, args=(18,), daemon=True).start()
@@ -189,7 +189,7 @@ print("60 threads")
 	if r.TimedOut || r.Limit != "processes" {
 		t.Errorf("60 threads of 40: limit %q, timed out %v, output %.300q", r.Limit, r.TimedOut, r.Output)
 	}
-	r = f.python(t, 20*time.Second, `
+	r = f.python(t, patience, `
 import threading, time
 for i in range(400):
     threading.Thread(target=time.sleep, args=(18,), daemon=True).start()
@@ -223,7 +223,7 @@ func looseMemory(t *testing.T, f *fixture) {
 	if f.excused(t, "memory") {
 		return
 	}
-	r := f.python(t, 40*time.Second, `
+	r := f.python(t, patience, `
 import ctypes, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
@@ -254,7 +254,7 @@ func sharedMemory(t *testing.T, f *fixture) {
 	if f.excused(t, "memory") {
 		return
 	}
-	r := f.python(t, 40*time.Second, `
+	r := f.python(t, patience, `
 import mmap, time
 hold = []
 for i in range(60):

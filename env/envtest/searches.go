@@ -188,7 +188,7 @@ func searchBounds(t *testing.T, f *fixture) {
 	}
 	began := time.Now()
 	_, r = f.search(t, env.SearchSpec{Path: "slow", Pattern: "(x+x+)+y|(a|aa)+$|.{1000}b", Timeout: 300 * time.Millisecond})
-	if took := time.Since(began); took > 20*time.Second || !r.Incomplete {
+	if took := time.Since(began); took > time.Minute || !r.Incomplete {
 		t.Errorf("a slow pattern took %s, incomplete %v", took, r.Incomplete)
 	}
 }

@@ -205,7 +205,7 @@ func unreadInput(t *testing.T, f *fixture) {
 func terminalFloods(t *testing.T, f *fixture) {
 	term := open(t, f, true, "sh", "-c", "seq 1 2000000; echo end; sleep 60")
 	total := 0
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		p, err := term.Read(t.Context(), time.Second)
 		if err != nil {
 			t.Fatal(err)

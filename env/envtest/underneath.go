@@ -20,16 +20,16 @@ var underneathChecks = []check{
 // reason contains why.
 func DiesUnderneath(t *testing.T, s env.Sandbox, why string, end func()) {
 	t.Helper()
-	term, err := s.Open(t.Context(), env.TerminalSpec{Args: []string{"sh", "-c", "while [ ! -e on ]; do sleep 0.01; done; echo on; sleep 55"}})
+	term, err := s.Open(t.Context(), env.TerminalSpec{Args: []string{"sh", "-c", "while [ ! -e on ]; do sleep 0.01; done; echo on; sleep 1000"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	result := make(chan error, 1)
 	go func() {
-		_, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "touch on; sleep 55.55"}, Timeout: 5 * time.Minute})
+		_, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "touch on; sleep 1055.55"}, Timeout: 10 * time.Minute})
 		result <- err
 	}()
-	if p, err := term.Read(t.Context(), 20*time.Second); err != nil || string(p) != "on\n" {
+	if p, err := term.Read(t.Context(), patience); err != nil || string(p) != "on\n" {
 		t.Fatalf("%q, %v", p, err)
 	}
 	end()
@@ -39,7 +39,7 @@ func DiesUnderneath(t *testing.T, s env.Sandbox, why string, end func()) {
 		if died == nil || died.DuringCommand || !strings.Contains(died.Reason, why) {
 			t.Errorf("%v (%+v), want a death because %s", err, died, why)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Error("the command still runs")
 	}
 	if _, err := s.Run(t.Context(), env.Command{Args: []string{"true"}}); !errors.Is(err, env.ErrSandboxDied) {

@@ -3,7 +3,6 @@ package pdb
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -127,7 +126,7 @@ func TestConditionsTemporaryDisabledIgnored(t *testing.T) {
 }
 
 func TestBreakpointsSurvive(t *testing.T) {
-	b := open(t, "python3 tricky.py loop")
+	b := open(t, "python3 tricky.py loop").patient()
 	b.do("b numbers, n > 4")
 	b.has(b.do("q"), "The debugging session has ended. Breakpoints are kept (1).")
 	b.has(b.do("q"), "No debugging session is running")
@@ -136,15 +135,15 @@ func TestBreakpointsSurvive(t *testing.T) {
 		t.Error("listing breakpoints started the program")
 	}
 	b.do("n")
-	b.within("c", 300*time.Millisecond)
+	b.within("c", hangs)
 	b.hasLines(118)
-	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "!import os; os.kill(os.getpid(), 9)", Timeout: 30 * time.Second})
+	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "!import os; os.kill(os.getpid(), 9)", Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.has(r, "ended with exit code 137")
 	b.hasLines(118)
-	if _, err = b.Command(t.Context(), env.DebuggerCommand{Text: "condition 1 1", Entrypoint: "python3 tricky.py numbers", Timeout: 30 * time.Second}); err != nil {
+	if _, err = b.Command(t.Context(), env.DebuggerCommand{Text: "condition 1 1", Entrypoint: "python3 tricky.py numbers", Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 	b.at(b.do("c"), "tricky.py", 118)

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestA15EntrypointsAreLaunched(t *testing.T) {
@@ -128,7 +127,7 @@ func TestEntrypointsThatCannotBeDebugged(t *testing.T) {
 		"cd nowhere && pytest": "nowhere: No such file",
 		"python3 missing.py":   "No such file or directory: '",
 	} {
-		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: entry, Timeout: 30 * time.Second})
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: entry, Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +151,7 @@ func TestConsoleCommandsAndScripts(t *testing.T) {
 	if r, err := b.sb.Run(t.Context(), envCommand("chmod", "+x", "odd")); err != nil || r.ExitCode != 0 {
 		t.Fatal(r, err)
 	}
-	got, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "./odd 1 2", Timeout: 30 * time.Second})
+	got, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "./odd 1 2", Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,15 +76,15 @@ func TestOddPrograms(t *testing.T) {
 func TestOddEndsWithinTheLimit(t *testing.T) {
 	b := open(t, "python3 odd.py hanging_exit_handler")
 	b.do("n")
-	r := b.within("c", 300*time.Millisecond)
-	b.has(r, "bye", "Threads or exit handlers of the program were still running after 0.3 s and were killed.", "exit code 0")
+	r := b.within("c", hangs)
+	b.has(r, "bye", "Threads or exit handlers of the program were still running after 2 s and were killed.", "exit code 0")
 	// A program that handles interrupts itself is not waited for.
 	b = open(t, "python3 odd.py own_interrupts")
 	b.do("b " + b.line("odd.py", "while x:") + " ;; c")
 	began := time.Now()
-	r = b.within("cl ;; b main.py:13 ;; c", 300*time.Millisecond)
+	r = b.within("cl ;; b main.py:13 ;; c", hangs)
 	b.has(r, "could not be interrupted", "Breakpoints are kept (1).")
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %s", took)
 	}
 }

@@ -3,7 +3,6 @@ package pdb
 import (
 	"github.com/tracesmith/tracesmith/env"
 	"testing"
-	"time"
 )
 
 func TestScriptStepByStep(t *testing.T) {
@@ -38,12 +37,12 @@ func TestEnds(t *testing.T) {
 		b.has(r, "The program had ended, so it was started again.", "2")
 		b.at(r, "tricky.py", 1)
 
-		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " tricky.py hard_exit", Timeout: 30 * time.Second})
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " tricky.py hard_exit", Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.has(r, "The entrypoint has changed", "last words", "exit code 7")
-		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " main.py", Timeout: 30 * time.Second})
+		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " main.py", Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,12 +119,12 @@ func TestBrokenProgram(t *testing.T) {
 		if !r.IsError || r.Frame != nil {
 			t.Errorf("got %+v", r)
 		}
-		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " main.py", Timeout: 30 * time.Second})
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " main.py", Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.at(r, "main.py", 2)
-		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " -m nowhere.to.be.found", Timeout: 30 * time.Second})
+		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " -m nowhere.to.be.found", Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,10 +155,10 @@ func TestOutputCannotImitateThePrompt(t *testing.T) {
 
 func TestTimeoutInterrupts(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
-		b := open(t, py+" tricky.py loop")
+		b := open(t, py+" tricky.py loop").patient()
 		b.do("n")
-		r := b.within("c", 500*time.Millisecond)
-		b.has(r, "The command timed out after 0.5 s; the program was interrupted at tricky.py:")
+		r := b.within("c", hangs)
+		b.has(r, "The command timed out after 2 s; the program was interrupted at tricky.py:")
 		if !r.TimedOut || r.Frame == nil || r.Frame.Function != "loop" {
 			t.Errorf("got %+v", r)
 		}
@@ -171,14 +170,14 @@ func TestTimeoutInterrupts(t *testing.T) {
 		b.do("b 38")
 		b.at(b.do("c"), "tricky.py", 38)
 		b.do("cl")
-		r = b.within("until 400", 300*time.Millisecond)
+		r = b.within("until 400", hangs)
 		b.has(r, "timed out", "tricky.py:3")
 
-		b = open(t, py+" tricky.py sleep")
+		b = open(t, py+" tricky.py sleep").patient()
 		b.do("n")
-		r = b.within("c", 500*time.Millisecond)
+		r = b.within("c", hangs)
 		b.has(r, "going to sleep", "interrupted at tricky.py:43")
-		b.has(b.within("!import time; time.sleep(1000)", 300*time.Millisecond), "KeyboardInterrupt", "timed out")
+		b.has(b.within("!import time; time.sleep(1000)", hangs), "KeyboardInterrupt", "timed out")
 		b.has(b.do("p 'still here'"), "'still here'")
 	})
 }
@@ -186,7 +185,7 @@ func TestTimeoutInterrupts(t *testing.T) {
 func TestProgramThatIgnoresInterrupts(t *testing.T) {
 	b := open(t, "python3 tricky.py stubborn")
 	b.do("b numbers")
-	r := b.within("c", 500*time.Millisecond)
+	r := b.within("c", hangs)
 	b.has(r, "could not be interrupted", "Breakpoints are kept")
 	if !r.TimedOut || r.Frame != nil || len(b.Breakpoints()) != 1 {
 		t.Errorf("got %+v", r)
@@ -258,21 +257,21 @@ func TestBreakpointsInTheProgramItself(t *testing.T) {
 func TestProgramsThatLinger(t *testing.T) {
 	b := open(t, "python3 tricky.py lingering")
 	b.do("n")
-	r := b.within("c", 500*time.Millisecond)
-	b.has(r, "main is done", "Threads or exit handlers of the program were still running after 0.5 s and were killed.", "exit code 0")
+	r := b.within("c", hangs)
+	b.has(r, "main is done", "Threads or exit handlers of the program were still running after 2 s and were killed.", "exit code 0")
 	if !r.TimedOut || r.ExitCode == nil {
 		t.Errorf("got %+v", r)
 	}
-	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "python3 tricky.py daemon", Timeout: 20 * time.Second})
+	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "python3 tricky.py daemon", Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.has(r, "exit code 0")
-	if r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "b 138 ;; c", Entrypoint: "python3 tricky.py slow_repr", Timeout: 20 * time.Second}); err != nil {
+	if r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "b 138 ;; c", Entrypoint: "python3 tricky.py slow_repr", Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
-	r = b.within("p value", 300*time.Millisecond)
-	b.has(r, "timed out after 0.3 s")
+	r = b.patient().within("p value", hangs)
+	b.has(r, "timed out after 2 s")
 	b.at(r, "tricky.py", 138)
 	b.has(b.do("p 2"), "2\n")
 }

@@ -126,10 +126,23 @@ func (b *bench) do(command string) env.DebuggerReply {
 // unclean text names what differs from run to run, or the debugger's own parts.
 var unclean = regexp.MustCompile(`\r\n|7717;[A-Z0-9]{26}|(?m:^(Current|Break).*tracesmith-local)|<pdb shim>|bdb\.py`)
 
+// patience is the limit of a command that ends by itself, and hangs the limit of one
+// that does not: time enough, on a busy machine too, to get where it hangs.
+const (
+	patience = 5 * time.Minute
+	hangs    = 2 * time.Second
+)
+
+// patient has the debugger wait long for a program to stop at an interrupt.
+func (b *bench) patient() *bench {
+	b.cfg.Grace = patience
+	return b
+}
+
 // try runs a command that may fail.
 func (b *bench) try(command string) env.DebuggerReply {
 	b.t.Helper()
-	return b.within(command, 30*time.Second)
+	return b.within(command, patience)
 }
 
 func (b *bench) within(command string, timeout time.Duration) env.DebuggerReply {

@@ -53,13 +53,13 @@ func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.
 	srv := llmtest.Serve(t, llmtest.Script{Key: secret, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{
 		Content: ptr("hello, and a little more"), Usage: &llmtest.Usage{Prompt: 100, Completion: 7}, Fault: &llmtest.Fault{Kind: kind, Times: 2},
 	}}}}})
-	with := map[string]any{"timeout": "30s"}
+	patient := build(t, srv.URL, map[string]any{"timeout": "5m"})
+	faulted := patient
 	if want == llms.ClassTimeout && kind != "request_timeout" {
-		with["timeout"] = "300ms"
+		faulted = build(t, srv.URL, map[string]any{"timeout": "700ms"})
 	}
-	c := build(t, srv.URL, with)
 	answered := int64(0)
-	for n := range 3 {
+	for n, c := range []llms.Client{faulted, faulted, patient} {
 		r, err := c.Chat(t.Context(), llms.Request{SessionID: "s1", Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if n == 2 && err != nil || n < 2 && llms.ClassOf(err) != want {
 			t.Fatalf("call %d: %v (class %q), want class %q", n, err, llms.ClassOf(err), want)
