@@ -11,8 +11,8 @@ import (
 // all of the others are as rare as two texts of a memory. Safe for concurrent use
 // without a lock: slots are written one by one, and a lost one is counted again.
 type words struct {
+	rows [1 << rowBits][8]atomic.Uint64 // first, so that each is one line of the processor's cache
 	seed maphash.Seed
-	rows [1 << rowBits][8]atomic.Uint64
 }
 
 const rowBits = 13

@@ -1,11 +1,12 @@
 package metrics
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
 	"math"
-	"regexp"
+	"unicode"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -17,7 +18,10 @@ const (
 	hashedText = 1 << 20 // bytes of an episode that are looked at
 )
 
-var spokenWord = regexp.MustCompile(`[\pL\pN_]+`)
+// spokenWords are the runs of letters, digits and underscores.
+func spokenWords(text []byte) [][]byte {
+	return bytes.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+}
 
 // multipliers are odd and fixed: signatures of all versions can be compared.
 var multipliers = func() (m [minhashes]uint64) {
@@ -49,7 +53,7 @@ func MinHash(rows []schemas.StepRow) string {
 		}
 	}
 	text = text[:min(len(text), hashedText)]
-	words := spokenWord.FindAll(text, -1)
+	words := spokenWords(text)
 	if len(words) < shingle {
 		return ""
 	}

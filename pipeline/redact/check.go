@@ -28,53 +28,60 @@ func NewChecker(known []string) *Checker { return &Checker{slices.Clone(known)} 
 // Check looks at every text in v, which may be made of structs, pointers, lists,
 // maps and bytes. The first secret is a *Found.
 func (c *Checker) Check(object string, v any) error {
-	w := &walker{red: New(c.known), object: object}
-	return w.walk(reflect.ValueOf(v), "")
+	w := &walker{red: New(c.known)}
+	if found := w.walk(reflect.ValueOf(v)); found != nil {
+		found.Object, found.Place = object, strings.TrimPrefix(found.Place, ".")
+		return found
+	}
+	return nil
 }
 
-type walker struct {
-	red    *Redactor
-	object string
-}
+type walker struct{ red *Redactor }
 
-func (w *walker) walk(v reflect.Value, place string) error {
+// walk returns the first secret in v, with its place in v: places are put together
+// on the way back, since most texts hold none.
+func (w *walker) walk(v reflect.Value) *Found {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return nil
 		}
-		return w.walk(v.Elem(), place)
+		return w.walk(v.Elem())
 	case reflect.String:
-		return w.text(v.String(), place)
+		return w.text(v.String())
 	case reflect.Slice, reflect.Array:
 		if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
-			return w.text(string(v.Bytes()), place)
+			return w.text(string(v.Bytes()))
 		}
 		for i := range v.Len() {
-			if err := w.walk(v.Index(i), fmt.Sprintf("%s[%d]", place, i)); err != nil {
-				return err
+			if found := w.walk(v.Index(i)); found != nil {
+				return found.in(fmt.Sprintf("[%d]", i))
 			}
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
 			for _, part := range []reflect.Value{it.Key(), it.Value()} {
-				if err := w.walk(part, place); err != nil {
-					return err
+				if found := w.walk(part); found != nil {
+					return found
 				}
 			}
 		}
 	case reflect.Struct:
-		t := v.Type()
-		for i := range t.NumField() {
-			if !t.Field(i).IsExported() {
+		for i := range v.NumField() {
+			if !v.Field(i).CanInterface() {
 				continue
 			}
-			if err := w.walk(v.Field(i), strings.TrimPrefix(place+"."+nameOf(t.Field(i)), ".")); err != nil {
-				return err
+			if found := w.walk(v.Field(i)); found != nil {
+				return found.in("." + nameOf(v.Type().Field(i)))
 			}
 		}
 	}
 	return nil
+}
+
+func (f *Found) in(place string) *Found {
+	f.Place = place + f.Place
+	return f
 }
 
 // nameOf is what a field is called where it is written down.
@@ -87,7 +94,7 @@ func nameOf(f reflect.StructField) string {
 	return f.Name
 }
 
-func (w *walker) text(s, place string) error {
+func (w *walker) text(s string) *Found {
 	w.red.Text(s)
 	if w.red.Take() == 0 {
 		return nil
@@ -95,7 +102,7 @@ func (w *walker) text(s, place string) error {
 	kinds := w.red.Counts()
 	for kind := range kinds {
 		if kind != "known" || len(kinds) == 1 {
-			return &Found{Object: w.object, Place: place, Kind: kind}
+			return &Found{Kind: kind}
 		}
 	}
 	return nil

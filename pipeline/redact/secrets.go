@@ -63,16 +63,14 @@ type prefixed struct {
 	rule   *secretRule
 }
 
-// begun lists the prefixes by their first two bytes, in the order of the rules.
-var begun = func() map[[2]byte][]prefixed {
-	m := map[[2]byte][]prefixed{}
+// begun lists the prefixes by their first byte, in the order of the rules.
+var begun = func() (t [256][]prefixed) {
 	for i := range secretRules {
 		for _, p := range secretRules[i].prefixes {
-			pair := [2]byte{p[0], p[1]}
-			m[pair] = append(m[pair], prefixed{p, &secretRules[i]})
+			t[p[0]] = append(t[p[0]], prefixed{p, &secretRules[i]})
 		}
 	}
-	return m
+	return t
 }()
 
 // keyByte are the characters keys are made of, keys of all kinds together.
@@ -186,11 +184,8 @@ func find(s string, i int, apart bool) (h hit, ok bool) {
 
 // begins looks for a secret that a rule knows by its prefix.
 func begins(s string, i int, apart bool) (h hit, ok bool) {
-	if i+1 >= len(s) {
-		return h, false
-	}
 	apart = apart || i == 0 || !alnum(s[i]) || !alnum(s[i-1])
-	for _, p := range begun[[2]byte{s[i], s[i+1]}] {
+	for _, p := range begun[s[i]] {
 		rule := p.rule
 		if !p.stands(s, i) || !apart && (rule.dense || rule.name == awsKey) {
 			continue
@@ -284,7 +279,7 @@ func (p prefixed) stands(s string, i int) bool {
 
 // keyBegins tells whether another key may begin at i.
 func keyBegins(s string, i int) bool {
-	return i+1 < len(s) && slices.ContainsFunc(begun[[2]byte{s[i], s[i+1]}], func(p prefixed) bool { return p.stands(s, i) })
+	return i < len(s) && slices.ContainsFunc(begun[s[i]], func(p prefixed) bool { return p.stands(s, i) })
 }
 
 // follows tells whether text begins with n bytes of a key.
