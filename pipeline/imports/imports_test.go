@@ -110,7 +110,7 @@ func TestFormatsAreRead(t *testing.T) {
 
 func TestClaimsStayClaims(t *testing.T) {
 	gym := read(t, "debug-gym", samples["debug-gym"])
-	if e := gym.Episode; *e.VerifyMethod != "debug-gym.success" || !strings.Contains(*e.VerifyReason, "true") || e.ExitReason != "unknown" || e.Outcome != nil || *e.PromptTokens != 10 {
+	if e := gym.Episode; e.Resolved != nil || e.VerifyStatus != schemas.VerifyNotRun || *e.VerifyMethod != "debug-gym.success" || !strings.Contains(*e.VerifyReason, "true") || e.ExitReason != "unknown" || e.Outcome != nil || *e.PromptTokens != 10 {
 		t.Errorf("%+v", e)
 	}
 	if s := gym.Steps[2]; s.TS != nil || s.IsError != nil || *s.Reasoning != "hm" {

@@ -98,11 +98,20 @@ func TestEpisodesWithSecretsAreHeldBack(t *testing.T) {
 		!strings.Contains(*dead[0].ErrorMessage, "steps[0].message still holds a secret (github_token)") {
 		t.Errorf("%v", dead)
 	}
-	for rel, body := range tree(t, root) {
-		if strings.Contains(body, secret) {
+	for rel := range tree(t, root) {
+		body, err := os.ReadFile(filepath.Join(root, rel))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(body), secret) {
 			t.Errorf("the secret stands in %s", rel)
 		}
 	}
+	rows, err := schemas.CanonicalJSON(dead) // which its file has compressed
+	if err != nil || strings.Contains(string(rows), secret) {
+		t.Errorf("%s, %v", rows, err)
+	}
+	wantDataset(t, dir(t, root), all[0], all[2])
 
 	// A value that only the publisher knows, in all of them.
 	cfg := config(t, dir(t, t.TempDir()), staging)

@@ -64,9 +64,14 @@ func says(t *testing.T, expr string, e schemas.EpisodeRow, steps []schemas.StepR
 	if err != nil {
 		t.Fatal(err)
 	}
+	return answer(t, r, e, steps)
+}
+
+func answer(t *testing.T, r *selection.Recipe, e schemas.EpisodeRow, steps []schemas.StepRow) string {
+	t.Helper()
 	got, err := r.Apply(t.Context(), one(e, steps))
 	if err != nil {
-		t.Fatalf("%s: %v", expr, err)
+		t.Fatal(err)
 	}
 	switch f := got.Funnel[0]; {
 	case f.Out == 1:
@@ -126,12 +131,22 @@ func TestCriteriaAgreeWithTheColumn(t *testing.T) {
 		"count_debug_to_code_patterns", "has_sufficient_debug_to_code_patterns", "has_continue_after_setting_breakpoints",
 		"follows_proper_debugging_workflow", "has_minimum_trajectory_length", "has_sufficient_code_changes", `uses_specific_pdb_command("w")`,
 	}
-	kinds := []string{"", "view", "edit", "rewrite", "eval", "pdb", "pdb b 3", "pdb c", "pdb p x", "pdb w", "pdb tbreak 4"}
+	recipes := map[string]*selection.Recipe{}
+	for _, c := range criteria {
+		r, err := selection.FromExpr(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recipes[c] = r
+	}
+	kinds := []string{
+		"", "view", "edit", "rewrite", "eval", "pdb", "pdb w", "pdb b 3", "pdb break 3", "pdb tbreak 4", "pdb c", "pdb cont", "pdb continue", "pdb p x", "pdb pp x", "pdb print x",
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	differ := 0
-	for range 60 {
+	for n := range 16 * 16 {
 		var calls []string
-		for range rng.IntN(16) {
+		for range n % 16 {
 			calls = append(calls, kinds[rng.IntN(len(kinds))])
 		}
 		steps := withCalls(calls...)
@@ -145,7 +160,7 @@ func TestCriteriaAgreeWithTheColumn(t *testing.T) {
 				want = "yes"
 				differ++
 			}
-			if got := says(t, c, e, steps); got != want {
+			if got := answer(t, recipes[c], e, steps); got != want {
 				t.Errorf("%s of %q: %s, the column says %s", c, calls, got, want)
 			}
 		}

@@ -102,9 +102,11 @@ func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 	}
 }
 
-// The other templates and argument forms say the same.
+// The other templates and argument forms say the same, of texts too that look like
+// something else.
 func TestTemplatesAndArgumentsRoundTrip(t *testing.T) {
 	in := short(1)
+	in.Steps[4].ArgumentsJSON = new(`{"a":"3","b":"null","c":"</parameter>","d":"{\"e\":1}","f":"</tool_call>","g":" \n ","h":["x",null]}`)
 	want := readers["sft-trl"](t, must2(rowsOf(t, "sft-trl", sinks.ViewOptions{AllowGold: true}, in)))
 	for _, o := range []sinks.ViewOptions{{Arguments: "string"}, {Thinking: "inline"}, {Tools: "json-string"}, {System: "drop"}} {
 		o.AllowGold = true
