@@ -36,6 +36,12 @@ var trouble = func() string {
 	return text
 }()
 
+// stallAt is one more of them: whoever waits for that many requests finds the
+// process alive.
+func stallAt(request int) string {
+	return fmt.Sprintf("  - {kind: stall_start, on: [%d]}\n", request)
+}
+
 // mender repairs stockroom in four turns.
 const mender = `sessions:
   - model: m
@@ -281,7 +287,7 @@ func TestBudgetOfOneDollarIsNeverPassed(t *testing.T) {
 
 func TestBudgetHoldsOverKilledProcesses(t *testing.T) {
 	t.Parallel()
-	b := newBatch(t, trouble+mender, strings.ReplaceAll(mending, "ATTEMPTS", "20"))
+	b := newBatch(t, trouble+stallAt(16)+mender, strings.ReplaceAll(mending, "ATTEMPTS", "20"))
 	b.kill(5, "--max-cost", "1.00")
 	b.kill(16, "--max-cost", "1.00")
 	code, s := b.run("--max-cost", "1.00")

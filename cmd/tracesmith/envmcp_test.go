@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -111,8 +112,8 @@ func TestEnvAsMCPServer(t *testing.T) {
 	if a := c.must("view", `{"path":"nowhere.py"}`, "nowhere.py"); !a.IsError {
 		t.Errorf("a mistake: %+v", a)
 	}
-	c.cancelled()
-	if progress.Load() == 0 {
+	told := progress.Load()
+	if c.cancelled(&progress); progress.Load() == told {
 		t.Error("no progress was told of a long call")
 	}
 	c.must("edit", badEdit, "")
@@ -150,11 +151,18 @@ func TestEnvAsMCPServer(t *testing.T) {
 }
 
 // cancelled: what the client gives up is killed, and the next call is right.
-func (c *mcpClient) cancelled() {
+func (c *mcpClient) cancelled(progress *atomic.Int32) {
 	c.t.Helper()
 	c.must("bash", `{"command":"echo kept > /tmp/kept"}`, "")
-	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Second) // progress is told every 2 s
+	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
+	before := progress.Load()
+	go func() { // once it was told of this call, which it is every 2 s
+		for n := 0; progress.Load() == before && n < 12000; n++ {
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+	}()
 	if _, _, err := c.call(ctx, "bash", `{"command":"exec -a lingerer sleep 1000"}`); err == nil {
 		c.t.Error("a cancelled call was answered")
 	}
@@ -220,8 +228,13 @@ func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
 	}
 }
 
+// running tells whether there is a process whose command line begins with mark.
 func running(mark string) bool {
-	return exec.Command("pgrep", "-f", "^"+mark).Run() == nil
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	return slices.ContainsFunc(lines, func(file string) bool {
+		raw, err := os.ReadFile(file)
+		return err == nil && strings.HasPrefix(strings.ReplaceAll(string(raw), "\x00", " "), mark)
+	})
 }
 
 // Over HTTP each session has an environment of its own, which ends with it.
@@ -246,9 +259,7 @@ func TestEnvListensForMCPClients(t *testing.T) {
 	b.must("bash", `{"command":"ls new.txt || echo none"}`, "none")
 	a.must("env_patch", `{}`, "new.txt")
 	b.must("env_patch", `{}`, "Nothing has been changed.")
-	if !running(mark) {
-		t.Error("the background job does not run")
-	}
+	wait(t, "the background job runs", func() bool { return running(mark) })
 	if err := a.session.Close(); err != nil {
 		t.Error(err)
 	}

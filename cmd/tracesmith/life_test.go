@@ -176,7 +176,7 @@ func sandboxes(label string) (n int) {
 // wait polls a condition of other processes.
 func wait(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for range 6000 {
+	for range 30000 {
 		if holds() {
 			return
 		}

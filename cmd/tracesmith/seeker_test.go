@@ -37,7 +37,7 @@ models:
 // every episode is whole.
 func TestSeekerIsAccountedFor(t *testing.T) {
 	t.Parallel()
-	b := newBatch(t, halves+trouble, strings.Replace(handing, "ATTEMPTS", "4", 1))
+	b := newBatch(t, halves+trouble+stallAt(24), strings.Replace(handing, "ATTEMPTS", "4", 1))
 	b.kill(4)  // in the first half
 	b.kill(24) // some are in the second
 	code, s := b.run()

@@ -90,7 +90,7 @@ func (r benchReport) printSandbox(s *State, kind string) error {
 		if m.Sandbox != kind {
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%4d\t%7.2f\t%7.2f\t%7s\t%7s\t%6s\n", m.What, m.N, m.Median, m.P99, optional(m.OverheadMedian), optional(m.OverheadP99), optional(m.Bare))
+		fmt.Fprintf(w, "%s\t%4d\t%7s\t%7s\t%7s\t%7s\t%6s\n", m.What, m.N, optional(&m.Median), optional(&m.P99), optional(m.OverheadMedian), optional(m.OverheadP99), optional(m.Bare))
 		if m.Met == nil {
 			continue
 		}
@@ -105,9 +105,14 @@ func (r benchReport) printSandbox(s *State, kind string) error {
 	return w.Flush()
 }
 
+// optional is a figure of milliseconds that keeps to its column, also of a second and
+// more.
 func optional(v *float64) string {
-	if v == nil {
+	switch {
+	case v == nil:
 		return ""
+	case math.Abs(*v) >= 1000:
+		return fmt.Sprintf("%.0f", *v)
 	}
 	return fmt.Sprintf("%.2f", *v)
 }

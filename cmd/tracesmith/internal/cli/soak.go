@@ -84,8 +84,10 @@ func soakCommands(ctx context.Context, s *State, f *configFlags, cfg soak.Config
 	cfg.Progress = func(r soak.Report) {
 		if s.TTY {
 			fmt.Fprintf(s.Stderr, "\r\x1b[K%s", soakLine(r, cfg.Calls))
-		} else if lines++; lines%30 == 1 {
-			fmt.Fprintln(s.Stderr, soakLine(r, cfg.Calls))
+		} else if r.Calls > 0 { // from the first answer on
+			if lines++; lines%30 == 1 {
+				fmt.Fprintln(s.Stderr, soakLine(r, cfg.Calls))
+			}
 		}
 	}
 	r, err := soak.Run(ctx, cfg)
