@@ -35,7 +35,7 @@ demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
 $(GOTESTSUM):
-	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 go install gotest.tools/gotestsum@v1.13.0
+	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
 test: deps guest $(GOTESTSUM) ## every test that needs no daemon
 	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), other readers of the data (make interop), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory), disturbed runs (make soak)"
@@ -60,7 +60,7 @@ soak: deps guest $(GOTESTSUM) ## a run disturbed in every way, and power cut on 
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)
 $(S3_SERVER):
-	GOBIN=$(dir $(S3_SERVER)) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+	GOBIN=$(dir $(S3_SERVER)) scripts/again.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
 	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/... ./pipeline/publish/...,-count=1)

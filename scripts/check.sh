@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 [ -z "$unformatted" ] || { echo "gofmt would change:"; echo "$unformatted"; exit 1; }
 go vet ./...
-go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... || { echo "staticcheck found the above"; exit 1; }
-go mod tidy -diff
+GOBIN=$PWD/out/tools scripts/again.sh go install honnef.co/go/tools/cmd/staticcheck@v0.8.2
+out/tools/staticcheck ./... || { echo "staticcheck found the above"; exit 1; }
+go mod tidy -diff || scripts/again.sh go mod tidy -diff # it fetches what only tests of libraries need
 CGO_ENABLED=0 go build -o /dev/null ./cmd/...

@@ -40,8 +40,16 @@ path-exclude=/usr/share/lintian/*
 force-unsafe-io
 END
 mkdir -p "${DOCKER_IMAGE_CACHE:=$work/cache}"
-debootstrap --variant=minbase --cache-dir="$(realpath "$DOCKER_IMAGE_CACHE")" --include="$packages" \
-	"$release" "$root" "$mirror" >"$work/log" 2>&1 || { tail -20 "$work/log" >&2; exit 1; }
+cp -r "$root" "$work/fresh"
+for pause in 5 20 60 none; do # mirrors have hiccups
+	debootstrap --variant=minbase --cache-dir="$(realpath "$DOCKER_IMAGE_CACHE")" --include="$packages" \
+		"$release" "$root" "$mirror" >"$work/log" 2>&1 && break
+	tail -20 "$work/log" >&2
+	[ $pause != none ] || exit 1
+	sleep $pause
+	rm -rf "$root"
+	cp -r "$work/fresh" "$root"
+done
 ln -sf python3 "$root/usr/bin/python"
 rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/* "$root"/usr/share/doc "$root"/usr/share/man \
 	"$root"/usr/share/info "$root"/usr/share/locale "$root"/usr/share/zoneinfo/right

@@ -49,5 +49,9 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "installing system packages: ${packages[*]} (missing: ${missing_tools[*]})" >&2
 export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" "${update[@]}" >/dev/null
-"${as_root[@]}" "${install[@]}" >/dev/null
+fetch() { "${as_root[@]}" "${update[@]}" >/dev/null && "${as_root[@]}" "${install[@]}" >/dev/null; }
+for pause in 3 10 30 60; do # mirrors have hiccups, and apt may be at work for others
+  fetch && exit
+  sleep "$pause"
+done
+fetch

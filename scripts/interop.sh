@@ -15,8 +15,8 @@ if [ ! -e "$venv/ready-mlcroissant" ]; then # an environment without its last pa
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
   rm -rf "$venv"
   "$python" -m venv "$venv"
-  "$venv/bin/pip" install -q pyarrow pandas polars duckdb pytz 'datasets>=4.7' transformers jinja2 zstandard 'atif>=1.8' mlcroissant
-  "$venv/bin/pip" install -q --no-deps trl # its templates; the rest of it would bring a tensor library
+  scripts/again.sh "$venv/bin/pip" install -q --retries 10 pyarrow pandas polars duckdb pytz 'datasets>=4.7' transformers jinja2 zstandard 'atif>=1.8' mlcroissant
+  scripts/again.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl # its templates; the rest of it would bring a tensor library
   touch "$venv/ready-mlcroissant"
 fi
 rm -rf "$work"

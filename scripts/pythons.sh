@@ -44,14 +44,14 @@ unpack() {
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(mirror) $release main" >"$apt/sources"
   options=(-o "Dir::Etc::sourcelist=$apt/sources" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
     -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache" -o Debug::NoLocking=1 -o APT::Sandbox::User=
-    -o Acquire::http::Timeout=20 -o Acquire::Retries=1 -o Acquire::Languages=none
+    -o Acquire::http::Timeout=30 -o Acquire::Retries=5 -o Acquire::Languages=none
     -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false -o Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false)
   tried+=("Debian $release: $*")
-  [ -n "$(ls "$apt/lists" | grep Packages)" ] || timeout 60 apt-get "${options[@]}" -qq update >/dev/null 2>&1 || return 0
+  [ -n "$(ls "$apt/lists" | grep Packages)" ] || timeout 300 apt-get "${options[@]}" -qq update >/dev/null 2>&1 || return 0
   local version
   for version in "$@"; do
     rm -f "$apt"/cache/archives/*.deb
-    timeout 60 apt-get "${options[@]}" -qq -y -d --no-install-recommends install "python$version" "libpython$version-stdlib" >/dev/null 2>&1 || continue
+    timeout 300 apt-get "${options[@]}" -qq -y -d --no-install-recommends install "python$version" "libpython$version-stdlib" >/dev/null 2>&1 || continue
     local deb
     for deb in "$apt"/cache/archives/*.deb; do
       case ${deb##*/} in libc6_* | libc-gconv* | libc-bin_*) [ "$release" = sid ] || continue ;; esac
@@ -89,7 +89,7 @@ for version in "${versions[@]}"; do
     own=("$python" -m pip)
     "${own[@]}" --version >/dev/null 2>&1 </dev/null || own=("${pip[@]:-false}" --python "$python")
     mkdir -p "$here/pytest" && rm -rf "$to.part"
-    timeout 60 "${own[@]}" -q install --target "$to.part" pytest >/dev/null 2>&1 </dev/null && mv "$to.part" "$to" && continue
+    timeout 300 "${own[@]}" -q install --retries 10 --target "$to.part" pytest >/dev/null 2>&1 </dev/null && mv "$to.part" "$to" && continue
   fi
   without+=("$version")
 done

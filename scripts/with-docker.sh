@@ -11,7 +11,7 @@ if ! docker version >/dev/null 2>&1; then
   dockerd >"$log" 2>&1 &
   started=$!
   trap 'kill "$started" 2>/dev/null; wait "$started" 2>/dev/null || true' EXIT
-  for _ in $(seq 100); do
+  for _ in $(seq 1500); do # five minutes: a busy machine is slow
     docker version >/dev/null 2>&1 && break
     kill -0 "$started" 2>/dev/null || { echo "dockerd ended:" >&2; tail -5 "$log" >&2; exit 1; }
     sleep 0.2
