@@ -2,6 +2,7 @@ package publish_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -68,6 +68,36 @@ func (d *dying) Swap(ctx context.Context, key string, old, body []byte) error {
 	return d.write(func() error { return d.Store.Swap(ctx, key, old, body) })
 }
 
+// expire has the lease run out soon, whoever holds it: a short one from the
+// beginning may run out under a busy publisher, too.
+func expire(t *testing.T, s sinks.Store) {
+	t.Helper()
+	const key = "lease.json"
+	for {
+		have, err := s.Get(t.Context(), key)
+		if errors.Is(err, sinks.ErrNotFound) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease := map[string]any{}
+		if err := json.Unmarshal(have, &lease); err != nil {
+			t.Fatal(err)
+		}
+		lease["ttl_ms"] = 200
+		brief, err := json.Marshal(lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Swap(t.Context(), key, have, brief); err == nil {
+			return
+		} else if !errors.Is(err, sinks.ErrChanged) { // it was renewed at this moment
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestKilledAnywhereThenRepeated(t *testing.T) {
 	staging := stage(t, "run", 0, 3)
 	whole := t.TempDir()
@@ -78,9 +108,7 @@ func TestKilledAnywhereThenRepeated(t *testing.T) {
 		root, writes := t.TempDir(), len(roots)
 		dest := &dying{Store: dir(t, root)}
 		dest.left.Store(int32(writes))
-		cfg := config(t, dest, staging)
-		cfg.Lease = 2 * time.Second
-		_, err := publish.Publish(t.Context(), cfg)
+		_, err := publish.Publish(t.Context(), config(t, dest, staging))
 		if err == nil {
 			break
 		}
@@ -90,6 +118,7 @@ func TestKilledAnywhereThenRepeated(t *testing.T) {
 		if _, err := publish.Open(t.Context(), dir(t, root)); err == nil && writes < len(want)-2 {
 			t.Errorf("after %d writes the unfinished dataset can be opened", writes)
 		}
+		expire(t, dir(t, root))
 		roots = append(roots, root)
 	}
 	if len(roots) < 10 {
@@ -184,11 +213,10 @@ func TestPublishersTakeTurns(t *testing.T) {
 func TestFrozenPublisherIsOvertaken(t *testing.T) {
 	root := t.TempDir()
 	frozen := &gated{Store: dir(t, root), reached: make(chan struct{}), on: make(chan struct{})}
-	cfg := config(t, frozen, stage(t, "run", 0, 4))
-	cfg.Lease = 2 * time.Second
-	frozen.frozen.Store(true)
-	first := begin(t, cfg)
+	first := begin(t, config(t, frozen, stage(t, "run", 0, 4)))
 	<-frozen.reached
+	frozen.frozen.Store(true)
+	expire(t, dir(t, root))
 	second := run(t, config(t, dir(t, root), stage(t, "run", 0, 5)))
 	frozen.frozen.Store(false)
 	close(frozen.on)

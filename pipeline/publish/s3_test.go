@@ -4,7 +4,6 @@ import (
 	"context"
 	"path"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -72,11 +71,11 @@ func TestServerKilledBetweenDataAndManifest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	cfg := config(t, atManifest{dest, func() { srv.Kill(); cancel() }}, staging)
-	cfg.Lease = 2 * time.Second
 	if _, err := publish.Publish(ctx, cfg); err == nil {
 		t.Fatal("publishing to a dead server succeeded")
 	}
 	srv.Start(t)
+	expire(t, dest)
 	left := objects(t, dest)
 	if _, err := publish.Open(t.Context(), dest); err == nil {
 		t.Error("the dataset without a manifest can be opened")
