@@ -263,6 +263,10 @@ func (t *trial) resumed(took []time.Duration) {
 // leftBehind looks for what the batch should have taken away.
 func (t *trial) leftBehind(ctx context.Context) error {
 	alive, err := t.alive()
+	for n := 0; n < 300 && len(alive) > 0; n++ { // what is of the killed ends a moment after them
+		time.Sleep(100 * time.Millisecond)
+		alive, err = t.alive()
+	}
 	if err != nil {
 		return err
 	}
