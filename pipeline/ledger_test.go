@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -199,7 +201,11 @@ func TestQuotaClosesTheQueue(t *testing.T) {
 		}
 		<-out
 		until, _ := closed.Load(j.EpisodeID)
-		<-until.(context.Context).Done()
+		select {
+		case <-until.(context.Context).Done():
+		case <-time.After(2 * time.Minute):
+			return errors.New("the queue stays open")
+		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("a paid call was cut off: %w", ctx.Err())
 		}
