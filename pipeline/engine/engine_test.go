@@ -168,9 +168,11 @@ func TestHeartbeatHoldsTheLeaseAndNoticesItsLoss(t *testing.T) {
 	e := open(t, t.TempDir(), func(o *Options) { o.Heartbeat = 50 * time.Millisecond })
 	enqueue(t, e, 1)
 	l := next(t, e)
-	for last, beats := record(t, e, l.ID).Lease, 0; beats < 3; {
+	for last, beats, begun := record(t, e, l.ID).Lease, 0, time.Now(); beats < 3; {
 		if r := record(t, e, l.ID); r.Lease.After(last) {
 			last, beats = r.Lease, beats+1
+		} else if time.Since(begun) > patience {
+			t.Fatal("no beat renews the lease")
 		}
 	}
 	if err := e.publish(t.Context(), []string{l.ID}); err != nil { // as the queue hands out what it heard nothing of
