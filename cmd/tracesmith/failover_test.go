@@ -13,9 +13,7 @@ import (
 // when there is some again.
 func TestQuotaStopsARunThatResumes(t *testing.T) {
 	t.Parallel()
-	// Two of twelve conversations find no credit at their third turn.
-	script := strings.Replace(mender, "      - usage: {prompt: 3400", "      - faults: [{kind: quota, p: 0.2, seed: 11, times: 1}]\n        usage: {prompt: 3400", 1)
-	b := newBatch(t, script, strings.ReplaceAll(mending, "ATTEMPTS", "12"))
+	b := newBatch(t, "faults: [{kind: quota, on: [27]}, {kind: quota, on: [41]}]\n"+mender, strings.ReplaceAll(mending, "ATTEMPTS", "12"))
 	stops := 0
 	code, s := b.run()
 	for ; code == 5 && stops < 12; code, s = b.run() {
