@@ -39,23 +39,23 @@ $(GOTESTSUM):
 
 test: deps guest $(GOTESTSUM) ## every test that needs no daemon
 	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), other readers of the data (make interop), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory), disturbed runs (make soak)"
-	$(call gotest,./...,-ldflags=-w -timeout 20m)
+	$(call gotest,./...,-ldflags=-w -timeout 60m)
 
 RACE_GUEST := $(CURDIR)/out/tools/tracesmith-guest-race
 race: deps $(GOTESTSUM) ## the same under the race detector, shuffled
 	CGO_ENABLED=1 go build -race -buildvcs=false -o $(RACE_GUEST) ./cmd/tracesmith-guest
-	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,./...,-race -ldflags=-w -shuffle=on -timeout 20m)
+	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,./...,-race -ldflags=-w -shuffle=on -timeout 60m)
 
 pythons: deps guest $(GOTESTSUM) ## the debugger on every Python from 3.6 to 3.14 that can be had, five at least
-	list=$$(scripts/pythons.sh) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-count=1 -parallel 4 -timeout 8m)
+	list=$$(scripts/pythons.sh) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-count=1 -parallel 4 -timeout 60m)
 
 factory: deps guest $(GOTESTSUM) ## the long tests of the task check and the bug factory
-	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/check ./env/trace ./pipeline/synth/...,-count=1 -timeout 20m)
-	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-count=1 -timeout 20m -run '^TestScripts$$/^(synth|synth_kinds|tasks_verify)$$')
+	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/check ./env/trace ./pipeline/synth/...,-count=1 -timeout 60m)
+	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-count=1 -timeout 60m -run '^TestScripts$$/^(synth|synth_kinds|tasks_verify)$$')
 
 soak: deps guest $(GOTESTSUM) ## a run disturbed in every way, and power cut on a disk of its own (as root)
-	TRACESMITH_TEST_SOAK=1 $(call gotest,./cmd/tracesmith,-count=1 -timeout 20m -run '^TestScripts$$/^(chaos|chaos_fleet)$$')
-	TRACESMITH_TEST_SOAK=1 $(call gotest,./pipeline,-count=1 -timeout 20m -run '^TestPowerCut')
+	TRACESMITH_TEST_SOAK=1 $(call gotest,./cmd/tracesmith,-count=1 -timeout 60m -run '^TestScripts$$/^(chaos|chaos_fleet)$$')
+	TRACESMITH_TEST_SOAK=1 $(call gotest,./pipeline,-count=1 -timeout 60m -run '^TestPowerCut')
 
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)
@@ -63,22 +63,22 @@ $(S3_SERVER):
 	GOBIN=$(dir $(S3_SERVER)) scripts/again.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
-	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/... ./pipeline/publish/...,-count=1)
-	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^(s3|chaos_s3)$$')
+	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/... ./pipeline/publish/...,-count=1 -timeout 60m)
+	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -timeout 60m -run '^TestScripts$$/^(s3|chaos_s3)$$')
 
 cluster: guest $(GOTESTSUM) ## three NATS nodes and three workers, killed on the way; 300,000 jobs
-	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline ./pipeline/engine,-count=1 -timeout 30m -run '^(TestCluster|TestAWatchOutlivesItsConsumer|TestThreeHundredThousandJobs)$$')
+	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline ./pipeline/engine,-count=1 -timeout 60m -run '^(TestCluster|TestAWatchOutlivesItsConsumer|TestThreeHundredThousandJobs)$$')
 
 interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every view of it, with chat templates of two model families
 	scripts/interop.sh $(CURDIR)/bin/tracesmith
-	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-count=1 -run 'TestATIFPackageAccepts$$')
+	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-count=1 -timeout 60m -run 'TestATIFPackageAccepts$$')
 
 docker: guest $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages
-	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers/... ./env/setup/...,-count=1) && $(call gotest,./cmd/tracesmith,-count=1 -run '^(TestScripts|TestGC.*|TestEnvAnswersAlikeOnDocker)$$/^docker$$')"
+	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers/... ./env/setup/...,-count=1 -timeout 60m) && $(call gotest,./cmd/tracesmith,-count=1 -timeout 60m -run '^(TestScripts|TestGC.*|TestEnvAnswersAlikeOnDocker)$$/^docker$$')"
 
 test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on TRACESMITH_TEST_K8S_IMAGE
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can get"; exit 2; }
-	go test -count=1 -timeout 30m -run 'TestKubernetesCluster$$' ./env/drivers/
+	go test -count=1 -timeout 60m -run 'TestKubernetesCluster$$' ./env/drivers/
 
 fuzz: ## a short run of every fuzz target
 	scripts/fuzz.sh 10s
