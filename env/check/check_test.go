@@ -56,7 +56,7 @@ func config(t testing.TB) Config {
 		t.Fatal(err)
 	}
 	return Config{
-		Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: time.Minute, Runs: 3, Isolated: time.Hour,
+		Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: 5 * time.Minute, Runs: 3, Isolated: time.Hour,
 		NewDebugger: func(sb env.Sandbox, t schemas.Task) env.Debugger {
 			entry := t.DebugEntrypoint
 			if entry == "" {

@@ -63,7 +63,7 @@ func verifier(t testing.TB, python string) *verify.Verifier {
 		t.Fatal(err)
 	}
 	return verify.New(verify.Config{
-		Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: 2 * time.Minute, Spec: env.SandboxSpec{Python: python},
+		Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: 5 * time.Minute, Spec: env.SandboxSpec{Python: python},
 	})
 }
 

@@ -123,7 +123,7 @@ func verifier(t testing.TB) *Verifier {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Config{Driver: envtest.Driver(t, "bubblewrap"), Store: s, Timeout: time.Minute})
+	return New(Config{Driver: envtest.Driver(t, "bubblewrap"), Store: s, Timeout: 5 * time.Minute})
 }
 
 // patchTo is the patch between two projects, with the final tree's hash.

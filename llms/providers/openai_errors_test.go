@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,12 +126,20 @@ func TestRefusedKeyNamesItsPlace(t *testing.T) {
 }
 
 func TestNoServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// A port that is taken, so that nobody else gets it, and on which nobody listens.
+	taken, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "http://" + l.Addr().String() + "/v1"
-	l.Close()
+	defer syscall.Close(taken)
+	if err := syscall.Bind(taken, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d/v1", name.(*syscall.SockaddrInet4).Port)
 	c := client(t, url, nil)
 	_, err = c.Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 	if llms.ClassOf(err) != llms.ClassUnreachable || !strings.Contains(err.Error(), "is the server running at "+url) {

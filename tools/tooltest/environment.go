@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"testing"
+	"time"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/envtest"
@@ -26,6 +27,7 @@ func Environment(t testing.TB, change func(*env.Config)) *env.Environment {
 	}
 	cfg := env.Config{
 		Driver: envtest.Driver(t, "bubblewrap"), Toolbox: Set(t, Kit(t, nil)), Workspace: store, Evaluate: verify.Eval,
+		CommandTimeout: 5 * time.Minute, // what ends by itself may take long on a busy machine
 		NewDebugger: func(sb env.Sandbox, task schemas.Task) env.Debugger {
 			return pdb.New(pdb.Config{Sandbox: sb, Workdir: task.Workdir, Entrypoint: cmp.Or(task.DebugEntrypoint, task.Entrypoint)})
 		},
