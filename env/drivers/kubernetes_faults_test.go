@@ -101,7 +101,7 @@ func TestD13KubernetesFailsFast(t *testing.T) {
 		"no namespace":  {with: map[string]any{"namespace": "elsewhere"}, want: []string{`namespaces "elsewhere" not found`, "sandbox.with.namespace"}},
 		"exec forbidden": {fault: kubetest.Fault{Verb: "exec", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "pods/exec is forbidden"},
 			want: []string{"pods/exec is forbidden", "auth can-i"}},
-		"too slow": {delay: time.Minute, with: map[string]any{"start_timeout": "2s"}, want: []string{"start_timeout", "no space for a sandbox"}},
+		"too slow": {delay: time.Minute, with: map[string]any{"start_timeout": "8s"}, want: []string{"start_timeout", "no space for a sandbox"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,7 @@ import "time"
 
 // limitCases use up what there is of memory, disk and processor.
 var limitCases = []Case{
-	{Name: "full disk", Door: Bash, Spoils: true, Rare: 5, Limit: 20 * time.Second, Text: `for d in /testbed /tmp /dev/shm $HOME; do cat /dev/zero >$d/full 2>/dev/null; done; echo on`, Want: Want{Time: Either, Has: []string{"on\n"}}},
+	{Name: "full disk", Door: Bash, Spoils: true, Rare: 5, Limit: 120 * time.Second, Text: `for d in /testbed /tmp /dev/shm $HOME; do cat /dev/zero >$d/full 2>/dev/null; done; echo on`, Want: Want{Time: Either, Has: []string{"on\n"}}},
 	{Name: "disk of many files", Door: Bash, Spoils: true, Rare: 5, Limit: 20 * time.Second, Text: python(`
 import os
 os.mkdir("many")
@@ -14,7 +14,7 @@ try:
 except OSError as e:
     print(e.strerror)
 print("made")`), Want: Want{Time: Either}},
-	{Name: "deep directories", Door: Bash, Spoils: true, Rare: 3, Limit: 10 * time.Second, Text: python(`
+	{Name: "deep directories", Door: Bash, Spoils: true, Rare: 3, Limit: 120 * time.Second, Text: python(`
 import os
 for i in range(3000):
     os.mkdir("d")
@@ -36,7 +36,7 @@ for i in range(20):
         hold = bytearray(60 << 20)
         time.sleep(100)
 time.sleep(100)`), Want: Want{Time: Either}},
-	{Name: "memory that is shared", Door: Bash, Rare: 3, Spoils: true, Limit: 10 * time.Second, Text: `cat /dev/zero >/dev/shm/full; ls -l /dev/shm >/dev/null; echo on`, Want: Want{Has: []string{"on\n"}}},
+	{Name: "memory that is shared", Door: Bash, Rare: 3, Spoils: true, Limit: 120 * time.Second, Text: `cat /dev/zero >/dev/shm/full; ls -l /dev/shm >/dev/null; echo on`, Want: Want{Has: []string{"on\n"}}},
 	{Name: "all processors", Door: Bash, Rare: 2, Limit: time.Second, Text: `for i in 1 2 3 4 5 6 7 8; do while :; do :; done & done; wait`, Want: Want{Time: TimesOut}},
 	{Name: "endless loop in C", Door: Bash, Harmless: true, Limit: time.Second, Text: `python3 -c 'import re; re.match("(a+)+$", "a" * 60 + "b")'`, Want: Want{Time: TimesOut}},
 	{Name: "all descriptors", Door: Bash, Text: python(`
@@ -59,10 +59,10 @@ print("on")`), Want: Want{Has: []string{"on\n"}}},
 
 // outputCases print too much, or what no terminal should see.
 var outputCases = []Case{
-	{Name: "100 MB without a line end", Door: Bash, Rare: 5, Limit: 60 * time.Second, Text: `head -c 100000000 /dev/zero | tr '\0' x`, Want: Want{Exit: exits(0), MaxBytes: 70_000, Has: []string{"xxx", "cut"}}},
-	{Name: "100 MB of lines", Door: Bash, Rare: 5, Limit: 60 * time.Second, Text: `yes 0123456789012345678901234567890123456789 | head -c 100000000`, Want: Want{Exit: exits(0), MaxBytes: 70_000}},
-	{Name: "100 MB of errors", Door: Bash, Rare: 5, Limit: 60 * time.Second, Text: `head -c 100000000 /dev/zero | tr '\0' e >&2`, Want: Want{Exit: exits(0), MaxBytes: 70_000}},
-	{Name: "100 MB of a command", Door: Run, Rare: 5, Limit: 60 * time.Second, Text: `head -c 100000000 /dev/zero`, Want: Want{Exit: exits(0), MaxBytes: 70_000}},
+	{Name: "100 MB without a line end", Door: Bash, Rare: 5, Limit: 300 * time.Second, Text: `head -c 100000000 /dev/zero | tr '\0' x`, Want: Want{Exit: exits(0), MaxBytes: 70_000, Has: []string{"xxx", "cut"}}},
+	{Name: "100 MB of lines", Door: Bash, Rare: 5, Limit: 300 * time.Second, Text: `yes 0123456789012345678901234567890123456789 | head -c 100000000`, Want: Want{Exit: exits(0), MaxBytes: 70_000}},
+	{Name: "100 MB of errors", Door: Bash, Rare: 5, Limit: 300 * time.Second, Text: `head -c 100000000 /dev/zero | tr '\0' e >&2`, Want: Want{Exit: exits(0), MaxBytes: 70_000}},
+	{Name: "100 MB of a command", Door: Run, Rare: 5, Limit: 300 * time.Second, Text: `head -c 100000000 /dev/zero`, Want: Want{Exit: exits(0), MaxBytes: 70_000}},
 	{Name: "output without end", Door: Bash, Harmless: true, Limit: time.Second, Text: `yes`, Want: Want{Time: TimesOut, MaxBytes: 70_000}},
 	{Name: "output without end, of nobody", Door: Bash, Leaves: true, Text: `(while :; do yes | head -n 200; sleep 0.02; done) & echo on`},
 	{Name: "random bytes", Door: Bash, Harmless: true, Text: `head -c 100000 /dev/urandom`, Want: Want{Exit: exits(0), MaxBytes: 300_000}},

@@ -83,7 +83,7 @@ while True:
         threading.Thread(target=time.sleep, args=(100,)).start()
     except RuntimeError:
         pass`), Want: Want{Time: Either}},
-	{Name: "ten thousand children", Door: Bash, Rare: 30, Limit: 60 * time.Second, Text: python(`
+	{Name: "ten thousand children", Door: Bash, Rare: 30, Limit: 300 * time.Second, Text: python(`
 import os
 for i in range(10000):
     if os.fork() == 0:
