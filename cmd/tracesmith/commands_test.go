@@ -215,10 +215,7 @@ func (t kubernetesTest) Errorf(f string, a ...any) { t.ts.Logf(f, a...) }
 func versitygw(ts *testscript.TestScript, bin string) string {
 	dir := ts.MkAbs("s3-data")
 	ts.Check(os.MkdirAll(filepath.Join(dir, sinktest.Bucket), 0o755))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	addr := l.Addr().String()
-	ts.Check(l.Close())
+	addr := sinktest.FreeAddress()
 	cmd := exec.Command(bin, "--quiet", "--port", addr, "posix", dir)
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+sinktest.AccessKey, "ROOT_SECRET_KEY="+sinktest.SecretKey)
 	ts.Check(cmd.Start())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -78,12 +79,7 @@ func Versitygw(t testing.TB) *Server {
 	if err := os.Mkdir(s.dir+"/"+Bucket, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.URL = "http://" + l.Addr().String()
-	l.Close()
+	s.URL = "http://" + FreeAddress()
 	s.Start(t)
 	t.Cleanup(s.Kill)
 	return s
@@ -94,6 +90,18 @@ func (s *Server) Path(key string) string {
 	return filepath.Join(s.dir, Bucket, filepath.FromSlash(key))
 }
 
+// FreeAddress is one of loopback that nobody listens on, below those that the kernel
+// gives away: nobody takes it before the server does, or while that is dead.
+func FreeAddress() string {
+	for {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+}
+
 // Start runs the server again after Kill, on the same address and data.
 func (s *Server) Start(t testing.TB) {
 	addr := strings.TrimPrefix(s.URL, "http://")
@@ -102,7 +110,7 @@ func (s *Server) Start(t testing.TB) {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(fmt.Errorf("starting versitygw: %w", err))
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for time.Now().Before(deadline) {
 		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
 			c.Close()
