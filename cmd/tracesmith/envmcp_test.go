@@ -81,7 +81,7 @@ func (c *mcpClient) must(tool, arguments, want string) answer {
 func TestEnvAsMCPServer(t *testing.T) {
 	cmd := spawn(t, "--task", "stockroom")
 	var progress atomic.Int32
-	c := connect(t, &mcp.CommandTransport{Command: cmd}, &mcp.ClientOptions{
+	c := connect(t, &mcp.CommandTransport{Command: cmd, TerminateDuration: 5 * time.Minute}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress.Add(1) },
 	})
 	if i := c.session.InitializeResult(); !strings.HasPrefix(i.Instructions, "The evening report") {
