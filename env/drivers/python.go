@@ -43,7 +43,7 @@ func (i *interpreters) find(ctx context.Context, path string) (interpreter, erro
 	if p, ok := i.known[path]; ok {
 		return p, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "-I", "-c", probe)
 	cmd.WaitDelay = time.Second
