@@ -4,7 +4,7 @@ package schemas
 var episodeColumns = []section{
 	{"Identity and lineage", []said{
 		{"episode_id", "", "id of the attempt, 32 hex characters; the same plan gives the same ids", "hash of task_key, agent_key, attempt, run_id", ""},
-		{"run_id", "", "the run that made it", "hash of the run's name and configuration", ""},
+		{"run_id", "", "the run that made it: its name and 8 hex characters", "run.name, hash of agent and tasks", ""},
 		{"session_id", "", "id of a session that spans several episodes", "importers; null for our own runs", ""},
 		{"group_id", "", "shared by the attempts of one agent at one task", "hash of task_key, agent_key", ""},
 		{"attempt", "", "which of the attempts, from 0", "plan", ""},
@@ -28,7 +28,7 @@ var episodeColumns = []section{
 		{"repo_source", "", "repository as the source named it", "task", ""},
 		{"base_commit", "", "commit the task starts from", "task", ""},
 		{"split_group", "", "what falls into one split as a whole", "repo", ""},
-		{"split", "", "train, validation or test", "hash of split_group: 96, 2 and 2 %", ""},
+		{"split", "", "train, validation or test", "tasks split; test for the repository of a benchmark; else hash of split_group: 96, 2 and 2 %", ""},
 		{"language", "", "programming language", "task", ""},
 		{"license_spdx", "", "SPDX id of the source repository's licence; null if nobody said and no known text was found", "see license_source", ""},
 		{"task_created_at", "", "date of the issue or change the task was made of", "task", ""},
@@ -63,7 +63,7 @@ var episodeColumns = []section{
 	{"Outcome", []said{
 		{"resolved", "", "the final patch passed the task's tests in a fresh sandbox; null: not verified", "verifier", ""},
 		{"verify_status", "", "verified_pass, verified_fail, not_run, error, not_applicable", "verifier", ""},
-		{"verify_method", "", "pytest or unittest: results of single tests; exit_code: of the command alone", "task", ""},
+		{"verify_method", "", "pytest or unittest: results of single tests; exit_code: of the command alone; of an import, where the file claims success, as in debug-gym.success", "task", ""},
 		{"verify_reason", "", "why it is not a pass, one line", "verifier", ""},
 		{"verify_log_sha256", "", "what the judging run printed; joins blobs", "verifier", ""},
 		{"verified_workspace_sha256", "", "the tree that was judged, as git-tree:ID", "verifier", ""},
@@ -78,7 +78,7 @@ var episodeColumns = []section{
 		{"p2p_total", "tests", "tests that passed before and must still pass", "task", ""},
 		{"tests_parsed", "tests", "results that the judging run reported", "verifier", ""},
 		{"exit_reason", "", "how the episode ended: submitted, max_steps, max_cost, no_tool_call, sandbox_error, ...; unknown where an imported file does not say", "runner", ""},
-		{"termination_class", "", "whose doing that was: agent, budget, infra, operator", "exit_reason, one table", ""},
+		{"termination_class", "", "whose doing that was: agent, budget, infra, operator; unknown where exit_reason is", "exit_reason, one table", ""},
 		{"error_class", "", "class of the error that ended it", "runner", ""},
 		{"error_message", "", "its text", "runner, redacted", ""},
 		{"resolved_at_step", "", "step after which the workspace stayed as it was judged; null where a later command may have changed it", "last edit of a resolved episode", ""},

@@ -41,7 +41,7 @@ func mixed(t *testing.T) sinks.Store {
 func TestManifestRebuildsTheSelection(t *testing.T) {
 	staging := mixed(t)
 	file := filepath.Join(t.TempDir(), "recipe.yaml")
-	recipe := "name: own\nextends: success-v1\npredicates: [{name: late, expr: 'attempt >= 2'}]\nselect: first\nbest: 2\ngroup: repo\ncaps: {instance_id: 2}\nseed: 7\n"
+	recipe := "name: own\nextends: success-v1\npredicates: [{name: late, expr: 'attempt >= 2'}]\nselect: first\nbest: 2\ngroup: repo\ncaps: {instance_id: 1}\nseed: 7\n"
 	mustWrite(t, file, []byte(recipe))
 	chosen, err := selection.Load(file)
 	if err != nil {

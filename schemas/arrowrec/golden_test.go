@@ -181,7 +181,7 @@ func TestDocumentOfTheSchemaIsFresh(t *testing.T) {
 	fmt.Fprintf(&b, "# Tables and columns, schema %s\n\n", schemas.SchemaVersion)
 	b.WriteString("<!-- Written by `go test ./schemas/arrowrec -update` from schemas/columns*.go. -->\n\n")
 	b.WriteString("Every column is nullable in the files; those in bold are never null. Null means not known or not applicable, never zero or empty. " +
-		"Times are UTC. Hashes are SHA-256 in hex. A new column is a minor version, anything else a major one; readers ignore columns they do not know.\n")
+		"Times are UTC. Hashes are SHA-256 in hex, ids and keys of 32 characters the first half of one. A new column is a minor version, anything else a major one; readers ignore columns they do not know.\n")
 	for _, table := range schemas.Documented {
 		fmt.Fprintf(&b, "\n## %s\n\n%s Key: %s.\n\n%s", table.Name, table.About, table.Key, table.Markdown())
 	}
