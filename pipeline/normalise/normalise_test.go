@@ -251,7 +251,7 @@ func TestSecretsNeverReachStaging(t *testing.T) {
 		all = append(all, planted[kind])
 	}
 	text := strings.Join(all, " and ") + "\nMY_API_KEY=" + planted["assigned"] + "\n"
-	quoted, err := json.Marshal(map[string]any{"command": text, "env": map[string]string{"SECRET_KEY": planted["assigned"]}, planted["known"]: 1})
+	quoted, err := json.Marshal(map[string]any{"command": text, "argv": []string{text}, "env": map[string]string{"SECRET_KEY": planted["assigned"]}, planted["known"]: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,11 @@ func TestSecretsNeverReachStaging(t *testing.T) {
 		Breakpoints: []schemas.Breakpoint{{File: "a.py", Line: 1, Condition: "k == '" + planted["known"] + "'"}},
 		Frame:       &schemas.Frame{File: planted["known"], Function: planted["known"]}, FilesChanged: []string{planted["known"]},
 	}
-	ep.Task.Instructions, ep.ErrorMessage, ep.Verdict.Log = text, text, text
+	s.ToolCall.Name, s.Observation.Source, ep.Steps[1].Text = planted["github_token"], planted["slack_token"], text
+	ep.Steps[4].ToolCall.Arguments = json.RawMessage(`{"command":"` + planted["google_key"] + ` x"}`)
+	ep.Task.RepoSource = "https://example.org/" + planted["github_token"]
+	ep.Verdict.Status, ep.Verdict.Resolved = schemas.VerifiedFail, new(false)
+	ep.Task.Instructions, ep.ErrorMessage, ep.Verdict.Log, ep.Verdict.Reason = text, text, text, text
 	ep.Agent.ConfigJSON = string(quoted)
 	ep.Patch = []byte(strings.Replace(patch, "a + b", "'"+planted["aws_key"]+"' + '"+planted["known"]+"'", 1))
 	staged := normalised(t, ep, Config{Secrets: []string{planted["known"], "short"}})
