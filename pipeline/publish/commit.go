@@ -31,13 +31,18 @@ type claimed struct {
 func Look(ctx context.Context, dest sinks.Store, name string) (ours bool, err error) {
 	have, err := dest.Get(ctx, claimKey)
 	if errors.Is(err, sinks.ErrNotFound) {
-		for o, err := range dest.List(ctx, "") {
-			if err != nil {
-				return false, fmt.Errorf("looking into the destination: %w", err)
+		for o, failing := range dest.List(ctx, "") {
+			if failing != nil {
+				return false, fmt.Errorf("looking into the destination: %w", failing)
 			}
-			return false, fmt.Errorf("%w: %s holds %s and is no tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
+			if have, err = dest.Get(ctx, claimKey); errors.Is(err, sinks.ErrNotFound) { // else another publisher has just claimed it
+				return false, fmt.Errorf("%w: %s holds %s and is no tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
+			}
+			break
 		}
-		return false, nil
+		if errors.Is(err, sinks.ErrNotFound) {
+			return false, nil
+		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("looking into the destination: %w", err)

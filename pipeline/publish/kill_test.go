@@ -37,6 +37,30 @@ func TestConcurrentPublishersAgree(t *testing.T) {
 	wantDataset(t, dir(t, root), golden("run", 4)...)
 }
 
+// overtaken is a store whose dataset another publisher claims right after the first
+// look for it.
+type overtaken struct {
+	sinks.Store
+	claim func()
+	once  sync.Once
+}
+
+func (o *overtaken) Get(ctx context.Context, key string) ([]byte, error) {
+	body, err := o.Store.Get(ctx, key)
+	if errors.Is(err, sinks.ErrNotFound) {
+		o.once.Do(o.claim)
+	}
+	return body, err
+}
+
+func TestPlaceIsClaimedWhileWeLook(t *testing.T) {
+	root, staging := t.TempDir(), stage(t, "run", 0, 1)
+	dest := &overtaken{Store: dir(t, root), claim: func() { run(t, config(t, dir(t, root), staging)) }}
+	if rep := run(t, config(t, dest, staging)); !rep.Already {
+		t.Errorf("%+v", rep)
+	}
+}
+
 // dying lets a number of writes through and then nothing, like a killed process.
 type dying struct {
 	sinks.Store
