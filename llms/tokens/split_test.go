@@ -85,7 +85,7 @@ func TestCountAgreesWithTheLibrary(t *testing.T) {
 func TestShuffledTextAgreesWithTheLibrary(t *testing.T) {
 	var parts []string
 	for _, s := range samples {
-		for _, r := range []rune(s) {
+		for _, r := range s {
 			parts = append(parts, string(r))
 		}
 		parts = append(parts, s[:len(s)/2], "\xe6\xb1", "'s", "'LL", " ", "\n", "\r\n")
