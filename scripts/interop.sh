@@ -2,8 +2,9 @@
 # Loads a small published dataset, and every view of it, with what its readers use:
 # pyarrow, pandas, polars, duckdb, datasets; has croissant.json checked and read by
 # mlcroissant; runs the snippets of the card; renders the TRL view with the chat
-# templates of two model families that ship in the package trl. Packages go to
-# out/tools/interop; their versions are written to out/interop/versions.txt.
+# templates of two model families that ship in the package trl. Packages, of the
+# versions in interop.txt, go to out/tools/interop; all that came along stands in
+# out/interop/versions.txt.
 #
 # usage: interop.sh TRACESMITH
 set -euo pipefail
@@ -15,8 +16,8 @@ if [ ! -e "$venv/ready-mlcroissant" ]; then # an environment without its last pa
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
   rm -rf "$venv"
   "$python" -m venv "$venv"
-  scripts/again.sh "$venv/bin/pip" install -q --retries 10 pyarrow pandas polars duckdb pytz 'datasets>=4.7' transformers jinja2 zstandard 'atif>=1.8' mlcroissant
-  scripts/again.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl # its templates; the rest of it would bring a tensor library
+  scripts/again.sh "$venv/bin/pip" install -q --retries 10 -r scripts/interop.txt
+  scripts/again.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl==1.16.0 # its templates; the rest of it would bring a tensor library
   touch "$venv/ready-mlcroissant"
 fi
 rm -rf "$work"
