@@ -17,7 +17,7 @@ RERUNS ?= 0
 GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 gotest = $(GOTESTSUM) --format standard-quiet --rerun-fails=$(RERUNS) --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race --packages='$(1)' -- $(2)
 
-.PHONY: demo test guest build deps check race pythons factory soak s3 cluster interop docker test-k8s fuzz versitygw clean help
+.PHONY: demo test guest build deps check pythons factory soak s3 cluster interop docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,14 +37,20 @@ demo: deps build ## run the quickstart profile into out/quickstart
 $(GOTESTSUM):
 	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
-test: deps guest $(GOTESTSUM) ## every test that needs no daemon
-	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), other readers of the data (make interop), the race detector (make race), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory), disturbed runs (make soak)"
-	$(call gotest,./...,-ldflags=-w -timeout 60m)
-
 RACE_GUEST := $(CURDIR)/out/tools/tracesmith-guest-race
-race: deps $(GOTESTSUM) ## the same under the race detector, shuffled
+# TestNothingIsLeftOut knows what bounds memory, of which the race detector takes its own.
+MEMORY_PACKAGES := ./pipeline/engine ./pipeline/publish
+MEMORY_TESTS := ^(TestEmbeddedEngineIsSmall|TestMemoryDoesNotGrowWithWhatIsPublished)$$
+test: deps guest $(GOTESTSUM) ## every test that needs no daemon; RACE=1: under the race detector, shuffled
+	@echo "left out here, run by .ci/run: Docker (make docker), a real S3 server (make s3), a NATS cluster (make cluster), other readers of the data (make interop), the race detector (make test RACE=1), all Pythons (make pythons), the long runs of the task check and the bug factory (make factory), disturbed runs (make soak)"
+ifeq ($(RACE),1)
+	@EXTRA="gcc libc6-dev" EXTRA_TOOLS="gcc" scripts/install-deps.sh
 	CGO_ENABLED=1 go build -race -buildvcs=false -o $(RACE_GUEST) ./cmd/tracesmith-guest
 	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,./...,-race -ldflags=-w -shuffle=on -timeout 60m)
+	$(call gotest,$(MEMORY_PACKAGES),-ldflags=-w -run '$(MEMORY_TESTS)' -timeout 60m)
+else
+	$(call gotest,./...,-ldflags=-w -timeout 60m)
+endif
 
 pythons: deps guest $(GOTESTSUM) ## the debugger on every Python from 3.6 to 3.14 that can be had, five at least
 	list=$$(scripts/pythons.sh) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-count=1 -parallel 4 -timeout 60m)
