@@ -19,7 +19,7 @@ import (
 // Config of one trial. All fields are required but Progress.
 type Config struct {
 	Dir      string // an empty directory of the trial's own
-	Episodes int
+	Episodes int    // 2 to MostEpisodes
 	Faults   int
 	Seed     uint64
 	Kinds    []Kind

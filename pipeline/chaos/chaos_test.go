@@ -8,7 +8,11 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env/taskfile"
 	"github.com/tracesmith/tracesmith/llms/llmtest"
 	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/stores"
@@ -49,6 +53,58 @@ func TestPlanFollowsFromItsSeed(t *testing.T) {
 	if _, err := ParseKinds([]string{"kill", "quake"}, Kinds()); err == nil {
 		t.Error("an unknown fault is taken")
 	}
+}
+
+// Any number of episodes is a batch of several tasks that a configuration takes.
+func TestBatchHasAnyNumberOfEpisodes(t *testing.T) {
+	for _, episodes := range []int{2, 3, 40, 60, 997, 1000, 1001, 1009, 1200, 2000, 9973, MostEpisodes} {
+		dir := t.TempDir()
+		file, err := Config{Episodes: episodes, Workers: 4, Sandbox: "bubblewrap"}.lay(dir, "http://127.0.0.1:1/v1", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := configs.ReadSource(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := configs.Load(configs.Input{Sources: []configs.Source{src}})
+		if err != nil {
+			t.Errorf("%d episodes: %v", episodes, err)
+			continue
+		}
+		tasks, err := taskfile.Read(t.Context(), filepath.Join(dir, "tasks.jsonl"), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(tasks); n < 2 || n*cfg.Run.Attempts != episodes {
+			t.Errorf("%d episodes: %d tasks, %d attempts of each", episodes, n, cfg.Run.Attempts)
+		}
+		if _, err := tasks[len(tasks)-1].Tree(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A process of a large batch may live long, as long as it asks.
+func TestHungIsWhoAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lone
+		hung := false
+		l.begin(nil, func() { hung = true })
+		for range 5 {
+			time.Sleep(silence - time.Second)
+			l.asked()
+		}
+		if synctest.Wait(); hung {
+			t.Error("who asks is taken for hung")
+		}
+		time.Sleep(silence + time.Second)
+		if synctest.Wait(); !hung {
+			t.Error("who is silent is not taken for hung")
+		}
+		l.end()
+		l.asked() // a question that was still being read
+	})
 }
 
 // kept is a store in memory.

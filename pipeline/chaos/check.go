@@ -87,6 +87,9 @@ func (t *trial) sets(ctx context.Context) error {
 	if err := t.tell(ctx, &planned, "run", "-c", config, "--run-dir", t.run, "--dry-run", "--json"); err != nil {
 		return err
 	}
+	if n := len(planned.IDs); n != t.cfg.Episodes {
+		t.breach("unplanned", "%d episodes are planned, %d were asked for", n, t.cfg.Episodes)
+	}
 	dataset := t.dataset()
 	publish := []string{"publish", t.run, "--to", dataset, "--json"}
 	if t.proxy != nil {

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // model is the name of the scripted model.
@@ -34,26 +37,35 @@ func script(faults []llmtest.Fault) llmtest.Script {
 	return llmtest.Script{Sessions: []llmtest.Session{{Model: model, Turns: said}}, Faults: faults}
 }
 
+// MostEpisodes is how many a trial can have: the model server keeps all that it was
+// asked, and each start of the run and each look at it reads all that is staged.
+const MostEpisodes = 10_000
+
+// mostAttempts is how many a configuration takes of one task.
+const mostAttempts = 1000
+
+// shape of a batch: always several tasks, as few as make up the episodes.
+func shape(episodes int) (tasks, attempts int) {
+	for attempts = min(episodes/2, mostAttempts); episodes%attempts != 0; attempts-- {
+	}
+	return episodes / attempts, attempts
+}
+
 const batch = `version: 1
 run: {name: chaos, workers: %d, attempts: %d}
-tasks:
-  source: path
-  with: {path: %q, instance_id: level, entrypoint: grep -q 'level . 1$' level.py && ! grep -q 'level - 1' level.py, instructions: Mend raise_level.}
+tasks: {source: file, with: {path: %q}}
 sandbox: {kind: %s}
 agent: {kind: react, tools: [listdir, bash, view, edit, submit]}
 llm: {model: %s, base_url: %q, timeout: 10s, max_retries: 12, price: {free: true}}
 engine: {lease: %s}
 `
 
-// lay writes the repository and the configuration of the batch below dir.
-// endpoint is that of the store, "" for a directory.
+// lay writes the repository, the tasks and the configuration of the batch below
+// dir. endpoint is that of the store, "" for a directory.
 func (c Config) lay(dir, url, endpoint string) (file string, err error) {
-	repo := filepath.Join(dir, "repo")
-	if err := os.MkdirAll(repo, 0o755); err != nil {
-		return "", fmt.Errorf("laying out the batch: %w", err)
-	}
-	program := "def raise_level(level):\n    return level - 1\n"
-	if err := os.WriteFile(filepath.Join(repo, "level.py"), []byte(program), 0o644); err != nil {
+	tasks, attempts := shape(c.Episodes)
+	list := filepath.Join(dir, "tasks.jsonl")
+	if err := layTasks(list, tasks); err != nil {
 		return "", fmt.Errorf("laying out the batch: %w", err)
 	}
 	file = filepath.Join(dir, "run.yaml")
@@ -61,7 +73,7 @@ func (c Config) lay(dir, url, endpoint string) (file string, err error) {
 	if c.Fleet > 0 {
 		silent = lease
 	}
-	text := fmt.Sprintf(batch, c.Workers, c.Episodes, repo, c.Sandbox, model, url, silent)
+	text := fmt.Sprintf(batch, c.Workers, attempts, list, c.Sandbox, model, url, silent)
 	if endpoint != "" {
 		text = strings.Replace(text, "run: {", fmt.Sprintf("run: {staging: %q, ", c.Store+"/staging"), 1) + fmt.Sprintf("s3: {endpoint: %q, path_style: true}\n", endpoint)
 	}
@@ -69,4 +81,36 @@ func (c Config) lay(dir, url, endpoint string) (file string, err error) {
 		return "", fmt.Errorf("laying out the batch: %w", err)
 	}
 	return file, nil
+}
+
+// layTasks writes tasks that differ in their names only, so that the same calls
+// have the same answers in all of them, and the repository they share.
+func layTasks(list string, n int) error {
+	const name = "repo"
+	repo := filepath.Join(filepath.Dir(list), name)
+	if err := os.MkdirAll(repo, 0o755); err != nil {
+		return err
+	}
+	program := "def raise_level(level):\n    return level - 1\n"
+	if err := os.WriteFile(filepath.Join(repo, "level.py"), []byte(program), 0o644); err != nil {
+		return err
+	}
+	files, err := tree.FromDir(repo)
+	if err != nil {
+		return err
+	}
+	w, err := taskfile.Create(list)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	for i := range n {
+		if err := w.Add(schemas.Task{
+			Source: "chaos", InstanceID: fmt.Sprintf("level-%05d", i+1), TreeSHA256: files.SHA256(),
+			Instructions: "Mend raise_level.", Entrypoint: "grep -q 'level . 1$' level.py && ! grep -q 'level - 1' level.py",
+		}, name); err != nil {
+			return err
+		}
+	}
+	return w.Close()
 }

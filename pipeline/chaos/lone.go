@@ -19,17 +19,20 @@ type lone struct {
 	mu      sync.Mutex
 	child   *os.Process // nil: none is alive, or it is about to end
 	started time.Time   // of the child
+	watch   *time.Timer // runs out where the child is silent; nil after its end
 	waking  bool        // the child has not asked yet
 	resumed []time.Duration
 	ended   map[Kind]bool  // what the child was brought to its end with
 	pending sync.WaitGroup // children to be woken up
 }
 
-// begin names the process that faults strike from now on.
-func (l *lone) begin(child *os.Process) {
+// begin names the process that faults strike from now on; hung is called where it
+// falls silent.
+func (l *lone) begin(child *os.Process, hung func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.child, l.waking, l.started, l.ended = child, true, time.Now(), map[Kind]bool{}
+	l.watch = time.AfterFunc(silence, hung)
 }
 
 // end tells what brought the process to its end.
@@ -37,12 +40,17 @@ func (l *lone) end() map[Kind]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.child = nil
+	l.watch.Stop()
+	l.watch = nil
 	return l.ended
 }
 
 func (l *lone) asked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.watch != nil { // a question may be read after the end of who asked it
+		l.watch.Reset(silence)
+	}
 	if l.waking {
 		l.resumed, l.waking = append(l.resumed, time.Since(l.started)), false
 	}

@@ -109,13 +109,11 @@ func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, c
 	}
 	t.report.Starts++
 	t.pids = append(t.pids, cmd.Process.Pid)
-	t.lone.begin(cmd.Process)
-	watch := time.AfterFunc(silence, func() {
-		t.breach("hung", "a process of the run was alive for %s", silence)
+	t.lone.begin(cmd.Process, func() {
+		t.breach("hung", "a process of the run asked nothing for %s", silence)
 		_ = cmd.Process.Kill()
 	})
 	_ = cmd.Wait() // how it ended is read below
-	watch.Stop()
 	ended = t.lone.end()
 	if err := ctx.Err(); err != nil {
 		return nil, 0, context.Cause(ctx)

@@ -134,8 +134,12 @@ func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 		return Usage(errors.New("--workers is of --fleet: a run in one process has four episodes at once"))
 	case cfg.Fleet < 1 || cfg.Fleet > 64:
 		return Usage(fmt.Errorf("--workers must be between 1 and 64, got %d", cfg.Fleet))
-	case cfg.Episodes < 2 || cfg.Faults < 1 || cfg.Within <= 0:
-		return Usage(errors.New("--episodes must be at least 2, --faults at least 1, --within more than 0"))
+	case cfg.Episodes < 2 || cfg.Episodes > chaos.MostEpisodes:
+		return Usage(fmt.Errorf("--episodes must be between 2 and %d, got %d", chaos.MostEpisodes, cfg.Episodes))
+	case cfg.Faults < 1:
+		return Usage(fmt.Errorf("--faults must be at least 1, got %d", cfg.Faults))
+	case cfg.Within <= 0:
+		return Usage(fmt.Errorf("--within must be more than 0, got %s", cfg.Within))
 	case cfg.Faults > cfg.Episodes:
 		return Usage(fmt.Errorf("--faults %d: at most one for each of the %d episodes, or they hide each other; raise --episodes", cfg.Faults, cfg.Episodes))
 	case !slices.Contains(wire.DriverKinds(), cfg.Sandbox):
