@@ -41,6 +41,10 @@ type Run struct {
 	Dir      string `mapstructure:"dir" json:"dir"` // the run's identity; --run-dir wins
 	Workers  int    `mapstructure:"workers" json:"workers"`
 	Attempts int    `mapstructure:"attempts" json:"attempts"`
+	// Of this process, 0 = no limit but the workers: what a daemon and a machine
+	// bear at one moment. Models have such limits of their own (parallel).
+	Starts   int `mapstructure:"starts" json:"starts,omitempty"`     // sandboxes started at once, of each kind
+	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"` // runs of a task's tests for a verdict or a baseline at once
 	// Staging is where finished episodes are kept: a directory or s3://bucket/prefix,
 	// one folder per run below it; "" = the run's directory.
 	Staging string `mapstructure:"staging" json:"staging,omitempty"`

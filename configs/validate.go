@@ -25,15 +25,7 @@ func (c Config) Validate() error {
 	if c.Version != 1 {
 		bad("version", "this tracesmith reads version 1, not %d", c.Version)
 	}
-	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(c.Run.Name) {
-		bad("run.name", "%q must be 1 to 64 letters, digits, dots, dashes or underscores", c.Run.Name)
-	}
-	if c.Run.Workers < 1 || c.Run.Workers > 4096 {
-		bad("run.workers", "must be between 1 and 4096")
-	}
-	if c.Run.Attempts < 1 || c.Run.Attempts > 1000 {
-		bad("run.attempts", "must be between 1 and 1000")
-	}
+	c.Run.validate(bad)
 	if c.Engine.Lease < time.Second || c.Engine.Lease > time.Hour {
 		bad("engine.lease", "must be between 1s and 1h; an election in a cluster takes up to 10s")
 	}
@@ -86,6 +78,26 @@ func (c Config) Validate() error {
 	}
 	c.Limits.validate(bad)
 	return errors.Join(p...)
+}
+
+func (r Run) validate(bad func(field, format string, a ...any)) {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(r.Name) {
+		bad("run.name", "%q must be 1 to 64 letters, digits, dots, dashes or underscores", r.Name)
+	}
+	if r.Workers < 1 || r.Workers > 4096 {
+		bad("run.workers", "must be between 1 and 4096")
+	}
+	if r.Attempts < 1 || r.Attempts > 1000 {
+		bad("run.attempts", "must be between 1 and 1000")
+	}
+	for _, at := range []struct {
+		field string
+		once  int
+	}{{"run.starts", r.Starts}, {"run.gradings", r.Gradings}} {
+		if at.once < 0 {
+			bad(at.field, "must not be negative; 0 is no limit but run.workers")
+		}
+	}
 }
 
 func (l Limits) validate(bad func(field, format string, a ...any)) {

@@ -14,6 +14,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
@@ -33,7 +34,7 @@ func init() {
 			}
 			return &docker{
 				config: c, images: map[string]*dockerImage{}, pythons: map[string]imagePython{},
-				full: map[string]bool{}, seen: map[string]bool{},
+				full: map[string]bool{}, seen: map[string]bool{}, pulls: semaphore.NewWeighted(int64(c.Pulls)),
 			}, nil
 		},
 	})
@@ -44,6 +45,7 @@ func init() {
 // in a volume, so that it makes no difference where the daemon runs.
 type docker struct {
 	config dockerConfig
+	pulls  *semaphore.Weighted // fetches for sandboxes under way
 
 	mu      sync.Mutex
 	client  *client.Client // made at first use, then shared

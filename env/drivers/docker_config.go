@@ -34,6 +34,8 @@ type dockerConfig struct {
 	TLS string `json:"tls"`
 	// Pull says when an image is fetched: never, or if-missing.
 	Pull string `json:"pull"`
+	// Pulls is how many images are fetched at once for sandboxes that need them.
+	Pulls int `json:"pulls"`
 	// RegistryAuth is env:NAME, where NAME holds user:password for pulls.
 	RegistryAuth string            `json:"registry_auth"`
 	Platform     string            `json:"platform"` // os/arch of the image; "" = the guest's
@@ -53,7 +55,7 @@ type dockerMount struct {
 }
 
 func defaultDocker() *dockerConfig {
-	return &dockerConfig{Image: "tracesmith-base:latest", Pull: pullNever, NamePrefix: "tracesmith-", User: fmt.Sprint(insideUser)}
+	return &dockerConfig{Image: "tracesmith-base:latest", Pull: pullNever, Pulls: 2, NamePrefix: "tracesmith-", User: fmt.Sprint(insideUser)}
 }
 
 // When images are pulled.
@@ -67,6 +69,9 @@ func (c dockerConfig) check() error {
 	bad := func(format string, a ...any) { wrong = append(wrong, fmt.Errorf(format, a...)) }
 	if c.Pull != pullNever && c.Pull != pullMissing {
 		bad("pull %q: choose %s or %s", c.Pull, pullNever, pullMissing)
+	}
+	if c.Pulls < 1 {
+		bad("pulls %d: at least one image must be fetched at once", c.Pulls)
 	}
 	if c.RegistryAuth != "" && !strings.HasPrefix(c.RegistryAuth, "env:") {
 		bad("registry_auth: never write a password here: write env:NAME and put user:password into that environment variable")

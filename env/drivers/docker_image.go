@@ -34,17 +34,12 @@ type imagePython struct {
 
 // image looks an image up, fetching it where the settings say so.
 func (d *docker) image(ctx context.Context, cli *client.Client, name string) (*dockerImage, error) {
-	d.mu.Lock()
-	known := d.images[name]
-	d.mu.Unlock()
-	if known != nil {
+	if known := d.seenImage(name); known != nil {
 		return known, nil
 	}
 	found, err := cli.ImageInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) && d.config.Pull == pullMissing {
-		if err = d.pull(ctx, cli, name, nil); err == nil {
-			found, err = cli.ImageInspect(ctx, name)
-		}
+		found, err = d.fetch(ctx, cli, name)
 	}
 	if err != nil {
 		return nil, err
@@ -67,6 +62,13 @@ func (d *docker) image(ctx context.Context, cli *client.Client, name string) (*d
 	defer d.mu.Unlock()
 	d.images[name] = img
 	return img, nil
+}
+
+// seenImage is what was found out about an image, nil before it was asked for.
+func (d *docker) seenImage(name string) *dockerImage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.images[name]
 }
 
 // pythonProbe needs nothing of an image but an interpreter, of any age.

@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,39 @@ func (d *docker) Pull(ctx context.Context, name string, told func(have, total in
 		return false, fmt.Errorf("fetching an image: %w", d.remedy(err, name))
 	}
 	return came, nil
+}
+
+// Ensure implements env.Puller.
+func (d *docker) Ensure(ctx context.Context, name string) (err error) {
+	name = cmp.Or(name, d.config.Image)
+	if d.seenImage(name) != nil {
+		return nil
+	}
+	cli, err := d.connect()
+	if err != nil {
+		return fmt.Errorf("starting a docker sandbox: %w", err)
+	}
+	defer func() { err = errors.Join(err, d.release()) }()
+	if _, err := d.image(ctx, cli, name); err != nil {
+		return fmt.Errorf("starting a docker sandbox: %w", d.remedy(err, name))
+	}
+	return nil
+}
+
+// fetch pulls an image that a sandbox needs, in turn, and says what it is. Who had
+// the turn before may have pulled the same.
+func (d *docker) fetch(ctx context.Context, cli *client.Client, name string) (found image.InspectResponse, err error) {
+	if err := d.pulls.Acquire(ctx, 1); err != nil {
+		return found, fmt.Errorf("waiting for a turn to pull %s: %w", name, err)
+	}
+	defer d.pulls.Release(1)
+	if found, err = cli.ImageInspect(ctx, name); !cerrdefs.IsNotFound(err) {
+		return found, err
+	}
+	if err := d.pull(ctx, cli, name, nil); err != nil {
+		return found, err
+	}
+	return cli.ImageInspect(ctx, name)
 }
 
 // pull fetches an image; the daemon reports failure in the stream it answers with.

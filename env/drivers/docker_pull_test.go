@@ -132,6 +132,40 @@ func TestE11ImagesArePulledAhead(t *testing.T) {
 	}
 }
 
+// So many images are fetched at once for sandboxes; who waited looks again.
+func TestE11PullsForSandboxesTakeTurns(t *testing.T) {
+	cli := needDocker(t)
+	address, pulls := serveImage(t, "", "")
+	name := address + "/" + randomName() + ":latest"
+	d := build(t, "docker", map[string]any{"pull": "if-missing", "pulls": 1}).(*docker)
+	defer func() {
+		_, _ = cli.ImageRemove(t.Context(), name, image.RemoveOptions{Force: true})
+	}()
+	if err := d.pulls.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- d.Ensure(stopped, name) }()
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) || pulls.Load() != 0 {
+		t.Errorf("while another fetches: %v after %d pulls", err, pulls.Load())
+	}
+	if _, err := d.Pull(t.Context(), name, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := pulls.Load()
+	d.pulls.Release(1)
+	for range 2 {
+		if err := d.Ensure(t.Context(), name); err != nil || pulls.Load() != before {
+			t.Errorf("an image that is there: %v after %d pulls, %d before", err, pulls.Load(), before)
+		}
+	}
+	if err := d.Ensure(t.Context(), address+"/none:1"); err == nil || !strings.Contains(err.Error(), "pulling "+address+"/none:1") {
+		t.Errorf("an image that is not there: %v", err)
+	}
+}
+
 func TestE11PullsAreCountedByLayers(t *testing.T) {
 	layers := loading{}
 	for _, step := range []struct {

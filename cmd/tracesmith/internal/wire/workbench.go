@@ -9,12 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/pdb"
 	"github.com/tracesmith/tracesmith/env/pool"
 	"github.com/tracesmith/tracesmith/env/setup"
+	"github.com/tracesmith/tracesmith/env/turns"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/pipeline"
@@ -37,7 +40,10 @@ type Workbench struct {
 	builder *setup.Builder
 	scratch string
 	drivers map[string]env.Driver
-	pools   map[string]*pool.Pool // over drivers, where sandboxes are started ahead
+	paced   map[string]env.Driver // the same, so many starts at once as the settings allow
+	pools   map[string]*pool.Pool // over paced, where sandboxes are started ahead
+
+	gradings *semaphore.Weighted // runs of tests under way; nil: no limit
 }
 
 // NewWorkbench builds the components a configuration names; an unknown one is
@@ -45,7 +51,7 @@ type Workbench struct {
 // tools are part of what a run is.
 func NewWorkbench(ctx context.Context, cfg configs.Config, host Host) (*Workbench, error) {
 	w := &Workbench{
-		cfg: cfg, drivers: map[string]env.Driver{}, pools: map[string]*pool.Pool{},
+		cfg: cfg, drivers: map[string]env.Driver{}, paced: map[string]env.Driver{}, pools: map[string]*pool.Pool{},
 		builder: &setup.Builder{Cache: setup.Cache{Dir: setup.DefaultCache(), Limit: int64(cfg.Sandbox.SetupCache)}, Timeout: cfg.Sandbox.SetupTimeout},
 	}
 	if err := w.build(ctx, host); err != nil {
@@ -63,6 +69,12 @@ func (w *Workbench) build(ctx context.Context, host Host) (err error) {
 		if w.drivers[kind], err = driver(cfg, kind); err != nil {
 			return err
 		}
+		if w.paced[kind] = w.drivers[kind]; cfg.Run.Starts > 0 {
+			w.paced[kind] = turns.New(w.drivers[kind], cfg.Run.Starts)
+		}
+	}
+	if cfg.Run.Gradings > 0 {
+		w.gradings = semaphore.NewWeighted(int64(cfg.Run.Gradings))
 	}
 	if cfg.Sandbox.Kind != "" && w.drivers[cfg.Sandbox.Kind] == nil {
 		return fmt.Errorf("sandbox.kind: unknown sandbox %q: choose one of %s", cfg.Sandbox.Kind, strings.Join(DriverKinds(), ", "))
@@ -78,7 +90,7 @@ func (w *Workbench) build(ctx context.Context, host Host) (err error) {
 		return err
 	}
 	if cfg.Sandbox.Warm > 0 {
-		for kind, d := range w.drivers {
+		for kind, d := range w.paced {
 			w.pools[kind] = pool.New(pool.Config{Driver: d, Size: cfg.Sandbox.Warm})
 		}
 	}
@@ -105,7 +117,7 @@ func (w *Workbench) Driver(t schemas.Task) env.Driver {
 	if p := w.pools[kind]; p != nil {
 		return p
 	}
-	return w.drivers[kind]
+	return w.paced[kind]
 }
 
 // Ready is how many sandboxes started ahead wait for an owner.
@@ -118,7 +130,7 @@ func (w *Workbench) Ready() int {
 }
 
 // ColdDriver is Driver without sandboxes started ahead.
-func (w *Workbench) ColdDriver(t schemas.Task) env.Driver { return w.drivers[w.kind(t)] }
+func (w *Workbench) ColdDriver(t schemas.Task) env.Driver { return w.paced[w.kind(t)] }
 
 func (w *Workbench) kind(t schemas.Task) string {
 	switch {
@@ -205,6 +217,11 @@ func (w *Workbench) Verify(ctx context.Context, t schemas.Task, tree env.Tree, p
 	if err != nil {
 		return schemas.Verdict{}, err
 	}
+	done, err := w.grading(ctx)
+	if err != nil {
+		return schemas.Verdict{}, err
+	}
+	defer done()
 	verdict, err := v.Verify(ctx, t, tree, patch, finalSHA)
 	return verdict, final(err)
 }
@@ -220,8 +237,24 @@ func (w *Workbench) Baseline(ctx context.Context, t schemas.Task) (schemas.TestS
 	if err != nil {
 		return schemas.TestSpec{}, err
 	}
+	done, err := w.grading(ctx)
+	if err != nil {
+		return schemas.TestSpec{}, err
+	}
+	defer done()
 	spec, err := v.Baseline(ctx, t, tree)
 	return spec, final(err)
+}
+
+// grading waits for a turn to run the tests of a task; done gives it back.
+func (w *Workbench) grading(ctx context.Context) (done func(), err error) {
+	if w.gradings == nil {
+		return func() {}, nil
+	}
+	if err := w.gradings.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("waiting for a turn to grade: %w", err)
+	}
+	return func() { w.gradings.Release(1) }, nil
 }
 
 // final tells the pipeline which errors are the task's: they would come again.

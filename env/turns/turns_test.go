@@ -1,0 +1,113 @@
+package turns_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/turns"
+)
+
+// slow is a driver whose starts, and whose fetch of the image "missing", go on until
+// they are let go.
+type slow struct {
+	env.Driver
+	starting atomic.Int32
+	fetching atomic.Int32
+	start    chan struct{}
+	fetch    chan struct{}
+}
+
+func (*slow) Name() string { return "slow" }
+
+func (d *slow) Start(ctx context.Context, _ env.SandboxSpec) (env.Sandbox, error) {
+	d.starting.Add(1)
+	defer d.starting.Add(-1)
+	<-d.start
+	return nil, errors.New("let go")
+}
+
+func (d *slow) Pull(context.Context, string, func(have, total int64)) (bool, error) {
+	return false, nil
+}
+
+func (d *slow) Ensure(ctx context.Context, image string) error {
+	switch image {
+	case "missing":
+		d.fetching.Add(1)
+		<-d.fetch
+	case "unknown":
+		return errors.New("no such image")
+	}
+	return nil
+}
+
+func TestSoManyStartAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &slow{start: make(chan struct{}), fetch: make(chan struct{})}
+		paced := turns.New(d, 2)
+		for range 5 {
+			go func() { _, _ = paced.Start(t.Context(), env.SandboxSpec{}) }()
+		}
+		for range 4 {
+			synctest.Wait()
+			if n := d.starting.Load(); n != 2 {
+				t.Errorf("%d starts under way, want 2", n)
+			}
+			d.start <- struct{}{}
+		}
+		synctest.Wait()
+		if n := d.starting.Load(); n != 1 {
+			t.Errorf("%d starts under way at the end, want 1", n)
+		}
+		close(d.start)
+	})
+}
+
+func TestAFetchTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &slow{start: make(chan struct{}), fetch: make(chan struct{})}
+		paced := turns.New(d, 1)
+		go func() { _, _ = paced.Start(t.Context(), env.SandboxSpec{Image: "missing"}) }()
+		synctest.Wait()
+		go func() { _, _ = paced.Start(t.Context(), env.SandboxSpec{Image: "there"}) }()
+		synctest.Wait()
+		if d.fetching.Load() != 1 || d.starting.Load() != 1 {
+			t.Errorf("%d fetched, %d started, want one of each", d.fetching.Load(), d.starting.Load())
+		}
+		if _, err := paced.Start(t.Context(), env.SandboxSpec{Image: "unknown"}); err == nil || err.Error() != "no such image" {
+			t.Errorf("an image that cannot be had: %v", err)
+		}
+		close(d.start)
+		close(d.fetch)
+	})
+}
+
+func TestWhoIsCancelledWaitsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &slow{start: make(chan struct{})}
+		paced := turns.New(d, 1)
+		go func() { _, _ = paced.Start(t.Context(), env.SandboxSpec{}) }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := paced.Start(ctx, env.SandboxSpec{})
+			ended <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a turn to start a slow sandbox") {
+			t.Errorf("cancelled: %v", err)
+		}
+		d.start <- struct{}{}
+		close(d.start) // the turn was not lost
+		if _, err := paced.Start(t.Context(), env.SandboxSpec{}); err == nil || err.Error() != "let go" {
+			t.Errorf("after it: %v", err)
+		}
+	})
+}
