@@ -156,6 +156,8 @@ type Publish struct {
 	To        string `mapstructure:"to" json:"to,omitempty"`
 	Name      string `mapstructure:"name" json:"name,omitempty"`
 	Selection string `mapstructure:"selection" json:"selection,omitempty"`
+	// BenchmarkHashes are files of "tasks hashes" to compare what is published with.
+	BenchmarkHashes []string `mapstructure:"benchmark_hashes" json:"benchmark_hashes,omitempty"`
 }
 
 // Block is a component's own settings, kept as written (viper would lower its

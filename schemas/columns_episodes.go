@@ -138,7 +138,7 @@ var episodeColumns = []section{
 		{"gold_func_recall", "share", "functions of the reference fix that were seen", "privileged; null: not computed yet", ""},
 		{"gold_edit_file_recall", "share", "reference files that the patch changes", "privileged: reference fix", ""},
 		{"wrong_fact_ratio", "share", "facts labelled wrong among those labelled", "annotations", ""},
-		{"contamination", "", "public benchmarks the task belongs to, as BENCHMARK:TEST, the test being instance or repo; words and commits are not compared; null: repository unknown", "lists of benchmarks", ""},
+		{"contamination", "", "public benchmarks the task belongs to, as BENCHMARK:TEST, the test being instance or repo; words and commits are compared in reports/contamination.json; null: repository unknown", "lists of benchmarks", ""},
 		{"redactions_json", "", "placeholders by type, in all texts of the episode", "redaction", ""},
 		{"invalid_utf8", "bytes", "bytes that were no UTF-8 and became U+FFFD", "normalisation", ""},
 		{"content_sha256", "", "equal for episodes whose agents say and do the same", "SHA-256 of messages, calls and arguments", ""},

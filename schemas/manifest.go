@@ -15,6 +15,8 @@ type Manifest struct {
 	Selection       *SelectionInfo    `json:"selection,omitempty"`
 	Files           []ManifestFile    `json:"files"`
 	Totals          ManifestTotals    `json:"totals"`
+	// Checks are reports about the data: what was checked -> file of the version.
+	Checks map[string]string `json:"checks,omitempty"`
 }
 
 // Producer names what wrote a dataset.

@@ -45,10 +45,12 @@ const (
 	CopyLeast = 3
 )
 
-// Library is the prints of many repositories. Safe for concurrent use.
+// Library is the prints of many repositories and tasks. Safe for concurrent use
+// once it is filled.
 type Library struct {
 	functions map[string][]string // hash -> repositories, sorted
 	benchmark map[string]string   // repository -> benchmark
+	tasks     map[taskName]TaskPrints
 }
 
 // Repos is how many repositories it knows.
@@ -97,10 +99,15 @@ func (l *Library) Copy(functions []string) (repo, benchmark string, shared int) 
 
 // WritePrints writes a file of prints, in the place of an older one; its directory
 // is made.
-func WritePrints(name string, list []Prints) error {
+func WritePrints(name string, list []Prints, tasks []TaskPrints) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	for _, p := range list {
+		if err := enc.Encode(p); err != nil {
+			return fmt.Errorf("writing hashes: %w", err)
+		}
+	}
+	for _, p := range tasks {
 		if err := enc.Encode(p); err != nil {
 			return fmt.Errorf("writing hashes: %w", err)
 		}
@@ -157,28 +164,56 @@ func (l *Library) read(r io.Reader) (lines int, err error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 64<<10), maxPrintsLine)
 	for n := 1; in.Scan(); n++ {
-		p, err := parsePrints(in.Bytes())
-		if err != nil {
-			return lines, fmt.Errorf("line %d: %w: make it again with \"tasks hashes\"", n, err)
+		if err := l.line(in.Bytes()); err != nil {
+			return lines, fmt.Errorf("line %d: %w", n, err)
 		}
-		l.Add(p)
 		lines++
 	}
 	return lines, in.Err()
 }
 
-func parsePrints(line []byte) (p Prints, err error) {
+// line adds what a line holds.
+func (l *Library) line(text []byte) (err error) {
+	var kind struct{ Schema string }
+	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&kind) // what is wrong is said below
+	switch kind.Schema {
+	case TaskPrintsSchema:
+		var p TaskPrints
+		if p, err = parseTaskPrints(text); err == nil {
+			return l.AddTask(p)
+		}
+	case PrintsSchema, "":
+		var p Prints
+		if p, err = parsePrints(text); err == nil {
+			l.Add(p)
+			return nil
+		}
+	default:
+		err = fmt.Errorf("its schema is %.40q, not %s or %s", kind.Schema, PrintsSchema, TaskPrintsSchema)
+	}
+	return fmt.Errorf("%w: make it again with \"tasks hashes\"", err)
+}
+
+// strictly decodes one JSON object without anything that into does not know.
+func strictly(line []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&p); err != nil {
-		return p, fmt.Errorf("it is no line of hashes (%s)", strings.TrimPrefix(err.Error(), "json: "))
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("it is no line of hashes (%s)", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return p, errors.New("something follows the JSON object")
+		return errors.New("something follows the JSON object")
+	}
+	return nil
+}
+
+func parsePrints(line []byte) (p Prints, err error) {
+	if err := strictly(line, &p); err != nil {
+		return p, err
 	}
 	switch {
 	case p.Schema != PrintsSchema:
-		return p, fmt.Errorf("its schema is %.40q, not %s", p.Schema, PrintsSchema)
+		return p, fmt.Errorf("its schema is not %s", PrintsSchema)
 	case p.Repo == "" || p.Benchmark == "":
 		return p, errors.New("it names no repo or no benchmark")
 	case len(p.Functions) > maxFunctions:

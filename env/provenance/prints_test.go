@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/env/provenance/overlap"
 )
 
 func hashes(from, to int) (out []string) {
@@ -85,10 +87,22 @@ func FuzzPrints(f *testing.F) {
 	line, _ := json.Marshal(Prints{Schema: PrintsSchema, Repo: "a/b", Benchmark: "x", Functions: hashes(0, 2)}) // always can be
 	f.Add(string(line) + "\n")
 	f.Add("{}\nnull\n[]")
+	line, _ = json.Marshal(PrintsOf(task("acme__calc-12", "acme/calc", someCommit, issue("alpha")), "x"))
+	f.Add(string(line) + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		var l Library
-		if n, err := l.read(strings.NewReader(text)); err == nil && n > 0 && l.Repos() == 0 {
-			t.Errorf("%d lines and no repository", n)
+		if n, err := l.read(strings.NewReader(text)); err != nil || n == 0 {
+			return
+		}
+		c := l.Comparison()
+		if len(c.Benchmarks) == 0 {
+			t.Error("lines and no benchmark")
+		}
+		c.Names(Names{"acme__calc-12", "github.com/acme/calc", someCommit})
+		for _, f := range c.Text(Statements, overlap.PrintOf(text)) {
+			if f.Share <= 0 || f.Share > 1 {
+				t.Errorf("a share of %g", f.Share)
+			}
 		}
 	})
 }

@@ -33,7 +33,8 @@ func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
 		return nil, err
 	}
 	plots := t.Plots()
-	card, err := renderCard(m, stats, plots, p.cfg.Selection.About())
+	known := p.in.known.report()
+	card, err := renderCard(m, stats, known, plots, p.cfg.Selection.About())
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,11 @@ func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []textFile{{"README.md", card}, {"croissant.json", about}, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}
+	contamination, err := known.file()
+	if err != nil {
+		return nil, err
+	}
+	files := []textFile{{"README.md", card}, {"croissant.json", about}, contamination, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}
 	for _, plot := range plots {
 		files = append(files, textFile{"plots/" + plot.Name + ".svg", plot.SVG})
 	}
@@ -71,6 +76,7 @@ var cardTemplate = template.Must(template.New("card").Funcs(template.FuncMap{
 type card struct {
 	M          schemas.Manifest
 	S          Stats
+	C          Contamination
 	About      string
 	Size       string
 	Configs    []cardConfig
@@ -92,8 +98,8 @@ type cardSplit struct {
 	Files []string
 }
 
-func renderCard(m schemas.Manifest, s Stats, plots []Plot, about string) ([]byte, error) {
-	c := card{M: m, S: s, About: about, Plots: plots, Size: sizeCategory(s.Episodes), GoldMasked: s.Masks["gold"]}
+func renderCard(m schemas.Manifest, s Stats, known Contamination, plots []Plot, about string) ([]byte, error) {
+	c := card{M: m, S: s, C: known, About: about, Plots: plots, Size: sizeCategory(s.Episodes), GoldMasked: s.Masks["gold"]}
 	for _, table := range []string{"episodes", "steps"} {
 		c.Configs = append(c.Configs, cardConfig{Name: table, Default: table == "episodes", Splits: splitsOf(m.Files, table)})
 	}

@@ -67,6 +67,7 @@ func (m *made) Get(_ context.Context, key string) ([]byte, error) {
 func TestMemoryDoesNotGrowWithWhatIsPublished(t *testing.T) {
 	held := func(episodes int) (most int64) {
 		cfg := config(t, dir(t, filepath.Join(t.TempDir(), "dataset")), &made{n: episodes, like: sinktest.Episode("run", 0)})
+		cfg.Benchmarks = toy(t)
 		cfg.Progress = func(string) {
 			runtime.GC()
 			runtime.GC() // what pools hold outlives the first

@@ -9,7 +9,8 @@
 //	<root>/<version>/README.md data/ selection/ reports/ manifest.json
 //	<root>/latest.json                pointer, written after the manifest
 //
-// It imports schemas, sinks (formats and shard below it) and pipeline/selection;
+// It imports schemas, sinks (formats and shard below it), pipeline/selection and
+// env/provenance;
 // stores are given to it.
 package publish
 
@@ -22,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -38,7 +40,7 @@ const (
 )
 
 // textVersion is part of it, too: raise it when card, reports or figures change.
-const textVersion = 4
+const textVersion = 5
 
 // Config says what to publish where.
 type Config struct {
@@ -47,12 +49,15 @@ type Config struct {
 	Name    string        // of the dataset
 	// Selection is a recipe or a selection file; nil: selection.Default.
 	Selection selection.Selector
-	Secrets   []string           // exact values that must not get out, beside what looks like a secret
-	Producer  string             // version of this program, recorded in every file
-	Scratch   string             // directory for shards before upload; "": the system's
-	MaxShard  int64              // bytes of values per shard; 0: shard.MaxBytes
-	Lease     time.Duration      // how long another publisher may be silent before it counts as dead; 0: 30 s
-	Progress  func(stage string) // told about each stage; may be nil
+	// Benchmarks are compared with what is published: reports/contamination.json.
+	// nil: only the lists of repositories are.
+	Benchmarks *provenance.Comparison
+	Secrets    []string           // exact values that must not get out, beside what looks like a secret
+	Producer   string             // version of this program, recorded in every file
+	Scratch    string             // directory for shards before upload; "": the system's
+	MaxShard   int64              // bytes of values per shard; 0: shard.MaxBytes
+	Lease      time.Duration      // how long another publisher may be silent before it counts as dead; 0: 30 s
+	Progress   func(stage string) // told about each stage; may be nil
 }
 
 // Report says what a publish did.
@@ -92,7 +97,7 @@ func Publish(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	cfg.tell("reading staging")
-	in, err := readStaging(ctx, cfg.Staging, redact.NewChecker(cfg.Secrets), cfg.Scratch)
+	in, err := readStaging(ctx, cfg.Staging, redact.NewChecker(cfg.Secrets), cfg.Benchmarks, cfg.Scratch)
 	if err != nil {
 		return Report{}, err
 	}
@@ -229,6 +234,7 @@ func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile
 	m := schemas.Manifest{
 		ManifestVersion: 1, Dataset: p.cfg.Name, Version: p.version, Schemas: map[string]string{},
 		Producer: schemas.Producer{Name: "tracesmith", Version: p.cfg.Producer, Parquet: formats.ParquetWriter},
+		Checks:   map[string]string{"contamination": contaminationPath},
 		Inputs:   t.inputs(), Runs: t.runs(), Selection: &sel.Info,
 		Totals: schemas.ManifestTotals{Episodes: t.stats.Episodes, Steps: t.stats.Steps, Kept: len(sel.Kept), CostUSD: t.stats.CostUSD, DeadLetters: len(p.in.dead)},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -31,6 +32,7 @@ type inputs struct {
 	held     int                     // of them, episodes that still hold a secret
 	notes    []schemas.AnnotationRow
 	wrong    map[string]float64 // wrong_fact_ratio by episode, where it is known
+	known    *contaminated      // what benchmarks know of them
 }
 
 // stagedRef is one staged episode and where its object is.
@@ -75,7 +77,7 @@ var errEnough = errors.New("enough")
 // readStaging indexes every staged object. The same episode in two places is
 // taken once if the bytes agree and refused if they do not. Those that still hold
 // a secret are held back. The caller closes what it gets.
-func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checker, scratch string) (_ *inputs, err error) {
+func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checker, with *provenance.Comparison, scratch string) (_ *inputs, err error) {
 	rows, err := newRowFile(scratch)
 	if err != nil {
 		return nil, err
@@ -85,7 +87,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 			rows.close()
 		}
 	}()
-	in := &inputs{rows: rows}
+	in := &inputs{rows: rows, known: newContaminated(with)}
 	var (
 		mu   sync.Mutex
 		byID = map[string]stagedRef{}
@@ -108,6 +110,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 					return err
 				}
 				err = check.Check("episode "+s.Episode.EpisodeID, s)
+				seen := in.known.look(s)
 				mu.Lock()
 				defer mu.Unlock()
 				if found, ok := errors.AsType[*redact.Found](err); ok {
@@ -120,6 +123,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				} else if twice {
 					return nil
 				}
+				in.known.add(s.Episode, seen)
 				row, err := rows.put(s.Episode)
 				byID[s.Episode.EpisodeID] = stagedRef{at: placeOf(s.Episode), group: text(s.Episode.SplitGroup), row: row, store: store, key: o.Key, sha: sha, size: textSize(s)}
 				return err
@@ -246,7 +250,7 @@ func (in *inputs) version(cfg Config) string {
 	return schemas.Hash(map[string]any{
 		"layout": layoutVersion, "cut": cutVersion, "texts": textVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,
 		"recipe": cfg.Selection.SHA256(), "max_shard": cfg.MaxShard, "staged": staged,
-		"dead": in.dead, "annotations": in.notes,
+		"dead": in.dead, "annotations": in.notes, "benchmarks": in.known.identity(),
 	})[:16]
 }
 

@@ -93,8 +93,12 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	if err != nil {
 		return Usage(err)
 	}
+	benchmarks, err := comparisonOf(cfg.Publish.BenchmarkHashes)
+	if err != nil {
+		return err
+	}
 	report, err := publish.Publish(ctx, publish.Config{
-		Staging: []sinks.Store{staging}, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
+		Staging: []sinks.Store{staging}, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version, Benchmarks: benchmarks,
 	})
 	if err != nil {
 		return unpublished(err, cfg.Publish.To)

@@ -21,11 +21,15 @@ import (
 func newPublish(s *State) *cobra.Command {
 	var f configFlags
 	var to, name, recipe, endpoint string
+	var hashes []string
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "publish RUN_DIR...", Short: "Turn staged episodes into a dataset version",
 		Long: "Read what runs have staged, sort it, write verified Parquet shards and, last of all, the manifest.\n" +
-			"Repeating it with the same input writes nothing.",
+			"Repeating it with the same input writes nothing.\n\n" +
+			"reports/contamination.json and the card say which tasks and episodes are those of public benchmarks: by the lists\n" +
+			"of repositories that tracesmith brings and, with --benchmark-hashes, by base commits and texts. Nothing is left out\n" +
+			"because of it: filter does that, by column contamination.",
 		Example: "  tracesmith publish runs/a --to datasets/a\n  tracesmith publish runs/a runs/b --to s3://bucket/traces --s3-endpoint http://127.0.0.1:7070",
 		Args:    exactArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -42,6 +46,9 @@ func newPublish(s *State) *cobra.Command {
 			}
 			if recipe != "" {
 				cfg.Publish.Selection = recipe
+			}
+			if len(hashes) > 0 {
+				cfg.Publish.BenchmarkHashes = hashes
 			}
 			if endpoint != "" {
 				cfg.S3.Endpoint, cfg.S3.PathStyle = endpoint, true
@@ -64,6 +71,7 @@ func newPublish(s *State) *cobra.Command {
 	c.Flags().StringVar(&to, "to", "", "destination: a directory or s3://bucket/prefix")
 	c.Flags().StringVar(&name, "name", "", "name of the dataset (default: the destination's last part)")
 	c.Flags().StringVar(&recipe, "selection", "", "selection to write beside the data: a built-in recipe, a recipe's file, or a file that filter has written")
+	c.Flags().StringSliceVar(&hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": tasks and episodes of these benchmarks are named in reports/contamination.json")
 	c.Flags().StringVar(&endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -86,13 +94,17 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	if err != nil {
 		return none, Usage(err)
 	}
+	benchmarks, err := comparisonOf(cfg.Publish.BenchmarkHashes)
+	if err != nil {
+		return none, err
+	}
 	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
 	if err != nil {
 		return none, Usage(err)
 	}
 	report, err := publish.Publish(ctx, publish.Config{
 		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
-		Secrets: redact.Environment(s.Environ),
+		Secrets: redact.Environment(s.Environ), Benchmarks: benchmarks,
 		Progress: func(stage string) {
 			if s.TTY {
 				fmt.Fprintf(s.Stderr, "\r\x1b[Kpublishing: %s", stage)
@@ -105,9 +117,12 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	return report, unpublished(err, cfg.Publish.To)
 }
 
-// checkDestination finds a place that could not be published to before a run
-// is made for it. It writes nothing.
+// checkDestination finds a place that could not be published to, or hashes that
+// cannot be read, before a run is made for it. It writes nothing.
 func checkDestination(ctx context.Context, cfg configs.Config) error {
+	if _, err := libraryOf(cfg.Publish.BenchmarkHashes); err != nil {
+		return fmt.Errorf("publish.benchmark_hashes: %w", err)
+	}
 	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
 	if err != nil {
 		return Usage(fmt.Errorf("publish.to: %w", err))

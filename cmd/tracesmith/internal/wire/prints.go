@@ -27,6 +27,7 @@ func (w *Workbench) Printer() *synth.Printer {
 // Hashed is a repository with its states, of which prints are made.
 type Hashed struct {
 	Repo, Benchmark string
+	Tasks           []schemas.Task // of it; none where directories were named
 
 	printer *synth.Printer
 	states  []func(context.Context) (env.Tree, error)
@@ -61,6 +62,8 @@ func (w *Workbench) Hashed(ctx context.Context, dirs []string, tasks configs.Tas
 	}
 	for _, t := range chosen {
 		add(t, func(ctx context.Context) (env.Tree, error) { return w.Source.Tree(ctx, t.InstanceID) })
+		h := known[provenance.Upstream(t)]
+		h.Benchmark, h.Tasks = first(h.Benchmark, provenance.BenchmarkOf(t)), append(h.Tasks, t)
 	}
 	return list, nil
 }

@@ -1,0 +1,63 @@
+package overlap
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+)
+
+// written is a Print as it stands in files: grams big endian in base64.
+type written struct {
+	Grams     string `json:"grams"`
+	Shingles  int    `json:"shingles"`
+	Signature string `json:"minhash,omitempty"`
+}
+
+// MarshalJSON writes a print: equal ones are equal bytes.
+func (p Print) MarshalJSON() ([]byte, error) {
+	raw := make([]byte, 0, 8*len(p.Grams))
+	for _, g := range p.Grams {
+		raw = binary.BigEndian.AppendUint64(raw, g)
+	}
+	w := written{Grams: base64.StdEncoding.EncodeToString(raw), Shingles: p.Shingles}
+	if p.Shingles > 0 {
+		w.Signature = p.Signature.String()
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON takes nothing but what MarshalJSON writes.
+func (p *Print) UnmarshalJSON(text []byte) error {
+	var w written
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&w); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the print of a text")
+	}
+	*p = Print{Shingles: w.Shingles}
+	raw, err := base64.StdEncoding.DecodeString(w.Grams)
+	if err != nil || len(raw)%8 != 0 {
+		return errors.New("grams are no hashes in base64")
+	}
+	for ; len(raw) > 0; raw = raw[8:] {
+		p.Grams = append(p.Grams, binary.BigEndian.Uint64(raw))
+	}
+	if !slices.IsSorted(p.Grams) || len(slices.Compact(slices.Clone(p.Grams))) != len(p.Grams) {
+		return errors.New("grams are not sorted, each once")
+	}
+	if p.Shingles < 0 || p.Shingles > MaxText || len(p.Grams) > max(0, p.Shingles) {
+		return errors.New("grams and shingles are not of one text")
+	}
+	known := false
+	if p.Signature, known = ParseSignature(w.Signature); known != (p.Shingles > 0) || !known && w.Signature != "" {
+		return errors.New("minhash is no signature of its shingles")
+	}
+	return nil
+}
