@@ -10,7 +10,7 @@ import (
 // are made of names alone, too).
 const (
 	TestCommit        = "commit"            // the base commit, or the number of the request, is that of one of its tasks
-	TestStatement     = "statement_13gram"  // half of the runs of 13 words of a statement are those of one of its tasks
+	TestStatement     = "statement_13gram"  // most runs of 13 words of a statement are those of one of its tasks
 	TestStatementNear = "statement_minhash" // the statement is nearly that of one of its tasks
 	TestPatch         = "patch_13gram"      // as TestStatement, for what a patch changes
 	TestPatchNear     = "patch_minhash"     // as TestStatementNear
