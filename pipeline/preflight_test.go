@@ -13,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // A preflight that fails stops the run before any job is taken; one that holds
@@ -38,6 +39,34 @@ func TestPreflight(t *testing.T) {
 	h.mustRun(t)
 	h.mustRun(t)
 	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+// unsafe is a store that ignores conditional writes.
+type unsafe struct {
+	sinks.Store
+	asked *int
+}
+
+func (u unsafe) Probe(context.Context) error { *u.asked++; return sinks.ErrUnsafe }
+
+// Where episodes could overwrite each other none is begun; nobody asks where
+// nothing is to do.
+func TestUnsafeStagingIsRefused(t *testing.T) {
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	h.cfg.Staging, h.cfg.RunID = h.dir, "elsewhere"
+	asked := 0
+	h.store = func(s sinks.Store) sinks.Store { return unsafe{s, &asked} }
+	_, err := h.run(t.Context())
+	stop, ok := errors.AsType[*pipeline.StopError](err)
+	if !ok || stop.Code != 8 || !errors.Is(err, sinks.ErrUnsafe) || h.count("env") != 0 || asked != 1 {
+		t.Errorf("%v; %d environments, asked %d times", err, h.count("env"), asked)
+	}
+	h.store = nil
+	h.mustRun(t)
+	h.store = func(s sinks.Store) sinks.Store { return unsafe{s, &asked} }
+	if h.mustRun(t); asked != 1 {
 		t.Errorf("asked %d times", asked)
 	}
 }

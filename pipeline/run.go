@@ -77,6 +77,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 		r.bulletin = r.post()
 		deps.Observer, r.deps.Observer = r.bulletin, r.bulletin
 	}
+	if err == nil && len(r.todo) > 0 {
+		err = r.probeStaging(ctx)
+	}
 	if err == nil && len(r.todo) > 0 && deps.Cluster == nil { // workers have preflights of their own
 		err = r.preflight(ctx)
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,6 +25,24 @@ func freshStaging(ctx context.Context, cfg Config, staging sinks.Store) error {
 		}
 	}
 	return nil
+}
+
+// probeStaging refuses a place outside of the run's directory in which episodes
+// could overwrite each other, before one is paid for.
+func (r *run) probeStaging(ctx context.Context) error {
+	if r.cfg.Staging == "" {
+		return nil
+	}
+	switch err := r.deps.Staging.Probe(ctx); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return interrupted(ctx)
+	case errors.Is(err, sinks.ErrUnsafe):
+		return &StopError{Code: 8, Err: fmt.Errorf("run.staging: %w", err), Remedy: "stage in another place, or leave run.staging out to stage in the run's directory"}
+	default:
+		return r.storeError(fmt.Errorf("run.staging: %w", err))
+	}
 }
 
 // stagedBy is where the episodes of a run lie below staging.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -18,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -173,7 +171,7 @@ func startLLM(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // s3 VAR: an S3 server runs until the script ends, VAR holds its address. It is
-// versitygw where TRACESMITH_TEST_VERSITYGW names it, an imitation otherwise.
+// a real one where the environment names it, an imitation otherwise.
 func startS3(ts *testscript.TestScript, _ bool, args []string) {
 	for k, v := range map[string]string{
 		"AWS_ACCESS_KEY_ID": sinktest.AccessKey, "AWS_SECRET_ACCESS_KEY": sinktest.SecretKey, "AWS_REGION": "us-east-1",
@@ -181,8 +179,13 @@ func startS3(ts *testscript.TestScript, _ bool, args []string) {
 	} {
 		ts.Setenv(k, v)
 	}
-	if bin := os.Getenv("TRACESMITH_TEST_VERSITYGW"); bin != "" {
-		ts.Setenv(args[0], versitygw(ts, bin))
+	if sinktest.HaveServer() {
+		dir := ts.MkAbs("s3-data")
+		ts.Check(os.MkdirAll(dir, 0o755))
+		srv, err := sinktest.Launch(dir)
+		ts.Check(err)
+		ts.Defer(srv.Kill)
+		ts.Setenv(args[0], srv.URL)
 		return
 	}
 	backend := s3mem.New()
@@ -210,29 +213,6 @@ func (t kubernetesTest) Cleanup(f func())          { t.ts.Defer(f) }
 func (t kubernetesTest) Fatal(a ...any)            { t.ts.Fatalf("%s", fmt.Sprint(a...)) }
 func (t kubernetesTest) Error(a ...any)            { t.ts.Logf("%s", fmt.Sprint(a...)) }
 func (t kubernetesTest) Errorf(f string, a ...any) { t.ts.Logf(f, a...) }
-
-// versitygw starts the server on a free port and waits until it listens.
-func versitygw(ts *testscript.TestScript, bin string) string {
-	dir := ts.MkAbs("s3-data")
-	ts.Check(os.MkdirAll(filepath.Join(dir, sinktest.Bucket), 0o755))
-	addr := sinktest.FreeAddress()
-	cmd := exec.Command(bin, "--quiet", "--port", addr, "posix", dir)
-	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+sinktest.AccessKey, "ROOT_SECRET_KEY="+sinktest.SecretKey)
-	ts.Check(cmd.Start())
-	ts.Defer(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for range 3000 {
-		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
-			_ = c.Close()
-			return "http://" + addr
-		}
-		time.Sleep(10 * time.Millisecond) // polling a foreign process
-	}
-	ts.Fatalf("versitygw does not listen on %s", addr)
-	return ""
-}
 
 // secretfree TEXT DIR...: TEXT stands nowhere below DIR, packed or not.
 func secretFree(ts *testscript.TestScript, neg bool, args []string) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/cli"
 	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
 // The test binary is three programs: a guest where a sandbox starts it as one,
@@ -96,8 +97,8 @@ func TestScripts(t *testing.T) {
 				return os.Getenv("TRACESMITH_TEST_FACTORY") == "1", nil
 			case "soak":
 				return os.Getenv("TRACESMITH_TEST_SOAK") == "1", nil
-			case "versitygw":
-				return os.Getenv("TRACESMITH_TEST_VERSITYGW") != "", nil
+			case "s3-server":
+				return sinktest.HaveServer(), nil
 			case "other-python":
 				return other.path != "", nil
 			}

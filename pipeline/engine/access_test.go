@@ -2,15 +2,8 @@ package engine
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,49 +108,6 @@ func TestCredentials(t *testing.T) {
 		if said := denied.Error() + denied.Hint(); strings.Contains(said, c.secret) || strings.Contains(said, "pass-w0rd") || strings.Contains(said, "\n") {
 			t.Errorf("%s: %s", name, said)
 		}
-	}
-}
-
-func TestTLS(t *testing.T) {
-	dir := t.TempDir()
-	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der := must(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))
-	files := map[string][]byte{
-		"cert": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		"key":  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: must(x509.MarshalECPrivateKey(key))}),
-		"junk": []byte("nothing"),
-	}
-	for name, body := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	at := func(name string) string { return filepath.Join(dir, name) }
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(files["cert"])
-	url := listen(t, &server.Options{TLS: true, TLSTimeout: 30, TLSVerify: true, TLSConfig: &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(at("cert"), at("key")))},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
-	}})
-	conn, err := Dial(t.Context(), Cluster{URL: url, CA: at("cert"), Cert: at("cert"), Key: at("key")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Dial(t.Context(), Cluster{URL: url}); err == nil {
-		t.Error("unknown certificates were trusted")
-	} else if lost, ok := errors.AsType[*UnreachableError](err); !ok || lost.ExitCode() != 7 {
-		t.Errorf("%v", err)
-	}
-	if _, err := Dial(t.Context(), Cluster{URL: url, CA: at("junk")}); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
-		t.Errorf("%v", err)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,8 +45,8 @@ type Conn struct {
 }
 
 // Dial connects, waiting for servers that are not there yet. An *AccessError
-// says that they refuse the credentials, an *UnreachableError that nobody
-// answered in time.
+// says that they refuse the credentials, an *UntrustedError that they are not
+// trusted here, an *UnreachableError that nobody answered in time.
 func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 	opt.Patience, opt.CallTimeout = cmp.Or(opt.Patience, time.Minute), cmp.Or(opt.CallTimeout, 5*time.Second)
 	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
@@ -69,7 +67,10 @@ func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 		if denied := opt.denied(err); denied != nil {
 			return nil, denied
 		}
-		if time.Since(begun) >= opt.Patience || untrusted(err) {
+		if alien := opt.untrusted(err); alien != nil {
+			return nil, alien
+		}
+		if time.Since(begun) >= opt.Patience {
 			return nil, &UnreachableError{Place: opt.Place(), Waited: time.Since(begun), Err: err}
 		}
 		if err := pause(ctx, 250*time.Millisecond); err != nil {
@@ -94,12 +95,12 @@ func (o Cluster) options() ([]nats.Option, error) {
 	if o.Creds != "" {
 		body, err := os.ReadFile(o.Creds)
 		if err != nil {
-			return nil, &AccessError{Place: o.Place(), Why: "the credentials cannot be read: " + err.Error()}
+			return nil, &AccessError{Place: o.Place(), Why: "the credentials cannot be read: " + err.Error(), Remedy: "name a file that this user may read with nats.creds"}
 		}
 		_, jwtErr := nkeys.ParseDecoratedJWT(body)
 		pair, keyErr := nkeys.ParseDecoratedUserNKey(body)
 		if jwtErr != nil || keyErr != nil {
-			return nil, &AccessError{Place: o.Place(), Why: o.Creds + " is no credentials file: it must hold a user's JWT and seed, as nsc and nats write it"}
+			return nil, &AccessError{Place: o.Place(), Why: o.Creds + " is no credentials file: it must hold a user's JWT and seed, as nsc and nats write it", Remedy: "name such a file with nats.creds"}
 		}
 		pair.Wipe()
 		opts = append(opts, nats.UserCredentials(o.Creds))
@@ -108,13 +109,13 @@ func (o Cluster) options() ([]nats.Option, error) {
 		body, err := os.ReadFile(o.CA)
 		pool := x509.NewCertPool()
 		if err != nil || !pool.AppendCertsFromPEM(body) {
-			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.ca: " + cmp.Or(text(err), o.CA+" holds no certificate in PEM")}
+			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.ca: " + cmp.Or(text(err), o.CA+" holds no certificate in PEM"), Remedy: "name the file with the certificate of the servers' CA"}
 		}
 		opts = append(opts, nats.RootCAs(o.CA))
 	}
 	if o.Cert != "" || o.Key != "" {
 		if _, err := tls.LoadX509KeyPair(o.Cert, o.Key); err != nil {
-			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.cert and nats.tls.key: " + err.Error()}
+			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.cert and nats.tls.key: " + err.Error(), Remedy: "name a certificate and its own key, both in PEM"}
 		}
 		opts = append(opts, nats.ClientCert(o.Cert, o.Key))
 	}
@@ -142,52 +143,6 @@ func (o Cluster) Place() string {
 		out = append(out, part)
 	}
 	return strings.Join(out, ",")
-}
-
-// denied is the *AccessError that err amounts to, nil for other errors.
-func (o Cluster) denied(err error) error {
-	said := strings.ToLower(text(err))
-	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
-		if errors.Is(err, refusal) {
-			return &AccessError{Place: o.Place(), Why: strings.TrimPrefix(refusal.Error(), "nats: ") + o.expired(), Given: o.Creds != ""}
-		}
-	}
-	for _, refusal := range []string{"authorization violation", "authentication expired", "authentication revoked", "certificate required", "bad certificate"} {
-		if strings.Contains(said, refusal) {
-			return &AccessError{Place: o.Place(), Why: refusal + o.expired(), Given: o.Creds != ""}
-		}
-	}
-	return nil
-}
-
-// expired says that the credentials have, if they have: servers give the same answer
-// to those as to any others that they do not like.
-func (o Cluster) expired() string {
-	body, err := os.ReadFile(o.Creds)
-	if err != nil {
-		return ""
-	}
-	token, err := nkeys.ParseDecoratedJWT(body)
-	parts := strings.Split(token, ".")
-	if err != nil || len(parts) != 3 {
-		return ""
-	}
-	var claims struct {
-		Expires int64 `json:"exp"`
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || json.Unmarshal(raw, &claims) != nil || claims.Expires == 0 || time.Now().Unix() < claims.Expires {
-		return ""
-	}
-	return fmt.Sprintf(": %s expired at %s", o.Creds, time.Unix(claims.Expires, 0).UTC().Format(time.RFC3339))
-}
-
-// untrusted tells whether waiting cannot help: the two do not agree on TLS.
-func untrusted(err error) bool {
-	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
-	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
-	_, host := errors.AsType[x509.HostnameError](err)
-	return unknown || invalid || host || errors.Is(err, nats.ErrSecureConnRequired) || errors.Is(err, nats.ErrSecureConnWanted)
 }
 
 // refused is why a closed connection was closed, if the servers wanted it so.

@@ -92,7 +92,7 @@ func (e *StuckError) ExitCode() int {
 // Hint says what to do about it.
 func (e *StuckError) Hint() string {
 	if e.Place != "" {
-		return "see that more than half of the cluster's nodes are up, and start the same command again: it resumes"
+		return "see that the servers run with JetStream and more than half of the cluster's nodes are up, and start the same command again: it resumes"
 	}
 	return "start the same command again: the engine restarts and the run resumes"
 }
@@ -100,9 +100,9 @@ func (e *StuckError) Hint() string {
 // AccessError says that external servers let nobody in with these credentials.
 // It never holds a secret.
 type AccessError struct {
-	Place string
-	Why   string
-	Given bool // a credentials file was shown
+	Place  string
+	Why    string
+	Remedy string // "" where nothing was shown to them
 }
 
 func (e *AccessError) Error() string {
@@ -114,11 +114,28 @@ func (e *AccessError) ExitCode() int { return 4 }
 
 // Hint says what to do about it.
 func (e *AccessError) Hint() string {
-	if e.Given {
-		return "get credentials that are valid and of the right account, and name the file with nats.creds"
-	}
-	return "name the file of the user's credentials with nats.creds, and those of TLS with nats.tls.ca, nats.tls.cert and nats.tls.key"
+	return cmp.Or(e.Remedy, "name the file of the user's credentials with nats.creds, or a user and a password in nats.url, and the files of TLS with nats.tls.ca, nats.tls.cert and nats.tls.key")
 }
+
+// UntrustedError says that servers answered and are not taken for those that were
+// meant.
+type UntrustedError struct {
+	Place  string
+	Remedy string
+	Err    error
+}
+
+func (e *UntrustedError) Error() string {
+	return fmt.Sprintf("the NATS servers at %s are not trusted: %v", e.Place, e.Err)
+}
+
+func (e *UntrustedError) Unwrap() error { return e.Err }
+
+// ExitCode is the process exit code for this error.
+func (e *UntrustedError) ExitCode() int { return 7 }
+
+// Hint says what to do about it.
+func (e *UntrustedError) Hint() string { return e.Remedy }
 
 // UnreachableError says that no external server answered.
 type UnreachableError struct {

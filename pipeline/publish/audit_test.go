@@ -85,7 +85,7 @@ func TestAuditNamesEveryFile(t *testing.T) {
 
 // The server's own files are altered below it, in the older of two versions.
 func TestAuditOfAServerWithBadDisks(t *testing.T) {
-	srv := sinktest.Versitygw(t)
+	srv := sinktest.Serve(t)
 	dest := bucket(t, srv.URL)
 	first := run(t, config(t, dest, stage(t, "run", 0, 3)))
 	before := objects(t, dest)
@@ -106,7 +106,13 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 		}
 	}
 	slices.Sort(files)
-	own := func(key string) string { return srv.Path("team/traces/" + key) }
+	own := func(key string) string {
+		path, err := srv.Data("team/traces/" + key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	body, err := os.ReadFile(own(files[0]))
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +121,7 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 	if err := os.WriteFile(own(files[0]), body, 0o600); err != nil { // in place: the server's metadata stays
 		t.Fatal(err)
 	}
-	if err := os.Remove(own(files[1])); err != nil {
+	if err := srv.Lose("team/traces/" + files[1]); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(own(files[2]), 10); err != nil {
@@ -124,7 +130,11 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 	if err := dest.Create(t.Context(), first.Version+"/data/own.txt", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"damaged " + files[0], "missing " + files[1], "damaged " + files[2], "surplus " + first.Version + "/data/own.txt"}
+	short := "damaged "
+	if srv.Name == "minio" { // an object whose description is cut off is none for it
+		short = "missing "
+	}
+	want := []string{"damaged " + files[0], "missing " + files[1], short + files[2], "surplus " + first.Version + "/data/own.txt"}
 	slices.SortFunc(want, func(a, b string) int { return strings.Compare(strings.Fields(a)[1], strings.Fields(b)[1]) })
 	var got []string
 	for _, f := range audited(t, dest).Findings {
@@ -141,7 +151,7 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 // An object that the server refuses to give out counts as damaged; a server that
 // refuses everything is an error.
 func TestAuditOfRefusedObjects(t *testing.T) {
-	srv := sinktest.Versitygw(t)
+	srv := sinktest.Serve(t)
 	run(t, config(t, bucket(t, srv.URL), stage(t, "run", 0, 2)))
 	faults := sinktest.NewFaults(t, srv.URL)
 	dest := bucket(t, faults.URL)

@@ -36,8 +36,8 @@ func objects(t *testing.T, s sinks.Store) map[string]int64 {
 
 func TestPublishToS3(t *testing.T) {
 	for name, url := range map[string]func(t *testing.T) string{
-		"fake":      func(t *testing.T) string { return sinktest.Fake(t, nil) },
-		"versitygw": func(t *testing.T) string { return sinktest.Versitygw(t).URL },
+		"fake":   func(t *testing.T) string { return sinktest.Fake(t, nil) },
+		"server": func(t *testing.T) string { return sinktest.Serve(t).URL },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dest := bucket(t, url(t))
@@ -65,7 +65,7 @@ func (a atManifest) Create(ctx context.Context, key string, body []byte) error {
 }
 
 func TestServerKilledBetweenDataAndManifest(t *testing.T) {
-	srv := sinktest.Versitygw(t)
+	srv := sinktest.Serve(t)
 	dest := bucket(t, srv.URL)
 	staging := stage(t, "run", 0, 3)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -74,7 +74,9 @@ func TestServerKilledBetweenDataAndManifest(t *testing.T) {
 	if _, err := publish.Publish(ctx, cfg); err == nil {
 		t.Fatal("publishing to a dead server succeeded")
 	}
-	srv.Start(t)
+	if err := srv.Start(); err != nil {
+		t.Fatal(err)
+	}
 	expire(t, dest)
 	left := objects(t, dest)
 	if _, err := publish.Open(t.Context(), dest); err == nil {

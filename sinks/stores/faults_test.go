@@ -17,7 +17,7 @@ import (
 // faulty opens a store behind a proxy; both, so that tests can look past it.
 func faulty(t *testing.T) (s, direct sinks.Store, f *sinktest.Faults) {
 	t.Helper()
-	srv := sinktest.Versitygw(t)
+	srv := sinktest.Serve(t)
 	f = sinktest.NewFaults(t, srv.URL)
 	s = open(t, "s3://traces/p", stores.S3Config{Endpoint: f.URL, MaxBackoff: 100 * time.Millisecond, Silence: 2 * time.Second})
 	return s, open(t, "s3://traces/p", stores.S3Config{Endpoint: srv.URL}), f

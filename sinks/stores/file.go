@@ -254,8 +254,12 @@ func (f *fileStore) Delete(ctx context.Context, key string) error {
 }
 
 func (f *fileStore) Probe(ctx context.Context) error {
-	return probe(ctx, f, func(ctx context.Context, key string, body []byte) error {
-		return f.create(ctx, key, bytes.NewReader(body))
+	return probe(ctx, f, guarded{
+		create: func(key string, body []byte) error { return f.create(ctx, key, bytes.NewReader(body)) },
+		look: func(key string) (func([]byte) error, error) {
+			seen, err := f.Get(ctx, key)
+			return func(body []byte) error { return f.swap(ctx, key, seen, body) }, err
+		},
 	})
 }
 

@@ -39,6 +39,10 @@ func (f *fileStore) Swap(ctx context.Context, key string, old, body []byte) erro
 	if err := checkNewKey(key); err != nil {
 		return err
 	}
+	return f.swap(ctx, key, old, body)
+}
+
+func (f *fileStore) swap(ctx context.Context, key string, old, body []byte) error {
 	return f.write(ctx, key, bytes.NewReader(body), func(temp, final string) error {
 		lock, err := os.OpenFile(filepath.Join(f.root, fileTemp, fileLock), os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {

@@ -99,4 +99,12 @@ func (s *s3Store) URI() string {
 
 func (s *s3Store) key(key string) *string { return aws.String(s.prefix + key) }
 
-func (s *s3Store) Probe(ctx context.Context) error { return probe(ctx, s, s.create) }
+func (s *s3Store) Probe(ctx context.Context) error {
+	return probe(ctx, s, guarded{
+		create: func(key string, body []byte) error { return s.create(ctx, key, body) },
+		look: func(key string) (func([]byte) error, error) {
+			_, tag, err := s.tagged(ctx, key)
+			return func(body []byte) error { return s.replace(ctx, key, tag, body) }, err
+		},
+	})
+}

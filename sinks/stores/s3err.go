@@ -35,6 +35,8 @@ func (s *s3Store) mapErr(doing, key string, err error) error {
 		return fmt.Errorf("%s %s in %s: %w", doing, key, at, sinks.ErrExists)
 	case status == http.StatusForbidden || status == http.StatusUnauthorized:
 		return fmt.Errorf("%s %s in %s: %w (%d %s): check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy", doing, key, at, sinks.ErrDenied, status, code)
+	case status == http.StatusNotImplemented:
+		return fmt.Errorf("%s %s in %s: %w: use a server that knows conditional writes; where it is checksums that it does not know, s3.checksum: off", doing, key, at, err)
 	case status == http.StatusNotFound || code == "NoSuchKey":
 		return fmt.Errorf("%s %s in %s: %w", doing, key, at, sinks.ErrNotFound)
 	}

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -117,8 +116,13 @@ func (s *s3Store) Swap(ctx context.Context, key string, old, body []byte) error 
 	if err != nil {
 		return err
 	}
+	return s.replace(ctx, key, tag, body)
+}
+
+// replace puts body in the place of the content that the server calls tag.
+func (s *s3Store) replace(ctx context.Context, key string, tag *string, body []byte) error {
 	meta := s3Meta(schemas.HashBytes(body))
-	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: s.key(key), Body: bytes.NewReader(body), IfMatch: tag, Metadata: meta,
 	})
 	err = s.mapErr("replacing", key, err)
@@ -134,34 +138,4 @@ func (s *s3Store) Delete(ctx context.Context, key string) error {
 		return nil
 	}
 	return err
-}
-
-// Torn implements sinks.Sweeper: multipart uploads that were neither completed
-// nor aborted.
-func (s *s3Store) Torn(ctx context.Context) ([]sinks.Torn, error) {
-	var out []sinks.Torn
-	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &s.prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err = s.mapErr("listing unfinished uploads below", s.prefix, err); errors.Is(err, sinks.ErrNotFound) {
-			break // what some servers say of a bucket without any
-		} else if err != nil {
-			return out, err
-		}
-		for _, u := range page.Uploads {
-			key := strings.TrimPrefix(aws.ToString(u.Key), s.prefix)
-			out = append(out, sinks.Torn{
-				Key: key, Name: s.URI() + "/" + key + "?uploadId=" + aws.ToString(u.UploadId), Since: aws.ToTime(u.Initiated),
-				Remove: func(ctx context.Context) error {
-					_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: u.Key, UploadId: u.UploadId})
-					if err = s.mapErr("removing an unfinished upload of", key, err); errors.Is(err, sinks.ErrNotFound) {
-						return nil // completed or removed meanwhile
-					}
-					return err
-				},
-			})
-		}
-	}
-	slices.SortFunc(out, func(a, b sinks.Torn) int { return a.Since.Compare(b.Since) })
-	return out, nil
 }

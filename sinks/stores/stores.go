@@ -79,9 +79,17 @@ func checkNewKey(key string) error {
 	return checkKey(key)
 }
 
-// probe is Store.Probe for any store: of two creations of one key, the second
-// must be refused and change nothing.
-func probe(ctx context.Context, s sinks.Store, create func(ctx context.Context, key string, body []byte) error) (err error) {
+// guarded is what probe tries of a store, under names that belong to the store.
+type guarded struct {
+	create func(key string, body []byte) error
+	// look returns what replaces the content that key has now.
+	look func(key string) (replace func(body []byte) error, err error)
+}
+
+// probe is Store.Probe for any store: of two creations of one key, and of two
+// replacements of what one look showed, the first must succeed, and the second be
+// refused and change nothing.
+func probe(ctx context.Context, s sinks.Store, g guarded) (err error) {
 	key := reserved + "probe-" + rand.Text()
 	defer func() {
 		if derr := s.Delete(context.WithoutCancel(ctx), key); derr != nil && err == nil {
@@ -89,21 +97,43 @@ func probe(ctx context.Context, s sinks.Store, create func(ctx context.Context, 
 		}
 	}()
 	first := []byte("first")
-	if err := create(ctx, key, first); err != nil {
+	if err := g.create(key, first); err != nil {
 		return fmt.Errorf("probing %s: %w", s.URI(), err)
 	}
-	if err := create(ctx, key, []byte("second")); !errors.Is(err, sinks.ErrExists) {
+	if err := g.create(key, []byte("second")); !errors.Is(err, sinks.ErrExists) {
 		if err == nil {
 			return fmt.Errorf("probing %s: %w: use a server that honours If-None-Match", s.URI(), sinks.ErrUnsafe)
 		}
 		return fmt.Errorf("probing %s: %w", s.URI(), err)
 	}
-	got, err := s.Get(ctx, key)
+	if err := holds(ctx, s, key, first); err != nil {
+		return err
+	}
+	replaced := []byte("replaced")
+	replace, err := g.look(key)
+	if err == nil {
+		err = replace(replaced)
+	}
 	if err != nil {
 		return fmt.Errorf("probing %s: %w", s.URI(), err)
 	}
-	if !bytes.Equal(got, first) {
-		return fmt.Errorf("probing %s: %w", s.URI(), sinks.ErrUnsafe)
+	if err := replace([]byte("once more")); !errors.Is(err, sinks.ErrChanged) {
+		if err == nil {
+			return fmt.Errorf("probing %s: %w: use a server that honours If-Match", s.URI(), sinks.ErrUnsafe)
+		}
+		return fmt.Errorf("probing %s: %w", s.URI(), err)
+	}
+	return holds(ctx, s, key, replaced)
+}
+
+// holds makes sure that a refused write has changed nothing.
+func holds(ctx context.Context, s sinks.Store, key string, want []byte) error {
+	got, err := s.Get(ctx, key)
+	if err == nil && !bytes.Equal(got, want) {
+		err = sinks.ErrUnsafe
+	}
+	if err != nil {
+		return fmt.Errorf("probing %s: %w", s.URI(), err)
 	}
 	return nil
 }

@@ -35,18 +35,18 @@ func TestS3StoreAgainstFake(t *testing.T) {
 	})
 }
 
-func TestS3StoreAgainstVersitygw(t *testing.T) {
+func TestS3StoreAgainstServer(t *testing.T) {
 	for _, checksum := range []string{"auto", "off"} {
 		t.Run(checksum, func(t *testing.T) {
 			sinktest.RunStore(t, func(t *testing.T) sinks.Store {
-				return open(t, "s3://traces/some/prefix", stores.S3Config{Endpoint: sinktest.Versitygw(t).URL, Checksum: checksum})
+				return open(t, "s3://traces/some/prefix", stores.S3Config{Endpoint: sinktest.Serve(t).URL, Checksum: checksum})
 			})
 		})
 	}
 }
 
 func TestMultipartUploadIsCreateOnly(t *testing.T) {
-	s := open(t, "s3://traces", stores.S3Config{Endpoint: sinktest.Versitygw(t).URL})
+	s := open(t, "s3://traces", stores.S3Config{Endpoint: sinktest.Serve(t).URL})
 	path := filepath.Join(t.TempDir(), "big")
 	for i, fill := range []byte{'a', 'b'} {
 		body := make([]byte, 20<<20) // above the multipart threshold
@@ -68,7 +68,7 @@ func TestMultipartUploadIsCreateOnly(t *testing.T) {
 }
 
 func TestWrongSecretIsDeniedWithoutRetries(t *testing.T) {
-	srv := sinktest.Versitygw(t)
+	srv := sinktest.Serve(t)
 	sinktest.Env(t, sinktest.AccessKey, "wrong")
 	s := open(t, "s3://traces", stores.S3Config{Endpoint: srv.URL})
 	if err := s.Create(t.Context(), "k", []byte("x")); !errors.Is(err, sinks.ErrDenied) {
@@ -109,8 +109,8 @@ func TestMissingCredentials(t *testing.T) {
 
 func TestMissingBucketIsNamed(t *testing.T) {
 	endpoints := map[string]func(t *testing.T) string{
-		"fake":      func(t *testing.T) string { return sinktest.Fake(t, nil) },
-		"versitygw": func(t *testing.T) string { return sinktest.Versitygw(t).URL },
+		"fake":   func(t *testing.T) string { return sinktest.Fake(t, nil) },
+		"server": func(t *testing.T) string { return sinktest.Serve(t).URL },
 	}
 	for name, endpoint := range endpoints {
 		t.Run(name, func(t *testing.T) {
@@ -128,17 +128,46 @@ func TestMissingBucketIsNamed(t *testing.T) {
 	}
 }
 
-// A server that drops the condition overwrites silently; the probe must notice.
+// A server that drops a condition overwrites silently; the probe must notice, and
+// say which one it is.
 func TestProbeFindsUnsafeServer(t *testing.T) {
+	for _, condition := range []string{"If-None-Match", "If-Match"} {
+		t.Run(condition, func(t *testing.T) {
+			url := sinktest.Fake(t, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					r.Header.Del(condition)
+					next.ServeHTTP(w, r)
+				})
+			})
+			s := open(t, "s3://traces", stores.S3Config{Endpoint: url})
+			if err := s.Probe(t.Context()); !errors.Is(err, sinks.ErrUnsafe) || !strings.HasSuffix(err.Error(), "honours "+condition) {
+				t.Errorf("got %v, want ErrUnsafe", err)
+			}
+		})
+	}
+}
+
+// One that refuses what it does not know is asked once, and said why.
+func TestUnknownRequestsAreExplained(t *testing.T) {
+	var puts atomic.Int32
 	url := sinktest.Fake(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.Header.Del("If-None-Match")
-			next.ServeHTTP(w, r)
+			if r.Method != http.MethodPut {
+				next.ServeHTTP(w, r)
+				return
+			}
+			puts.Add(1)
+			w.WriteHeader(http.StatusNotImplemented)
+			_, _ = w.Write([]byte(`<Error><Code>NotImplemented</Code><Message>no such header here</Message></Error>`))
 		})
 	})
 	s := open(t, "s3://traces", stores.S3Config{Endpoint: url})
-	if err := s.Probe(t.Context()); !errors.Is(err, sinks.ErrUnsafe) {
-		t.Errorf("got %v, want ErrUnsafe", err)
+	err := s.Probe(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "no such header here") || !strings.Contains(err.Error(), "knows conditional writes") || !strings.Contains(err.Error(), "s3.checksum: off") {
+		t.Errorf("got %v, want what the server lacks", err)
+	}
+	if puts.Load() != 1 {
+		t.Errorf("%d puts, want 1", puts.Load())
 	}
 }
 

@@ -152,6 +152,8 @@ func unpublished(err error, to string) error {
 		return Usage(err)
 	case errors.Is(err, publish.ErrLeaseLost):
 		return &Error{Code: ExitLocked, Try: "the same command again", Err: err}
+	case errors.Is(err, sinks.ErrUnsafe):
+		return &Error{Code: ExitStorage, Try: "another place to publish to; the run directory is complete", Err: err}
 	case remote(to):
 		return &Error{Code: ExitStorage, Try: "the same command again; the run directory is complete", Err: err}
 	case local:

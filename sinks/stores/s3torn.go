@@ -1,0 +1,59 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// Torn implements sinks.Sweeper: multipart uploads that were neither completed
+// nor aborted.
+func (s *s3Store) Torn(ctx context.Context) ([]sinks.Torn, error) {
+	found, err := s.unfinished(ctx, s.prefix)
+	if err == nil && len(found) == 0 && s.prefix != "" { // MinIO takes a prefix for a whole key, and lists all without one
+		found, err = s.unfinished(ctx, "")
+	}
+	var out []sinks.Torn
+	for _, u := range found {
+		key, ours := strings.CutPrefix(aws.ToString(u.Key), s.prefix)
+		if !ours {
+			continue
+		}
+		out = append(out, sinks.Torn{
+			Key: key, Name: s.URI() + "/" + key + "?uploadId=" + aws.ToString(u.UploadId), Since: aws.ToTime(u.Initiated),
+			Remove: func(ctx context.Context) error { return s.abort(ctx, key, u) },
+		})
+	}
+	slices.SortFunc(out, func(a, b sinks.Torn) int { return a.Since.Compare(b.Since) })
+	return out, err
+}
+
+// unfinished lists the uploads of keys with a prefix of the bucket.
+func (s *s3Store) unfinished(ctx context.Context, prefix string) (all []types.MultipartUpload, err error) {
+	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err = s.mapErr("listing unfinished uploads below", prefix, err); errors.Is(err, sinks.ErrNotFound) {
+			break // what some servers say of a bucket without any
+		} else if err != nil {
+			return all, err
+		}
+		all = append(all, page.Uploads...)
+	}
+	return all, nil
+}
+
+func (s *s3Store) abort(ctx context.Context, key string, u types.MultipartUpload) error {
+	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: u.Key, UploadId: u.UploadId})
+	if err = s.mapErr("removing an unfinished upload of", key, err); errors.Is(err, sinks.ErrNotFound) {
+		return nil // completed or removed meanwhile
+	}
+	return err
+}
