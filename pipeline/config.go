@@ -132,8 +132,6 @@ func (c Config) validate(d Deps) error {
 	need(c.RunDir != "", "a run needs a run directory")
 	need(c.AgentKey != "", "a run needs an agent key")
 	need(c.Attempts >= 1, "attempts: %d is not at least 1", c.Attempts)
-	need(d.Cluster == nil || c.MaxCost == 0 && c.TaskCost == 0,
-		"limits.total_cost and limits.task_cost are not held over a cluster, where many processes spend at once: use limits.episode_cost, and the limit of your account with the provider")
 	need(c.Workers >= 1, "workers: %d is not at least 1", c.Workers)
 	need(d.Source != nil && d.NewEnv != nil && d.NewPolicy != nil && d.Verifier != nil && d.Staging != nil,
 		"a run needs a task source, environments, policies, a verifier and a staging store")

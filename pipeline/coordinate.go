@@ -29,6 +29,10 @@ type FleetInfo struct {
 	Attempts int    `json:"attempts"` // jobs of higher attempts are not selected
 	Offer    string `json:"offer"`    // name of the body that says how to execute jobs
 	Staging  string `json:"staging"`
+	// Budgeted: no worker makes a call that the run's budget has no room for.
+	Budgeted bool `json:"budgeted,omitempty"`
+	// Budget is what a complete run has spent, where it had a limit.
+	Budget *Budget `json:"budget,omitempty"`
 	// Settled are reused ones whose records do not say so: their workers were killed,
 	// or are about to tell.
 	Settled []string `json:"settled,omitempty"`
@@ -44,10 +48,16 @@ type fleet struct {
 	lease time.Duration
 	reads errgroup.Group // of staged episodes
 
+	book  *engine.Book  // of the run's budget; nil: it has none
+	name  string        // of this process, in the book
+	pages int           // written by it
+	poor  chan struct{} // closed when the money is used up
+
 	mu      sync.Mutex
 	ended   map[string]bool
 	running map[string]handed
 	at      map[string]uint64 // revision of the record that was seen last
+	handed  map[string]int    // how often, by then
 }
 
 // handed is a job in a worker's hands, and when it was last heard of.
@@ -86,7 +96,10 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 		return unanswered(err)
 	}
 	defer func() { err = errors.Join(err, r.engine.Close()) }()
-	f := &fleet{r: r, lease: r.cfg.Lease, ended: map[string]bool{}, running: map[string]handed{}, at: map[string]uint64{}}
+	f := &fleet{
+		r: r, lease: r.cfg.Lease, ended: map[string]bool{}, running: map[string]handed{}, at: map[string]uint64{}, handed: map[string]int{},
+		name: engine.Instance(), poor: make(chan struct{}),
+	}
 	f.reads.SetLimit(8)
 	if err := f.begin(ctx, chair); err != nil {
 		return unanswered(errors.Join(err, chair.Set(context.WithoutCancel(ctx), engine.Stopped, nil)))
@@ -126,6 +139,10 @@ func (r *run) complete(ctx context.Context, chair *engine.Chair) error {
 		}
 	}
 	info := FleetInfo{Selected: len(r.plan.jobs), Reused: reused, Attempts: r.cfg.Attempts, Staging: r.deps.Staging.URI()}
+	if r.cfg.MaxCost > 0 || r.cfg.TaskCost > 0 {
+		calls, _ := r.ledger.totals()
+		info.Budget = &Budget{LimitUSD: r.cfg.MaxCost, SpentUSD: calls.Spent()}
+	}
 	body, err := json.Marshal(info)
 	if err != nil {
 		return fmt.Errorf("encoding the run's figures: %w", err)
@@ -176,8 +193,12 @@ func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
 	if err := r.reckon(ctx); err != nil {
 		return err
 	}
+	if err := f.fund(ctx, entries); err != nil {
+		return err
+	}
 	info := FleetInfo{
 		Selected: len(r.plan.jobs), Reused: len(r.episodes), Since: f.since, Attempts: r.cfg.Attempts, Offer: offer, Staging: r.deps.Staging.URI(), Settled: settled,
+		Budgeted: f.book != nil,
 	}
 	body, err := json.Marshal(info)
 	if err != nil {
@@ -219,16 +240,24 @@ func (f *fleet) lead(all context.Context, chair *engine.Chair) (drained bool) {
 			r.fail(unanswered(err))
 		}
 	})
+	if f.book != nil {
+		watch.Go(func() { f.audit(watching) })
+	}
 	select {
 	case <-ended:
 		return false
 	case <-r.deps.Drain:
+		drained = true
+	case <-f.poor: // calls under way end and are recorded: they are paid for
+		drained = true
+	case <-all.Done():
+	}
+	if drained {
 		f.set(all, chair, engine.Draining)
 		f.wait(all, ended, 0)
 		if all.Err() == nil {
 			return true
 		}
-	case <-all.Done():
 	}
 	f.set(all, chair, engine.Stopping)
 	f.wait(context.WithoutCancel(all), ended, stoppingPatience)

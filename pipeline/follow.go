@@ -94,7 +94,7 @@ func (f *fleet) see(e engine.Entry) bool {
 	if e.Revision <= f.at[e.ID] { // watch and catchUp may tell the same
 		return len(f.ended) < len(r.todo)
 	}
-	f.at[e.ID] = e.Revision
+	f.at[e.ID], f.handed[e.ID] = e.Revision, e.Delivery
 	was, running := f.running[e.ID]
 	worker, _, _ := strings.Cut(e.Owner, "/")
 	switch {

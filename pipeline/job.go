@@ -60,6 +60,10 @@ func (r *run) take(all context.Context, lease *engine.Lease) error {
 	settle, cancel := context.WithTimeout(context.WithoutCancel(all), r.settleTimeout())
 	defer cancel()
 	if err == nil {
+		if r.till != nil {
+			r.till.restore(job, lease.Delivery, done.episode.Calls.Spent()) // whoever staged it
+			r.till.shelve(job, lease.Delivery)
+		}
 		return r.finish(settle, lease, job, done)
 	}
 	return r.unfinished(settle, ctx, lease, job, rec, err)
@@ -104,6 +108,9 @@ func (r *run) unfinished(settle, ctx context.Context, lease *engine.Lease, job s
 	}
 	if f != nil {
 		r.fail(f)
+	}
+	if r.till != nil {
+		r.till.shelve(job, lease.Delivery)
 	}
 	if f != nil || ctx.Err() != nil {
 		r.ended(job, schemas.OutcomeCancelled, schemas.ExitCancelled, "")
@@ -180,7 +187,7 @@ func (r *run) stages(ctx context.Context, lease *engine.Lease, job schemas.Job) 
 		}
 	}
 	task := r.plan.tasks[job.TaskID]
-	if rec, err = r.openRecorder(ctx, job); err != nil {
+	if rec, err = r.openRecorder(ctx, job, lease.Delivery); err != nil {
 		return done, nil, err
 	}
 	if rec.rollout == nil {

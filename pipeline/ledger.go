@@ -59,10 +59,12 @@ type account struct {
 	failed bool // the last call: the next one repeats it
 }
 
-func newLedger(cfg Config) *ledger {
-	l := &ledger{
-		run: pot{limit: cfg.MaxCost}, task: cfg.TaskCost, episode: cfg.EpisodeCost,
-		tasks: map[string]*pot{}, accounts: map[string]*account{},
+// newLedger holds all limits, or where the run is shared with other processes
+// that of each episode: their budget holds the others.
+func newLedger(cfg Config, shared bool) *ledger {
+	l := &ledger{episode: cfg.EpisodeCost, tasks: map[string]*pot{}, accounts: map[string]*account{}}
+	if !shared {
+		l.run.limit, l.task = cfg.MaxCost, cfg.TaskCost
 	}
 	l.open, l.close = context.WithCancelCause(context.Background())
 	return l
@@ -260,6 +262,26 @@ func (l *ledger) answered() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answeredHere
+}
+
+// books are what the run, its tasks and its episodes have spent.
+func (l *ledger) books() (run float64, tasks, episodes map[string]float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tasks, episodes = map[string]float64{}, map[string]float64{}
+	for id, t := range l.tasks {
+		tasks[id] = t.spent
+	}
+	for id, a := range l.accounts {
+		episodes[id] = a.calls.Spent()
+	}
+	return l.run.spent, tasks, episodes
+}
+
+// usedUp tells whether err is that the money of the run is.
+func usedUp(err error) bool {
+	stop, ok := errors.AsType[*StopError](err)
+	return ok && stop.Raise != ""
 }
 
 // overBudget: the money of the run is used up. The episode stays resumable.

@@ -29,7 +29,7 @@ func TestWaitingForMoney(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLedger(c.cfg)
+				l := newLedger(c.cfg, false)
 				holder, waiter := l.account("one", "task"), l.account("two", "task")
 				if err := l.reserve(t.Context(), holder, 0.8); err != nil {
 					t.Fatal(err)
@@ -62,7 +62,7 @@ func TestWaitingForMoney(t *testing.T) {
 // waits for its task alone holds nobody else up.
 func TestMoneyIsGivenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(Config{MaxCost: 1, TaskCost: 0.9})
+		l := newLedger(Config{MaxCost: 1, TaskCost: 0.9}, false)
 		holder := l.account("holder", "a")
 		if err := l.reserve(t.Context(), holder, 0.6); err != nil {
 			t.Fatal(err)

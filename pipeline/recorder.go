@@ -30,6 +30,7 @@ const recordTimeout = time.Minute
 type recorder struct {
 	run     *run
 	job     schemas.Job
+	number  int // of the job's delivery
 	log     *engine.StepLog
 	tape    llms.Tape // set while the agent works
 	account *account
@@ -153,12 +154,12 @@ func (r *run) tallies(ctx context.Context) (map[string]*tally, error) {
 }
 
 // openRecorder reads a job's log back.
-func (r *run) openRecorder(ctx context.Context, job schemas.Job) (*recorder, error) {
+func (r *run) openRecorder(ctx context.Context, job schemas.Job, delivery int) (*recorder, error) {
 	log, entries, err := r.engine.OpenLog(ctx, job.EpisodeID)
 	if err != nil {
 		return nil, fmt.Errorf("opening the step log: %w", err)
 	}
-	rec := &recorder{run: r, job: job, log: log, account: r.ledger.account(job.EpisodeID, job.TaskID)}
+	rec := &recorder{run: r, job: job, number: delivery, log: log, account: r.ledger.account(job.EpisodeID, job.TaskID)}
 	if r.deps.Cluster != nil { // what other workers paid for it
 		var t tally
 		for _, e := range entries {
@@ -168,6 +169,9 @@ func (r *run) openRecorder(ctx context.Context, job schemas.Job) (*recorder, err
 		}
 		t.lose()
 		r.ledger.restore(rec.account, t.calls, t.failed)
+		if r.till != nil && delivery > 1 {
+			r.till.restore(job, delivery, t.calls.Spent())
+		}
 	}
 	pendingTurn := -1
 	for _, e := range entries {
@@ -221,13 +225,42 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 	if err := r.run.ledger.reserve(ctx, r.account, worst); err != nil {
 		return nil, err
 	}
-	if err := r.note(kindCall, callEntry{worst, r.ended}); err != nil {
+	err := r.fund(ctx, worst)
+	if err == nil {
+		if err = r.note(kindCall, callEntry{worst, r.ended}); err != nil {
+			r.settled(&schemas.Payment{})
+		}
+	}
+	if err != nil {
 		r.run.ledger.withdraw(r.account, worst)
 		return nil, err
 	}
 	r.begun, r.worst, r.ended = true, worst, nil
 	r.run.deps.Crash("announced-call")
 	return r.asking, nil
+}
+
+// fund has a call paid from the budget that all workers of a cluster share. What the
+// call before came to is on record by then.
+func (r *recorder) fund(ctx context.Context, worst float64) error {
+	if r.run.till == nil || worst == 0 {
+		return nil
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	err := r.run.till.reserve(ctx, r.job, r.number, worst)
+	if usedUp(err) {
+		r.run.ledger.close(err)
+	}
+	return err
+}
+
+// settled tells that budget what a call came to, which is on record.
+func (r *recorder) settled(p *schemas.Payment) {
+	if r.run.till != nil && p != nil {
+		r.run.till.settle(r.job, r.number, p.Spent())
+	}
 }
 
 // End implements llms.Account. An answer is on record with the reply it becomes,
@@ -261,6 +294,7 @@ func (r *recorder) flush() error {
 	if err := r.note(kindPaid, r.ended); err != nil {
 		return err
 	}
+	r.settled(r.ended)
 	r.ended = nil
 	return nil
 }
@@ -270,6 +304,7 @@ func (r *recorder) Reply(ctx context.Context, turn int, reply schemas.Reply) err
 	if err := r.append(ctx, kindReply, replyEntry{turn, reply, r.ended}); err != nil {
 		return err
 	}
+	r.settled(r.ended)
 	r.ended = nil
 	r.run.deps.Crash("recorded-reply")
 	return nil

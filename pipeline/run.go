@@ -31,6 +31,7 @@ type run struct {
 	stop   func(error) // ends everything, with the reason
 	drain  func(error) // ends claiming
 
+	till     *till        // a worker's way to the budget of its run; nil: it has none
 	bulletin *bulletin    // nil on a cluster
 	before   int          // objects that were staged when the run began
 	attempts atomic.Int64 // jobs of higher attempts are not selected
@@ -108,7 +109,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 func newRun(cfg Config, deps Deps, info RunInfo, p plan) *run {
 	r := &run{
 		cfg: cfg, deps: deps, info: info, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
-		inHand: map[string]bool{}, ledger: newLedger(cfg), baselines: map[string]*baseline{},
+		inHand: map[string]bool{}, ledger: newLedger(cfg, deps.Cluster != nil), baselines: map[string]*baseline{},
 	}
 	r.attempts.Store(int64(cfg.Attempts))
 	return r

@@ -33,6 +33,9 @@ type Status struct {
 	Running  int     `json:"running"`
 	Done     int     `json:"done"`
 	Failed   int     `json:"failed"` // given up
+	// Budget is what it has spent; null where it has neither limits.total_cost nor
+	// limits.task_cost.
+	Budget *Budget `json:"budget,omitempty"`
 	// Orphaned are those of Running whose owner is silent or has left.
 	Orphaned int            `json:"orphaned"`
 	Workers  []WorkerStatus `json:"workers"`
@@ -66,6 +69,10 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 		if err != nil {
 			return s, true, err
 		}
+		budget, err := readBudget(ctx, conn, runID)
+		if err != nil {
+			return s, true, err
+		}
 		again, _, err := conn.Run(ctx, runID)
 		if err != nil {
 			return s, true, err
@@ -73,7 +80,9 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 		if run.Phase != again.Phase || !bytes.Equal(run.Info, again.Info) {
 			continue // another coordinator began, or the run ended, while we looked
 		}
-		s, err = statusOf(again, entries, workers, now)
+		if s, err = statusOf(again, entries, workers, now); budget != nil {
+			s.Budget = budget
+		}
 		return s, true, err
 	}
 }
@@ -87,7 +96,7 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 	}
 	s := Status{
 		RunID: run.RunID, Phase: string(run.Phase), Coordinator: fmt.Sprintf("pid %d on %s, in %s", run.PID, run.Host, run.Dir),
-		Silent: max(0, now.Sub(run.Seen).Seconds()), Staging: info.Staging, Selected: info.Selected, Reused: info.Reused, Workers: []WorkerStatus{},
+		Silent: max(0, now.Sub(run.Seen).Seconds()), Staging: info.Staging, Budget: info.Budget, Selected: info.Selected, Reused: info.Reused, Workers: []WorkerStatus{},
 	}
 	alive := map[string]bool{}
 	for _, w := range workers {

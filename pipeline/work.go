@@ -55,11 +55,16 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	}); err != nil {
 		return unanswered(err)
 	}
+	if err := r.openTill(ctx, w.ID); err != nil {
+		return errors.Join(unanswered(err), r.engine.Close())
+	}
 	var attending sync.WaitGroup
 	attend, leave := context.WithCancel(context.WithoutCancel(ctx))
-	a := &attendance{r: r, w: w, moved: time.Now()}
+	a := &attendance{r: r, w: w, moved: time.Now(), over: make(chan struct{})}
 	if a.look(attend, claims) { // before the first claim: a coordinator that drains waits for whom it sees
 		attending.Go(func() { a.keep(attend, claims) })
+	} else {
+		a.end()
 	}
 	attending.Go(func() {
 		select {
@@ -74,6 +79,19 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	}
 	slots.Wait()
 	cancelClaims(nil)
+	if r.till != nil {
+		r.till.close()
+	}
+	r.mu.Lock()
+	poor := r.fatal != nil && usedUp(r.fatal)
+	r.mu.Unlock()
+	if poor { // which ends the run, and is no fault of this worker
+		select {
+		case <-a.over:
+		case <-ctx.Done():
+		case <-deps.Drain:
+		}
+	}
 	leave()
 	attending.Wait()
 	a.leave(ctx)
@@ -81,10 +99,32 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.fatal != nil:
+	case r.fatal != nil && !poor:
 		return r.fatal
 	case ctx.Err() != nil:
 		return interrupted(ctx)
+	}
+	return err
+}
+
+// openTill opens the way to the budget of the run, if it has one.
+func (r *run) openTill(ctx context.Context, name string) error {
+	entry, _, err := r.deps.Cluster.Run(ctx, r.cfg.RunID)
+	if err != nil {
+		return err
+	}
+	var info FleetInfo
+	if len(entry.Info) > 0 {
+		if err := json.Unmarshal(entry.Info, &info); err != nil {
+			return fmt.Errorf("reading the board: run %s: %w", r.cfg.RunID, err)
+		}
+	}
+	if !info.Budgeted && r.cfg.MaxCost == 0 && r.cfg.TaskCost == 0 {
+		return nil
+	}
+	book, err := r.engine.JoinBook(ctx)
+	if err == nil {
+		r.till = openTill(ctx, book, name, r.deps.Log)
 	}
 	return err
 }
@@ -116,10 +156,13 @@ type attendance struct {
 	w     engine.WorkerEntry
 	last  uint64 // revision of the run's entry
 	moved time.Time
+	over  chan struct{} // closed when the run takes no jobs any more, or cannot be followed
+	once  sync.Once
 }
 
 // keep looks until ctx ends or the run can't be followed any more.
 func (a *attendance) keep(ctx, claims context.Context) {
+	defer a.end()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -169,11 +212,15 @@ func (a *attendance) look(ctx, claims context.Context) bool {
 	case engine.Planning:
 	case engine.Stopping, engine.Stopped: // the first may pass between two looks
 		r.stop(errRunOver)
+		a.end()
 	default:
 		r.drain(errRunOver)
+		a.end()
 	}
 	return true
 }
+
+func (a *attendance) end() { a.once.Do(func() { close(a.over) }) }
 
 // leave tells that this worker has no job of the run any more: a courtesy, who is
 // silent is taken for gone, too.

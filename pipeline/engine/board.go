@@ -17,7 +17,7 @@ import (
 )
 
 // Protocol is the number of what coordinators and workers agree on.
-const Protocol = 1
+const Protocol = 2
 
 const (
 	runsBucket    = "TRACESMITH_RUNS"

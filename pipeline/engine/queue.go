@@ -84,7 +84,10 @@ func (e *Engine) record(ctx context.Context, jobs []Job) ([]string, error) {
 		msg.Data = body
 		msgs, ids = append(msgs, msg), append(ids, j.ID)
 	}
-	err := e.call(ctx, "creating records", func(ctx context.Context) error { return e.batch(ctx, msgs) })
+	err := e.call(ctx, "creating records", func(ctx context.Context) error {
+		_, err := e.batch(ctx, msgs)
+		return err
+	})
 	if !conflict(err) {
 		return ids, err
 	}
@@ -125,7 +128,8 @@ func (e *Engine) publish(ctx context.Context, ids []string) error {
 			for i, id := range part {
 				msgs[i] = nats.NewMsg(e.taskSubject(id))
 			}
-			return e.batch(ctx, msgs)
+			_, err := e.batch(ctx, msgs)
+			return err
 		})
 		if err != nil {
 			return err
@@ -134,8 +138,9 @@ func (e *Engine) publish(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// batch publishes up to batchSize messages to one stream, all or none.
-func (e *Engine) batch(ctx context.Context, msgs []*nats.Msg) error {
+// batch publishes up to batchSize messages to one stream, all or none, and returns
+// the sequence of the last one.
+func (e *Engine) batch(ctx context.Context, msgs []*nats.Msg) (last uint64, err error) {
 	id := nuid.Next()
 	for i, msg := range msgs {
 		if len(msgs) > 1 {
@@ -144,7 +149,7 @@ func (e *Engine) batch(ctx context.Context, msgs []*nats.Msg) error {
 		}
 		if i < len(msgs)-1 {
 			if err := e.nc.PublishMsg(msg); err != nil {
-				return fmt.Errorf("publishing: %w", err)
+				return 0, fmt.Errorf("publishing: %w", err)
 			}
 			continue
 		}
@@ -153,20 +158,21 @@ func (e *Engine) batch(ctx context.Context, msgs []*nats.Msg) error {
 		}
 		resp, err := e.nc.RequestMsgWithContext(ctx, msg)
 		if err != nil {
-			return fmt.Errorf("committing batch: %w", err)
+			return 0, fmt.Errorf("committing batch: %w", err)
 		}
 		var ack struct {
 			Seq   uint64              `json:"seq"`
 			Error *jetstream.APIError `json:"error"`
 		}
 		if err := json.Unmarshal(resp.Data, &ack); err != nil {
-			return fmt.Errorf("reading batch acknowledgement: %w", err)
+			return 0, fmt.Errorf("reading batch acknowledgement: %w", err)
 		}
 		if ack.Error != nil {
-			return fmt.Errorf("batch refused: %w", ack.Error)
+			return 0, fmt.Errorf("batch refused: %w", ack.Error)
 		}
+		last = ack.Seq
 	}
-	return nil
+	return last, nil
 }
 
 // Next waits for a job and claims it for owner: pulled from the queue and

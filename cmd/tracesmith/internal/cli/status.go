@@ -96,6 +96,16 @@ func printStatus(s *State, r pipeline.Status) error {
 	fmt.Fprintf(s.Stdout, "run %s: %s, %s, heard of %.0fs ago\n", r.RunID, r.Phase, r.Coordinator, r.Silent)
 	fmt.Fprintf(s.Stdout, "  %d selected = %d reused + %d ran + %d missing\n", r.Selected, r.Reused, r.Ran, r.Missing)
 	fmt.Fprintf(s.Stdout, "  %d selected = %d waiting + %d running + %d done + %d failed\n", r.Selected, r.Waiting, r.Running, r.Done, r.Failed)
+	if b := r.Budget; b != nil {
+		limit := "no limit for the run"
+		if b.LimitUSD > 0 {
+			limit = fmt.Sprintf("of $%.4f", b.LimitUSD)
+		}
+		fmt.Fprintf(s.Stdout, "  $%.4f spent + $%.4f set aside for calls under way, %s\n", b.SpentUSD, b.ReservedUSD, limit)
+		if b.LostUSD > 0 {
+			fmt.Fprintf(s.Stdout, "  $%.4f of what is spent is the worst case of calls whose worker is gone\n", b.LostUSD)
+		}
+	}
 	if r.Orphaned > 0 {
 		fmt.Fprintf(s.Stdout, "  %d of those running are in silent hands: they are handed out again when their leases run out\n", r.Orphaned)
 	}

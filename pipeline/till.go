@@ -1,0 +1,274 @@
+package pipeline
+
+// A process's way to the budget of its run: what its episodes ask for and settle
+// goes to the page together, so that processes contend for it and not episodes.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// askAgain is how long money that others hold is waited for until the page is
+// read again.
+const askAgain = 500 * time.Millisecond
+
+// till brings changes to the page, in their order. Its methods may be called from
+// several goroutines.
+type till struct {
+	book *engine.Book
+	name string // of the process
+	log  *slog.Logger
+	wake chan struct{}
+	life context.Context // of what it asks of the cluster
+	stop context.CancelFunc
+	quit chan struct{}
+	wg   sync.WaitGroup
+
+	mu    sync.Mutex
+	queue []*wish
+
+	known    *sheet // the goroutine's own: the page as it was last seen, nil: unknown
+	revision uint64
+	pages    int // written by this process
+}
+
+// wish is a change of the page. A reservation waits for its answer, and may wait
+// for money; the others do neither.
+type wish struct {
+	do     func(*sheet) error
+	worst  float64 // of a reservation
+	job    schemas.Job
+	number int        // of the job's delivery
+	answer chan error // takes one; nil: no reservation
+	gone   bool       // nobody waits for the answer any more
+}
+
+func openTill(ctx context.Context, book *engine.Book, name string, log *slog.Logger) *till {
+	t := &till{book: book, name: name, log: log, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	t.life, t.stop = context.WithCancel(context.WithoutCancel(ctx))
+	t.wg.Go(t.serve)
+	return t
+}
+
+// close brings what is left to the page, as far as the cluster answers within a
+// short time. Nobody may wait for money any more.
+func (t *till) close() {
+	defer time.AfterFunc(closeTimeout, t.stop).Stop()
+	close(t.quit)
+	t.wg.Wait()
+	if err := t.write(t.life); err != nil {
+		t.log.Warn("settling with the budget", "error", err)
+	}
+}
+
+// reserve sets worst aside for a call, waiting while others hold what is left.
+func (t *till) reserve(ctx context.Context, job schemas.Job, delivery int, worst float64) error {
+	w := &wish{worst: worst, job: job, number: delivery, answer: make(chan error, 1)}
+	t.push(w)
+	var err error
+	select {
+	case err = <-w.answer:
+		if err != nil || ctx.Err() == nil {
+			return err
+		}
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	w.gone = true
+	t.mu.Unlock()
+	t.settle(job, delivery, 0) // it may be granted at this moment
+	return fmt.Errorf("waiting for the budget: %w", context.Cause(ctx))
+}
+
+// settle turns what a job has set aside into what was paid.
+func (t *till) settle(job schemas.Job, delivery int, paid float64) {
+	t.push(&wish{do: func(s *sheet) error {
+		s.settle(job.EpisodeID, delivery, paid)
+		return nil
+	}})
+}
+
+// restore makes a job's share what its log says.
+func (t *till) restore(job schemas.Job, delivery int, spent float64) {
+	t.push(&wish{do: func(s *sheet) error { return s.restore(job.EpisodeID, job.TaskID, delivery, spent) }})
+}
+
+// shelve puts a job's share away.
+func (t *till) shelve(job schemas.Job, delivery int) {
+	t.push(&wish{do: func(s *sheet) error { return s.shelve(job.EpisodeID, delivery) }})
+}
+
+func (t *till) push(w *wish) {
+	t.mu.Lock()
+	t.queue = append(t.queue, w)
+	t.mu.Unlock()
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (t *till) serve() {
+	again := time.NewTimer(askAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-t.quit:
+			return
+		case <-t.wake:
+		case <-again.C:
+		}
+		if err := t.write(t.life); err != nil {
+			t.log.Warn("reading or writing the budget", "error", err)
+			t.refuse(err)
+		}
+		again.Reset(askAgain + rand.N(askAgain/2))
+	}
+}
+
+// refuse tells those who wait for money that there is no answer.
+func (t *till) refuse(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue = slices.DeleteFunc(t.queue, func(w *wish) bool {
+		if w.answer != nil {
+			w.answer <- err
+		}
+		return w.answer != nil
+	})
+}
+
+// write brings the queue to the page, as far as there is money.
+func (t *till) write(ctx context.Context) error {
+	for tries := 1; ; tries++ {
+		t.mu.Lock()
+		t.queue = slices.DeleteFunc(t.queue, func(w *wish) bool { return w.gone })
+		queue := slices.Clone(t.queue)
+		t.mu.Unlock()
+		if len(queue) == 0 {
+			return nil
+		}
+		if t.known == nil {
+			var err error
+			if t.known, t.revision, err = readPage(ctx, t.book); err != nil {
+				return err
+			}
+		}
+		next := t.known.copy()
+		answers, all, err := next.grant(queue)
+		if err != nil {
+			t.known = nil
+			return err
+		}
+		if !all && !next.changed { // nothing that is written will tell whether this was the page
+			_, now, err := t.book.Page(ctx)
+			if err != nil {
+				return err
+			}
+			if now != t.revision {
+				t.known = nil
+				continue
+			}
+		}
+		if next.changed {
+			t.pages++
+			revision, ok, err := turn(ctx, t.book, next, fmt.Sprintf("%s %d", t.name, t.pages), t.revision)
+			if err != nil || !ok {
+				t.known = nil
+			}
+			if err != nil {
+				return err
+			}
+			if !ok { // another process was faster
+				if err := rest(ctx, rand.N(time.Duration(min(tries, 10))*5*time.Millisecond)); err != nil {
+					return err
+				}
+				continue
+			}
+			t.known, t.revision = next, revision
+		}
+		t.mu.Lock()
+		t.queue = slices.DeleteFunc(t.queue, func(w *wish) bool {
+			err, answered := answers[w]
+			if answered && w.answer != nil {
+				w.answer <- err
+			}
+			return answered
+		})
+		t.mu.Unlock()
+		return nil
+	}
+}
+
+// grant makes the wishes in their order. Those without an answer wait; all tells
+// that none does, and none is refused.
+func (s *sheet) grant(queue []*wish) (answers map[*wish]error, all bool, err error) {
+	answers, all = map[*wish]error{}, true
+	before := &lines{tasks: map[string]bool{}}
+	for _, w := range queue {
+		if w.answer == nil {
+			if err := w.do(s); err != nil {
+				return nil, false, err
+			}
+			answers[w] = nil
+			continue
+		}
+		ok, err := s.reserve(w.job.EpisodeID, w.job.TaskID, w.number, w.worst, before)
+		if ok || err != nil {
+			answers[w] = err
+		}
+		all = all && ok
+	}
+	return answers, all, nil
+}
+
+// readPage reads the page of a run as it is now.
+func readPage(ctx context.Context, book *engine.Book) (*sheet, uint64, error) {
+	body, revision, err := book.Page(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if revision == 0 {
+		body = []byte("{}")
+	}
+	s, err := readSheet(body, func(name string) (v float64, err error) {
+		leaf, err := book.Leaf(ctx, name)
+		if err == nil && leaf != nil {
+			err = json.Unmarshal(leaf, &v)
+		}
+		if err != nil {
+			err = fmt.Errorf("reading the budget of the run: %w", err)
+		}
+		return v, err
+	})
+	return s, revision, err
+}
+
+// turn replaces the page, unless another process did.
+func turn(ctx context.Context, book *engine.Book, s *sheet, by string, revision uint64) (uint64, bool, error) {
+	page, leaves, err := s.texts(by)
+	if err != nil {
+		return 0, false, err
+	}
+	return book.Turn(ctx, page, revision, leaves)
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

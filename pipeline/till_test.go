@@ -1,0 +1,224 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// bank is a run's book on a real server, as a coordinator lays it.
+type bank struct {
+	t    *testing.T
+	e    *engine.Engine
+	book *engine.Book
+}
+
+func newBank(t *testing.T, limit, taskLimit float64) *bank {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(time.Minute) {
+		t.Fatal("the NATS server does not start")
+	}
+	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: srv.ClientURL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	b := &bank{t: t}
+	if b.e, err = engine.Open(t.Context(), engine.Options{RunID: "r", Conn: conn}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.e.Close() })
+	if b.book, err = b.e.OpenBook(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	b.change(func(s *sheet) { s.Limit, s.TaskLimit = limit, taskLimit })
+	return b
+}
+
+// change writes the page as a coordinator does.
+func (b *bank) change(do func(*sheet)) {
+	b.t.Helper()
+	for {
+		s, revision, err := readPage(b.t.Context(), b.book)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		do(s)
+		if _, ok, err := turn(b.t.Context(), b.book, s, fmt.Sprint("coordinator ", rand.Uint64()), revision); err != nil {
+			b.t.Fatal(err)
+		} else if ok {
+			return
+		}
+	}
+}
+
+func (b *bank) page() *sheet {
+	b.t.Helper()
+	s, _, err := readPage(b.t.Context(), b.book)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// open is the till of one process.
+func (b *bank) open(name string) *till {
+	b.t.Helper()
+	book, err := b.e.JoinBook(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return openTill(b.t.Context(), book, name, slog.New(slog.DiscardHandler))
+}
+
+func job(id, task string) schemas.Job { return schemas.Job{EpisodeID: id, TaskID: task} }
+
+// is compares the sums of the page.
+func (b *bank) is(when string, spent, reserved float64) {
+	b.t.Helper()
+	run, _, err := b.page().pots("")
+	if err != nil || math.Abs(run.spent-spent) > rounding || math.Abs(run.reserved-reserved) > rounding {
+		b.t.Errorf("%s: %+v, %v; want %.2f spent and %.2f reserved", when, run, err, spent, reserved)
+	}
+}
+
+// What a killed worker had set aside is held until its coordinator knows that it is
+// gone, and counts as spent until the log says otherwise.
+func TestMoneyOfAKilledWorker(t *testing.T) {
+	b := newBank(t, 1, 0)
+	dead, alive := b.open("dead"), b.open("alive")
+	defer alive.close()
+	if err := dead.reserve(t.Context(), job("a", "x"), 1, 0.6); err != nil {
+		t.Fatal(err)
+	}
+	close(dead.quit) // as if it were killed: nothing of it comes any more
+	dead.wg.Wait()
+	got := make(chan error, 1)
+	go func() { got <- alive.reserve(t.Context(), job("b", "y"), 1, 0.5) }()
+	b.is("held", 0, 0.6)
+	select {
+	case err := <-got:
+		t.Fatalf("it did not wait: %v", err)
+	default:
+	}
+	b.change(func(s *sheet) { s.lose("a") })
+	if err := <-got; !usedUp(err) {
+		t.Errorf("with the worst case lost: %v", err)
+	}
+	b.is("lost", 0.6, 0)
+	if err := alive.reserve(t.Context(), job("c", "y"), 1, 0.1); !usedUp(err) {
+		t.Errorf("a run that is over: %v", err)
+	}
+	b.change(func(s *sheet) { s.Over = "" })
+	alive.restore(job("a", "x"), 2, 0.2) // the log knows the answer
+	if err := alive.reserve(t.Context(), job("b", "y"), 1, 0.5); err != nil {
+		t.Error(err)
+	}
+	b.is("restored", 0.2, 0.5)
+	late := b.open("late") // the first owner of a was only slow
+	defer late.close()
+	late.settle(job("a", "x"), 1, 0.3)
+	late.shelve(job("a", "x"), 1)
+	if err := late.reserve(t.Context(), job("a", "x"), 1, 0.1); !errors.Is(err, engine.ErrLeaseLost) {
+		t.Errorf("an owner of before: %v", err)
+	}
+	b.is("fenced", 0.2, 0.5)
+	alive.settle(job("b", "y"), 1, 0.4)
+	alive.shelve(job("a", "x"), 2)
+	alive.shelve(job("b", "y"), 1)
+	alive.restore(job("a", "x"), 3, 0.25)
+	if err := alive.reserve(t.Context(), job("a", "x"), 3, 0.35); err != nil {
+		t.Error(err)
+	}
+	b.is("taken up again", 0.65, 0.35)
+}
+
+// A call that gives up waiting takes no money with it, also where it is granted at
+// that moment.
+func TestWaitingAtTheTillEnds(t *testing.T) {
+	b := newBank(t, 1, 0)
+	till := b.open("one")
+	if err := till.reserve(t.Context(), job("a", "x"), 1, 0.9); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		if err := till.reserve(ctx, job("b", "x"), 1, 0.1); err == nil {
+			till.settle(job("b", "x"), 1, 0)
+		} else if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+	till.close()
+	b.is("cancelled", 0, 0.9)
+}
+
+// Processes that ask all the time for calls of any price never pass the limits of
+// the run and of a task together, and each amount is counted once.
+func TestTillsOfManyProcesses(t *testing.T) {
+	b := newBank(t, 2, 1.2)
+	var mu sync.Mutex
+	spent := map[string]float64{}
+	var all sync.WaitGroup
+	for p := range 4 {
+		till := b.open(fmt.Sprint("p", p))
+		var calls sync.WaitGroup
+		for e := range 4 {
+			calls.Go(func() {
+				j := job(fmt.Sprintf("e%d-%d", p, e), fmt.Sprint("task", e%2))
+				for n := range 8 {
+					worst := 0.01 + 0.09*rand.Float64()
+					err := till.reserve(t.Context(), j, 1+n/4, worst)
+					if err != nil {
+						if !usedUp(err) && !errors.Is(err, llms.ErrBudget) {
+							t.Error(err)
+						}
+						break
+					}
+					paid := worst * rand.Float64()
+					mu.Lock()
+					spent[j.TaskID] += paid
+					of := spent[j.EpisodeID] + paid
+					spent[j.EpisodeID] = of
+					mu.Unlock()
+					till.settle(j, 1+n/4, paid)
+					if n%4 == 3 { // another delivery
+						till.shelve(j, 1+n/4)
+						till.restore(j, 2+n/4, of)
+					}
+				}
+			})
+		}
+		all.Go(func() { calls.Wait(); till.close() })
+	}
+	all.Wait()
+	b.is("at the end", spent["task0"]+spent["task1"], 0)
+	for _, task := range []string{"task0", "task1"} {
+		if _, own, err := b.page().pots(task); err != nil || math.Abs(own.spent-spent[task]) > rounding || own.spent > 1.2+rounding {
+			t.Errorf("%s: %+v, %v; paid %f", task, own, err, spent[task])
+		}
+	}
+	if sum := spent["task0"] + spent["task1"]; sum > 2+rounding || sum < 1 {
+		t.Errorf("$%f of $2", sum)
+	}
+}

@@ -1,0 +1,203 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// over has a run executed by workers of a cluster and returns what the coordinator
+// says; no worker may end with an error.
+func (h *harness) over(t *testing.T, conns ...*engine.Conn) coordinated {
+	t.Helper()
+	end := h.coordinate(t.Context())
+	var workers sync.WaitGroup
+	for i, conn := range conns {
+		workers.Go(func() {
+			if err := h.join(t.Context(), conn, fmt.Sprintf("w%d", i)); err != nil {
+				t.Errorf("worker %d: %v", i, err)
+			}
+		})
+	}
+	got := <-end
+	workers.Wait()
+	return got
+}
+
+// checkBudget holds what the cluster says of a run's money to its report.
+func checkBudget(t *testing.T, conn *engine.Conn, rep observe.Report) {
+	t.Helper()
+	s, ok, err := pipeline.ReadStatus(t.Context(), conn, rep.RunID, time.Now())
+	if err != nil || !ok || s.Budget == nil {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if b := s.Budget; math.Abs(b.SpentUSD-rep.Calls.Spent()) > 1e-9 || b.ReservedUSD != 0 || b.LostUSD != 0 || b.Over != (rep.ExitCode == 5) {
+		t.Errorf("%+v on the cluster, reported %+v", *b, rep.Calls)
+	}
+}
+
+// What one process holds, several hold together: the budget is used up to less
+// than one call's worst case and never passed, and the run ends as it does without
+// a cluster. With more money it goes on, and what was spent counts.
+func TestBudgetHoldsOverACluster(t *testing.T) {
+	alone := newHarness(filepath.Join(t.TempDir(), "run"), 24)
+	alone.cfg.Workers, alone.cfg.MaxCost = 12, 0.6
+	want, wantErr := alone.run(t.Context())
+
+	h, conn := newFleet(t, 24)
+	h.cfg.Workers, h.cfg.MaxCost = 4, 0.6
+	got := h.over(t, conn, dialNATS(t, conn.Place()), dialNATS(t, conn.Place()))
+	if exitCode(t, got.err) != exitCode(t, wantErr) || got.rep.Verdict != want.Verdict || got.rep.Raise != want.Raise || got.rep.Hint != want.Hint {
+		t.Errorf("%v (%s), without a cluster %v (%s)", got.err, got.rep.Verdict, wantErr, want.Verdict)
+	}
+	if is, was := got.err.Error(), wantErr.Error(); is[:strings.Index(is, "$")] != was[:strings.Index(was, "$")] {
+		t.Errorf("%q, without a cluster %q", is, was)
+	}
+	if c := got.rep.Calls; c.Spent() > 0.6+1e-9 || c.Spent() <= 0.6-callWorst {
+		t.Errorf("%+v", c)
+	}
+	checkCalls(t, h, got.rep, 0, 0)
+	checkBudget(t, conn, got.rep)
+	before := h.count("ask ")
+
+	again := h.over(t, conn, dialNATS(t, conn.Place()))
+	if exitCode(t, again.err) != 5 || h.count("ask ") > before+1 {
+		t.Errorf("the same budget bought %d calls more: %v", h.count("ask ")-before, again.err)
+	}
+	h.cfg.MaxCost = 100
+	last := h.over(t, conn, dialNATS(t, conn.Place()))
+	if last.err != nil || h.count("ask ") != 24*turns || len(h.staged(t)) != 24 {
+		t.Errorf("%v: %d questions, %d staged", last.err, h.count("ask "), len(h.staged(t)))
+	}
+	checkCalls(t, h, last.rep, 0, 0)
+	checkBudget(t, conn, last.rep)
+}
+
+// A task's budget holds for attempts that different workers make; the run goes on.
+func TestTaskBudgetHoldsOverACluster(t *testing.T) {
+	h, conn := newFleet(t, 3)
+	h.cfg.Workers, h.cfg.Attempts, h.cfg.TaskCost = 2, 3, 0.06
+	h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
+	got := h.over(t, conn, dialNATS(t, conn.Place()))
+	l := ledger(t, got.rep)
+	if got.err != nil || l.Ran != 9 || l.Outcomes[schemas.OutcomeLimit] == 0 || l.Outcomes[schemas.OutcomeLimit]+l.Outcomes[schemas.OutcomeResolved] != 9 {
+		t.Errorf("%v: %+v", got.err, l)
+	}
+	spent := map[string]float64{}
+	for _, e := range got.rep.Episodes {
+		spent[e.Instance] += e.Calls.Spent()
+	}
+	for task, usd := range spent {
+		if usd > 0.06+1e-9 || usd <= 0.06-callWorst {
+			t.Errorf("%s: $%.4f", task, usd)
+		}
+	}
+	checkCalls(t, h, got.rep, 0, 0)
+	checkBudget(t, conn, got.rep)
+}
+
+// A run that was begun without limits gets a budget from what its episodes have cost,
+// and refuses where a worker may be at work that does not know of it.
+func TestABudgetThatComesLater(t *testing.T) {
+	h, conn := newFleet(t, 6)
+	h.cfg.Workers = 1
+	ctx, cancel := context.WithCancel(t.Context())
+	h.onAsk = func(calling context.Context, _ schemas.Job, _ int) error {
+		if h.count("ask ") < 6 { // the second episode's third never ends
+			return nil
+		}
+		cancel()
+		<-calling.Done()
+		return context.Cause(calling)
+	}
+	end := h.coordinate(ctx)
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-end; exitCode(t, got.err) != 130 {
+		t.Fatal(got.err)
+	}
+	h.onAsk = nil
+	if err := conn.Tell(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", RunID: h.cfg.RunID, State: "working"}); err != nil {
+		t.Fatal(err)
+	}
+	h.cfg.MaxCost = 0.12
+	if got := <-h.coordinate(t.Context()); exitCode(t, got.err) != 2 || !strings.Contains(got.err.Error(), "worker x may still work") {
+		t.Errorf("beside a worker that counts nothing: %v", got.err)
+	}
+	if err := conn.Tell(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", State: "left"}); err != nil {
+		t.Fatal(err)
+	}
+	got := h.over(t, conn)
+	if c := got.rep.Calls; exitCode(t, got.err) != 5 || c.Spent() > 0.12+1e-9 || c.Spent() <= 0.12-callWorst {
+		t.Errorf("%v: %+v", got.err, c)
+	}
+	checkBudget(t, conn, got.rep)
+	h.cfg.MaxCost = 0 // what is counted goes on being counted
+	got = h.over(t, conn)
+	if got.err != nil || len(h.staged(t)) != 6 {
+		t.Errorf("without a limit: %v", got.err)
+	}
+}
+
+// The limit of an episode holds beside that of its run.
+func TestEpisodeBudgetHoldsOverACluster(t *testing.T) {
+	h, conn := newFleet(t, 4)
+	h.cfg.EpisodeCost, h.cfg.MaxCost = 0.03, 10
+	h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
+	got := h.over(t, conn)
+	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 4 || h.count("ask ") != 4*2 {
+		t.Errorf("%v: %+v, %d questions", got.err, got.rep.Ledger, h.count("ask "))
+	}
+	checkBudget(t, conn, got.rep)
+}
+
+// Calls that fail and answers that become no reply cost the budget what is on record
+// for them, and an episode that another worker takes up keeps its share.
+func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
+	h, conn := newFleet(t, 3)
+	h.cfg.Workers, h.cfg.MaxCost = 1, 10
+	vanish, vanished := context.WithCancelCause(t.Context())
+	var once, gone sync.Once
+	h.onAnswer = func(turn int) (again bool, err error) {
+		if turn == 1 {
+			once.Do(func() { again = true })
+		}
+		return again, nil
+	}
+	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) (err error) {
+		if h.count("ask ") < 7 {
+			return nil
+		}
+		gone.Do(func() {
+			vanished(errors.New("pulled the plug"))
+			<-ctx.Done()
+			err = context.Cause(ctx)
+		})
+		return err
+	}
+	end := h.coordinate(t.Context())
+	if err := h.join(vanish, conn, "first"); err == nil {
+		t.Fatal("the worker was to vanish")
+	}
+	if err := h.join(t.Context(), conn, "second"); err != nil {
+		t.Fatal(err)
+	}
+	got := <-end
+	if got.err != nil || h.count("ask ") != 3*turns+1 {
+		t.Errorf("%v: %d questions", got.err, h.count("ask "))
+	}
+	checkCalls(t, h, got.rep, 0, 0)
+	checkBudget(t, conn, got.rep)
+}
