@@ -108,7 +108,7 @@ func guestFirst(t *testing.T, f *fixture) {
 	r := f.python(t, patience, `
 import os
 mine, guest = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, 1))
-print("below" if mine >= guest + 10 else (mine, guest))
+print("below" if mine >= min(guest + 10, 19) else (mine, guest))
 try:
     os.setpriority(os.PRIO_PROCESS, 0, guest)
     print("raised")
