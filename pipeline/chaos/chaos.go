@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Config of one trial. All fields are required but Progress.
+// Config of one trial. All fields are required but Progress and AtOnce.
 type Config struct {
 	Dir      string // an empty directory of the trial's own
 	Episodes int    // 2 to MostEpisodes
@@ -41,10 +43,14 @@ type Config struct {
 	// Guest is the first argument of a guest, by which it is known among processes.
 	Guest    string
 	Progress io.Writer // nil: silent
+	// AtOnce is given what is left to do where the program has to end without
+	// waiting for Run. nil: that does not happen.
+	AtOnce func(func() error)
 }
 
 // Run makes the trial. The report holds what was found; an error is one of the
-// trial itself, or of ctx.
+// trial itself, or of ctx: a RefusedError where it could not begin. No process of
+// the trial is left then.
 func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	if cfg.Progress == nil {
 		cfg.Progress = io.Discard
@@ -73,25 +79,18 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 		}
 	}
 	if len(kinds) == 0 {
-		return t.report, errors.Join(errors.New("no fault is left that can be made here"), t.disk.close())
+		return t.report, errors.Join(noneLeft(t.report.LeftOut), t.disk.close())
 	}
-	if t.run = filepath.Join(cfg.Dir, "disk", "run"); cfg.Fleet > 0 {
-		t.run = filepath.Join(cfg.Dir, "run")
+	if t.run = filepath.Join(cfg.Dir, "run"); t.disk != nil {
+		t.run = filepath.Join(t.disk.dir, "run")
+	}
+	if cfg.AtOnce != nil {
+		cfg.AtOnce(t.disk.close)
 	}
 	t.plan = newPlan(cfg.Seed, kinds, cfg.Faults, cfg.Episodes)
-	if err = t.standBefore(); err == nil && cfg.Fleet > 0 {
-		err = t.playFleet(ctx)
-	} else if err == nil {
-		err = t.play(ctx)
-	}
-	if err == nil {
-		err = t.check(ctx)
-	}
-	if t.proxy != nil {
-		t.proxy.close()
-	}
+	err = t.make(ctx)
 	if t.disk != nil { // what was on it stays to be looked at
-		err = errors.Join(err, os.CopyFS(filepath.Join(cfg.Dir, "run"), os.DirFS(t.run)), t.disk.close())
+		err = errors.Join(err, t.keep(), t.disk.close())
 	}
 	for _, k := range kinds {
 		t.report.Faults = append(t.report.Faults, Struck{k, t.plan.count[k], t.report.struck[k]})
@@ -101,6 +100,47 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	}
 	t.report.Wall = time.Since(began).Seconds()
 	return t.report, err
+}
+
+// make plays the batch and checks what came of it.
+func (t *trial) make(ctx context.Context) (err error) {
+	if err = t.standBefore(ctx); err != nil {
+		return err
+	}
+	if t.proxy != nil {
+		defer t.proxy.close()
+	}
+	if t.cfg.Fleet > 0 {
+		err = t.playFleet(ctx)
+	} else {
+		err = t.play(ctx)
+	}
+	if err != nil {
+		_, unseen := t.still()
+		return errors.Join(err, unseen)
+	}
+	if err = t.check(ctx); err != nil && ctx.Err() == nil && len(t.report.Breaches) > 0 { // of which this comes
+		t.breach("unchecked", "%v", err)
+		err = nil
+	}
+	return err
+}
+
+// keep takes the run's directory off its disk.
+func (t *trial) keep() error {
+	if _, err := os.Stat(t.run); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return os.CopyFS(filepath.Join(t.cfg.Dir, "run"), os.DirFS(t.run))
+}
+
+// noneLeft refuses a trial without faults.
+func noneLeft(out []LeftOut) error {
+	var why []string
+	for _, l := range out {
+		why = append(why, string(l.Kind)+": "+l.Why)
+	}
+	return &RefusedError{Code: 2, Err: fmt.Errorf("none of these faults can be made here: %s", strings.Join(why, "; ")), Try: "other --kinds"}
 }
 
 // Report is what a trial found.
@@ -197,9 +237,12 @@ type trial struct {
 }
 
 // standBefore puts a proxy before the store, if that is a server.
-func (t *trial) standBefore() (err error) {
+func (t *trial) standBefore(ctx context.Context) (err error) {
 	if t.cfg.Endpoint == "" {
 		return nil
+	}
+	if err := reach(ctx, t.cfg.Endpoint); err != nil {
+		return err
 	}
 	t.proxy, err = before(t.cfg.Endpoint, t.plan.store, func(asker string) (bool, error) {
 		return t.strike(planned{Kind: StoreTorn}, asker)

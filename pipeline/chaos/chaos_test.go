@@ -107,6 +107,20 @@ func TestHungIsWhoAsksNothing(t *testing.T) {
 	})
 }
 
+// What a process says at its end is told as it was said.
+func TestWordsOfAProcess(t *testing.T) {
+	for errs, want := range map[string][2]string{
+		"":                           {"it did not say why", ""},
+		"panic: no\n\ngoroutine 1\n": {"panic: no\n\ngoroutine 1", ""},
+		"warning: tracesmith: odd\ntracesmith: bad field\n":                                                               {"bad field", ""},
+		"tracesmith: an old one\n       try: this\ntracesmith: bad field\n            and another\n       try: mend it\n": {"bad field\nand another", "mend it"},
+	} {
+		if text, try := words(errs); text != want[0] || try != want[1] {
+			t.Errorf("%q says %q, try %q", errs, text, try)
+		}
+	}
+}
+
 // kept is a store in memory.
 type kept struct {
 	sinks.Store

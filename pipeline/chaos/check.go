@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -189,6 +190,10 @@ func digest(tr sinks.Trajectory) (e episode, err error) {
 // tell runs a command of the program that prints JSON.
 func (t *trial) tell(ctx context.Context, into any, args ...string) error {
 	out, err := t.cfg.Child(ctx, args...).Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		text, _ := words(string(exit.Stderr))
+		err = fmt.Errorf("%w: %s", err, text)
+	}
 	if err == nil {
 		err = json.Unmarshal(out, into)
 	}
@@ -265,11 +270,7 @@ func (t *trial) resumed(took []time.Duration) {
 
 // leftBehind looks for what the batch should have taken away.
 func (t *trial) leftBehind(ctx context.Context) error {
-	alive, err := t.alive()
-	for n := 0; n < 300 && len(alive) > 0; n++ { // what is of the killed ends a moment after them
-		time.Sleep(100 * time.Millisecond)
-		alive, err = t.alive()
-	}
+	alive, err := t.still()
 	if err != nil {
 		return err
 	}
@@ -304,6 +305,17 @@ func (t *trial) leftBehind(ctx context.Context) error {
 			return !strings.HasPrefix(top, ".tracesmith-") && !slices.Contains([]string{"run.json", "run.lock", "status.json", "summary.json", "summary.md", "staging", "wire", "fleet"}, top)
 		}),
 	)
+}
+
+// still lists the processes of the batch that run, and stay: what is of the killed
+// ends a moment after them.
+func (t *trial) still() (alive []string, err error) {
+	alive, err = t.alive()
+	for n := 0; n < 300 && err == nil && len(alive) > 0; n++ {
+		time.Sleep(100 * time.Millisecond)
+		alive, err = t.alive()
+	}
+	return alive, err
 }
 
 // alive lists the processes of the batch that still run: those with its place for

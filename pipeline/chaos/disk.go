@@ -19,7 +19,7 @@ func mountDisk(dir string) (*disk, error) {
 		return nil, fmt.Errorf("making a disk: %w", err)
 	}
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=0755", room)); err != nil {
-		return nil, fmt.Errorf("mounting a disk of its own needs root: %w", err)
+		return nil, errors.Join(fmt.Errorf("mounting a disk of its own needs root: %w", err), os.Remove(dir))
 	}
 	return &disk{dir}, nil
 }
@@ -47,8 +47,11 @@ func (d *disk) close() error {
 	if d == nil {
 		return nil
 	}
-	if err := unix.Unmount(d.dir, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+	if err := unix.Unmount(d.dir, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("unmounting the disk: %w", err)
+	}
+	if err := os.Remove(d.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing the place of the disk: %w", err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package chaos
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,10 +33,13 @@ const (
 // fleet is a run over a cluster: nodes, a coordinator and workers. Who ends is
 // started again, as a service would be.
 type fleet struct {
-	t   *trial
-	ctx context.Context
-	url string
-	wg  sync.WaitGroup
+	t       *trial
+	ctx     context.Context
+	watched context.Context // ends with a batch that fails
+	unwatch context.CancelFunc
+	url     string
+	wg      sync.WaitGroup
+	working atomic.Bool // somebody has asked something
 
 	mu       sync.Mutex
 	members  []*member
@@ -54,6 +57,7 @@ type fleet struct {
 func (t *trial) playFleet(ctx context.Context) (err error) {
 	ctx, over := context.WithCancel(ctx)
 	f := &fleet{t: t, ctx: ctx, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
+	f.watched, f.unwatch = context.WithCancel(ctx)
 	defer func() { f.clear(); over(); f.wg.Wait() }()
 	t.victims = f
 	if t.server, err = serve(t.cfg, t.plan, f, t.report.struck); err != nil {
@@ -75,12 +79,16 @@ func (t *trial) playFleet(ctx context.Context) (err error) {
 			return t.cfg.Run(ctx, storePlanFile, 0, "worker", "--nats", f.url, "-n", strconv.Itoa(slots), "--name", name)
 		})
 	}
-	conn, err := engine.Dial(ctx, engine.Cluster{URL: f.url, Patience: 2 * time.Minute})
-	if err != nil {
-		return fmt.Errorf("watching the cluster: %w", err)
+	conn, err := engine.Dial(f.watched, engine.Cluster{URL: f.url, Patience: 2 * time.Minute})
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		err = f.follow(conn)
+	} else if f.watched.Err() != nil && ctx.Err() == nil { // the batch ended before
+		err = <-f.done
+	} else {
+		err = fmt.Errorf("watching the cluster: %w", err)
 	}
-	defer func() { _ = conn.Close() }()
-	if err := f.follow(conn); err != nil {
+	if err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -150,7 +158,7 @@ func (f *fleet) live(m *member) bool {
 	many := f.t.report.Starts > 4*f.t.cfg.Faults+40
 	f.mu.Unlock()
 	if err != nil {
-		f.end(fmt.Errorf("starting %s: %w", m.name, err))
+		f.fail(fmt.Errorf("starting %s: %w", m.name, err))
 		return false
 	}
 	_ = cmd.Wait() // how it ended is read below
@@ -174,13 +182,16 @@ func (f *fleet) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
 		return false
 	case code == -int(syscall.SIGKILL) && len(m.ended) == 0 && m.role == aWorker:
 		f.torn++
+	case code > 0 && len(m.ended) == 0 && !f.working.Load():
+		f.fail(refusal("the "+m.place(), code, m.errs.String()))
+		return false
 	case !m.foreseen(code):
 		f.t.breach("ended", "%s", f.t.report.Ends[len(f.t.report.Ends)-1])
-		f.end(nil)
+		f.fail(nil)
 		return false
 	case many:
 		f.t.breach("hung", "the run did not come to its end with %d processes", f.t.report.Starts)
-		f.end(nil)
+		f.fail(nil)
 		return false
 	}
 	return !m.leaving
@@ -194,13 +205,19 @@ func (f *fleet) end(err error) {
 	}
 }
 
+// fail says how a batch ended that does not go on.
+func (f *fleet) fail(err error) {
+	f.end(err)
+	f.unwatch()
+}
+
 // follow looks at the run until the batch has ended.
 func (f *fleet) follow(conn *engine.Conn) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	known, asked, since := map[string]string{}, 0, time.Now()
 	for n := 0; ; n++ {
-		if err := f.look(conn); err != nil {
+		if err := f.look(conn); err != nil && f.watched.Err() == nil {
 			return err
 		}
 		if n%10 == 0 {
@@ -216,7 +233,10 @@ func (f *fleet) follow(conn *engine.Conn) error {
 		}
 		select {
 		case err := <-f.done:
-			return errors.Join(err, f.t.unchanged(f.ctx, known))
+			if err != nil {
+				return err
+			}
+			return f.t.unchanged(f.ctx, known)
 		case <-f.ctx.Done():
 			return context.Cause(f.ctx)
 		case <-tick.C:
@@ -226,12 +246,12 @@ func (f *fleet) follow(conn *engine.Conn) error {
 
 // look reads how the runs of the cluster stand: the figures add up at every moment.
 func (f *fleet) look(conn *engine.Conn) error {
-	runs, err := conn.Runs(f.ctx)
+	runs, err := conn.Runs(f.watched)
 	if err != nil {
 		return fmt.Errorf("reading the status: %w", err)
 	}
 	for _, r := range runs {
-		s, ok, err := pipeline.ReadStatus(f.ctx, conn, r.RunID, time.Now())
+		s, ok, err := pipeline.ReadStatus(f.watched, conn, r.RunID, time.Now())
 		if err != nil {
 			return fmt.Errorf("reading the status: %w", err)
 		}
@@ -242,7 +262,7 @@ func (f *fleet) look(conn *engine.Conn) error {
 				f.t.breach("status", "%s", text)
 			}
 		}
-		entries, err := conn.Entries(f.ctx, r.RunID)
+		entries, err := conn.Entries(f.watched, r.RunID)
 		if err != nil {
 			return fmt.Errorf("reading the jobs: %w", err)
 		}
@@ -318,7 +338,7 @@ func (f *fleet) held(conn *engine.Conn) error {
 }
 
 // asked implements victims.
-func (f *fleet) asked() {}
+func (f *fleet) asked() { f.working.Store(true) }
 
 // strike implements victims.
 func (f *fleet) strike(fault planned, asker string) (found bool, err error) {
@@ -368,14 +388,4 @@ func (f *fleet) choose(of role, number int, asker string) *member {
 		}
 	}
 	return alive[number%len(alive)]
-}
-
-// summary takes the calls from what a run prints at its end.
-func (t *trial) summary(out []byte) error {
-	var s struct{ Calls Calls }
-	if err := json.Unmarshal(out, &s); err != nil {
-		return fmt.Errorf("reading the summary: %w", err)
-	}
-	t.report.Calls = s.Calls
-	return nil
 }

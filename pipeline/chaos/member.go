@@ -37,6 +37,14 @@ type member struct {
 // alive tells whether there is a process that nothing has struck yet.
 func (m *member) alive() bool { return m.cmd != nil && len(m.ended) == 0 && !m.leaving }
 
+// place is the member in words.
+func (m *member) place() string {
+	if m.role == aCoordinator {
+		return m.name
+	}
+	return string(m.role) + " " + m.name
+}
+
 // foreseen tells whether what befell a process explains its exit code, which is
 // negative for a signal.
 func (m *member) foreseen(code int) bool {

@@ -3,6 +3,7 @@ package chaos
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -40,14 +41,17 @@ func (t *trial) play(ctx context.Context) (err error) {
 	for t.report.Starts <= 2*t.cfg.Faults+10 {
 		created := t.created(storePlanFile)
 		cmd := t.cfg.Run(ctx, storePlanFile, clock, "run", "-c", config, "--run-dir", t.run, "--json")
-		ended, code, err := t.once(ctx, cmd)
+		ended, code, said, err := t.once(ctx, cmd)
 		if err != nil {
 			return err
+		}
+		torn := ended[StoreTorn] || t.tore(storePlanFile, created)
+		if code > 0 && t.report.Starts == 1 && t.server.questions() == 0 && !torn {
+			return refusal("the run", code, said)
 		}
 		if err := t.unchanged(ctx, known); err != nil {
 			return err
 		}
-		torn := ended[StoreTorn] || t.tore(storePlanFile, created)
 		if ended[Disk] {
 			if err := t.disk.empty(); err != nil {
 				return err
@@ -100,12 +104,12 @@ func foreseen(ended map[Kind]bool, torn bool, code int) bool {
 	return false
 }
 
-// once runs one process of the batch to its end.
-func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, code int, err error) {
+// once runs one process of the batch to its end. said is its standard error.
+func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, code int, said string, err error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
-		return nil, 0, fmt.Errorf("starting the run: %w", err)
+		return nil, 0, "", fmt.Errorf("starting the run: %w", err)
 	}
 	t.report.Starts++
 	t.pids = append(t.pids, cmd.Process.Pid)
@@ -116,14 +120,24 @@ func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, c
 	_ = cmd.Wait() // how it ended is read below
 	ended = t.lone.end()
 	if err := ctx.Err(); err != nil {
-		return nil, 0, context.Cause(ctx)
+		return nil, 0, "", context.Cause(ctx)
 	}
 	code = exitCode(cmd)
 	t.report.Ends = append(t.report.Ends, how(code, ended, errs.String()))
 	if code == 0 {
 		err = t.summary(out.Bytes())
 	}
-	return ended, code, err
+	return ended, code, errs.String(), err
+}
+
+// summary takes the calls from what a run prints at its end.
+func (t *trial) summary(out []byte) error {
+	var s struct{ Calls Calls }
+	if err := json.Unmarshal(out, &s); err != nil {
+		return fmt.Errorf("reading the summary: %w", err)
+	}
+	t.report.Calls = s.Calls
+	return nil
 }
 
 func tail(s string, n int) string {

@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +30,21 @@ type proxy struct {
 	steady   bool         // every third creation fails, and no process dies
 	struck   map[Kind]int
 	failures []error
+}
+
+// reach refuses a store that nobody answers for: behind the proxy it would look
+// like one that is ill for a while.
+func reach(ctx context.Context, endpoint string) error {
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		return err // never: it was looked at
+	}
+	port := cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])
+	conn, err := (&net.Dialer{Timeout: 30 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(to.Hostname(), port))
+	if err != nil {
+		return &RefusedError{Code: 7, Err: fmt.Errorf("reaching the S3 server %s: %w", endpoint, err), Try: "start it, or give its address with --s3-endpoint"}
+	}
+	return conn.Close()
 }
 
 // before puts a proxy in front of endpoint.

@@ -32,6 +32,7 @@ type chaosFlags struct {
 	cfg    chaos.Config
 	kinds  []string
 	fleet  bool
+	manned bool // --workers was given
 	asJSON bool
 }
 
@@ -51,7 +52,11 @@ it stages and publishes on an S3 server, behind a proxy that refuses objects, lo
 answers and cuts objects in half.`,
 		Example: "  tracesmith chaos\n  tracesmith chaos --fleet --workers 4\n  tracesmith chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith chaos --kinds kill,guest --dir out/chaos",
 		Args:    exactArgs(0, 0),
-		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.manned = c.Flags().Changed("workers")
+			return f.run(c.Context(), s)
+		},
+		Annotations: map[string]string{stoppingText: "ending the trial's processes"},
 	}
 	fl := c.Flags()
 	fl.IntVar(&f.cfg.Episodes, "episodes", 60, "episodes of the batch")
@@ -128,9 +133,11 @@ func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 	switch {
 	case (cfg.Store == "") != (cfg.Endpoint == ""), cfg.Store != "" && !strings.HasPrefix(cfg.Store, "s3://"):
 		return Usage(errors.New("--store s3://BUCKET/PREFIX and --s3-endpoint URL go together"))
+	case cfg.Store != "" && strings.HasPrefix(strings.TrimPrefix(cfg.Store, "s3://")+"/", "/"):
+		return Usage(fmt.Errorf("--store %s names no bucket: give s3://BUCKET/PREFIX", cfg.Store))
 	case !isURL(cfg.Endpoint):
 		return Usage(fmt.Errorf("--s3-endpoint %q is no URL: give http://HOST:PORT", cfg.Endpoint))
-	case cfg.Fleet != 3 && !f.fleet:
+	case f.manned && !f.fleet:
 		return Usage(errors.New("--workers is of --fleet: a run in one process has four episodes at once"))
 	case cfg.Fleet < 1 || cfg.Fleet > 64:
 		return Usage(fmt.Errorf("--workers must be between 1 and 64, got %d", cfg.Fleet))
@@ -161,9 +168,21 @@ func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 	if s.TTY {
 		cfg.Progress = s.Stderr
 	}
+	cfg.AtOnce = func(do func() error) {
+		s.atOnce(func() {
+			if err := do(); err != nil {
+				fmt.Fprint(s.Stderr, describe(err))
+			}
+			if _, err := os.Stat(cfg.Dir); err == nil {
+				fmt.Fprintf(s.Stderr, "the trial's directory stays: %s\n", cfg.Dir)
+			}
+		})
+	}
 	report, err := chaos.Run(ctx, *cfg)
 	if !kept && err == nil && len(report.Breaches) == 0 {
 		report.Dir, err = "", errors.Join(os.RemoveAll(cfg.Dir), f.empty(ctx))
+	} else if err != nil {
+		err = f.failed(ctx, kept, err)
 	}
 	if err != nil {
 		return err
@@ -175,6 +194,32 @@ func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 	}
 	if n := len(report.Breaches); err == nil && n > 0 {
 		err = &Error{Code: ExitBug, Err: fmt.Errorf("%d promises did not hold (seed %d): %s", n, report.Seed, report.Breaches[0].Name), Try: "look into " + report.Dir}
+	}
+	return err
+}
+
+// failed takes away what is left of a trial that came to no result: all of it where
+// it could not begin, and where it was interrupted what nobody asked to be kept.
+func (f *chaosFlags) failed(ctx context.Context, kept bool, err error) error {
+	_, refused := errors.AsType[*chaos.RefusedError](err)
+	switch {
+	case refused && kept: // the directory was empty, and the same command can be given again
+		entries, listing := os.ReadDir(f.cfg.Dir)
+		for _, e := range entries {
+			listing = errors.Join(listing, os.RemoveAll(filepath.Join(f.cfg.Dir, e.Name())))
+		}
+		err = errors.Join(err, listing)
+	case kept:
+		return err
+	case refused || ctx.Err() != nil:
+		err = errors.Join(err, os.RemoveAll(f.cfg.Dir))
+	default:
+		return &Error{Code: codeOf(err), Err: err, Try: "look into " + f.cfg.Dir}
+	}
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if emptied := f.empty(brief); !refused { // what refuses may be the store itself
+		err = errors.Join(err, emptied)
 	}
 	return err
 }
@@ -242,7 +287,11 @@ func (f *chaosFlags) children(s *State) error {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Args[0] = "tracesmith"
 		cmd.Env = append(slices.Clone(s.Environ), "TMPDIR="+temp, "XDG_CACHE_HOME="+filepath.Join(f.cfg.Dir, "cache"))
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's interrupt is for the driver alone
+		// A terminal's interrupt is for the driver alone, which ends the others; they
+		// do not outlive it either way.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = 10 * time.Second
 		return cmd
 	}
 	f.cfg.Run = func(ctx context.Context, plan string, clock time.Duration, args ...string) *exec.Cmd {

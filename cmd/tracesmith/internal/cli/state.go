@@ -39,6 +39,30 @@ type State struct {
 	TTY, Typed bool
 
 	draining drains
+	ends     lastly
+}
+
+// lastly is what is still done where a signal ends the process at once.
+type lastly struct {
+	sync.Mutex
+	do func()
+}
+
+// atOnce says what is left to do where the second signal ends the process. It must
+// not take long.
+func (s *State) atOnce(do func()) {
+	s.ends.Lock()
+	defer s.ends.Unlock()
+	s.ends.do = do
+}
+
+// end does that.
+func (s *State) end() {
+	s.ends.Lock()
+	defer s.ends.Unlock()
+	if s.ends.do != nil {
+		s.ends.do()
+	}
 }
 
 // drains is what a command does at the first signal instead of being cancelled.
