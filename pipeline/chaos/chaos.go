@@ -73,6 +73,9 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	if cfg.Sandbox != "bubblewrap" && cfg.Sandbox != "local" {
 		leave(Guest, "the guests of sandbox "+cfg.Sandbox+" are no children of the run")
 	}
+	if _, err := exec.LookPath("docker"); err != nil {
+		leave(Container, err.Error())
+	}
 	if slices.Contains(kinds, Disk) {
 		if t.disk, err = mountDisk(filepath.Join(cfg.Dir, "disk")); err != nil {
 			leave(Disk, err.Error())

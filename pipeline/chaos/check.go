@@ -296,6 +296,15 @@ func (t *trial) leftBehind(ctx context.Context) error {
 		}
 		return err
 	}
+	if t.cfg.Sandbox == "docker" {
+		ids, err := containers(t.pids...)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			t.breach("left_sandbox", "container %s", id)
+		}
+	}
 	return errors.Join(
 		left("left_sandbox", t.temp(), func(string) bool { return true }),
 		uploads(t.run),

@@ -344,7 +344,7 @@ func (f *fleet) asked() { f.working.Store(true) }
 func (f *fleet) strike(fault planned, asker string) (found bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	of := map[Kind]role{Worker: aWorker, Coordinator: aCoordinator, Node: aNode, Guest: aWorker, Stop: aWorker, Drain: aWorker, StoreTorn: aWorker}[fault.Kind]
+	of := map[Kind]role{Worker: aWorker, Coordinator: aCoordinator, Node: aNode, Guest: aWorker, Container: aWorker, Stop: aWorker, Drain: aWorker, StoreTorn: aWorker}[fault.Kind]
 	if fault.Kind == Drain && f.drainOne%2 == 0 {
 		of = aCoordinator
 	}
@@ -356,6 +356,8 @@ func (f *fleet) strike(fault planned, asker string) (found bool, err error) {
 	switch fault.Kind {
 	case Guest:
 		return killGuest(p.Pid, f.t.cfg.Guest, fault.At)
+	case Container:
+		return removeContainer(p.Pid, fault.At)
 	case Stop:
 		f.wg.Go(func() { wake(f.ctx, p, outlasting) })
 		return true, p.Signal(syscall.SIGSTOP)

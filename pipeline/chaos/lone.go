@@ -78,6 +78,8 @@ func (l *lone) strike(f planned, _ string) (found bool, err error) {
 		l.pending.Go(func() { wake(context.Background(), child, stopped) })
 	case Guest:
 		return killGuest(child.Pid, l.guest, f.At)
+	case Container:
+		return removeContainer(child.Pid, f.At)
 	}
 	return true, err
 }

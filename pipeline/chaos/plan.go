@@ -25,10 +25,12 @@ type Kind string
 const (
 	Kill  Kind = "kill"  // SIGKILL of the run: coordinator, engine and workers
 	Guest Kind = "guest" // SIGKILL of the guest of one sandbox
-	Disk  Kind = "disk"  // the run directory's disk is full
-	Stop  Kind = "stop"  // SIGSTOP, and SIGCONT a while later
-	Drain Kind = "drain" // SIGINT: what is under way comes to its end
-	Clock Kind = "clock" // killed, and started again with a clock an hour off
+	// Container removes one sandbox of the run by the docker command.
+	Container Kind = "container"
+	Disk      Kind = "disk"  // the run directory's disk is full
+	Stop      Kind = "stop"  // SIGSTOP, and SIGCONT a while later
+	Drain     Kind = "drain" // SIGINT: what is under way comes to its end
+	Clock     Kind = "clock" // killed, and started again with a clock an hour off
 
 	Worker      Kind = "worker"      // SIGKILL of a worker
 	Coordinator Kind = "coordinator" // SIGKILL of the coordinator
@@ -44,6 +46,8 @@ const (
 	StoreError Kind = "store_error" // an object is refused, as by a 5xx
 	StoreLost  Kind = "store_lost"  // an object is created and the answer is lost
 	StoreTorn  Kind = "store_torn"  // killed in the middle of an object
+	// StoreSilence has an object created and no answer come until the client gives up.
+	StoreSilence Kind = "store_silence"
 )
 
 // Kinds lists the faults of a run in one process.
@@ -57,6 +61,23 @@ func FleetKinds() []Kind {
 	return append([]Kind{Worker, Coordinator, Node, Guest, Stop, Drain}, ofOthers...)
 }
 
+// KindsOf lists the faults of a trial: those of one process or of a fleet; with
+// docker containers go, since their guests are no children of the run; a server
+// falls silent, a directory does not.
+func KindsOf(fleet bool, sandbox string, server bool) []Kind {
+	all := Kinds()
+	if fleet {
+		all = FleetKinds()
+	}
+	if sandbox == "docker" {
+		all[slices.Index(all, Guest)] = Container
+	}
+	if server {
+		all = append(all, StoreSilence)
+	}
+	return all
+}
+
 var ofOthers = []Kind{RateLimit, Error500, Error529, Reset, Silence, Truncated, StoreError, StoreLost, StoreTorn}
 
 // ofServer are the faults of the model server by its own names for them.
@@ -64,7 +85,7 @@ var ofServer = map[Kind]string{
 	RateLimit: "rate_limit_ms", Error500: "server_error", Error529: "overloaded", Reset: "reset", Silence: "stall_start", Truncated: "truncated_json",
 }
 
-var ofStore = []Kind{StoreError, StoreLost, StoreTorn}
+var ofStore = []Kind{StoreError, StoreLost, StoreTorn, StoreSilence}
 
 // storm is how many requests in a row a rate limit refuses.
 const storm = 6

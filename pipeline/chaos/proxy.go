@@ -16,8 +16,8 @@ import (
 )
 
 // proxy stands before an S3 server and makes the store's faults: counted creations
-// are refused, their answers lost, or their bodies cut off with the death of who
-// sends them.
+// are refused, their answers lost or never sent, or their bodies cut off with the
+// death of who sends them.
 type proxy struct {
 	URL      string
 	upstream *httputil.ReverseProxy
@@ -83,6 +83,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case StoreLost:
 		p.upstream.ServeHTTP(nowhere{}, r)
 		panic(http.ErrAbortHandler)
+	case StoreSilence:
+		p.upstream.ServeHTTP(nowhere{}, r)
+		<-r.Context().Done() // the client's patience ends first
+		panic(http.ErrAbortHandler)
 	case StoreTorn:
 		p.tear(r)
 	default:
@@ -106,7 +110,7 @@ func (p *proxy) next(r *http.Request) Kind {
 		return StoreLost
 	case p.steady:
 		return ""
-	case kind == StoreError || kind == StoreLost:
+	case kind == StoreError || kind == StoreLost || kind == StoreSilence:
 		p.struck[kind]++
 	}
 	return kind

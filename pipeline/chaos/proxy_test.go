@@ -13,7 +13,7 @@ import (
 // torn object costs a process, and waits where none can be found.
 func TestProxyStrikesCountedCreations(t *testing.T) {
 	killed := 0
-	p, err := before(sinktest.Fake(t, nil), []storeFault{{StoreError, 1}, {StoreLost, 2}, {StoreTorn, 4}}, func(asker string) (bool, error) {
+	p, err := before(sinktest.Fake(t, nil), []storeFault{{StoreError, 1}, {StoreLost, 2}, {StoreTorn, 4}, {StoreSilence, 5}}, func(asker string) (bool, error) {
 		killed++
 		return asker != "" && killed > 1, nil
 	})
@@ -21,7 +21,7 @@ func TestProxyStrikesCountedCreations(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	store, err := stores.Open(t.Context(), "s3://traces/p", stores.S3Config{Endpoint: p.URL, MaxBackoff: 10 * time.Millisecond})
+	store, err := stores.Open(t.Context(), "s3://traces/p", stores.S3Config{Endpoint: p.URL, Silence: time.Second, MaxBackoff: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestProxyStrikesCountedCreations(t *testing.T) {
 		}
 	}
 	struck := map[Kind]int{}
-	if err := p.results(struck); err != nil || !maps.Equal(struck, map[Kind]int{StoreError: 1, StoreLost: 1, StoreTorn: 1}) || killed != 2 {
+	if err := p.results(struck); err != nil || !maps.Equal(struck, map[Kind]int{StoreError: 1, StoreLost: 1, StoreTorn: 1, StoreSilence: 1}) || killed != 2 {
 		t.Errorf("struck %v, %d killed, %v", struck, killed, err)
 	}
 }

@@ -62,7 +62,8 @@ answers and cuts objects in half.`,
 	fl.IntVar(&f.cfg.Episodes, "episodes", 60, "episodes of the batch")
 	fl.IntVar(&f.cfg.Faults, "faults", 30, "faults to make, all kinds in turn")
 	fl.Uint64Var(&f.cfg.Seed, "seed", 1, "seed of the plan")
-	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v; of a fleet %v (default all)", chaos.Kinds(), chaos.FleetKinds()))
+	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v; of a fleet %v; with --sandbox docker %s for %s; with --store also %s (default all)",
+		chaos.Kinds(), chaos.FleetKinds(), chaos.Container, chaos.Guest, chaos.StoreSilence))
 	fl.BoolVar(&f.fleet, "fleet", false, "over a cluster: three NATS servers, a coordinator and workers as processes of their own")
 	fl.IntVar(&f.cfg.Fleet, "workers", 3, "worker processes of a fleet, two episodes at once in each")
 	fl.DurationVar(&f.cfg.Within, "within", 2*time.Second, "bound on the first new call after a restart")
@@ -123,11 +124,7 @@ func newChaosNode() *cobra.Command {
 
 func (f *chaosFlags) run(ctx context.Context, s *State) (err error) {
 	cfg := &f.cfg
-	all := chaos.FleetKinds()
-	if !f.fleet {
-		all = chaos.Kinds()
-	}
-	if cfg.Kinds, err = chaos.ParseKinds(f.kinds, all); err != nil {
+	if cfg.Kinds, err = chaos.ParseKinds(f.kinds, chaos.KindsOf(f.fleet, cfg.Sandbox, cfg.Store != "")); err != nil {
 		return Usage(err)
 	}
 	switch {
