@@ -117,6 +117,9 @@ func TestFilesOfTaskPrints(t *testing.T) {
 	if x.Identity != y.Identity || x.Identity == read([]Prints{repo}, one).Identity || x.Benchmarks[0].Counts.Tasks != 2 {
 		t.Errorf("%s, %s", x.Identity, y.Identity)
 	}
+	if read(nil, one).Identity != read([]Prints{repo}, one).Identity {
+		t.Error("functions, which are not compared, make another comparison")
+	}
 	if old := read([]Prints{repo}); len(old.Benchmarks) != 1 || old.Benchmarks[0].Counts != (KnownCounts{Repos: 1}) {
 		t.Errorf("without tasks: %+v", old.Benchmarks)
 	}

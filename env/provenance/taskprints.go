@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,11 +138,13 @@ func (l *Library) Comparison() *Comparison {
 		hashes = append(hashes, schemas.Hash(p))
 		known(p.Benchmark).add(p)
 	}
+	slices.SortFunc(c.Benchmarks, func(a, b *Known) int { return strings.Compare(a.Name, b.Name) })
+	repos := map[string][]string{}
 	for _, k := range c.Benchmarks {
 		k.seal()
+		repos[k.Name] = slices.Sorted(maps.Keys(k.repos))
 	}
-	slices.SortFunc(c.Benchmarks, func(a, b *Known) int { return strings.Compare(a.Name, b.Name) })
-	c.Identity = schemas.ShortHash([]any{l.benchmark, hashes})
+	c.Identity = schemas.ShortHash([]any{repos, hashes})
 	return c
 }
 
