@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -117,6 +119,24 @@ func TestWordsOfAProcess(t *testing.T) {
 	} {
 		if text, try := words(errs); text != want[0] || try != want[1] {
 			t.Errorf("%q says %q, try %q", errs, text, try)
+		}
+	}
+}
+
+// The coordinator of a fleet creates objects, too, and can be torn away from one.
+func TestACoordinatorDiesOfATornObject(t *testing.T) {
+	for _, r := range []role{aCoordinator, aWorker} {
+		f := &fleet{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), unwatch: func() {}}
+		cmd := exec.Command("sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if next := f.ended(&member{role: r, name: "it", errs: &bytes.Buffer{}}, cmd, false); !next || f.torn != 1 || len(f.t.report.Breaches) > 0 {
+			t.Errorf("%s: started again %v, %d torn, %v", r, next, f.torn, f.t.report.Breaches)
 		}
 	}
 }

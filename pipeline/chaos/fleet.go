@@ -180,7 +180,7 @@ func (f *fleet) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
 		f.complete = true
 		f.end(f.t.summary(m.out.Bytes()))
 		return false
-	case code == -int(syscall.SIGKILL) && len(m.ended) == 0 && m.role == aWorker:
+	case code == -int(syscall.SIGKILL) && len(m.ended) == 0 && m.role != aNode:
 		f.torn++
 	case code > 0 && len(m.ended) == 0 && !f.working.Load():
 		f.fail(refusal("the "+m.place(), code, m.errs.String()))
