@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +31,7 @@ const (
 	childRole  = "PIPELINE_TEST_ROLE" // node, worker, coordinator
 	childName  = "PIPELINE_TEST_NAME"
 	childURL   = "PIPELINE_TEST_NATS"
+	childCost  = "PIPELINE_TEST_COST"  // limits.total_cost
 	childPorts = "PIPELINE_TEST_PORTS" // of a node: client,route,route,route; its own route first
 )
 
@@ -52,10 +55,7 @@ func clusterChild() bool {
 	case "coordinator":
 		err = clusterPart(func(ctx context.Context, h *harness, _ *engine.Conn) error {
 			rep, err := h.run(ctx)
-			if err == nil {
-				err = json.NewEncoder(os.Stdout).Encode(rep)
-			}
-			return err
+			return errors.Join(err, json.NewEncoder(os.Stdout).Encode(rep))
 		})
 	}
 	if err != nil {
@@ -76,6 +76,15 @@ func clusterPart(do func(context.Context, *harness, *engine.Conn) error) error {
 	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
 		time.Sleep(300 * time.Millisecond) // what a tool takes
 		return nil
+	}
+	if usd := os.Getenv(childCost); usd != "" {
+		if h.cfg.MaxCost, err = strconv.ParseFloat(usd, 64); err != nil {
+			return err
+		}
+		h.onAsk = func(context.Context, schemas.Job, int) error {
+			time.Sleep(300 * time.Millisecond) // what a model takes
+			return nil
+		}
 	}
 	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
 	return do(context.Background(), h, conn)

@@ -62,7 +62,7 @@ func (r *run) take(all context.Context, lease *engine.Lease) error {
 	if err == nil {
 		if r.till != nil {
 			r.till.restore(job, lease.Delivery, done.episode.Calls.Spent()) // whoever staged it
-			r.till.shelve(job, lease.Delivery)
+			r.till.shelve(settle, job, lease.Delivery)
 		}
 		return r.finish(settle, lease, job, done)
 	}
@@ -110,7 +110,7 @@ func (r *run) unfinished(settle, ctx context.Context, lease *engine.Lease, job s
 		r.fail(f)
 	}
 	if r.till != nil {
-		r.till.shelve(job, lease.Delivery)
+		r.till.shelve(settle, job, lease.Delivery)
 	}
 	if f != nil || ctx.Err() != nil {
 		r.ended(job, schemas.OutcomeCancelled, schemas.ExitCancelled, "")

@@ -47,9 +47,10 @@ type wish struct {
 	do     func(*sheet) error
 	worst  float64 // of a reservation
 	job    schemas.Job
-	number int        // of the job's delivery
-	answer chan error // takes one; nil: no reservation
-	gone   bool       // nobody waits for the answer any more
+	number int           // of the job's delivery
+	answer chan error    // takes one; nil: no reservation
+	gone   bool          // nobody waits for the answer any more
+	made   chan struct{} // closed when the change is; nil: nobody waits for that
 }
 
 func openTill(ctx context.Context, book *engine.Book, name string, log *slog.Logger) *till {
@@ -102,9 +103,14 @@ func (t *till) restore(job schemas.Job, delivery int, spent float64) {
 	t.push(&wish{do: func(s *sheet) error { return s.restore(job.EpisodeID, job.TaskID, delivery, spent) }})
 }
 
-// shelve puts a job's share away.
-func (t *till) shelve(job schemas.Job, delivery int) {
-	t.push(&wish{do: func(s *sheet) error { return s.shelve(job.EpisodeID, delivery) }})
+// shelve puts a job's share away, as far as there is an answer before ctx ends.
+func (t *till) shelve(ctx context.Context, job schemas.Job, delivery int) {
+	w := &wish{do: func(s *sheet) error { return s.shelve(job.EpisodeID, delivery) }, made: make(chan struct{})}
+	t.push(w)
+	select {
+	case <-w.made:
+	case <-ctx.Done():
+	}
 }
 
 func (t *till) push(w *wish) {
@@ -201,6 +207,9 @@ func (t *till) write(ctx context.Context) error {
 			err, answered := answers[w]
 			if answered && w.answer != nil {
 				w.answer <- err
+			}
+			if answered && w.made != nil {
+				close(w.made)
 			}
 			return answered
 		})

@@ -136,14 +136,14 @@ func TestMoneyOfAKilledWorker(t *testing.T) {
 	late := b.open("late") // the first owner of a was only slow
 	defer late.close()
 	late.settle(job("a", "x"), 1, 0.3)
-	late.shelve(job("a", "x"), 1)
+	late.shelve(t.Context(), job("a", "x"), 1)
 	if err := late.reserve(t.Context(), job("a", "x"), 1, 0.1); !errors.Is(err, engine.ErrLeaseLost) {
 		t.Errorf("an owner of before: %v", err)
 	}
 	b.is("fenced", 0.2, 0.5)
 	alive.settle(job("b", "y"), 1, 0.4)
-	alive.shelve(job("a", "x"), 2)
-	alive.shelve(job("b", "y"), 1)
+	alive.shelve(t.Context(), job("a", "x"), 2)
+	alive.shelve(t.Context(), job("b", "y"), 1)
 	alive.restore(job("a", "x"), 3, 0.25)
 	if err := alive.reserve(t.Context(), job("a", "x"), 3, 0.35); err != nil {
 		t.Error(err)
@@ -203,7 +203,7 @@ func TestTillsOfManyProcesses(t *testing.T) {
 					mu.Unlock()
 					till.settle(j, 1+n/4, paid)
 					if n%4 == 3 { // another delivery
-						till.shelve(j, 1+n/4)
+						till.shelve(t.Context(), j, 1+n/4)
 						till.restore(j, 2+n/4, of)
 					}
 				}

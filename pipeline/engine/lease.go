@@ -152,7 +152,12 @@ func (l *Lease) Release(ctx context.Context) error {
 	if err := l.e.swap(ctx, &l.entry, next); err != nil {
 		return err
 	}
-	if err := l.msg.Nak(); err != nil {
+	// Not to who stops at this moment, too, and could no longer claim it.
+	var delay time.Duration
+	if l.e.opt.Join {
+		delay = boardBeat
+	}
+	if err := l.msg.NakWithDelay(delay); err != nil {
 		return fmt.Errorf("returning a job: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -193,11 +194,23 @@ func (e *Engine) Next(ctx context.Context, owner string) (*Lease, error) {
 		if msg == nil {
 			continue
 		}
-		lease, err := e.claim(ctx, msg, owner)
+		lease, err := e.accept(ctx, msg, owner)
 		if err != nil || lease != nil {
 			return lease, err
 		}
 	}
+}
+
+// accept claims what was pulled, or gives it back where ctx has ended: a message that
+// is left lying comes again only when its lease has run out.
+func (e *Engine) accept(ctx context.Context, msg jetstream.Msg, owner string) (*Lease, error) {
+	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opt.AckWait)
+	defer cancel()
+	lease, err := e.claim(settle, msg, owner)
+	if err == nil && lease != nil && ctx.Err() != nil {
+		return nil, cmp.Or(lease.Release(settle), context.Cause(ctx))
+	}
+	return lease, err
 }
 
 // pull fetches one message; nil if none came within the poll interval.

@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// What was pulled when its owner was told to stop is given back: nobody waits for
+// a lease of it to run out.
+func TestAClaimAtTheEndGivesItsJobBack(t *testing.T) {
+	e := open(t, t.TempDir(), nil)
+	enqueue(t, e, 1)
+	msg, err := e.pull(t.Context())
+	for ; err == nil && msg == nil; msg, err = e.pull(t.Context()) {
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l, err := e.accept(ctx, msg, "w"); l != nil || !errors.Is(err, context.Canceled) {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if r := record(t, e, "job00000"); r.State != Queued || r.Owner != "" || r.Tries != 0 {
+		t.Errorf("given back: %+v", r)
+	}
+	if l := next(t, e); l.Delivery != 2 {
+		t.Errorf("delivery %d", l.Delivery)
+	}
+}
