@@ -1,12 +1,16 @@
 package engine
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,6 +111,44 @@ func TestCredentials(t *testing.T) {
 		}
 		if said := denied.Error() + denied.Hint(); strings.Contains(said, c.secret) || strings.Contains(said, "pass-w0rd") || strings.Contains(said, "\n") {
 			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+// greet is a server that only says its version; its address.
+func greet(t *testing.T, version string) string {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	var open sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); open.Wait() })
+	open.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer conn.Close()
+				fmt.Fprintf(conn, "INFO {\"server_id\":\"x\",\"version\":%q,\"headers\":true,\"max_payload\":1048576,\"proto\":1}\r\n", version)
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					if strings.HasPrefix(lines.Text(), "PING") {
+						fmt.Fprint(conn, "PONG\r\n")
+					}
+				}
+			})
+		}
+	})
+	return "nats://" + l.Addr().String()
+}
+
+func TestOldServersAreRefused(t *testing.T) {
+	_, err := Dial(t.Context(), Cluster{URL: greet(t, "2.11.17"), Patience: time.Hour})
+	old, ok := errors.AsType[*OutdatedError](err)
+	if !ok || old.Version != "2.11.17" || old.ExitCode() != 7 || !strings.Contains(old.Hint(), "2.12") {
+		t.Errorf("%v", err)
+	}
+	for version, want := range map[string]bool{"1.4.1": true, "2.9.25": true, "2.12.0": false, "v2.12.0-RC.1": false, "2.15.2": false, "3.0.0": false, "": false} {
+		if got := outmoded(version); got != want {
+			t.Errorf("%q: %v", version, got)
 		}
 	}
 }

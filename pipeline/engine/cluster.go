@@ -46,7 +46,8 @@ type Conn struct {
 
 // Dial connects, waiting for servers that are not there yet. An *AccessError
 // says that they refuse the credentials, an *UntrustedError that they are not
-// trusted here, an *UnreachableError that nobody answered in time.
+// trusted here, an *OutdatedError that they are too old, an *UnreachableError that
+// nobody answered in time.
 func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 	opt.Patience, opt.CallTimeout = cmp.Or(opt.Patience, time.Minute), cmp.Or(opt.CallTimeout, 5*time.Second)
 	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
@@ -76,6 +77,9 @@ func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 		if err := pause(ctx, 250*time.Millisecond); err != nil {
 			return nil, err
 		}
+	}
+	if version := c.nc.ConnectedServerVersion(); outmoded(version) {
+		return nil, errors.Join(&OutdatedError{Place: opt.Place(), Version: version}, c.Close())
 	}
 	if c.js, err = jetstream.New(c.nc); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening JetStream: %w", err), c.Close())
@@ -143,6 +147,14 @@ func (o Cluster) Place() string {
 		out = append(out, part)
 	}
 	return strings.Join(out, ",")
+}
+
+// outmoded tells whether servers of a version ignore what makes a batch of messages
+// atomic, which they do without a word.
+func outmoded(version string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor)
+	return n == 2 && (major < 2 || major == 2 && minor < 12)
 }
 
 // refused is why a closed connection was closed, if the servers wanted it so.

@@ -137,6 +137,19 @@ func (e *UntrustedError) ExitCode() int { return 7 }
 // Hint says what to do about it.
 func (e *UntrustedError) Hint() string { return e.Remedy }
 
+// OutdatedError says that servers lack what the engine needs.
+type OutdatedError struct{ Place, Version string }
+
+func (e *OutdatedError) Error() string {
+	return fmt.Sprintf("the NATS servers at %s are of version %s, which knows no atomic batches", e.Place, e.Version)
+}
+
+// ExitCode is the process exit code for this error.
+func (e *OutdatedError) ExitCode() int { return 7 }
+
+// Hint says what to do about it.
+func (e *OutdatedError) Hint() string { return "have all nodes run nats-server 2.12 or later" }
+
 // UnreachableError says that no external server answered.
 type UnreachableError struct {
 	Place  string

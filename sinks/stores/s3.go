@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -51,6 +52,9 @@ func newS3(ctx context.Context, place string, c S3Config) (*s3Store, error) {
 			return nil, err
 		}
 		prefix += "/"
+	}
+	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return nil, fmt.Errorf("s3 endpoint %q: give a URL: http://HOST:PORT or https://HOST", c.Endpoint)
 	}
 	checksum := aws.RequestChecksumCalculationWhenSupported
 	switch c.Checksum {

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,11 +25,14 @@ func (s *s3Store) mapErr(doing, key string, err error) error {
 	if ae, ok := errors.AsType[smithy.APIError](err); ok {
 		code = ae.ErrorCode()
 	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	at := s.URI()
 	if s.endpoint != "" {
 		at += " at " + s.endpoint
 	}
 	switch {
+	case untrusted:
+		return fmt.Errorf("%s %s in %s: %w: name the file of the CA that signed the server's certificate with AWS_CA_BUNDLE", doing, key, at, err)
 	case code == "NoSuchBucket":
 		return fmt.Errorf("%s %s: bucket %q does not exist (%s): create it or correct the name", doing, key, s.bucket, at)
 	case status == http.StatusPreconditionFailed || code == "PreconditionFailed":

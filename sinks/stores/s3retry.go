@@ -2,6 +2,7 @@ package stores
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -15,18 +16,24 @@ import (
 
 // s3Retryer is the one place where requests are repeated: 8 tries. Beyond what
 // the SDK takes for passing, a conditional put that met another is one, and an
-// answer that breaks off before it can be read.
+// answer that breaks off before it can be read; a certificate that is not trusted
+// will not be so later.
 func s3Retryer(longest time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = 8, longest
-		o.Retryables = append(o.Retryables,
+		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+			if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+				return aws.FalseTernary
+			}
+			return aws.UnknownTernary
+		})}, append(o.Retryables,
 			retry.RetryableErrorCode{Codes: map[string]struct{}{"ConditionalRequestConflict": {}}},
 			retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
 				if _, broken := errors.AsType[*smithy.DeserializationError](err); broken {
 					return aws.TrueTernary
 				}
 				return aws.UnknownTernary
-			}))
+			}))...)
 	})
 }
 

@@ -2,7 +2,11 @@ package stores_test
 
 import (
 	"errors"
+	"io"
+	"log"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +99,25 @@ func TestForbiddenIsFinal(t *testing.T) {
 	}
 	if calls.Load() != 1 {
 		t.Errorf("%d requests for a refused key, want 1", calls.Load())
+	}
+}
+
+// A certificate that is not trusted is not asked for eight times.
+func TestUntrustedServerIsExplained(t *testing.T) {
+	sinktest.Env(t, "a", "b")
+	var tries atomic.Int32
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			tries.Add(1)
+		}
+	}
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	s := open(t, "s3://traces", stores.S3Config{Endpoint: srv.URL})
+	if _, err := s.Get(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "AWS_CA_BUNDLE") || tries.Load() != 1 {
+		t.Errorf("%v after %d connections", err, tries.Load())
 	}
 }
 
@@ -219,5 +242,10 @@ func TestBadPlaces(t *testing.T) {
 	}
 	if _, err := stores.Open(t.Context(), "s3://b", stores.S3Config{Checksum: "crc"}); err == nil {
 		t.Error("checksum mode crc was accepted")
+	}
+	for _, endpoint := range []string{"127.0.0.1:7070", "localhost:7070", "ftp://h", "https://"} {
+		if _, err := stores.Open(t.Context(), "s3://b", stores.S3Config{Endpoint: endpoint}); err == nil || !strings.Contains(err.Error(), "give a URL") {
+			t.Errorf("endpoint %q: %v", endpoint, err)
+		}
 	}
 }

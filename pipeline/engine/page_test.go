@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// The configuration of a node that docs/fleet.md shows is one, lets nobody in without
+// a certificate and a password, and encrypts what nodes tell each other.
+func TestTheNodesOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Three nodes\n")
+	_, block, _ := strings.Cut(section, "```text\n")
+	block, _, ok := strings.Cut(block, "```")
+	if !ok {
+		t.Fatal("docs/fleet.md shows no configuration of a node")
+	}
+	ca, strangers := newAuthority(t, "ca"), newAuthority(t, "strangers")
+	cert, key := ca.pair(t, "server", time.Now().Add(24*time.Hour))
+	alone := strings.NewReplacer("/etc/nats/server.pem", cert, "/etc/nats/server.key", key, "/etc/nats/ca.pem", ca.ca,
+		"/var/lib/nats", t.TempDir(), "port: 4222", "port: -1", "port: 6222", "port: -1").Replace(block)
+	file := filepath.Join(t.TempDir(), "n1.conf")
+	if err := os.WriteFile(file, []byte("host: 127.0.0.1\n"+alone), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TRACESMITH_PASSWORD", "right-one")
+	opts, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !opts.SyncAlways || opts.TLSConfig.ClientAuth != tls.RequireAndVerifyClientCert || opts.Cluster.TLSConfig == nil || opts.Cluster.Name == "" || len(opts.Routes) != 2 {
+		t.Errorf("sync %v, asks for certificates %v, routes %v with TLS %v", opts.SyncAlways, opts.TLSConfig.ClientAuth, opts.Routes, opts.Cluster.TLSConfig != nil)
+	}
+	opts.Cluster, opts.Routes = server.ClusterOpts{}, nil // the others are not there
+	opts.TLSTimeout = 60
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(3 * time.Minute) {
+		t.Fatal("the NATS server does not start")
+	}
+	mine, mineKey := ca.pair(t, "worker", time.Now().Add(24*time.Hour))
+	alien, alienKey := strangers.pair(t, "alien", time.Now().Add(24*time.Hour))
+	at := func(user string) string {
+		return fmt.Sprintf("nats://%s127.0.0.1:%d", user, srv.Addr().(*net.TCPAddr).Port)
+	}
+	conn, err := Dial(t.Context(), Cluster{URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: mine, Key: mineKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	for name, c := range map[string]Cluster{
+		"no password":    {URL: at(""), CA: ca.ca, Cert: mine, Key: mineKey},
+		"no certificate": {URL: at("tracesmith:right-one@"), CA: ca.ca},
+		"a stranger's":   {URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: alien, Key: alienKey},
+	} {
+		c.Patience = time.Hour
+		if _, err := Dial(t.Context(), c); err == nil {
+			t.Errorf("%s: let in", name)
+		}
+	}
+}
