@@ -19,7 +19,7 @@ var leakProgram string
 
 // Bounds of the search for leaks.
 const (
-	leakTimeout = 3 * time.Minute
+	leakTimeout = 15 * time.Minute // of seconds: there is no verdict without it, and machines are busy
 	maxLeaks    = 50
 )
 
