@@ -41,6 +41,7 @@ $(GOTESTSUM):
 	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
 RACE_GUEST := $(CURDIR)/out/tools/tracesmith-guest-race
+# Compilers come before tests: programs in sandboxes are niced and would starve beside them.
 # What bounds memory, of which the race detector takes its own.
 MEMORY_TESTS := ^(TestEmbeddedEngineIsSmall|TestMemoryDoesNotGrowWithWhatIsPublished)$$
 test: deps guest $(GOTESTSUM) ## every test that needs no daemon; RACE=1: under the race detector, shuffled
@@ -48,9 +49,11 @@ test: deps guest $(GOTESTSUM) ## every test that needs no daemon; RACE=1: under 
 ifeq ($(RACE),1)
 	@EXTRA="gcc libc6-dev" EXTRA_TOOLS="gcc" scripts/install-deps.sh
 	CGO_ENABLED=1 go build -race -buildvcs=false -o $(RACE_GUEST) ./cmd/tracesmith-guest
+	CGO_ENABLED=1 go build -race -buildvcs=false ./...
 	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,./...,-race -ldflags=-w -shuffle=on -timeout 60m)
 	$(call gotest,./pipeline/engine ./pipeline/publish,-ldflags=-w -run '$(MEMORY_TESTS)' -timeout 60m)
 else
+	@go build -buildvcs=false ./...
 	$(call gotest,./...,-ldflags=-w -timeout 60m)
 endif
 
