@@ -31,25 +31,32 @@ type budget struct {
 type share struct {
 	Task  string  `json:"task"`
 	Spent float64 `json:"spent"`
-	// Held is set aside for a call that is under way.
+	// Held is set aside for a call that is under way, Call: no two have the same.
 	Held float64 `json:"held,omitempty"`
+	Call string  `json:"call,omitempty"`
 	// Lost: who made that call has lost the episode. It counts as spent until the
 	// log says what became of it.
 	Lost     bool `json:"lost,omitempty"`
 	Delivery int  `json:"delivery"` // of the job; whoever has an earlier one changes nothing any more
 }
 
+// leaf is what of the shelved money is of one episode or task.
+type leaf struct {
+	Spent    float64 `json:"spent"`
+	Delivery int     `json:"delivery,omitempty"` // of an episode's job: as in its share
+}
+
 // sheet is a page that is being changed, with the leaves that this takes.
 type sheet struct {
 	budget
-	read    func(leaf string) (float64, error)
-	leaves  map[string]float64
+	read    func(name string) (leaf, error)
+	leaves  map[string]leaf
 	written map[string]bool // leaves to be written
 	changed bool
 }
 
-func readSheet(body []byte, read func(string) (float64, error)) (*sheet, error) {
-	s := &sheet{read: read, leaves: map[string]float64{}, written: map[string]bool{}}
+func readSheet(body []byte, read func(string) (leaf, error)) (*sheet, error) {
+	s := &sheet{read: read, leaves: map[string]leaf{}, written: map[string]bool{}}
 	if err := json.Unmarshal(body, &s.budget); err != nil {
 		return nil, fmt.Errorf("reading the budget of the run: %w", err)
 	}
@@ -84,7 +91,7 @@ func (s *sheet) texts(by string) (page []byte, leaves map[string][]byte, err err
 func episodeLeaf(id string) string { return "episode-" + engine.WorkerID(id) }
 func taskLeaf(id string) string    { return "task-" + engine.WorkerID(id) }
 
-func (s *sheet) leaf(name string) (float64, error) {
+func (s *sheet) leaf(name string) (leaf, error) {
 	if v, ok := s.leaves[name]; ok {
 		return v, nil
 	}
@@ -99,9 +106,11 @@ func (s *sheet) leaf(name string) (float64, error) {
 func (s *sheet) pots(task string) (run, own pot, err error) {
 	run, own = pot{limit: s.Limit, spent: s.Shelved}, pot{limit: s.TaskLimit}
 	if s.TaskLimit > 0 {
-		if own.spent, err = s.leaf(taskLeaf(task)); err != nil {
+		of, err := s.leaf(taskLeaf(task))
+		if err != nil {
 			return run, own, err
 		}
+		own.spent = of.Spent
 	}
 	for _, sh := range s.Open {
 		run.add(sh)
@@ -127,16 +136,25 @@ type lines struct {
 	tasks map[string]bool
 }
 
-// reserve sets worst aside for a call; ok is false where it has to wait.
-func (s *sheet) reserve(episode, task string, delivery int, worst float64, before *lines) (ok bool, err error) {
-	if s.Over != "" {
+// reserve sets aside what want holds; ok is false where it has to wait. It may be asked
+// again by who does not know whether it was granted.
+func (s *sheet) reserve(episode string, want share, before *lines) (ok bool, err error) {
+	sh, open := s.Open[episode]
+	switch {
+	case open && sh.Held > 0 && sh.Call == want.Call && sh.Delivery == want.Delivery:
+		return true, nil
+	case s.Over != "":
 		return false, overBudget(s.Over)
+	case !open:
+		if sh, err = s.shelved(episode); err != nil {
+			return false, err
+		}
 	}
-	sh := s.Open[episode]
-	if sh.Delivery > delivery {
+	if sh.Delivery > want.Delivery {
 		return false, engine.ErrLeaseLost
 	}
-	run, own, err := s.pots(task)
+	worst := want.Held
+	run, own, err := s.pots(want.Task)
 	switch {
 	case err != nil:
 		return false, err
@@ -145,21 +163,25 @@ func (s *sheet) reserve(episode, task string, delivery int, worst float64, befor
 		return false, overBudget(s.Over)
 	case own.never(worst):
 		return false, fmt.Errorf("%w: %s", llms.ErrBudget, own.refusal("limits.task_cost", worst))
-	case before.run || before.tasks[task] || !run.now(worst) || !own.now(worst):
+	case before.run || before.tasks[want.Task] || !run.now(worst) || !own.now(worst):
 		before.run = before.run || !run.now(worst)
-		before.tasks[task] = before.tasks[task] || s.TaskLimit > 0
+		before.tasks[want.Task] = before.tasks[want.Task] || s.TaskLimit > 0
 		return false, nil
 	}
-	s.Open[episode] = share{Task: task, Spent: sh.Spent + sh.Held, Held: worst, Delivery: delivery}
-	s.changed = true
+	if !open {
+		if err := s.shelf(episode, want.Task, -sh.Spent, leaf{Delivery: want.Delivery}); err != nil {
+			return false, err
+		}
+	}
+	want.Spent = sh.Spent + sh.Held
+	s.Open[episode], s.changed = want, true
 	return true, nil
 }
 
-// settle turns what is held into what was paid, once that is on record.
-func (s *sheet) settle(episode string, delivery int, paid float64) {
-	if sh, ok := s.Open[episode]; ok && sh.Delivery == delivery && sh.Held > 0 {
-		sh.Spent, sh.Held, sh.Lost = sh.Spent+paid, 0, false
-		s.Open[episode], s.changed = sh, true
+// settle turns what is held for a call into what was paid, once that is on record.
+func (s *sheet) settle(episode string, delivery int, call string, paid float64) {
+	if sh, ok := s.Open[episode]; ok && sh.Delivery == delivery && sh.Held > 0 && sh.Call == call {
+		s.Open[episode], s.changed = share{Task: sh.Task, Spent: sh.Spent + paid, Delivery: delivery}, true
 	}
 }
 
@@ -173,18 +195,20 @@ func (s *sheet) lose(episode string) {
 // restore makes a share what the log of its episode says.
 func (s *sheet) restore(episode, task string, delivery int, spent float64) error {
 	sh, open := s.Open[episode]
+	if !open {
+		var err error
+		if sh, err = s.shelved(episode); err != nil {
+			return err
+		}
+		if sh.Spent == 0 && spent == 0 {
+			return nil
+		}
+	}
 	if sh.Delivery > delivery {
 		return nil
 	}
 	if !open {
-		shelved, err := s.leaf(episodeLeaf(episode))
-		if err != nil {
-			return err
-		}
-		if shelved == 0 && spent == 0 {
-			return nil
-		}
-		if err := s.shelf(episode, task, -shelved, 0); err != nil {
+		if err := s.shelf(episode, task, -sh.Spent, leaf{Delivery: delivery}); err != nil {
 			return err
 		}
 	}
@@ -200,11 +224,17 @@ func (s *sheet) shelve(episode string, delivery int) error {
 	}
 	delete(s.Open, episode)
 	s.changed = true
-	return s.shelf(episode, sh.Task, sh.Spent, sh.Spent)
+	return s.shelf(episode, sh.Task, sh.Spent, leaf{sh.Spent, sh.Delivery})
 }
 
-// shelf adds to what is shelved; of the episode it is then spent.
-func (s *sheet) shelf(episode, task string, more, spent float64) error {
+// shelved is the share of an episode that nobody has in hand.
+func (s *sheet) shelved(episode string) (share, error) {
+	l, err := s.leaf(episodeLeaf(episode))
+	return share{Spent: l.Spent, Delivery: l.Delivery}, err
+}
+
+// shelf adds to what is shelved; of the episode it is then own.
+func (s *sheet) shelf(episode, task string, more float64, own leaf) error {
 	if more == 0 {
 		return nil
 	}
@@ -213,8 +243,9 @@ func (s *sheet) shelf(episode, task string, more, spent float64) error {
 		return err
 	}
 	s.Shelved += more
-	for name, v := range map[string]float64{taskLeaf(task): of + more, episodeLeaf(episode): spent} {
-		s.leaves[name], s.written[name] = v, true
+	of.Spent += more
+	for name, l := range map[string]leaf{taskLeaf(task): of, episodeLeaf(episode): own} {
+		s.leaves[name], s.written[name] = l, true
 	}
 	return nil
 }

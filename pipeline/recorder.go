@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,6 +44,7 @@ type recorder struct {
 	asking context.Context // of the policy's turn
 	begun  bool            // a call is under way
 	worst  float64         // of that call
+	call   string          // its name at the till
 	ended  *schemas.Payment
 }
 
@@ -227,7 +229,8 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 	}
 	err := r.fund(ctx, worst)
 	if err == nil {
-		if err = r.note(kindCall, callEntry{worst, r.ended}); err != nil {
+		// Without an answer the call may be on record: then it counts, until somebody reads the log.
+		if err = r.note(kindCall, callEntry{worst, r.ended}); errors.Is(err, engine.ErrLeaseLost) {
 			r.settled(&schemas.Payment{})
 		}
 	}
@@ -249,8 +252,8 @@ func (r *recorder) fund(ctx context.Context, worst float64) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	err := r.run.till.reserve(ctx, r.job, r.number, worst)
-	if usedUp(err) {
+	var err error
+	if r.call, err = r.run.till.reserve(ctx, r.job, r.number, worst); usedUp(err) {
 		r.run.ledger.close(err)
 	}
 	return err
@@ -259,7 +262,7 @@ func (r *recorder) fund(ctx context.Context, worst float64) error {
 // settled tells that budget what a call came to, which is on record.
 func (r *recorder) settled(p *schemas.Payment) {
 	if r.run.till != nil && p != nil {
-		r.run.till.settle(r.job, r.number, p.Spent())
+		r.run.till.settle(r.job, r.number, r.call, p.Spent())
 	}
 }
 

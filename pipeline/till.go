@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -45,9 +46,8 @@ type till struct {
 // for money; the others do neither.
 type wish struct {
 	do     func(*sheet) error
-	worst  float64 // of a reservation
 	job    schemas.Job
-	number int           // of the job's delivery
+	want   share         // of a reservation
 	answer chan error    // takes one; nil: no reservation
 	gone   bool          // nobody waits for the answer any more
 	made   chan struct{} // closed when the change is; nil: nobody waits for that
@@ -71,31 +71,36 @@ func (t *till) close() {
 	}
 }
 
-// reserve sets worst aside for a call, waiting while others hold what is left.
-func (t *till) reserve(ctx context.Context, job schemas.Job, delivery int, worst float64) error {
-	w := &wish{worst: worst, job: job, number: delivery, answer: make(chan error, 1)}
+// reserve sets worst aside for a call, waiting while others hold what is left. The
+// call's name is for settle.
+func (t *till) reserve(ctx context.Context, job schemas.Job, delivery int, worst float64) (call string, err error) {
+	call = strconv.FormatUint(rand.Uint64(), 36)
+	w := &wish{job: job, want: share{Task: job.TaskID, Held: worst, Call: call, Delivery: delivery}, answer: make(chan error, 1)}
 	t.push(w)
-	var err error
 	select {
 	case err = <-w.answer:
 		if err != nil || ctx.Err() == nil {
-			return err
+			return call, err
 		}
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
 	w.gone = true
 	t.mu.Unlock()
-	t.settle(job, delivery, 0) // it may be granted at this moment
-	return fmt.Errorf("waiting for the budget: %w", context.Cause(ctx))
+	t.settle(job, delivery, call, 0) // it may be granted at this moment
+	return call, fmt.Errorf("waiting for the budget: %w", context.Cause(ctx))
 }
 
-// settle turns what a job has set aside into what was paid.
-func (t *till) settle(job schemas.Job, delivery int, paid float64) {
-	t.push(&wish{do: func(s *sheet) error {
-		s.settle(job.EpisodeID, delivery, paid)
+// settle turns what was set aside for a call of a job into what was paid.
+func (t *till) settle(job schemas.Job, delivery int, call string, paid float64) {
+	t.push(settling(job, delivery, call, paid))
+}
+
+func settling(job schemas.Job, delivery int, call string, paid float64) *wish {
+	return &wish{do: func(s *sheet) error {
+		s.settle(job.EpisodeID, delivery, call, paid)
 		return nil
-	}})
+	}}
 }
 
 // restore makes a job's share what its log says.
@@ -141,16 +146,17 @@ func (t *till) serve() {
 	}
 }
 
-// refuse tells those who wait for money that there is no answer.
+// refuse tells those who wait for money that there is no answer. What the page may have
+// set aside for them all the same is given back as soon as it can be.
 func (t *till) refuse(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.queue = slices.DeleteFunc(t.queue, func(w *wish) bool {
+	for i, w := range t.queue {
 		if w.answer != nil {
 			w.answer <- err
+			t.queue[i] = settling(w.job, w.want.Delivery, w.want.Call, 0)
 		}
-		return w.answer != nil
-	})
+	}
 }
 
 // write brings the queue to the page, as far as there is money.
@@ -231,7 +237,7 @@ func (s *sheet) grant(queue []*wish) (answers map[*wish]error, all bool, err err
 			answers[w] = nil
 			continue
 		}
-		ok, err := s.reserve(w.job.EpisodeID, w.job.TaskID, w.number, w.worst, before)
+		ok, err := s.reserve(w.job.EpisodeID, w.want, before)
 		if ok || err != nil {
 			answers[w] = err
 		}
@@ -249,15 +255,15 @@ func readPage(ctx context.Context, book *engine.Book) (*sheet, uint64, error) {
 	if revision == 0 {
 		body = []byte("{}")
 	}
-	s, err := readSheet(body, func(name string) (v float64, err error) {
-		leaf, err := book.Leaf(ctx, name)
-		if err == nil && leaf != nil {
-			err = json.Unmarshal(leaf, &v)
+	s, err := readSheet(body, func(name string) (l leaf, err error) {
+		body, err := book.Leaf(ctx, name)
+		if err == nil && body != nil {
+			err = json.Unmarshal(body, &l)
 		}
 		if err != nil {
 			err = fmt.Errorf("reading the budget of the run: %w", err)
 		}
-		return v, err
+		return l, err
 	})
 	return s, revision, err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
@@ -21,6 +22,7 @@ import (
 // bank is a run's book on a real server, as a coordinator lays it.
 type bank struct {
 	t    *testing.T
+	srv  *server.Server
 	e    *engine.Engine
 	book *engine.Book
 }
@@ -41,7 +43,7 @@ func newBank(t *testing.T, limit, taskLimit float64) *bank {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	b := &bank{t: t}
+	b := &bank{t: t, srv: srv}
 	if b.e, err = engine.Open(t.Context(), engine.Options{RunID: "r", Conn: conn}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,46 +108,46 @@ func TestMoneyOfAKilledWorker(t *testing.T) {
 	b := newBank(t, 1, 0)
 	dead, alive := b.open("dead"), b.open("alive")
 	defer alive.close()
-	if err := dead.reserve(t.Context(), job("a", "x"), 1, 0.6); err != nil {
+	lost, err := dead.reserve(t.Context(), job("a", "x"), 1, 0.6)
+	if err != nil {
 		t.Fatal(err)
 	}
 	close(dead.quit) // as if it were killed: nothing of it comes any more
 	dead.wg.Wait()
 	got := make(chan error, 1)
-	go func() { got <- alive.reserve(t.Context(), job("b", "y"), 1, 0.5) }()
+	go func() {
+		_, err := alive.reserve(t.Context(), job("b", "y"), 1, 0.5)
+		got <- err
+	}()
 	b.is("held", 0, 0.6)
-	select {
-	case err := <-got:
-		t.Fatalf("it did not wait: %v", err)
-	default:
-	}
 	b.change(func(s *sheet) { s.lose("a") })
 	if err := <-got; !usedUp(err) {
 		t.Errorf("with the worst case lost: %v", err)
 	}
 	b.is("lost", 0.6, 0)
-	if err := alive.reserve(t.Context(), job("c", "y"), 1, 0.1); !usedUp(err) {
+	if _, err := alive.reserve(t.Context(), job("c", "y"), 1, 0.1); !usedUp(err) {
 		t.Errorf("a run that is over: %v", err)
 	}
 	b.change(func(s *sheet) { s.Over = "" })
 	alive.restore(job("a", "x"), 2, 0.2) // the log knows the answer
-	if err := alive.reserve(t.Context(), job("b", "y"), 1, 0.5); err != nil {
+	call, err := alive.reserve(t.Context(), job("b", "y"), 1, 0.5)
+	if err != nil {
 		t.Error(err)
 	}
 	b.is("restored", 0.2, 0.5)
 	late := b.open("late") // the first owner of a was only slow
 	defer late.close()
-	late.settle(job("a", "x"), 1, 0.3)
+	late.settle(job("a", "x"), 1, lost, 0.3)
 	late.shelve(t.Context(), job("a", "x"), 1)
-	if err := late.reserve(t.Context(), job("a", "x"), 1, 0.1); !errors.Is(err, engine.ErrLeaseLost) {
+	if _, err := late.reserve(t.Context(), job("a", "x"), 1, 0.1); !errors.Is(err, engine.ErrLeaseLost) {
 		t.Errorf("an owner of before: %v", err)
 	}
 	b.is("fenced", 0.2, 0.5)
-	alive.settle(job("b", "y"), 1, 0.4)
+	alive.settle(job("b", "y"), 1, call, 0.4)
 	alive.shelve(t.Context(), job("a", "x"), 2)
 	alive.shelve(t.Context(), job("b", "y"), 1)
 	alive.restore(job("a", "x"), 3, 0.25)
-	if err := alive.reserve(t.Context(), job("a", "x"), 3, 0.35); err != nil {
+	if _, err := alive.reserve(t.Context(), job("a", "x"), 3, 0.35); err != nil {
 		t.Error(err)
 	}
 	b.is("taken up again", 0.65, 0.35)
@@ -156,14 +158,14 @@ func TestMoneyOfAKilledWorker(t *testing.T) {
 func TestWaitingAtTheTillEnds(t *testing.T) {
 	b := newBank(t, 1, 0)
 	till := b.open("one")
-	if err := till.reserve(t.Context(), job("a", "x"), 1, 0.9); err != nil {
+	if _, err := till.reserve(t.Context(), job("a", "x"), 1, 0.9); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
-		if err := till.reserve(ctx, job("b", "x"), 1, 0.1); err == nil {
-			till.settle(job("b", "x"), 1, 0)
+		if call, err := till.reserve(ctx, job("b", "x"), 1, 0.1); err == nil {
+			till.settle(job("b", "x"), 1, call, 0)
 		} else if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
@@ -188,7 +190,7 @@ func TestTillsOfManyProcesses(t *testing.T) {
 				j := job(fmt.Sprintf("e%d-%d", p, e), fmt.Sprint("task", e%2))
 				for n := range 8 {
 					worst := 0.01 + 0.09*rand.Float64()
-					err := till.reserve(t.Context(), j, 1+n/4, worst)
+					call, err := till.reserve(t.Context(), j, 1+n/4, worst)
 					if err != nil {
 						if !usedUp(err) && !errors.Is(err, llms.ErrBudget) {
 							t.Error(err)
@@ -201,7 +203,7 @@ func TestTillsOfManyProcesses(t *testing.T) {
 					of := spent[j.EpisodeID] + paid
 					spent[j.EpisodeID] = of
 					mu.Unlock()
-					till.settle(j, 1+n/4, paid)
+					till.settle(j, 1+n/4, call, paid)
 					if n%4 == 3 { // another delivery
 						till.shelve(t.Context(), j, 1+n/4)
 						till.restore(j, 2+n/4, of)
@@ -221,4 +223,47 @@ func TestTillsOfManyProcesses(t *testing.T) {
 	if sum := spent["task0"] + spent["task1"]; sum > 2+rounding || sum < 1 {
 		t.Errorf("$%f of $2", sum)
 	}
+}
+
+// A call that could not be announced holds its money where it may be on record all the
+// same, and holds nothing where another worker has the episode.
+func TestACallThatIsNotAnnounced(t *testing.T) {
+	b := newBank(t, 1, 0)
+	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: b.srv.ClientURL(), Patience: time.Nanosecond, CallTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	e, err := engine.Open(t.Context(), engine.Options{RunID: "r", Conn: conn, Join: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	r := newRun(Config{}, Deps{}, RunInfo{}, plan{})
+	r.till = b.open("one")
+	record := func(id string) *recorder {
+		log, _, err := e.OpenLog(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &recorder{run: r, job: job(id, "x"), number: 1, log: log, account: r.ledger.account(id, "x"), asking: t.Context()}
+	}
+	lost, unsure := record("a"), record("b")
+	record("a")
+	if _, err := lost.Begin(t.Context(), 0.2); !errors.Is(err, engine.ErrLeaseLost) {
+		t.Errorf("for another worker's episode: %v", err)
+	}
+	nc, err := nats.Connect(b.srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Request("$JS.API.STREAM.DELETE.STEPS_r", nil, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unsure.Begin(t.Context(), 0.3); err == nil || errors.Is(err, engine.ErrLeaseLost) {
+		t.Errorf("without an answer: %v", err)
+	}
+	r.till.close()
+	b.is("not announced", 0, 0.3)
 }

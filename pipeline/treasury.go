@@ -72,7 +72,7 @@ func (f *fleet) found(ctx context.Context, s *sheet) error {
 	leaves := map[string][]byte{}
 	put := func(name string, v float64) {
 		if v != 0 {
-			leaves[name], err = json.Marshal(v)
+			leaves[name], err = json.Marshal(leaf{Spent: v})
 		}
 	}
 	for id, v := range tasks {
