@@ -40,6 +40,7 @@ const pair = `sessions:
 // Every agent that asks a model comes to its end on a server that throttles,
 // fails, breaks off and stalls, and both sides have counted the same.
 func TestEveryCallOfEveryAgentIsAccountedFor(t *testing.T) {
+	t.Parallel()
 	scripts := map[string]string{"replay": mender, "react": mender, "rewrite": mender, "debug5": mender, "simple": speaker, "seeker": pair}
 	for _, kind := range agents.Registry.Kinds() {
 		script, known := scripts[kind]

@@ -143,6 +143,7 @@ const (
 )
 
 func TestEnvContract(t *testing.T) {
+	t.Parallel()
 	d := drive(t, "--task", "stockroom")
 	testBadLines(t, d)
 	a := d.must(`{"op":"reset"}`)
@@ -321,6 +322,7 @@ func TestEnvTimeout(t *testing.T) {
 
 // Any program in a directory: its tests are found by running them.
 func TestWC23AnyDirectoryIsATask(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"shop.py":      "def total(prices):\n    result = 0\n    for p in prices[1:]:\n        result += p\n    return result\n",

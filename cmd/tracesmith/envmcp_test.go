@@ -79,6 +79,7 @@ func (c *mcpClient) must(tool, arguments, want string) answer {
 
 // An MCP client of another make debugs, repairs, and has its change judged.
 func TestEnvAsMCPServer(t *testing.T) {
+	t.Parallel()
 	cmd := spawn(t, "--task", "stockroom")
 	var progress atomic.Int32
 	c := connect(t, &mcp.CommandTransport{Command: cmd, TerminateDuration: 5 * time.Minute}, &mcp.ClientOptions{

@@ -119,6 +119,7 @@ func same(t *testing.T, a, b played) {
 // The same calls are answered alike twice, also when the two environments run
 // beside each other.
 func TestEnvAnswersAlikeTwice(t *testing.T) {
+	t.Parallel()
 	runs := make(chan played, 2)
 	t.Run("beside each other", func(t *testing.T) {
 		for i := range 2 {

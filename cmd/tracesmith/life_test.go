@@ -91,6 +91,7 @@ func stagedIn(t *testing.T, run string) []string {
 // Killed at any boundary of a job and started again, the program ends with the
 // episodes of a run that was not killed, each once.
 func TestKilledAnywhereARunResumes(t *testing.T) {
+	t.Parallel()
 	tasks := t.TempDir()
 	const task = "instructions: Write mended.txt.\nentrypoint: test -e mended.txt\n"
 	place(t, tasks, map[string]string{"one/task.yaml": task, "one/repo/a.txt": "a\n", "two/task.yaml": task, "two/repo/b.txt": "b\n"})
@@ -215,6 +216,7 @@ func start(t *testing.T, args ...string) (cmd *exec.Cmd, out *output) {
 }
 
 func TestSignalsStopARunThatResumes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		signal syscall.Signal
 		code   int
