@@ -43,7 +43,7 @@ func TestTheNodesOfThePage(t *testing.T) {
 		t.Errorf("sync %v, asks for certificates %v, routes %v with TLS %v", opts.SyncAlways, opts.TLSConfig.ClientAuth, opts.Routes, opts.Cluster.TLSConfig != nil)
 	}
 	opts.Cluster, opts.Routes = server.ClusterOpts{}, nil // the others are not there
-	opts.TLSTimeout = 60
+	opts.TLSTimeout, opts.NoSigs, opts.NoLog = 60, true, true
 	srv, err := server.NewServer(opts)
 	if err != nil {
 		t.Fatal(err)
