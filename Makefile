@@ -94,7 +94,7 @@ s3-second: $(SECOND_SERVER) guest $(GOTESTSUM) ## the same tests against a secon
 	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -timeout 60m -run '^TestScripts$$/^(s3|chaos_s3)$$')
 
 cluster: guest $(GOTESTSUM) ## three NATS nodes and three workers, killed on the way; 300,000 jobs
-	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline ./pipeline/engine,-count=1 -timeout 60m -run '^(TestCluster|TestAWatchOutlivesItsConsumer|TestThreeHundredThousandJobs)$$')
+	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline ./pipeline/engine,-count=1 -timeout 60m -run '^(TestCluster|TestClusterBudget|TestAWatchOutlivesItsConsumer|TestThreeHundredThousandJobs)$$')
 
 interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every view of it, with chat templates of two model families
 	scripts/interop.sh $(CURDIR)/bin/tracesmith

@@ -120,7 +120,8 @@ type Prompts struct {
 	SolveProblem string `mapstructure:"solve_problem" json:"solve_problem,omitempty"`
 }
 
-// Limits are what models may cost, in USD; 0 = no limit.
+// Limits are what models may cost, in USD, over all workers of a cluster together;
+// 0 = no limit.
 type Limits struct {
 	TotalCost   float64 `mapstructure:"total_cost" json:"total_cost,omitempty"`     // the whole run: it stops, and resumes with more
 	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // all attempts at one task: they end

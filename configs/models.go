@@ -27,9 +27,10 @@ type LLM struct {
 
 	Cache      string `mapstructure:"cache" json:"cache,omitempty"` // a directory of replies that are not asked for again
 	MaxRetries int    `mapstructure:"max_retries" json:"max_retries"`
-	RPM        int    `mapstructure:"rpm" json:"rpm,omitempty"`           // requests a minute at each endpoint, 0 = no limit
-	TPM        int    `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens a minute, prompt and answer, 0 = no limit
-	Parallel   int    `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once, 0 = as many as workers, fewer where the server refuses
+	// These three are of one process: of each worker on a cluster.
+	RPM      int `mapstructure:"rpm" json:"rpm,omitempty"`           // requests a minute at each endpoint, 0 = no limit
+	TPM      int `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens a minute, prompt and answer, 0 = no limit
+	Parallel int `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once, 0 = as many as workers, fewer where the server refuses
 
 	Temperature *float64 `mapstructure:"temperature" json:"temperature,omitempty"`
 	TopP        *float64 `mapstructure:"top_p" json:"top_p,omitempty"`

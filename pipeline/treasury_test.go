@@ -129,8 +129,10 @@ func TestABudgetThatComesLater(t *testing.T) {
 		t.Fatal(got.err)
 	}
 	h.onAsk = nil
-	if err := conn.Tell(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", RunID: h.cfg.RunID, State: "working"}); err != nil {
-		t.Fatal(err)
+	for _, w := range []engine.WorkerEntry{{ID: "w", State: "left"}, {ID: "x", Name: "x", RunID: h.cfg.RunID, State: "working"}} {
+		if err := conn.Tell(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h.cfg.MaxCost = 0.12
 	if got := <-h.coordinate(t.Context()); exitCode(t, got.err) != 2 || !strings.Contains(got.err.Error(), "worker x may still work") {
