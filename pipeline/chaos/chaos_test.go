@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,17 +92,17 @@ func TestBatchHasAnyNumberOfEpisodes(t *testing.T) {
 func TestHungIsWhoAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lone
-		hung := false
-		l.begin(nil, func() { hung = true })
+		var hung atomic.Bool
+		l.begin(nil, func() { hung.Store(true) })
 		for range 5 {
 			time.Sleep(silence - time.Second)
 			l.asked()
 		}
-		if synctest.Wait(); hung {
+		if synctest.Wait(); hung.Load() {
 			t.Error("who asks is taken for hung")
 		}
 		time.Sleep(silence + time.Second)
-		if synctest.Wait(); !hung {
+		if synctest.Wait(); !hung.Load() {
 			t.Error("who is silent is not taken for hung")
 		}
 		l.end()
