@@ -175,3 +175,26 @@ func TestWithoutHashesNothingIsClaimed(t *testing.T) {
 		t.Errorf("limits %q", c.Limits)
 	}
 }
+
+// An episode that is held back is no part of the report.
+func TestWhatIsHeldBackIsNotReported(t *testing.T) {
+	staging := dir(t, t.TempDir())
+	put(t, staging, attempt(0, "mine-1", "short", ""))
+	half := statement("alpha")
+	put(t, staging, attempt(1, "mine-2", half[:len(half)/4]+statement("own")+" ghp_"+strings.Repeat("a1B2", 9), ""))
+	root := t.TempDir()
+	cfg := config(t, dir(t, root), staging)
+	cfg.Benchmarks = toy(t)
+	rep := run(t, cfg)
+	c, _ := contamination(t, root, rep)
+	if rep.Held != 1 || c.Episodes != 1 || c.Tasks != 1 {
+		t.Errorf("%d held back, %d episodes of %d tasks", rep.Held, c.Episodes, c.Tasks)
+	}
+	for _, b := range c.Benchmarks {
+		for _, one := range b.Tests {
+			if one.Below != 0 {
+				t.Errorf("%s: %+v", b.Benchmark, one)
+			}
+		}
+	}
+}
