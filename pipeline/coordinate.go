@@ -57,7 +57,13 @@ type fleet struct {
 	ended   map[string]bool
 	running map[string]handed
 	at      map[string]uint64 // revision of the record that was seen last
-	handed  map[string]int    // how often, by then
+	hands   map[string]hand   // of jobs that are not to do, too
+}
+
+// hand is how often a job was handed out, and whether a worker has it now.
+type hand struct {
+	times   int
+	running bool
 }
 
 // handed is a job in a worker's hands, and when it was last heard of.
@@ -97,7 +103,7 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.engine.Close()) }()
 	f := &fleet{
-		r: r, lease: r.cfg.Lease, ended: map[string]bool{}, running: map[string]handed{}, at: map[string]uint64{}, handed: map[string]int{},
+		r: r, lease: r.cfg.Lease, ended: map[string]bool{}, running: map[string]handed{}, at: map[string]uint64{}, hands: map[string]hand{},
 		name: engine.Instance(), poor: make(chan struct{}),
 	}
 	f.reads.SetLimit(8)
@@ -172,6 +178,10 @@ func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
 	for _, e := range entries {
 		f.since = max(f.since, e.Revision)
 		job, ok := r.todo[e.ID]
+		var other schemas.Job
+		if !ok && json.Unmarshal(e.Data, &other) == nil { // what its log tells is of its task, too
+			r.ledger.account(e.ID, other.TaskID)
+		}
 		if _, reused := r.episodes[e.ID]; reused && e.State != engine.Done {
 			settled = append(settled, e.ID)
 		}

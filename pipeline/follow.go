@@ -85,16 +85,16 @@ func (f *fleet) idle(workers map[string]seenWorker) bool {
 // see takes notice of one record; false when every job to do has ended.
 func (f *fleet) see(e engine.Entry) bool {
 	r := f.r
-	job, ok := r.todo[e.ID]
-	if !ok {
-		return true
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	job, ok := r.todo[e.ID]
 	if e.Revision <= f.at[e.ID] { // watch and catchUp may tell the same
-		return len(f.ended) < len(r.todo)
+		return !ok || len(f.ended) < len(r.todo)
 	}
-	f.at[e.ID], f.handed[e.ID] = e.Revision, e.Delivery
+	f.at[e.ID], f.hands[e.ID] = e.Revision, hand{e.Delivery, e.State == engine.Running}
+	if !ok { // what its call holds is followed all the same
+		return true
+	}
 	was, running := f.running[e.ID]
 	worker, _, _ := strings.Cut(e.Owner, "/")
 	switch {

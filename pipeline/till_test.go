@@ -23,6 +23,7 @@ import (
 type bank struct {
 	t    *testing.T
 	srv  *server.Server
+	conn *engine.Conn
 	e    *engine.Engine
 	book *engine.Book
 }
@@ -43,7 +44,7 @@ func newBank(t *testing.T, limit, taskLimit float64) *bank {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	b := &bank{t: t, srv: srv}
+	b := &bank{t: t, srv: srv, conn: conn}
 	if b.e, err = engine.Open(t.Context(), engine.Options{RunID: "r", Conn: conn}); err != nil {
 		t.Fatal(err)
 	}

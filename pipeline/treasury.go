@@ -17,6 +17,9 @@ import (
 // lookAtBudget is how often the coordinator reads the page.
 const lookAtBudget = time.Second
 
+// mendAtOnce is how many shares a coordinator mends with one write of the page.
+const mendAtOnce = 20
+
 // fund opens the budget of the run, or makes one where there is a limit: from the
 // books of the coordinator, which hold what was paid before. entries are the jobs'
 // records, read before those books were made.
@@ -27,22 +30,28 @@ func (f *fleet) fund(ctx context.Context, entries []engine.Entry) error {
 	if err != nil || book == nil {
 		return err
 	}
-	f.book = book
 	for {
 		s, revision, err := readPage(ctx, book)
 		if err != nil {
 			return err
 		}
+		if revision == 0 && !limited { // nobody has made a page: it was refused
+			return nil
+		}
+		f.book = book
+		more := false
 		if revision == 0 {
 			err = f.found(ctx, s)
 		} else {
-			err = f.mend(s, entries)
+			more, err = f.mend(s, entries)
 		}
 		if err != nil {
 			return err
 		}
-		s.Limit, s.TaskLimit, s.Over = r.cfg.MaxCost, r.cfg.TaskCost, ""
-		if ok, err := f.turn(ctx, s, revision); ok || err != nil {
+		if !more {
+			s.Limit, s.TaskLimit, s.Over = r.cfg.MaxCost, r.cfg.TaskCost, ""
+		}
+		if ok, err := f.turn(ctx, s, revision); ok && !more || err != nil {
 			return err
 		}
 	}
@@ -88,25 +97,29 @@ func (f *fleet) found(ctx context.Context, s *sheet) error {
 }
 
 // mend makes the shares of episodes that are staged or in nobody's hands what the
-// books say.
-func (f *fleet) mend(s *sheet, entries []engine.Entry) error {
+// books say: not all at once, each takes time in which workers write the page, too.
+func (f *fleet) mend(s *sheet, entries []engine.Entry) (more bool, err error) {
 	r := f.r
 	_, _, spent := r.ledger.books()
 	known := map[string]engine.Entry{}
 	for _, e := range entries {
 		known[e.ID] = e
 	}
+	mended := 0
 	for id, sh := range maps.Clone(s.Open) {
 		e := known[id]
 		held := e.Delivery < sh.Delivery || e.Delivery == sh.Delivery && e.State == engine.Running
 		if _, staged := r.episodes[id]; held && !staged {
 			continue
 		}
+		if mended++; mended > mendAtOnce {
+			return true, nil
+		}
 		if err := errors.Join(s.restore(id, sh.Task, sh.Delivery, spent[id]), s.shelve(id, sh.Delivery)); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // audit looks at the page until ctx ends: what is held for calls whose worker has lost
@@ -156,8 +169,8 @@ func (f *fleet) look(ctx context.Context) (over string, err error) {
 func (f *fleet) forsaken(id string, delivery int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h, running := f.running[id]
-	return f.handed[id] > delivery || f.handed[id] == delivery && !(running && h.times == delivery)
+	h, known := f.hands[id]
+	return known && (h.times > delivery || h.times == delivery && !h.running)
 }
 
 // Budget is what a run on a cluster has spent, in USD, as its workers agree on it.

@@ -132,9 +132,29 @@ func TestABudgetThatComesLater(t *testing.T) {
 	if got := <-h.coordinate(t.Context()); exitCode(t, got.err) != 2 || !strings.Contains(got.err.Error(), "worker x may still work") {
 		t.Errorf("beside a worker that counts nothing: %v", got.err)
 	}
-	if err := conn.Tell(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", State: "left"}); err != nil {
-		t.Fatal(err)
+	h.cfg.MaxCost = 0 // as it was told: without these limits, and interrupted
+	without, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	end = h.coordinate(without)
+	for without.Err() == nil {
+		entry, _, err := conn.Run(t.Context(), h.cfg.RunID)
+		if err == nil && entry.Phase == engine.Working {
+			err = conn.Tell(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", State: "left"})
+			interrupt()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-end:
+			t.Fatalf("without limits, beside that worker: %v", got.err)
+		default:
+		}
 	}
+	if got := <-end; got.err == nil {
+		t.Error("it was interrupted")
+	}
+	h.cfg.MaxCost = 0.12
 	got := h.over(t, conn)
 	if c := got.rep.Calls; exitCode(t, got.err) != 5 || c.Spent() > 0.12+1e-9 || c.Spent() <= 0.12-callWorst {
 		t.Errorf("%v: %+v", got.err, c)

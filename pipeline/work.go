@@ -55,17 +55,12 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	}); err != nil {
 		return unanswered(err)
 	}
-	if err := r.openTill(ctx, w.ID); err != nil {
+	if err := r.openTill(ctx); err != nil {
 		return errors.Join(unanswered(err), r.engine.Close())
 	}
 	var attending sync.WaitGroup
 	attend, leave := context.WithCancel(context.WithoutCancel(ctx))
 	a := &attendance{r: r, w: w, moved: time.Now(), over: make(chan struct{})}
-	if a.look(attend, claims) { // before the first claim: a coordinator that drains waits for whom it sees
-		attending.Go(func() { a.keep(attend, claims) })
-	} else {
-		a.end()
-	}
 	attending.Go(func() {
 		select {
 		case <-deps.Drain:
@@ -73,6 +68,11 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 		case <-claims.Done():
 		}
 	})
+	if a.enter(attend, claims) { // before the first claim: a coordinator that drains waits for whom it sees
+		attending.Go(func() { a.keep(attend, claims) })
+	} else {
+		a.end()
+	}
 	var slots sync.WaitGroup
 	for n := range cfg.Workers {
 		slots.Go(func() { r.worker(claims, all, strconv.Itoa(n)) })
@@ -108,7 +108,7 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 }
 
 // openTill opens the way to the budget of the run, if it has one.
-func (r *run) openTill(ctx context.Context, name string) error {
+func (r *run) openTill(ctx context.Context) error {
 	entry, _, err := r.deps.Cluster.Run(ctx, r.cfg.RunID)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *run) openTill(ctx context.Context, name string) error {
 	}
 	book, err := r.engine.JoinBook(ctx)
 	if err == nil {
-		r.till = openTill(ctx, book, name, r.deps.Log)
+		r.till = openTill(ctx, book, engine.Instance(), r.deps.Log)
 	}
 	return err
 }
@@ -156,8 +156,29 @@ type attendance struct {
 	w     engine.WorkerEntry
 	last  uint64 // revision of the run's entry
 	moved time.Time
-	over  chan struct{} // closed when the run takes no jobs any more, or cannot be followed
+	begun time.Time     // when its coordinator came
+	plans bool          // it has not told yet what holds under it
+	over  chan struct{} // closed when the run takes no jobs any more, or cannot be followed; or when it has another coordinator
 	once  sync.Once
+}
+
+// enter looks until the coordinator has told what holds under it: it may have come since
+// this worker read whether the run has a budget, and has not seen this worker. False when
+// there is nothing to look for.
+func (a *attendance) enter(ctx, claims context.Context) bool {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for a.look(ctx, claims) {
+		if !a.plans {
+			return true
+		}
+		select {
+		case <-claims.Done():
+			return true
+		case <-tick.C:
+		}
+	}
+	return false
 }
 
 // keep looks until ctx ends or the run can't be followed any more.
@@ -203,11 +224,23 @@ func (a *attendance) look(ctx, claims context.Context) bool {
 			Remedy: "start its command again (it resumes), and this worker"})
 		return false
 	}
+	if a.begun.IsZero() {
+		a.begun = entry.Begun
+	}
+	if !a.begun.Equal(entry.Begun) { // whoever waits for the end of a run without money: this one may have some
+		a.end()
+	}
+	a.plans = entry.Phase == engine.Planning
 	switch entry.Phase {
 	case engine.Working:
 		var info FleetInfo
-		if json.Unmarshal(entry.Info, &info) == nil {
-			r.attempts.Store(int64(info.Attempts))
+		if json.Unmarshal(entry.Info, &info) != nil {
+			return true
+		}
+		r.attempts.Store(int64(info.Attempts))
+		if info.Budgeted && r.till == nil { // it has one since; who joins afresh keeps to it
+			r.stop(errRunOver)
+			a.end()
 		}
 	case engine.Planning:
 	case engine.Stopping, engine.Stopped: // the first may pass between two looks

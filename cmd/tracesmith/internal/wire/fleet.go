@@ -120,10 +120,17 @@ func (w *Worker) Serve(ctx context.Context) error {
 		if err == nil && entry.RunID != "" {
 			err = w.execute(ctx, entry)
 		}
-		if err != nil || entry.RunID == "" || w.opt.RunID != "" || w.drained() {
+		if err != nil || entry.RunID == "" || w.opt.RunID != "" && !w.led(ctx) || w.drained() {
 			return errors.Join(err, w.leave(ctx, err))
 		}
 	}
+}
+
+// led tells whether the one run that this worker is for takes workers all the same: it got
+// a coordinator, or a budget, while the worker was at work.
+func (w *Worker) led(ctx context.Context) bool {
+	entry, ok, err := w.conn.Run(ctx, w.opt.RunID)
+	return err == nil && ok && (entry.Phase == engine.Planning || entry.Phase == engine.Working)
 }
 
 func (w *Worker) drained() bool {
