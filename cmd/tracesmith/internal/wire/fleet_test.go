@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -107,7 +108,8 @@ func TestWorkersOfAnotherRunAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuse := func(version string) string { return refusedWorker(t, conn, parts.RunID, version) }
-	if said := refuse("1.2.4"); !strings.Contains(said, "coordinated by tracesmith 1.2.3 (protocol 1), and this worker is 1.2.4 (protocol 1)") {
+	is := fmt.Sprintf("(protocol %d)", engine.Protocol)
+	if said := refuse("1.2.4"); !strings.Contains(said, "coordinated by tracesmith 1.2.3 "+is+", and this worker is 1.2.4 "+is) {
 		t.Error(said)
 	}
 	write(source, "price = 2\n")
