@@ -46,7 +46,13 @@ func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []textFile{{"README.md", card}, {"croissant.json", about}, contamination, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}
+	redaction := t.redaction
+	redaction.HeldBack = p.in.held
+	secrets, err := schemas.CanonicalJSON(redaction)
+	if err != nil {
+		return nil, err
+	}
+	files := []textFile{{"README.md", card}, {"croissant.json", about}, contamination, {redactionPath, secrets}, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}
 	for _, plot := range plots {
 		files = append(files, textFile{"plots/" + plot.Name + ".svg", plot.SVG})
 	}

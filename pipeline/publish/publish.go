@@ -40,7 +40,7 @@ const (
 )
 
 // textVersion is part of it, too: raise it when card, reports or figures change.
-const textVersion = 5
+const textVersion = 6
 
 // Config says what to publish where.
 type Config struct {
@@ -234,7 +234,7 @@ func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile
 	m := schemas.Manifest{
 		ManifestVersion: 1, Dataset: p.cfg.Name, Version: p.version, Schemas: map[string]string{},
 		Producer: schemas.Producer{Name: "tracesmith", Version: p.cfg.Producer, Parquet: formats.ParquetWriter},
-		Checks:   map[string]string{"contamination": contaminationPath},
+		Checks:   map[string]string{"contamination": contaminationPath, "redaction": redactionPath},
 		Inputs:   t.inputs(), Runs: t.runs(), Selection: &sel.Info,
 		Totals: schemas.ManifestTotals{Episodes: t.stats.Episodes, Steps: t.stats.Steps, Kept: len(sel.Kept), CostUSD: t.stats.CostUSD, DeadLetters: len(p.in.dead)},
 	}

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -55,6 +54,7 @@ type Spread struct {
 // Tally adds up Stats episode by episode. One goroutine uses it.
 type Tally struct {
 	stats     Stats
+	redaction Redaction
 	instances map[string]bool
 	sources   map[schemas.ManifestInput]map[string]bool // instances of each
 	perRun    map[string]*schemas.ManifestRun
@@ -67,6 +67,7 @@ type Tally struct {
 // NewTally makes an empty one.
 func NewTally() *Tally {
 	return &Tally{
+		redaction: newRedaction(),
 		instances: map[string]bool{}, sources: map[schemas.ManifestInput]map[string]bool{}, perRun: map[string]*schemas.ManifestRun{},
 		stats: Stats{
 			Outcomes: map[string]int{}, ExitReasons: map[string]int{}, Verdicts: map[string]int{}, Splits: map[string]int{},
@@ -135,12 +136,8 @@ func (t *Tally) addFlags(e schemas.EpisodeRow) {
 			*f.n++
 		}
 	}
-	var redacted map[string]int
-	if e.RedactionsJSON != nil && json.Unmarshal([]byte(*e.RedactionsJSON), &redacted) == nil {
-		for _, n := range redacted {
-			s.Redactions += n
-		}
-	}
+	t.redaction.add(e)
+	s.Redactions = t.redaction.Placeholders
 }
 
 func (t *Tally) addLineage(e schemas.EpisodeRow) {
