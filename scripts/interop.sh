@@ -13,6 +13,7 @@ tracesmith=$1
 venv=$PWD/out/tools/interop work=$PWD/out/interop
 if [ ! -e "$venv/ready-mlcroissant" ]; then # an environment without its last package is made anew
   python=$(command -v python3)
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || EXTRA=python3-venv EXTRA_TOOLS=python3-venv scripts/install-deps.sh # no such tool: it is missing
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
   rm -rf "$venv"
   "$python" -m venv "$venv"
