@@ -51,6 +51,7 @@ type sheet struct {
 	budget
 	read    func(name string) (leaf, error)
 	leaves  map[string]leaf
+	reads   int             // of leaves
 	written map[string]bool // leaves to be written
 	changed bool
 }
@@ -70,6 +71,7 @@ func readSheet(body []byte, read func(string) (leaf, error)) (*sheet, error) {
 func (s *sheet) copy() *sheet {
 	c := *s
 	c.Open, c.leaves, c.written, c.changed = maps.Clone(s.Open), maps.Clone(s.leaves), map[string]bool{}, false
+	c.reads = 0
 	return &c
 }
 
@@ -95,6 +97,7 @@ func (s *sheet) leaf(name string) (leaf, error) {
 	if v, ok := s.leaves[name]; ok {
 		return v, nil
 	}
+	s.reads++
 	v, err := s.read(name)
 	if err == nil {
 		s.leaves[name] = v

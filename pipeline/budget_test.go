@@ -3,8 +3,10 @@ package pipeline
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/tracesmith/tracesmith/pipeline/engine"
@@ -60,7 +62,7 @@ func (p *paper) change(do func(*sheet) error) error {
 func (p *paper) grant(queue ...*wish) (answers map[*wish]error) {
 	p.t.Helper()
 	if err := p.change(func(s *sheet) (err error) {
-		answers, _, err = s.grant(queue)
+		answers, _, _, err = s.grant(queue)
 		return err
 	}); err != nil {
 		p.t.Fatal(err)
@@ -167,4 +169,31 @@ func TestTheShelfKnowsWhoWasLast(t *testing.T) {
 		p.grant(settling(job("a", "x"), 2, "1", 0.5), shelving("a", 2))
 		p.is("put away again", "x", 1.4, 0)
 	})
+}
+
+// Many episodes at once go to the page in parts, each of which takes a few leaves.
+func TestWishesThatTakeManyLeavesAreMadeInParts(t *testing.T) {
+	const episodes = 3 * leavesAtOnce
+	p := newPaper(t, 100, 100)
+	var queue []*wish
+	for n := range episodes {
+		queue = append(queue, asking("1", fmt.Sprint("e", n), 1, 0.1))
+	}
+	for n, more := 0, true; more; n++ {
+		if err := p.change(func(s *sheet) (err error) {
+			var answers map[*wish]error
+			answers, _, more, err = s.grant(queue)
+			queue = slices.DeleteFunc(queue, func(w *wish) bool { _, made := answers[w]; return made })
+			if s.reads > leavesAtOnce+2 || n > 3 {
+				t.Fatalf("part %d reads %d leaves", n, s.reads)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(queue) > 0 {
+		t.Errorf("%d are left", len(queue))
+	}
+	p.is("in parts", "x", 0, episodes*0.1)
 }

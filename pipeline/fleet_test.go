@@ -77,8 +77,9 @@ func (h *harness) join(ctx context.Context, conn *engine.Conn, name string) erro
 }
 
 type coordinated struct {
-	rep observe.Report
-	err error
+	rep  observe.Report
+	err  error
+	page *pipeline.Budget // what the cluster said when the last job had ended, where that was asked for
 }
 
 func (h *harness) coordinate(ctx context.Context) <-chan coordinated {
@@ -90,7 +91,7 @@ func (h *harness) coordinate(ctx context.Context) <-chan coordinated {
 	}
 	go func() {
 		rep, err := pipeline.Run(ctx, cfg, deps)
-		out <- coordinated{rep, err}
+		out <- coordinated{rep: rep, err: err}
 	}()
 	return out
 }

@@ -22,6 +22,9 @@ import (
 // read again.
 const askAgain = 500 * time.Millisecond
 
+// leavesAtOnce is how many leaves are read for one page.
+const leavesAtOnce = 40
+
 // till brings changes to the page, in their order. Its methods may be called from
 // several goroutines.
 type till struct {
@@ -176,7 +179,7 @@ func (t *till) write(ctx context.Context) error {
 			}
 		}
 		next := t.known.copy()
-		answers, all, err := next.grant(queue)
+		answers, all, more, err := next.grant(queue)
 		if err != nil {
 			t.known = nil
 			return err
@@ -220,19 +223,26 @@ func (t *till) write(ctx context.Context) error {
 			return answered
 		})
 		t.mu.Unlock()
-		return nil
+		if !more {
+			return nil
+		}
+		tries = 0
 	}
 }
 
 // grant makes the wishes in their order. Those without an answer wait; all tells
-// that none does, and none is refused.
-func (s *sheet) grant(queue []*wish) (answers map[*wish]error, all bool, err error) {
+// that none does, and none is refused. Where they take many leaves, which is time in
+// which others write the page, the rest is for the next one: more.
+func (s *sheet) grant(queue []*wish) (answers map[*wish]error, all, more bool, err error) {
 	answers, all = map[*wish]error{}, true
 	before := &lines{tasks: map[string]bool{}}
 	for _, w := range queue {
+		if s.changed && s.reads >= leavesAtOnce {
+			return answers, false, true, nil
+		}
 		if w.answer == nil {
 			if err := w.do(s); err != nil {
-				return nil, false, err
+				return nil, false, false, err
 			}
 			answers[w] = nil
 			continue
@@ -243,7 +253,7 @@ func (s *sheet) grant(queue []*wish) (answers map[*wish]error, all bool, err err
 		}
 		all = all && ok
 	}
-	return answers, all, nil
+	return answers, all, false, nil
 }
 
 // readPage reads the page of a run as it is now.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -267,4 +268,23 @@ func TestACallThatIsNotAnnounced(t *testing.T) {
 	}
 	r.till.close()
 	b.is("not announced", 0, 0.3)
+}
+
+// A page that no server takes any more stops the run with one message, and what is settled
+// makes room.
+func TestMoreEpisodesThanThePageHolds(t *testing.T) {
+	b := newBank(t, 1, 0)
+	till := b.open("one")
+	call, err := till.reserve(t.Context(), job("a", "x"), 1, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.change(func(s *sheet) { s.Open["many"] = share{Task: strings.Repeat("x", 1<<20-1<<10-500)} })
+	_, err = till.reserve(t.Context(), job("b", strings.Repeat("y", 2000)), 1, 0.1)
+	if f := asFatal(err, true); f == nil || f.ExitCode() != 2 || !strings.Contains(f.Hint(), "max_payload") {
+		t.Errorf("%v", err)
+	}
+	till.settle(job("a", "x"), 1, call, 0.2)
+	till.close()
+	b.is("settled", 0.2, 0)
 }

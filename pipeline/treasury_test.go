@@ -21,7 +21,7 @@ import (
 // says; no worker may end with an error.
 func (h *harness) over(t *testing.T, conns ...*engine.Conn) coordinated {
 	t.Helper()
-	end := h.coordinate(t.Context())
+	end := h.counted(t, conns[0])
 	var workers sync.WaitGroup
 	for i, conn := range conns {
 		workers.Go(func() {
@@ -35,15 +35,63 @@ func (h *harness) over(t *testing.T, conns ...*engine.Conn) coordinated {
 	return got
 }
 
-// checkBudget holds what the cluster says of a run's money to its report.
-func checkBudget(t *testing.T, conn *engine.Conn, rep observe.Report) {
+// cashier reads the budget from the cluster when a job has ended.
+type cashier struct {
+	observe.Silent
+	read func() *pipeline.Budget
+	mu   sync.Mutex
+	last *pipeline.Budget
+}
+
+func (c *cashier) JobFinished(schemas.Job, observe.Episode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = c.read()
+}
+
+// counted coordinates a run. What the page said when its last job had ended is kept for
+// checkBudget: a complete run removes it.
+func (h *harness) counted(t *testing.T, conn *engine.Conn) <-chan coordinated {
 	t.Helper()
+	at := &cashier{read: func() *pipeline.Budget {
+		s, ok, err := pipeline.ReadStatus(t.Context(), conn, h.cfg.RunID, time.Now())
+		if err != nil || !ok {
+			t.Errorf("reading the budget: %+v, %v", s, err)
+		}
+		return s.Budget
+	}}
+	change := h.change
+	h.change = func(d *pipeline.Deps) {
+		change(d)
+		d.Observer = at
+	}
+	end := h.coordinate(t.Context())
+	h.change = change
+	out := make(chan coordinated, 1)
+	go func() {
+		got := <-end
+		at.mu.Lock()
+		defer at.mu.Unlock()
+		got.page = at.last
+		out <- got
+	}()
+	return out
+}
+
+// checkBudget holds what the cluster says of a run's money to its report, and what its
+// page said.
+func checkBudget(t *testing.T, conn *engine.Conn, got coordinated) {
+	t.Helper()
+	rep := got.rep
 	s, ok, err := pipeline.ReadStatus(t.Context(), conn, rep.RunID, time.Now())
-	if err != nil || !ok || s.Budget == nil {
+	if err != nil || !ok || s.Budget == nil && got.page == nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if b := s.Budget; math.Abs(b.SpentUSD-rep.Calls.Spent()) > 1e-9 || b.ReservedUSD != 0 || b.LostUSD != 0 || b.Over != (rep.ExitCode == 5) {
-		t.Errorf("%+v on the cluster, reported %+v", *b, rep.Calls)
+	if s.Phase == string(engine.Completed) {
+		s.Budget = got.page
+	}
+	if b := s.Budget; b == nil || math.Abs(b.SpentUSD-rep.Calls.Spent()) > 1e-9 || b.ReservedUSD != 0 || b.LostUSD != 0 || b.Over != (rep.ExitCode == 5) {
+		t.Errorf("%+v on the cluster, reported %+v", b, rep.Calls)
 	}
 }
 
@@ -68,14 +116,14 @@ func TestBudgetHoldsOverACluster(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	checkCalls(t, h, got.rep, 0, 0)
-	checkBudget(t, conn, got.rep)
+	checkBudget(t, conn, got)
 	h.cfg.MaxCost = 100
 	last := h.over(t, conn, dialNATS(t, conn.Place()))
 	if last.err != nil || h.count("ask ") != 24*turns || len(h.staged(t)) != 24 {
 		t.Errorf("%v: %d questions, %d staged", last.err, h.count("ask "), len(h.staged(t)))
 	}
 	checkCalls(t, h, last.rep, 0, 0)
-	checkBudget(t, conn, last.rep)
+	checkBudget(t, conn, last)
 }
 
 // A task's budget holds for attempts that different workers make; the run goes on.
@@ -98,7 +146,7 @@ func TestTaskBudgetHoldsOverACluster(t *testing.T) {
 		}
 	}
 	checkCalls(t, h, got.rep, 0, 0)
-	checkBudget(t, conn, got.rep)
+	checkBudget(t, conn, got)
 }
 
 // A run that was begun without limits gets a budget from what its episodes have cost,
@@ -159,7 +207,7 @@ func TestABudgetThatComesLater(t *testing.T) {
 	if c := got.rep.Calls; exitCode(t, got.err) != 5 || c.Spent() > 0.12+1e-9 || c.Spent() <= 0.12-callWorst {
 		t.Errorf("%v: %+v", got.err, c)
 	}
-	checkBudget(t, conn, got.rep)
+	checkBudget(t, conn, got)
 	h.cfg.MaxCost = 0 // what is counted goes on being counted
 	got = h.over(t, conn)
 	if got.err != nil || len(h.staged(t)) != 6 {
@@ -176,7 +224,7 @@ func TestEpisodeBudgetHoldsOverACluster(t *testing.T) {
 	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 4 || h.count("ask ") != 4*2 {
 		t.Errorf("%v: %+v, %d questions", got.err, got.rep.Ledger, h.count("ask "))
 	}
-	checkBudget(t, conn, got.rep)
+	checkBudget(t, conn, got)
 }
 
 // Calls that fail and answers that become no reply cost the budget what is on record
@@ -203,7 +251,7 @@ func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
 		})
 		return err
 	}
-	end := h.coordinate(t.Context())
+	end := h.counted(t, conn)
 	if err := h.join(vanish, conn, "first"); err == nil {
 		t.Fatal("the worker was to vanish")
 	}
@@ -215,5 +263,38 @@ func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
 		t.Errorf("%v: %d questions", got.err, h.count("ask "))
 	}
 	checkCalls(t, h, got.rep, 0, 0)
-	checkBudget(t, conn, got.rep)
+	checkBudget(t, conn, got)
+}
+
+// A budget that comes later counts what attempts have cost that are not selected any more.
+func TestATaskPaysForAttemptsThatAreNotSelected(t *testing.T) {
+	h, conn := newFleet(t, 1)
+	h.cfg.Workers, h.cfg.Attempts = 2, 2
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stuck := make(chan struct{}, 100)
+	h.onAsk = func(calling context.Context, _ schemas.Job, turn int) error {
+		if turn < 2 {
+			return nil
+		}
+		stuck <- struct{}{} // the third call of both never ends
+		<-calling.Done()
+		return context.Cause(calling)
+	}
+	go func() { <-stuck; <-stuck; cancel() }()
+	end := h.coordinate(ctx)
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Fatal(err)
+	}
+	first := <-end
+	if exitCode(t, first.err) != 130 || first.rep.Calls.Spent() < 0.04 {
+		t.Fatalf("%v: %+v", first.err, first.rep.Calls)
+	}
+	h.onAsk = nil
+	asked := h.count("ask ")
+	h.cfg.Attempts, h.cfg.TaskCost = 1, first.rep.Calls.Spent()+callWorst/2
+	got := h.over(t, conn)
+	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 1 || h.count("ask ") != asked {
+		t.Errorf("%v: %+v, %d questions more", got.err, got.rep.Ledger, h.count("ask ")-asked)
+	}
 }

@@ -23,6 +23,9 @@ type Book struct {
 // page is the key that is moved by compare-and-swap.
 const page = "page"
 
+// headers is room for those of a message.
+const headers = 1 << 10
+
 func bookOf(runID string) string { return "BUDGET_" + runID }
 
 // OpenBook opens the book of the run, or makes one; without either it is nil.
@@ -108,6 +111,9 @@ func (b *Book) Turn(ctx context.Context, body []byte, revision uint64, leaves ma
 	var msgs []*nats.Msg
 	for name, leaf := range leaves {
 		msgs = append(msgs, b.message(name, leaf))
+	}
+	if limit := b.e.nc.MaxPayload() - headers; int64(len(body)) > limit {
+		return 0, false, &FullBookError{Size: int64(len(body)), Limit: limit}
 	}
 	head := b.message(page, body) // the last of a batch: its acknowledgement tells the revision
 	head.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(revision, 10))

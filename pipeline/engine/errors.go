@@ -63,6 +63,22 @@ func (e *DiskFullError) Hint() string {
 	return "free some space and start the same command again: it resumes, nothing acknowledged is lost"
 }
 
+// FullBookError says that the page of a run's book has grown beyond what servers take
+// in one message: too many episodes are under way at once.
+type FullBookError struct{ Size, Limit int64 } // bytes
+
+func (e *FullBookError) Error() string {
+	return fmt.Sprintf("the budget of the run takes %d bytes for the episodes that are under way, and the NATS servers take %d in one message", e.Size, e.Limit)
+}
+
+// ExitCode is the process exit code for this error.
+func (e *FullBookError) ExitCode() int { return 2 }
+
+// Hint says what to do about it.
+func (e *FullBookError) Hint() string {
+	return "raise max_payload of the servers, or run fewer episodes at once (engine.in_flight, slots of workers), and start the same command again: it resumes"
+}
+
 // StuckError says that the engine gave no answer within its deadlines although
 // there is room on the disk. A stream that met a full disk stays in this state
 // until the engine restarts.
