@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,7 +62,7 @@ func suites(t *testing.T) []suite {
 		}
 	}
 	if len(all) < 15 {
-		t.Fatalf("the Makefile has %d calls of go test, want 15 at least", len(all))
+		t.Fatalf("the Makefile has %d calls of go test, want at least 15", len(all))
 	}
 	return all
 }
@@ -133,30 +134,37 @@ func TestEverySwitchedScriptIsInASuite(t *testing.T) {
 	}
 }
 
-// The suite runs under the race detector alone: what is built without it only is
-// run after that, and no other file of tests is left out of a build.
-func TestWhatTheRaceDetectorLeavesOutIsInASuite(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "git", "grep", "--untracked", "-lE", `^//go:build `, "--", "*_test.go").Output()
+// No file of tests is left out of the build of make test.
+func TestMakeTestBuildsEveryTest(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "git", "grep", "--untracked", "-hE", `^//go:build `, "--", "*_test.go").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := suites(t)
-	for _, file := range strings.Fields(string(out)) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for line := range strings.Lines(string(out)) {
+		if line != "//go:build !race\n" {
+			t.Errorf("a test file with the condition %q, under which make test does not build it", line)
 		}
-		if !strings.HasPrefix(string(text), "//go:build !race\n") {
-			t.Errorf("%s is built on a condition that .ci/run does not know", file)
-		}
-		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
-			held := false
-			for _, s := range all {
-				held = held || len(s.run) > 0 && s.set == "\t" && s.has(filepath.Dir(file), m[1])
-			}
-			if !held {
-				t.Errorf("%s: MEMORY_TESTS of the Makefile does not name %s", file, m[1])
-			}
+	}
+}
+
+// The targets that .ci/run makes run a test in its short form; make full makes them
+// all and runs each test in its long form.
+func TestMakeFullRunsTheLongForms(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^gotest = .* \$\(if \$\(FULL\),,-short\) `).Match(makefile) {
+		t.Error("gotest of the Makefile does not pass -short, or passes it with FULL=1")
+	}
+	full := regexp.MustCompile(`(?m)^\t\$\(MAKE\) FULL=1 (.*)$`).FindSubmatch(makefile)
+	if full == nil {
+		t.Fatal("make full makes nothing with FULL=1")
+	}
+	made := strings.Fields(string(full[1]))
+	for _, target := range append(targetsOfCI(t), "s3-second") {
+		if !slices.Contains(made, target) {
+			t.Errorf("make full does not make %s", target)
 		}
 	}
 }

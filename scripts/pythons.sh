@@ -6,6 +6,8 @@
 # is fetched only where there would be fewer than five. Those without pytest get
 # one below out/pythons/pytest.
 #
+# usage: pythons.sh [three]     three: only the oldest, a middle and the newest
+#
 # Fails when there are fewer than five, and says what was tried.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -77,6 +79,19 @@ if [ -n "$(lacking)" ] && command -v apt-get dpkg-deb >/dev/null && [ -f /usr/sh
   [ ${#found[@]} -ge 5 ] || unpack sid 3.15
 fi
 
+list=()
+for version in "${versions[@]}" 3.15; do
+  [ -z "${found[$version]:-}" ] || list+=("${found[$version]}")
+done
+[ -z "$(lacking)" ] || echo "not found: $(lacking | tr '\n' ' ')${tried:+(tried ${tried[*]})}" >&2
+if [ ${#list[@]} -lt 5 ]; then
+  echo "${#list[@]} versions of Python are too few, five are needed. Looked in PATH, /usr/bin, ~/.pyenv/versions, ~/.local/share/uv/python" \
+    "and ${tried[*]:-no Debian packages: this is not Debian}. Install more, for example with pyenv or uv." >&2
+  exit 1
+fi
+[ "${1:-}" != three ] || list=("${list[0]}" "${list[${#list[@]} / 2]}" "${list[-1]}")
+echo "Python interpreters: ${list[*]}" >&2
+
 # pytest for those that have none; tried until it fails once.
 pip=() without=()
 for version in 3.13 3.12 3.11 3.10 3.9; do
@@ -84,7 +99,7 @@ for version in 3.13 3.12 3.11 3.10 3.9; do
 done
 for version in "${versions[@]}"; do
   python=${found[$version]:-} to=$here/pytest/$version
-  [ -n "$python" ] && [ ! -d "$to" ] && ! "$python" -c 'import pytest' 2>/dev/null || continue
+  [[ -n $python && :$(IFS=:; echo "${list[*]}"): = *:$python:* ]] && [ ! -d "$to" ] && ! "$python" -c 'import pytest' 2>/dev/null || continue
   if [ ${#without[@]} -eq 0 ]; then
     own=("$python" -m pip)
     "${own[@]}" --version >/dev/null 2>&1 </dev/null || own=("${pip[@]:-false}" --python "$python")
@@ -95,15 +110,4 @@ for version in "${versions[@]}"; do
 done
 [ ${#without[@]} -eq 0 ] || echo "without pytest, whose tests leave them out: ${without[*]}" >&2
 
-list=()
-for version in "${versions[@]}" 3.15; do
-  [ -z "${found[$version]:-}" ] || list+=("${found[$version]}")
-done
-echo "Python interpreters: ${list[*]}" >&2
-[ -z "$(lacking)" ] || echo "not found: $(lacking | tr '\n' ' ')${tried:+(tried ${tried[*]})}" >&2
-if [ ${#list[@]} -lt 5 ]; then
-  echo "${#list[@]} versions of Python are too few, five are needed. Looked in PATH, /usr/bin, ~/.pyenv/versions, ~/.local/share/uv/python" \
-    "and ${tried[*]:-no Debian packages: this is not Debian}. Install more, for example with pyenv or uv." >&2
-  exit 1
-fi
 (IFS=:; echo "${list[*]}")
