@@ -49,8 +49,6 @@ var episodeColumns = []section{
 		{"config_json", "", "settings of the agent and the limits of the episode", "configuration, redacted", ""},
 		{"model", "", "model as configured; none where no model acts", "configuration", ""},
 		{"model_provider", "", "kind of API it was asked through", "configuration", ""},
-		{"model_revision", "", "revision of the weights", "null: no provider states it", ""},
-		{"model_terms", "", "terms that come with the model's output", "null: nobody states them yet", ""},
 		{"sampling_json", "", "temperature, top_p, effort, ... as sent", "configuration", ""},
 		{"tool_set_sha256", "", "all tools of the episode; joins tool_sets", "hash of the definitions", ""},
 		{"tool_names", "", "names of those tools", "configuration", ""},

@@ -12,9 +12,6 @@ import "time"
 // out); env_key is the canonical JSON of EnvKey, so that a limit that was
 // not enforced can be found in it.
 
-// SchemaVersion of all tables; see CHANGELOG.md, heading Dataset.
-const SchemaVersion = "1.3.0"
-
 // EpisodeRow is one row of table episodes: one per attempt. Sort key: split,
 // repo, instance_id, episode_id.
 type EpisodeRow struct {
@@ -66,8 +63,6 @@ type EpisodeRow struct {
 	ConfigJSON         *string  `col:"config_json" json:"config_json,omitempty"`
 	Model              string   `col:"model,required" json:"model"`
 	ModelProvider      *string  `col:"model_provider" json:"model_provider,omitempty"`
-	ModelRevision      *string  `col:"model_revision" json:"model_revision,omitempty"`
-	ModelTerms         *string  `col:"model_terms" json:"model_terms,omitempty"`
 	SamplingJSON       *string  `col:"sampling_json" json:"sampling_json,omitempty"`
 	ToolSetSHA256      *string  `col:"tool_set_sha256" json:"tool_set_sha256,omitempty"`
 	ToolNames          []string `col:"tool_names" json:"tool_names,omitzero"`
@@ -233,9 +228,7 @@ type StepRow struct {
 	ReasoningTokens      *int64     `col:"reasoning_tokens" json:"reasoning_tokens,omitempty"`
 	CostUSD              *float64   `col:"cost_usd" json:"cost_usd,omitempty"`
 	LLMMS                *int64     `col:"llm_ms" json:"llm_ms,omitempty"`
-	TTFTMS               *int64     `col:"ttft_ms" json:"ttft_ms,omitempty"`
 	EnvMS                *int64     `col:"env_ms" json:"env_ms,omitempty"`
-	QueueMS              *int64     `col:"queue_ms" json:"queue_ms,omitempty"`
 	ModelStep            *string    `col:"model_step" json:"model_step,omitempty"`
 	FinishReason         *string    `col:"finish_reason" json:"finish_reason,omitempty"`
 	LLMRetries           *int32     `col:"llm_retries" json:"llm_retries,omitempty"`

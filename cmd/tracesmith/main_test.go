@@ -57,12 +57,17 @@ func crash() {
 // TestScripts runs each testdata/script/*.txtar on real sandboxes.
 func TestScripts(t *testing.T) {
 	other := otherPython()
+	schema1, err := filepath.Abs("../../schemas/testdata/1.3.0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("OTHER_PYTHON", other.path)
 			e.Setenv("OTHER_PYTHON_VERSION", other.version)
 			e.Setenv("PYTHON", "/usr/bin/python3")
+			e.Setenv("SCHEMA_1", schema1)
 			e.Setenv("TERM", "dumb")
 			for _, name := range []string{"GORACE", "TRACESMITH_TEST_GUEST"} {
 				e.Setenv(name, os.Getenv(name))

@@ -176,7 +176,7 @@ func (p *publication) writeAside() ([]builtFile, error) {
 // writeOne makes one file of a table, whatever its size.
 func writeOne[T any](p *publication, table *arrowrec.Table, path string, rows []T) (builtFile, error) {
 	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer, DatasetVersion: p.version}
-	w := shard.New[T](shard.Config{Dir: p.scratch, Table: table, Meta: meta})
+	w := shard.New[T](shard.Config{Dir: p.scratch, Table: table.At(p.in.schema), Meta: meta})
 	defer w.Abort()
 	if err := w.Append(shard.Key{}, rows); err != nil {
 		return builtFile{}, fmt.Errorf("writing %s: %w", path, err)

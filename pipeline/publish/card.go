@@ -125,8 +125,8 @@ func (p *publication) renderCard(m schemas.Manifest, s Stats, known Contaminatio
 		c.Configs = append(c.Configs, cardConfig{Name: table, Default: table == "episodes", Splits: splitsOf(m.Files, table)})
 	}
 	for _, t := range schemas.Documented {
-		if m.Schemas[t.Name] != "" {
-			c.Tables = append(c.Tables, t)
+		if version := m.Schemas[t.Name]; version != "" {
+			c.Tables = append(c.Tables, t.At(version))
 		}
 	}
 	for _, r := range m.Runs {

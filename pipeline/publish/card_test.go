@@ -255,12 +255,12 @@ func TestCardPromisesWhatHolds(t *testing.T) {
 	e := &all[2].Episode
 	e.LicenseSPDX, e.Resolved, e.VerifyStatus, e.VerifyMethod, e.CostUSD, e.Harness = nil, nil, "not_run", new("debug-gym.success"), nil, "debug-gym"
 	e.ContentSHA256 = all[0].Episode.ContentSHA256
-	all[3].Episode.LicenseSPDX, all[3].Episode.Model, all[3].Episode.ModelTerms = new("GPL-3.0-or-later"), "m", new("no competing models")
+	all[3].Episode.LicenseSPDX, all[3].Episode.Model = new("GPL-3.0-or-later"), "m"
 	all[0].Episode.CostUSD, all[1].Episode.CostUSD, all[3].Episode.CostUSD = new(0.5), new(0.25), new(0.25)
 	card, m := cardOf(t, func(cfg *publish.Config) { cfg.Imported = "debug-gym" }, all...)
 	wantLines(t, card,
 		"\nlicense: other\n", "| pytest | 3 | 0 | 0 |", "| debug-gym.success | 0 | 0 | 1 |", "nobody verified that", "debug-gym: 1",
-		"| cost | 1.00 USD, of the 3 episodes that report one |", "- m: no competing models: 1 episodes", "| m | 1 | 0 | 0 |", "1 repeat calls and texts",
+		"| cost | 1.00 USD, of the 3 episodes that report one |", "| m | 1 | 0 | 0 |", "1 repeat calls and texts",
 		"tracesmith import debug-gym FILE... -o DATASET", "With the files that", "@misc{tracesmith-"+m.Version,
 	)
 	for _, spdx := range []string{"LicenseRef-own", "Python-2.0"} { // none of the Hub's

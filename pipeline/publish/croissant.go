@@ -33,7 +33,7 @@ var croissantTypes = map[string]string{
 type object = map[string]any
 
 // croissant describes a version in Croissant 1.0: each file with its hash, a set of
-// files and a record set per table, its columns as schemas.Documented has them.
+// files and a record set per table, its columns as schemas.Documented has them in the version's schema.
 func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 	d := object{
 		"@context": json.RawMessage(croissantContext), "@type": "sc:Dataset", "conformsTo": "http://mlcommons.org/croissant/1.0",
@@ -69,7 +69,7 @@ func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 		distribution = append(distribution, object{
 			"@type": "cr:FileSet", "@id": set, "name": set, "encodingFormat": parquetFormat, "includes": pattern,
 		})
-		records = append(records, recordSet(t, set))
+		records = append(records, recordSet(t.At(m.Schemas[t.Name]), set))
 	}
 	d["distribution"], d["recordSet"] = distribution, records
 	return schemas.CanonicalJSON(d)

@@ -40,7 +40,7 @@ const (
 )
 
 // textVersion is part of it, too: raise it when card, reports or figures change.
-const textVersion = 9
+const textVersion = 10
 
 // Config says what to publish where.
 type Config struct {
@@ -83,6 +83,10 @@ var ErrEmpty = errors.New("no staged episodes")
 
 // ErrName: a dataset cannot be called so.
 var ErrName = errors.New("name of the dataset")
+
+// ErrSchemas: the staged episodes are of two major schema versions, or of one that
+// this program does not know.
+var ErrSchemas = errors.New("the records cannot be published")
 
 // ErrDamaged: a staged object is not what a run has written.
 var ErrDamaged = errors.New("a staged episode is damaged")
@@ -255,7 +259,7 @@ func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile
 		m.Totals.CostPerKept = new(*m.Totals.CostUSD / float64(m.Totals.Kept))
 	}
 	for _, f := range files {
-		m.Schemas[f.entry.Table] = schemas.SchemaVersion
+		m.Schemas[f.entry.Table] = p.in.schema
 		m.Files = append(m.Files, f.entry)
 	}
 	return m

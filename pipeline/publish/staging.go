@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ const readers = 4
 // in their objects until they are written.
 type inputs struct {
 	episodes []stagedRef
+	schema   string // of the records: schemas.LastV1 or schemas.SchemaVersion
 	rows     *rowFile
 	dead     []schemas.DeadLetterRow // units that have no episode here
 	held     int                     // of them, episodes that still hold a secret
@@ -37,14 +39,15 @@ type inputs struct {
 
 // stagedRef is one staged episode and where its object is.
 type stagedRef struct {
-	at    shard.Key
-	group string // split_group, "" where there is none
-	row   span
-	store sinks.Store
-	key   string
-	sha   string // of the object
-	size  int64  // of the texts of its steps, about
-	blobs int64  // of its blobs
+	at     shard.Key
+	group  string // split_group, "" where there is none
+	schema string // its schema_version
+	row    span
+	store  sinks.Store
+	key    string
+	sha    string // of the object
+	size   int64  // of the texts of its steps, about
+	blobs  int64  // of its blobs
 }
 
 // source hands the episodes to a selection; without steps nothing is read again.
@@ -125,7 +128,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				}
 				in.known.add(s.Episode, seen)
 				row, err := rows.put(s.Episode)
-				byID[s.Episode.EpisodeID] = stagedRef{at: placeOf(s.Episode), group: text(s.Episode.SplitGroup), row: row, store: store, key: o.Key, sha: sha, size: textSize(s), blobs: blobSize(s)}
+				byID[s.Episode.EpisodeID] = stagedRef{at: placeOf(s.Episode), group: text(s.Episode.SplitGroup), schema: s.Episode.SchemaVersion, row: row, store: store, key: o.Key, sha: sha, size: textSize(s), blobs: blobSize(s)}
 				return err
 			})
 		}
@@ -150,7 +153,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 		in.episodes = append(in.episodes, ref)
 	}
 	slices.SortFunc(in.episodes, func(a, b stagedRef) int { return a.at.Compare(b.at) })
-	if err := in.checkSplits(); err != nil {
+	if err := errors.Join(in.checkSplits(), in.checkSchemas()); err != nil {
 		return nil, err
 	}
 	return in, in.aside(ctx, stores, check)
@@ -258,6 +261,30 @@ func (in *inputs) checkSplits() error {
 	return nil
 }
 
+// checkSchemas settles the schema that everything is published in. Columns of two
+// major versions mean different things, so they do not share a dataset.
+func (in *inputs) checkSchemas() error {
+	first := in.episodes[0]
+	for _, e := range in.episodes {
+		if schemas.Major(e.schema) != schemas.Major(first.schema) {
+			return fmt.Errorf("%w: %s has schema %s and %s has schema %s, whose columns mean different things: publish each to a place of its own",
+				ErrSchemas, first.place(), first.schema, e.place(), e.schema)
+		}
+	}
+	switch schemas.Major(first.schema) {
+	case schemas.Major(schemas.LastV1):
+		in.schema = schemas.LastV1
+	case schemas.Major(schemas.SchemaVersion):
+		in.schema = schemas.SchemaVersion
+	default:
+		return fmt.Errorf("%w: %s has schema %q, and this program writes versions up to %s: use a newer tracesmith", ErrSchemas, first.place(), first.schema, schemas.SchemaVersion)
+	}
+	return nil
+}
+
+// place is where the episodes of its run are staged.
+func (r stagedRef) place() string { return r.store.URI() + "/" + path.Dir(r.key) }
+
 // version names the content: 16 hex characters over everything that decides
 // what is written.
 func (in *inputs) version(cfg Config) string {
@@ -266,7 +293,7 @@ func (in *inputs) version(cfg Config) string {
 		staged[i] = [2]string{e.at.EpisodeID, e.sha}
 	}
 	return schemas.Hash(map[string]any{
-		"layout": layoutVersion, "cut": cutVersion, "texts": textVersion, "schema": schemas.SchemaVersion, "dataset": cfg.Name, "producer": cfg.Producer,
+		"layout": layoutVersion, "cut": cutVersion, "texts": textVersion, "schema": in.schema, "dataset": cfg.Name, "producer": cfg.Producer,
 		"recipe": cfg.Selection.SHA256(), "imported": cfg.Imported, "max_shard": cfg.MaxShard, "staged": staged,
 		"dead": in.dead, "annotations": in.notes, "benchmarks": in.known.identity(),
 	})[:16]

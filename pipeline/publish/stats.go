@@ -44,7 +44,6 @@ type Stats struct {
 	Roles        map[string]int `json:"roles"`        // steps, by source
 	Harnesses    map[string]int `json:"harnesses"`
 	Visibility   map[string]int `json:"test_visibility"`
-	Terms        map[string]int `json:"model_terms"`       // "model: terms"
 	Criteria     map[string]int `json:"criteria"`          // episodes that meet it
 	Combined     map[string]int `json:"criteria_together"` // by all that they meet, parameters left out
 
@@ -121,7 +120,7 @@ func NewTally() *Tally {
 			Outcomes: map[string]int{}, ExitReasons: map[string]int{}, Verdicts: map[string]int{}, Splits: map[string]int{},
 			Models: map[string]int{}, Agents: map[string]int{}, Sources: map[string]int{}, Licenses: map[string]int{},
 			Repos: map[string]int{}, Tools: map[string]int{}, PDBCommands: map[string]int{}, Masks: map[string]int{},
-			Errors: map[string]int{}, Roles: map[string]int{}, Harnesses: map[string]int{}, Visibility: map[string]int{}, Terms: map[string]int{},
+			Errors: map[string]int{}, Roles: map[string]int{}, Harnesses: map[string]int{}, Visibility: map[string]int{},
 			Criteria: map[string]int{}, Combined: map[string]int{}, ByMethod: map[string]Judged{}, ByModel: map[string]Judged{}, BySource: map[string]Judged{},
 		},
 	}
@@ -150,9 +149,6 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 	s.ByMethod[word(e.VerifyMethod)] = s.ByMethod[word(e.VerifyMethod)].Plus(e.Resolved)
 	s.ByModel[word(&e.Model)] = s.ByModel[word(&e.Model)].Plus(e.Resolved)
 	s.BySource[word(&e.TaskSource)] = s.BySource[word(&e.TaskSource)].Plus(e.Resolved)
-	if e.ModelTerms != nil {
-		s.Terms[word(&e.Model)+": "+*e.ModelTerms]++
-	}
 	t.instances[e.TaskSource+"\x00"+e.InstanceID] = true
 	t.addLineage(e)
 	t.addCriteria(e)

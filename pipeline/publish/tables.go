@@ -34,7 +34,7 @@ type tables struct {
 func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]builtFile, *Tally, error) {
 	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer}
 	cfg := func(t *arrowrec.Table, b shard.Buckets) shard.Config {
-		return shard.Config{Dir: p.scratch, Table: t, Meta: meta, MaxBytes: p.cfg.MaxShard, Buckets: b}
+		return shard.Config{Dir: p.scratch, Table: t.At(p.in.schema), Meta: meta, MaxBytes: p.cfg.MaxShard, Buckets: b}
 	}
 	episodes, steps, blobs := p.in.buckets(p.cfg.MaxShard)
 	t := &tables{

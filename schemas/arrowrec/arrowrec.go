@@ -53,7 +53,7 @@ type Column struct {
 	Name     string
 	Kind     Kind
 	Required bool
-	Field    int  // index in the row struct
+	Field    int  // index in the row struct; -1: no row has it any more, and it is null
 	Pointer  bool // the field is a pointer; nil is null
 }
 
@@ -99,6 +99,32 @@ func NewTable[T any](name, version string) *Table {
 		t.Columns = append(t.Columns, c)
 	}
 	return t
+}
+
+// At is the table as files of another schema version have it; see schemas.TableDoc.At.
+func (t *Table) At(version string) *Table {
+	doc, documented := schemas.Table(t.Name)
+	if !documented || schemas.Major(version) >= schemas.Major(t.Version) {
+		return t
+	}
+	old := &Table{Name: t.Name, Version: schemas.LastV1}
+	for _, c := range doc.At(version).Columns {
+		column, found := t.Column(c.Name)
+		if !found {
+			column = Column{Name: c.Name, Kind: kindOf(c.Type), Field: -1}
+		}
+		old.Columns = append(old.Columns, column)
+	}
+	return old
+}
+
+func kindOf(arrowType string) Kind {
+	for kind, t := range arrowTypes {
+		if t.String() == arrowType {
+			return kind
+		}
+	}
+	panic("no column has the type " + arrowType)
 }
 
 // Metadata keys of every schema; the value of KeySchema is SchemaName.
@@ -148,6 +174,9 @@ func (t *Table) Column(name string) (Column, bool) {
 // null, else string, bool, int32, int64, float64, time.Time or []string. A
 // required list is never null.
 func (c Column) Value(row reflect.Value) any {
+	if c.Field < 0 {
+		return nil
+	}
 	f := row.Field(c.Field)
 	if c.Pointer {
 		if f.IsNil() {
@@ -167,6 +196,9 @@ func (c Column) Value(row reflect.Value) any {
 // SetValue is the inverse of Value; row must be addressable. v must have the
 // column's Go type.
 func (c Column) SetValue(row reflect.Value, v any) {
+	if c.Field < 0 {
+		return
+	}
 	f := row.Field(c.Field)
 	if v == nil {
 		f.SetZero()

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the golden schemas of a new version, and docs/schema.md")
 
 // versions are all that were ever published, the present one last.
-var versions = []string{"1.0.0", "1.1.0", "1.2.0", schemas.SchemaVersion}
+var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", schemas.SchemaVersion}
 
 // describe is the contract of a table as text: one column per line.
 func describe(t *arrowrec.Table) string {
@@ -34,11 +34,16 @@ func describe(t *arrowrec.Table) string {
 	return b.String()
 }
 
+// goldenFile holds the schema of a table in one version.
+func goldenFile(table, version string) string {
+	return filepath.Join("testdata", table+"-"+version+".txt")
+}
+
 // columnsOf are the lines of a golden schema but for its title; nil if the
 // table was not there yet.
 func columnsOf(t *testing.T, table, version string) []string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", table+"-"+version+".txt"))
+	raw, err := os.ReadFile(goldenFile(table, version))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -48,42 +53,69 @@ func columnsOf(t *testing.T, table, version string) []string {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")[1:]
 }
 
-// changed says why a table is not the one that was published under its version,
-// "" if it is. A golden file is written once and never again: a change needs a
-// version of its own.
-func changed(golden []string, t *arrowrec.Table) string {
+// changed says how a table differs from the one that was published under its
+// version, "" if it does not. Appended says that it only has further nullable
+// columns, which -update may add to the golden file; any other difference is a new
+// major version.
+func changed(golden []string, t *arrowrec.Table) (problem string, appended bool) {
 	now := strings.Split(strings.TrimSpace(describe(t)), "\n")[1:]
-	if diff := cmp.Diff(golden, now); diff != "" {
-		return fmt.Sprintf("table %s is not what was published as %s: raise schemas.SchemaVersion, add the old one to versions, run with -update\n%s", t.Name, t.Version, diff)
+	diff := cmp.Diff(golden, now)
+	if diff == "" {
+		return "", false
 	}
-	return ""
+	appended = len(now) > len(golden) && slices.Equal(golden, now[:len(golden)])
+	for _, line := range now[min(len(golden), len(now)):] {
+		appended = appended && strings.HasSuffix(line, nullable)
+	}
+	if appended {
+		return fmt.Sprintf("table %s has columns that %s lacks: run with -update\n%s", t.Name, t.Version, diff), true
+	}
+	return fmt.Sprintf("table %s changes columns of %s, which takes a new major version: put columns at the end, nullable, and leave the others as they are\n%s",
+		t.Name, t.Version, diff), false
 }
+
+// nullable ends the line of a column that may be added within a major version.
+const nullable = "nullable=true required=false"
 
 func TestSchemasAreTheGoldenOnes(t *testing.T) {
 	for _, table := range arrowrec.Tables {
 		t.Run(table.Name, func(t *testing.T) {
 			golden := columnsOf(t, table.Name, table.Version)
-			if golden == nil && *update {
-				if err := os.WriteFile(filepath.Join("testdata", table.Name+"-"+table.Version+".txt"), []byte(describe(table)), 0o644); err != nil {
+			problem, appended := changed(golden, table)
+			if *update && (golden == nil || appended) {
+				if err := os.WriteFile(goldenFile(table.Name, table.Version), []byte(describe(table)), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				golden = columnsOf(t, table.Name, table.Version)
+				return
 			}
-			if problem := changed(golden, table); problem != "" {
+			if problem != "" {
 				t.Error(problem)
 			}
 		})
 	}
 }
 
-func TestAChangeWithoutAVersionFails(t *testing.T) {
+func TestOnlyNullableColumnsAreAddedToAVersion(t *testing.T) {
 	type before struct {
 		A string `col:"a,required"`
 		B *int32 `col:"b"`
 	}
 	golden := strings.Split(strings.TrimSpace(describe(arrowrec.NewTable[before]("t", "1"))), "\n")[1:]
-	if got := changed(golden, arrowrec.NewTable[before]("t", "1")); got != "" {
+	if got, _ := changed(golden, arrowrec.NewTable[before]("t", "1")); got != "" {
 		t.Errorf("nothing changed: %s", got)
+	}
+	type longer struct {
+		A string `col:"a,required"`
+		B *int32 `col:"b"`
+		C *bool  `col:"c"`
+	}
+	type demanding struct {
+		A string `col:"a,required"`
+		B *int32 `col:"b"`
+		C bool   `col:"c,required"`
+	}
+	type shorter struct {
+		A string `col:"a,required"`
 	}
 	type retyped struct {
 		A string `col:"a,required"`
@@ -93,45 +125,72 @@ func TestAChangeWithoutAVersionFails(t *testing.T) {
 		B *int32 `col:"b"`
 		A string `col:"a,required"`
 	}
-	type longer struct {
+	type between struct {
 		A string `col:"a,required"`
-		B *int32 `col:"b"`
 		C *bool  `col:"c"`
+		B *int32 `col:"b"`
 	}
 	type looser struct {
 		A string `col:"a"`
 		B *int32 `col:"b"`
 	}
-	for name, table := range map[string]*arrowrec.Table{
-		"type": arrowrec.NewTable[retyped]("t", "1"), "order": arrowrec.NewTable[reordered]("t", "1"),
-		"column": arrowrec.NewTable[longer]("t", "1"), "required": arrowrec.NewTable[looser]("t", "1"),
+	for name, c := range map[string]struct {
+		table    *arrowrec.Table
+		appended bool
+	}{
+		"a nullable column": {arrowrec.NewTable[longer]("t", "1"), true},
+		"a required column": {arrowrec.NewTable[demanding]("t", "1"), false},
+		"a removed column":  {arrowrec.NewTable[shorter]("t", "1"), false},
+		"another type":      {arrowrec.NewTable[retyped]("t", "1"), false},
+		"another order":     {arrowrec.NewTable[reordered]("t", "1"), false},
+		"a column between":  {arrowrec.NewTable[between]("t", "1"), false},
+		"a loosened column": {arrowrec.NewTable[looser]("t", "1"), false},
 	} {
-		if changed(golden, table) == "" {
-			t.Errorf("a changed %s passes for the published schema", name)
+		if problem, appended := changed(golden, c.table); problem == "" || appended != c.appended {
+			t.Errorf("%s: %q, may be added: %t", name, problem, appended)
 		}
 	}
 }
 
-// A minor version adds nullable columns at the end and changes nothing else, so
-// that a reader of any version reads all later ones.
+// Within a major version, columns are only added, nullable and at the end, so that a
+// reader of any version reads all later ones.
 func TestVersionsOnlyAdd(t *testing.T) {
 	if slices.Contains(versions[:len(versions)-1], schemas.SchemaVersion) {
 		t.Fatalf("%s is there twice: take it off the list of older versions", schemas.SchemaVersion)
 	}
 	for _, table := range arrowrec.Tables {
 		var old []string
-		for _, version := range versions {
+		for i, version := range versions {
 			now := columnsOf(t, table.Name, version)
+			if i > 0 && schemas.Major(version) != schemas.Major(versions[i-1]) {
+				old = nil
+			}
 			if len(now) < len(old) || !slices.Equal(old, now[:len(old)]) {
 				t.Errorf("%s %s changes columns of the version before: that is a major version", table.Name, version)
 				continue
 			}
 			for _, line := range now[len(old):] {
-				if old != nil && !strings.HasSuffix(line, "nullable=true required=false") {
+				if old != nil && !strings.HasSuffix(line, nullable) {
 					t.Errorf("%s %s adds a required column: %s", table.Name, version, line)
 				}
 			}
 			old = now
+		}
+	}
+}
+
+// Records of schema 1.x are published in the columns of its last version: those that
+// 2.0.0 removed are there, and those that came later are not.
+func TestTablesOfTheFirstMajorVersion(t *testing.T) {
+	for _, table := range arrowrec.Tables {
+		for _, version := range []string{"1.0.0", schemas.LastV1} {
+			old := table.At(version)
+			if diff := cmp.Diff(columnsOf(t, table.Name, schemas.LastV1), strings.Split(strings.TrimSpace(describe(old)), "\n")[1:]); diff != "" || old.Version != schemas.LastV1 {
+				t.Errorf("%s of %s is written as %s: %s", table.Name, version, old.Version, diff)
+			}
+		}
+		if table.At("2.7.0") != table {
+			t.Errorf("%s of this major version is not itself", table.Name)
 		}
 	}
 }
@@ -151,7 +210,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 			t.Fatalf("%s (%d columns) is described as %s (%d)", table.Name, len(table.Columns), said.Name, len(said.Columns))
 		}
 		fields := table.Schema(arrowrec.Meta{}).Fields()
-		since := map[string]string{}
+		since := map[string]string{} // the oldest version of all, across major ones
 		for _, version := range slices.Backward(versions) {
 			for _, line := range columnsOf(t, table.Name, version) {
 				name, _, _ := strings.Cut(line, " ")
@@ -181,7 +240,7 @@ func TestDocumentOfTheSchemaIsFresh(t *testing.T) {
 	fmt.Fprintf(&b, "# Tables and columns, schema %s\n\n", schemas.SchemaVersion)
 	b.WriteString("<!-- Written by `go test ./schemas/arrowrec -update` from schemas/columns*.go. -->\n\n")
 	b.WriteString("Every column is nullable in the files; those in bold are never null. Null means not known or not applicable, never zero or empty. " +
-		"Times are UTC. Hashes are SHA-256 in hex, ids and keys of 32 characters the first half of one. A new column is a minor version, anything else a major one; readers ignore columns they do not know.\n")
+		"Times are UTC. Hashes are SHA-256 in hex, ids and keys of 32 characters the first half of one. Within a major version, columns are only added, and those are nullable; readers ignore columns they do not know. [Schema 2.0.0](schema-2.md) says what a change of the major version means for you.\n")
 	for _, table := range schemas.Documented {
 		fmt.Fprintf(&b, "\n## %s\n\n%s Key: %s.\n\n%s", table.Name, table.About, table.Key, table.Markdown())
 	}

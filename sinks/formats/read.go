@@ -145,10 +145,8 @@ func (r *reader) checkMeta(t *arrowrec.Table) error {
 		return &CorruptError{r.path, fmt.Errorf("it holds table %q, want %q", name, t.Name)}
 	}
 	version, _ := r.pq.Lookup(arrowrec.KeySchemaVersion)
-	have, _, _ := strings.Cut(version, ".")
-	want, _, _ := strings.Cut(t.Version, ".")
-	if have != want {
-		return fmt.Errorf("%s has schema version %s, this program reads %s: use a matching version of tracesmith", r.path, version, t.Version)
+	if have := schemas.Major(version); have < 1 || have > schemas.Major(schemas.SchemaVersion) {
+		return fmt.Errorf("%s has schema version %q, and this program reads versions up to %s: use a newer tracesmith", r.path, version, schemas.SchemaVersion)
 	}
 	return nil
 }

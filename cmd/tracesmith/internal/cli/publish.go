@@ -151,7 +151,7 @@ func unpublished(err error, to string) error {
 	switch {
 	case err == nil, codeOf(err) != ExitBug && !errors.Is(err, sinks.ErrUnsafe):
 		return err
-	case choice, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrName), errors.Is(err, publish.ErrHeld), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
+	case choice, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrName), errors.Is(err, publish.ErrHeld), errors.Is(err, publish.ErrSchemas), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
 		return Usage(err)
 	case errors.Is(err, publish.ErrLeaseLost):
 		return &Error{Code: ExitLocked, Try: "the same command again", Err: err}
