@@ -145,8 +145,8 @@ func (r *reader) checkMeta(t *arrowrec.Table) error {
 		return &CorruptError{r.path, fmt.Errorf("it holds table %q, want %q", name, t.Name)}
 	}
 	version, _ := r.pq.Lookup(arrowrec.KeySchemaVersion)
-	if have := schemas.Major(version); have < 1 || have > schemas.Major(schemas.SchemaVersion) {
-		return fmt.Errorf("%s has schema version %q, and this program reads versions up to %s: use a newer tracesmith", r.path, version, schemas.SchemaVersion)
+	if have := schemas.Major(version); have < 1 || have > schemas.Major(t.Version) {
+		return fmt.Errorf("%s has schema version %q, and this program reads versions up to %s: use a newer tracesmith", r.path, version, t.Version)
 	}
 	return nil
 }
