@@ -1,5 +1,8 @@
 package schemas
 
+// Splits are the values of the column split.
+var Splits = []string{"train", "validation", "test", "holdout"}
+
 // Origin says where a task's bug comes from. What leads to the bug (Operator,
 // Operators, Seed, Site, Commit, PromptSHA256) is privileged: Task.Public drops it.
 type Origin struct {

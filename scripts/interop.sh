@@ -107,11 +107,11 @@ for view in $("$tracesmith" export --help | sed -nE 's/^  ([a-z-]+)  +.*/\1/p');
   sft-text | sft-verl | sft-sharegpt | debug-gym-sft) mask=(--mask none) ;;
   *) mask=() ;;
   esac
-  "$tracesmith" export "$view" data --all --allow-gold "${mask[@]}" -o "$out" >>export.log
+  "$tracesmith" export "$view" data --all --split all --allow-gold "${mask[@]}" -o "$out" >>export.log
 done
 for view in sft-trl sft-axolotl step-labels infoseek-locate infoseek-context-patch infoseek-masked; do
-  "$tracesmith" export "$view" data --all --allow-gold -o "$view.parquet" >>export.log
+  "$tracesmith" export "$view" data --all --split all --allow-gold -o "$view.parquet" >>export.log
 done
-"$tracesmith" export sft-sharegpt data --all --allow-gold --mask none -o sft-sharegpt.parquet >>export.log
-"$tracesmith" export sft-trl data --all --allow-gold -o sft-trl.jsonl.gz >>export.log
+"$tracesmith" export sft-sharegpt data --all --split all --allow-gold --mask none -o sft-sharegpt.parquet >>export.log
+"$tracesmith" export sft-trl data --all --split all --allow-gold -o sft-trl.jsonl.gz >>export.log
 TRACESMITH=$tracesmith HF_HOME=$work/hf HF_DATASETS_OFFLINE=1 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error PYTHONWARNINGS=ignore "$venv/bin/python" ../../scripts/interop.py

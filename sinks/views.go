@@ -75,6 +75,9 @@ type Row struct {
 	Body []byte
 	// Episodes are those that a row of Finish is made of.
 	Episodes []string
+	// Origin says where the row comes from, if its format has no place for that. It is
+	// encoded as canonical JSON, one line for each row, in a file beside the output.
+	Origin any
 }
 
 // View renders episodes for a trainer. Render is called once per episode, in

@@ -237,7 +237,7 @@ func origins(sources map[string]int) []string {
 
 func splitsOf(files []schemas.ManifestFile, table string) []cardSplit {
 	var out []cardSplit
-	for _, split := range splits {
+	for _, split := range schemas.Splits {
 		var paths []string
 		for _, f := range files {
 			if f.Table == table && f.Split == split {

@@ -227,8 +227,8 @@ func checkStaged(s sinks.Staged) error {
 			return fmt.Errorf("episode %s has no %s", e.EpisodeID, name)
 		}
 	}
-	if !slices.Contains(splits, e.Split) {
-		return fmt.Errorf("episode %s has split %q, want one of %s", e.EpisodeID, e.Split, strings.Join(splits, ", "))
+	if !slices.Contains(schemas.Splits, e.Split) {
+		return fmt.Errorf("episode %s has split %q, want one of %s", e.EpisodeID, e.Split, strings.Join(schemas.Splits, ", "))
 	}
 	if int(e.NSteps) != len(s.Steps) {
 		return fmt.Errorf("episode %s has %d steps, its n_steps says %d", e.EpisodeID, len(s.Steps), e.NSteps)
@@ -243,8 +243,6 @@ func checkStaged(s sinks.Staged) error {
 	}
 	return nil
 }
-
-var splits = []string{"train", "validation", "test", "holdout"}
 
 // checkSplits refuses a split group on both sides of a line.
 func (in *inputs) checkSplits() error {

@@ -201,7 +201,7 @@ func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 func outcomeOf(t sinks.Trajectory, o sinks.ViewOptions) map[string]any {
 	e := t.Episode
 	out := known(map[string]any{
-		"schema_version": e.SchemaVersion, "run_id": e.RunID, "group_id": e.GroupID, "attempt": e.Attempt,
+		"schema_version": e.SchemaVersion, "episode_id": e.EpisodeID, "run_id": e.RunID, "group_id": e.GroupID, "attempt": e.Attempt,
 		"task_source": e.TaskSource, "instance_id": e.InstanceID, "repo": e.Repo, "split": e.Split, "base_commit": e.BaseCommit,
 		"license_spdx": e.LicenseSPDX, "problem_statement": e.ProblemStatement, "harness": e.Harness, "policy": e.Policy, "tool_call_style": e.ToolCallStyle,
 		"gold_used": e.GoldUsed, "outcome": e.Outcome, "resolved": e.Resolved, "verify_status": e.VerifyStatus,

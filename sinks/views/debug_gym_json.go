@@ -32,6 +32,8 @@ type debugGymFile struct {
 	Log       []any  `json:"log"`
 	AgentType string `json:"agent_type"`
 	Logger    string `json:"logger"`
+	EpisodeID string `json:"episode_id"` // debug-gym ignores keys that it does not know
+	Split     string `json:"split"`
 }
 
 type debugGymReset struct {
@@ -94,7 +96,7 @@ func (v debugGymJSON) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, erro
 	for _, c := range conversations {
 		out := debugGymFile{
 			Problem: e.InstanceID, Config: map[string]any{}, Tools: toolsOf(t, c.turns), UUID: e.RunID,
-			Success: e.Resolved != nil && *e.Resolved, AgentType: e.AgentName,
+			Success: e.Resolved != nil && *e.Resolved, AgentType: e.AgentName, EpisodeID: e.EpisodeID, Split: e.Split,
 		}
 		if e.ConfigJSON != nil {
 			out.Config = json.RawMessage(*e.ConfigJSON)

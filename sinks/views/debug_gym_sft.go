@@ -26,6 +26,7 @@ type debugGymSFTRow struct {
 	Criteria  []string `json:"satisfied_criteria"`
 	Truncated bool     `json:"truncated"` // less than the episode: turns are cut or were not shown
 	Tokens    int      `json:"#tokens"`
+	origin             // the viewer shows the keys above and ignores others
 }
 
 func (debugGymSFT) Container() string { return sinks.JSONL }
@@ -34,7 +35,7 @@ func (v debugGymSFT) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 	return eachStretch(t, v.opts, func(c *conversation, s stretch, list []message, tools []tool) (sinks.Row, error) {
 		e := t.Episode
 		row := debugGymSFTRow{
-			Messages: wireMessages(list, v.opts), Tools: tools, Problem: e.InstanceID, RunID: e.RunID, Criteria: e.SatisfiedCriteria,
+			Messages: wireMessages(list, v.opts), Tools: tools, Problem: e.InstanceID, RunID: e.RunID, Criteria: e.SatisfiedCriteria, origin: originOf(t),
 			Truncated: s.to < len(c.turns) || len(c.turns[s.to-1].op.Dropped) > 0,
 		}
 		if row.Criteria == nil {

@@ -28,6 +28,9 @@ type stsSession struct {
 	Harness string `json:"harness"`
 	ID      string `json:"id"`
 	Name    string `json:"name"`
+	// The format lets the session line carry further keys.
+	EpisodeID string `json:"episode_id"`
+	Split     string `json:"split"`
 }
 
 type stsLine struct {
@@ -67,7 +70,7 @@ func (v hfSTS) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		}
 		list := c.everything()
 		lintMessages(list, notes)
-		body, err := stsLines(stsSession{"session", t.Episode.Harness, id, name}, c, list)
+		body, err := stsLines(stsSession{"session", t.Episode.Harness, id, name, t.Episode.EpisodeID, t.Episode.Split}, c, list)
 		if err != nil {
 			return nil, notes, err
 		}

@@ -149,7 +149,7 @@ func readDebugGym(t *testing.T, rows []sinks.Row) []string {
 	return out
 }
 
-// debug-gym's SFT viewer reads seven keys.
+// debug-gym's SFT viewer reads seven keys; the others say where the row comes from.
 func TestDebugGymSFTHasTheViewersKeys(t *testing.T) {
 	rows, _ := render(t, "debug-gym-sft", sinks.ViewOptions{AllowGold: true, Count: words}, short(1))
 	var keys []string
@@ -157,7 +157,7 @@ func TestDebugGymSFTHasTheViewersKeys(t *testing.T) {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
-	if got := strings.Join(keys, " "); got != "#tokens messages problem run_id satisfied_criteria tools truncated" {
+	if got := strings.Join(keys, " "); got != "#tokens episode_id instance_id messages problem repo resolved run_id satisfied_criteria split tools truncated" {
 		t.Error(got)
 	}
 	if list, ok := rows[0]["satisfied_criteria"].([]any); !ok || len(list) != 0 {

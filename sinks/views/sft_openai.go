@@ -18,7 +18,7 @@ func init() {
 }
 
 // sftOpenAI renders messages, tools and parallel_tool_calls and no other key,
-// since servers refuse them; nor rows in which a call has no answer, for which they
+// since servers refuse them: where a row comes from stands beside the output. It has no rows in which a call has no answer, for which they
 // refuse the whole file. Replies that are not trained on have weight 0.
 // Source: OpenAI's guide to supervised fine-tuning.
 type sftOpenAI struct{ opts sinks.ViewOptions }
@@ -52,7 +52,7 @@ func (v sftOpenAI) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) 
 		if len(tools) > 0 {
 			row.Parallel = new(slices.ContainsFunc(list, func(m message) bool { return len(m.ToolCalls) > 1 }))
 		}
-		return sinks.Row{Value: row}, nil
+		return sinks.Row{Value: row, Origin: originOf(t)}, nil
 	})
 	if open > 0 {
 		notes["rows_dropped_unanswered"] += open

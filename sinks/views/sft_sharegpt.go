@@ -29,7 +29,15 @@ type sftShareGPT struct{ opts sinks.ViewOptions }
 type sftShareGPTRow struct {
 	Conversations []said `json:"conversations" parquet:"conversations,list"`
 	System        string `json:"system" parquet:"system"`
-	Tools         string `json:"tools" parquet:"tools"` // JSON text, "" where there are none
+	Tools         string `json:"tools" parquet:"tools"` // JSON text, "" if there are none
+	origin               // LLaMA-Factory drops columns that dataset_info.json does not name
+}
+
+type sftShareGPTColumns struct {
+	Conversations []said `parquet:"conversations,list"`
+	System        string `parquet:"system"`
+	Tools         string `parquet:"tools"`
+	originColumns
 }
 
 type said struct {
@@ -71,7 +79,8 @@ func (v sftShareGPT) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 				return sinks.Row{}, err
 			}
 		}
-		return sinks.Row{Value: row, Columns: row}, nil
+		row.origin = originOf(t)
+		return sinks.Row{Value: row, Columns: sftShareGPTColumns{row.Conversations, row.System, row.Tools, originColumns(row.origin)}}, nil
 	})
 	if odd > 0 {
 		notes["rows_dropped_roles"] += odd

@@ -13,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -90,7 +91,7 @@ func (f *configFlags) override() completer {
 // registerExport completes the flags of export.
 func registerExport(c *cobra.Command) {
 	c.ValidArgsFunction = firstArg(oneOf(sinks.Views.Kinds()...))
-	for flag, names := range map[string]completer{"mask": oneOf(sinks.Masks...), "phase": oneOf("seek", "solve"), "content-null": oneOf(sinks.ContentEmpty, sinks.ContentOmit), "selection": orFile(selection.Builtin()...), "container": oneOf(sinks.Containers...)} {
+	for flag, names := range map[string]completer{"mask": oneOf(sinks.Masks...), "phase": oneOf("seek", "solve"), "content-null": oneOf(sinks.ContentEmpty, sinks.ContentOmit), "split": oneOf(append(slices.Clone(schemas.Splits), allSplits)...), "selection": orFile(selection.Builtin()...), "container": oneOf(sinks.Containers...)} {
 		must(c.RegisterFlagCompletionFunc(flag, names))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -25,6 +26,7 @@ type exportFlags struct {
 	container string
 	selection string
 	all       bool
+	splits    []string
 	force     bool
 	maxTokens int
 	tokenizer string
@@ -37,9 +39,11 @@ func newExport(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "export VIEW DATASET-or-RUN", Short: "Render episodes for a trainer or another tool",
 		Long: "Render the selected episodes as one view and write a lint report beside it.\n" +
+			"Only the train split is written unless --split names others.\n" +
 			"Steps that come from a gold patch are never exported without --allow-gold.\n\nViews:\n" + viewList(),
 		Example: "  tracesmith export sft-trl out/quickstart/dataset -o train.jsonl.gz\n" +
 			"  tracesmith export sft-text out/quickstart/dataset --with template=llama3 -o train.parquet\n" +
+			"  tracesmith export sft-trl out/quickstart/dataset --split validation,test -o held-out.jsonl.gz\n" +
 			"  tracesmith export atif out/quickstart/dataset -o trajectories",
 		Args: exactArgs(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -49,6 +53,9 @@ func newExport(s *State) *cobra.Command {
 			}
 			if why := unmakeable[f.view]; why != "" {
 				return Usage(fmt.Errorf("%s: %s", f.view, why))
+			}
+			if err := f.checkSplits(); err != nil {
+				return Usage(err)
 			}
 			view, err := f.build()
 			if err != nil {
@@ -68,6 +75,7 @@ func newExport(s *State) *cobra.Command {
 	fl.StringVar(&f.container, "container", "", "how rows are written: "+strings.Join(sinks.Containers, ", ")+" (default: by the output's name, else the view's own)")
 	fl.StringVar(&f.selection, "selection", "success-v1", "which episodes: a built-in recipe, a recipe's file, or a file that filter has written")
 	fl.BoolVar(&f.all, "all", false, "every episode, whatever became of it")
+	fl.StringSliceVar(&f.splits, "split", []string{trainSplit}, "which splits: "+strings.Join(append(slices.Clone(schemas.Splits), allSplits), ", ")+"; several are separated by commas")
 	fl.BoolVar(&f.force, "force", false, "overwrite the output")
 	fl.StringVar(&f.options.Mask, "mask", "", "turns that must not be trained on: "+strings.Join(sinks.Masks, ", ")+" (default: the view's first)")
 	fl.StringVar(&f.options.Phase, "phase", "", "of episodes with more than one conversation only this one: seek, solve")
@@ -188,7 +196,11 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if err := rep.write(f.out + lintSuffix); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Stdout, "%s: %d rows from %d of %d episodes (selection %s)\n", f.out, rep.Rows, rep.Exported, rep.Read, rep.Selection)
+	fmt.Fprintf(s.Stdout, "%s: %s from %d of %s (selection %s, %s)\n",
+		f.out, count(rep.Rows, "row"), rep.Exported, count(rep.Read, "episode"), rep.Selection, f.splitsText())
+	if note := rep.otherSplits(); note != "" {
+		fmt.Fprintf(s.Stderr, "left out %s: name them with --split to write them\n", note)
+	}
 	for _, note := range rep.all() {
 		name, n, _ := strings.Cut(note, " ")
 		fmt.Fprintf(s.Stdout, "  %-24s %s\n", name, n)
@@ -203,9 +215,10 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	rep := lint{
 		Schema: lintSchema, View: f.view, Source: filepath.Base(data.Place), Selection: f.selection,
 		Tokens: lintTokens{Tokenizer: f.tokenizer}, Dropped: map[string]int{}, Notes: map[string]int{},
-		Options: lintOptions{o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
-		check:   redact.NewChecker(redact.Environment(s.Environ)),
-		in:      map[string]bool{},
+		OtherSplits: map[string]int{},
+		Options:     lintOptions{f.splits, o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
+		check:       redact.NewChecker(redact.Environment(s.Environ)),
+		in:          map[string]bool{},
 	}
 	keep := map[string]bool{}
 	if f.all {
@@ -245,6 +258,8 @@ func (f *exportFlags) nothing(rep lint) error {
 	}
 	why := "they have no turns"
 	switch phase := f.options.Phase; {
+	case rep.outside() == rep.Selected:
+		return &Error{Code: ExitUsage, Err: fmt.Errorf("no selected episode is in %s, only %s: choose with --split, or take every split with --split %s", f.splitsText(), rep.otherSplits(), allSplits)}
 	case phase != "" && len(rep.phases) == 0:
 		why = "none holds more than one conversation: leave out --phase"
 	case phase != "" && !slices.Contains(rep.phases, phase):
@@ -261,6 +276,10 @@ func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, 
 			return Usage(err)
 		}
 		if !keep[t.Episode.EpisodeID] {
+			continue
+		}
+		if !f.inSplit(t.Episode.Split) {
+			rep.OtherSplits[t.Episode.Split]++
 			continue
 		}
 		for _, s := range t.Steps {

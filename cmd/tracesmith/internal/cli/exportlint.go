@@ -22,8 +22,8 @@ const (
 // heldBack counts the episodes that still hold a secret.
 const heldBack = "held back: a secret"
 
-// lint is the report beside an export. Of the episodes read some are selected; of
-// these each is exported, held back or without rows.
+// lint is the report beside an export. Some of the episodes read are selected. Each
+// of these is exported, held back, without rows, or of a split that was not asked for.
 type lint struct {
 	Schema    string      `json:"schema"`
 	View      string      `json:"view"`
@@ -34,8 +34,10 @@ type lint struct {
 	Read      int         `json:"episodes_read"`
 	Selected  int         `json:"episodes_selected"`
 	Exported  int         `json:"episodes_exported"`
-	Rows      int         `json:"rows"`
-	Tokens    lintTokens  `json:"tokens"`
+	// OtherSplits counts the selected episodes of splits that were not asked for.
+	OtherSplits map[string]int `json:"episodes_of_other_splits"`
+	Rows        int            `json:"rows"`
+	Tokens      lintTokens     `json:"tokens"`
 	// Dropped are rows and turns that are in no row, by reason; Notes what else a
 	// reader of the rows may stumble over.
 	Dropped map[string]int `json:"dropped"`
@@ -48,6 +50,7 @@ type lint struct {
 }
 
 type lintOptions struct {
+	Splits    []string       `json:"splits"`
 	Mask      string         `json:"mask,omitempty"`
 	AllowGold bool           `json:"allow_gold"`
 	Phase     string         `json:"phase,omitempty"`
@@ -78,10 +81,10 @@ func (r *lint) note(notes sinks.Notes) {
 	}
 }
 
-// settle counts the episodes: those selected are exported, held back or without rows.
+// settle counts the selected episodes that have no rows for a reason of their own.
 func (r *lint) settle() {
 	r.Exported = len(r.in)
-	if n := r.Selected - r.Exported - r.Dropped[heldBack]; n > 0 {
+	if n := r.Selected - r.Exported - r.Dropped[heldBack] - r.outside(); n > 0 {
 		r.Dropped["episodes_without_rows"] = n
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -23,7 +24,12 @@ type output struct {
 	force bool
 	rows  wire.RowWriter
 	file  *os.File
+
+	origins *os.File // of rows whose format has no place for it; nil: there are none yet
 }
+
+// originSuffix is what the file with the origins of rows is called beside the output.
+const originSuffix = ".origin.jsonl"
 
 // createOutput begins a file or directory; one that exists is a usage error unless
 // force says so, and a directory that no export has made is one in any case.
@@ -76,6 +82,11 @@ func exported(path string) bool {
 }
 
 func (o *output) write(r sinks.Row) error {
+	if r.Origin != nil {
+		if err := o.writeOrigin(r.Origin); err != nil {
+			return fmt.Errorf("writing origins: %w", err)
+		}
+	}
 	if o.rows != nil {
 		return o.rows.Write(r.Value, r.Columns)
 	}
@@ -92,7 +103,28 @@ func (o *output) write(r sinks.Row) error {
 	return nil
 }
 
+// writeOrigin adds the line of a row to the file beside the output.
+func (o *output) writeOrigin(origin any) error {
+	if o.origins == nil {
+		var err error
+		if o.origins, err = os.Create(filepath.Join(o.stage, "origins")); err != nil {
+			return err
+		}
+	}
+	line, err := schemas.CanonicalJSON(origin)
+	if err != nil {
+		return err
+	}
+	_, err = o.origins.Write(append(line, '\n'))
+	return err
+}
+
 func (o *output) close() error {
+	if o.origins != nil {
+		if err := o.origins.Close(); err != nil {
+			return fmt.Errorf("writing origins: %w", err)
+		}
+	}
 	if o.rows == nil {
 		return nil
 	}
@@ -116,13 +148,20 @@ func (o *output) keep() error {
 	if err := os.Rename(o.made, o.path); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
 	}
+	if o.origins != nil {
+		if err := os.Rename(o.origins.Name(), o.path+originSuffix); err != nil {
+			return fmt.Errorf("writing origins: %w", err)
+		}
+	}
 	return o.drop()
 }
 
 // drop removes what was made and is not kept.
 func (o *output) drop() error {
-	if o.file != nil {
-		_ = o.file.Close() // of a file that goes away, or is closed
+	for _, f := range []*os.File{o.file, o.origins} {
+		if f != nil {
+			_ = f.Close() // of a file that goes away, or is closed
+		}
 	}
 	return os.RemoveAll(o.stage)
 }
