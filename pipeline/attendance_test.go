@@ -22,7 +22,7 @@ func (b *bank) preside() *engine.Chair {
 
 // attend is a worker of run r, and the context of its claims.
 func (b *bank) attend() (*attendance, context.Context) {
-	r := newRun(Config{RunID: "r"}, Deps{Cluster: b.conn}.withDefaults(), RunInfo{}, plan{})
+	r := newRun(Config{RunID: "r", LookEvery: 20 * time.Millisecond}, Deps{Cluster: b.conn}.withDefaults(), RunInfo{}, plan{})
 	claims, end := context.WithCancelCause(b.t.Context())
 	b.t.Cleanup(func() { end(nil) })
 	r.stop, r.drain = end, end

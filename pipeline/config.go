@@ -46,10 +46,14 @@ type Config struct {
 	MaxCost, TaskCost, EpisodeCost float64
 
 	// Staging says for run.json where Deps.Staging is; "": in RunDir.
-	Staging  string
-	Lease    time.Duration // a silent owner loses its job after this; default 60s
-	InFlight int           // jobs in workers' hands over a cluster; default 65536
-	Offer    []byte        // what a cluster's workers need to execute jobs of this run
+	Staging string
+	Lease   time.Duration // a silent owner loses its job after this; default 60s
+	// LookEvery is how often a worker on a cluster tells the board of itself and asks
+	// for the run's phase, default 2s. The budget is read again more often: by its
+	// coordinator after half of this, by a worker that waits for money after a quarter.
+	LookEvery time.Duration
+	InFlight  int    // jobs in workers' hands over a cluster; default 65536
+	Offer     []byte // what a cluster's workers need to execute jobs of this run
 
 	// Unsynced leaves it to the kernel when the embedded engine's files are on
 	// disk. Tests alone: a power cut then loses what was acknowledged.
@@ -112,6 +116,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Lease == 0 {
 		c.Lease = time.Minute
+	}
+	if c.LookEvery == 0 {
+		c.LookEvery = 2 * time.Second
 	}
 	if c.InFlight == 0 {
 		c.InFlight = 1 << 16

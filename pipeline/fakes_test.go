@@ -200,7 +200,7 @@ type harness struct {
 func newHarness(dir string, tasks int) *harness {
 	return &harness{dir: dir, tasks: tasks, cfg: pipeline.Config{
 		RunDir: dir, AgentKey: "agent-1", Identity: map[string]string{"agent": "scripted", "model": "fake-1"},
-		Workers: 2, RetryDelay: time.Millisecond, StagePatience: 2 * time.Minute, MinFree: 1, Normalise: normalise.Config{Producer: "test"},
+		Workers: 2, RetryDelay: time.Millisecond, LookEvery: 20 * time.Millisecond, StagePatience: 2 * time.Minute, MinFree: 1, Normalise: normalise.Config{Producer: "test"},
 	}}
 }
 

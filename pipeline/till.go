@@ -18,24 +18,21 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// askAgain is how long money that others hold is waited for until the page is
-// read again.
-const askAgain = 500 * time.Millisecond
-
 // leavesAtOnce is how many leaves are read for one page.
 const leavesAtOnce = 40
 
 // till brings changes to the page, in their order. Its methods may be called from
 // several goroutines.
 type till struct {
-	book *engine.Book
-	name string // of the process
-	log  *slog.Logger
-	wake chan struct{}
-	life context.Context // of what it asks of the cluster
-	stop context.CancelFunc
-	quit chan struct{}
-	wg   sync.WaitGroup
+	book  *engine.Book
+	name  string        // of the process
+	again time.Duration // money that others hold is waited for this long until the page is read again
+	log   *slog.Logger
+	wake  chan struct{}
+	life  context.Context // of what it asks of the cluster
+	stop  context.CancelFunc
+	quit  chan struct{}
+	wg    sync.WaitGroup
 
 	mu    sync.Mutex
 	queue []*wish
@@ -56,8 +53,8 @@ type wish struct {
 	made   chan struct{} // closed when the change is; nil: nobody waits for that
 }
 
-func openTill(ctx context.Context, book *engine.Book, name string, log *slog.Logger) *till {
-	t := &till{book: book, name: name, log: log, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+func openTill(ctx context.Context, book *engine.Book, name string, again time.Duration, log *slog.Logger) *till {
+	t := &till{book: book, name: name, again: again, log: log, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	t.life, t.stop = context.WithCancel(context.WithoutCancel(ctx))
 	t.wg.Go(t.serve)
 	return t
@@ -132,7 +129,7 @@ func (t *till) push(w *wish) {
 }
 
 func (t *till) serve() {
-	again := time.NewTimer(askAgain)
+	again := time.NewTimer(t.again)
 	defer again.Stop()
 	for {
 		select {
@@ -145,7 +142,7 @@ func (t *till) serve() {
 			t.log.Warn("reading or writing the budget", "error", err)
 			t.refuse(err)
 		}
-		again.Reset(askAgain + rand.N(askAgain/2))
+		again.Reset(t.again + rand.N(t.again/2))
 	}
 }
 

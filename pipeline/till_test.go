@@ -90,7 +90,7 @@ func (b *bank) open(name string) *till {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return openTill(b.t.Context(), book, name, slog.New(slog.DiscardHandler))
+	return openTill(b.t.Context(), book, name, 20*time.Millisecond, slog.New(slog.DiscardHandler))
 }
 
 func job(id, task string) schemas.Job { return schemas.Job{EpisodeID: id, TaskID: task} }

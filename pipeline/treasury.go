@@ -14,9 +14,6 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-// lookAtBudget is how often the coordinator reads the page.
-const lookAtBudget = time.Second
-
 // mendAtOnce is how many shares a coordinator mends with one write of the page.
 const mendAtOnce = 20
 
@@ -125,7 +122,7 @@ func (f *fleet) mend(s *sheet, entries []engine.Entry) (more bool, err error) {
 // audit looks at the page until ctx ends: what is held for calls whose worker has lost
 // its job is lost, and where the money is used up the run ends.
 func (f *fleet) audit(ctx context.Context) {
-	tick := time.NewTicker(lookAtBudget)
+	tick := time.NewTicker(f.r.cfg.LookEvery / 2)
 	defer tick.Stop()
 	for {
 		select {

@@ -21,10 +21,6 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// lookEvery is how often a worker tells the board of itself and asks it for the
-// run's phase.
-const lookEvery = 2 * time.Second
-
 // Work executes jobs of cfg.RunID on cfg.Workers slots until the run is over or
 // drained, Deps.Drain is closed (running jobs finish), or ctx ends (they are
 // given back). w says who works; its ID names the process. Deps.Observer is told
@@ -124,7 +120,7 @@ func (r *run) openTill(ctx context.Context) error {
 	}
 	book, err := r.engine.JoinBook(ctx)
 	if err == nil {
-		r.till = openTill(ctx, book, engine.Instance(), r.deps.Log)
+		r.till = openTill(ctx, book, engine.Instance(), r.cfg.LookEvery/4, r.deps.Log)
 	}
 	return err
 }
@@ -166,7 +162,7 @@ type attendance struct {
 // this worker read whether the run has a budget, and has not seen this worker. False when
 // there is nothing to look for.
 func (a *attendance) enter(ctx, claims context.Context) bool {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(a.r.cfg.LookEvery)
 	defer tick.Stop()
 	for a.look(ctx, claims) {
 		if !a.plans {
@@ -184,7 +180,7 @@ func (a *attendance) enter(ctx, claims context.Context) bool {
 // keep looks until ctx ends or the run can't be followed any more.
 func (a *attendance) keep(ctx, claims context.Context) {
 	defer a.end()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(a.r.cfg.LookEvery)
 	defer tick.Stop()
 	for {
 		select {
