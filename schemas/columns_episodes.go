@@ -56,7 +56,7 @@ var episodeColumns = []section{
 		{"tool_call_style", "", "native: calls in fields of their own; text: written out in messages", "agent", ""},
 		{"policy", "", "who chose the actions: model, demonstrator, solution, scripted, human, replay, null", "agent", ""},
 		{"gold_used", "", "whoever chose could see the reference fix", "agent", ""},
-		{"outcome", "", "one of resolved, unresolved, limit, agent_error, infra, cancelled", "exit_reason and verdict, one table", ""},
+		{"outcome", "", "one of resolved, unresolved, unverified (nothing judged it: an import, or a task without a verifier), limit, agent_error, infra, cancelled", "exit_reason and verdict, one table", ""},
 	}},
 	{"Outcome", []said{
 		{"resolved", "", "the final patch passed the task's tests in a fresh sandbox; null: not verified", "verifier", ""},

@@ -27,6 +27,7 @@ const (
 const (
 	OutcomeResolved   = "resolved"
 	OutcomeUnresolved = "unresolved"
+	OutcomeUnverified = "unverified" // nothing judged the result: an import, or a task without a verifier
 	OutcomeLimit      = "limit"
 	OutcomeAgentError = "agent_error"
 	OutcomeInfra      = "infra"
@@ -35,7 +36,7 @@ const (
 
 // Outcomes lists the words in the order the ledger prints them.
 var Outcomes = []string{
-	OutcomeResolved, OutcomeUnresolved, OutcomeLimit, OutcomeAgentError, OutcomeInfra, OutcomeCancelled,
+	OutcomeResolved, OutcomeUnresolved, OutcomeUnverified, OutcomeLimit, OutcomeAgentError, OutcomeInfra, OutcomeCancelled,
 }
 
 // Exit is one row of the table that maps an exit reason to its class and to the
@@ -70,7 +71,9 @@ var Exits = map[string]Exit{
 }
 
 // OutcomeOf decides the outcome. A passing verdict beats everything but an
-// infrastructure or operator end; a verifier error is ours, hence infra.
+// infrastructure or operator end; a verifier error is ours, hence infra. Without a
+// verdict, nothing says that the agent failed, however it ended. The exception is a
+// workspace that no patch can describe: the agent itself prevented the verdict.
 func OutcomeOf(exitReason string, v Verdict) string {
 	e, known := Exits[exitReason]
 	if !known {
@@ -81,6 +84,8 @@ func OutcomeOf(exitReason string, v Verdict) string {
 		return e.Outcome
 	case v.Status == VerifyError:
 		return OutcomeInfra
+	case v.Resolved == nil && exitReason != ExitBadWorkspace:
+		return OutcomeUnverified
 	case v.Resolved != nil && *v.Resolved:
 		return OutcomeResolved
 	}

@@ -45,3 +45,34 @@ func TestEveryExitHasClassAndOutcome(t *testing.T) {
 		t.Error("an exit nobody knows is blamed on the agent")
 	}
 }
+
+// Without a verdict, no outcome says that the agent failed.
+func TestOutcomeWithoutAVerdict(t *testing.T) {
+	no, yes := false, true
+	for _, c := range []struct {
+		exit    string
+		verdict Verdict
+		want    string
+	}{
+		{ExitSubmitted, Verdict{Status: VerifyNotRun}, OutcomeUnverified},
+		{ExitSubmitted, Verdict{Status: VerifyNotAppl}, OutcomeUnverified},
+		{ExitSubmitted, Verdict{}, OutcomeUnverified},
+		{ExitMaxSteps, Verdict{Status: VerifyNotAppl}, OutcomeUnverified},
+		{ExitNoToolCall, Verdict{Status: VerifyNotRun}, OutcomeUnverified},
+		{ExitSubmitted, Verdict{Status: VerifiedFail, Resolved: &no}, OutcomeUnresolved},
+		{ExitMaxSteps, Verdict{Status: VerifiedFail, Resolved: &no}, OutcomeLimit},
+		{ExitMaxSteps, Verdict{Status: VerifiedPass, Resolved: &yes}, OutcomeResolved},
+		{ExitStuck, Verdict{Status: VerifiedFail, Resolved: &no}, OutcomeAgentError},
+		{ExitBadWorkspace, Verdict{Status: VerifyNotRun}, OutcomeAgentError},
+		{ExitSubmitted, Verdict{Status: VerifyError}, OutcomeInfra},
+		{ExitEnvError, Verdict{Status: VerifyNotRun}, OutcomeInfra},
+		{ExitCancelled, Verdict{Status: VerifyNotRun}, OutcomeCancelled},
+	} {
+		if got := OutcomeOf(c.exit, c.verdict); got != c.want {
+			t.Errorf("%s, %s: %s, want %s", c.exit, c.verdict.Status, got, c.want)
+		}
+	}
+	if !slices.Contains(Outcomes, OutcomeUnverified) {
+		t.Error("the ledger does not count unverified episodes")
+	}
+}

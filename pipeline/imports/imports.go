@@ -158,7 +158,7 @@ func (r *record) forget(out *sinks.Staged, ep *schemas.Episode) {
 		e.ToolSetSHA256, e.ToolNames = nil, nil
 	}
 	if r.exit == "" {
-		e.ExitReason, e.TerminationClass, e.Outcome = "unknown", "unknown", nil
+		e.ExitReason, e.TerminationClass, e.Outcome = "unknown", "unknown", new(schemas.OutcomeUnverified)
 	}
 	if r.claim != nil {
 		e.VerifyMethod, e.VerifyReason = &r.claimedBy, new(fmt.Sprintf("%s says %t; nothing was verified here", r.claimedBy, *r.claim))

@@ -89,7 +89,7 @@ func TestFormatsAreRead(t *testing.T) {
 			t.Errorf("%s: %s", format, diff)
 		}
 		e := s.Episode
-		if e.InstanceID != "django-1" || e.Resolved != nil || e.VerifyStatus != "not_run" || e.TaskSource != "import/"+format {
+		if e.InstanceID != "django-1" || e.Resolved != nil || e.VerifyStatus != "not_run" || *e.Outcome != "unverified" || e.TaskSource != "import/"+format {
 			t.Errorf("%s: %+v", format, e)
 		}
 		for name, unknown := range map[string]bool{
@@ -111,7 +111,7 @@ func TestFormatsAreRead(t *testing.T) {
 
 func TestClaimsStayClaims(t *testing.T) {
 	gym := read(t, "debug-gym", samples["debug-gym"])
-	if e := gym.Episode; e.Resolved != nil || e.VerifyStatus != schemas.VerifyNotRun || *e.VerifyMethod != "debug-gym.success" || !strings.Contains(*e.VerifyReason, "true") || e.ExitReason != "unknown" || e.Outcome != nil || *e.PromptTokens != 30 {
+	if e := gym.Episode; e.Resolved != nil || e.VerifyStatus != schemas.VerifyNotRun || *e.VerifyMethod != "debug-gym.success" || !strings.Contains(*e.VerifyReason, "true") || e.ExitReason != "unknown" || *e.Outcome != schemas.OutcomeUnverified || *e.PromptTokens != 30 {
 		t.Errorf("%+v", e)
 	}
 	if s := gym.Steps[2]; s.TS != nil || s.IsError != nil || *s.Reasoning != "hm" {

@@ -206,7 +206,7 @@ func TestUnverifiedIsNotUnresolved(t *testing.T) {
 	ep := golden()
 	ep.Verdict, ep.ExitReason = schemas.Verdict{}, schemas.ExitMaxSteps
 	e := normalised(t, ep, Config{}).Episode
-	if e.Resolved != nil || e.VerifyStatus != schemas.VerifyNotRun || e.Reward != nil || e.Recovered != nil || *e.Outcome != schemas.OutcomeLimit {
+	if e.Resolved != nil || e.VerifyStatus != schemas.VerifyNotRun || e.Reward != nil || e.Recovered != nil || *e.Outcome != schemas.OutcomeUnverified {
 		t.Errorf("%+v", e)
 	}
 }

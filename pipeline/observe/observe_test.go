@@ -41,7 +41,7 @@ func TestSummaryAddsUp(t *testing.T) {
 	for _, want := range []string{
 		"COMPLETE WITH GAPS in 12 s, run directory out/x",
 		"5 selected = 1 reused + 3 ran + 1 missing",
-		"3 ran = 0 resolved + 1 unresolved + 1 limit + 0 agent_error + 1 infra + 0 cancelled",
+		"3 ran = 0 resolved + 1 unresolved + 0 unverified + 1 limit + 0 agent_error + 1 infra + 0 cancelled",
 		"missing: e1 bug-e#0: not finished",
 		"infra: d1 bug-d#0: submitted: no sandbox\n",
 		"resolved 1 of 3 verified episodes (33.3%)",
