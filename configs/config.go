@@ -136,11 +136,13 @@ func (l Limits) Any() bool { return l.TotalCost > 0 || l.TaskCost > 0 || l.Episo
 type Price struct {
 	Model  string   `mapstructure:"model" json:"model"`
 	Input  float64  `mapstructure:"input" json:"input"`
-	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"` // unset: as input
-	// CacheWrite is for tokens written to the server's cache; unset: as input.
-	CacheWrite *float64 `mapstructure:"cache_write" json:"cache_write,omitempty"`
-	Output     float64  `mapstructure:"output" json:"output"`
-	Free       bool     `mapstructure:"free" json:"free,omitempty"`
+	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"` // read from the server's prompt cache; unset: input, of anthropic 0.1 times input
+	// CacheWrite is for tokens written to the server's prompt cache, CacheWrite1h for
+	// those written for an hour; unset: 1.25 and 2 times input.
+	CacheWrite   *float64 `mapstructure:"cache_write" json:"cache_write,omitempty"`
+	CacheWrite1h *float64 `mapstructure:"cache_write_1h" json:"cache_write_1h,omitempty"`
+	Output       float64  `mapstructure:"output" json:"output"`
+	Free         bool     `mapstructure:"free" json:"free,omitempty"`
 }
 
 // S3 holds what an S3-compatible store needs besides its URI. Credentials come

@@ -186,6 +186,9 @@ func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 			bad(where+".rpm, tpm, parallel, weight", "must not be negative")
 		}
 	}
+	if l.Price != nil {
+		l.Price.validate(at+".price", bad)
+	}
 	for name, value := range l.Headers {
 		switch {
 		case !headerName.MatchString(name):

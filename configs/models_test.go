@@ -95,3 +95,18 @@ func TestSettingsAreToldWithTheirPlace(t *testing.T) {
 		}
 	}
 }
+
+func TestPricesAreNotNegative(t *testing.T) {
+	_, err := load(t, nil, nil, "prices: [{model: a, input: 1, output: 1}, {model: b, input: -1, output: 1, cache_write_1h: -0.5}]\nmodels: {c: {model: m, base_url: 'http://a/v1', price: {input: 1, output: -2}}}\n")
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{"prices[1].input: must be USD", "prices[1].cache_write_1h: must be USD", "models.c.price.output: must be USD"} {
+		if strings.Count(err.Error(), want) != 1 {
+			t.Errorf("want %q once in:\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "prices[0]") {
+		t.Error(err)
+	}
+}

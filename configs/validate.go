@@ -77,6 +77,9 @@ func (c Config) Validate() error {
 		bad("s3.checksum", "%q: choose auto or off", c.S3.Checksum)
 	}
 	c.Limits.validate(bad)
+	for i, price := range c.Prices {
+		price.validate(fmt.Sprintf("prices[%d]", i), bad)
+	}
 	return errors.Join(p...)
 }
 
@@ -111,6 +114,17 @@ func (l Limits) validate(bad func(field, format string, a ...any)) {
 	}
 	if l.TaskCost > 0 && l.EpisodeCost > l.TaskCost {
 		bad("limits.episode_cost", "is more than limits.task_cost, which all attempts share")
+	}
+}
+
+func (p Price) validate(at string, bad func(field, format string, a ...any)) {
+	for _, price := range []struct {
+		name string
+		usd  *float64
+	}{{"input", &p.Input}, {"cached", p.Cached}, {"cache_write", p.CacheWrite}, {"cache_write_1h", p.CacheWrite1h}, {"output", &p.Output}} {
+		if price.usd != nil && (*price.usd < 0 || math.IsNaN(*price.usd) || math.IsInf(*price.usd, 0)) {
+			bad(at+"."+price.name, "must be USD per million tokens, not negative")
+		}
 	}
 }
 

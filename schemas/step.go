@@ -29,8 +29,10 @@ type Usage struct {
 	Prompt     int64 `json:"prompt"`
 	Completion int64 `json:"completion"`
 	Cached     int64 `json:"cached"`                // of Prompt, read from the server's cache
-	CacheWrite int64 `json:"cache_write,omitempty"` // of Prompt, written to it, where the server says so
-	Reasoning  int64 `json:"reasoning"`             // of Completion
+	CacheWrite int64 `json:"cache_write,omitempty"` // of Prompt, written to it, if the server says so
+	// CacheWrite1h is of CacheWrite, written for an hour.
+	CacheWrite1h int64 `json:"cache_write_1h,omitempty"`
+	Reasoning    int64 `json:"reasoning"` // of Completion
 }
 
 // Reply is one turn of a policy: text, and zero or more tool calls.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -315,5 +316,31 @@ func TestStalledCallsOfAKilledProcessAreLostInFlight(t *testing.T) {
 	l := b.check(s)
 	if c := s.Calls; code != 0 || c.LostInFlight != 3 || c.Failed != 0 || c.Answered != 3*4 || l.Lost.Prompt != 3*3000 || c.AtRiskUSD < billed(llmtest.Totals{Tally: llmtest.Tally{Lost: l.Lost}}) {
 		t.Errorf("exit %d, the run counts %+v, the server %+v", code, c, l)
+	}
+}
+
+// Anthropic's prompt cache, without a word about its prices: the run's account and
+// the server's are equal, and the limit holds.
+func TestAnthropicsCacheIsBilledAsTheServerBillsIt(t *testing.T) {
+	t.Parallel()
+	script := "tokenizer: toy\nprices: [{model: m, input: 3, output: 15}]\nfaults: [{kind: rate_limit_ms, on: [2]}, {kind: cut, on: [4]}, {kind: overloaded, on: [7]}]\n" +
+		regexp.MustCompile(`usage: \{[^}]*\}(, )?`).ReplaceAllString(mender, "")
+	for _, ttl := range []string{"5m", "1h", "off"} {
+		config := strings.NewReplacer("ATTEMPTS", "3", "workers: 16", "workers: 3", "llm: {", "llm: {provider: anthropic, with: {cache: "+ttl+"}, ",
+			"input: 1, cached: 0.25, output: 30", "input: 3, output: 15").Replace(mending)
+		b := newBatch(t, script, config)
+		code, s := b.run("--max-cost", "0.15")
+		l := b.srv.totals()
+		if code != 5 || l.Billed.USD()+l.LostBilled.USD() > 0.15 || math.Abs(l.Billed.USD()-s.Calls.CostUSD) > 1e-9 {
+			t.Errorf("cache %s, with a limit: exit %d, the server bills $%.6f and $%.6f of lost answers, the run counts $%.6f", ttl, code, l.Billed.USD(), l.LostBilled.USD(), s.Calls.CostUSD)
+		}
+		code, s = b.run("--max-cost", "50")
+		l = b.srv.totals()
+		if code != 0 || math.Abs(l.Billed.USD()-s.Calls.CostUSD) > 1e-9 || l.LostBilled.USD() > s.Calls.AtRiskUSD || s.Calls.Answered != 12 {
+			t.Errorf("cache %s: exit %d, the server bills $%.6f, the run counts $%.6f: %+v", ttl, code, l.Billed.USD(), s.Calls.CostUSD, s.Calls)
+		}
+		if written := ttl != "off"; written != (l.CacheWrite > 0) || written != (l.Cached > 0) || (ttl == "1h") != (l.CacheWrite1h > 0) {
+			t.Errorf("cache %s: the server counts %+v", ttl, l.Usage)
+		}
 	}
 }

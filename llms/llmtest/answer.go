@@ -107,12 +107,16 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 		h.problems = append(h.problems, refusal)
 		return entry, Fault{}, refusal
 	}
+	if turn.CacheLost {
+		clear(h.cache.kept)
+	}
 	if turn.Usage == nil && h.script.Tokenizer != "" {
-		turn.Usage = counted(*turn, messages, req.tools(), previous)
+		turn.Usage = h.counted(*turn, req, messages, previous)
 	}
 	if turn.Usage != nil {
 		ex.Usage = *turn.Usage
 	}
+	h.price(entry, req)
 	ex.Status, ex.Answer = http.StatusOK, req.render(ex, *turn)
 	if turn.Stream != nil {
 		ex.plan = *turn.Stream

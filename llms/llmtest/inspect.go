@@ -24,6 +24,9 @@ type Tally struct {
 	Retried  int `json:"retried"`  // requests for a turn that had been asked for before
 	Usage
 	Lost Usage `json:"lost"`
+	// Billed and LostBilled are the prices of both, by the script's price list.
+	Billed     Dollars `json:"billed_usd"`
+	LostBilled Dollars `json:"lost_billed_usd"`
 }
 
 func (t *Tally) add(ex Exchange) {
@@ -35,8 +38,10 @@ func (t *Tally) add(ex Exchange) {
 	case ex.Answered:
 		t.Answered++
 		t.Usage.add(ex.Usage)
+		t.Billed.add(ex.Billed.exact)
 	case ex.Lost:
 		t.Lost.add(ex.Usage)
+		t.LostBilled.add(ex.Billed.exact)
 	}
 }
 
@@ -68,6 +73,7 @@ func (h *Handler) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.log, h.problems = nil, nil
+	h.cache = promptCache{minimum: h.script.CacheMinimum, kept: map[[32]byte]keptPrefix{}}
 	h.talks, h.struck, h.attempts = map[talkKey][]*Exchange{}, map[strikeKey]int{}, map[turnKey]int{}
 }
 

@@ -15,6 +15,7 @@ type messagesRequest struct {
 	Name      string          `json:"model"`
 	MaxTokens int64           `json:"max_tokens"`
 	Stream    bool            `json:"stream"`
+	Cache     any             `json:"cache_control"` // of the whole request
 	System    json.RawMessage `json:"system"`
 	Offered   json.RawMessage `json:"tools"`
 	Messages  []struct {
@@ -230,6 +231,7 @@ func (messagesRequest) render(ex Exchange, t Turn) []byte {
 		return map[string]any{
 			"input_tokens": u.Prompt - u.Cached - u.CacheWrite, "output_tokens": u.Completion,
 			"cache_read_input_tokens": u.Cached, "cache_creation_input_tokens": u.CacheWrite,
+			"cache_creation": map[string]any{"ephemeral_5m_input_tokens": u.CacheWrite - u.CacheWrite1h, "ephemeral_1h_input_tokens": u.CacheWrite1h},
 		}
 	})
 	return encoded(body)

@@ -25,6 +25,11 @@ type Script struct {
 	Expect *Expect `yaml:"expect"` // of every request
 	// Tokenizer toy counts the usage of turns that give none; see Count.
 	Tokenizer string `yaml:"tokenizer"`
+	// Prices are what the server bills in its totals; a model without one is free.
+	Prices []Price `yaml:"prices"`
+	// CacheMinimum is how many tokens a prefix must have to enter the prompt cache
+	// of the Messages API; vendors take 1024 or more.
+	CacheMinimum int64 `yaml:"cache_minimum"`
 	// Context is the window in tokens of the toy tokenizer that /v1/models and
 	// /tokenize tell; a longer request is refused. 0: none.
 	Context int64 `yaml:"context"`
@@ -65,7 +70,10 @@ type Turn struct {
 	Usage        *Usage `yaml:"usage"`
 	// UsageAs is how it is told: numbers (default), "null", or absent. What is
 	// not told is still in the server's account.
-	UsageAs  string         `yaml:"usage_as"`
+	UsageAs string `yaml:"usage_as"`
+	// CacheLost has the server forget its prompt cache before this turn.
+	CacheLost bool `yaml:"cache_lost"`
+
 	Message  map[string]any `yaml:"message"`  // further fields of the message
 	Stream   *Stream        `yaml:"stream"`   // how it is cut up when it is streamed
 	Template bool           `yaml:"template"` // the texts are templates over the request
@@ -82,6 +90,11 @@ func (s Script) check() (at []any, err error) {
 	}
 	if s.Context < 0 {
 		return []any{"context"}, fmt.Errorf("context cannot be negative")
+	}
+	for i, p := range s.Prices {
+		if err := p.check(); err != nil {
+			return []any{"prices", i}, err
+		}
 	}
 	if at, err := checkShared(s.Faults, s.Expect); err != nil {
 		return at, err
@@ -116,8 +129,11 @@ func (t Turn) check(template bool) (at []any, err error) {
 		return []any{"usage_as"}, fmt.Errorf("unknown form of usage %q: choose null or absent", t.UsageAs)
 	}
 	if u := t.Usage; u != nil {
-		if min(u.Prompt, u.Completion, u.Cached, u.CacheWrite, u.Reasoning, u.Audio) < 0 || u.Cost < 0 {
+		if min(u.Prompt, u.Completion, u.Cached, u.CacheWrite, u.CacheWrite1h, u.Reasoning, u.Audio) < 0 || u.Cost < 0 {
 			return []any{"usage"}, fmt.Errorf("usage cannot be negative")
+		}
+		if u.CacheWrite1h > u.CacheWrite {
+			return []any{"usage"}, fmt.Errorf("cache_write_1h is part of cache_write and cannot be larger")
 		}
 	}
 	for k, c := range t.ToolCalls {

@@ -249,7 +249,7 @@ sessions:
 	}
 	_, told["grown"] = call(t, srv.URL+"/chat/completions", "counted", `{"model":"m","messages":[{"role":"user","content":"go"},{"role":"assistant","content":"two words"},{"role":"user","content":"on"}]}`)
 	for session, want := range map[string]string{
-		"given": `"cost":0.5,"prompt_tokens":100,"prompt_tokens_details":{"audio_tokens":2,"cached_tokens":60},"total_tokens":109`, "null": `"usage":null`,
+		"given": `"cost":0.5,"prompt_tokens":100,"prompt_tokens_details":{"audio_tokens":2,"cache_write_tokens":5,"cached_tokens":60},"total_tokens":109`, "null": `"usage":null`,
 		"counted": `"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":1},"prompt_tokens":4,`, "grown": `"cached_tokens":4`,
 	} {
 		if !strings.Contains(told[session], want) {

@@ -23,8 +23,9 @@ type Handler struct {
 	mu       sync.Mutex
 	log      []*Exchange
 	talks    map[talkKey][]*Exchange // the log by conversation, where there is an id
-	struck   map[strikeKey]int       // how often a fault has struck a turn
-	attempts map[turnKey]int         // how often a turn was asked for
+	cache    promptCache
+	struck   map[strikeKey]int // how often a fault has struck a turn
+	attempts map[turnKey]int   // how often a turn was asked for
 	problems []string
 }
 
@@ -48,6 +49,7 @@ type Exchange struct {
 	Body      json.RawMessage `json:"body"`
 	Answer    json.RawMessage `json:"answer,omitempty"` // the regular answer, whatever became of it
 	Usage     Usage           `json:"usage"`            // of the regular answer
+	Billed    Dollars         `json:"billed_usd"`       // for it, by the script's prices
 	At        time.Time       `json:"at"`               // when it came
 	Millis    int64           `json:"ms"`               // until it was answered; 0: under way
 	Status    int             `json:"status"`           // what was answered, 0: the connection was broken

@@ -2,19 +2,21 @@ package llmtest
 
 import (
 	"strings"
+	"time"
 	"unicode"
 )
 
 // Usage is what a call is billed by. Cached and CacheWrite are parts of Prompt,
-// Reasoning is part of Completion.
+// CacheWrite1h is part of CacheWrite, Reasoning is part of Completion.
 type Usage struct {
-	Prompt     int64   `yaml:"prompt" json:"prompt_tokens"`
-	Completion int64   `yaml:"completion" json:"completion_tokens"`
-	Cached     int64   `yaml:"cached" json:"cached_tokens"`
-	CacheWrite int64   `yaml:"cache_write" json:"cache_write_tokens"`
-	Reasoning  int64   `yaml:"reasoning" json:"reasoning_tokens"`
-	Audio      int64   `yaml:"audio" json:"audio_tokens"`
-	Cost       float64 `yaml:"cost" json:"cost_usd"` // told as usage.cost where it is not 0
+	Prompt       int64   `yaml:"prompt" json:"prompt_tokens"`
+	Completion   int64   `yaml:"completion" json:"completion_tokens"`
+	Cached       int64   `yaml:"cached" json:"cached_tokens"`
+	CacheWrite   int64   `yaml:"cache_write" json:"cache_write_tokens"`
+	CacheWrite1h int64   `yaml:"cache_write_1h" json:"cache_write_1h_tokens"`
+	Reasoning    int64   `yaml:"reasoning" json:"reasoning_tokens"`
+	Audio        int64   `yaml:"audio" json:"audio_tokens"`
+	Cost         float64 `yaml:"cost" json:"cost_usd"` // told as usage.cost where it is not 0
 }
 
 func (u *Usage) add(o Usage) {
@@ -22,6 +24,7 @@ func (u *Usage) add(o Usage) {
 	u.Completion += o.Completion
 	u.Cached += o.Cached
 	u.CacheWrite += o.CacheWrite
+	u.CacheWrite1h += o.CacheWrite1h
 	u.Reasoning += o.Reasoning
 	u.Audio += o.Audio
 	u.Cost += o.Cost
@@ -73,9 +76,9 @@ func countPrompt(messages []said, tools []byte) int64 {
 	return n
 }
 
-// counted is the usage of an answer that the script gives none for: what stood
-// in the prompt of the turn before is cached.
-func counted(t Turn, messages []said, tools []byte, before *Exchange) *Usage {
+// counted is the usage of an answer that the script gives none for. The Messages
+// API has its prompt cache; elsewhere the prompt of the turn before is cached.
+func (h *Handler) counted(t Turn, req conversation, messages []said, before *Exchange) *Usage {
 	var said strings.Builder
 	if t.Content != nil {
 		said.WriteString(*t.Content)
@@ -88,10 +91,13 @@ func counted(t Turn, messages []said, tools []byte, before *Exchange) *Usage {
 			said.Write(encoded(c.Arguments))
 		}
 	}
-	u := Usage{Prompt: countPrompt(messages, tools), Reasoning: Count(t.Reasoning)}
-	u.Completion = u.Reasoning + Count(said.String())
-	if before != nil {
+	u := Usage{Prompt: countPrompt(messages, req.tools())}
+	if r, ok := req.(messagesRequest); ok {
+		u = h.cache.use(r.prompt(), time.Now())
+	} else if before != nil {
 		u.Cached = min(before.Usage.Prompt, u.Prompt)
 	}
+	u.Reasoning = Count(t.Reasoning)
+	u.Completion = u.Reasoning + Count(said.String())
 	return &u
 }

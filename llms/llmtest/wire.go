@@ -230,7 +230,7 @@ func (request) render(ex Exchange, t Turn) []byte {
 	t.tell(body, func(u Usage) map[string]any {
 		return map[string]any{
 			"prompt_tokens": u.Prompt, "completion_tokens": u.Completion, "total_tokens": u.Prompt + u.Completion,
-			"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached, "audio_tokens": u.Audio},
+			"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached, "cache_write_tokens": u.CacheWrite, "audio_tokens": u.Audio},
 			"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
 		}
 	})

@@ -3,6 +3,7 @@ package middle
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/tokens"
@@ -16,6 +17,7 @@ type accounted struct {
 	price   *Price // nil: unknown
 	limited bool
 	counts  counts
+	hour    atomic.Bool     // the server has written to its cache for an hour
 	counter *tokens.Counter // of what the server does not count
 }
 
@@ -24,8 +26,11 @@ func (a *accounted) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	if a.limited && !a.price.Free {
 		r = limited(r)
 	}
+	var price *Price
 	if a.price != nil {
-		worst = a.price.worstCase(a.counts.bound(r), r.Sampling)
+		rates := a.cacheRates(r)
+		price = new(a.price.at(rates))
+		worst = price.worstCase(a.counts.bound(r), r.Sampling, rates.Hour || a.hour.Load())
 	}
 	account := llms.AccountOf(ctx)
 	calling, err := account.Begin(ctx, worst)
@@ -41,9 +46,11 @@ func (a *accounted) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 		a.counts.report(r, reply.Usage)
 		if reply.Usage == nil {
 			reply.Estimated = a.estimate(r, *reply)
+		} else if reply.Usage.CacheWrite1h > 0 {
+			a.hour.Store(true)
 		}
-		if reply.CostUSD == nil && a.price != nil {
-			reply.CostUSD = a.price.Cost(reply.Usage)
+		if reply.CostUSD == nil && price != nil {
+			reply.CostUSD = price.Cost(reply.Usage)
 		}
 		paid = schemas.Payment{Usage: reply.Usage, Estimated: reply.Estimated, CostUSD: reply.CostUSD}
 		if paid.CostUSD == nil { // the server counted nothing
@@ -54,6 +61,14 @@ func (a *accounted) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 		return resp, errors.Join(err, failed)
 	}
 	return resp, err
+}
+
+// cacheRates are the vendor's for r; without any, its cache changes no price.
+func (a *accounted) cacheRates(r llms.Request) llms.CacheRates {
+	if b, ok := a.Client.(llms.CacheBiller); ok {
+		return b.CacheRates(r)
+	}
+	return llms.CacheRates{Read: 1, Write: 1, WriteHour: 1}
 }
 
 // estimate counts a call by the model's vocabulary, as near as it is known.

@@ -10,13 +10,15 @@ import (
 
 // Price of one model in USD per million tokens.
 type Price struct {
-	Model  string   `json:"model"`
-	Input  float64  `json:"input"`
-	Output float64  `json:"output"`
-	Cached *float64 `json:"cached"` // read from the server's cache; nil: as Input
-	// CacheWrite is for tokens written to the server's cache; nil: as Input.
-	CacheWrite *float64 `json:"cache_write"`
-	Free       bool     `json:"free"` // local models: cost 0, not unknown
+	Model  string  `json:"model"`
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+	// Of tokens read from the server's prompt cache, written to it, and written to
+	// it for an hour; nil: as the provider's llms.CacheRates say, else as Input.
+	Cached       *float64 `json:"cached"`
+	CacheWrite   *float64 `json:"cache_write"`
+	CacheWrite1h *float64 `json:"cache_write_1h"`
+	Free         bool     `json:"free"` // local models: cost 0, not unknown
 }
 
 // Prices is a price list; models match by their exact name.
@@ -43,10 +45,27 @@ func (p Price) Cost(u *schemas.Usage) *float64 {
 	}
 	hit := min(u.Cached, u.Prompt)
 	written := min(u.CacheWrite, u.Prompt-hit)
+	hour := min(u.CacheWrite1h, written)
 	cost = (float64(u.Prompt-hit-written)*p.Input + float64(hit)*or(p.Cached, p.Input) +
-		float64(written)*or(p.CacheWrite, p.Input) + float64(u.Completion)*p.Output) / 1e6
+		float64(written-hour)*or(p.CacheWrite, p.Input) + float64(hour)*p.hour() + float64(u.Completion)*p.Output) / 1e6
 	return &cost
 }
+
+// at fills in what is not configured by the rates of the vendor.
+func (p Price) at(rates llms.CacheRates) Price {
+	if p.CacheWrite1h == nil { // never less than a write that is kept for less
+		p.CacheWrite1h = new(max(p.Input*rates.WriteHour, or(p.CacheWrite, p.Input*rates.Write)))
+	}
+	if p.Cached == nil {
+		p.Cached = new(p.Input * rates.Read)
+	}
+	if p.CacheWrite == nil {
+		p.CacheWrite = new(p.Input * rates.Write)
+	}
+	return p
+}
+
+func (p Price) hour() float64 { return or(p.CacheWrite1h, or(p.CacheWrite, p.Input)) }
 
 func or(price *float64, otherwise float64) float64 {
 	if price == nil {
@@ -55,12 +74,16 @@ func or(price *float64, otherwise float64) float64 {
 	return *price
 }
 
-// worstCase is what a call can cost at most whose prompt has at most so many tokens.
-func (p Price) worstCase(prompt int64, s llms.Sampling) float64 {
+// worstCase is what a call can cost at most whose prompt has at most so many tokens,
+// all of them at the dearest price; hour: the server may keep them for an hour.
+func (p Price) worstCase(prompt int64, s llms.Sampling, hour bool) float64 {
 	if p.Free {
 		return 0
 	}
 	input := max(p.Input, or(p.CacheWrite, p.Input), or(p.Cached, p.Input))
+	if hour {
+		input = max(input, p.hour())
+	}
 	return (float64(prompt)*input + float64(answerLimit(s))*p.Output) / 1e6
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 func init() {
@@ -79,7 +80,15 @@ func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	return c.chat(ctx, r, ex, func(ctx context.Context) error {
 		_, err := service.New(ctx, params)
 		return err
-	}, decodeAnthropic)
+	}, func(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error) {
+		return decodeAnthropic(raw, history, c.CacheRates(r).Hour)
+	})
+}
+
+// CacheRates are Anthropic's: a tenth of input for a read, 1.25 times input for a
+// write of five minutes, twice input for one of an hour.
+func (c *Anthropic) CacheRates(r llms.Request) llms.CacheRates {
+	return llms.CacheRates{Read: 0.1, Write: 1.25, WriteHour: 2, Hour: c.cache == "1h" || asksForHour(r)}
 }
 
 // Check asks the server for its models, which costs nothing.

@@ -121,8 +121,9 @@ func (c *Anthropic) patchBody(body map[string]any, r llms.Request) error {
 	return nil
 }
 
-// decodeAnthropic reads a 200 answer.
-func decodeAnthropic(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error) {
+// decodeAnthropic reads a 200 answer; hour: the request asked the server to keep
+// its prompt for an hour.
+func decodeAnthropic(raw []byte, history []llms.Message, hour bool) (schemas.Reply, *llms.Error) {
 	var w struct {
 		Type       string            `json:"type"`
 		Model      string            `json:"model"`
@@ -139,7 +140,7 @@ func decodeAnthropic(raw []byte, history []llms.Message) (schemas.Reply, *llms.E
 	case w.Type != "message":
 		return schemas.Reply{}, &llms.Error{Class: llms.ClassServer, Status: 200, Message: "the answer is no message: " + excerpt(raw)}
 	}
-	reply := schemas.Reply{FinishReason: w.StopReason, Model: w.Model, Truncated: hitLimit(w.StopReason), Usage: anthropicUsage(w.Usage)}
+	reply := schemas.Reply{FinishReason: w.StopReason, Model: w.Model, Truncated: hitLimit(w.StopReason), Usage: anthropicUsage(w.Usage, hour)}
 	var texts, thoughts []string
 	var calls []wireCall
 	var thinking []json.RawMessage
@@ -186,18 +187,18 @@ func decodeAnthropic(raw []byte, history []llms.Message) (schemas.Reply, *llms.E
 
 // anthropicUsage counts all of the prompt: the API reports what it read from its
 // cache and what it wrote there beside the rest.
-func anthropicUsage(raw json.RawMessage) *schemas.Usage {
+func anthropicUsage(raw json.RawMessage, hour bool) *schemas.Usage {
 	var u struct {
 		Input  *float64 `json:"input_tokens"`
 		Output *float64 `json:"output_tokens"`
-		Read   *float64 `json:"cache_read_input_tokens"`
-		Write  *float64 `json:"cache_creation_input_tokens"`
+		cacheUsage
 	}
 	if !present(raw) || json.Unmarshal(raw, &u) != nil || (u.Input == nil && u.Output == nil) {
 		return nil
 	}
+	written, forHour := u.Created.written(hour, u.Write)
 	return &schemas.Usage{
-		Prompt: count(u.Input) + count(u.Read) + count(u.Write), Completion: count(u.Output),
-		Cached: count(u.Read), CacheWrite: count(u.Write),
+		Prompt: count(u.Input) + count(u.Read) + written, Completion: count(u.Output),
+		Cached: count(u.Read), CacheWrite: written, CacheWrite1h: forHour,
 	}
 }

@@ -76,7 +76,15 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 	return c.chat(ctx, r, ex, func(ctx context.Context) error {
 		_, err := c.sdk(ex).CreateChatCompletion(ctx, c.request(r))
 		return err
-	}, decodeReply)
+	}, func(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error) {
+		return decodeReply(raw, history, asksForHour(r))
+	})
+}
+
+// CacheRates are the dearest that vendors behind this API charge for a write. What
+// a read costs differs too much between them to assume less than the price of input.
+func (c *OpenAI) CacheRates(r llms.Request) llms.CacheRates {
+	return llms.CacheRates{Read: 1, Write: 1.25, WriteHour: 2, Hour: asksForHour(r)}
 }
 
 // Check asks the server for its models, which costs nothing: it finds an

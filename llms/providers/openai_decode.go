@@ -50,8 +50,9 @@ type wireCall struct {
 }
 
 // decodeReply reads a 200 answer. history is the list that was sent: call ids
-// must be new to it. Errors are *llms.Error.
-func decodeReply(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error) {
+// must be new to it. hour: the request asked the server to keep its prompt for an
+// hour. Errors are *llms.Error.
+func decodeReply(raw []byte, history []llms.Message, hour bool) (schemas.Reply, *llms.Error) {
 	var w wireResponse
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return schemas.Reply{}, brokenBody(raw, err)
@@ -88,7 +89,7 @@ func decodeReply(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error
 		}
 	}
 	reply.Calls = decodeCalls(m.ToolCalls, reply.Truncated, history)
-	reply.Usage, reply.CostUSD = decodeUsage(w.Usage, choice.Usage, w.XGroq.Usage)
+	reply.Usage, reply.CostUSD = decodeUsage(hour, w.Usage, choice.Usage, w.XGroq.Usage)
 	return reply, nil
 }
 
@@ -151,10 +152,13 @@ func firstText(fields ...json.RawMessage) string {
 
 // decodeUsage reads what the server counted, wherever it says so and in either
 // spelling; nil where it said nothing usable.
-func decodeUsage(places ...json.RawMessage) (*schemas.Usage, *float64) {
+func decodeUsage(hour bool, places ...json.RawMessage) (*schemas.Usage, *float64) {
 	type details struct {
-		Cached    *float64 `json:"cached_tokens"`
-		Reasoning *float64 `json:"reasoning_tokens"`
+		Cached    *float64   `json:"cached_tokens"`
+		Written   *float64   `json:"cache_write_tokens"`
+		Created   *float64   `json:"cache_creation_tokens"` // some gateways' name for it
+		Times     cacheTimes `json:"cache_creation_token_details"`
+		Reasoning *float64   `json:"reasoning_tokens"`
 	}
 	for _, raw := range places {
 		var u struct {
@@ -168,6 +172,7 @@ func decodeUsage(places ...json.RawMessage) (*schemas.Usage, *float64) {
 			Cost        *float64 `json:"cost"` // USD; some routers report it
 			PromptD     details  `json:"prompt_tokens_details"`
 			CompletionD details  `json:"completion_tokens_details"`
+			cacheUsage
 		}
 		if !present(raw) || json.Unmarshal(raw, &u) != nil {
 			continue
@@ -179,10 +184,20 @@ func decodeUsage(places ...json.RawMessage) (*schemas.Usage, *float64) {
 		if u.Cost != nil && *u.Cost < 0 {
 			u.Cost = nil
 		}
-		return &schemas.Usage{
+		out := schemas.Usage{
 			Prompt: count(prompt), Completion: count(completion),
-			Cached: count(cmp.Or(u.PromptD.Cached, u.CacheHit, u.Cached)), Reasoning: count(cmp.Or(u.CompletionD.Reasoning, u.Reasoning)),
-		}, u.Cost
+			Cached:    max(count(cmp.Or(u.PromptD.Cached, u.CacheHit, u.Cached)), count(u.Read)),
+			Reasoning: count(cmp.Or(u.CompletionD.Reasoning, u.Reasoning)),
+		}
+		u.Created.Minutes, u.Created.Hour = cmp.Or(u.Created.Minutes, u.PromptD.Times.Minutes), cmp.Or(u.Created.Hour, u.PromptD.Times.Hour)
+		out.CacheWrite, out.CacheWrite1h = u.Created.written(hour, u.Write, u.PromptD.Written, u.PromptD.Created)
+		// Anthropic's own words count the cache beside the input, and so do gateways
+		// that pass its numbers on: their parts are more than the whole.
+		beside := u.Prompt == nil && (u.Read != nil || u.Write != nil)
+		if beside || out.Cached+out.CacheWrite > out.Prompt {
+			out.Prompt += out.Cached + out.CacheWrite
+		}
+		return &out, u.Cost
 	}
 	return nil, nil
 }

@@ -213,7 +213,7 @@ func (a *Agent) prices(l configs.LLM) middle.Prices {
 		all = append([]configs.Price{own}, all...)
 	}
 	for _, p := range all {
-		out = append(out, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, CacheWrite: p.CacheWrite, Free: p.Free})
+		out = append(out, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Free: p.Free})
 	}
 	return out
 }
