@@ -281,7 +281,7 @@ for family in ("qwen3", "llama3_1"):
         messages = row["prompt"] + row["completion"]
         if family.startswith("llama"):  # one call a message is all that it knows
             messages = [m for m in messages if len(m.get("tool_calls") or []) <= 1]
-        out = render_jinja_template(conversations=[messages], tools=row["tools"], chat_template=template, bos_token="", **row["chat_template_kwargs"])
+        out = render_jinja_template(conversations=[messages], tools=row["tools"], chat_template=template, bos_token="", **row.get("chat_template_kwargs", {}))
         text = out[0][0] if isinstance(out, tuple) else out[0]
         for m in messages:
             if m["role"] in ("user", "tool"):  # some write answers as JSON

@@ -135,6 +135,9 @@ type ViewOptions struct {
 	Arguments string
 	// Thinking: field, inline (in front of the reply's text, in <think> tags) or drop.
 	Thinking string
+	// ChatTemplate names the chat template that the rows are for. Views write
+	// enable_thinking for it; "" writes none.
+	ChatTemplate string
 	// Tools: list or json-string.
 	Tools string
 	// ContentNull is what a reply of calls alone has for content: empty (""), or

@@ -19,7 +19,7 @@ func TestTrimmingKeepsTurnsWhole(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
-	rows, notes := render(t, "sft-trl", sinks.ViewOptions{Trim: sinks.TrimResolved}, in)
+	rows, notes := render(t, "sft-trl", sinks.ViewOptions{Trim: sinks.TrimResolved, Mask: sinks.MaskContext}, in)
 	if len(rows) != 1 || roles(rows[0]["completion"]) != "a" || checkCalls(t, rows[0]["completion"], in.Steps) != 2 {
 		t.Errorf("%v", rows)
 	}
@@ -27,7 +27,7 @@ func TestTrimmingKeepsTurnsWhole(t *testing.T) {
 		t.Error(diff)
 	}
 	in.Episode.ResolvedAtStep = nil
-	rows, notes = render(t, "sft-trl", sinks.ViewOptions{Trim: sinks.TrimResolved}, in)
+	rows, notes = render(t, "sft-trl", sinks.ViewOptions{Trim: sinks.TrimResolved, Mask: sinks.MaskContext}, in)
 	if n := checkCalls(t, rows[0]["completion"], in.Steps); n != 5 || notes["episodes_not_trimmed"] != 1 {
 		t.Errorf("where it was resolved is not known: %d calls, %v", n, notes)
 	}
@@ -109,6 +109,7 @@ func TestEveryOptionWithEveryView(t *testing.T) {
 		"--system keep": {System: sinks.SystemKeep}, "--system drop": {System: sinks.SystemDrop},
 		"--system replace": {System: sinks.SystemReplace, SystemText: "You are somebody else."},
 		"--trim none":      {Trim: sinks.TrimNone}, "--trim after-resolved": {Trim: sinks.TrimResolved}, "--phase": {Phase: "seek"},
+		"--chat-template": {ChatTemplate: "qwen3_training"},
 	} {
 		all[word] = o
 	}
@@ -134,7 +135,7 @@ func TestEveryOptionWithEveryView(t *testing.T) {
 			}
 		}
 	}
-	for _, option := range []string{"--mask", "--arguments", "--thinking", "--tools", "--content-null", "--system", "--trim", "--phase"} {
+	for _, option := range []string{"--mask", "--arguments", "--thinking", "--tools", "--content-null", "--system", "--trim", "--phase", "--chat-template"} {
 		if followed[option] == 0 {
 			t.Errorf("no view follows %s", option)
 		}

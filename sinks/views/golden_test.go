@@ -57,6 +57,16 @@ func rowsOf(t *testing.T, kind string, o sinks.ViewOptions, in ...sinks.Trajecto
 	return out, all
 }
 
+// canonical is a value as an export writes it.
+func canonical(t *testing.T, v any) []byte {
+	t.Helper()
+	line, err := schemas.CanonicalJSON(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
 // everything is all that a view writes of an episode.
 func everything(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Trajectory) string {
 	t.Helper()
@@ -65,11 +75,7 @@ func everything(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Traject
 	for _, r := range rows {
 		b.Write(r.Body)
 		if r.Value != nil {
-			line, err := schemas.CanonicalJSON(r.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.Write(line)
+			b.Write(canonical(t, r.Value))
 		}
 		fmt.Fprintf(&b, "%+v%v", r.Columns, r.Texts)
 	}
@@ -143,11 +149,7 @@ func TestGoldenRows(t *testing.T) {
 					fmt.Fprintf(&got, "== %s\n%s", r.File, r.Body)
 					continue
 				}
-				line, err := schemas.CanonicalJSON(r.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got.Write(append(line, '\n'))
+				got.Write(append(canonical(t, r.Value), '\n'))
 			}
 			path := filepath.Join("testdata", kind+".golden")
 			if *update {

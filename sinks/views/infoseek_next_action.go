@@ -17,7 +17,7 @@ func init() {
 			if n < 1 {
 				return nil, fmt.Errorf("per_episode %d: it must be at least 1", n)
 			}
-			o, err := abilities{mask: []string{sinks.MaskSplitRows}, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
+			o, err := abilities{mask: []string{sinks.MaskSplitRows}, thinks: true, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
 			return &infoseekNextAction{sftTRL{o}, n, newsNeed()}, err
 		},
 	})

@@ -13,12 +13,17 @@ import (
 // first. A nil list is an option the view has no place for.
 type abilities struct {
 	mask, arguments, thinking, tools, content []string
+	// thinks: enable_thinking is written if a chat template is named.
+	thinks bool
 	// noTalk: no conversation is in its rows that could be chosen or changed.
 	noTalk bool
 }
 
 var (
 	anyMask = sinks.Masks
+	// rowMasks are for trainers whose loss is on whole completions: a row trains one turn
+	// unless something else is asked for.
+	rowMasks = []string{sinks.MaskSplitRows, sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
 	// wholeMasks are for rows in which every reply is trained on.
 	wholeMasks = []string{sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
 	// recordMasks are for records of what happened, which train on nothing.
@@ -33,6 +38,17 @@ var (
 	jsonFirst    = []string{sinks.ToolsJSON, sinks.ToolsList}
 )
 
+// thinkingTemplates are the chat templates, by their names in TRL, that read
+// enable_thinking and on which a prompt is the beginning of prompt and completion
+// with it, in rows of any mask. scripts/trainers.py measures this.
+var thinkingTemplates = []string{
+	"gemma4", "gemma4_v2", "gemma4_v3", "gemma4_v4", "glm4moe", "glm4moe_training",
+	"nemotron_3_5_lightning", "nemotron_3_5_lightning_training", "nemotron_3_nano", "nemotron_3_nano_training",
+	"nemotron_3_super", "nemotron_3_super_training", "nemotron_3_ultra", "nemotron_3_ultra_training",
+	"qwen3_5_nothink", "qwen3_5_nothink_training", "qwen3_5_think", "qwen3_5_think_training", "qwen3_6", "qwen3_6_training",
+	"qwen3_8", "qwen3_8_training", "qwen3_instruct_2507_training", "qwen3_training",
+}
+
 // check fills in the defaults and refuses what the view cannot do.
 func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	system, trim := []string{sinks.SystemKeep, sinks.SystemDrop, sinks.SystemReplace}, []string{sinks.TrimNone, sinks.TrimResolved}
@@ -41,6 +57,14 @@ func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 		if o.Phase != "" {
 			return o, errors.New("it has no conversations to choose from: leave out --phase")
 		}
+	}
+	switch {
+	case o.ChatTemplate == "":
+	case !a.thinks:
+		return o, errors.New("it has no choice of chat-template: leave out --chat-template")
+	case !slices.Contains(thinkingTemplates, o.ChatTemplate):
+		return o, fmt.Errorf("chat-template %q: enable_thinking is written only for templates on which a prompt stays the beginning of prompt and completion: "+
+			"choose one of %s, or leave out --chat-template", o.ChatTemplate, strings.Join(thinkingTemplates, ", "))
 	}
 	for _, option := range []struct {
 		name  string

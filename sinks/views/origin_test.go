@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -27,11 +26,7 @@ func TestEveryRowSaysItsSplitAndEpisode(t *testing.T) {
 			for i, row := range rows {
 				text := row.Body
 				for _, value := range []any{row.Value, row.Origin} {
-					line, err := schemas.CanonicalJSON(value)
-					if err != nil {
-						t.Fatal(err)
-					}
-					text = append(text, line...)
+					text = append(text, canonical(t, value)...)
 				}
 				split, episode := false, false
 				dec := json.NewDecoder(bytes.NewReader(text))

@@ -17,7 +17,7 @@ import (
 // readers take the calls out of what a view wrote of one episode, in order, each
 // as its name and its arguments in canonical JSON.
 var readers = map[string]func(*testing.T, []sinks.Row) []string{
-	"sft-trl":      readMessages("prompt", "completion"),
+	"sft-trl":      readMessages("completion"),
 	"sft-openai":   readMessages("messages"),
 	"sft-axolotl":  readMessages("messages"),
 	"sft-sharegpt": readShareGPT,
@@ -32,7 +32,7 @@ var readers = map[string]func(*testing.T, []sinks.Row) []string{
 
 	"pref-pairs":           readMessages("chosen"),
 	"step-labels":          readSteps,
-	"sft-negative-pi":      readMessages("prompt", "completion"),
+	"sft-negative-pi":      readMessages("completion"),
 	"infoseek-masked":      readMessages("messages"),
 	"infoseek-next-action": readMessages("completion"),
 }

@@ -13,7 +13,7 @@ func init() {
 		Kind: "sft-negative-pi", Summary: "as sft-trl, of failed episodes, told what they got wrong: for training alone",
 		Default: func() any { return &negativePIConfig{MaxWrong: 0.8} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: anyMask, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
+			o, err := abilities{mask: rowMasks, thinks: true, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
 			return &negativePI{sftTRL{o}, cfg.(*negativePIConfig).MaxWrong, need{
 				what:   "no failed episode has facts labelled wrong (annotations of kind fact) that may be used",
 				remedy: "annotate the failures, select them (--all), and say --allow-gold where facts were judged by the gold patch",

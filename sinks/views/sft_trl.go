@@ -11,25 +11,26 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "sft-trl", Summary: "conversations for TRL's SFTTrainer: prompt, completion, object arguments",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: anyMask, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
+			o, err := abilities{mask: rowMasks, thinks: true, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
 			return sftTRL{o}, err
 		},
 	})
 }
 
 // sftTRL renders what TRL loads with datasets >= 4.7: rows of prompt, completion
-// and tools. The loss is on the completion alone, and with assistant_only_loss not
-// on the answers of tools in it. Arguments are objects, rows end on the assistant,
-// nothing is null that was not null in a call. The Parquet form has arguments and
+// and tools. By default TRL's loss is on every token of the completion, so a completion
+// is one reply; with the other masks it also holds the answers of tools, which only
+// assistant_only_loss keeps out of the loss. Arguments are objects, rows end on the
+// assistant, nothing is null that was not null in a call. The Parquet form has arguments and
 // tools as JSON text. Source: dataset_formats.md of TRL.
 type sftTRL struct{ opts sinks.ViewOptions }
 
 type sftTRLRow struct {
-	Prompt     []any          `json:"prompt"`
-	Completion []any          `json:"completion"`
-	Tools      any            `json:"tools"`
-	Template   sftTRLTemplate `json:"chat_template_kwargs"`
-	Phase      string         `json:"phase,omitempty"` // of episodes with more than one conversation
+	Prompt     []any           `json:"prompt"`
+	Completion []any           `json:"completion"`
+	Tools      any             `json:"tools"`
+	Template   *sftTRLTemplate `json:"chat_template_kwargs,omitempty"`
+	Phase      string          `json:"phase,omitempty"` // of episodes with more than one conversation
 	origin
 }
 
@@ -37,7 +38,7 @@ type sftTRLColumns struct {
 	Prompt     []messageColumns `parquet:"prompt,list"`
 	Completion []messageColumns `parquet:"completion,list"`
 	Tools      string           `parquet:"tools"`
-	Thinking   bool             `parquet:"enable_thinking"`
+	Thinking   *bool            `parquet:"enable_thinking,optional"`
 	Phase      *string          `parquet:"phase,optional"`
 	originColumns
 }
@@ -95,15 +96,23 @@ func (v sftTRL) row(t sinks.Trajectory, c *conversation, at target, notes sinks.
 	prompt, completion = think(prompt, v.opts), think(completion, v.opts)
 	whole := slices.Concat(prompt, completion)
 	lintMessages(whole, notes)
+	if slices.ContainsFunc(completion, func(m message) bool { return m.Role != "assistant" }) {
+		notes["rows_that_need_assistant_only_loss"]++
+	}
 	tools := toolsOf(t, c.turns[at.from:at.to])
 	shown, err := toolsValue(tools, v.opts)
 	if err != nil {
 		return sinks.Row{}, err
 	}
 	asText, err := jsonText(tools)
-	thinking := v.opts.Thinking == sinks.ThinkingField && c.hasReasoning()
+	var thinking *bool
+	var kwargs *sftTRLTemplate
+	if v.opts.ChatTemplate != "" {
+		thinking = new(v.opts.Thinking == sinks.ThinkingField && c.hasReasoning())
+		kwargs = &sftTRLTemplate{*thinking}
+	}
 	return sinks.Row{
-		Value: sftTRLRow{wireMessages(prompt, v.opts), wireMessages(completion, v.opts), shown, sftTRLTemplate{thinking}, c.phase, originOf(t)},
+		Value: sftTRLRow{wireMessages(prompt, v.opts), wireMessages(completion, v.opts), shown, kwargs, c.phase, originOf(t)},
 		Columns: sftTRLColumns{
 			columnsOf(prompt, nil), columnsOf(completion, nil), asText, thinking, text(c.phase), originColumns(originOf(t)),
 		},

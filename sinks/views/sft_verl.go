@@ -11,7 +11,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "sft-verl", Summary: "conversations for verl's MultiTurnSFTDataset: Parquet, every reply is trained on",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: wholeMasks, thinking: dropOrInline}.check(o)
+			o, err := abilities{mask: wholeMasks, thinks: true, thinking: dropOrInline}.check(o)
 			if err != nil {
 				return nil, err
 			}
@@ -33,12 +33,18 @@ type sftVerl struct {
 
 type sftVerlRow struct {
 	Messages   []sftVerlMessage `json:"messages" parquet:"messages,list"`
-	Thinking   bool             `json:"enable_thinking" parquet:"enable_thinking"`
 	EpisodeID  string           `json:"episode_id" parquet:"episode_id"`
 	InstanceID string           `json:"instance_id" parquet:"instance_id"`
 	Repo       string           `json:"repo" parquet:"repo"`
 	Split      string           `json:"split" parquet:"split"`
 	Resolved   *bool            `json:"resolved,omitempty" parquet:"resolved,optional"`
+}
+
+// sftVerlThinkingRow has the column that verl hands to the chat template. A null in it
+// would be an error there, so rows either have it or have no such column.
+type sftVerlThinkingRow struct {
+	sftVerlRow
+	Thinking bool `json:"enable_thinking" parquet:"enable_thinking"`
 }
 
 type sftVerlMessage struct {
@@ -53,10 +59,13 @@ func (v sftVerl) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		e := t.Episode
 		messages, err := v.plain(list, tools)
 		row := sftVerlRow{
-			Messages: messages, Thinking: v.opts.Thinking == sinks.ThinkingInline && c.hasReasoning(),
-			EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
+			Messages: messages, EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
 		}
-		return sinks.Row{Value: row, Columns: row}, err
+		if v.opts.ChatTemplate == "" {
+			return sinks.Row{Value: row, Columns: row}, err
+		}
+		thinking := sftVerlThinkingRow{row, v.opts.Thinking == sinks.ThinkingInline && c.hasReasoning()}
+		return sinks.Row{Value: thinking, Columns: thinking}, err
 	})
 }
 

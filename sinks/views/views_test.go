@@ -100,7 +100,7 @@ func checkCalls(t *testing.T, list any, steps []schemas.StepRow) int {
 
 func TestSFTTRLCutsBeforeGold(t *testing.T) {
 	in := trajectory()
-	rows, notes := render(t, "sft-trl", sinks.ViewOptions{}, in)
+	rows, notes := render(t, "sft-trl", sinks.ViewOptions{Mask: sinks.MaskContext}, in)
 	if len(rows) != 1 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -112,6 +112,7 @@ func TestSFTTRLCutsBeforeGold(t *testing.T) {
 	if n := checkCalls(t, list, in.Steps); n != 3 {
 		t.Errorf("%d calls, want the 3 before the gold edit", n)
 	}
+	delete(notes, "rows_that_need_assistant_only_loss") // TestAnswersInCompletionsAreNoted
 	if diff := cmp.Diff(sinks.Notes{"turns_cut_gold": 3, "null_arguments": 1}, notes); diff != "" {
 		t.Error(diff)
 	}
@@ -128,7 +129,7 @@ func TestSFTTRLCutsBeforeGold(t *testing.T) {
 	if got := list[3].(map[string]any)["content"]; got != *in.Steps[3].Observation {
 		t.Error("the long observation changed")
 	}
-	for _, key := range []string{"tools", "chat_template_kwargs", "episode_id", "instance_id", "repo", "split", "resolved"} {
+	for _, key := range []string{"tools", "episode_id", "instance_id", "repo", "split", "resolved"} {
 		if row[key] == nil {
 			t.Errorf("key %s is missing or null", key)
 		}
@@ -156,11 +157,11 @@ func TestSFTTRLMasks(t *testing.T) {
 		roles []string
 		notes sinks.Notes
 	}{
-		"all gold":        {trajectory(), sinks.ViewOptions{AllowGold: true}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
+		"all gold":        {trajectory(), sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskContext}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
 		"none":            {trajectory(), sinks.ViewOptions{Mask: sinks.MaskNone}, []string{"su|attata"}, sinks.Notes{"turns_cut_gold": 3, "null_arguments": 1}},
 		"drop gold":       {trajectory(), sinks.ViewOptions{Mask: sinks.MaskDropEpisode}, nil, sinks.Notes{"turns_cut_gold": 3}},
 		"drop clean":      {noGold, sinks.ViewOptions{Mask: sinks.MaskDropEpisode}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
-		"context":         {withError, sinks.ViewOptions{AllowGold: true}, []string{"su|a", "suattat|aatata"}, sinks.Notes{"turns_masked_format_error": 1, "null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
+		"context":         {withError, sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskContext}, []string{"su|a", "suattat|aatata"}, sinks.Notes{"turns_masked_format_error": 1, "null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
 		"cut error":       {withError, sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskCut}, []string{"su|a"}, sinks.Notes{"turns_cut_format_error": 5}},
 		"none with error": {withError, sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskNone}, []string{"su|attataatata"}, sinks.Notes{"null_arguments": 1, "empty_replies": 1, "replies_in_a_row": 1}},
 		"split": {withError, sinks.ViewOptions{Mask: sinks.MaskSplitRows}, []string{"su|a", "suattat|a"},
@@ -177,6 +178,7 @@ func TestSFTTRLMasks(t *testing.T) {
 			if diff := cmp.Diff(c.roles, got); diff != "" {
 				t.Error(diff)
 			}
+			delete(notes, "rows_that_need_assistant_only_loss") // TestAnswersInCompletionsAreNoted
 			if diff := cmp.Diff(c.notes, notes); diff != "" {
 				t.Error(diff)
 			}
@@ -234,7 +236,7 @@ func TestEveryView(t *testing.T) {
 
 // Python's own json and gzip read the lines as trainers do.
 func TestPythonReadsTheRows(t *testing.T) {
-	rows, _ := render(t, "sft-trl", sinks.ViewOptions{AllowGold: true}, trajectory())
+	rows, _ := render(t, "sft-trl", sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskContext}, trajectory())
 	path := filepath.Join(t.TempDir(), "train.jsonl.gz")
 	f, err := os.Create(path)
 	if err != nil {

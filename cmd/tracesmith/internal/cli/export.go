@@ -81,6 +81,7 @@ func newExport(s *State) *cobra.Command {
 	fl.StringVar(&f.options.Phase, "phase", "", "of episodes with more than one conversation only this one: seek, solve")
 	fl.StringVar(&f.options.Arguments, "arguments", "", "arguments of calls: object, string")
 	fl.StringVar(&f.options.Thinking, "thinking", "", "thoughts of replies: field, inline, drop")
+	fl.StringVar(&f.options.ChatTemplate, "chat-template", "", "write enable_thinking for this chat template, by its name in TRL, such as qwen3_training")
 	fl.StringVar(&f.options.Tools, "tools", "", "tool definitions: list, json-string")
 	fl.StringVar(&f.options.ContentNull, "content-null", "", "content of replies that are calls alone: empty (\"\"), omit (no such key)")
 	fl.StringVar(&f.options.System, "system", "", "system prompt: keep, drop, replace:FILE")
@@ -216,7 +217,7 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 		Schema: lintSchema, View: f.view, Source: filepath.Base(data.Place), Selection: f.selection,
 		Tokens: lintTokens{Tokenizer: f.tokenizer}, Dropped: map[string]int{}, Notes: map[string]int{},
 		OtherSplits: map[string]int{},
-		Options:     lintOptions{f.splits, o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
+		Options:     lintOptions{f.splits, o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.ChatTemplate, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
 		check:       redact.NewChecker(redact.Environment(s.Environ)),
 		in:          map[string]bool{},
 	}

@@ -56,6 +56,7 @@ type lintOptions struct {
 	Phase     string         `json:"phase,omitempty"`
 	Arguments string         `json:"arguments,omitempty"`
 	Thinking  string         `json:"thinking,omitempty"`
+	Template  string         `json:"chat_template,omitempty"`
 	Tools     string         `json:"tools,omitempty"`
 	Content   string         `json:"content_null,omitempty"`
 	System    string         `json:"system,omitempty"`

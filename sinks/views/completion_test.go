@@ -1,0 +1,59 @@
+package views_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/sinktest"
+)
+
+// TRL trains on every token of a completion. So by default a completion is one reply,
+// never one that must not be trained on, and each reply that may be is one.
+func TestCompletionsAreOneReply(t *testing.T) {
+	masked := ungilded(short(1))
+	masked.Steps[5].Train, masked.Steps[5].MaskReason, masked.Steps[5].Message = false, new("tool_error"), "MASKED"
+	ends := ungilded(short(1)) // with the masked turn
+	last := &ends.Steps[len(ends.Steps)-1]
+	last.Train, last.MaskReason, last.Message = false, new("repeat"), "MASKED"
+	failed := goldenInput("sft-negative-pi")[1]
+	failed.Steps = slices.Clone(failed.Steps)
+	failed.Steps[4].Train, failed.Steps[4].MaskReason = false, new("tool_error") // the second call of a turn
+	failed.Steps[3].Message = "MASKED"
+	for name, in := range map[string]sinks.Trajectory{
+		"clean": ungilded(short(1)), "gold": short(1), "masked": masked, "ends masked": ends, "failed": failed,
+		"two conversations": sinktest.Phased("run", 1).Trajectory(),
+	} {
+		for _, kind := range []string{"sft-trl", "sft-negative-pi", "infoseek-next-action"} {
+			if (kind == "sft-negative-pi") != (name == "failed") {
+				continue
+			}
+			rows, _ := render(t, kind, sinks.ViewOptions{Count: words}, in)
+			if len(rows) == 0 && kind != "infoseek-next-action" {
+				t.Errorf("%s of %s: no rows", kind, name)
+			}
+			for _, row := range rows {
+				completion := row["completion"].([]any)
+				if got := roles(completion); got != "a" {
+					t.Errorf("%s of %s: a completion of the messages %q", kind, name, got)
+				}
+				if text := completion[0].(map[string]any)["content"].(string); strings.Contains(text, "MASKED") {
+					t.Errorf("%s of %s: a masked turn is trained on", kind, name)
+				}
+			}
+		}
+	}
+}
+
+// Masks that put answers of tools into the completion say what that asks of the trainer.
+func TestAnswersInCompletionsAreNoted(t *testing.T) {
+	for mask, want := range map[string]int{sinks.MaskSplitRows: 0, sinks.MaskContext: 1, sinks.MaskNone: 1} {
+		_, notes := render(t, "sft-trl", sinks.ViewOptions{Mask: mask}, ungilded(short(1)))
+		if diff := cmp.Diff(want, notes["rows_that_need_assistant_only_loss"]); diff != "" {
+			t.Errorf("%s: %s", mask, diff)
+		}
+	}
+}
