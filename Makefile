@@ -1,6 +1,8 @@
 # Two commands matter: `make demo` and `make test`. Both install what is missing.
 SHELL := /bin/bash
 export CGO_ENABLED := 0
+# scripts/find-go.sh puts a Go there if the PATH has none that is new enough.
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
@@ -20,7 +22,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo test race full guest build deps check pythons factory soak s3 s3-second cluster interop docker test-k8s fuzz versitygw clean help
+.PHONY: demo test toolchain race full guest build deps check pythons factory soak s3 s3-second cluster interop docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,7 +30,10 @@ help: ## list the targets
 deps: ## install the system packages that are missing
 	@scripts/install-deps.sh
 
-guest: ## the static helper of sandboxes, which build embeds and tests start
+toolchain:
+	@scripts/find-go.sh
+
+guest: toolchain ## the static helper of sandboxes, which build embeds and tests start
 	@go build -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
 
 build: guest ## bin/tracesmith, static
@@ -37,7 +42,7 @@ build: guest ## bin/tracesmith, static
 demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
-$(GOTESTSUM):
+$(GOTESTSUM): | toolchain
 	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
 # The packages that take longest begin first: one that began last would run on alone.
@@ -81,7 +86,7 @@ soak: deps guest $(GOTESTSUM) ## a run disturbed in every way, and power cut on 
 
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)
-$(S3_SERVER):
+$(S3_SERVER): | toolchain
 	GOBIN=$(dir $(S3_SERVER)) scripts/again.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 S3_STORES := TestS3Store.*|TestFaults.*|TestTornUploads|TestMultipartUploadIsCreateOnly|TestReadingOnNeverMixes|TestMissingBucketIsNamed|TestWrongSecretIsDeniedWithoutRetries
@@ -93,7 +98,7 @@ s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
 # An old version of a server that is no longer kept up: what it says otherwise than
 # the first is what is wanted of it.
 SECOND_SERVER := $(CURDIR)/out/tools/minio
-$(SECOND_SERVER):
+$(SECOND_SERVER): | toolchain
 	GOBIN=$(dir $(SECOND_SERVER)) scripts/again.sh go install -ldflags '-s -w' github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 
 s3-second: $(SECOND_SERVER) guest $(GOTESTSUM) ## the same tests against a second, independent S3 server; not part of .ci/run
@@ -115,10 +120,10 @@ test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on T
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can get"; exit 2; }
 	go test -count=1 -run 'TestKubernetesCluster$$' ./env/drivers/
 
-fuzz: ## a short run of every fuzz target
+fuzz: toolchain ## a short run of every fuzz target
 	scripts/fuzz.sh 10s
 
-check: ## formatting, vet, linters, tidy
+check: toolchain ## formatting, vet, linters, tidy
 	scripts/check.sh
 
 clean: ## remove build output; runs and datasets under out/ stay

