@@ -35,7 +35,7 @@ func (v debugGymSFT) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 	return eachStretch(t, v.opts, func(c *conversation, s stretch, list []message, tools []tool) (sinks.Row, error) {
 		e := t.Episode
 		row := debugGymSFTRow{
-			Messages: wireMessages(list, v.opts), Tools: tools, Problem: e.InstanceID, RunID: e.RunID, Criteria: e.SatisfiedCriteria, origin: originOf(t),
+			Messages: wireMessages(c.folded(list, v.opts), v.opts), Tools: tools, Problem: e.InstanceID, RunID: e.RunID, Criteria: e.SatisfiedCriteria, origin: originOf(t),
 			Truncated: s.to < len(c.turns) || len(c.turns[s.to-1].op.Dropped) > 0,
 		}
 		if row.Criteria == nil {

@@ -2,6 +2,7 @@ package views
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -15,7 +16,7 @@ type target struct{ from, to int }
 // it is the same row, as long as each prompt begins with the one before it.
 func targets(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 	n := len(c.turns)
-	masked := func(t turn) bool { return t.skip || t.mask != "" && !(o.AllowGold && t.gold) }
+	masked := func(t turn) bool { return t.masked(o) }
 	if gold := slices.IndexFunc(c.turns, func(t turn) bool { return t.gold }); gold >= 0 && !o.AllowGold {
 		notes["turns_cut_gold"] += n - gold
 		n = gold
@@ -47,6 +48,49 @@ func targets(c *conversation, o sinks.ViewOptions, notes sinks.Notes) []target {
 		out = append(out, target{i, i + 1})
 	}
 	return out
+}
+
+// masked tells whether a turn must not be trained on.
+func (t turn) masked(o sinks.ViewOptions) bool {
+	return t.skip || t.mask != "" && !(o.AllowGold && t.gold)
+}
+
+// folded is a list for trainers that train on every reply. With the mask context, a
+// masked turn and what answered it become text of the message before, so that the
+// later turns keep their context and no reply of the row is one to leave out.
+func (c *conversation) folded(list []message, o sinks.ViewOptions) []message {
+	if o.Mask != sinks.MaskContext {
+		return list
+	}
+	var out []message
+	folding := false
+	for _, m := range list {
+		if m.Role == "assistant" {
+			folding = c.turns[m.turn].masked(o)
+		}
+		if !folding {
+			out = append(out, m)
+			continue
+		}
+		if n := len(out); n == 0 || out[n-1].Role == "assistant" || out[n-1].Role == "system" {
+			out = append(out, message{Role: "user", turn: -1})
+		}
+		last := &out[len(out)-1]
+		last.Content = strings.TrimPrefix(last.Content+"\n\n"+m.told(), "\n\n")
+	}
+	return out
+}
+
+// told is a message in words, for a place where no message of its role can be.
+func (m message) told() string {
+	var parts []string
+	if m.Content != "" {
+		parts = append(parts, m.Role+": "+m.Content)
+	}
+	for _, c := range m.ToolCalls {
+		parts = append(parts, "assistant called "+c.Function.Name+": "+string(c.Function.Arguments))
+	}
+	return strings.Join(parts, "\n")
 }
 
 func (t turn) why() string {

@@ -24,8 +24,8 @@ var (
 	// rowMasks are for trainers whose loss is on whole completions: a row trains one turn
 	// unless something else is asked for.
 	rowMasks = []string{sinks.MaskSplitRows, sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
-	// wholeMasks are for rows in which every reply is trained on.
-	wholeMasks = []string{sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
+	// wholeMasks are for rows in which every reply is trained on; see folded.
+	wholeMasks = []string{sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
 	// recordMasks are for records of what happened, which train on nothing.
 	recordMasks  = []string{sinks.MaskContext}
 	objectFirst  = []string{sinks.ArgumentsObject, sinks.ArgumentsString}

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
@@ -12,7 +13,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "sft-sharegpt", Summary: "ShareGPT conversations for LLaMA-Factory, with the entry for dataset_info.json",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: append(wholeMasks[:3:3], sinks.MaskSplitRows), thinking: inlineOrDrop, tools: []string{sinks.ToolsJSON}}.check(o)
+			o, err := abilities{mask: append(slices.Clone(wholeMasks), sinks.MaskSplitRows), thinking: inlineOrDrop, tools: []string{sinks.ToolsJSON}}.check(o)
 			return sftShareGPT{o}, err
 		},
 	})
@@ -65,7 +66,7 @@ func (v sftShareGPT) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 	odd := 0
 	rows, notes, err := eachStretch(t, v.opts, func(c *conversation, s stretch, _ []message, tools []tool) (sinks.Row, error) {
 		prompt, completion := c.render(s.target, true)
-		row, err := v.row(think(append(prompt, completion...), v.opts))
+		row, err := v.row(c.folded(think(append(prompt, completion...), v.opts), v.opts))
 		if err != nil || !row.alternates() {
 			odd++
 			return sinks.Row{}, err

@@ -57,7 +57,7 @@ func (sftVerl) Container() string { return sinks.Parquet }
 func (v sftVerl) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	return eachStretch(t, v.opts, func(c *conversation, _ stretch, list []message, tools []tool) (sinks.Row, error) {
 		e := t.Episode
-		messages, err := v.plain(list, tools)
+		messages, err := v.plain(c.folded(list, v.opts), tools)
 		row := sftVerlRow{
 			Messages: messages, EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
 		}
