@@ -80,7 +80,7 @@ var stepColumns = []section{
 		{"debugger_event", "", "call, line, return, exception or finished", "debugger", ""},
 	}},
 	{"Labels", []said{
-		{"is_new_information", "", "the observation was not shown before in the episode", "observation_sha256", ""},
+		{"is_new_information", "", "the observation shows a line of a file, a match, a stack frame, the value of a name, or a line of output that no earlier one of the episode has shown", "observation", ""},
 		{"gold_hit_file", "", "the observation shows or names a file of the reference fix", "privileged: reference fix", ""},
 		{"gold_hit_hunk", "", "it shows lines that the fix changes", "privileged: reference fix", ""},
 		{"repeat_of", "", "earlier step with the same call and answer", "steps", ""},

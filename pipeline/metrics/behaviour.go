@@ -145,25 +145,17 @@ func backtracks(rows []schemas.StepRow) *int32 {
 	return &n
 }
 
-// Repeats fills is_new_information and repeat_of: an observation is new if the
-// episode has not shown the same one before, and a call repeats an earlier one
-// if name and arguments are the same and so is what it brought. Stepping with
-// the same debugger command is therefore no repeat as long as it moves.
+// Repeats fills repeat_of: a call repeats an earlier one if name and arguments are
+// the same and so is what it brought. Stepping with the same debugger command is
+// therefore no repeat as long as it moves.
 func Repeats(rows []schemas.StepRow) {
-	seen := map[string]bool{}
 	first := map[[3]string]int32{}
 	for i := range rows {
 		r := &rows[i]
-		if r.ObservationSHA256 == nil {
+		if r.ObservationSHA256 == nil || r.ToolName == nil || r.ArgumentsJSON == nil {
 			continue
 		}
-		hash := *r.ObservationSHA256
-		r.IsNewInformation = new(!seen[hash])
-		seen[hash] = true
-		if r.ToolName == nil || r.ArgumentsJSON == nil {
-			continue
-		}
-		key := [3]string{*r.ToolName, *r.ArgumentsJSON, hash}
+		key := [3]string{*r.ToolName, *r.ArgumentsJSON, *r.ObservationSHA256}
 		if at, ok := first[key]; ok {
 			r.RepeatOf = &at
 		} else {

@@ -207,6 +207,7 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 		}
 	}
 	metrics.Repeats(rows)
+	metrics.News(rows)
 	metrics.Behaviour(e, rows)
 	// A policy that knew the fix is taken to have used it in every step, but for
 	// the demonstrator, which says nothing its transcript has not shown.
