@@ -74,8 +74,8 @@ EACH_PYTHON := B30ImpossibleBreakpoints|B31OtherErrorsInPdbsWords|B39CrashShowsI
 pythons: deps guest $(GOTESTSUM) ## the debugger on the oldest, a middle and the newest Python; FULL=1: on each from 3.6 to 3.14 that can be had
 	list=$$(scripts/pythons.sh $(if $(FULL),,three)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-count=1 -run '^Test($(EACH_PYTHON))$$')
 
-FACTORY_CHECK := TestBaseKeepsWhatAlwaysPasses|TestCheatsFoolAPlainRunAlone|TestEachKindOfBrokenTaskIsNamed|TestHiddenTestsAreCheckedToo|TestLeaksAreFoundWithPathAndToken|TestSoundTask
-FACTORY_SYNTH := TestABugThatLeavesNoLineBehindIsRanked|TestACommitIsTakenBackWhereItsTestsFail|TestAModelWritesBugsWithinItsBudget|TestAReportIsTheTaskWhereItTellsNothing|TestARepositoryWithoutHistorySaysSo|TestTasks(ComeOutOfAHealthyRepository|DependOnTheSeedAlone)|TestTheSameBugInTwoRepositoriesIsOneTask|TestWhatIsSlowIsNoHang
+FACTORY_CHECK := TestBaseKeepsWhatAlwaysPasses|TestCheatsFoolAPlainRunAlone|TestEachKindOfBrokenTaskIsNamed|TestHiddenTestsAreCheckedToo|TestLeaksAreFoundWithPathAndToken|TestRerunsSeeNothingOfEachOther|TestSoundTask
+FACTORY_SYNTH := TestABugThatLeavesNoLineBehindIsRanked|TestACommitIsTakenBackWhereItsTestsFail|TestAModelWritesBugsWithinItsBudget|TestAReportIsTheTaskWhereItTellsNothing|TestARepositoryWithoutHistorySaysSo|TestTasks(ComeOutOfAHealthyRepository|DependOnTheSeedAlone)|TestTheSameBugInTwoRepositoriesIsOneTask|TestVerdictsDependOnTheCandidateAlone|TestWhatIsSlowIsNoHang
 factory: deps guest $(GOTESTSUM) ## the long tests of the task check and the bug factory
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/check ./env/trace ./pipeline/synth,-count=1 -run '^($(FACTORY_CHECK)|TestPairLooksThroughLongRuns|$(FACTORY_SYNTH))$$')
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^(synth|synth_kinds|tasks_verify)$$')

@@ -115,6 +115,22 @@ func TestSoundTask(t *testing.T) {
 	}
 }
 
+// No rerun of a check sees what the tests of another one left behind.
+func TestRerunsSeeNothingOfEachOther(t *testing.T) {
+	envtest.Factory(t)
+	t.Parallel()
+	cfg := config(t)
+	healthy := project(envtest.Littering(3))
+	buggy := healthy.with(project{"sums.py": strings.Replace(healthy["sums.py"], "return x - y", "return y - x", 1)})
+	task := shopTask(patch(t, cfg, buggy, healthy))
+	task.Tests.FailToPass = []string{"tests/test_sums.py::test_f0"}
+	task.Tests.PassToPass = []string{"tests/test_sums.py::test_f1", "tests/test_sums.py::test_f2"}
+	rep, err := Task(t.Context(), cfg, task, buggy.tree(t))
+	if err != nil || rep.Status != Sound || rep.Runs != 3 || rep.Isolated != 3 {
+		t.Errorf("%v, report %+v", err, rep)
+	}
+}
+
 func TestEachKindOfBrokenTaskIsNamed(t *testing.T) {
 	envtest.Factory(t)
 	cfg := config(t)

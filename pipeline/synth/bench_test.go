@@ -54,15 +54,12 @@ func benchOf(t *testing.T, r Repo) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.close(t.Context()) })
-	if err := b.warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	return b
 }
 
 const calc = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"
 
-func TestBenchReplacesFilesAndMendsTheTree(t *testing.T) {
+func TestBenchReplacesFilesAndTellsWhatIsLeft(t *testing.T) {
 	b := benchOf(t, healthy(t, "calc", "python -m pytest -q", map[string]string{
 		"calc.py": calc,
 		"test_calc.py": `import os
@@ -99,5 +96,30 @@ def test_sub():
 		if got, err = b.run(t.Context(), "7", request{Timeout: 60, Shuffle: 3}); err != nil || got.tests["test_calc.py::test_add"] != "passed" || len(got.tests) != 2 {
 			t.Fatalf("the healthy tree after a candidate: %v, %v", got.tests, err)
 		}
+	}
+}
+
+// Tests that end the runner or write into its pipe make a candidate's run not
+// whole, and are no failure of the factory.
+func TestWhatTestsDoToTheRunnerIsAFinding(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]string{
+		"kill":  "os.kill(os.getppid(), 9)",
+		"write": "[os.write(fd, b'{}\\n[1]\\nx\\n') for fd in range(3, 20) if os.path.exists('/proc/self/fd/%d' % fd)]",
+		"close": "os.closerange(3, 100)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := benchOf(t, healthy(t, "calc", "python -m pytest -q", map[string]string{
+				"calc.py": calc, "test_calc.py": "import os\nimport calc\n\ndef test_add():\n    if calc.add(1, 2) != 3:\n        " + line + "\n    assert calc.add(1, 2) == 3\n",
+			}))
+			got, err := b.run(t.Context(), firstSeed, request{Timeout: 1, Files: map[string]string{"calc.py": "def add(a, b):\n    return a - b\n"}})
+			if err != nil || got.tests["test_calc.py::test_add"] == "passed" {
+				t.Fatal(got.tests, err)
+			}
+			if got, err = b.run(t.Context(), firstSeed, request{Timeout: 60}); err != nil || got.tests["test_calc.py::test_add"] != "passed" {
+				t.Fatalf("the healthy tree after it: %v, %v", got.tests, err)
+			}
+		})
 	}
 }

@@ -87,9 +87,9 @@ func (w *worker) mutation(ctx context.Context, s *state, c candidate, t *Trial) 
 	switch c.Kind {
 	case KindCommit:
 		t.Commit = c.Commit
-		return w.mutator.Invert(ctx, s.history, c.Commit, isTest)
+		return w.bench.mutator.Invert(ctx, s.history, c.Commit, isTest)
 	case KindModel:
-		prompt, err := w.mutator.Question(ctx, *c.Target)
+		prompt, err := w.bench.mutator.Question(ctx, *c.Target)
 		if err != nil {
 			return mutate.Mutation{}, err
 		}
@@ -101,7 +101,7 @@ func (w *worker) mutation(ctx context.Context, s *state, c candidate, t *Trial) 
 		if said.Refused != "" {
 			return mutate.Mutation{}, &mutate.RefusedError{Why: said.Refused}
 		}
-		return w.mutator.Written(ctx, *c.Target, said.Answer)
+		return w.bench.mutator.Written(ctx, *c.Target, said.Answer)
 	}
-	return w.mutator.Apply(ctx, c.Sites)
+	return w.bench.mutator.Apply(ctx, c.Sites)
 }

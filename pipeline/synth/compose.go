@@ -63,7 +63,7 @@ func (w *worker) needed(ctx context.Context, s *state, c candidate, t *Trial) er
 		if len(left) < 2 {
 			continue
 		}
-		m, err := w.mutator.Apply(ctx, left)
+		m, err := w.bench.mutator.Apply(ctx, left)
 		if err != nil {
 			return fmt.Errorf("applying a part: %w", err)
 		}

@@ -14,9 +14,8 @@
 // repositories, the settings and a model's answers alone, not on workers or
 // interruptions; answers are in the journal, too, and never asked for again.
 //
-// Candidates are judged by a runner that has imported the test runner once and
-// forks for each run, in a sandbox per worker; tasks are then confirmed by
-// env/verify in fresh sandboxes, as any other patch is.
+// Each run of a candidate's tests has a sandbox of its own, so that no run sees what
+// another one left behind; env/verify then confirms tasks as it does any other patch.
 //
 // It may import env, env/check, env/mutate, env/taskfile, env/trace, env/tree,
 // env/verify, env/workspace, llms and schemas.

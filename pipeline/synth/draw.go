@@ -38,13 +38,13 @@ func (w *worker) drawSites(ctx context.Context, s *state, out *survey) error {
 			files = append(files, mutate.File{Path: path, Lines: lines})
 		}
 	}
-	list, err := w.mutator.Enumerate(ctx, files)
+	list, err := w.bench.mutator.Enumerate(ctx, files)
 	if err != nil {
 		return err
 	}
 	sites := list.Sites
 	if len(w.cfg.Operators) > 0 {
-		if err := known(w.cfg.Operators, w.mutator.Operators()); err != nil {
+		if err := known(w.cfg.Operators, w.bench.mutator.Operators()); err != nil {
 			return err
 		}
 		sites = slices.DeleteFunc(sites, func(x mutate.Site) bool { return !slices.Contains(w.cfg.Operators, x.Operator) })
@@ -83,7 +83,7 @@ func (w *worker) outline(ctx context.Context, s *state) ([]mutate.Outlined, erro
 		if len(s.coverage.lines(path)) == 0 {
 			continue
 		}
-		list, err := w.mutator.Outline(ctx, path)
+		list, err := w.bench.mutator.Outline(ctx, path)
 		if _, refused := errors.AsType[*mutate.RefusedError](err); refused {
 			continue
 		}

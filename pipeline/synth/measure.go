@@ -43,7 +43,7 @@ func (o observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patch
 	}
 	out := verify.Run{
 		Result: env.Result{Output: []byte(r.Log), Total: int64(len(r.Log)), ExitCode: r.code, TimedOut: r.TimedOut},
-		Method: o.s.command.runner, Tests: r.tests, Uncollected: r.uncollected, Probe: []byte(r.Probe),
+		Method: o.s.command.runner, Tests: r.tests, Uncollected: r.uncollected, Probe: r.probe,
 	}
 	if r.TimedOut || !r.whole {
 		out.Finding = "the tests did not come to their end"

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
 // stage is one run of the factory.
@@ -26,12 +24,11 @@ type stage struct {
 	progress Progress
 }
 
-// worker does jobs, one at a time, in a sandbox that it keeps for a repository.
+// worker does jobs, one at a time, on a bench that it keeps for a repository.
 type worker struct {
 	*stage
-	bench   *bench
-	mutator *mutate.Mutator
-	at      *state // whose tree the bench holds
+	bench *bench
+	at    *state // whose tree the bench holds
 }
 
 // Run makes tasks of the repositories and writes them to Out. It may be stopped
@@ -132,7 +129,7 @@ func (w *worker) attempt(ctx context.Context, j job) (err error) {
 
 // enter gives the worker a bench with the tree of a repository.
 func (w *worker) enter(ctx context.Context, s *state) error {
-	if w.bench != nil && w.at == s && !w.bench.broken {
+	if w.bench != nil && w.at == s {
 		return nil
 	}
 	w.leave(ctx)
@@ -141,21 +138,15 @@ func (w *worker) enter(ctx context.Context, s *state) error {
 		return err
 	}
 	w.bench, w.at = b, s
-	if w.mutator, err = mutate.Start(ctx, mutate.Config{Sandbox: b.sb, Workdir: b.workdir}); err != nil {
-		return err
-	}
-	return b.warm(ctx)
+	return nil
 }
 
 // leave closes the bench.
 func (w *worker) leave(ctx context.Context) {
-	if w.mutator != nil {
-		w.mutator.Close(context.WithoutCancel(ctx))
-	}
 	if w.bench != nil {
-		w.bench.close(ctx)
+		_ = w.bench.close(ctx) // nothing of it is used again
 	}
-	w.bench, w.at, w.mutator = nil, nil, nil
+	w.bench, w.at = nil, nil
 }
 
 // begin surveys a repository, or takes what an earlier run found of it.

@@ -91,8 +91,8 @@ const (
 
 func timeout(base float64) float64 { return max(minTimeout.Seconds(), timeoutFactor*base) }
 
-// bounded runs a candidate's tests within their time. Where that is used up it is
-// held to what the healthy tree takes now: on a busy machine everything takes
+// bounded runs a candidate's tests within their time. A run that uses it up is repeated,
+// in what the healthy tree takes now if that is more: on a busy machine everything takes
 // longer than when the repository was surveyed, and is no hang.
 func (w *worker) bounded(ctx context.Context, s *state, seed string, q request) (run, error) {
 	q.Timeout = timeout(s.seconds)
@@ -101,10 +101,10 @@ func (w *worker) bounded(ctx context.Context, s *state, seed string, q request) 
 		return r, err
 	}
 	now, err := w.bench.run(ctx, seed, request{Only: s.kept, Timeout: warmBound})
-	if err != nil || timeout(now.Seconds) <= q.Timeout {
+	if err != nil {
 		return r, err
 	}
-	q.Timeout = timeout(now.Seconds)
+	q.Timeout = max(q.Timeout, timeout(now.Seconds))
 	return w.bench.run(ctx, seed, q)
 }
 

@@ -1,6 +1,8 @@
 """What a function is among its project: how branched, and how often called."""
 import ast
+import json
 import os
+import sys
 
 BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension, ast.Assert, ast.AsyncFor)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -54,3 +56,7 @@ def of(root, file, function):
                         callers.add((here, qualified))
     out["callers"] = len(callers - {(file, function)})
     return out
+
+
+if __name__ == "__main__":
+    print(json.dumps(of(*sys.argv[1:4])))

@@ -1,0 +1,111 @@
+package synth
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tracesmith/tracesmith/env/envtest"
+)
+
+var candidates = flag.Int("candidates", 6, "candidates that TestVerdictsDependOnTheCandidateAlone judges, each three times")
+
+// What the tests of a run leave behind, wherever it is, is not there in the next one.
+func TestARunSeesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	b := benchOf(t, healthy(t, "littering", "python -m pytest -q", envtest.Littering(2)))
+	buggy := map[string]string{"sums.py": strings.ReplaceAll(envtest.Littering(2)["sums.py"], "return x - y", "return x + y")}
+	for i, want := range []string{"passed", "failed", "passed"} {
+		q := request{Timeout: 60, Describe: 2}
+		if want == "failed" {
+			q.Files = buggy
+		}
+		got, err := b.run(t.Context(), firstSeed, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !got.whole || len(got.tests) != 2 || got.tests["tests/test_sums.py::test_f0"] != want || got.tests["tests/test_sums.py::test_f1"] != want {
+			t.Fatalf("run %d: %v\n%s", i+1, got.tests, got.Log)
+		}
+	}
+}
+
+// A verdict depends on the candidate alone: it is the same after every other candidate of a
+// worker, in another order beside three other workers, and on a bench that judges nothing else.
+func TestVerdictsDependOnTheCandidateAlone(t *testing.T) {
+	envtest.Factory(t)
+	t.Parallel()
+	cfg, err := configOf(t, t.TempDir(), healthy(t, "littering", "python -m pytest -q", envtest.Littering(max(5, *candidates/12)))).withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Candidates, cfg.ReleaseRuns = *candidates, 2
+	st := &stage{cfg: cfg}
+	s := &state{repo: cfg.Repos[0], seed: cfg.Seed}
+	surveyor := &worker{stage: st}
+	found, err := surveyor.survey(t.Context(), s)
+	if err != nil || found.Refused != "" || len(found.Drawn) != *candidates {
+		t.Fatalf("%d candidates, %v, %q", len(found.Drawn), err, found.Refused)
+	}
+	surveyor.leave(t.Context())
+	s.adopt(found)
+
+	judge := func(w *worker, c candidate) (*Trial, error) {
+		if err := w.enter(t.Context(), s); err != nil {
+			return nil, err
+		}
+		trial, err := w.try(t.Context(), s, c)
+		if err == nil {
+			trial.Seconds = 0
+		}
+		return trial, err
+	}
+	// pass judges all candidates, every n-th of them on the same worker.
+	pass := func(workers int, list []candidate) map[string]*Trial {
+		var group errgroup.Group
+		group.SetLimit(4)
+		trials := make([]*Trial, len(list))
+		for first := range workers {
+			group.Go(func() error {
+				w := &worker{stage: st}
+				defer w.leave(t.Context())
+				for i := first; i < len(list); i += workers {
+					var err error
+					if trials[i], err = judge(w, list[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]*Trial{}
+		for i, trial := range trials {
+			out[list[i].Key] = trial
+		}
+		return out
+	}
+	want := pass(1, found.Drawn)
+	outcomes := map[Outcome]int{}
+	for _, trial := range want {
+		outcomes[trial.Outcome]++
+	}
+	t.Logf("%d candidates: %v", len(want), outcomes)
+	if outcomes[Valid] == 0 || outcomes[Flaky] > 0 {
+		t.Errorf("the outcomes are %v", outcomes)
+	}
+	turned := slices.Clone(found.Drawn)
+	slices.Reverse(turned)
+	if diff := cmp.Diff(want, pass(4, turned)); diff != "" {
+		t.Errorf("in another order, with four workers: %s", diff)
+	}
+	if diff := cmp.Diff(want, pass(len(turned), turned)); diff != "" {
+		t.Errorf("alone: %s", diff)
+	}
+}
