@@ -46,7 +46,7 @@ $(GOTESTSUM): | toolchain
 	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
 # The packages that take longest begin first: one that began last would run on alone.
-LONG := ./env/drivers ./env/verify ./env/check ./agents/policies ./env/hostile ./cmd/tracesmith ./env/pdb
+LONG := ./cmd/tracesmith ./env/drivers ./env/pdb ./env/verify ./env/hostile ./pipeline ./tools/builtin ./pipeline/publish
 # The compiler comes before the tests: programs in sandboxes are niced and would starve beside it.
 test: deps guest $(GOTESTSUM) ## every test that needs no daemon
 	@echo "make test leaves these to other targets, which .ci/run makes: race, docker, s3, cluster, interop, pythons, factory, soak"
@@ -112,7 +112,7 @@ interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every v
 	scripts/interop.sh $(CURDIR)/bin/tracesmith
 	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-count=1 -run 'TestATIFPackageAccepts$$')
 
-DOCKER_TESTS := Test.*Docker.*|TestD[289][A-Z].*|TestE11.*|TestWS(1|2|3|10)[A-Z].*|TestHostDies|TestGuestStoppedOrKilledFromOutside|TestBubblewrap
+DOCKER_TESTS := Test.*Docker.*|TestD[289][A-Z].*|TestE11.*|TestWS(1|2|3|10)[A-Z].*|TestHostDies|TestGuestStoppedOrKilledFromOutside
 docker: guest $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages
 	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/setup ./env/hostile,-count=1 -run '^($(DOCKER_TESTS))$$') && $(call gotest,./cmd/tracesmith,-count=1 -run '^(TestScripts|TestGC.*|TestEnvAnswersAlikeOnDocker)$$/^docker$$')"
 

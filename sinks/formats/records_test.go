@@ -97,8 +97,13 @@ func TestRecordsOfDamagedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	damaged := 0
-	for i := range whole {
+	step := 1
+	if testing.Short() {
+		step = 7 // make full flips every byte
+	}
+	damaged, tried := 0, 0
+	for i := 0; i < len(whole); i += step {
+		tried++
 		bad := append([]byte{}, whole...)
 		bad[i] ^= 0xff
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
@@ -114,7 +119,7 @@ func TestRecordsOfDamagedFiles(t *testing.T) {
 			}
 		}
 	}
-	if damaged < len(whole)/4 {
-		t.Errorf("only %d of %d damages were noticed", damaged, len(whole))
+	if damaged < tried/4 {
+		t.Errorf("only %d of %d damages were noticed", damaged, tried)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -174,9 +175,12 @@ func list(t *testing.T, s sinks.Store) {
 		want = append(want, fmt.Sprintf("p/%04d", i))
 	}
 	want = append(want, "p.x", "p/sub/dir/z", "q")
+	var creating errgroup.Group
+	creating.SetLimit(16)
 	for _, key := range want {
-		must(t, s.Create(t.Context(), key, []byte("12")))
+		creating.Go(func() error { return s.Create(t.Context(), key, []byte("12")) })
 	}
+	must(t, creating.Wait())
 	sorted := append([]string{"p.x"}, want[:1010]...)
 	sorted = append(sorted, "p/sub/dir/z", "q")
 	for prefix, wanted := range map[string][]string{
