@@ -41,9 +41,9 @@ def simple(kind):
     return kind
 
 
-root = json.load(open("data/latest.json"))["manifest"]
-base = os.path.join("data", os.path.dirname(root))
-manifest = json.load(open(os.path.join("data", root)))
+base = "data"  # the directory that publish names
+manifest = json.load(open("data/manifest.json"))
+check(manifest["version"] == json.load(open("data/latest.json"))["version"], "the root does not hold the latest version")
 tables = {}
 for entry in manifest["files"]:
     path = os.path.join(base, entry["path"])
@@ -78,6 +78,29 @@ for entry in manifest["files"]:
     tables.setdefault(entry["table"], []).extend(mine)
 check(set(tables) == {"episodes", "steps", "blobs", "tool_sets", "annotations", "selection", "dead_letters"}, f"the tables are {sorted(tables)}")
 print(f"tables: {', '.join(f'{name} {len(rows)}' for name, rows in tables.items())}; {checks} checks")
+
+before = checks
+for place in ("grown-1", "grown-2", "grown-3"):  # one dataset, after each of three versions
+    files = [f for f in json.load(open(place + "/manifest.json"))["files"] if f["path"].endswith(".parquet")]
+    count = {table: sum(f["rows"] for f in files if f["table"] == table) for table in ("episodes", "steps")}
+    loaded = datasets.load_dataset(place, cache_dir="hf/cache")
+    check(sum(part.num_rows for part in loaded.values()) == count["episodes"], f"{place}: load_dataset sees {loaded}, not {count}")
+    loaded = datasets.load_dataset(place, "steps", streaming=True, cache_dir="hf/cache")
+    check(sum(1 for part in loaded.values() for _ in part) == count["steps"], f"{place}: load_dataset streams other steps")
+    for table, rows in count.items():
+        folder = f"{place}/data/{table}"
+        check(len(pandas.read_parquet(folder)) == rows, f"{folder}: pandas sees other than {rows} rows")
+        check(polars.read_parquet(folder).height == rows, f"{folder}: polars sees other than {rows} rows")
+        check(duckdb.sql(f"from read_parquet('{folder}')").shape[0] == rows, f"{folder}: duckdb sees other than {rows} rows")
+        for pattern in (f"{folder}/*.parquet", f"{place}/*/{table}/*.parquet", f"{place}/**/{table}/*.parquet", f"{place}/**/data/{table}/*.parquet"):
+            seen = duckdb.sql(f"select count(*), count(distinct episode_id) from '{pattern}'").fetchone()
+            check(seen == (rows, count["episodes"]), f"{pattern}: duckdb counts {seen}, not {rows} rows of {count['episodes']} episodes")
+            check(polars.read_parquet(pattern).height == rows, f"{pattern}: polars sees other than {rows} rows")
+            check(len(pandas.concat(map(pandas.read_parquet, glob.glob(pattern, recursive=True)))) == rows, f"{pattern}: pandas sees other than {rows} rows")
+            check(datasets.load_dataset("parquet", data_files=pattern, split="train", cache_dir="hf/cache").num_rows == rows, f"{pattern}: datasets sees other than {rows} rows")
+    names = duckdb.sql(f"select count(*) from glob('{place}/**/*.parquet')").fetchone()[0]
+    check(names == len(files), f"{place}: {names} Parquet files, the latest version has {len(files)}")
+print(f"three versions in one place; {checks - before} checks")
 
 before = checks
 import logging

@@ -97,6 +97,12 @@ cd "$work"
 attempts >>run.log
 lost >>run.log
 "$tracesmith" publish run attempts lost --to data >>run.log
+"$tracesmith" publish attempts --to grown >>run.log
+cp -r grown grown-1
+"$tracesmith" publish run --to grown >>run.log
+cp -r grown grown-2
+"$tracesmith" publish run attempts --to grown >>run.log
+mv grown grown-3
 for view in $("$tracesmith" export --help | sed -nE 's/^  ([a-z-]+)  +.*/\1/p'); do
   case $view in
   atif | hf-sts | debug-gym-json) out=$view ;;

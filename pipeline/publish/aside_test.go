@@ -40,13 +40,12 @@ func TestWhatHasNoEpisodeIsPublished(t *testing.T) {
 		`{"annotation_id":"a1","episode_id":"`+id+`","kind":"fact","label":"wrong","uses_gold":true,"annotator":"judge","created_at":"2026-01-02T03:04:05Z"}`+"\n"+
 			`{"annotation_id":"a2","episode_id":"`+id+`","kind":"fact","label":"true","uses_gold":true,"annotator":"judge","created_at":"2026-01-02T03:04:05Z"}`+"\n"+
 			`{"annotation_id":"a3","episode_id":"of another dataset","kind":"human","uses_gold":false,"annotator":"me","created_at":"2026-01-02T03:04:05Z"}`+"\n"))
-	rep := run(t, config(t, dir(t, root), staging))
-	version := filepath.Join(root, rep.Version)
-	dead := records[schemas.DeadLetterRow](t, arrowrec.DeadLetters, filepath.Join(version, "exclusions", "dead-letters.parquet"))
+	run(t, config(t, dir(t, root), staging))
+	dead := records[schemas.DeadLetterRow](t, arrowrec.DeadLetters, filepath.Join(root, "exclusions", "dead-letters.parquet"))
 	if len(dead) != 1 || dead[0].UnitKey != "dead-1" || *dead[0].ErrorMessage != "container vanished" || dead[0].Attempts != 3 {
 		t.Errorf("dead letters: %v", dead)
 	}
-	files, err := filepath.Glob(filepath.Join(version, "data", "annotations", "*.parquet"))
+	files, err := filepath.Glob(filepath.Join(root, "data", "annotations", "*.parquet"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("annotations: %v %v", files, err)
 	}
@@ -93,7 +92,7 @@ func TestEpisodesWithSecretsAreHeldBack(t *testing.T) {
 	if rep.Episodes != 2 || rep.Held != 1 {
 		t.Errorf("%+v", rep)
 	}
-	dead := records[schemas.DeadLetterRow](t, arrowrec.DeadLetters, filepath.Join(root, rep.Version, "exclusions", "dead-letters.parquet"))
+	dead := records[schemas.DeadLetterRow](t, arrowrec.DeadLetters, filepath.Join(root, "exclusions", "dead-letters.parquet"))
 	if len(dead) != 1 || dead[0].UnitKey != leaky.Episode.EpisodeID || *dead[0].ErrorClass != "secret_found" ||
 		!strings.Contains(*dead[0].ErrorMessage, "steps[0].message still holds a secret (github_token)") {
 		t.Errorf("%v", dead)

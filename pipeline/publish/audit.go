@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +49,7 @@ type Audited struct {
 type audit struct {
 	store sinks.Store
 	sizes map[string]int64 // every object that the store lists
+	older map[string]bool  // the files of versions, as they are called at the root
 	blind []string         // versions whose manifest says nothing about their files
 	name  string           // of the dataset
 	mu    sync.Mutex
@@ -57,7 +57,7 @@ type audit struct {
 }
 
 func newAudit(ctx context.Context, store sinks.Store, kind, prefix string) (*audit, error) {
-	a := &audit{store: store, sizes: map[string]int64{}, out: Audited{URI: store.URI(), Kind: kind, Findings: []Finding{}}}
+	a := &audit{store: store, sizes: map[string]int64{}, older: map[string]bool{}, out: Audited{URI: store.URI(), Kind: kind, Findings: []Finding{}}}
 	for o, err := range store.List(ctx, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("listing what is to be checked: %w", err)
@@ -122,11 +122,18 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Audit reads every object of every version below a dataset's root, in place,
-// and compares it with its manifest. A store with one version's manifest in its
-// own root is audited as that version. An error means that it could not look;
-// what is wrong with the data is in the findings.
+// ErrNoDataset: there is nothing at the location that says it is a dataset.
+var ErrNoDataset = errors.New("no dataset here")
+
+// Audit reads every object of every version of a dataset, and the copy of the latest
+// version at its root, in place, and compares it with its manifest. A store without
+// versions that has a manifest is audited as that version. An error means that Audit
+// could not look, or that the store holds no dataset, in which case nothing of it is
+// listed; what is wrong with the data is in the findings.
 func Audit(ctx context.Context, store sinks.Store) (Audited, error) {
+	if err := checkDataset(ctx, store); err != nil {
+		return Audited{}, err
+	}
 	a, err := newAudit(ctx, store, "dataset", "")
 	if err != nil {
 		return Audited{}, err
@@ -156,8 +163,20 @@ func Audit(ctx context.Context, store sinks.Store) (Audited, error) {
 	return a.report(), nil
 }
 
-// versionName is the form of a version's directory.
-var versionName = regexp.MustCompile(`^[0-9a-f]{16}$`)
+// checkDataset looks for the objects by which a dataset is known. Any one will do:
+// the others may be what is wrong with it.
+func checkDataset(ctx context.Context, store sinks.Store) error {
+	for _, key := range []string{claimKey, latestKey, manifestKey} {
+		r, err := store.Open(ctx, key)
+		if err == nil {
+			return r.Close()
+		}
+		if !errors.Is(err, sinks.ErrNotFound) {
+			return fmt.Errorf("looking for a dataset: %w", err)
+		}
+	}
+	return fmt.Errorf("%w: %s has no %s: name the directory or prefix given to publish --to", ErrNoDataset, store.URI(), claimKey)
+}
 
 // surplus finds the objects that nothing names, and versions without a manifest.
 func (a *audit) surplus(bases []string, pointed map[string]string, known map[string]bool) {
@@ -166,14 +185,18 @@ func (a *audit) surplus(bases []string, pointed map[string]string, known map[str
 			continue
 		}
 		detail := "no manifest names it"
-		if base, _, ok := strings.Cut(key, "/"); ok && versionName.MatchString(base) && !slices.Contains(bases, "") && !slices.Contains(bases, base+"/") {
+		base := baseOf(key)
+		switch {
+		case base != "" && !slices.Contains(bases, "") && !slices.Contains(bases, base):
 			detail = "its version has no manifest: a publish has not ended or was killed; publish again, or remove it"
-			if manifest := base + "/" + manifestKey; !known[manifest] {
+			if manifest := base + manifestKey; !known[manifest] {
 				known[manifest] = true
-				if _, told := pointed[base+"/"]; !told {
+				if _, told := pointed[base]; !told {
 					a.find(manifest, Missing, "there are files of this version: the manifest was lost, or was not written yet")
 				}
 			}
+		case base == "" && a.older[key]:
+			detail = "it belongs to an earlier version: a publish has not ended or was killed; publish again"
 		}
 		a.find(key, Surplus, detail)
 	}
@@ -183,21 +206,28 @@ func (a *audit) surplus(bases []string, pointed map[string]string, known map[str
 // the pointer wants.
 func (a *audit) roots(ctx context.Context, known map[string]bool) (bases []string, pointed map[string]string, err error) {
 	pointed = map[string]string{}
-	if _, ok := a.sizes[manifestKey]; ok {
-		return []string{""}, pointed, nil
-	}
+	versions := false
 	for key := range a.sizes {
-		if dir, name, ok := strings.Cut(key, "/"); ok && name == manifestKey {
-			bases = append(bases, dir+"/")
+		if base := baseOf(key); base != "" {
+			versions = true
+			if key == base+manifestKey {
+				bases = append(bases, base)
+			}
 		}
 	}
 	slices.Sort(bases)
+	if _, alone := a.sizes[manifestKey]; alone && !versions {
+		for _, key := range []string{claimKey, leaseKey, latestKey} { // a copy of a root has them
+			known[key] = true
+		}
+		return []string{""}, pointed, nil
+	}
 	var c claimed
 	if err := a.document(ctx, claimKey, &c); err != nil {
 		return nil, nil, err
 	}
-	if a.name = c.Dataset; a.name != "" && c.Layout != layoutVersion {
-		a.find(claimKey, Damaged, fmt.Sprintf("its layout is %d, this program reads %d", c.Layout, layoutVersion))
+	if a.name = c.Dataset; a.name != "" && (c.Layout < 1 || c.Layout > layoutVersion) {
+		a.find(claimKey, Damaged, fmt.Sprintf("its layout is %d, this program reads 1 to %d", c.Layout, layoutVersion))
 	}
 	if _, there := a.sizes[leaseKey]; there { // older versions of the program wrote none
 		if err := a.document(ctx, leaseKey, new(leased)); err != nil {
@@ -211,7 +241,7 @@ func (a *audit) roots(ctx context.Context, known map[string]bool) (bases []strin
 	}
 	base := strings.TrimSuffix(p.Manifest, manifestKey)
 	pointed[base] = p.ManifestSHA256
-	if base != p.Version+"/" || a.name != "" && p.Dataset != a.name {
+	if base != versionBase(p.Version) && base != p.Version+"/" || a.name != "" && p.Dataset != a.name {
 		a.find(latestKey, Damaged, fmt.Sprintf("it names dataset %q, version %q and manifest %s, which do not belong together", p.Dataset, p.Version, p.Manifest))
 	}
 	if !slices.Contains(bases, base) {
@@ -243,6 +273,15 @@ func (a *audit) document(ctx context.Context, key string, into any) error {
 type stored struct {
 	key string
 	schemas.ManifestFile
+	copied bool // from its version, to the root
+}
+
+// remedy says what restores a copy.
+func (f stored) remedy(action string) string {
+	if !f.copied {
+		return ""
+	}
+	return ": " + action + " to restore it"
 }
 
 // manifest checks the manifest below base and lists its files; want is its hash,
@@ -279,18 +318,35 @@ func (a *audit) manifest(ctx context.Context, base, want string, known map[strin
 		a.find(key, Damaged, errUnsealed.Error())
 	case a.name != "" && m.Dataset != a.name:
 		a.find(claimKey, Damaged, fmt.Sprintf("it names dataset %q, the manifest of %s %q", a.name, m.Version, m.Dataset))
-	case base != "" && m.Version+"/" != base:
+	case base != "" && path.Base(base) != m.Version:
 		a.find(key, Damaged, fmt.Sprintf("it is the manifest of version %s", m.Version))
 	case !consistent(m):
 		a.find(key, Damaged, "its totals are not the sums of its files")
 	}
 	var files []stored
 	for _, f := range m.Files {
-		full := path.Join(base, f.Path)
+		full := keyBelow(base, f.Path)
 		known[full] = true
-		files = append(files, stored{full, f})
+		files = append(files, stored{full, f, false})
+	}
+	if strings.HasPrefix(base, versionsDir) {
+		files = append(files, a.root(m, raw, want != "", known)...)
 	}
 	return files, nil
+}
+
+// root lists what a version has at the root of its dataset: all of its files, if it
+// is the latest.
+func (a *audit) root(m schemas.Manifest, raw []byte, latest bool, known map[string]bool) []stored {
+	var files []stored
+	own := schemas.ManifestFile{Path: manifestKey, Bytes: int64(len(raw)), SHA256: schemas.HashBytes(raw)}
+	for _, f := range append(slices.Clone(m.Files), own) {
+		if a.older[f.Path] = true; latest {
+			known[f.Path] = true
+			files = append(files, stored{f.Path, f, true})
+		}
+	}
+	return files
 }
 
 // consistent adds up the rows of the tables.
@@ -305,7 +361,7 @@ func consistent(m schemas.Manifest) bool {
 // file compares an object with its entry.
 func (a *audit) file(ctx context.Context, f stored) error {
 	if _, ok := a.sizes[f.key]; !ok {
-		a.find(f.key, Missing, "the manifest names it and it is not there")
+		a.find(f.key, Missing, "the manifest names it and it is not there"+f.remedy("publish again"))
 		return nil
 	}
 	h := sha256.New()
@@ -319,9 +375,9 @@ func (a *audit) file(ctx context.Context, f stored) error {
 	}
 	switch {
 	case n != f.Bytes:
-		a.find(f.key, Damaged, fmt.Sprintf("it has %d bytes, the manifest says %d", n, f.Bytes))
+		a.find(f.key, Damaged, fmt.Sprintf("it has %d bytes, the manifest says %d%s", n, f.Bytes, f.remedy("delete it and publish again")))
 	case hex.EncodeToString(h.Sum(nil)) != f.SHA256:
-		a.find(f.key, Damaged, "its SHA-256 is not the manifest's")
+		a.find(f.key, Damaged, "its SHA-256 is not the manifest's"+f.remedy("delete it and publish again"))
 	}
 	return nil
 }

@@ -43,9 +43,16 @@ func TestAuditNamesEveryFile(t *testing.T) {
 	if got := audited(t, dir(t, root)); len(got.Findings) != 0 || got.Objects < rep.Files+3 || !slices.Equal(got.Versions, []string{rep.Version}) {
 		t.Fatalf("an untouched dataset: %+v", got)
 	}
-	if got := audited(t, dir(t, filepath.Join(root, rep.Version))); len(got.Findings) != 0 {
+	alone := t.TempDir() // the root without its versions, as it is uploaded or sent
+	for rel := range tree(t, root) {
+		if rel[0] != '.' {
+			copyFile(t, filepath.Join(root, rel), filepath.Join(alone, rel))
+		}
+	}
+	if got := audited(t, dir(t, alone)); len(got.Findings) != 0 || got.Objects != rep.Files+1 {
 		t.Errorf("a version by itself: %+v", got)
 	}
+	wantDataset(t, dir(t, alone), golden("run", 3)...)
 	for rel := range tree(t, root) {
 		if strings.HasPrefix(rel, ".tracesmith-") {
 			continue
@@ -76,12 +83,24 @@ func TestAuditNamesEveryFile(t *testing.T) {
 			mustWrite(t, path, good)
 		}
 	}
-	mustWrite(t, filepath.Join(root, rep.Version, "data", "mine.parquet"), nil)
+	mustWrite(t, filepath.Join(root, ".versions", rep.Version, "data", "mine.parquet"), nil)
 	mustWrite(t, filepath.Join(root, "notes.txt"), nil)
-	want := []string{"surplus A/data/mine.parquet", "surplus notes.txt"}
+	want := []string{"surplus .versions/A/data/mine.parquet", "surplus notes.txt"}
 	if diff := cmp.Diff(want, problems(audited(t, dir(t, root)))); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	body, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, to, body)
 }
 
 // Small documents say much in each byte: of the pointer, the claim, and the
@@ -90,8 +109,8 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 	root := t.TempDir()
 	old := run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
 	now := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
-	alone := filepath.Join(root, old.Version)
-	for rel, stride := range map[string]int{"latest.json": 3, "dataset.json": 1, old.Version + "/manifest.json": 397, now.Version + "/manifest.json": 397} {
+	oldManifest, newManifest := ".versions/"+old.Version+"/manifest.json", ".versions/"+now.Version+"/manifest.json"
+	for rel, stride := range map[string]int{"latest.json": 3, "dataset.json": 1, oldManifest: 397, newManifest: 397, "manifest.json": 397} {
 		path := filepath.Join(root, rel)
 		good, err := os.ReadFile(path)
 		if err != nil {
@@ -107,12 +126,9 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 			if got := audited(t, dir(t, root)); !found(got, filepath.ToSlash(rel)) {
 				t.Errorf("byte %d of %s: %q: %+v", i, rel, bad[max(0, i-20):min(len(bad), i+20)], got.Findings)
 			}
-			if strings.HasPrefix(rel, old.Version) {
-				if got := audited(t, dir(t, alone)); !found(got, "manifest.json") {
-					t.Errorf("byte %d of a version by itself: %+v", i, got.Findings)
-				}
+			if rel == oldManifest {
 				key := bytes.Index(good, []byte("self_sha256")) // an unknown field may be one of a later version
-				if d, err := publish.Open(t.Context(), dir(t, alone)); err == nil && (i < key || i > key+len("self_sha256")) {
+				if d, err := publish.OpenVersion(t.Context(), dir(t, root), old.Version); err == nil && (i < key || i > key+len("self_sha256")) {
 					t.Errorf("byte %d: a version whose manifest was changed can be opened", i)
 					_ = d.Close()
 				}
@@ -123,11 +139,11 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 	if got := audited(t, dir(t, root)); len(got.Findings) != 0 {
 		t.Errorf("all as it was: %+v", got.Findings)
 	}
-	for _, v := range []string{old.Version, now.Version} {
-		if err := os.Remove(filepath.Join(root, v, "manifest.json")); err != nil {
+	for _, manifest := range []string{oldManifest, newManifest} {
+		if err := os.Remove(filepath.Join(root, manifest)); err != nil {
 			t.Fatal(err)
 		}
-		lost := publish.Finding{Object: v + "/manifest.json", Problem: publish.Missing}
+		lost := publish.Finding{Object: manifest, Problem: publish.Missing}
 		var named []publish.Finding
 		for _, f := range audited(t, dir(t, root)).Findings {
 			if f.Detail = ""; f.Object == lost.Object {
@@ -149,7 +165,7 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 	second := run(t, config(t, dest, stage(t, "run", 0, 5)))
 	after := objects(t, dest)
 	for key, size := range before {
-		if strings.HasPrefix(key, first.Version) && after[key] != size {
+		if strings.HasPrefix(key, ".versions/") && after[key] != size {
 			t.Errorf("publishing again changed %s", key)
 		}
 	}
@@ -158,7 +174,7 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 	}
 	var files []string
 	for key := range before {
-		if strings.HasPrefix(key, first.Version+"/data/") {
+		if strings.HasPrefix(key, ".versions/"+first.Version+"/data/") {
 			files = append(files, key)
 		}
 	}
@@ -184,7 +200,7 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 	if err := os.Truncate(own(files[2]), 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := dest.Create(t.Context(), first.Version+"/data/own.txt", []byte("x")); err != nil {
+	if err := dest.Create(t.Context(), ".versions/"+first.Version+"/data/own.txt", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	short := "damaged "

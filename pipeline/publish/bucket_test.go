@@ -33,7 +33,7 @@ func TestANewRepositoryLeavesOtherBlobsAlone(t *testing.T) {
 		}
 	}
 	files := func(r publish.Report) map[string]string {
-		return tree(t, filepath.Join(root, r.Version, "data", "blobs"))
+		return tree(t, filepath.Join(root, "data", "blobs"))
 	}
 	before := files(run(t, config(t, dir(t, root), staging)))
 	put(t, staging, from(3))

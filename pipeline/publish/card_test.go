@@ -109,8 +109,7 @@ type described struct {
 func TestCroissantDescribesTheVersion(t *testing.T) {
 	root := t.TempDir()
 	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
-	version := filepath.Join(root, rep.Version)
-	raw, err := os.ReadFile(filepath.Join(version, "croissant.json"))
+	raw, err := os.ReadFile(filepath.Join(root, "croissant.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,12 +133,12 @@ func TestCroissantDescribesTheVersion(t *testing.T) {
 	for _, f := range d.Distribution {
 		unique(f.ID)
 		if f.Type == "cr:FileSet" {
-			if found, _ := filepath.Glob(filepath.Join(version, f.Includes)); len(found) == 0 {
+			if found, _ := filepath.Glob(filepath.Join(root, f.Includes)); len(found) == 0 {
 				t.Errorf("%s includes nothing", f.Includes)
 			}
 			continue
 		}
-		body, err := os.ReadFile(filepath.Join(version, f.ContentURL))
+		body, err := os.ReadFile(filepath.Join(root, f.ContentURL))
 		if err != nil || schemas.HashBytes(body) != f.SHA256 || f.EncodingFormat == "" {
 			t.Errorf("%s: %v, or another hash", f.ContentURL, err)
 		}
@@ -170,9 +169,8 @@ func TestCroissantDescribesTheVersion(t *testing.T) {
 
 func TestCardShowsFiguresAndColumns(t *testing.T) {
 	root := t.TempDir()
-	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
-	version := filepath.Join(root, rep.Version)
-	raw, err := os.ReadFile(filepath.Join(version, "README.md"))
+	run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
+	raw, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +180,7 @@ func TestCardShowsFiguresAndColumns(t *testing.T) {
 		t.Errorf("%d figures", len(figures))
 	}
 	for _, f := range figures {
-		body, err := os.ReadFile(filepath.Join(version, f[1]))
+		body, err := os.ReadFile(filepath.Join(root, f[1]))
 		if err != nil {
 			t.Error(err)
 		}
@@ -212,12 +210,12 @@ func cardOf(t *testing.T, change func(cfg *publish.Config), staged ...sinks.Stag
 	if change != nil {
 		change(&cfg)
 	}
-	rep := run(t, cfg)
-	card, err := os.ReadFile(filepath.Join(root, rep.Version, "README.md"))
+	run(t, cfg)
+	card, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(filepath.Join(root, rep.Version, "manifest.json"))
+	raw, err := os.ReadFile(filepath.Join(root, "manifest.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
+	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
-)
-
-// Keys at a dataset's root and in a version.
-const (
-	claimKey    = "dataset.json"
-	leaseKey    = "lease.json"
-	latestKey   = "latest.json"
-	manifestKey = "manifest.json"
 )
 
 // claimed is dataset.json: whose place this is.
@@ -26,56 +18,68 @@ type claimed struct {
 	Layout  int    `json:"layout"`
 }
 
-// Look tells whether dest holds the dataset of that name already; a place that
-// is neither that nor empty is ErrOccupied, and a name that none can have ErrName. It writes nothing.
+// Look reports whether dest already holds the dataset of that name. A place that
+// is neither that nor empty is ErrOccupied; an impossible name is ErrName. It writes nothing.
 func Look(ctx context.Context, dest sinks.Store, name string) (ours bool, err error) {
+	raw, err := look(ctx, dest, name)
+	return raw != nil, err
+}
+
+// look is Look, and returns dataset.json; nil for an empty place.
+func look(ctx context.Context, dest sinks.Store, name string) ([]byte, error) {
 	if err := checkName(name); err != nil {
-		return false, err
+		return nil, err
 	}
 	have, err := dest.Get(ctx, claimKey)
 	if errors.Is(err, sinks.ErrNotFound) {
 		for o, failing := range dest.List(ctx, "") {
 			if failing != nil {
-				return false, fmt.Errorf("looking into the destination: %w", failing)
+				return nil, fmt.Errorf("looking into the destination: %w", failing)
 			}
 			if have, err = dest.Get(ctx, claimKey); errors.Is(err, sinks.ErrNotFound) { // else another publisher has just claimed it
-				return false, fmt.Errorf("%w: %s holds %s and is no tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
+				return nil, fmt.Errorf("%w: %s holds %s and is no tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
 			}
 			break
 		}
 		if errors.Is(err, sinks.ErrNotFound) {
-			return false, nil
+			return nil, nil
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking into the destination: %w", err)
+		return nil, fmt.Errorf("looking into the destination: %w", err)
 	}
 	var c claimed
 	if err := json.Unmarshal(have, &c); err != nil || c.Dataset == "" {
-		return false, fmt.Errorf("%w: %s/%s is not ours: choose an empty place", ErrOccupied, dest.URI(), claimKey)
+		return nil, fmt.Errorf("%w: %s/%s is not ours: choose an empty place", ErrOccupied, dest.URI(), claimKey)
 	}
-	if c.Dataset != name || c.Layout != layoutVersion {
-		return false, fmt.Errorf("%w: %s holds dataset %q (layout %d), not %q: choose another place or the same name", ErrOccupied, dest.URI(), c.Dataset, c.Layout, name)
+	if c.Dataset != name || c.Layout < 1 || c.Layout > layoutVersion {
+		return nil, fmt.Errorf("%w: %s holds dataset %q (layout %d), not %q: choose another place or the same name", ErrOccupied, dest.URI(), c.Dataset, c.Layout, name)
 	}
-	return true, nil
+	return have, nil
 }
 
-// claim makes dest the place of the dataset of that name, once it is sure that
-// its store can commit safely.
+// claim makes dest the place of the dataset of that name, once the store has
+// proved that it can commit safely. A place of an earlier layout becomes one of this
+// layout, so that programs that know only the earlier one no longer publish there.
 func claim(ctx context.Context, dest sinks.Store, name string) error {
-	if ours, err := Look(ctx, dest, name); err != nil || ours {
-		return err
-	}
-	if err := dest.Probe(ctx); err != nil {
-		return err
-	}
 	raw, err := schemas.CanonicalJSON(claimed{Dataset: name, Layout: layoutVersion})
 	if err != nil {
 		return err
 	}
-	err = dest.Create(ctx, claimKey, raw)
-	if errors.Is(err, sinks.ErrExists) { // another publisher was first
-		_, err = Look(ctx, dest, name)
+	have, err := look(ctx, dest, name)
+	switch {
+	case err != nil || bytes.Equal(have, raw):
+		return err
+	case have != nil:
+		err = dest.Swap(ctx, claimKey, have, raw)
+	default:
+		if err := dest.Probe(ctx); err != nil {
+			return err
+		}
+		err = dest.Create(ctx, claimKey, raw)
+	}
+	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrChanged) { // another publisher was first
+		_, err = look(ctx, dest, name)
 		return err
 	}
 	if err != nil {
@@ -118,7 +122,7 @@ func (p *publication) lookBack(ctx context.Context) {
 	}
 	p.prior = map[string]string{}
 	for _, f := range m.Files {
-		p.prior[f.SHA256] = path.Join(path.Dir(at.Manifest), f.Path)
+		p.prior[f.SHA256] = keyBelow(strings.TrimSuffix(at.Manifest, manifestKey), f.Path)
 	}
 }
 
@@ -176,7 +180,7 @@ func (p *publication) adopt(ctx context.Context, f schemas.ManifestFile, err err
 // checkListing compares the store's own listing with what will be committed.
 func (p *publication) checkListing(ctx context.Context, m schemas.Manifest) error {
 	sizes := map[string]int64{}
-	for o, err := range p.cfg.Dest.List(ctx, p.version+"/") {
+	for o, err := range p.cfg.Dest.List(ctx, versionBase(p.version)) {
 		if err != nil {
 			return fmt.Errorf("checking the upload: %w", err)
 		}
@@ -279,8 +283,8 @@ func parseManifest(raw []byte) (schemas.Manifest, error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return m, fmt.Errorf("not a manifest: %w", err)
 	}
-	if m.ManifestVersion != 1 {
-		return m, fmt.Errorf("manifest version %d, this program reads 1: use a matching version of tracesmith", m.ManifestVersion)
+	if m.ManifestVersion < 1 || m.ManifestVersion > manifestVersion {
+		return m, fmt.Errorf("manifest version %d, this program reads 1 to %d: use a matching version of tracesmith", m.ManifestVersion, manifestVersion)
 	}
 	return m, nil
 }

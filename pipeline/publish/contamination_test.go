@@ -65,16 +65,16 @@ func toy(t *testing.T) *provenance.Comparison {
 	return l.Comparison()
 }
 
-func contamination(t *testing.T, root string, rep publish.Report) (c publish.Contamination, card string) {
+func contamination(t *testing.T, root string) (c publish.Contamination, card string) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, rep.Version, "reports", "contamination.json"))
+	raw, err := os.ReadFile(filepath.Join(root, "reports", "contamination.json"))
 	if err == nil {
 		err = json.Unmarshal(raw, &c)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, rep.Version, "README.md"))
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestWhatBenchmarksKnowIsReported(t *testing.T) {
 	root, again := t.TempDir(), t.TempDir()
 	cfg := config(t, dir(t, root), stores...)
 	cfg.Benchmarks = toy(t)
-	rep := run(t, cfg)
+	run(t, cfg)
 	other := config(t, dir(t, again), stores[1], stores[0])
 	other.Benchmarks = toy(t)
 	run(t, other)
@@ -111,7 +111,7 @@ func TestWhatBenchmarksKnowIsReported(t *testing.T) {
 		t.Error("the same staging in another order is another dataset")
 	}
 
-	c, card := contamination(t, root, rep)
+	c, card := contamination(t, root)
 	if c.Episodes != 6 || c.Tasks != 4 || c.Hashes == "" {
 		t.Errorf("%d episodes of %d tasks", c.Episodes, c.Tasks)
 	}
@@ -156,8 +156,8 @@ func TestWhatBenchmarksKnowIsReported(t *testing.T) {
 // Nobody is told that a dataset is clean of what was not looked for.
 func TestWithoutHashesNothingIsClaimed(t *testing.T) {
 	root := t.TempDir()
-	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
-	c, card := contamination(t, root, rep)
+	run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
+	c, card := contamination(t, root)
 	for _, one := range c.Tests {
 		names := one.Test == "repo" || one.Test == "instance"
 		if !names && (one.With != "nothing" || one.Tasks != 0 || one.EpisodesWithout != 2) || names && one.With != "lists" {
@@ -186,7 +186,7 @@ func TestWhatIsHeldBackIsNotReported(t *testing.T) {
 	cfg := config(t, dir(t, root), staging)
 	cfg.Benchmarks = toy(t)
 	rep := run(t, cfg)
-	c, _ := contamination(t, root, rep)
+	c, _ := contamination(t, root)
 	if rep.Held != 1 || c.Episodes != 1 || c.Tasks != 1 {
 		t.Errorf("%d held back, %d episodes of %d tasks", rep.Held, c.Episodes, c.Tasks)
 	}

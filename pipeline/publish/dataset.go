@@ -27,35 +27,50 @@ import (
 type Dataset struct {
 	Manifest schemas.Manifest
 	store    sinks.Store
-	base     string // prefix of the version's keys: "" or "<version>/"
+	base     string // prefix of the version's keys; "": a version by itself
 
 	mu      sync.Mutex
 	checked map[string]string // path in the manifest -> verified local file
 	scratch string
 }
 
-// Open finds the version that latest.json of the root store points at, or the
-// one in the store's own root when it is a version's directory. An error that
-// wraps sinks.ErrNotFound means there is no dataset.
+// Open opens the version that latest.json points at. A store without versions, such
+// as a copy of one version or of the files at a dataset's root, is that version. An
+// error that wraps sinks.ErrNotFound means that there is no dataset.
 func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
 	d := &Dataset{store: store, checked: map[string]string{}}
-	want := ""
-	at := manifestKey
 	raw, err := store.Get(ctx, latestKey)
-	switch {
-	case err == nil:
-		var p schemas.Pointer
-		if err := json.Unmarshal(raw, &p); err != nil || p.Manifest == "" {
-			return nil, fmt.Errorf("%s/%s is damaged: publish again to restore it", store.URI(), latestKey)
-		}
-		at, want = p.Manifest, p.ManifestSHA256
-		d.base = strings.TrimSuffix(at, manifestKey)
-	case !errors.Is(err, sinks.ErrNotFound):
+	if errors.Is(err, sinks.ErrNotFound) {
+		return d.load(ctx, "")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("opening dataset: %w", err)
 	}
-	raw, err = store.Get(ctx, at)
+	var p schemas.Pointer
+	if err := json.Unmarshal(raw, &p); err != nil || p.Manifest == "" {
+		return nil, fmt.Errorf("%s/%s is damaged: publish again to restore it", store.URI(), latestKey)
+	}
+	d.base = strings.TrimSuffix(p.Manifest, manifestKey)
+	if _, err := store.Head(ctx, p.Manifest); errors.Is(err, sinks.ErrNotFound) && strings.HasPrefix(d.base, versionsDir) {
+		alone := &Dataset{store: store, checked: map[string]string{}}
+		if alone, err = alone.load(ctx, p.ManifestSHA256); !errors.Is(err, sinks.ErrNotFound) {
+			return alone, err
+		}
+	}
+	return d.load(ctx, p.ManifestSHA256)
+}
+
+// OpenVersion opens one version of the dataset in store.
+func OpenVersion(ctx context.Context, store sinks.Store, version string) (*Dataset, error) {
+	d := &Dataset{store: store, base: versionBase(version), checked: map[string]string{}}
+	return d.load(ctx, "")
+}
+
+// load reads the manifest below d.base; want is its hash, "" if nothing names it.
+func (d *Dataset) load(ctx context.Context, want string) (*Dataset, error) {
+	raw, err := d.store.Get(ctx, d.base+manifestKey)
 	if errors.Is(err, sinks.ErrNotFound) {
-		return nil, fmt.Errorf("no dataset in %s (%s): %w: give the place that publish wrote to (--to)", store.URI(), at, sinks.ErrNotFound)
+		return nil, fmt.Errorf("no dataset in %s (%s): %w: give the place that publish wrote to (--to)", d.store.URI(), d.base+manifestKey, sinks.ErrNotFound)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening dataset: %w", err)
@@ -82,7 +97,7 @@ func (d *Dataset) Close() error {
 }
 
 func (d *Dataset) corrupt(path string, err error) error {
-	return &formats.CorruptError{Path: d.store.URI() + "/" + d.base + path, Err: err}
+	return &formats.CorruptError{Path: d.store.URI() + "/" + keyBelow(d.base, path), Err: err}
 }
 
 // File makes a file of the manifest available locally after checking its size
@@ -93,7 +108,7 @@ func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, err
 	if local, ok := d.checked[f.Path]; ok {
 		return local, nil
 	}
-	key := d.base + f.Path
+	key := keyBelow(d.base, f.Path)
 	src, err := d.store.Open(ctx, key)
 	if errors.Is(err, sinks.ErrNotFound) {
 		return "", d.corrupt(f.Path, errors.New("the manifest lists it, but it is missing"))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -92,6 +93,10 @@ func (d *dying) Swap(ctx context.Context, key string, old, body []byte) error {
 	return d.write(func() error { return d.Store.Swap(ctx, key, old, body) })
 }
 
+func (d *dying) Delete(ctx context.Context, key string) error {
+	return d.write(func() error { return d.Store.Delete(ctx, key) })
+}
+
 // expire has the lease run out soon, whoever holds it: a short one from the
 // beginning may run out under a busy publisher, too.
 func expire(t *testing.T, s sinks.Store) {
@@ -139,8 +144,15 @@ func TestKilledAnywhereThenRepeated(t *testing.T) {
 		if !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
-		if _, err := publish.Open(t.Context(), dir(t, root)); err == nil && writes < len(want)-2 {
-			t.Errorf("after %d writes the unfinished dataset can be opened", writes)
+		d, err := publish.Open(t.Context(), dir(t, root))
+		if err == nil {
+			err = d.Verify(t.Context())
+		}
+		if _, pointed := tree(t, root)["latest.json"]; pointed != (err == nil) {
+			t.Errorf("after %d writes there is a pointer: %v; reading: %v", writes, pointed, err)
+		}
+		if _, err := os.Stat(filepath.Join(root, "README.md")); err == nil && len(parquets(t, root)) < len(listed(t, root)) {
+			t.Errorf("after %d writes the card names files that are not there", writes)
 		}
 		expire(t, dir(t, root))
 		roots = append(roots, root)

@@ -4,10 +4,7 @@
 // the producer, so a repeated or concurrent publish writes the same objects and
 // a killed one is completed by running it again.
 //
-//	<root>/dataset.json               claims the place for one dataset, written first
-//	<root>/lease.json                 who publishes now; the others wait
-//	<root>/<version>/README.md data/ selection/ reports/ manifest.json
-//	<root>/latest.json                pointer, written after the manifest
+// layout.go says where the files lie.
 //
 // It imports schemas, sinks (formats and shard below it), pipeline/selection and
 // env/provenance;
@@ -19,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"strings"
 	"time"
 
@@ -31,13 +27,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// layoutVersion is that of the places of files below a root. cutVersion is part
-// of every derived version: raise it when publishing the same inputs would write
-// other bytes.
-const (
-	layoutVersion = 1
-	cutVersion    = 3
-)
+// cutVersion is part of every derived version: raise it when publishing the same
+// inputs would write other bytes.
+const cutVersion = 3
 
 // textVersion is part of it, too: raise it when card, reports or figures change.
 const textVersion = 10
@@ -63,7 +55,7 @@ type Config struct {
 
 // Report says what a publish did.
 type Report struct {
-	URI      string               `json:"uri"` // of the version
+	URI      string               `json:"uri"` // of the dataset: the directory that loaders read
 	Dataset  string               `json:"dataset"`
 	Version  string               `json:"version"`
 	Already  bool                 `json:"already_published"` // the manifest was there: nothing was written but the pointer
@@ -97,9 +89,9 @@ var ErrOccupied = errors.New("destination is occupied")
 // ErrConflict: an object of this version is there with other content.
 var ErrConflict = errors.New("something else wrote there")
 
-// Publish writes one version of a dataset and points latest.json at it. Nothing
-// that exists is overwritten but that pointer. Publishers of one place take
-// turns; each can be killed anywhere.
+// Publish writes one version of a dataset, points latest.json at it and puts its
+// files at the root. Nothing of an earlier version is overwritten. Publishers of one
+// place take turns; each can be killed anywhere.
 func Publish(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.check(); err != nil {
 		return Report{}, err
@@ -116,8 +108,12 @@ func Publish(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	if ours {
-		if m, found, err := p.published(ctx); err != nil || found && p.isLatest(ctx, m) {
-			return p.report(m, found), err
+		m, done, err := p.published(ctx)
+		if done = done && err == nil && p.isLatest(ctx, m); done {
+			done, err = p.exposed(ctx, m)
+		}
+		if err != nil || done {
+			return p.report(m, done), err
 		}
 	}
 	cfg.tell("selecting")
@@ -154,7 +150,11 @@ func (p *publication) turn(ctx context.Context) (m schemas.Manifest, already boo
 	if err != nil {
 		return m, false, err
 	}
-	return m, already, p.point(ctx, m)
+	if err := p.point(ctx, m); err != nil {
+		return m, false, err
+	}
+	p.cfg.tell("putting the version at the root")
+	return m, already, p.expose(ctx, m)
 }
 
 func (c *Config) check() error {
@@ -204,7 +204,7 @@ type publication struct {
 }
 
 // key places a file of the version in the store.
-func (p *publication) key(rel string) string { return path.Join(p.version, rel) }
+func (p *publication) key(rel string) string { return keyBelow(versionBase(p.version), rel) }
 
 // write makes and uploads every file, then commits.
 func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
@@ -249,7 +249,7 @@ func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
 
 func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile) schemas.Manifest {
 	m := schemas.Manifest{
-		ManifestVersion: 1, Dataset: p.cfg.Name, Version: p.version, Schemas: map[string]string{},
+		ManifestVersion: manifestVersion, Dataset: p.cfg.Name, Version: p.version, Schemas: map[string]string{},
 		Producer: schemas.Producer{Name: "tracesmith", Version: p.cfg.Producer, Parquet: formats.ParquetWriter},
 		Checks:   map[string]string{"contamination": contaminationPath, "redaction": redactionPath},
 		Inputs:   t.inputs(), Runs: t.runs(), Split: t.split(), Selection: &sel.Info,
@@ -268,7 +268,7 @@ func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile
 func (p *publication) report(m schemas.Manifest, already bool) Report {
 	r := Report{
 		Already: already,
-		URI:     p.cfg.Dest.URI() + "/" + p.version, Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
+		URI:     p.cfg.Dest.URI(), Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
 		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded, Copied: p.copied, Held: p.in.held,
 	}
 	if m.Selection != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -175,9 +176,23 @@ func printPublished(s *State, r publish.Report, place string) {
 		}
 		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: %d files, %d written%s\n", r.Dataset, r.Version, r.Files, r.Uploaded, copied)
 	}
-	fmt.Fprintf(s.Stdout, "  %s\n  %d episodes, %d steps, %d kept by the selection, %d bytes\n", r.URI, r.Episodes, r.Steps, r.Kept, r.Bytes)
+	fmt.Fprintf(s.Stdout, "  %s\n  %s, %s, %d kept by the selection, %s\n",
+		r.URI, count(r.Episodes, "episode"), count(int(r.Steps), "step"), r.Kept, count(int(r.Bytes), "byte"))
 	if r.Held > 0 {
-		fmt.Fprintf(s.Stdout, "  %d episodes are held back, because they still hold a secret: exclusions/dead-letters.parquet says where\n", r.Held)
+		fmt.Fprintf(s.Stdout, "  %s withheld because of a possible secret: exclusions/dead-letters.parquet says where\n", count(r.Held, "episode"))
 	}
-	fmt.Fprintf(s.Stdout, "\nNext:\n  tracesmith show %[1]s\n  tracesmith stats %[1]s\n  tracesmith export sft-trl %[1]s -o train.jsonl.gz\n", place)
+	fmt.Fprintf(s.Stdout, "\nNext:\n  %s\n  %s\n  %s\n", shell("tracesmith", "show", place), shell("tracesmith", "stats", place),
+		shell("tracesmith", "export", "sft-trl", place, "-o", "train.jsonl.gz"))
+	printLoading(s, place)
+}
+
+// printLoading says how Python loads what lies at place. The path of the table is
+// also what polars.read_parquet and DuckDB's read_parquet take.
+func printLoading(s *State, place string) {
+	table := strings.TrimRight(place, "/") + "/data/episodes"
+	if remote(place) {
+		fmt.Fprintf(s.Stdout, "  pandas.read_parquet(%q)   # Python; the same path with /*.parquet for polars and DuckDB\n", table)
+		return
+	}
+	fmt.Fprintf(s.Stdout, "  load_dataset(%q)   # Python, package datasets; pandas, polars, DuckDB: read_parquet(%q)\n", place, table)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -15,11 +16,13 @@ func newVerify(s *State) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "verify DATASET-or-RUN", Short: "Check every object of a dataset or a run against its manifests", Args: exactArgs(1, 1),
-		Long: `Read every object of every version of a dataset, or every staged episode of a run,
-where it lies, on disk or in S3, and name each that is damaged, missing or surplus. An
-object that its server refuses to give out is damaged. Nothing is changed.
+		Long: `Read every object of every version of a dataset and the copy of the latest version at
+its root, or every staged episode of a run, on disk or in S3, and name each object that
+is damaged, missing or surplus. An object that its server refuses to give out is
+damaged. Nothing is changed.
 
-It exits with 6 when something is wrong.`,
+Exit code 6: some objects failed verification. Exit code 2: there is no dataset or run
+at this location, and nothing of it is listed.`,
 		Example: "  tracesmith verify datasets/a\n  tracesmith verify s3://bucket/traces --json",
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := f.config(s)
@@ -59,7 +62,7 @@ func count(n int, thing string) string {
 
 // unreadable gives a place that could not be looked into its exit code.
 func unreadable(place string, err error) error {
-	if remote(place) && codeOf(err) == ExitBug {
+	if remote(place) && !errors.Is(err, publish.ErrNoDataset) && codeOf(err) == ExitBug {
 		return &Error{Code: ExitStorage, Try: "the same command again", Err: err}
 	}
 	return Usage(err)

@@ -19,6 +19,9 @@ import (
 // Audit checks every object of a dataset or of a run.
 func Audit(ctx context.Context, place string, cfg configs.S3) (publish.Audited, error) {
 	var none publish.Audited
+	if root, version := publish.VersionOf(place); version != "" {
+		return none, fmt.Errorf("%s is one version of a dataset: name %s, all of whose versions are checked", place, root)
+	}
 	if !strings.Contains(place, "://") {
 		if _, err := os.Stat(place); err != nil {
 			return none, fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)

@@ -41,7 +41,7 @@ type Data struct {
 	store   sinks.Store
 }
 
-// OpenData opens a dataset (a root with latest.json, or one version) or the
+// OpenData opens a dataset (its latest version, or the one that place names) or the
 // staged episodes of a run directory.
 func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) {
 	if !strings.Contains(place, "://") {
@@ -56,12 +56,18 @@ func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) 
 		}
 		return &Data{Place: place, store: store}, nil
 	}
-	store, err := OpenStore(ctx, place, cfg)
+	root, version := publish.VersionOf(place)
+	store, err := OpenStore(ctx, root, cfg)
 	if err != nil {
 		return nil, err
 	}
 	d := &Data{Place: place, store: store}
-	if d.Dataset, err = publish.Open(ctx, store); err != nil {
+	if version == "" {
+		d.Dataset, err = publish.Open(ctx, store)
+	} else {
+		d.Dataset, err = publish.OpenVersion(ctx, store, version)
+	}
+	if err != nil {
 		if errors.Is(err, sinks.ErrNotFound) {
 			return nil, fmt.Errorf("%s is neither a dataset (no latest.json) nor a run directory (no run.json): name the directory given to run --run-dir or publish --to", place)
 		}
