@@ -91,14 +91,14 @@ for place in ("grown-1", "grown-2", "grown-3"):  # one dataset, after each of th
         folder = f"{place}/data/{table}"
         check(len(pandas.read_parquet(folder)) == rows, f"{folder}: pandas sees other than {rows} rows")
         check(polars.read_parquet(folder).height == rows, f"{folder}: polars sees other than {rows} rows")
-        check(duckdb.sql(f"from read_parquet('{folder}')").shape[0] == rows, f"{folder}: duckdb sees other than {rows} rows")
+        check(len(duckdb.sql(f"from read_parquet('{folder}')")) == rows, f"{folder}: duckdb sees other than {rows} rows")
         for pattern in (f"{folder}/*.parquet", f"{place}/*/{table}/*.parquet", f"{place}/**/{table}/*.parquet", f"{place}/**/data/{table}/*.parquet"):
-            seen = duckdb.sql(f"select count(*), count(distinct episode_id) from '{pattern}'").fetchone()
+            seen = duckdb.sql(f"select count(*), count(distinct episode_id) from '{pattern}'").fetchall()[0]
             check(seen == (rows, count["episodes"]), f"{pattern}: duckdb counts {seen}, not {rows} rows of {count['episodes']} episodes")
             check(polars.read_parquet(pattern).height == rows, f"{pattern}: polars sees other than {rows} rows")
             check(len(pandas.concat(map(pandas.read_parquet, glob.glob(pattern, recursive=True)))) == rows, f"{pattern}: pandas sees other than {rows} rows")
             check(datasets.load_dataset("parquet", data_files=pattern, split="train", cache_dir="hf/cache").num_rows == rows, f"{pattern}: datasets sees other than {rows} rows")
-    names = duckdb.sql(f"select count(*) from glob('{place}/**/*.parquet')").fetchone()[0]
+    names = duckdb.sql(f"select count(*) from glob('{place}/**/*.parquet')").fetchall()[0][0]
     check(names == len(files), f"{place}: {names} Parquet files, the latest version has {len(files)}")
 print(f"three versions in one place; {checks - before} checks")
 
