@@ -178,57 +178,51 @@ func TestKilledBetweenTwoVersions(t *testing.T) {
 	}
 }
 
-// A dataset of the layout before, whose versions lie at the root, is read, checked
-// and published into; its versions stay.
+// A dataset that version a703807 of the program wrote, whose version lies at the
+// root, is read, checked and published into; that version stays as it is.
 func TestEarlierLayout(t *testing.T) {
 	root := t.TempDir()
-	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
-	old := asLayoutOne(t, root, rep.Version)
-	wantDataset(t, dir(t, old), golden("run", 2)...)
-	wantDataset(t, dir(t, filepath.Join(old, rep.Version)), golden("run", 2)...)
-	if got := audited(t, dir(t, old)); len(got.Findings) != 0 || !slices.Equal(got.Versions, []string{rep.Version}) {
+	for rel := range tree(t, filepath.Join(v1, "dataset")) {
+		copyFile(t, filepath.Join(v1, "dataset", rel), filepath.Join(root, rel))
+	}
+	d, err := publish.Open(t.Context(), dir(t, root))
+	if err == nil {
+		err = d.Verify(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := d.Manifest.Version
+	alone, err := publish.Open(t.Context(), dir(t, filepath.Join(root, old)))
+	if err == nil {
+		err = alone.Verify(t.Context())
+	}
+	if err != nil {
+		t.Errorf("the version by itself: %v", err)
+	}
+	if got := audited(t, dir(t, root)); len(got.Findings) != 0 || !slices.Equal(got.Versions, []string{old}) {
 		t.Errorf("%+v", got)
 	}
-	before := tree(t, filepath.Join(old, rep.Version))
-	now := run(t, config(t, dir(t, old), stage(t, "run", 0, 3)))
-	wantDataset(t, dir(t, old), golden("run", 3)...)
-	if diff := cmp.Diff(before, tree(t, filepath.Join(old, rep.Version))); diff != "" {
+	before := tree(t, filepath.Join(root, old))
+	cfg := config(t, dir(t, root), dir(t, filepath.Join(v1, "run")))
+	cfg.Name, cfg.Producer = d.Manifest.Dataset, d.Manifest.Producer.Version
+	now := run(t, cfg)
+	if now.Version == old || now.Copied == 0 {
+		t.Errorf("version %s after %s, %d files taken over", now.Version, old, now.Copied)
+	}
+	if diff := cmp.Diff(before, tree(t, filepath.Join(root, old))); diff != "" {
 		t.Errorf("publishing changed a version of the layout before: %s", diff)
 	}
-	if got := audited(t, dir(t, old)); len(got.Findings) != 0 || len(got.Versions) != 2 || now.Copied == 0 {
-		t.Errorf("%+v, %d files taken over", got, now.Copied)
+	if got := audited(t, dir(t, root)); len(got.Findings) != 0 || len(got.Versions) != 2 {
+		t.Errorf("%+v", got)
 	}
-	if ours, err := publish.Look(t.Context(), dir(t, old), "traces"); err != nil || !ours {
-		t.Errorf("the place is %v, %v", ours, err)
-	}
-	claim, err := os.ReadFile(filepath.Join(old, "dataset.json"))
+	claim, err := os.ReadFile(filepath.Join(root, "dataset.json"))
 	if err != nil || !strings.Contains(string(claim), `"layout":2`) {
 		t.Errorf("dataset.json is %s, %v: a program of the layout before would publish there", claim, err)
 	}
-}
-
-// asLayoutOne writes a dataset of one version as it was written in layout 1.
-func asLayoutOne(t *testing.T, root, version string) string {
-	t.Helper()
-	old := t.TempDir()
-	for rel := range tree(t, root) {
-		if rel[0] != '.' && rel != "dataset.json" && rel != "lease.json" && rel != "latest.json" {
-			copyFile(t, filepath.Join(root, rel), filepath.Join(old, version, rel))
-		}
+	if !slices.Contains(parquets(t, root), listed(t, root)[0]) {
+		t.Error("the new version is not at the root")
 	}
-	manifest, err := os.ReadFile(filepath.Join(root, "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pointer, err := schemas.CanonicalJSON(schemas.Pointer{
-		Dataset: "traces", Version: version, Manifest: version + "/manifest.json", ManifestSHA256: schemas.HashBytes(manifest),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustWrite(t, filepath.Join(old, "latest.json"), pointer)
-	mustWrite(t, filepath.Join(old, "dataset.json"), []byte(`{"dataset":"traces","layout":1}`))
-	return old
 }
 
 func TestAPlaceThatIsNoDatasetIsNotListed(t *testing.T) {

@@ -1,7 +1,6 @@
 package publish_test
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"maps"
@@ -17,7 +16,6 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
-	"github.com/tracesmith/tracesmith/sinks/formats"
 	"github.com/tracesmith/tracesmith/sinks/sinktest"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
@@ -351,48 +349,6 @@ func TestBadInputIsRefusedAndNothingIsOverwritten(t *testing.T) {
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Errorf("%s changed what was there: %s", name, diff)
 		}
-	}
-}
-
-func TestDamageIsNamed(t *testing.T) {
-	root := t.TempDir()
-	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
-	version := filepath.Join(root, ".versions", rep.Version)
-	for rel := range tree(t, version) {
-		path := filepath.Join(version, rel)
-		good, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check := func(how string) {
-			var corrupt *formats.CorruptError
-			d, err := publish.Open(t.Context(), dir(t, root))
-			if err == nil {
-				err = d.Verify(t.Context())
-			}
-			if how == "missing" && rel == "manifest.json" { // the root has a copy of this version
-				if err != nil {
-					t.Errorf("%s %s: %v", how, rel, err)
-				}
-				return
-			}
-			if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), filepath.ToSlash(rel)) {
-				t.Errorf("%s %s: %v, want a CorruptError naming it", how, rel, err)
-			}
-		}
-		bad := bytes.Clone(good)
-		bad[len(bad)/2] ^= 1
-		mustWrite(t, path, bad)
-		check("flipped")
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		check("missing")
-		mustWrite(t, path, good)
-	}
-	wantDataset(t, dir(t, root), golden("run", 3)...)
-	if _, err := publish.Open(t.Context(), dir(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "no dataset in") {
-		t.Errorf("empty place: %v", err)
 	}
 }
 
