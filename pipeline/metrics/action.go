@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"encoding/json"
-	"path"
 	"regexp"
 	"strings"
 
@@ -117,34 +116,4 @@ func PDBCommand(call *schemas.ToolCall) string {
 		return m[1]
 	}
 	return fields[0]
-}
-
-// IsTest tells whether a path is a test or decides which tests run and how.
-func IsTest(file string) bool {
-	if collected(file) || IsTestConfig(file) {
-		return true
-	}
-	for dir := range strings.SplitSeq(path.Dir(file), "/") {
-		if dir == "test" || dir == "tests" || dir == "testing" {
-			return true
-		}
-	}
-	return false
-}
-
-// collected tells whether a test runner takes a file for one of tests by its name.
-func collected(file string) bool {
-	base := path.Base(file)
-	return strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py")
-}
-
-// IsTestConfig tells whether a path is configuration of a test runner or of
-// continuous integration.
-func IsTestConfig(file string) bool {
-	switch path.Base(file) {
-	case "conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", ".coveragerc",
-		".travis.yml", ".gitlab-ci.yml", "azure-pipelines.yml", "appveyor.yml", ".cirrus.yml":
-		return true
-	}
-	return strings.HasPrefix(file, ".github/workflows/") || strings.HasPrefix(file, ".circleci/")
 }

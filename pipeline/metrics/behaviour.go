@@ -220,7 +220,7 @@ func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 // Gold fills the columns that compare an episode with the gold patch. Nothing
 // it writes may reach model-visible text.
 func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
-	goldFiles := slices.DeleteFunc(slices.Clone(gold.Files), IsTest)
+	goldFiles := slices.DeleteFunc(slices.Clone(gold.Files), schemas.IsTest)
 	if len(goldFiles) == 0 {
 		return
 	}

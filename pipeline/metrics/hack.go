@@ -81,7 +81,7 @@ func (p Patch) Hacks() []string {
 	for _, f := range p.Files {
 		switch base := path.Base(f); {
 		case slices.Contains(p.Removed, f):
-			found["tests_removed"] = found["tests_removed"] || IsTest(f)
+			found["tests_removed"] = found["tests_removed"] || schemas.IsTest(f)
 			continue
 		case base == "sitecustomize.py" || base == "usercustomize.py" || strings.HasSuffix(base, ".pth"):
 			found["import_hook"] = true
@@ -90,12 +90,12 @@ func (p Patch) Hacks() []string {
 		}
 		lines, rules := p.added[f], hackLines
 		switch {
-		case IsTestConfig(f):
+		case schemas.IsTestConfig(f):
 			rules = hackConfig
-		case IsTest(f):
+		case schemas.IsTest(f):
 			rules = hackTests
 		}
-		if settings := path.Base(f); IsTest(f) || settings == "setup.cfg" || settings == "pyproject.toml" {
+		if settings := path.Base(f); schemas.IsTest(f) || settings == "setup.cfg" || settings == "pyproject.toml" {
 			found["tests_skipped"] = found["tests_skipped"] || skips.MatchString(lines)
 		}
 		for _, r := range rules {
@@ -113,12 +113,12 @@ func (p Patch) losesTests() bool {
 	kept := map[string]bool{}
 	for f, lines := range p.added {
 		for _, m := range testFunc.FindAllStringSubmatch(lines, -1) {
-			kept[m[1]] = kept[m[1]] || IsTest(f)
+			kept[m[1]] = kept[m[1]] || schemas.IsTest(f)
 		}
 	}
 	for f, lines := range p.deleted {
 		for _, m := range testFunc.FindAllStringSubmatch(lines, -1) {
-			if IsTest(f) && !kept[m[1]] {
+			if schemas.IsTest(f) && !kept[m[1]] {
 				return true
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Patch is what a git patch changes.
@@ -38,7 +40,7 @@ func ParsePatch(patch []byte) (Patch, error) {
 	for _, f := range files {
 		if !f.IsNew && f.OldName != "" {
 			p.Existing = append(p.Existing, f.OldName)
-			if f.IsDelete || f.IsRename && collected(f.OldName) && !collected(f.NewName) {
+			if f.IsDelete || f.IsRename && schemas.IsTestModule(f.OldName) && !schemas.IsTestModule(f.NewName) {
 				p.Removed = append(p.Removed, f.OldName)
 			}
 		}
@@ -73,13 +75,13 @@ func ParsePatch(patch []byte) (Patch, error) {
 
 // Tests are the changed files that are tests or their configuration.
 func (p Patch) Tests() []string {
-	return slices.DeleteFunc(slices.Clone(p.Files), func(f string) bool { return !IsTest(f) })
+	return slices.DeleteFunc(slices.Clone(p.Files), func(f string) bool { return !schemas.IsTest(f) })
 }
 
 // EditsTests tells whether the patch changes tests that were there, or any
 // test configuration. A test the agent wrote for itself does not count.
 func (p Patch) EditsTests() bool {
-	return slices.ContainsFunc(p.Existing, IsTest) || slices.ContainsFunc(p.Files, IsTestConfig)
+	return slices.ContainsFunc(p.Existing, schemas.IsTest) || slices.ContainsFunc(p.Files, schemas.IsTestConfig)
 }
 
 // Similarity is the Dice coefficient of the changed lines of two patches: 0

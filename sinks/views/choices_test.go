@@ -68,6 +68,32 @@ func TestLocateTakesFilesThatWereSeen(t *testing.T) {
 	}
 }
 
+// An agent that fixes a bug reads the failing test: a retriever must not push it away. A
+// test is known by its name, or because a runner named it.
+func TestTestsAreNoHardNegatives(t *testing.T) {
+	for answer, negative := range map[string]bool{
+		"FAILED checks/verify_stock.py::test_total - assert 1 == 2":       false,
+		"  checks/verify_stock.py::test_total[a-b] (failed)":              false,
+		"FAIL: test_total (checks.verify_stock.TotalCase.test_total)":     false,
+		"ERROR: test_total (verify_stock.TotalCase)":                      false,
+		"The tests do not pass.\n  checks.verify_stock.T.test_a (failed)": false,
+		"checks/verify_stock.py, lines 1-3 of 3":                          true,
+		"FAIL: test_total (other.verify_stocks.TotalCase.test_total)":     true,
+	} {
+		in := ungilded(short(1))
+		in.Steps[3].Targets = []string{"tests/test_stock.py", "cart/stock_test.py", "conftest.py:1-9", "checks/verify_stock.py::test_total", "cart/price.py"}
+		in.Steps[5].Observation = &answer
+		rows, _ := render(t, "infoseek-locate", sinks.ViewOptions{}, in)
+		want := []any{"cart/price.py", "cart/other.py"}
+		if negative {
+			want = append([]any{"checks/verify_stock.py"}, want...)
+		}
+		if diff := cmp.Diff(want, rows[0]["hard_negatives"]); diff != "" {
+			t.Errorf("%q: %s", answer, diff)
+		}
+	}
+}
+
 // An option that would change nothing is refused.
 func TestViewsWithoutConversationsRefuseItsOptions(t *testing.T) {
 	for _, kind := range []string{"infoseek-locate", "infoseek-context-patch"} {

@@ -1,12 +1,14 @@
 package views
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -24,8 +26,8 @@ func init() {
 }
 
 // infoseekLocate pairs an issue with where its fix is: positives are the changed
-// lines as the patch finds them, hard negatives files that were looked at and are
-// not changed.
+// lines as the patch finds them, hard negatives are program files that were looked at
+// and are not changed. Tests are no negatives: reading the failing test leads to the fix.
 type infoseekLocate struct {
 	opts sinks.ViewOptions
 	need need
@@ -97,21 +99,72 @@ func changed(patch string) ([]place, error) {
 	return out, nil
 }
 
-// looked are the files that turns looked into, in their order, but for the positives.
+// looked are the files that turns looked into, in their order, but for the positives
+// and for tests.
 func looked(t sinks.Trajectory, positives []place) []string {
 	out := []string{}
+	tests := testsOf(t)
 	for _, s := range t.Steps {
 		if !strings.HasPrefix(s.ActionKind, "seek_") || value(s.ToolCategory) == "listdir" || s.IsError != nil && *s.IsError {
 			continue
 		}
 		for _, target := range s.Targets {
 			path := placeOf(target)
-			if path != "" && !slices.Contains(out, path) && !slices.ContainsFunc(positives, func(p place) bool { return p.Path == path }) {
+			if path != "" && !tests.has(path) && !slices.Contains(out, path) && !slices.ContainsFunc(positives, func(p place) bool { return p.Path == path }) {
 				out = append(out, path)
 			}
 		}
 	}
 	return out
+}
+
+// Names of tests in the answers of an episode: pytest's file::test, and the dotted
+// names of unittest.
+var (
+	nodeID     = regexp.MustCompile(`([^\s"'()\[\]]+\.py)::\w`)
+	dottedTest = regexp.MustCompile(`(?m)^(?:FAIL|ERROR): \w+ \(([\w.]+)\)|^\s*([\w.]+) \((?:failed|error)\)$`)
+)
+
+// namedTests are the tests that answers of an episode name.
+type namedTests struct{ files, dotted []string }
+
+func testsOf(t sinks.Trajectory) namedTests {
+	var out namedTests
+	for _, s := range t.Steps {
+		for _, m := range nodeID.FindAllStringSubmatch(value(s.Observation), -1) {
+			out.files = append(out.files, m[1])
+		}
+		for _, m := range dottedTest.FindAllStringSubmatch(value(s.Observation), -1) {
+			out.dotted = append(out.dotted, m[1]+m[2])
+		}
+	}
+	return out
+}
+
+// has tells whether a file is a test, by its own name or because a test runner named it.
+func (n namedTests) has(file string) bool {
+	module := strings.ReplaceAll(strings.TrimSuffix(file, ".py"), "/", ".")
+	return schemas.IsTest(file) ||
+		slices.ContainsFunc(n.files, func(f string) bool {
+			return f == file || strings.HasSuffix(file, "/"+f) || strings.HasSuffix(f, "/"+file)
+		}) ||
+		slices.ContainsFunc(n.dotted, func(d string) bool { return inModule(d, module) })
+}
+
+// inModule tells whether a dotted name is of a class or a method of a module, or of one
+// that ends like it: runners start in any directory.
+func inModule(dotted, module string) bool {
+	for range 2 { // module.Class, module.Class.method
+		at := strings.LastIndexByte(dotted, '.')
+		if at < 0 {
+			return false
+		}
+		dotted = dotted[:at]
+		if module == dotted || strings.HasSuffix(module, "."+dotted) {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *infoseekLocate) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }
