@@ -69,6 +69,9 @@ type Row struct {
 	Columns any
 	// Texts are what a model reads of the row, for counting tokens.
 	Texts []string
+	// Trained are those of Texts that the trainer's default loss is on. Masked are those of
+	// the agent that are shown and must not be trained on. The others are context.
+	Trained, Masked []string
 	// File and Body are set by views whose container is Dir: a slash-separated
 	// name below the output, and the file's content.
 	File string

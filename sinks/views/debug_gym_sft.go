@@ -44,6 +44,8 @@ func (v debugGymSFT) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 		for _, text := range texts(list, tools) {
 			row.Tokens += v.opts.Count(text)
 		}
-		return sinks.Row{Value: row}, nil
+		out := sinks.Row{Value: row}
+		c.loss(&out, list, v.opts, c.everyReply(v.opts))
+		return out, nil
 	})
 }

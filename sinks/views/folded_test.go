@@ -25,7 +25,7 @@ func mistaken() sinks.Trajectory {
 		in.Steps = append(in.Steps, s)
 	}
 	again.StepIndex, again.TurnIndex, again.ToolName, again.ToolCallID, again.ArgumentsJSON, again.Message, again.Observation = 5, new(int32(3)), nil, nil, nil, "It is FINAL", nil
-	again.CallIndex = nil
+	again.CallIndex, again.Reasoning = nil, nil
 	in.Steps = append(in.Steps, again)
 	return in
 }

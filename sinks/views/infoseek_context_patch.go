@@ -98,7 +98,7 @@ func (v *contextPatch) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, err
 	for _, f := range found {
 		row.Tokens += v.opts.Count(f.text)
 	}
-	return []sinks.Row{{Value: row, Columns: row, Texts: []string{row.Prompt, row.Completion}}}, notes, nil
+	return []sinks.Row{{Value: row, Columns: row, Texts: []string{row.Prompt, row.Completion}, Trained: []string{row.Completion}}}, notes, nil
 }
 
 // within leaves out what the budget has no room for: the first of a list in the

@@ -55,6 +55,17 @@ func (t turn) masked(o sinks.ViewOptions) bool {
 	return t.skip || t.mask != "" && !(o.AllowGold && t.gold)
 }
 
+// loss fills in which texts of a row are trained on and which are masked.
+func (c *conversation) loss(row *sinks.Row, list []message, o sinks.ViewOptions, trained func(turn int) bool) {
+	row.Trained = replies(list, trained)
+	row.Masked = replies(list, func(i int) bool { return !trained(i) && c.turns[i].masked(o) })
+}
+
+// everyReply tells what trainers of whole rows train on: each reply that is not folded.
+func (c *conversation) everyReply(o sinks.ViewOptions) func(turn int) bool {
+	return func(i int) bool { return o.Mask != sinks.MaskContext || !c.turns[i].masked(o) }
+}
+
 // folded is a list for trainers that train on every reply. With the mask context, a
 // masked turn and what answered it become text of the message before, so that the
 // later turns keep their context and no reply of the row is one to leave out.

@@ -89,6 +89,11 @@ func texts(list []message, tools []tool) []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
+// replies are the texts of the agent's messages for which pick holds of their turn.
+func replies(list []message, pick func(turn int) bool) []string {
+	return texts(slices.DeleteFunc(slices.Clone(list), func(m message) bool { return m.Role != "assistant" || !pick(m.turn) }), nil)
+}
+
 // lintMessages notes what a trainer or its template may stumble over.
 func lintMessages(list []message, notes sinks.Notes) {
 	if !slices.ContainsFunc(list, func(m message) bool { return m.Role == "user" }) {

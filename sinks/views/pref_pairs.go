@@ -140,6 +140,7 @@ func (v *prefPairs) Finish() ([]sinks.Row, sinks.Notes, error) {
 				e.GroupID, g.pass.phase, e.InstanceID, e.Repo, e.Split, e.EpisodeID, g.fail.t.Episode.EpisodeID,
 			},
 			Texts:    texts(slices.Concat(g.pass.prompt, g.pass.completion, g.fail.completion), g.pass.tools),
+			Trained:  texts(slices.Concat(g.pass.completion, g.fail.completion), nil),
 			Episodes: []string{e.EpisodeID, g.fail.t.Episode.EpisodeID},
 		})
 	}

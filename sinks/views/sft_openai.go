@@ -73,7 +73,8 @@ func made(rows []sinks.Row) []sinks.Row {
 }
 
 // eachStretch renders every stretch of an episode; make gets its messages, with
-// thoughts where the options want them, and its tools.
+// thoughts where the options want them, and its tools. It may fill in what the row
+// trains on; otherwise that is the stretch's own choice.
 func eachStretch(t sinks.Trajectory, o sinks.ViewOptions, make func(*conversation, stretch, []message, []tool) (sinks.Row, error)) ([]sinks.Row, sinks.Notes, error) {
 	return someStretches(t, o, func(*conversation) {}, make)
 }
@@ -100,6 +101,9 @@ func someStretches(
 				return nil, notes, err
 			}
 			row.Texts = texts(list, tools)
+			if row.Trained == nil {
+				c.loss(&row, list, o, func(i int) bool { return s.train[i] })
+			}
 			rows = append(rows, row)
 		}
 	}

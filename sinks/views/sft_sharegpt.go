@@ -64,7 +64,7 @@ func (sftShareGPT) Sidecar(name string) (string, []byte, error) {
 
 func (v sftShareGPT) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	odd := 0
-	rows, notes, err := eachStretch(t, v.opts, func(c *conversation, s stretch, _ []message, tools []tool) (sinks.Row, error) {
+	rows, notes, err := eachStretch(t, v.opts, func(c *conversation, s stretch, list []message, tools []tool) (sinks.Row, error) {
 		prompt, completion := c.render(s.target, true)
 		row, err := v.row(c.folded(think(append(prompt, completion...), v.opts), v.opts))
 		if err != nil || !row.alternates() {
@@ -81,7 +81,11 @@ func (v sftShareGPT) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 			}
 		}
 		row.origin = originOf(t)
-		return sinks.Row{Value: row, Columns: sftShareGPTColumns{row.Conversations, row.System, row.Tools, originColumns(row.origin)}}, nil
+		out := sinks.Row{Value: row, Columns: sftShareGPTColumns{row.Conversations, row.System, row.Tools, originColumns(row.origin)}}
+		if v.opts.Mask != sinks.MaskSplitRows {
+			c.loss(&out, list, v.opts, c.everyReply(v.opts))
+		}
+		return out, nil
 	})
 	if odd > 0 {
 		notes["rows_dropped_roles"] += odd

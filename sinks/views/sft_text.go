@@ -55,7 +55,7 @@ func (v sftText) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	if single {
 		o.Mask = sinks.MaskSplitRows
 	}
-	return eachStretch(t, o, func(_ *conversation, _ stretch, list []message, tools []tool) (sinks.Row, error) {
+	return eachStretch(t, o, func(c *conversation, _ stretch, list []message, tools []tool) (sinks.Row, error) {
 		whole, replies, err := v.dialect.text(list, tools)
 		if err != nil {
 			return sinks.Row{}, err
@@ -67,9 +67,11 @@ func (v sftText) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		}
 		if at := replies[len(replies)-1]; single {
 			row.Prompt, row.Completion = new(whole[:at[0]]), new(whole[at[0]:at[1]])
-		} else {
-			row.Text = &whole
+			return sinks.Row{Value: row, Columns: row}, nil
 		}
-		return sinks.Row{Value: row, Columns: row}, nil
+		row.Text = &whole
+		out := sinks.Row{Value: row, Columns: row}
+		c.loss(&out, list, o, c.everyReply(o))
+		return out, nil
 	})
 }

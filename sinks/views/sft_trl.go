@@ -111,11 +111,14 @@ func (v sftTRL) row(t sinks.Trajectory, c *conversation, at target, notes sinks.
 		thinking = new(v.opts.Thinking == sinks.ThinkingField && c.hasReasoning())
 		kwargs = &sftTRLTemplate{*thinking}
 	}
-	return sinks.Row{
+	row := sinks.Row{
 		Value: sftTRLRow{wireMessages(prompt, v.opts), wireMessages(completion, v.opts), shown, kwargs, c.phase, originOf(t)},
 		Columns: sftTRLColumns{
 			columnsOf(prompt, nil), columnsOf(completion, nil), asText, thinking, text(c.phase), originColumns(originOf(t)),
 		},
 		Texts: texts(whole, tools),
-	}, err
+	}
+	c.loss(&row, prompt, v.opts, func(int) bool { return false })
+	row.Trained = texts(completion, nil) // with answers of tools, if there are any
+	return row, err
 }

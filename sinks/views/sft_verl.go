@@ -61,11 +61,13 @@ func (v sftVerl) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		row := sftVerlRow{
 			Messages: messages, EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
 		}
-		if v.opts.ChatTemplate == "" {
-			return sinks.Row{Value: row, Columns: row}, err
+		out := sinks.Row{Value: row, Columns: row}
+		if v.opts.ChatTemplate != "" {
+			thinking := sftVerlThinkingRow{row, v.opts.Thinking == sinks.ThinkingInline && c.hasReasoning()}
+			out = sinks.Row{Value: thinking, Columns: thinking}
 		}
-		thinking := sftVerlThinkingRow{row, v.opts.Thinking == sinks.ThinkingInline && c.hasReasoning()}
-		return sinks.Row{Value: thinking, Columns: thinking}, err
+		c.loss(&out, list, v.opts, c.everyReply(v.opts))
+		return out, err
 	})
 }
 

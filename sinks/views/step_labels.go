@@ -79,7 +79,7 @@ func (v *stepLabels) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 		}
 		v.need.saw(len(row.Labels) > 0)
 		if len(row.Labels) > 0 {
-			rows = append(rows, sinks.Row{Value: row, Columns: row, Texts: append([]string{row.Prompt}, row.Completions...)})
+			rows = append(rows, sinks.Row{Value: row, Columns: row, Texts: append([]string{row.Prompt}, row.Completions...), Trained: row.Completions})
 		}
 	}
 	return rows, notes, nil

@@ -199,6 +199,8 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	}
 	fmt.Fprintf(s.Stdout, "%s: %s from %d of %s (selection %s, %s)\n",
 		f.out, count(rep.Rows, "row"), rep.Exported, count(rep.Read, "episode"), rep.Selection, f.splitsText())
+	fmt.Fprintf(s.Stdout, "  tokens: %d trained, %d masked, %d context (%s, without a chat template)\n",
+		rep.Tokens.Trained, rep.Tokens.Masked, rep.Tokens.Context, rep.Tokens.Tokenizer)
 	if note := rep.otherSplits(); note != "" {
 		fmt.Fprintf(s.Stderr, "left out %s: name them with --split to write them\n", note)
 	}
@@ -320,10 +322,7 @@ func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, 
 // write adds rows to the output, those that are not too long.
 func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
 	for _, row := range rows {
-		tokens := 0
-		for _, text := range row.Texts {
-			tokens += f.options.Count(text)
-		}
+		tokens := f.tokens(row.Texts)
 		if f.maxTokens > 0 && tokens > f.maxTokens {
 			rep.Dropped["rows_dropped_too_long"]++
 			continue
@@ -335,8 +334,20 @@ func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
 			rep.in[id] = true
 		}
 		rep.Rows++
+		trained, masked := f.tokens(row.Trained), f.tokens(row.Masked)
 		rep.Tokens.Total += int64(tokens)
+		rep.Tokens.Trained += int64(trained)
+		rep.Tokens.Masked += int64(masked)
+		rep.Tokens.Context += int64(tokens - trained - masked)
 		rep.Tokens.Longest = max(rep.Tokens.Longest, tokens)
 	}
 	return nil
+}
+
+func (f *exportFlags) tokens(texts []string) int {
+	n := 0
+	for _, text := range texts {
+		n += f.options.Count(text)
+	}
+	return n
 }

@@ -65,10 +65,15 @@ type lintOptions struct {
 	Settings  map[string]any `json:"settings,omitempty"`
 }
 
-// lintTokens counts what a model reads of the rows, its template apart.
+// lintTokens counts what a model reads of the rows, without a chat template. Of the
+// total, the trainer's default loss is on those trained; masked ones are the agent's and
+// not to be learned; the others are context.
 type lintTokens struct {
 	Tokenizer string `json:"tokenizer"`
 	Total     int64  `json:"total"`
+	Trained   int64  `json:"trained"`
+	Masked    int64  `json:"masked"`
+	Context   int64  `json:"context"`
 	Longest   int    `json:"longest_row"`
 }
 
