@@ -41,6 +41,7 @@ func (a *attendance) isOver() bool {
 // A worker without money waits for the end of its run, and no longer when another
 // coordinator has come: that one may have brought some.
 func TestANewCoordinatorEndsTheWait(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, 1, 0)
 	told := func(c *engine.Chair) {
 		if err := c.Set(t.Context(), engine.Working, nil); err != nil {
@@ -63,6 +64,7 @@ func TestANewCoordinatorEndsTheWait(t *testing.T) {
 // A worker that has not read of the budget of its run claims nothing in it, also where
 // it came while the coordinator made its plan.
 func TestAWorkerThatDoesNotCountClaimsNothing(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, 1, 0)
 	chair := b.preside()
 	a, claims := b.attend()

@@ -96,6 +96,7 @@ func shelving(episode string, delivery int) *wish {
 // A write whose answer is lost is made once more on a page that others have moved by
 // then: nothing in it counts twice.
 func TestWhatMayHaveBeenWrittenIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	a := job("a", "x")
 	for name, c := range map[string]struct {
 		before, queue   []*wish
@@ -128,6 +129,7 @@ func TestWhatMayHaveBeenWrittenIsWrittenAgain(t *testing.T) {
 
 // A reservation that was granted stays so when the money has come to its end since.
 func TestAGrantedCallIsMadeWhenTheMoneyIsUsedUp(t *testing.T) {
+	t.Parallel()
 	p := newPaper(t, 1, 0)
 	w := asking("1", "a", 1, 0.6)
 	p.grant(w)
@@ -143,6 +145,7 @@ func TestAGrantedCallIsMadeWhenTheMoneyIsUsedUp(t *testing.T) {
 
 // Whoever had an episode before somebody who has put its share away changes nothing.
 func TestTheShelfKnowsWhoWasLast(t *testing.T) {
+	t.Parallel()
 	t.Run("with what it read", func(t *testing.T) {
 		p := newPaper(t, 10, 10)
 		p.grant(restoring("a", 2, 0.2), restoring("a", 3, 0.2), asking("1", "a", 3, 1), settling(job("a", "x"), 3, "1", 0.7), shelving("a", 3))
@@ -173,6 +176,7 @@ func TestTheShelfKnowsWhoWasLast(t *testing.T) {
 
 // Many episodes at once go to the page in parts, each of which takes a few leaves.
 func TestWishesThatTakeManyLeavesAreMadeInParts(t *testing.T) {
+	t.Parallel()
 	const episodes = 3 * leavesAtOnce
 	p := newPaper(t, 100, 100)
 	var queue []*wish

@@ -15,6 +15,7 @@ import (
 
 // A dead letter says how far its job came and what was paid for it.
 func TestDeadLettersSayStageAndCost(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		fails func(h *harness)
 		want  schemas.DeadLetterRow

@@ -20,6 +20,7 @@ import (
 // The wall limit of one job ends the call it is in and that job alone, with an
 // outcome of its own; the others come to their end.
 func TestWC20WallLimitIsOfOneJob(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)
 	h.cfg.Limits.Wall, h.cfg.Unsynced = 6*time.Second, true // the others take milliseconds, on a busy machine more
 	var hung atomic.Int32
@@ -55,6 +56,7 @@ func TestWC20WallLimitIsOfOneJob(t *testing.T) {
 // A reset that fails is tried again as the same job, then given up; the others
 // go on, whatever the error is.
 func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	var once atomic.Bool
 	var tries atomic.Int32
@@ -83,6 +85,7 @@ func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
 // What a run writes about itself holds versions and hashes: no diff of a
 // checkout, no place on the host.
 func TestWS12RunRecordsNoDiffAndNoPlaceOfTheHost(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.cfg.Resolved = json.RawMessage(`{"run":{"workers":2}}`)
 	h.mustRun(t)

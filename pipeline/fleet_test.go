@@ -97,6 +97,7 @@ func (h *harness) coordinate(ctx context.Context) <-chan coordinated {
 }
 
 func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 12)
 	end := h.coordinate(t.Context())
 	var workers sync.WaitGroup
@@ -131,6 +132,7 @@ func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
 // A worker that vanishes in the middle of an episode is followed by another one,
 // who goes on from its step log: no recorded reply is asked for again.
 func TestAnotherWorkerGoesOnWhereOneVanished(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 1)
 	var steps atomic.Int32
 	vanish, vanished := context.WithCancelCause(t.Context())
@@ -159,6 +161,7 @@ func TestAnotherWorkerGoesOnWhereOneVanished(t *testing.T) {
 }
 
 func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 6)
 	drain, reached := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -187,6 +190,7 @@ func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
 // Cancelling the coordinator has workers give their jobs back; the same run goes on
 // later with other workers.
 func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	var blocked atomic.Bool
@@ -223,6 +227,7 @@ func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
 // A worker that has lost the cluster for longer than its patience ends with a
 // message, its episode cancelled.
 func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
+	t.Parallel()
 	srv, url := startNATS(t)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.cfg.RunID, h.cfg.Lease = "fleet-1", 4*time.Second
@@ -259,6 +264,7 @@ func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
 }
 
 func TestAWorkerElsewhereIsToldWhatStagingNeeds(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 1)
 	cfg, deps, err := h.parts(t.Context())
 	if err != nil {

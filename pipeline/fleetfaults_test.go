@@ -53,6 +53,7 @@ func (f *moody) Get(ctx context.Context, key string) ([]byte, error) {
 // A store that is out for a moment stops neither the coordinator, who leaves its
 // mark there, nor a worker, who looks for it.
 func TestTheMarkOutlivesAStoreThatFails(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 1)
 	f := &moody{failed: map[string]bool{}}
 	h.store = func(s sinks.Store) sinks.Store { f.Store = s; return f }
@@ -68,6 +69,7 @@ func TestTheMarkOutlivesAStoreThatFails(t *testing.T) {
 // A second coordinator of the same run, in another directory, is refused, and the
 // first one does not notice.
 func TestASecondCoordinatorElsewhereIsRefused(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 1)
 	end := h.coordinate(t.Context())
 	other := newHarness(filepath.Join(t.TempDir(), "elsewhere"), 1)
@@ -99,6 +101,7 @@ func TestASecondCoordinatorElsewhereIsRefused(t *testing.T) {
 
 // What a killed worker had begun to stage goes when the run is complete.
 func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 1)
 	end := h.coordinate(t.Context())
 	half := filepath.Join(h.dir, ".tracesmith-tmp", "half")
@@ -119,6 +122,7 @@ func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
 // Who is not let in any more in the middle of a run ends with 4: the coordinator
 // and the worker. With credentials that hold the run goes on.
 func TestCredentialsThatAreWithdrawnEndTheRun(t *testing.T) {
+	t.Parallel()
 	opts := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), Username: "u", Password: "first"}
 	srv, err := server.NewServer(opts.Clone())
 	if err != nil {

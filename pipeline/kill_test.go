@@ -71,6 +71,7 @@ func child() bool {
 // A run killed at any boundary, and started again, ends with the same episodes
 // as one that was not, each once, and no recorded reply is asked for again.
 func TestKillAtEveryBoundary(t *testing.T) {
+	t.Parallel()
 	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
 	reference.cfg.RunID = "fixed"
 	reference.mustRun(t)

@@ -43,6 +43,7 @@ func checkCalls(t *testing.T, h *harness, rep observe.Report, failed, lost int) 
 // The budget is used up to less than one call's worst case, by any number of
 // workers, and never passed.
 func TestBudgetHoldsWithSixteenWorkers(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 40)
 	h.cfg.Workers, h.cfg.MaxCost = 16, 1
 	rep, err := h.run(t.Context())
@@ -60,6 +61,7 @@ func TestBudgetHoldsWithSixteenWorkers(t *testing.T) {
 
 // An episode at its limit, or its task's, ends and is graded; the run goes on.
 func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		task, episode float64
 		asked         int
@@ -85,6 +87,7 @@ func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 // A process that is killed while it asks loses that call and no other: it keeps
 // its worst case, from the first moment of the next process on.
 func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
+	t.Parallel()
 	for point, asked := range map[string]int{"announced-call": killTasks * turns, "answered-call": killTasks*turns + 1} {
 		t.Run(point, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
@@ -117,6 +120,7 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 // Answers that become no reply are paid all the same: what asks again for them
 // tells of them, and so does the end of the job.
 func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	answers := 0
 	h.onAnswer = func(int) (bool, error) {
@@ -140,6 +144,7 @@ func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
 // A call that fails is on record before the next is thought of, also one that
 // ends with its run, and the next process knows that it repeats it.
 func TestCancelledCallsAreOnRecord(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -162,6 +167,7 @@ func TestCancelledCallsAreOnRecord(t *testing.T) {
 // A call that a panic left under way keeps its worst case and holds no money that
 // others wait for.
 func TestPanicInACallIsSettled(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	h.cfg.Workers, h.cfg.MaxCost = 1, 2*turns*callCost+2*callWorst
 	var once atomic.Bool
@@ -184,6 +190,7 @@ func TestPanicInACallIsSettled(t *testing.T) {
 // Where the provider's credit ends, no call is begun any more; those under way
 // come to their end and are recorded.
 func TestQuotaClosesTheQueue(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 8)
 	h.cfg.Workers = 4
 	var asking, refused atomic.Int32

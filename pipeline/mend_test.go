@@ -17,6 +17,7 @@ func newCoordinator() *fleet {
 // What a job holds that is not to do any more, fewer attempts are asked for, is lost like
 // that of others when its worker is gone, and its end is not waited for.
 func TestAJobThatIsNotToDoIsForsakenToo(t *testing.T) {
+	t.Parallel()
 	f := newCoordinator()
 	see := func(revision uint64, state engine.State, delivery int) {
 		f.see(engine.Entry{ID: "a", Revision: revision, Record: engine.Record{State: state, Delivery: delivery}})
@@ -41,6 +42,7 @@ func TestAJobThatIsNotToDoIsForsakenToo(t *testing.T) {
 // A coordinator mends the shares of many episodes with some writes of the page: nothing is
 // counted twice, and those in a worker's hands are left alone.
 func TestMendingInParts(t *testing.T) {
+	t.Parallel()
 	const open = 2*mendAtOnce + 5
 	p := newPaper(t, 100, 100)
 	var entries []engine.Entry

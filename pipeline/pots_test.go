@@ -14,6 +14,7 @@ import (
 // A call that waits for money goes on when some comes back, ends with its
 // conversation or with the run, and never takes any with it.
 func TestWaitingForMoney(t *testing.T) {
+	t.Parallel()
 	errStop := errors.New("no credit left")
 	for name, c := range map[string]struct {
 		cfg  Config
@@ -61,6 +62,7 @@ func TestWaitingForMoney(t *testing.T) {
 // the same pot, or a large call would wait as long as there are small ones; what
 // waits for its task alone holds nobody else up.
 func TestMoneyIsGivenInOrder(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Config{MaxCost: 1, TaskCost: 0.9}, false)
 		holder := l.account("holder", "a")

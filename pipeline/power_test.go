@@ -182,6 +182,7 @@ func wanted(t *testing.T) []string {
 // Power that goes at any boundary of an episode takes nothing with it that was
 // acknowledged.
 func TestPowerCutAtEveryBoundary(t *testing.T) {
+	t.Parallel()
 	needDisk(t)
 	want := wanted(t)
 	for _, point := range pipeline.CrashPoints {
@@ -199,6 +200,7 @@ func TestPowerCutAtEveryBoundary(t *testing.T) {
 
 // The same at moments that fall where they may.
 func TestPowerCutAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	needDisk(t)
 	want := wanted(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -253,6 +255,7 @@ func stands(pid int) error {
 // What the checks above would find if nothing were synced: without it, a cut
 // takes recorded replies with it.
 func TestPowerCutWithoutSyncsLoses(t *testing.T) {
+	t.Parallel()
 	needDisk(t)
 	m := newImage(t)
 	cmd := m.child(childPoint+"=recorded-step", childNth+"=4", childCut+"="+m.dir, childLazy+"=1")

@@ -19,6 +19,7 @@ import (
 // A preflight that fails stops the run before any job is taken; one that holds
 // is asked once, and not when there is nothing to do.
 func TestPreflight(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	trouble, asked := errors.New("no sandbox here"), 0
 	h.change = func(d *pipeline.Deps) {
@@ -54,6 +55,7 @@ func (u unsafe) Probe(context.Context) error { *u.asked++; return sinks.ErrUnsaf
 // Where episodes could overwrite each other none is begun; nobody asks where
 // nothing is to do.
 func TestUnsafeStagingIsRefused(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	h.cfg.Staging, h.cfg.RunID = h.dir, "elsewhere"
 	asked := 0
@@ -73,6 +75,7 @@ func TestUnsafeStagingIsRefused(t *testing.T) {
 
 // What to do about a model server depends on what it said.
 func TestRemedyFitsTheModelServer(t *testing.T) {
+	t.Parallel()
 	for class, want := range map[llms.Class]string{
 		llms.ClassNotFound:    "models list",
 		llms.ClassRefused:     "models probe",
@@ -92,6 +95,7 @@ func TestRemedyFitsTheModelServer(t *testing.T) {
 // What a task makes impossible is given up at once, whatever the others do,
 // and comes back when infrastructure failures are run again.
 func TestTaskErrorsAreNotRetried(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	broken := true
 	h.onVerify = func(task schemas.Task) (schemas.Verdict, error) {

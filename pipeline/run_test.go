@@ -55,6 +55,7 @@ func ledger(t *testing.T, rep observe.Report) observe.Ledger {
 
 // A row says under which settings and limits its agent ran.
 func TestConfigurationOfTheAgent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.cfg.Limits = agents.Limits{MaxSteps: 40, Wall: time.Minute}
 	h.mustRun(t)
@@ -69,6 +70,7 @@ func TestConfigurationOfTheAgent(t *testing.T) {
 // What the agent left behind and no patch can hold is its failure, not ours:
 // judged without a patch, never tried again.
 func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.onPatch = func() error { return fmt.Errorf("reading the patch: %w: sub/.git", env.ErrRefused) }
 	h.onVerify = func(schemas.Task) (schemas.Verdict, error) {
@@ -91,6 +93,7 @@ func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
 }
 
 func TestWC22SecondRunExecutesNothing(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	h.cfg.Attempts = 2
 	rep := h.mustRun(t)
@@ -150,6 +153,7 @@ func modTimes(t *testing.T, dir string) map[string]int64 {
 }
 
 func TestMoreAttemptsExtendARun(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	h.mustRun(t)
 	h.cfg.Attempts, h.cfg.Workers = 3, 4
@@ -160,6 +164,7 @@ func TestMoreAttemptsExtendARun(t *testing.T) {
 }
 
 func TestInfraFailuresAreRetriedAndThenGivenUp(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	var fails atomic.Int32
 	fails.Store(2)
@@ -212,6 +217,7 @@ func TestInfraFailuresAreRetriedAndThenGivenUp(t *testing.T) {
 }
 
 func TestPanicInAStageIsAnInfraFailureOfThatJob(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	h.onStep = func(_ context.Context, j schemas.Job, _ schemas.ToolCall) error {
 		if j.Instance == "bug-00" {
@@ -226,6 +232,7 @@ func TestPanicInAStageIsAnInfraFailureOfThatJob(t *testing.T) {
 }
 
 func TestFatalErrorsStopTheRunWithTheirExitCode(t *testing.T) {
+	t.Parallel()
 	for class, code := range map[llms.Class]int{llms.ClassAuth: 4, llms.ClassQuota: 5, llms.ClassNotFound: 7, llms.ClassUnreachable: 7} {
 		t.Run(string(class), func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
@@ -247,6 +254,7 @@ func TestFatalErrorsStopTheRunWithTheirExitCode(t *testing.T) {
 }
 
 func TestBudgetStopsAndResumes(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	h.cfg.Workers, h.cfg.MaxCost = 1, 0.06
 	rep, err := h.run(t.Context())
@@ -268,6 +276,7 @@ func TestBudgetStopsAndResumes(t *testing.T) {
 }
 
 func TestCancelKeepsEverythingResumable(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)
 	ctx, cancel := context.WithCancel(t.Context())
 	h.onStep = func(ctx context.Context, _ schemas.Job, c schemas.ToolCall) error {
@@ -295,6 +304,7 @@ func TestCancelKeepsEverythingResumable(t *testing.T) {
 }
 
 func TestDrainFinishesWhatRuns(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 5)
 	h.cfg.Workers = 1
 	drain := make(chan struct{})
@@ -328,6 +338,7 @@ func (f *flaky) Create(ctx context.Context, key string, body []byte) error {
 }
 
 func TestStoreTroubleLosesNothing(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		err  error
 		left int32
@@ -366,6 +377,7 @@ func TestStoreTroubleLosesNothing(t *testing.T) {
 }
 
 func TestSummaryFileSaysWhatTheReportSays(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	rep := h.mustRun(t)
 	raw, err := os.ReadFile(filepath.Join(h.dir, "summary.json"))

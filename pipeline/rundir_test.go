@@ -11,6 +11,7 @@ import (
 )
 
 func TestRunDirectoryRefusesAnotherRun(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	h := newHarness(dir, 2)
 	h.mustRun(t)
@@ -43,6 +44,7 @@ func TestRunDirectoryRefusesAnotherRun(t *testing.T) {
 }
 
 func TestForeignDirectoryIsRefusedUntouched(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("years"), 0o600); err != nil {
 		t.Fatal(err)
@@ -62,6 +64,7 @@ func TestForeignDirectoryIsRefusedUntouched(t *testing.T) {
 }
 
 func TestLockedDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	if err := os.MkdirAll(h.dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -81,6 +84,7 @@ func TestLockedDirectoryIsRefused(t *testing.T) {
 }
 
 func TestBadSettingsAreRefusedBeforeAnythingIsMade(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Config){
 		"run id":       func(c *pipeline.Config) { c.RunID = "my run" },
 		"retry":        func(c *pipeline.Config) { c.Retry = []string{"limit"} },

@@ -18,6 +18,7 @@ import (
 // What others say in an error may hold a key: it reaches neither what is shown while
 // a run goes on, nor its report, nor the lists of what was given up.
 func TestErrorsAreToldWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	key, value := "ghp_"+strings.Repeat("a1B2", 9), "counting-house-7"
 	said := "no account for " + key + " and " + value
 	for name, c := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 // What the run directory keeps of the configuration and of the command line holds
 // no secret, and none becomes the name of a run.
 func TestConfigurationIsKeptWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	key := "ghp_" + strings.Repeat("a1B2", 9)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.cfg.Resolved = []byte(`{"agent":{"with":{"note":"` + key + `"}},"s3":{"endpoint":"http://me:q7Zk1xVb93LmPw@host"}}`)

@@ -30,6 +30,7 @@ func (h *harness) standing(t *testing.T) (pipeline.Status, error) {
 // The status of a run adds up whenever somebody looks: while jobs run, fail and
 // are tried again, when one is given up, after the end, and when the run goes on.
 func TestStatusOfARunningRunAddsUp(t *testing.T) {
+	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 12)
 	h.cfg.Workers = 3
 	if _, err := h.standing(t); !errors.Is(err, fs.ErrNotExist) {

@@ -107,6 +107,7 @@ func (b *bank) is(when string, spent, reserved float64) {
 // What a killed worker had set aside is held until its coordinator knows that it is
 // gone, and counts as spent until the log says otherwise.
 func TestMoneyOfAKilledWorker(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, 1, 0)
 	dead, alive := b.open("dead"), b.open("alive")
 	defer alive.close()
@@ -158,6 +159,7 @@ func TestMoneyOfAKilledWorker(t *testing.T) {
 // A call that gives up waiting takes no money with it, also where it is granted at
 // that moment.
 func TestWaitingAtTheTillEnds(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, 1, 0)
 	till := b.open("one")
 	if _, err := till.reserve(t.Context(), job("a", "x"), 1, 0.9); err != nil {
@@ -180,6 +182,7 @@ func TestWaitingAtTheTillEnds(t *testing.T) {
 // Processes that ask all the time for calls of any price never pass the limits of
 // the run and of a task together, and each amount is counted once.
 func TestTillsOfManyProcesses(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, 2, 1.2)
 	var mu sync.Mutex
 	spent := map[string]float64{}
@@ -230,6 +233,7 @@ func TestTillsOfManyProcesses(t *testing.T) {
 // A call that could not be announced holds its money where it may be on record all the
 // same, and holds nothing where another worker has the episode.
 func TestACallThatIsNotAnnounced(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, 1, 0)
 	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: b.srv.ClientURL(), Patience: time.Nanosecond, CallTimeout: time.Minute})
 	if err != nil {
@@ -273,6 +277,7 @@ func TestACallThatIsNotAnnounced(t *testing.T) {
 // A page that no server takes any more stops the run with one message, and what is settled
 // makes room.
 func TestMoreEpisodesThanThePageHolds(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, 1, 0)
 	till := b.open("one")
 	call, err := till.reserve(t.Context(), job("a", "x"), 1, 0.5)

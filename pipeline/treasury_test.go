@@ -99,6 +99,7 @@ func checkBudget(t *testing.T, conn *engine.Conn, got coordinated) {
 // than one call's worst case and never passed, and the run ends as it does without
 // a cluster. With more money it goes on, and what was spent counts.
 func TestBudgetHoldsOverACluster(t *testing.T) {
+	t.Parallel()
 	alone := newHarness(filepath.Join(t.TempDir(), "run"), 24)
 	alone.cfg.Workers, alone.cfg.MaxCost = 12, 0.6
 	want, wantErr := alone.run(t.Context())
@@ -128,6 +129,7 @@ func TestBudgetHoldsOverACluster(t *testing.T) {
 
 // A task's budget holds for attempts that different workers make; the run goes on.
 func TestTaskBudgetHoldsOverACluster(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 3)
 	h.cfg.Workers, h.cfg.Attempts, h.cfg.TaskCost = 2, 3, 0.06
 	h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
@@ -152,6 +154,7 @@ func TestTaskBudgetHoldsOverACluster(t *testing.T) {
 // A run that was begun without limits gets a budget from what its episodes have cost,
 // and refuses where a worker may be at work that does not know of it.
 func TestABudgetThatComesLater(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 6)
 	h.cfg.Workers = 1
 	ctx, cancel := context.WithCancel(t.Context())
@@ -217,6 +220,7 @@ func TestABudgetThatComesLater(t *testing.T) {
 
 // The limit of an episode holds beside that of its run.
 func TestEpisodeBudgetHoldsOverACluster(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 4)
 	h.cfg.EpisodeCost, h.cfg.MaxCost = 0.03, 10
 	h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
@@ -230,6 +234,7 @@ func TestEpisodeBudgetHoldsOverACluster(t *testing.T) {
 // Calls that fail and answers that become no reply cost the budget what is on record
 // for them, and an episode that another worker takes up keeps its share.
 func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 3)
 	h.cfg.Workers, h.cfg.MaxCost = 1, 10
 	vanish, vanished := context.WithCancelCause(t.Context())
@@ -270,6 +275,7 @@ func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
 // Workers begin while the rest is still being queued: an interrupt then leaves no
 // call out of the report.
 func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 1)
 	h.cfg.Workers, h.cfg.Attempts = 2, 400
 	ctx, cancel := context.WithCancel(t.Context())
@@ -292,6 +298,7 @@ func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
 }
 
 func TestATaskPaysForAttemptsThatAreNotSelected(t *testing.T) {
+	t.Parallel()
 	h, conn := newFleet(t, 1)
 	h.cfg.Workers, h.cfg.Attempts = 2, 2
 	ctx, cancel := context.WithCancel(t.Context())

@@ -80,6 +80,7 @@ func creds(t *testing.T, name string, account nkeys.KeyPair, expires time.Time) 
 }
 
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	op, resolver, sys, account := operator()
 	url := listen(t, &server.Options{TrustedOperators: []*jwt.OperatorClaims{op}, AccountResolver: resolver, SystemAccount: sys})
 	good, _ := creds(t, "good", account, time.Time{})
@@ -141,6 +142,7 @@ func greet(t *testing.T, version string) string {
 }
 
 func TestOldServersAreRefused(t *testing.T) {
+	t.Parallel()
 	_, err := Dial(t.Context(), Cluster{URL: greet(t, "2.11.17"), Patience: time.Hour})
 	old, ok := errors.AsType[*OutdatedError](err)
 	if !ok || old.Version != "2.11.17" || old.ExitCode() != 7 || !strings.Contains(old.Hint(), "2.12") {
@@ -155,6 +157,7 @@ func TestOldServersAreRefused(t *testing.T) {
 
 // Jobs of any size pass, also over the limit of a message.
 func TestLargeJobsGoThroughTheObjectStore(t *testing.T) {
+	t.Parallel()
 	conn, err := Dial(t.Context(), Cluster{URL: listen(t, &server.Options{})})
 	if err != nil {
 		t.Fatal(err)
@@ -188,6 +191,7 @@ func TestLargeJobsGoThroughTheObjectStore(t *testing.T) {
 
 // Jobs that are recorded while the reconciler looks are queued once.
 func TestReconcilingWhileQueueingQueuesNothingTwice(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	done := make(chan error, 1)
 	go func() {
@@ -212,6 +216,7 @@ func TestReconcilingWhileQueueingQueuesNothingTwice(t *testing.T) {
 
 // A watch that is idle for longer than its patience outlives what it watches with.
 func TestAWatchOutlivesItsConsumer(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" {
 		t.Skip("NOT RUN: it takes 10 seconds; make cluster runs it (TRACESMITH_TEST_CLUSTER=1)")
 	}
@@ -244,6 +249,7 @@ func TestAWatchOutlivesItsConsumer(t *testing.T) {
 }
 
 func TestThreeHundredThousandJobs(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" || testing.Short() {
 		t.Skip("NOT RUN: 300,000 jobs; make full runs it (TRACESMITH_TEST_CLUSTER=1, without -short)")
 	}
@@ -275,6 +281,7 @@ func TestThreeHundredThousandJobs(t *testing.T) {
 // Credentials that expire while they are in use are an *AccessError, not a cluster
 // that is waited for.
 func TestCredentialsThatExpireInMidRun(t *testing.T) {
+	t.Parallel()
 	op, resolver, sys, account := operator()
 	url := listen(t, &server.Options{TrustedOperators: []*jwt.OperatorClaims{op}, AccountResolver: resolver, SystemAccount: sys})
 	var conn *Conn

@@ -12,6 +12,7 @@ import (
 // Equal host names and equal paths make no equal run directory: those of two
 // containers often are. Its key does.
 func TestTheChairIsTakenFromOnesOwnPredecessorOnly(t *testing.T) {
+	t.Parallel()
 	conn, err := Dial(t.Context(), Cluster{URL: listen(t, &server.Options{})})
 	if err != nil {
 		t.Fatal(err)

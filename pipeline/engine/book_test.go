@@ -11,6 +11,7 @@ import (
 // Of several who turn a page at once one does, with its leaves, and a try whose
 // answer was lost is known again.
 func TestThePageOfABookIsTurnedByOne(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	if none, err := e.OpenBook(t.Context(), false); err != nil || none != nil {
 		t.Fatalf("before there is one: %v, %v", none, err)

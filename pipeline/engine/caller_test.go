@@ -12,6 +12,7 @@ import (
 // A server that can't write says so in words of its own; where the disk is full,
 // that is what is told.
 func TestAFailureOnAFullDiskIsTheDisks(t *testing.T) {
+	t.Parallel()
 	full := func(cause error) error { return &DiskFullError{Dir: "run/engine", Floor: 1 << 20, Err: cause} }
 	for want, err := range map[bool]error{
 		true:  &jetstream.APIError{Code: 500, ErrorCode: 10051, Description: "write 1.blk: no space left on device"},

@@ -9,6 +9,7 @@ import (
 // What was pulled when its owner was told to stop is given back: nobody waits for
 // a lease of it to run out.
 func TestAClaimAtTheEndGivesItsJobBack(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	enqueue(t, e, 1)
 	msg, err := e.pull(t.Context())
@@ -27,5 +28,28 @@ func TestAClaimAtTheEndGivesItsJobBack(t *testing.T) {
 	}
 	if l := next(t, e); l.Delivery != 2 {
 		t.Errorf("delivery %d", l.Delivery)
+	}
+}
+
+func TestWatchSeesChanges(t *testing.T) {
+	t.Parallel()
+	e := open(t, t.TempDir(), nil)
+	enqueue(t, e, 2)
+	go func() {
+		for range 2 {
+			if l, err := e.Next(t.Context(), "w"); err == nil {
+				_ = l.Done(t.Context(), "h")
+			}
+		}
+	}()
+	done := map[string]bool{}
+	err := e.Watch(t.Context(), func(x Entry) bool {
+		if x.State == Done {
+			done[x.ID] = true
+		}
+		return len(done) < 2
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -76,6 +76,7 @@ func record(t *testing.T, e *Engine, id string) Record {
 }
 
 func TestSettingsInForce(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	cfg := e.srv.JetStreamConfig()
 	if !cfg.SyncAlways || cfg.SyncInterval == 0 {
@@ -95,6 +96,7 @@ func TestSettingsInForce(t *testing.T) {
 }
 
 func TestJobsAreHandedOutOnce(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	added, err := e.Enqueue(t.Context(), jobs(2500)) // three batches
 	if err != nil || added != 2500 {
@@ -127,6 +129,7 @@ func TestJobsAreHandedOutOnce(t *testing.T) {
 }
 
 func TestStaleOwnerIsRefused(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), func(o *Options) {
 		o.AckWait, o.Heartbeat = 400*time.Millisecond, time.Hour // a worker that never beats
 	})
@@ -165,6 +168,7 @@ func TestStaleOwnerIsRefused(t *testing.T) {
 }
 
 func TestHeartbeatHoldsTheLeaseAndNoticesItsLoss(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), func(o *Options) { o.Heartbeat = 50 * time.Millisecond })
 	enqueue(t, e, 1)
 	l := next(t, e)
@@ -219,6 +223,7 @@ func TestHeartbeatHoldsTheLeaseAndNoticesItsLoss(t *testing.T) {
 }
 
 func TestFailuresEndInADeadJobThatCanBeRevived(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	e := open(t, dir, nil)
 	enqueue(t, e, 1)
@@ -255,6 +260,7 @@ func TestFailuresEndInADeadJobThatCanBeRevived(t *testing.T) {
 }
 
 func TestReleaseCostsNothing(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	enqueue(t, e, 1)
 	for range 4 { // as often as the queue will deliver
@@ -284,6 +290,7 @@ func TestReleaseCostsNothing(t *testing.T) {
 }
 
 func TestReconcilerRepairs(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	t.Run("message deleted by hand", func(t *testing.T) {
 		e := open(t, t.TempDir(), nil)
@@ -347,6 +354,7 @@ func TestReconcilerRepairs(t *testing.T) {
 }
 
 func TestDiskFullStopsClaiming(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	e := open(t, dir, nil)
 	enqueue(t, e, 1)
@@ -359,6 +367,7 @@ func TestDiskFullStopsClaiming(t *testing.T) {
 }
 
 func TestNoAnswerIsNamed(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	e.timeout, e.patience = 20*time.Millisecond, 0
 	e.srv.Shutdown()
@@ -366,27 +375,5 @@ func TestNoAnswerIsNamed(t *testing.T) {
 	stuck, ok := errors.AsType[*StuckError](err)
 	if !ok || stuck.Hint() == "" {
 		t.Fatalf("%v", err)
-	}
-}
-
-func TestWatchSeesChanges(t *testing.T) {
-	e := open(t, t.TempDir(), nil)
-	enqueue(t, e, 2)
-	go func() {
-		for range 2 {
-			if l, err := e.Next(t.Context(), "w"); err == nil {
-				_ = l.Done(t.Context(), "h")
-			}
-		}
-	}()
-	done := map[string]bool{}
-	err := e.Watch(t.Context(), func(x Entry) bool {
-		if x.State == Done {
-			done[x.ID] = true
-		}
-		return len(done) < 2
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -84,6 +84,7 @@ func startChild(t *testing.T, dir, role string) (*exec.Cmd, *bufio.Scanner) {
 // A process killed in the middle of writing loses nothing it was told is
 // there, and its job is available at once.
 func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	lock, err := LockDir(dir)
 	if err != nil {
@@ -138,6 +139,7 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 }
 
 func TestSecondProcessIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd, out := startChild(t, dir, "hold")
 	if !out.Scan() || out.Text() != "locked" {
@@ -163,6 +165,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 
 // A job that takes the process down every time is given up in the end.
 func TestPoisonJobDies(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for i := range 13 {
 		lock, err := LockDir(dir)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestStepLogKeepsOrderAndSize(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	e := open(t, dir, nil)
 	big := bytes.Repeat([]byte("0123456789"), 200_000) // four parts
@@ -46,6 +47,7 @@ func TestStepLogKeepsOrderAndSize(t *testing.T) {
 }
 
 func TestTornEntryIsLeftOut(t *testing.T) {
+	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	log, _, err := e.OpenLog(t.Context(), "ep")
 	if err != nil {

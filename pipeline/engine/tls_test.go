@@ -70,6 +70,7 @@ func (a *authority) secured(t *testing.T, end time.Time, wants tls.ClientAuthTyp
 
 // Whatever is wrong with certificates is said at once: on which side, and what to do.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	ours, strangers := newAuthority(t, "ours"), newAuthority(t, "strangers")
 	soon, past := time.Now().Add(24*time.Hour), time.Now().Add(-time.Hour)
 	strict, open, old := ours.secured(t, soon, tls.RequireAndVerifyClientCert), ours.secured(t, soon, tls.NoClientCert), ours.secured(t, past, tls.NoClientCert)
@@ -124,6 +125,7 @@ func TestTLS(t *testing.T) {
 
 // Who gave a wrong password hears of the password.
 func TestWrongPasswords(t *testing.T) {
+	t.Parallel()
 	at := listen(t, &server.Options{Username: "tracesmith", Password: "right-one"})
 	for user, want := range map[string]string{"": "name the file of the user's credentials", "tracesmith:wrong-one@": "check the user and the password in nats.url"} {
 		_, err := Dial(t.Context(), Cluster{URL: strings.Replace(at, "nats://", "nats://"+user, 1), Patience: time.Hour})
