@@ -94,21 +94,56 @@ func Named(id string) string {
 	return ""
 }
 
-// Upstream is the repository that a task's rows and its split go by: the
-// canonical name, or source/instance for a task of nobody's repository, which is
-// a group of its own.
+// Upstream is the repository that a task's rows and its split go by: the canonical name of a
+// hosted repository, local/NAME of a directory, else source/instance, which is a group of its
+// own. A path on somebody's machine is never part of it.
 func Upstream(t schemas.Task) string {
-	given, own := t.Repo, t.Source+"/"+t.InstanceID
+	given := t.Repo
 	if t.Origin != nil && t.Origin.UpstreamRepo != "" {
 		given = t.Origin.UpstreamRepo
 	}
-	switch {
-	case given == "" || given == own:
-		return own
-	case strings.HasPrefix(given, "local/"):
+	if name := named(given); name != "" && given != own(t) {
+		return name
+	}
+	return own(t)
+}
+
+func own(t schemas.Task) string { return t.Source + "/" + t.InstanceID }
+
+// named is the canonical form of a name that says nothing of a machine; "" for any other.
+func named(given string) string {
+	if neutral.MatchString(given) {
 		return given
 	}
-	return Canonical(given)
+	if name := Hosted(given); name != "" {
+		return name
+	}
+	if name := Canonical(given); word.MatchString(name) {
+		return name
+	}
+	return ""
+}
+
+// Source is the repository as it was given, without credentials; "" if it is not hosted.
+func Source(given string) string {
+	if address := Remote(given); address != "" || Hosted(given) == "" {
+		return address
+	}
+	return given
+}
+
+// WithoutPlaces is a task whose fields do not say where its repository lies on somebody's machine.
+func WithoutPlaces(t schemas.Task) schemas.Task {
+	if t.Repo != own(t) && named(t.Repo) == "" {
+		t.Repo = own(t)
+	}
+	t.RepoSource = Source(t.RepoSource)
+	if t.Origin != nil && t.Origin.UpstreamRepo != "" && named(t.Origin.UpstreamRepo) == "" {
+		origin := *t.Origin
+		origin.UpstreamRepo = ""
+		t.Origin = &origin
+	}
+	return t
 }
 
 // Benchmark names the public benchmark whose tasks come from a repository, "" if

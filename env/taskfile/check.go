@@ -12,6 +12,7 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
+	"github.com/tracesmith/tracesmith/env/provenance"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -31,16 +32,14 @@ func DefaultTestFiles() []string {
 	}
 }
 
-// Complete fills what a task leaves open and sets its id. source is used where
-// the task names none.
+// Complete fills what a task leaves open, removes paths of a machine from the names of its
+// repository, and sets its id. source is used if the task names none.
 func Complete(t schemas.Task, source string) schemas.Task {
 	if t.Source == "" {
 		t.Source = source
 	}
 	t.Language = "python"
-	if t.Repo == "" {
-		t.Repo = t.Source + "/" + t.InstanceID
-	}
+	t = provenance.WithoutPlaces(t)
 	if t.Workdir == "" {
 		t.Workdir = schemas.DefaultWorkdir
 	}

@@ -58,7 +58,7 @@ func (n *normaliser) task(e *schemas.EpisodeRow) {
 	if given == "" && t.Repo != e.Repo {
 		given = t.Repo
 	}
-	e.RepoSource, e.BaseCommit, e.Language = some(n.text(given)), some(t.BaseCommit), some(t.Language)
+	e.RepoSource, e.BaseCommit, e.Language = some(n.text(provenance.Source(given))), some(t.BaseCommit), some(t.Language)
 	e.BugKind, e.TestVisibility = some(t.BugKind), some(t.Visibility)
 	n.provenance(e)
 	if !t.CreatedAt.IsZero() {

@@ -155,8 +155,8 @@ func repository(dir string, base schemas.Task) (synth.Repo, error) {
 		return synth.Repo{}, err
 	}
 	origin, commit := checkout(full)
-	t.RepoSource, t.BaseCommit = origin, commit
-	if t.Repo = provenance.Canonical(origin); t.Repo == "" {
+	t.RepoSource, t.BaseCommit = provenance.Remote(origin), commit
+	if t.Repo = provenance.Hosted(t.RepoSource); t.Repo == "" {
 		t.Repo = "local/" + t.InstanceID
 	}
 	if t.License == "" {
@@ -169,14 +169,14 @@ func repository(dir string, base schemas.Task) (synth.Repo, error) {
 	return r, nil
 }
 
-var originURL = regexp.MustCompile(`(?s)\[remote "origin"\][^\[]*?url\s*=\s*(\S+)`)
+var originURL = regexp.MustCompile(`\[remote "origin"\]\n(?:[^\[\n]*\n)*?\s*url\s*=\s*(.+)`)
 
 // checkout reads origin and commit of a git work tree without running git.
 func checkout(dir string) (origin, commit string) {
 	git := filepath.Join(dir, ".git")
 	if text := readShort(filepath.Join(git, "config")); text != "" {
 		if m := originURL.FindStringSubmatch(text); m != nil {
-			origin = m[1]
+			origin = strings.Trim(strings.TrimSpace(m[1]), `"`)
 		}
 	}
 	head := strings.TrimSpace(readShort(filepath.Join(git, "HEAD")))
