@@ -2,8 +2,11 @@ package env
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/tracesmith/tracesmith/schemas"
@@ -149,6 +152,30 @@ type Command struct {
 	Stdin     []byte
 	Timeout   time.Duration // 0 = DefaultCommandTimeout
 	MaxOutput int64         // bytes kept (head and tail halves); 0 = DefaultMaxOutput
+	// Sealed, unless empty, is the content of a file that no process can change.
+	// The command has it open as descriptor SealedFile.
+	Sealed []byte
+	Keys   *Keys
+}
+
+// SealedFile is the descriptor of Command.Sealed.
+const SealedFile = 57
+
+// Keys asks the guest to give out keys while a command runs. A process of the
+// command that connects to the abstract Unix socket Name reads one line, the number
+// of its key and the key in hexadecimal digits. A process that has a key, or that
+// descends from one, gets none, however it detached itself. Before a key is given
+// out, the guest kills what the ended holders of earlier keys left behind.
+type Keys struct {
+	Name   string
+	Secret []byte
+}
+
+// Key is the n-th key, counted from 0.
+func (k Keys) Key(n int) []byte {
+	mac := hmac.New(sha256.New, k.Secret)
+	mac.Write(strconv.AppendInt(nil, int64(n), 10))
+	return mac.Sum(nil)
 }
 
 // Bounds used where a Command leaves them open.
@@ -168,6 +195,9 @@ type Result struct {
 	TimedOut bool
 	Limit    string        // the limit that ended it: "memory", "processes", or ""
 	Wall     time.Duration // from start to end of the program, measured in the guest
+	// Keys has one entry for each key that was given out: whether its holder was
+	// still running when the next key was given out.
+	Keys []bool
 }
 
 // TerminalSpec is a long-lived process: a shell or a debugger.

@@ -250,6 +250,15 @@ func (c *Client) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
 			return env.Result{}, fmt.Errorf("sending input: %w", err)
 		}
 	}
+	if len(cmd.Sealed) > 0 {
+		req.SealedTransfer = c.ids.Add(1)
+		if err := c.push(ctx, &guestpb.PushRequest{Id: req.SealedTransfer, Kind: guestpb.Kind_INPUT}, cmd.Sealed); err != nil {
+			return env.Result{}, fmt.Errorf("sending the sealed file: %w", err)
+		}
+	}
+	if cmd.Keys != nil {
+		req.KeysName, req.KeysSecret = cmd.Keys.Name, cmd.Keys.Secret
+	}
 	r, err := call(ctx, c, timeout, c.svc.Run, req)
 	if ctx.Err() != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelBound)
@@ -273,7 +282,7 @@ func (c *Client) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
 	}
 	return env.Result{
 		Output: out, Head: int(r.Head), Total: r.Total, ExitCode: int(r.ExitCode), TimedOut: r.TimedOut,
-		Limit: oneOf(r.Limit, "memory", "processes"), Wall: time.Duration(r.WallNs),
+		Limit: oneOf(r.Limit, "memory", "processes"), Wall: time.Duration(r.WallNs), Keys: r.Keys,
 	}, nil
 }
 

@@ -10,9 +10,9 @@ import (
 // denyCalls adds a filter of system calls that have no place in a sandbox at
 // all. Keys: the host's session keyring is inherited by everything below it.
 // Files without a name: what they hold counts for no process and no file system;
-// libraries that would use them fall back to others. A sandbox that is pinned to
+// libraries that would use them fall back to others. Only the guest can make one. A sandbox that is pinned to
 // some processors stays there.
-func denyCalls(pinned bool) error {
+func denyCalls(pinned bool, key tagKey) error {
 	arch, known := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !known {
 		return nil
@@ -23,7 +23,7 @@ func denyCalls(pinned bool) error {
 	}
 	denied := []call{
 		{unix.SYS_ADD_KEY, unix.EPERM}, {unix.SYS_REQUEST_KEY, unix.EPERM}, {unix.SYS_KEYCTL, unix.EPERM},
-		{unix.SYS_MEMFD_CREATE, unix.ENOSYS}, {unix.SYS_MEMFD_SECRET, unix.ENOSYS},
+		{unix.SYS_MEMFD_SECRET, unix.ENOSYS},
 	}
 	if pinned {
 		denied = append(denied, call{unix.SYS_SCHED_SETAFFINITY, unix.EPERM})
@@ -40,6 +40,8 @@ func denyCalls(pinned bool) error {
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | unix.BPF_JEQ, K: c.number, Jf: 1},
 			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(c.answer)})
 	}
+	filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | unix.BPF_JEQ, K: unix.SYS_MEMFD_CREATE, Jf: keyedSteps})
+	filter = append(filter, key.only(unix.ENOSYS)...)
 	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))

@@ -38,7 +38,11 @@ func startLaunched(path string, args []string, attr *syscall.ProcAttr, limit fun
 	}
 	defer r.Close()
 	defer w.Close() // unwritten it ends the launcher
-	attr.Files = append(attr.Files, r.Fd())
+	if len(attr.Files) > launchGate {
+		attr.Files[launchGate] = r.Fd()
+	} else {
+		attr.Files = append(attr.Files[:launchGate:launchGate], r.Fd())
+	}
 	pid, _, err = syscall.StartProcess(self, append([]string{self, launchArg, path}, args...), attr)
 	if err != nil {
 		return 0, err

@@ -104,7 +104,7 @@ func serve(args []string) error {
 	}
 	s := newServer(key, *tags)
 	if s.scopes.alone {
-		if err := denyCalls(*pinned); err != nil {
+		if err := denyCalls(*pinned, key); err != nil {
 			return fmt.Errorf("denying system calls: %w", err)
 		}
 	}

@@ -47,7 +47,15 @@ func (s *server) Run(ctx context.Context, r *guestpb.RunRequest) (*guestpb.RunRe
 		}
 		stdin = t.input
 	}
-	x, err := s.execute(ctx, r, stdin)
+	var sealed []byte
+	if r.SealedTransfer != 0 {
+		t, err := s.take(r.SealedTransfer)
+		if err != nil {
+			return nil, err
+		}
+		sealed = t.input
+	}
+	x, err := s.execute(ctx, r, stdin, sealed)
 	if err != nil {
 		return nil, fault(err)
 	}
@@ -71,9 +79,10 @@ type execution struct {
 	timedOut bool
 	limit    string
 	wall     time.Duration
+	keys     []bool
 }
 
-func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin []byte) (*execution, error) {
+func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed []byte) (*execution, error) {
 	p := program{args: texts(r.Args), dir: s.path(r.Dir), env: s.environ(r.Env)}
 	out := &capture{max: min(max(r.MaxOutput, 1), maxOutput)}
 	pr, pw, err := pipe(onlyWrite)
@@ -87,9 +96,20 @@ func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin []byt
 	p.files = [3]*os.File{in, pw, pw}
 	sc := s.scopes.create(false)
 	defer s.scopes.forget(sc)
-	c, err := s.spawn(p, sc)
+	keys, err := s.giveKeys(r, sc)
+	if err == nil && len(sealed) > 0 {
+		p.sealed, err = sealedFile(s.key, sealed)
+	}
+	var c *child
+	if err == nil {
+		c, err = s.spawn(p, sc)
+	}
 	_, _ = pw.Close(), in.Close()
+	if p.sealed != nil {
+		_ = p.sealed.Close()
+	}
 	if err != nil {
+		keys.stop()
 		_ = pr.Close()
 		feed.stop()
 		return notStarted(out, err)
@@ -119,6 +139,7 @@ func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin []byt
 		x.code, x.wall = 128+int(syscall.SIGKILL), time.Since(c.start)
 	}
 	o.finish()
+	x.keys = keys.stop()
 	return x, nil
 }
 
@@ -142,7 +163,7 @@ func (s *server) report(x *execution) (*guestpb.RunResponse, error) {
 	raw, head := x.out.bytes()
 	resp := &guestpb.RunResponse{
 		Output: raw, Length: int64(len(raw)), Head: int64(head), Total: x.out.total,
-		ExitCode: int64(x.code), TimedOut: x.timedOut, Limit: x.limit, WallNs: int64(x.wall),
+		ExitCode: int64(x.code), TimedOut: x.timedOut, Limit: x.limit, WallNs: int64(x.wall), Keys: x.keys,
 	}
 	if len(raw) > pieceBytes {
 		id, err := s.keep(raw[pieceBytes:])

@@ -3,6 +3,7 @@ package guest
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ import (
 // pretend to belong to a younger scope.
 type scope struct {
 	tag    uint64
+	marks  []uint64     // tags of the holders of keys in it; under the lock of scopes
 	leader atomic.Int64 // pid of the program that was started
 	keep   bool         // the leader is a terminal: it outlives its children
 	mu     sync.Mutex
@@ -111,6 +113,20 @@ func (s *scopes) forget(sc *scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, sc.tag)
+	for _, tag := range sc.marks {
+		delete(s.open, tag)
+	}
+}
+
+// mark makes a further tag for a part of a scope.
+func (s *scopes) mark(sc *scope) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tag := s.next
+	s.next--
+	s.open[tag] = sc
+	sc.marks = append(sc.marks, tag)
+	return tag
 }
 
 // owner is the open scope of a tag, nil where the program that was started has
@@ -140,7 +156,7 @@ func (s *scopes) of(sc *scope) func(uint64) bool {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.alone && tag <= s.next
+		return slices.Contains(sc.marks, tag) || s.alone && tag <= s.next
 	}
 }
 

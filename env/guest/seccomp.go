@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,14 +21,41 @@ var syscallNumbers = map[string]struct{ arch, socket, clone, clone3, unshare, io
 }
 
 // tagKey lets the guest alone change the limit that serves as a process's tag
-// (see scopes): passed in two arguments that the system call does not use, it is
-// compared by the filter, which programs cannot read.
+// (see scopes), and make files without a name. It is passed in two arguments that
+// the system call does not use. The filter, which programs cannot read, compares it.
 type tagKey [2]uint64
 
 func newTagKey() tagKey {
 	var raw [16]byte
 	rand.Read(raw[:]) // never fails
 	return tagKey{binary.LittleEndian.Uint64(raw[:8]), binary.LittleEndian.Uint64(raw[8:])}
+}
+
+// keyedSteps is how many instructions only makes.
+const keyedSteps = 10
+
+// only ends a branch of a filter: it allows a system call that passes the key in its
+// last two arguments, and refuses any other with no.
+func (k tagKey) only(no unix.Errno) []unix.SockFilter {
+	const fifth = 16 + 4*8 // offset of the fifth argument in struct seccomp_data
+	var out []unix.SockFilter
+	for i, word := range []uint32{uint32(k[0]), uint32(k[0] >> 32), uint32(k[1]), uint32(k[1] >> 32)} {
+		out = append(out, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: fifth + 4*uint32(i)},
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | unix.BPF_JEQ, K: word, Jf: uint8(keyedSteps - 3 - 2*i)})
+	}
+	return append(out, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(no)})
+}
+
+// memfd makes a file without a name.
+func (k tagKey) memfd(flags int) (int, error) {
+	name := [...]byte{'s', 'e', 'a', 'l', 'e', 'd', 0}
+	fd, _, errno := unix.RawSyscall6(unix.SYS_MEMFD_CREATE, uintptr(unsafe.Pointer(&name)), uintptr(flags), 0, 0,
+		uintptr(k[0]), uintptr(k[1]))
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
 }
 
 // prlimit sets a resource limit of another process.
@@ -70,7 +98,7 @@ func filterSyscalls(key tagKey) error {
 	fail := func(e unix.Errno) unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(e)) }
 	const number, arch, first = 0, 4, 16 // offsets in struct seccomp_data; low half of the first argument
 	low, high := func(i uint32) uint32 { return first + 8*i }, func(i uint32) uint32 { return first + 8*i + 4 }
-	filter := []unix.SockFilter{
+	filter := slices.Concat([]unix.SockFilter{
 		load(arch),
 		jump(unix.BPF_JEQ, n.arch, 1, 0),
 		fail(unix.ENOSYS),
@@ -94,16 +122,7 @@ func filterSyscalls(key tagKey) error {
 		load(high(2)),
 		jump(unix.BPF_JEQ, 0, 0, 1),
 		answer(unix.SECCOMP_RET_ALLOW),
-		load(low(4)),
-		jump(unix.BPF_JEQ, uint32(key[0]), 0, 7),
-		load(high(4)),
-		jump(unix.BPF_JEQ, uint32(key[0]>>32), 0, 5),
-		load(low(5)),
-		jump(unix.BPF_JEQ, uint32(key[1]), 0, 3),
-		load(high(5)),
-		jump(unix.BPF_JEQ, uint32(key[1]>>32), 0, 1),
-		answer(unix.SECCOMP_RET_ALLOW),
-		fail(unix.EPERM),
+	}, key.only(unix.EPERM), []unix.SockFilter{
 		jump(unix.BPF_JEQ, n.socket, 0, 4),
 		load(first),
 		jump(unix.BPF_JEQ, unix.AF_VSOCK, 0, 1),
@@ -115,7 +134,7 @@ func filterSyscalls(key tagKey) error {
 		jump(unix.BPF_JSET, unix.CLONE_NEWUSER, 0, 1),
 		fail(unix.EPERM),
 		answer(unix.SECCOMP_RET_ALLOW),
-	}
+	})
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&program)))

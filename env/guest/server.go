@@ -18,7 +18,7 @@ import (
 )
 
 // protocol is the version both halves must agree on.
-const protocol = 2
+const protocol = 3
 
 // Bounds of the wire, shared by both halves.
 const (

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 // program is what spawn starts. All three standard descriptors are files.
@@ -22,7 +24,9 @@ type program struct {
 	dir   string
 	env   []string
 	files [3]*os.File
-	tty   bool // files are a terminal that becomes the controlling one
+	// sealed, unless nil, becomes descriptor env.SealedFile.
+	sealed *os.File
+	tty    bool // files are a terminal that becomes the controlling one
 }
 
 // errStart is a program that could not be started, with the exit code a shell
@@ -52,10 +56,16 @@ func (s *server) spawn(p program, sc *scope) (*child, error) {
 	for _, f := range p.files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
+	if p.sealed != nil {
+		for len(attr.Files) < env.SealedFile {
+			attr.Files = append(attr.Files, ^uintptr(0)) // closed
+		}
+		attr.Files = append(attr.Files, p.sealed.Fd())
+	}
 	// Only the thread that forked may let a traced child go.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer runtime.KeepAlive(p.files)
+	defer runtime.KeepAlive(p)
 	for end := time.Now().Add(startBound); ; {
 		c, err := s.startOne(path, p, attr, sc)
 		again := errors.Is(err, errUnborn) || errors.Is(err, unix.EAGAIN) // the dead still count for a moment

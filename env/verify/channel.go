@@ -1,51 +1,46 @@
 package verify
 
 import (
-	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 //go:embed python/*.py
 var hooks embed.FS
 
-// maxProcesses is how many interpreters one command line may start with hooks,
-// when it can start more than one.
-const maxProcesses = 16
-
-// channel is the host's side of one run: where the hooks lie in the sandbox, and
-// the key of the first interpreter. Each further one has the hash of the last
-// one's, so a later interpreter cannot speak for an earlier one.
+// channel is the host's side of one run: where interpreters report in the sandbox,
+// and the keys they sign with. The guest gives the n-th interpreter that the
+// entrypoint starts the n-th key, and none to what an interpreter starts.
 type channel struct {
-	dir       string // in the sandbox
-	key       []byte
-	processes int
+	dir  string // in the sandbox; its last part is the name of the socket
+	keys env.Keys
 }
 
-// simpleCommand matches a command line that starts exactly one interpreter:
-// assignments, then python, pytest or coverage, without shell operators.
-var simpleCommand = regexp.MustCompile("^\\s*([A-Za-z_]\\w*=[^\\s;&|<>`$()]*\\s+)*(\\S*/)?(python[0-9.]*|pytest|py\\.test|coverage)(\\s[^;&|`$()\\n]*)?$")
-
-func newChannel(entrypoint, dir string, key []byte) channel {
-	c := channel{dir: dir, key: key, processes: maxProcesses}
-	if simpleCommand.MatchString(entrypoint) {
-		c.processes = 1
-	}
-	return c
+func newChannel(temp string) channel {
+	var secret [48]byte
+	rand.Read(secret[:]) // never fails
+	name := "tracesmith-" + hex.EncodeToString(secret[:16])
+	return channel{path.Join(temp, "."+name), env.Keys{Name: "." + name, Secret: secret[16:]}}
 }
 
-// tar is what is unpacked at dir: the hooks and the key.
-func (c channel) tar(workdir string, how Variant) ([]byte, error) {
+// hooksPath is where interpreters find the hooks: the command's sealed file.
+var hooksPath = fmt.Sprintf("/proc/self/fd/%d", env.SealedFile)
+
+// archive is the sealed file: the hooks, and what they are asked for.
+func (c channel) archive(workdir string, how Variant) ([]byte, error) {
 	files := map[string][]byte{}
 	list, err := hooks.ReadDir("python")
 	if err != nil {
@@ -57,38 +52,42 @@ func (c channel) tar(workdir string, how Variant) ([]byte, error) {
 		}
 	}
 	order := how.order()
-	maps.Copy(order, map[string]any{
-		"key": hex.EncodeToString(c.key), "process": 0, "more": c.processes - 1, "workdir": workdir,
-	})
-	files["key"], err = json.Marshal(order)
-	if err != nil {
+	order["workdir"] = workdir
+	if files["order.json"], err = json.Marshal(order); err != nil {
 		return nil, err
 	}
 	if how.Probe != nil {
 		files["tracesmith_probe.py"] = []byte(how.Probe.Source)
 	}
 	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
+	w := zip.NewWriter(&buf)
 	for name, content := range files {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(content))}); err != nil {
+		// Stored: an interpreter without zlib reads it, too.
+		f, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+		if err != nil {
 			return nil, err
 		}
-		if _, err := w.Write(content); err != nil {
+		if _, err := f.Write(content); err != nil {
 			return nil, err
 		}
 	}
-	return buf.Bytes(), w.Close()
+	err = w.Close()
+	return buf.Bytes(), err
 }
 
-// launcher puts the hooks on the module path and runs the task's command line.
-// A command line that sets PYTHONPATH itself keeps the hooks in front.
-const launcher = `export TRACESMITH_CHANNEL="$1" PYTHONPATH="$1${PYTHONPATH:+:$PYTHONPATH}"; exec bash -c "$2"`
+// launcher puts the hooks on the module path and runs the task's command line. A
+// command line that sets PYTHONPATH itself keeps the hooks in front. A user's module
+// directory that is not there at the start must not appear later: an interpreter
+// runs what lies in it before the hooks.
+const launcher = `export TRACESMITH_CHANNEL="$1" PYTHONPATH="$2${PYTHONPATH:+:$PYTHONPATH}"
+[ -e "$HOME/.local/lib" ] || [ -n "$PYTHONNOUSERSITE" ] || export PYTHONNOUSERSITE=tracesmith
+exec bash -c "$3"`
 
 var ownPythonPath = regexp.MustCompile(`\bPYTHONPATH=(["']?)`)
 
 func (c channel) args(entrypoint string) []string {
-	entrypoint = ownPythonPath.ReplaceAllString(entrypoint, "PYTHONPATH=${1}"+c.dir+":")
-	return []string{"bash", "-c", launcher, "tracesmith", c.dir, entrypoint}
+	entrypoint = ownPythonPath.ReplaceAllString(entrypoint, "PYTHONPATH=${1}"+hooksPath+":")
+	return []string{"bash", "-c", launcher, "tracesmith", c.dir, hooksPath, entrypoint}
 }
 
 // record is one line of the hooks (python/tracesmith_channel.py).
@@ -127,49 +126,50 @@ type process struct {
 	ended bool
 }
 
-// read checks the MACs and merges the records. Whatever does not check is a
-// finding in tampered, never an error: the file is written where the program runs.
-func (c channel) read(raw []byte) results {
+// read checks the MACs and merges the records. outlived is env.Result.Keys. Whatever
+// does not check is a finding in tampered, never an error: the file is written where
+// the program runs.
+func (c channel) read(raw []byte, outlived []bool) results {
 	r := results{tests: map[string]string{}, seconds: map[string]float64{}, docs: map[string]string{}}
-	chains := make([]process, c.processes)
+	chains := make([]process, len(outlived))
 	for line := range strings.Lines(string(raw)) {
 		mac, body, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		fields := strings.SplitN(body, " ", 3)
 		n, err := strconv.Atoi(fields[0])
 		var rec record
-		if len(fields) != 3 || err != nil || n < 0 || n >= c.processes || !strings.HasSuffix(line, "\n") ||
+		if len(fields) != 3 || err != nil || n < 0 || n >= len(chains) || !strings.HasSuffix(line, "\n") ||
 			json.Unmarshal([]byte(fields[2]), &rec) != nil {
-			return r.forged("holds a line that is no record")
+			return forged("holds a line that is no record")
 		}
 		p := &chains[n]
 		if !hmac.Equal([]byte(mac), []byte(c.sign(n, p.mac+" "+body))) || fields[1] != strconv.Itoa(p.next) || p.ended {
-			return r.forged("was changed or forged")
+			return forged("was changed or forged")
 		}
 		p.mac, p.next = mac, p.next+1
 		p.began = true
 		p.ended = rec.Kind == "end"
 		r.add(rec)
 	}
-	for _, p := range chains {
-		if p.began && !p.ended {
+	silent := false // an earlier interpreter ended without a word
+	for n, p := range chains {
+		switch {
+		case p.began && !p.ended:
 			r.tampered = append(r.tampered, "the interpreter was left without its exit handlers, or died, while results were recorded")
+		case p.began && silent:
+			r.tampered = append(r.tampered, "an interpreter reported after an earlier one had ended without a report")
 		}
+		silent = silent || !p.began && !outlived[n]
 	}
 	return r
 }
 
-func (r results) forged(how string) results {
+func forged(how string) results {
 	return results{tests: map[string]string{}, tampered: []string{"the file of test results " + how}}
 }
 
-// key of the n-th interpreter.
+// sign makes the MAC of the n-th interpreter.
 func (c channel) sign(n int, message string) string {
-	key := c.key
-	for range n {
-		sum := sha256.Sum256(append([]byte("next"), key...))
-		key = sum[:]
-	}
-	mac := hmac.New(sha256.New, key)
+	mac := hmac.New(sha256.New, c.keys.Key(n))
 	mac.Write([]byte(message))
 	return hex.EncodeToString(mac.Sum(nil))
 }

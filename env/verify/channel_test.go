@@ -30,21 +30,30 @@ var (
 	end    = `{"k":"end","active":true,"status":0}`
 )
 
-func testChannel() channel { return newChannel("make test", "x", []byte(strings.Repeat("k", 32))) }
+func testChannel() channel {
+	return channel{dir: "x", keys: env.Keys{Name: "x", Secret: []byte(strings.Repeat("k", 32))}}
+}
+
+// four interpreters got keys, one after the other.
+var four = make([]bool, 4)
 
 func TestReadAcceptsWholeRecords(t *testing.T) {
 	c := testChannel()
 	other := `{"k":"test","id":"c::d","s":"failed"}`
-	one, two := recorded(c, 0, begin, passed, end), recorded(c, 3, begin, other, `{"k":"end","active":true,"status":1}`)
-	got := c.read([]byte(one + two))
+	one, two := recorded(c, 0, begin, passed, end), recorded(c, 1, begin, other, `{"k":"end","active":true,"status":1}`)
+	got := c.read([]byte(one+two), four)
 	if len(got.tampered) > 0 || got.runners != 2 || got.exit != 1 {
 		t.Errorf("read = %+v", got)
 	}
 	if diff := cmp.Diff(map[string]string{"a::b": "passed", "c::d": "failed"}, got.tests); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.read([]byte(one + recorded(c, 1, begin, passed, end))); !slices.Equal(got.twice, []string{"a::b"}) {
+	if got := c.read([]byte(one+recorded(c, 1, begin, passed, end)), four); !slices.Equal(got.twice, []string{"a::b"}) {
 		t.Errorf("an id reported by two interpreters: %+v", got)
+	}
+	background := []bool{true, false}
+	if got := c.read([]byte(recorded(c, 1, begin, passed, end)), background); len(got.tampered) > 0 {
+		t.Errorf("an interpreter that runs in the background says nothing: %+v", got)
 	}
 }
 
@@ -52,7 +61,8 @@ func TestReadNoticesTampering(t *testing.T) {
 	c := testChannel()
 	whole := recorded(c, 0, begin, passed, end)
 	lines := strings.SplitAfter(whole, "\n")
-	stranger := newChannel("", "x", []byte("another key"))
+	stranger := channel{keys: env.Keys{Secret: []byte("another key")}}
+	late := strings.SplitAfter(recorded(c, 0, begin, passed, end, passed), "\n")
 	for name, raw := range map[string]string{
 		"edited":         strings.Replace(whole, "passed", "failed", 1),
 		"line gone":      lines[0] + lines[2],
@@ -61,23 +71,21 @@ func TestReadNoticesTampering(t *testing.T) {
 		"cut":            whole[:len(whole)-9],
 		"swapped":        lines[1] + lines[0] + lines[2],
 		"twice":          whole + whole,
-		"after end":      whole + lines[2],
+		"old line again": whole + lines[2],
+		"after end":      strings.Join(late, ""),
 		"forged":         whole + recorded(stranger, 1, begin, passed, end),
-		"forged process": whole + recorded(c, maxProcesses, begin, end),
+		"no such key":    whole + recorded(c, len(four), begin, end),
+		"silent":         whole + recorded(c, 2, begin, `{"k":"test","id":"c::d","s":"passed"}`, end),
 		"noise":          "hello\n" + whole,
 		"empty line":     whole + "\n",
 		"finding":        recorded(c, 0, begin, `{"k":"found","what":"x"}`, end),
 	} {
-		if got := c.read([]byte(raw)); len(got.tampered) == 0 {
+		if got := c.read([]byte(raw), four); len(got.tampered) == 0 {
 			t.Errorf("%s: not noticed: %+v", name, got)
 		}
 	}
-	if got := c.read([]byte(recorded(c, 0, begin, `{"k":"end","active":true,"status":null}`))); !got.unfinished || len(got.tampered) > 0 {
+	if got := c.read([]byte(recorded(c, 0, begin, `{"k":"end","active":true,"status":null}`)), four); !got.unfinished || len(got.tampered) > 0 {
 		t.Errorf("a runner without an exit status: %+v", got)
-	}
-	single := newChannel("python3 -m pytest", "x", c.key)
-	if got := single.read([]byte(whole + recorded(c, 1, begin, end))); len(got.tampered) == 0 {
-		t.Error("a second interpreter of a simple command was not noticed")
 	}
 }
 
@@ -86,24 +94,11 @@ func FuzzRead(f *testing.F) {
 	f.Add(recorded(c, 0, begin, passed, end))
 	f.Add(recorded(c, 1, begin, `{"k":"plan","hooks":["a"]}`, `{"k":"seen","what":["a","b"]}`, end))
 	f.Fuzz(func(t *testing.T, raw string) {
-		got := c.read([]byte(raw))
+		got := c.read([]byte(raw), four)
 		if len(got.tampered) == 0 && raw != "" && got.runners == 0 && len(got.tests) > 0 && !strings.Contains(raw, "end") {
 			t.Errorf("results without an end: %+v", got)
 		}
 	})
-}
-
-func TestSimpleCommands(t *testing.T) {
-	for entry, want := range map[string]int{
-		"pytest": 1, "python3 -m pytest -q tests/test_a.py::test_b": 1, "A=1 B= /usr/bin/python3.11 -m unittest": 1,
-		"python -m pytest -k 'a and not b'": 1, "coverage run -m pytest": 1, "python3 run.py": 1,
-		"make test": maxProcesses, "./check.sh": maxProcesses, "pytest a; pytest b": maxProcesses, "pytest a && pytest b": maxProcesses,
-		"pytest $(ls)": maxProcesses, "pytest a\npytest b": maxProcesses, "tox": maxProcesses, "bash -c 'pytest'": maxProcesses,
-	} {
-		if got := newChannel(entry, "x", nil).processes; got != want {
-			t.Errorf("%q may start %d interpreters, want %d", entry, got, want)
-		}
-	}
 }
 
 func TestMatches(t *testing.T) {

@@ -1,11 +1,8 @@
 package verify
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,39 +30,41 @@ type testRun struct {
 // runTests runs the task's entrypoint in a sandbox, with the hooks in front.
 func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.Duration, how Variant) (testRun, error) {
 	t.Workdir = cmp.Or(t.Workdir, schemas.DefaultWorkdir)
-	var secret [48]byte
-	rand.Read(secret[:]) // never fails
-	c := newChannel(t.Entrypoint, env.TempDirOf(sb)+"/.tracesmith-"+hex.EncodeToString(secret[:16]), secret[16:])
-	load, err := c.tar(t.Workdir, how)
+	c := newChannel(env.TempDirOf(sb))
+	load, err := c.archive(t.Workdir, how)
 	if err != nil {
 		return testRun{}, err
 	}
-	err = sb.TarIn(ctx, c.dir, bytes.NewReader(load))
+	records := c.dir + "/records"
+	err = sb.WriteFile(ctx, records, nil, 0o600)
 	if errors.Is(err, env.ErrRefused) { // the agent may have locked the directory it lies in
 		unlock := env.Command{Args: []string{"chmod", "u+rwx", path.Dir(c.dir)}, Timeout: 10 * time.Second}
 		if _, err = sb.Run(ctx, unlock); err == nil {
-			err = sb.TarIn(ctx, c.dir, bytes.NewReader(load))
+			err = sb.WriteFile(ctx, records, nil, 0o600)
 		}
 	}
 	if err != nil {
-		return testRun{}, fmt.Errorf("placing test hooks: %w", err)
+		return testRun{}, fmt.Errorf("placing the file of test results: %w", err)
 	}
 	var out testRun
 	out.Result, err = sb.Run(ctx, env.Command{
 		Args: c.args(t.Entrypoint), Dir: t.Workdir, Env: how.env(), Timeout: cmp.Or(how.Timeout, timeout), MaxOutput: maxOutput,
+		Sealed: load, Keys: &c.keys,
 	})
 	if err != nil {
 		return out, fmt.Errorf("running the tests: %w", err)
 	}
-	raw, total, err := sb.ReadFile(ctx, c.dir+"/records", maxRecords)
+	raw, total, err := sb.ReadFile(ctx, records, maxRecords)
 	switch {
-	case errors.Is(err, env.ErrNotExist), errors.Is(err, env.ErrRefused): // nothing was reported, or it was hidden
+	case errors.Is(err, env.ErrNotExist), errors.Is(err, env.ErrRefused):
+		out.results = forged("was removed or replaced")
 	case err != nil:
 		return out, fmt.Errorf("reading test results: %w", err)
 	case total > int64(len(raw)):
-		return out, fmt.Errorf("reading test results: %d bytes are more than the %d allowed", total, int64(maxRecords))
+		out.results = forged(fmt.Sprintf("holds %d bytes, more than the %d allowed", total, int64(maxRecords)))
+	default:
+		out.results = c.read(raw, out.Keys)
 	}
-	out.results = c.read(raw)
 	if how.Probe != nil {
 		out.probe, _, err = sb.ReadFile(ctx, c.dir+"/"+probeFile, how.Probe.Limit)
 		if err != nil && !errors.Is(err, env.ErrNotExist) && !errors.Is(err, env.ErrRefused) {

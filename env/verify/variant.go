@@ -142,7 +142,7 @@ func (v *Verifier) Protected(ctx context.Context, t schemas.Task, spec schemas.T
 	return out, nil
 }
 
-// order is what the first interpreter finds beside its key.
+// order is what the interpreters are asked for.
 func (how Variant) order() map[string]any {
 	o := map[string]any{}
 	if how.Shuffle != 0 {

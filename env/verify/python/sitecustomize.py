@@ -2,18 +2,24 @@
 
 It takes the channel out of the environment, so that neither the program nor its
 children see it, arms the hooks, and hands over to the sitecustomize that the
-interpreter would have loaded without it.
+interpreter would have loaded without it. The hooks lie in a zip archive that is an
+open file without a name, which no process can change.
 """
 import os
 import sys
 
 
 def _start():
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = os.path.dirname(__file__)
     directory = os.environ.pop("TRACESMITH_CHANNEL", None)
     rest = [p for p in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if p != here]
     if any(rest):
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
+    if os.environ.get("PYTHONNOUSERSITE") == "tracesmith":  # see the launcher
+        del os.environ["PYTHONNOUSERSITE"]
+        import site
+
+        site.ENABLE_USER_SITE = True
     names = ["channel", "guard", "plan", "probe", "unittest", "pytest"]
     try:
         if directory is not None:
@@ -23,7 +29,7 @@ def _start():
             import tracesmith_pytest
             import tracesmith_unittest
 
-            order = tracesmith_channel.take(directory)
+            order = tracesmith_channel.take(directory, __loader__.get_data(os.path.join(here, "order.json")))
             if order is not None:
                 places = [tracesmith_guard.locator(order["workdir"], os.getcwd()) for _ in range(3)]
                 guard = tracesmith_guard.Guard(order["workdir"], directory, places[0])
@@ -35,8 +41,13 @@ def _start():
     finally:
         for name in names:
             sys.modules.pop("tracesmith_" + name, None)
-        sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
+        sys.path[:] = [p for p in sys.path if p != here]
         sys.path_importer_cache.pop(here, None)
+        getattr(sys.modules.get("zipimport"), "_zip_directory_cache", {}).pop(here, None)
+        try:
+            os.close(int(os.path.basename(here)))
+        except (OSError, ValueError):
+            pass
 
 
 _start()

@@ -1,10 +1,11 @@
 """The private record file: one line per record, each with a MAC over itself and
 all before it, so that an edited, forged, reordered or cut file is noticed.
 
-A line is "<mac> <process> <number> <json>". The key is read from a file that is
-gone (or replaced by its successor, when the command line may start several
-interpreters) before program code runs; only two hash states are kept of it.
+The guest, the sandbox's first process, gives each interpreter that the entrypoint
+starts a key of its own, and none to what such an interpreter starts. Only two hash
+states are kept of it.
 """
+import _socket
 import atexit
 import hashlib
 import json
@@ -17,22 +18,24 @@ from _json import encode_basestring_ascii as quoted
 O_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
-def take(directory):
-    """Claims the channel for this process; None when it is spent."""
-    path = os.path.join(directory, "key")
+def take(directory, order):
+    """Asks for this process's key; None when it gets none."""
     try:
-        with open(path) as f:
-            order = json.load(f)
-        key = order["key"] = bytes(bytearray.fromhex(order["key"]))
-        os.unlink(path)
-        if order["more"] > 0:
-            heir = dict(order, key=hashlib.sha256(b"next" + key).hexdigest(),
-                        process=order["process"] + 1, more=order["more"] - 1)
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            os.write(fd, json.dumps(heir).encode())
-            os.close(fd)
+        asking, answer = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), b""
+        try:
+            asking.settimeout(30)
+            asking.connect("\0" + os.path.basename(directory))
+            while True:
+                piece = asking.recv(200)
+                if not piece:
+                    break
+                answer += piece
+        finally:
+            asking.close()
+        order, answer = json.loads(order.decode()), answer.split()
+        order["process"], order["key"] = int(answer[0]), bytes(bytearray.fromhex(answer[1].decode()))
         return order
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, IndexError):
         return None
 
 

@@ -193,7 +193,7 @@ class Guard(object):
         if not hasattr(sys, "addaudithook"):
             return
         getframe, note, guard, place = sys._getframe, self._note, self, self._place
-        own = os.path.join(directory, "tracesmith_channel.py")
+        own = os.path.join(os.path.dirname(getframe().f_code.co_filename), "tracesmith_channel.py")
 
         def caller(event, frame):
             where = frame is not None and place(frame.f_code.co_filename)
@@ -219,7 +219,7 @@ class Guard(object):
             elif event in FILES:
                 frame = getframe().f_back
                 mine = frame is not None and frame.f_code.co_filename == own
-                if not mine and isinstance(args[0], str) and args[0].endswith(("records", "key")):
+                if not mine and isinstance(args[0], str) and args[0].endswith("records"):
                     if os.path.dirname(os.path.realpath(args[0])) == directory:
                         note("channel", frame)
 

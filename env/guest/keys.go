@@ -1,0 +1,149 @@
+package guest
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/guest/guestpb"
+)
+
+// keyBound is how long a process may take to read its key.
+const keyBound = time.Second
+
+// keyring gives out the keys of one command (see env.Keys). A holder gets a tag of
+// its own before it gets its key. Everything it starts inherits the tag, and a tag
+// cannot be changed back, so none of it can ask for a key again.
+type keyring struct {
+	s       *server
+	sc      *scope
+	keys    env.Keys
+	socket  *net.UnixListener
+	serving sync.WaitGroup
+	holders []holder // used by serve alone until it has ended
+}
+
+type holder struct {
+	process
+	outlived bool // it was running when the next key was given out
+}
+
+// giveKeys begins to give out the keys that a request asks for; nil if it asks for none.
+func (s *server) giveKeys(r *guestpb.RunRequest, sc *scope) (*keyring, error) {
+	if r.KeysName == "" {
+		return nil, nil
+	}
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + r.KeysName, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listening for processes that ask for keys: %w", err)
+	}
+	k := &keyring{s: s, sc: sc, keys: env.Keys{Name: r.KeysName, Secret: r.KeysSecret}, socket: socket}
+	k.serving.Go(k.serve)
+	return k, nil
+}
+
+// stop ends the giving, and reports as RunResponse.Keys does.
+func (k *keyring) stop() []bool {
+	if k == nil {
+		return nil
+	}
+	_ = k.socket.Close()
+	k.serving.Wait()
+	out := make([]bool, len(k.holders))
+	for i, h := range k.holders {
+		out[i] = h.outlived
+	}
+	return out
+}
+
+func (k *keyring) serve() {
+	for {
+		conn, err := k.socket.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors for a moment
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if key := k.give(conn); key != "" {
+			_ = conn.SetWriteDeadline(time.Now().Add(keyBound))
+			_, _ = conn.Write([]byte(key)) // a process that has ended needs none
+		}
+		_ = conn.Close()
+	}
+}
+
+// give decides about one process; "" refuses it.
+func (k *keyring) give(conn *net.UnixConn) string {
+	p, ok := asker(conn)
+	if !ok || p.tag != k.sc.tag {
+		return ""
+	}
+	for i := range k.holders {
+		h := &k.holders[i]
+		if now, alive := readStat(h.pid); alive && now.start == h.start {
+			h.outlived = h.outlived || i == len(k.holders)-1
+			continue
+		}
+		left := func(tag uint64) bool { return tag == h.tag }
+		if len(processes(left)) == 0 {
+			continue
+		}
+		if k.s.kill(left, func(process) bool { return false }); len(processes(left)) > 0 {
+			return ""
+		}
+	}
+	p.tag = k.s.scopes.mark(k.sc)
+	if k.s.key.prlimit(p.pid, unix.RLIMIT_RTTIME, unix.Rlimit{Cur: p.tag, Max: p.tag}) != nil {
+		return ""
+	}
+	k.holders = append(k.holders, holder{process: p})
+	n := len(k.holders) - 1
+	return strconv.Itoa(n) + " " + hex.EncodeToString(k.keys.Key(n)) + "\n"
+}
+
+// asker is the process at the other end of a connection that was just made.
+func asker(conn *net.UnixConn) (process, bool) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return process{}, false
+	}
+	var peer *unix.Ucred
+	if raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) != nil || err != nil {
+		return process{}, false
+	}
+	p, alive := readStat(int(peer.Pid))
+	tag, known := tagOf(int(peer.Pid))
+	p.tag = tag
+	return p, alive && known
+}
+
+// sealedFile is a file with this content that no process can change.
+func sealedFile(key tagKey, content []byte) (*os.File, error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := key.memfd(flags | unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
+		fd, err = key.memfd(flags)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a sealed file: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "sealed")
+	_, err = f.Write(content)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making a sealed file: %w", err), f.Close())
+	}
+	return f, nil
+}

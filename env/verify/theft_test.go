@@ -1,0 +1,93 @@
+package verify
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// A program that is judged gets no key of another interpreter, however the tests
+// are started: not itself, not by a child or a process it leaves behind, and not by
+// changing what the next interpreter loads before it asks for its key.
+func TestNoEntrypointGivesAKeyAway(t *testing.T) {
+	thief, err := os.ReadFile("testdata/thief.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, base := verifier(t), fixture(t)
+	base = base.edited("Makefile", "test:\n\tpython3 -m pytest -q tests/test_basket.py\n\tpython3 -m pytest -q\n").
+		edited("all.sh", "#!/bin/sh\npython3 -c 'import shop.prices'\npython3 -m pytest -q tests; code=$?\nexit $code\n")
+	for _, entry := range []string{
+		"cd . && python3 -m pytest -q", "PATH=/usr/bin:$PATH python3 -m pytest -q", `bash -c "python3 -m pytest -q"`,
+		"python3 -c 'import shop.prices'; python3 -m pytest -q", "python3 -m pytest -q tests/test_basket.py; python3 -m pytest -q tests/test_prices.py",
+		"python3 -m unittest discover tests; python3 -m pytest -q", "python3 -m pytest -q | cat", "./all.sh", "make -k test", pytestEntry,
+	} {
+		for _, method := range []string{"here", "child", "orphan", "sibling", "in_user_site", "in_sealed_file"} {
+			t.Run(method+" "+entry, func(t *testing.T) {
+				t.Parallel()
+				text := fmt.Sprintf("METHOD = %q\n%s\n%s", method, thief, base.text(t, "shop/prices.py"))
+				patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", text))
+				got, err := v.Verify(t.Context(), task(base, entry, pytestSpec), base, patch, sha)
+				if err != nil || got.Status != schemas.VerifiedFail {
+					t.Fatalf("%+v, %v", got, err)
+				}
+				if got.F2PPassed > 0 {
+					t.Errorf("%d tests were reported as passed: %s", got.F2PPassed, got.Reason)
+				}
+			})
+		}
+	}
+}
+
+// What a program does to the file of test results is a finding about the program,
+// though it fixes the bug, and never an error of ours.
+func TestAResultsFileThatWasTouchedIsAFinding(t *testing.T) {
+	v, base := verifier(t), fixture(t)
+	for name, code := range map[string]string{
+		"too long":          `open(file, "ab").truncate(65 << 20)`,
+		"one long line":     `open(file, "ab").write(b"x" * (65 << 20))`,
+		"many lines":        `open(file, "ab").write((b"0 0 {}" + bytes([10])) * (10 << 20))`,
+		"a full disk":       `os.system("cat /dev/zero >> " + file)`,
+		"removed":           `os.unlink(file)`,
+		"directory removed": `shutil.rmtree(place)`,
+		"directory renamed": `os.rename(place, place + "x")`,
+		"directory locked":  `os.chmod(place, 0)`,
+		"locked":            `os.chmod(file, 0)`,
+		"a directory":       `os.unlink(file); os.mkdir(file)`,
+		"a pipe":            `os.unlink(file); os.mkfifo(file)`,
+		"a socket":          `os.unlink(file); socket.socket(socket.AF_UNIX).bind(file)`,
+		"a link to zeros":   `os.unlink(file); os.symlink("/dev/zero", file)`,
+		"a link to a file":  `os.unlink(file); os.symlink("/etc/passwd", file)`,
+		"a link to itself":  `os.unlink(file); os.symlink(file, file)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// A child does it, when the last record has been written.
+			text := fmt.Sprintf(`
+import atexit, glob, os, subprocess, sys
+CODE = """
+import os, shutil, socket, sys, time
+place = os.path.dirname(sys.argv[1]); file = sys.argv[1]
+end = time.time() + 20
+while time.time() < end and os.path.exists("/proc/" + sys.argv[2]):
+    time.sleep(0.01)
+%s
+open("/tmp/done", "w")
+"""
+if not os.path.exists("/tmp/begun"):
+    open("/tmp/begun", "w")
+    for file in glob.glob("/tmp/.tracesmith-*/records"):
+        subprocess.Popen([sys.executable, "-c", CODE, file, str(os.getpid())], start_new_session=True)
+`, code) + honest(t).text(t, "shop/prices.py")
+			patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", text))
+			entry := "python3 -m pytest -q; code=$?; while ! test -e /tmp/done; do sleep 0.02; done; exit $code"
+			got, err := v.Verify(t.Context(), task(base, entry, pytestSpec), base, patch, sha)
+			if err != nil || got.Status != schemas.VerifiedFail || !strings.HasPrefix(got.Reason, "tampering: ") {
+				t.Errorf("%s: %s, %v\n%s", got.Status, got.Reason, err, got.Log)
+			}
+		})
+	}
+}
