@@ -101,15 +101,20 @@ func (c *Anthropic) Check(ctx context.Context) error {
 	if ex.status == 0 {
 		return c.transportError(ctx, callCtx, ex, err)
 	}
-	if ex.status == http.StatusOK {
+	if ex.status == http.StatusOK && !isHTML(ex.received) {
 		return nil
 	}
 	e := statusError(ex.status, ex.header, ex.received)
-	switch e.Class {
-	case llms.ClassAuth, llms.ClassQuota, llms.ClassNotFound:
+	if e.Class == llms.ClassAuth || e.Class == llms.ClassQuota || e.Class == llms.ClassNotFound && strings.Contains(e.Message, c.model) {
 		return c.redact(e)
 	}
-	return nil
+	if wrong := c.misplaced(callCtx, anthropicAPI); wrong != nil {
+		return wrong
+	}
+	if e.Class == llms.ClassNotFound && !c.answers(callCtx, http.MethodPost, c.base+anthropicAPI.chat) {
+		return c.redact(e)
+	}
+	return nil // it does not list models
 }
 
 // options leave nothing to the SDK's environment: no key, no address and no

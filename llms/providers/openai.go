@@ -88,8 +88,8 @@ func (c *OpenAI) CacheRates(r llms.Request) llms.CacheRates {
 }
 
 // Check asks the server for its models, which costs nothing: it finds an
-// unreachable host and a refused key before a run starts. A server without
-// that endpoint passes.
+// unreachable host, a refused key and a base_url that is not quite right before a
+// run starts. A server without that endpoint passes.
 func (c *OpenAI) Check(ctx context.Context) error {
 	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
 	defer cancel()
@@ -98,13 +98,27 @@ func (c *OpenAI) Check(ctx context.Context) error {
 	if ex.status == 0 {
 		return c.transportError(ctx, callCtx, ex, err)
 	}
+	if ex.status != http.StatusOK {
+		if e := statusError(ex.status, ex.header, ex.received); e.Class == llms.ClassAuth || e.Class == llms.ClassQuota {
+			return c.redact(e)
+		}
+	}
+	if wrong := c.elsewhere(callCtx, ex); wrong != nil {
+		return wrong
+	}
 	if ex.status == http.StatusOK {
 		return c.checkListed(callCtx, list)
 	}
-	if e := statusError(ex.status, ex.header, ex.received); e.Class == llms.ClassAuth || e.Class == llms.ClassQuota {
-		return c.redact(e)
-	}
 	return nil
+}
+
+// elsewhere is the error of a base_url below which there is no API, as far as an
+// answer to the question for models shows it.
+func (c *OpenAI) elsewhere(ctx context.Context, ex *exchange) *llms.Error {
+	if c.sdkConfig.APIType != openai.APITypeOpenAI || ex.status == http.StatusOK && listsModels(ex.received) {
+		return nil // Azure has paths of its own
+	}
+	return c.misplaced(ctx, openaiAPI)
 }
 
 // Models lists what the server has. Errors are as of Chat.
@@ -115,6 +129,9 @@ func (c *OpenAI) Models(ctx context.Context) ([]llms.ModelInfo, error) {
 	_, err := c.sdk(ex).ListModels(callCtx)
 	if ex.status == 0 || ex.readErr != nil {
 		return nil, c.transportError(ctx, callCtx, ex, err)
+	}
+	if wrong := c.elsewhere(callCtx, ex); wrong != nil {
+		return nil, wrong
 	}
 	if ex.status != http.StatusOK {
 		return nil, c.redact(statusError(ex.status, ex.header, ex.received))
