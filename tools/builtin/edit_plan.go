@@ -72,6 +72,9 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 		return insert(p, old, code, *a.InsertAfter)
 	case a.Start != nil:
 		return replaceLines(p, old, code, a)
+	case a.OldCode != nil && old != "":
+		return nil, "", tools.Mistake("old_code is empty, so it names no text of %s (%s). Give the text to replace, start and end for lines, "+
+			"or insert_after for new ones. To replace the whole file, leave old_code out.", p, plural(lineCount(old), "line"))
 	case code == "":
 		return nil, "", tools.Mistake("new_code is empty and no lines are named. To delete lines give start and end; "+
 			"to remove the file use bash: rm %s", p)
