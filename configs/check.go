@@ -23,6 +23,9 @@ func checkNode(s Source, root *yaml.Node, places Places) []error {
 	return c.problems
 }
 
+// noSource is what is wrong with a tasks.source that is set to nothing.
+const noSource = "tasks.source is empty: name a source of tasks, such as builtin, dir or file, or leave the setting out for the built-in tasks"
+
 type checker struct {
 	source   Source
 	places   Places
@@ -42,8 +45,11 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		return
 	}
 	if n.Tag == "!!null" {
-		if path == "agent.kind" && n.Value == "null" {
+		switch {
+		case path == "agent.kind" && n.Value == "null":
 			n.Tag, n.Style = "!!str", yaml.DoubleQuotedStyle // an agent is called null; YAML reads nothing
+		case path == "tasks.source": // an unset shell variable would choose the built-in tasks
+			c.say(n, noSource)
 		}
 		return
 	}

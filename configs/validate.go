@@ -38,6 +38,9 @@ func (c Config) Validate() error {
 	if (c.NATS.TLS.Cert == "") != (c.NATS.TLS.Key == "") {
 		bad("nats.tls", "cert and key go together")
 	}
+	if strings.TrimSpace(c.Tasks.Source) == "" {
+		bad("tasks.source", "is empty%s", strings.TrimPrefix(noSource, "tasks.source is empty"))
+	}
 	if _, err := regexp.Compile(c.Tasks.Filter); err != nil {
 		bad("tasks.filter", "not a regular expression: %v", err)
 	}
