@@ -4,7 +4,9 @@ export CGO_ENABLED := 0
 # scripts/find-go.sh puts a Go there if the PATH has none that is new enough.
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0)
+# The release is what the file VERSION says; the commit is appended, so that data from two builds of one release can be told apart.
+BUILD   := $(shell git describe --always --dirty --exclude='*' 2>/dev/null)
+VERSION := $(shell cat VERSION)$(BUILD:%=+%)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 PKG     := github.com/tracesmith/tracesmith
 CLI     := $(PKG)/cmd/tracesmith/internal/cli

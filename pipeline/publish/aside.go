@@ -26,6 +26,9 @@ const (
 	annotationsPath = "data/annotations/part-00000-of-00001.parquet"
 )
 
+// deadWithheld is the state of a job whose episode is withheld; the others failed.
+const deadWithheld = "filtered"
+
 // ErrHeld: every episode still holds a secret.
 var ErrHeld = errors.New("all episodes are held back")
 
@@ -33,7 +36,7 @@ var ErrHeld = errors.New("all episodes are held back")
 // stands among the dead letters.
 func (in *inputs) hold(e schemas.EpisodeRow, found *redact.Found) {
 	in.dead = append(in.dead, schemas.DeadLetterRow{
-		RunID: e.RunID, UnitKey: e.EpisodeID, Stage: "publish", State: "filtered", ErrorClass: new("secret_found"),
+		RunID: e.RunID, UnitKey: e.EpisodeID, Stage: "publish", State: deadWithheld, ErrorClass: new("secret_found"),
 		ErrorMessage: new(found.Error()), Attempts: 1, FirstAt: &e.CreatedAt, LastAt: e.EndedAt, CostUSD: e.CostUSD, InputRef: e.TaskKey,
 	})
 	in.held++
@@ -43,7 +46,7 @@ func (in *inputs) hold(e schemas.EpisodeRow, found *redact.Found) {
 // stops the publish: they are written by people and programs after the run.
 func (in *inputs) aside(ctx context.Context, stores []sinks.Store, check *redact.Checker) error {
 	for _, store := range stores {
-		dead, err := lines[schemas.DeadLetterRow](ctx, store, deadLettersKey, check)
+		dead, err := DeadLetters(ctx, store, check)
 		if err != nil {
 			return err
 		}
@@ -67,6 +70,12 @@ func (in *inputs) aside(ctx context.Context, stores []sinks.Store, check *redact
 	in.notes = eachOnce(in.notes)
 	in.wrong = WrongFacts(in.notes)
 	return nil
+}
+
+// DeadLetters reads which jobs of the run directory in store have no episode:
+// dead-letters.jsonl. Without that file there are none.
+func DeadLetters(ctx context.Context, store sinks.Store, check *redact.Checker) ([]schemas.DeadLetterRow, error) {
+	return lines[schemas.DeadLetterRow](ctx, store, deadLettersKey, check)
 }
 
 // Annotations reads what was said later about the episodes that store has staged:

@@ -24,6 +24,7 @@ func (t textFile) entry() schemas.ManifestFile {
 
 // texts makes the reports and the dataset card.
 func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
+	t.AddDead(p.in.dead)
 	stats := t.Stats()
 	funnel, err := schemas.CanonicalJSON(m.Selection)
 	if err != nil {

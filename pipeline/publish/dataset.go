@@ -28,6 +28,7 @@ type Dataset struct {
 	Manifest schemas.Manifest
 	store    sinks.Store
 	base     string // prefix of the version's keys; "": a version by itself
+	exposed  bool   // the version is also at the root
 
 	mu      sync.Mutex
 	checked map[string]string // path in the manifest -> verified local file
@@ -57,6 +58,7 @@ func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
 			return alone, err
 		}
 	}
+	d.exposed = strings.HasPrefix(d.base, versionsDir)
 	return d.load(ctx, p.ManifestSHA256)
 }
 
@@ -188,6 +190,26 @@ func (d *Dataset) Blobs(ctx context.Context) iter.Seq2[schemas.BlobRow, error] {
 // Selection streams the decisions of the version's selection.
 func (d *Dataset) Selection(ctx context.Context) iter.Seq2[schemas.SelectionRow, error] {
 	return rows[schemas.SelectionRow](ctx, d, arrowrec.Selection)
+}
+
+// DeadLetters are the jobs that have no episode in this version.
+func (d *Dataset) DeadLetters(ctx context.Context) ([]schemas.DeadLetterRow, error) {
+	var out []schemas.DeadLetterRow
+	for row, err := range rows[schemas.DeadLetterRow](ctx, d, arrowrec.DeadLetters) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// DeadLettersKey is where people find them in the store of the dataset.
+func (d *Dataset) DeadLettersKey() string {
+	if d.exposed {
+		return exclusionsPath
+	}
+	return keyBelow(d.base, exclusionsPath)
 }
 
 // rows reads the files of a table in key order, which is manifest order.

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ type Stats struct {
 	Redactions   int            `json:"redactions"`   // placeholders
 	Trimmed      int            `json:"trimmed"`      // the model did not always see the whole conversation
 	Duplicates   int            `json:"duplicates"`   // say what an earlier episode said (content_sha256)
+	Infra        map[string]int `json:"infra"`        // jobs without an episode, because of an infrastructure failure, by error_class
+	Withheld     int            `json:"withheld"`     // episodes that are not here because of a possible secret
 	CostUSD      *float64       `json:"cost_usd"`     // nil: nothing reported a cost
 	Outcomes     map[string]int `json:"outcomes"`
 	ExitReasons  map[string]int `json:"exit_reasons"`
@@ -117,7 +120,7 @@ func NewTally() *Tally {
 		redaction: newRedaction(),
 		instances: map[string]bool{}, sources: map[schemas.ManifestInput]map[string]bool{}, perRun: map[string]*schemas.ManifestRun{}, said: map[string]bool{},
 		stats: Stats{
-			Outcomes: map[string]int{}, ExitReasons: map[string]int{}, Verdicts: map[string]int{}, Splits: map[string]int{},
+			Infra: map[string]int{}, Outcomes: map[string]int{}, ExitReasons: map[string]int{}, Verdicts: map[string]int{}, Splits: map[string]int{},
 			Models: map[string]int{}, Agents: map[string]int{}, Sources: map[string]int{}, Licenses: map[string]int{},
 			Repos: map[string]int{}, Tools: map[string]int{}, PDBCommands: map[string]int{}, Masks: map[string]int{},
 			Errors: map[string]int{}, Roles: map[string]int{}, Harnesses: map[string]int{}, Visibility: map[string]int{},
@@ -172,6 +175,40 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 			s.Masks[word(st.MaskReason)]++
 		}
 	}
+}
+
+// AddDead counts jobs that have no episode.
+func (t *Tally) AddDead(dead []schemas.DeadLetterRow) {
+	for _, d := range dead {
+		if d.State == deadWithheld {
+			t.stats.Withheld++
+		} else {
+			t.stats.Infra[word(d.ErrorClass)]++
+		}
+	}
+}
+
+// NoEpisode says in words how many jobs have no episode; "" if all have one.
+func (s Stats) NoEpisode() string {
+	var parts []string
+	failures := 0
+	for _, class := range byCount(s.Infra) {
+		parts = append(parts, fmt.Sprintf("%s %d", class, s.Infra[class]))
+		failures += s.Infra[class]
+	}
+	text := fmt.Sprintf("%d infrastructure failures (%s)", failures, strings.Join(parts, ", "))
+	switch {
+	case failures == 0 && s.Withheld == 0:
+		return ""
+	case failures == 0:
+		return fmt.Sprintf("%d withheld because of a possible secret", s.Withheld)
+	case failures == 1:
+		text = strings.Replace(text, "failures", "failure", 1)
+	}
+	if s.Withheld > 0 {
+		text += fmt.Sprintf(", %d withheld because of a possible secret", s.Withheld)
+	}
+	return text
 }
 
 func (t *Tally) addFlags(e schemas.EpisodeRow) {

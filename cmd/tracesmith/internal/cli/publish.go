@@ -90,6 +90,13 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 			return none, Usage(err)
 		}
 		staging = append(staging, store)
+		beside, err := wire.OpenStore(ctx, dir, cfg.S3)
+		if err != nil {
+			return none, Usage(err)
+		}
+		if beside.URI() != store.URI() { // dead letters and annotations are in the directory
+			staging = append(staging, beside)
+		}
 	}
 	chosen, err := selection.Load(cfg.Publish.Selection)
 	if err != nil {

@@ -104,6 +104,8 @@ func newRoot(s *State) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.Version = Version
+	root.SetVersionTemplate(versionLine())
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)

@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -53,6 +56,9 @@ func newShow(s *State) *cobra.Command {
 			case len(args) == 1:
 				return f.list(c.Context(), s, data, found)
 			case len(found) == 0:
+				if err := f.failed(c.Context(), data, args[1]); err != nil {
+					return err
+				}
 				if ok, err := f.unfinished(c.Context(), s, data, args[1]); ok || err != nil {
 					return err
 				}
@@ -82,12 +88,19 @@ func matches(name, id, instance string) bool {
 }
 
 func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found []sinks.Trajectory) error {
+	dead, err := data.Dead(ctx)
+	if err != nil {
+		return Usage(err)
+	}
 	if f.asJSON {
-		rows := []schemas.EpisodeRow{}
+		rows, without := []schemas.EpisodeRow{}, []schemas.DeadLetterRow{}
 		for _, t := range found {
 			rows = append(rows, t.Episode)
 		}
-		return printJSON(s, map[string]any{"schema": "tracesmith.episodes/1", "episodes": rows})
+		for _, d := range dead {
+			without = append(without, d.DeadLetterRow)
+		}
+		return printJSON(s, map[string]any{"schema": "tracesmith.episodes/1", "episodes": rows, "dead_letters": without})
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "EPISODE\tTASK\tATTEMPT\tAGENT\tOUTCOME\tTURNS\tSECONDS")
@@ -102,11 +115,33 @@ func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found [
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	printDead(s.Stdout, data, dead)
 	begun, err := data.Unfinished(ctx)
-	for _, u := range begun {
+	for _, u := range slices.DeleteFunc(begun, func(u wire.Unfinished) bool { return u.Dead }) {
 		fmt.Fprintf(s.Stderr, "%s  %s  not finished: the same run command again goes on with it\n", u.ID[:min(12, len(u.ID))], u.Instance)
 	}
 	return err
+}
+
+// printDead lists the jobs that ended without an episode, the first of them by name.
+func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
+	tally := publish.NewTally()
+	for _, d := range dead {
+		tally.AddDead([]schemas.DeadLetterRow{d.DeadLetterRow})
+	}
+	if len(dead) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s without an episode: %s\n", count(len(dead), "job"), tally.Stats().NoEpisode())
+	for _, d := range dead[:min(len(dead), 20)] {
+		fmt.Fprintf(w, "  %s  %s  %s\n", d.UnitKey[:min(12, len(d.UnitKey))], cmp.Or(d.Instance, "task "+clip(text(d.InputRef), 12)), deadReason(d))
+	}
+	fmt.Fprintf(w, "  all of them: %s\n", data.DeadPlace())
+}
+
+// deadReason is why a job has no episode, on one line.
+func deadReason(d wire.Dead) string {
+	return fmt.Sprintf("%s after %s: %s", text(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(text(d.ErrorMessage)))
 }
 
 func (f *showFlags) episode(s *State, data *wire.Data, t sinks.Trajectory) error {

@@ -88,6 +88,21 @@ func printCall(w io.Writer, step string, i int, calls []wire.Call) {
 	fmt.Fprintf(w, "← %s\n\n", c.Response)
 }
 
+// failed is the answer to a name that means a job without an episode; nil if it means
+// none, or if its calls are asked for.
+func (f *showFlags) failed(ctx context.Context, data *wire.Data, name string) error {
+	dead, err := data.Dead(ctx)
+	if err != nil {
+		return Usage(err)
+	}
+	i := slices.IndexFunc(dead, func(d wire.Dead) bool { return matches(name, d.UnitKey, d.Instance) })
+	if i < 0 || f.bytes {
+		return nil
+	}
+	return &Error{Code: ExitUsage, Try: "run with --retry infra; all such jobs are in " + data.DeadPlace(),
+		Err: fmt.Errorf("job %s has no episode: %s", dead[i].UnitKey, deadReason(dead[i]))}
+}
+
 // unfinished shows what there is of an episode that is not staged yet: its calls.
 // ok is false where the run knows of no such episode.
 func (f *showFlags) unfinished(ctx context.Context, s *State, data *wire.Data, name string) (ok bool, err error) {
@@ -101,6 +116,9 @@ func (f *showFlags) unfinished(ctx context.Context, s *State, data *wire.Data, n
 	}
 	u := begun[i]
 	what := fmt.Errorf("episode %s is not finished: its steps can be read when it is staged; the same run command again goes on with it", u.ID)
+	if u.Dead {
+		what = fmt.Errorf("job %s has no episode; these are the calls that it made", u.ID)
+	}
 	if !f.bytes {
 		return true, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", data.Place, name, "--wire") + "   # what was said to its model so far", Err: what}
 	}

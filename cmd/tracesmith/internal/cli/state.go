@@ -131,10 +131,11 @@ func (s *State) host() wire.Host {
 	return wire.Host{Getenv: s.Getenv, Environ: s.Environ, Warn: s.Stderr, Version: Version}
 }
 
-// Version is set at link time by `make build`; Commit comes from the VCS stamp
-// when there is one.
+// Version is the release in the file VERSION, with the commit of the build behind a
+// plus sign; data that this program writes names it. `make build` sets Version and
+// Commit; in other builds Commit comes from the VCS stamp, if there is one.
 var (
-	Version = "0.1.0-dev"
+	Version = "0.1.0"
 	Commit  = ""
 )
 

@@ -20,6 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
@@ -112,6 +113,15 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 			verdicts[value] = verdicts[value].Plus(t.Episode.Resolved)
 		}
 	}
+	if keep == nil {
+		dead, err := data.Dead(ctx)
+		if err != nil {
+			return Usage(err)
+		}
+		for _, d := range dead {
+			tally.AddDead([]schemas.DeadLetterRow{d.DeadLetterRow})
+		}
+	}
 	if err := writePlots(f.plots, tally.Plots()); err != nil {
 		return err
 	}
@@ -123,7 +133,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 			By map[string]publish.Judged `json:"by,omitempty"` // value of the column of --by
 		}{"tracesmith.stats/1", stats, verdicts})
 	}
-	printStats(s.Stdout, stats)
+	printStats(s.Stdout, stats, data.DeadPlace())
 	if f.by != "" {
 		printJudged(s.Stdout, f.by, verdicts)
 	}
@@ -201,8 +211,11 @@ func writePlots(dir string, plots []publish.Plot) error {
 	return nil
 }
 
-func printStats(w io.Writer, st publish.Stats) {
-	fmt.Fprintf(w, "%d episodes of %d tasks, %d steps\n", st.Episodes, st.Instances, st.Steps)
+func printStats(w io.Writer, st publish.Stats, deadPlace string) {
+	fmt.Fprintf(w, "%s of %s, %s\n", count(st.Episodes, "episode"), count(st.Instances, "task"), count(int(st.Steps), "step"))
+	if without := st.NoEpisode(); without != "" {
+		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadPlace)
+	}
 	fmt.Fprintf(w, "resolved %d, unresolved %d, not verified %d; %d used the gold patch\n", st.Resolved, st.Unresolved, st.Unverified, st.GoldUsed)
 	fmt.Fprintf(w, "%d repeat calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
 	if st.CostUSD != nil {

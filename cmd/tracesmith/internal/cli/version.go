@@ -1,13 +1,23 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
+
+// versionLine is what version and --version print: the release, and what it was
+// built from.
+func versionLine() string {
+	release, build, _ := strings.Cut(Version, "+")
+	commit := cmp.Or(build, commit(), "unknown")
+	return fmt.Sprintf("tracesmith %s (commit %s, records %s, %s, %s/%s)\n", release, commit, schemas.SchemaVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
 
 func newVersion(s *State) *cobra.Command {
 	var asJSON bool
@@ -15,12 +25,13 @@ func newVersion(s *State) *cobra.Command {
 		Use: "version", Short: "Print the version of the program and of the record schema", Args: exactArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
+				release, _, _ := strings.Cut(Version, "+")
 				return printJSON(s, map[string]string{
-					"schema": "tracesmith.version/1", "version": Version, "commit": commit(),
+					"schema": "tracesmith.version/1", "version": release, "build": Version, "commit": commit(),
 					"record_schema": schemas.SchemaVersion, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 				})
 			}
-			fmt.Fprintf(s.Stdout, "tracesmith %s (records %s, %s, %s/%s)\n", Version, schemas.SchemaVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprint(s.Stdout, versionLine())
 			return nil
 		},
 	}

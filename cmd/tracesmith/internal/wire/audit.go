@@ -2,17 +2,12 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/pipeline"
-	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 )
 
@@ -43,13 +38,9 @@ func Audit(ctx context.Context, place string, cfg configs.S3) (publish.Audited, 
 	if err != nil {
 		return none, err
 	}
-	var last observe.Report
-	raw, err := os.ReadFile(filepath.Join(dir, "summary.json"))
-	if err == nil {
-		err = json.Unmarshal(raw, &last)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return none, fmt.Errorf("reading the last summary of %s: %w", dir, err)
+	last, err := lastReport(dir)
+	if err != nil {
+		return none, err
 	}
 	var want []string
 	for _, e := range last.Episodes {

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +16,6 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/tape"
 	"github.com/tracesmith/tracesmith/pipeline"
-	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
@@ -228,54 +225,3 @@ func (d *Data) Calls(episodeID string, match func(requestSHA256 string) bool) ([
 	}
 	return calls, err
 }
-
-// Unfinished is an episode that a run has begun and not staged.
-type Unfinished struct{ ID, Instance string } // Instance "" = not known
-
-// Unfinished are those of a run directory, by their ids: each that has asked a
-// model or that the last summary names; none of a dataset.
-func (d *Data) Unfinished(ctx context.Context) ([]Unfinished, error) {
-	if d.Dataset != nil {
-		return nil, nil
-	}
-	dir := strings.TrimPrefix(d.Place, "file://")
-	instances := map[string]string{}
-	tapes, err := filepath.Glob(tape.Path(globbed.Replace(dir), "*"))
-	if err != nil {
-		return nil, fmt.Errorf("listing the records of model calls: %w", err)
-	}
-	for _, name := range tapes {
-		instances[strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))] = ""
-	}
-	var last observe.Report
-	switch body, err := os.ReadFile(filepath.Join(dir, "summary.json")); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, fmt.Errorf("reading the last summary: %w", err)
-	default:
-		if err := json.Unmarshal(body, &last); err != nil {
-			return nil, fmt.Errorf("reading the last summary: %w", err)
-		}
-	}
-	for _, e := range last.Episodes {
-		instances[e.ID] = e.Instance
-	}
-	for _, m := range last.Missing {
-		instances[m.ID] = m.Instance
-	}
-	for o, err := range d.store.List(ctx, "staging/") {
-		if err != nil {
-			return nil, fmt.Errorf("listing staged episodes: %w", err)
-		}
-		id, _, _ := strings.Cut(path.Base(o.Key), ".")
-		delete(instances, id)
-	}
-	var out []Unfinished
-	for _, id := range slices.Sorted(maps.Keys(instances)) {
-		out = append(out, Unfinished{id, instances[id]})
-	}
-	return out, nil
-}
-
-// globbed takes the meaning of a pattern out of a path.
-var globbed = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)

@@ -1,0 +1,140 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/llms/tape"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Dead is a job that ended without an episode.
+type Dead struct {
+	schemas.DeadLetterRow
+	Instance string // its task; "" = not known
+}
+
+// Dead are the jobs of the run, or of the runs that were published, that ended without
+// an episode.
+func (d *Data) Dead(ctx context.Context) ([]Dead, error) {
+	var rows []schemas.DeadLetterRow
+	var err error
+	instances := map[string]string{}
+	if d.Dataset != nil {
+		rows, err = d.Dataset.DeadLetters(ctx)
+	} else {
+		var last observe.Report
+		if last, err = lastReport(d.runDir()); err != nil {
+			return nil, err
+		}
+		for _, e := range last.Episodes {
+			instances[e.ID] = e.Instance
+		}
+		store, oerr := OpenStore(ctx, d.runDir(), configs.S3{})
+		if oerr != nil {
+			return nil, oerr
+		}
+		rows, err = publish.DeadLetters(ctx, store, redact.NewChecker(nil))
+	}
+	var out []Dead
+	for _, row := range rows {
+		out = append(out, Dead{row, instances[row.UnitKey]})
+	}
+	return out, err
+}
+
+// DeadPlace is where they can be read.
+func (d *Data) DeadPlace() string {
+	if d.Dataset != nil {
+		root, _ := publish.VersionOf(d.Place)
+		return strings.TrimRight(root, "/") + "/" + d.Dataset.DeadLettersKey()
+	}
+	return filepath.Join(d.runDir(), "dead-letters.jsonl")
+}
+
+func (d *Data) runDir() string { return strings.TrimPrefix(d.Place, "file://") }
+
+// lastReport is the summary of the last invocation of a run; empty if there is none.
+func lastReport(dir string) (observe.Report, error) {
+	var last observe.Report
+	body, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return last, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &last)
+	}
+	if err != nil {
+		return last, fmt.Errorf("reading the last summary of %s: %w", dir, err)
+	}
+	return last, nil
+}
+
+// Unfinished is an episode that a run has begun and not staged.
+type Unfinished struct {
+	ID, Instance string // Instance "" = not known
+	Dead         bool   // it ended without an episode
+}
+
+// Unfinished are those of a run directory, by their ids: each that has asked a
+// model or that the last summary names; none of a dataset.
+func (d *Data) Unfinished(ctx context.Context) ([]Unfinished, error) {
+	if d.Dataset != nil {
+		return nil, nil
+	}
+	dir := d.runDir()
+	instances := map[string]string{}
+	tapes, err := filepath.Glob(tape.Path(globbed.Replace(dir), "*"))
+	if err != nil {
+		return nil, fmt.Errorf("listing the records of model calls: %w", err)
+	}
+	for _, name := range tapes {
+		instances[strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))] = ""
+	}
+	last, err := lastReport(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range last.Episodes {
+		instances[e.ID] = e.Instance
+	}
+	for _, m := range last.Missing {
+		instances[m.ID] = m.Instance
+	}
+	for o, err := range d.store.List(ctx, "staging/") {
+		if err != nil {
+			return nil, fmt.Errorf("listing staged episodes: %w", err)
+		}
+		id, _, _ := strings.Cut(path.Base(o.Key), ".")
+		delete(instances, id)
+	}
+	dead, err := d.Dead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ended := map[string]bool{}
+	for _, row := range dead {
+		ended[row.UnitKey] = true
+	}
+	var out []Unfinished
+	for _, id := range slices.Sorted(maps.Keys(instances)) {
+		out = append(out, Unfinished{id, instances[id], ended[id]})
+	}
+	return out, nil
+}
+
+// globbed takes the meaning of a pattern out of a path.
+var globbed = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
