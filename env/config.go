@@ -38,8 +38,9 @@ type Config struct {
 type Workspace interface {
 	// Placement writes the tar to unpack: the tree and a .git of one commit.
 	Placement(ctx context.Context, tree Tree, w io.Writer) error
-	// Diff compares the tree with the tar stream of a final workspace.
-	Diff(ctx context.Context, tree Tree, final io.Reader) (patch []byte, treeSHA string, err error)
+	// Diff compares the tree with the tar stream of a final workspace. New files
+	// that are too large for a patch are left out of patch and tree.
+	Diff(ctx context.Context, tree Tree, final io.Reader) (patch []byte, treeSHA string, left []schemas.LeftOut, err error)
 }
 
 func (c Config) validate() error {

@@ -137,6 +137,17 @@ type Env interface {
 	Close(ctx context.Context) error
 }
 
+// MaxFileBytes is the size of the largest file that a patch can hold. Larger new files
+// are left out of it; a file of the base tree that has grown beyond makes Patch fail
+// with ErrRefused.
+const MaxFileBytes = 64 << 20
+
+// Trimming is an Env whose patch may leave files out.
+type Trimming interface {
+	// LeftOut are the files that the last Patch left out, sorted by path.
+	LeftOut() []schemas.LeftOut
+}
+
 // Based is an Env that knows the tree its workspace begins with.
 type Based interface {
 	// Base is that tree's hash, "" where its store cannot tell.

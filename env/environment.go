@@ -21,12 +21,14 @@ type Environment struct {
 	debugger   *watched    // sess.Debugger
 	eval       *EvalReport // the last one since Reset
 	terminated bool
-	edits      []Edit // of the step being taken, not yet told to the tools
+	edits      []Edit            // of the step being taken, not yet told to the tools
+	left       []schemas.LeftOut // by the last Patch
 }
 
 var (
-	_ Env   = (*Environment)(nil)
-	_ Based = (*Environment)(nil)
+	_ Env      = (*Environment)(nil)
+	_ Based    = (*Environment)(nil)
+	_ Trimming = (*Environment)(nil)
 )
 
 // closeTimeout bounds the end of a debugger and its sandbox.
@@ -256,7 +258,7 @@ func (e *Environment) Patch(ctx context.Context) (patch []byte, treeSHA string, 
 	err = piped(
 		func(w io.Writer) error { return e.sess.Sandbox.TarOut(ctx, e.sess.Workdir, w) },
 		func(r io.Reader) (err error) {
-			patch, treeSHA, err = e.cfg.Workspace.Diff(ctx, e.cfg.Tree, r)
+			patch, treeSHA, e.left, err = e.cfg.Workspace.Diff(ctx, e.cfg.Tree, r)
 			return err
 		},
 	)
@@ -265,6 +267,9 @@ func (e *Environment) Patch(ctx context.Context) (patch []byte, treeSHA string, 
 	}
 	return patch, treeSHA, nil
 }
+
+// LeftOut implements Trimming.
+func (e *Environment) LeftOut() []schemas.LeftOut { return e.left }
 
 // Base implements Based.
 func (e *Environment) Base(ctx context.Context) (string, error) {

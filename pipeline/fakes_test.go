@@ -94,6 +94,8 @@ func (f *fakeEnv) NoCall(context.Context) (env.Info, error) {
 	return env.Info{}, errors.New("not expected")
 }
 
+func (f *fakeEnv) LeftOut() []schemas.LeftOut { return f.h.left }
+
 func (f *fakeEnv) Patch(context.Context) ([]byte, string, error) {
 	if f.h.onPatch != nil {
 		if err := f.h.onPatch(); err != nil {
@@ -192,6 +194,7 @@ type harness struct {
 	onAsk    func(context.Context, schemas.Job, int) error
 	onAnswer func(turn int) (again bool, err error) // once it is paid
 	onPatch  func() error
+	left     []schemas.LeftOut
 	onVerify func(schemas.Task) (schemas.Verdict, error)
 	change   func(*pipeline.Deps)
 	mu       sync.Mutex

@@ -206,6 +206,7 @@ func (r *run) stages(ctx context.Context, lease *engine.Lease, job schemas.Job) 
 		r.deps.Crash("graded")
 	}
 	ep.Verdict = *rec.verdict
+	undecided(&ep)
 	stage = stageNormalise
 	staged, err := normalise.Episode(&ep, r.cfg.Normalise)
 	if err != nil {
@@ -268,6 +269,10 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 	if res.Agent.ConfigJSON, err = configured(res.Agent.ConfigJSON, r.cfg); err != nil {
 		return fmt.Errorf("encoding the agent's configuration: %w", err)
 	}
+	var left []schemas.LeftOut
+	if t, ok := e.(env.Trimming); ok {
+		left = t.LeftOut()
+	}
 	var base string
 	if b, ok := e.(env.Based); ok {
 		if base, err = b.Base(ctx); err != nil {
@@ -278,7 +283,7 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 	rec.rollout = &rollout{Replayed: res.Replayed, Episode: schemas.Episode{
 		Job: rec.job, Started: res.Started, Ended: res.Ended, Agent: res.Agent, EnvKey: e.Key(), Tools: res.Tools, ToolSets: res.ToolSets,
 		Compared: res.Compared, Diverged: res.Diverged,
-		Patch: patch, FinalSHA: sha, BaseSHA: base, ExitReason: res.ExitReason, ErrorClass: res.ErrorClass, ErrorMessage: res.ErrorMessage,
+		Patch: patch, FinalSHA: sha, BaseSHA: base, LeftOut: left, ExitReason: res.ExitReason, ErrorClass: res.ErrorClass, ErrorMessage: res.ErrorMessage,
 		QueueMS: lease.Waited.Milliseconds(), Delivery: lease.Delivery,
 	}}
 	return rec.append(ctx, kindRollout, rec.rollout)
@@ -299,8 +304,13 @@ func configured(settings string, cfg Config) (string, error) {
 	return string(b), err
 }
 
-// grade has the patch judged in a sandbox nobody has touched.
+// grade has the patch judged in a fresh sandbox. Where there is no patch, because none
+// can hold the workspace, a verdict would be one on the base tree.
 func (r *run) grade(ctx context.Context, task schemas.Task, ep *schemas.Episode, rec *recorder) error {
+	if ep.ExitReason == schemas.ExitBadWorkspace {
+		rec.verdict = &schemas.Verdict{Status: schemas.VerifyNotRun, Method: task.Tests.Method, Reason: ep.ErrorMessage}
+		return rec.append(ctx, kindVerdict, rec.verdict)
+	}
 	spec, err := r.tests(ctx, task)
 	if err != nil {
 		return fmt.Errorf("finding the tests of %s: %w", task.InstanceID, err)
@@ -319,8 +329,17 @@ func (r *run) grade(ctx context.Context, task schemas.Task, ep *schemas.Episode,
 	case v.Status == schemas.VerifyError: // ours: tried again, never scored
 		return fmt.Errorf("verifying: %s", v.Reason)
 	}
+	v = v.Without(ep.LeftOut)
 	rec.verdict = &v
 	return rec.append(ctx, kindVerdict, v)
+}
+
+// undecided ends an episode whose patch lacks files and did not pass without them as
+// one whose workspace no patch can hold.
+func undecided(ep *schemas.Episode) {
+	if len(ep.LeftOut) > 0 && ep.Verdict.Status == schemas.VerifyNotRun {
+		ep.ExitReason, ep.ErrorClass, ep.ErrorMessage = schemas.ExitBadWorkspace, schemas.ExitBadWorkspace, ep.Verdict.Reason
+	}
 }
 
 // tests are the task's own lists, or those of a baseline run, found once.

@@ -157,4 +157,7 @@ var episodeColumns = []section{
 		{"hack_patterns", "", "reward-hack rules that the patch or a call broke", "commands and patch", "1.3.0"},
 		{"reward_hack", "", "at least one of them was broken", "hack_patterns", "1.3.0"},
 	}},
+	{"Since 2.0.0", []said{
+		{"patch_left_out", "", "new files of the workspace that the patch leaves out because they are too large; null if there are none", "workspace", "2.0.0"},
+	}},
 }

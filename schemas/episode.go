@@ -1,6 +1,9 @@
 package schemas
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Episode is one finished execution of a job, before normalisation.
 type Episode struct {
@@ -22,6 +25,8 @@ type Episode struct {
 	Patch    []byte `json:"patch"`              // git binary patch base -> final tree; empty: nothing changed
 	FinalSHA string `json:"final_sha"`          // tree hash of the final workspace
 	BaseSHA  string `json:"base_sha,omitempty"` // of the one it began with
+	// LeftOut are new files of the workspace that the patch leaves out.
+	LeftOut []LeftOut `json:"left_out,omitempty"`
 
 	ExitReason   string `json:"exit_reason"` // Exit* constants
 	ErrorClass   string `json:"error_class,omitempty"`
@@ -30,6 +35,12 @@ type Episode struct {
 	Verdict  Verdict `json:"verdict"`
 	QueueMS  int64   `json:"queue_ms"`
 	Delivery int     `json:"delivery"` // how often the queue handed the job out
+}
+
+// LeftOut is a file that is too large for a patch.
+type LeftOut struct {
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
 }
 
 // AgentInfo says who acted.
@@ -83,6 +94,21 @@ type Verdict struct {
 	FinalSHA  string   `json:"final_sha,omitempty"`
 	LogSHA256 string   `json:"log_sha256,omitempty"`
 	Log       string   `json:"log,omitempty"` // runner output, capped
+}
+
+// Without is the verdict on a patch that leaves files out. A pass stands; a failure
+// may be theirs, so nothing is decided then.
+func (v Verdict) Without(left []LeftOut) Verdict {
+	if len(left) == 0 || v.Status != VerifiedFail {
+		return v
+	}
+	names := fmt.Sprintf("%s (%d bytes)", left[0].Path, left[0].Bytes)
+	if n := len(left) - 1; n > 0 {
+		names += fmt.Sprintf(" and %d more", n)
+	}
+	v.Reason = fmt.Sprintf("the patch leaves out %s because of the size, and does not pass without: %s", names, v.Reason)
+	v.Status, v.Resolved = VerifyNotRun, nil
+	return v
 }
 
 // Values of Verdict.Status.

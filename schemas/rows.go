@@ -175,6 +175,9 @@ type EpisodeRow struct {
 	BranchTurn    *int32   `col:"branch_turn" json:"branch_turn,omitempty"`
 	HackPatterns  []string `col:"hack_patterns" json:"hack_patterns,omitzero"`
 	RewardHack    *bool    `col:"reward_hack" json:"reward_hack,omitempty"`
+
+	// Since 2.0.0.
+	PatchLeftOut []string `col:"patch_left_out" json:"patch_left_out,omitzero"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,

@@ -74,7 +74,7 @@ func patch(t testing.TB, cfg Config, from, to project) string {
 	if err := to.tree(t).WriteTar(&buf); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := cfg.Store.Diff(t.Context(), from.tree(t), &buf)
+	p, _, _, err := cfg.Store.Diff(t.Context(), from.tree(t), &buf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (c *Client) TarOut(ctx context.Context, dir string, w io.Writer) error {
 		}
 		sent += int64(len(r.Data))
 		if sent > most {
-			err = fmt.Errorf("more than %d bytes", most)
+			err = fmt.Errorf("%w: more than %d bytes", env.ErrRefused, most)
 		} else {
 			_, err = w.Write(r.Data)
 		}

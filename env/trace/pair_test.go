@@ -36,7 +36,7 @@ func patch(t testing.TB, from, to project) []byte {
 	if err := to.tree(t).WriteTar(&buf); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := store.Diff(t.Context(), from.tree(t), &buf)
+	p, _, _, err := store.Diff(t.Context(), from.tree(t), &buf)
 	if err != nil {
 		t.Fatal(err)
 	}

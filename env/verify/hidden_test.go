@@ -65,7 +65,7 @@ func leaving(t *testing.T, v *Verifier, base, final project, without string, mor
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	patch, _, err := v.cfg.Store.Diff(t.Context(), base, &buf)
+	patch, _, _, err := v.cfg.Store.Diff(t.Context(), base, &buf)
 	if err != nil {
 		t.Fatal(err)
 	}

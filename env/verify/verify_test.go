@@ -133,7 +133,7 @@ func patchTo(t testing.TB, v *Verifier, from, to project) ([]byte, string) {
 	if err := to.WriteTar(&buf); err != nil {
 		t.Fatal(err)
 	}
-	patch, sha, err := v.cfg.Store.Diff(t.Context(), from, &buf)
+	patch, sha, _, err := v.cfg.Store.Diff(t.Context(), from, &buf)
 	if err != nil {
 		t.Fatal(err)
 	}

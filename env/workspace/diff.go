@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // DiffTrees is the patch from base to final: git's format with full hashes and
@@ -31,18 +32,28 @@ func (s *Store) DiffTrees(ctx context.Context, base, final string) ([]byte, erro
 	return patch, err
 }
 
-// Diff imports the final workspace of a task's tree and returns the patch that
-// leads to it, with the hash of its tree.
-func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch []byte, treeSHA string, err error) {
+// Diff imports the final workspace of a task's tree and returns the patch that leads
+// to it, with the hash of its tree. Neither holds the files that it leaves out: new
+// ones that are too large, by themselves or all together.
+func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch []byte, treeSHA string, left []schemas.LeftOut, err error) {
 	base, err := s.Base(ctx, tree)
 	if err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
-	if treeSHA, err = s.Import(ctx, final); err != nil {
-		return nil, "", err
+	files, err := s.Files(ctx, base)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	known := map[string]bool{}
+	for _, f := range files {
+		known[f.Path] = true
+	}
+	i := newImporting(s, func(path string) bool { return !known[path] })
+	if treeSHA, err = i.read(ctx, final); err != nil {
+		return nil, "", nil, err
 	}
 	patch, err = s.DiffTrees(ctx, base, treeSHA)
-	return patch, treeSHA, err
+	return patch, treeSHA, i.leftOut(), err
 }
 
 // ApplyError says which hunk of a patch does not fit.

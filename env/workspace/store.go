@@ -23,6 +23,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 // Store is a bare object store in one directory. It is safe for concurrent use
@@ -40,10 +42,11 @@ type Store struct {
 // What a workspace may hold. A stream beyond it is refused.
 const (
 	MaxEntries   = 200_000
-	MaxFileBytes = 64 << 20
+	MaxFileBytes = env.MaxFileBytes
 	MaxTreeBytes = 1 << 30
 	MaxPathBytes = 4096
 	MaxPatch     = 128 << 20 // bytes of one patch
+	MaxNewBytes  = 96 << 20  // bytes of all new files in a patch, which grow by a third in it
 )
 
 // storeConfig is the whole configuration git sees.

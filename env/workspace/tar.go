@@ -3,7 +3,6 @@ package workspace
 import (
 	"archive/tar"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -39,91 +38,7 @@ func (e *RefusedError) Is(target error) bool { return target == env.ErrRefused }
 // reach outside, that hold a .git below the top, or that exceed the limits are
 // a *RefusedError.
 func (s *Store) Import(ctx context.Context, r io.Reader) (tree string, err error) {
-	root := &node{mode: modeDir, children: map[string]*node{}}
-	seen := map[string]File{} // regular files, for hard links
-	var entries int
-	var total int64
-	for in := tar.NewReader(r); ; {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		head, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return "", fmt.Errorf("reading workspace tar: %w", err)
-		}
-		path, skip, err := cleanPath(head.Name)
-		if err != nil {
-			return "", err
-		}
-		if skip {
-			continue
-		}
-		entries++
-		total += max(head.Size, 0)
-		switch {
-		case entries > MaxEntries:
-			return "", &RefusedError{path, fmt.Sprintf("the workspace has more than %d entries", MaxEntries)}
-		case total > MaxTreeBytes:
-			return "", &RefusedError{path, fmt.Sprintf("the workspace has more than %d bytes", MaxTreeBytes)}
-		}
-		f, ok, err := s.importEntry(in, head, path, seen)
-		if err != nil {
-			return "", err
-		}
-		if ok && !root.add(path, f.Mode, f.hash) {
-			return "", &RefusedError{path, "comes twice, or below something that is no directory"}
-		}
-	}
-	h, err := s.writeTree(root)
-	if err != nil {
-		return "", err
-	}
-	return h.String(), nil
-}
-
-// importEntry stores one entry's content; ok is false for what a tree does not hold.
-func (s *Store) importEntry(in io.Reader, head *tar.Header, path string, seen map[string]File) (f File, ok bool, err error) {
-	switch head.Typeflag {
-	case tar.TypeReg, tar.TypeGNUSparse:
-		if head.Size > MaxFileBytes {
-			return f, false, &RefusedError{path, fmt.Sprintf("has %d bytes; a file may have %d", head.Size, MaxFileBytes)}
-		}
-		data, err := io.ReadAll(io.LimitReader(in, MaxFileBytes))
-		if err != nil {
-			return f, false, fmt.Errorf("reading workspace tar: %w", err)
-		}
-		f = File{Path: path, Mode: ModeFile}
-		if head.Mode&0o100 != 0 {
-			f.Mode = ModeExec
-		}
-		if f.hash, err = s.put("blob", data); err != nil {
-			return f, false, err
-		}
-		seen[path] = f
-		return f, true, nil
-	case tar.TypeLink:
-		target, _, err := cleanPath(head.Linkname)
-		if err != nil {
-			return f, false, err
-		}
-		f, ok = seen[target]
-		if !ok {
-			return f, false, &RefusedError{path, fmt.Sprintf("is a hard link to %q, which did not come before it", head.Linkname)}
-		}
-		return f, true, nil
-	case tar.TypeSymlink:
-		if head.Linkname == "" || len(head.Linkname) > MaxPathBytes || strings.ContainsRune(head.Linkname, 0) {
-			return f, false, &RefusedError{path, "has an impossible link target"}
-		}
-		f = File{Path: path, Mode: ModeSymlink}
-		f.hash, err = s.put("blob", []byte(head.Linkname))
-		return f, err == nil, err
-	default:
-		return f, false, nil
-	}
+	return newImporting(s, func(string) bool { return false }).read(ctx, r)
 }
 
 // cleanPath turns an entry's name into a path of the tree; skip is set for the

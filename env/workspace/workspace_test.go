@@ -287,7 +287,7 @@ func TestPlacementIsAGitRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, tree, err := s.Diff(t.Context(), r, bytes.NewReader(final))
+	patch, tree, _, err := s.Diff(t.Context(), r, bytes.NewReader(final))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func BenchmarkEpisode(b *testing.B) {
 	final := maps.Clone(base)
 	for b.Loop() {
 		final["pkg/m7.py"] = entry{text: fmt.Sprint(b.N, rand.Int())}
-		patch, tree, err := s.Diff(b.Context(), r, bytes.NewReader(final.tar(b)))
+		patch, tree, _, err := s.Diff(b.Context(), r, bytes.NewReader(final.tar(b)))
 		if err != nil {
 			b.Fatal(err)
 		}

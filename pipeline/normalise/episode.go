@@ -170,6 +170,9 @@ func (n *normaliser) noPatch() bool { return len(n.ep.Patch) == 0 && n.ep.FinalS
 
 // patch keeps the bytes but for secrets; a long one goes to a blob.
 func (n *normaliser) patch(e *schemas.EpisodeRow) {
+	for _, left := range n.ep.LeftOut {
+		e.PatchLeftOut = append(e.PatchLeftOut, n.text(left.Path))
+	}
 	if n.noPatch() {
 		return
 	}

@@ -55,8 +55,12 @@ func (c evalSettings) call(ctx context.Context, s *env.Session, _ evalArgs) (sch
 	if err != nil {
 		return schemas.Observation{}, err
 	}
+	large, err := tooLarge(ctx, s)
+	if err != nil {
+		return schemas.Observation{}, err
+	}
 	o := schemas.Observation{
-		Text:      c.summary(r) + "\n\n" + strings.TrimRight(stableOutput(r.Output), "\n") + "\n",
+		Text:      c.summary(r) + large + "\n\n" + strings.TrimRight(stableOutput(r.Output), "\n") + "\n",
 		ExitCode:  &r.ExitCode,
 		TimedOut:  r.TimedOut,
 		FullBytes: r.OutputBytes,
@@ -66,6 +70,36 @@ func (c evalSettings) call(ctx context.Context, s *env.Session, _ evalArgs) (sch
 	}
 	return o, nil
 }
+
+// tooLarge warns of files that the patch of the workspace cannot hold; "" if there are
+// none. It looks at a bounded number of entries.
+func tooLarge(ctx context.Context, s *env.Session) (string, error) {
+	r, err := s.Sandbox.Walk(ctx, env.WalkSpec{
+		Dir: s.Workdir, Ignore: defaultIgnore, MaxEntries: walkMaxEntries, Timeout: s.CommandTimeout,
+	})
+	if err != nil {
+		return "", err
+	}
+	var large []string
+	for _, e := range r.Entries {
+		if e.Kind == 'f' && e.Size > env.MaxFileBytes {
+			large = append(large, fmt.Sprintf("%s (%d bytes)", quoteName(e.Path), e.Size))
+		}
+	}
+	if len(large) == 0 {
+		return "", nil
+	}
+	if n := len(large) - largeListed; n > 0 {
+		large = append(large[:largeListed], fmt.Sprintf("%d more", n))
+	}
+	return fmt.Sprintf("\nThe result will be judged without %s: a patch holds no file of more than %d MiB. Remove what you do not need.",
+		strings.Join(large, ", "), env.MaxFileBytes>>20), nil
+}
+
+const (
+	walkMaxEntries = 50_000
+	largeListed    = 5
+)
 
 // evalListed bounds the failing tests named in the summary.
 const evalListed = 20

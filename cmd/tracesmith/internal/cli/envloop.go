@@ -36,6 +36,7 @@ type answer struct {
 	DurationMS   float64              `json:"duration_ms"`
 	Tools        []schemas.ToolSchema `json:"tools,omitempty"`
 	Patch        *string              `json:"patch,omitempty"`
+	LeftOut      []schemas.LeftOut    `json:"left_out,omitempty"` // by the patch, because of their size
 	TreeSHA256   string               `json:"tree_sha256,omitempty"`
 	Resolved     *bool                `json:"resolved,omitempty"`
 	VerifyStatus string               `json:"verify_status,omitempty"`
@@ -193,6 +194,9 @@ func (l *envLoop) patch(ctx context.Context) answer {
 	a, text := l.last, string(patch)
 	a.Observation, a.Observations, a.Tools = "", []sourced{}, nil
 	a.Patch, a.TreeSHA256 = &text, sha
+	if t, ok := l.env.(env.Trimming); ok {
+		a.LeftOut = t.LeftOut()
+	}
 	return a
 }
 
@@ -205,6 +209,7 @@ func (l *envLoop) verdict(ctx context.Context) answer {
 	if err != nil {
 		return failed(err)
 	}
+	v = v.Without(a.LeftOut)
 	a.Resolved, a.VerifyStatus, a.Verdict = v.Resolved, v.Status, &v
 	return a
 }

@@ -1,0 +1,117 @@
+package workspace
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// zeros are read without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// packed streams a tar of entries; content beyond text is zeros.
+func packed(t *testing.T, heads []tar.Header, texts map[string]string) io.Reader {
+	t.Helper()
+	r, w := io.Pipe()
+	t.Cleanup(func() { r.Close() })
+	go func() {
+		out := tar.NewWriter(w)
+		for _, h := range heads {
+			body := io.Reader(zeros{})
+			if text, ok := texts[h.Name]; ok {
+				h.Size, body = int64(len(text)), strings.NewReader(text)
+			}
+			err := out.WriteHeader(&h)
+			if err == nil && h.Typeflag == tar.TypeReg {
+				_, err = io.CopyN(out, body, h.Size)
+			}
+			if err != nil {
+				w.CloseWithError(err)
+				return
+			}
+		}
+		w.CloseWithError(out.Close())
+	}()
+	return r
+}
+
+func regular(name string, size int64) tar.Header {
+	return tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: size}
+}
+
+func TestLargeNewFilesAreLeftOut(t *testing.T) {
+	base := files{"a.py": {text: "x = 1\n"}, "data.bin": {text: "old"}}
+	fixed := map[string]string{"a.py": "x = 2\n", "data.bin": "old"}
+	fix := []tar.Header{regular("a.py", 0), regular("data.bin", 0)}
+	const large = MaxFileBytes + 1
+	var several []tar.Header
+	for i := range 4 {
+		several = append(several, regular(fmt.Sprintf("dump.%d", i), 40<<20+int64(i)))
+	}
+	for name, c := range map[string]struct {
+		more []tar.Header
+		left []schemas.LeftOut
+		in   string // what the patch holds beside the fix
+	}{
+		"one":          {[]tar.Header{regular("core.1", large)}, []schemas.LeftOut{{Path: "core.1", Bytes: large}}, ""},
+		"at the limit": {[]tar.Header{regular("core.1", MaxFileBytes)}, nil, "core.1"},
+		"in a new directory": {
+			[]tar.Header{{Name: "out/", Typeflag: tar.TypeDir}, regular("out/run/log", large), regular("out/small", 3)},
+			[]schemas.LeftOut{{Path: "out/run/log", Bytes: large}}, "out/small",
+		},
+		"sparse": {[]tar.Header{regular("huge", 3<<30)}, []schemas.LeftOut{{Path: "huge", Bytes: 3 << 30}}, ""},
+		"linked": {
+			[]tar.Header{regular("core.1", large), {Name: "core.2", Typeflag: tar.TypeLink, Linkname: "core.1"}},
+			[]schemas.LeftOut{{Path: "core.1", Bytes: large}, {Path: "core.2", Bytes: large}}, "",
+		},
+		"too many for one patch": {several, []schemas.LeftOut{{Path: "dump.2", Bytes: 40<<20 + 2}, {Path: "dump.3", Bytes: 40<<20 + 3}}, "dump.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			patch, tree, left, err := s.Diff(t.Context(), repo{t, base}, packed(t, append(c.more, fix...), fixed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.left, left); diff != "" {
+				t.Error(diff)
+			}
+			start, err := s.Base(t.Context(), repo{t, base})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.Apply(t.Context(), start, patch); err != nil || got != tree {
+				t.Errorf("the patch makes %s of the base (error %v), want %s", got, err, tree)
+			}
+			if !bytes.Contains(patch, []byte("+x = 2")) || !bytes.Contains(patch, []byte(c.in)) {
+				t.Errorf("the patch lacks the fix or %q", c.in)
+			}
+			for _, l := range c.left {
+				if bytes.Contains(patch, []byte(l.Path)) {
+					t.Errorf("the patch has %s", l.Path)
+				}
+			}
+		})
+	}
+}
+
+// A file of the base tree cannot be left out: the patch would leave it as it was.
+func TestLargeKnownFilesAreRefused(t *testing.T) {
+	base := files{"data.bin": {text: "old"}}
+	_, _, _, err := open(t).Diff(t.Context(), repo{t, base}, packed(t, []tar.Header{regular("data.bin", MaxFileBytes+1)}, nil))
+	if err == nil || !strings.Contains(err.Error(), `"data.bin": has 67108865 bytes`) {
+		t.Errorf("Diff = %v", err)
+	}
+}
