@@ -304,44 +304,6 @@ func configured(settings string, cfg Config) (string, error) {
 	return string(b), err
 }
 
-// grade has the patch judged in a fresh sandbox. Where there is no patch, because none
-// can hold the workspace, a verdict would be one on the base tree.
-func (r *run) grade(ctx context.Context, task schemas.Task, ep *schemas.Episode, rec *recorder) error {
-	if ep.ExitReason == schemas.ExitBadWorkspace {
-		rec.verdict = &schemas.Verdict{Status: schemas.VerifyNotRun, Method: task.Tests.Method, Reason: ep.ErrorMessage}
-		return rec.append(ctx, kindVerdict, rec.verdict)
-	}
-	spec, err := r.tests(ctx, task)
-	if err != nil {
-		return fmt.Errorf("finding the tests of %s: %w", task.InstanceID, err)
-	}
-	task.Tests = spec
-	tree, err := r.deps.Source.Tree(ctx, task.InstanceID)
-	if err != nil {
-		return fmt.Errorf("opening the repository of %s: %w", task.InstanceID, err)
-	}
-	v, err := r.deps.Verifier.Verify(ctx, task, tree, ep.Patch, ep.FinalSHA)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return fmt.Errorf("verifying: %w", err)
-	case v.Status == schemas.VerifyError: // ours: tried again, never scored
-		return fmt.Errorf("verifying: %s", v.Reason)
-	}
-	v = v.Without(ep.LeftOut)
-	rec.verdict = &v
-	return rec.append(ctx, kindVerdict, v)
-}
-
-// undecided ends an episode whose patch lacks files and did not pass without them as
-// one whose workspace no patch can hold.
-func undecided(ep *schemas.Episode) {
-	if len(ep.LeftOut) > 0 && ep.Verdict.Status == schemas.VerifyNotRun {
-		ep.ExitReason, ep.ErrorClass, ep.ErrorMessage = schemas.ExitBadWorkspace, schemas.ExitBadWorkspace, ep.Verdict.Reason
-	}
-}
-
 // tests are the task's own lists, or those of a baseline run, found once.
 func (r *run) tests(ctx context.Context, task schemas.Task) (schemas.TestSpec, error) {
 	if r.deps.Baseline == nil || !task.Tests.NeedsBaseline() {

@@ -1,0 +1,64 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// What the agent left behind and no patch can hold is its failure, not ours. It is not
+// tried again, and the base tree is not judged in its place.
+func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
+	t.Parallel()
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	h.onPatch = func() error { return fmt.Errorf("reading the patch: %w: sub/.git", env.ErrRefused) }
+	rep, err := h.run(t.Context())
+	if err != nil || h.count("verify bug-01") != 0 || rep.Friction.InfraRetries != 0 || ledger(t, rep).Outcomes[schemas.OutcomeAgentError] != 1 {
+		t.Fatalf("%+v %v", rep.Ledger, err)
+	}
+	if cause := rep.Episodes[0].Cause; !strings.Contains(cause, "sub/.git") {
+		t.Errorf("the summary does not say why: %q", cause)
+	}
+	for _, s := range h.staged(t) {
+		e := s.Episode
+		if e.ExitReason != schemas.ExitBadWorkspace || e.TerminationClass != "agent" || *e.ErrorClass != schemas.ExitBadWorkspace ||
+			!strings.Contains(*e.ErrorMessage, "sub/.git") || e.Patch != nil || e.Resolved != nil || e.Reward != nil || e.VerifyStatus != schemas.VerifyNotRun || *e.Outcome != schemas.OutcomeAgentError {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// A failure without files that the patch leaves out may be theirs: it is no verdict. A
+// pass stands.
+func TestPatchesThatLeaveFilesOut(t *testing.T) {
+	for _, resolved := range []bool{false, true} {
+		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+		h.left = []schemas.LeftOut{{Path: "core.1", Bytes: 70_000_000}}
+		h.onVerify = func(schemas.Task) (schemas.Verdict, error) {
+			if resolved {
+				return schemas.Verdict{Resolved: &resolved, Status: schemas.VerifiedPass, Method: "pytest"}, nil
+			}
+			return schemas.Verdict{Resolved: &resolved, Status: schemas.VerifiedFail, Method: "pytest", Reason: "test_add fails"}, nil
+		}
+		h.mustRun(t)
+		for _, s := range h.staged(t) {
+			e := s.Episode
+			if diff := cmp.Diff([]string{"core.1"}, e.PatchLeftOut); diff != "" {
+				t.Error(diff)
+			}
+			if resolved && (*e.Outcome != schemas.OutcomeResolved || e.ExitReason != schemas.ExitSubmitted) {
+				t.Errorf("a pass: %+v", e)
+			}
+			if !resolved && (e.Resolved != nil || e.Reward != nil || e.VerifyStatus != schemas.VerifyNotRun || e.ExitReason != schemas.ExitBadWorkspace ||
+				*e.Outcome != schemas.OutcomeAgentError || !strings.Contains(*e.VerifyReason, "core.1 (70000000 bytes)") || !strings.Contains(*e.VerifyReason, "test_add fails")) {
+				t.Errorf("a failure: %+v", e)
+			}
+		}
+	}
+}
