@@ -58,7 +58,7 @@ func Base(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Suite
 		if err != nil {
 			return s, err
 		}
-		if err := usable(t, run); err != nil {
+		if err := usable(ctx, cfg, t, tree, run); err != nil {
 			return s, err
 		}
 		s.Runs++
@@ -84,24 +84,30 @@ func Base(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Suite
 }
 
 // usable refuses a run that tells nothing about the repository.
-func usable(t schemas.Task, run verify.Run) error {
+func usable(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, run verify.Run) error {
 	fail := func(kind error, detail, remedy string) error {
 		return &verify.TaskError{Instance: t.InstanceID, Kind: kind, Detail: detail, Remedy: remedy}
 	}
 	switch {
 	case run.TimedOut:
 		return fail(verify.ErrTooSlow, "", "make the entrypoint run fewer tests, or raise the timeout")
-	case run.Unstarted:
-		return fail(verify.ErrNotCollected, run.Finding, "correct the repository, or install what it needs with setup commands")
-	case run.Finding != "":
+	case run.Finding != "" && !run.Unstarted:
 		return fail(verify.ErrUntrusted, run.Finding, Meanings[Untrusted].Remedy)
-	case len(run.Uncollected) > 0:
-		return fail(verify.ErrNotCollected, run.Uncollected[0], "correct the repository, or install what it needs with setup commands")
+	case run.Unstarted, len(run.Uncollected) > 0, len(run.Tests) == 0 && run.ExitCode != 0 && run.ExitCode != noTests:
+		detail, remedy, err := uncollected(ctx, cfg, t, tree, run)
+		if err != nil {
+			return err
+		}
+		return fail(verify.ErrNotCollected, detail, remedy)
 	case len(run.Tests) == 0:
-		return fail(verify.ErrNoTests, fmt.Sprintf("exit code %d", run.ExitCode), "correct the entrypoint, or install the runner with setup commands")
+		return fail(verify.ErrNoTests, verify.Cause(run.Output), "correct the entrypoint, or add tests that it runs")
 	}
 	return nil
 }
+
+// noTests is the exit code with which pytest, and unittest from Python 3.12 on, say that there
+// are no tests.
+const noTests = 5
 
 // sort parts the tests by what they did in all runs.
 func (s *Suite) sort(seen map[string]map[string]int, took map[string][]float64) {

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,13 +91,13 @@ func unusable(t schemas.Task, r testRun) *TaskError {
 	case r.Limit != "":
 		return fail(ErrUntrusted, "limit of "+r.Limit, "raise the sandbox's limit, or make the entrypoint run fewer tests")
 	case r.ExitCode == 126 || r.ExitCode == 127:
-		return fail(ErrNotCollected, lastLine(r.Output), "correct the entrypoint, or install what it needs with setup commands")
+		return fail(ErrNotCollected, Cause(r.Output), "correct the entrypoint, or install what it needs with setup commands")
 	case len(r.tampered) > 0:
 		return fail(ErrUntrusted, r.tampered[0], "leave the test runner as it is, or choose an entrypoint that runs one runner per command")
 	case r.runners > 0 && len(r.tests) == 0 && len(r.uncollected) == 0 && !r.unfinished:
 		return fail(ErrNoTests, "", "add a test that shows the bug, or correct the entrypoint "+fmt.Sprintf("%q", t.Entrypoint))
 	case r.runners == 0 && t.Tests.Method != "" && t.Tests.Method != schemas.VerifyExitCode:
-		return fail(ErrNotCollected, lastLine(r.Output), "no "+t.Tests.Method+" run was seen: correct the entrypoint, or install the runner with setup commands")
+		return fail(ErrNotCollected, Cause(r.Output), "no "+t.Tests.Method+" run was seen: correct the entrypoint, or install the runner with setup commands")
 	case len(r.twice) > 0:
 		return fail(ErrUntrusted, r.twice[0]+" ran twice", "make the entrypoint run each test once")
 	}
@@ -120,7 +119,10 @@ func baseline(t schemas.Task, before testRun) (schemas.TestSpec, error) {
 	}
 	if before.unfinished || len(before.uncollected) > 0 {
 		detail := strings.Join(before.uncollected[:min(3, len(before.uncollected))], ", ")
-		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrNotCollected, cmp.Or(detail, lastLine(before.Output)),
+		if detail != "" {
+			detail += ": "
+		}
+		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrNotCollected, detail + Cause(before.Output),
 			"make the tests importable, list fail_to_pass and pass_to_pass, or give a gold patch"}
 	}
 	spec.Method = before.method()
@@ -177,12 +179,6 @@ func goldBaseline(t schemas.Task, before, after testRun) (schemas.TestSpec, erro
 		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrNothingToFix, "all tests pass already", "give a repository whose tests fail because of the bug"}
 	}
 	return schemas.TestSpec{}, goldFails
-}
-
-func lastLine(out []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	last := strings.ToValidUTF8(lines[len(lines)-1], "\uFFFD")
-	return last[:min(len(last), 200)]
 }
 
 // spec is the task's lists, or its baseline where it has none.

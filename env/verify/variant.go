@@ -69,7 +69,7 @@ func (r testRun) public() Run {
 	case r.unfinished:
 		out.Finding = fmt.Sprintf("the test runner did not come to its end (exit code %d)", r.ExitCode)
 		if out.Unstarted = len(r.tests)+len(r.uncollected) == 0 && r.ExitCode != 0; out.Unstarted {
-			out.Finding += ": " + lastLine(r.Output)
+			out.Finding += ": " + Cause(r.Output)
 		}
 	case len(r.twice) > 0:
 		out.Finding = "test reported twice: " + r.twice[0]

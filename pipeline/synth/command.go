@@ -24,7 +24,7 @@ type command struct {
 
 var assignment = regexp.MustCompile(`^([A-Za-z_]\w*)=(.*)$`)
 
-// parseCommand reads "[NAME=value ...] python -m pytest|unittest ARGS" or "pytest
+// parseCommand reads "[env] [NAME=value ...] python -m pytest|unittest ARGS" or "pytest
 // ARGS". Anything else is a RepoError: a fork cannot do what a shell would.
 func parseCommand(line string) (command, error) {
 	wrong := func(what string) error {
@@ -35,6 +35,9 @@ func parseCommand(line string) (command, error) {
 		return command{}, wrong(err.Error())
 	}
 	c := command{env: map[string]string{}}
+	if len(words) > 0 && words[0] == "env" { // it sets variables, as a shell does without it
+		words = words[1:]
+	}
 	for len(words) > 0 {
 		m := assignment.FindStringSubmatch(words[0])
 		if m == nil {

@@ -83,11 +83,13 @@ func refusal(err error) *RepoError {
 		return e
 	}
 	if e, ok := errors.AsType[*verify.TaskError](err); ok {
-		kind := ErrRed
-		if errors.Is(e, verify.ErrNoTests) {
-			kind = ErrNoTests
+		switch {
+		case errors.Is(e, verify.ErrNotCollected):
+			return &RepoError{Kind: verify.ErrNotCollected, Detail: e.Detail, Remedy: e.Remedy}
+		case errors.Is(e, verify.ErrNoTests):
+			return &RepoError{Kind: ErrNoTests, Detail: e.Detail, Remedy: e.Remedy}
 		}
-		return &RepoError{Kind: kind, Detail: e.Error()}
+		return &RepoError{Kind: ErrRed, Detail: e.Summary(), Remedy: e.Remedy}
 	}
 	if errors.Is(err, check.ErrTooFewTests) {
 		return &RepoError{Kind: ErrNoTests, Remedy: fmt.Sprintf("a repository needs at least %d of them", check.MinKept)}
@@ -160,7 +162,7 @@ func (w *worker) warm(ctx context.Context, s *state, out *survey) error {
 			return err
 		}
 		if r.TimedOut || !r.whole && len(r.tests) == 0 {
-			return &RepoError{Kind: ErrUnlike, Detail: lastLine(r.Log), Remedy: "such a repository is not supported"}
+			return &RepoError{Kind: ErrUnlike, Detail: verify.Cause([]byte(r.Log)), Remedy: "such a repository is not supported"}
 		}
 		out.Seconds = max(out.Seconds, r.Seconds)
 		for _, path := range r.Left {
