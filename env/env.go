@@ -85,6 +85,12 @@ type EvalReport struct {
 	Wall        time.Duration
 	FullOutput  string // uncut up to the spool limit, when Output was cut
 	OutputBytes int64
+	// Died: the process of the tests ended before its tests did, or without its exit
+	// handlers. Running is the test that had begun and has no result, NotRun those
+	// that had not begun.
+	Died    bool
+	Running string
+	NotRun  []string
 }
 
 // Session is what a tool may use while it runs: one per episode, owned by Env,

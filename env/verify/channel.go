@@ -92,12 +92,13 @@ func (c channel) args(entrypoint string) []string {
 
 // record is one line of the hooks (python/tracesmith_channel.py).
 type record struct {
-	Kind   string          `json:"k"` // begin, plan, collect, test, found, seen, end
+	Kind   string          `json:"k"` // begin, runner, plan, collect, start, test, found, seen, end
 	ID     string          `json:"id"`
 	Status string          `json:"s"`
 	Took   json.Number     `json:"us"`     // test: microseconds of its own function
 	Doc    string          `json:"doc"`    // test: first line of its docstring (unittest)
 	Hooks  []string        `json:"hooks"`  // plan: workspace files that implement hooks of the runner
+	IDs    []string        `json:"ids"`    // plan: the tests that are to run
 	What   json.RawMessage `json:"what"`   // found: a sentence; seen: a watched event, the file that caused it
 	Active bool            `json:"active"` // end: a test runner ran in this interpreter
 	Exit   *int            `json:"status"` // end: the runner's own exit status
@@ -110,6 +111,9 @@ type results struct {
 	docs        map[string]string // id -> first line of its docstring
 	twice       []string          // ids reported more than once
 	uncollected []string          // what the runner could not collect
+	planned     []string          // ids of the tests that were to run
+	running     string            // id of the test that began and has no result, "" without one
+	died        bool              // an interpreter ended without its exit handlers
 	hooks       []string
 	seen        [][2]string
 	tampered    []string // why the records are not to be trusted
@@ -154,6 +158,7 @@ func (c channel) read(raw []byte, outlived []bool) results {
 	for n, p := range chains {
 		switch {
 		case p.began && !p.ended:
+			r.died = true
 			r.tampered = append(r.tampered, "the interpreter was left without its exit handlers, or died, while results were recorded")
 		case p.began && silent:
 			r.tampered = append(r.tampered, "an interpreter reported after an earlier one had ended without a report")
@@ -178,6 +183,9 @@ func (r *results) add(rec record) {
 	switch rec.Kind {
 	case "plan":
 		r.hooks = append(r.hooks, rec.Hooks...)
+		r.planned = append(r.planned, rec.IDs...)
+	case "start":
+		r.running = rec.ID
 	case "collect":
 		r.uncollected = append(r.uncollected, rec.ID)
 	case "test":
@@ -185,6 +193,9 @@ func (r *results) add(rec record) {
 			r.twice = append(r.twice, rec.ID)
 		}
 		r.tests[rec.ID] = rec.Status
+		if rec.ID == r.running {
+			r.running = ""
+		}
 		if s, ok := seconds(rec.Took); ok {
 			r.seconds[rec.ID] = s
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -97,6 +98,10 @@ func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Durati
 		Tests: maps.Clone(run.tests), Output: string(run.Output), OutputBytes: run.Total,
 		ExitCode: run.ExitCode, TimedOut: run.TimedOut, Wall: run.Wall,
 	}
+	report.Running, report.Died = run.running, run.died && !run.TimedOut
+	if run.running != "" || run.died {
+		report.NotRun = run.notRun()
+	}
 	spec := t.Tests
 	if len(spec.FailToPass)+len(spec.PassToPass) == 0 {
 		spec = run.asSpec()
@@ -115,6 +120,14 @@ func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Durati
 		report.Score, report.Max = float64(j.p2p), float64(len(spec.PassToPass))
 	}
 	return report, nil
+}
+
+// notRun are the tests that were to run and did not begin, in their order.
+func (r testRun) notRun() []string {
+	return slices.DeleteFunc(slices.Clone(r.planned), func(id string) bool {
+		_, ran := r.tests[id]
+		return ran || id == r.running
+	})
 }
 
 // asSpec asks for every test that was seen to pass; without any, for a clean exit.

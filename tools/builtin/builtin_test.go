@@ -73,6 +73,28 @@ func TestEval(t *testing.T) {
 	}
 }
 
+func TestEvalOfTestsThatEndEarly(t *testing.T) {
+	b := newBench(t, files{})
+	one := map[string]string{"t.py::a": "passed"}
+	for want, report := range map[string]env.EvalReport{
+		"The tests do not pass. 1 passed, 0 failed. The test process ended early, in t.py::b, with exit code 0.\n2 tests did not run:\n  t.py::c\n  t.py::d": {
+			Tests: one, Died: true, Running: "t.py::b", NotRun: []string{"t.py::c", "t.py::d"}},
+		"The tests do not pass. 1 passed, 0 failed. The test process ended early, in t.py::b, with exit code 139 (signal 11, segmentation fault).": {
+			Tests: one, Died: true, Running: "t.py::b", ExitCode: 139},
+		"The tests do not pass. 1 passed, 0 failed. The test process ended early, between two tests, with exit code 200.\n1 test did not run:\n  t.py::b": {
+			Tests: one, Died: true, NotRun: []string{"t.py::b"}, ExitCode: 200},
+		"The tests do not pass. 1 passed, 0 failed. The test process ended early, after the last test, with exit code 1.":    {Tests: one, Died: true, ExitCode: 1},
+		"The tests do not pass. The test process ended early, before any test began, with exit code 137 (signal 9, killed).": {Died: true, ExitCode: 137},
+		"The tests did not finish in time and were stopped. 1 passed, 0 failed. The running test was t.py::b.\n1 test did not run:\n  t.py::c": {
+			Tests: one, TimedOut: true, Running: "t.py::b", NotRun: []string{"t.py::c"}},
+	} {
+		b.report = report
+		if got, _, _ := strings.Cut(b.call("eval", nil).Text, "\n\n"); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
 func TestPdb(t *testing.T) {
 	b := newBench(t, files{})
 	code := 1

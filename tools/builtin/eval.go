@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -127,17 +128,49 @@ func (c evalSettings) summary(r env.EvalReport) string {
 	}
 	if len(r.Tests) > 0 {
 		fmt.Fprintf(&b, " %d passed, %d failed.", passed, failed)
-	} else if !r.TimedOut {
+	} else if !r.TimedOut && !r.Died {
 		fmt.Fprintf(&b, " The command ended with exit code %d.", r.ExitCode)
 	}
-	for i, id := range failing {
+	b.WriteString(ended(r))
+	list(&b, failing)
+	if len(r.NotRun) > 0 {
+		b.WriteString("\n" + plural(len(r.NotRun), "test") + " did not run:")
+		list(&b, r.NotRun)
+	}
+	return b.String()
+}
+
+// ended says how and where the tests ended if that was before their end.
+func ended(r env.EvalReport) string {
+	where := "before any test began"
+	switch {
+	case r.TimedOut && r.Running != "":
+		return " The running test was " + r.Running + "."
+	case r.TimedOut || !r.Died && r.Running == "":
+		return ""
+	case r.Running != "":
+		where = "in " + r.Running
+	case len(r.Tests) > 0 && len(r.NotRun) > 0:
+		where = "between two tests"
+	case len(r.Tests) > 0:
+		where = "after the last test"
+	}
+	how := fmt.Sprintf("exit code %d", r.ExitCode)
+	if n := syscall.Signal(r.ExitCode - 128); r.ExitCode > 128 && !strings.HasPrefix(n.String(), "signal ") {
+		how += fmt.Sprintf(" (signal %d, %s)", int(n), n)
+	}
+	return " The test process ended early, " + where + ", with " + how + "."
+}
+
+// list names tests below each other, the first ones of many.
+func list(b *strings.Builder, ids []string) {
+	for i, id := range ids {
 		if i == evalListed {
-			fmt.Fprintf(&b, "\n  and %d more", len(failing)-i)
-			break
+			fmt.Fprintf(b, "\n  and %d more", len(ids)-i)
+			return
 		}
 		b.WriteString("\n  " + id)
 	}
-	return b.String()
 }
 
 // What differs from run to run in the output of pytest and unittest, though

@@ -49,6 +49,7 @@ def register_with(manager, channel, guard, plan, assertions):
     def consider_env(self):
         if not channel.active:
             channel.active = True
+            channel.tell("report", {"k": "runner"})  # before a conftest can end the process
             import pytest
 
             self.register(plugin(pytest, self, channel, guard, plan, assertions), "tracesmith")
@@ -202,7 +203,12 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                     channel.tell("expect", item.nodeid, item, fn)
             codes = [getattr(function, "__code__", None) for _, _, function in here["hooks"]]
             files = guard.own(origins() | {c.co_filename for c in codes if c is not None}) | guard.finders()
-            channel.tell("report", {"k": "plan", "hooks": sorted(files)})
+            names = [node_id(item.nodeid, item.config, guard) for item in session.items]
+            channel.tell("report", {"k": "plan", "hooks": sorted(files), "ids": names})
+
+        @first
+        def pytest_runtest_logstart(self, nodeid):
+            channel.tell("report", {"k": "start", "id": node_id(nodeid, here["config"], guard)})
 
         @pytest.hookimpl(hookwrapper=True, trylast=True)
         def pytest_runtest_call(self, item):

@@ -31,6 +31,7 @@ def arm(channel, guard, plan):
         make = self._makeResult
         record = Recorder(channel, guard, plan, test_id)
         arrange(test, plan, test_id)
+        channel.tell("report", {"k": "plan", "ids": names(test, test_id)})
         self._makeResult = lambda: record.attach(make())
         try:
             result = run(self, test)
@@ -78,6 +79,14 @@ def arrange(suite, plan, test_id):
     level(suite)
 
 
+def names(suite, test_id):
+    """The ids of the tests of a suite, in their order."""
+    tests = getattr(suite, "_tests", None)
+    if not isinstance(tests, list):
+        return [test_id(suite)]
+    return [name for test in tests if test is not None for name in names(test, test_id)]
+
+
 def headline(test):
     """The first line of a test's docstring, by which unittest's log calls it."""
     doc = getattr(test, "_testMethodDoc", None)
@@ -120,6 +129,7 @@ class Recorder(object):
             self.key = "%d %s" % (self.count, self.test_id(test))
             self.watch(test)
             self.plan.begin(self.test_id(test))
+            self.channel.tell("report", {"k": "start", "id": self.test_id(test)})
             return then(test)
 
         return startTest
