@@ -42,21 +42,27 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, `{"detail":"Not Found"}`, http.StatusNotFound)
 }
 
+func webPage(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "<!doctype html><html></html>")
+}
+
+func unexpected(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.WriteString(w, `{"error":"Unexpected endpoint or method. (`+r.Method+` `+r.URL.Path+`)"}`)
+}
+
+func parsesFirst(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		http.Error(w, `{"error":"bad JSON"}`, http.StatusBadRequest)
+	} else {
+		notFound(w, r)
+	}
+}
+
+func redirects(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "https://example.com/login", http.StatusFound)
+}
+
 func TestBaseURLsThatAreNotQuiteRight(t *testing.T) {
-	webPage := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!doctype html><html></html>") }
-	unexpected := func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, `{"error":"Unexpected endpoint or method. (`+r.Method+` `+r.URL.Path+`)"}`)
-	}
-	parsesFirst := func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			http.Error(w, `{"error":"bad JSON"}`, http.StatusBadRequest)
-		} else {
-			notFound(w, r)
-		}
-	}
-	redirects := func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "https://example.com/login", http.StatusFound)
-	}
 	usual, noModels := []string{"/v1/models", "/v1/chat/completions"}, []string{"/v1/chat/completions"}
 	claude := []string{"/anthropic/v1/messages"}
 	for name, c := range map[string]struct {
