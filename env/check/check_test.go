@@ -148,7 +148,7 @@ func TestEachKindOfBrokenTaskIsNamed(t *testing.T) {
 		"another tree":     {shop, func(t *schemas.Task) { t.TreeSHA256 = strings.Repeat("0", 64) }, Broken, "was made for 0000"},
 		"no such test":     {shop, func(t *schemas.Task) { t.GoldPatch, t.Tests.FailToPass = "", []string{"tests/test_shop.py::test_no"} }, Broken, "there is no test tests/test_shop.py::test_no"},
 		"wrong entrypoint": {shop, func(t *schemas.Task) { t.Entrypoint, t.GoldPatch, t.Tests = "pytset", "", schemas.TestSpec{} }, Broken, "cannot be collected"},
-		"cannot start":     {shop.with(project{"conftest.py": "import no_such_library\n"}), func(*schemas.Task) {}, Broken, "(exit code 4): E   ModuleNotFoundError: No module named 'no_such_library'"},
+		"cannot start":     {shop.with(project{"conftest.py": "import no_such_library\n"}), func(*schemas.Task) {}, Broken, "conftest.py: ModuleNotFoundError: No module named 'no_such_library'"},
 		"healthy":          {mended, func(t *schemas.Task) { t.GoldPatch = "" }, NotFailing, "test_total passed before the fix"},
 		"wrong list": {shop, func(t *schemas.Task) {
 			t.Tests.PassToPass = append(t.Tests.PassToPass, t.Tests.FailToPass...)
