@@ -61,7 +61,7 @@ ifdef FULL
 RACED := ./...
 endif
 RACE_GUEST := $(CURDIR)/out/tools/tracesmith-guest-race
-race: deps $(GOTESTSUM) ## the packages whose goroutines share memory, under the race detector, shuffled
+race: deps toolchain $(GOTESTSUM) ## the packages whose goroutines share memory, under the race detector, shuffled
 	@EXTRA="gcc libc6-dev" EXTRA_TOOLS="gcc" scripts/install-deps.sh
 	CGO_ENABLED=1 go build -race -buildvcs=false -o $(RACE_GUEST) ./cmd/tracesmith-guest
 	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,$(RACED),-race -shuffle=on)
