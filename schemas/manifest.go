@@ -121,6 +121,9 @@ type SelectionInfo struct {
 	Select string         `json:"select,omitempty"` // which of a group are kept; "" = all
 	Best   int            `json:"best,omitempty"`   // how many of a group; 0 = 1
 	Funnel []FunnelStep   `json:"funnel"`
+	// KeptGold counts the kept episodes whose policy could see the gold patch
+	// (gold_used): they are no successes of an agent.
+	KeptGold int `json:"kept_gold_used,omitempty"`
 	// Reports are counted over what was kept and reject nothing.
 	Reports []FunnelStep `json:"reports,omitempty"`
 	// Definitions are those of the named predicates that were used.

@@ -244,7 +244,7 @@ func TestCardPromisesWhatHolds(t *testing.T) {
 		all[i].Episode.LicenseSPDX, all[i].Episode.VerifyMethod = new("MIT"), new("pytest")
 	}
 	card, _ := cardOf(t, nil, all...)
-	wantLines(t, card, "\nlicense: mit\n", "| pytest | 4 | 0 | 0 |", "source_datasets:\n- ")
+	wantLines(t, card, "\nlicense: mit\n", "| pytest | 0 | 4 | 0 | 0 |", "source_datasets:\n- ")
 
 	all[1].Episode.LicenseSPDX = new("Apache-2.0")
 	card, _ = cardOf(t, nil, all...)
@@ -257,8 +257,8 @@ func TestCardPromisesWhatHolds(t *testing.T) {
 	all[0].Episode.CostUSD, all[1].Episode.CostUSD, all[3].Episode.CostUSD = new(0.5), new(0.25), new(0.25)
 	card, m := cardOf(t, func(cfg *publish.Config) { cfg.Imported = "debug-gym" }, all...)
 	wantLines(t, card,
-		"\nlicense: other\n", "| pytest | 3 | 0 | 0 |", "| debug-gym.success | 0 | 0 | 1 |", "nobody verified that", "debug-gym: 1",
-		"| cost | 1.00 USD, of the 3 episodes that report one |", "| m | 1 | 0 | 0 |", "1 repeat calls and texts",
+		"\nlicense: other\n", "| pytest | 0 | 3 | 0 | 0 |", "| debug-gym.success | 0 | 0 | 0 | 1 |", "nobody verified that", "debug-gym: 1",
+		"| cost | 1.00 USD, of the 3 episodes that report one |", "| m | 0 | 1 | 0 | 0 |", "1 repeat calls and texts",
 		"tracesmith import debug-gym FILE... -o DATASET", "With the files that", "@misc{tracesmith-"+m.Version,
 	)
 	for _, spdx := range []string{"LicenseRef-own", "Python-2.0"} { // none of the Hub's

@@ -17,7 +17,8 @@ type Stats struct {
 	Episodes     int            `json:"episodes"`
 	Steps        int64          `json:"steps"`
 	Instances    int            `json:"instances"`
-	Resolved     int            `json:"resolved"`
+	Resolved     int            `json:"resolved"`           // by an agent that could not see the gold patch
+	ResolvedGold int            `json:"resolved_gold_used"` // by a policy that could
 	Unresolved   int            `json:"unresolved"`
 	Unverified   int            `json:"unverified"`
 	GoldUsed     int            `json:"gold_used"`
@@ -66,19 +67,23 @@ type Stats struct {
 	Cost            Spread[float64] `json:"cost_usd_per_episode"`
 }
 
-// Judged counts episodes by their verdict.
+// Judged counts episodes by their verdict. Those resolved by a policy that could see
+// the gold patch are counted apart.
 type Judged struct {
 	Resolved   int `json:"resolved"`
+	Gold       int `json:"resolved_gold_used"`
 	Unresolved int `json:"unresolved"`
 	Unverified int `json:"unverified"`
 }
 
 // Plus is j with one more episode.
-func (j Judged) Plus(resolved *bool) Judged {
+func (j Judged) Plus(e schemas.EpisodeRow) Judged {
 	switch {
-	case resolved == nil:
+	case e.Resolved == nil:
 		j.Unverified++
-	case *resolved:
+	case *e.Resolved && e.GoldUsed:
+		j.Gold++
+	case *e.Resolved:
 		j.Resolved++
 	default:
 		j.Unresolved++
@@ -87,7 +92,7 @@ func (j Judged) Plus(resolved *bool) Judged {
 }
 
 // All is the number of episodes.
-func (j Judged) All() int { return j.Resolved + j.Unresolved + j.Unverified }
+func (j Judged) All() int { return j.Resolved + j.Gold + j.Unresolved + j.Unverified }
 
 // Spread summarises the values that are known; N of them.
 type Spread[T int64 | float64] struct {
@@ -134,8 +139,8 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 	s := &t.stats
 	s.Episodes++
 	s.Steps += int64(len(steps))
-	all := Judged{s.Resolved, s.Unresolved, s.Unverified}.Plus(e.Resolved)
-	s.Resolved, s.Unresolved, s.Unverified = all.Resolved, all.Unresolved, all.Unverified
+	all := Judged{s.Resolved, s.ResolvedGold, s.Unresolved, s.Unverified}.Plus(e)
+	s.Resolved, s.ResolvedGold, s.Unresolved, s.Unverified = all.Resolved, all.Gold, all.Unresolved, all.Unverified
 	t.addFlags(e)
 	s.CostUSD = plus(s.CostUSD, e.CostUSD)
 	s.Outcomes[word(e.Outcome)]++
@@ -149,9 +154,9 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 	s.Repos[e.Repo]++
 	s.Harnesses[word(&e.Harness)]++
 	s.Visibility[word(e.TestVisibility)]++
-	s.ByMethod[word(e.VerifyMethod)] = s.ByMethod[word(e.VerifyMethod)].Plus(e.Resolved)
-	s.ByModel[word(&e.Model)] = s.ByModel[word(&e.Model)].Plus(e.Resolved)
-	s.BySource[word(&e.TaskSource)] = s.BySource[word(&e.TaskSource)].Plus(e.Resolved)
+	s.ByMethod[word(e.VerifyMethod)] = s.ByMethod[word(e.VerifyMethod)].Plus(e)
+	s.ByModel[word(&e.Model)] = s.ByModel[word(&e.Model)].Plus(e)
+	s.BySource[word(&e.TaskSource)] = s.BySource[word(&e.TaskSource)].Plus(e)
 	t.instances[e.TaskSource+"\x00"+e.InstanceID] = true
 	t.addLineage(e)
 	t.addCriteria(e)

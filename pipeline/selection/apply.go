@@ -64,6 +64,7 @@ type candidate struct {
 	turns      int32
 	completion *int64
 	resolved   bool
+	gold       bool // gold_used
 	reward     *float64
 
 	firstFail int    // index of the first predicate that failed; -1: none
@@ -121,6 +122,9 @@ func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 		res.Rows = append(res.Rows, c.out)
 		if c.out.Kept {
 			res.Kept = append(res.Kept, c.out.EpisodeID)
+			if c.gold {
+				res.Info.KeptGold++
+			}
 		}
 	}
 	return res, nil
@@ -189,7 +193,7 @@ func (r *Recipe) candidate(e *schemas.EpisodeRow) *candidate {
 		out: schemas.SelectionRow{EpisodeID: e.EpisodeID, Kept: true, Reasons: []string{}},
 		key: [4]string{e.Split, e.Repo, e.InstanceID, e.EpisodeID}, text: map[string]*string{}, firstFail: -1,
 		attempt: e.Attempt, created: e.CreatedAt, turns: e.NTurns, completion: e.CompletionTokens,
-		resolved: e.Resolved != nil && *e.Resolved, reward: e.Reward,
+		resolved: e.Resolved != nil && *e.Resolved, gold: e.GoldUsed, reward: e.Reward,
 	}
 	if e.MinhashB64 != nil {
 		c.minhash = *e.MinhashB64

@@ -187,11 +187,15 @@ func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 	}
 	slices.SortFunc(all, func(a, b *candidate) int { return slices.Compare(a.key[:], b.key[:]) })
 	res := Result{Funnel: f.Header.Funnel, Info: f.Header.SelectionInfo, Episodes: f.Header.EpisodesSHA256}
+	res.Info.KeptGold = 0 // files of before do not say
 	for _, c := range all {
 		row := decided[c.out.EpisodeID]
 		res.Rows = append(res.Rows, row)
 		if row.Kept {
 			res.Kept = append(res.Kept, row.EpisodeID)
+			if c.gold {
+				res.Info.KeptGold++
+			}
 		}
 	}
 	return res, nil

@@ -102,6 +102,7 @@ func TestSuccessV1(t *testing.T) {
 		"has_patch":         func(e *schemas.EpisodeRow) { e.PatchBytes = new(int64(65537)) },
 		"no_test_edits":     func(e *schemas.EpisodeRow) { e.EditsTests = new(true) },
 		"no_leak":           func(e *schemas.EpisodeRow) { e.LeakNetwork = new(true) },
+		"no_reward_hack":    func(e *schemas.EpisodeRow) { e.RewardHack = new(true) },
 		"turns":             func(e *schemas.EpisodeRow) { e.NTurns = 76 },
 		"format_error_rate": func(e *schemas.EpisodeRow) { e.NFormatErrors = new(int32(2)) },
 		"no_loops":          func(e *schemas.EpisodeRow) { e.LoopScore = new(0.5) },
@@ -110,6 +111,9 @@ func TestSuccessV1(t *testing.T) {
 		"not_benchmark":     func(e *schemas.EpisodeRow) { e.Contamination = []string{"SWE-bench/lite:repo"} },
 		"within_context":    func(e *schemas.EpisodeRow) { e.SFTTokensJSON = new(`{"cl100k_base":32769}`) },
 		"valid":             func(e *schemas.EpisodeRow) { e.Invalidated = new(true) },
+	}
+	if len(recipe.Predicates) != len(bad) {
+		t.Errorf("it has %d predicates, there are %d cases", len(recipe.Predicates), len(bad))
 	}
 	for _, p := range recipe.Predicates {
 		change, ok := bad[p.Name]

@@ -152,9 +152,17 @@ func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) err
 	return nil
 }
 
+// withGold says how many of the kept episodes are no successes of an agent; "" if all are.
+func withGold(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them with the gold patch", n)
+}
+
 // printFunnel prints what each step let through.
 func printFunnel(w io.Writer, r selection.Result) {
-	fmt.Fprintf(w, "selection %s: %d of %d episodes kept\n\n", r.Info.Name, len(r.Kept), len(r.Rows))
+	fmt.Fprintf(w, "selection %s: %d of %d episodes kept%s\n\n", r.Info.Name, len(r.Kept), len(r.Rows), withGold(r.Info.KeptGold))
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
 	line := func(cells ...any) { fmt.Fprintf(t, "%v\t%v\t%v\t%v\t  %s\n", cells...) }
 	line("in", "kept", "dropped", "unknown", "predicate")

@@ -110,7 +110,7 @@ func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found [
 		if e.WallMS != nil {
 			seconds = fmt.Sprintf("%.1f", float64(*e.WallMS)/1000)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\n", e.EpisodeID[:12], e.InstanceID, e.Attempt, e.AgentName, text(e.Outcome), e.NTurns, seconds)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\n", e.EpisodeID[:12], e.InstanceID, e.Attempt, e.AgentName, outcomeText(e), e.NTurns, seconds)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -142,6 +142,15 @@ func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
 // deadReason is why a job has no episode, on one line.
 func deadReason(d wire.Dead) string {
 	return fmt.Sprintf("%s after %s: %s", text(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(text(d.ErrorMessage)))
+}
+
+// outcomeText is the outcome of an episode, which is no success of an agent if its policy
+// could see the gold patch.
+func outcomeText(e schemas.EpisodeRow) string {
+	if e.GoldUsed && text(e.Outcome) == "resolved" {
+		return "resolved with gold"
+	}
+	return text(e.Outcome)
 }
 
 func (f *showFlags) episode(s *State, data *wire.Data, t sinks.Trajectory) error {
@@ -186,7 +195,7 @@ func printEpisodeHead(w io.Writer, e schemas.EpisodeRow) {
 	if e.NDiverged != nil && *e.NDiverged > 0 && e.FirstDivergedStep != nil {
 		fmt.Fprintf(w, "again   %d answers are not those recorded before; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
 	}
-	fmt.Fprintf(w, "outcome %s (%s), judged by %s: %s\n", text(e.Outcome), e.ExitReason, text(e.VerifyMethod), e.VerifyStatus)
+	fmt.Fprintf(w, "outcome %s (%s), judged by %s: %s\n", outcomeText(e), e.ExitReason, text(e.VerifyMethod), e.VerifyStatus)
 }
 
 func printEpisodeEnd(w io.Writer, e schemas.EpisodeRow) {

@@ -110,7 +110,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 			if v := by.Value(reflect.ValueOf(t.Episode)); v != nil {
 				value = fmt.Sprint(v)
 			}
-			verdicts[value] = verdicts[value].Plus(t.Episode.Resolved)
+			verdicts[value] = verdicts[value].Plus(t.Episode)
 		}
 	}
 	if keep == nil {
@@ -216,7 +216,7 @@ func printStats(w io.Writer, st publish.Stats, deadPlace string) {
 	if without := st.NoEpisode(); without != "" {
 		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadPlace)
 	}
-	fmt.Fprintf(w, "resolved %d, unresolved %d, not verified %d; %d used the gold patch\n", st.Resolved, st.Unresolved, st.Unverified, st.GoldUsed)
+	fmt.Fprintf(w, "resolved %d, resolved with the gold patch %d, unresolved %d, not verified %d\n", st.Resolved, st.ResolvedGold, st.Unresolved, st.Unverified)
 	fmt.Fprintf(w, "%d repeat calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
 	if st.CostUSD != nil {
 		fmt.Fprintf(w, "cost $%.4f, of the %d episodes that report one\n", *st.CostUSD, st.Cost.N)
@@ -253,10 +253,10 @@ func printJudged(w io.Writer, column string, verdicts map[string]publish.Judged)
 	keys := slices.SortedFunc(maps.Keys(verdicts), func(a, b string) int {
 		return cmp.Or(verdicts[b].All()-verdicts[a].All(), strings.Compare(a, b))
 	})
-	fmt.Fprintf(w, "\n%-28s %8s %8s %10s %12s\n", "by "+column, "episodes", "resolved", "unresolved", "not verified")
+	fmt.Fprintf(w, "\n%-28s %8s %8s %9s %10s %12s\n", "by "+column, "episodes", "resolved", "with gold", "unresolved", "not verified")
 	for _, k := range keys {
 		v := verdicts[k]
-		fmt.Fprintf(w, "  %-26s %8d %8d %10d %12d\n", k, v.All(), v.Resolved, v.Unresolved, v.Unverified)
+		fmt.Fprintf(w, "  %-26s %8d %8d %9d %10d %12d\n", k, v.All(), v.Resolved, v.Gold, v.Unresolved, v.Unverified)
 	}
 }
 
