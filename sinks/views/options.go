@@ -40,7 +40,7 @@ var (
 
 // thinkingTemplates are the chat templates, by their names in TRL, that read
 // enable_thinking and on which a prompt is the beginning of prompt and completion
-// with it, in rows of any mask. scripts/trainers.py measures this.
+// with it, in rows of any mask: measured with TRL 1.16.0 and transformers 5.23.0.
 var thinkingTemplates = []string{
 	"gemma4", "gemma4_v2", "gemma4_v3", "gemma4_v4", "glm4moe", "glm4moe_training",
 	"nemotron_3_5_lightning", "nemotron_3_5_lightning_training", "nemotron_3_nano", "nemotron_3_nano_training",
