@@ -13,6 +13,7 @@ const (
 	ExitNoToolCall      = "no_tool_call"
 	ExitStuck           = "stuck"
 	ExitGaveUp          = "gave_up"     // the policy had nothing more to do
+	ExitNoEvidence      = "no_evidence" // a demonstration whose program did not stop where its story needs it
 	ExitNoHandover      = "no_handover" // a seeker's budget was used up before a pack was taken
 	ExitKilledSandbox   = "killed_sandbox"
 	ExitBadWorkspace    = "bad_workspace" // left in a state no patch can lead to
@@ -55,6 +56,7 @@ var Exits = map[string]Exit{
 	ExitGaveUp:          {"agent", OutcomeUnresolved},
 	ExitNoToolCall:      {"agent", OutcomeAgentError},
 	ExitStuck:           {"agent", OutcomeAgentError},
+	ExitNoEvidence:      {"agent", OutcomeAgentError},
 	ExitKilledSandbox:   {"agent", OutcomeAgentError},
 	ExitBadWorkspace:    {"agent", OutcomeAgentError},
 	ExitRefused:         {"agent", OutcomeAgentError},

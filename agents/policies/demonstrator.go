@@ -13,7 +13,7 @@ import (
 
 // demonstratorVersion counts changes to what the demonstrator does or says: its
 // words are data.
-const demonstratorVersion = "1"
+const demonstratorVersion = "2"
 
 // demonstrator shows how a bug is found with a debugger, without any model: it
 // reproduces the failure, follows the test into the code, stops at breakpoints,
@@ -105,7 +105,11 @@ var errOver = errors.New("transcript ends here")
 func (s *script) turns() iter.Seq[schemas.Reply] {
 	return func(yield func(schemas.Reply) bool) {
 		s.yield = yield
-		if err := s.investigate(); err != nil && !errors.Is(err, errOver) {
+		switch err := s.investigate(); {
+		case err == nil, errors.Is(err, errOver):
+		case errors.Is(err, errNoEvidence):
+			yield(schemas.Reply{Message: sayNoEvidence(), Stop: schemas.ExitNoEvidence})
+		default:
 			yield(schemas.Reply{Message: sayNothingFound(), Stop: schemas.ExitGaveUp})
 		}
 	}

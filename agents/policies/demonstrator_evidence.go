@@ -377,12 +377,3 @@ func parameters(source string) []string {
 var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
 func stripStrings(s string) string { return quoted.ReplaceAllString(s, "") }
-
-// entrypoint narrows the shown test command to the failing test, where the
-// command is pytest's; "" keeps the task's own.
-func (e *evidence) entrypoint(f failure) string {
-	if !strings.Contains(e.command, "pytest") || !strings.Contains(f.id, "::") || strings.ContainsAny(f.id, "[ '\"$;&|") {
-		return ""
-	}
-	return e.command + " " + f.id
-}

@@ -16,7 +16,12 @@ const (
 	maxInspections = 4
 )
 
-var errNoFailure = errors.New("the tests show no failure")
+var (
+	errNoFailure = errors.New("the tests show no failure")
+	// errNoEvidence: the program did not stop in the failing test's call of a function
+	// that was read, so there is nothing true to tell about its values.
+	errNoEvidence = errors.New("the program did not stop where it was to")
+)
 
 // investigate is the whole demonstration, top to bottom.
 func (s *script) investigate() error {
@@ -41,10 +46,11 @@ func (s *script) investigate() error {
 	if err != nil {
 		return err
 	}
-	if stopped {
-		if err := s.inspect(); err != nil {
-			return err
-		}
+	if !stopped {
+		return errNoEvidence
+	}
+	if err := s.inspect(); err != nil {
+		return err
 	}
 	return s.repair()
 }
@@ -122,9 +128,13 @@ func nextHop(frontier []hop, goal, read []definition) (next *definition, message
 	return nil, ""
 }
 
-// stopInside sets breakpoints until the program stops in one of the functions.
+// stopInside sets breakpoints until the program stops in one of the functions. It runs
+// the failing test alone: in another test, the values would tell another story.
 func (s *script) stopInside(route []definition, failing failure) (bool, error) {
-	tried := 0
+	tried, entry := 0, alone(s.known.command, failing.id)
+	if entry == "" {
+		return false, nil
+	}
 	for _, d := range route {
 		for _, line := range s.known.stops(d) {
 			if tried == maxStops*2 {
@@ -132,10 +142,7 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 			}
 			tried++
 			where := fmt.Sprintf("%s:%d", d.path, line)
-			args := map[string]any{"command": "b " + where}
-			if entry := s.known.entrypoint(failing); entry != "" {
-				args["entrypoint"] = entry
-			}
+			args := map[string]any{"command": "b " + where, "entrypoint": entry}
 			if err := s.act(sayBreak(d, line), "pdb", args); err != nil {
 				return false, err
 			}
@@ -145,7 +152,10 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 			if err := s.act(sayContinue(where), "pdb", map[string]any{"command": "c"}); err != nil {
 				return false, err
 			}
-			if f := s.known.frame; f != nil && f.Event != "finished" && f.File == d.path {
+			if s.last.Observation.TimedOut {
+				return false, nil
+			}
+			if f := s.known.frame; f != nil && f.Event != "finished" && f.File == d.path && f.Line == line {
 				return true, nil
 			}
 			break
@@ -179,6 +189,9 @@ func (s *script) inspect() error {
 	if line := s.lineAhead(frame.File, frame.Line); line > 0 {
 		if err := s.act(sayUntil(line), "pdb", map[string]any{"command": fmt.Sprintf("until %d", line)}); err != nil {
 			return err
+		}
+		if f := s.known.frame; s.last.Observation.TimedOut || f == nil || f.Event == "finished" || f.Function != frame.Function {
+			return errNoEvidence
 		}
 	}
 	if f := s.known.frame; f != nil && f.Event != "finished" {

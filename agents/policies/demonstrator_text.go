@@ -17,6 +17,10 @@ func sayNothingFound() string {
 	return "The tests show no failure that I could follow, so I stop here."
 }
 
+func sayNoEvidence() string {
+	return "The program did not stop in the failing test's call of a function that I have read, so I have seen no values to explain the failure with. I stop here."
+}
+
 func sayReadTest(f failure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The failing test is `%s`.", f.id)

@@ -1,0 +1,82 @@
+package policies
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	runner = regexp.MustCompile(`^(.*(?:^|[\s/])(?:pytest|py\.test|unittest))(\s.*)?$`)
+	// bare are options of the runners that take no value of their own.
+	bare = regexp.MustCompile(`^(?:-[qvxslbf]+|-r[A-Za-z]+|-[A-Za-z]\d+|--?[\w-]+=.*|--(?:quiet|verbose|exitfirst|failfast|locals|buffer|showlocals|disable-warnings|` +
+		`disable-pytest-warnings|no-header|no-summary|strict|strict-markers|strict-config|no-cov|forked|cache-clear))$`)
+	// valued are options that take the next word.
+	valued = strings.Fields(`-k -m -c -o -p -W -n --rootdir --ignore --ignore-glob --deselect --confcutdir --basetemp --override-ini --import-mode
+		--durations --maxfail --tb --color --capture --junitxml --junit-xml --log-level --log-cli-level --timeout --numprocesses --dist
+		--cov --cov-report --cov-config`)
+	plainID  = regexp.MustCompile(`^[\w./:-]+$`)
+	dottedID = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
+)
+
+// alone narrows a test command to one test: what the command names beside its options
+// gives way to the id of the test. It is "" if the command cannot be read.
+func alone(command, id string) string {
+	m := runner.FindStringSubmatch(command)
+	if m == nil || strings.ContainsAny(m[2], "\n;&|<>$`()\\#*?{}~") {
+		return ""
+	}
+	words, ok := quotedWords(m[2])
+	if !ok {
+		return ""
+	}
+	out := []string{m[1]}
+	unittest := strings.HasSuffix(m[1], "unittest")
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case bare.MatchString(w):
+			out = append(out, w)
+		case slices.Contains(valued, w) && i+1 < len(words):
+			i++
+			out = append(out, w, words[i])
+		case strings.HasPrefix(w, "-"), unittest && w == "discover" && i+1 < len(words):
+			return "" // it may take the next word, or find tests below another directory
+		}
+	}
+	switch {
+	case unittest && dottedID.MatchString(id), !unittest && strings.Contains(id, "::") && plainID.MatchString(id):
+		return strings.Join(append(out, id), " ")
+	case !unittest && strings.Contains(id, "::") && !strings.ContainsAny(id, "'\n"):
+		return strings.Join(append(out, "'"+id+"'"), " ")
+	}
+	return ""
+}
+
+// quotedWords divides at spaces outside of quotes, which stay where they are; ok is
+// false if a quote is left open.
+func quotedWords(line string) (words []string, ok bool) {
+	quote, start := rune(0), -1
+	for i, c := range line {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == ' ' || c == '\t':
+			if start >= 0 {
+				words, start = append(words, line[start:i]), -1
+			}
+			continue
+		case c == '\'' || c == '"':
+			quote = c
+		}
+		if start < 0 {
+			start = i
+		}
+	}
+	if start >= 0 {
+		words = append(words, line[start:])
+	}
+	return words, quote == 0
+}
