@@ -3,8 +3,8 @@ package schemas
 // What the columns of table episodes hold, in the order of EpisodeRow.
 var episodeColumns = []section{
 	{"Identity and lineage", []said{
-		{"episode_id", "", "id of the attempt, 32 hex characters; the same plan gives the same ids", "hash of task_key, agent_key, attempt, run_id", ""},
-		{"run_id", "", "the run that made it: its name and 8 hex characters", "run.name, hash of agent and tasks", ""},
+		{"episode_id", "", "id of the attempt, 32 hex characters; the same in every invocation of its run", "hash of task_key, agent_key, attempt, run_id", ""},
+		{"run_id", "", "the run that made it: its name and 8 hex characters", "run.name, hash of agent, tasks and run directory", ""},
 		{"session_id", "", "id of a session that spans several episodes", "importers; null for our own runs", ""},
 		{"group_id", "", "shared by the attempts of one agent at one task", "hash of task_key, agent_key", ""},
 		{"attempt", "", "which of the attempts, from 0", "plan", ""},

@@ -2,9 +2,11 @@ package wire
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +52,9 @@ type Run struct {
 
 	mu        sync.Mutex
 	baselines map[string]*baseline // by task id
+
+	named sync.Once
+	id    string // of the run
 }
 
 // baseline is found once; a failure is forgotten with the job that met it.
@@ -143,6 +148,29 @@ func (r *Run) Episodes(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
+// runID names the run, and so its episodes. A run that keeps its episodes in its own
+// directory has an id of its own, so that the same configuration in two directories
+// makes different episodes, which can be published together. Where machines meet, in
+// a cluster or in shared staging, the plan alone names it, so that whoever repeats
+// the command resumes the same run.
+func (r *Run) runID(plan string) string {
+	r.named.Do(func() {
+		const digits = 8
+		name := r.cfg.Run.Name + "-"
+		r.id = name + plan[:digits]
+		if r.opt.Cluster != nil || r.cfg.Run.Staging != "" {
+			return
+		}
+		have, err := pipeline.ReadRunInfo(r.cfg.Run.Dir)
+		if err == nil && !r.opt.Fresh && len(have.RunID) == len(name)+digits && strings.HasPrefix(have.RunID, name) {
+			r.id = have.RunID
+			return
+		}
+		r.id = name + schemas.ShortHash([]any{plan, rand.Text()})[:digits]
+	})
+	return r.id
+}
+
 // parts are what the pipeline makes a run of, the same for all who take part in it.
 func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error) {
 	identity := r.Agent.Identity(r.Bench.Toolbox.Schemas())
@@ -150,7 +178,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 	for _, t := range r.Tasks {
 		ids = append(ids, t.InstanceID)
 	}
-	runID := r.cfg.Run.Name + "-" + schemas.ShortHash([]any{identity, ids})[:8]
+	runID := r.runID(schemas.ShortHash([]any{identity, ids}))
 	place := stagingPlace(r.cfg.Run, runID)
 	staging, err := OpenStore(ctx, first(place, r.cfg.Run.Dir), r.cfg.S3)
 	if err != nil {
