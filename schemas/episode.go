@@ -91,6 +91,7 @@ type Verdict struct {
 	Parsed    int      `json:"tests_parsed"`
 	Refused   []string `json:"refused,omitempty"`  // import hooks and the like that the patch added
 	Restored  []string `json:"restored,omitempty"` // test files the patch had changed
+	Warnings  []string `json:"warnings,omitempty"` // why the verdict may rest on files that belong to the tests
 	FinalSHA  string   `json:"final_sha,omitempty"`
 	LogSHA256 string   `json:"log_sha256,omitempty"`
 	Log       string   `json:"log,omitempty"` // runner output, capped

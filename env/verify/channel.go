@@ -119,6 +119,7 @@ type results struct {
 	tampered    []string // why the records are not to be trusted
 	unfinished  bool     // a runner ended without an exit status of its own
 	runners     int      // interpreters in which a test runner ran
+	ended       int      // interpreters that ran their exit handlers
 	exit        int      // worst exit status of the runners
 }
 
@@ -162,6 +163,9 @@ func (c channel) read(raw []byte, outlived []bool) results {
 			r.tampered = append(r.tampered, "the interpreter was left without its exit handlers, or died, while results were recorded")
 		case p.began && silent:
 			r.tampered = append(r.tampered, "an interpreter reported after an earlier one had ended without a report")
+		}
+		if p.ended {
+			r.ended++
 		}
 		silent = silent || !p.began && !outlived[n]
 	}

@@ -134,11 +134,14 @@ func TestJudge(t *testing.T) {
 	limited.Limit = "memory"
 	none := run(0, 0, good)
 	none.runners = 0
+	twice := run(0, 0, good)
+	twice.twice = []string{"f"}
 	for name, c := range map[string]struct {
 		run  testRun
 		pass bool
 	}{
 		"all pass":               {run(0, 0, good), true},
+		"a test reported twice":  {twice, false},
 		"another skipped":        {run(0, 0, with("skipped")), true},
 		"another fails":          {run(1, 1, with("failed")), true},
 		"another fails, || true": {run(1, 0, with("failed")), true},

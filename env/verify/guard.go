@@ -47,22 +47,60 @@ func protector(t schemas.Task, spec schemas.TestSpec, base []workspace.File) fun
 	for _, f := range base {
 		modes[f.Path] = f.Mode
 	}
-	for _, word := range strings.FieldsFunc(t.Entrypoint+" "+spec.Command, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()\"'", r) }) {
-		word = path.Clean(strings.TrimPrefix(word, t.Workdir+"/"))
+	last := ""
+	for _, word := range commandWords(t, spec) {
 		switch mode := modes[word]; {
 		case word == "make":
 			exact["Makefile"], exact["makefile"], exact["GNUmakefile"] = true, true, true
 		case mode == 0:
 		case strings.HasSuffix(word, ".py"):
-			// Without per-test results it may be the program itself.
-			exact[word] = exact[word] || spec.Method == schemas.VerifyUnittest
+			// Where the exit code decides it may be the program itself: see repository.
+			// pytest is also given files whose docstrings hold the tests.
+			run := strings.HasPrefix(path.Base(last), "python")
+			exact[word] = exact[word] || spec.Method == schemas.VerifyUnittest || spec.Method == schemas.VerifyPytest && run
 		default:
 			exact[word] = exact[word] || mode == workspace.ModeExec || strings.HasSuffix(word, ".sh")
 		}
+		last = word
 	}
 	return func(file string) bool {
 		return exact[file] || slices.ContainsFunc(spec.Files, func(p string) bool { return matches(p, file) })
 	}
+}
+
+// commandWords are the words of a task's command lines, with paths as the workspace
+// has them.
+func commandWords(t schemas.Task, spec schemas.TestSpec) []string {
+	words := strings.FieldsFunc(t.Entrypoint+" "+spec.Command, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()\"'", r) })
+	for i, word := range words {
+		words[i] = path.Clean(strings.TrimPrefix(word, t.Workdir+"/"))
+	}
+	return words
+}
+
+// layout reads the base tree of a task for what its tests rest on.
+func layout(t schemas.Task, spec schemas.TestSpec, base []workspace.File, text content, gold []string) *repository {
+	files := make([]string, len(base))
+	for i, f := range base {
+		files[i] = f.Path
+	}
+	var listed, scripts []string
+	for _, id := range slices.Concat(spec.FailToPass, spec.PassToPass, sortedKeys(spec.Expected)) {
+		file, test, ok := strings.Cut(id, "::")
+		if name, _, _ := strings.Cut(test, "["); ok && !strings.Contains(name, ".") && slices.Contains(files, file) {
+			listed = append(listed, file)
+		}
+	}
+	last := ""
+	for _, word := range commandWords(t, spec) {
+		for _, file := range []string{word, strings.ReplaceAll(word, ".", "/") + ".py", strings.ReplaceAll(word, ".", "/") + "/__main__.py"} {
+			if spec.Method == schemas.VerifyExitCode && strings.HasSuffix(file, ".py") && slices.Contains(files, file) && (file == word || last == "-m") {
+				scripts = append(scripts, file)
+			}
+		}
+		last = word
+	}
+	return newRepository(files, text, listed, scripts, gold)
 }
 
 // A runner itself: never part of a patch, new or old.
@@ -116,14 +154,18 @@ type content func(file string) string
 
 // refusals lists what a patch may not add or change, once protected files are
 // back: files that the interpreter or the test runner loads by itself.
-func refusals(changes []workspace.Change, final []workspace.File, before, after content) []refusal {
+func refusals(changes []workspace.Change, final []workspace.File, before, after content, helpers []string) []refusal {
 	present := map[string]bool{}
 	for _, f := range final {
 		present[f.Path] = true
 	}
 	var out []refusal
 	for _, c := range changes {
-		if why := refuse(c, present, before, after); why != "" {
+		why := refuse(c, present, before, after)
+		if module := shadowed(c, present); why == "" && c.Status == "A" && slices.Contains(helpers, module) {
+			why = "takes the place of the module " + module + ", which the tests import"
+		}
+		if why != "" {
 			out = append(out, refusal{c.Path, why})
 		}
 	}
@@ -161,9 +203,22 @@ func refuse(c workspace.Change, present map[string]bool, before, after content) 
 }
 
 // shadows says why a file would be imported in the place of a module that the
-// runner uses: it lies where the module path may begin (the top, or a directory
-// that is no package) and bears its name.
+// runner uses.
 func shadows(c workspace.Change, present map[string]bool) string {
+	switch module := shadowed(c, present); {
+	case module == "sitecustomize", module == "usercustomize":
+		return "is run by the interpreter at start-up"
+	case slices.Contains(runners, module):
+		return "takes the place of the module " + module + " of the test runner"
+	case c.Status != "M" && slices.Contains(loadedEarly, module):
+		return "takes the place of the module " + module + ", which the test runner uses"
+	}
+	return ""
+}
+
+// shadowed is the name of the top module that a file can be imported as: it lies
+// where the module path may begin (the top, or a directory that is no package).
+func shadowed(c workspace.Change, present map[string]bool) string {
 	dir, name := path.Split(c.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	module, ext, _ := strings.Cut(name, ".")
@@ -176,15 +231,7 @@ func shadows(c workspace.Change, present map[string]bool) string {
 	if !importable || dir != "" && (present[dir+"/__init__.py"] || present[dir+"/__init__.pyc"]) {
 		return ""
 	}
-	switch {
-	case module == "sitecustomize", module == "usercustomize":
-		return "is run by the interpreter at start-up"
-	case slices.Contains(runners, module):
-		return "takes the place of the module " + module + " of the test runner"
-	case c.Status != "M" && slices.Contains(loadedEarly, module):
-		return "takes the place of the module " + module + ", which the test runner uses"
-	}
-	return ""
+	return module
 }
 
 // What configures the runner, or adds plugins to it, by its name.

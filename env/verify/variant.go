@@ -132,10 +132,14 @@ func (v *Verifier) Protected(ctx context.Context, t schemas.Task, spec schemas.T
 	if err != nil {
 		return nil, err
 	}
+	r, err := v.layout(ctx, t, spec, base, files)
+	if err != nil {
+		return nil, err
+	}
 	var out []string
 	protected := protector(t, spec, files)
 	for _, f := range files {
-		if protected(f.Path) {
+		if protected(f.Path) || r.protects(f.Path) {
 			out = append(out, f.Path)
 		}
 	}

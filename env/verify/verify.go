@@ -31,8 +31,9 @@ type Config struct {
 type Verifier struct {
 	cfg Config
 
-	mu    sync.Mutex
-	specs map[string]schemas.TestSpec // by task id: baselines already established
+	mu      sync.Mutex
+	specs   map[string]schemas.TestSpec // by task id: baselines already established
+	layouts map[string]*repository
 }
 
 var _ env.Verifier = (*Verifier)(nil)
@@ -45,7 +46,7 @@ func New(cfg Config) *Verifier {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Verifier{cfg: cfg, specs: map[string]schemas.TestSpec{}}
+	return &Verifier{cfg: cfg, specs: map[string]schemas.TestSpec{}, layouts: map[string]*repository{}}
 }
 
 // Verify implements env.Verifier. The patch must make finalSHA (a git tree hash,
@@ -116,7 +117,9 @@ type graded struct {
 	tree     string // protected files as the base has them; not yet with the hidden tests
 	hidden   hiddenTests
 	restored []string
+	warnings []string
 	refused  []refusal
+	leaves   bool // programs of the base leave an interpreter without its exit handlers
 	changes  []workspace.Change // of the tree against the base
 	read     func(tree string) content
 	err      error // of reading, set as read is used
@@ -132,8 +135,30 @@ func (v *Verifier) put(ctx context.Context, t schemas.Task, spec schemas.TestSpe
 	if g.hidden, err = v.hiddenTests(ctx, t, base); err != nil {
 		return nil, err
 	}
+	g.read = func(tree string) content {
+		return func(file string) string {
+			text, _, err := store.ReadFile(ctx, tree, file)
+			g.err = errors.Join(g.err, err)
+			return string(text)
+		}
+	}
+	changes, err := store.Changed(ctx, base, final)
+	if err != nil {
+		return nil, err
+	}
 	protected := protector(t, spec, baseFiles)
-	if g.tree, g.restored, err = store.Restore(ctx, base, final, func(file string) bool { return g.hidden.files[file] || protected(file) }); err != nil {
+	r, err := v.layout(ctx, t, spec, base, baseFiles)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		if why := r.doubt(c.Path); why != "" && c.Status != "A" && !protected(c.Path) {
+			g.warnings = append(g.warnings, why)
+		}
+	}
+	g.leaves = r.leaves
+	ours := func(file string) bool { return g.hidden.files[file] || protected(file) || r.protects(file) }
+	if g.tree, g.restored, err = store.Restore(ctx, base, final, ours); err != nil {
 		return nil, err
 	}
 	if g.changes, err = store.Changed(ctx, base, g.tree); err != nil {
@@ -143,16 +168,50 @@ func (v *Verifier) put(ctx context.Context, t schemas.Task, spec schemas.TestSpe
 	if err != nil {
 		return nil, err
 	}
-	g.read = func(tree string) content {
-		return func(file string) string {
-			text, _, err := store.ReadFile(ctx, tree, file)
-			g.err = errors.Join(g.err, err)
-			return string(text)
-		}
-	}
-	g.refused = refusals(g.changes, files, g.read(base), g.read(g.tree))
+	g.refused = refusals(g.changes, files, g.read(base), g.read(g.tree), r.helperModules())
 	return g, g.err
 }
+
+// layout is what the base tree of a task tells of its tests, read once.
+func (v *Verifier) layout(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base string, files []workspace.File) (*repository, error) {
+	key := schemas.Hash([]any{base, t.Entrypoint, t.GoldPatch, spec})
+	v.mu.Lock()
+	known := v.layouts[key]
+	v.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	var gold []string
+	if t.GoldPatch != "" {
+		fixed, err := v.cfg.Store.Apply(ctx, base, []byte(t.GoldPatch))
+		if _, odd := errors.AsType[*workspace.ApplyError](err); err != nil && !odd {
+			return nil, err
+		} else if !odd {
+			changes, err := v.cfg.Store.Changed(ctx, base, fixed)
+			if err != nil {
+				return nil, err
+			}
+			for _, c := range changes {
+				gold = append(gold, c.Path)
+			}
+		}
+	}
+	texts, err := v.cfg.Store.Texts(ctx, base, readByLayout)
+	if err != nil {
+		return nil, err
+	}
+	r := layout(t, spec, files, func(file string) string { return texts[file] }, gold)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.layouts) >= maxLayouts {
+		clear(v.layouts)
+	}
+	v.layouts[key] = r
+	return r, nil
+}
+
+// maxLayouts bounds how many layouts a verifier remembers.
+const maxLayouts = 256
 
 // Judged says what of a patch its judging is about: whether anything is left once
 // protected files are back, and which files are refused. A patch of which nothing
@@ -196,7 +255,7 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	if err != nil {
 		return fail(err)
 	}
-	verdict.Restored = g.restored
+	verdict.Restored, verdict.Warnings = g.restored, g.warnings
 	if len(g.refused) > 0 {
 		for _, r := range g.refused {
 			verdict.Refused = append(verdict.Refused, r.path)
@@ -221,6 +280,9 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	}
 	if dug := digs(run.seen, g.changes, g.read(base)); dug != "" {
 		run.tampered = append(run.tampered, dug)
+	}
+	if spec.Method == schemas.VerifyExitCode && len(run.Keys) > 0 && run.ended == 0 && !g.leaves {
+		run.tampered = append(run.tampered, "the interpreter was left without its exit handlers, so its exit code is no result")
 	}
 	for _, file := range run.hooks {
 		if slices.ContainsFunc(g.changes, func(c workspace.Change) bool { return c.Path == file }) || strings.HasPrefix(file, "<") {

@@ -40,6 +40,22 @@ func (s *Store) ReadFile(ctx context.Context, tree, path string) (content []byte
 	return content, err == nil, err
 }
 
+// Texts returns the contents of the files of a tree that want accepts, by path;
+// links have none.
+func (s *Store) Texts(ctx context.Context, tree string, want func(path string) bool) (map[string]string, error) {
+	files, err := s.Files(ctx, tree)
+	texts := map[string]string{}
+	for _, f := range files {
+		if err != nil || f.Mode == ModeSymlink || !want(f.Path) {
+			continue
+		}
+		var text []byte
+		text, err = s.get("blob", f.hash)
+		texts[f.Path] = string(text)
+	}
+	return texts, err
+}
+
 // Restore returns final with every path for which protected answers true put
 // back to what base has: changed and deleted ones restored, added ones removed.
 // Whatever stands in a restored path's way (a symlink in place of its
