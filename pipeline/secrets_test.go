@@ -12,6 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -36,7 +37,7 @@ func TestErrorsAreToldWithoutSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-			h.cfg.Normalise.Secrets = []string{value}
+			h.cfg.Normalise.Secrets = redact.NewKnown([]string{value})
 			c.fails(h)
 			var shown bytes.Buffer
 			h.change = func(d *pipeline.Deps) { d.Observer = observe.NewPlain(&shown) }

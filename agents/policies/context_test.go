@@ -20,6 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/tokens"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -71,7 +72,7 @@ func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at
 		t.Fatalf("exit %s after %d turns", res.ExitReason, len(s.heard))
 	}
 	staged, err := normalise.Episode(&schemas.Episode{Job: schemas.NewJob("run", task(), "agent", 1), Task: task(), Agent: res.Agent,
-		Tools: res.Tools, Steps: res.Steps, ExitReason: res.ExitReason}, normalise.Config{Secrets: []string{"hunter2-hunter2"}})
+		Tools: res.Tools, Steps: res.Steps, ExitReason: res.ExitReason}, normalise.Config{Secrets: redact.NewKnown([]string{"hunter2-hunter2"})})
 	if err != nil {
 		t.Fatal(err)
 	}

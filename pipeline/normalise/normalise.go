@@ -23,11 +23,11 @@ const (
 
 // Config of the normaliser. The zero value is usable.
 type Config struct {
-	Producer  string   // version of tracesmith
-	Commit    string   // its commit, "" if unknown
-	Secrets   []string // exact values that must not get out (API keys in use); shorter than 8 bytes are ignored
-	SplitSalt string   // "" = provenance.Salt
-	Prices    string   // id of the price table costs were computed with, "" if none
+	Producer  string        // version of tracesmith
+	Commit    string        // its commit, "" if unknown
+	Secrets   *redact.Known // exact values that must not get out, such as API keys in use; nil if there are none
+	SplitSalt string        // "" = provenance.Salt
+	Prices    string        // id of the price table costs were computed with, "" if none
 }
 
 // Episode normalises one finished episode. It does not change ep. An episode in

@@ -273,7 +273,7 @@ func TestSecretsNeverReachStaging(t *testing.T) {
 	ep.Task.Instructions, ep.ErrorMessage, ep.Verdict.Log, ep.Verdict.Reason = text, text, text, text
 	ep.Agent.ConfigJSON = string(quoted)
 	ep.Patch = []byte(strings.Replace(patch, "a + b", "'"+planted["aws_key"]+"' + '"+planted["known"]+"'", 1))
-	staged := normalised(t, ep, Config{Secrets: []string{planted["known"], "short"}})
+	staged := normalised(t, ep, Config{Secrets: redact.NewKnown([]string{planted["known"], "short"})})
 	raw, err := schemas.CanonicalJSON(staged)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -88,7 +89,7 @@ func TestToolDefinitionsAreRedacted(t *testing.T) {
 	ep.Tools, ep.ToolSets = shown, [][]schemas.ToolSchema{shown[:1]}
 	ep.Steps[2].Reply.ToolSet = schemas.Hash(shown[:1])
 	ep.Steps[4].Reply.ToolSet = schemas.Hash(shown)
-	s := normalised(t, ep, Config{Secrets: []string{planted["known"]}})
+	s := normalised(t, ep, Config{Secrets: redact.NewKnown([]string{planted["known"]})})
 	if got := s.Tools[0].Description; got != "Shows files of [REDACTED:known:1]. Key: [REDACTED:github_token:1]" {
 		t.Error(got)
 	}
@@ -104,5 +105,17 @@ func TestToolDefinitionsAreRedacted(t *testing.T) {
 	ep.Tools[0].Name = planted["github_token"]
 	if _, err := Episode(ep, Config{}); err == nil || !strings.Contains(err.Error(), "tool_names[0] still holds a secret (github_token)") {
 		t.Errorf("a secret for a name: %v", err)
+	}
+}
+
+// "API_KEY": "..." says only together what it is, also where the two are parts of a
+// JSON object: arguments of tools, definitions, settings.
+func TestSecretsOfJSONObjects(t *testing.T) {
+	ep := golden()
+	value := "kq7w" + "2mz9"
+	ep.Steps[4].ToolCall.Arguments = json.RawMessage(`{"command":"p x","env":{"DB_PASSWORD":"` + value + `","HOME":"/root"}}`)
+	s := normalised(t, ep, Config{})
+	if got := *s.Steps[4].ArgumentsJSON; strings.Contains(got, value) || !strings.Contains(got, `"DB_PASSWORD":"[REDACTED:assigned:1]"`) || !strings.Contains(got, `"HOME":"/root"`) {
+		t.Error(got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
@@ -114,7 +115,7 @@ func TestEpisodesWithSecretsAreHeldBack(t *testing.T) {
 
 	// A value that only the publisher knows, in all of them.
 	cfg := config(t, dir(t, t.TempDir()), staging)
-	cfg.Secrets = []string{all[0].Episode.EpisodeID, all[2].Episode.EpisodeID}
+	cfg.Secrets = redact.NewKnown([]string{all[0].Episode.EpisodeID, all[2].Episode.EpisodeID})
 	if _, err := publish.Publish(t.Context(), cfg); !errors.Is(err, publish.ErrHeld) {
 		t.Errorf("%v, want ErrHeld", err)
 	}

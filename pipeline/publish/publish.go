@@ -45,7 +45,7 @@ type Config struct {
 	// nil: only the lists of repositories are.
 	Benchmarks *provenance.Comparison
 	Imported   string             // the format of what import has read, for the card; "": runs
-	Secrets    []string           // exact values that must not get out, beside what looks like a secret
+	Secrets    *redact.Known      // exact values that must not get out, beside what looks like a secret
 	Producer   string             // version of this program, recorded in every file
 	Scratch    string             // directory for shards before upload; "": the system's
 	MaxShard   int64              // bytes of values per shard; 0: shard.MaxBytes

@@ -30,7 +30,7 @@ func (r *Redactor) binaries(s string) string {
 	return packed.ReplaceAllStringFunc(s, func(part string) string {
 		head, lines, _ := strings.Cut(part, "\n")
 		written := r.n
-		if clean := r.encoded(r.plain(unpacked(lines))); r.n > written {
+		if clean := r.layers(r.unpacked(lines), 0); r.n > written {
 			return head + "\n" + strings.Join(placeholder.FindAllString(clean, -1), " ") + "\n"
 		}
 		return part
@@ -38,7 +38,7 @@ func (r *Redactor) binaries(s string) string {
 }
 
 // unpacked is what lines of a binary patch stand for, as far as they can be read.
-func unpacked(lines string) string {
+func (r *Redactor) unpacked(lines string) string {
 	var raw []byte
 	for line := range strings.Lines(lines) {
 		line = strings.TrimSuffix(line, "\n")
@@ -61,5 +61,6 @@ func unpacked(lines string) string {
 		return ""
 	}
 	out, _ := io.ReadAll(io.LimitReader(z, maxUnpacked)) // what can be read is looked at
+	r.work.spend(len(out) / 2)                           // a packed file is the longer text
 	return string(out)
 }

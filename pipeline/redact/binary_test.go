@@ -53,11 +53,11 @@ func TestSecretsInBinaryPatches(t *testing.T) {
 		}
 	}
 	known := gitPatch(t, "a\x00", "b\x00 counting-house-7 \x00")
-	if got := New([]string{"counting-house-7"}).Text(known); !strings.Contains(got, "[REDACTED:known:1]") {
+	if got := New(NewKnown([]string{"counting-house-7"})).Text(known); !strings.Contains(got, "[REDACTED:known:1]") {
 		t.Errorf("%q", got)
 	}
 	clean := gitPatch(t, noise, noise+"nothing"+noise)
-	if got := New([]string{"counting-house-7"}).Text(clean); got != clean {
+	if got := New(NewKnown([]string{"counting-house-7"})).Text(clean); got != clean {
 		t.Errorf("%q became %q", clean, got)
 	}
 	for _, broken := range []string{binaryPatch + "literal 9\nzabcde\n\n", binaryPatch + "delta 1\nAaaaaa", binaryPatch + "literal 3\nA\"\"\"\"\"\n"} {

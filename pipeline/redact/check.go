@@ -3,7 +3,6 @@ package redact
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -21,10 +20,10 @@ func (f *Found) Error() string {
 }
 
 // Checker looks for secrets in what is about to leave. Safe for concurrent use.
-type Checker struct{ known []string }
+type Checker struct{ known *Known }
 
-// NewChecker makes one that knows some exact values beside the patterns.
-func NewChecker(known []string) *Checker { return &Checker{slices.Clone(known)} }
+// NewChecker makes one that knows some exact values beside the rules; known may be nil.
+func NewChecker(known *Known) *Checker { return &Checker{known} }
 
 // Check looks at every text in v, which may be made of structs, pointers, lists,
 // maps and bytes. The first secret is a *Found.

@@ -4,13 +4,13 @@ package redact
 
 import (
 	"encoding/base64"
-	"regexp"
 	"strings"
 )
 
 const (
 	minEncoded = 27 // characters of the shortest key, an AWS key
 	wrapped    = 60 // a line at least so long may go on in the next
+	maxDepth   = 2  // texts in base64 within one in base64
 )
 
 var (
@@ -21,11 +21,10 @@ var (
 		return t
 	}()
 	plainBase64 = strings.NewReplacer("-", "+", "_", "/", "\n", "", "\r", "")
-	placeholder = regexp.MustCompile(`\[REDACTED:\w+:\d+\]`)
 )
 
 // encoded replaces texts in base64 that hold secrets by the placeholders of these.
-func (r *Redactor) encoded(s string) string {
+func (r *Redactor) encoded(s string, depth int) string {
 	var out strings.Builder
 	at := 0
 	for i := 0; i+minEncoded <= len(s); {
@@ -35,7 +34,7 @@ func (r *Redactor) encoded(s string) string {
 			continue
 		}
 		i = to
-		if places := r.within(s[from:to]); places != "" {
+		if places := r.within(s[from:to], depth); places != "" {
 			for to < len(s) && s[to] == '=' {
 				to++
 			}
@@ -79,7 +78,7 @@ func run(s string, i int) (from, to int) {
 
 // within returns the placeholders of the secrets in a text that base64 stands for.
 // What stands directly before it, such as a path, may be taken for a part of it.
-func (r *Redactor) within(run string) string {
+func (r *Redactor) within(run string, depth int) string {
 	if len(run) < minEncoded {
 		return ""
 	}
@@ -98,7 +97,7 @@ func (r *Redactor) within(run string) string {
 			continue
 		}
 		written := r.n
-		if clean := r.plain(string(b)); r.n > written {
+		if clean := r.layers(string(b), depth+1); r.n > written {
 			return strings.Join(placeholder.FindAllString(clean, -1), " ")
 		}
 	}
@@ -114,4 +113,18 @@ func printable(text string) bool {
 		}
 	}
 	return err == nil
+}
+
+// decoded is what a value in base64 stands for; "" if that is no text.
+func decoded(value string) string {
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(plainBase64.Replace(value), "="))
+	for _, c := range b {
+		if c < ' ' || c == 0x7f {
+			return ""
+		}
+	}
+	if err != nil {
+		return ""
+	}
+	return string(b)
 }

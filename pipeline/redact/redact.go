@@ -1,14 +1,13 @@
 // Package redact takes secrets out of text. One set of rules serves staging, which
 // replaces what it finds, and publishing and exports, which hold back what still
 // holds something: exact values that are known (of settings, of the
-// environment), and what keys of the usual kinds look like.
-//
-// It imports the standard library only.
+// environment), and what secrets look like.
 package redact
 
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,7 +18,7 @@ import (
 // assigned to is learned: where it stands without its name, a redactor that has
 // learned it finds it too. One goroutine uses it.
 type Redactor struct {
-	known   []knownSecret // longest first
+	known   []*Known // of the run, and what was learned before
 	learned map[string]string
 	aws     bool // there is an AWS key: look for its secret half
 	names   map[string]string
@@ -27,64 +26,51 @@ type Redactor struct {
 	kinds   map[string]int  // different values, by type
 	n       int             // placeholders written since the last take
 	clear   map[string]bool // long texts in which there was nothing
+	work    *meter          // of the text in hand
 }
 
-// knownSecret is an exact value to look for.
-type knownSecret struct {
-	text  string // as it is written
-	value string // what it stands for: all forms have one placeholder
-	kind  string
-}
+const (
+	marker   = "[REDACTED:"
+	withheld = "withheld" // the type of a text that would take too much work to search
+	// maxLearned bounds what an episode may teach.
+	maxLearned = 1000
+)
 
-// MinKnown is how many bytes a known value must have to be looked for: shorter
-// ones would tear ordinary words apart.
-const MinKnown = 8
+var placeholder = regexp.MustCompile(`\[REDACTED:\w+:\d+\]`)
 
-// New makes a redactor that knows some exact values; those of less than MinKnown
-// bytes are left out.
-func New(known []string) *Redactor {
+// New makes a redactor for one episode or message. known may be nil.
+func New(known *Known) *Redactor {
 	r := &Redactor{learned: map[string]string{}, names: map[string]string{}, counts: map[string]int{}, kinds: map[string]int{}, clear: map[string]bool{}}
-	for _, k := range known {
-		if len(k) >= MinKnown {
-			for _, form := range forms(k) {
-				r.known = append(r.known, knownSecret{form, k, "known"})
-			}
-		}
+	if known != nil {
+		r.known = []*Known{known}
 	}
-	r.sort()
 	return r
-}
-
-func (r *Redactor) sort() {
-	slices.SortFunc(r.known, func(a, b knownSecret) int {
-		if len(a.text) != len(b.text) {
-			return len(b.text) - len(a.text)
-		}
-		return strings.Compare(a.text, b.text)
-	})
 }
 
 // Wiser is a fresh redactor that knows from the start what this one has
 // learned; nil if that is nothing.
-func (r *Redactor) Wiser(known []string) *Redactor {
+func (r *Redactor) Wiser(known *Known) *Redactor {
 	if len(r.learned) == 0 && !r.aws {
 		return nil
 	}
 	w := New(known)
+	more := &Known{}
 	for _, value := range slices.Sorted(maps.Keys(r.learned)) {
-		for _, form := range forms(value) {
-			w.known = append(w.known, knownSecret{form, value, r.learned[value]})
-		}
+		more.add(value, r.learned[value])
 	}
-	w.aws = r.aws
-	w.sort()
+	w.known, w.aws = append(w.known, more.ready()), r.aws
 	return w
 }
 
-// Text replaces the secrets of a text.
+// Text replaces the secrets of a text. A text that would take more work than its
+// length allows is replaced as a whole.
 func (r *Redactor) Text(s string) string {
 	written := r.n
-	out := r.binaries(r.encoded(r.plain(s)))
+	r.work = &meter{budget: atLeast + perByte*len(s)}
+	out := r.binaries(r.layers(s, 0))
+	if r.work.over() {
+		return r.place(withheld, s)
+	}
 	if len(s) >= longText && r.n == written && out == s {
 		r.clear[s] = true
 	}
@@ -94,58 +80,53 @@ func (r *Redactor) Text(s string) string {
 // longText is from how many bytes on it is worth while to remember that a text is clear.
 const longText = 32
 
-// plain replaces the secrets that a text says as they are.
-func (r *Redactor) plain(s string) string {
-	for _, k := range r.known {
-		if n := strings.Count(s, k.text); n > 0 {
-			place := r.place(k.kind, k.value)
-			r.counts[k.kind] += n - 1
-			r.n += n - 1
-			s = strings.ReplaceAll(s, k.text, place)
-		}
-	}
-	s = r.marked(s)
-	if strings.Contains(s, "-----END") {
-		s = pemRest.ReplaceAllStringFunc(s, func(rest string) string { return r.place(privateKey, rest) })
-	}
-	if r.aws {
-		s = awsSecret.ReplaceAllStringFunc(s, func(run string) string {
-			if len(run) != 40 || !mixed(run) || !random(run) {
-				return run
-			}
-			r.learned[run] = "aws_secret"
-			return r.place("aws_secret", run)
-		})
+// layers replaces the secrets that a text says as they are, and those in what it
+// holds encoded.
+func (r *Redactor) layers(s string, depth int) string {
+	if s = r.plain(s); depth < maxDepth && !r.work.over() {
+		s = r.encoded(s, depth)
 	}
 	return s
 }
 
-// marked replaces the secrets that are known by how they begin or by the name
-// before them.
-func (r *Redactor) marked(s string) string {
-	var out strings.Builder
-	at := 0
-	for i := 0; i+1 < len(s); i++ {
-		if !candidates[int(s[i])<<8|int(s[i+1])] {
-			continue
-		}
-		for h, ok := find(s, i, i == at); ok; {
-			next, more := h.behind(s)
-			value := s[h.from:h.to]
-			switch h.kind {
-			case "assigned":
-				r.learned[value] = h.kind
-			case awsKey:
-				r.aws = true
-			}
-			out.WriteString(s[at:h.from])
-			out.WriteString(r.place(h.kind, value))
-			at, i = h.to, h.to-1
-			h, ok = next, more
+// plain replaces the secrets that a text says as they are.
+func (r *Redactor) plain(s string) string {
+	for _, k := range r.known {
+		s = r.replace(s, k.find(s), k.values)
+	}
+	found := find(s, r.work)
+	for _, h := range found {
+		if r.aws = r.aws || h.kind == awsKey; h.learn && len(r.learned) < maxLearned {
+			r.learned[s[h.from:h.to]] = h.kind
 		}
 	}
-	if at == 0 {
+	s = r.replace(s, found, nil)
+	if r.aws {
+		found = halves(s)
+		for _, h := range found {
+			r.learned[s[h.from:h.to]] = h.kind
+		}
+		s = r.replace(s, found, nil)
+	}
+	return s
+}
+
+// replace puts placeholders for spans, which stand for themselves or, if they are
+// forms of known values, for these.
+func (r *Redactor) replace(s string, spans []span, values []string) string {
+	if len(spans) == 0 {
 		return s
+	}
+	var out strings.Builder
+	at := 0
+	for _, h := range spans {
+		value := s[h.from:h.to]
+		if values != nil {
+			value = values[h.value]
+		}
+		out.WriteString(s[at:h.from])
+		out.WriteString(r.place(h.kind, value))
+		at = h.to
 	}
 	out.WriteString(s[at:])
 	return out.String()
@@ -157,7 +138,7 @@ func (r *Redactor) place(kind, value string) string {
 	key := kind + "\x00" + value
 	if r.names[key] == "" {
 		r.kinds[kind]++
-		r.names[key] = fmt.Sprintf("[REDACTED:%s:%d]", kind, r.kinds[kind])
+		r.names[key] = fmt.Sprintf(marker+"%s:%d]", kind, r.kinds[kind])
 	}
 	return r.names[key]
 }

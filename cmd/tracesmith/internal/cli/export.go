@@ -220,7 +220,7 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 		Tokens: lintTokens{Tokenizer: f.tokenizer}, Dropped: map[string]int{}, Notes: map[string]int{},
 		OtherSplits: map[string]int{},
 		Options:     lintOptions{f.splits, o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.ChatTemplate, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
-		check:       redact.NewChecker(redact.Environment(s.Environ)),
+		check:       redact.NewChecker(redact.NewKnown(redact.Environment(s.Environ))),
 		in:          map[string]bool{},
 	}
 	keep := map[string]bool{}

@@ -67,7 +67,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	if err != nil {
 		return err
 	}
-	twice, secrets := 0, redact.Environment(s.Environ)
+	twice, secrets := 0, redact.NewKnown(redact.Environment(s.Environ))
 	for _, file := range files {
 		staged, err := importFile(format, file, secrets)
 		if err != nil {
@@ -113,7 +113,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	return nil
 }
 
-func importFile(format, file string, secrets []string) (sinks.Staged, error) {
+func importFile(format, file string, secrets *redact.Known) (sinks.Staged, error) {
 	st, err := os.Stat(file)
 	switch {
 	case err != nil:

@@ -112,7 +112,7 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	}
 	report, err := publish.Publish(ctx, publish.Config{
 		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
-		Secrets: redact.Environment(s.Environ), Benchmarks: benchmarks,
+		Secrets: redact.NewKnown(redact.Environment(s.Environ)), Benchmarks: benchmarks,
 		Progress: func(stage string) {
 			if s.TTY {
 				fmt.Fprintf(s.Stderr, "\r\x1b[Kpublishing: %s", stage)

@@ -62,7 +62,7 @@ func Main(ctx context.Context, s *State) int {
 		err = cause
 	}
 	if err != nil && err.Error() != "" {
-		fmt.Fprint(s.Stderr, redact.New(redact.Environment(s.Environ)).Text(describe(err)))
+		fmt.Fprint(s.Stderr, redact.New(redact.NewKnown(redact.Environment(s.Environ))).Text(describe(err)))
 	}
 	return codeOf(err)
 }

@@ -154,7 +154,7 @@ func (w *Worker) leave(ctx context.Context, err error) error {
 	w.self.Running = []string{}
 	if err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
-		w.self.Reason = redact.New(redact.Environment(w.opt.Host.Environ)).Text(reason)
+		w.self.Reason = redact.New(redact.NewKnown(redact.Environment(w.opt.Host.Environ))).Text(reason)
 	}
 	_ = w.conn.Tell(end, w.self) // a courtesy: who is silent is taken for gone, too
 	return nil

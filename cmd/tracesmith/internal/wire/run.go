@@ -197,7 +197,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 				MaxSteps: r.cfg.Agent.MaxSteps, MaxFormatErrors: r.cfg.Agent.MaxFormatErrors, MaxRepeats: r.cfg.Agent.MaxRepeats,
 				Wall: r.cfg.Agent.Wall, MaxPromptTokens: r.cfg.Agent.MaxPromptTokens,
 			},
-			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: append(r.Agent.Secrets(r.opt.Getenv), redact.Environment(r.opt.Environ)...)},
+			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: redact.NewKnown(append(r.Agent.Secrets(r.opt.Getenv), redact.Environment(r.opt.Environ)...))},
 		}, pipeline.Deps{
 			Cluster: r.opt.Cluster, Drain: r.opt.Drain, Clock: r.opt.Clock,
 			Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,

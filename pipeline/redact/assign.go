@@ -1,0 +1,262 @@
+package redact
+
+// Values behind the name of a secret, in the forms in which programs, files of
+// settings, command lines, headers and printed values put them.
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// looks are the words that make the finder look at what stands around them.
+var looks = map[string]func(f *finder, from, to int){
+	"pass": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "_pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
+	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, " pw": lookName, "\npw": lookName,
+	"://": lookAddress, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,
+}
+
+const (
+	maxGap   = 160  // bytes between a name and its value
+	maxValue = 4096 // bytes of a value in quotes
+)
+
+// quote is a quote as it is, escaped (once or more) and written for HTML, URLs and JSON.
+const quote = "(?:\\\\*[\"'`]|&quot;|&#(?:34|39);|%2[27]|\\\\u002[27])"
+
+// gap is what stands between a name and its value: m[1] tells that the name was in
+// quotes, m[2] is an annotation, m[3] the sign.
+var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\])?[*_]{0,2}\s{0,24}(?:` +
+	`(\s+value=|,?\s*` + quote + `?value` + quote + `?\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]{0,60}\s+)?default\s*=)` + // name and value apart
+	`|(:\s?[A-Za-z_&][\w.\[\]|, '"&]{0,60}?\s?=)\s?[bBrRuUfF]{0,2}\\*["'\x60]` + // annotation
+	`|([A-Za-z*&]\w{0,20}\s?=)` + // Go: var password string = ...
+	`|(:=|={1,3}>?|!=|\?=|\|\|=|%3D|%3A|&#61;|\\u003[dD]|\\x3d|=>|<-)` + // assignment
+	`|(:)` + // mapping
+	`|(,)` + // tuple, call
+	`|(\|)` + // table
+	`|(\()` + // setter
+	`|(/?>)` + // XML
+	`)[*_]{0,2}[ \t]{0,24}(?:\\?\r?\n[ \t]{0,40})?`)
+
+var blanks = regexp.MustCompile(`^` + quote + `?[ \t]{1,8}|^` + quote + `,?\s{1,12}`)
+
+// lookName looks for a value behind the name around text[from:to].
+func lookName(f *finder, from, to int) {
+	from, to = name(f.text, from, to)
+	if to <= f.done {
+		return
+	}
+	f.done = to
+	f.work.spend(perRun)
+	if to == len(f.text) {
+		return
+	}
+	flag := from > 0 && f.text[from:min(from+1, to)] == "-"
+	rest := f.text[to:min(len(f.text), to+maxGap)]
+	if !flag && !maySign(rest, f.set(from)) { // most names in programs stand before something else
+		return
+	}
+	s := nameStrength(f.text[from:to])
+	if flag && (s == loose || s == bare) {
+		s = special
+	}
+	if s == none {
+		return
+	}
+	f.work.spend(perName)
+	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' { // a part of a name in parts, such as an ARN
+		return
+	}
+	m := gap.FindStringSubmatchIndex(rest)
+	sign := 0
+	for i := 2; m != nil && i < len(m)/2; i++ {
+		if m[2*i] >= 0 {
+			sign = i
+		}
+	}
+	inQuotes := m != nil && m[2] >= 0
+	a := assignment{name: s}
+	switch {
+	case sign == 0 || sign == comma && !inQuotes && !flag || sign == typed && inQuotes:
+		if at := f.blank(from, to, flag); at > 0 {
+			f.value(a, at, false, true)
+		}
+	case sign == element || sign == bar:
+		f.cell(a, from, to+m[1], sign)
+	case sign == comma && !flag && !f.opens(from), sign == setter && (!sets(f.text[from:to]) || strings.Contains(rest[:m[1]], "\n")):
+	default:
+		at := to + m[1]
+		if sign == annotated { // its sign ends before the value
+			at = to + m[2*sign+1]
+			at += len(f.text[at:]) - len(strings.TrimLeft(f.text[at:], " "))
+		}
+		tight := sign == assigned && m[1] == m[2*sign+1]
+		a.line = f.begins(from)
+		a.env = tight && m[2*sign] == 0 && (a.line || capital(f.text[to-1]))
+		a.shell = tight && !inQuotes && f.inCommand(from)
+		f.value(a, at, sign == setter || sign == comma, flag)
+	}
+}
+
+// Signs between a name and its value, by their places in gap.
+const (
+	apart = 2 + iota
+	annotated
+	typed
+	assigned
+	mapping
+	comma
+	bar
+	setter
+	element
+)
+
+// cell looks at what stands in an XML element or in a column of a table.
+func (f *finder) cell(a assignment, from, at, sign int) {
+	stop, end := "|\n", min(len(f.text), at+window)
+	if sign == element {
+		if from == 0 || f.text[from-1] != '<' && f.text[from-1] != ':' {
+			return
+		}
+		stop = "<"
+	}
+	if n := strings.IndexAny(f.text[at:end], stop); n > 0 {
+		a.value, a.quoted = strings.Trim(f.text[at:at+n], " `*"), true
+		f.take(a, at+strings.Index(f.text[at:], a.value))
+	}
+}
+
+// inCommand tells whether a name stands behind a blank or another sign, as in commands
+// and logs, and not in a list of arguments.
+func (f *finder) inCommand(from int) bool {
+	return from > 0 && strings.IndexByte(" =;?&\t", f.text[from-1]) >= 0 && !strings.HasSuffix(strings.TrimRight(f.text[max(0, from-8):from], " "), ",")
+}
+
+// opens tells whether a name in quotes is the first of a list or a call: others are
+// words beside each other.
+func (f *finder) opens(from int) bool {
+	before := strings.TrimRight(f.text[max(0, from-24):from], "\\\"' \t\nbru")
+	return before != "" && strings.IndexByte("([{", before[len(before)-1]) >= 0
+}
+
+// sets tells whether a name is that of a function which takes a secret.
+func sets(name string) bool {
+	name = strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
+	return strings.HasPrefix(name, "set") || strings.HasPrefix(name, "with") || strings.HasPrefix(name, "add") || !strings.ContainsAny(name, "_-") && !strings.HasSuffix(name, "pass")
+}
+
+// blank is where the value begins that only a blank parts from its name: behind a
+// flag, in a list of words of a command, in a Dockerfile.
+func (f *finder) blank(from, to int, flag bool) int {
+	text := f.text
+	rest := text[to:min(len(text), to+maxGap)]
+	if flag || f.set(from) {
+		return to + len(blanks.FindString(rest))
+	}
+	for _, is := range [...]string{" is ", " was "} {
+		if strings.HasPrefix(rest, is) {
+			return to + len(is)
+		}
+	}
+	return 0
+}
+
+// setters are commands whose words are a name and its value.
+var setters = []string{"ENV", "ARG", "set -x", "set -gx", "setx", "setenv", "secret set", "config set", "SET", "#define"}
+
+// set tells whether a command stands before a name that sets it.
+func (f *finder) set(from int) bool {
+	if from < 4 || f.text[from-1] != ' ' {
+		return false
+	}
+	before := f.text[max(0, from-16) : from-1]
+	return slices.ContainsFunc(setters, func(word string) bool { return strings.HasSuffix(before, word) })
+}
+
+// maySign tells whether a sign or a value may follow a name.
+func maySign(rest string, setBefore bool) bool {
+	for i := range len(rest) {
+		switch c := rest[i]; {
+		case strings.IndexByte(" \t\"'`\\]*_", c) >= 0:
+			continue
+		case strings.IndexByte("=:>%&!?|", c) >= 0:
+			return true
+		case c == ',':
+			return i > 0
+		case c == '(':
+			return i+2 < len(rest) && strings.IndexByte("\"'`\\b", rest[i+1]) >= 0
+		case c == '\n':
+			return strings.Contains(rest, "value")
+		case i > 0 && alnum(c):
+			head := rest[i:min(len(rest), i+24)]
+			return strings.IndexByte(head, '=') > 0 || strings.HasPrefix(head, "is ") || strings.HasPrefix(head, "was ") || setBefore
+		case c == '{' || c == '/':
+			return i > 0 || c == '/'
+		default:
+			return i > 0 && c == '-' || c == '<'
+		}
+	}
+	return false
+}
+
+// begins tells whether a name stands at the beginning of a line, perhaps exported.
+func (f *finder) begins(from int) bool {
+	before := f.text[max(0, from-12):from]
+	before = strings.TrimSuffix(strings.TrimSuffix(before, "export "), "ENV ")
+	before = strings.TrimRight(before, "+- ")
+	return before == "" && from < 12 || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, `\n`)
+}
+
+var address = regexp.MustCompile(`^://([^\s:@/"'<>]{0,256})(?::([^\s/"'<>]{1,256}))?@[\w\[.%{-]`)
+
+// lookAddress looks for a password in an address.
+func lookAddress(f *finder, from, to int) {
+	end := min(len(f.text), from+window)
+	if to == end || strings.IndexByte(f.text[to:end], '@') < 0 {
+		return
+	}
+	f.work.spend(perName + perRead*strings.IndexByte(f.text[to:end], '@'))
+	m := address.FindStringSubmatchIndex(f.text[from:end])
+	if m == nil {
+		return
+	}
+	if m[4] < 0 { // only a user, who may be a token
+		if user := f.text[from+m[2] : from+m[3]]; len(user) >= 20 && generated(user) && !filler(user) {
+			f.add(span{from: from + m[2], to: from + m[3], kind: "url_password", rank: 1})
+		}
+		return
+	}
+	value := placeholder.ReplaceAllString(f.text[from+m[4]:from+m[5]], "")
+	if user := f.text[from+m[2] : from+m[3]]; strings.EqualFold(user, value) {
+		return
+	}
+	a := assignment{value: value, quoted: true, name: strong}
+	if a.secret() || len(value) >= 20 && !template.MatchString(value) && letterDigit(value) && !filler(value) {
+		f.add(span{from: from + m[4], to: from + m[5], kind: "url_password", rank: 1})
+	}
+}
+
+var (
+	bearer = regexp.MustCompile(`(?i)^bearer(?:[ \t]|%20|\+|\\u0020)+(?:token=)?([A-Za-z0-9._~+/=|-]{12,})`)
+	basic  = regexp.MustCompile(`(?i)^basic(?:[ \t]|%20|\+)+([A-Za-z0-9+/_-]{8,}={0,2})`)
+)
+
+func lookBearer(f *finder, from, to int) {
+	f.work.spend(perRun * 2)
+	if m := bearer.FindStringSubmatchIndex(f.text[from:min(len(f.text), from+maxValue)]); m != nil {
+		f.work.spend(m[1] * perRead)
+		if v := f.text[from+m[2] : from+m[3]]; !filler(v) && letterDigit(v) && bits(v) >= 2.8 && !words(v) {
+			f.add(span{from: from + m[2], to: from + m[3], kind: "bearer", rank: 1})
+		}
+	}
+}
+
+func lookBasic(f *finder, from, to int) {
+	f.work.spend(perRun * 2)
+	if m := basic.FindStringSubmatchIndex(f.text[from:min(len(f.text), from+maxValue)]); m != nil {
+		f.work.spend(m[1] * perRead)
+		if text := decoded(f.text[from+m[2] : from+m[3]]); strings.Contains(text, ":") {
+			f.add(span{from: from + m[2], to: from + m[3], kind: "basic_auth", rank: 1})
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// span is a secret in a text.
+type span struct {
+	from, to int
+	kind     string
+	learn    bool // told by the name before it
+	rank     int  // of spans that begin at one place the highest names the kind
+	value    int  // the number of a known value
+}
+
+// finder looks for secrets in one text.
+type finder struct {
+	text   string
+	lower  []byte
+	work   *meter
+	spans  []span
+	done   int    // names that end before it were looked at
+	runEnd int    // the end of the run of characters of keys that was looked at last
+	taken  [2]int // the last secret that a rule found: another may begin in it or behind it
+}
+
+// meter counts what is done for one text, in bytes that are looked at by
+// expressions. A text that would need more than its budget is withheld.
+type meter struct{ spent, budget int }
+
+// Work of a text: what each run of an expression costs at least, and how much there
+// is for each byte of text. At 40 to 100 ns for each byte of work, no text takes more
+// than 0.2 s per MB.
+const (
+	perRun   = 8
+	perRead  = 3   // for a byte that an expression reads
+	perName  = 80  // to look what stands behind a name
+	perValue = 400 // to look what a value is like
+	perByte  = 6
+	atLeast  = 64 << 10
+	shortRun = 48
+)
+
+func (m *meter) spend(n int) { m.spent += n }
+
+// over tells whether the budget is used up.
+func (m *meter) over() bool { return m.spent > m.budget }
+
+// find returns the secrets of a text, apart from each other and in order.
+func find(text string, work *meter) []span {
+	f := &finder{text: text, lower: lower(text), work: work}
+	d := compiled()
+	d.trie.Walk(f.lower, func(end, n, pattern int64) bool {
+		k := &d.keywords[pattern]
+		from, to := int(end-n+1), int(end+1)
+		for _, r := range k.rules {
+			f.try(r, from, to)
+		}
+		if k.look != nil {
+			k.look(f, from, to)
+		}
+		return !work.over()
+	})
+	return f.apart()
+}
+
+// lower is a text with small ASCII letters.
+func lower(s string) []byte {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + ('a' - 'A')
+		}
+	}
+	return b
+}
+
+func (f *finder) add(s span) {
+	if s.from < s.to {
+		f.spans = append(f.spans, s)
+	}
+}
+
+// apart parts secrets that overlap: a key has no mark at its end, so that it takes
+// along the key that stands directly behind it.
+func (f *finder) apart() []span {
+	slices.SortFunc(f.spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.rank, a.rank))
+	})
+	out := f.spans[:0]
+	for _, s := range f.spans {
+		if last := len(out) - 1; last >= 0 && s.from < out[last].to {
+			if s.from == out[last].from || s.kind == "assigned" || out[last].kind == privateKey {
+				out[last].to = max(out[last].to, s.to)
+				continue
+			}
+			s.to = max(s.to, out[last].to)
+			out[last].to = s.from
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// try runs a rule at its keyword.
+func (f *finder) try(r *rule, from, to int) {
+	start := max(0, from-r.back)
+	end := min(len(f.text), to+r.ahead)
+	m := r.re.FindStringSubmatchIndex(f.text[start:end])
+	f.work.spend(r.cost + perRead*f.run(from, end))
+	if m == nil {
+		return
+	}
+	f.work.spend(m[1]*perRead + perValue/2)
+	if start+m[1] == end && end < len(f.text) { // it may go on
+		end = min(len(f.text), start+maxWindow)
+		f.work.spend((end - start) * perRead)
+		m = r.re.FindStringSubmatchIndex(f.text[start:end])
+	}
+	g := r.group
+	if g == 0 {
+		for i := 1; i < len(m)/2 && g == 0; i++ {
+			if m[2*i] >= 0 {
+				g = i
+			}
+		}
+	}
+	s := span{from: start + m[2*g], to: start + m[2*g+1], kind: r.kind, rank: 1 + to - from}
+	if f.fits(r, &s, start+m[0]) {
+		f.add(s)
+		f.taken = [2]int{s.from, max(s.to, f.taken[1])}
+	}
+}
+
+// run is how many characters of which keys are made stand before end, from a place on,
+// beyond the usual few: expressions read that many before they fail.
+func (f *finder) run(from, end int) int {
+	for f.runEnd = max(f.runEnd, from); f.runEnd < len(f.text) && inKey[f.text[f.runEnd]]; f.runEnd++ {
+	}
+	return max(0, min(f.runEnd, end)-from-shortRun)
+}
+
+// fits tells whether a match of a rule is a secret, and takes along what belongs to it.
+func (f *finder) fits(r *rule, s *span, begin int) bool {
+	value := strings.TrimRight(f.text[s.from:min(s.to, s.from+window)], "-_")
+	if filler(value) || r.entropy > 0 && bits(value) < r.entropy {
+		return false
+	}
+	switch {
+	case r.password:
+		return assignment{value: value, quoted: true, name: strong}.secret()
+	case r.vendor:
+		return !wordAt(f.text, s.to) && (uuid.MatchString(value) || generated(value)) && f.secretVendor(begin, s.from, value)
+	}
+	if r.mixed && !generated(value) && !generated(value[:min(len(value), keySize)]) {
+		return false
+	}
+	apart := begin == 0 || !alnum(f.text[begin]) || !alnum(f.text[begin-1]) || escaped(f.text[:begin]) || !r.begins && f.taken[0] < begin && begin <= f.taken[1]
+	switch {
+	case r.bare && (!apart || wordAt(f.text, s.to) || !generated(value)), !apart && r.begins:
+		return false
+	case !apart && (len(value) < keySize && !letterDigit(value) || r.mixed && (len(value) < keySize || !mixed(value))): // "task-1", "disk-a2b"
+		return false
+	}
+	if rest := s.to; rest < len(f.text) && alnum(f.text[rest]) {
+		if r.kind == awsKey && !letterDigit(value) { // other words of capitals, such as DNA, may be longer
+			return false
+		}
+		for rest < len(f.text) && keyByte[f.text[rest]] {
+			rest++
+		}
+		f.work.spend((rest - s.to) / 8)
+		s.to = rest
+	}
+	return true
+}
+
+// secretVendor tells whether what stands between the name of a vendor and a value
+// leaves room for a secret: hashes and UUIDs need a name that says so.
+func (f *finder) secretVendor(from, to int, value string) bool {
+	if !uuid.MatchString(value) && !hexadecimal(value) {
+		return true
+	}
+	name := string(f.lower[max(0, from-20):to])
+	for _, word := range []string{"key", "token", "secret", "pass", "auth", "cred"} {
+		if strings.Contains(name, word) {
+			return !strings.Contains(name, "public") && !strings.Contains(name, "key_id")
+		}
+	}
+	return false
+}
+
+// wordAt tells whether a word goes on at i.
+func wordAt(s string, i int) bool { return i < len(s) && (alnum(s[i]) || s[i] == '_') }
+
+// keySize is how long a key is that may have something plain before or behind it.
+const keySize = 40
+
+// keyByte are the characters of which keys are made.
+var keyByte = func() (t [256]bool) {
+	for c := range 256 {
+		t[c] = alnum(byte(c)) || c == '_' || c == '-'
+	}
+	return t
+}()
+
+// inKey are the characters that may stand in a secret of any kind.
+var inKey = func() (t [256]bool) {
+	for c := range 256 {
+		t[c] = keyByte[c] || strings.IndexByte("./+=~%|:", byte(c)) >= 0
+	}
+	return t
+}()
+
+// escaped tells whether text ends in an escaped character, such as the end of a line
+// in JSON or in a URL.
+func escaped(text string) bool {
+	n := len(text)
+	return n > 1 && text[n-2] == '\\' && strings.IndexByte("nrt", text[n-1]) >= 0 || n > 2 && text[n-3] == '%' && isHex(text[n-2]) && isHex(text[n-1])
+}
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+func capital(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' }
+
+func alnum(c byte) bool { return capital(c) || 'a' <= c && c <= 'z' }
+
+// mixed tells whether a value has small and capital letters.
+func mixed(s string) bool { return strings.ToLower(s) != s && strings.ToUpper(s) != s }

@@ -1,0 +1,134 @@
+package redact
+
+// Where a value begins and ends.
+
+import (
+	"regexp"
+	"strings"
+)
+
+// lead is what may stand before the value itself: a call that only wraps it, a prefix of a string.
+var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\()?(?:[bBrRuUfF]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
+
+var (
+	scheme  = regexp.MustCompile(`(?i)^(?:basic|bearer|token|apikey|api-key|key|digest|aws4-hmac-sha256|negotiate)[ \t]+(?:token=)?`)
+	comment = regexp.MustCompile(`[ \t]+(?:#|//)[^\n]*$`)
+)
+
+// value reads the value at text[at:].
+func (f *finder) value(a assignment, at int, onlyQuoted, flag bool) {
+	text := f.text
+	if m := scheme.FindString(text[at:min(len(text), at+40)]); m != "" {
+		at += len(m)
+	}
+	if m := lead.FindStringSubmatchIndex(text[at:min(len(text), at+40)]); m != nil {
+		f.literal(a, at+m[1], text[at+m[2]:at+m[3]])
+	} else if !onlyQuoted {
+		f.plain(a, at, flag)
+	}
+}
+
+// literal reads a value in quotes q.
+func (f *finder) literal(a assignment, at int, q string) {
+	rest := f.text[at:min(len(f.text), at+maxValue)]
+	end := closing(rest, q)
+	if end < 0 { // cut off
+		if end = strings.IndexAny(rest, "\r\n"); end < 0 {
+			end = len(rest)
+		}
+	}
+	f.work.spend(perRun + end/4)
+	a.value, a.quoted, a.env = rest[:end], true, false
+	if m := scheme.FindString(a.value); m != "" {
+		a.value, at = a.value[len(m):], at+len(m)
+	}
+	f.take(a, at)
+}
+
+// plain reads a value without quotes: to the end of its line, where that is all there
+// is, or to a blank or a sign.
+func (f *finder) plain(a assignment, at int, flag bool) {
+	rest := f.text[at:min(len(f.text), at+maxValue/8)]
+	if end := strings.IndexAny(rest, "\r\n"); end >= 0 {
+		rest = rest[:end]
+	}
+	if end := strings.Index(rest, `\n`); end >= 0 {
+		rest = rest[:end]
+	}
+	f.work.spend(perRun + len(rest)/2)
+	if line := f.wholeLine(rest); (a.env || a.line) && !flag && line != "" {
+		a.value = line
+		f.take(a, at)
+		return
+	}
+	end := strings.IndexAny(rest, " \t\"'`,;)}]<>|\\")
+	if end < 0 {
+		end = len(rest)
+	}
+	if amp := strings.IndexByte(rest[:end], '&'); amp >= 0 && strings.Contains(rest[amp:end], "=") {
+		end = amp
+	}
+	a.value = strings.TrimRight(rest[:end], ".:")
+	if a.line = a.line && end == len(rest); flag && end > 0 {
+		a.env = true
+	}
+	if a.shell = a.shell && (end == len(rest) || strings.IndexByte(" \t;&\"'`", rest[end]) >= 0); a.shell {
+		a.env = true
+	}
+	f.take(a, at)
+}
+
+// wholeLine is what a line holds up to a comment if that may be one value; "" if it is
+// more, or code.
+func (f *finder) wholeLine(line string) string {
+	if strings.Contains(line, " #") || strings.Contains(line, "//") {
+		f.work.spend(len(line) * perRead)
+		line = comment.ReplaceAllString(line, "")
+	}
+	line = strings.TrimRight(line, " \t")
+	switch {
+	case line == "", strings.ContainsAny(line, " \t\"'`"), strings.IndexByte(",;)", line[len(line)-1]) >= 0:
+		return ""
+	case strings.ContainsAny(line, "(){}[];") && (call.MatchString(line) || chain.MatchString(line)):
+		return ""
+	}
+	return line
+}
+
+// closing is where a quote closes; -1 if it does not in its line.
+func closing(rest, q string) int {
+	long := len(q) > 2 && strings.HasSuffix(q, q[len(q)-1:]+q[len(q)-1:])
+	slashes := strings.Count(q, `\`)
+	for i := 0; i < len(rest); {
+		n := strings.Index(rest[i:], q[slashes:])
+		if n < 0 {
+			return -1
+		}
+		at, have := i+n, 0
+		if !long && strings.ContainsAny(rest[i:at], "\n") {
+			return -1
+		}
+		for at-have > 0 && rest[at-have-1] == '\\' {
+			have++
+		}
+		if have <= slashes || have%2 == 0 && slashes == 0 {
+			return at - min(have, slashes)
+		}
+		i = at + len(q) - slashes
+	}
+	return -1
+}
+
+// take keeps a value that is a secret.
+func (f *finder) take(a assignment, at int) {
+	f.work.spend(len(a.value))
+	trimmed := strings.TrimSpace(a.value)
+	at += strings.Index(a.value, trimmed)
+	a.value = trimmed
+	if a.hopeless() {
+		return
+	}
+	if f.work.spend(perValue + len(a.value)*perRead); a.secret() {
+		f.add(span{from: at, to: at + len(a.value), kind: "assigned", learn: len(a.value) >= MinKnown && (letterDigit(a.value) || symbols(a.value) > 0)})
+	}
+}

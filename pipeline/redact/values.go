@@ -1,0 +1,272 @@
+package redact
+
+// What a value looks like: generated, chosen by a person, a placeholder, code.
+
+import (
+	"math"
+	"regexp"
+	"strings"
+)
+
+var (
+	uuid = regexp.MustCompile(`^[{(]?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}[)}]?$`)
+	// template are values that something else fills in.
+	template = regexp.MustCompile(`^(?:\$\w+|%\w+%|\*+|\.+|&\w+|@\w+@|:\w+)$|\$\{|\$\(|\{\{|<[A-Za-z_/!][^<>]*>|%\(\w+\)|%[sdr]|^\{[\w.!:]*\}$|^\$?\{\w|^\$(?:2[abxy]|1|5|6|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$|^(?:pbkdf2_\w+|bcrypt\w*|scrypt|argon2|sha\d+)[$:]|^\{S?SHA|^!(?:vault|Ref|Sub|GetAtt|secret|env)|^(?:env|vault|ssm|secrets?|op|file|arn|data):`)
+	// placeholderWord are words of values that someone is to replace, and of what stands for one.
+	placeholderWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:your?|my|change|changeme|changeit|change_?this|replace|replaceme|placeholder|example|dummy|insert|enter|redacted|removed|hidden|masked|todo|fixme|none|null|nil|undefined|true|false|not|empty|optional|required|some|invalid|the|goes|here|description|string)(?:$|[^a-z])`)
+	// named are the words of names of secrets: a value made of them is a name.
+	named = regexp.MustCompile(`(?i)pass|secret|token|key|user|name|field|login|auth|cred|header|param|column|test|value|type|config|default`)
+	// fill are runs that no generator writes.
+	fill = regexp.MustCompile(`(?i)x{5}|\*{3}|\.{3}|0{10}|<[a-z]|\$\{`)
+	// call is program text: a call, an index, a field of something.
+	call     = regexp.MustCompile(`^[&*!-]{0,2}[A-Za-z_$][\w.$]*\s*(?:\(|\[|\{|->|::)|^[\[({]|^lambda\b|^function\b|^new\b|^await\b|^not\b|\)\.`)
+	chain    = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
+	simple   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+	typeName = regexp.MustCompile(`(?i)^(?:secretstr|secretbytes|(?:u?int|float|str|bytes?|char|varchar|utf|base|sha|md|aes|rsa|hs|rs|es)_?-?\d{1,4})$`)
+	numeric  = regexp.MustCompile(`^(?:[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ][\d:.Z+-]+|0x[0-9a-fA-F_]+)$`)
+)
+
+// filler tells whether a value is filled up rather than generated.
+func filler(s string) bool { return fill.MatchString(s) }
+
+// allHex tells whether a value is made of digits in hex.
+func allHex(s string) bool {
+	for i := range len(s) {
+		if !isHex(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// hexadecimal tells whether a value may be a hash.
+func hexadecimal(s string) bool {
+	if !allHex(s) {
+		return false
+	}
+	switch len(s) {
+	case 32, 40, 56, 64, 96, 128:
+		return true
+	}
+	return false
+}
+
+// assignment is a value behind a name.
+type assignment struct {
+	value  string
+	name   strength
+	quoted bool
+	env    bool // NAME=value, without blanks, to the end of its line
+	line   bool // at the beginning of a line and to its end
+	shell  bool // name=value between blanks, as in commands and logs
+}
+
+// hopeless tells quickly of most values that they are no secrets.
+func (a assignment) hopeless() bool {
+	v := a.value
+	return len(v) < 4 || a.name < strong && len(v) < 8 || a.name < special && (len(v) < 16 || !random(v))
+}
+
+// secret tells whether the value is one.
+func (a assignment) secret() bool {
+	v := a.value
+	if strings.Contains(v, marker) {
+		v = placeholder.ReplaceAllString(v, "")
+	}
+	a.value = strings.TrimSpace(v)
+	if v = a.value; a.hopeless() {
+		return false
+	}
+	switch {
+	case alphabet.MatchString(v):
+		return false
+	case template.MatchString(v), filler(v), numeric.MatchString(v), typeName.MatchString(v), strings.Contains(v, "://"), isPath(v):
+		return false
+	case !a.quoted && a.isCode(v):
+		return false
+	}
+	if a.quoted && dense(v) {
+		return true
+	}
+	if strings.ContainsAny(v, " \t") {
+		return a.name == strong && phrase(v)
+	}
+	if words(v) && placeholderWord.MatchString(v) || nameLike(v, a.name < special) {
+		return false
+	}
+	if a.name < strong && strings.ContainsAny(v, `[](){}|\<>"`) {
+		return false
+	}
+	switch a.name {
+	case strong:
+		return a.chosen(v)
+	case special:
+		if strings.HasPrefix(v, "--") {
+			return false
+		}
+		if letterDigit(v) && bits(v) >= 2.5 {
+			return !words(v) || len(v) >= 16 && (a.quoted || a.env) && !isName(v) || uuid.MatchString(v)
+		}
+		return len(v) >= 16 && mixed(v) && !words(v) && !chain.MatchString(v) && bits(v) >= 3.2 || len(v) >= 12 && symbols(v) >= 2 && !call.MatchString(v)
+	default:
+		if uuid.MatchString(v) || a.name == loose && allHex(v) {
+			return false
+		}
+		return !words(v) || a.env && !isName(v)
+	}
+}
+
+// nameLike tells whether every part of a value is a word, a number or, if it may hold
+// one, a hash: names of headers, fields and entries of caches.
+func nameLike(v string, hash bool) bool {
+	if !strings.ContainsAny(v, "-_.:/") || !hash && !named.MatchString(v) {
+		return false
+	}
+	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_.:/", r) }) {
+		switch {
+		case !letters(part), hash && (allHex(part) && len(part) >= 12 || words(part)):
+		case len(part) <= 4 && (!letterDigit(part) || part[0]|0x20 == 'v'), !letterDigit(part) && words(part):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// alphabet are the characters of an encoding rather than a value in it.
+var alphabet = regexp.MustCompile(`(?i)^abcdefghijklmn`)
+
+// dense tells whether a value of all kinds of signs can only be generated.
+func dense(v string) bool {
+	return len(v) >= 32 && symbols(v) >= 4 && letterDigit(v) && mixed(v) && bits(v) >= 4.4 && strings.Count(v, " ") <= len(v)/20
+}
+
+// isName tells whether a value made of words is a name of the kind that programs use.
+func isName(v string) bool { return strings.ContainsAny(v, "_-. ") && named.MatchString(v) }
+
+// chosen tells whether a value may be the password of a person.
+func (a assignment) chosen(v string) bool {
+	if uuid.MatchString(v) {
+		return true
+	}
+	if chain.MatchString(v) && words(v) || strings.HasPrefix(v, "--") {
+		return false
+	}
+	strange := symbols(v)
+	switch {
+	case letterDigit(v):
+		return (len(v) >= 5 || len(v) == 4 && a.quoted) && (!words(v) || strange > 0 || !strings.ContainsAny(v, "_-. ") || !named.MatchString(v))
+	case strange > 0:
+		return len(v) >= 6 && letters(v) && !(named.MatchString(v) && words(v)) && !(strange == 1 && strings.ContainsAny(v[len(v)-1:], "!?"))
+	}
+	return len(v) >= 8 && letters(v) && !words(v) && !simpleWord(v) && !strings.ContainsAny(v, "_-. ") || len(v) >= 16 && plain.MatchString(v) && !named.MatchString(v) && a.quoted
+}
+
+var plain = regexp.MustCompile(`^[a-z]+$`)
+
+// simpleWord tells whether a value is one word of small letters, perhaps with a capital first.
+func simpleWord(v string) bool { return len(v) < 16 && plain.MatchString(strings.ToLower(v[:1])+v[1:]) }
+
+// phrase tells whether a value of several words is a pass phrase rather than a sentence.
+func phrase(v string) bool {
+	if parts := strings.Fields(v); len(parts) >= 4 && len(parts) <= 10 && regexp.MustCompile(`^[a-z0-9 -]+$`).MatchString(v) {
+		return !placeholderWord.MatchString(v) && !named.MatchString(v) && !regexp.MustCompile(`\b(?:is|are|a|an|to|of|for|in|on|and|or|if|with|be|must|should)\b`).MatchString(v)
+	}
+	return len(v) <= 40 && strings.Count(v, " ") <= 2 && symbols(v) >= 2 && letterDigit(v) && !strings.ContainsAny(v, "{}()<>=,")
+}
+
+func isPath(v string) bool {
+	if strings.HasPrefix(v, "./") || strings.HasPrefix(v, "../") || strings.HasPrefix(v, "~/") || strings.HasPrefix(v, `C:\`) {
+		return true
+	}
+	return strings.HasPrefix(v, "/") && (!random(v) || strings.Count(v, "/") > 3 || words(v))
+}
+
+// isCode tells whether a value without quotes is program text.
+func (a assignment) isCode(v string) bool {
+	if call.MatchString(v) || chain.MatchString(v) && (words(v) || !letterDigit(v)) || strings.HasSuffix(v, ":") && words(v) {
+		return true
+	}
+	return simple.MatchString(v) && words(v) && !a.env && !(a.line && a.name == strong && letterDigit(v))
+}
+
+func letters(s string) bool {
+	for i := range len(s) {
+		if c := s[i] | 0x20; 'a' <= c && c <= 'z' {
+			return true
+		}
+	}
+	return false
+}
+
+func letterDigit(s string) bool { return letters(s) && strings.ContainsAny(s, "0123456789") }
+
+// symbols counts the signs that people put into passwords and programs not into names.
+func symbols(s string) (n int) {
+	for i := range len(s) {
+		if strings.IndexByte("!@#$%^&*?+=~|,;<>", s[i]) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// bits is the entropy of a value, in bits per character.
+func bits(s string) (sum float64) {
+	var counts [256]int
+	for i := range len(s) {
+		counts[s[i]]++
+	}
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(len(s))
+			sum -= p * math.Log2(p)
+		}
+	}
+	return sum
+}
+
+// random tells whether a value looks like a generated key rather than a name
+// or a path: letters and digits, at least 3.2 bits per character.
+func random(s string) bool { return letterDigit(s) && bits(s) >= 3.2 }
+
+// generated is random for values that may be short, and not made of words.
+func generated(s string) bool { return letterDigit(s) && bits(s) >= 2.5 && !words(s) }
+
+// words tells whether a value is made of words, as names are: parted by signs, by
+// capitals, and by two numbers at most. What is generated has shorter ones, or
+// such as nobody can say.
+func words(s string) bool {
+	letters, parts, numbers, vowels := 0, 0, 0, 0
+	hard := 0 // letters since the last vowel
+	for i := range len(s) {
+		c, before := s[i], byte(0)
+		if i > 0 {
+			before = s[i-1]
+		}
+		if '0' <= c && c <= '9' {
+			if before < '0' || before > '9' {
+				numbers++
+			}
+			continue
+		}
+		if !alnum(c) {
+			continue
+		}
+		small := 'a' <= c && c <= 'z'
+		if letters++; !alnum(before) || before <= '9' || !small && 'a' <= before && before <= 'z' {
+			parts, hard = parts+1, 0
+		} else if small && i > 1 && capital(before) && capital(s[i-2]) && s[i-2] > '9' { // RSAKey
+			parts, hard = parts+1, 1
+		}
+		switch {
+		case strings.IndexByte("aeiouyAEIOUY", c) >= 0:
+			vowels, hard = vowels+1, 0
+		case small:
+			if hard++; hard > 4 {
+				return false
+			}
+		}
+	}
+	return numbers <= 2 && letters >= 3*parts && vowels*4 >= letters
+}

@@ -1,0 +1,132 @@
+package redact
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// hostile are texts made to keep a finder busy.
+var hostile = []string{
+	"KEY=", "sk-a1", "sk-a1b2c3d4e5f6g-", "AKIA", "-----BEGIN ", "-----BEGIN RSA " + "PRIVATE KEY-----\n", "-----END RSA " + "PRIVATE KEY-----", "aGVsbG8gd29ybGQg",
+	`\\\\\\"`, `password=\"`, `password="a`, "password='x1y2", "adafruit = ", "curl -u ", "curl ", "machine a login b password ", "https://a:b", "://:@", "bearer ", "eyJa.eyJ",
+	"token token = a1b2c3d4 ", "key: key: ", "api_key=a1B2c3D4e5F6g7H8i9J0 ", "passwordpassword", "_mmk", "q~", "facebook 123456789012345|", "atlasv1.", "ey", ":5432:",
+	"auth=('a', '", "mysql -p", "xoxb-", "key=\n", "key = = = ", "glpat-glpat-", "secret_secret_", "default login a ", "echo a", "set password ", `{"a": "{\"b\": \"`, "%25", "\\u003d",
+}
+
+// However a text is made, the work on it is bounded by its length: what would need
+// more is withheld. The last match may go a little beyond.
+func TestWorkIsBounded(t *testing.T) {
+	for _, part := range hostile {
+		text := strings.Repeat(part, 256<<10/len(part))
+		r := New(nil)
+		got := r.Text(text)
+		if most := atLeast + perByte*len(text) + 4*perRead*maxWindow; r.work.spent > most {
+			t.Errorf("%q: %d units of work, of at most %d", part, r.work.spent, most)
+		}
+		if r.work.over() != strings.HasPrefix(got, marker+withheld+":") || r.work.over() != (r.Counts()[withheld] == 1) {
+			t.Errorf("%q: over its budget is %v, but the text is %.60q and counts are %v", part, r.work.over(), got, r.Counts())
+		}
+	}
+}
+
+// A text that is withheld is replaced as a whole, counted, and stays as it is then.
+func TestTextsAreWithheld(t *testing.T) {
+	text := strings.Repeat("KEY=", 64<<10)
+	r := New(nil)
+	if got := r.Text(text); got != "[REDACTED:withheld:1]" {
+		t.Errorf("%.60q", got)
+	}
+	if r.Counts()[withheld] != 1 {
+		t.Errorf("%v", r.Counts())
+	}
+	if err := NewChecker(nil).Check("a file", text); err == nil {
+		t.Error("a checker lets pass what it did not search")
+	}
+	if err := NewChecker(nil).Check("a file", "[REDACTED:withheld:1]"); err != nil {
+		t.Error(err)
+	}
+}
+
+// source are the programs of the Go distribution: ordinary text.
+func source(t testing.TB, most int) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(runtime.GOROOT(), "src", "net", "http", "*.go"))
+	more, _ := filepath.Glob(filepath.Join(runtime.GOROOT(), "src", "go", "*", "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no source in %s: %v", runtime.GOROOT(), err)
+	}
+	var b strings.Builder
+	for _, file := range append(files, more...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Write(text); b.Len() > most {
+			break
+		}
+	}
+	return b.String()
+}
+
+// Ordinary text needs a third of its budget at most, so that none is withheld.
+func TestOrdinaryTextNeedsLittleWork(t *testing.T) {
+	text := source(t, 4<<20)
+	r := New(nil)
+	r.Text(text)
+	if share := float64(r.work.spent) / float64(r.work.budget); share > 0.34 {
+		t.Errorf("%.2f of the budget", share)
+	}
+}
+
+// A comment in the text does not switch the rules off.
+func TestCommentsAllowNothing(t *testing.T) {
+	secret := planted["github_token"]
+	for _, comment := range []string{"gitleaks:allow", "# gitleaks:allow", "// pragma: allowlist secret", "# nosec", "trufflehog:ignore"} {
+		if got := New(nil).Text("t = '" + secret + "' " + comment); strings.Contains(got, secret) {
+			t.Errorf("%s: %q", comment, got)
+		}
+	}
+}
+
+// Known values are indexed once: a redactor more costs the same for one of them as
+// for a thousand.
+func TestRedactorsShareKnownValues(t *testing.T) {
+	cost := func(n int) float64 {
+		var values []string
+		for i := range n {
+			values = append(values, fmt.Sprintf("value-number-%d-of-many", i))
+		}
+		known := NewKnown(values)
+		return testing.AllocsPerRun(100, func() { New(known).Text("short and clear") })
+	}
+	if one, many := cost(1), cost(1000); many > one {
+		t.Errorf("%v allocations with one known value, %v with a thousand", one, many)
+	}
+}
+
+// Programs, as fast as staging must take them: at least 15 MB/s on one core.
+func BenchmarkOrdinaryText(b *testing.B) {
+	text := source(b, 2<<20)
+	known := NewKnown([]string{"hunter2-hunter2", "another-secret-0123"})
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		New(known).Text(text)
+	}
+}
+
+// Texts that take the most work: at least 5 MB/s on one core.
+func BenchmarkHostileText(b *testing.B) {
+	for _, part := range hostile {
+		text := strings.Repeat(part, 256<<10/len(part))
+		b.Run(fmt.Sprintf("%.16q", part), func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				New(nil).Text(text)
+			}
+		})
+	}
+}
