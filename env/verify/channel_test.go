@@ -62,7 +62,6 @@ func TestReadNoticesTampering(t *testing.T) {
 	whole := recorded(c, 0, begin, passed, end)
 	lines := strings.SplitAfter(whole, "\n")
 	stranger := channel{keys: env.Keys{Secret: []byte("another key")}}
-	late := strings.SplitAfter(recorded(c, 0, begin, passed, end, passed), "\n")
 	for name, raw := range map[string]string{
 		"edited":         strings.Replace(whole, "passed", "failed", 1),
 		"line gone":      lines[0] + lines[2],
@@ -72,7 +71,7 @@ func TestReadNoticesTampering(t *testing.T) {
 		"swapped":        lines[1] + lines[0] + lines[2],
 		"twice":          whole + whole,
 		"old line again": whole + lines[2],
-		"after end":      strings.Join(late, ""),
+		"after end":      recorded(c, 0, begin, end, passed, end),
 		"forged":         whole + recorded(stranger, 1, begin, passed, end),
 		"no such key":    whole + recorded(c, len(four), begin, end),
 		"silent":         whole + recorded(c, 2, begin, `{"k":"test","id":"c::d","s":"passed"}`, end),

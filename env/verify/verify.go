@@ -119,7 +119,7 @@ type graded struct {
 	restored []string
 	warnings []string
 	refused  []refusal
-	leaves   bool // programs of the base leave an interpreter without its exit handlers
+	leaves   bool               // programs of the base leave an interpreter without its exit handlers
 	changes  []workspace.Change // of the tree against the base
 	read     func(tree string) content
 	err      error // of reading, set as read is used
