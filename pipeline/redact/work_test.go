@@ -3,8 +3,8 @@ package redact
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -54,10 +54,15 @@ func TestTextsAreWithheld(t *testing.T) {
 // source are the programs of the Go distribution: ordinary text.
 func source(t testing.TB, most int) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(runtime.GOROOT(), "src", "net", "http", "*.go"))
-	more, _ := filepath.Glob(filepath.Join(runtime.GOROOT(), "src", "go", "*", "*.go"))
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(strings.TrimSpace(string(out)), "src")
+	files, err := filepath.Glob(filepath.Join(root, "net", "http", "*.go"))
+	more, _ := filepath.Glob(filepath.Join(root, "go", "*", "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no source in %s: %v", runtime.GOROOT(), err)
+		t.Fatalf("no source in %s: %v", root, err)
 	}
 	var b strings.Builder
 	for _, file := range append(files, more...) {
