@@ -75,7 +75,7 @@ var episodeColumns = []section{
 		{"p2p_passed", "tests", "tests that passed before and still do", "verifier", ""},
 		{"p2p_total", "tests", "tests that passed before and must still pass", "task", ""},
 		{"tests_parsed", "tests", "results that the judging run reported", "verifier", ""},
-		{"exit_reason", "", "how the episode ended: submitted, max_steps, max_cost, no_tool_call, sandbox_error, ...; unknown where an imported file does not say", "runner", ""},
+		{"exit_reason", "", "how the episode ended: submitted, max_steps, max_cost, no_tool_call, no_evidence (a failed demonstration), sandbox_error, ...; unknown where an imported file does not say", "runner", ""},
 		{"termination_class", "", "whose doing that was: agent, budget, infra, operator; unknown where exit_reason is", "exit_reason, one table", ""},
 		{"error_class", "", "class of the error that ended it", "runner", ""},
 		{"error_message", "", "its text", "runner, redacted", ""},

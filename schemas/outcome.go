@@ -13,7 +13,7 @@ const (
 	ExitNoToolCall      = "no_tool_call"
 	ExitStuck           = "stuck"
 	ExitGaveUp          = "gave_up"     // the policy had nothing more to do
-	ExitNoEvidence      = "no_evidence" // a demonstration whose program did not stop where its story needs it
+	ExitNoEvidence      = "no_evidence" // a failed demonstration: the program did not stop in a call that the failing test makes
 	ExitNoHandover      = "no_handover" // a seeker's budget was used up before a pack was taken
 	ExitKilledSandbox   = "killed_sandbox"
 	ExitBadWorkspace    = "bad_workspace" // left in a state no patch can lead to

@@ -129,6 +129,17 @@ func TestSuccessV1(t *testing.T) {
 		}
 		wantSums(t, 1, r)
 	}
+	empty := good // a failed demonstration whose verdict passes, as a flaky test makes it
+	empty.ExitReason = schemas.ExitNoEvidence
+	for _, name := range []string{"success-v1", "debugging-v1", "infoseek-v1", "band"} {
+		success, err := selection.LoadRecipe(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := apply(t, success, []schemas.EpisodeRow{empty}); len(r.Kept) != 0 || !slices.Contains(r.Rows[0].Reasons, "ended_cleanly") {
+			t.Errorf("%s keeps a failed demonstration: %v", name, r.Rows[0].Reasons)
+		}
+	}
 	cut := good // what the model saw of it stands in the rows
 	cut.ContextTrimmed, cut.PromptsRebuild = new(true), new(true)
 	for name, e := range map[string]schemas.EpisodeRow{"clean": good, "cut": cut} {

@@ -63,6 +63,7 @@ func trustExamples() [][]example {
 		three("agent_ended", class, "agent", "budget", "")[:2],
 		{
 			{"ended_cleanly", set(class, "agent"), "-", "yes"},
+			{"ended_cleanly", both(set(class, "agent"), set(func(e *row) *string { return &e.ExitReason }, schemas.ExitNoEvidence)), "-", "no"},
 			{"ended_cleanly", both(set(class, "budget"), set(func(e *row) **int32 { return &e.ResolvedAtStep }, new(int32(4)))), "-", "yes"},
 			{"ended_cleanly", set(class, "budget"), "-", "no"}, // a null resolved_at_step is an answer here
 			{"ended_cleanly", both(set(class, "budget"), set(resolved, nil), set(func(e *row) **int32 { return &e.ResolvedAtStep }, new(int32(4)))), "-", "unknown"},
