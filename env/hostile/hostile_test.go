@@ -129,11 +129,11 @@ func TestLocalLeavesNothingBehind(t *testing.T) {
 		if !strings.Contains(where.Text, ">| "+temp+"/") {
 			t.Errorf("the shell keeps its state by %q, which is not below %s", where.Text, temp)
 		}
-		if err := p.Sandbox().WriteFile(t.Context(), "hostile.sh", []byte("echo \"$PYTHONPATH\""), 0o644); err != nil {
+		if err := p.Sandbox().WriteFile(t.Context(), "hostile.sh", []byte("echo \"$TRACESMITH_CHANNEL\""), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if a := p.Call(t.Context(), "eval", map[string]any{}, hostile.DefaultLimit); !strings.Contains(a.Text, temp+"/") {
-			t.Errorf("the tests' hooks are in %q, which is not below %s", a.Text, temp)
+			t.Errorf("the test results are in %q, which is not below %s", a.Text, temp)
 		}
 	})
 	left, err := os.ReadDir(temp)
