@@ -24,7 +24,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo test toolchain race full guest build deps check pythons factory soak s3 s3-second cluster interop docker test-k8s fuzz versitygw clean help
+.PHONY: demo test toolchain race full guest build deps check pythons factory soak s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -113,6 +113,9 @@ cluster: guest $(GOTESTSUM) ## three NATS nodes and three workers, killed on the
 interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every view of it, with chat templates of two model families
 	scripts/interop.sh $(CURDIR)/bin/tracesmith
 	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-count=1 -run 'TestATIFPackageAccepts$$')
+
+trainers: deps toolchain ## measure again what TRL trains on in the fixture rows of sft-trl (installs 5 GB; not part of .ci/run)
+	scripts/trainers.sh
 
 DOCKER_TESTS := Test.*Docker.*|TestD[289][A-Z].*|TestE11.*|TestWS(1|2|3|10)[A-Z].*|TestHostDies|TestGuestStoppedOrKilledFromOutside
 docker: guest $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages

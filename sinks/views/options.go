@@ -40,11 +40,9 @@ var (
 
 // thinkingTemplates are the chat templates, by their names in TRL, that read
 // enable_thinking and on which a prompt is the beginning of prompt and completion
-// with it, in rows of any mask: measured with TRL 1.16.0 and transformers 5.23.0.
+// with it, in rows of any mask. `make trainers` measures them; see testdata/trl/masks.json.
 var thinkingTemplates = []string{
 	"gemma4", "gemma4_v2", "gemma4_v3", "gemma4_v4", "glm4moe", "glm4moe_training",
-	"nemotron_3_5_lightning", "nemotron_3_5_lightning_training", "nemotron_3_nano", "nemotron_3_nano_training",
-	"nemotron_3_super", "nemotron_3_super_training", "nemotron_3_ultra", "nemotron_3_ultra_training",
 	"qwen3_5_nothink", "qwen3_5_nothink_training", "qwen3_5_think", "qwen3_5_think_training", "qwen3_6", "qwen3_6_training",
 	"qwen3_8", "qwen3_8_training", "qwen3_instruct_2507_training", "qwen3_training",
 }
