@@ -5,7 +5,6 @@ package redact
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -26,19 +25,20 @@ const quote = "(?:\\\\*[\"'`]|&quot;|&#(?:34|39);|%2[27]|\\\\u002[27])"
 
 // gap is what stands between a name and its value: m[1] tells that the name was in
 // quotes, m[2] is an annotation, m[3] the sign.
-var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\])?[*_]{0,2}\s{0,24}(?:` +
-	`(\s+value=|,?\s*` + quote + `?value` + quote + `?\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]{0,60}\s+)?default\s*=)` + // name and value apart
-	`|(:\s?[A-Za-z_&][\w.\[\]|, '"&]{0,60}?\s?=)\s?[bBrRuUfF]{0,2}\\*["'\x60]` + // annotation
-	`|([A-Za-z*&]\w{0,20}\s?=)` + // Go: var password string = ...
+var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` +
+	`(\s+value=|[,;]?\s*(?:` + quote + `?\w+` + quote + `?\s*:\s*` + quote + `?\w*` + quote + `?,?\s*)?` + quote + `?\w*[vV]alue` + quote + `?\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]*\s+)?default\s*=)` + // name and value apart
+	`|(:\s?[A-Za-z_&][\w.\[\]|, '"&]*?\s?=)\s?(?:[bBrRuUfF]{0,2}|[\w:.]+\()\\*["'\x60]` + // annotation
+	`|(\)?\s*(?:\|\||\?\?|\?:|or\s|:-)|\)\.(?:unwrap_or|orElse|getOrElse)\(|,\s*default\s*=)` + // what stands for a variable that is not set
+	`|(</\w+>\s*<\w+>|(?:\w[\w:-]*="[^"<>\n]*"\s*)*/?>(?:\s*<value>)?)` + // XML
+	`|([A-Za-z*&]\w*\s?=)` + // Go: var password string = ...
 	`|(:=|={1,3}>?|!=|\?=|\|\|=|%3D|%3A|&#61;|\\u003[dD]|\\x3d|=>|<-)` + // assignment
 	`|(:)` + // mapping
 	`|(,)` + // tuple, call
 	`|(\|)` + // table
 	`|(\()` + // setter
-	`|(/?>)` + // XML
-	`)[*_]{0,2}[ \t]{0,24}(?:\\?\r?\n[ \t]{0,40})?`)
+	`)[*_]{0,2}[ \t]*(?:\\?\r?\n[ \t]*)?`)
 
-var blanks = regexp.MustCompile(`^` + quote + `?[ \t]{1,8}|^` + quote + `,?\s{1,12}`)
+var blanks = regexp.MustCompile(`^` + quote + `?[ \t]{1,8}(?:--?(?:body|value|data|secret-string|[bv])[ =])?|^` + quote + `,?\s{1,12}`)
 
 // lookName looks for a value behind the name around text[from:to].
 func lookName(f *finder, from, to int) {
@@ -91,9 +91,9 @@ func lookName(f *finder, from, to int) {
 			at += len(f.text[at:]) - len(strings.TrimLeft(f.text[at:], " "))
 		}
 		tight := sign == assigned && m[1] == m[2*sign+1]
-		a.line = f.begins(from)
+		a.line = sign != fallback && f.begins(from) || sign == mapping && from > 0 && f.text[from-1] == ' '
 		a.env = tight && m[2*sign] == 0 && (a.line || capital(f.text[to-1]))
-		a.shell = tight && !inQuotes && f.inCommand(from)
+		a.shell = tight && !inQuotes && f.inCommand(from) || sign == fallback && from > 0 && f.text[from-1] == '{'
 		f.value(a, at, sign == setter || sign == comma, flag)
 	}
 }
@@ -102,20 +102,21 @@ func lookName(f *finder, from, to int) {
 const (
 	apart = 2 + iota
 	annotated
+	fallback
+	element
 	typed
 	assigned
 	mapping
 	comma
 	bar
 	setter
-	element
 )
 
 // cell looks at what stands in an XML element or in a column of a table.
 func (f *finder) cell(a assignment, from, at, sign int) {
 	stop, end := "|\n", min(len(f.text), at+window)
 	if sign == element {
-		if from == 0 || f.text[from-1] != '<' && f.text[from-1] != ':' {
+		if from == 0 || strings.IndexByte("<:>\"'", f.text[from-1]) < 0 || f.text[from-1] == '>' && f.text[at-1] != '>' {
 			return
 		}
 		stop = "<"
@@ -161,24 +162,37 @@ func (f *finder) blank(from, to int, flag bool) int {
 	return 0
 }
 
-// setters are commands whose words are a name and its value.
-var setters = []string{"ENV", "ARG", "set -x", "set -gx", "setx", "setenv", "secret set", "config set", "SET", "#define"}
+// setterWords are the words before a name in commands that set it.
+var setterWords = regexp.MustCompile(`(?:^|\s)(?:ENV|ARG|SET|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
 
 // set tells whether a command stands before a name that sets it.
 func (f *finder) set(from int) bool {
+	for least := max(1, from-maxGap/2); from > least && f.text[from-1] > ' '; from-- {
+	}
 	if from < 4 || f.text[from-1] != ' ' {
 		return false
 	}
-	before := f.text[max(0, from-16) : from-1]
-	return slices.ContainsFunc(setters, func(word string) bool { return strings.HasSuffix(before, word) })
+	before := f.text[max(0, from-40):from]
+	word := before[strings.LastIndexByte(before[:len(before)-1], ' ')+1 : len(before)-1]
+	if !setters[strings.ToLower(word[strings.LastIndexAny(word, ":\n")+1:])] && !strings.HasPrefix(word, "-") {
+		return false
+	}
+	f.work.spend(perName)
+	return setterWords.MatchString(before)
 }
+
+// setters are the last words of such commands.
+var setters = set("env arg set setx setenv add put #define")
 
 // maySign tells whether a sign or a value may follow a name.
 func maySign(rest string, setBefore bool) bool {
 	for i := range len(rest) {
 		switch c := rest[i]; {
-		case strings.IndexByte(" \t\"'`\\]*_", c) >= 0:
+		case strings.IndexByte(" \t\"'`\\[]*_", c) >= 0:
 			continue
+		case c == ')':
+			after := strings.TrimLeft(rest[i+1:], " ")
+			return strings.HasPrefix(after, "or ") || strings.HasPrefix(after, "||") || strings.HasPrefix(after, "?") || strings.HasPrefix(after, ".unwrap_or(") || strings.HasPrefix(after, ".orElse(") || strings.HasPrefix(after, ".getOrElse(")
 		case strings.IndexByte("=:>%&!?|", c) >= 0:
 			return true
 		case c == ',':
@@ -186,10 +200,10 @@ func maySign(rest string, setBefore bool) bool {
 		case c == '(':
 			return i+2 < len(rest) && strings.IndexByte("\"'`\\b", rest[i+1]) >= 0
 		case c == '\n':
-			return strings.Contains(rest, "value")
+			return strings.Contains(rest, "alue")
 		case i > 0 && alnum(c):
 			head := rest[i:min(len(rest), i+24)]
-			return strings.IndexByte(head, '=') > 0 || strings.HasPrefix(head, "is ") || strings.HasPrefix(head, "was ") || setBefore
+			return strings.IndexByte(head, '=') > 0 || strings.HasPrefix(head, "is ") || strings.HasPrefix(head, "was ") || strings.HasPrefix(head, "or ") || setBefore
 		case c == '{' || c == '/':
 			return i > 0 || c == '/'
 		default:
@@ -207,7 +221,7 @@ func (f *finder) begins(from int) bool {
 	return before == "" && from < 12 || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, `\n`)
 }
 
-var address = regexp.MustCompile(`^://([^\s:@/"'<>]{0,256})(?::([^\s/"'<>]{1,256}))?@[\w\[.%{-]`)
+var address = regexp.MustCompile(`^://([^\s:@/"'<>]*)(?::([^\s/"'<>]+))?@[\w\[.%{-]`)
 
 // lookAddress looks for a password in an address.
 func lookAddress(f *finder, from, to int) {

@@ -21,9 +21,10 @@ type finder struct {
 	lower  []byte
 	work   *meter
 	spans  []span
-	done   int    // names that end before it were looked at
-	runEnd int    // the end of the run of characters of keys that was looked at last
-	taken  [2]int // the last secret that a rule found: another may begin in it or behind it
+	done   int           // names that end before it were looked at
+	runEnd int           // the end of the run of characters of keys that was looked at last
+	failed map[*rule]int // where rules that read on in their line found nothing last
+	taken  [2]int        // the last secret that a rule found: another may begin in it or behind it
 }
 
 // meter counts what is done for one text, in bytes that are looked at by
@@ -39,7 +40,7 @@ const (
 	perName  = 80  // to look what stands behind a name
 	perValue = 400 // to look what a value is like
 	perByte  = 6
-	atLeast  = 64 << 10
+	atLeast  = 16 << 10
 	shortRun = 48
 )
 
@@ -50,7 +51,8 @@ func (m *meter) over() bool { return m.spent > m.budget }
 
 // find returns the secrets of a text, apart from each other and in order.
 func find(text string, work *meter) []span {
-	f := &finder{text: text, lower: lower(text), work: work}
+	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}}
+	work.spend(len(text) / 4)
 	d := compiled()
 	d.trie.Walk(f.lower, func(end, n, pattern int64) bool {
 		k := &d.keywords[pattern]
@@ -106,11 +108,27 @@ func (f *finder) apart() []span {
 
 // try runs a rule at its keyword.
 func (f *finder) try(r *rule, from, to int) {
+	if r.sign && !f.assigns(to) {
+		f.work.spend(1)
+		return
+	}
 	start := max(0, from-r.back)
 	end := min(len(f.text), to+r.ahead)
+	if r.line {
+		if f.readBefore(r, from) {
+			return
+		}
+		if n := strings.IndexByte(f.text[to:end], '\n'); n >= 0 {
+			end = to + n
+		}
+		f.work.spend((end - start) * perRead)
+	}
 	m := r.re.FindStringSubmatchIndex(f.text[start:end])
 	f.work.spend(r.cost + perRead*f.run(from, end))
 	if m == nil {
+		if r.line {
+			f.failed[r] = from
+		}
 		return
 	}
 	f.work.spend(m[1]*perRead + perValue/2)
@@ -132,6 +150,26 @@ func (f *finder) try(r *rule, from, to int) {
 		f.add(s)
 		f.taken = [2]int{s.from, max(s.to, f.taken[1])}
 	}
+}
+
+// readBefore tells whether a rule that reads on in its line has just read what stands
+// behind its keyword: a command that names another one twice is searched once.
+func (f *finder) readBefore(r *rule, from int) bool {
+	last, ok := f.failed[r]
+	if !ok || from-last > window/2 {
+		return false
+	}
+	f.work.spend((from - last) / 8)
+	return !strings.ContainsAny(f.text[last:from], "\n|;=\"'(")
+}
+
+// assigns tells whether a sign of an assignment can follow the name of a vendor.
+func (f *finder) assigns(to int) bool {
+	end := min(len(f.text), to+24)
+	for to < end && (wordAt(f.text, to) || strings.IndexByte(" \t\r\n\f.-'\"", f.text[to]) >= 0) {
+		to++
+	}
+	return to < end && strings.IndexByte("=>:|?,", f.text[to]) >= 0
 }
 
 // run is how many characters of which keys are made stand before end, from a place on,

@@ -73,6 +73,28 @@ setPassword("%s")
 docker login -u me -p %s registry.example.org
 localhost:5432:shop:app:%s
 variable "db_password" { default = "%s" }
+<property name="connection.password">%s</property>
+<password type="string">%s</password>
+<key>password</key>⏎<string>%s</string>
+<name>db.password</name><value>%s</value>
+- Name: DB_PASSWORD⏎  Value: "%s"
+{"ParameterKey": "DBPassword", "ParameterValue": "%s"}
+{"name": "DB_PASSWORD", "type": "plain", "value": "%s"}
+process.env.DB_PASSWORD || '%s'
+os.environ.get("DB_PASSWORD") or "%s"
+getenv('DB_PASSWORD') ?: '%s'
+std::env::var("DB_PASSWORD").unwrap_or("%s".to_string())
+let password: String = String::from("%s");
+char password[] = "%s";
+NSString *password = @"%s";
+client.login("bob", "%s")
+new UsernamePasswordCredentials("bob", "%s")
+DriverManager.getConnection("jdbc:mysql://db/shop", "bob", "%s")
+ssh-keygen -N "%s" -f key
+lftp -u bob,%s ftp.example.org
+twine upload -u bob -p %s dist/*
+echo "bob:%s" | chpasswd
+nmcli dev wifi connect Home password %s
 `
 
 // keyForms put a generated value behind the name of a key or a token.
@@ -112,6 +134,11 @@ refreshToken: '%s',
 private_token=%s
 HF_TOKEN=%s
 JWT_SECRET="%s"
+aws configure set aws_secret_access_key %s
+npm config set //registry.example.org/:_authToken %s
+git config --global github.token %s
+gh secret set NPM_AUTH --body "%s"
+jwt.sign(payload, "%s")
 ENCRYPTION_KEY=%s
 `
 
@@ -261,4 +288,13 @@ Keys: a1b2c3
 key: value2
 {'key': 'value1'}
 Key=F5
+<attribute name="publicKeyToken">b77a5c561934e089</attribute>
+<token kind="identifier2">foo_bar_2</token>
+key = "2024-01-31T10:00:00Z/eu-west-1"
+token = peek() or "end_of_file_2"
+aws configure set region eu-west-1
+git config --global user.name bob2
+def check(password): "docstring 2"
+Secret "db-creds-3" created in namespace prod
+login("bob", "password")
 `

@@ -122,7 +122,7 @@ func nameStrength(name string) strength {
 			before = strings.TrimSuffix(last, "token")
 		}
 		switch {
-		case otherToken[before] || len(words) > 2 && otherToken[words[len(words)-3]] && before == "page":
+		case slices.Contains(words, "public") || otherToken[before] || len(words) > 2 && otherToken[words[len(words)-3]] && before == "page":
 			return none
 		case secretWord[before] || strings.HasSuffix(before, "auth") || strings.HasSuffix(before, "access"):
 			return special
@@ -135,7 +135,10 @@ func nameStrength(name string) strength {
 		return none
 	case last == "authorization" || last == "credential" || last == "credentials" || last == "creds" || last == "cred" || last == "pat":
 		return special
-	case last == "auth" && len(words) == 1 || last == "auth":
+	case last == "auth":
+		if name == "_auth" || len(words) > 1 && strings.ToUpper(name) == name {
+			return special
+		}
 		return loose
 	}
 	return none

@@ -26,7 +26,7 @@ var (
 	// pemBody is the text of a key that was cut off: headers and lines of base64.
 	pemBody = regexp.MustCompile(`^(?:` + pemSep + `*(?:[A-Z][A-Za-z-]+: [^\n\\]+|` + pemByte + `{16,}))+(?:` + pemSep + `*` + pemByte + `+)?`)
 	// pemRest is the tail of a key whose beginning was cut off.
-	pemRest = regexp.MustCompile(`(?:` + pemByte + `{16,}` + pemSep + `+)+(?:` + pemByte + `{1,64}` + pemSep + `*)?n?$`)
+	pemRest = regexp.MustCompile(`(?:` + pemByte + `{16,}` + pemSep + `+)+(?:` + pemByte + `+` + pemSep + `*)?n?$`)
 )
 
 // lookKeyBegin looks for a private key at its first line. Where only that stands, as
@@ -37,6 +37,7 @@ func lookKeyBegin(f *finder, from, _ int) {
 	if head == "" {
 		return
 	}
+	f.work.spend(perName)
 	body := from + len(head)
 	rest := f.text[body:min(len(f.text), body+maxWindow)]
 	for at := 0; ; {
@@ -45,7 +46,7 @@ func lookKeyBegin(f *finder, from, _ int) {
 			break
 		}
 		at += n
-		f.work.spend(perRun + at/4)
+		f.work.spend(perName + at/4)
 		if end := pemEnd.FindString(rest[at:min(len(rest), at+160)]); end != "" {
 			if !strings.ContainsAny(rest[:at], "(){}_;") {
 				f.add(span{from: from, to: body + at + len(end), kind: privateKey, rank: 100})
@@ -56,7 +57,7 @@ func lookKeyBegin(f *finder, from, _ int) {
 		at++
 	}
 	m := pemBody.FindString(rest)
-	f.work.spend(len(m) * perRead)
+	f.work.spend(len(m) * perRead * 2)
 	if m != "" {
 		f.add(span{from: from, to: body + len(m), kind: privateKey, rank: 100})
 	}

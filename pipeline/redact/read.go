@@ -8,7 +8,7 @@ import (
 )
 
 // lead is what may stand before the value itself: a call that only wraps it, a prefix of a string.
-var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\()?(?:[bBrRuUfF]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
+var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\()?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
 
 var (
 	scheme  = regexp.MustCompile(`(?i)^(?:basic|bearer|token|apikey|api-key|key|digest|aws4-hmac-sha256|negotiate)[ \t]+(?:token=)?`)
@@ -72,7 +72,7 @@ func (f *finder) plain(a assignment, at int, flag bool) {
 	if a.line = a.line && end == len(rest); flag && end > 0 {
 		a.env = true
 	}
-	if a.shell = a.shell && (end == len(rest) || strings.IndexByte(" \t;&\"'`", rest[end]) >= 0); a.shell {
+	if a.shell = a.shell && (end == len(rest) || strings.IndexByte(" \t;&\"'`}", rest[end]) >= 0); a.shell {
 		a.env = true
 	}
 	f.take(a, at)

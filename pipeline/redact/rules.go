@@ -42,6 +42,8 @@ type rule struct {
 	ahead    int // how far behind its keyword a match may go
 	entropy  float64
 	vendor   bool // the name of a vendor before an arbitrary value
+	line     bool // reads on to the end of its line
+	sign     bool // of such rules, those that have no other form
 	password bool
 	mixed    bool // the value must have letters and digits
 	begins   bool // must not begin within a word, since its keyword may be a part of one
@@ -67,9 +69,6 @@ var kinds = [...][2]string{
 	{"openai-", "openai_key"}, {"gcp-api-key", "google_key"}, {"huggingface-", "huggingface_token"}, {"npm-", "npm_token"}, {"pypi-", "pypi_token"},
 	{"digitalocean-", "digitalocean_token"}, {"sendgrid-", "sendgrid_key"}, {"stripe-", "stripe_key"}, {"jwt", "jwt"},
 }
-
-// long are expressions that read much before they fail.
-var long = regexp.MustCompile(`\[\^[^\]]*\]\{0,\d{3}`)
 
 func kindOf(id string) string {
 	for _, k := range kinds {
@@ -116,21 +115,20 @@ var compiled = sync.OnceValue(func() *dictionary {
 			}
 			bounded := strings.HasPrefix(r.Regex, `\b`)
 			expr := c.shorten(r.Regex)
-			switch c.cost = perRun; {
-			case long.MatchString(expr):
-				c.cost = 8 * window
-			case c.vendor:
-				c.cost = 4 * perRun
-			}
+			c.line = strings.Contains(expr, `[^\n`)
+			c.sign = c.vendor && !strings.Contains(expr, `|\b`)
 			begins := beginnings(expr)
 			if slices.Contains(begins, "") {
 				if len(r.Keywords) == 0 {
 					panic("redact: rule " + r.ID + " has no keyword")
 				}
-				c.back, c.cost, begins = lookback, 6*window, r.Keywords
+				c.back, begins = lookback, r.Keywords
 				c.re = regexp.MustCompile(expr)
 			} else {
 				c.re = regexp.MustCompile(`^(?:` + expr + `)`)
+			}
+			if c.cost = perRun + size(c.re)/3; c.back > 0 { // it looks at the whole window
+				c.cost += perRead * window
 			}
 			for _, b := range begins {
 				k := word(b)
@@ -152,6 +150,13 @@ var compiled = sync.OnceValue(func() *dictionary {
 	d.trie = b.Build()
 	return d
 })
+
+// size is how many steps an expression has: what a run of it costs at least.
+func size(re *regexp.Regexp) int {
+	parsed, _ := syntax.Parse(re.String(), syntax.Perl)
+	prog, _ := syntax.Compile(parsed.Simplify()) // it was compiled before
+	return len(prog.Inst)
+}
 
 // A rule for a value behind the name of a vendor begins with what may stand before
 // that name, and most rules end with what may stand behind the secret: both cost

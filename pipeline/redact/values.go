@@ -5,6 +5,7 @@ package redact
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -16,18 +17,28 @@ var (
 	placeholderWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:your?|my|change|changeme|changeit|change_?this|replace|replaceme|placeholder|example|dummy|insert|enter|redacted|removed|hidden|masked|todo|fixme|none|null|nil|undefined|true|false|not|empty|optional|required|some|invalid|the|goes|here|description|string)(?:$|[^a-z])`)
 	// named are the words of names of secrets: a value made of them is a name.
 	named = regexp.MustCompile(`(?i)pass|secret|token|key|user|name|field|login|auth|cred|header|param|column|test|value|type|config|default`)
-	// fill are runs that no generator writes.
-	fill = regexp.MustCompile(`(?i)x{5}|\*{3}|\.{3}|0{10}|<[a-z]|\$\{`)
 	// call is program text: a call, an index, a field of something.
 	call     = regexp.MustCompile(`^[&*!-]{0,2}[A-Za-z_$][\w.$]*\s*(?:\(|\[|\{|->|::)|^[\[({]|^lambda\b|^function\b|^new\b|^await\b|^not\b|\)\.`)
 	chain    = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
 	simple   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 	typeName = regexp.MustCompile(`(?i)^(?:secretstr|secretbytes|(?:u?int|float|str|bytes?|char|varchar|utf|base|sha|md|aes|rsa|hs|rs|es)_?-?\d{1,4})$`)
-	numeric  = regexp.MustCompile(`^(?:[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ][\d:.Z+-]+|0x[0-9a-fA-F_]+)$`)
+	numeric  = regexp.MustCompile(`^(?:[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ].*|0x[0-9a-fA-F_]+)$`)
 )
 
+// fill are runs that no generator writes.
+var fill = []string{"xxxxx", "***", "...", "0000000000", "${"}
+
 // filler tells whether a value is filled up rather than generated.
-func filler(s string) bool { return fill.MatchString(s) }
+func filler(s string) bool {
+	s = strings.ToLower(s)
+	if i := strings.IndexByte(s, '<'); i >= 0 && i+1 < len(s) && 'a' <= s[i+1] && s[i+1] <= 'z' {
+		return true
+	}
+	return slices.ContainsFunc(fill, func(run string) bool { return strings.Contains(s, run) })
+}
+
+// filled tells whether something else fills the value in.
+func filled(s string) bool { return strings.ContainsAny(s, "$%*.&@:{<!") && template.MatchString(s) }
 
 // allHex tells whether a value is made of digits in hex.
 func allHex(s string) bool {
@@ -80,7 +91,7 @@ func (a assignment) secret() bool {
 	switch {
 	case alphabet.MatchString(v):
 		return false
-	case template.MatchString(v), filler(v), numeric.MatchString(v), typeName.MatchString(v), strings.Contains(v, "://"), isPath(v):
+	case filled(v), filler(v), numeric.MatchString(v), typeName.MatchString(v), strings.Contains(v, "://"), isPath(v):
 		return false
 	case !a.quoted && a.isCode(v):
 		return false
@@ -149,7 +160,7 @@ func (a assignment) chosen(v string) bool {
 	if uuid.MatchString(v) {
 		return true
 	}
-	if chain.MatchString(v) && words(v) || strings.HasPrefix(v, "--") {
+	if chain.MatchString(v) && words(v) && !(a.quoted && letterDigit(v) && !named.MatchString(v)) || strings.HasPrefix(v, "--") {
 		return false
 	}
 	strange := symbols(v)
