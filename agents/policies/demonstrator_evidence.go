@@ -183,9 +183,7 @@ func (e *evidence) body(d definition) string {
 
 // testBody is the source of the failing test, or all that was shown of its file.
 func (e *evidence) testBody(f failure) string {
-	_, name, _ := strings.Cut(f.id, "::")
-	parts := strings.Split(name, "::")
-	name, _, _ = strings.Cut(parts[len(parts)-1], "[")
+	name := testFunction(f.id)
 	for _, d := range e.defs {
 		if d.path == f.path && d.name == name {
 			return e.body(d)

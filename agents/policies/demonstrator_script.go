@@ -156,7 +156,10 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 				return false, nil
 			}
 			if f := s.known.frame; f != nil && f.Event != "finished" && f.File == d.path && f.Line == line {
-				return true, nil
+				if err := s.act(sayStack(d), "pdb", map[string]any{"command": "w"}); err != nil {
+					return false, err
+				}
+				return !s.failed() && calledByTest(s.last.Observation.Text, failing), nil
 			}
 			break
 		}

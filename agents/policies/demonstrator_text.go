@@ -18,7 +18,7 @@ func sayNothingFound() string {
 }
 
 func sayNoEvidence() string {
-	return "The program did not stop in the failing test's call of a function that I have read, so I have seen no values to explain the failure with. I stop here."
+	return "The program did not stop in a call that the failing test makes to a function I have read, so I have no values that explain the failure. I stop here."
 }
 
 func sayReadTest(f failure) string {
@@ -54,8 +54,12 @@ func sayContinue(where string) string {
 	return fmt.Sprintf("The breakpoint at %s is set. I continue until the program stops there.", where)
 }
 
+func sayStack(d definition) string {
+	return fmt.Sprintf("The program stopped in `%s`. I check on the stack that the failing test made this call.", d.name)
+}
+
 func sayArguments(function string) string {
-	return fmt.Sprintf("The program stands in `%s`. First I look at the arguments of this call.", function)
+	return fmt.Sprintf("The failing test made this call of `%s`. I look at its arguments.", function)
 }
 
 func sayUntil(line int) string {

@@ -4,11 +4,9 @@ import pytest
 
 from invoicing import Invoice, TaxTable, cents, to_amount
 
-TABLE = TaxTable(standard=21, reduced=7.5, books=5.5, none=0)
-
 
 def invoice(*lines):
-    result = Invoice(TABLE)
+    result = Invoice(TaxTable(standard=21, reduced=7.5, books=5.5, none=0))
     for line in lines:
         result.add(*line)
     return result

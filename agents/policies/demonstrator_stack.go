@@ -1,0 +1,32 @@
+package policies
+
+import (
+	"regexp"
+	"strings"
+)
+
+// stackFrame is a frame in pdb's answer to w; > marks the one the program stands in.
+var stackFrame = regexp.MustCompile(`(?m)^([> ]) (.+)\(\d+\)([\w<>]+)\(`)
+
+// calledByTest tells whether a stack shows the failing test among the callers of the
+// current frame. The test can stand in another test file than its ID names, because
+// classes inherit tests.
+func calledByTest(stack string, f failure) bool {
+	test, found := testFunction(f.id), false
+	for _, m := range stackFrame.FindAllStringSubmatch(stack, -1) {
+		if m[1] == ">" {
+			return found
+		}
+		found = found || m[3] == test && (m[2] == f.path || isTest(m[2]))
+	}
+	return false
+}
+
+// testFunction is the name of the function in the ID of a test.
+func testFunction(id string) string {
+	id, _, _ = strings.Cut(id, "[") // parameters
+	if i := strings.LastIndex(id, "::"); i >= 0 {
+		return id[i+len("::"):]
+	}
+	return id[strings.LastIndex(id, ".")+1:]
+}
