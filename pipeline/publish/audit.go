@@ -50,6 +50,7 @@ type audit struct {
 	store sinks.Store
 	sizes map[string]int64 // every object that the store lists
 	older map[string]bool  // the files of versions, as they are called at the root
+	root  bool             // the manifest of the version at the root was read
 	blind []string         // versions whose manifest says nothing about their files
 	name  string           // of the dataset
 	mu    sync.Mutex
@@ -178,10 +179,12 @@ func checkDataset(ctx context.Context, store sinks.Store) error {
 	return fmt.Errorf("%w: %s has no %s: name the directory or prefix given to publish --to", ErrNoDataset, store.URI(), claimKey)
 }
 
-// surplus finds the objects that nothing names, and versions without a manifest.
+// surplus finds the objects that nothing names, and versions without a manifest. It
+// does not judge the root if latest.json or the manifest that it names cannot be read.
 func (a *audit) surplus(bases []string, pointed map[string]string, known map[string]bool) {
+	copied := slices.ContainsFunc(bases, func(base string) bool { return strings.HasPrefix(base, versionsDir) })
 	for key := range a.sizes {
-		if known[key] || slices.ContainsFunc(a.blind, func(base string) bool { return strings.HasPrefix(key, base) }) {
+		if known[key] || copied && !a.root && baseOf(key) == "" || slices.ContainsFunc(a.blind, func(base string) bool { return strings.HasPrefix(key, base) }) {
 			continue
 		}
 		detail := "no manifest names it"
@@ -330,14 +333,15 @@ func (a *audit) manifest(ctx context.Context, base, want string, known map[strin
 		files = append(files, stored{full, f, false})
 	}
 	if strings.HasPrefix(base, versionsDir) {
-		files = append(files, a.root(m, raw, want != "", known)...)
+		files = append(files, a.atRoot(m, raw, want != "", known)...)
 	}
 	return files, nil
 }
 
-// root lists what a version has at the root of its dataset: all of its files, if it
+// atRoot lists what a version has at the root of its dataset: all of its files, if it
 // is the latest.
-func (a *audit) root(m schemas.Manifest, raw []byte, latest bool, known map[string]bool) []stored {
+func (a *audit) atRoot(m schemas.Manifest, raw []byte, latest bool, known map[string]bool) []stored {
+	a.root = a.root || latest
 	var files []stored
 	own := schemas.ManifestFile{Path: manifestKey, Bytes: int64(len(raw)), SHA256: schemas.HashBytes(raw)}
 	for _, f := range append(slices.Clone(m.Files), own) {

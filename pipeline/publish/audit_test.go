@@ -251,7 +251,7 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 	if srv.Name == "minio" { // an object whose description is cut off is none for it
 		short = "missing "
 	}
-	want := []string{"damaged " + files[0], "missing " + files[1], short + files[2], "surplus " + first.Version + "/data/own.txt"}
+	want := []string{"damaged " + files[0], "missing " + files[1], short + files[2], "surplus .versions/" + first.Version + "/data/own.txt"}
 	slices.SortFunc(want, func(a, b string) int { return strings.Compare(strings.Fields(a)[1], strings.Fields(b)[1]) })
 	var got []string
 	for _, f := range audited(t, dest).Findings {
@@ -272,9 +272,11 @@ func TestAuditOfRefusedObjects(t *testing.T) {
 	run(t, config(t, bucket(t, srv.URL), stage(t, "run", 0, 2)))
 	faults := sinktest.NewFaults(t, srv.URL)
 	dest := bucket(t, faults.URL)
-	faults.Plan("GET", sinktest.Refused, 4, 4)
-	if got := audited(t, dest); len(got.Findings) != 1 || got.Findings[0].Problem != publish.Damaged || !strings.Contains(got.Findings[0].Detail, "cannot be read") {
-		t.Errorf("one refused object: %+v", got.Findings)
+	for n := 2; n <= 6; n++ { // what describes the dataset, and an object of it
+		faults.Plan("GET", sinktest.Refused, n, n)
+		if got := audited(t, dest); len(got.Findings) != 1 || got.Findings[0].Problem != publish.Damaged || !strings.Contains(got.Findings[0].Detail, "cannot be read") {
+			t.Errorf("object %d is refused: %+v", n, got.Findings)
+		}
 	}
 	faults.Plan("GET", sinktest.Refused, 1, 1000)
 	faults.Plan("LIST", sinktest.Refused, 2, 1000)
