@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// bare is a copy of the build's files in a place without any Go: what the machine
-// has is hidden, home is empty, there is no network.
+// bare is a copy of the build's files in a place without Go: it hides the machine's own,
+// home is empty, and the network is cut off.
 type bare struct {
 	t          *testing.T
 	dir        string // the copy

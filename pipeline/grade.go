@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// grade has the patch judged in a fresh sandbox. Where there is no patch, because none
-// can hold the workspace, a verdict would be one on the base tree.
+// grade has the patch judged in a fresh sandbox. If no patch can hold the workspace, it
+// asks for no verdict, which would be one on the base tree.
 func (r *run) grade(ctx context.Context, task schemas.Task, ep *schemas.Episode, rec *recorder) error {
 	if ep.ExitReason == schemas.ExitBadWorkspace {
 		rec.verdict = &schemas.Verdict{Status: schemas.VerifyNotRun, Method: task.Tests.Method, Reason: ep.ErrorMessage}

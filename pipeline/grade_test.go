@@ -34,8 +34,8 @@ func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
 	}
 }
 
-// A failure without files that the patch leaves out may be theirs: it is no verdict. A
-// pass stands.
+// If the patch leaves files out, a failure may be due to their absence and is not a
+// verdict. A pass stands.
 func TestPatchesThatLeaveFilesOut(t *testing.T) {
 	for _, resolved := range []bool{false, true} {
 		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)

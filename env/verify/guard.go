@@ -217,7 +217,7 @@ func shadows(c workspace.Change, present map[string]bool) string {
 }
 
 // shadowed is the name of the top module that a file can be imported as: it lies
-// where the module path may begin (the top, or a directory that is no package).
+// where the module path may begin (the top, or a directory without __init__.py).
 func shadowed(c workspace.Change, present map[string]bool) string {
 	dir, name := path.Split(c.Path)
 	dir = strings.TrimSuffix(dir, "/")

@@ -108,7 +108,7 @@ func TestAnExitCodesCheckIsTheBases(t *testing.T) {
 	}
 }
 
-// What belongs to the program stays the program's, whoever imports it.
+// Files of the program are judged as the patch leaves them, even if tests import them.
 func TestRepositories(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/layouts.txtar")
 	if err != nil {
@@ -147,8 +147,8 @@ func TestRepositories(t *testing.T) {
 	}
 }
 
-// A fix of the program's own module is no new module before the runner's, though it
-// has the name of one.
+// A patch may fix a module of the program that has the same name as a module of the test
+// runner: it does not put a new module in front of the runner's.
 func TestAModuleOfTheRunnersNameMayBeFixed(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	rates := "from shop.prices import total\n\n\ndef statistics(lines):\n    return total(lines) %s\n"

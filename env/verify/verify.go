@@ -282,7 +282,7 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 		run.tampered = append(run.tampered, dug)
 	}
 	if spec.Method == schemas.VerifyExitCode && len(run.Keys) > 0 && run.ended == 0 && !g.leaves {
-		run.tampered = append(run.tampered, "the interpreter was left without its exit handlers, so its exit code is no result")
+		run.tampered = append(run.tampered, "the interpreter was left without its exit handlers, so its exit code proves nothing")
 	}
 	for _, file := range run.hooks {
 		if slices.ContainsFunc(g.changes, func(c workspace.Change) bool { return c.Path == file }) || strings.HasPrefix(file, "<") {

@@ -113,7 +113,7 @@ func (i *importing) fit() {
 
 func (i *importing) add(f File) error {
 	if !i.root.add(f.Path, f.Mode, f.hash) {
-		return &RefusedError{f.Path, "comes twice, or below something that is no directory"}
+		return &RefusedError{f.Path, "occurs twice, or lies below something that is not a directory"}
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (r messagesRequest) prompt() []promptBlock {
 	}
 	var tools []map[string]any
 	var system blocks
-	_ = json.Unmarshal(r.Offered, &tools) // check has named what is no list
+	_ = json.Unmarshal(r.Offered, &tools) // check has reported anything that is not a list
 	_ = json.Unmarshal(r.System, &system)
 	for _, b := range tools {
 		add("tools", b)

@@ -18,7 +18,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// payer is the account of one conversation: it sums up what it is told was paid.
+// payer is the account of one conversation: it adds up the payments reported to it.
 type payer struct {
 	*share
 	paid, atRisk float64

@@ -112,8 +112,8 @@ func (c *OpenAI) Check(ctx context.Context) error {
 	return nil
 }
 
-// elsewhere is the error of a base_url below which there is no API, as far as an
-// answer to the question for models shows it.
+// elsewhere returns the error for a base_url that serves no API, judged by its answer
+// to a request for the list of models.
 func (c *OpenAI) elsewhere(ctx context.Context, ex *exchange) *llms.Error {
 	if c.sdkConfig.APIType != openai.APITypeOpenAI || ex.status == http.StatusOK && listsModels(ex.received) {
 		return nil // Azure has paths of its own

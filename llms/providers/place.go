@@ -69,7 +69,7 @@ func (e *endpoint) near(a api) []string {
 	return out
 }
 
-// answers tells whether a server has an endpoint, whatever it says of the request:
+// answers reports whether a server has an endpoint, even if it refuses the request:
 // a GET must be answered with a list of models or a refused key, a POST, whose body
 // no JSON parser takes, with anything but an unknown path.
 func (e *endpoint) answers(ctx context.Context, method, address string) bool {

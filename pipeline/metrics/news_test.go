@@ -161,8 +161,8 @@ func TestNewsIsWhatWasNotShownBefore(t *testing.T) {
 	}
 }
 
-// Episodes as a run recorded them: a value that the arguments of the call have shown
-// is no news when it is printed, although the listing beside it looks different.
+// In recorded episodes, a value that the arguments of the call have shown is not new
+// when it is printed, although the listing beside it looks different.
 func TestNewsOfRecordedEpisodes(t *testing.T) {
 	files, err := filepath.Glob("../../schemas/testdata/1.3.0/run/staging/*/*.json.zst")
 	if err != nil || len(files) != 2 {

@@ -37,7 +37,7 @@ func look(ctx context.Context, dest sinks.Store, name string) ([]byte, error) {
 				return nil, fmt.Errorf("looking into the destination: %w", failing)
 			}
 			if have, err = dest.Get(ctx, claimKey); errors.Is(err, sinks.ErrNotFound) { // else another publisher has just claimed it
-				return nil, fmt.Errorf("%w: %s holds %s and is no tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
+				return nil, fmt.Errorf("%w: %s holds %s and is not a tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
 			}
 			break
 		}

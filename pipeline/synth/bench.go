@@ -248,8 +248,8 @@ func (b *bench) compiledIn(archive io.Reader) ([]byte, error) {
 	}
 }
 
-// run runs the tests once, in a sandbox of its own. What the tests do to the sandbox
-// and to the runner is told in the run; an error is ours.
+// run runs the tests once, in a sandbox of its own. The returned run reports what the
+// tests did to the sandbox and to the runner; an error is an infrastructure failure.
 func (b *bench) run(ctx context.Context, seed string, q request) (run, error) {
 	return b.within(ctx, seed, q, func(env.Sandbox) error { return nil })
 }

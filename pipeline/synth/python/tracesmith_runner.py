@@ -125,7 +125,7 @@ def receive(fd, child, deadline):
 
 
 def record(line):
-    """A record of the session; what the tests wrote there themselves is none."""
+    """Parse a line as a record; None for lines that the tests wrote themselves."""
     try:
         found = json.loads(line.decode())
     except ValueError:

@@ -25,7 +25,7 @@ type output struct {
 	rows  wire.RowWriter
 	file  *os.File
 
-	origins *os.File // of rows whose format has no place for it; nil: there are none yet
+	origins *os.File // split and episode of rows whose format has no field for them; nil until the first such row
 }
 
 // originSuffix is what the file with the origins of rows is called beside the output.

@@ -144,8 +144,8 @@ func deadReason(d wire.Dead) string {
 	return fmt.Sprintf("%s after %s: %s", text(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(text(d.ErrorMessage)))
 }
 
-// outcomeText is the outcome of an episode, which is no success of an agent if its policy
-// could see the gold patch.
+// outcomeText is the outcome of an episode. It marks an episode whose policy could see
+// the gold patch, because that is not an agent's success.
 func outcomeText(e schemas.EpisodeRow) string {
 	if e.GoldUsed && text(e.Outcome) == "resolved" {
 		return "resolved with gold"

@@ -21,8 +21,8 @@ its root, or every staged episode of a run, on disk or in S3, and name each obje
 is damaged, missing or surplus. An object that its server refuses to give out is
 damaged. Nothing is changed.
 
-Exit code 6: some objects failed verification. Exit code 2: there is no dataset or run
-at this location, and nothing of it is listed.`,
+Exit code 6: some objects failed verification. Exit code 2: the location holds neither
+a dataset nor a run.`,
 		Example: "  tracesmith verify datasets/a\n  tracesmith verify s3://bucket/traces --json",
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := f.config(s)

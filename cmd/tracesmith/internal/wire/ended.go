@@ -67,7 +67,8 @@ func (d *Data) DeadPlace() string {
 
 func (d *Data) runDir() string { return strings.TrimPrefix(d.Place, "file://") }
 
-// lastReport is the summary of the last invocation of a run; empty if there is none.
+// lastReport returns the summary of a run's last invocation, or the zero value if no
+// invocation has ended.
 func lastReport(dir string) (observe.Report, error) {
 	var last observe.Report
 	body, err := os.ReadFile(filepath.Join(dir, "summary.json"))

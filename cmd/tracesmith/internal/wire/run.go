@@ -151,8 +151,8 @@ func (r *Run) Episodes(ctx context.Context) ([]string, error) {
 // runID names the run, and so its episodes. A run that keeps its episodes in its own
 // directory has an id of its own, so that the same configuration in two directories
 // makes different episodes, which can be published together. Where machines meet, in
-// a cluster or in shared staging, the plan alone names it, so that whoever repeats
-// the command resumes the same run.
+// a cluster or in shared staging, the plan alone names it, so that the same command
+// resumes the same run on each machine.
 func (r *Run) runID(plan string) string {
 	r.named.Do(func() {
 		const digits = 8
