@@ -13,7 +13,7 @@ import (
 
 // demonstratorVersion counts changes to what the demonstrator does or says: its
 // words are data.
-const demonstratorVersion = "3"
+const demonstratorVersion = "4"
 
 // demonstrator shows how a bug is found with a debugger, without any model: it
 // reproduces the failure, follows the test into the code, stops at breakpoints,

@@ -8,7 +8,7 @@ import (
 
 var (
 	runner = regexp.MustCompile(`^(.*(?:^|[\s/])(?:pytest|py\.test|unittest))(\s.*)?$`)
-	// bare are options of the runners that take no value of their own.
+	// bare are options of pytest that take no value of their own.
 	bare = regexp.MustCompile(`^(?:-[qvxslbf]+|-r[A-Za-z]+|-[A-Za-z]\d+|--?[\w-]+=.*|--(?:quiet|verbose|exitfirst|failfast|locals|buffer|showlocals|disable-warnings|` +
 		`disable-pytest-warnings|no-header|no-summary|strict|strict-markers|strict-config|no-cov|forked|cache-clear))$`)
 	// valued are options that take the next word.
@@ -20,18 +20,21 @@ var (
 )
 
 // alone narrows a test command to one test: what the command names beside its options
-// gives way to the id of the test. It is "" if the command cannot be read.
-func alone(command, id string) string {
+// gives way to the id of the test. canSelect tells whether unittest knows -k. The result
+// is "" if the command cannot be read.
+func alone(command, id string, canSelect bool) string {
 	m := runner.FindStringSubmatch(command)
-	if m == nil || strings.ContainsAny(m[2], "\n;&|<>$`()\\#*?{}~") {
+	if m == nil || strings.ContainsAny(m[2], "\n;&|<>$`()\\#{}~") {
 		return ""
 	}
 	words, ok := quotedWords(m[2])
-	if !ok {
+	switch {
+	case !ok:
 		return ""
+	case strings.HasSuffix(m[1], "unittest"):
+		return unittestAlone(m[1], words, id, canSelect)
 	}
 	out := []string{m[1]}
-	unittest := strings.HasSuffix(m[1], "unittest")
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
@@ -40,17 +43,17 @@ func alone(command, id string) string {
 		case slices.Contains(valued, w) && i+1 < len(words):
 			i++
 			out = append(out, w, words[i])
-		case strings.HasPrefix(w, "-"), unittest && w == "discover" && i+1 < len(words):
-			return "" // it may take the next word, or find tests below another directory
+		case strings.HasPrefix(w, "-"):
+			return "" // it may take the next word
 		}
 	}
 	switch {
-	case unittest && dottedID.MatchString(id), !unittest && strings.Contains(id, "::") && plainID.MatchString(id):
-		return strings.Join(append(out, id), " ")
-	case !unittest && strings.Contains(id, "::") && !strings.ContainsAny(id, "'\n"):
-		return strings.Join(append(out, "'"+id+"'"), " ")
+	case !strings.Contains(id, "::") || strings.ContainsAny(id, "'\n"):
+		return ""
+	case !plainID.MatchString(id):
+		id = "'" + id + "'"
 	}
-	return ""
+	return strings.Join(append(out, id), " ")
 }
 
 // quotedWords divides at spaces outside of quotes, which stay where they are; ok is

@@ -19,6 +19,7 @@ type evidence struct {
 	defs    []definition              // of every file, in order of path and line
 	fail    failure
 	command string         // the test command the problem names
+	workdir string         // where the repository lies
 	frame   *schemas.Frame // where the debugger said it stands
 }
 
@@ -32,12 +33,11 @@ type definition struct {
 // failure is the failing test to follow.
 type failure struct {
 	id, path, claim string
-	line            int // where the test failed, 0 if not shown
 }
 
 var (
 	failedID  = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
-	location  = regexp.MustCompile(`(?m)^([\w./-]+\.py):(\d+):`)
+	location  = regexp.MustCompile(`(?m)^([\w./-]+\.py):\d+:`)
 	claimLine = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
 	numbered  = regexp.MustCompile(`^[ B]\s*(\d+)  (.*)$`)
 	viewHead  = regexp.MustCompile(`^(\S+), lines \d+-\d+ of \d+`)
@@ -49,7 +49,7 @@ var (
 )
 
 func newEvidence(t *agents.Transcript) *evidence {
-	e := &evidence{lines: map[string]map[int]string{}}
+	e := &evidence{lines: map[string]map[int]string{}, workdir: cmp.Or(t.Task.Workdir, schemas.DefaultWorkdir)}
 	for _, s := range t.Steps {
 		if s.ToolCall == nil && t.Task.Entrypoint != "" && strings.Contains(s.Text, t.Task.Entrypoint) {
 			e.command = t.Task.Entrypoint
@@ -88,7 +88,7 @@ func (e *evidence) see(path string, line int, text string) {
 func (e *evidence) readTests(text string) {
 	e.fail = failure{}
 	if m := failedID.FindStringSubmatch(text); m != nil {
-		e.fail.id = m[1]
+		e.fail.id = dotted(m[1])
 		if path, _, ok := strings.Cut(m[1], "::"); ok {
 			e.fail.path = path
 		}
@@ -97,14 +97,15 @@ func (e *evidence) readTests(text string) {
 		if e.fail.path == "" && isTest(m[1]) {
 			e.fail.id, e.fail.path = cmp.Or(e.fail.id, m[1]), m[1]
 		}
-		if m[1] == e.fail.path && e.fail.line == 0 {
-			e.fail.line, _ = strconv.Atoi(m[2])
-		}
 	}
-	if m := claimLine.FindStringSubmatch(text); m != nil && len(m[1]) <= 160 && !strings.Contains(m[1], "`") {
+	if m := claimLine.FindStringSubmatch(text); m != nil && quotable(m[1]) {
 		e.fail.claim = strings.TrimSpace(m[1])
 	}
+	e.readUnittest(text)
 }
+
+// quotable tells whether a line of output can stand between backquotes in a sentence.
+func quotable(line string) bool { return len(line) <= 160 && !strings.Contains(line, "`") }
 
 func (e *evidence) readView(text string) {
 	head, body, _ := strings.Cut(text, "\n")
@@ -184,10 +185,23 @@ func (e *evidence) body(d definition) string {
 // testBody is the source of the failing test, or all that was shown of its file.
 func (e *evidence) testBody(f failure) string {
 	name := testFunction(f.id)
+	var found, around definition
 	for _, d := range e.defs {
-		if d.path == f.path && d.name == name {
-			return e.body(d)
+		switch {
+		case d.path != f.path:
+		case d.class:
+			around = d
+		case d.name == name:
+			if d.indent <= around.indent {
+				around = definition{}
+			}
+			if found.name == "" || around.name == testClass(f.id) {
+				found = d
+			}
 		}
+	}
+	if found.name != "" {
+		return e.body(found)
 	}
 	var b strings.Builder
 	for _, n := range slices.Sorted(maps.Keys(e.lines[f.path])) {

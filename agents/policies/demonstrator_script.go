@@ -131,29 +131,29 @@ func nextHop(frontier []hop, goal, read []definition) (next *definition, message
 // stopInside sets breakpoints until the program stops in one of the functions. It runs
 // the failing test alone: in another test, the values would tell another story.
 func (s *script) stopInside(route []definition, failing failure) (bool, error) {
-	tried, entry := 0, alone(s.known.command, failing.id)
-	if entry == "" {
-		return false, nil
-	}
+	tried, entry := 0, alone(s.known.command, failing.id, true)
 	for _, d := range route {
 		for _, line := range s.known.stops(d) {
-			if tried == maxStops*2 {
+			if tried == maxStops*2 || entry == "" {
 				return false, nil
 			}
 			tried++
-			where := fmt.Sprintf("%s:%d", d.path, line)
-			args := map[string]any{"command": "b " + where, "entrypoint": entry}
-			if err := s.act(sayBreak(d, line), "pdb", args); err != nil {
+			if err := s.runTo(sayBreak(d, line), d, line, entry); err != nil {
 				return false, err
 			}
-			if s.failed() {
-				continue
-			}
-			if err := s.act(sayContinue(where), "pdb", map[string]any{"command": "c"}); err != nil {
-				return false, err
+			if strings.Contains(s.last.Observation.Text, noSelectText) {
+				if entry = alone(s.known.command, failing.id, false); entry == "" {
+					return false, nil
+				}
+				if err := s.runTo(sayNoSelect(), d, line, entry); err != nil {
+					return false, err
+				}
 			}
 			if s.last.Observation.TimedOut {
 				return false, nil
+			}
+			if s.failed() {
+				continue
 			}
 			if f := s.known.frame; f != nil && f.Event != "finished" && f.File == d.path && f.Line == line {
 				if err := s.act(sayStack(d), "pdb", map[string]any{"command": "w"}); err != nil {
@@ -167,20 +167,31 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 	return false, nil
 }
 
+// runTo sets a breakpoint and, if the debugger takes it, lets the program run.
+func (s *script) runTo(message string, d definition, line int, entry string) error {
+	where := fmt.Sprintf("%s:%d", d.path, line)
+	err := s.act(message, "pdb", map[string]any{"command": "b " + where, "entrypoint": entry})
+	if err != nil || s.failed() {
+		return err
+	}
+	return s.act(sayContinue(where), "pdb", map[string]any{"command": "c"})
+}
+
 // inspect looks at arguments and locals where the program stands, then goes to
 // the target line, if that is still ahead in the same function, and looks again.
 func (s *script) inspect() error {
 	frame := *s.known.frame
 	asked := map[string]bool{}
-	good := 0
+	good, elsewhere := 0, ""
 	look := func(command, message string) error {
 		if asked[command] || good == maxInspections {
 			return nil
 		}
 		asked[command] = true
-		if err := s.act(message, "pdb", map[string]any{"command": command}); err != nil {
+		if err := s.act(elsewhere+message, "pdb", map[string]any{"command": command}); err != nil {
 			return err
 		}
+		elsewhere = ""
 		if !s.failed() {
 			good++
 		}
@@ -193,8 +204,12 @@ func (s *script) inspect() error {
 		if err := s.act(sayUntil(line), "pdb", map[string]any{"command": fmt.Sprintf("until %d", line)}); err != nil {
 			return err
 		}
-		if f := s.known.frame; s.last.Observation.TimedOut || f == nil || f.Event == "finished" || f.Function != frame.Function {
+		f := s.known.frame
+		if s.last.Observation.TimedOut || f == nil || f.Event == "finished" || f.Function != frame.Function || f.Depth != frame.Depth {
 			return errNoEvidence
+		}
+		if f.Line != line {
+			elsewhere = sayElsewhere(line, f.Line) + " "
 		}
 	}
 	if f := s.known.frame; f != nil && f.Event != "finished" {

@@ -30,3 +30,16 @@ func testFunction(id string) string {
 	}
 	return id[strings.LastIndex(id, ".")+1:]
 }
+
+// testClass is the name of the class in the ID of a test, "" if there is none.
+func testClass(id string) string {
+	id, _, _ = strings.Cut(id, "[")
+	parts, first := strings.Split(id, "::"), 1 // a file comes first
+	if len(parts) == 1 {
+		parts, first = strings.Split(id, "."), 0
+	}
+	if len(parts)-2 < first {
+		return ""
+	}
+	return parts[len(parts)-2]
+}

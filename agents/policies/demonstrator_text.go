@@ -50,6 +50,10 @@ func sayBreak(d definition, line int) string {
 	return fmt.Sprintf("Reading alone does not tell me the values. I set a breakpoint in `%s` at line %d and run the failing test under the debugger.", d.name, line)
 }
 
+func sayNoSelect() string {
+	return "The unittest of this Python has no option -k. I name the test by its module instead."
+}
+
 func sayContinue(where string) string {
 	return fmt.Sprintf("The breakpoint at %s is set. I continue until the program stops there.", where)
 }
@@ -64,6 +68,10 @@ func sayArguments(function string) string {
 
 func sayUntil(line int) string {
 	return fmt.Sprintf("I let it run on to line %d of this function and look at the state there.", line)
+}
+
+func sayElsewhere(want, line int) string {
+	return fmt.Sprintf("The program did not stop at line %d but at line %d.", want, line)
 }
 
 func sayPrint(name, source string, line int) string {
