@@ -177,7 +177,8 @@ type EpisodeRow struct {
 	RewardHack    *bool    `col:"reward_hack" json:"reward_hack,omitempty"`
 
 	// Since 2.0.0.
-	PatchLeftOut []string `col:"patch_left_out" json:"patch_left_out,omitzero"`
+	PatchLeftOut   []string `col:"patch_left_out" json:"patch_left_out,omitzero"`
+	VerifyWarnings []string `col:"verify_warnings" json:"verify_warnings,omitzero"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,

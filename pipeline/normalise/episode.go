@@ -147,6 +147,9 @@ func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 		reason, _, _ := strings.Cut(strings.TrimSpace(n.text(v.Reason)), "\n")
 		e.VerifyReason = some(reason)
 	}
+	for _, w := range v.Warnings {
+		e.VerifyWarnings = append(e.VerifyWarnings, n.text(w))
+	}
 	e.VerifiedWorkspaceSHA256 = tree(v.FinalSHA)
 	if v.FinalSHA != "" && n.ep.FinalSHA != "" {
 		e.VerdictStale = new(v.FinalSHA != n.ep.FinalSHA)

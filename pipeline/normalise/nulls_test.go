@@ -39,6 +39,7 @@ var nullInEpisodes = map[string]string{
 	"first_diverged_step": "nothing was called before",
 	"prompts_rebuild":     "prompts of this test have no hash",
 	"patch_left_out":      "no file is too large",
+	"verify_warnings":     "the patch changes no file in doubt",
 }
 
 var nullInSteps = map[string]string{

@@ -47,6 +47,18 @@ func TestZeroIsNotUnknown(t *testing.T) {
 	}
 }
 
+func TestWarningsOfTheVerdictAreColumns(t *testing.T) {
+	ep := golden()
+	ep.Verdict.Warnings = []string{"the entrypoint runs main.py", "tests name ghp_" + strings.Repeat("k3Xw9", 7) + "Q"}
+	got := normalised(t, ep, Config{}).Episode.VerifyWarnings
+	if len(got) != 2 || got[0] != "the entrypoint runs main.py" {
+		t.Fatalf("%q", got)
+	}
+	if strings.Contains(got[1], "k3Xw9") {
+		t.Errorf("a secret in a warning: %q", got[1])
+	}
+}
+
 func TestPricesAreNamedWhereTheyCount(t *testing.T) {
 	ep := golden()
 	cfg := Config{Prices: "prices-1"}

@@ -206,6 +206,9 @@ func printEpisodeEnd(w io.Writer, e schemas.EpisodeRow) {
 	if e.VerifyReason != nil {
 		fmt.Fprintf(w, "   %s\n", *e.VerifyReason)
 	}
+	for _, warning := range e.VerifyWarnings {
+		fmt.Fprintf(w, "   warning: %s\n", warning)
+	}
 	if e.Patch != nil && *e.Patch != "" {
 		fmt.Fprintf(w, "\n%s", *e.Patch)
 	}
