@@ -114,7 +114,11 @@ func firstReason(spec schemas.TestSpec, run testRun, bad []string, otherFails bo
 		}
 		return ""
 	case run.runners == 0:
-		return fmt.Sprintf("no test runner reported results (exit code %d)", run.ExitCode)
+		why := fmt.Sprintf("no test runner reported results (exit code %d)", run.ExitCode)
+		if len(run.Keys) > 0 {
+			why += "; if the entrypoint is a Python program that starts the tests in another process, name the test command itself"
+		}
+		return why
 	case len(run.twice) > 0:
 		return "test reported twice: " + run.twice[0]
 	case len(bad) > 0:
