@@ -36,6 +36,7 @@ type Episode struct {
 	Cause      string         `json:"cause,omitempty"`
 	Reused     bool           `json:"reused"`
 	Resolved   *bool          `json:"resolved"`
+	GoldUsed   bool           `json:"gold_used,omitempty"`
 	Steps      int            `json:"steps"`
 	Turns      int            `json:"turns"`
 	ToolErrors map[string]int `json:"tool_errors,omitempty"`
@@ -61,7 +62,7 @@ func FromStaged(s sinks.Staged, size int64) Episode {
 	r := s.Episode
 	e := Episode{
 		ID: r.EpisodeID, GroupID: r.GroupID, Instance: r.InstanceID, Attempt: int(r.Attempt), ExitReason: r.ExitReason,
-		Resolved: r.Resolved, Steps: int(r.NSteps), Turns: int(r.NTurns), CostUSD: r.CostUSD, Bytes: size,
+		Resolved: r.Resolved, GoldUsed: r.GoldUsed, Steps: int(r.NSteps), Turns: int(r.NTurns), CostUSD: r.CostUSD, Bytes: size,
 		Prompt: value(r.PromptTokens), Completion: value(r.CompletionTokens), Cached: value(r.CachedTokens),
 		Reasoning: value(r.ReasoningTokens), Format: int(value(r.NFormatErrors)), Retries: int(value(r.NRetries)),
 		Wall: time.Duration(value(r.WallMS)) * time.Millisecond, Outcome: value(r.Outcome), Cause: value(r.ErrorMessage), ToolErrors: map[string]int{},
@@ -142,7 +143,8 @@ type Outcome struct {
 	Episodes      int     `json:"episodes"`
 	Verified      int     `json:"verified"` // with a verdict
 	Resolved      int     `json:"resolved"`
-	ResolvedRate  float64 `json:"resolved_rate"` // of the verified
+	ResolvedGold  int     `json:"resolved_gold_used"` // by a policy that could see the gold patch; not in Resolved
+	ResolvedRate  float64 `json:"resolved_rate"`      // of the verified
 	Tasks         int     `json:"tasks"`
 	ResolvedTasks int     `json:"resolved_tasks"` // by at least one attempt
 }
@@ -217,7 +219,10 @@ func (r *Report) Summarise() {
 		r.Outcome.Episodes++
 		if e.Resolved != nil {
 			r.Outcome.Verified++
-			if *e.Resolved {
+			switch {
+			case *e.Resolved && e.GoldUsed:
+				r.Outcome.ResolvedGold++
+			case *e.Resolved:
 				r.Outcome.Resolved++
 				solved[e.GroupID] = true
 			}

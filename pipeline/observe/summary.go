@@ -125,6 +125,9 @@ func (r Report) named(outcome string) []string {
 func (r Report) outcomeLines() []string {
 	o := r.Outcome
 	lines := []string{fmt.Sprintf("resolved %s of %s verified episodes (%.1f%%)", number(o.Resolved), number(o.Verified), 100*o.ResolvedRate)}
+	if o.ResolvedGold > 0 {
+		lines = append(lines, number(o.ResolvedGold)+" more resolved with the gold patch: no successes of an agent")
+	}
 	if o.Tasks != o.Episodes {
 		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", number(o.ResolvedTasks), number(o.Tasks)))
 	}

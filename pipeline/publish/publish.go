@@ -62,7 +62,8 @@ type Report struct {
 	Episodes int                  `json:"episodes"`
 	Steps    int64                `json:"steps"`
 	Kept     int                  `json:"kept"`
-	Held     int                  `json:"held_back,omitempty"` // episodes that still hold a secret: not published
+	KeptGold int                  `json:"kept_gold_used,omitempty"` // of a policy that could see the gold patch
+	Held     int                  `json:"held_back,omitempty"`      // episodes that still hold a secret: not published
 	Files    int                  `json:"files"`
 	Uploaded int                  `json:"uploaded"` // files sent by this call
 	Copied   int                  `json:"copied"`   // files that the store copied from the latest version; the others were there
@@ -272,6 +273,7 @@ func (p *publication) report(m schemas.Manifest, already bool) Report {
 		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded, Copied: p.copied, Held: p.in.held,
 	}
 	if m.Selection != nil {
+		r.KeptGold = m.Selection.KeptGold
 		r.Funnel = m.Selection.Funnel
 	}
 	for _, f := range m.Files {

@@ -183,8 +183,8 @@ func printPublished(s *State, r publish.Report, place string) {
 		}
 		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: %d files, %d written%s\n", r.Dataset, r.Version, r.Files, r.Uploaded, copied)
 	}
-	fmt.Fprintf(s.Stdout, "  %s\n  %s, %s, %d kept by the selection, %s\n",
-		r.URI, count(r.Episodes, "episode"), count(int(r.Steps), "step"), r.Kept, count(int(r.Bytes), "byte"))
+	fmt.Fprintf(s.Stdout, "  %s\n  %s, %s, %s\n  %d kept by the selection%s\n",
+		r.URI, count(r.Episodes, "episode"), count(int(r.Steps), "step"), count(int(r.Bytes), "byte"), r.Kept, withGold(r.KeptGold))
 	if r.Held > 0 {
 		fmt.Fprintf(s.Stdout, "  %s withheld because of a possible secret: exclusions/dead-letters.parquet says where\n", count(r.Held, "episode"))
 	}
