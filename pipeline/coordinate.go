@@ -116,7 +116,8 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 	if err != nil {
 		return unanswered(errors.Join(err, chair.Set(context.WithoutCancel(ctx), engine.Stopped, nil)))
 	}
-	drained := f.lead(all, chair)
+	// Workers who lived on may have ended the last jobs: then there is nothing to watch.
+	drained := len(r.todo) > 0 && f.lead(all, chair)
 	if err := f.reads.Wait(); err != nil && all.Err() == nil {
 		r.fail(err)
 	}

@@ -3,7 +3,9 @@ package pipeline_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // startNATS is one external server on loopback, and the address of its port.
@@ -276,4 +279,77 @@ func TestAWorkerElsewhereIsToldWhatStagingNeeds(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_ = conn
+}
+
+// ending is a store in which the last jobs of a run end just after its next coordinator
+// has made the plan.
+type ending struct {
+	sinks.Store
+	end func(context.Context) error
+}
+
+func (s ending) Create(ctx context.Context, key string, body []byte) error {
+	if strings.HasPrefix(key, "fleet/") {
+		if err := s.end(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Store.Create(ctx, key, body)
+}
+
+// A coordinator that is replaced leaves its workers at work. The next one completes the
+// run also if they end all its jobs before it watches them.
+func TestAllJobsEndWhileACoordinatorBegins(t *testing.T) {
+	t.Parallel()
+	_, url := startNATS(t)
+	lost, conn := dialNATS(t, url), dialNATS(t, url)
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	h.cfg.RunID, h.cfg.Lease = "fleet-1", 30*time.Second
+	h.change = func(d *pipeline.Deps) { d.Cluster = lost }
+	first := h.coordinate(t.Context())
+
+	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	judged, judge := make(chan struct{}, 2), make(chan struct{})
+	h.onVerify = func(schemas.Task) (schemas.Verdict, error) {
+		judged <- struct{}{}
+		<-judge
+		return schemas.Verdict{}, nil
+	}
+	worked := make(chan error, 1)
+	go func() { worked <- h.join(t.Context(), conn, "w") }()
+	<-judged
+	<-judged
+	if err := lost.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-first; got.err == nil {
+		t.Fatal("a coordinator without a connection completed the run")
+	}
+	h.store = func(s sinks.Store) sinks.Store {
+		return ending{s, func(ctx context.Context) error {
+			close(judge)
+			return allDone(ctx, conn, h.cfg.RunID)
+		}}
+	}
+	got := <-h.coordinate(t.Context())
+	if got.err != nil || ledger(t, got.rep).Reused != 2 {
+		t.Errorf("%v: %+v", got.err, got.rep.Ledger)
+	}
+	if err := <-worked; err != nil {
+		t.Error(err)
+	}
+}
+
+// allDone returns when the records of all jobs of a run say that they are done.
+func allDone(ctx context.Context, conn *engine.Conn, run string) (err error) {
+	e, err := engine.Open(ctx, engine.Options{RunID: run, Conn: conn, Join: true, AckWait: 30 * time.Second})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	done := map[string]bool{}
+	return e.Watch(ctx, func(entry engine.Entry) bool {
+		done[entry.ID] = entry.State == engine.Done
+		return len(done) < 2 || slices.Contains(slices.Collect(maps.Values(done)), false)
+	})
 }
