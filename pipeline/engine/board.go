@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -195,8 +196,9 @@ type Chair struct {
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
-	mu    sync.Mutex
-	entry RunEntry
+	mu         sync.Mutex
+	entry      RunEntry
+	unanswered []string // entries that the board may hold since the last answer
 }
 
 // Preside takes the right to coordinate a run from nobody, or from a process that
@@ -249,20 +251,29 @@ func (ch *Chair) put(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encoding the run's entry: %w", err)
 	}
-	return ch.c.call(ctx, "telling the board", func(ctx context.Context) error {
+	err = ch.c.call(ctx, "telling the board", func(ctx context.Context) error {
 		rev, err := ch.c.runs.Update(ctx, ch.entry.RunID, body, ch.entry.Revision)
-		if conflict(err) {
-			kve, err := ch.c.runs.Get(ctx, ch.entry.RunID)
-			if err != nil || string(kve.Value()) != string(body) {
+		for conflict(err) {
+			kve, getErr := ch.c.runs.Get(ctx, ch.entry.RunID)
+			switch {
+			case getErr == nil && string(kve.Value()) == string(body):
+				rev, err = kve.Revision(), nil
+			case getErr == nil && slices.Contains(ch.unanswered, string(kve.Value())):
+				rev, err = ch.c.runs.Update(ctx, ch.entry.RunID, body, kve.Revision())
+			default:
 				return ErrLeaseLost
 			}
-			rev = kve.Revision()
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
-		ch.entry.Revision = rev
+		ch.entry.Revision, ch.unanswered = rev, nil
 		return nil
 	})
+	if err != nil {
+		ch.unanswered = append(ch.unanswered, string(body))
+	}
+	return err
 }
 
 func (ch *Chair) beat() {

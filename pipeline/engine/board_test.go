@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -54,4 +57,89 @@ func TestTheChairIsTakenFromOnesOwnPredecessorOnly(t *testing.T) {
 		t.Fatalf("a stopped run is anybody's: %v", err)
 	}
 	third.Leave()
+}
+
+// holding relays connections to a server, whose answers it holds back while it is locked.
+type holding struct{ sync.Mutex }
+
+func (h *holding) relay(t *testing.T, server string) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", server)
+		if err != nil {
+			t.Error(err)
+			_ = client.Close()
+			return
+		}
+		go func() {
+			_, _ = io.Copy(far, client)
+			_ = far.Close()
+		}()
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := far.Read(buf)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			h.Lock()
+			_, _ = client.Write(buf[:n])
+			h.Unlock()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// An interrupt between a new phase and the answer to it leaves the chair to its holder,
+// who can still tell the workers that the run has stopped.
+func TestAnInterruptedPhaseIsFollowedByAnother(t *testing.T) {
+	t.Parallel()
+	url := listen(t, &server.Options{})
+	var answers holding
+	conn, err := Dial(t.Context(), Cluster{URL: "nats://" + answers.relay(t, strings.TrimPrefix(url, "nats://"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	watch, err := Dial(t.Context(), Cluster{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Close() }()
+	chair, err := conn.Preside(t.Context(), RunEntry{RunID: "r1", Dir: "/run", Key: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer chair.Leave()
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	set := make(chan error, 1)
+	answers.Lock()
+	go func() { set <- chair.Set(ctx, Working, nil) }()
+	for phase := Planning; phase != Working; {
+		r, _, err := watch.Run(t.Context(), "r1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		phase = r.Phase
+	}
+	interrupt()
+	if err := <-set; !errors.Is(err, context.Canceled) {
+		t.Fatalf("interrupted: %v", err)
+	}
+	answers.Unlock()
+	if err := chair.Set(t.Context(), Stopped, nil); err != nil {
+		t.Error(err)
+	}
+	if r, _, err := watch.Run(t.Context(), "r1"); err != nil || r.Phase != Stopped {
+		t.Errorf("on the board: %s, %v", r.Phase, err)
+	}
 }
