@@ -105,6 +105,12 @@ type Sidecar interface {
 	Sidecar(name string) (suffix string, body []byte, err error)
 }
 
+// Limited is a View whose trainer by default cuts rows that are longer than a number of
+// tokens. remedy says what to set instead.
+type Limited interface {
+	TokenLimit() (tokens int, remedy string)
+}
+
 // MissingError is why a view has no rows although episodes were selected: they
 // lack what the view is made of.
 type MissingError struct{ What, Remedy string }

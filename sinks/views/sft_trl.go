@@ -72,6 +72,11 @@ func originOf(t sinks.Trajectory) origin {
 
 func (sftTRL) Container() string { return sinks.JSONLGz }
 
+// TokenLimit is the default max_length of SFTConfig.
+func (sftTRL) TokenLimit() (tokens int, remedy string) {
+	return 1024, "set max_length=None in SFTConfig"
+}
+
 func (v sftTRL) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
 	conversations, err := converse(t, v.opts, notes)

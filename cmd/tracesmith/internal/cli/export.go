@@ -201,6 +201,9 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 		f.out, count(rep.Rows, "row"), rep.Exported, count(rep.Read, "episode"), rep.Selection, f.splitsText())
 	fmt.Fprintf(s.Stdout, "  tokens: %d trained, %d masked, %d context (%s, without a chat template)\n",
 		rep.Tokens.Trained, rep.Tokens.Masked, rep.Tokens.Context, rep.Tokens.Tokenizer)
+	if note := rep.overLimit(); note != "" {
+		fmt.Fprintf(s.Stdout, "  %s\n", note)
+	}
 	if note := rep.otherSplits(); note != "" {
 		fmt.Fprintf(s.Stderr, "left out %s: name them with --split to write them\n", note)
 	}
@@ -274,6 +277,9 @@ func (f *exportFlags) nothing(rep lint) error {
 }
 
 func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, data *wire.Data, keep map[string]bool, rep *lint) error {
+	if l, ok := view.(sinks.Limited); ok {
+		rep.limit, rep.remedy = l.TokenLimit()
+	}
 	for t, err := range data.Trajectories(ctx) {
 		if err != nil {
 			return Usage(err)
@@ -340,6 +346,9 @@ func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
 		rep.Tokens.Masked += int64(masked)
 		rep.Tokens.Context += int64(tokens - trained - masked)
 		rep.Tokens.Longest = max(rep.Tokens.Longest, tokens)
+		if rep.limit > 0 && tokens > rep.limit {
+			rep.Tokens.OverLimit++
+		}
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ type lint struct {
 
 	in     map[string]bool // episodes with a row
 	check  *redact.Checker
+	limit  int      // tokens of a row that the trainer takes by default; 0: all
+	remedy string   // what to set for more
 	held   error    // of the last episode that still holds a secret
 	phases []string // conversations of the selected episodes
 }
@@ -75,6 +77,8 @@ type lintTokens struct {
 	Masked    int64  `json:"masked"`
 	Context   int64  `json:"context"`
 	Longest   int    `json:"longest_row"`
+	// OverLimit counts the rows that the trainer's default length does not hold.
+	OverLimit int `json:"rows_over_trainer_limit"`
 }
 
 func (r *lint) note(notes sinks.Notes) {
@@ -104,6 +108,15 @@ func (r *lint) all() []string {
 		out = append(out, fmt.Sprintf("%s %d", k, both[k]))
 	}
 	return out
+}
+
+// overLimit says how many rows the trainer's default length does not hold; "" for none.
+func (r *lint) overLimit() string {
+	if r.Tokens.OverLimit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s exceed %d tokens, beyond which the trainer by default cuts or drops them: %s",
+		r.Tokens.OverLimit, count(r.Rows, "row"), r.limit, r.remedy)
 }
 
 func (r *lint) write(path string) error {
