@@ -58,8 +58,9 @@ func (m memory) add(f fact) bool {
 	seen := m.facts[f]
 	m.facts[f] = true
 	if strings.HasPrefix(f.about, "line of ") {
-		seen = seen || m.unplaced[f.what]
-		m.lines[f.what] = true
+		text := printedText(f.what)
+		seen = seen || m.unplaced[text]
+		m.lines[text] = true
 	}
 	return !seen
 }
@@ -84,7 +85,11 @@ func facts(r *schemas.StepRow) (shown, own []fact) {
 	case "edit":
 		return edited(lines)
 	case "bash":
+		numbers := numbersLines.MatchString(commandOf(r))
 		for _, line := range lines {
+			if m := matchOfOne.FindStringSubmatch(line); numbers && m != nil {
+				line = m[1]
+			}
 			if m := located.FindStringSubmatch(line); m != nil {
 				shown = append(shown, lineOf(m[1], m[2])...)
 				continue
@@ -205,6 +210,10 @@ var (
 	pointer  = regexp.MustCompile(`\b0x[0-9a-fA-F]{4,}\b`)
 	duration = regexp.MustCompile(`\b(?:in )?\d+(?:\.\d+)?(?:ms|s| seconds)\b`)
 	located  = regexp.MustCompile(`^(\.{0,2}[\w./+-]*[\w+-]):\d+:(.*)$`) // what grep -n prints
+
+	// A search of one file or of standard input prints numbers alone, and -- between matches.
+	numbersLines = regexp.MustCompile(`\b(?:e?grep|rg)\s(?:[^|;&]*\s)?(?:-[A-Za-z]*n|--line-number\b)`)
+	matchOfOne   = regexp.MustCompile(`^(?:\d+[:-]|--$)(.*)$`)
 )
 
 // printedLine is a line that a program, a command or a report printed.
@@ -218,10 +227,15 @@ func printedLine(line string) []fact {
 	if line = strings.TrimSpace(line); line == "" {
 		return nil
 	}
+	return []fact{{"", printedText(line)}}
+}
+
+// printedText is the text of a line without what each printing may change.
+func printedText(line string) string {
 	if strings.ContainsAny(line, "0123456789") {
-		line = steady(duration.ReplaceAllString(line, "#"))
+		return steady(duration.ReplaceAllString(line, "#"))
 	}
-	return []fact{{"", line}}
+	return line
 }
 
 // steady takes out what is different each time.

@@ -108,6 +108,20 @@ var transcripts = map[string][]step{
 		{answered("edit", `{"path":"m.py"}`, "Deleted line 1 of m.py.\n--- a/m.py\n+++ b/m.py\n@@ -1,2 +1,1 @@\n-def f(x, y):\n     z = x + y\n"), false},
 		{answered("edit", `{"path":"k.py"}`, "k.py does not exist."), true},
 	},
+	"lines of files in a shell": {
+		{answered("view", `{"path":"m.py"}`, "m.py, lines 1-4 of 9\n    1  def f(x, y):\n    2      z = x + y\n    3      w = z * 0x1000  # 5s\n    4      return w\n"), true},
+		{answered("bash", `{"command":"grep -n -A 1 def m.py"}`, "1:def f(x, y):\n2-    z = x + y\n--\n4:    return w\n"), false},
+		{answered("bash", `{"command":"cd /testbed && cat m.py | grep -in 'f('"}`, "1:def f(x, y):\n"), false},
+		{answered("bash", `{"command":"rg --line-number def m.py"}`, "1:def f(x, y):\n"), false},
+		{answered("bash", `{"command":"sed -n 2,3p m.py"}`, "    z = x + y\n    w = z * 0x1000  # 5s\n"), false},
+		{answered("bash", `{"command":"head -n 1 m.py"}`, "def f(x, y):\n"), false},
+		{answered("bash", `{"command":"nl m.py"}`, "     1\tdef f(x, y):\n     2\t    z = x + y\n"), false},
+		{answered("bash", `{"command":"grep -n g m.py"}`, "7:def g(w):\n"), true},
+		{answered("view", `{"path":"m.py","start":7}`, "m.py, lines 7-7 of 9\n    7  def g(w):\n"), false},
+		{answered("bash", `{"command":"sed -n 9p m.py"}`, "    sleep(5s)\n"), true},
+		{answered("view", `{"path":"m.py","start":9}`, "m.py, lines 9-9 of 9\n    9      sleep(5s)\n"), false},
+		{answered("bash", `{"command":"python -c 'print(clock)'"}`, "2:    z = x + y\n"), true},
+	},
 	"long files": {
 		{answered("pdb", `{"command":"n"}`, "> m.py(999)f()\n-> a = 1\nCurrent frame: m.py:999 in f\n999  ->\ta = 1\n1000   \tb = 2\n"), true},
 		{answered("pdb", `{"command":"b"}`, "No breakpoints are set.\nCurrent frame: m.py:999 in f\n999  ->\ta = 1\n1000   \tb = 2\n"), true},
@@ -187,7 +201,7 @@ func TestNewsOfRecordedEpisodes(t *testing.T) {
 			if r := &s.Steps[i]; r.IsNewInformation != nil && !*r.IsNewInformation {
 				name := *r.ToolName
 				if name == "pdb" {
-					name = debuggerCommand(r)
+					name = commandOf(r)
 				}
 				old = append(old, name)
 			}

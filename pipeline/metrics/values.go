@@ -25,7 +25,7 @@ var (
 // what the program printed.
 func debugged(r *schemas.StepRow, lines []string) []fact {
 	said, file, scope, out := framed(lines)
-	commands := strings.FieldsFunc(strings.ReplaceAll(debuggerCommand(r), ";;", "\n"), func(c rune) bool { return c == '\n' })
+	commands := strings.FieldsFunc(strings.ReplaceAll(commandOf(r), ";;", "\n"), func(c rune) bool { return c == '\n' })
 	names := make([]string, len(commands))
 	values := 0
 	for i, c := range commands {
@@ -244,7 +244,7 @@ func apart(text string, separator byte) (parts []string) {
 	return parts
 }
 
-// debuggerCommand is what the debugger was told.
-func debuggerCommand(r *schemas.StepRow) string {
+// commandOf is what the debugger or the shell was told.
+func commandOf(r *schemas.StepRow) string {
 	return strings.TrimSpace(Command(&schemas.ToolCall{Arguments: json.RawMessage(value(r.ArgumentsJSON))}))
 }
