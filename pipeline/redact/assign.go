@@ -11,7 +11,7 @@ import (
 // looks are the words that make the finder look at what stands around them.
 var looks = map[string]func(f *finder, from, to int){
 	"pass": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "_pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
-	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, " pw": lookName, "\npw": lookName,
+	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, "'pw": lookName, "\"pw": lookName, " pw": lookName, "\npw": lookName,
 	"://": lookAddress, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,
 }
 
@@ -31,7 +31,7 @@ var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` 
 	`|(\)?\s*(?:\|\||\?\?|\?:|or\s|:-)|\)\.(?:unwrap_or|orElse|getOrElse)\(|,\s*default\s*=)` + // what stands for a variable that is not set
 	`|(</\w+>\s*<\w+>|(?:\w[\w:-]*="[^"<>\n]*"\s*)*/?>(?:\s*<value>)?)` + // XML
 	`|([A-Za-z*&]\w*\s?=)` + // Go: var password string = ...
-	`|(:=|={1,3}>?|!=|\?=|\|\|=|%3D|%3A|&#61;|\\u003[dD]|\\x3d|=>|<-)` + // assignment
+	`|(:=|\{[a-z; ]+\} =|={1,3}>?|!=|\?=|\|\|=|%3D|%3A|&#61;|\\u003[dD]|\\x3d|=>|<-)` + // assignment
 	`|(:)` + // mapping
 	`|(,)` + // tuple, call
 	`|(\|)` + // table
@@ -80,6 +80,8 @@ func lookName(f *finder, from, to int) {
 	case sign == 0 || sign == comma && !inQuotes && !flag || sign == typed && inQuotes:
 		if at := f.blank(from, to, flag); at > 0 {
 			f.value(a, at, false, true)
+		} else if s >= special && rest[0] == ' ' && f.text[from:to] != "pass" && inSentence(rest) {
+			f.sentence(a, to)
 		}
 	case sign == element || sign == bar:
 		f.cell(a, from, to+m[1], sign)
@@ -93,7 +95,7 @@ func lookName(f *finder, from, to int) {
 		tight := sign == assigned && m[1] == m[2*sign+1]
 		a.line = sign != fallback && f.begins(from) || sign == mapping && from > 0 && f.text[from-1] == ' '
 		a.env = tight && m[2*sign] == 0 && (a.line || capital(f.text[to-1]))
-		a.shell = tight && !inQuotes && f.inCommand(from) || sign == fallback && from > 0 && f.text[from-1] == '{'
+		a.shell = tight && !inQuotes && (f.inCommand(from) || a.line && capital(f.text[to-1])) || sign == fallback && from > 0 && f.text[from-1] == '{'
 		f.value(a, at, sign == setter || sign == comma, flag)
 	}
 }
@@ -147,7 +149,7 @@ func sets(name string) bool {
 }
 
 // blank is where the value begins that only a blank parts from its name: behind a
-// flag, in a list of words of a command, in a Dockerfile.
+// flag, in a list of words of a command, in a Dockerfile, in a sentence.
 func (f *finder) blank(from, to int, flag bool) int {
 	text := f.text
 	rest := text[to:min(len(text), to+maxGap)]
@@ -162,8 +164,35 @@ func (f *finder) blank(from, to int, flag bool) int {
 	return 0
 }
 
+// prose is what stands between a name and its value in a sentence: "the password of joe is".
+var prose = regexp.MustCompile(`^(?: [\w@'./-]+){0,6}?(?:,? (?:is|was|to|=|->)|:) +`)
+
+// sentence looks for a value directly behind a name or behind the words that follow it.
+func (f *finder) sentence(a assignment, to int) {
+	a.prose = true
+	before := len(f.spans)
+	at := to + 1
+	if rest := f.text[at:min(len(f.text), at+2)]; len(rest) == 2 && '0' <= rest[0] && rest[0] <= '9' && rest[1] == ' ' { // how routers write that what follows is plain
+		at += 2
+	}
+	f.value(a, at, false, true)
+	if len(f.spans) > before {
+		return
+	}
+	m := prose.FindString(f.text[to:min(len(f.text), to+maxGap/2)])
+	if f.work.spend(perRead * maxGap / 2); m != "" {
+		f.value(a, to+len(m), false, true)
+	}
+}
+
+// inSentence tells whether a value may follow the words behind a name.
+func inSentence(rest string) bool {
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.ContainsAny(line, "0123456789")
+}
+
 // setterWords are the words before a name in commands that set it.
-var setterWords = regexp.MustCompile(`(?:^|\s)(?:ENV|ARG|SET|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
+var setterWords = regexp.MustCompile(`(?:^|[\s-])(?:ENV|ARG|SET|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
 
 // set tells whether a command stands before a name that sets it.
 func (f *finder) set(from int) bool {
@@ -203,7 +232,7 @@ func maySign(rest string, setBefore bool) bool {
 			return strings.Contains(rest, "alue")
 		case i > 0 && alnum(c):
 			head := rest[i:min(len(rest), i+24)]
-			return strings.IndexByte(head, '=') > 0 || strings.HasPrefix(head, "is ") || strings.HasPrefix(head, "was ") || strings.HasPrefix(head, "or ") || setBefore
+			return strings.IndexByte(head, '=') > 0 || strings.HasPrefix(head, "is ") || strings.HasPrefix(head, "was ") || strings.HasPrefix(head, "or ") || setBefore || rest[0] == ' ' && inSentence(rest)
 		case c == '{' || c == '/':
 			return i > 0 || c == '/'
 		default:

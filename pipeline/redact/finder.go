@@ -40,7 +40,7 @@ const (
 	perName  = 80  // to look what stands behind a name
 	perValue = 400 // to look what a value is like
 	perByte  = 6
-	atLeast  = 16 << 10
+	atLeast  = 8 << 10
 	shortRun = 48
 )
 
@@ -124,6 +124,9 @@ func (f *finder) try(r *rule, from, to int) {
 		f.work.spend((end - start) * perRead)
 	}
 	m := r.re.FindStringSubmatchIndex(f.text[start:end])
+	if r.back > 0 { // it looks at the whole window
+		f.work.spend((end - start) * perRead)
+	}
 	f.work.spend(r.cost + perRead*f.run(from, end))
 	if m == nil {
 		if r.line {

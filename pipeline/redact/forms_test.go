@@ -56,6 +56,27 @@ sshpass -p '%s' ssh host
 mysql -u root -p%s shop
 requests.get(url, auth=("admin", "%s"))
 HTTPBasicAuth('admin', '%s')
+net use Z: \\srv\share %s /user:joe
+net user joe %s /add
+mysqladmin -u root password %s
+smtp.login(user, "%s")
+User.objects.create_user('joe', 'joe@example.org', '%s')
+digest.set_password(user, realm, "%s")
+My password for the staging box is "%s", please do not share it.
+I set the admin password to %s for now.
+Password for user joe: %s
+Use user admin and password %s to log in.
+log in with joe / %s
+DriverManager.getConnection(url, "sa", "%s");
+public string Password { get; set; } = "%s";
+az keyvault secret set --vault-name v --name db --value %s
+dotnet user-secrets set "Db:Password" "%s"
+{user_name: "joe", pass_word: "%s"}
+username joe privilege 15 password 0 %s
+.basic_auth("joe", Some("%s"))
+cy.get('#password').type('%s')
+{'user': 'joe', 'pw': '%s'}
+ftp = FTP('ftp.example.org', 'joe', '%s')
 CREATE USER app IDENTIFIED BY '%s';
 ALTER USER app WITH PASSWORD '%s';
 - name: DB_PASSWORD⏎  value: "%s"
@@ -99,6 +120,10 @@ nmcli dev wifi connect Home password %s
 
 // keyForms put a generated value behind the name of a key or a token.
 const keyForms = `
+Cookie: sessionid=%s; theme=dark
+Set-Cookie: session=%s; Path=/; HttpOnly
+sonar.login=%s
+cargo login %s
 API_KEY=%s
 ⏎export OPENAI_API_KEY=%s⏎
 api_key = "%s"
@@ -145,6 +170,17 @@ ENCRYPTION_KEY=%s
 // lookAlikes look like secrets and are none; UUID, SHA1, SHA256, MD5 and B64 stand for
 // such values.
 const lookAlikes = `
+Set the password to None to disable login.
+atexit2.register(print, "atexit2")
+2 GiB, pass force_zip64 to use the ZIP64 format, which can handle large
+state_dict key: layer4.2.bn3.running_var
+"resumeToken": "B64"
+sonar.projectKey=B64
+password for user joe42 is missing
+The password hash uses 100000 rounds.
+password1 = cleaned.get("password1")
+login page v2 is ready
+Cookie: theme=dark; lang=en
 id = "UUID"
 request_id=UUID
 idempotency_key=UUID

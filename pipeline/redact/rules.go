@@ -127,9 +127,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			} else {
 				c.re = regexp.MustCompile(`^(?:` + expr + `)`)
 			}
-			if c.cost = perRun + size(c.re)/3; c.back > 0 { // it looks at the whole window
-				c.cost += perRead * window
-			}
+			c.cost = perRun + size(c.re)/3
 			for _, b := range begins {
 				k := word(b)
 				k.rules = append(k.rules, c)

@@ -12,7 +12,7 @@ import (
 var (
 	uuid = regexp.MustCompile(`^[{(]?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}[)}]?$`)
 	// template are values that something else fills in.
-	template = regexp.MustCompile(`^(?:\$\w+|%\w+%|\*+|\.+|&\w+|@\w+@|:\w+)$|\$\{|\$\(|\{\{|<[A-Za-z_/!][^<>]*>|%\(\w+\)|%[sdr]|^\{[\w.!:]*\}$|^\$?\{\w|^\$(?:2[abxy]|1|5|6|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$|^(?:pbkdf2_\w+|bcrypt\w*|scrypt|argon2|sha\d+)[$:]|^\{S?SHA|^!(?:vault|Ref|Sub|GetAtt|secret|env)|^(?:env|vault|ssm|secrets?|op|file|arn|data):`)
+	template = regexp.MustCompile(`^(?:\$\w+|%\w+%|\*+|\.+|&\w+|@\w+@|:\w+)$|\$\{|\$\(|\{\{|<[A-Za-z_/!][^<>]*>|%\(\w+\)|%[sdr]\b|^\{[\w.!:]*\}$|^\$?\{\w|^\$(?:2[abxy]|1|5|6|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$|^(?:pbkdf2_\w+|bcrypt\w*|scrypt|argon2|sha\d+)[$:]|^\{S?SHA|^!(?:vault|Ref|Sub|GetAtt|secret|env)|^(?:env|vault|ssm|secrets?|op|file|arn|data):`)
 	// placeholderWord are words of values that someone is to replace, and of what stands for one.
 	placeholderWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:your?|my|change|changeme|changeit|change_?this|replace|replaceme|placeholder|example|dummy|insert|enter|redacted|removed|hidden|masked|todo|fixme|none|null|nil|undefined|true|false|not|empty|optional|required|some|invalid|the|goes|here|description|string)(?:$|[^a-z])`)
 	// named are the words of names of secrets: a value made of them is a name.
@@ -20,9 +20,13 @@ var (
 	// call is program text: a call, an index, a field of something.
 	call     = regexp.MustCompile(`^[&*!-]{0,2}[A-Za-z_$][\w.$]*\s*(?:\(|\[|\{|->|::)|^[\[({]|^lambda\b|^function\b|^new\b|^await\b|^not\b|\)\.`)
 	chain    = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
+	field    = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[a-z0-9_]{1,16}){2,}$`) // layer4.2.bn3.running_var
 	simple   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 	typeName = regexp.MustCompile(`(?i)^(?:secretstr|secretbytes|(?:u?int|float|str|bytes?|char|varchar|utf|base|sha|md|aes|rsa|hs|rs|es)_?-?\d{1,4})$`)
-	numeric  = regexp.MustCompile(`^(?:[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ].*|0x[0-9a-fA-F_]+)$`)
+	// counted has the numbers that people add to words, technical those that name an encoding or a version.
+	counted   = regexp.MustCompile(`\d{3}|\d\d$`)
+	technical = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:sha|md|pbkdf|rfc|aes|utf|iso|base|argon|hs|rs|cve|pep|x|v|version|python|id|uid|gid|obj|tmp)[_-]?\d`)
+	numeric   = regexp.MustCompile(`^(?:[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ].*|0x[0-9a-fA-F_]+)$`)
 )
 
 // fill are runs that no generator writes.
@@ -67,6 +71,7 @@ type assignment struct {
 	value  string
 	name   strength
 	quoted bool
+	prose  bool // words stand between it and its name, or nothing
 	env    bool // NAME=value, without blanks, to the end of its line
 	line   bool // at the beginning of a line and to its end
 	shell  bool // name=value between blanks, as in commands and logs
@@ -108,6 +113,9 @@ func (a assignment) secret() bool {
 	if a.name < strong && strings.ContainsAny(v, `[](){}|\<>"`) {
 		return false
 	}
+	if a.prose && !human(v) && (!letterDigit(v) || symbols(v) == 0 && (words(v) || strings.ContainsAny(v, "-_."))) {
+		return false
+	}
 	switch a.name {
 	case strong:
 		return a.chosen(v)
@@ -130,6 +138,9 @@ func (a assignment) secret() bool {
 // nameLike tells whether every part of a value is a word, a number or, if it may hold
 // one, a hash: names of headers, fields and entries of caches.
 func nameLike(v string, hash bool) bool {
+	if hash && field.MatchString(v) {
+		return true
+	}
 	if !strings.ContainsAny(v, "-_.:/") || !hash && !named.MatchString(v) {
 		return false
 	}
@@ -160,7 +171,7 @@ func (a assignment) chosen(v string) bool {
 	if uuid.MatchString(v) {
 		return true
 	}
-	if chain.MatchString(v) && words(v) && !(a.quoted && letterDigit(v) && !named.MatchString(v)) || strings.HasPrefix(v, "--") {
+	if chain.MatchString(v) && words(v) && !human(v) && !(a.quoted && letterDigit(v) && !named.MatchString(v)) || strings.HasPrefix(v, "--") {
 		return false
 	}
 	strange := symbols(v)
@@ -173,6 +184,11 @@ func (a assignment) chosen(v string) bool {
 	return len(v) >= 8 && letters(v) && !words(v) && !simpleWord(v) && !strings.ContainsAny(v, "_-. ") || len(v) >= 16 && plain.MatchString(v) && !named.MatchString(v) && a.quoted
 }
 
+// human tells whether a value is made of words and numbers as passwords are, and not as names in programs.
+func human(v string) bool {
+	return len(v) >= 8 && letterDigit(v) && counted.MatchString(v) && !named.MatchString(v) && !technical.MatchString(v)
+}
+
 var plain = regexp.MustCompile(`^[a-z]+$`)
 
 // simpleWord tells whether a value is one word of small letters, perhaps with a capital first.
@@ -183,7 +199,7 @@ func phrase(v string) bool {
 	if parts := strings.Fields(v); len(parts) >= 4 && len(parts) <= 10 && regexp.MustCompile(`^[a-z0-9 -]+$`).MatchString(v) {
 		return !placeholderWord.MatchString(v) && !named.MatchString(v) && !regexp.MustCompile(`\b(?:is|are|a|an|to|of|for|in|on|and|or|if|with|be|must|should)\b`).MatchString(v)
 	}
-	return len(v) <= 40 && strings.Count(v, " ") <= 2 && symbols(v) >= 2 && letterDigit(v) && !strings.ContainsAny(v, "{}()<>=,")
+	return len(v) <= 40 && strings.Count(v, " ") <= 2 && letterDigit(v) && !strings.ContainsAny(v, "{}()<>=,") && (symbols(v) >= 2 || human(v) && !placeholderWord.MatchString(v) && !numeric.MatchString(v))
 }
 
 func isPath(v string) bool {
@@ -195,6 +211,9 @@ func isPath(v string) bool {
 
 // isCode tells whether a value without quotes is program text.
 func (a assignment) isCode(v string) bool {
+	if a.name == strong && human(v) && !call.MatchString(v) {
+		return false
+	}
 	if call.MatchString(v) || chain.MatchString(v) && (words(v) || !letterDigit(v)) || strings.HasSuffix(v, ":") && words(v) {
 		return true
 	}
