@@ -69,3 +69,15 @@ func TestGeneratedValuesAreNoWords(t *testing.T) {
 		t.Logf("%s: %d", name, taken)
 	}
 }
+
+// Words and numbers behind the name of a password are one without quotes, too, unless they name an encoding or a version.
+func TestPasswordsOfWordsWithoutQuotes(t *testing.T) {
+	for text, secret := range map[string]bool{
+		"<Client(user=joe, passwd=copper28094_sil)>": true, "INFO user=joe password=falcon.rocket30 ip=10.1.1.1": true,
+		"connect(password=sha256.name)": false, "connect(password=python3.name)": false, "connect(password=password12)": false,
+	} {
+		if got := New(nil).Text(text); (got != text) != secret {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
