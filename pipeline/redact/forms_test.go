@@ -77,6 +77,18 @@ username joe privilege 15 password 0 %s
 cy.get('#password').type('%s')
 {'user': 'joe', 'pw': '%s'}
 ftp = FTP('ftp.example.org', 'joe', '%s')
+http -a joe:%s https://api.example.org
+etcdctl --user root:%s get x
+beeline -u jdbc:hive2://h -n joe -p %s
+wpa_passphrase home %s
+isql dsn joe %s
+mc alias set local http://minio:9000 minio %s
+poetry config http-basic.internal joe %s
+rclone config create nas sftp host h user joe pass %s
+tacacs-server key %s
+client.username_pw_set("joe", "%s")
+$ua->credentials("h:80", "realm", "joe", "%s");
+Credentials::new("joe".into(), "%s".into())
 CREATE USER app IDENTIFIED BY '%s';
 ALTER USER app WITH PASSWORD '%s';
 - name: DB_PASSWORD⏎  value: "%s"
@@ -124,6 +136,10 @@ Cookie: sessionid=%s; theme=dark
 Set-Cookie: session=%s; Path=/; HttpOnly
 sonar.login=%s
 cargo login %s
+conda token set %s
+poetry config pypi-token.pypi %s
+wrangler secret put API_TOKEN <<< %s
+wg set wg0 private-key <(echo %s)
 API_KEY=%s
 ⏎export OPENAI_API_KEY=%s⏎
 api_key = "%s"
@@ -180,6 +196,9 @@ password for user joe42 is missing
 The password hash uses 100000 rounds.
 password1 = cleaned.get("password1")
 login page v2 is ready
+diff <(echo a) <(echo configuration-of-the-second)
+<<<<<<< HEAD
+curl https://example.org/a-u b:c
 Cookie: theme=dark; lang=en
 id = "UUID"
 request_id=UUID
