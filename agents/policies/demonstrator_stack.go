@@ -22,7 +22,7 @@ func calledByTest(stack string, f failure) bool {
 	return false
 }
 
-// testFunction is the name of the function in the ID of a test.
+// testFunction returns the function named in a test ID, without parameters.
 func testFunction(id string) string {
 	id, _, _ = strings.Cut(id, "[") // parameters
 	if i := strings.LastIndex(id, "::"); i >= 0 {
@@ -31,7 +31,7 @@ func testFunction(id string) string {
 	return id[strings.LastIndex(id, ".")+1:]
 }
 
-// testClass is the name of the class in the ID of a test, "" if there is none.
+// testClass returns the class named in a test ID, or "" for a test outside a class.
 func testClass(id string) string {
 	id, _, _ = strings.Cut(id, "[")
 	parts, first := strings.Split(id, "::"), 1 // a file comes first
