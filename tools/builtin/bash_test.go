@@ -99,7 +99,9 @@ func TestBashExitEndsOnlyTheShell(t *testing.T) {
 		t.Errorf("kill: %+v", o)
 	}
 	b.sh("cd sub; echo $$ >/tmp/pid")
-	if _, err := b.Sandbox.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "kill -9 $(cat /tmp/pid)"}}); err != nil {
+	// The call returns before the shell has saved its state.
+	kill := "until grep -qx 'cd -- /testbed/sub' /tmp/.tracesmith-*/shell/state; do sleep 0.01; done; kill -9 $(cat /tmp/pid)"
+	if _, err := b.Sandbox.Run(t.Context(), env.Command{Args: []string{"sh", "-c", kill}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.sh("pwd"); got != "/testbed/sub\n" {
