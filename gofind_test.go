@@ -113,6 +113,15 @@ func TestMakeFindsGo(t *testing.T) {
 		"it cannot download its toolchain": {func(b bare) {
 			b.write(filepath.Join(b.path, "go"), "#!/bin/sh\necho 'go: download go1.26.0 for linux/amd64: dial tcp: no such host' >&2\nexit 1\n")
 		}, runOnce, true},
+		"none, without the rights to install pip": {func(b bare) {
+			id := filepath.Join(b.path, "id")
+			if err := os.Remove(id); err != nil {
+				b.t.Fatal(err)
+			}
+			b.write(id, "#!/bin/sh\necho 1000\n")
+			b.write(filepath.Join(b.path, "apt-get"), "#!/bin/sh\nexit 1\n")
+			b.write(filepath.Join(b.path, "pip3"), "#!/bin/sh\nexit 0\n") // of another Python
+		}, runOnce, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +135,7 @@ func TestMakeFindsGo(t *testing.T) {
 			c.prepare(b)
 			for range 2 { // the second time from what the first has found
 				out, failed := b.makeGuest("/usr/bin/python3")
-				if !strings.Contains(out, c.want) || failed != c.fails {
+				if !strings.Contains(out, c.want) || failed != c.fails || strings.Count(out, "Run this once") > 1 {
 					t.Errorf("failed: %v, want %q in:\n%s", failed, c.want, out)
 				}
 			}

@@ -44,7 +44,8 @@ with_pip() {
   done
 }
 if [ -z "$(with_pip || true)" ] && { command -v apt-get || command -v dnf; } >/dev/null; then
-  EXTRA=python3-pip EXTRA_TOOLS=pip3 scripts/install-deps.sh || true
+  # Without the rights to install pip, the command below is enough.
+  EXTRA=python3-pip EXTRA_TOOLS=/usr/bin/pip3 scripts/install-deps.sh 2>/dev/null || true
 fi
 mkdir -p "$tools"
 fresh=$(mktemp -d "$tools/new.XXXXXX")
