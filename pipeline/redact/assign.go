@@ -9,10 +9,10 @@ import (
 )
 
 // looks are the words that make the finder look at what stands around them.
-var looks = map[string]func(f *finder, from, to int){
-	"pass": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "_pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
+var looks = map[string]look{
+	"pass": lookName, "assword": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "_pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
 	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, "'pw": lookName, "\"pw": lookName, " pw": lookName, "\npw": lookName,
-	"://": lookAddress, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,
+	"://": lookAddress, "@": lookAt, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,
 }
 
 const (
@@ -23,11 +23,14 @@ const (
 // quote is a quote as it is, escaped (once or more) and written for HTML, URLs and JSON.
 const quote = "(?:\\\\*[\"'`]|&quot;|&#(?:34|39);|%2[27]|\\\\u002[27])"
 
+// mark is a quote that may be left out.
+const mark = "(?:\\\\*[\"'`])?"
+
 // gap is what stands between a name and its value: m[1] tells that the name was in
 // quotes, m[2] is an annotation, m[3] the sign.
 var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` +
-	`(\s+value=|[,;]?\s*(?:` + quote + `?\w+` + quote + `?\s*:\s*` + quote + `?\w*` + quote + `?,?\s*)?` + quote + `?\w*[vV]alue` + quote + `?\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]*\s+)?default\s*=)` + // name and value apart
-	`|(:\s?[A-Za-z_&][\w.\[\]|, '"&]*?\s?=)\s?(?:[bBrRuUfF]{0,2}|[\w:.]+\()\\*["'\x60]` + // annotation
+	`(\s+value=|[,;]?\s*(?:` + mark + `\w+` + mark + `\s*:\s*` + mark + `\w*` + mark + `,?\s*)?` + mark + `\w*[vV]alue` + mark + `\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]*\s+)*(?:default|value)\s*=)` + // name and value apart
+	`|(:\s?[A-Za-z_&][\w.\[\]|, '"&]*?\s?=)\s?(?:[bBrRuUfF]{0,2}|[\w:.]+\((?:default\s?=\s?)?)\\*["'\x60]` + // annotation
 	`|(\)?\s*(?:\|\||\?\?|\?:|or\s|:-)|\)\.(?:unwrap_or|orElse|getOrElse)\(|,\s*default\s*=)` + // what stands for a variable that is not set
 	`|(</\w+>\s*<\w+>|(?:\w[\w:-]*="[^"<>\n]*"\s*)*/?>(?:\s*<value>)?)` + // XML
 	`|([A-Za-z*&]\w*\s?=)` + // Go: var password string = ...
@@ -38,7 +41,7 @@ var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` 
 	`|(\()` + // setter
 	`)[*_]{0,2}[ \t]*(?:\\?\r?\n[ \t]*)?`)
 
-var blanks = regexp.MustCompile(`^` + quote + `?[ \t]{1,8}(?:--?(?:body|value|data|secret-string|[bv])[ =])?|^` + quote + `,?\s{1,12}`)
+var blanks = regexp.MustCompile(`^` + quote + `?[ \t]{1,8}(?:/t \w+ )?(?:/d |--?(?:body|value|data|secret-string|[bv])[ =])?|^` + quote + `,?\s{1,12}`)
 
 // lookName looks for a value behind the name around text[from:to].
 func lookName(f *finder, from, to int) {
@@ -48,15 +51,14 @@ func lookName(f *finder, from, to int) {
 	}
 	f.done = to
 	f.work.spend(perRun)
-	if to == len(f.text) {
-		return
-	}
 	flag := from > 0 && f.text[from:min(from+1, to)] == "-"
 	rest := f.text[to:min(len(f.text), to+maxGap)]
-	if !flag && !maySign(rest, f.set(from)) { // most names in programs stand before something else
+	sign := flag || maySign(rest, f.set(from))
+	around := f.around(from, rest)
+	if !sign && around == 0 { // most names in programs stand before something else
 		return
 	}
-	s := nameStrength(f.text[from:to])
+	s := f.strength(from, to)
 	if flag && (s == loose || s == bare) {
 		s = special
 	}
@@ -64,6 +66,18 @@ func lookName(f *finder, from, to int) {
 		return
 	}
 	f.work.spend(perName)
+	found := len(f.spans)
+	if sign && rest != "" {
+		f.behind(from, to, s, flag)
+	}
+	if len(f.spans) == found && around != 0 {
+		f.lookAround(assignment{name: s, prose: true}, from, to, around)
+	}
+}
+
+// behind looks for a value that a sign or a blank parts from the name before it.
+func (f *finder) behind(from, to int, s strength, flag bool) {
+	rest := f.text[to:min(len(f.text), to+maxGap)]
 	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' { // a part of a name in parts, such as an ARN
 		return
 	}
@@ -80,8 +94,6 @@ func lookName(f *finder, from, to int) {
 	case sign == 0 || sign == comma && !inQuotes && !flag || sign == typed && inQuotes:
 		if at := f.blank(from, to, flag); at > 0 {
 			f.value(a, at, false, true)
-		} else if s >= special && rest[0] == ' ' && f.text[from:to] != "pass" && inSentence(rest) {
-			f.sentence(a, to)
 		}
 	case sign == element || sign == bar:
 		f.cell(a, from, to+m[1], sign)
@@ -164,35 +176,8 @@ func (f *finder) blank(from, to int, flag bool) int {
 	return 0
 }
 
-// prose is what stands between a name and its value in a sentence: "the password of joe is".
-var prose = regexp.MustCompile(`^(?: [\w@'./-]+){0,6}?(?:,? (?:is|was|to|=|->)|:) +`)
-
-// sentence looks for a value directly behind a name or behind the words that follow it.
-func (f *finder) sentence(a assignment, to int) {
-	a.prose = true
-	before := len(f.spans)
-	at := to + 1
-	if rest := f.text[at:min(len(f.text), at+2)]; len(rest) == 2 && '0' <= rest[0] && rest[0] <= '9' && rest[1] == ' ' { // how routers write that what follows is plain
-		at += 2
-	}
-	f.value(a, at, false, true)
-	if len(f.spans) > before {
-		return
-	}
-	m := prose.FindString(f.text[to:min(len(f.text), to+maxGap/2)])
-	if f.work.spend(perRead * maxGap / 2); m != "" {
-		f.value(a, to+len(m), false, true)
-	}
-}
-
-// inSentence tells whether a value may follow the words behind a name.
-func inSentence(rest string) bool {
-	line, _, _ := strings.Cut(rest, "\n")
-	return strings.ContainsAny(line, "0123456789")
-}
-
 // setterWords are the words before a name in commands that set it.
-var setterWords = regexp.MustCompile(`(?:^|[\s-])(?:ENV|ARG|SET|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
+var setterWords = regexp.MustCompile(`(?:^|[\s-])(?:ENV|ARG|SET|/v|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
 
 // set tells whether a command stands before a name that sets it.
 func (f *finder) set(from int) bool {
@@ -211,7 +196,7 @@ func (f *finder) set(from int) bool {
 }
 
 // setters are the last words of such commands.
-var setters = set("env arg set setx setenv add put #define")
+var setters = set("env arg set /v setx setenv add put #define")
 
 // maySign tells whether a sign or a value may follow a name.
 func maySign(rest string, setBefore bool) bool {
@@ -232,7 +217,7 @@ func maySign(rest string, setBefore bool) bool {
 			return strings.Contains(rest, "alue")
 		case i > 0 && alnum(c):
 			head := rest[i:min(len(rest), i+24)]
-			return strings.IndexByte(head, '=') > 0 || strings.HasPrefix(head, "is ") || strings.HasPrefix(head, "was ") || strings.HasPrefix(head, "or ") || setBefore || rest[0] == ' ' && inSentence(rest)
+			return strings.IndexByte(head, '=') > 0 || strings.HasPrefix(head, "is ") || strings.HasPrefix(head, "was ") || strings.HasPrefix(head, "or ") || setBefore
 		case c == '{' || c == '/':
 			return i > 0 || c == '/'
 		default:
@@ -276,6 +261,28 @@ func lookAddress(f *finder, from, to int) {
 	a := assignment{value: value, quoted: true, name: strong}
 	if a.secret() || len(value) >= 20 && !template.MatchString(value) && letterDigit(value) && !filler(value) {
 		f.add(span{from: from + m[4], to: from + m[5], kind: "url_password", rank: 1})
+	}
+}
+
+// lookAt looks for the password of an address without a scheme: joe:VALUE@host.
+func lookAt(f *finder, from, to int) {
+	begin := from
+	for least := max(0, from-maxName); begin > least && f.text[begin-1] > ' ' && strings.IndexByte("\"'`<>(),;=", f.text[begin-1]) < 0; begin-- {
+	}
+	f.work.spend(from - begin + 1)
+	user, value, ok := strings.Cut(f.text[begin:from], ":")
+	if !ok || user == "" || strings.ContainsAny(value, "/@") || user == "mailto" || len(value) < 4 {
+		return
+	}
+	host := f.text[to:min(len(f.text), to+nearby)]
+	if end := strings.IndexFunc(host, func(r rune) bool { return r != '.' && r != '-' && (r > 'z' || !alnum(byte(r))) }); end >= 0 {
+		if host[end] != ':' && host[end] != '/' && strings.Contains(host[:end], ".") {
+			return
+		}
+		host = host[:end]
+	}
+	if host != "" && host != "sha256" {
+		f.take(assignment{value: value, name: strong, quoted: true, prose: true}, from-len(value))
 	}
 }
 

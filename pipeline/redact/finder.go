@@ -21,10 +21,11 @@ type finder struct {
 	lower  []byte
 	work   *meter
 	spans  []span
-	done   int           // names that end before it were looked at
-	runEnd int           // the end of the run of characters of keys that was looked at last
-	failed map[*rule]int // where rules that read on in their line found nothing last
-	taken  [2]int        // the last secret that a rule found: another may begin in it or behind it
+	done   int              // names that end before it were looked at
+	read   map[*command]int // up to where the arguments of commands were looked at
+	runEnd int              // the end of the run of characters of keys that was looked at last
+	failed map[*rule]int    // where rules that read on in their line found nothing last
+	taken  [2]int           // the last secret that a rule found: another may begin in it or behind it
 }
 
 // meter counts what is done for one text, in bytes that are looked at by
@@ -51,7 +52,7 @@ func (m *meter) over() bool { return m.spent > m.budget }
 
 // find returns the secrets of a text, apart from each other and in order.
 func find(text string, work *meter) []span {
-	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}}
+	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}, read: map[*command]int{}}
 	work.spend(len(text) / 4)
 	d := compiled()
 	d.trie.Walk(f.lower, func(end, n, pattern int64) bool {
@@ -60,8 +61,8 @@ func find(text string, work *meter) []span {
 		for _, r := range k.rules {
 			f.try(r, from, to)
 		}
-		if k.look != nil {
-			k.look(f, from, to)
+		for _, look := range k.looks {
+			look(f, from, to)
 		}
 		return !work.over()
 	})
@@ -191,7 +192,8 @@ func (f *finder) fits(r *rule, s *span, begin int) bool {
 	}
 	switch {
 	case r.password:
-		return assignment{value: value, quoted: true, name: strong}.secret()
+		s.learn = learnable(value)
+		return assignment{value: value, quoted: true, name: strong, prose: r.striking}.secret()
 	case r.vendor:
 		return !wordAt(f.text, s.to) && (uuid.MatchString(value) || generated(value)) && f.secretVendor(begin, s.from, value)
 	}

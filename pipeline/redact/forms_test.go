@@ -128,6 +128,120 @@ lftp -u bob,%s ftp.example.org
 twine upload -u bob -p %s dist/*
 echo "bob:%s" | chpasswd
 nmcli dev wifi connect Home password %s
+ldap_bind($c, "cn=admin,dc=example,dc=org", "%s");
+$ds = ldap_bind($conn, $dn, '%s');
+conn.simple_bind_s("cn=joe,dc=x", "%s")
+l.bind_s("cn=joe,dc=x", "%s")
+Connection(server, "cn=joe,dc=x", "%s", auto_bind=True)
+.basic("joe", "%s")
+Credentials.basic("joe", "%s")
+.httpBasic().auth().basic("joe", "%s")
+page.fill("#password", "%s")
+await page.fill('input[name="password"]', '%s');
+page.type("#pass", "%s")
+driver.find_element(By.ID, 'passwd').send_keys('%s')
+element = driver.find_element(By.ID, "password")⏎element.send_keys("%s")
+password_input.send_keys("%s")
+passwordField.sendKeys("%s");
+fill_in "Password", with: "%s"
+fill_in 'user[password]', with: '%s'
+userEvent.type(screen.getByLabelText(/password/i), '%s')
+fireEvent.change(passwordInput, {target: {value: '%s'}})
+document.getElementById("password").value = "%s";
+$('#password').val('%s')
+Input Text    id=password    %s
+Input Password    name:password    %s
+The db password (%s) is wrong
+try admin / %s
+You can try admin/%s on staging.
+Credentials for the box: joe / %s
+password is still %s
+the new password is now %s
+I changed the password from %s to something else
+my password's %s
+passwd was reset to %s
+use %s as the password
+using %s as password
+Use "%s" as your password for now
+pass %s
+the pass phrase is %s
+* Password — %s
+Password - %s
+Admin password ........ %s
+reg add "HKLM\SOFTWARE\Foo" /v Password /t REG_SZ /d %s /f
+reg add HKCU\Software\App /v DefaultPassword /d "%s"
+runas /user:DOMAIN\joe %s
+ldappasswd -s %s -D cn=admin
+ldappasswd -x -D "cn=admin,dc=x" -w old -s %s "uid=joe"
+ldapadd -x -D cn=admin -w %s -f a.ldif
+kinit joe <<< %s
+kinit joe@EXAMPLE.ORG <<< "%s"
+echo %s | kinit joe
+echo %s | passwd --stdin joe
+echo %s | gpg --batch --passphrase-fd 0 -d x.gpg
+openssl enc -aes-256-cbc -k %s -in a
+htpasswd -nb joe %s
+redis-cli -h cache -p 6379 -a '%s'
+AUTH %s
+ftp -n <<EOF⏎open host⏎user joe %s⏎EOF
+lftp joe:%s@host
+net use \\h\s /user:joe %s
+rar a -hp%s a.rar
+pdftotext -upw %s a.pdf
+cryptsetup luksOpen /dev/x y <<< %s
+xfreerdp /u:joe /p:%s /v:h
+vncpasswd -f <<< %s
+expect "Password:"⏎send "%s\r"
+expect "*assword*" { send "%s\r" }
+spawn ssh joe@h⏎expect "password:"⏎send -- "%s\n"
+child.expect('Password:')⏎child.sendline('%s')
+child.expect("password:"); child.sendline("%s")
+client.connect('h', 22, 'joe', '%s')
+chpasswd <<< "joe:%s"
+INSERT INTO users (name, password) VALUES ('joe', '%s');
+INSERT INTO users (name, email, password) VALUES ('joe', 'j@x', '%s');
+pgp_sym_encrypt(x, '%s')
+db.changeUserPassword("joe", "%s")
+(Pdb) print(self.password)⏎%s
+>>> print(password)⏎%s
+>>> os.environ["DB_PASSWORD"]⏎'%s'
+>>> os.environ.get('DB_PASSWORD')⏎'%s'
+In [3]: cfg.password⏎Out[3]: '%s'
+In [3]: os.getenv("DB_PASSWORD")⏎Out[3]: '%s'
+(gdb) p password⏎$1 = "%s"
+(gdb) print cfg->password⏎$2 = 0x5581 "%s"
+(lldb) po password⏎%s
+(dlv) p cfg.Password⏎"%s"
+$ echo $DB_PASSWORD⏎%s
+$ echo "$DB_PASSWORD"⏎%s
+$ printenv DB_PASSWORD⏎%s
+$ cat /run/secrets/db_password⏎%s
+$ cat password.txt⏎%s
+$ pass show db/password⏎%s
+$ vault kv get -field=password secret/db⏎%s
+# echo ${DB_PASSWORD}⏎%s
+irb(main):001> ENV["DB_PASSWORD"]⏎=> "%s"
+assert '%s' == password
+E        +  where '%s' = Config(host='x').password
+E        +  where '%s' = settings.DB_PASSWORD
+{"value": "%s", "name": "DB_PASSWORD"}
+<add value="%s" key="DbPassword"/>
+variable "db_password" {⏎  description = "the password of the db"⏎  type = string⏎  sensitive = true⏎  default = "%s"⏎}
+output "password" {⏎  value = "%s"⏎}
+Set-ADAccountPassword joe -NewPassword (ConvertTo-SecureString -AsPlainText "%s" -Force)
+conf.set('db', 'password', '%s')
+url.UserPassword("joe", "%s")
+smtp.PlainAuth("", "joe@x.org", "%s", "smtp.x.org")
+check_password("%s", hash)
+user.check_password('%s')
+bcrypt.hash('%s', 10)
+password_hash('%s', PASSWORD_DEFAULT)
+Password for 'https://joe@x.org': %s
+authentication failed: joe/%s
+DEBUG: connecting as joe:%s
+A temporary password is generated for root@localhost: %s
+Please use the following password to proceed to installation:⏎⏎%s⏎
+The password is:⏎⏎    %s⏎
 `
 
 // keyForms put a generated value behind the name of a key or a token.
@@ -181,175 +295,17 @@ git config --global github.token %s
 gh secret set NPM_AUTH --body "%s"
 jwt.sign(payload, "%s")
 ENCRYPTION_KEY=%s
-`
-
-// lookAlikes look like secrets and are none; UUID, SHA1, SHA256, MD5 and B64 stand for
-// such values.
-const lookAlikes = `
-Set the password to None to disable login.
-atexit2.register(print, "atexit2")
-2 GiB, pass force_zip64 to use the ZIP64 format, which can handle large
-state_dict key: layer4.2.bn3.running_var
-"resumeToken": "B64"
-sonar.projectKey=B64
-password for user joe42 is missing
-The password hash uses 100000 rounds.
-password1 = cleaned.get("password1")
-login page v2 is ready
-diff <(echo a) <(echo configuration-of-the-second)
-<<<<<<< HEAD
-curl https://example.org/a-u b:c
-Cookie: theme=dark; lang=en
-id = "UUID"
-request_id=UUID
-idempotency_key=UUID
-idempotency_key = "B64"
-Idempotency-Key: UUID
-next_page_token = "B64"
-nextPageToken: "B64"
-page_token=B64
-continuation_token: B64
-sync_token = 'B64'
-public_key = "B64"
-PUBLIC_KEY=B64
-publicKey: 'B64',
-primary_key=customer_id_2024_north
-primary_key = "order_line_2_id"
-foreign_key='customer_2_id'
-partition_key = "tenant_42_eu_west_1"
-cache_key = "MD5"
-cache_key = f'{module}.{name}'
-sort_key: "created_at_utc8_desc"
-commit SHA1
-"sha256": "SHA256"
-integrity sha512-B64
-etag: "MD5"
-key = "SHA1"
-md5sum MD5  file.txt
-pip install x --hash=sha256:SHA256
-image@sha256:SHA256
-ssh-rsa AAAAB3NzaC1yc2EB64 me@host
-SHA256:B64 me@host (ED25519)
-password = getpass()
-password = getpass.getpass("Password: ")
-token = os.environ["X"]
-token = os.environ.get("GITHUB_TOKEN")
-token = os.getenv("TOKEN")
-self.password = password
-self._password = self._read_password2(path)
-password = self.password
-api_key=settings.API_KEY,
-api_key = config["api_key"]
-client = Client(api_key=api_key, token=token)
-password: str
-password: str = ""
-password: Optional[str] = None
-api_key: str | None = None
-token: Token,
-def login(self, user: str, password: str) -> bool:
-def check_password(password, hashed_password):
-password=None
-password = ""
-PASSWORD=
-DB_PASSWORD=${DB_PASSWORD}
-DB_PASSWORD=$DB_PASSWORD
-password: {{ db_password }}
-password: <password>
-api_key = "your-api-key-here"
-api_key = "YOUR_API_KEY"
-API_KEY=changeme
-password = "changeme"
-password: xxxxxxxx
-token = "xxxxxxxxxxxxxxxxxxxx"
-api_key = "<your-api-key>"
-"api_key": "REPLACE_ME_WITH_YOUR_KEY"
-password = "********"
-SecretStr('**********')
-secret = "placeholder"
-sk-your-key-here-sk-your-key-here
-OPENAI_API_KEY=sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-AKIAXXXXXXXXXXXXXXXX
-password = os.environ["DB_PASSWORD"]
-tests/test_tokens.py::test_token_is_refreshed_2 PASSED
-test_password_reset_token_v2 FAILED
-FAILED tests/test_auth.py::TestToken::test_api_key_2
-tokens: 12345678901234567890
-max_tokens=1000000000
-total_tokens = 4096
-token = tokenizer.next_token_from_stream
-tok = Token(type=TokenType.NAME2, value='x')
-pad_token = "<pad>"
-eos_token="</s>"
-for key, value in d.items():
-key=lambda item: item.value
-sorted(rows, key=by_column_2_then_name)
-d[key] = value2
-KeyError: 'user_2_name'
-keyboard = "us-intl-99-layout"
-monkey = "see_no_evil_123456"
-password_hash = "$2b$12$B64"
-password_file: /run/secrets/db_password_1
-secret_name: prod/db-main-2
-SECRET_ARN=arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-Ab1c2D
-key_id = "B64"
-token_type: bearer
-token_url = https://example.org/oauth2/token
-Authorization: Bearer <token>
-Authorization: Bearer ${TOKEN}
-Authorization: Bearer $TOKEN
-"Authorization": f"Bearer {token}"
-curl -u user:$PASSWORD https://example.org
-curl -u "$USER:$TOKEN" https://example.org
-mysql -u root -p shop
-tool --password-file /run/secret
-tool --token "$TOKEN"
-postgres://user:${PASSWORD}@host/db
-postgres://user:password@localhost/db
-https://example.org:8080/a@b
-http://user@example.org/path
-The password must contain at least 8 characters.
-Enter your password: 
-password is required
-Invalid password: try again
-"password": "Enter your password",
-"password": {"type": "string", "minLength": 8}
-passwords = ["one", "two"]
-secrets = load_secrets("prod2")
-pass
-bypass = "all-of-it-2"
-compass: N45E123
-author = "J. R. R. 1954"
-auth = authenticate(user2)
-authors: [a1, b2]
-credentials = service_account.Credentials.from_service_account_file(path)
-with open(key_path2) as f:
-if token == "(":
-while token != 'END2':
-raise AuthError("token expired")
-x = data["keys"][0]
-@pytest.mark.parametrize("key,value", [("a1", 1)])
-class="token keyword2"
-<input type="password" name="password1">
-assert response.json()["token"]
-print(f"password={password}")
-log("token=%s", token)
-pk_key = models.AutoField(primary_key=True)
-UUID SHA1 MD5
-s.setUserArenaChunkToFault()
-sk-estimator-doc-link and sk-toggleable__label-arrow
-import secrets; secrets.token_hex(32)
-Keys: a1b2c3
-key: value2
-{'key': 'value1'}
-Key=F5
-<attribute name="publicKeyToken">b77a5c561934e089</attribute>
-<token kind="identifier2">foo_bar_2</token>
-key = "2024-01-31T10:00:00Z/eu-west-1"
-token = peek() or "end_of_file_2"
-aws configure set region eu-west-1
-git config --global user.name bob2
-def check(password): "docstring 2"
-Secret "db-creds-3" created in namespace prod
-login("bob", "password")
+client-key-data: %s
+the api key is %s
+API key: %s
+the token (%s) expired
+use token %s
+with the api key %s
+https://x.org/v1?key=%s
+(Pdb) p settings.API_KEY⏎'%s'
+>>> client.api_key⏎'%s'
+$ echo $API_KEY⏎%s
+$ cat token.txt⏎%s
+E        +  where '%s' = <Client>.api_key
+wallet private key: 0x%s
 `

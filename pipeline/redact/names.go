@@ -21,10 +21,10 @@ const (
 const maxName = 80 // bytes of a name
 
 // tailWords may stand behind the word that says what a name is.
-var tailWords = set("base base64 b64 value val v prod production dev development test testing stage staging live sandbox old new current default raw plain plaintext cleartext text string str env confirmation confirm encoded ro rw admin root")
+var tailWords = set("base base64 b64 value val v prod production dev development test testing stage staging live sandbox old new current default raw plain plaintext cleartext text string str env confirmation confirm encoded ro rw admin root data input field")
 
 var (
-	strongEnd  = []string{"password", "passwd", "passphrase", "passwort", "passcode", "pwd", "pswd", "secret", "passw", "pass"}
+	strongEnd  = []string{"assword", "passwd", "passphrase", "passwort", "passcode", "pwd", "pswd", "secret", "passw", "pass"}
 	strongWord = set("pw psw bindpw rootpw psk")
 	noPass     = set("bypass expass buypass compass encompass surpass overpass trespass onepass twopass firstpass secondpass singlepass multipass pass1 subpass renderpass lowpass highpass bandpass underpass forwardpass backpass")
 
@@ -83,6 +83,25 @@ func split(name string) (words []string) {
 	}
 	flush(len(name))
 	return words
+}
+
+// strength is what the name text[from:to] says about its value, with the word before it
+// where that makes it one: "api key".
+func (f *finder) strength(from, to int) strength {
+	s := nameStrength(f.text[from:to])
+	if s == loose || s == bare {
+		if from > 0 && (f.text[from-1] == '?' || f.text[from-1] == '&') { // of an address
+			return special
+		}
+		begin := from - 1
+		for begin > 0 && alnum(f.text[begin-1]) && from-begin < maxName/4 {
+			begin--
+		}
+		if begin > 0 && begin < from-1 && f.text[from-1] == ' ' {
+			return nameStrength(f.text[begin:from-1] + "_" + f.text[from:to])
+		}
+	}
+	return s
 }
 
 // nameStrength is what a name says about its value.

@@ -8,7 +8,7 @@ import (
 )
 
 // lead is what may stand before the value itself: a call that only wraps it, a prefix of a string.
-var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\()?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
+var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\(|[\w.]*\((?:["']\w*["'],\s?)?default\s?=\s?|\(\s*)?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
 
 var (
 	scheme  = regexp.MustCompile(`(?i)^(?:basic|bearer|token|apikey|api-key|key|digest|aws4-hmac-sha256|negotiate)[ \t]+(?:token=)?`)
@@ -38,6 +38,9 @@ func (f *finder) literal(a assignment, at int, q string) {
 		}
 	}
 	f.work.spend(perRun + end/4)
+	for end > 2 && rest[end-2] == '\\' && strings.IndexByte("nr", rest[end-1]) >= 0 { // what ends a line is no part of it
+		end -= 2
+	}
 	a.value, a.quoted, a.env = rest[:end], true, false
 	if m := scheme.FindString(a.value); m != "" {
 		a.value, at = a.value[len(m):], at+len(m)
@@ -129,6 +132,11 @@ func (f *finder) take(a assignment, at int) {
 		return
 	}
 	if f.work.spend(perValue + len(a.value)*perRead); a.secret() {
-		f.add(span{from: at, to: at + len(a.value), kind: "assigned", learn: len(a.value) >= MinKnown && (letterDigit(a.value) || symbols(a.value) > 0)})
+		f.add(span{from: at, to: at + len(a.value), kind: "assigned", learn: learnable(a.value)})
 	}
+}
+
+// learnable tells whether a value can be looked for where nothing else tells it.
+func learnable(v string) bool {
+	return len(v) >= MinKnown && (letterDigit(v) || symbols(v) > 0)
 }

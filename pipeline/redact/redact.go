@@ -100,7 +100,18 @@ func (r *Redactor) plain(s string) string {
 			r.learned[s[h.from:h.to]] = h.kind
 		}
 	}
-	s = r.replace(s, found, nil)
+	var again Known
+	for _, h := range found {
+		if h.learn && len(again.forms) < maxLearned {
+			again.forms = append(again.forms, form{s[h.from:h.to], h.kind, len(again.values)})
+			again.values = append(again.values, s[h.from:h.to])
+		}
+	}
+	if s = r.replace(s, found, nil); len(again.forms) > 0 {
+		r.work.spend(len(s)/8 + len(again.forms)*perName)
+		again.ready()
+		s = r.replace(s, again.find(s), again.values)
+	}
 	if r.aws {
 		found = halves(s)
 		for _, h := range found {

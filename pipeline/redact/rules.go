@@ -22,14 +22,16 @@ var ownRules string
 
 // ruleSet is what is read of a file of rules.
 type ruleSet struct {
-	Rules []struct {
+	Calls    []taker
+	Commands []command
+	Rules    []struct {
 		ID          string
 		Kind        string // of the placeholder; "" follows from the ID
 		Regex       string
 		Keywords    []string
 		Entropy     float64
 		SecretGroup int
-		Value       string // "password" or "generated": what the secret must look like; "" is anything
+		Value       string // "password", "striking" or "generated": what the secret must look like; "" is anything
 	}
 }
 
@@ -45,6 +47,7 @@ type rule struct {
 	line     bool // reads on to the end of its line
 	sign     bool // of such rules, those that have no other form
 	password bool
+	striking bool // the password must be no name
 	mixed    bool // the value must have letters and digits
 	begins   bool // must not begin within a word, since its keyword may be a part of one
 	cost     int  // work of a run that finds nothing
@@ -82,8 +85,11 @@ func kindOf(id string) string {
 // keyword is what makes the finder look: rules that run, or a name such as "token".
 type keyword struct {
 	rules []*rule
-	look  func(f *finder, from, to int)
+	looks []look
 }
+
+// look looks for secrets around the word at f.text[from:to].
+type look func(f *finder, from, to int)
 
 type dictionary struct {
 	trie     *ahocorasick.Trie
@@ -100,16 +106,28 @@ var compiled = sync.OnceValue(func() *dictionary {
 		}
 		return words[text]
 	}
+	look := func(l look, texts ...string) {
+		for _, text := range texts {
+			k := word(text)
+			k.looks = append(k.looks, l)
+		}
+	}
 	for i, text := range []string{ownRules, config.DefaultConfig} {
 		var set ruleSet
 		if err := toml.Unmarshal([]byte(text), &set); err != nil {
 			panic(fmt.Sprintf("redact: reading rules: %v", err)) // they are part of the program
 		}
+		for _, c := range set.Calls {
+			look(c.look, c.Words...)
+		}
+		for _, c := range set.Commands {
+			look(c.look, c.Words...)
+		}
 		for _, r := range set.Rules {
 			if r.Regex == "" || i > 0 && leftOut.MatchString(r.ID) {
 				continue
 			}
-			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, entropy: min(r.Entropy, capBits), password: r.Value == "password", mixed: r.Value == "generated"}
+			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "striking", striking: r.Value == "striking", mixed: r.Value == "generated"}
 			if c.kind == "" {
 				c.kind = kindOf(r.ID)
 			}
@@ -136,8 +154,8 @@ var compiled = sync.OnceValue(func() *dictionary {
 			}
 		}
 	}
-	for text, look := range looks {
-		word(text).look = look
+	for text, l := range looks {
+		look(l, text)
 	}
 	d := &dictionary{}
 	b := ahocorasick.NewTrieBuilder()

@@ -12,7 +12,8 @@ import (
 var (
 	uuid = regexp.MustCompile(`^[{(]?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}[)}]?$`)
 	// template are values that something else fills in.
-	template = regexp.MustCompile(`^(?:\$\w+|%\w+%|\*+|\.+|&\w+|@\w+@|:\w+)$|\$\{|\$\(|\{\{|<[A-Za-z_/!][^<>]*>|%\(\w+\)|%[sdr]\b|^\{[\w.!:]*\}$|^\$?\{\w|^\$(?:2[abxy]|1|5|6|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$|^(?:pbkdf2_\w+|bcrypt\w*|scrypt|argon2|sha\d+)[$:]|^\{S?SHA|^!(?:vault|Ref|Sub|GetAtt|secret|env)|^(?:env|vault|ssm|secrets?|op|file|arn|data):`)
+	template = regexp.MustCompile(`^(?:\$\w+|%\w+%|\*+|\.+|&\w+|@\w+@|:\w+)$|\$\{|\$\(|\{\{|<[A-Za-z_/!][^<>]*>|%\(\w+\)|^\{[\w.!:]*\}$|^\$?\{\w|^\$(?:2[abxy]|1|5|6|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$|^(?:pbkdf2_\w+|bcrypt\w*|scrypt|argon2|sha\d+)[$:]|^\{S?SHA|^!(?:vault|Ref|Sub|GetAtt|secret|env)|^(?:env|vault|ssm|secrets?|op|file|arn|data):`)
+	verb     = regexp.MustCompile(`%[sdr]\b`)
 	// placeholderWord are words of values that someone is to replace, and of what stands for one.
 	placeholderWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:your?|my|change|changeme|changeit|change_?this|replace|replaceme|placeholder|example|dummy|insert|enter|redacted|removed|hidden|masked|todo|fixme|none|null|nil|undefined|true|false|not|empty|optional|required|some|invalid|the|goes|here|description|string)(?:$|[^a-z])`)
 	// named are the words of names of secrets: a value made of them is a name.
@@ -22,7 +23,7 @@ var (
 	chain    = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
 	field    = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[a-z0-9_]{1,16}){2,}$`) // layer4.2.bn3.running_var
 	simple   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
-	typeName = regexp.MustCompile(`(?i)^(?:secretstr|secretbytes|(?:u?int|float|str|bytes?|char|varchar|utf|base|sha|md|aes|rsa|hs|rs|es)_?-?\d{1,4})$`)
+	typeName = regexp.MustCompile(`(?i)^(?:secretstr|secretbytes|(?:u?int|float|str|bytes?|char|varchar|utf|base|sha|md|aes|rsa|hs|rs|es)_?-?\d{1,4}(?:mb\d)?)$`)
 	// counted has the numbers that people add to words, technical those that name an encoding or a version.
 	counted   = regexp.MustCompile(`\d{3}|\d\d$`)
 	technical = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:sha|md|pbkdf|rfc|aes|utf|iso|base|argon|hs|rs|cve|pep|x|v|version|python|id|uid|gid|obj|tmp)[_-]?\d`)
@@ -42,7 +43,9 @@ func filler(s string) bool {
 }
 
 // filled tells whether something else fills the value in.
-func filled(s string) bool { return strings.ContainsAny(s, "$%*.&@:{<!") && template.MatchString(s) }
+func filled(s string) bool {
+	return strings.ContainsAny(s, "$%*.&@:{<!") && (template.MatchString(s) || verb.MatchString(s) && !generated(s))
+}
 
 // allHex tells whether a value is made of digits in hex.
 func allHex(s string) bool {
@@ -90,8 +93,14 @@ func (a assignment) secret() bool {
 		v = placeholder.ReplaceAllString(v, "")
 	}
 	a.value = strings.TrimSpace(v)
-	if v = a.value; a.hopeless() {
+	if v = a.value; strings.HasPrefix(v, "0x") && hexadecimal(v[2:]) {
+		v = v[2:]
+	}
+	if a.hopeless() {
 		return false
+	}
+	if a.quoted && dense(v) {
+		return true
 	}
 	switch {
 	case alphabet.MatchString(v):
@@ -100,9 +109,6 @@ func (a assignment) secret() bool {
 		return false
 	case !a.quoted && a.isCode(v):
 		return false
-	}
-	if a.quoted && dense(v) {
-		return true
 	}
 	if strings.ContainsAny(v, " \t") {
 		return a.name == strong && phrase(v)
@@ -113,7 +119,7 @@ func (a assignment) secret() bool {
 	if a.name < strong && strings.ContainsAny(v, `[](){}|\<>"`) {
 		return false
 	}
-	if a.prose && !human(v) && (!letterDigit(v) || symbols(v) == 0 && (words(v) || strings.ContainsAny(v, "-_."))) {
+	if a.prose && !human(v) && (!letterDigit(v) || symbols(v) == 0 && (words(v) && (!inner.MatchString(v) || technical.MatchString(v)) || strings.ContainsAny(v, "-_."))) {
 		return false
 	}
 	switch a.name {
@@ -160,7 +166,7 @@ var alphabet = regexp.MustCompile(`(?i)^abcdefghijklmn`)
 
 // dense tells whether a value of all kinds of signs can only be generated.
 func dense(v string) bool {
-	return len(v) >= 32 && symbols(v) >= 4 && letterDigit(v) && mixed(v) && bits(v) >= 4.4 && strings.Count(v, " ") <= len(v)/20
+	return len(v) >= 32 && symbols(v) >= 4 && letterDigit(v) && bits(v) >= 4.4 && strings.Count(v, " ") <= len(v)/20 && !strings.Contains(v, "://") && !alphabet.MatchString(v)
 }
 
 // isName tells whether a value made of words is a name of the kind that programs use.
@@ -189,6 +195,9 @@ func human(v string) bool {
 	return len(v) >= 8 && letterDigit(v) && counted.MatchString(v) && !named.MatchString(v) && !technical.MatchString(v)
 }
 
+// inner has a number within a word, where names seldom have one.
+var inner = regexp.MustCompile(`(?i)[a-z]\d+[a-z]`)
+
 var plain = regexp.MustCompile(`^[a-z]+$`)
 
 // simpleWord tells whether a value is one word of small letters, perhaps with a capital first.
@@ -202,8 +211,11 @@ func phrase(v string) bool {
 	return len(v) <= 40 && strings.Count(v, " ") <= 2 && letterDigit(v) && !strings.ContainsAny(v, "{}()<>=,") && (symbols(v) >= 2 || human(v) && !placeholderWord.MatchString(v) && !numeric.MatchString(v))
 }
 
+// fileName are names of files, which end in what they are.
+var fileName = regexp.MustCompile(`^[\w./-]+\.(?:html?|txt|py|js|json|ya?ml|pem|crt|key|go|md|sh|cfg|conf|ini|toml|xml|csv|log|exe|jks)$`)
+
 func isPath(v string) bool {
-	if strings.HasPrefix(v, "./") || strings.HasPrefix(v, "../") || strings.HasPrefix(v, "~/") || strings.HasPrefix(v, `C:\`) {
+	if fileName.MatchString(v) || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "../") || strings.HasPrefix(v, "~/") || strings.HasPrefix(v, `C:\`) {
 		return true
 	}
 	return strings.HasPrefix(v, "/") && (!random(v) || strings.Count(v, "/") > 3 || words(v))

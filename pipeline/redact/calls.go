@@ -1,0 +1,81 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// taker is a function that takes a secret without naming it, such as login("joe", "VALUE").
+type taker struct {
+	Words []string // in its name
+	First int      // the first of its arguments that may be a secret
+	Sure  bool     // whatever a person may choose is one
+}
+
+// look looks at the arguments of a call whose name goes on at to.
+func (c taker) look(f *finder, _, to int) {
+	if at := opening(f.text, to); at > 0 {
+		f.arguments(assignment{name: strong, prose: !c.Sure}, at, c.First)
+	}
+}
+
+// opening is where the arguments of a call begin, or the values assigned to its name;
+// 0 if there are none.
+func opening(text string, to int) int {
+	end := min(len(text), to+24)
+	for to < end && wordAt(text, to) && text[to-1] != '(' {
+		to++
+	}
+	at := to
+	for at < end && strings.IndexByte(" \"'=:", text[at]) >= 0 {
+		at++
+	}
+	switch {
+	case text[to-1] == '(':
+		return to
+	case at < end && (text[at] == '(' || text[at] == '[' && at > to):
+		return at + 1
+	case strings.HasPrefix(text[at:end], "new("):
+		return at + 4
+	case to+1 < end && text[to] == ' ' && (text[to+1] == '"' || text[to+1] == '\''):
+		return to + 1
+	}
+	return 0
+}
+
+var mailAddress = regexp.MustCompile(`^[\w.+-]+@[\w-]+(?:\.[a-z]+)+$`)
+
+// arguments looks at the literals in a list, from the one numbered first on.
+func (f *finder) arguments(a assignment, at, first int) {
+	a.quoted = true
+	end, n, depth := min(len(f.text), at+2*nearby), 0, 0
+	f.work.spend(perRun)
+	for i := at; i < end && depth >= 0; i++ {
+		switch c := f.text[i]; c {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}', ';':
+			depth--
+		case ',':
+			if depth == 0 {
+				n++
+			}
+		case '"', '\'', '`':
+			from := i
+			for from > at && f.text[from-1] == '\\' {
+				from--
+			}
+			size := closing(f.text[i+1:end], f.text[from:i+1])
+			if size < 0 {
+				return
+			}
+			before := strings.TrimRight(f.text[max(at-1, from-4):from], " \nbrLN@")
+			if a.value = f.text[i+1 : i+1+size]; n >= first && !strings.HasSuffix(before, "=") && !strings.HasSuffix(before, ":") && !mailAddress.MatchString(a.value) {
+				f.take(a, i+1)
+			}
+			f.work.spend(size)
+			i += size + i - from + 1
+		}
+		f.work.spend(1)
+	}
+}

@@ -1,0 +1,61 @@
+package redact
+
+import "strings"
+
+// command is one that takes a secret behind a flag that does not name it, such as
+// mysql -pVALUE. A sign at the end of a flag stands before the secret in its argument:
+// "-u:" is that of curl -u joe:VALUE.
+type command struct {
+	Words []string
+	Flags []string
+}
+
+// look looks at the arguments of a command.
+func (c *command) look(f *finder, from, to int) {
+	text := f.text
+	if to == len(text) || from > 0 && text[from] > ' ' && (wordAt(text, from-1) || strings.IndexByte("-/.$", text[from-1]) >= 0 && text[from] == '/') || from < f.read[c] {
+		return
+	}
+	line := text[to:min(len(text), to+window)]
+	if end := strings.IndexAny(line, "\n|;"); end >= 0 {
+		line = line[:end]
+	}
+	f.read[c] = to + len(line)
+	f.work.spend(perRun + len(line))
+	flag := ""
+	for at := 0; at < len(line); {
+		size := strings.IndexByte(line[at:], ' ')
+		if size < 0 {
+			size = len(line) - at
+		}
+		word := strings.Trim(line[at:at+size], `"',[]()\`)
+		value := word
+		if flag == "" {
+			flag, value = c.flag(word)
+		}
+		if flag != "" && value != "" {
+			if sign := strings.IndexByte(":%,", flag[len(flag)-1]); sign >= 0 && flag[0] == '-' {
+				_, value, _ = strings.Cut(value, flag[len(flag)-1:])
+			}
+			value = strings.Trim(value, `"'\`)
+			if !strings.HasPrefix(value, "-") {
+				f.take(assignment{value: value, name: strong, quoted: true}, to+at+strings.Index(line[at:], value))
+			}
+			flag = ""
+		}
+		at += size + 1
+	}
+}
+
+// flag is the flag that an argument is or begins with, and what follows it.
+func (c *command) flag(word string) (flag, value string) {
+	if word == "" || word[0] != '-' && word[0] != '/' {
+		return "", ""
+	}
+	for _, flag := range c.Flags {
+		if rest, ok := strings.CutPrefix(word, strings.TrimRight(flag, ":%,")); ok && !(strings.HasPrefix(flag, "--") && rest != "" && rest[0] != '=') {
+			return flag, strings.TrimLeft(rest, "=:")
+		}
+	}
+	return "", ""
+}

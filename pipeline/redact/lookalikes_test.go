@@ -1,0 +1,392 @@
+package redact
+
+// lookAlikes look like secrets and are none; UUID, SHA1, SHA256, MD5 and B64 stand for
+// such values.
+const lookAlikes = `
+Set the password to None to disable login.
+atexit2.register(print, "atexit2")
+2 GiB, pass force_zip64 to use the ZIP64 format, which can handle large
+state_dict key: layer4.2.bn3.running_var
+"resumeToken": "B64"
+sonar.projectKey=B64
+password for user joe42 is missing
+The password hash uses 100000 rounds.
+password1 = cleaned.get("password1")
+login page v2 is ready
+diff <(echo a) <(echo configuration-of-the-second)
+<<<<<<< HEAD
+curl https://example.org/a-u b:c
+Cookie: theme=dark; lang=en
+id = "UUID"
+request_id=UUID
+idempotency_key=UUID
+idempotency_key = "B64"
+Idempotency-Key: UUID
+next_page_token = "B64"
+nextPageToken: "B64"
+page_token=B64
+continuation_token: B64
+sync_token = 'B64'
+public_key = "B64"
+PUBLIC_KEY=B64
+publicKey: 'B64',
+primary_key=customer_id_2024_north
+primary_key = "order_line_2_id"
+foreign_key='customer_2_id'
+partition_key = "tenant_42_eu_west_1"
+cache_key = "MD5"
+cache_key = f'{module}.{name}'
+sort_key: "created_at_utc8_desc"
+commit SHA1
+"sha256": "SHA256"
+integrity sha512-B64
+etag: "MD5"
+key = "SHA1"
+md5sum MD5  file.txt
+pip install x --hash=sha256:SHA256
+image@sha256:SHA256
+ssh-rsa AAAAB3NzaC1yc2EB64 me@host
+SHA256:B64 me@host (ED25519)
+password = getpass()
+password = getpass.getpass("Password: ")
+token = os.environ["X"]
+token = os.environ.get("GITHUB_TOKEN")
+token = os.getenv("TOKEN")
+self.password = password
+self._password = self._read_password2(path)
+password = self.password
+api_key=settings.API_KEY,
+api_key = config["api_key"]
+client = Client(api_key=api_key, token=token)
+password: str
+password: str = ""
+password: Optional[str] = None
+api_key: str | None = None
+token: Token,
+def login(self, user: str, password: str) -> bool:
+def check_password(password, hashed_password):
+password=None
+password = ""
+PASSWORD=
+DB_PASSWORD=${DB_PASSWORD}
+DB_PASSWORD=$DB_PASSWORD
+password: {{ db_password }}
+password: <password>
+api_key = "your-api-key-here"
+api_key = "YOUR_API_KEY"
+API_KEY=changeme
+password = "changeme"
+password: xxxxxxxx
+token = "xxxxxxxxxxxxxxxxxxxx"
+api_key = "<your-api-key>"
+"api_key": "REPLACE_ME_WITH_YOUR_KEY"
+password = "********"
+SecretStr('**********')
+secret = "placeholder"
+sk-your-key-here-sk-your-key-here
+OPENAI_API_KEY=sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+AKIAXXXXXXXXXXXXXXXX
+password = os.environ["DB_PASSWORD"]
+tests/test_tokens.py::test_token_is_refreshed_2 PASSED
+test_password_reset_token_v2 FAILED
+FAILED tests/test_auth.py::TestToken::test_api_key_2
+tokens: 12345678901234567890
+max_tokens=1000000000
+total_tokens = 4096
+token = tokenizer.next_token_from_stream
+tok = Token(type=TokenType.NAME2, value='x')
+pad_token = "<pad>"
+eos_token="</s>"
+for key, value in d.items():
+key=lambda item: item.value
+sorted(rows, key=by_column_2_then_name)
+d[key] = value2
+KeyError: 'user_2_name'
+keyboard = "us-intl-99-layout"
+monkey = "see_no_evil_123456"
+password_hash = "$2b$12$B64"
+password_file: /run/secrets/db_password_1
+secret_name: prod/db-main-2
+SECRET_ARN=arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-Ab1c2D
+key_id = "B64"
+token_type: bearer
+token_url = https://example.org/oauth2/token
+Authorization: Bearer <token>
+Authorization: Bearer ${TOKEN}
+Authorization: Bearer $TOKEN
+"Authorization": f"Bearer {token}"
+curl -u user:$PASSWORD https://example.org
+curl -u "$USER:$TOKEN" https://example.org
+mysql -u root -p shop
+tool --password-file /run/secret
+tool --token "$TOKEN"
+postgres://user:${PASSWORD}@host/db
+postgres://user:password@localhost/db
+https://example.org:8080/a@b
+http://user@example.org/path
+The password must contain at least 8 characters.
+Enter your password: 
+password is required
+Invalid password: try again
+"password": "Enter your password",
+"password": {"type": "string", "minLength": 8}
+passwords = ["one", "two"]
+secrets = load_secrets("prod2")
+pass
+bypass = "all-of-it-2"
+compass: N45E123
+author = "J. R. R. 1954"
+auth = authenticate(user2)
+authors: [a1, b2]
+credentials = service_account.Credentials.from_service_account_file(path)
+with open(key_path2) as f:
+if token == "(":
+while token != 'END2':
+raise AuthError("token expired")
+x = data["keys"][0]
+@pytest.mark.parametrize("key,value", [("a1", 1)])
+class="token keyword2"
+<input type="password" name="password1">
+assert response.json()["token"]
+print(f"password={password}")
+log("token=%s", token)
+pk_key = models.AutoField(primary_key=True)
+UUID SHA1 MD5
+s.setUserArenaChunkToFault()
+sk-estimator-doc-link and sk-toggleable__label-arrow
+import secrets; secrets.token_hex(32)
+Keys: a1b2c3
+key: value2
+{'key': 'value1'}
+Key=F5
+<attribute name="publicKeyToken">b77a5c561934e089</attribute>
+<token kind="identifier2">foo_bar_2</token>
+key = "2024-01-31T10:00:00Z/eu-west-1"
+token = peek() or "end_of_file_2"
+aws configure set region eu-west-1
+git config --global user.name bob2
+def check(password): "docstring 2"
+Secret "db-creds-3" created in namespace prod
+login("bob", "password")
+key=MD5
+cache key=MD5
+cache_key=SHA1
+key: SHA256
+"key": "SHA256"
+Cache hit for key SHA1
+sha256=SHA256
+sha256: SHA256
+ETag=MD5
+commit: SHA1
+revision=SHA1
+digest = SHA256
+checksum: SHA256
+md5 = "MD5"
+hash=SHA1
+"hash": "SHA256"
+build_id=MD5
+trace_id=MD5
+span_id=MD5
+request-id: MD5
+token_hash = "SHA256"
+password_hash: SHA256
+public_key: SHA256
+object_key=SHA1
+cache-key: linux-SHA256
+idempotency_key=MD5
+restore-keys: npm-SHA1
+fingerprint=SHA1
+login("joe", password)
+login(user, password)
+login(username="joe", password=password)
+auth=("user", "pass")
+auth=("username", "password")
+connect(host, user, password)
+connect("host", 8080, "localhost2")
+connect("clicked", self.on_click2, "x")
+page.fill("#username", "joe-2024")
+page.fill("#search", "blue shoes 42")
+page.fill("#password", "")
+page.fill("#password", password)
+driver.find_element(By.NAME, "q").send_keys("selenium 4")
+driver.find_element(By.NAME, "username").send_keys("tomsmith77")
+By.NAME, "password"
+element.send_keys(Keys.RETURN)
+expect(page).to_have_title("Login page 2")
+ldap_bind($c, $dn, $password);
+.basic("joe", password)
+The password (see section 4.2) is optional
+The password (8 characters) is too short
+try admin / localhost
+try /usr/lib/python3.11
+log in with your account / SSO
+log in with username and password1
+creds: see vault
+credentials: file:/etc/creds2.json
+password for joe: required
+pw reset email sent at 10:24
+reg add HKLM\SOFTWARE\Foo /v Version /d 12.4.1
+runas /user:joe notepad2.exe
+ldappasswd -H ldap://host2 -D cn=admin
+echo hello2world | grep -S x
+echo "deb http://x.org/debian12 main" | sudo tee /etc/apt/sources.list.d/x.list
+sshpass -f pwfile ssh joe@host22
+mysql -uroot -P3306 shop
+openssl rsa -in key.pem -passin env:KEYPASS2
+openssl x509 -in cert2.pem -noout -text
+htpasswd -c f joe42
+az login --tenant 72f988bf-86f1-41af-91ab-2d7cd011db47
+docker login ghcr.io -u joe42
+(Pdb) p settings.DEBUG⏎True
+(Pdb) p settings.DB_HOST⏎'db-12.example.org'
+(Pdb) p password⏎*** NameError: name 'password' is not defined
+(Pdb) p password⏎None
+(Pdb) p settings.DB_PASSWORD⏎''
+>>> settings.SECRET_FILE⏎'/run/secrets/db1'
+>>> len(password)⏎12
+>>> token⏎<Token at 0x7f12aa>
+>>> key⏎('a1', 'b2')
+$ echo $TOKEN_FILE⏎/run/token2
+$ cat password.txt⏎cat: password.txt: No such file or directory
+$ cat token.txt | wc -c⏎42
+E        +  where 'db-12' = <Config>.host
+E        +  where 200 = <Response [200]>.status_code
+assert 'abc123def' == user.slug
+assert '2024-01-02' == row.date
+Config(host='db12', port=5432)
+Config(password=None, host='db12.example.org')
+Config(password='***', host='db12.example.org')
+name: DB_HOST⏎value: "db-12.internal"
+name: DB_PASSWORD⏎valueFrom:⏎  secretKeyRef:⏎    name: db-2
+- name: DB_PASSWORD⏎  valueFrom: {secretKeyRef: {name: db-creds-2, key: password}}
+variable "db_password" {⏎  type = string⏎  sensitive = true⏎}⏎variable "region" {⏎  default = "eu-west-1"⏎}
+variable "db_password" {⏎  description = "Password of the db, min. 12 signs"⏎}
+-e DB_HOST=db12.internal
+ENV DB_HOST db12.internal
+ENV PASSWORD_FILE /run/secrets/db2
+Uid=joe;Server=h12;
+jdbc:mysql://h:3306/x?user=joe42&ssl=true
+<key>Name</key><string>joe-42-x</string>
+<property name="host" value="db12.example.org"/>
+"auths": {}
+client-certificate-data: B64
+certificate-authority-data: B64
+region = eu-west-1
+password must be at least 12 characters
+password reset for user joe42
+password too short (min 8)
+password changed 3 days ago
+the password was changed on 2024-02-01
+the password is stored in vault2
+the password is in 1Password
+password is hashed with sha256
+password is wrong, 3 attempts left
+the token is valid for 3600 seconds
+the token is valid until 2024-01-01T00:00:00Z
+the key is derived with pbkdf2-sha256
+token count: 12345
+token 42 of 128
+key 12 of 20
+pass 2 of 3
+pass 1: 12ms
+passed 12 of 14 tests
+first pass: 83.2%
+pw.close() and pw2.close()
+password2 = forms.CharField()
+password1, password2 = get2()
+test_password_reset_2 PASSED
+password_validators[0]
+auth0.com/login2
+login page at /login2
+login as root2?
+user/password2 fields
+username / password1 pair
+user: admin / role: editor2
+admin / editor2 roles
+try 1 / 3
+try GET /v1/users2
+pw = Path(__file__).parent2
+args.password2
+from auth2 import login3
+import passlib.hash as ph2
+ssl_key=/etc/ssl/key2.pem
+ssh-keygen -t ed25519 -f id_ed25519
+keytool -list -keystore store2.jks
+curl -u joe https://x42.org
+curl -X POST -d @body2.json https://x.org
+git commit -m "rotate password 2"
+kubectl get secret db-creds-2 -o yaml
+kubectl create secret generic db --from-file=password=./pw2.txt
+gh secret list --repo a/b2
+vault kv get secret/db2
+aws secretsmanager get-secret-value --secret-id prod/db2
+redis-cli -p 6379 ping2
+zip -r out2.zip dir2
+7z x archive2.7z
+tar -xpf archive2.tar
+ssh -p 2222 joe@host42
+scp -P 2222 a joe@host42:
+nmap -p 80,443 host42
+mkdir -p build2/out3
+docker run -p 8080:80 nginx2
+python -m http.server -p 8080x
+psql -U joe -p 5432 shop2
+sqlcmd -S host42 -E
+Token(type='NAME', value='x12')
+{"type": "token", "value": "ident2"}
+{"token": "ident2", "pos": 12}
+lexer.token('NAME2', 'value3')
+keyword = "async2"
+keys = ["a1", "b2"]
+for k in ("key1", "key2"):
+sort -k2,2n file2
+dict(key="value2")
+assert key == "abc_123"
+assert token == 'IDENT2'
+self.assertEqual(token, "abc2")
+Bearer token2 required
+Basic auth2 required
+authentication: oauth2
+auth = OAuth2Session(client2)
+auth_type=oauth2
+credentials=service2
+pass_count=42x
+num_passes = 3
+passphrase: (leave empty for none)
+Enter passphrase (empty for no passphrase): 
+Password (again): 
+Password:
+Password for joe@host42: 
+[sudo] password for joe42: 
+user joe42 logged in
+Accepted password for joe42 from 10.0.0.2 port 51234 ssh2
+Failed password for invalid user admin2 from 10.1.2.3 port 4242 ssh2
+Accepted publickey for joe42 from 10.0.0.2
+pam_unix(sshd:auth): authentication failure; user=joe42
+passwd: password updated successfully for joe42
+joe42:x:1000:1000:Joe:/home/joe42:/bin/bash
+git push origin feature/password-reset2
+see docs/password2.md
+http://localhost:8080/login?next=/admin2
+GET /reset-password?step=2 200
+403 invalid token for user42
+SECRET_NAME=db-creds-2
+secretName: tls-cert-2
+imagePullSecrets:⏎- name: regcred2
+secretKeyRef:⏎  name: db2⏎  key: password2
+from secrets import token_hex2
+passwd = getpwnam("joe42").pw_passwd
+hashlib.sha256(b"hello world 2")
+hash("some text 2")
+bcrypt.hash(password2, 10)
+create_user(name2, email2, password2)
+connect(sender, signal2, "slot_name2")
+driver("chrome", "v120.1")
+Connection(server, "utf8mb4", "x")
+auth("GET", "/v1/items2")
+login("user", "login2.html")
+send "ls -l dir2\r"
+expect "done 2"
+child.sendline('ls -l /tmp2')
+`

@@ -1,0 +1,169 @@
+package redact
+
+// Values that no sign parts from the names of secrets: in sentences, in the call that
+// fills in a field, in the answer to a prompt, and before their names.
+
+import (
+	"regexp"
+	"strings"
+)
+
+// place is where a value may stand around its name.
+type place int
+
+const (
+	inSentence place = 1 << iota // the password of joe is VALUE
+	inCall                       // fill("#password", "VALUE")
+	below                        // (Pdb) p password ⏎ VALUE
+	before                       // use VALUE as password
+)
+
+const nearby = 100 // bytes around a name that are looked at
+
+// around tells quickly where a value may stand around the name that begins at from and
+// ends before rest.
+func (f *finder) around(from int, rest string) (p place) {
+	line, _, more := strings.Cut(rest, "\n")
+	if rest != "" {
+		if (rest[0] == ' ' || strings.HasPrefix(rest, "'s ")) && strings.ContainsAny(line, "0123456789") {
+			p |= inSentence
+		}
+		if strings.IndexByte("\"'`]/:*.,)?", rest[0]) >= 0 && strings.ContainsAny(rest[1:], "\"'`") {
+			p |= inCall
+		}
+		if more && (line == "" || line[len(line)-1] == ':' || strings.TrimLeft(line, "/abcdefghijklmnopqrstuvwxyz.)]}\"'") == "") {
+			p |= below
+		}
+	}
+	if from > 2 && (strings.IndexByte("=!sery", f.text[from-2]) >= 0 || strings.IndexByte(">)\"'", f.text[from-1]) >= 0) {
+		p |= before
+	}
+	return p
+}
+
+// lookAround looks for a value in the places around its name, up to the first.
+func (f *finder) lookAround(a assignment, from, to int, p place) {
+	found := len(f.spans)
+	rest := f.text[to:min(len(f.text), to+nearby)]
+	if p&inSentence != 0 {
+		f.sentence(a, to, rest)
+	}
+	if p&inCall != 0 && len(f.spans) == found {
+		f.work.spend(len(rest) * perRead)
+		if m := filledIn.FindString(rest); m != "" {
+			f.value(a, to+len(m)-1, true, false)
+		} else if m := columns.FindString(rest); m != "" {
+			f.arguments(a, to+len(m), 0)
+		}
+	}
+	if p&below != 0 && len(f.spans) == found {
+		f.answer(a, from, to)
+	}
+	if p&before != 0 && len(f.spans) == found {
+		f.reversed(a, from)
+	}
+}
+
+// links are the words and signs in a sentence directly behind which a value may stand.
+var links = set("is was are be to now still from we it of use used remains equals = -> => - – — : as")
+
+// sentence looks for a value among the words that follow a name: the first, one behind
+// a link, one in quotes or brackets.
+func (f *finder) sentence(a assignment, to int, rest string) {
+	at, link := to, rest != "" && f.text[max(0, to-5):to] != " pass" // who passes something says what behind the verb
+	if strings.HasPrefix(rest, "'s ") {
+		at += 2
+	}
+	for i := range 10 {
+		word := f.text[at:min(len(f.text), at+maxValue/8)]
+		blank := len(word) - len(strings.TrimLeft(word, " \t"))
+		word = word[blank:]
+		if end := strings.IndexAny(word, " \t\r\n"); end >= 0 {
+			word = word[:end]
+		}
+		at += blank
+		f.work.spend(perRun + len(word) + blank)
+		if word == "" || at > to+nearby {
+			return
+		}
+		begin := strings.Trim(word, "(\"'`*_[<")
+		if link || begin != word {
+			found := len(f.spans)
+			a.prose = i == 0 || !link || begin == word
+			f.value(a, at+strings.IndexAny(word, begin[:min(1, len(begin))]), false, true)
+			if len(f.spans) > found {
+				return
+			}
+		}
+		bare := strings.Trim(word, ".")
+		link = bare == "" || links[strings.ToLower(bare)] || strings.HasSuffix(word, ":") || bare == "0" || bare == "7"
+		at += len(word)
+	}
+}
+
+// filledIn is what stands between the name of a field and what is filled in there:
+// fill("#password", "VALUE"), password.send_keys("VALUE"), expect "password:" ⏎ send "VALUE".
+var filledIn = regexp.MustCompile(`^(?:[\]):*?"'\x60]|/i?\b)*(?:` +
+	`["'\x60/)]i?\)?,\s?(?:\{?\w+:\s?)*|,\s?(?:\{\w+:\s?)+` +
+	`|["'\x60]\)?\.\w+(?:\(|\s=\s)` +
+	`|["'\x60.)\]{};\s]*(?:\w+\.)*(?i:send|fill|type|val)\w*[( ](?:-- )?` +
+	`|\.(?:data|value|text)\s[!=]?=\s` +
+	`)\\*["'\x60]`)
+
+// columns is what stands between the name of a column and the values of a row.
+var columns = regexp.MustCompile(`(?i)^["'\x60]?(?:,\s*["'\x60]?\w+["'\x60]?\s*)*\)\s*values\s*\(`)
+
+var (
+	// prompt is what stands in a line before an expression that the next line answers.
+	prompt = regexp.MustCompile(`^(?:.*[$#>%]|\(\w+\)|.*\]:) `)
+	// result is what stands in a line before the answer.
+	result = regexp.MustCompile(`^(?:\r?\n[ \t]*){1,2}(?:Out\[\d+\]: |=> |\$\d+ = (?:0x[0-9a-f]+ )?)?`)
+)
+
+// answer looks for a value that is all of the next line: the answer to a prompt that
+// ends with the name, or what a sentence that ends with a colon announces.
+func (f *finder) answer(a assignment, from, to int) {
+	line := strings.IndexByte(f.text[to:], '\n')
+	head := f.text[max(0, from-nearby):from]
+	head = head[strings.LastIndexByte(head, '\n')+1:]
+	f.work.spend((line + len(head)) * perRead)
+	if f.text[to+max(0, line-1)] != ':' && !prompt.MatchString(head) {
+		return
+	}
+	rest := f.text[to+line : min(len(f.text), to+line+nearby)]
+	at := to + line + len(result.FindString(rest))
+	rest = f.text[at:min(len(f.text), at+maxValue/8)]
+	if end := strings.IndexAny(rest, "\r\n"); end >= 0 {
+		rest = rest[:end]
+	}
+	if value := strings.TrimSpace(rest); value != "" && !strings.ContainsAny(value, " \t") {
+		a.line = true
+		f.value(a, at, false, false)
+	}
+}
+
+// precedes is what stands before a name whose value comes first.
+var precedes = regexp.MustCompile(`(?:` +
+	`\bwhere b?["']([^"']{4,})["'] = .*` +
+	`|["'\x60]([^"'\x60\s]{4,})["'\x60] (?:[!=]==? |is )[^"'=]*` +
+	`|(?i:us(?:e|ing)|with|try|set|enter|type|has) ["'\x60(]*([^\s"'\x60]{4,}?)["'\x60)]* (?:as|for) (?:\w+ )*` +
+	`|(?i:value)["']?\s*[:=]\s*["']([^"']{4,})["'],?\s*["']?(?i:name|key)["']?\s*[:=]\s*["']` +
+	`)$`)
+
+// reversed looks for a value before its name.
+func (f *finder) reversed(a assignment, from int) {
+	begin := max(0, from-nearby)
+	begin += strings.LastIndexByte(f.text[begin:from], '\n') + 1
+	head := f.text[begin:from]
+	if f.work.spend(len(head) / 4); !strings.ContainsAny(head, "0123456789") {
+		return
+	}
+	f.work.spend(len(head) * perRead * 2)
+	m := precedes.FindStringSubmatchIndex(head)
+	for i := 2; i < len(m); i += 2 {
+		if m[i] >= 0 {
+			a.value, a.quoted = head[m[i]:m[i+1]], true
+			f.take(a, begin+m[i])
+		}
+	}
+}
