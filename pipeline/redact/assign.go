@@ -67,19 +67,23 @@ func lookName(f *finder, from, to int) {
 	}
 	f.work.spend(perName)
 	found := len(f.spans)
-	if sign && rest != "" {
-		f.behind(from, to, s, flag)
+	if sign && rest != "" && f.behind(from, to, s, flag) || f.text[from:to] == "pass" && !strings.HasPrefix(rest, " phrase ") {
+		around &^= inSentence
+	}
+	if s < bare {
+		around &^= below
 	}
 	if len(f.spans) == found && around != 0 {
 		f.lookAround(assignment{name: s, prose: true}, from, to, around)
 	}
 }
 
-// behind looks for a value that a sign or a blank parts from the name before it.
-func (f *finder) behind(from, to int, s strength, flag bool) {
+// behind looks for a value that a sign or a blank parts from the name before it, and
+// tells whether it was assigned.
+func (f *finder) behind(from, to int, s strength, flag bool) bool {
 	rest := f.text[to:min(len(f.text), to+maxGap)]
 	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' { // a part of a name in parts, such as an ARN
-		return
+		return true
 	}
 	m := gap.FindStringSubmatchIndex(rest)
 	sign := 0
@@ -95,6 +99,7 @@ func (f *finder) behind(from, to int, s strength, flag bool) {
 		if at := f.blank(from, to, flag); at > 0 {
 			f.value(a, at, false, true)
 		}
+	case sign == mapping && f.text[from:to] == "PASS": // of a test
 	case sign == element || sign == bar:
 		f.cell(a, from, to+m[1], sign)
 	case sign == comma && !flag && !f.opens(from), sign == setter && (!sets(f.text[from:to]) || strings.Contains(rest[:m[1]], "\n")):
@@ -109,7 +114,11 @@ func (f *finder) behind(from, to int, s strength, flag bool) {
 		a.env = tight && m[2*sign] == 0 && (a.line || capital(f.text[to-1]))
 		a.shell = tight && !inQuotes && (f.inCommand(from) || a.line && capital(f.text[to-1])) || sign == fallback && from > 0 && f.text[from-1] == '{'
 		f.value(a, at, sign == setter || sign == comma, flag)
+		if sign == assigned && strings.HasSuffix(strings.TrimRight(f.text[max(0, from-3):from], " "), ",") { // the last of several names
+			f.arguments(a, at, 1)
+		}
 	}
+	return sign == annotated || sign == assigned || sign == typed
 }
 
 // Signs between a name and its value, by their places in gap.
@@ -271,12 +280,12 @@ func lookAt(f *finder, from, to int) {
 	}
 	f.work.spend(from - begin + 1)
 	user, value, ok := strings.Cut(f.text[begin:from], ":")
-	if !ok || user == "" || strings.ContainsAny(value, "/@") || user == "mailto" || len(value) < 4 {
+	if !ok || user == "" || strings.ContainsAny(value, "/@:\\") || user == "mailto" || !alnum(user[0]) || user[0] <= '9' || len(value) < 4 {
 		return
 	}
 	host := f.text[to:min(len(f.text), to+nearby)]
 	if end := strings.IndexFunc(host, func(r rune) bool { return r != '.' && r != '-' && (r > 'z' || !alnum(byte(r))) }); end >= 0 {
-		if host[end] != ':' && host[end] != '/' && strings.Contains(host[:end], ".") {
+		if port := host[end] == ':' && end+1 < len(host) && '0' <= host[end+1] && host[end+1] <= '9'; !port && host[end] != '/' && strings.Contains(host[:end], ".") {
 			return
 		}
 		host = host[:end]

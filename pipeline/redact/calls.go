@@ -48,14 +48,21 @@ var mailAddress = regexp.MustCompile(`^[\w.+-]+@[\w-]+(?:\.[a-z]+)+$`)
 // arguments looks at the literals in a list, from the one numbered first on.
 func (f *finder) arguments(a assignment, at, first int) {
 	a.quoted = true
+	inBrackets := strings.IndexByte("([", f.text[at-1]) >= 0
 	end, n, depth := min(len(f.text), at+2*nearby), 0, 0
 	f.work.spend(perRun)
 	for i := at; i < end && depth >= 0; i++ {
 		switch c := f.text[i]; c {
-		case '(', '[', '{':
+		case '(', '[':
 			depth++
-		case ')', ']', '}', ';':
+		case ')', ']':
 			depth--
+		case '{', '}', ';':
+			return
+		case '\n':
+			if !inBrackets {
+				return
+			}
 		case ',':
 			if depth == 0 {
 				n++
@@ -70,7 +77,7 @@ func (f *finder) arguments(a assignment, at, first int) {
 				return
 			}
 			before := strings.TrimRight(f.text[max(at-1, from-4):from], " \nbrLN@")
-			if a.value = f.text[i+1 : i+1+size]; n >= first && !strings.HasSuffix(before, "=") && !strings.HasSuffix(before, ":") && !mailAddress.MatchString(a.value) {
+			if a.value = f.text[i+1 : i+1+size]; n >= first && !strings.HasSuffix(before, "=") && !strings.HasSuffix(before, ":") && !strings.HasSuffix(before, ">") && !mailAddress.MatchString(a.value) {
 				f.take(a, i+1)
 			}
 			f.work.spend(size)

@@ -163,7 +163,6 @@ passwd was reset to %s
 use %s as the password
 using %s as password
 Use "%s" as your password for now
-pass %s
 the pass phrase is %s
 * Password — %s
 Password - %s

@@ -389,4 +389,9 @@ login("user", "login2.html")
 send "ls -l dir2\r"
 expect "done 2"
 child.sendline('ls -l /tmp2')
+    --- PASS: TestAddresses/ipv4+zone (0.00s)
+cmd.Env = append(cmd.Env, "PWD="+root2.Dir)
+self.user, self.password = user, password⏎return self.authenticate('CRAM-MD5', self.answer)
+wait and pass it to addr2line for the names
+pass the client through ([cd8f34f](https://x.org/commit/1))
 `

@@ -35,7 +35,13 @@ func (f *finder) around(from int, rest string) (p place) {
 			p |= below
 		}
 	}
-	if from > 2 && (strings.IndexByte("=!sery", f.text[from-2]) >= 0 || strings.IndexByte(">)\"'", f.text[from-1]) >= 0) {
+	switch head := f.text[max(0, from-5):from]; {
+	case head == "":
+	case head[len(head)-1] == ' ':
+		if end := head[:len(head)-1]; strings.HasSuffix(end, "=") || strings.HasSuffix(end, " is") || strings.HasSuffix(end, " as") || strings.HasSuffix(end, " the") || strings.HasSuffix(end, "your") || strings.HasSuffix(end, " my") || strings.HasSuffix(end, " a") {
+			p |= before
+		}
+	case f.text[from] == '.', len(rest) > 1 && strings.IndexByte("\"'", rest[0]) >= 0 && strings.IndexByte("}/>\n", rest[1]) >= 0:
 		p |= before
 	}
 	return p
@@ -49,7 +55,7 @@ func (f *finder) lookAround(a assignment, from, to int, p place) {
 		f.sentence(a, to, rest)
 	}
 	if p&inCall != 0 && len(f.spans) == found {
-		f.work.spend(len(rest) * perRead)
+		f.work.spend(perName)
 		if m := filledIn.FindString(rest); m != "" {
 			f.value(a, to+len(m)-1, true, false)
 		} else if m := columns.FindString(rest); m != "" {
@@ -65,12 +71,12 @@ func (f *finder) lookAround(a assignment, from, to int, p place) {
 }
 
 // links are the words and signs in a sentence directly behind which a value may stand.
-var links = set("is was are be to now still from we it of use used remains equals = -> => - – — : as")
+var links = set("is was are be to now still from we it of use used remains equals -> => - – — as")
 
 // sentence looks for a value among the words that follow a name: the first, one behind
 // a link, one in quotes or brackets.
 func (f *finder) sentence(a assignment, to int, rest string) {
-	at, link := to, rest != "" && f.text[max(0, to-5):to] != " pass" // who passes something says what behind the verb
+	at, link := to, true
 	if strings.HasPrefix(rest, "'s ") {
 		at += 2
 	}
@@ -83,21 +89,24 @@ func (f *finder) sentence(a assignment, to int, rest string) {
 		}
 		at += blank
 		f.work.spend(perRun + len(word) + blank)
-		if word == "" || at > to+nearby {
+		if word == "" || at > to+nearby || strings.IndexAny(word, "{}=;") >= 0 && !link {
 			return
 		}
-		begin := strings.Trim(word, "(\"'`*_[<")
-		if link || begin != word {
+		begin := strings.TrimLeft(word, "(*_[<")
+		if begin != "" && (link || begin != word || strings.IndexByte("\"'`", word[0]) >= 0) {
 			found := len(f.spans)
-			a.prose = i == 0 || !link || begin == word
-			f.value(a, at+strings.IndexAny(word, begin[:min(1, len(begin))]), false, true)
+			a.prose = i == 0 || !link || strings.IndexByte("\"'`", begin[0]) < 0
+			a.env = i > 0 && link && a.name == strong
+			f.value(a, at+len(word)-len(begin), false, false)
 			if len(f.spans) > found {
 				return
 			}
 		}
 		bare := strings.Trim(word, ".")
 		link = bare == "" || links[strings.ToLower(bare)] || strings.HasSuffix(word, ":") || bare == "0" || bare == "7"
-		at += len(word)
+		if at += len(word); !link && !letters(word) {
+			return
+		}
 	}
 }
 
@@ -106,7 +115,7 @@ func (f *finder) sentence(a assignment, to int, rest string) {
 var filledIn = regexp.MustCompile(`^(?:[\]):*?"'\x60]|/i?\b)*(?:` +
 	`["'\x60/)]i?\)?,\s?(?:\{?\w+:\s?)*|,\s?(?:\{\w+:\s?)+` +
 	`|["'\x60]\)?\.\w+(?:\(|\s=\s)` +
-	`|["'\x60.)\]{};\s]*(?:\w+\.)*(?i:send|fill|type|val)\w*[( ](?:-- )?` +
+	`|["'\x60.)\]{};\s]*(?:\w+\.)*(?i:send(?:_?keys|line)?|fill|type|(?:set_?)?val(?:ue)?)[( ](?:-- )?` +
 	`|\.(?:data|value|text)\s[!=]?=\s` +
 	`)\\*["'\x60]`)
 
@@ -126,7 +135,7 @@ func (f *finder) answer(a assignment, from, to int) {
 	line := strings.IndexByte(f.text[to:], '\n')
 	head := f.text[max(0, from-nearby):from]
 	head = head[strings.LastIndexByte(head, '\n')+1:]
-	f.work.spend((line + len(head)) * perRead)
+	f.work.spend(line + len(head))
 	if f.text[to+max(0, line-1)] != ':' && !prompt.MatchString(head) {
 		return
 	}
@@ -155,7 +164,7 @@ func (f *finder) reversed(a assignment, from int) {
 	begin := max(0, from-nearby)
 	begin += strings.LastIndexByte(f.text[begin:from], '\n') + 1
 	head := f.text[begin:from]
-	if f.work.spend(len(head) / 4); !strings.ContainsAny(head, "0123456789") {
+	if f.work.spend(len(head) / 4); !strings.ContainsAny(head, "0123456789") || !strings.ContainsAny(head, "\"'`(") && !strings.Contains(head, " as") && !strings.Contains(head, " for") {
 		return
 	}
 	f.work.spend(len(head) * perRead * 2)

@@ -32,6 +32,9 @@ func (f *finder) value(a assignment, at int, onlyQuoted, flag bool) {
 func (f *finder) literal(a assignment, at int, q string) {
 	rest := f.text[at:min(len(f.text), at+maxValue)]
 	end := closing(rest, q)
+	if end < 0 && rest != "" && strings.IndexByte("+,)", rest[0]) >= 0 { // the quote closed a literal before
+		return
+	}
 	if end < 0 { // cut off
 		if end = strings.IndexAny(rest, "\r\n"); end < 0 {
 			end = len(rest)

@@ -119,6 +119,9 @@ func (a assignment) secret() bool {
 	if a.name < strong && strings.ContainsAny(v, `[](){}|\<>"`) {
 		return false
 	}
+	if a.prose && (len(v) < 6 || a.name == strong && strings.Contains(v, "/")) {
+		return false
+	}
 	if a.prose && !human(v) && (!letterDigit(v) || symbols(v) == 0 && (words(v) && (!inner.MatchString(v) || technical.MatchString(v)) || strings.ContainsAny(v, "-_."))) {
 		return false
 	}
