@@ -10,8 +10,8 @@ import (
 
 // looks are the words that make the finder look at what stands around them.
 var looks = map[string]look{
-	"pass": lookName, "assword": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "_pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
-	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, "'pw": lookName, "\"pw": lookName, " pw": lookName, "\npw": lookName,
+	"pass": lookName, "assword": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
+	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName,
 	"://": lookAddress, "@": lookAt, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,
 }
 
@@ -31,8 +31,8 @@ const mark = "(?:\\\\*[\"'`])?"
 var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` +
 	`(\s+value=|[,;]?\s*(?:` + mark + `\w+` + mark + `\s*:\s*` + mark + `\w*` + mark + `,?\s*)?` + mark + `\w*[vV]alue` + mark + `\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]*\s+)*(?:default|value)\s*=)` + // name and value apart
 	`|(:\s?[A-Za-z_&][\w.\[\]|, '"&]*?\s?=)\s?(?:[bBrRuUfF]{0,2}|[\w:.]+\((?:default\s?=\s?)?)\\*["'\x60]` + // annotation
-	`|(\)?\s*(?:\|\||\?\?|\?:|or\s|:-)|\)\.(?:unwrap_or|orElse|getOrElse)\(|,\s*default\s*=)` + // what stands for a variable that is not set
-	`|(</\w+>\s*<\w+>|(?:\w[\w:-]*="[^"<>\n]*"\s*)*/?>(?:\s*<value>)?)` + // XML
+	`|(\)?\s*(?:\|\|=?|\?\?=?|\?:|or\s|:-)|\)\.(?:unwrap_or|orElse|getOrElse)\(|,\s*default\s*=)` + // what stands for a variable that is not set
+	`|(</\w+>\s*<\w+>|(?:\w[\w:-]*="[^"<>\n]*"\s*)*/?>(?:\s*<[vV]alue>)?)` + // XML
 	`|([A-Za-z*&]\w*\s?=)` + // Go: var password string = ...
 	`|(:=|\{[a-z; ]+\} =|={1,3}>?|!=|\?=|\|\|=|%3D|%3A|&#61;|\\u003[dD]|\\x3d|=>|<-)` + // assignment
 	`|(:)` + // mapping
@@ -285,7 +285,7 @@ func lookAt(f *finder, from, to int) {
 	}
 	host := f.text[to:min(len(f.text), to+nearby)]
 	if end := strings.IndexFunc(host, func(r rune) bool { return r != '.' && r != '-' && (r > 'z' || !alnum(byte(r))) }); end >= 0 {
-		if port := host[end] == ':' && end+1 < len(host) && '0' <= host[end+1] && host[end+1] <= '9'; !port && host[end] != '/' && strings.Contains(host[:end], ".") {
+		if port := host[end] == ':' && end+1 < len(host) && '0' <= host[end+1] && host[end+1] <= '9'; !port && host[end] != '/' && strings.Contains(host[:end], ".") && letters(host[:end]) {
 			return
 		}
 		host = host[:end]

@@ -80,7 +80,7 @@ func (f *finder) arguments(a assignment, at, first int) {
 			if a.value = f.text[i+1 : i+1+size]; n >= first && !strings.HasSuffix(before, "=") && !strings.HasSuffix(before, ":") && !strings.HasSuffix(before, ">") && !mailAddress.MatchString(a.value) {
 				f.take(a, i+1)
 			}
-			f.work.spend(size)
+			f.work.spend(size + perName)
 			i += size + i - from + 1
 		}
 		f.work.spend(1)

@@ -6,8 +6,9 @@ import "strings"
 // mysql -pVALUE. A sign at the end of a flag stands before the secret in its argument:
 // "-u:" is that of curl -u joe:VALUE.
 type command struct {
-	Words []string
-	Flags []string
+	Words    []string
+	Flags    []string
+	Striking bool // the secret must be no name
 }
 
 // look looks at the arguments of a command.
@@ -38,8 +39,8 @@ func (c *command) look(f *finder, from, to int) {
 				_, value, _ = strings.Cut(value, flag[len(flag)-1:])
 			}
 			value = strings.Trim(value, `"'\`)
-			if !strings.HasPrefix(value, "-") {
-				f.take(assignment{value: value, name: strong, quoted: true}, to+at+strings.Index(line[at:], value))
+			if value != "" && strings.IndexByte("-{[", value[0]) < 0 {
+				f.take(assignment{value: value, name: strong, quoted: true, prose: c.Striking}, to+at+strings.Index(line[at:], value))
 			}
 			flag = ""
 		}

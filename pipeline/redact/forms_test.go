@@ -241,6 +241,95 @@ DEBUG: connecting as joe:%s
 A temporary password is generated for root@localhost: %s
 Please use the following password to proceed to installation:⏎⏎%s⏎
 The password is:⏎⏎    %s⏎
+hey, the vpn password got rotated, it's %s now
+password (temporary): %s
+Their router still has the default password (%s)
+# root / %s
+# admin:%s
+binddn cn=x⏎bindpw: %s
+olcRootPW: %s
+radius-server key %s
+crypto isakmp key %s address 1.2.3.4
+pre-shared-key %s
+PreSharedKey: %s
+security import c.p12 -P %s
+security create-keychain -p %s build.keychain
+certutil -p %s -importpfx c.pfx
+dotnet dev-certs https -ep c.pfx -p %s
+$ftp = ftp_login($conn, "joe", "%s");
+ssh2_auth_password($c, 'joe', '%s');
+curl_setopt($ch, CURLOPT_USERPWD, "joe:%s");
+curl_setopt($ch, CURLOPT_PASSWORD, '%s');
+c.setopt(pycurl.USERPWD, 'joe:%s')
+curl_easy_setopt(curl, CURLOPT_USERPWD, "joe:%s");
+Hash::make('%s')
+drush user:password joe "%s"
+ENV["DB_PASSWORD"] ||= "%s"
+Net::FTP.open("h", "joe", "%s")
+imap.authenticate('LOGIN', 'joe', '%s')
+smtp.PlainAuth("", user, "%s", host)
+new Sequelize('x', 'joe', '%s', { host: 'h' })
+await page.type('#password', '%s')
+browser.setValue('#password', '%s')
+await element(by.id('password')).typeText('%s');
+onView(withId(R.id.password)).perform(typeText("%s"));
+userEvent.type(getByLabelText('Password'), '%s')
+user.type(screen.getByPlaceholderText("Password"), "%s")
+wrapper.find('#password').setValue('%s')
+fireEvent.change(getByTestId('password'), { target: { value: '%s' } })
+find('#password').set '%s'
+fill_in :password, with: '%s'
+And I fill in "Password" with "%s"
+| username | password |⏎| joe | %s |
+username,password⏎joe,%s
+name;password⏎joe;%s
+Content-Disposition: form-data; name="password"⏎⏎%s
+name="password"⏎⏎%s⏎------WebKitFormBoundary
+a001 LOGIN joe %s
+A1 LOGIN "joe@x.org" "%s"
+C: a1 LOGIN joe "%s"
+NICK joe⏎PRIVMSG NickServ :IDENTIFY %s
+/msg NickServ IDENTIFY joe %s
+AUTH default %s
+127.0.0.1:6379> AUTH %s
+EXEC sp_password NULL, '%s', 'joe'
+openssl aes-256-cbc -d -k %s -in x
+openssl passwd -6 %s
+openssl passwd -1 -salt xy %s
+echo %s | gpg --passphrase-fd 0 x
+steghide extract -sf a.jpg -p %s
+hydra -l joe -p %s ssh://h
+xfreerdp /v:h /u:joe /p:'%s'
+sshfs -o password_stdin joe@h:/ m <<< '%s'
+rclone obscure %s
+chpasswd:⏎  list: |⏎    root:%s
+rootpw --plaintext %s
+net rpc password joe %s -U admin
+NET USER joe %s /ADD /DOMAIN
+winrs -r:h -u:joe -p:%s cmd
+<AdministratorPassword><Value>%s</Value></AdministratorPassword>
+<Password><Value>%s</Value><PlainText>true</PlainText></Password>
+docker secret create p - <<< %s
+printf %s | docker secret create p -
+echo -n '%s' | docker secret create db_password -
+echo -n '%s' | gcloud secrets create db-password --data-file=-
+expect -c 'spawn su; expect "Password:"; send "%s\r"'
+spawn su -⏎expect {⏎ "assword:" { send "%s\r" }⏎}
+echo '%s' | su -c id root
+su - joe <<< "%s"
+echo "%s" | sudo --stdin ls
+sudo -S ls <<< %s
+yes %s | passwd joe
+curl --user joe:'%s' u
+curl -sSf -u 'joe':'%s' u
+ERROR: FATAL: password authentication failed for "joe" using "%s"
+password mismatch: got %s
+(rdb:1) p password⏎"%s"
+[1] pry(main)> user.password⏎=> "%s"
+php > echo $password;⏎%s
+scala> password⏎val res0: String = %s
+$1 = {user = 0x1 "joe", password = 0x2 "%s"}
+(gdb) x/s password⏎0x7ffe: "%s"
 `
 
 // keyForms put a generated value behind the name of a key or a token.

@@ -275,7 +275,7 @@ certificate-authority-data: B64
 region = eu-west-1
 password must be at least 12 characters
 password reset for user joe42
-password too short (min 8)
+kubectl --user joe patch x -p '{"spec":{"replicas":2}}'
 password changed 3 days ago
 the password was changed on 2024-02-01
 the password is stored in vault2
@@ -340,7 +340,7 @@ lexer.token('NAME2', 'value3')
 keyword = "async2"
 keys = ["a1", "b2"]
 for k in ("key1", "key2"):
-sort -k2,2n file2
+sort -u -p file2
 dict(key="value2")
 assert key == "abc_123"
 assert token == 'IDENT2'
@@ -367,10 +367,10 @@ pam_unix(sshd:auth): authentication failure; user=joe42
 passwd: password updated successfully for joe42
 joe42:x:1000:1000:Joe:/home/joe42:/bin/bash
 git push origin feature/password-reset2
-see docs/password2.md
+the password field is id=pw-input-2
 http://localhost:8080/login?next=/admin2
 GET /reset-password?step=2 200
-403 invalid token for user42
+✓ logs in with password (124ms)
 SECRET_NAME=db-creds-2
 secretName: tls-cert-2
 imagePullSecrets:⏎- name: regcred2
@@ -393,5 +393,6 @@ child.sendline('ls -l /tmp2')
 cmd.Env = append(cmd.Env, "PWD="+root2.Dir)
 self.user, self.password = user, password⏎return self.authenticate('CRAM-MD5', self.answer)
 wait and pass it to addr2line for the names
+headers = ["CONNECT ", host, " HTTP/1.1\\r\\n"]
 pass the client through ([cd8f34f](https://x.org/commit/1))
 `

@@ -130,7 +130,7 @@ func nameStrength(name string) strength {
 		switch {
 		case otherKeys[before] || noKeys[before]:
 			return none
-		case slices.Contains(words, "secret") || slices.Contains(words, "password"):
+		case slices.Contains(words, "secret") || slices.Contains(words, "password") || before == "shared" && words[0] == "pre" || before == "preshared":
 			return strong
 		case secretKeys[before] || strings.HasSuffix(before, "api") || strings.HasSuffix(before, "secret") || strings.HasSuffix(before, "access"):
 			return special

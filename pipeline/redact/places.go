@@ -31,7 +31,7 @@ func (f *finder) around(from int, rest string) (p place) {
 		if strings.IndexByte("\"'`]/:*.,)?", rest[0]) >= 0 && strings.ContainsAny(rest[1:], "\"'`") {
 			p |= inCall
 		}
-		if more && (line == "" || line[len(line)-1] == ':' || strings.TrimLeft(line, "/abcdefghijklmnopqrstuvwxyz.)]}\"'") == "") {
+		if more && (f.separator(from) != 0 || line == "" || line[len(line)-1] == ':' || strings.TrimLeft(line, "/abcdefghijklmnopqrstuvwxyz.)]};\"'") == "") {
 			p |= below
 		}
 	}
@@ -51,12 +51,14 @@ func (f *finder) around(from int, rest string) (p place) {
 func (f *finder) lookAround(a assignment, from, to int, p place) {
 	found := len(f.spans)
 	rest := f.text[to:min(len(f.text), to+nearby)]
-	if p&inSentence != 0 {
+	if p&inSentence != 0 && !strings.HasPrefix(rest, " |") {
 		f.sentence(a, to, rest)
 	}
 	if p&inCall != 0 && len(f.spans) == found {
 		f.work.spend(perName)
-		if m := filledIn.FindString(rest); m != "" {
+		if capital(f.text[to-1]) && strings.HasPrefix(rest, ", ") { // the name of an option
+			f.value(a, to+2, true, false)
+		} else if m := filledIn.FindString(rest); m != "" {
 			f.value(a, to+len(m)-1, true, false)
 		} else if m := columns.FindString(rest); m != "" {
 			f.arguments(a, to+len(m), 0)
@@ -71,7 +73,7 @@ func (f *finder) lookAround(a assignment, from, to int, p place) {
 }
 
 // links are the words and signs in a sentence directly behind which a value may stand.
-var links = set("is was are be to now still from we it of use used remains equals -> => - – — as")
+var links = set("is was are be to now still from we it of use used remains equals got it's -> => - – — as")
 
 // sentence looks for a value among the words that follow a name: the first, one behind
 // a link, one in quotes or brackets.
@@ -93,7 +95,8 @@ func (f *finder) sentence(a assignment, to int, rest string) {
 			return
 		}
 		begin := strings.TrimLeft(word, "(*_[<")
-		if begin != "" && (link || begin != word || strings.IndexByte("\"'`", word[0]) >= 0) {
+		sign := strings.IndexByte(begin, '=')
+		if begin != "" && (sign <= 0 || sign > len(begin)-3) && (link || begin != word || strings.IndexByte("\"'`", word[0]) >= 0) {
 			found := len(f.spans)
 			a.prose = i == 0 || !link || strings.IndexByte("\"'`", begin[0]) < 0
 			a.env = i > 0 && link && a.name == strong
@@ -113,9 +116,9 @@ func (f *finder) sentence(a assignment, to int, rest string) {
 // filledIn is what stands between the name of a field and what is filled in there:
 // fill("#password", "VALUE"), password.send_keys("VALUE"), expect "password:" ⏎ send "VALUE".
 var filledIn = regexp.MustCompile(`^(?:[\]):*?"'\x60]|/i?\b)*(?:` +
-	`["'\x60/)]i?\)?,\s?(?:\{?\w+:\s?)*|,\s?(?:\{\w+:\s?)+` +
-	`|["'\x60]\)?\.\w+(?:\(|\s=\s)` +
-	`|["'\x60.)\]{};\s]*(?:\w+\.)*(?i:send(?:_?keys|line)?|fill|type|(?:set_?)?val(?:ue)?)[( ](?:-- )?` +
+	`["'\x60/)]i?\)?,\s?(?:\{?\s?\w+:\s?)*|,\s?(?:\{?\s?(?:with|target|value):\s?)+` +
+	`|["'\x60]\swith\s|["'\x60]\)*\.\w+(?:\(|\s=?\s?)` +
+	`|["'\x60.)\]{};\s]*(?:\w+[.(])*(?i:send(?:_?keys|line)?|fill|type(?:text)?|(?:set_?)?val(?:ue)?)[( ](?:-- )?` +
 	`|\.(?:data|value|text)\s[!=]?=\s` +
 	`)\\*["'\x60]`)
 
@@ -124,9 +127,9 @@ var columns = regexp.MustCompile(`(?i)^["'\x60]?(?:,\s*["'\x60]?\w+["'\x60]?\s*)
 
 var (
 	// prompt is what stands in a line before an expression that the next line answers.
-	prompt = regexp.MustCompile(`^(?:.*[$#>%]|\(\w+\)|.*\]:) `)
+	prompt = regexp.MustCompile(`^(?:.*[$#>%]|\([\w:]+\)|.*\]:) `)
 	// result is what stands in a line before the answer.
-	result = regexp.MustCompile(`^(?:\r?\n[ \t]*){1,2}(?:Out\[\d+\]: |=> |\$\d+ = (?:0x[0-9a-f]+ )?)?`)
+	result = regexp.MustCompile(`^(?:\r?\n[ \t]*){1,2}(?:Out\[\d+\]: |=> |\$\d+ = |0x[0-9a-f]+: |val \w+: \w+ = )?`)
 )
 
 // answer looks for a value that is all of the next line: the answer to a prompt that
@@ -135,8 +138,9 @@ func (f *finder) answer(a assignment, from, to int) {
 	line := strings.IndexByte(f.text[to:], '\n')
 	head := f.text[max(0, from-nearby):from]
 	head = head[strings.LastIndexByte(head, '\n')+1:]
-	f.work.spend(line + len(head))
-	if f.text[to+max(0, line-1)] != ':' && !prompt.MatchString(head) {
+	f.work.spend((line + len(head)) / 4)
+	if f.text[to+max(0, line-1)] != ':' && !prompt.MatchString(head) && !strings.HasSuffix(head, `name="`) {
+		f.column(a, f.separator(from), to, head)
 		return
 	}
 	rest := f.text[to+line : min(len(f.text), to+line+nearby)]
@@ -151,11 +155,45 @@ func (f *finder) answer(a assignment, from, to int) {
 	}
 }
 
+// separator is the sign that parts the name of a column from the one before it; 0 if
+// there is none.
+func (f *finder) separator(from int) byte {
+	for from > 0 && f.text[from-1] == ' ' {
+		from--
+	}
+	if from > 0 && strings.IndexByte(",;|\t", f.text[from-1]) >= 0 {
+		return f.text[from-1]
+	}
+	return 0
+}
+
+var (
+	names    = regexp.MustCompile(`^[\w ,;|\t"*]+$`)
+	ruleLine = regexp.MustCompile(`^\n[ |:+-]+\n`) // below the names of columns
+)
+
+// column looks for a value in the first line below the names of columns, of which head
+// are those before the name that stands before to.
+func (f *finder) column(a assignment, sign byte, to int, head string) {
+	rest := f.text[to:min(len(f.text), to+2*nearby)]
+	line := strings.IndexByte(rest, '\n')
+	if f.work.spend(perName); sign == 0 || !names.MatchString(head+rest[:line]) {
+		return
+	}
+	at := line + max(0, len(ruleLine.FindString(rest[line:]))-1)
+	row, _, _ := strings.Cut(rest[at+1:], "\n")
+	parts := strings.Split(row, string(sign))
+	if n := strings.Count(head, string(sign)); n < len(parts) && strings.Count(rest[:line], string(sign))+n+1 == len(parts) {
+		a.value, a.quoted = strings.Trim(parts[n], " \"'`"), true
+		f.take(a, to+at+1+strings.Index(row, a.value))
+	}
+}
+
 // precedes is what stands before a name whose value comes first.
 var precedes = regexp.MustCompile(`(?:` +
 	`\bwhere b?["']([^"']{4,})["'] = .*` +
 	`|["'\x60]([^"'\x60\s]{4,})["'\x60] (?:[!=]==? |is )[^"'=]*` +
-	`|(?i:us(?:e|ing)|with|try|set|enter|type|has) ["'\x60(]*([^\s"'\x60]{4,}?)["'\x60)]* (?:as|for) (?:\w+ )*` +
+	`|\s["'\x60(]*([^\s"'\x60]{4,}?)["'\x60)]* as (?:\w+ )*` +
 	`|(?i:value)["']?\s*[:=]\s*["']([^"']{4,})["'],?\s*["']?(?i:name|key)["']?\s*[:=]\s*["']` +
 	`)$`)
 

@@ -25,6 +25,8 @@ var hostile = []string{
 	"password\", \"a1", "use a1 as password ", "use a1b2c3d4 as the password ", "'a1b2' == password ", "where 'a1' = password ", "value='a1b2' name='password'", "(Pdb) p password\na1b2\n", "$ echo password\n", ">>> token)\n", "password\n",
 	"password:\n\n", "password (a1) ", "password - a1 ", "token a1 is ", "api key a1 ", "key a1 ", "key 1 ", "password) values (", "variable \"password\" {\n default = ", "password {\n  a = 1\n", "try admin/a", "use a / b", "/user:a ", "kinit <<< a", "echo a1 | sudo -S",
 	"password='a1b2c3d4'\n", "creds for a b c ", "log in with a / b", "expect password\nsend '", "password.data == 'a1", "password.send_keys('a1", "pass 1 2 3 ", "basic_auth 'a', '", "login: [", "sqlplus a/", "?key=a1&",
+	"a LOGIN b ", " IDENTIFY a", "pw", "a,password\n", "|a|password|\n|--|--|\n", "password, 'a1', ", "PASSWORD, 'a1", "admin / a1b2", " root:a", "<<< a", "passwd <<< a1b2c3 ", "a1b2c3d4 as password ", "password with a1 ", "(gdb) p password\n0x1: ",
+	"password = 0x1 \"a", "security -p -P a1", "name=\"password\"\n\na1", "pre-shared-key a1 ", "net user a ", "openssl passwd -1 ", "hash::make('a1", "a, password = 'b', 'c1', ",
 }
 
 // However a text is made, the work on it is bounded by its length: what would need
@@ -46,7 +48,7 @@ func TestWorkIsBounded(t *testing.T) {
 // Go's regexp runs an expression of more than 500 steps on another machine, which takes
 // ten times as long for each byte: ours stay below that.
 func TestOwnExpressionsAreShort(t *testing.T) {
-	exprs := []*regexp.Regexp{gap, blanks, address, bearer, basic, lead, scheme, comment, template, placeholderWord, named, call, numeric, pemBegin, pemEnd, pemBody, pemRest, setterWords, filledIn, columns, prompt, result, precedes, fileName, verb, mailAddress}
+	exprs := []*regexp.Regexp{gap, blanks, address, bearer, basic, lead, scheme, comment, template, placeholderWord, named, call, numeric, pemBegin, pemEnd, pemBody, pemRest, setterWords, filledIn, columns, prompt, result, precedes, names, ruleLine, inner, fileName, verb, mailAddress}
 	for _, k := range compiled().keywords {
 		for _, r := range k.rules {
 			if r.password {
