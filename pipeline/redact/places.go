@@ -91,7 +91,7 @@ func (f *finder) sentence(a assignment, to int, rest string) {
 		}
 		at += blank
 		f.work.spend(perRun + len(word) + blank)
-		if word == "" || at > to+nearby || strings.IndexAny(word, "{}=;") >= 0 && !link {
+		if word == "" || at > to+nearby || strings.ContainsAny(word, "{}=;") && !link {
 			return
 		}
 		begin := strings.TrimLeft(word, "(*_[<")

@@ -73,6 +73,18 @@ func TestSameSecretSamePlaceholder(t *testing.T) {
 	}
 }
 
+// A value that its name tells once goes wherever the same text says it.
+func TestSecretsAgainInTheirText(t *testing.T) {
+	for _, text := range []string{
+		"assert 'Bramble!7302' == 'other'\n +  where 'Bramble!7302' = <Config>.password\n",
+		"$ echo Bramble!7302 | sudo -S ls\nBramble!7302: command not found\n",
+	} {
+		if got := New(nil).Text(text); strings.Contains(got, "Bramble") || strings.Count(got, "[REDACTED:assigned:1]") != 2 {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 func jsonOf(s string) string {
 	b, _ := json.Marshal(s)
 	return strings.Trim(string(b), `"`)
