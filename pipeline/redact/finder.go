@@ -40,8 +40,8 @@ const (
 	perRead  = 3   // for a byte that an expression reads
 	perName  = 80  // to look what stands behind a name
 	perValue = 400 // to look what a value is like
-	perByte  = 6
-	atLeast  = 8 << 10
+	perByte  = 5
+	atLeast  = 6 << 10
 	shortRun = 48
 )
 
