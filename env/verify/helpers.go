@@ -64,14 +64,14 @@ func newRepository(files []string, text content, listed, scripts, gold []string)
 	for f, text := range r.texts {
 		judging := r.judging(f)
 		r.leaves = r.leaves || leavesEarly.MatchString(text)
-		into := r.words
+		into, all := r.words, judging || reads.MatchString(text) // once a file: a table has thousands of literals
 		if judging {
 			into = r.asked
 		}
 		for _, m := range literal.FindAllStringSubmatch(text, -1) {
 			parts := strings.Split(m[1]+m[2], "/")
 			for _, part := range parts {
-				into[part] = into[part] || judging || len(parts) > 1 || strings.Contains(part, ".") || reads.MatchString(text)
+				into[part] = into[part] || all || len(parts) > 1 || strings.Contains(part, ".")
 			}
 		}
 		for _, other := range r.imports[f] {

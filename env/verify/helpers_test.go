@@ -147,6 +147,16 @@ func TestRepositories(t *testing.T) {
 	}
 }
 
+// A table of thousands of strings is read in time that grows with its size alone: with the
+// square of it, this test would run into the time limit of all tests.
+func TestATableOfStringsIsReadOnce(t *testing.T) {
+	table := "TABLE = [\n" + strings.Repeat("    'a row of the table', 'and another',\n", 50_000) + "]\n"
+	r := newRepository([]string{"shop/table.py"}, func(string) string { return table }, nil, nil, nil)
+	if _, found := r.words["a row of the table"]; !found {
+		t.Error("the table was not read")
+	}
+}
+
 // A patch may fix a module of the program that has the same name as a module of the test
 // runner: it does not put a new module in front of the runner's.
 func TestAModuleOfTheRunnersNameMayBeFixed(t *testing.T) {
