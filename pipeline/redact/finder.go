@@ -41,7 +41,7 @@ const (
 	perName  = 80  // to look what stands behind a name
 	perValue = 400 // to look what a value is like
 	perByte  = 5
-	atLeast  = 8 << 10
+	atLeast  = 12 << 10
 	shortRun = 48
 )
 
