@@ -159,6 +159,6 @@ var episodeColumns = []section{
 	}},
 	{"Since 2.0.0", []said{
 		{"patch_left_out", "", "new files of the workspace that the patch leaves out because they are too large; null if there are none", "workspace", "2.0.0"},
-		{"verify_warnings", "", "reasons to doubt the verdict: the patch changed files that it may share with the tests; null if there are none", "verifier", "2.0.0"},
+		{"verify_warnings", "", "why the verdict is in doubt: the patch changed files that the tests may use; null if it changed no such file", "verifier", "2.0.0"},
 	}},
 }

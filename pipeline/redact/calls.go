@@ -19,8 +19,8 @@ func (c taker) look(f *finder, _, to int) {
 	}
 }
 
-// opening is where the arguments of a call begin, or the values assigned to its name;
-// 0 if there are none.
+// opening returns where the arguments of a call begin, or the values assigned to its
+// name. It returns 0 for a name without arguments and values.
 func opening(text string, to int) int {
 	end := min(len(text), to+24)
 	for to < end && wordAt(text, to) && text[to-1] != '(' {

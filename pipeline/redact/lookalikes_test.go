@@ -1,6 +1,6 @@
 package redact
 
-// lookAlikes look like secrets and are none; UUID, SHA1, SHA256, MD5 and B64 stand for
+// lookAlikes resemble secrets but must stay. UUID, SHA1, SHA256, MD5 and B64 stand for
 // such values.
 const lookAlikes = `
 Set the password to None to disable login.

@@ -155,8 +155,8 @@ func (f *finder) answer(a assignment, from, to int) {
 	}
 }
 
-// separator is the sign that parts the name of a column from the one before it; 0 if
-// there is none.
+// separator returns the sign between the name of a column and the column before it, or 0
+// for the first column.
 func (f *finder) separator(from int) byte {
 	for from > 0 && f.text[from-1] == ' ' {
 		from--

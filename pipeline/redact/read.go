@@ -41,7 +41,7 @@ func (f *finder) literal(a assignment, at int, q string) {
 		}
 	}
 	f.work.spend(perRun + end/4)
-	for end > 2 && rest[end-2] == '\\' && strings.IndexByte("nr", rest[end-1]) >= 0 { // what ends a line is no part of it
+	for end > 2 && rest[end-2] == '\\' && strings.IndexByte("nr", rest[end-1]) >= 0 { // exclude the escaped end of a line
 		end -= 2
 	}
 	a.value, a.quoted, a.env = rest[:end], true, false
