@@ -136,6 +136,10 @@ func (f *finder) try(r *rule, from, to int) {
 		if n := strings.IndexByte(f.text[to:end], '\n'); n >= 0 {
 			end = to + n
 		}
+		if !strings.Contains(f.text[to:end], r.needs) {
+			f.work.spend((end - to) / 16)
+			return
+		}
 		f.work.spend((end - start) * perRead)
 	}
 	m := r.re.FindStringSubmatchIndex(f.text[start:end])

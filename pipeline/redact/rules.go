@@ -31,6 +31,7 @@ type ruleSet struct {
 		Keywords    []string
 		Entropy     float64
 		SecretGroup int
+		Needs       string // must follow the keyword in its line
 		Value       string // "password", "striking" or "generated": what the secret must look like; "" is anything
 	}
 }
@@ -40,8 +41,9 @@ type rule struct {
 	kind     string
 	re       *regexp.Regexp
 	group    int
-	back     int // how far before its keyword a match may begin; 0 if it begins with it
-	ahead    int // how far behind its keyword a match may go
+	back     int    // how far before its keyword a match may begin; 0 if it begins with it
+	ahead    int    // how far behind its keyword a match may go
+	needs    string // must follow the keyword in the window; "" is nothing
 	entropy  float64
 	vendor   bool // the name of a vendor before an arbitrary value
 	line     bool // reads on to the end of its line
@@ -127,7 +129,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			if r.Regex == "" || i > 0 && leftOut.MatchString(r.ID) {
 				continue
 			}
-			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "striking", striking: r.Value == "striking", mixed: r.Value == "generated"}
+			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, needs: r.Needs, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "striking", striking: r.Value == "striking", mixed: r.Value == "generated"}
 			if c.kind == "" {
 				c.kind = kindOf(r.ID)
 			}

@@ -223,3 +223,11 @@ func TestPlaceholdersNeedLittleWork(t *testing.T) {
 		t.Errorf("became %.80q", got)
 	}
 }
+
+// One line of many commands, as in JSON, is no reason to withhold a text.
+func TestALineOfCommandsNeedsLittleWork(t *testing.T) {
+	text := strings.Repeat("echo abc; printf def; ", 60)
+	if got := New(nil).Text(text); got != text {
+		t.Errorf("became %.80q", got)
+	}
+}
