@@ -39,7 +39,7 @@ var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` 
 	`|(,)` + // tuple, call
 	`|(\|)` + // table
 	`|(\()` + // setter
-	`)[*_]{0,2}[ \t]*(?:\\?\r?\n[ \t]*)?`)
+	`)[*_]{0,2}[ \t]*(?:[|>][+-]?)?(?:\\?\r?\n[ \t]*)?`)
 
 var blanks = regexp.MustCompile(`^` + quote + `?[ \t]{1,8}(?:/t \w+ )?(?:/d |--?(?:body|value|data|secret-string|[bv])[ =])?|^` + quote + `,?\s{1,12}`)
 

@@ -55,9 +55,14 @@ func (f *finder) arguments(a assignment, at, first int) {
 		switch c := f.text[i]; c {
 		case '(', '[':
 			depth++
-		case ')', ']':
+		case '{':
+			if before := strings.TrimRight(f.text[at-1:i], " \n"); before != "" && strings.IndexByte("([{,:=", before[len(before)-1]) < 0 { // a block of code
+				return
+			}
+			depth++
+		case ')', ']', '}':
 			depth--
-		case '{', '}', ';':
+		case ';':
 			return
 		case '\n':
 			if !inBrackets {

@@ -26,6 +26,7 @@ type finder struct {
 	runEnd       int              // the end of the run of characters of keys that was looked at last
 	failed       map[*rule]int    // where rules that read on in their line found nothing last
 	taken        [2]int           // the last secret that a rule found: another may begin in it or behind it
+	table        [2]int           // the names of columns that were read last, and the end of the rows below them
 	placeholders [][]int          // of the text, from the one at hand on
 }
 
@@ -128,6 +129,9 @@ func (f *finder) try(r *rule, from, to int) {
 		return
 	}
 	start := max(0, from-r.back)
+	if f.taken[1] <= from { // what was found already is not found again
+		start = max(start, min(from, f.taken[1]))
+	}
 	end := min(len(f.text), to+r.ahead)
 	if r.line {
 		if f.readBefore(r, from) {

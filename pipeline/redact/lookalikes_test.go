@@ -395,4 +395,14 @@ self.user, self.password = user, password⏎return self.authenticate('CRAM-MD5',
 wait and pass it to addr2line for the names
 headers = ["CONNECT ", host, " HTTP/1.1\\r\\n"]
 pass the client through ([cd8f34f](https://x.org/commit/1))
+ED25519 key fingerprint is SHA512:B64.
+POSTGRES_PASSWORD: ${POSTGRES_PASSWORD:?missing}
+s3.upload_file("out", Bucket="lake", Key="events/dt=2024-03-01/part-00007-UUID-c000.snappy.parquet")
+s3.put_object(Bucket="nightly-exports", Key="trips/2024/05/02/part-0001.parquet", Body=buf)
+(Pdb) p user, password_field⏎('joe', 'password_2')
+    assert form.password.errors == []⏎E       AssertionError: assert 'required-field' == []
+username,email,password,role⏎joe,j@example.org,*****,admin⏎ann,a@example.org,NULL,clerk2
+SORT_KEY=MD5
+CACHE_KEY=MD5
+key_hash = bytes.fromhex("SHA256")
 `

@@ -134,6 +134,8 @@ func nameStrength(name string) strength {
 			return strong
 		case secretKeys[before] || strings.HasSuffix(before, "api") || strings.HasSuffix(before, "secret") || strings.HasSuffix(before, "access"):
 			return special
+		case len(words) > 1 && strings.ToUpper(name) == name: // a constant, a variable of the environment
+			return bare
 		}
 		return loose
 	case strings.HasSuffix(last, "token"):

@@ -129,7 +129,7 @@ var (
 	// prompt is what stands in a line before an expression that the next line answers.
 	prompt = regexp.MustCompile(`^(?:.*[$#>%]|\([\w:]+\)|.*\]:) `)
 	// result is what stands in a line before the answer.
-	result = regexp.MustCompile(`^(?:\r?\n[ \t]*){1,2}(?:Out\[\d+\]: |=> |\$\d+ = |0x[0-9a-f]+: |val \w+: \w+ = )?`)
+	result = regexp.MustCompile(`^(?:\r?\n[ \t]*){1,2}(?:Out\[\d+\]: |=> |\$\d+ = (?:0x[0-9a-f]+ )?|0x[0-9a-f]+: |val \w+: \w+ = )?`)
 )
 
 // answer looks for a value that is all of the next line: the answer to a prompt that
@@ -148,6 +148,11 @@ func (f *finder) answer(a assignment, from, to int) {
 	rest = f.text[at:min(len(f.text), at+maxValue/8)]
 	if end := strings.IndexAny(rest, "\r\n"); end >= 0 {
 		rest = rest[:end]
+	}
+	if n := strings.Count(head, ","); rest != "" && rest[0] == '(' && (n > 0 || strings.Contains(f.text[to:to+line], ",")) { // the answer to: p user, password
+		a.prose = true
+		f.arguments(a, at+1, n)
+		return
 	}
 	if value := strings.TrimSpace(rest); value != "" && !strings.ContainsAny(value, " \t") {
 		a.line = true
@@ -172,7 +177,10 @@ var (
 	ruleLine = regexp.MustCompile(`^\n[ |:+-]+\n`) // below the names of columns
 )
 
-// column looks for a value in the first line below the names of columns, of which head
+// maxRows is how many rows of a table are read.
+const maxRows = 30
+
+// column looks for a value in the rows below the names of columns, of which head
 // are those before the name that stands before to.
 func (f *finder) column(a assignment, sign byte, to int, head string) {
 	rest := f.text[to:min(len(f.text), to+2*nearby)]
@@ -180,12 +188,27 @@ func (f *finder) column(a assignment, sign byte, to int, head string) {
 	if f.work.spend(perName); sign == 0 || !names.MatchString(head+rest[:line]) {
 		return
 	}
-	at := line + max(0, len(ruleLine.FindString(rest[line:]))-1)
-	row, _, _ := strings.Cut(rest[at+1:], "\n")
-	parts := strings.Split(row, string(sign))
-	if n := strings.Count(head, string(sign)); n < len(parts) && strings.Count(rest[:line], string(sign))+n+1 == len(parts) {
-		a.value, a.quoted = strings.Trim(parts[n], " \"'`"), true
-		f.take(a, to+at+1+strings.Index(row, a.value))
+	header := to - len(head)
+	if header != f.table[0] && to <= f.table[1] { // it is a row itself
+		return
+	}
+	f.table[0] = header
+	n := strings.Count(head, string(sign))
+	columns := strings.Count(rest[:line], string(sign)) + n + 1
+	a.quoted = true
+	at := to + line + max(1, len(ruleLine.FindString(rest[line:])))
+	for range maxRows {
+		row, _, _ := strings.Cut(f.text[at:min(len(f.text), at+2*nearby)], "\n")
+		parts := strings.Split(row, string(sign))
+		if f.work.spend(perRun + len(row)); len(parts) != columns {
+			return
+		}
+		a.value = strings.Trim(parts[n], " \"'`")
+		f.takeFor(perValue/4, a, at+len(strings.Join(parts[:n], ","))+min(n, 1)+strings.Index(parts[n], a.value))
+		if at += len(row) + 1; at >= len(f.text) {
+			return
+		}
+		f.table[1] = at
 	}
 }
 

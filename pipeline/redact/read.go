@@ -8,7 +8,7 @@ import (
 )
 
 // lead is what may stand before the value itself: a call that only wraps it, a prefix of a string.
-var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\(|[\w.]*\((?:["']\w*["'],\s?)?default\s?=\s?|\(\s*|0x[0-9a-f]+ )?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
+var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|bytes\.fromhex|bytearray\.fromhex|(?:binascii\.)?unhexlify|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\(|[\w.]*\((?:["']\w*["'],\s?)?default\s?=\s?|\(\s*|0x[0-9a-f]+ )?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
 
 var (
 	scheme  = regexp.MustCompile(`(?i)^(?:basic|bearer|token|apikey|api-key|key|digest|aws4-hmac-sha256|negotiate)[ \t]+(?:token=)?`)
@@ -49,6 +49,33 @@ func (f *finder) literal(a assignment, at int, q string) {
 		a.value, at = a.value[len(m):], at+len(m)
 	}
 	f.take(a, at)
+	f.adjacent(a, at+len(a.value), q)
+}
+
+// maxParts is how many literals behind each other are read as one value.
+const maxParts = 8
+
+// adjacent reads the literals that follow one in the next lines: the compiler joins them.
+func (f *finder) adjacent(a assignment, at int, q string) {
+	for range maxParts {
+		if !strings.HasPrefix(f.text[at:], q+"\n") {
+			return
+		}
+		rest := f.text[at+len(q) : min(len(f.text), at+len(q)+nearby)]
+		next := strings.TrimLeft(rest, " \t\n")
+		f.work.spend(perRun + len(rest) - len(next))
+		if !strings.HasPrefix(next, q) || strings.HasPrefix(next, q+q) {
+			return
+		}
+		at += len(q) + len(rest) - len(next) + len(q)
+		size := closing(f.text[at:min(len(f.text), at+maxValue)], q)
+		if size < 0 {
+			return
+		}
+		a.value = f.text[at : at+size]
+		f.take(a, at)
+		at += size
+	}
 }
 
 // plain reads a value without quotes: to the end of its line, where that is all there
@@ -126,7 +153,10 @@ func closing(rest, q string) int {
 }
 
 // take keeps a value that is a secret.
-func (f *finder) take(a assignment, at int) {
+func (f *finder) take(a assignment, at int) { f.takeFor(perValue, a, at) }
+
+// takeFor is take for values whose examination takes another amount of work.
+func (f *finder) takeFor(work int, a assignment, at int) {
 	f.work.spend(len(a.value))
 	trimmed := strings.TrimSpace(a.value)
 	at += strings.Index(a.value, trimmed)
@@ -134,7 +164,7 @@ func (f *finder) take(a assignment, at int) {
 	if a.hopeless() {
 		return
 	}
-	if f.work.spend(perValue + len(a.value)*perRead); a.secret() {
+	if f.work.spend(work + len(a.value)*perRead); a.secret() {
 		f.add(span{from: at, to: at + len(a.value), kind: "assigned", learn: learnable(a.value)})
 	}
 }

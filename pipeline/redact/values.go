@@ -12,7 +12,7 @@ import (
 var (
 	uuid = regexp.MustCompile(`^[{(]?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}[)}]?$`)
 	// template are values that something else fills in.
-	template = regexp.MustCompile(`^(?:\$\w+|%\w+%|\*+|\.+|&\w+|@\w+@|:\w+)$|\$\{|\$\(|\{\{|<[A-Za-z_/!][^<>]*>|%\(\w+\)|^\{[\w.!:]*\}$|^\$?\{\w|^\$(?:2[abxy]|1|5|6|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$|^(?:pbkdf2_\w+|bcrypt\w*|scrypt|argon2|sha\d+)[$:]|^\{S?SHA|^!(?:vault|Ref|Sub|GetAtt|secret|env)|^(?:env|vault|ssm|secrets?|op|file|arn|data):`)
+	template = regexp.MustCompile(`^(?:\$\w+|%\w+%|\*+|\.+|&\w+|@\w+@|:\w+)$|\$\{|\$\(|\{\{|<[A-Za-z_/!][^<>]*>|%\(\w+\)|^\{[\w.!:]*\}$|^\$?\{\w|^\$(?:2[abxy]|1|5|6|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$|^(?:pbkdf2_\w+|bcrypt\w*|scrypt|argon2|sha\d+)[$:]|^\{S?SHA|^(?:SHA(?:1|256|384|512)|MD5):|^\?\w*\}?$|^!(?:vault|Ref|Sub|GetAtt|secret|env)|^(?:env|vault|ssm|secrets?|op|file|arn|data):`)
 	verb     = regexp.MustCompile(`%[sdr]\b`)
 	// placeholderWord are words of values that someone is to replace, and of what stands for one.
 	placeholderWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:your?|my|change|changeme|changeit|change_?this|replace|replaceme|placeholder|example|dummy|insert|enter|redacted|removed|hidden|masked|todo|fixme|none|null|nil|undefined|true|false|not|empty|optional|required|some|invalid|the|goes|here|description|string)(?:$|[^a-z])`)
@@ -44,7 +44,7 @@ func filler(s string) bool {
 
 // filled tells whether something else fills the value in.
 func filled(s string) bool {
-	return strings.ContainsAny(s, "$%*.&@:{<!") && (template.MatchString(s) || verb.MatchString(s) && !generated(s))
+	return strings.ContainsAny(s, "$%*.&@:{<!?") && (template.MatchString(s) || verb.MatchString(s) && !generated(s))
 }
 
 // allHex tells whether a value is made of digits in hex.
@@ -99,7 +99,7 @@ func (a assignment) secret() bool {
 	if a.hopeless() {
 		return false
 	}
-	if a.quoted && dense(v) {
+	if a.quoted && (dense(v) || octets.MatchString(v)) {
 		return true
 	}
 	switch {
@@ -167,6 +167,9 @@ func nameLike(v string, hash bool) bool {
 // alphabet are the characters of an encoding rather than a value in it.
 var alphabet = regexp.MustCompile(`(?i)^abcdefghijklmn`)
 
+// octets is a literal of bytes that are no text.
+var octets = regexp.MustCompile(`^(?:\\x[0-9a-fA-F]{2}){8,}`)
+
 // dense tells whether a value of all kinds of signs can only be generated.
 func dense(v string) bool {
 	return len(v) >= 32 && symbols(v) >= 4 && letterDigit(v) && bits(v) >= 4.4 && strings.Count(v, " ") <= len(v)/20 && !strings.Contains(v, "://") && !alphabet.MatchString(v)
@@ -180,7 +183,7 @@ func (a assignment) chosen(v string) bool {
 	if uuid.MatchString(v) {
 		return true
 	}
-	if chain.MatchString(v) && words(v) && !human(v) && !(a.quoted && letterDigit(v) && !named.MatchString(v)) || strings.HasPrefix(v, "--") {
+	if chain.MatchString(v) && words(v) && !human(v) && !((a.quoted || a.env) && letterDigit(v) && !named.MatchString(v)) || strings.HasPrefix(v, "--") {
 		return false
 	}
 	strange := symbols(v)
@@ -206,10 +209,16 @@ var plain = regexp.MustCompile(`^[a-z]+$`)
 // simpleWord tells whether a value is one word of small letters, perhaps with a capital first.
 func simpleWord(v string) bool { return len(v) < 16 && plain.MatchString(strings.ToLower(v[:1])+v[1:]) }
 
+var (
+	smallWords    = regexp.MustCompile(`^[a-z0-9 -]+$`)
+	wordsAndSigns = regexp.MustCompile(`^[\w !@#$%^*?+-]+$`)
+	ofSentence    = regexp.MustCompile(`(?i)\b(?:is|are|a|an|to|of|for|in|on|and|or|if|with|be|must|should|at|than|least|most)\b`)
+)
+
 // phrase tells whether a value of several words is a pass phrase rather than a sentence.
 func phrase(v string) bool {
-	if parts := strings.Fields(v); len(parts) >= 4 && len(parts) <= 10 && regexp.MustCompile(`^[a-z0-9 -]+$`).MatchString(v) {
-		return !placeholderWord.MatchString(v) && !named.MatchString(v) && !regexp.MustCompile(`\b(?:is|are|a|an|to|of|for|in|on|and|or|if|with|be|must|should)\b`).MatchString(v)
+	if parts := strings.Fields(v); len(parts) >= 4 && len(parts) <= 10 && (smallWords.MatchString(v) || wordsAndSigns.MatchString(v) && letterDigit(v)) {
+		return !placeholderWord.MatchString(strings.ReplaceAll(v, "the ", "")) && !named.MatchString(v) && !ofSentence.MatchString(v)
 	}
 	return len(v) <= 40 && strings.Count(v, " ") <= 2 && letterDigit(v) && !strings.ContainsAny(v, "{}()<>=,") && (symbols(v) >= 2 || human(v) && !placeholderWord.MatchString(v) && !numeric.MatchString(v))
 }
@@ -217,8 +226,11 @@ func phrase(v string) bool {
 // fileName are names of files, which end in what they are.
 var fileName = regexp.MustCompile(`^[\w./-]+\.(?:html?|txt|py|js|json|ya?ml|pem|crt|key|go|md|sh|cfg|conf|ini|toml|xml|csv|log|exe|jks)$`)
 
+// object is the name of an object in a store, with folders and the ending of a file.
+var object = regexp.MustCompile(`^[\w.=-]+/[\w./=-]*\.[a-z]\w{1,7}$`)
+
 func isPath(v string) bool {
-	if fileName.MatchString(v) || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "../") || strings.HasPrefix(v, "~/") || strings.HasPrefix(v, `C:\`) {
+	if fileName.MatchString(v) || object.MatchString(v) || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "../") || strings.HasPrefix(v, "~/") || strings.HasPrefix(v, `C:\`) {
 		return true
 	}
 	return strings.HasPrefix(v, "/") && (!random(v) || strings.Count(v, "/") > 3 || words(v))
@@ -226,7 +238,7 @@ func isPath(v string) bool {
 
 // isCode tells whether a value without quotes is program text.
 func (a assignment) isCode(v string) bool {
-	if a.name == strong && human(v) && !call.MatchString(v) {
+	if a.name == strong && (human(v) || a.env && letterDigit(v) && !named.MatchString(v)) && !call.MatchString(v) {
 		return false
 	}
 	if call.MatchString(v) || chain.MatchString(v) && (words(v) || !letterDigit(v)) || strings.HasSuffix(v, ":") && words(v) {
