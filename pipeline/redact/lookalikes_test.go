@@ -405,4 +405,19 @@ username,email,password,role⏎joe,j@example.org,*****,admin⏎ann,a@example.org
 SORT_KEY=MD5
 CACHE_KEY=MD5
 key_hash = bytes.fromhex("SHA256")
+[user]⏎    name = Anneke⏎    signingkey = 3AA5C34371567BD2
+def get_password() -> str:
+> /opt/app.py(31)get_password()->None
+CREDENTIALS = [⏎    ("name", "password_field"),⏎]
+@pytest.mark.parametrize("name, token", [("a", "NAME"), ("b", "STRING")])
+$ pip freeze | grep -i -E 'token|secret|key'⏎detect-secrets==1.4.0
+SLACK_TOKEN=xoxb-your-token-here
+DEBUG cache MISS key=user:8812:perms:v3:MD5 ttl=300
+"hashed_secret": "SHA1",
+arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod-db-4aBcD3
+Client("us-east-1")
+s3 = boto3.client("s3-control2")
+mot de passe oublié ? Cliquez ici
+    Subject Key Identifier: 45:5F:ED:36:B9:DF:BD:F3:68:A2:58:7D:D1:18:47:2C:99:6C:AF:DE
+    host, port, passwd = ("db2.lan1", 6380, None)
 `
