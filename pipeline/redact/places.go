@@ -23,7 +23,7 @@ const nearby = 100 // bytes around a name that are looked at
 // around tells quickly where a value may stand around the name that begins at from and
 // ends before rest.
 func (f *finder) around(from int, rest string) (p place) {
-	line, _, more := strings.Cut(rest, "\n")
+	line, next, more := strings.Cut(rest, "\n")
 	if rest != "" {
 		if (rest[0] == ' ' || strings.HasPrefix(rest, "'s ") || strings.HasPrefix(rest, "` ")) && strings.ContainsAny(line, "0123456789") {
 			p |= inSentence
@@ -31,7 +31,7 @@ func (f *finder) around(from int, rest string) (p place) {
 		if strings.IndexByte("\"'`]/:*.,)?", rest[0]) >= 0 && strings.ContainsAny(rest[1:], "\"'`") {
 			p |= inCall
 		}
-		if more && (f.separator(from) != 0 || line == "" || line[len(line)-1] == ':' || strings.TrimLeft(line, "/abcdefghijklmnopqrstuvwxyz.)]};\"', _") == "") {
+		if more && (f.separator(from) != 0 || line == "" || line[len(line)-1] == ':' || strings.TrimLeft(line, "/abcdefghijklmnopqrstuvwxyz.)]};\"'") == "" || strings.HasPrefix(next, "(") && line[0] == ',') {
 			p |= below
 		}
 	}
