@@ -41,7 +41,7 @@ var homes = map[string][]string{
 	"cel.dev/":                          {"pipeline/selection"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/tracesmith/internal/cli"},
-	"k8s.io/":                                {"env/drivers"},
+	"k8s.io/":                                {"env/drivers", "internal/kubetest"},
 }
 
 // groups hold implementations: only wire may import them (and they themselves).

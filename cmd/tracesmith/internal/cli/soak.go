@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/hostile"
-	"github.com/tracesmith/tracesmith/env/hostile/soak"
+	"github.com/tracesmith/tracesmith/internal/hostile"
+	"github.com/tracesmith/tracesmith/internal/hostile/soak"
 )
 
 func newSoak(s *State) *cobra.Command {
