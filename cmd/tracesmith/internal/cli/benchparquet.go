@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/internal/specimen"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
