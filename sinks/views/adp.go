@@ -12,7 +12,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "adp", Summary: "Agent Data Protocol: actions and observations in turns",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks}.check(o)
+			o, err := supported{mask: recordMasks}.check(o)
 			return adp{o}, err
 		},
 	})
@@ -68,7 +68,7 @@ func (v adp) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		for i, x := range c.turns {
 			row.Content = append(row.Content, adpTurn(i, x, notes)...)
 		}
-		rows = append(rows, sinks.Row{Value: row, Texts: texts(c.everything(), nil)})
+		rows = append(rows, sinks.Row{Value: row, Texts: texts(c.allMessages(), nil)})
 	}
 	return rows, notes, nil
 }

@@ -15,7 +15,7 @@ func init() {
 		Kind: "atif", Summary: "Agent Trajectory Interchange Format, one JSON file per episode",
 		Default: func() any { return &atifConfig{Version: "1.7"} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks}.check(o)
+			o, err := supported{mask: recordMasks}.check(o)
 			if err != nil {
 				return nil, err
 			}
@@ -131,7 +131,7 @@ func (v atif) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		for _, turn := range c.turns {
 			out.Steps = append(out.Steps, atifTurn(t, c, turn))
 		}
-		read = append(read, texts(c.everything(), nil)...)
+		read = append(read, texts(c.allMessages(), nil)...)
 	}
 	for i := range out.Steps {
 		out.Steps[i].ID = i + 1

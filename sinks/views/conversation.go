@@ -67,7 +67,7 @@ type turn struct {
 // and a tool's answer is its own observation with the triggered ones after it.
 // The options choose a phase, the system prompt and where an episode ends; notes
 // count what that leaves out.
-func converse(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
+func conversationsOf(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
 	var all []*conversation
 	end := len(t.Steps)
 	if o.Trim == sinks.TrimResolved {
@@ -80,7 +80,7 @@ func converse(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*co
 			continue
 		}
 		if i >= end {
-			if begins(s) {
+			if startsTurn(s) {
 				notes["turns_cut_after_resolved"]++
 			}
 			continue
@@ -88,7 +88,7 @@ func converse(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*co
 		at := slices.IndexFunc(all, func(c *conversation) bool { return c.phase == name })
 		if at < 0 {
 			at = len(all)
-			all = append(all, &conversation{phase: name, text: inText(t)})
+			all = append(all, &conversation{phase: name, text: callsInText(t)})
 		}
 		if err := all[at].add(s); err != nil {
 			return nil, fmt.Errorf("step %d of episode %s: %w", s.StepIndex, s.EpisodeID, err)
@@ -112,13 +112,13 @@ func resolvedBefore(t sinks.Trajectory, notes sinks.Notes) int {
 		}
 		return len(t.Steps)
 	}
-	for at++; at < len(t.Steps) && !begins(&t.Steps[at]) && t.Steps[at].TurnIndex != nil; at++ {
+	for at++; at < len(t.Steps) && !startsTurn(&t.Steps[at]) && t.Steps[at].TurnIndex != nil; at++ {
 	}
 	return at
 }
 
 // begins tells whether a row is the first of a turn.
-func begins(s *schemas.StepRow) bool {
+func startsTurn(s *schemas.StepRow) bool {
 	return s.TurnIndex != nil && s.Source == "agent" && (s.CallIndex == nil || *s.CallIndex == 0)
 }
 
@@ -134,7 +134,7 @@ func (c *conversation) setSystem(o sinks.ViewOptions) {
 
 // inText: the calls stand in the text of the replies, and tools in the system
 // prompt.
-func inText(t sinks.Trajectory) bool { return value(t.Episode.ToolCallStyle) == "text" }
+func callsInText(t sinks.Trajectory) bool { return value(t.Episode.ToolCallStyle) == "text" }
 
 func (c *conversation) add(s *schemas.StepRow) error {
 	switch {
@@ -145,7 +145,7 @@ func (c *conversation) add(s *schemas.StepRow) error {
 		c.before = append(c.before, line{int(s.StepIndex), message{Role: "user", Content: s.Message}})
 		return nil
 	}
-	if begins(s) {
+	if startsTurn(s) {
 		t := turn{row: s, reply: message{Role: "assistant", Content: s.Message, Reasoning: value(s.Reasoning)}}
 		if n := len(c.turns); n > 0 && s.ContextOp == nil { // not a model's: nothing was sent
 			t.op = c.turns[n-1].op
@@ -230,19 +230,19 @@ func observed(s *schemas.StepRow) (string, error) {
 
 // messages are what the model saw at the last turn of a row, and its reply: the
 // completion begins and ends on the assistant.
-func (c *conversation) messages(row target) (prompt, completion []message) {
-	return c.render(row, false)
+func (c *conversation) messages(s span) (prompt, completion []message) {
+	return c.render(s, false)
 }
 
 // render is messages, with the answers to the last turn where they are wanted.
-func (c *conversation) render(row target, answered bool) (prompt, completion []message) {
-	op := c.turns[row.to-1].op
-	l := list{op: op, text: c.text}
+func (c *conversation) render(s span, answered bool) (prompt, completion []message) {
+	op := c.turns[s.to-1].op
+	l := messageList{op: op, text: c.text}
 	for _, before := range c.before {
 		l.add(before, -1)
 	}
 	note, begins := op.Note, 0
-	for i, t := range c.turns[:row.to] {
+	for i, t := range c.turns[:s.to] {
 		if op.Drops(int(t.row.StepIndex)) {
 			continue
 		}
@@ -250,12 +250,12 @@ func (c *conversation) render(row target, answered bool) (prompt, completion []m
 			l.add(line{-1, message{Role: "user", Content: note}}, -1)
 			note = ""
 		}
-		if i == row.from {
+		if i == s.from {
 			begins = len(l.out)
 		}
 		l.add(line{-1, t.reply}, i)
 		for _, answer := range t.answers {
-			if i < row.to-1 || answered {
+			if i < s.to-1 || answered {
 				l.add(answer, -1)
 			}
 		}
@@ -264,14 +264,14 @@ func (c *conversation) render(row target, answered bool) (prompt, completion []m
 }
 
 // list is a list of messages in the making.
-type list struct {
+type messageList struct {
 	op   schemas.ContextOp
 	text bool
 	out  []message
 }
 
 // add appends a message as the model saw it. Two of the user become one.
-func (l *list) add(m line, turn int) {
+func (l *messageList) add(m line, turn int) {
 	m.turn = turn
 	m.Content = l.op.Shown(m.step, m.Content)
 	if l.text {
@@ -285,12 +285,6 @@ func (l *list) add(m line, turn int) {
 		return
 	}
 	l.out = append(l.out, m.message)
-}
-
-// extends tells whether the prompt of turn i begins with that of the turn before:
-// nothing more was left out.
-func (c *conversation) extends(i int) bool {
-	return slices.Equal(c.turns[i].op.Dropped, c.turns[i-1].op.Dropped)
 }
 
 func (c *conversation) hasReasoning() bool {

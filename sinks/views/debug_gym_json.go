@@ -11,7 +11,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "debug-gym-json", Summary: "debug-gym's trajectory.json, one per episode, for its log viewer and replay",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks}.check(o)
+			o, err := supported{mask: recordMasks}.check(o)
 			return debugGymJSON{o}, err
 		},
 	})
@@ -116,14 +116,14 @@ func (v debugGymJSON) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, erro
 		if c.phase != "" {
 			dir += "-" + safeName(c.phase)
 		}
-		rows = append(rows, sinks.Row{File: dir + "/" + safeName(e.InstanceID) + "/trajectory.json", Body: body, Texts: texts(c.everything(), nil)})
+		rows = append(rows, sinks.Row{File: dir + "/" + safeName(e.InstanceID) + "/trajectory.json", Body: body, Texts: texts(c.allMessages(), nil)})
 	}
 	return rows, notes, nil
 }
 
 func debugGymOpening(c *conversation) debugGymReset {
 	var out debugGymReset
-	l := list{text: c.text}
+	l := messageList{text: c.text}
 	for _, before := range c.before {
 		l.add(before, -1)
 	}

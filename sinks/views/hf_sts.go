@@ -13,7 +13,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "hf-sts", Summary: "Session Trace Simple Format of the Hugging Face Hub, one file per episode",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks}.check(o)
+			o, err := supported{mask: recordMasks}.check(o)
 			return hfSTS{o}, err
 		},
 	})
@@ -68,7 +68,7 @@ func (v hfSTS) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		if c.phase != "" {
 			id, name, suffix = id+"-"+c.phase, name+" "+c.phase, "-"+safeName(c.phase)+suffix
 		}
-		list := c.everything()
+		list := c.allMessages()
 		lintMessages(list, notes)
 		body, err := stsLines(stsSession{"session", t.Episode.Harness, id, name, t.Episode.EpisodeID, t.Episode.Split}, c, list)
 		if err != nil {

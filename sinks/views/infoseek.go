@@ -7,9 +7,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// newsNeed is what the views of turns that look for information need.
-func newsNeed() need {
-	return need{
+// newsRequirement is that of the views of turns that look for information.
+func newsRequirement() requirement {
+	return requirement{
 		what:   "no turn that looked for something says whether it brought new information (is_new_information)",
 		remedy: "export a run or dataset made by tracesmith, not one that was imported, and with --phase the conversation that looks",
 	}
@@ -35,10 +35,10 @@ func (t turn) seeking() (row *schemas.StepRow, known bool) {
 }
 
 // onlySeeking has nothing but seeking turns trained on.
-func onlySeeking(c *conversation, n *need) {
+func onlySeeking(c *conversation, r *requirement) {
 	for i := range c.turns {
 		row, known := c.turns[i].seeking()
-		n.saw(known)
+		r.observe(known)
 		c.turns[i].skip = row == nil
 	}
 }

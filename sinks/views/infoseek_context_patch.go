@@ -17,7 +17,7 @@ func init() {
 		Default: func() any { return &contextPatchConfig{Evidence: "base-state", Budget: 8192} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
 			c := cfg.(*contextPatchConfig)
-			o, err := abilities{mask: recordMasks, noTalk: true}.check(o)
+			o, err := supported{mask: recordMasks, noConversation: true}.check(o)
 			switch {
 			case err != nil:
 				return nil, err
@@ -28,7 +28,7 @@ func init() {
 			case c.Budget < 1:
 				return nil, fmt.Errorf("budget %d: it must be at least 1 token", c.Budget)
 			}
-			return &contextPatch{o, *c, need{
+			return &contextPatch{o, *c, requirement{
 				what:   "no verified pass has a patch and a state of the workspace for each step (workspace_sha256)",
 				remedy: "select verified passes of a run or dataset made by tracesmith; say --allow-gold where their patches come from gold",
 			}}, nil
@@ -48,7 +48,7 @@ type contextPatchConfig struct {
 type contextPatch struct {
 	opts sinks.ViewOptions
 	cfg  contextPatchConfig
-	need need
+	requirement
 }
 
 type contextPatchRow struct {
@@ -68,12 +68,12 @@ func (*contextPatch) Container() string { return sinks.JSONLGz }
 
 func (v *contextPatch) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	if _, err := converse(t, v.opts, sinks.Notes{}); err != nil {
+	if _, err := conversationsOf(t, v.opts, sinks.Notes{}); err != nil {
 		return nil, notes, err
 	}
 	patch, source := verifiedPatch(t, v.opts, notes)
 	stated := slices.ContainsFunc(t.Steps, func(s schemas.StepRow) bool { return s.WorkspaceSHA256 != nil })
-	v.need.saw(patch != "" && stated)
+	v.observe(patch != "" && stated)
 	if patch == "" {
 		return nil, notes, nil
 	}
@@ -135,5 +135,3 @@ func bundle(issue string, found []evidence) string {
 	b.WriteString("\nWrite the patch as a unified diff.\n")
 	return b.String()
 }
-
-func (v *contextPatch) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

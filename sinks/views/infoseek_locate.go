@@ -16,8 +16,8 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "infoseek-locate", Summary: "issue, the places that a verified patch changed, and files looked at in vain",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks, noTalk: true}.check(o)
-			return &infoseekLocate{o, need{
+			o, err := supported{mask: recordMasks, noConversation: true}.check(o)
+			return &infoseekLocate{o, requirement{
 				what:   "no verified pass has a patch that may be used",
 				remedy: "select verified passes; say --allow-gold where their patches come from gold",
 			}}, err
@@ -30,7 +30,7 @@ func init() {
 // and are not changed. Tests are no negatives: reading the failing test leads to the fix.
 type infoseekLocate struct {
 	opts sinks.ViewOptions
-	need need
+	requirement
 }
 
 type locateRow struct {
@@ -56,11 +56,11 @@ func (*infoseekLocate) Container() string { return sinks.JSONLGz }
 
 func (v *infoseekLocate) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	if _, err := converse(t, v.opts, sinks.Notes{}); err != nil {
+	if _, err := conversationsOf(t, v.opts, sinks.Notes{}); err != nil {
 		return nil, notes, err
 	}
 	patch, source := verifiedPatch(t, v.opts, notes)
-	v.need.saw(patch != "")
+	v.observe(patch != "")
 	if patch == "" {
 		return nil, notes, nil
 	}
@@ -166,5 +166,3 @@ func inModule(dotted, module string) bool {
 	}
 	return false
 }
-
-func (v *infoseekLocate) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

@@ -20,7 +20,7 @@ type tool struct {
 // stand in the texts, so do the tools.
 func toolsOf(t sinks.Trajectory, shown []turn) []tool {
 	out := []tool{}
-	if inText(t) {
+	if callsInText(t) {
 		return out
 	}
 	var lists [][]schemas.ToolSchema
@@ -53,7 +53,7 @@ func jsonText(v any) (string, error) {
 }
 
 // think moves the thoughts of replies where the options want them.
-func think(list []message, o sinks.ViewOptions) []message {
+func placeReasoning(list []message, o sinks.ViewOptions) []message {
 	out := slices.Clone(list)
 	for i := range out {
 		if o.Thinking == sinks.ThinkingInline && out[i].Reasoning != "" {

@@ -9,14 +9,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// abilities are the common options that a view can follow, the default of each
+// supported are the common options that a view can follow, the default of each
 // first. A nil list is an option the view has no place for.
-type abilities struct {
+type supported struct {
 	mask, arguments, thinking, tools, content []string
-	// thinks: enable_thinking is written if a chat template is named.
-	thinks bool
-	// noTalk: no conversation is in its rows that could be chosen or changed.
-	noTalk bool
+	// chatTemplate: enable_thinking is written if a chat template is named.
+	chatTemplate bool
+	// noConversation: no conversation is in its rows that could be chosen or changed.
+	noConversation bool
 }
 
 var (
@@ -47,10 +47,16 @@ var thinkingTemplates = []string{
 	"qwen3_8", "qwen3_8_training", "qwen3_instruct_2507_training", "qwen3_training",
 }
 
+// withMasks returns the options with another choice of masks.
+func (s supported) withMasks(masks ...string) supported {
+	s.mask = masks
+	return s
+}
+
 // check fills in the defaults and refuses what the view cannot do.
-func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
+func (a supported) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	system, trim := []string{sinks.SystemKeep, sinks.SystemDrop, sinks.SystemReplace}, []string{sinks.TrimNone, sinks.TrimResolved}
-	if a.noTalk {
+	if a.noConversation {
 		system, trim = nil, nil
 		if o.Phase != "" {
 			return o, errors.New("it has no conversations to choose from: leave out --phase")
@@ -58,7 +64,7 @@ func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	}
 	switch {
 	case o.ChatTemplate == "":
-	case !a.thinks:
+	case !a.chatTemplate:
 		return o, errors.New("it has no choice of chat-template: leave out --chat-template")
 	case !slices.Contains(thinkingTemplates, o.ChatTemplate):
 		return o, fmt.Errorf("chat-template %q: enable_thinking is written only for templates on which a prompt stays the beginning of prompt and completion: "+

@@ -13,7 +13,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "pref-pairs", Summary: "prompt, chosen, rejected: a verified pass and a verified fail of one group",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{
+			o, err := supported{
 				mask: []string{sinks.MaskNone, sinks.MaskDropEpisode}, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst,
 			}.check(o)
 			return &prefPairs{opts: o, groups: map[string]*prefGroup{}}, err
@@ -40,24 +40,24 @@ type prefSide struct {
 }
 
 type prefRow struct {
-	Prompt     []any  `json:"prompt"`
-	Chosen     []any  `json:"chosen"`
-	Rejected   []any  `json:"rejected"`
-	Tools      any    `json:"tools"`
-	GroupID    string `json:"group_id"`
-	Phase      string `json:"phase,omitempty"`
-	InstanceID string `json:"instance_id"`
-	Repo       string `json:"repo"`
-	Split      string `json:"split"`
-	ChosenID   string `json:"chosen_episode_id"`
-	RejectedID string `json:"rejected_episode_id"`
+	Prompt     []wireMessage `json:"prompt"`
+	Chosen     []wireMessage `json:"chosen"`
+	Rejected   []wireMessage `json:"rejected"`
+	Tools      any           `json:"tools"`
+	GroupID    string        `json:"group_id"`
+	Phase      string        `json:"phase,omitempty"`
+	InstanceID string        `json:"instance_id"`
+	Repo       string        `json:"repo"`
+	Split      string        `json:"split"`
+	ChosenID   string        `json:"chosen_episode_id"`
+	RejectedID string        `json:"rejected_episode_id"`
 }
 
 func (*prefPairs) Container() string { return sinks.JSONLGz }
 
 func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	conversations, err := converse(t, v.opts, notes)
+	conversations, err := conversationsOf(t, v.opts, notes)
 	if err != nil {
 		return nil, notes, err
 	}
@@ -81,14 +81,14 @@ func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error)
 			notes["rows_dropped_masked"]++
 			continue
 		}
-		if !c.runsOn(1, n) {
+		if !c.promptsExtend(1, n) {
 			notes["rows_dropped_cut_history"]++
 			continue
 		}
-		prompt, completion := c.messages(target{0, n})
+		prompt, completion := c.messages(span{to: n})
 		side := &prefSide{
 			t: sinks.Trajectory{Episode: e}, n: n, phase: c.phase, tools: toolsOf(t, c.turns),
-			prompt: think(prompt, v.opts), completion: think(completion, v.opts),
+			prompt: placeReasoning(prompt, v.opts), completion: placeReasoning(completion, v.opts),
 		}
 		v.keep(side, passed)
 	}

@@ -12,7 +12,7 @@ import (
 // records are the conversations of an episode for formats that say what happened
 // and mask nothing: all turns, up to the first that comes from the gold patch.
 func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
-	all, err := converse(t, o, notes)
+	all, err := conversationsOf(t, o, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +28,8 @@ func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*con
 }
 
 // everything is a conversation as it happened, whatever was left out of prompts.
-func (c *conversation) everything() []message {
-	l := list{text: c.text}
+func (c *conversation) allMessages() []message {
+	l := messageList{text: c.text}
 	for _, before := range c.before {
 		l.add(before, -1)
 	}

@@ -16,7 +16,7 @@ func init() {
 		Default: func() any { return &stepLabelsConfig{Labels: "progress", Template: "chatml"} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
 			c := cfg.(*stepLabelsConfig)
-			o, err := abilities{mask: recordMasks, thinking: inlineOrDrop}.check(o)
+			o, err := supported{mask: recordMasks, thinking: inlineOrDrop}.check(o)
 			switch {
 			case err != nil:
 				return nil, err
@@ -25,8 +25,8 @@ func init() {
 			case c.Labels == "gold" && !o.AllowGold:
 				return nil, errors.New("labels gold come from the gold patch: say --allow-gold if they may")
 			}
-			d, err := newDialect(c.Template)
-			return &stepLabels{opts: o, dialect: d, labels: c.Labels, need: need{
+			d, err := newTextTemplate(c.Template)
+			return &stepLabels{opts: o, template: d, labels: c.Labels, requirement: requirement{
 				what:   "no step says whether it brought anything (is_new_information, is_error; with labels=gold: gold_hit_file)",
 				remedy: "export a run or dataset made by tracesmith, not one that was imported",
 			}}, err
@@ -44,10 +44,10 @@ type stepLabelsConfig struct {
 // is true where it showed a file of the gold patch. A completion is a reply and
 // the answers to it. Source: dataset_formats.md of TRL, stepwise supervision.
 type stepLabels struct {
-	opts    sinks.ViewOptions
-	dialect *dialect
-	labels  string
-	need    need
+	opts     sinks.ViewOptions
+	template *textTemplate
+	labels   string
+	requirement
 }
 
 type stepLabelsRow struct {
@@ -77,7 +77,7 @@ func (v *stepLabels) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 		if err != nil {
 			return nil, notes, err
 		}
-		v.need.saw(len(row.Labels) > 0)
+		v.observe(len(row.Labels) > 0)
 		if len(row.Labels) > 0 {
 			rows = append(rows, sinks.Row{Value: row, Columns: row, Texts: append([]string{row.Prompt}, row.Completions...), Trained: row.Completions})
 		}
@@ -88,7 +88,7 @@ func (v *stepLabels) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes) (stepLabelsRow, error) {
 	e := t.Episode
 	out := stepLabelsRow{
-		LabelSource: v.labels, SHA256: v.dialect.sha256,
+		LabelSource: v.labels, SHA256: v.template.sha256,
 		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
 	}
 	for i, x := range c.turns {
@@ -100,8 +100,8 @@ func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes)
 		}
 		out.Labels = append(out.Labels, label)
 	}
-	list := think(c.everything(), v.opts)
-	whole, replies, err := v.dialect.text(list, toolsOf(t, c.turns))
+	list := placeReasoning(c.allMessages(), v.opts)
+	whole, replies, err := v.template.render(list, toolsOf(t, c.turns))
 	if err != nil || len(replies) == 0 {
 		return out, err
 	}
@@ -148,5 +148,3 @@ func (v *stepLabels) progress(r *schemas.StepRow) (ok, known bool) {
 	}
 	return !*r.IsError && r.RepeatOf == nil, true
 }
-
-func (v *stepLabels) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }
