@@ -48,13 +48,7 @@ type adpItem struct {
 func (adp) Container() string { return sinks.JSONL }
 
 func (v adp) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
-	if err != nil {
-		return nil, notes, err
-	}
-	var rows []sinks.Row
-	for _, c := range conversations {
+	return recordRows(t, v.opts, func(c *conversation, notes sinks.Notes) (sinks.Row, error) {
 		row := adpRow{SchemaVersion: adpVersion, ID: t.Episode.EpisodeID, Details: outcomeOf(t, v.opts)}
 		if c.phase != "" {
 			row.ID += "-" + c.phase
@@ -68,9 +62,8 @@ func (v adp) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		for i, x := range c.turns {
 			row.Content = append(row.Content, adpTurn(i, x, notes)...)
 		}
-		rows = append(rows, sinks.Row{Value: row, Texts: texts(c.allMessages(), nil)})
-	}
-	return rows, notes, nil
+		return sinks.Row{Value: row, Texts: texts(c.allMessages(), nil)}, nil
+	})
 }
 
 // heard is an observation; the protocol's sources are system, user and assistant.
@@ -89,10 +82,7 @@ func adpTurn(i int, x turn, notes sinks.Notes) []any {
 		}
 		return out
 	}
-	answers := map[string]string{}
-	for _, a := range x.answers {
-		answers[a.ToolCallID] = a.Content
-	}
+	answers := x.answersByCall()
 	var out []any
 	for j, c := range x.reply.ToolCalls {
 		item := adpItem{Class: "api_action", Function: c.Function.Name, Kwargs: c.Function.Arguments, CallID: fmt.Sprintf("call_%d_%d", i, j)}

@@ -200,6 +200,16 @@ func (t *turn) add(s *schemas.StepRow) error {
 	return nil
 }
 
+// answersByCall returns the texts that answered a turn, by the id of the call; "" is the
+// key of an answer to a reply without a call.
+func (t *turn) answersByCall() map[string]string {
+	answers := map[string]string{}
+	for _, a := range t.answers {
+		answers[a.ToolCallID] = a.Content
+	}
+	return answers
+}
+
 func callOf(s *schemas.StepRow) (call, error) {
 	args := json.RawMessage(value(s.ArgumentsJSON))
 	var object map[string]json.RawMessage
@@ -228,20 +238,25 @@ func observed(s *schemas.StepRow) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// messages are what the model saw at the last turn of a row, and its reply: the
-// completion begins and ends on the assistant.
-func (c *conversation) messages(s span) (prompt, completion []message) {
-	return c.render(s, false)
+// messages returns what the model saw at the last turn of a row, and its reply: the
+// completion begins and ends with a message of the assistant. With answered, the
+// answers to the last turn follow it.
+func (c *conversation) messages(s span, answered bool) (prompt, completion []message) {
+	return c.render(s, c.turns[s.to-1].op, answered)
 }
 
-// render is messages, with the answers to the last turn where they are wanted.
-func (c *conversation) render(s span, answered bool) (prompt, completion []message) {
-	op := c.turns[s.to-1].op
+// allMessages returns the conversation as it happened, with the texts that prompts left out.
+func (c *conversation) allMessages() []message {
+	prompt, completion := c.render(span{to: len(c.turns)}, schemas.ContextOp{}, true)
+	return slices.Concat(prompt, completion)
+}
+
+func (c *conversation) render(s span, op schemas.ContextOp, answered bool) (prompt, completion []message) {
 	l := messageList{op: op, text: c.text}
 	for _, before := range c.before {
 		l.add(before, -1)
 	}
-	note, begins := op.Note, 0
+	note, start := op.Note, 0
 	for i, t := range c.turns[:s.to] {
 		if op.Drops(int(t.row.StepIndex)) {
 			continue
@@ -251,7 +266,7 @@ func (c *conversation) render(s span, answered bool) (prompt, completion []messa
 			note = ""
 		}
 		if i == s.from {
-			begins = len(l.out)
+			start = len(l.out)
 		}
 		l.add(line{-1, t.reply}, i)
 		for _, answer := range t.answers {
@@ -260,7 +275,7 @@ func (c *conversation) render(s span, answered bool) (prompt, completion []messa
 			}
 		}
 	}
-	return l.out[:begins:begins], l.out[begins:]
+	return l.out[:start:start], l.out[start:]
 }
 
 // list is a list of messages in the making.

@@ -83,17 +83,8 @@ const emptyToolResponse = "empty_tool_response"
 func (debugGymJSON) Container() string { return sinks.Dir }
 
 func (v debugGymJSON) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
-	if err != nil {
-		return nil, notes, err
-	}
 	e := t.Episode
-	if e.Resolved == nil {
-		notes["success_not_known"]++
-	}
-	var rows []sinks.Row
-	for _, c := range conversations {
+	rows, notes, err := recordRows(t, v.opts, func(c *conversation, _ sinks.Notes) (sinks.Row, error) {
 		out := debugGymFile{
 			Problem: e.InstanceID, Config: map[string]any{}, Tools: toolsOf(t, c.turns), UUID: e.RunID,
 			Success: e.Resolved != nil && *e.Resolved, AgentType: e.AgentName, EpisodeID: e.EpisodeID, Split: e.Split,
@@ -109,16 +100,16 @@ func (v debugGymJSON) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, erro
 			}
 		}
 		body, err := indented(out)
-		if err != nil {
-			return nil, notes, err
-		}
 		dir := safeName(e.EpisodeID)
 		if c.phase != "" {
 			dir += "-" + safeName(c.phase)
 		}
-		rows = append(rows, sinks.Row{File: dir + "/" + safeName(e.InstanceID) + "/trajectory.json", Body: body, Texts: texts(c.allMessages(), nil)})
+		return sinks.Row{File: dir + "/" + safeName(e.InstanceID) + "/trajectory.json", Body: body, Texts: texts(c.allMessages(), nil)}, err
+	})
+	if e.Resolved == nil {
+		notes["success_not_known"]++
 	}
-	return rows, notes, nil
+	return rows, notes, err
 }
 
 func debugGymOpening(c *conversation) debugGymReset {
@@ -142,10 +133,7 @@ func debugGymOpening(c *conversation) debugGymReset {
 
 // debugGymTurn is a step for each call; what the model said stands at the first.
 func debugGymTurn(x turn) []debugGymStep {
-	answers := map[string]string{}
-	for _, a := range x.answers {
-		answers[a.ToolCallID] = a.Content
-	}
+	answers := x.answersByCall()
 	var out []debugGymStep
 	for _, c := range x.reply.ToolCalls {
 		action := &debugGymAction{c.ID, c.Function.Name, c.Function.Arguments}

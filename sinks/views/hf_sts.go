@@ -56,13 +56,7 @@ type stsCall struct {
 func (hfSTS) Container() string { return sinks.Dir }
 
 func (v hfSTS) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
-	if err != nil {
-		return nil, notes, err
-	}
-	var rows []sinks.Row
-	for _, c := range conversations {
+	return recordRows(t, v.opts, func(c *conversation, notes sinks.Notes) (sinks.Row, error) {
 		id, name := t.Episode.EpisodeID, t.Episode.InstanceID
 		suffix := ".jsonl"
 		if c.phase != "" {
@@ -71,12 +65,8 @@ func (v hfSTS) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		list := c.allMessages()
 		lintMessages(list, notes)
 		body, err := stsLines(stsSession{"session", t.Episode.Harness, id, name, t.Episode.EpisodeID, t.Episode.Split}, c, list)
-		if err != nil {
-			return nil, notes, err
-		}
-		rows = append(rows, sinks.Row{File: fileOf(t, suffix), Body: body, Texts: texts(list, nil)})
-	}
-	return rows, notes, nil
+		return sinks.Row{File: fileOf(t, suffix), Body: body, Texts: texts(list, nil)}, err
+	})
 }
 
 func stsLines(head stsSession, c *conversation, list []message) ([]byte, error) {

@@ -85,7 +85,7 @@ func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error)
 			notes["rows_dropped_cut_history"]++
 			continue
 		}
-		prompt, completion := c.messages(span{to: n})
+		prompt, completion := c.messages(span{to: n}, false)
 		side := &prefSide{
 			t: sinks.Trajectory{Episode: e}, n: n, phase: c.phase, tools: toolsOf(t, c.turns),
 			prompt: placeReasoning(prompt, v.opts), completion: placeReasoning(completion, v.opts),

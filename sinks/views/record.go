@@ -27,19 +27,27 @@ func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*con
 	return slices.DeleteFunc(all, func(c *conversation) bool { return len(c.turns) == 0 }), nil
 }
 
-// everything is a conversation as it happened, whatever was left out of prompts.
-func (c *conversation) allMessages() []message {
-	l := messageList{text: c.text}
-	for _, before := range c.before {
-		l.add(before, -1)
+// recordRows renders each of the records of an episode as one row. row returns no row by
+// leaving all fields empty.
+func recordRows(
+	t sinks.Trajectory, o sinks.ViewOptions, row func(c *conversation, notes sinks.Notes) (sinks.Row, error),
+) ([]sinks.Row, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	conversations, err := records(t, o, notes)
+	if err != nil {
+		return nil, notes, err
 	}
-	for i, t := range c.turns {
-		l.add(line{-1, t.reply}, i)
-		for _, answer := range t.answers {
-			l.add(answer, -1)
+	var rows []sinks.Row
+	for _, c := range conversations {
+		r, err := row(c, notes)
+		if err != nil {
+			return nil, notes, err
+		}
+		if r.Value != nil || r.Body != nil {
+			rows = append(rows, r)
 		}
 	}
-	return l.out
+	return rows, notes, nil
 }
 
 // fileOf names the file of an episode below the output: its id, since instances

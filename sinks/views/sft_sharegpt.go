@@ -53,7 +53,7 @@ type shareGPTMessage struct {
 }
 
 func shareGPTRow(v *renderer, x example) (sinks.Row, error) {
-	prompt, completion := x.conversation.render(x.span, true)
+	prompt, completion := x.conversation.messages(x.span, true)
 	row, err := shareGPTMessages(x.conversation.folded(placeReasoning(append(prompt, completion...), v.opts), v.opts))
 	if err != nil {
 		return sinks.Row{}, err

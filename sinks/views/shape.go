@@ -104,7 +104,7 @@ func (v *renderer) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) 
 
 func (v *renderer) example(t sinks.Trajectory, c *conversation, s span, notes sinks.Notes) example {
 	x := example{trajectory: t, conversation: c, span: s, notes: notes}
-	x.prompt, x.completion = c.messages(s)
+	x.prompt, x.completion = c.messages(s, false)
 	x.prompt, x.completion = placeReasoning(x.prompt, v.opts), placeReasoning(x.completion, v.opts)
 	x.messages = slices.Concat(x.prompt, x.completion)
 	lintMessages(x.messages, notes)

@@ -56,41 +56,27 @@ type stepLabelsRow struct {
 	Labels      []bool   `json:"labels" parquet:"labels,list"`
 	LabelSource string   `json:"label_source" parquet:"label_source"`
 	SHA256      string   `json:"template_sha256" parquet:"template_sha256"`
-	EpisodeID   string   `json:"episode_id" parquet:"episode_id"`
-	InstanceID  string   `json:"instance_id" parquet:"instance_id"`
-	Repo        string   `json:"repo" parquet:"repo"`
-	Split       string   `json:"split" parquet:"split"`
-	Resolved    *bool    `json:"resolved,omitempty" parquet:"resolved,optional"`
+	origin
 }
 
 func (*stepLabels) Container() string { return sinks.JSONLGz }
 
 func (v *stepLabels) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
-	if err != nil {
-		return nil, notes, err
-	}
-	var rows []sinks.Row
-	for _, c := range conversations {
+	return recordRows(t, v.opts, func(c *conversation, notes sinks.Notes) (sinks.Row, error) {
 		row, err := v.row(t, c, notes)
 		if err != nil {
-			return nil, notes, err
+			return sinks.Row{}, err
 		}
 		v.observe(len(row.Labels) > 0)
-		if len(row.Labels) > 0 {
-			rows = append(rows, sinks.Row{Value: row, Columns: row, Texts: append([]string{row.Prompt}, row.Completions...), Trained: row.Completions})
+		if len(row.Labels) == 0 {
+			return sinks.Row{}, nil
 		}
-	}
-	return rows, notes, nil
+		return sinks.Row{Value: row, Columns: row, Texts: append([]string{row.Prompt}, row.Completions...), Trained: row.Completions}, nil
+	})
 }
 
 func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes) (stepLabelsRow, error) {
-	e := t.Episode
-	out := stepLabelsRow{
-		LabelSource: v.labels, SHA256: v.template.sha256,
-		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
-	}
+	out := stepLabelsRow{LabelSource: v.labels, SHA256: v.template.sha256, origin: originOf(t.Episode)}
 	for i, x := range c.turns {
 		label, ok := v.label(x)
 		if !ok {
