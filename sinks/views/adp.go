@@ -21,9 +21,9 @@ func init() {
 // adpVersion is the schema version of the protocol that rows follow.
 const adpVersion = "1.2.0"
 
-// adp writes each call as an api_action with an id that is unique in the row and
-// the observation that answers it; answers that never came are empty, since the
-// protocol wants one. Source: schema/*.py of neulab/agent-data-protocol.
+// adp writes each call as an api_action with an id that is unique in the row, followed by
+// its observation, which is empty for a call without an answer: the protocol wants one.
+// Source: schema/*.py of neulab/agent-data-protocol.
 type adp struct{ opts sinks.ViewOptions }
 
 type adpRow struct {
@@ -57,7 +57,7 @@ func (v adp) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 			row.Tools = append(row.Tools, x.Function.Name)
 		}
 		for _, l := range c.before {
-			row.Content = append(row.Content, heard(l.Role, l.Content, ""))
+			row.Content = append(row.Content, textObservation(l.Role, l.Content, ""))
 		}
 		for i, x := range c.turns {
 			row.Content = append(row.Content, adpTurn(i, x, notes)...)
@@ -66,8 +66,8 @@ func (v adp) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	})
 }
 
-// heard is an observation; the protocol's sources are system, user and assistant.
-func heard(role, content, call string) adpItem {
+// textObservation returns a message as an observation, whose source is system or user.
+func textObservation(role, content, call string) adpItem {
 	if role != "system" {
 		role = "user"
 	}
@@ -78,7 +78,7 @@ func adpTurn(i int, x turn, notes sinks.Notes) []any {
 	if len(x.reply.ToolCalls) == 0 {
 		out := []any{adpItem{Class: "message_action", Content: &x.reply.Content, Reasoning: x.reply.Reasoning}}
 		for _, a := range x.answers {
-			out = append(out, heard(a.Role, a.Content, ""))
+			out = append(out, textObservation(a.Role, a.Content, ""))
 		}
 		return out
 	}
@@ -93,7 +93,7 @@ func adpTurn(i int, x turn, notes sinks.Notes) []any {
 		if !ok {
 			notes["calls_without_answer"]++
 		}
-		out = append(out, item, heard("user", answer, item.CallID))
+		out = append(out, item, textObservation("user", answer, item.CallID))
 	}
 	return out
 }

@@ -62,8 +62,8 @@ type debugGymAction struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// debugGymPair has what replay.py asks of each step: an empty prompt, since prompts
-// are not repeated, and 0 tokens where nobody counted.
+// debugGymPair has the keys that replay.py reads of each step. The prompt is empty,
+// because prompts are not repeated, and usage is 0 if the tokens were not counted.
 type debugGymPair struct {
 	Prompt    []any           `json:"prompt"`
 	Response  *string         `json:"response,omitempty"`
@@ -131,7 +131,7 @@ func debugGymOpening(c *conversation) debugGymReset {
 	return out
 }
 
-// debugGymTurn is a step for each call; what the model said stands at the first.
+// debugGymTurn returns a step for each call. The first holds the text of the reply.
 func debugGymTurn(x turn) []debugGymStep {
 	answers := x.answersByCall()
 	var out []debugGymStep

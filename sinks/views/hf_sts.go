@@ -19,8 +19,8 @@ func init() {
 	})
 }
 
-// hfSTS writes a line for the session and one for each message, which the Hub
-// shows. Source: session-traces-format.md of huggingface/hub-docs.
+// hfSTS writes a line for the session and one for each message, for the trace viewer of
+// the Hub. Source: session-traces-format.md of huggingface/hub-docs.
 type hfSTS struct{ opts sinks.ViewOptions }
 
 type stsSession struct {

@@ -9,7 +9,7 @@ func init() {
 		options: axolotlOptions.withMasks(sinks.MaskContext, sinks.MaskSplitRows),
 		build: func(v *renderer, _ any) (sinks.View, error) {
 			seek := &infoseekMasked{v, newsRequirement()}
-			v.choose = func(c *conversation) { onlySeeking(c, &seek.requirement) }
+			v.choose = func(c *conversation) { skipOtherTurns(c, &seek.requirement) }
 			return seek, nil
 		},
 	})

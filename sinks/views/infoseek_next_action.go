@@ -19,7 +19,7 @@ func init() {
 				return nil, fmt.Errorf("per_episode %d: it must be at least 1", n)
 			}
 			seek := &infoseekNextAction{sftTRL{v}, newsRequirement(), n}
-			v.choose = func(c *conversation) { onlySeeking(c, &seek.requirement) }
+			v.choose = func(c *conversation) { skipOtherTurns(c, &seek.requirement) }
 			return seek, nil
 		},
 	})
@@ -51,7 +51,7 @@ func nextActionRowOf(v *renderer, x example) (sinks.Row, error) {
 		return sinks.Row{}, err
 	}
 	turn := x.conversation.turns[x.span.from]
-	found, _ := turn.seeking()
+	found, _ := turn.newInformation()
 	return sinks.Row{Value: nextActionRow{
 		row.Value.(sftTRLRow), found.StepIndex, found.ActionKind, value(found.ToolName), turn.row.PromptTokens,
 	}}, nil

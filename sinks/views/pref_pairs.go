@@ -21,9 +21,9 @@ func init() {
 	})
 }
 
-// prefPairs pairs the shortest verified pass of a group, in turns, with the
-// shortest verified fail. Trainers of preferences learn whole completions, so that
-// no turn can be masked; episodes with content of the gold patch are left out.
+// prefPairs pairs the shortest verified pass of a group, in turns, with the shortest
+// verified fail. Preference trainers have a loss on whole completions, so no turn can be
+// masked, and episodes with content of the gold patch are left out.
 type prefPairs struct {
 	opts   sinks.ViewOptions
 	groups map[string]*prefGroup
@@ -95,7 +95,7 @@ func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error)
 	return nil, notes, nil
 }
 
-// keep takes the shorter of two, and of equal ones that with the lower id.
+// keep keeps the shorter of two sides, or of equal ones that with the lower id.
 func (v *prefPairs) keep(s *prefSide, passed bool) {
 	key := s.t.Episode.GroupID + "\x00" + s.phase
 	g := v.groups[key]
@@ -121,11 +121,11 @@ func (v *prefPairs) Finish() ([]sinks.Row, sinks.Notes, error) {
 			notes["groups_without_pair"]++
 			continue
 		}
-		said, err := jsonText(g.pass.prompt)
+		prompt, err := jsonText(g.pass.prompt)
 		if err != nil {
 			return nil, notes, err
 		}
-		if other, err := jsonText(g.fail.prompt); err != nil || said != other {
+		if other, err := jsonText(g.fail.prompt); err != nil || prompt != other {
 			notes["rows_dropped_prompts_differ"]++
 			continue
 		}

@@ -26,9 +26,9 @@ type negativePIConfig struct {
 	MaxWrong float64 `json:"max_wrong"` // share of wrong facts above which an episode is left out
 }
 
-// negativePI renders failed episodes with an <information> block in the first
-// message of the user: the facts of the episode that are wrong, without evidence.
-// It is the one view that shows what was judged by a gold patch, and says so.
+// negativePI writes rows of sft-trl from failed episodes, with an <information> block in
+// the first message of the user: the facts of the episode that are wrong, without their
+// evidence. With AllowGold these include facts that were judged by a gold patch.
 // Source: debug-gym's post on Negative-PI.
 type negativePI struct {
 	sftTRL
@@ -63,7 +63,7 @@ func (v *negativePI) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 	return v.sftTRL.Render(t)
 }
 
-// facts are the wrong ones that may be shown, and the share of wrong among all.
+// facts returns the wrong facts that may be shown, and the share of wrong facts.
 func (v *negativePI) facts(t sinks.Trajectory) (wrong []string, share float64) {
 	all, bad := 0, 0
 	for _, a := range t.Annotations {

@@ -7,7 +7,7 @@ import (
 )
 
 // sftOpenAIRow has no key for the origin of a row, because the servers refuse keys that
-// they do not know; the origin stands in a file beside the output.
+// they do not know. Exports write the origin to a file beside the output.
 // Source: OpenAI's guide to supervised fine-tuning.
 type sftOpenAIRow struct {
 	Messages []wireMessage `json:"messages"`

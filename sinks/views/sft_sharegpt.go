@@ -9,8 +9,8 @@ import (
 
 // sftShareGPT writes what LLaMA-Factory's sharegpt converter takes: human or
 // observation and gpt or function_call take turns, in an even number. Calls made at
-// once come one after the other, each with its own answer; what a reply says beside a
-// call stands in front of it as a thought. Every reply is trained on, or with
+// once come one after the other, each with its own answer; the text of a reply goes in
+// front of its first call as a thought. Every reply is trained on, or with
 // split-rows the last one (mask_history: true).
 // Source: converter.py and formatter.py of LLaMA-Factory.
 type sftShareGPT struct{ *renderer }
@@ -86,10 +86,10 @@ func (r sftShareGPTRow) alternates() bool {
 	return len(r.Conversations) > 0 && len(r.Conversations)%2 == 0
 }
 
-// withoutTags takes the tags off thoughts. The row has other tags around what a reply
-// says beside a call, as most templates of LLaMA-Factory look for them ("<think>\n" to
-// "\n</think>\n\n"); templates that look for the bare tags find those as well. Further
-// tags would be read as a part of the call.
+// withoutTags removes the tags of thoughts from the text in front of a call. That text
+// gets tags of its own, in the form that most templates of LLaMA-Factory look for
+// ("<think>\n" to "\n</think>\n\n") and that those looking for bare tags also find.
+// Further tags would be read as a part of the call.
 var withoutTags = strings.NewReplacer("<think>\n", "", "\n</think>\n\n", "\n\n", "<think>", "", "</think>", "")
 
 func shareGPTMessages(list []message) (sftShareGPTRow, error) {

@@ -8,9 +8,9 @@ import (
 
 // sftVerlRow holds messages of a role and a text alone. verl reads Parquet with
 // pandas, where objects of different calls would take each other's keys, and renders
-// each message by itself, where templates disagree with the whole. So tools stand in
-// the system prompt, calls in the replies and answers in messages of the user, in the
-// words that ChatML templates use.
+// each message by itself, which some templates do differently from the whole. So tools
+// are part of the system prompt, calls of the replies, and answers of messages of the
+// user, in the words that ChatML templates use.
 type sftVerlRow struct {
 	Messages []sftVerlMessage `json:"messages" parquet:"messages,list"`
 	origin

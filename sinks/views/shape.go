@@ -8,19 +8,21 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// shape describes a view whose rows hold conversations. The renderer chooses the
-// turns of a row, places reasoning and tools, notes what a trainer may stumble over
-// and says what is trained on; row writes the keys of one format.
+// shape describes a view whose rows hold conversations. The renderer does what these
+// views share: it chooses the turns of a row, places reasoning and tools, notes what a
+// trainer may fail on, and says which texts are trained on.
 type shape struct {
 	kind, summary string
 	container     string
 	options       supported
 	loss          lossKind
-	row           func(v *renderer, x example) (sinks.Row, error)
+	// row writes an example in the format of the view. It returns a row without a value,
+	// and notes why, if the trainer would refuse it.
+	row func(v *renderer, x example) (sinks.Row, error)
 	// settings returns a pointer to the view's own settings with their defaults; nil if
 	// it has none.
 	settings func() any
-	// build adds what the settings ask for, or methods of the view's own; nil if the
+	// build applies the settings and adds methods that only this view has; nil if the
 	// renderer is the whole view.
 	build func(v *renderer, settings any) (sinks.View, error)
 }
@@ -58,12 +60,12 @@ type renderer struct {
 	shape
 	opts     sinks.ViewOptions
 	template *textTemplate       // of views whose rows hold rendered text
-	choose   func(*conversation) // marks turns to skip; nil if the view skips none
+	choose   func(*conversation) // sets skip of turns; nil if the view skips none
 }
 
 func (v *renderer) Container() string { return v.container }
 
-// example is one row before it takes its shape.
+// example is one row before it is written in the format of a view.
 type example struct {
 	trajectory         sinks.Trajectory
 	conversation       *conversation
@@ -91,7 +93,7 @@ func (v *renderer) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) 
 			if err != nil {
 				return nil, notes, err
 			}
-			if row.Value == nil { // the trainer would refuse it; row has noted why
+			if row.Value == nil {
 				continue
 			}
 			row.Texts = texts(x.messages, x.tools)
@@ -118,8 +120,7 @@ func (v *renderer) example(t sinks.Trajectory, c *conversation, s span, notes si
 	return x
 }
 
-// setLoss fills in which texts of a row are trained on, and which are the agent's and
-// must not be.
+// setLoss fills in which texts of a row are trained on, and which replies must not be.
 func (v *renderer) setLoss(row *sinks.Row, x example) {
 	masked := func(turn int) bool { return x.conversation.turns[turn].masked(v.opts) }
 	if v.loss == lossOnCompletion {
@@ -135,7 +136,7 @@ func (v *renderer) setLoss(row *sinks.Row, x example) {
 	row.Masked = replies(x.messages, func(turn int) bool { return !trained(turn) && masked(turn) })
 }
 
-// wire returns messages of a row for JSON lines, marked as the loss of the shape asks.
+// wire returns messages of a row for JSON lines, with the mark that the loss needs.
 func (v *renderer) wire(x example, list []message) []wireMessage {
 	out := make([]wireMessage, len(list))
 	for i, m := range list {

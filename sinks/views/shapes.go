@@ -12,8 +12,8 @@ func init() {
 	}
 }
 
-// shapes are the formats of trainers, one entry for each view. Row types, with the
-// source of their format, stand in the file of the row function.
+// shapes lists the formats of trainers, one entry for each view. The source of a format
+// is named at its row type, next to the row function.
 var shapes = []shape{
 	{
 		kind: "sft-trl", summary: "conversations for TRL's SFTTrainer: prompt, completion, object arguments",

@@ -39,10 +39,11 @@ type stepLabelsConfig struct {
 	Template string `json:"template"` // as of sft-text
 }
 
-// stepLabels labels each turn: by progress it is true where no call failed, none
-// was made before, and looking brought something new; by gold a turn that looks
-// is true where it showed a file of the gold patch. A completion is a reply and
-// the answers to it. Source: dataset_formats.md of TRL, stepwise supervision.
+// stepLabels labels each turn. With progress, a label is true if no call failed or
+// repeated an earlier one and calls that looked for something found something new. With
+// gold, a call that looks for something must show a file of the gold patch instead. A
+// completion is a reply and the answers to it.
+// Source: dataset_formats.md of TRL, stepwise supervision.
 type stepLabels struct {
 	opts     sinks.ViewOptions
 	template *textTemplate
@@ -102,7 +103,7 @@ func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes)
 	return out, nil
 }
 
-// label is that of a turn; false where its rows do not say enough.
+// label returns the label of a turn; known is false if its rows do not say enough.
 func (v *stepLabels) label(x turn) (label, known bool) {
 	label = true
 	for _, r := range x.rows {

@@ -16,14 +16,14 @@ import (
 //go:embed templates/*.tmpl
 var templateFiles embed.FS
 
-// dialect renders messages as text. A message is rendered alone, so that a prompt
-// is always the beginning of what it leads to.
+// textTemplate renders messages as text. It renders each message alone, so that a prompt
+// is always the beginning of prompt and completion.
 type textTemplate struct {
 	name, sha256 string
 	tmpl         *template.Template
 }
 
-// dialects lists the templates there are.
+// templateNames lists the templates.
 func templateNames() []string {
 	files, err := fs.Glob(templateFiles, "templates/*.tmpl")
 	if err != nil {
@@ -47,7 +47,7 @@ func newTextTemplate(name string) (*textTemplate, error) {
 	return &textTemplate{name, schemas.HashBytes(body), tmpl}, err
 }
 
-// templateCall is a call as templates take it.
+// templateCall is a call as templates read it.
 type templateCall struct {
 	Name       string          `json:"name"`
 	Arguments  json.RawMessage `json:"arguments"`
@@ -56,7 +56,7 @@ type templateCall struct {
 
 type parameter struct{ Name, Value string }
 
-// speak renders one part of the template.
+// execute renders one part of the template.
 func (t *textTemplate) execute(part string, data any) (string, error) {
 	var b strings.Builder
 	if err := t.tmpl.ExecuteTemplate(&b, part, data); err != nil {
@@ -65,9 +65,9 @@ func (t *textTemplate) execute(part string, data any) (string, error) {
 	return b.String(), nil
 }
 
-// text renders messages one after the other; answers of tools that follow each
-// other are one part. replies[i] is where the i-th reply begins, behind what asks
-// the model for it, and where it ends.
+// render renders messages one after the other; consecutive answers of tools are one
+// part. replies[i] holds the offsets in bytes where the i-th reply begins, after the
+// words that ask the model for it, and where it ends.
 func (t *textTemplate) render(list []message, tools []tool) (whole string, replies [][2]int, err error) {
 	var b strings.Builder
 	add := func(part string, data any) {
@@ -104,14 +104,14 @@ func (t *textTemplate) render(list []message, tools []tool) (whole string, repli
 	return b.String(), replies, err
 }
 
-// spoken takes calls to the form of templates. As parameters, texts that nobody
-// could take for JSON stand as they are; everything else is JSON.
+// templateCalls converts calls for templates. As a parameter, a text that cannot be
+// mistaken for JSON is written as it is; every other value is JSON.
 func templateCalls(calls []call) []templateCall {
 	var out []templateCall
 	for _, c := range calls {
 		s := templateCall{Name: c.Function.Name, Arguments: c.Function.Arguments}
 		var args map[string]json.RawMessage
-		_ = json.Unmarshal(c.Function.Arguments, &args) // an object: callOf has looked
+		_ = json.Unmarshal(c.Function.Arguments, &args) // callOf made sure that it is an object
 		for name, raw := range args {
 			s.Parameters = append(s.Parameters, parameter{name, plainText(raw)})
 		}
@@ -121,8 +121,8 @@ func templateCalls(calls []call) []templateCall {
 	return out
 }
 
-// plainText is a JSON text without its quotes where the rest is neither JSON
-// itself nor holds a tag of ours; other values stay JSON.
+// plainText returns a JSON string without its quotes, unless the text is JSON itself or
+// holds a tag of the template; other values stay JSON.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil || string(raw) == "null" || json.Valid([]byte(s)) || strings.Contains(s, "</parameter>") {
@@ -131,7 +131,7 @@ func plainText(raw json.RawMessage) string {
 	return s
 }
 
-// withTemplate returns the renderer with the template of a name.
+// withTemplate sets the template of the renderer and returns it as the view.
 func (v *renderer) withTemplate(name string) (sinks.View, error) {
 	var err error
 	v.template, err = newTextTemplate(name)
