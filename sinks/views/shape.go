@@ -138,9 +138,8 @@ func (v *renderer) setLoss(row *sinks.Row, x example) {
 
 // wire returns messages of a row for JSON lines, with the mark that the loss needs.
 func (v *renderer) wire(x example, list []message) []wireMessage {
-	out := make([]wireMessage, len(list))
+	out := wireMessages(list, v.opts)
 	for i, m := range list {
-		out[i] = m.wire(v.opts)
 		trained := x.span.train[m.turn]
 		switch {
 		case v.loss == lossByTrain:
