@@ -9,7 +9,7 @@ BUILD   := $(shell git describe --always --dirty --exclude='*' 2>/dev/null)
 VERSION := $(shell cat VERSION)$(BUILD:%=+%)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 PKG     := github.com/tracesmith/tracesmith
-CLI     := $(PKG)/cmd/tracesmith/internal/cli
+CLI     := $(PKG)/cmd/internal/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 GUEST   := env/guest/bin/tracesmith-guest
 export TRACESMITH_TEST_GUEST := $(CURDIR)/$(GUEST)
@@ -24,7 +24,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo test toolchain race full guest build deps check pythons factory soak s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
+.PHONY: demo lab test toolchain race full guest build deps check pythons factory soak s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,9 @@ guest: toolchain ## the static helper of sandboxes, which build embeds and tests
 
 build: guest ## bin/tracesmith, static
 	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
+
+lab: guest ## bin/tracesmith-lab: measurements, long runs, injected faults
+	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith-lab ./cmd/tracesmith-lab
 
 demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart

@@ -36,11 +36,11 @@ var homes = map[string][]string{
 	"github.com/anthropics/":            {"llms/providers"},
 	"github.com/tiktoken-go/":           {"llms/tokens"},
 	"github.com/nats-io/":               {"pipeline/engine"},
-	"github.com/spf13/cobra":            {"cmd/tracesmith/internal/cli"},
+	"github.com/spf13/cobra":            {"cmd/internal/cli", "cmd/internal/lab"},
 	"golang.org/x/term":                 {"cmd/internal/wire"},
 	"cel.dev/":                          {"pipeline/selection"},
 
-	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/tracesmith/internal/cli"},
+	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/internal/cli"},
 	"k8s.io/":                                {"env/drivers", "internal/kubetest"},
 }
 
@@ -124,6 +124,30 @@ func TestOnlyWireImportsImplementations(t *testing.T) {
 	}
 	if found < len(groups) {
 		t.Errorf("wire imports %d implementation packages, want at least %d", found, len(groups))
+	}
+}
+
+// product are the programs that users install.
+var product = []string{"./cmd/tracesmith", "./cmd/tracesmith-guest"}
+
+// The product contains neither test suites nor experiments.
+func TestTheProductImportsNoTestsAndNoLab(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, product...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dep := range strings.FieldsSeq(string(out)) {
+		if here, ours := strings.CutPrefix(dep, module); ours && within(here, []string{"internal", "cmd/internal/lab", "cmd/internal/chaos"}) {
+			t.Errorf("the product imports %s", here)
+		}
+	}
+	for _, p := range packages(t) {
+		here := strings.TrimPrefix(p.ImportPath, module)
+		for _, imp := range p.Imports {
+			if dep := strings.TrimPrefix(imp, module); dep != imp && under(dep, "internal") && !within(here, []string{"internal", "cmd/internal/lab", "cmd/internal/chaos"}) {
+				t.Errorf("%s imports %s: only tests and the lab may", here, dep)
+			}
+		}
 	}
 }
 

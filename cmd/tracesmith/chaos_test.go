@@ -26,7 +26,7 @@ func TestEndedTrialLeavesNoProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			temp, out := t.TempDir(), &output{}
-			cmd := exec.CommandContext(t.Context(), "tracesmith", append([]string{"chaos", "--episodes", "1000", "--faults", "1"}, c.args...)...)
+			cmd := exec.CommandContext(t.Context(), "tracesmith-lab", append([]string{"chaos", "--episodes", "1000", "--faults", "1"}, c.args...)...)
 			cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 			cmd.Stdout, cmd.Stderr = out, out
 			if err := cmd.Start(); err != nil {

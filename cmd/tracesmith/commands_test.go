@@ -59,7 +59,11 @@ var (
 // refused N ARGS...: tracesmith ARGS ends with exit code N and one clear message
 // on standard error.
 func refused(ts *testscript.TestScript, neg bool, args []string) {
-	code(ts, neg, append([]string{args[0], "tracesmith"}, args[1:]...))
+	program := "tracesmith"
+	if len(args) > 1 && slices.Contains([]string{"bench", "soak", "chaos"}, args[1]) {
+		program = "tracesmith-lab"
+	}
+	code(ts, neg, append([]string{args[0], program}, args[1:]...))
 	message := ts.ReadFile("stderr")
 	if n := len(told.FindAllString(message, -1)); n != 1 {
 		ts.Fatalf("%d messages, want one", n)

@@ -6,7 +6,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
@@ -14,5 +14,5 @@ func main() {
 	guest.MainIfGuest() // a sandbox started this binary as its guest
 	state, stop := cli.OSState()
 	defer stop()
-	os.Exit(cli.Main(context.Background(), state)) //nolint:gocritic // nothing is left to stop
+	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // nothing is left to stop
 }

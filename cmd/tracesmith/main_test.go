@@ -15,13 +15,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/lab"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
 )
 
-// The test binary is three programs: a guest where a sandbox starts it as one,
-// tracesmith itself, and a tracesmith that dies on the way.
+// The test binary is four programs: a guest where a sandbox starts it as one,
+// tracesmith itself, a tracesmith that dies on the way, and tracesmith-lab.
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
 	if strings.HasSuffix(os.Args[0], ".test") { // under nohup the programs of the tests shall not be deaf, too
@@ -30,7 +31,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"tracesmith":       main,
 		"tracesmith-crash": crash,
+		"tracesmith-lab":   experiments,
 	})
+}
+
+// experiments is tracesmith-lab.
+func experiments() {
+	state, stop := cli.OSState()
+	defer stop()
+	os.Exit(cli.Main(context.Background(), state, lab.Root)) //nolint:gocritic // nothing is left to stop
 }
 
 // crash is tracesmith-crash POINT N ARGS...: tracesmith ARGS, killed with no
@@ -51,7 +60,7 @@ func crash() {
 			select {}
 		}
 	}
-	os.Exit(cli.Main(context.Background(), state)) //nolint:gocritic // nothing is left to stop
+	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // nothing is left to stop
 }
 
 // TestScripts runs each testdata/script/*.txtar on real sandboxes.

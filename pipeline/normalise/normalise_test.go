@@ -372,7 +372,7 @@ func FuzzEpisodeText(f *testing.F) {
 	})
 }
 
-// Episodes as `tracesmith bench parquet` makes them, each a new one: texts that were
+// Episodes as `tracesmith-lab bench parquet` makes them, each a new one: texts that were
 // counted before are not counted again.
 func BenchmarkEpisode(b *testing.B) {
 	size := 0

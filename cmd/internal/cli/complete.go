@@ -1,0 +1,104 @@
+package cli
+
+// What a shell may complete: names that the program or a configuration knows.
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// OneOf completes fixed names.
+func OneOf(names ...string) completer {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return beginning(begun, names), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// orFile completes fixed names beside files.
+func orFile(names ...string) completer {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return beginning(begun, names), cobra.ShellCompDirectiveDefault
+	}
+}
+
+// firstArg completes the first argument with names, and files after it.
+func firstArg(names completer) completer {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return names(c, args, begun)
+		}
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+}
+
+func beginning(begun string, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, begun) })
+}
+
+// models are the entries of section models of the files that -c names so far.
+func (f *ConfigFlags) models() completer {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		cfg, err := f.Load(&State{})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return OneOf(slices.Sorted(maps.Keys(cfg.Models))...)(c, args, begun)
+	}
+}
+
+// override completes section.key=value: the key, or names that the value may be.
+func (f *ConfigFlags) override() completer {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		key, value, hasValue := strings.Cut(begun, "=")
+		if !hasValue {
+			var keys []string
+			for _, k := range configs.Keys() {
+				keys = append(keys, k+"=")
+			}
+			return beginning(begun, keys), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		var names completer
+		switch key {
+		case "agent.kind":
+			names = OneOf(agents.Registry.Kinds()...)
+		case "sandbox.kind":
+			names = OneOf(wire.DriverKinds()...)
+		case "llm.model", "agent.with.solver_model":
+			names = f.models()
+		default:
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		list, directive := names(c, args, value)
+		for i := range list {
+			list[i] = key + "=" + list[i]
+		}
+		return list, directive
+	}
+}
+
+// registerExport completes the flags of export.
+func registerExport(c *cobra.Command) {
+	c.ValidArgsFunction = firstArg(OneOf(sinks.Views.Kinds()...))
+	for flag, names := range map[string]completer{"mask": OneOf(sinks.Masks...), "phase": OneOf("seek", "solve"), "content-null": OneOf(sinks.ContentEmpty, sinks.ContentOmit), "split": OneOf(append(slices.Clone(schemas.Splits), allSplits)...), "selection": orFile(selection.Builtin()...), "container": OneOf(sinks.Containers...)} {
+		Must(c.RegisterFlagCompletionFunc(flag, names))
+	}
+}
+
+// must is for what can only fail where a flag is misspelt.
+func Must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A disk that takes no more is the caller's to mend, in whatever command.
+func TestAFullDiskHasItsCodeAndItsRemedy(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
+		err := fmt.Errorf("storing a repository: %w", &fs.PathError{Op: "write", Path: "out/x", Err: errno})
+		if got := CodeOf(err); got != ExitUsage {
+			t.Errorf("%v: exit code %d", errno, got)
+		}
+		if text := Describe(err); !strings.Contains(text, "out/x") || !strings.Contains(text, "try: free some space") {
+			t.Errorf("%v: %s", errno, text)
+		}
+	}
+	own := &Error{Code: ExitStorage, Try: "another bucket", Err: syscall.ENOSPC}
+	if got, text := CodeOf(own), Describe(own); got != ExitStorage || strings.Contains(text, "free some space") {
+		t.Errorf("an error that says what it is: %d, %s", got, text)
+	}
+	if got := CodeOf(errors.New("something else")); got != ExitBug {
+		t.Errorf("anything else: %d", got)
+	}
+}

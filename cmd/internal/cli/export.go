@@ -1,0 +1,362 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+type exportFlags struct {
+	dataFlags
+	view      string
+	out       string
+	container string
+	selection string
+	all       bool
+	splits    []string
+	force     bool
+	maxTokens int
+	tokenizer string
+	settings  []string
+	options   sinks.ViewOptions
+}
+
+func newExport(s *State) *cobra.Command {
+	var f exportFlags
+	c := &cobra.Command{
+		Use: "export VIEW DATASET-or-RUN", Short: "Render episodes for a trainer or another tool",
+		Long: "Render the selected episodes as one view and write a lint report beside it.\n" +
+			"Only the train split is written unless --split names others.\n" +
+			"Steps that come from a gold patch are never exported without --allow-gold.\n\nViews:\n" + viewList(),
+		Example: "  tracesmith export sft-trl out/quickstart/dataset -o train.jsonl.gz\n" +
+			"  tracesmith export sft-text out/quickstart/dataset --with template=llama3 -o train.parquet\n" +
+			"  tracesmith export sft-trl out/quickstart/dataset --split validation,test -o held-out.jsonl.gz\n" +
+			"  tracesmith export atif out/quickstart/dataset -o trajectories",
+		Args: ExactArgs(2, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.view = args[0]
+			if f.all && c.Flags().Changed("selection") {
+				return Usage(errors.New("--all takes every episode, --selection some: leave one of them out"))
+			}
+			if why := unmakeable[f.view]; why != "" {
+				return Usage(fmt.Errorf("%s: %s", f.view, why))
+			}
+			if err := f.checkSplits(); err != nil {
+				return Usage(err)
+			}
+			view, err := f.build()
+			if err != nil {
+				return Usage(err)
+			}
+			data, err := f.open(c, s, args[1])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = data.Close() }()
+			return f.export(c.Context(), s, view, data)
+		},
+	}
+	f.Add(c)
+	fl := c.Flags()
+	fl.StringVarP(&f.out, "output", "o", "", "file or directory to write (default: export, in this directory)")
+	fl.StringVar(&f.container, "container", "", "how rows are written: "+strings.Join(sinks.Containers, ", ")+" (default: by the output's name, else the view's own)")
+	fl.StringVar(&f.selection, "selection", "success-v1", "which episodes: a built-in recipe, a recipe's file, or a file that filter has written")
+	fl.BoolVar(&f.all, "all", false, "every episode, whatever became of it")
+	fl.StringSliceVar(&f.splits, "split", []string{trainSplit}, "which splits: "+strings.Join(append(slices.Clone(schemas.Splits), allSplits), ", ")+"; several are separated by commas")
+	fl.BoolVar(&f.force, "force", false, "overwrite the output")
+	fl.StringVar(&f.options.Mask, "mask", "", "turns that must not be trained on: "+strings.Join(sinks.Masks, ", ")+" (default: the view's first)")
+	fl.StringVar(&f.options.Phase, "phase", "", "of episodes with more than one conversation only this one: seek, solve")
+	fl.StringVar(&f.options.Arguments, "arguments", "", "arguments of calls: object, string")
+	fl.StringVar(&f.options.Thinking, "thinking", "", "thoughts of replies: field, inline, drop")
+	fl.StringVar(&f.options.ChatTemplate, "chat-template", "", "write enable_thinking for this chat template, by its name in TRL, such as qwen3_training")
+	fl.StringVar(&f.options.Tools, "tools", "", "tool definitions: list, json-string")
+	fl.StringVar(&f.options.ContentNull, "content-null", "", "content of replies that are calls alone: empty (\"\"), omit (no such key)")
+	fl.StringVar(&f.options.System, "system", "", "system prompt: keep, drop, replace:FILE")
+	fl.StringVar(&f.options.Trim, "trim", "", "none, or after-resolved: leave out what follows the turn that resolved the task")
+	fl.IntVar(&f.maxTokens, "max-tokens", 0, "leave out rows of more tokens than this")
+	fl.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "the vocabulary to count with: "+strings.Join(wire.Vocabularies(), ", "))
+	fl.StringArrayVar(&f.settings, "with", nil, "a setting of the view's own, as key=value")
+	registerExport(c)
+	fl.BoolVar(&f.options.AllowGold, "allow-gold", false, "export steps that come from gold patches, too")
+	return c
+}
+
+// unmakeable are views that people ask for and no row can be made of.
+var unmakeable = map[string]string{
+	"skyrl-tokens": "it needs the tokens that a model sampled, with their ids, and model servers here are asked for texts: " +
+		"there is no table step_tokens. SkyRL reads texts, too: export sft-openai, and set messages_key to messages",
+}
+
+// viewList is a line for each view.
+func viewList() string {
+	var b strings.Builder
+	for _, kind := range sinks.Views.Kinds() {
+		spec, _ := sinks.Views.Lookup(kind)
+		fmt.Fprintf(&b, "  %-24s %s\n", kind, spec.Summary)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// build makes the view from the flags.
+func (f *exportFlags) build() (sinks.View, error) {
+	if f.maxTokens < 0 {
+		return nil, fmt.Errorf("--max-tokens %d: want a number above 0, or leave it out", f.maxTokens)
+	}
+	count, err := wire.TokenCounter(f.tokenizer)
+	if err != nil {
+		return nil, fmt.Errorf("--tokenizer: %w", err)
+	}
+	f.options.Count = count
+	if file, ok := strings.CutPrefix(f.options.System, "replace:"); ok {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--system: %w", err)
+		}
+		f.options.System, f.options.SystemText = sinks.SystemReplace, strings.TrimSuffix(string(body), "\n")
+	} else if f.options.System == sinks.SystemReplace {
+		return nil, errors.New("--system replace: name the file with the prompt, as replace:FILE")
+	}
+	if f.container != "" && !slices.Contains(sinks.Containers, f.container) {
+		return nil, fmt.Errorf("container %q: choose one of %s", f.container, strings.Join(sinks.Containers, ", "))
+	}
+	settings, err := settingsOf(f.settings)
+	if err != nil {
+		return nil, err
+	}
+	return sinks.Views.Build(f.view, settings, f.options)
+}
+
+func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, data *wire.Data) error {
+	keep, rep, err := f.selected(ctx, s, data)
+	if err != nil {
+		return err
+	}
+	rep.Container = cmp.Or(f.container, containerOf(f.out), view.Container())
+	if own := view.Container(); own == sinks.Dir && rep.Container != sinks.Dir {
+		return Usage(fmt.Errorf("%s writes a directory with a file per episode: leave out --container, and name a directory with -o", f.view))
+	}
+	if ext := filepath.Ext(f.out); ext != "" && rep.Container != sinks.Dir && f.container == "" && !strings.HasSuffix("."+rep.Container, ext) {
+		return Usage(fmt.Errorf("-o %s: no container is called %s, and this would be %s: end the name in one of .%s, or say --container", f.out, ext, rep.Container, strings.Join(sinks.Containers, ", .")))
+	}
+	if f.options.ContentNull == sinks.ContentOmit && rep.Container == sinks.Parquet {
+		return Usage(errors.New("--content-null omit: in Parquet a column is of every row: choose --container " + sinks.JSONL))
+	}
+	if f.out == "" {
+		f.out = "export"
+		if rep.Container != sinks.Dir {
+			f.out += "." + rep.Container
+		}
+	}
+	f.out = filepath.Clean(f.out) // the report of "traces/" stands beside it
+	out, err := createOutput(f.out, rep.Container, f.force)
+	if err != nil {
+		return err
+	}
+	err = f.render(ctx, out, view, data, keep, &rep)
+	if cerr := out.close(); err == nil {
+		err = cerr
+	}
+	rep.settle()
+	if err == nil && rep.Rows == 0 {
+		err = f.nothing(rep)
+	}
+	if errors.Is(err, wire.ErrNoColumns) {
+		err = Usage(fmt.Errorf("%s has no Parquet form: choose --container %s", f.view, view.Container()))
+	}
+	if missing, ok := errors.AsType[*sinks.MissingError](err); ok {
+		err = Usage(fmt.Errorf("%s: %w", f.view, missing))
+	}
+	if err == nil {
+		err = out.keep()
+	}
+	if err != nil {
+		return errors.Join(err, out.drop())
+	}
+	if car, ok := view.(sinks.Sidecar); ok {
+		suffix, body, err := car.Sidecar(filepath.Base(f.out))
+		if err == nil {
+			err = os.WriteFile(f.out+suffix, body, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", f.out+suffix, err)
+		}
+	}
+	if err := rep.write(f.out + lintSuffix); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Stdout, "%s: %s from %d of %s (selection %s, %s)\n",
+		f.out, count(rep.Rows, "row"), rep.Exported, count(rep.Read, "episode"), rep.Selection, f.splitsText())
+	fmt.Fprintf(s.Stdout, "  tokens: %d trained, %d masked, %d context (%s, without a chat template)\n",
+		rep.Tokens.Trained, rep.Tokens.Masked, rep.Tokens.Context, rep.Tokens.Tokenizer)
+	if note := rep.overLimit(); note != "" {
+		fmt.Fprintf(s.Stdout, "  %s\n", note)
+	}
+	if note := rep.otherSplits(); note != "" {
+		fmt.Fprintf(s.Stderr, "left out %s: name them with --split to write them\n", note)
+	}
+	for _, note := range rep.all() {
+		name, n, _ := strings.Cut(note, " ")
+		fmt.Fprintf(s.Stdout, "  %-24s %s\n", name, n)
+	}
+	return nil
+}
+
+// selected applies the selection to all episodes; rows are checked for secrets later.
+func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (map[string]bool, lint, error) {
+	o := f.options
+	settings, _ := settingsOf(f.settings) // build has read them
+	rep := lint{
+		Schema: lintSchema, View: f.view, Source: filepath.Base(data.Place), Selection: f.selection,
+		Tokens: lintTokens{Tokenizer: f.tokenizer}, Dropped: map[string]int{}, Notes: map[string]int{},
+		OtherSplits: map[string]int{},
+		Options:     lintOptions{f.splits, o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.ChatTemplate, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
+		check:       redact.NewChecker(redact.NewKnown(redact.Environment(s.Environ))),
+		in:          map[string]bool{},
+	}
+	keep := map[string]bool{}
+	if f.all {
+		rep.Selection = "all"
+		for e, err := range data.Episodes(ctx, false) {
+			if err != nil {
+				return nil, rep, Usage(err)
+			}
+			rep.Read++
+			keep[e.Row.EpisodeID] = true
+		}
+	} else {
+		chosen, err := selection.Load(f.selection)
+		if err != nil {
+			return nil, rep, Usage(err)
+		}
+		result, err := chosen.Apply(ctx, data.Episodes)
+		if err != nil {
+			return nil, rep, Usage(err)
+		}
+		rep.Read, rep.Selection = len(result.Rows), result.Info.Name
+		for _, id := range result.Kept {
+			keep[id] = true
+		}
+	}
+	rep.Selected = len(keep)
+	if len(keep) == 0 {
+		return nil, rep, &Error{Code: ExitUsage, Try: shell("tracesmith", "stats", data.Place), Err: fmt.Errorf("selection %s keeps none of %d episodes", rep.Selection, rep.Read)}
+	}
+	return keep, rep, nil
+}
+
+// nothing says why there are no rows.
+func (f *exportFlags) nothing(rep lint) error {
+	if rep.held != nil {
+		return Usage(fmt.Errorf("no row: %d of %d selected episodes are held back: %w", rep.Dropped[heldBack], rep.Selected, rep.held))
+	}
+	why := "they have no turns"
+	switch phase := f.options.Phase; {
+	case rep.outside() == rep.Selected:
+		return &Error{Code: ExitUsage, Err: fmt.Errorf("no selected episode is in %s, only %s: choose with --split, or take every split with --split %s", f.splitsText(), rep.otherSplits(), allSplits)}
+	case phase != "" && len(rep.phases) == 0:
+		why = "none holds more than one conversation: leave out --phase"
+	case phase != "" && !slices.Contains(rep.phases, phase):
+		why = fmt.Sprintf("none has a conversation %q: choose %s", phase, strings.Join(rep.phases, " or "))
+	case len(rep.all()) > 1: // the first is that there are none
+		why = strings.Join(rep.all(), ", ")
+	}
+	return &Error{Code: ExitUsage, Err: fmt.Errorf("no row of %d selected episodes: %s", rep.Selected, why)}
+}
+
+func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, data *wire.Data, keep map[string]bool, rep *lint) error {
+	if l, ok := view.(sinks.Limited); ok {
+		rep.limit, rep.remedy = l.TokenLimit()
+	}
+	for t, err := range data.Trajectories(ctx) {
+		if err != nil {
+			return Usage(err)
+		}
+		if !keep[t.Episode.EpisodeID] {
+			continue
+		}
+		if !f.inSplit(t.Episode.Split) {
+			rep.OtherSplits[t.Episode.Split]++
+			continue
+		}
+		for _, s := range t.Steps {
+			if s.Phase != nil && !slices.Contains(rep.phases, *s.Phase) {
+				rep.phases = append(rep.phases, *s.Phase)
+			}
+		}
+		if err := rep.check.Check("episode "+t.Episode.EpisodeID, t); err != nil {
+			rep.Dropped[heldBack]++
+			rep.held = err
+			continue
+		}
+		rows, notes, err := view.Render(t)
+		if err != nil {
+			return fmt.Errorf("rendering episode %s: %w", t.Episode.EpisodeID, err)
+		}
+		rep.note(notes)
+		for i := range rows {
+			rows[i].Episodes = []string{t.Episode.EpisodeID}
+		}
+		if err := f.write(out, rows, rep); err != nil {
+			return err
+		}
+	}
+	last, ok := view.(sinks.Finisher)
+	if !ok {
+		return nil
+	}
+	rows, notes, err := last.Finish()
+	if err != nil {
+		return err
+	}
+	rep.note(notes)
+	return f.write(out, rows, rep)
+}
+
+// write adds rows to the output, those that are not too long.
+func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
+	for _, row := range rows {
+		tokens := f.tokens(row.Texts)
+		if f.maxTokens > 0 && tokens > f.maxTokens {
+			rep.Dropped["rows_dropped_too_long"]++
+			continue
+		}
+		if err := out.write(row); err != nil {
+			return err
+		}
+		for _, id := range row.Episodes {
+			rep.in[id] = true
+		}
+		rep.Rows++
+		trained, masked := f.tokens(row.Trained), f.tokens(row.Masked)
+		rep.Tokens.Total += int64(tokens)
+		rep.Tokens.Trained += int64(trained)
+		rep.Tokens.Masked += int64(masked)
+		rep.Tokens.Context += int64(tokens - trained - masked)
+		rep.Tokens.Longest = max(rep.Tokens.Longest, tokens)
+		if rep.limit > 0 && tokens > rep.limit {
+			rep.Tokens.OverLimit++
+		}
+	}
+	return nil
+}
+
+func (f *exportFlags) tokens(texts []string) int {
+	n := 0
+	for _, text := range texts {
+		n += f.options.Count(text)
+	}
+	return n
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+type filterFlags struct {
+	dataFlags
+	exprs   []string
+	recipe  string
+	out     string
+	dryRun  bool
+	reasons bool
+	asJSON  bool
+}
+
+func newFilter(s *State) *cobra.Command {
+	var f filterFlags
+	c := &cobra.Command{
+		Use: "filter DATASET-or-RUN", Short: "Choose episodes by predicates; write down which, and why not the others",
+		Long: "Ask predicates about every episode and write a selection file, which publish and export take.\n" +
+			"A predicate is a CEL expression over the columns, or a named one: see docs/filter.md.\n" +
+			"With --recipe and -e both, the expressions are asked after the recipe's. Without either it is " + selection.Default + ".",
+		Example: "  tracesmith filter runs/a --dry-run\n" +
+			"  tracesmith filter runs/a -e 'resolved && n_turns <= 20' -e 'uses_debugger(2)' -o picked.jsonl\n" +
+			"  tracesmith export sft-trl runs/a --selection picked.jsonl -o train.jsonl.gz",
+		Args: ExactArgs(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.out == "" && !f.dryRun {
+				return Usage(errors.New("say where to write the selection with -o FILE, or look first with --dry-run"))
+			}
+			recipe, err := f.load()
+			if err != nil {
+				return Usage(err)
+			}
+			data, err := f.open(c, s, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = data.Close() }()
+			return f.filter(c.Context(), s, data, recipe)
+		},
+	}
+	f.Add(c)
+	fl := c.Flags()
+	fl.StringArrayVarP(&f.exprs, "expr", "e", nil, "a predicate, such as 'n_turns <= 20'; may be repeated, all must hold")
+	fl.StringVar(&f.recipe, "recipe", "", "a recipe: "+strings.Join(selection.Builtin(), ", ")+", or a file")
+	fl.StringVarP(&f.out, "output", "o", "", "selection file to write")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be kept and write nothing")
+	fl.BoolVar(&f.reasons, "reasons", false, "list every episode that is left out, with all its reasons")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	Must(c.RegisterFlagCompletionFunc("recipe", orFile(selection.Builtin()...)))
+	return c
+}
+
+// load makes the recipe that the flags describe.
+func (f *filterFlags) load() (*selection.Recipe, error) {
+	switch {
+	case f.recipe == "" && len(f.exprs) > 0:
+		return selection.FromExpr(f.exprs...)
+	case f.recipe == "":
+		f.recipe = selection.Default
+	}
+	r, err := selection.LoadRecipe(f.recipe)
+	if err != nil || len(f.exprs) == 0 {
+		return r, err
+	}
+	return r, r.Require(f.exprs...)
+}
+
+// filtered is what the command prints as JSON.
+type filtered struct {
+	Schema  string                 `json:"schema"`
+	Output  string                 `json:"output,omitempty"` // the file that was written
+	Header  selection.Header       `json:"selection"`
+	Reasons map[string]int         `json:"first_reasons"` // episodes that are left out by their first reason
+	Rows    []schemas.SelectionRow `json:"episodes"`
+}
+
+func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, recipe *selection.Recipe) error {
+	if !f.dryRun {
+		if _, err := os.Lstat(f.out); err == nil {
+			return Usage(fmt.Errorf("%s exists: choose another -o", f.out))
+		}
+	}
+	runs := map[string]bool{}
+	result, err := recipe.Apply(ctx, data.EpisodesOf(runs))
+	if err != nil {
+		return Usage(err)
+	}
+	h := selection.NewHeader(recipe, result)
+	h.Dataset, h.Version, h.Runs = data.Identity(runs)
+	if !f.dryRun {
+		if err := f.write(h, result.Rows); err != nil {
+			return err
+		}
+	}
+	if f.asJSON {
+		out := filtered{Schema: "tracesmith.filter/1", Header: h, Reasons: result.Reasons(), Rows: result.Rows}
+		if !f.dryRun {
+			out.Output = f.out
+		}
+		return PrintJSON(s, out)
+	}
+	printFunnel(s.Stdout, result)
+	if f.reasons {
+		fmt.Fprintln(s.Stdout)
+		printReasons(s.Stdout, result)
+	}
+	if f.dryRun {
+		fmt.Fprintln(s.Stderr, "nothing was written (--dry-run)")
+		return nil
+	}
+	fmt.Fprintf(s.Stdout, "\n%s: %d of %d episodes\n", f.out, len(result.Kept), len(result.Rows))
+	if len(result.Kept) > 0 {
+		fmt.Fprintf(s.Stdout, "\nNext:\n  %s\n", shell("tracesmith", "export", "sft-trl", data.Place, "--selection", f.out, "-o", "train.jsonl.gz"))
+	}
+	return nil
+}
+
+// write makes the file whole or not at all.
+func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) error {
+	tmp, err := os.CreateTemp(filepath.Dir(f.out), "."+filepath.Base(f.out)+"-")
+	if err != nil {
+		return Usage(fmt.Errorf("creating the selection file: %w", err))
+	}
+	defer os.Remove(tmp.Name())
+	err = errors.Join(selection.Write(tmp, h, rows), tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Link(tmp.Name(), f.out) // refuses to overwrite what came meanwhile
+	}
+	if errors.Is(err, os.ErrExist) {
+		return Usage(fmt.Errorf("%s exists: choose another -o", f.out))
+	}
+	if err != nil {
+		return Usage(fmt.Errorf("writing the selection file: %w", err))
+	}
+	return nil
+}
+
+// withGold says how many of the kept episodes are no successes of an agent; "" if all are.
+func withGold(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them with the gold patch", n)
+}
+
+// printFunnel prints what each step let through.
+func printFunnel(w io.Writer, r selection.Result) {
+	fmt.Fprintf(w, "selection %s: %d of %d episodes kept%s\n\n", r.Info.Name, len(r.Kept), len(r.Rows), withGold(r.Info.KeptGold))
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+	line := func(cells ...any) { fmt.Fprintf(t, "%v\t%v\t%v\t%v\t  %s\n", cells...) }
+	line("in", "kept", "dropped", "unknown", "predicate")
+	for _, p := range r.Funnel {
+		line(p.In, p.Out, p.In-p.Out, p.Unknown, stepName(p))
+	}
+	_ = t.Flush()
+	if len(r.Info.Reports) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\ncounted over the %d that are kept, and not applied\n", len(r.Kept))
+	t = tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+	line("of", "yes", "no", "unknown", "predicate")
+	for _, p := range r.Info.Reports {
+		line(p.In, p.Out, p.In-p.Out-p.Unknown, p.Unknown, stepName(p))
+	}
+	_ = t.Flush()
+}
+
+// stepName is a predicate's name with what it means, on one line.
+func stepName(p schemas.FunnelStep) string {
+	expr := []rune(strings.Join(strings.Fields(p.Expr), " "))
+	if len(expr) > 100 {
+		expr = append(expr[:99:99], '…')
+	}
+	if string(expr) == p.Predicate {
+		return p.Predicate
+	}
+	return p.Predicate + "   " + string(expr)
+}
+
+func printReasons(w io.Writer, r selection.Result) {
+	for _, row := range r.Rows {
+		if !row.Kept {
+			fmt.Fprintf(w, "%s  %s\n", row.EpisodeID, strings.Join(row.Reasons, ", "))
+		}
+	}
+	if !slices.ContainsFunc(r.Rows, func(row schemas.SelectionRow) bool { return !row.Kept }) {
+		fmt.Fprintln(w, "no episode is left out")
+	}
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// gcItem is one leftover as it is printed.
+type gcItem struct {
+	Kind  string     `json:"kind"`
+	Name  string     `json:"name"`
+	What  string     `json:"what,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+	// Status is removed, found (with --dry-run) or failed.
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+}
+
+// gcReport is the result of tracesmith gc.
+type gcReport struct {
+	Schema string   `json:"schema"`
+	DryRun bool     `json:"dry_run"`
+	Items  []gcItem `json:"items"`
+	// Absent are daemons and clusters that were not asked: nobody answers there.
+	Absent []string `json:"absent,omitempty"`
+	// Errors say where it was not possible to look.
+	Errors []string `json:"errors,omitempty"`
+}
+
+func newGC(s *State) *cobra.Command {
+	var f dataFlags
+	var dry, asJSON bool
+	var nats, runID string
+	var older time.Duration
+	c := &cobra.Command{
+		Use: "gc [PLACE...]", Short: "Remove what killed runs left: containers, processes, directories, uploads, old caches", Args: ExactArgs(0, -1),
+		Long: `Remove what processes of tracesmith that are gone left behind: containers and
+volumes of the Docker daemon, pods of the cluster, guests, scratch directories, and
+cached set-up results that are too many or too old. The daemon and the cluster are
+those of the configuration (-c, -p sandbox.kind=... and what is below sandbox.with),
+else those that the environment names. Nothing of a process that lives is touched.
+A run does the same for its own kind of sandbox when it starts.
+
+In each PLACE (a dataset, a directory or s3://bucket/prefix), and where the
+configuration stages and publishes to, pieces of uploads that never became objects go
+too. Only their age tells whether somebody is still at it: a day, or --older-than.
+
+With --nats it removes what complete runs left on the cluster, and nothing here;
+with --run a run that could be resumed, too, unless a process coordinates it.
+
+It exits with 3 when something could not be removed or looked for. A Docker daemon
+or a cluster that does not answer is named; it is a failure with --set sandbox.kind.`,
+		Example: "  tracesmith gc --dry-run\n  tracesmith gc --older-than 24h --json",
+		RunE: func(c *cobra.Command, places []string) error {
+			cfg, err := f.config(s)
+			if err != nil {
+				return err
+			}
+			if older < 0 {
+				return Usage(fmt.Errorf("--older-than must be positive, got %s", older))
+			}
+			if nats != "" {
+				cfg.NATS.URL = nats
+			} else if runID != "" {
+				return Usage(errors.New("--run needs --nats: it names a run of a cluster"))
+			}
+			report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}}
+			if nats != "" {
+				err = report.cluster(c.Context(), s, cfg.NATS, runID, older)
+			} else {
+				report.here(c.Context(), s, cfg, older)
+				report.uploads(c.Context(), s, places, cfg, older)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return errors.Join(PrintJSON(s, report), report.failure())
+			}
+			return errors.Join(report.print(s), report.failure())
+		},
+	}
+	f.Add(c)
+	c.Flags().BoolVar(&dry, "dry-run", false, "only list what would go")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&nats, "nats", "", "clean the NATS cluster at these URLs instead of this machine")
+	c.Flags().StringVar(&runID, "run", "", "with --nats: remove this run, complete or not")
+	c.Flags().DurationVar(&older, "older-than", 0, "only what was made this long ago, such as 24h")
+	return c
+}
+
+// here removes what was left on this machine.
+func (r *gcReport) here(ctx context.Context, s *State, cfg configs.Config, older time.Duration) {
+	found, absent, lookErr := wire.Leftovers(ctx, cfg)
+	r.Absent = absent
+	if lookErr != nil {
+		r.Errors = append(r.Errors, lookErr.Error())
+	}
+	r.collect(ctx, s, found, older)
+}
+
+// uploads removes torn ones, by default a day after they were begun.
+func (r *gcReport) uploads(ctx context.Context, s *State, places []string, cfg configs.Config, older time.Duration) {
+	if older == 0 {
+		older = 24 * time.Hour
+	}
+	found, err := wire.TornUploads(ctx, places, cfg)
+	if err != nil {
+		r.Errors = append(r.Errors, err.Error())
+	}
+	r.collect(ctx, s, found, older)
+}
+
+// cluster removes what was left on a cluster.
+func (r *gcReport) cluster(ctx context.Context, s *State, at configs.NATS, runID string, older time.Duration) error {
+	conn, err := wire.Dial(ctx, at, 30*time.Second)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	found, kept, err := wire.ClusterLeftovers(ctx, conn, runID)
+	if err != nil {
+		return Usage(err)
+	}
+	for _, why := range kept {
+		fmt.Fprintf(s.Stderr, "kept: %s\n", why)
+	}
+	r.collect(ctx, s, found, older)
+	return nil
+}
+
+// collect removes, or only lists, what was left behind and is older.
+func (r *gcReport) collect(ctx context.Context, s *State, found []env.Leftover, older time.Duration) {
+	for _, l := range found {
+		if older > 0 && (l.Since.IsZero() || s.Now().Sub(l.Since) < older) {
+			continue
+		}
+		item := gcItem{Kind: l.Kind, Name: l.Name, What: l.What, Status: "found"}
+		if !l.Since.IsZero() {
+			item.Since = &l.Since
+		}
+		if !r.DryRun {
+			item.Status = "removed"
+			if err := l.Remove(ctx); err != nil {
+				item.Status, item.Error = "failed", err.Error()
+			}
+		}
+		r.Items = append(r.Items, item)
+	}
+}
+
+func (r gcReport) print(s *State) error {
+	for _, where := range r.Absent {
+		fmt.Fprintf(s.Stderr, "not asked: %s\n", firstLine(where))
+	}
+	if len(r.Items) == 0 {
+		fmt.Fprintln(s.Stdout, "nothing is left behind")
+		return nil
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "STATUS\tKIND\tAGE\tNAME\tWHAT FOR")
+	for _, i := range r.Items {
+		age, what := "-", i.What
+		if i.Since != nil {
+			age = s.Now().Sub(*i.Since).Round(time.Second).String()
+		}
+		if i.Error != "" {
+			what = firstLine(i.Error)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.Status, i.Kind, age, i.Name, clip(what, 70))
+	}
+	return w.Flush()
+}
+
+// failure is the error of a clean-up that is not complete.
+func (r gcReport) failure() error {
+	failed := 0
+	for _, i := range r.Items {
+		if i.Status == "failed" {
+			failed++
+		}
+	}
+	switch {
+	case failed > 0:
+		return &Error{Code: ExitGaps, Err: fmt.Errorf("%d of %d could not be removed", failed, len(r.Items))}
+	case len(r.Errors) > 0:
+		return &Error{Code: ExitGaps, Err: fmt.Errorf("not everywhere was it possible to look: %s", r.Errors[0])}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/llms/cassettes"
+	"github.com/tracesmith/tracesmith/llms/llmtest"
+)
+
+type mockFlags struct {
+	dataFlags
+	listen, tls, cassettes, mode, upstream, from, episode string
+	speed                                                 float64
+	strict                                                bool
+}
+
+func newMock(s *State) *cobra.Command {
+	var f mockFlags
+	c := &cobra.Command{
+		Use: "mock SCRIPT | --cassettes DIR | --from DATASET-or-RUN", Short: "Serve a scripted model server",
+		Long: `Answer model calls from a script (YAML): sessions of turns with text, reasoning, tool
+calls and usage, and faults (errors, delays, broken connections, rate limits). It speaks
+the OpenAI chat completions API, its Responses API and Anthropic's Messages API, whole and
+streamed; any client can talk to it. The base URL is the one line on standard output.
+
+--cassettes plays back what tracesmith record has written. --from makes the script from
+recorded episodes: the same agent on the same task is answered what it was answered then.
+
+What it was sent is checked: GET /__problems lists what a client did wrong, /__totals
+what was asked and billed, /__log every request; POST /__reset forgets them. When it is
+stopped it prints the totals and the problems; with --strict any problem makes the exit
+code 1. docs/mock.md has every field of a script.`,
+		Example: "  tracesmith mock answers.yaml --listen 127.0.0.1:8080\n" +
+			"  tracesmith mock --cassettes cassettes --strict\n" +
+			"  tracesmith mock --from runs/a --episode stockroom",
+		Args:        ExactArgs(0, 1),
+		Annotations: map[string]string{StoppingText: "ending what is under way"},
+		RunE: func(c *cobra.Command, args []string) error {
+			sources := len(args)
+			for _, flag := range []string{f.cassettes, f.from} {
+				if flag != "" {
+					sources++
+				}
+			}
+			switch {
+			case sources != 1:
+				return &Error{Code: ExitUsage, Try: "tracesmith mock --help", Err: fmt.Errorf("mock takes one of SCRIPT, --cassettes and --from, got %d", sources)}
+			case f.cassettes == "" && (c.Flags().Changed("mode") || c.Flags().Changed("speed") || f.upstream != ""):
+				return Usage(errors.New("--mode, --speed and --upstream are for --cassettes"))
+			case f.episode != "" && f.from == "":
+				return Usage(errors.New("--episode is for --from"))
+			case f.cassettes != "":
+				return f.play(c.Context(), s)
+			case f.from != "":
+				script, err := f.recorded(c, s)
+				if err != nil {
+					return err
+				}
+				return f.serve(c.Context(), s, script)
+			}
+			script, err := readScript(args[0])
+			if err != nil {
+				return err
+			}
+			return f.serve(c.Context(), s, script)
+		},
+	}
+	f.Add(c)
+	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0", "address; port 0: any free one")
+	c.Flags().StringVar(&f.tls, "tls", "", "speak https, with a certificate made now and written to this `file`, for clients to trust (SSL_CERT_FILE)")
+	c.Flags().BoolVar(&f.strict, "strict", false, "exit with code 1 if a client made mistakes")
+	c.Flags().StringVar(&f.cassettes, "cassettes", "", "play back the cassettes of this directory")
+	c.Flags().StringVar(&f.mode, "mode", cassettes.Strict, "of playing back: "+strings.Join(cassettes.Modes(), ", "))
+	c.Flags().StringVar(&f.upstream, "upstream", "", "with --mode passthrough: where other requests go, and are recorded from")
+	c.Flags().Float64Var(&f.speed, "speed", 0, "of playing back: 0 at once, 1 as recorded, 2 twice as fast")
+	c.Flags().StringVar(&f.from, "from", "", "make the script from the episodes of a dataset or run")
+	c.Flags().StringVar(&f.episode, "episode", "", "with --from: only this episode (id, prefix or instance id)")
+	return c
+}
+
+// maxScript bounds what is read of one script.
+const maxScript = 64 << 20
+
+func readScript(file string) (llmtest.Script, error) {
+	text, err := readBounded(file, maxScript)
+	if err != nil {
+		return llmtest.Script{}, Usage(fmt.Errorf("reading the script: %w", err))
+	}
+	script, err := llmtest.Parse(text)
+	if wrong, ok := errors.AsType[*llmtest.ScriptError](err); ok {
+		place := file
+		if wrong.Line > 0 {
+			place = fmt.Sprintf("%s:%d", file, wrong.Line)
+		}
+		return script, &Error{Code: ExitUsage, Try: "docs/mock.md has every field of a script", Err: fmt.Errorf("%s: %s", place, wrong.Message)}
+	}
+	return script, err
+}
+
+func readBounded(file string, limit int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s is larger than %d MiB", file, limit>>20)
+	}
+	return text, err
+}
+
+// serve answers from a script until it is stopped, and then gives account.
+func (f mockFlags) serve(ctx context.Context, s *State, script llmtest.Script) error {
+	h := llmtest.NewHandler(script)
+	if err := serveModels(ctx, s, f.listen, "/v1", f.tls, h); err != nil {
+		return err
+	}
+	t := h.Totals()
+	fmt.Fprintf(s.Stderr, "%d requests, %d answered, %d prompt and %d completion tokens, %d at once at most\n", t.Requests, t.Answered, t.Prompt, t.Completion, t.Peak)
+	for _, fault := range slices.Sorted(maps.Keys(t.Faults)) {
+		fmt.Fprintf(s.Stderr, "  %d %s\n", t.Faults[fault], fault)
+	}
+	return f.verdict(s, h.Problems())
+}
+
+// play answers from cassettes until it is stopped.
+func (f mockFlags) play(ctx context.Context, s *State) error {
+	sessions, cuts, err := cassettes.Load(f.cassettes)
+	if err != nil {
+		return Usage(err)
+	}
+	for _, cut := range cuts {
+		fmt.Fprintf(s.Stderr, "warning: %s\n", cut)
+	}
+	var upstream http.Handler
+	path := cassettes.BasePath(sessions)
+	if f.mode == cassettes.Passthrough && f.upstream != "" {
+		if upstream, err = cassettes.NewRecorder(f.cassettes, f.upstream, nil); err != nil {
+			return Usage(err)
+		}
+		path = pathOf(f.upstream)
+	}
+	p, err := cassettes.NewPlayer(sessions, f.mode, f.speed, upstream)
+	if err != nil {
+		return Usage(err)
+	}
+	if err := serveModels(ctx, s, f.listen, path, f.tls, p); err != nil {
+		return err
+	}
+	played, passed := p.Wait()
+	fmt.Fprintf(s.Stderr, "%d exchanges played back, %d passed on\n", played, passed)
+	return f.verdict(s, p.Problems())
+}
+
+func (f mockFlags) verdict(s *State, problems []string) error {
+	for _, p := range problems {
+		fmt.Fprintf(s.Stderr, "problem: %s\n", p)
+	}
+	if f.strict && len(problems) > 0 {
+		return &Error{Code: ExitBug, Stands: true, Err: fmt.Errorf("the clients made mistakes: %d, listed above", len(problems))}
+	}
+	return nil
+}
+
+// recorded is a script of what the models of recorded episodes have said.
+func (f mockFlags) recorded(c *cobra.Command, s *State) (llmtest.Script, error) {
+	var script llmtest.Script
+	data, err := f.open(c, s, f.from)
+	if err != nil {
+		return script, err
+	}
+	defer func() { _ = data.Close() }()
+	for t, err := range data.Trajectories(c.Context()) {
+		if err != nil {
+			return script, Usage(err)
+		}
+		if f.episode == "" || t.Episode.EpisodeID == f.episode || t.Episode.InstanceID == f.episode ||
+			len(f.episode) >= 4 && strings.HasPrefix(t.Episode.EpisodeID, f.episode) {
+			for _, session := range llmtest.FromEpisode(t.Episode, t.Steps) {
+				if slices.ContainsFunc(script.Sessions, func(o llmtest.Session) bool { return o.User == session.User }) {
+					fmt.Fprintf(s.Stderr, "left out: episode %s begins as another one does; name one with --episode\n", t.Episode.EpisodeID[:12])
+					continue
+				}
+				script.Sessions = append(script.Sessions, session)
+			}
+		}
+	}
+	if len(script.Sessions) == 0 {
+		return script, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", f.from), Err: fmt.Errorf("no episode with answers of a model matches in %s", f.from)}
+	}
+	return script, nil
+}

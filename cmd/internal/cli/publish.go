@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func newPublish(s *State) *cobra.Command {
+	var f ConfigFlags
+	var to, name, recipe, endpoint string
+	var hashes []string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "publish RUN_DIR...", Short: "Turn staged episodes into a dataset version",
+		Long: "Read what runs have staged, sort it, write verified Parquet shards and, last of all, the manifest.\n" +
+			"Repeating it with the same input writes nothing.\n\n" +
+			"reports/contamination.json and the card say which tasks and episodes are those of public benchmarks: by the lists\n" +
+			"of repositories that tracesmith brings and, with --benchmark-hashes, by base commits and texts. Nothing is left out\n" +
+			"because of it: filter does that, by column contamination.",
+		Example: "  tracesmith publish runs/a --to datasets/a\n  tracesmith publish runs/a runs/b --to s3://bucket/traces --s3-endpoint http://127.0.0.1:7070",
+		Args:    ExactArgs(1, -1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := f.Load(s)
+			if err != nil {
+				return err
+			}
+			cfg.Publish.To = to
+			if to == "" {
+				return Usage(errors.New("say where to publish with --to: a directory or s3://bucket/prefix"))
+			}
+			if name != "" {
+				cfg.Publish.Name = name
+			}
+			if recipe != "" {
+				cfg.Publish.Selection = recipe
+			}
+			if len(hashes) > 0 {
+				cfg.Publish.BenchmarkHashes = hashes
+			}
+			if endpoint != "" {
+				cfg.S3.Endpoint, cfg.S3.PathStyle = endpoint, true
+			}
+			report, err := publishRuns(c.Context(), s, cfg, args)
+			if err != nil {
+				return Resumable(c.Context(), err)
+			}
+			if asJSON {
+				return PrintJSON(s, struct {
+					Schema string `json:"schema"`
+					publish.Report
+				}{"tracesmith.publish/1", report})
+			}
+			printPublished(s, report, cfg.Publish.To)
+			return nil
+		},
+	}
+	f.Add(c)
+	c.Flags().StringVar(&to, "to", "", "destination: a directory or s3://bucket/prefix")
+	c.Flags().StringVar(&name, "name", "", "name of the dataset (default: the destination's last part)")
+	c.Flags().StringVar(&recipe, "selection", "", "selection to write beside the data: a built-in recipe, a recipe's file, or a file that filter has written")
+	c.Flags().StringSliceVar(&hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": tasks and episodes of these benchmarks are named in reports/contamination.json")
+	c.Flags().StringVar(&endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []string) (publish.Report, error) {
+	none := publish.Report{}
+	var staging []sinks.Store
+	for _, dir := range runs {
+		if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
+			return none, Usage(fmt.Errorf("%s is not a run directory (no run.json): name the directory given to run --run-dir", dir))
+		}
+		store, err := wire.OpenStaging(ctx, dir, cfg.S3)
+		if err != nil {
+			return none, Usage(err)
+		}
+		staging = append(staging, store)
+		beside, err := wire.OpenStore(ctx, dir, cfg.S3)
+		if err != nil {
+			return none, Usage(err)
+		}
+		if beside.URI() != store.URI() { // dead letters and annotations are in the directory
+			staging = append(staging, beside)
+		}
+	}
+	chosen, err := selection.Load(cfg.Publish.Selection)
+	if err != nil {
+		return none, Usage(err)
+	}
+	benchmarks, err := comparisonOf(cfg.Publish.BenchmarkHashes)
+	if err != nil {
+		return none, err
+	}
+	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
+	if err != nil {
+		return none, Usage(err)
+	}
+	report, err := publish.Publish(ctx, publish.Config{
+		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
+		Secrets: redact.NewKnown(redact.Environment(s.Environ)), Benchmarks: benchmarks,
+		Progress: func(stage string) {
+			if s.TTY {
+				fmt.Fprintf(s.Stderr, "\r\x1b[Kpublishing: %s", stage)
+			}
+		},
+	})
+	if s.TTY {
+		fmt.Fprint(s.Stderr, "\r\x1b[K")
+	}
+	return report, unpublished(err, cfg.Publish.To)
+}
+
+// checkDestination finds a place that could not be published to, or hashes that
+// cannot be read, before a run is made for it. It writes nothing.
+func checkDestination(ctx context.Context, cfg configs.Config) error {
+	if _, err := libraryOf(cfg.Publish.BenchmarkHashes); err != nil {
+		return fmt.Errorf("publish.benchmark_hashes: %w", err)
+	}
+	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
+	if err != nil {
+		return Usage(fmt.Errorf("publish.to: %w", err))
+	}
+	switch _, err = publish.Look(ctx, dest, datasetName(cfg.Publish)); {
+	case errors.Is(err, publish.ErrName):
+		err = fmt.Errorf("publish.name: %w", err)
+	case err != nil:
+		err = fmt.Errorf("publish.to: %w", err)
+	}
+	return unpublished(err, cfg.Publish.To)
+}
+
+func datasetName(p configs.Publish) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return filepath.Base(p.To)
+}
+
+// unpublished gives a failure to publish its exit code: the places and the runs
+// are the caller's choice, a remote store is not.
+func unpublished(err error, to string) error {
+	_, local := errors.AsType[*fs.PathError](err)
+	_, choice := errors.AsType[*selection.Error](err)
+	switch {
+	case err == nil, CodeOf(err) != ExitBug && !errors.Is(err, sinks.ErrUnsafe):
+		return err
+	case choice, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrName), errors.Is(err, publish.ErrHeld), errors.Is(err, publish.ErrSchemas), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
+		return Usage(err)
+	case errors.Is(err, publish.ErrLeaseLost):
+		return &Error{Code: ExitLocked, Try: "the same command again", Err: err}
+	case errors.Is(err, sinks.ErrUnsafe):
+		return &Error{Code: ExitStorage, Try: "another place to publish to; the run directory is complete", Err: err}
+	case remote(to):
+		return &Error{Code: ExitStorage, Try: "the same command again; the run directory is complete", Err: err}
+	case local:
+		return &Error{Code: ExitUsage, Try: "another place to publish to, one that can be written", Err: err}
+	}
+	return err
+}
+
+func printPublished(s *State, r publish.Report, place string) {
+	if r.Already {
+		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: already published, nothing written\n", r.Dataset, r.Version)
+	} else {
+		copied := ""
+		if r.Copied > 0 {
+			copied = fmt.Sprintf(", %d taken over from the version before", r.Copied)
+		}
+		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: %d files, %d written%s\n", r.Dataset, r.Version, r.Files, r.Uploaded, copied)
+	}
+	fmt.Fprintf(s.Stdout, "  %s\n  %s, %s, %s\n  %d kept by the selection%s\n",
+		r.URI, count(r.Episodes, "episode"), count(int(r.Steps), "step"), count(int(r.Bytes), "byte"), r.Kept, withGold(r.KeptGold))
+	if r.Held > 0 {
+		fmt.Fprintf(s.Stdout, "  %s withheld because of a possible secret: exclusions/dead-letters.parquet says where\n", count(r.Held, "episode"))
+	}
+	fmt.Fprintf(s.Stdout, "\nNext:\n  %s\n  %s\n  %s\n", shell("tracesmith", "show", place), shell("tracesmith", "stats", place),
+		shell("tracesmith", "export", "sft-trl", place, "-o", "train.jsonl.gz"))
+	printLoading(s, place)
+}
+
+// printLoading says how Python loads what lies at place. The path of the table is
+// also what polars.read_parquet and DuckDB's read_parquet take.
+func printLoading(s *State, place string) {
+	table := strings.TrimRight(place, "/") + "/data/episodes"
+	if remote(place) {
+		fmt.Fprintf(s.Stdout, "  pandas.read_parquet(%q)   # Python; the same path with /*.parquet for polars and DuckDB\n", table)
+		return
+	}
+	fmt.Fprintf(s.Stdout, "  load_dataset(%q)   # Python, package datasets; pandas, polars, DuckDB: read_parquet(%q)\n", place, table)
+}

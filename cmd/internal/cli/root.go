@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
+)
+
+// stoppedBy are the causes that signals cancel a command with.
+var stoppedBy = map[os.Signal]*Error{
+	syscall.SIGINT:  {Code: ExitInt, Err: errors.New("interrupted")},
+	syscall.SIGTERM: {Code: ExitTerm, Err: errors.New("terminated")},
+	syscall.SIGHUP:  {Code: ExitHangup, Err: errors.New("the terminal was closed")},
+}
+
+// StoppingText is the annotation of a command that says what it does between the
+// first signal and its end.
+const StoppingText = "stopping"
+
+// Resumable is the error of a command that goes on where it stopped when it is
+// given again.
+func Resumable(ctx context.Context, err error) error {
+	if stopped, ok := errors.AsType[*Error](context.Cause(ctx)); ok && err != nil && err.Error() != "" {
+		return &Error{Code: stopped.Code, Try: "the same command again: it goes on where it stopped", Err: stopped}
+	}
+	return err
+}
+
+// Main runs one command line of the program whose root command newRoot returns, and
+// returns the exit code.
+func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	root := newRoot(s)
+	root.SetArgs(s.Args)
+	stopping := "closing sandboxes"
+	if c, _, err := root.Find(s.Args); err == nil {
+		stopping = cmp.Or(c.Annotations[StoppingText], stopping)
+	}
+	go func() {
+		defer close(watched)
+		watchSignals(s, stopping, cancel, done)
+	}()
+	err := root.ExecuteContext(ctx)
+	close(done)
+	<-watched
+	said, ok := errors.AsType[*Error](err)
+	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && said.Stands) {
+		err = cause
+	}
+	if err != nil && err.Error() != "" {
+		fmt.Fprint(s.Stderr, redact.New(redact.NewKnown(redact.Environment(s.Environ))).Text(Describe(err)))
+	}
+	return CodeOf(err)
+}
+
+// watchSignals cancels at the first signal and says so; the second one ends the
+// process at once, for a user who does not want to wait for the clean-up. A
+// command that can be drained is drained before.
+func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, done <-chan struct{}) {
+	count := 0
+	for {
+		select {
+		case <-done:
+			return
+		case sig := <-s.Interrupts:
+			cause := stoppedBy[sig]
+			if text, ok := s.drained(sig); ok {
+				fmt.Fprintf(s.Stderr, "stopping: %s (once more to cancel them)\n", text)
+				continue
+			}
+			if count++; count > 1 {
+				s.end()
+				os.Exit(cause.Code)
+			}
+			fmt.Fprintf(s.Stderr, "stopping: %s (once more to stop at once)\n", stopping)
+			cancel(cause)
+		}
+	}
+}
+
+// Tracesmith returns the root command of tracesmith.
+func Tracesmith(s *State) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tracesmith",
+		Short: "Turn buggy Python repositories into verified debugging trajectories",
+		Long: "tracesmith runs debugging agents on buggy Python programs in sandboxes with a real debugger,\n" +
+			"judges their patches in fresh sandboxes, and publishes every step as Parquet.\n\n" +
+			"Start with:  tracesmith run -c quickstart",
+		Args: knownCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		SilenceUsage: true, SilenceErrors: true,
+		SuggestionsMinimumDistance: 2,
+		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.Version = Version
+	root.SetVersionTemplate(versionLine())
+	root.SetIn(s.Stdin)
+	root.SetOut(s.Stdout)
+	root.SetErr(s.Stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how Go read a number is of no use
+		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text)}
+	})
+	root.AddGroup(&cobra.Group{ID: "make", Title: "Make data:"}, &cobra.Group{ID: "read", Title: "Read data:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("make", NewRun(s), NewWorker(s), newPublish(s), newExport(s), newImport(s))
+	add("read", newStatus(s), newShow(s), newStats(s), newVerify(s), newTasks(s))
+	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newGC(s), newVersion(s))
+	root.SetHelpCommandGroupID("tool")
+	add("make", newFilter(s))
+	return root
+}
+
+// ExactArgs is cobra's check with our exit code and a usage line.
+func ExactArgs(min, max int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) >= min && (max < 0 || len(args) <= max) {
+			return nil
+		}
+		name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: fmt.Errorf("%s takes %s, got %d: %s", name, argCount(min, max), len(args), c.UseLine())}
+	}
+}
+
+// group is a command that only has subcommands.
+func Group(use, short string, cmds ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: knownCommand, SuggestionsMinimumDistance: 2,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(cmds...)
+	return c
+}
+
+// knownCommand refuses arguments of a command that only has subcommands.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("unknown command %q", strings.TrimPrefix(c.CommandPath()+" "+args[0], c.Root().Name()+" "))
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		what += fmt.Sprintf(": did you mean %q?", strings.TrimPrefix(c.CommandPath()+" "+near[0], c.Root().Name()+" "))
+	}
+	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(what)}
+}
+
+func argCount(min, max int) string {
+	switch {
+	case max < 0 && min == 1:
+		return "at least 1 argument"
+	case max < 0:
+		return fmt.Sprintf("at least %d arguments", min)
+	case max == 0:
+		return "no arguments"
+	case min == max && min == 1:
+		return "1 argument"
+	case min == max:
+		return fmt.Sprintf("%d arguments", min)
+	}
+	return fmt.Sprintf("%d to %d arguments", min, max)
+}
+
+// ConfigFlags are what every command that reads a configuration takes.
+type ConfigFlags struct {
+	files     []string
+	overrides []string
+	Sandbox   string // short for sandbox.kind, if set
+}
+
+func (f *ConfigFlags) Add(c *cobra.Command) {
+	c.Flags().StringArrayVarP(&f.files, "config", "c", nil, "configuration file or profile; may be repeated, later ones win ("+strings.Join(configs.Profiles(), ", ")+")")
+	c.Flags().StringArrayVarP(&f.overrides, "set", "p", nil, "override one setting: section.key=value")
+	Must(c.RegisterFlagCompletionFunc("config", orFile(configs.Profiles()...)))
+	Must(c.RegisterFlagCompletionFunc("set", f.override()))
+}
+
+// addSandbox is for the commands that open sandboxes; byDefault says what an empty sandbox.kind means there.
+func (f *ConfigFlags) AddSandbox(c *cobra.Command, byDefault string) {
+	c.Flags().StringVar(&f.Sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", ")+byDefault)
+	Must(c.RegisterFlagCompletionFunc("sandbox", OneOf(wire.DriverKinds()...)))
+}
+
+func (f *ConfigFlags) Load(s *State) (configs.Config, error) {
+	in := configs.Input{Environ: s.Environ, Overrides: f.overrides}
+	if f.Sandbox != "" {
+		in.Overrides = append(slices.Clone(f.overrides), "sandbox.kind="+f.Sandbox)
+	}
+	for _, name := range f.files {
+		src, err := configs.ReadSource(name)
+		if err != nil {
+			return configs.Config{}, Usage(err)
+		}
+		in.Sources = append(in.Sources, src)
+	}
+	cfg, err := configs.Load(in)
+	if err != nil {
+		return cfg, Usage(err)
+	}
+	return cfg, nil
+}
+
+// PrintJSON writes one indented JSON document.
+func PrintJSON(s *State, v any) error {
+	enc := json.NewEncoder(s.Stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	return nil
+}

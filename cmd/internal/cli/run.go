@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+)
+
+type runFlags struct {
+	ConfigFlags
+	dir     string
+	workers int
+	fresh   bool
+	retry   []string
+	maxCost float64
+	dryRun  bool
+	nats    string
+	asJSON  bool
+}
+
+func NewRun(s *State) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "run", Aliases: []string{"r"},
+		Short: "Run or resume a batch of episodes",
+		Long: "Run the selected tasks, grade every patch in a fresh sandbox, and stage one object per episode\n" +
+			"in the run directory. The same run directory again resumes: what is staged is not repeated.\n" +
+			"A first interrupt lets the episodes under way come to their end, a second one cancels them.",
+		Example: "  tracesmith run -c quickstart\n  tracesmith run -c my.yaml --run-dir runs/a -n 8 -p agent.max_steps=40",
+		Args:    ExactArgs(0, 0),
+		RunE:    func(c *cobra.Command, _ []string) error { return Resumable(c.Context(), f.run(c.Context(), s)) },
+	}
+	f.Add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.dir, "run-dir", "", "the run's directory: its identity; naming it again resumes")
+	fl.IntVarP(&f.workers, "workers", "n", 0, "episodes at once")
+	fl.BoolVar(&f.fresh, "fresh", false, "start anew; a used run directory is moved aside, never deleted")
+	fl.StringSliceVar(&f.retry, "retry", nil, "run these outcomes again: infra")
+	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and print what would run")
+	fl.StringVar(&f.nats, "nats", "", "coordinate over this NATS cluster; tracesmith worker executes")
+	f.AddSandbox(c, "")
+	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
+	return c
+}
+
+func (f *runFlags) config(s *State) (configs.Config, error) {
+	if len(f.files) == 0 && len(f.overrides) == 0 {
+		return configs.Config{}, &Error{Code: ExitUsage, Try: "tracesmith run -c quickstart", Err: fmt.Errorf("name a configuration with -c: a file or a profile (%s)", strings.Join(configs.Profiles(), ", "))}
+	}
+	cfg, err := f.Load(s)
+	if err != nil {
+		return cfg, err
+	}
+	if f.dir != "" {
+		cfg.Run.Dir = f.dir
+	}
+	if cfg.Run.Dir == "" {
+		return cfg, Usage(errors.New("the run needs a directory: give --run-dir DIR or set run.dir"))
+	}
+	if f.workers != 0 {
+		cfg.Run.Workers = f.workers
+	}
+	if f.nats != "" {
+		cfg.NATS.URL = f.nats
+	}
+	if f.maxCost != 0 {
+		cfg.Limits.TotalCost = f.maxCost
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, Usage(err)
+	}
+	for _, r := range f.retry {
+		if r != "infra" {
+			return cfg, Usage(fmt.Errorf("--retry %s: only infra can be run again; other outcomes are data", r))
+		}
+	}
+	return cfg, nil
+}
+
+func (f *runFlags) run(ctx context.Context, s *State) error {
+	cfg, err := f.config(s)
+	if err != nil {
+		return err
+	}
+	if cfg.Sandbox.Kind == "local" {
+		fmt.Fprintln(s.Stderr, "warning: sandbox local isolates nothing: agent code runs as you, with your files and your network")
+	}
+	opt := wire.RunOptions{
+		Fresh: f.fresh, Retry: f.retry, Command: append([]string{"tracesmith"}, s.Args...),
+		Producer: Version, Commit: commit(), Getenv: s.Getenv, Environ: s.Environ, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
+		Clock: s.Now, Staging: s.Staging,
+	}
+	if cfg.NATS.URL == "" { // who terminates it, or closes its terminal, will not wait
+		opt.Drain = s.drain("no new episodes, those under way come to their end", syscall.SIGTERM, syscall.SIGHUP)
+	}
+	if cfg.NATS.URL != "" && !f.dryRun {
+		if opt.Cluster, err = wire.Dial(ctx, cfg.NATS, time.Minute); err != nil {
+			return err
+		}
+		defer func() { _ = opt.Cluster.Close() }()
+		opt.Drain = s.drain("workers finish their episodes and begin no new one")
+	}
+	run, err := wire.NewRun(ctx, cfg, opt)
+	if err != nil {
+		return Usage(err)
+	}
+	defer func() { _ = run.Close() }()
+	if cfg.Publish.To != "" {
+		if err := checkDestination(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	if f.dryRun {
+		return f.plan(ctx, s, cfg, run)
+	}
+	return f.execute(ctx, s, cfg, run)
+}
+
+// execute runs the batch and publishes what it staged.
+func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
+	report, err := run.Execute(ctx)
+	out := runOutput{Schema: "tracesmith.run/1", Report: report}
+	begun := report.Ledger.Reused+report.Ledger.Ran > 0
+	if begun && !f.asJSON {
+		if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
+			report.Next = report.Mend() // publishing says what else is next
+		}
+		if werr := report.WriteText(s.Stdout); werr != nil {
+			return fmt.Errorf("writing the summary: %w", werr)
+		}
+	}
+	if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
+		var published publish.Report
+		if published, err = publishRuns(ctx, s, cfg, []string{cfg.Run.Dir}); err == nil {
+			out.Published = &published
+		}
+	}
+	switch {
+	case f.asJSON && report.RunID != "":
+		if jsonErr := PrintJSON(s, out); jsonErr != nil {
+			return jsonErr
+		}
+	case out.Published != nil:
+		printPublished(s, *out.Published, cfg.Publish.To)
+	}
+	switch cause := context.Cause(ctx); {
+	case err == nil && report.ExitCode != ExitOK:
+		return silent{report.ExitCode}
+	case err != nil && cause != nil && begun && !f.asJSON:
+		return silent{CodeOf(cause)}
+	}
+	return err
+}
+
+// runOutput is what run --json prints.
+type runOutput struct {
+	Schema string `json:"schema"`
+	observe.Report
+	Published *publish.Report `json:"published"`
+}
+
+// silent carries an exit code whose reason the summary has told already.
+type silent struct{ code int }
+
+func (s silent) Error() string { return "" }
+func (s silent) ExitCode() int { return s.code }
+
+// plan prints what would run.
+func (f *runFlags) plan(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
+	if f.asJSON {
+		var ids []string
+		for _, t := range run.Tasks {
+			ids = append(ids, t.InstanceID)
+		}
+		episodes, err := run.Episodes(ctx)
+		if err != nil {
+			return err
+		}
+		return PrintJSON(s, map[string]any{
+			"schema": "tracesmith.plan/1", "run_dir": cfg.Run.Dir, "tasks": ids, "attempts": cfg.Run.Attempts,
+			"episodes": len(ids) * cfg.Run.Attempts, "agent": cfg.Agent.Kind, "workers": cfg.Run.Workers, "episode_ids": episodes,
+		})
+	}
+	fmt.Fprintf(s.Stdout, "%d tasks × %d attempts = %d episodes with agent %s, %d at once, into %s\n",
+		len(run.Tasks), cfg.Run.Attempts, len(run.Tasks)*cfg.Run.Attempts, cfg.Agent.Kind, cfg.Run.Workers, cfg.Run.Dir)
+	for _, t := range run.Tasks {
+		fmt.Fprintf(s.Stdout, "  %s/%s  (%s)\n", t.Source, t.InstanceID, run.Bench.Driver(t).Name())
+	}
+	return nil
+}

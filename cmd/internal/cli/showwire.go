@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+)
+
+// wire prints what was said to the model server for the shown steps: each try,
+// the request as it was sent, the response as it came. With all steps, calls that
+// became none are among them.
+func (f *showFlags) wire(s *State, data *wire.Data, t sinks.Trajectory, steps []schemas.StepRow) error {
+	stepOf := map[string]int32{}
+	for _, step := range steps {
+		if step.RequestSHA256 != nil {
+			stepOf[*step.RequestSHA256] = step.StepIndex
+		}
+	}
+	all := len(steps) == len(t.Steps)
+	calls, err := data.Calls(t.Episode.EpisodeID, func(sha string) bool {
+		_, ok := stepOf[sha]
+		return ok || all
+	})
+	if err != nil {
+		return Usage(err)
+	}
+	for sha, step := range stepOf {
+		if !slices.ContainsFunc(calls, func(c wire.Call) bool { return c.RequestSHA256 == sha }) {
+			return Usage(fmt.Errorf("the run directory does not hold the calls of step %d", step))
+		}
+	}
+	return f.calls(s, t.Episode.EpisodeID, calls, stepOf)
+}
+
+// calls prints calls; those of no step stand under "-".
+func (f *showFlags) calls(s *State, episode string, calls []wire.Call, stepOf map[string]int32) error {
+	out := []map[string]any{}
+	for i, c := range calls {
+		step, known := stepOf[c.RequestSHA256]
+		if f.asJSON {
+			row := map[string]any{
+				"at": c.At, "status": c.Status, "failure": c.Failure,
+				"request_sha256": c.RequestSHA256, "request": string(c.Request), "response": string(c.Response),
+			}
+			if known {
+				row["step_index"] = step
+			}
+			out = append(out, row)
+			continue
+		}
+		name := "-"
+		if known {
+			name = fmt.Sprint(step)
+		}
+		printCall(s.Stdout, name, i, calls)
+	}
+	if f.asJSON {
+		return PrintJSON(s, map[string]any{"schema": "tracesmith.wire/1", "episode_id": episode, "calls": out})
+	}
+	return nil
+}
+
+// printCall prints call i as one of the tries of the same request.
+func printCall(w io.Writer, step string, i int, calls []wire.Call) {
+	first, end := i, i+1
+	for first > 0 && calls[first-1].RequestSHA256 == calls[i].RequestSHA256 {
+		first--
+	}
+	for end < len(calls) && calls[end].RequestSHA256 == calls[i].RequestSHA256 {
+		end++
+	}
+	c := calls[i]
+	ended := fmt.Sprintf("status %d", c.Status)
+	if c.Failure != "" {
+		ended += ", " + c.Failure
+	}
+	fmt.Fprintf(w, "── %s · call %d of %d · %s · %s\n", step, i-first+1, end-first, ended, c.At.Format("2006-01-02 15:04:05.000"))
+	if i == first { // the others asked the same
+		fmt.Fprintf(w, "%s\n", c.Request)
+	}
+	fmt.Fprintf(w, "← %s\n\n", c.Response)
+}
+
+// failed is the answer to a name that means a job without an episode; nil if it means
+// none, or if its calls are asked for.
+func (f *showFlags) failed(ctx context.Context, data *wire.Data, name string) error {
+	dead, err := data.Dead(ctx)
+	if err != nil {
+		return Usage(err)
+	}
+	i := slices.IndexFunc(dead, func(d wire.Dead) bool { return matches(name, d.UnitKey, d.Instance) })
+	if i < 0 || f.bytes {
+		return nil
+	}
+	return &Error{Code: ExitUsage, Try: "run with --retry infra; all such jobs are in " + data.DeadPlace(),
+		Err: fmt.Errorf("job %s has no episode: %s", dead[i].UnitKey, deadReason(dead[i]))}
+}
+
+// unfinished shows what there is of an episode that is not staged yet: its calls.
+// ok is false where the run knows of no such episode.
+func (f *showFlags) unfinished(ctx context.Context, s *State, data *wire.Data, name string) (ok bool, err error) {
+	begun, err := data.Unfinished(ctx)
+	if err != nil {
+		return false, Usage(err)
+	}
+	i := slices.IndexFunc(begun, func(u wire.Unfinished) bool { return matches(name, u.ID, u.Instance) })
+	if i < 0 {
+		return false, nil
+	}
+	u := begun[i]
+	what := fmt.Errorf("episode %s is not finished: its steps can be read when it is staged; the same run command again goes on with it", u.ID)
+	if u.Dead {
+		what = fmt.Errorf("job %s has no episode; these are the calls that it made", u.ID)
+	}
+	if !f.bytes {
+		return true, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", data.Place, name, "--wire") + "   # what was said to its model so far", Err: what}
+	}
+	calls, err := data.Calls(u.ID, func(string) bool { return true })
+	switch {
+	case err != nil:
+		return true, Usage(err)
+	case len(calls) == 0:
+		return true, Usage(errors.Join(what, errors.New("no model was asked in it so far")))
+	}
+	fmt.Fprintf(s.Stderr, "%v\n", what)
+	return true, f.calls(s, u.ID, calls, nil)
+}

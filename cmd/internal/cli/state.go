@@ -1,0 +1,156 @@
+// Package cli holds the commands of tracesmith, one file each. Everything a
+// command touches of its process comes through State, so that a test runs the
+// whole program in-process. Data goes to Stdout, everything else to Stderr.
+package cli
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// State is the process as the commands see it.
+type State struct {
+	Args    []string // without the program's name
+	Environ []string // NAME=value
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Now     func() time.Time
+	// Interrupts delivers the signals that end a command.
+	Interrupts <-chan os.Signal
+	// Crash is called at every boundary of a job; tests die in it. nil outside
+	// tests.
+	Crash func(point string)
+	// Staging wraps the staging store of a run; chaos makes it fail. nil otherwise.
+	Staging func(sinks.Store) sinks.Store
+	// TTY tells whether Stderr is a terminal, Typed whether Stdin is.
+	TTY, Typed bool
+
+	draining drains
+	ends     lastly
+}
+
+// lastly is what is still done where a signal ends the process at once.
+type lastly struct {
+	sync.Mutex
+	do func()
+}
+
+// atOnce says what is left to do where the second signal ends the process. It must
+// not take long.
+func (s *State) AtOnce(do func()) {
+	s.ends.Lock()
+	defer s.ends.Unlock()
+	s.ends.do = do
+}
+
+// end does that.
+func (s *State) end() {
+	s.ends.Lock()
+	defer s.ends.Unlock()
+	if s.ends.do != nil {
+		s.ends.do()
+	}
+}
+
+// drains is what a command does at the first signal instead of being cancelled.
+type drains struct {
+	sync.Mutex
+	text string
+	ch   chan struct{} // nil: it is cancelled
+	done bool
+	keen []os.Signal // that cancel at once
+}
+
+// drain has the first signal close the channel, with a word of what happens then,
+// and the second one cancel the command; keen signals cancel at once.
+func (s *State) drain(text string, keen ...os.Signal) <-chan struct{} {
+	s.draining.Lock()
+	defer s.draining.Unlock()
+	s.draining.text, s.draining.ch, s.draining.keen = text, make(chan struct{}), keen
+	return s.draining.ch
+}
+
+// drained drains the command, if it can be and was not.
+func (s *State) drained(sig os.Signal) (text string, ok bool) {
+	d := &s.draining
+	d.Lock()
+	defer d.Unlock()
+	if d.ch == nil || d.done || slices.Contains(d.keen, sig) {
+		return "", false
+	}
+	close(d.ch)
+	d.done = true
+	return d.text, true
+}
+
+// OSState is the State of the real process; stop ends its signal delivery.
+func OSState() (s *State, stop func()) {
+	ch := make(chan os.Signal, 4)
+	for sig := range stoppedBy {
+		if sig != syscall.SIGHUP || !signal.Ignored(sig) { // nohup ignores it, and so do we then
+			signal.Notify(ch, sig)
+		}
+	}
+	return &State{
+		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Now: time.Now, Interrupts: ch, TTY: isTerminal(os.Stderr), Typed: isTerminal(os.Stdin),
+	}, func() { signal.Stop(ch) }
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// Getenv looks a variable up in the State's environment; the last one wins.
+func (s *State) Getenv(name string) string {
+	value := ""
+	for _, kv := range s.Environ {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// host is what components take from the process.
+func (s *State) Host() wire.Host {
+	return wire.Host{Getenv: s.Getenv, Environ: s.Environ, Warn: s.Stderr, Version: Version}
+}
+
+// Version is the release in the file VERSION, with the commit of the build behind a
+// plus sign; data that this program writes names it. `make build` sets Version and
+// Commit; in other builds Commit comes from the VCS stamp, if there is one.
+var (
+	Version = "0.1.0"
+	Commit  = ""
+)
+
+func commit() string {
+	if Commit != "" {
+		return Commit
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/configs/nearest"
+	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+)
+
+func remote(place string) bool { return strings.HasPrefix(place, "s3://") }
+
+// dataFlags open a dataset or a run.
+type dataFlags struct {
+	ConfigFlags
+	endpoint string
+}
+
+func (f *dataFlags) Add(c *cobra.Command) {
+	f.ConfigFlags.Add(c)
+	c.Flags().StringVar(&f.endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
+}
+
+// config knows how S3 is reached.
+func (f *dataFlags) config(s *State) (configs.Config, error) {
+	cfg, err := f.Load(s)
+	if f.endpoint != "" {
+		cfg.S3.Endpoint, cfg.S3.PathStyle = f.endpoint, true
+	}
+	return cfg, err
+}
+
+func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, error) {
+	cfg, err := f.config(s)
+	if err != nil {
+		return nil, err
+	}
+	data, err := wire.OpenData(c.Context(), place, cfg.S3)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	return data, nil
+}
+
+type statsFlags struct {
+	dataFlags
+	asJSON            bool
+	plots, chosen, by string
+}
+
+func newStats(s *State) *cobra.Command {
+	var f statsFlags
+	c := &cobra.Command{
+		Use: "stats DATASET-or-RUN", Short: "Distributions: outcomes, turns, tokens, tools, debugger commands", Args: ExactArgs(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			by, err := columnOf(f.by)
+			if err != nil {
+				return Usage(err)
+			}
+			data, err := f.open(c, s, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = data.Close() }()
+			return f.run(c.Context(), s, data, by)
+		},
+	}
+	f.Add(c)
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&f.chosen, "selection", "", "of these episodes alone: a built-in recipe, a recipe's file, or a file that filter has written")
+	Must(c.RegisterFlagCompletionFunc("selection", orFile(selection.Builtin()...)))
+	c.Flags().StringVar(&f.plots, "plots", "", "directory to write figures into, as SVG")
+	c.Flags().StringVar(&f.by, "by", "", "verdicts by this column of table episodes, such as model or bug_kind")
+	Must(c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(episodeColumns(), cobra.ShellCompDirectiveNoFileComp)))
+	return c
+}
+
+func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arrowrec.Column) error {
+	keep, err := chosenOf(ctx, data, f.chosen)
+	if err != nil {
+		return err
+	}
+	tally, verdicts := publish.NewTally(), map[string]publish.Judged{}
+	for t, err := range data.Trajectories(ctx) {
+		if err != nil {
+			return Usage(err)
+		}
+		if keep != nil && !keep[t.Episode.EpisodeID] {
+			continue
+		}
+		tally.Add(t.Episode, t.Steps)
+		if f.by != "" {
+			value := "unknown"
+			if v := by.Value(reflect.ValueOf(t.Episode)); v != nil {
+				value = fmt.Sprint(v)
+			}
+			verdicts[value] = verdicts[value].Plus(t.Episode)
+		}
+	}
+	if keep == nil {
+		dead, err := data.Dead(ctx)
+		if err != nil {
+			return Usage(err)
+		}
+		for _, d := range dead {
+			tally.AddDead([]schemas.DeadLetterRow{d.DeadLetterRow})
+		}
+	}
+	if err := writePlots(f.plots, tally.Plots()); err != nil {
+		return err
+	}
+	stats := tally.Stats()
+	if f.asJSON {
+		return PrintJSON(s, struct {
+			Schema string `json:"schema"`
+			publish.Stats
+			By map[string]publish.Judged `json:"by,omitempty"` // value of the column of --by
+		}{"tracesmith.stats/1", stats, verdicts})
+	}
+	printStats(s.Stdout, stats, data.DeadPlace())
+	if f.by != "" {
+		printJudged(s.Stdout, f.by, verdicts)
+	}
+	return nil
+}
+
+// columnOf is a column of table episodes.
+func columnOf(name string) (arrowrec.Column, error) {
+	c, ok := arrowrec.Episodes.Column(name)
+	if name == "" || ok {
+		return c, nil
+	}
+	near := ""
+	if n := nearest.Name(name, episodeColumns(), 3); n != "" {
+		near = fmt.Sprintf(": did you mean %q?", n)
+	}
+	return c, fmt.Errorf("--by %s: table episodes has no such column%s", name, near)
+}
+
+func episodeColumns() []string {
+	var names []string
+	for _, c := range arrowrec.Episodes.Columns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// chosenOf are the ids that a selection keeps; nil where none is named.
+func chosenOf(ctx context.Context, data *wire.Data, nameOrFile string) (map[string]bool, error) {
+	if nameOrFile == "" {
+		return nil, nil
+	}
+	chosen, err := selection.Load(nameOrFile)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	result, err := chosen.Apply(ctx, data.Episodes)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	if len(result.Kept) == 0 {
+		return nil, &Error{Code: ExitUsage, Try: shell("tracesmith", "filter", data.Place, "--recipe", nameOrFile, "--dry-run"), Err: fmt.Errorf("selection %s keeps none of %d episodes", result.Info.Name, len(result.Rows))}
+	}
+	keep := map[string]bool{}
+	for _, id := range result.Kept {
+		keep[id] = true
+	}
+	return keep, nil
+}
+
+// writePlots makes one file per figure; "" writes none. Files that are there stay.
+func writePlots(dir string, plots []publish.Plot) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return Usage(fmt.Errorf("making the directory for figures: %w", err))
+	}
+	for _, p := range plots {
+		path := filepath.Join(dir, p.Name+".svg")
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, os.ErrExist) {
+			return Usage(fmt.Errorf("%s exists: choose another --plots", path))
+		}
+		if err != nil {
+			return Usage(fmt.Errorf("writing a figure: %w", err))
+		}
+		if _, err := file.Write(p.SVG); err != nil {
+			return errors.Join(fmt.Errorf("writing a figure: %w", err), file.Close())
+		}
+		if err := file.Close(); err != nil {
+			return fmt.Errorf("writing a figure: %w", err)
+		}
+	}
+	return nil
+}
+
+func printStats(w io.Writer, st publish.Stats, deadPlace string) {
+	fmt.Fprintf(w, "%s of %s, %s\n", count(st.Episodes, "episode"), count(st.Instances, "task"), count(int(st.Steps), "step"))
+	if without := st.NoEpisode(); without != "" {
+		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadPlace)
+	}
+	fmt.Fprintf(w, "resolved %d, resolved with the gold patch %d, unresolved %d, not verified %d\n", st.Resolved, st.ResolvedGold, st.Unresolved, st.Unverified)
+	fmt.Fprintf(w, "%d repeat calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
+	if st.CostUSD != nil {
+		fmt.Fprintf(w, "cost $%.4f, of the %d episodes that report one\n", *st.CostUSD, st.Cost.N)
+	}
+	fmt.Fprintf(w, "\n%-18s %8s %8s %8s %8s\n", "per episode", "p50", "p90", "p99", "max")
+	for _, row := range []struct {
+		name string
+		s    publish.Spread[int64]
+	}{
+		{"steps", st.StepsEach}, {"turns", st.Turns}, {"wall ms", st.WallMS}, {"prompt tokens", st.PromptTokens}, {"  cached", st.CachedTokens},
+		{"completion tokens", st.OutputTokens}, {"  reasoning", st.ReasoningTokens}, {"tokens as a text", st.SFTTokens},
+	} {
+		if row.s.N > 0 {
+			fmt.Fprintf(w, "%-18s %8d %8d %8d %8d\n", row.name, row.s.P50, row.s.P90, row.s.P99, row.s.Max)
+		}
+	}
+	if c := st.Cost; c.N > 0 {
+		fmt.Fprintf(w, "%-18s %8.4f %8.4f %8.4f %8.4f\n", "cost $", c.P50, c.P90, c.P99, c.Max)
+	}
+	for _, table := range []struct {
+		name   string
+		counts map[string]int
+	}{
+		{"outcome", st.Outcomes}, {"exit reason", st.ExitReasons}, {"verified by", st.Verdicts}, {"agent", st.Agents}, {"model", st.Models},
+		{"source", st.Sources}, {"split", st.Splits}, {"licence", st.Licenses}, {"tool", st.Tools}, {"pdb command", st.PDBCommands},
+		{"error", st.Errors}, {"not trained on", st.Masks},
+	} {
+		printCounts(w, table.name, table.counts)
+	}
+}
+
+// printJudged prints the verdicts by the values of a column, largest first.
+func printJudged(w io.Writer, column string, verdicts map[string]publish.Judged) {
+	keys := slices.SortedFunc(maps.Keys(verdicts), func(a, b string) int {
+		return cmp.Or(verdicts[b].All()-verdicts[a].All(), strings.Compare(a, b))
+	})
+	fmt.Fprintf(w, "\n%-28s %8s %8s %9s %10s %12s\n", "by "+column, "episodes", "resolved", "with gold", "unresolved", "not verified")
+	for _, k := range keys {
+		v := verdicts[k]
+		fmt.Fprintf(w, "  %-26s %8d %8d %9d %10d %12d\n", k, v.All(), v.Resolved, v.Gold, v.Unresolved, v.Unverified)
+	}
+}
+
+// printCounts prints a table of counts, largest first.
+func printCounts(w io.Writer, name string, counts map[string]int) {
+	if len(counts) == 0 {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	fmt.Fprintf(w, "\n%s\n", name)
+	for _, k := range keys[:min(len(keys), 20)] {
+		fmt.Fprintf(w, "  %-28s %6d\n", k, counts[k])
+	}
+	if len(keys) > 20 {
+		fmt.Fprintf(w, "  and %d more\n", len(keys)-20)
+	}
+}

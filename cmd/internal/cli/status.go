@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline"
+)
+
+func newStatus(s *State) *cobra.Command {
+	var f ConfigFlags
+	var nats string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "status [RUN_DIR]", Args: ExactArgs(0, 1),
+		Short: "How a run stands, or all runs on a cluster: their jobs and their workers",
+		Long: "Show how the run of a run directory stands, from what its process keeps there; with --nats one run or all\n" +
+			"runs of the cluster, from what is stored on it. The processes may be gone, and a minority of the nodes.\n" +
+			"The figures add up at every moment.",
+		Example: "  tracesmith status runs/a\n  tracesmith status runs/a --nats nats://n1:4222\n  tracesmith status --nats nats://n1:4222 --json",
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := f.Load(s)
+			if err != nil {
+				return err
+			}
+			if nats != "" {
+				cfg.NATS.URL = nats
+			}
+			if cfg.NATS.URL == "" && len(args) == 0 {
+				return Usage(errors.New("name a run directory, or a cluster: --nats URL or nats.url"))
+			}
+			if cfg.NATS.URL == "" {
+				r, err := wire.Standing(c.Context(), args[0])
+				if err != nil {
+					return Usage(err)
+				}
+				return printStatuses(s, []pipeline.Status{r}, asJSON)
+			}
+			runID := ""
+			if len(args) == 1 {
+				info, err := pipeline.ReadRunInfo(args[0])
+				if err != nil {
+					return Usage(err)
+				}
+				runID = info.RunID
+			}
+			return showStatus(c.Context(), s, cfg.NATS, runID, asJSON)
+		},
+	}
+	f.Add(c)
+	c.Flags().StringVar(&nats, "nats", "", "URLs of the NATS cluster, separated by commas")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func showStatus(ctx context.Context, s *State, at configs.NATS, runID string, asJSON bool) error {
+	conn, err := wire.Dial(ctx, at, 30*time.Second)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	list, err := wire.Statuses(ctx, conn, runID, s.Now)
+	if err != nil {
+		return Usage(err)
+	}
+	if len(list) == 0 && !asJSON {
+		fmt.Fprintf(s.Stdout, "no run on %s\n", conn.Place())
+	}
+	return printStatuses(s, list, asJSON)
+}
+
+func printStatuses(s *State, list []pipeline.Status, asJSON bool) error {
+	if asJSON {
+		return PrintJSON(s, struct {
+			Schema string            `json:"schema"`
+			Runs   []pipeline.Status `json:"runs"`
+		}{"tracesmith.status/1", list})
+	}
+	for _, r := range list {
+		if err := printStatus(s, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printStatus(s *State, r pipeline.Status) error {
+	fmt.Fprintf(s.Stdout, "run %s: %s, %s, heard of %.0fs ago\n", r.RunID, r.Phase, r.Coordinator, r.Silent)
+	fmt.Fprintf(s.Stdout, "  %d selected = %d reused + %d ran + %d missing\n", r.Selected, r.Reused, r.Ran, r.Missing)
+	fmt.Fprintf(s.Stdout, "  %d selected = %d waiting + %d running + %d done + %d failed\n", r.Selected, r.Waiting, r.Running, r.Done, r.Failed)
+	if b := r.Budget; b != nil {
+		limit := "no limit for the run"
+		if b.LimitUSD > 0 {
+			limit = fmt.Sprintf("of $%.4f", b.LimitUSD)
+		}
+		fmt.Fprintf(s.Stdout, "  $%.4f spent + $%.4f set aside for calls under way, %s\n", b.SpentUSD, b.ReservedUSD, limit)
+		if b.LostUSD > 0 {
+			fmt.Fprintf(s.Stdout, "  $%.4f of what is spent is the worst case of calls whose worker is gone\n", b.LostUSD)
+		}
+	}
+	if r.Orphaned > 0 {
+		fmt.Fprintf(s.Stdout, "  %d of those running are in silent hands: they are handed out again when their leases run out\n", r.Orphaned)
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	for i, k := range r.Workers {
+		if i == 0 {
+			fmt.Fprintln(w, "  WORKER\tHOST\tVERSION\tSTATE\tJOBS\tLOAD\tSEEN\tWHY")
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%.0fs ago\t%s\n", k.Name, k.Host, k.Version, k.State, len(k.Running), k.Slots, k.Load, k.Silent, clip(strings.TrimSpace(k.Reason), 60))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// taskFlags select a task source without a configuration file.
+type taskFlags struct {
+	ConfigFlags
+	source, dir, file string
+}
+
+func (f *taskFlags) Add(c *cobra.Command) {
+	f.ConfigFlags.Add(c)
+	c.Flags().StringVar(&f.source, "source", "", "task source: "+strings.Join(wire.SourceKinds(), ", "))
+	c.Flags().StringVar(&f.dir, "dir", "", "directory of tasks (task.yaml + repo/); short for --source dir -p tasks.with.path=DIR")
+	c.Flags().StringVar(&f.file, "tasks", "", "task file (.jsonl or .parquet); short for --source file -p tasks.with.path=FILE")
+}
+
+// named says that a flag chooses the source.
+func (f *taskFlags) named() bool { return f.dir != "" || f.source != "" || f.file != "" }
+
+// load is the configuration with the source of the flags.
+func (f *taskFlags) Load(s *State) (configs.Config, error) {
+	cfg, err := f.ConfigFlags.Load(s)
+	switch {
+	case err != nil:
+		return cfg, err
+	case f.file != "" && (f.dir != "" || f.source != "" && f.source != "file"):
+		return cfg, Usage(errors.New("--tasks names the tasks already: leave out --dir and --source"))
+	case f.dir != "":
+		cfg.Tasks.Source, cfg.Tasks.With = "dir", configs.Block{"path": f.dir}
+	case f.file != "":
+		cfg.Tasks.Source, cfg.Tasks.With = "file", configs.Block{"path": f.file}
+	case f.source != "":
+		cfg.Tasks.Source = f.source
+	}
+	return cfg, nil
+}
+
+func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
+	cfg, err := f.Load(s)
+	if err != nil {
+		return nil, err
+	}
+	src, err := wire.Source(cfg.Tasks)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	tasks, err := wire.SelectTasks(c.Context(), src, cfg.Tasks)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	return tasks, nil
+}
+
+// chosen opens the workbench and lists the tasks that are named, or all of the
+// source. Who gets no error closes the workbench.
+func (f *taskFlags) chosen(ctx context.Context, s *State, names []string) (cfg configs.Config, bench *wire.Workbench, tasks []schemas.Task, err error) {
+	if cfg, err = f.Load(s); err != nil {
+		return cfg, nil, nil, err
+	}
+	if bench, err = wire.NewWorkbench(ctx, cfg, s.Host()); err != nil {
+		return cfg, nil, nil, Usage(err)
+	}
+	if tasks, err = namedTasks(ctx, bench, cfg.Tasks, names); err != nil {
+		return cfg, nil, nil, Usage(errors.Join(err, bench.Close()))
+	}
+	return cfg, bench, tasks, nil
+}
+
+func namedTasks(ctx context.Context, bench *wire.Workbench, from configs.Tasks, names []string) ([]schemas.Task, error) {
+	tasks, err := wire.SelectTasks(ctx, bench.Source, from)
+	if err != nil || len(names) == 0 {
+		return tasks, err
+	}
+	var out []schemas.Task
+	for _, name := range names {
+		t, err := wire.FindTask(tasks, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// liveLine is a line of progress on a terminal, drawn anew; nothing elsewhere.
+type liveLine struct {
+	w    io.Writer
+	live bool
+}
+
+func (l liveLine) show(format string, args ...any) {
+	if l.live {
+		fmt.Fprintf(l.w, "\r\x1b[K"+format, args...)
+	}
+}
+
+func (l liveLine) erase() { l.show("") }
+
+func newTasks(s *State) *cobra.Command {
+	return Group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksSynth(s), newTasksSplit(s), newTasksHashes(s))
+}
+
+func newTasksList(s *State) *cobra.Command {
+	var f taskFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "list", Short: "List the tasks of a source", Args: ExactArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			tasks, err := f.tasks(c, s)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				for i := range tasks {
+					tasks[i] = tasks[i].Public() // the rest is privileged: tasks show --gold
+				}
+				return PrintJSON(s, map[string]any{"schema": "tracesmith.tasks/1", "tasks": tasks})
+			}
+			w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+			fmt.Fprintln(w, "TASK\tKIND\tTESTS\tGOLD\tWHAT USERS SEE")
+			for _, t := range tasks {
+				fmt.Fprintf(w, "%s/%s\t%s\t%d+%d\t%s\t%s\n", t.Source, t.InstanceID, t.BugKind,
+					len(t.Tests.FailToPass), len(t.Tests.PassToPass), yesNo(t.GoldPatch != ""), clip(firstLine(t.Instructions), 70))
+			}
+			return w.Flush()
+		},
+	}
+	f.Add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newTasksShow(s *State) *cobra.Command {
+	var f taskFlags
+	var asJSON, gold bool
+	c := &cobra.Command{
+		Use: "show TASK", Short: "Show one task: instructions, tests, how it is judged", Args: ExactArgs(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			tasks, err := f.tasks(c, s)
+			if err != nil {
+				return err
+			}
+			t, err := wire.FindTask(tasks, args[0])
+			if err != nil {
+				return Usage(err)
+			}
+			if !gold {
+				t = t.Public()
+			}
+			if asJSON {
+				return PrintJSON(s, struct {
+					Schema string `json:"schema"`
+					schemas.Task
+				}{"tracesmith.task/1", t})
+			}
+			printTask(s, t)
+			return nil
+		},
+	}
+	f.Add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&gold, "gold", false, "show what is privileged, too: the gold patch, hidden tests, where the bug is from")
+	return c
+}
+
+func printTask(s *State, t schemas.Task) {
+	fmt.Fprintf(s.Stdout, "%s/%s  %s\n", t.Source, t.InstanceID, t.ID)
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(s.Stdout, "  %-12s %s\n", name, value)
+		}
+	}
+	row("repository", t.Repo)
+	row("kind", t.BugKind)
+	row("licence", t.License)
+	row("entrypoint", t.Entrypoint)
+	row("debugger", t.DebugEntrypoint)
+	row("setup", strings.Join(t.Setup, " && "))
+	row("hide", strings.Join(t.Hide, " "))
+	row("image", t.Image)
+	row("judged by", fmt.Sprintf("%s: %d tests must be mended, %d must stay", t.Tests.Method, len(t.Tests.FailToPass), len(t.Tests.PassToPass)))
+	fmt.Fprintf(s.Stdout, "\n%s\n", strings.TrimRight(t.Instructions, "\n"))
+	for _, id := range t.Tests.FailToPass {
+		fmt.Fprintf(s.Stdout, "\n  must be mended  %s", id)
+	}
+	fmt.Fprintln(s.Stdout)
+	if t.GoldPatch != "" {
+		fmt.Fprintf(s.Stdout, "\n%s", t.GoldPatch)
+	}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func firstLine(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(strings.TrimLeft(line, "# ")); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// clip shortens text to n runes.
+func clip(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n {
+		return text
+	}
+	return string(r[:n-1]) + "…"
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/env/provenance"
+)
+
+type hashesFlags struct {
+	taskFlags
+	benchmark, out string
+	noFunctions    bool
+	asJSON         bool
+}
+
+func newTasksHashes(s *State) *cobra.Command {
+	var f hashesFlags
+	c := &cobra.Command{
+		Use: "hashes [REPO...]", Short: "Write what the repositories and tasks of a benchmark are known by, whatever they are called",
+		Long: `Write the hashes of all functions of healthy repositories, without tests and without
+functions of less than three statements. REPO is a directory, or one of repositories;
+--tasks, --dir or --source take those of tasks. A function's hash is of its name and its
+code: comments, docstrings, layout and the path of the file make no difference.
+
+With such a file "tasks synth --benchmark-hashes" refuses repositories of which at least
+half of the functions stand in one of the benchmark's, and "tasks split
+--benchmark-hashes" keeps tasks of such repositories in test.
+
+Of tasks the file also has ids, base commits, and hashes of the words of problem
+statements and reference fixes, by which "publish --benchmark-hashes" reports them.
+It holds no text; but who has half of one can find out whether it is there.`,
+		Example: "  tracesmith tasks hashes --source swebench -p tasks.with.repos=clones --benchmark swe-bench -o swe-bench.hashes",
+		Args:    ExactArgs(0, -1),
+		RunE:    func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, args) },
+	}
+	f.Add(c)
+	f.AddSandbox(c, " (default bubblewrap)")
+	c.Flags().StringVar(&f.benchmark, "benchmark", "", "name of the benchmark (default: as env/provenance lists the repository)")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "file of hashes, JSONL")
+	c.Flags().BoolVar(&f.noFunctions, "no-functions", false, "of tasks alone: read no repository (synth and split find no copies by such a file)")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	return c
+}
+
+// hashed is a repository as it is reported.
+type hashed struct {
+	Repo      string `json:"repo"`
+	Benchmark string `json:"benchmark"`
+	Trees     int    `json:"trees"`
+	Functions int    `json:"functions"`
+	Tasks     int    `json:"tasks"`
+	Unread    int    `json:"unread_files"`
+}
+
+func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
+	switch {
+	case len(args) == 0 == !f.named():
+		return &Error{Code: ExitUsage, Try: "tracesmith tasks hashes DIR --benchmark NAME -o FILE", Err: errors.New("name repositories: directories, or tasks with --tasks, --dir or --source, not both")}
+	case f.noFunctions && len(args) > 0:
+		return Usage(errors.New("--no-functions leaves nothing of a directory: name tasks with --tasks, --dir or --source"))
+	case f.out == "":
+		return Usage(errors.New("name the file of hashes with -o"))
+	}
+	if info, err := os.Stat(f.out); err == nil && !info.Mode().IsRegular() {
+		return Usage(fmt.Errorf("%s is no regular file: name another one with -o", f.out))
+	}
+	cfg, err := f.Load(s)
+	if err != nil {
+		return err
+	}
+	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
+	if err != nil {
+		return Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	list, err := bench.Hashed(ctx, args, cfg.Tasks)
+	if err != nil {
+		return Usage(err)
+	}
+	for i, p := range list {
+		if list[i].Benchmark = cmp.Or(f.benchmark, p.Benchmark); list[i].Benchmark == "" {
+			return Usage(fmt.Errorf("no list has %s: name the benchmark with --benchmark", p.Repo))
+		}
+	}
+	var prints []provenance.Prints
+	var tasks []provenance.TaskPrints
+	var rows []hashed
+	for _, r := range list {
+		row := hashed{Repo: r.Repo, Benchmark: r.Benchmark, Tasks: len(r.Tasks)}
+		for _, t := range r.Tasks {
+			tasks = append(tasks, provenance.PrintsOf(t, r.Benchmark))
+		}
+		if !f.noFunctions {
+			p, unread, err := functionsOf(ctx, r)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.Stderr, "hashes: %s (%s): %d functions of %d trees\n", p.Repo, p.Benchmark, len(p.Functions), p.Trees)
+			prints, row.Trees, row.Functions, row.Unread = append(prints, p), p.Trees, len(p.Functions), unread
+		}
+		rows = append(rows, row)
+	}
+	if err := provenance.WritePrints(f.out, prints, tasks); err != nil {
+		return Usage(err)
+	}
+	if f.asJSON {
+		return PrintJSON(s, map[string]any{"schema": "tracesmith.tasks.hashes/1", "file": f.out, "repos": rows})
+	}
+	for _, r := range rows {
+		fmt.Fprintf(s.Stdout, "%-40s  %-12s %6d functions, %5d tasks", r.Repo, r.Benchmark, r.Functions, r.Tasks)
+		if r.Unread > 0 {
+			fmt.Fprintf(s.Stdout, ", %d files are no Python of this interpreter", r.Unread)
+		}
+		fmt.Fprintln(s.Stdout)
+	}
+	next := "tasks synth"
+	if f.noFunctions {
+		next = "publish"
+	}
+	fmt.Fprintf(s.Stdout, "next: tracesmith %s ... --benchmark-hashes %s\n", next, filepath.ToSlash(f.out))
+	return nil
+}
+
+// functionsOf makes the prints of a repository, which must have enough functions
+// to be known by.
+func functionsOf(ctx context.Context, r *wire.Hashed) (provenance.Prints, int, error) {
+	p, unread, err := r.Prints(ctx)
+	if err == nil && len(p.Functions) < provenance.CopyLeast {
+		err = Usage(fmt.Errorf("%s has %d functions of three statements or more, by which nothing can be known again: name the directory that holds its .py files, or hash tasks with --no-functions", p.Repo, len(p.Functions)))
+	}
+	return p, unread, err
+}
+
+// comparisonOf reads files of hashes to compare with; nil for none.
+func comparisonOf(files []string) (*provenance.Comparison, error) {
+	l, err := libraryOf(files)
+	if l == nil || err != nil {
+		return nil, err
+	}
+	return l.Comparison(), nil
+}
+
+// libraryOf reads files of hashes; nil for none.
+func libraryOf(files []string) (*provenance.Library, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	l := &provenance.Library{}
+	for _, name := range files {
+		if err := l.ReadPrints(name); err != nil {
+			return nil, Usage(err)
+		}
+	}
+	return l, nil
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+)
+
+type prepullFlags struct {
+	taskFlags
+	workers int
+	asJSON  bool
+}
+
+func newTasksPrepull(s *State) *cobra.Command {
+	var f prepullFlags
+	c := &cobra.Command{
+		Use: "prepull [TASK...]", Short: "Fetch the container images that tasks run in", Args: ExactArgs(0, -1),
+		Long: `Fetch every image that the tasks name, or that sandbox.image gives them, unless the
+daemon has it. An image that cannot be had holds up no other; the same command again
+goes on with what is missing, and the daemon keeps the layers that have come.
+
+The exit code is 0 when all images are there, 3 when some could not be had, 7 when
+none could.`,
+		Example: "  tracesmith tasks prepull --source swebench -p tasks.with.repos=clones -n 4",
+		RunE: func(c *cobra.Command, args []string) error {
+			return Resumable(c.Context(), f.pull(c.Context(), s, args))
+		},
+	}
+	f.Add(c)
+	f.AddSandbox(c, "")
+	c.Flags().IntVarP(&f.workers, "workers", "n", 2, "images at once")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error {
+	if f.workers < 1 {
+		return Usage(fmt.Errorf("--workers must be at least 1, got %d", f.workers))
+	}
+	_, bench, tasks, err := f.chosen(ctx, s, names)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bench.Close() }()
+	list, err := bench.Images(tasks)
+	if err != nil {
+		return Usage(err)
+	}
+	p := &pullProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}, total: len(list)}
+	fmt.Fprintf(s.Stderr, "prepull: %d tasks, %d images, %d at once\n", len(tasks), len(list), f.workers)
+	bench.Pull(ctx, list, f.workers, wire.PullProgress{Begun: p.begun, Bytes: p.bytes, Done: p.done})
+	p.erase()
+	if err := f.print(s, list); err != nil {
+		return err
+	}
+	return pullEnd(ctx, list)
+}
+
+// pullEnd is the exit code of what the summary told.
+func pullEnd(ctx context.Context, list []wire.Image) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	failed, reason := 0, ""
+	for _, i := range list {
+		if i.Status == wire.ImageFailed {
+			if failed++; reason == "" {
+				reason = i.Reason
+			}
+		}
+	}
+	switch failed {
+	case 0:
+		return nil
+	case len(list):
+		return &Error{Code: ExitPreflight, Err: fmt.Errorf("no image could be had, the first: %s", reason)}
+	}
+	return &Error{Code: ExitGaps, Err: fmt.Errorf("%d of %d images could not be had, the first: %s", failed, len(list), reason),
+		Try: "the same command again: it goes on with what is missing"}
+}
+
+// prepullOutput is what tasks prepull --json prints.
+type prepullOutput struct {
+	Schema string       `json:"schema"`
+	Images []wire.Image `json:"images"`
+}
+
+func (f *prepullFlags) print(s *State, list []wire.Image) error {
+	if f.asJSON {
+		return PrintJSON(s, prepullOutput{"tracesmith.tasks.prepull/1", append([]wire.Image{}, list...)})
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	counts := map[string]int{}
+	if len(list) > 0 {
+		fmt.Fprintln(w, "IMAGE\tSTATUS\tTASKS\tSECONDS")
+	}
+	for _, i := range list {
+		counts[i.Status]++
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.1f\n", i.Name, i.Status, i.Tasks, i.Seconds)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing the summary: %w", err)
+	}
+	var parts []string
+	for _, status := range []string{wire.ImageThere, wire.ImagePulled, wire.ImageFailed, wire.ImageLeft} {
+		if counts[status] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"no task runs in an image"}
+	}
+	fmt.Fprintln(s.Stdout, strings.Join(parts, ", "))
+	return nil
+}
+
+// pullProgress tells how far it is: a line per image, or on a terminal one line
+// that is drawn anew.
+type pullProgress struct {
+	liveLine
+	total, at, running int
+	have, known        int64
+}
+
+func (p *pullProgress) begun(wire.Image) {
+	p.running++
+	p.draw()
+}
+
+func (p *pullProgress) bytes(have, total int64) {
+	p.have, p.known = have, total
+	p.draw()
+}
+
+func (p *pullProgress) done(i wire.Image) {
+	p.running--
+	p.at++
+	p.erase()
+	line := fmt.Sprintf("  [%d/%d] %-6s %s", p.at, p.total, i.Status, i.Name)
+	if i.Reason != "" {
+		line += ": " + clip(i.Reason, 200)
+	}
+	fmt.Fprintln(p.w, line)
+	p.draw()
+}
+
+func (p *pullProgress) draw() {
+	p.show("  %d/%d images, %d under way, %d of %d MB", p.at, p.total, p.running, p.have>>20, p.known>>20)
+}

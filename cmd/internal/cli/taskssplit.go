@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+type splitFlags struct {
+	ConfigFlags
+	by     string
+	shares [3]float64
+	salt   string
+	allow  bool
+	hashes []string
+	dir    string
+	asJSON bool
+}
+
+func newTasksSplit(s *State) *cobra.Command {
+	var f splitFlags
+	c := &cobra.Command{
+		Use: "split FILE...", Short: "Split task files by repository, so that no repository is in two parts",
+		Long: `Split task files into train.jsonl, validation.jsonl and test.jsonl. A repository goes
+into a part by the hash of its canonical upstream name: all its tasks, mirrors and forks
+under other names go with it, and new repositories move no old one.
+
+Repositories whose tasks mend the same function (its name and its code are equal, and it
+has three statements or more) go together, by the hash of the first of their names; with
+--by repo names alone count, and no sandbox is opened to read the code.
+
+Repositories that public benchmarks take their tasks from, by name or, with
+--benchmark-hashes, by their functions, may only be in test; see --allow-benchmarks.`,
+		Example: "  tracesmith tasks split bugs/tasks.jsonl --train 0.9 --val 0.05 --test 0.05",
+		Args:    ExactArgs(1, -1),
+		RunE:    func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, args) },
+	}
+	f.Add(c)
+	f.AddSandbox(c, " (default bubblewrap)")
+	fl := c.Flags()
+	fl.StringVar(&f.by, "by", splitByFunction, "what stays together: "+splitByFunction+" (repositories that share one) or "+splitByRepo)
+	fl.Float64Var(&f.shares[0], "train", 0.9, "share of repositories in train")
+	fl.Float64Var(&f.shares[1], "val", 0.05, "share of repositories in validation")
+	fl.Float64Var(&f.shares[2], "test", 0.05, "share of repositories in test")
+	fl.StringVar(&f.salt, "salt", provenance.Salt, "changes which repository goes where")
+	fl.BoolVar(&f.allow, "allow-benchmarks", false, "treat repositories of public benchmarks as any other")
+	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": copies of these repositories are of the benchmark, too")
+	fl.StringVarP(&f.dir, "out", "o", "", "output directory (default: that of the first file)")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	return c
+}
+
+// Values of --by.
+const (
+	splitByRepo     = "repo"
+	splitByFunction = "function"
+)
+
+// splitPart is one part as it is reported.
+type splitPart struct {
+	Split string `json:"split"`
+	File  string `json:"file"`
+	Tasks int    `json:"tasks"`
+	Repos int    `json:"repos"`
+}
+
+// splitOutput is what tasks split --json prints.
+type splitOutput struct {
+	Schema       string              `json:"schema"`
+	Parts        []splitPart         `json:"parts"`
+	ListsVersion int                 `json:"lists_version"`
+	Held         []string            `json:"benchmark_repos"` // in test because of their name
+	Copies       []wire.Copy         `json:"benchmark_copies,omitempty"`
+	Groups       map[string][]string `json:"groups,omitempty"` // of repositories that share functions, by the name they go by
+	Unread       int                 `json:"unread_files,omitempty"`
+}
+
+func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
+	if f.by != splitByRepo && f.by != splitByFunction {
+		return Usage(fmt.Errorf("--by %s: tasks can be split by %s or by %s", f.by, splitByFunction, splitByRepo))
+	}
+	if _, err := provenance.Split("", f.salt, f.shares); err != nil {
+		return Usage(fmt.Errorf("--train, --val and --test: %w", err))
+	}
+	entries, err := readTogether(ctx, names)
+	if err != nil {
+		return Usage(err)
+	}
+	library, err := libraryOf(f.hashes)
+	if err != nil {
+		return err
+	}
+	if f.dir == "" {
+		f.dir = filepath.Dir(names[0])
+	}
+	var kin wire.Kinship
+	if f.by == splitByFunction || library != nil {
+		if kin, err = f.kinship(ctx, s, entries, library); err != nil {
+			return err
+		}
+	}
+	out := splitOutput{Schema: "tracesmith.split/1", ListsVersion: provenance.ListVersion, Copies: kin.Copies, Unread: kin.Unread, Groups: kin.Groups()}
+	if out.Parts, out.Held, err = f.write(entries, kin); err != nil {
+		return err
+	}
+	if f.asJSON {
+		return PrintJSON(s, out)
+	}
+	printSplit(s, out)
+	return nil
+}
+
+// readTogether reads task files as one.
+func readTogether(ctx context.Context, names []string) (entries []*taskfile.Entry, err error) {
+	seen := map[string]string{}
+	for _, name := range names {
+		list, err := taskfile.Read(ctx, name, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			if other := seen[e.Task.InstanceID]; other != "" {
+				return nil, fmt.Errorf("the task %s is in %s and in %s: take it out of one, or split the files one by one", e.Task.InstanceID, other, name)
+			}
+			seen[e.Task.InstanceID] = name
+		}
+		entries = append(entries, list...)
+	}
+	return entries, nil
+}
+
+func (f *splitFlags) kinship(ctx context.Context, s *State, entries []*taskfile.Entry, library *provenance.Library) (kin wire.Kinship, err error) {
+	cfg, err := f.Load(s)
+	if err != nil {
+		return kin, err
+	}
+	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
+	if err != nil {
+		return kin, Usage(err)
+	}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	if f.by == splitByFunction {
+		if kin, err = bench.Kinship(ctx, entries); err != nil {
+			return kin, Usage(err)
+		}
+	}
+	kin.Copies, err = bench.Copies(ctx, entries, library)
+	return kin, err
+}
+
+func printSplit(s *State, out splitOutput) {
+	for _, p := range out.Parts {
+		fmt.Fprintf(s.Stdout, "%-10s  %5d tasks of %4d repositories  %s\n", p.Split, p.Tasks, p.Repos, p.File)
+	}
+	for _, name := range slices.Sorted(maps.Keys(out.Groups)) {
+		fmt.Fprintf(s.Stdout, "together because they share functions: %s\n", strings.Join(out.Groups[name], ", "))
+	}
+	if len(out.Held) > 0 {
+		fmt.Fprintf(s.Stdout, "in test because benchmarks use them: %s\n", strings.Join(out.Held, ", "))
+	}
+	for _, c := range out.Copies {
+		fmt.Fprintf(s.Stdout, "in test because %d of its %d functions stand in %s (%s): %s\n", c.Shared, c.Functions, c.Of, c.Benchmark, c.Repo)
+	}
+	if out.Unread > 0 {
+		fmt.Fprintf(s.Stdout, "%d files are no Python of this interpreter: their functions were not compared\n", out.Unread)
+	}
+}
+
+// write makes the parts; held are the benchmark repositories that were kept out
+// of the others for their name.
+func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts []splitPart, held []string, err error) {
+	inTest := map[string]bool{} // groups
+	held = []string{}
+	if !f.allow {
+		for _, c := range kin.Copies {
+			inTest[kin.Group(c.Repo)] = true
+		}
+		for _, e := range entries {
+			if name := provenance.Upstream(e.Task); provenance.Benchmark(name) != "" && !slices.Contains(held, name) {
+				held = append(held, name)
+				inTest[kin.Group(name)] = true
+			}
+		}
+	}
+	for _, split := range provenance.Splits {
+		part := splitPart{Split: split, File: filepath.Join(f.dir, split+".jsonl")}
+		w, err := taskfile.Create(part.File)
+		if err != nil {
+			return nil, nil, Usage(err)
+		}
+		defer w.Abort()
+		repos := map[string]bool{}
+		for _, e := range entries {
+			name := provenance.Upstream(e.Task)
+			in, err := provenance.Split(kin.Group(name), f.salt, f.shares)
+			if err != nil {
+				return nil, nil, err
+			}
+			if inTest[kin.Group(name)] {
+				in = "test"
+			}
+			if in != split {
+				continue
+			}
+			if err := put(w, e, split); err != nil {
+				return nil, nil, err
+			}
+			part.Tasks++
+			repos[name] = true
+		}
+		part.Repos = len(repos)
+		if err := w.Close(); err != nil {
+			return nil, nil, err
+		}
+		parts = append(parts, part)
+	}
+	slices.Sort(held)
+	return parts, held, nil
+}
+
+// put writes a task of one file into a part. Its repository is stored beside it,
+// without the bug, as it was.
+func put(w *taskfile.Writer, e *taskfile.Entry, split string) error {
+	healthy, err := e.Repository()
+	if err != nil {
+		return Usage(err)
+	}
+	ref, err := w.AddTree(healthy)
+	if err != nil {
+		return err
+	}
+	t := e.Task
+	origin := schemas.Origin{}
+	if t.Origin != nil {
+		origin = *t.Origin
+	}
+	origin.Split, origin.UpstreamRepo = split, provenance.Upstream(t)
+	t.Origin = &origin
+	if t.Source == "" {
+		return errors.New("a task without a source")
+	}
+	return w.Add(t, ref)
+}

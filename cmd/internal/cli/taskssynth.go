@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/pipeline/synth"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+type synthFlags struct {
+	taskFlags
+	task   schemas.Task // how the tests of directories run
+	cfg    synth.Config
+	cost   float64
+	hashes []string // files
+	asJSON bool
+}
+
+func newTasksSynth(s *State) *cobra.Command {
+	var f synthFlags
+	c := &cobra.Command{
+		Use: "synth [REPO...]", Short: "Put bugs into healthy repositories and keep those their tests show",
+		Long: `Put bugs into healthy Python repositories, judge each by the repository's own tests
+in a sandbox, and write those that are sound as a task file. REPO is a directory, or
+one of repositories; --tasks, --dir or --source take those of tasks, mended. The
+output directory is the run's identity: naming it again goes on where it stopped.`,
+		Example: "  tracesmith tasks synth ../mypackage -n 200 -o bugs\n  tracesmith tasks list --tasks bugs/tasks.jsonl",
+		Args:    ExactArgs(0, -1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return Resumable(c.Context(), f.run(c.Context(), s, args))
+		},
+	}
+	f.Add(c)
+	f.AddSandbox(c, " (default bubblewrap)")
+	fl := c.Flags()
+	fl.StringVar(&f.task.Entrypoint, "entrypoint", "", "command that runs the tests: pytest or unittest (default "+wire.DefaultEntrypoint+")")
+	fl.StringArrayVar(&f.task.Setup, "setup", nil, "command that prepares the sandbox, run once; may be repeated")
+	fl.StringVar(&f.task.License, "license", "", "SPDX id of the repository (default: as its licence file says)")
+	fl.IntVarP(&f.cfg.Candidates, "candidates", "n", 100, "single mutations tried in each repository; 0 = every site")
+	fl.IntVar(&f.cfg.Commits, "commits", synth.DefaultCommits, "newest commits that kind commit takes back, in each repository")
+	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "functions that kind model has the model of section llm write, in each repository")
+	fl.Float64Var(&f.cost, "max-cost", 0, "ask the model nothing more before all its calls cost more than this many USD")
+	fl.Int64Var(&f.cfg.Seed, "seed", 1, "seed of every choice")
+	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators")
+	fl.StringSliceVar(&f.cfg.Kinds, "kinds", []string{synth.KindSingle}, "kinds of bugs: "+strings.Join(synth.Kinds, ", "))
+	fl.IntVar(&f.cfg.Workers, "workers", runtime.NumCPU(), "sandboxes at once")
+	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "identical verdicts that make a candidate valid")
+	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "identical verdicts that make it a task")
+	fl.Float64Var(&f.cfg.MaxFailing, "max-failing", synth.DefaultMaxFailing, "share of the tests that a bug may break, at most; never all")
+	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue tells: "+strings.Join(synth.Texts, ", "))
+	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": repositories that are copies of these are left out")
+	fl.StringVarP(&f.cfg.Out, "out", "o", "synth", "output directory")
+	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
+	return c
+}
+
+func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
+	if len(args) == 0 == !f.named() {
+		return &Error{Code: ExitUsage, Try: "tracesmith tasks synth DIR", Err: errors.New("name healthy repositories: directories, or tasks with --tasks, --dir or --source, not both")}
+	}
+	if f.cfg.Workers < 1 {
+		return Usage(errors.New("--workers must be at least 1"))
+	}
+	settings, err := f.Load(s)
+	if err != nil {
+		return err
+	}
+	if f.cfg.Benchmarks, err = libraryOf(f.hashes); err != nil {
+		return err
+	}
+	if f.cost != 0 {
+		settings.Limits.TotalCost = f.cost
+	}
+	if err := f.model(ctx, s, settings); err != nil {
+		return err
+	}
+	bench, err := wire.NewWorkbench(ctx, settings, s.Host())
+	if err != nil {
+		return Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	if f.cfg.Repos, err = f.repos(ctx, bench, settings.Tasks, args); err != nil {
+		return Usage(err)
+	}
+	if _, err := bench.Reap(ctx, []schemas.Task{f.cfg.Repos[0].Task}); err != nil {
+		return err
+	}
+	f.cfg.Progress = synthProgress(s)
+	sum, err := synth.Run(ctx, bench.Factory(f.cfg))
+	if s.TTY {
+		fmt.Fprintln(s.Stderr)
+	}
+	if err != nil {
+		return synthError(err)
+	}
+	if f.asJSON {
+		err = PrintJSON(s, sum)
+	} else {
+		err = printSynth(s, sum)
+	}
+	if err == nil && sum.Unasked > 0 {
+		return &Error{Code: ExitBudget, Try: "raise --max-cost and start the same command again: it goes on",
+			Err: fmt.Errorf("the cost budget is used up: the model was not asked for %d bugs", sum.Unasked)}
+	}
+	return err
+}
+
+// model connects the model, where a kind of bugs or the text needs one.
+func (f *synthFlags) model(ctx context.Context, s *State, settings configs.Config) (err error) {
+	f.cfg.MaxCost = settings.Limits.TotalCost
+	if slices.Contains(f.cfg.Kinds, synth.KindModel) || f.cfg.Text == synth.TextReporter {
+		f.cfg.Model, err = wire.Writer(ctx, settings, s.Getenv, s.Stderr)
+	}
+	return Usage(err)
+}
+
+// repos are the healthy repositories that the command line names.
+func (f *synthFlags) repos(ctx context.Context, bench *wire.Workbench, tasks configs.Tasks, args []string) ([]synth.Repo, error) {
+	if len(args) > 0 {
+		t := f.task
+		if t.Entrypoint == "" {
+			t.Entrypoint = wire.DefaultEntrypoint
+		}
+		t.Workdir, t.Tests.Files = schemas.DefaultWorkdir, taskfile.DefaultTestFiles()
+		return wire.Repositories(args, t)
+	}
+	list, err := wire.SelectTasks(ctx, bench.Source, tasks)
+	if err != nil {
+		return nil, err
+	}
+	if f.task.Entrypoint != "" {
+		for i := range list {
+			list[i].Entrypoint = f.task.Entrypoint
+		}
+	}
+	return bench.Healthy(ctx, list)
+}
+
+// synthError tells what is the caller's to mend.
+func synthError(err error) error {
+	_, repo := errors.AsType[*synth.NoneError](err)
+	_, used := errors.AsType[*synth.UsedError](err)
+	_, operator := errors.AsType[*synth.OperatorError](err)
+	_, out := errors.AsType[*synth.OutError](err)
+	if _, config := errors.AsType[*synth.ConfigError](err); repo || used || operator || out || config {
+		return Usage(err)
+	}
+	return err
+}
+
+// synthProgress shows how far the factory is: in place on a terminal, else a line
+// now and then.
+func synthProgress(s *State) func(synth.Progress) {
+	every := 15 * time.Second
+	if s.TTY {
+		every = 200 * time.Millisecond
+	}
+	var last time.Time
+	return func(p synth.Progress) {
+		if now := s.Now(); now.Sub(last) < every {
+			return
+		} else {
+			last = now
+		}
+		line := synthLine(p)
+		if s.TTY {
+			line = "\r\x1b[K" + line
+		} else {
+			line += "\n"
+		}
+		fmt.Fprint(s.Stderr, line)
+	}
+}
+
+func synthLine(p synth.Progress) string {
+	line := fmt.Sprintf("%d of %d repositories", p.Surveyed, p.Repos)
+	if p.Planned > 0 {
+		valid := p.Outcomes[synth.Valid]
+		line += fmt.Sprintf(", %d of %d candidates, %d valid", p.Judged, p.Planned, valid)
+		if done := p.Judged - p.Kept; done > 0 && p.Seconds > 1 {
+			line += fmt.Sprintf(", %.0f/h", float64(done)/p.Seconds*3600)
+		}
+	}
+	if p.Chosen > 0 {
+		line += fmt.Sprintf(", %d of %d tasks checked, %d released", p.Checked, p.Chosen, p.Released)
+	}
+	return line
+}
+
+// printSynth is the summary: what came of each operator, why, and the totals.
+func printSynth(s *State, sum synth.Summary) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
+	var others []synth.Outcome
+	fmt.Fprint(w, "\tcandidates\tyield\tvalid\treleased\t")
+	for _, o := range synth.Outcomes {
+		if sum.Outcomes[o] > 0 && o != synth.Valid && o != synth.Released {
+			others = append(others, o)
+			fmt.Fprintf(w, "%s\t", o)
+		}
+	}
+	fmt.Fprintln(w)
+	row := func(name string, t synth.Tally) {
+		fmt.Fprintf(w, "%s\t%d\t%.0f%%\t%d\t%d\t", name, t.Candidates, 100*t.Yield(), t.Valid, t.Released)
+		for _, o := range others {
+			fmt.Fprintf(w, "%d\t", t.Outcomes[o])
+		}
+		fmt.Fprintln(w)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sum.Operators)) {
+		row(name, *sum.Operators[name])
+	}
+	row("all", synth.Tally{Candidates: sum.Candidates, Valid: sum.Valid, Released: sum.Released, Outcomes: sum.Outcomes})
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	for _, o := range synth.Outcomes {
+		for _, why := range slices.Sorted(maps.Keys(sum.Reasons[o])) {
+			fmt.Fprintf(s.Stdout, "%s: %d × %s\n", o, sum.Reasons[o][why], why)
+		}
+	}
+	fmt.Fprintf(s.Stdout, "\n%d tasks of %d repositories in %s\n", sum.Tasks, sum.Repos-len(sum.Refused), sum.File)
+	if sum.PerHour > 0 {
+		fmt.Fprintf(s.Stdout, "%.0f candidates an hour, %.0f s\n", sum.PerHour, sum.Seconds)
+	}
+	if sum.Tasks > 0 {
+		fmt.Fprintf(s.Stdout, "%.0f%% of the failing tracebacks show no frame of the program\n", 100*sum.NoFrame)
+	}
+	if sum.CostUSD > 0 {
+		fmt.Fprintf(s.Stdout, "%.4f USD for the model's answers, at most\n", sum.CostUSD)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sum.Notes)) {
+		fmt.Fprintf(s.Stdout, "%s: %s\n", name, sum.Notes[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(sum.Refused)) {
+		fmt.Fprintf(s.Stdout, "left out: %s\n", sum.Refused[name])
+	}
+	if sum.Tasks > 0 {
+		fmt.Fprintf(s.Stdout, "next: tracesmith tasks verify --tasks %s\n", sum.File)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+)
+
+func newBench(s *cli.State) *cobra.Command {
+	return cli.Group("bench", "Measure tracesmith on this machine", newBenchEnv(s), newBenchEpisodes(s), newBenchParquet(s))
+}
+
+func newBenchEnv(s *cli.State) *cobra.Command {
+	var f cli.ConfigFlags
+	var asJSON bool
+	var kinds []string
+	var rounds int
+	c := &cobra.Command{
+		Use: "env", Short: "Step latency per tool and sandbox: medians, p99, overhead over the bare program", Args: cli.ExactArgs(0, 0),
+		Long: `Measure starts, resets, tool calls and whole episodes on the first built-in task,
+beside the bare costs of the same without tracesmith. Targets bound medians and, of
+calls, the overhead; a missed one is told and is no failure: machines differ, and
+a busy one misses more. Everything is made once before it is counted.`,
+		Example: "  tracesmith-lab bench env\n  tracesmith-lab bench env --sandbox bubblewrap,docker --json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if len(kinds) > 0 {
+				f.Sandbox = kinds[0]
+			}
+			cfg, err := f.Load(s)
+			if err != nil {
+				return err
+			}
+			if rounds < 2 {
+				return cli.Usage(fmt.Errorf("--rounds must be at least 2, got %d", rounds))
+			}
+			report := benchReport{Schema: "tracesmith.bench.env/2", Machine: thisMachine(), Rounds: rounds}
+			report.Machine.Load[0] = load()
+			if len(kinds) == 0 {
+				kinds = []string{cmp.Or(cfg.Sandbox.Kind, "bubblewrap")}
+			}
+			for _, kind := range kinds {
+				if s.TTY {
+					fmt.Fprintf(s.Stderr, "measuring %s: starts, calls, whole episodes\n", kind)
+				}
+				rows, err := benchEnv(c.Context(), s, cfg, kind, rounds)
+				if err != nil {
+					return err
+				}
+				report.Measures = append(report.Measures, rows...)
+			}
+			report.Machine.Load[1] = load()
+			if asJSON {
+				return cli.PrintJSON(s, report)
+			}
+			return report.print(s)
+		},
+	}
+	f.Add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringSliceVar(&kinds, "sandbox", nil, "sandbox kinds to measure: "+strings.Join(wire.DriverKinds(), ", ")+" (default bubblewrap)")
+	c.Flags().IntVar(&rounds, "rounds", 50, "calls of each tool")
+	return c
+}

@@ -1,0 +1,258 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// envBench measures one sandbox kind on the first task of the source. Calls of
+// one group take turns, so that a busy moment of the machine meets all of them
+// alike; the first turn is not counted.
+type envBench struct {
+	bench  *wire.Workbench
+	kind   string
+	rounds int
+	task   schemas.Task
+	file   string // of the task's program
+	line   int
+	bare   bareCosts
+	rows   []measure
+}
+
+// benchCall is a tool call whose latency is measured.
+type benchCall struct {
+	what, tool, args string  // %d in args is the round
+	target           float64 // milliseconds of the overhead median; 0 = none
+	bare             *float64
+}
+
+// benchEnv measures one sandbox kind.
+func benchEnv(ctx context.Context, s *cli.State, cfg configs.Config, kind string, rounds int) ([]measure, error) {
+	cfg.Sandbox.Kind, cfg.Sandbox.Warm = kind, 0
+	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	b := &envBench{bench: bench, kind: kind, rounds: rounds}
+	if b.task, err = bench.AnyTask(ctx); err != nil {
+		return nil, err
+	}
+	if b.file, b.line, err = bench.ProgramLine(ctx, b.task); err != nil {
+		return nil, err
+	}
+	if err := b.life(ctx); err != nil {
+		return nil, err
+	}
+	cfg.Sandbox.Warm = 2
+	ahead, err := wire.NewWorkbench(ctx, cfg, s.Host())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = ahead.Close() }()
+	if err := b.warm(ctx, ahead); err != nil {
+		return nil, err
+	}
+	return b.rows, b.episodes(ctx)
+}
+
+// life measures a sandbox from its start to its end, and the calls in between.
+func (b *envBench) life(ctx context.Context) error {
+	meter := &wire.Meter{}
+	e, err := b.bench.NewMeteredEnv(ctx, b.task, meter)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }()
+	var starts, hard, soft, ends []sample
+	for i := range max(2, b.rounds/5) + 1 {
+		took := func(list *[]sample, f func() error) error {
+			began := time.Now()
+			if err := f(); err != nil {
+				return err
+			}
+			if i > 0 {
+				*list = append(*list, sample{wall: time.Since(began)})
+			}
+			return nil
+		}
+		if err := took(&hard, func() error { _, err := e.Reset(ctx, false); return err }); err != nil && i == 0 {
+			return &cli.Error{Code: cli.ExitPreflight, Err: err}
+		} else if err != nil {
+			return err
+		}
+		if i > 0 {
+			starts = append(starts, sample{wall: meter.TakeStart()})
+		} else if b.bare, err = measureBare(ctx, b.kind, b.rounds); err != nil {
+			return err
+		}
+		if err := took(&soft, func() error { _, err := e.Reset(ctx, true); return err }); err != nil {
+			return err
+		}
+		if err := took(&ends, func() error { return e.Close(ctx) }); err != nil {
+			return err
+		}
+	}
+	if _, err := e.Reset(ctx, false); err != nil {
+		return err
+	}
+	b.add("sandbox: cold start, guest ready", starts, b.startTarget(), false, b.bare.start)
+	b.add("reset, hard", hard, 0, false, nil)
+	b.add("reset, soft", soft, 0, false, nil)
+	b.add("sandbox: end", ends, 0, false, nil)
+	return b.calls(ctx, e, meter)
+}
+
+// startTarget is the bound on a cold start in milliseconds; docker's depends on
+// what the daemon itself takes.
+func (b *envBench) startTarget() float64 {
+	switch {
+	case b.kind == "bubblewrap":
+		return 25
+	case b.kind == "docker" && b.bare.start != nil:
+		return *b.bare.start + 40
+	}
+	return 0
+}
+
+// warm measures sandboxes that were started ahead.
+func (b *envBench) warm(ctx context.Context, ahead *wire.Workbench) error {
+	meter := &wire.Meter{}
+	e, err := ahead.NewMeteredEnv(ctx, b.task, meter)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }()
+	var starts, resets []sample
+	for i := range max(2, b.rounds/5) + 1 {
+		for i > 0 && ahead.Ready() < 2 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Millisecond):
+			}
+		}
+		began := time.Now()
+		if _, err := e.Reset(ctx, false); err != nil {
+			return err
+		}
+		if i > 0 {
+			resets = append(resets, sample{wall: time.Since(began)})
+			starts = append(starts, sample{wall: meter.TakeStart()})
+		}
+		if err := e.Close(ctx); err != nil {
+			return err
+		}
+	}
+	b.add("sandbox: warm hand-out", starts, 15, false, nil)
+	b.add("reset, hard, warm", resets, 0, false, nil)
+	return nil
+}
+
+// calls measures the tools, then the debugger.
+func (b *envBench) calls(ctx context.Context, e env.Env, meter *wire.Meter) error {
+	groups := [][]benchCall{{
+		{"bash true", "bash", `{"command":"true"}`, 2, b.bare.program},
+		{"view", "view", fmt.Sprintf(`{"path":%q}`, b.file), 2, nil},
+		{"listdir", "listdir", `{"depth":2}`, 2, nil},
+		{"grep", "grep", `{"pattern":"def "}`, 2, nil},
+		{"edit", "edit", `{"path":"bench_scratch.py","new_code":"value = %d\n"}`, 2, nil},
+	}, {
+		{"eval", "eval", `{}`, 0, nil},
+		{"pdb restart to first prompt", "pdb", `{"command":"restart"}`, 0, nil},
+	}, {
+		{"pdb p 1", "pdb", `{"command":"p 1"}`, 3, b.bare.pdb},
+		{"pdb where", "pdb", `{"command":"w"}`, 3, nil},
+	}}
+	for i, group := range groups {
+		rounds := b.rounds
+		if i == 1 {
+			rounds = max(2, b.rounds/10)
+			if _, err := b.call(ctx, e, benchCall{what: "pdb start", tool: "pdb", args: fmt.Sprintf(`{"command":"b %s:%d"}`, b.file, b.line)}, 0); err != nil {
+				return err
+			}
+		}
+		samples := make([][]sample, len(group))
+		for round := range rounds + 1 {
+			for j, c := range group {
+				meter.TakeProgram()
+				wall, err := b.call(ctx, e, c, round)
+				if err != nil {
+					return err
+				}
+				if round > 0 {
+					samples[j] = append(samples[j], sample{wall, meter.TakeProgram()})
+				}
+			}
+		}
+		for j, c := range group {
+			b.add(c.what, samples[j], c.target, true, c.bare)
+		}
+	}
+	return nil
+}
+
+func (b *envBench) call(ctx context.Context, e env.Env, c benchCall, round int) (time.Duration, error) {
+	began := time.Now()
+	info, err := e.Step(ctx, schemas.ToolCall{ID: "1", Name: c.tool, Arguments: json.RawMessage(strings.ReplaceAll(c.args, "%d", fmt.Sprint(round)))})
+	took := time.Since(began)
+	if err != nil {
+		return took, fmt.Errorf("measuring %s: %w", c.what, err)
+	}
+	if info.Observation.IsError && c.tool != "eval" {
+		return took, fmt.Errorf("measuring %s: %s", c.what, info.Observation.Text)
+	}
+	return took, nil
+}
+
+// episodes measures whole 12-step episodes of trivial calls, from a cold
+// sandbox to its end.
+func (b *envBench) episodes(ctx context.Context) error {
+	calls := []schemas.ToolCall{}
+	for _, c := range [][2]string{
+		{"listdir", `{}`}, {"view", fmt.Sprintf(`{"path":%q}`, b.file)}, {"grep", `{"pattern":"def "}`},
+		{"bash", `{"command":"true"}`}, {"pdb", fmt.Sprintf(`{"command":"b %s:%d"}`, b.file, b.line)}, {"pdb", `{"command":"p 1"}`},
+		{"pdb", `{"command":"w"}`}, {"edit", `{"path":"bench_scratch.py","new_code":"value = 2\n"}`}, {"pdb", `{"command":"p 2"}`},
+		{"view", `{"path":"bench_scratch.py"}`}, {"bash", `{"command":"pwd"}`}, {"submit", `{}`},
+	} {
+		calls = append(calls, schemas.ToolCall{ID: fmt.Sprint(len(calls)), Name: c[0], Arguments: json.RawMessage(c[1])})
+	}
+	var samples []sample
+	for i := range max(2, b.rounds/10) + 1 {
+		began := time.Now()
+		if err := b.episode(ctx, calls); err != nil {
+			return err
+		}
+		if i > 0 {
+			samples = append(samples, sample{wall: time.Since(began)})
+		}
+	}
+	b.add("12-step episode with two pdb starts", samples, 1500, false, nil)
+	return nil
+}
+
+func (b *envBench) episode(ctx context.Context, calls []schemas.ToolCall) error {
+	e, err := b.bench.NewEnv(ctx, b.task)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }()
+	if _, err := e.Reset(ctx, false); err != nil {
+		return err
+	}
+	for _, call := range calls {
+		if _, err := e.Step(ctx, call); err != nil {
+			return err
+		}
+	}
+	return e.Close(ctx)
+}

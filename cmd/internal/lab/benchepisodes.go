@@ -1,0 +1,227 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// durabilityShare bounds what durability may add to an episode.
+const durabilityShare = 0.10
+
+func newBenchEpisodes(s *cli.State) *cobra.Command {
+	var f cli.ConfigFlags
+	var dir string
+	var rounds int
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "episodes", Short: "Whole episodes, durable and bare in turn: what durability costs", Args: cli.ExactArgs(0, 0),
+		Long: `Run 12-step episodes without a model through the pipeline, each step on disk before the
+next, and between two of them one without: no queue, no step log, no staging. Both are
+judged. The share that durability costs should be under 10 %; a missed target is told and
+is no failure. --dir should be on the disk that runs will use.`,
+		Example: "  tracesmith-lab bench episodes\n  tracesmith-lab bench episodes --rounds 100 --dir /data --json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if rounds < 2 {
+				return cli.Usage(fmt.Errorf("--rounds must be at least 2, got %d", rounds))
+			}
+			cfg, err := f.Load(s)
+			if err != nil {
+				return err
+			}
+			report, err := benchEpisodes(c.Context(), s, cfg, dir, rounds)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return cli.PrintJSON(s, report)
+			}
+			return report.print(s)
+		},
+	}
+	f.Add(c)
+	f.AddSandbox(c, " (default bubblewrap)")
+	c.Flags().IntVar(&rounds, "rounds", 20, "episodes of each sort")
+	c.Flags().StringVar(&dir, "dir", ".", "directory on the disk to measure; nothing is left in it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// episodesReport is what bench episodes prints, milliseconds.
+type episodesReport struct {
+	Schema  string  `json:"schema"`
+	Machine machine `json:"machine"`
+	Sandbox string  `json:"sandbox"`
+	Rounds  int     `json:"rounds"`
+	Bare    float64 `json:"bare_ms"`
+	Durable float64 `json:"durable_ms"`
+	Cost    float64 `json:"cost_ms"` // median of the differences of neighbours
+	Share   float64 `json:"share"`   // Cost of Bare
+	Target  float64 `json:"target"`
+	Met     bool    `json:"met"`
+	Sync    float64 `json:"sync_ms"` // of an fsync after 4 KiB, median
+	SyncP99 float64 `json:"sync_p99_ms"`
+	Memory  bool    `json:"in_memory"` // the directory is on no disk at all
+}
+
+// paired runs a bare episode after each durable one, in the same process, so
+// that a busy moment of the machine meets both alike.
+type paired struct {
+	observe.Silent
+	ctx           context.Context
+	run           *wire.Run
+	since         time.Time
+	durable, bare []float64
+	err           error
+}
+
+func (p *paired) JobStarted(schemas.Job, int) {
+	if p.since.IsZero() {
+		p.since = time.Now()
+	}
+}
+
+func (p *paired) JobFinished(j schemas.Job, e observe.Episode) {
+	took := milliseconds(time.Since(p.since))
+	began := time.Now()
+	err := p.run.Bare(p.ctx, j)
+	if e.Outcome == schemas.OutcomeInfra {
+		err = errors.Join(err, fmt.Errorf("an episode failed: %s", e.Cause))
+	}
+	p.durable, p.bare, p.err = append(p.durable, took), append(p.bare, milliseconds(time.Since(began))), errors.Join(p.err, err)
+	p.since = time.Now() // the next one begins with its claim
+}
+
+func benchEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, dir string, rounds int) (r episodesReport, err error) {
+	place, err := os.MkdirTemp(dir, "tracesmith-bench-")
+	if err != nil {
+		return r, cli.Usage(fmt.Errorf("--dir: %w", err))
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
+	r = episodesReport{Schema: "tracesmith.bench.episodes/1", Machine: thisMachine(), Rounds: rounds, Target: durabilityShare, Memory: inMemory(place)}
+	r.Machine.Load[0] = load()
+	if cfg, err = scriptedEpisodes(ctx, s, cfg, filepath.Join(place, "run"), rounds+1); err != nil {
+		return r, err
+	}
+	r.Sandbox = cfg.Sandbox.Kind
+	p := &paired{ctx: ctx}
+	p.run, err = wire.NewRun(ctx, cfg, wire.RunOptions{
+		Command: []string{"tracesmith-lab", "bench", "episodes"}, Producer: cli.Version, Getenv: s.Getenv, Progress: s.Stderr, Warn: s.Stderr, Observer: p,
+	})
+	if err != nil {
+		return r, cli.Usage(err)
+	}
+	defer func() { err = errors.Join(err, p.run.Close()) }()
+	if _, err := p.run.Execute(ctx); err != nil || p.err != nil {
+		return r, errors.Join(err, p.err)
+	}
+	if len(p.bare) != rounds+1 {
+		return r, fmt.Errorf("%d of %d episodes came to their end", len(p.bare), rounds+1)
+	}
+	var differences []float64
+	for i := range p.bare[1:] { // the first of each is not counted
+		differences = append(differences, p.durable[i+1]-p.bare[i+1])
+	}
+	r.Durable, r.Bare, r.Cost = quantile(p.durable[1:], 0.5), quantile(p.bare[1:], 0.5), quantile(differences, 0.5)
+	r.Share = r.Cost / r.Bare
+	r.Met = r.Share <= r.Target
+	syncs, err := measureSyncs(filepath.Join(place, "sync"), max(50, rounds))
+	if err != nil {
+		return r, err
+	}
+	r.Sync, r.SyncP99 = quantile(syncs, 0.5), quantile(syncs, 0.99)
+	r.Machine.Load[1] = load()
+	return r, nil
+}
+
+// scriptedEpisodes is a batch of the built-in tasks' first, by a list of calls.
+func scriptedEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, run string, episodes int) (configs.Config, error) {
+	cfg.Sandbox.Kind = cmp.Or(cfg.Sandbox.Kind, "bubblewrap")
+	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
+	if err != nil {
+		return cfg, cli.Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	task, err := bench.AnyTask(ctx)
+	if err != nil {
+		return cfg, err
+	}
+	file, line, err := bench.ProgramLine(ctx, task)
+	if err != nil {
+		return cfg, err
+	}
+	call := func(tool string, arguments map[string]any) map[string]any {
+		return map[string]any{"tool": tool, "arguments": arguments}
+	}
+	cfg.Agent.Kind, cfg.Agent.Tools = "scripted", configs.Tools("listdir", "view", "grep", "bash", "pdb", "edit", "submit")
+	cfg.Agent.With = configs.Block{"calls": []any{
+		call("listdir", map[string]any{}), call("view", map[string]any{"path": file}), call("grep", map[string]any{"pattern": "def "}),
+		call("bash", map[string]any{"command": "true"}), call("pdb", map[string]any{"command": fmt.Sprintf("b %s:%d", file, line)}),
+		call("pdb", map[string]any{"command": "p 1"}), call("pdb", map[string]any{"command": "w"}),
+		call("edit", map[string]any{"path": "bench_scratch.py", "new_code": "value = 2\n"}), call("pdb", map[string]any{"command": "p 2"}),
+		call("view", map[string]any{"path": "bench_scratch.py"}), call("bash", map[string]any{"command": "pwd"}), call("submit", map[string]any{}),
+	}}
+	cfg.Tasks.IDs = []string{task.InstanceID}
+	cfg.Run.Name, cfg.Run.Dir, cfg.Run.Workers, cfg.Run.Attempts, cfg.Publish.To = "bench", run, 1, episodes, ""
+	return cfg, nil
+}
+
+// measureSyncs is what it takes to append 4 KiB to a file and have it on disk.
+func measureSyncs(path string, n int) ([]float64, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("measuring syncs: %w", err)
+	}
+	defer f.Close()
+	block := make([]byte, 4096)
+	var out []float64
+	for range n {
+		began := time.Now()
+		if _, err := f.Write(block); err != nil {
+			return nil, fmt.Errorf("measuring syncs: %w", err)
+		}
+		if err := f.Sync(); err != nil {
+			return nil, fmt.Errorf("measuring syncs: %w", err)
+		}
+		out = append(out, milliseconds(time.Since(began)))
+	}
+	return out, nil
+}
+
+// inMemory tells whether a directory is on a file system without a disk, where
+// syncing costs nothing and means nothing.
+func inMemory(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC)
+}
+
+func (r episodesReport) print(s *cli.State) error {
+	verdict := map[bool]string{true: "met", false: "missed"}[r.Met]
+	_, err := fmt.Fprintf(s.Stdout, `%s
+12-step episodes, judged, %s, %d of each sort in turn
+  bare      %8.1f ms
+  durable   %8.1f ms
+  cost      %8.1f ms, %.1f %% (target: at most %.0f %%: %s)
+  one sync  %8.2f ms, p99 %.2f
+`, r.Machine, r.Sandbox, r.Rounds, r.Bare, r.Durable, r.Cost, 100*r.Share, 100*r.Target, verdict, r.Sync, r.SyncP99)
+	if r.Memory {
+		fmt.Fprintln(s.Stderr, "warning: the directory is in memory, where a sync costs nothing: name one on a disk with --dir")
+	}
+	if err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,345 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/chaos"
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// chaosFlags are the flags of chaos.
+type chaosFlags struct {
+	cfg    chaos.Config
+	kinds  []string
+	fleet  bool
+	manned bool // --workers was given
+	asJSON bool
+}
+
+func newChaos(s *cli.State) *cobra.Command {
+	var f chaosFlags
+	c := &cobra.Command{
+		Use: "chaos", Short: "Disturb a run in every way and prove that nothing is lost or paid twice",
+		Long: `Run a batch of scripted episodes as processes of this program, against a model server
+of its own, and kill, stop, starve and mislead them by a plan that --seed decides. Then
+compare what was planned, staged and published, what was paid and recorded, and what was
+left behind. Each promise that did not hold is a breach with a name. The exit code is 0
+without one, and 1 otherwise. Root is needed to fill a disk; without it that is left out.
+
+With --fleet the batch runs over a cluster of three NATS servers on loopback, which are
+processes of this program, too: workers, coordinator and servers are killed. With --store
+it stages and publishes on an S3 server, behind a proxy that refuses objects, loses
+answers and cuts objects in half.`,
+		Example: "  tracesmith-lab chaos\n  tracesmith-lab chaos --fleet --workers 4\n  tracesmith-lab chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith-lab chaos --kinds kill,guest --dir out/chaos",
+		Args:    cli.ExactArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.manned = c.Flags().Changed("workers")
+			return f.run(c.Context(), s)
+		},
+		Annotations: map[string]string{cli.StoppingText: "ending the trial's processes"},
+	}
+	fl := c.Flags()
+	fl.IntVar(&f.cfg.Episodes, "episodes", 60, "episodes of the batch")
+	fl.IntVar(&f.cfg.Faults, "faults", 30, "faults to make, all kinds in turn")
+	fl.Uint64Var(&f.cfg.Seed, "seed", 1, "seed of the plan")
+	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v; of a fleet %v; with --sandbox docker %s for %s; with --store also %s (default all)",
+		chaos.Kinds(), chaos.FleetKinds(), chaos.Container, chaos.Guest, chaos.StoreSilence))
+	fl.BoolVar(&f.fleet, "fleet", false, "over a cluster: three NATS servers, a coordinator and workers as processes of their own")
+	fl.IntVar(&f.cfg.Fleet, "workers", 3, "worker processes of a fleet, two episodes at once in each")
+	fl.DurationVar(&f.cfg.Within, "within", 2*time.Second, "bound on the first new call after a restart")
+	fl.StringVar(&f.cfg.Dir, "dir", "", "keep everything in this directory, which must be empty or new (default: a temporary one, removed when all is well)")
+	fl.StringVar(&f.cfg.Sandbox, "sandbox", "bubblewrap", "sandbox kind")
+	fl.StringVar(&f.cfg.Store, "store", "", "stage and publish below this s3://bucket/prefix, behind a proxy that makes the store's faults")
+	fl.StringVar(&f.cfg.Endpoint, "s3-endpoint", "", "URL of the S3 server of --store")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	cli.Must(c.RegisterFlagCompletionFunc("sandbox", cli.OneOf(wire.DriverKinds()...)))
+	c.AddCommand(newChaosChild(s), newChaosNode())
+	return c
+}
+
+// newChaosChild is the program as the processes of a trial run it: with a store
+// that fails and a clock that is off.
+func newChaosChild(s *cli.State) *cobra.Command {
+	var plan string
+	var clock time.Duration
+	c := &cobra.Command{
+		Use: "child -- run|worker ARGS", Hidden: true, Args: cli.ExactArgs(1, -1),
+		RunE: func(c *cobra.Command, args []string) error {
+			now := s.Now
+			s.Now = func() time.Time { return now().Add(clock) }
+			if plan != "" {
+				s.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
+			}
+			run := cli.NewRun(s)
+			if args[0] == "worker" {
+				run = cli.NewWorker(s)
+			}
+			run.SetArgs(args[1:])
+			run.SilenceErrors, run.SilenceUsage = true, true
+			run.SetOut(s.Stdout)
+			run.SetErr(s.Stderr)
+			return run.ExecuteContext(c.Context())
+		},
+	}
+	c.Flags().StringVar(&plan, "store", "", "plan of the store's faults")
+	c.Flags().DurationVar(&clock, "clock", 0, "how far the clock is off")
+	return c
+}
+
+// newChaosNode is one server of a fleet's cluster.
+func newChaosNode() *cobra.Command {
+	var n engine.Node
+	c := &cobra.Command{
+		Use: "node", Hidden: true, Args: cli.ExactArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error { return n.Serve(c.Context()) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&n.Name, "name", "", "name of the server")
+	fl.StringVar(&n.Dir, "dir", "", "directory of its store")
+	fl.IntVar(&n.Port, "port", 0, "port for clients")
+	fl.IntVar(&n.Route, "route", 0, "port for the other servers")
+	fl.IntSliceVar(&n.Peers, "peers", nil, "routes of the others")
+	return c
+}
+
+func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
+	cfg := &f.cfg
+	if cfg.Kinds, err = chaos.ParseKinds(f.kinds, chaos.KindsOf(f.fleet, cfg.Sandbox, cfg.Store != "")); err != nil {
+		return cli.Usage(err)
+	}
+	switch {
+	case (cfg.Store == "") != (cfg.Endpoint == ""), cfg.Store != "" && !strings.HasPrefix(cfg.Store, "s3://"):
+		return cli.Usage(errors.New("--store s3://BUCKET/PREFIX and --s3-endpoint URL go together"))
+	case cfg.Store != "" && strings.HasPrefix(strings.TrimPrefix(cfg.Store, "s3://")+"/", "/"):
+		return cli.Usage(fmt.Errorf("--store %s names no bucket: give s3://BUCKET/PREFIX", cfg.Store))
+	case !isURL(cfg.Endpoint):
+		return cli.Usage(fmt.Errorf("--s3-endpoint %q is no URL: give http://HOST:PORT", cfg.Endpoint))
+	case f.manned && !f.fleet:
+		return cli.Usage(errors.New("--workers is of --fleet: a run in one process has four episodes at once"))
+	case cfg.Fleet < 1 || cfg.Fleet > 64:
+		return cli.Usage(fmt.Errorf("--workers must be between 1 and 64, got %d", cfg.Fleet))
+	case cfg.Episodes < 2 || cfg.Episodes > chaos.MostEpisodes:
+		return cli.Usage(fmt.Errorf("--episodes must be between 2 and %d, got %d", chaos.MostEpisodes, cfg.Episodes))
+	case cfg.Faults < 1:
+		return cli.Usage(fmt.Errorf("--faults must be at least 1, got %d", cfg.Faults))
+	case cfg.Within <= 0:
+		return cli.Usage(fmt.Errorf("--within must be more than 0, got %s", cfg.Within))
+	case cfg.Faults > cfg.Episodes:
+		return cli.Usage(fmt.Errorf("--faults %d: at most one for each of the %d episodes, or they hide each other; raise --episodes", cfg.Faults, cfg.Episodes))
+	case !slices.Contains(wire.DriverKinds(), cfg.Sandbox):
+		return cli.Usage(fmt.Errorf("--sandbox %s: there are %v", cfg.Sandbox, wire.DriverKinds()))
+	}
+	if !f.fleet {
+		cfg.Fleet = 0
+	}
+	if cfg.Store != "" {
+		cfg.Store = strings.TrimSuffix(cfg.Store, "/") + "/chaos-" + strings.ToLower(rand.Text())
+	}
+	kept := cfg.Dir != ""
+	if cfg.Dir, err = emptyDir(cfg.Dir); err != nil {
+		return cli.Usage(err)
+	}
+	if err := f.children(s); err != nil {
+		return err
+	}
+	if s.TTY {
+		cfg.Progress = s.Stderr
+	}
+	cfg.AtOnce = func(do func() error) {
+		s.AtOnce(func() {
+			if err := do(); err != nil {
+				fmt.Fprint(s.Stderr, cli.Describe(err))
+			}
+			if _, err := os.Stat(cfg.Dir); err == nil {
+				fmt.Fprintf(s.Stderr, "the trial's directory stays: %s\n", cfg.Dir)
+			}
+		})
+	}
+	report, err := chaos.Run(ctx, *cfg)
+	if !kept && err == nil && len(report.Breaches) == 0 {
+		report.Dir, err = "", errors.Join(os.RemoveAll(cfg.Dir), f.empty(ctx))
+	} else if err != nil {
+		err = f.failed(ctx, kept, err)
+	}
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		err = cli.PrintJSON(s, report)
+	} else {
+		err = printChaos(s, report)
+	}
+	if n := len(report.Breaches); err == nil && n > 0 {
+		err = &cli.Error{Code: cli.ExitBug, Err: fmt.Errorf("%d promises did not hold (seed %d): %s", n, report.Seed, report.Breaches[0].Name), Try: "look into " + report.Dir}
+	}
+	return err
+}
+
+// failed takes away what is left of a trial that came to no result: all of it where
+// it could not begin, and where it was interrupted what nobody asked to be kept.
+func (f *chaosFlags) failed(ctx context.Context, kept bool, err error) error {
+	_, refused := errors.AsType[*chaos.RefusedError](err)
+	switch {
+	case refused && kept: // the directory was empty, and the same command can be given again
+		entries, listing := os.ReadDir(f.cfg.Dir)
+		for _, e := range entries {
+			listing = errors.Join(listing, os.RemoveAll(filepath.Join(f.cfg.Dir, e.Name())))
+		}
+		err = errors.Join(err, listing)
+	case kept:
+		return err
+	case refused || ctx.Err() != nil:
+		err = errors.Join(err, os.RemoveAll(f.cfg.Dir))
+	default:
+		return &cli.Error{Code: cli.CodeOf(err), Err: err, Try: "look into " + f.cfg.Dir}
+	}
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if emptied := f.empty(brief); !refused { // what refuses may be the store itself
+		err = errors.Join(err, emptied)
+	}
+	return err
+}
+
+// isURL takes "" as well.
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return s == "" || err == nil && u.Host != "" && strings.HasPrefix(u.Scheme, "http")
+}
+
+// empty removes what a trial put into a server's store.
+func (f *chaosFlags) empty(ctx context.Context) error {
+	if f.cfg.Store == "" {
+		return nil
+	}
+	store, err := f.cfg.Open(ctx, f.cfg.Store)
+	if err != nil {
+		return err
+	}
+	for o, err := range store.List(ctx, "") {
+		if err == nil {
+			err = store.Delete(ctx, o.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("emptying %s: %w", f.cfg.Store, err)
+		}
+	}
+	return nil
+}
+
+// emptyDir makes a directory for a trial, or takes one that is empty.
+func emptyDir(dir string) (string, error) {
+	if dir == "" {
+		made, err := os.MkdirTemp("", "tracesmith-chaos-")
+		if err != nil {
+			return "", fmt.Errorf("making a directory: %w", err)
+		}
+		return made, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("--dir: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("--dir: %w", err)
+	}
+	if len(entries) > 0 {
+		return "", fmt.Errorf("--dir %s is not empty: name a new directory", dir)
+	}
+	return filepath.Abs(dir)
+}
+
+// children says how the processes of a trial are started and read.
+func (f *chaosFlags) children(s *cli.State) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the program: %w", err)
+	}
+	temp := filepath.Join(f.cfg.Dir, "tmp")
+	if err := os.MkdirAll(temp, 0o755); err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	f.cfg.Workers, f.cfg.Guest = 4, guest.ServeArg
+	f.cfg.Child = func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Args[0] = "tracesmith-lab"
+		cmd.Env = append(slices.Clone(s.Environ), "TMPDIR="+temp, "XDG_CACHE_HOME="+filepath.Join(f.cfg.Dir, "cache"))
+		// A terminal's interrupt is for the driver alone, which ends the others; they
+		// do not outlive it either way.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = 10 * time.Second
+		return cmd
+	}
+	f.cfg.Run = func(ctx context.Context, plan string, clock time.Duration, args ...string) *exec.Cmd {
+		return f.cfg.Child(ctx, append([]string{"chaos", "child", "--store", plan, "--clock", clock.String(), "--"}, args...)...)
+	}
+	at := configs.S3{Endpoint: f.cfg.Endpoint, PathStyle: f.cfg.Endpoint != ""}
+	f.cfg.Read = func(ctx context.Context, place string) (iter.Seq2[sinks.Trajectory, error], func() error, error) {
+		data, err := wire.OpenData(ctx, place, at)
+		if err != nil {
+			return nil, nil, err
+		}
+		return data.Trajectories(ctx), data.Close, nil
+	}
+	f.cfg.Open = func(ctx context.Context, place string) (sinks.Store, error) {
+		if _, err := os.Stat(filepath.Join(place, "run.json")); err == nil {
+			return wire.OpenStaging(ctx, place, at)
+		}
+		return wire.OpenStore(ctx, place, at)
+	}
+	return nil
+}
+
+func printChaos(s *cli.State, r chaos.Report) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("trial", "%d episodes, %d workers, sandbox %s, seed %d, %.0f s", r.Episodes, r.Workers, r.Sandbox, r.Seed, r.Wall)
+	if r.Store != "" {
+		row("store", "%s", r.Store)
+	}
+	for _, k := range r.Faults {
+		row("  "+string(k.Kind), "%d of %d", k.Struck, k.Planned)
+	}
+	for _, l := range r.LeftOut {
+		row("  "+string(l.Kind), "left out: %s", l.Why)
+	}
+	row("processes", "%d", r.Starts)
+	row("episodes", "%d expected, %d staged, %d published", r.Sets.Expected, r.Sets.Staged, r.Sets.Published)
+	row("calls", "%d = %d recorded + %d failed + %d lost in flight", r.Calls.Made, r.Calls.Answered, r.Calls.Failed, r.Calls.Lost)
+	row("model server", "%d requests, %d answered, %d again", r.Server.Requests, r.Server.Answered, r.Server.Again)
+	if r.Fleet > 0 {
+		row("fleet", "3 NATS servers, a coordinator, %d workers; jobs handed out again: %d", r.Fleet, r.HandedAgain)
+	} else {
+		row("resumed in", "%.0f ms, at most %.0f (%d restarts; bound %.0f)", r.Resume.Median, r.Resume.Max, r.Resume.N, r.Resume.Within)
+	}
+	row("breaches", "%s", cmp.Or(map[bool]string{true: "none"}[len(r.Breaches) == 0], fmt.Sprint(len(r.Breaches))))
+	for _, b := range r.Breaches {
+		row("  "+b.Name, "%s", b.Detail)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package lab holds the commands of tracesmith-lab: measurements of tracesmith on this
+// machine, long runs of its environment, and faults injected into whole runs. Users of
+// tracesmith do not need them, so tracesmith does not contain them.
+package lab
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+)
+
+// Root returns the root command of tracesmith-lab: all of tracesmith, whose commands
+// the experiments run as processes, and the experiments.
+func Root(s *cli.State) *cobra.Command {
+	root := cli.Tracesmith(s)
+	root.Use = "tracesmith-lab"
+	root.Short = "Measure tracesmith, and prove that it loses nothing"
+	root.Long = "tracesmith-lab is tracesmith with three more commands: bench measures this machine, soak makes\n" +
+		"thousands of tool calls and debuggers, and chaos disturbs a run by a plan and checks what it leaves."
+	root.AddGroup(&cobra.Group{ID: "lab", Title: "Experiments:"})
+	for _, c := range []*cobra.Command{newBench(s), newSoak(s), newChaos(s)} {
+		c.GroupID = "lab"
+		root.AddCommand(c)
+	}
+	return root
+}

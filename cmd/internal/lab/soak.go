@@ -1,0 +1,179 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/hostile"
+	"github.com/tracesmith/tracesmith/internal/hostile/soak"
+)
+
+func newSoak(s *cli.State) *cobra.Command {
+	return cli.Group("soak", "Run the environment for a long time and count what goes wrong", newSoakCommands(s), newSoakSessions(s))
+}
+
+func newSoakCommands(s *cli.State) *cobra.Command {
+	var f cli.ConfigFlags
+	var cfg soak.Config
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "commands", Short: "Tool calls by the thousand, hostile ones among them: hung, mis-framed and wrong answers",
+		Long: `Run ordinary tool calls with known answers over several environments at once, with
+a share of hostile cases among them, and check every answer, its time, and what is
+left running. A failure names its call and case: --seed S --only CASE plays that
+case alone. A soak that is stopped tells what it has reached. The exit code is 1 when an answer was hung, mis-framed or wrong, when
+processes were left, or when a sandbox died.`,
+		Example: "  tracesmith-lab soak commands -n 5000\n  tracesmith-lab soak commands --only 'fork bomb of Python' -n 20",
+		Args:    cli.ExactArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return soakCommands(c.Context(), s, &f, cfg, asJSON)
+		},
+	}
+	f.Add(c)
+	fl := c.Flags()
+	fl.IntVarP(&cfg.Calls, "calls", "n", 100_000, "calls to make")
+	f.AddSandbox(c, " (default bubblewrap)")
+	fl.IntVar(&cfg.Workers, "workers", 6, "environments at once")
+	fl.Uint64Var(&cfg.Seed, "seed", 1, "seed of the calls")
+	fl.Float64Var(&cfg.Share, "share", 0.05, "share of hostile cases, 0 to 1")
+	fl.StringVar(&cfg.Only, "only", "", "play only this case")
+	fl.BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soak.Config, asJSON bool) error {
+	if cfg.Calls < 1 || cfg.Workers < 1 || cfg.Share < 0 || cfg.Share > 1 {
+		return cli.Usage(errors.New("-n and --workers must be at least 1, --share between 0 and 1"))
+	}
+	settings, err := f.Load(s)
+	if err != nil {
+		return err
+	}
+	settings.Sandbox.Kind = cmp.Or(settings.Sandbox.Kind, "bubblewrap")
+	// Small limits: using them up is quick and costs the host little.
+	settings.Sandbox.Memory, settings.Sandbox.Disk, settings.Sandbox.Processes = 384<<20, 96<<20, 128
+	settings.Agent.Tools = configs.Tools("bash", "pdb", "view", "grep", "edit", "listdir", "eval")
+	bench, err := wire.NewWorkbench(ctx, settings, s.Host())
+	if err != nil {
+		return cli.Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	bench.Source = hostile.Repository{}
+	tasks, err := bench.Source.Tasks(ctx)
+	if err != nil {
+		return err
+	}
+	cfg.Isolated = settings.Sandbox.Kind != "local"
+	cfg.Open = func(ctx context.Context) (env.Env, func() env.Sandbox, error) {
+		var now env.Sandbox
+		e, err := bench.NewTappedEnv(ctx, tasks[0], func(sb env.Sandbox) { now = sb })
+		return e, func() env.Sandbox { return now }, err
+	}
+	lines := 0
+	cfg.Progress = func(r soak.Report) {
+		if s.TTY {
+			fmt.Fprintf(s.Stderr, "\r\x1b[K%s", soakLine(r, cfg.Calls))
+		} else if r.Calls > 0 { // from the first answer on
+			if lines++; lines%30 == 1 {
+				fmt.Fprintln(s.Stderr, soakLine(r, cfg.Calls))
+			}
+		}
+	}
+	r, err := soak.Run(ctx, cfg)
+	if s.TTY {
+		fmt.Fprintln(s.Stderr)
+	}
+	if errors.Is(err, soak.ErrNoCase) {
+		return cli.Usage(err)
+	}
+	if err != nil {
+		return &cli.Error{Code: cli.ExitPreflight, Err: err}
+	}
+	if asJSON {
+		err = cli.PrintJSON(s, r)
+	} else {
+		err = printSoak(s, r)
+	}
+	if err == nil && !r.OK() {
+		err = fmt.Errorf("the soak found what must not be: %s (seed %d)", troubles(r), r.Seed)
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// soakLine is the progress in one line that fits a terminal.
+func soakLine(r soak.Report, calls int) string {
+	return fmt.Sprintf("%d of %d calls, %.0f/s, %d hostile: %s", r.Calls, calls, float64(r.Calls)/max(r.Wall, 0.001), r.Hostile, troubles(r))
+}
+
+// troubles names the counts that are not 0.
+func troubles(r soak.Report) string {
+	var out []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{r.Hung, "hung"}, {r.Late, "late"}, {r.Misframed, "mis-framed"}, {r.Wrong, "wrong"}, {r.Left, "with processes left"}, {r.Failed, "failed"}, {r.Lost, "sandboxes lost"}} {
+		if c.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if len(out) == 0 {
+		return "all well"
+	}
+	return strings.Join(out, ", ")
+}
+
+func printSoak(s *cli.State, r soak.Report) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
+	row := func(name string, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	doors := func(hostile bool) {
+		for _, door := range slices.Sorted(maps.Keys(r.Doors)) {
+			if tool, is := strings.CutPrefix(door, "hostile "); is == hostile {
+				row("  "+tool, "%d", r.Doors[door])
+			}
+		}
+	}
+	row("calls", "%d in %.0f s, %d workers, seed %d", r.Calls, r.Wall, r.Workers, r.Seed)
+	row("ordinary", "%d, median %.2f ms, p99 %.2f ms", r.Calls-r.Hostile, r.Median, r.P99)
+	doors(false)
+	row("hostile", "%d, %d different cases", r.Hostile, len(r.Cases))
+	doors(true)
+	row("hung", "%d", r.Hung)
+	late := ""
+	if r.Late > 0 {
+		late = fmt.Sprintf(", worst by %.0f ms: %s", r.WorstLate, r.LateCase)
+	}
+	row("late", "%d%s", r.Late, late)
+	row("mis-framed", "%d", r.Misframed)
+	row("wrong", "%d", r.Wrong)
+	row("processes left", "%d", r.Left)
+	row("failed", "%d", r.Failed)
+	row("sandboxes", "%d, lost %d", r.Sandboxes, r.Lost)
+	row("grown", "%d descriptors, %d goroutines, %.1f MiB of heap", r.Leaked.Descriptors, r.Leaked.Goroutines, float64(r.Leaked.HeapBytes)/(1<<20))
+	if len(r.Cases) > 0 {
+		fmt.Fprintln(w, "\ncase\tplayed")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Cases)) {
+		row(name, "%d", r.Cases[name])
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	for _, failure := range r.Failures {
+		fmt.Fprintf(s.Stdout, "\n%s\n", failure)
+	}
+	return nil
+}

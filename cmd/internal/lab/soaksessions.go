@@ -1,0 +1,160 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/density"
+)
+
+// sessionsFlags are the flags of soak sessions.
+type sessionsFlags struct {
+	cli.ConfigFlags
+	run    density.Config
+	limit  string
+	asJSON bool
+}
+
+func newSoakSessions(s *cli.State) *cobra.Command {
+	var f sessionsFlags
+	c := &cobra.Command{
+		Use: "sessions", Short: "Live pdb sessions by the hundred: the memory they need, and how fast old ones answer",
+		Long: `Open N environments, each a sandbox with its guest, a workspace and a pdb session
+standing at a breakpoint, and keep them all alive. After each step the memory of
+the machine is measured and random sessions are asked for their value. At the end
+each session must still answer its own value; the exit code is 1 when one did not,
+or when fewer than N could be opened.`,
+		Example: "  tracesmith-lab soak sessions -n 1000 --keep 1m\n  tracesmith-lab soak sessions -n 100 --sandbox docker --step 20 --json",
+		Args:    cli.ExactArgs(0, 0),
+		RunE:    func(c *cobra.Command, _ []string) error { return f.soak(c.Context(), s) },
+	}
+	f.Add(c)
+	fl := c.Flags()
+	fl.IntVarP(&f.run.Sessions, "sessions", "n", 1000, "sessions to open")
+	fl.IntVar(&f.run.Step, "step", 50, "sessions between two measurements")
+	fl.IntVar(&f.run.Openers, "openers", 2, "sessions opened at once")
+	fl.IntVar(&f.run.Asks, "asks", 200, "answers measured at each step")
+	fl.DurationVar(&f.run.Keep, "keep", 0, "keep all alive for so long: half of it idle, half of it asked")
+	fl.Uint64Var(&f.run.Seed, "seed", 1, "seed of the choice of sessions")
+	fl.StringVar(&f.run.Entrypoint, "entrypoint", density.Entrypoint, "what is debugged; try: python3 -m pytest -q "+density.ProgramName)
+	f.AddSandbox(c, " (default bubblewrap)")
+	fl.StringVar(&f.limit, "memory-limit", "16GiB", "stop when the sessions take more, as they add up or as the machine has less available")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (f *sessionsFlags) soak(ctx context.Context, s *cli.State) error {
+	if f.run.Sessions < 1 || f.run.Step < 1 || f.run.Openers < 1 || f.run.Asks < 1 {
+		return cli.Usage(errors.New("-n, --step, --openers and --asks must be at least 1"))
+	}
+	var limit configs.ByteSize
+	if err := limit.UnmarshalText([]byte(f.limit)); err != nil {
+		return cli.Usage(fmt.Errorf("--memory-limit: %w", err))
+	}
+	f.run.Memory = int64(limit)
+	cfg, err := f.Load(s)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "tracesmith-sessions-")
+	if err != nil {
+		return fmt.Errorf("making a scratch directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.WriteFile(filepath.Join(dir, density.ProgramName), density.Program, 0o644); err != nil {
+		return fmt.Errorf("writing the program: %w", err)
+	}
+	cfg.Sandbox.Kind, cfg.Sandbox.CommandTimeout = cmp.Or(cfg.Sandbox.Kind, "bubblewrap"), 2*time.Minute
+	f.run.Containers = cfg.Sandbox.Kind == "docker"
+	cfg.Tasks.Source = "path"
+	cfg.Tasks.With = configs.Block{"path": dir, "entrypoint": density.Entrypoint, "instance_id": "sessions"}
+	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
+	if err != nil {
+		return cli.Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	task, err := bench.AnyTask(ctx)
+	if err != nil {
+		return err
+	}
+	f.run.Open = func(ctx context.Context) (env.Env, error) { return bench.NewEnv(ctx, task) }
+	f.run.Progress = func(p density.Point) {
+		fmt.Fprintf(s.Stderr, "%d sessions: %s used, %s each; p value %.2f ms, p99 %.2f ms\n",
+			p.Sessions, gib(p.Used), mib(p.Used/int64(p.Sessions)), p.Answered.Median, p.Answered.P99)
+	}
+	report, err := density.Run(ctx, f.run)
+	if len(report.Points) == 0 && err != nil {
+		return &cli.Error{Code: cli.ExitPreflight, Err: err}
+	}
+	show := printSessions
+	if f.asJSON {
+		show = func(s *cli.State, r density.Report) error { return cli.PrintJSON(s, r) }
+	}
+	if shown := show(s, report); err == nil {
+		err = shown
+	}
+	switch {
+	case err != nil:
+		return err
+	case report.Wrong > 0:
+		return fmt.Errorf("%d of %d answers were not the session's own value", report.Wrong, report.Checked)
+	case report.Reached < report.Asked:
+		return fmt.Errorf("%d of %d sessions: %s", report.Reached, report.Asked, report.Stopped)
+	}
+	return nil
+}
+
+// printSessions draws what the sessions need as two tables, of all and of one,
+// and a plot.
+func printSessions(s *cli.State, r density.Report) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(s.Stdout, "used: less memory available on the machine than before the first session")
+	fmt.Fprintln(w, "sessions\tused\teach\topened in\tp value\tp99\t")
+	var most int64 = 1
+	for _, p := range r.Points {
+		most = max(most, p.Used)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%.0f ms\t%.2f ms\t%.2f ms\t\n", p.Sessions, gib(p.Used), mib(p.Used/int64(p.Sessions)),
+			p.Opened.Median, p.Answered.Median, p.Answered.P99)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	fmt.Fprintln(s.Stdout, "\nMiB of one session, shared pages in proportion")
+	fmt.Fprintln(w, "sessions\tguest\thelper\tpython\tshell\thost\tkernel\ttmpfs\t")
+	for _, p := range r.Points {
+		fmt.Fprintf(w, "%d\t", p.Sessions)
+		m, k := p.Memory, p.Kernel
+		for _, n := range []int64{m.Guest.PSS, m.Helper.PSS, m.Python.PSS, m.Shell.PSS, m.Host.PSS, k.Slab + k.Stacks + k.PageTables + k.PerCPU, k.Shmem} {
+			fmt.Fprintf(w, "%.1f\t", float64(n)/float64(p.Sessions)/(1<<20))
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing output: %w", err)
+	}
+	fmt.Fprintln(s.Stdout)
+	for _, p := range r.Points {
+		fmt.Fprintf(s.Stdout, "%6d %s %s\n", p.Sessions, strings.Repeat("█", int(max(p.Used, 0)*60/most)), gib(p.Used))
+	}
+	fmt.Fprintf(s.Stdout, "\n%d of %d sessions in %.0f s; %d answers checked, %d wrong\n", r.Reached, r.Asked, r.Wall, r.Checked, r.Wrong)
+	if r.IdleCPU != nil {
+		fmt.Fprintf(s.Stdout, "idle, all together used %.2f cores\n", *r.IdleCPU)
+	}
+	return nil
+}
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }

@@ -1,0 +1,18 @@
+// Command tracesmith-lab measures tracesmith and injects faults into its runs.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/cli"
+	"github.com/tracesmith/tracesmith/cmd/internal/lab"
+	"github.com/tracesmith/tracesmith/env/guest"
+)
+
+func main() {
+	guest.MainIfGuest() // a sandbox started this binary as its guest
+	state, stop := cli.OSState()
+	defer stop()
+	os.Exit(cli.Main(context.Background(), state, lab.Root)) //nolint:gocritic // nothing is left to stop
+}
