@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -55,4 +56,30 @@ func TestWaitingForABuildEndsWithTheContext(t *testing.T) {
 			t.Errorf("%d keys are kept although nothing is being built", len(b.turns))
 		}
 	})
+}
+
+// A result is for the repository and the interpreter it was built with.
+func TestResultsAreKeptPerTreeAndInterpreter(t *testing.T) {
+	b := open(t, "bubblewrap")
+	own := filepath.Join(t.TempDir(), "own")
+	if out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-m", "venv", "--without-pip", own).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, c := range []struct {
+		tree   tree
+		python string
+	}{{"seven", ""}, {"eight", ""}, {"eight", filepath.Join(own, "bin", "python3")}} {
+		spec := b.spec
+		spec.Python = c.python
+		spec, err := b.Prepare(t.Context(), b.driver, spec, schemas.Task{InstanceID: "x", Setup: []string{install}}, c.tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.in(spec, `python3 -c 'import extra; print(extra.x)'`); got != string(c.tree)+"\n" {
+			t.Errorf("tree %s, interpreter %q: the set-up read %q", c.tree, c.python, got)
+		}
+	}
+	if kept := b.kept(); len(kept) != 3 {
+		t.Errorf("%d results are kept for three different set-ups", len(kept))
+	}
 }
