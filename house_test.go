@@ -37,11 +37,11 @@ var homes = map[string][]string{
 	"github.com/tiktoken-go/":           {"llms/tokens"},
 	"github.com/nats-io/":               {"pipeline/engine"},
 	"github.com/spf13/cobra":            {"cmd/tracesmith/internal/cli"},
-	"golang.org/x/term":                 {"cmd/tracesmith/internal/wire"},
+	"golang.org/x/term":                 {"cmd/internal/wire"},
 	"cel.dev/":                          {"pipeline/selection"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/tracesmith/internal/cli"},
-	"k8s.io/":                                {"env/drivers"},
+	"k8s.io/":                                {"env/drivers", "internal/kubetest"},
 }
 
 // groups hold implementations: only wire may import them (and they themselves).
@@ -106,7 +106,7 @@ func TestHeavyDependenciesHaveOneHome(t *testing.T) {
 }
 
 func TestOnlyWireImportsImplementations(t *testing.T) {
-	wire := "cmd/tracesmith/internal/wire"
+	wire := "cmd/internal/wire"
 	found := 0
 	for _, p := range packages(t) {
 		here := strings.TrimPrefix(p.ImportPath, module)

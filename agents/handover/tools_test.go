@@ -13,9 +13,9 @@ import (
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/internal/tooltest"
 	"github.com/tracesmith/tracesmith/schemas"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
-	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 func TestMain(m *testing.M) {

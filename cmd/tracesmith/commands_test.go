@@ -24,10 +24,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
+	"github.com/tracesmith/tracesmith/internal/kubetest"
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/llms/llmtest"
 	"github.com/tracesmith/tracesmith/llms/tape"
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
 // The commands that scripts have beside testscript's own.

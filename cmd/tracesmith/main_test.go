@@ -17,7 +17,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/cli"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 )
 
 // The test binary is three programs: a guest where a sandbox starts it as one,

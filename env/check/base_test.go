@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -26,7 +26,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/envtest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
 // daemon is a Docker daemon of this test: it lives in a mount namespace in which

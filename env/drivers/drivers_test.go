@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/envtest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
 func TestFakeIsItsInnerDriver(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
+	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
 // TestHostDies: when the process that owns sandboxes is killed, nothing of them

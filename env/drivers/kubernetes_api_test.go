@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
+	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
 // connected is the client of a driver for a server of ours.

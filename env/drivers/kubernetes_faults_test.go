@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
+	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
 // closing closes a sandbox at the end of a test.

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
+	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
 // started starts one sandbox and returns its pod as the server has it.

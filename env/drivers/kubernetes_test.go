@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/drivers/kubetest"
-	"github.com/tracesmith/tracesmith/env/envtest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
 // kube builds a driver for a server of ours.

@@ -6,7 +6,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/envtest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
 func TestDockerContainerRemovedUnderneath(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/envtest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
 // library lists modules of the interpreter's own library: some, or with

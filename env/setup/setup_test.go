@@ -17,8 +17,8 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
-	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -34,3 +34,38 @@ func TestALauncherThatStartsATestProcessIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// Tools that read the source of all code that ran find none of the hooks.
+func TestHooksAreNoFilesToToolsThatReadSources(t *testing.T) {
+	v, base := verifier(t), fixture(t)
+	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", honest(t).text(t, "shop/prices.py")))
+	for _, entry := range []string{
+		"python3 -m trace --count -C /tmp/counts --module pytest -q",
+		strings.Replace(unittestEntry, "-m unittest", "-m trace --count -C /tmp/counts --module unittest", 1),
+	} {
+		t.Run(entry, func(t *testing.T) {
+			t.Parallel()
+			spec := pytestSpec
+			if strings.Contains(entry, "unittest") {
+				spec = unittestSpec
+			}
+			got, err := v.Verify(t.Context(), task(base, entry, spec), base, patch, sha)
+			if err != nil || got.Status != schemas.VerifiedPass {
+				t.Errorf("%s (%s), %v\n%s", got.Status, got.Reason, err, got.Log)
+			}
+		})
+	}
+}
+
+// Frames of frozen code belong to libraries, so a patch must not give its code such a name.
+func TestCodeUnderAFrozenNameIsAFinding(t *testing.T) {
+	v, base := verifier(t), fixture(t)
+	fixed := honest(t).text(t, "shop/prices.py") + "\nexec(compile('def helper(): return 1', '<frozen helper>', 'exec'))\n"
+	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", fixed))
+	for entry, spec := range map[string]schemas.TestSpec{pytestEntry: pytestSpec, unittestEntry: unittestSpec} {
+		got, err := v.Verify(t.Context(), task(base, entry, spec), base, patch, sha)
+		if err != nil || got.Status != schemas.VerifiedFail || !strings.Contains(got.Reason, "compile was used by shop/prices.py") {
+			t.Errorf("%s: %s (%s), %v", entry, got.Status, got.Reason, err)
+		}
+	}
+}

@@ -19,9 +19,9 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/benchmarks"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
-	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 

@@ -3,7 +3,7 @@ package engine
 import (
 	"testing"
 
-	"github.com/tracesmith/tracesmith/pipeline/engine/enginetest"
+	"github.com/tracesmith/tracesmith/internal/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m, child) }

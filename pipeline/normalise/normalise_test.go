@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/specimen"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
-	"github.com/tracesmith/tracesmith/pipeline/specimen"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/formats"
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
 func audited(t *testing.T, s sinks.Store) publish.Audited {

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
 // fix is a patch of many words about something.

@@ -11,7 +11,7 @@ import (
 // looks are the words that make the finder look at what stands around them.
 var looks = map[string]look{
 	"pass": lookName, "assword": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
-	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName,
+	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, "sessionid": lookName,
 	"://": lookAddress, "@": lookAt, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,
 }
 
@@ -34,7 +34,7 @@ var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` 
 	`|(\)?\s*(?:\|\|=?|\?\?=?|\?:|or\s|:-)|\)\.(?:unwrap_or|orElse|getOrElse)\(|,\s*default\s*=)` + // what stands for a variable that is not set
 	`|(</\w+>\s*<\w+>|(?:\w[\w:-]*="[^"<>\n]*"\s*)*/?>(?:\s*<[vV]alue>)?)` + // XML
 	`|([A-Za-z*&]\w*\s?=)` + // Go: var password string = ...
-	`|(:=|\{[a-z; ]+\} =|={1,3}>?|!=|\?=|\|\|=|%3D|%3A|&#61;|\\u003[dD]|\\x3d|=>|<-)` + // assignment
+	`|(:=|\(\)->|\)\s=\s|\{[a-z; ]+\} =|={1,3}>?|!=|\?=|\|\|=|%3D|%3A|&#61;|\\u003[dD]|\\x3d|=>|<-)` + // assignment
 	`|(:)` + // mapping
 	`|(,)` + // tuple, call
 	`|(\|)` + // table
@@ -53,7 +53,7 @@ func lookName(f *finder, from, to int) {
 	f.work.spend(perRun)
 	flag := from > 0 && f.text[from:min(from+1, to)] == "-"
 	rest := f.text[to:min(len(f.text), to+maxGap)]
-	sign := flag || maySign(rest, f.set(from))
+	sign := flag || maySign(rest, f.set(from)) || strings.HasPrefix(rest, "\t") && f.begins(from)
 	around := f.around(from, rest)
 	if !sign && around == 0 { // most names in programs stand before something else
 		return
@@ -82,7 +82,7 @@ func lookName(f *finder, from, to int) {
 // tells whether it was assigned.
 func (f *finder) behind(from, to int, s strength, flag bool) bool {
 	rest := f.text[to:min(len(f.text), to+maxGap)]
-	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' { // a part of a name in parts, such as an ARN
+	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' && !strings.HasPrefix(rest, ": ") { // a part of a name in parts, such as an ARN
 		return true
 	}
 	m := gap.FindStringSubmatchIndex(rest)
@@ -113,12 +113,36 @@ func (f *finder) behind(from, to int, s strength, flag bool) bool {
 		a.line = sign != fallback && f.begins(from) || sign == mapping && from > 0 && f.text[from-1] == ' '
 		a.env = tight && m[2*sign] == 0 && (a.line || capital(f.text[to-1]))
 		a.shell = tight && !inQuotes && (f.inCommand(from) || a.line && capital(f.text[to-1])) || sign == fallback && from > 0 && f.text[from-1] == '{'
-		f.value(a, at, sign == setter || sign == comma, flag)
-		if sign == assigned && strings.HasSuffix(strings.TrimRight(f.text[max(0, from-3):from], " "), ",") { // the last of several names
+		last := sign == assigned && strings.HasSuffix(strings.TrimRight(f.text[max(0, from-3):from], " "), ",") // of several names
+		if last && strings.HasPrefix(f.text[at:], "(") {
+			head := f.text[max(0, from-nearby):from]
+			f.arguments(a, at+1, strings.Count(head[strings.LastIndexByte(head, '\n')+1:], ","))
+			break
+		}
+		if f.value(a, at, sign == setter || sign == comma, flag); last {
 			f.arguments(a, at, 1)
+		} else if sign == assigned {
+			f.pairs(at)
 		}
 	}
 	return sign == annotated || sign == assigned || sign == typed
+}
+
+var (
+	list = regexp.MustCompile(`^[\[({]\s*[\[(]`)
+	pair = regexp.MustCompile(`[\[(]\s*["'][^"'\n]*["'],\s*["']([^"'\n]{4,})["']\s*[\])]`)
+)
+
+// pairs looks at the second parts of a list of pairs: [("joe", "VALUE"), ...].
+func (f *finder) pairs(at int) {
+	rest := f.text[at:min(len(f.text), at+window)]
+	if !list.MatchString(rest) {
+		return
+	}
+	f.work.spend(len(rest) * perRead)
+	for _, m := range pair.FindAllStringSubmatchIndex(rest, -1) {
+		f.take(assignment{value: rest[m[2]:m[3]], name: strong, quoted: true}, at+m[2])
+	}
 }
 
 // Signs between a name and its value, by their places in gap.
@@ -177,6 +201,9 @@ func (f *finder) blank(from, to int, flag bool) int {
 	if flag || f.set(from) {
 		return to + len(blanks.FindString(rest))
 	}
+	if strings.HasPrefix(rest, "\t") && f.begins(from) { // a table of names and values
+		return to + 1
+	}
 	for _, is := range [...]string{" is ", " was "} {
 		if strings.HasPrefix(rest, is) {
 			return to + len(is)
@@ -215,13 +242,13 @@ func maySign(rest string, setBefore bool) bool {
 			continue
 		case c == ')':
 			after := strings.TrimLeft(rest[i+1:], " ")
-			return strings.HasPrefix(after, "or ") || strings.HasPrefix(after, "||") || strings.HasPrefix(after, "?") || strings.HasPrefix(after, ".unwrap_or(") || strings.HasPrefix(after, ".orElse(") || strings.HasPrefix(after, ".getOrElse(")
+			return strings.HasPrefix(after, "= (") || strings.HasPrefix(after, "or ") || strings.HasPrefix(after, "||") || strings.HasPrefix(after, "?") || strings.HasPrefix(after, ".unwrap_or(") || strings.HasPrefix(after, ".orElse(") || strings.HasPrefix(after, ".getOrElse(")
 		case strings.IndexByte("=:>%&!?|", c) >= 0:
 			return true
 		case c == ',':
 			return i > 0
 		case c == '(':
-			return i+2 < len(rest) && strings.IndexByte("\"'`\\b", rest[i+1]) >= 0
+			return strings.HasPrefix(rest[i:], "()->") || i+2 < len(rest) && strings.IndexByte("\"'`\\b", rest[i+1]) >= 0
 		case c == '\n':
 			return strings.Contains(rest, "alue")
 		case i > 0 && alnum(c):

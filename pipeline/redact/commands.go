@@ -18,9 +18,7 @@ func (c *command) look(f *finder, from, to int) {
 		return
 	}
 	line := text[to:min(len(text), to+window)]
-	if end := strings.IndexAny(line, "\n|;"); end >= 0 {
-		line = line[:end]
-	}
+	line = line[:lineEnd(line)]
 	f.read[c] = to + len(line)
 	f.work.spend(perRun + len(line))
 	flag := ""
@@ -46,6 +44,22 @@ func (c *command) look(f *finder, from, to int) {
 		}
 		at += size + 1
 	}
+}
+
+// lineEnd is where a command ends: at a sign outside of quotes, or with its line.
+func lineEnd(line string) int {
+	quote := byte(0)
+	for i := range len(line) {
+		switch c := line[i]; {
+		case c == '\n', quote == 0 && (c == '|' || c == ';'):
+			return i
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		}
+	}
+	return len(line)
 }
 
 // flag is the flag that an argument is or begins with, and what follows it.

@@ -338,4 +338,22 @@ subprocess.check_call(["7z", "x", "-p%s", "payroll.7z"])
 login attempt user=k.bergstrom password=Ahoi.%s ip=81.229.14.3
 passphrase: "mind the 9 wet %s badgers"
 username,email,password,role⏎joe,j@example.org,*****,admin⏎ann,a@example.org,%s,clerk
+redis_password: str = Field("%s", alias="REDIS_PASSWORD")
+> /opt/etl/secrets.py(31)get_password()->'%s'
+Command '['sshpass', '-p', '%s', 'ssh', 'h@db3'] failed
+sshpass -p 'hN;%s' scp build.tgz ann@host:/srv/
+CREDENTIALS = [⏎    ("lchen", "%s"),⏎    ("readonly", ""),⏎]
+CREDENTIALS = [⏎    ("lchen", "first"),⏎    ("readonly", "%s"),⏎]
+@pytest.mark.parametrize(⏎    "username, password",⏎    [("kimura", "%s"), ("", "")],⏎)
+DB_PASSWORD⏎  Extra inputs are not permitted [type=extra_forbidden, input_value='%s', input_type=str]
+le mot de passe de la base c'est « %s », merci
+la contraseña del root es %s, acuérdate
+логин reporter, пароль %s⏎
+パスワード:%s 有効期限は今月末まで
+das Passwort für den Testserver lautet %s (User: tester)
+ValueError: Port could not be cast to integer value as '%s'
+./deploy/all.yml:7:db_password: %s
+⏎site_name⇥Shop⏎smtp_password⇥%s⏎items⇥25
+    host, port, passwd = ("db.lan1", 6380, '%s')
+(host, port, login, passwd) = ('db3.lan', 5432, 'ann22', '%s')
 `

@@ -70,8 +70,15 @@ AES_KEY = bytes.fromhex("%s")
 ⏎api_key: |⏎    %s⏎
 token = jwt.encode({"sub": user.id, "exp": exp}, "%s", algorithm="HS256")
 totp = pyotp.TOTP("%s")
-    client.run("%s")
 url = f"https://api.example.org/data?q={city}&units=metric&appid=%s"
 "%env KAGGLE_KEY=%s\\n",
 ⏎WEATHER_KEY=%s⏎
-`
+(Pdb) p api_key, retries⏎('%s', 3)
+In [12]: cfg["token"]⏎Out[12]: '%s'
+(client_id, client_secret) = ("inventory-sync", "%s")
+    if request.headers.get("X-Admin-Token") != "%s":
+(Pdb++) !api_token⏎b'%s'
+{'sessionid': '%s', 'messages': ''}
+embedder = cohere.Client("%s")
+hdr = {"Authorization": "SSWS %s", "Accept": "application/json"}
+` + "Set `API_TOKEN` to `%s` and rerun\n"

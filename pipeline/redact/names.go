@@ -118,11 +118,17 @@ func nameStrength(name string) strength {
 		before = words[len(words)-2]
 	}
 	switch {
+	case slices.Contains(words, "hashed"):
+		return none
+	case last == "sessionid":
+		return special
 	case strongWord[last] || before == "pass" && (last == "word" || last == "phrase" || last == "code") || slices.ContainsFunc(strongEnd, func(end string) bool { return strings.HasSuffix(last, end) }):
 		if noPass[last] {
 			return none
 		}
 		return strong
+	case last == "signingkey": // of git: the ID of a key
+		return none
 	case strings.HasSuffix(last, "key"):
 		if before == "" || last != "key" {
 			before = strings.TrimSuffix(last, "key")

@@ -23,15 +23,15 @@ const nearby = 100 // bytes around a name that are looked at
 // around tells quickly where a value may stand around the name that begins at from and
 // ends before rest.
 func (f *finder) around(from int, rest string) (p place) {
-	line, _, more := strings.Cut(rest, "\n")
+	line, next, more := strings.Cut(rest, "\n")
 	if rest != "" {
-		if (rest[0] == ' ' || strings.HasPrefix(rest, "'s ")) && strings.ContainsAny(line, "0123456789") {
+		if (rest[0] == ' ' || strings.HasPrefix(rest, "'s ") || strings.HasPrefix(rest, "` ")) && strings.ContainsAny(line, "0123456789") {
 			p |= inSentence
 		}
 		if strings.IndexByte("\"'`]/:*.,)?", rest[0]) >= 0 && strings.ContainsAny(rest[1:], "\"'`") {
 			p |= inCall
 		}
-		if more && (f.separator(from) != 0 || line == "" || line[len(line)-1] == ':' || strings.TrimLeft(line, "/abcdefghijklmnopqrstuvwxyz.)]};\"'") == "") {
+		if more && (f.separator(from) != 0 || line == "" || line[len(line)-1] == ':' || strings.TrimLeft(line, "/abcdefghijklmnopqrstuvwxyz.)]};\"'") == "" || strings.HasPrefix(next, "(") && line[0] == ',') {
 			p |= below
 		}
 	}
@@ -62,6 +62,9 @@ func (f *finder) lookAround(a assignment, from, to int, p place) {
 			f.value(a, to+len(m)-1, true, false)
 		} else if m := columns.FindString(rest); m != "" {
 			f.arguments(a, to+len(m), 0)
+		} else if m := cases.FindString(rest); m != "" {
+			quoted := f.text[max(0, from-nearby):from]
+			f.arguments(a, to+len(m), strings.Count(quoted[strings.LastIndexByte(quoted, rest[0])+1:], ","))
 		}
 	}
 	if p&below != 0 && len(f.spans) == found {
@@ -73,7 +76,7 @@ func (f *finder) lookAround(a assignment, from, to int, p place) {
 }
 
 // links are the words and signs in a sentence directly behind which a value may stand.
-var links = set("is was are be to now still from we it of use used remains equals got it's -> => - – — as")
+var links = set("is lautet ist was are be to now still from we it of use used remains equals got it's -> => - – — as")
 
 // sentence looks for a value among the words that follow a name: the first, one behind
 // a link, one in quotes or brackets.
@@ -81,6 +84,8 @@ func (f *finder) sentence(a assignment, to int, rest string) {
 	at, link := to, true
 	if strings.HasPrefix(rest, "'s ") {
 		at += 2
+	} else if rest[0] == '`' {
+		at++
 	}
 	for i := range 10 {
 		word := f.text[at:min(len(f.text), at+maxValue/8)]
@@ -119,15 +124,19 @@ var filledIn = regexp.MustCompile(`^(?:[\]):*?"'\x60]|/i?\b)*(?:` +
 	`["'\x60/)]i?\)?,\s?(?:\{?\s?\w+:\s?)*|,\s?(?:\{?\s?(?:with|target|value):\s?)+` +
 	`|["'\x60]\swith\s|["'\x60]\)*\.\w+(?:\(|\s=?\s?)` +
 	`|["'\x60.)\]{};\s]*(?:\w+[.(])*(?i:send(?:_?keys|line)?|fill|type(?:text)?|(?:set_?)?val(?:ue)?)[( ](?:-- )?` +
-	`|\.(?:data|value|text)\s[!=]?=\s` +
+	`|(?:\.(?:data|value|text)|["']\))\s[!=]?=\s` +
 	`)\\*["'\x60]`)
 
 // columns is what stands between the name of a column and the values of a row.
 var columns = regexp.MustCompile(`(?i)^["'\x60]?(?:,\s*["'\x60]?\w+["'\x60]?\s*)*\)\s*values\s*\(`)
 
+// cases is what stands between the last of several names and the values of the first
+// case: parametrize("user, password", [("joe", "VALUE"), ...]).
+var cases = regexp.MustCompile(`^["'],\s*\[\s*\(`)
+
 var (
 	// prompt is what stands in a line before an expression that the next line answers.
-	prompt = regexp.MustCompile(`^(?:.*[$#>%]|\([\w:]+\)|.*\]:) `)
+	prompt = regexp.MustCompile(`^(?:.*[$#>%]|\([\w:+]+\)|.*\]:) `)
 	// result is what stands in a line before the answer.
 	result = regexp.MustCompile(`^(?:\r?\n[ \t]*){1,2}(?:Out\[\d+\]: |=> |\$\d+ = (?:0x[0-9a-f]+ )?|0x[0-9a-f]+: |val \w+: \w+ = )?`)
 )
@@ -139,7 +148,7 @@ func (f *finder) answer(a assignment, from, to int) {
 	head := f.text[max(0, from-nearby):from]
 	head = head[strings.LastIndexByte(head, '\n')+1:]
 	f.work.spend((line + len(head)) / 4)
-	if f.text[to+max(0, line-1)] != ':' && !prompt.MatchString(head) && !strings.HasSuffix(head, `name="`) {
+	if f.text[to+max(0, line-1)] != ':' && (!prompt.MatchString(head) || strings.Contains(f.text[to:to+line], "|")) && !strings.HasSuffix(head, `name="`) {
 		f.column(a, f.separator(from), to, head)
 		return
 	}
@@ -156,6 +165,7 @@ func (f *finder) answer(a assignment, from, to int) {
 	}
 	if value := strings.TrimSpace(rest); value != "" && !strings.ContainsAny(value, " \t") {
 		a.line = true
+		a.prose = a.prose && strings.IndexByte("\"'", strings.TrimLeft(value, "brf")[0]) < 0
 		f.value(a, at, false, false)
 	}
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // lead is what may stand before the value itself: a call that only wraps it, a prefix of a string.
-var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|bytes\.fromhex|bytearray\.fromhex|(?:binascii\.)?unhexlify|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\(|[\w.]*\((?:["']\w*["'],\s?)?default\s?=\s?|\(\s*|0x[0-9a-f]+ )?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
+var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|bytes\.fromhex|bytearray\.fromhex|(?:binascii\.)?unhexlify|Field|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\(|[\w.]*\((?:["']\w*["'],\s?)?default\s?=\s?|\(\s*|0x[0-9a-f]+ )?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
 
 var (
-	scheme  = regexp.MustCompile(`(?i)^(?:basic|bearer|token|apikey|api-key|key|digest|aws4-hmac-sha256|negotiate)[ \t]+(?:token=)?`)
+	scheme  = regexp.MustCompile(`(?i)^(?:basic|bearer|ssws|bot|splunk|token|apikey|api-key|key|digest|aws4-hmac-sha256|negotiate)[ \t]+(?:token=)?`)
 	comment = regexp.MustCompile(`[ \t]+(?:#|//)[^\n]*$`)
 )
 

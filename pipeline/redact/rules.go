@@ -124,6 +124,11 @@ var compiled = sync.OnceValue(func() *dictionary {
 		}
 		for _, c := range set.Commands {
 			look(c.look, c.Words...)
+			for _, w := range c.Words { // in a list of arguments
+				if name, ok := strings.CutSuffix(w, " "); ok && name != "" {
+					look(c.look, name+"', ", name+`", `)
+				}
+			}
 		}
 		for _, r := range set.Rules {
 			if r.Regex == "" || i > 0 && leftOut.MatchString(r.ID) {

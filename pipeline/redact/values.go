@@ -27,11 +27,11 @@ var (
 	// counted has the numbers that people add to words, technical those that name an encoding or a version.
 	counted   = regexp.MustCompile(`\d{3}|\d\d$`)
 	technical = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:sha|md|pbkdf|rfc|aes|utf|iso|base|argon|hs|rs|cve|pep|x|v|version|python|id|uid|gid|obj|tmp)[_-]?\d`)
-	numeric   = regexp.MustCompile(`^(?:[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ].*|0x[0-9a-fA-F_]+)$`)
+	numeric   = regexp.MustCompile(`^(?:(?:[0-9A-Fa-f]{2}:){7,}[0-9A-Fa-f]{2}|[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ].*|0x[0-9a-fA-F_]+)$`)
 )
 
 // fill are runs that no generator writes.
-var fill = []string{"xxxxx", "***", "...", "0000000000", "${"}
+var fill = []string{"xxxxx", "***", "...", "0000000000", "${", "your-", "your_"}
 
 // filler tells whether a value is filled up rather than generated.
 func filler(s string) bool {
@@ -156,7 +156,7 @@ func nameLike(v string, hash bool) bool {
 	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_.:/", r) }) {
 		switch {
 		case !letters(part), hash && (allHex(part) && len(part) >= 12 || words(part)):
-		case len(part) <= 4 && (!letterDigit(part) || part[0]|0x20 == 'v'), !letterDigit(part) && words(part):
+		case hash && len(part) <= 12 && plain.MatchString(part), len(part) <= 4 && (!letterDigit(part) || part[0]|0x20 == 'v'), !letterDigit(part) && words(part):
 		default:
 			return false
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tracesmith/tracesmith/env/envtest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
 var candidates = flag.Int("candidates", 6, "candidates that TestVerdictsDependOnTheCandidateAlone judges, each three times")

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/taskfile"
 	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/llmtest"
 	"github.com/tracesmith/tracesmith/llms/middle"

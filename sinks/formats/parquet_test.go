@@ -16,10 +16,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks/formats"
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
 var meta = arrowrec.Meta{Producer: "tracesmith test"}

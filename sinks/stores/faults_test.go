@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/sinks"
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/sinks"
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 

@@ -12,7 +12,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "adp", Summary: "Agent Data Protocol: actions and observations in turns",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks}.check(o)
+			o, err := supported{mask: recordMasks}.check(o)
 			return adp{o}, err
 		},
 	})
@@ -21,9 +21,9 @@ func init() {
 // adpVersion is the schema version of the protocol that rows follow.
 const adpVersion = "1.2.0"
 
-// adp writes each call as an api_action with an id that is unique in the row and
-// the observation that answers it; answers that never came are empty, since the
-// protocol wants one. Source: schema/*.py of neulab/agent-data-protocol.
+// adp writes each call as an api_action with an id that is unique in the row, followed by
+// its observation, which is empty for a call without an answer: the protocol wants one.
+// Source: schema/*.py of neulab/agent-data-protocol.
 type adp struct{ opts sinks.ViewOptions }
 
 type adpRow struct {
@@ -48,13 +48,7 @@ type adpItem struct {
 func (adp) Container() string { return sinks.JSONL }
 
 func (v adp) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
-	if err != nil {
-		return nil, notes, err
-	}
-	var rows []sinks.Row
-	for _, c := range conversations {
+	return recordRows(t, v.opts, func(c *conversation, notes sinks.Notes) (sinks.Row, error) {
 		row := adpRow{SchemaVersion: adpVersion, ID: t.Episode.EpisodeID, Details: outcomeOf(t, v.opts)}
 		if c.phase != "" {
 			row.ID += "-" + c.phase
@@ -63,18 +57,17 @@ func (v adp) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 			row.Tools = append(row.Tools, x.Function.Name)
 		}
 		for _, l := range c.before {
-			row.Content = append(row.Content, heard(l.Role, l.Content, ""))
+			row.Content = append(row.Content, textObservation(l.Role, l.Content, ""))
 		}
 		for i, x := range c.turns {
 			row.Content = append(row.Content, adpTurn(i, x, notes)...)
 		}
-		rows = append(rows, sinks.Row{Value: row, Texts: texts(c.everything(), nil)})
-	}
-	return rows, notes, nil
+		return sinks.Row{Value: row, Texts: texts(c.allMessages(), nil)}, nil
+	})
 }
 
-// heard is an observation; the protocol's sources are system, user and assistant.
-func heard(role, content, call string) adpItem {
+// textObservation returns a message as an observation, whose source is system or user.
+func textObservation(role, content, call string) adpItem {
 	if role != "system" {
 		role = "user"
 	}
@@ -85,14 +78,11 @@ func adpTurn(i int, x turn, notes sinks.Notes) []any {
 	if len(x.reply.ToolCalls) == 0 {
 		out := []any{adpItem{Class: "message_action", Content: &x.reply.Content, Reasoning: x.reply.Reasoning}}
 		for _, a := range x.answers {
-			out = append(out, heard(a.Role, a.Content, ""))
+			out = append(out, textObservation(a.Role, a.Content, ""))
 		}
 		return out
 	}
-	answers := map[string]string{}
-	for _, a := range x.answers {
-		answers[a.ToolCallID] = a.Content
-	}
+	answers := x.answersByCall()
 	var out []any
 	for j, c := range x.reply.ToolCalls {
 		item := adpItem{Class: "api_action", Function: c.Function.Name, Kwargs: c.Function.Arguments, CallID: fmt.Sprintf("call_%d_%d", i, j)}
@@ -103,7 +93,7 @@ func adpTurn(i int, x turn, notes sinks.Notes) []any {
 		if !ok {
 			notes["calls_without_answer"]++
 		}
-		out = append(out, item, heard("user", answer, item.CallID))
+		out = append(out, item, textObservation("user", answer, item.CallID))
 	}
 	return out
 }

@@ -15,7 +15,7 @@ func init() {
 		Kind: "atif", Summary: "Agent Trajectory Interchange Format, one JSON file per episode",
 		Default: func() any { return &atifConfig{Version: "1.7"} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks}.check(o)
+			o, err := supported{mask: recordMasks}.check(o)
 			if err != nil {
 				return nil, err
 			}
@@ -29,11 +29,11 @@ func init() {
 }
 
 type atifConfig struct {
-	Version string `json:"version"` // 1.7 or 1.8, which say texts alike
+	Version string `json:"version"` // 1.7 or 1.8; texts have the same form in both
 }
 
-// atif writes what happened: a step for each message and each turn. What the format
-// has no place for stands in extra. Source: Harbor's RFC 0001.
+// atif writes what happened: a step for each message and each turn. Data for which the
+// format has no place goes to extra. Source: Harbor's RFC 0001.
 type atif struct {
 	opts    sinks.ViewOptions
 	version string
@@ -131,7 +131,7 @@ func (v atif) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		for _, turn := range c.turns {
 			out.Steps = append(out.Steps, atifTurn(t, c, turn))
 		}
-		read = append(read, texts(c.everything(), nil)...)
+		read = append(read, texts(c.allMessages(), nil)...)
 	}
 	for i := range out.Steps {
 		out.Steps[i].ID = i + 1
@@ -182,7 +182,7 @@ func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 			continue
 		}
 		extra := map[string]any{"action_kind": row.ActionKind, "is_error": row.IsError, "error_class": row.ErrorClass, "gold_edit": row.GoldEdit}
-		if row.ArgumentsValid != nil && !*row.ArgumentsValid { // what was sent is no object, which the format wants
+		if row.ArgumentsValid != nil && !*row.ArgumentsValid { // the format wants an object, and the model sent something else
 			extra["arguments_raw"] = row.ArgumentsRaw
 		}
 		s.Calls = append(s.Calls, atifCall{*row.ToolCallID, *row.ToolName, json.RawMessage(*row.ArgumentsJSON), known(extra)})
@@ -196,8 +196,8 @@ func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 	return s
 }
 
-// outcomeOf is what the format has no place for: where the episode comes from and
-// what became of it.
+// outcomeOf returns the origin and the outcome of an episode, for which formats of
+// conversations have no place.
 func outcomeOf(t sinks.Trajectory, o sinks.ViewOptions) map[string]any {
 	e := t.Episode
 	out := known(map[string]any{
@@ -213,7 +213,7 @@ func outcomeOf(t sinks.Trajectory, o sinks.ViewOptions) map[string]any {
 	return out
 }
 
-// stepAt finds a row by its step; nil if it has none.
+// stepAt finds a row by its step; nil if there is none.
 func stepAt(t sinks.Trajectory, step int) *schemas.StepRow {
 	for i := range t.Steps {
 		if int(t.Steps[i].StepIndex) == step {
@@ -223,7 +223,7 @@ func stepAt(t sinks.Trajectory, step int) *schemas.StepRow {
 	return nil
 }
 
-// indented is v as JSON for people, in the order of its fields.
+// indented returns v as JSON for people, in the order of its fields.
 func indented(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -1,5 +1,8 @@
-// Package views renders episodes for trainers: one file per view, all on top of
-// the same conversation. It imports schemas and sinks.
+// Package views renders episodes for trainers and other tools.
+//
+// Every view starts from the conversations of an episode. Views that hold
+// conversations are entries of one table, shapes, and share one renderer; the others
+// implement sinks.View in a file of their own.
 package views
 
 import (
@@ -12,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// message is one message in the OpenAI shape with object arguments. Absent keys
-// are left out, content is never null.
+// message is one message in the form of OpenAI, with arguments as objects. Absent keys
+// are left out, and content is never null.
 type message struct {
 	Role       string `json:"role"`
 	Content    string `json:"content"`
@@ -21,7 +24,7 @@ type message struct {
 	ToolCalls  []call `json:"tool_calls,omitempty"`
 	ToolCallID string `json:"tool_call_id,omitempty"`
 
-	turn int // of the conversation; -1 in what is no reply
+	turn int // index in the conversation; -1 if the message is not a reply
 }
 
 type call struct {
@@ -35,39 +38,38 @@ type function struct {
 	Arguments json.RawMessage `json:"arguments"` // an object
 }
 
-// conversation is an episode, or one phase of it, with all its texts: what came
+// conversation is an episode, or one phase of it, with all its texts: the messages
 // before the first turn, then the turns.
 type conversation struct {
-	phase  string // "" where the episode has but one
-	text   bool   // calls stand in the text of the replies
-	before []line // system, user
+	phase  string // "" if the episode has only one
+	text   bool   // calls are part of the text of the replies
+	before []line // system and user messages
 	turns  []turn
 }
 
-// line is a message and the step it stands in.
+// line is a message and the step that it comes from; -1 if it comes from none.
 type line struct {
 	step int
 	message
 }
 
-// turn is one reply and what answered it.
+// turn is one reply and the answers to it.
 type turn struct {
 	reply   message
-	answers []line           // tool, or user where the reply had no call
-	mask    string           // why it must not be trained on; "" if it may
+	answers []line           // from the tool, or from the user if the reply had no call
+	mask    string           // why it must not be trained on; "" if it may be
 	gold    bool             // its content comes from the gold patch
-	row     *schemas.StepRow // its first
+	row     *schemas.StepRow // the first of rows
 	rows    []*schemas.StepRow
-	skip    bool              // not what the view trains on
-	op      schemas.ContextOp // what of all before it the model saw
+	skip    bool              // the view does not train on it
+	op      schemas.ContextOp // what the model saw of the messages before it
 }
 
-// converse rebuilds the conversations from the rows as agents/history built them
-// from the steps: messages before the first turn merge into one of the user,
-// and a tool's answer is its own observation with the triggered ones after it.
-// The options choose a phase, the system prompt and where an episode ends; notes
-// count what that leaves out.
-func converse(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
+// conversationsOf rebuilds the conversations of an episode as agents/history built them:
+// messages before the first turn merge into one message of the user, and a tool's answer
+// is its own observation followed by those that it triggered. The options choose a
+// phase, the system prompt and where an episode ends; notes count what that leaves out.
+func conversationsOf(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
 	var all []*conversation
 	end := len(t.Steps)
 	if o.Trim == sinks.TrimResolved {
@@ -80,7 +82,7 @@ func converse(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*co
 			continue
 		}
 		if i >= end {
-			if begins(s) {
+			if startsTurn(s) {
 				notes["turns_cut_after_resolved"]++
 			}
 			continue
@@ -88,7 +90,7 @@ func converse(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*co
 		at := slices.IndexFunc(all, func(c *conversation) bool { return c.phase == name })
 		if at < 0 {
 			at = len(all)
-			all = append(all, &conversation{phase: name, text: inText(t)})
+			all = append(all, &conversation{phase: name, text: callsInText(t)})
 		}
 		if err := all[at].add(s); err != nil {
 			return nil, fmt.Errorf("step %d of episode %s: %w", s.StepIndex, s.EpisodeID, err)
@@ -100,8 +102,8 @@ func converse(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*co
 	return all, nil
 }
 
-// resolvedBefore is the first step behind the turn that resolved the task. A turn
-// stays whole: what it called at once was said at once.
+// resolvedBefore returns the index of the first step after the turn that resolved the
+// task. A turn stays whole, because the model made its calls in one reply.
 func resolvedBefore(t sinks.Trajectory, notes sinks.Notes) int {
 	at := slices.IndexFunc(t.Steps, func(s schemas.StepRow) bool {
 		return t.Episode.ResolvedAtStep != nil && s.StepIndex == *t.Episode.ResolvedAtStep
@@ -112,13 +114,13 @@ func resolvedBefore(t sinks.Trajectory, notes sinks.Notes) int {
 		}
 		return len(t.Steps)
 	}
-	for at++; at < len(t.Steps) && !begins(&t.Steps[at]) && t.Steps[at].TurnIndex != nil; at++ {
+	for at++; at < len(t.Steps) && !startsTurn(&t.Steps[at]) && t.Steps[at].TurnIndex != nil; at++ {
 	}
 	return at
 }
 
-// begins tells whether a row is the first of a turn.
-func begins(s *schemas.StepRow) bool {
+// startsTurn reports whether a row is the first of a turn.
+func startsTurn(s *schemas.StepRow) bool {
 	return s.TurnIndex != nil && s.Source == "agent" && (s.CallIndex == nil || *s.CallIndex == 0)
 }
 
@@ -132,9 +134,9 @@ func (c *conversation) setSystem(o sinks.ViewOptions) {
 	}
 }
 
-// inText: the calls stand in the text of the replies, and tools in the system
-// prompt.
-func inText(t sinks.Trajectory) bool { return value(t.Episode.ToolCallStyle) == "text" }
+// callsInText reports whether the model wrote its calls as text. Tools then are part of
+// the system prompt.
+func callsInText(t sinks.Trajectory) bool { return value(t.Episode.ToolCallStyle) == "text" }
 
 func (c *conversation) add(s *schemas.StepRow) error {
 	switch {
@@ -145,9 +147,9 @@ func (c *conversation) add(s *schemas.StepRow) error {
 		c.before = append(c.before, line{int(s.StepIndex), message{Role: "user", Content: s.Message}})
 		return nil
 	}
-	if begins(s) {
+	if startsTurn(s) {
 		t := turn{row: s, reply: message{Role: "assistant", Content: s.Message, Reasoning: value(s.Reasoning)}}
-		if n := len(c.turns); n > 0 && s.ContextOp == nil { // not a model's: nothing was sent
+		if n := len(c.turns); n > 0 && s.ContextOp == nil { // no prompt was sent, because no model replied
 			t.op = c.turns[n-1].op
 		}
 		if s.ContextOpJSON != nil {
@@ -200,6 +202,16 @@ func (t *turn) add(s *schemas.StepRow) error {
 	return nil
 }
 
+// answersByCall returns the texts that answered a turn, by the id of the call; "" is the
+// key of an answer to a reply without a call.
+func (t *turn) answersByCall() map[string]string {
+	answers := map[string]string{}
+	for _, a := range t.answers {
+		answers[a.ToolCallID] = a.Content
+	}
+	return answers
+}
+
 func callOf(s *schemas.StepRow) (call, error) {
 	args := json.RawMessage(value(s.ArgumentsJSON))
 	var object map[string]json.RawMessage
@@ -228,21 +240,26 @@ func observed(s *schemas.StepRow) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// messages are what the model saw at the last turn of a row, and its reply: the
-// completion begins and ends on the assistant.
-func (c *conversation) messages(row target) (prompt, completion []message) {
-	return c.render(row, false)
+// messages returns what the model saw at the last turn of a row, and its reply: the
+// completion begins and ends with a message of the assistant. With answered, the
+// answers to the last turn follow it.
+func (c *conversation) messages(s span, answered bool) (prompt, completion []message) {
+	return c.render(s, c.turns[s.to-1].op, answered)
 }
 
-// render is messages, with the answers to the last turn where they are wanted.
-func (c *conversation) render(row target, answered bool) (prompt, completion []message) {
-	op := c.turns[row.to-1].op
-	l := list{op: op, text: c.text}
+// allMessages returns the conversation as it happened, with the texts that prompts left out.
+func (c *conversation) allMessages() []message {
+	prompt, completion := c.render(span{to: len(c.turns)}, schemas.ContextOp{}, true)
+	return slices.Concat(prompt, completion)
+}
+
+func (c *conversation) render(s span, op schemas.ContextOp, answered bool) (prompt, completion []message) {
+	l := messageList{op: op, text: c.text}
 	for _, before := range c.before {
 		l.add(before, -1)
 	}
-	note, begins := op.Note, 0
-	for i, t := range c.turns[:row.to] {
+	note, start := op.Note, 0
+	for i, t := range c.turns[:s.to] {
 		if op.Drops(int(t.row.StepIndex)) {
 			continue
 		}
@@ -250,28 +267,29 @@ func (c *conversation) render(row target, answered bool) (prompt, completion []m
 			l.add(line{-1, message{Role: "user", Content: note}}, -1)
 			note = ""
 		}
-		if i == row.from {
-			begins = len(l.out)
+		if i == s.from {
+			start = len(l.out)
 		}
 		l.add(line{-1, t.reply}, i)
 		for _, answer := range t.answers {
-			if i < row.to-1 || answered {
+			if i < s.to-1 || answered {
 				l.add(answer, -1)
 			}
 		}
 	}
-	return l.out[:begins:begins], l.out[begins:]
+	return l.out[:start:start], l.out[start:]
 }
 
-// list is a list of messages in the making.
-type list struct {
+// messageList collects messages as a model saw them.
+type messageList struct {
 	op   schemas.ContextOp
 	text bool
 	out  []message
 }
 
-// add appends a message as the model saw it. Two of the user become one.
-func (l *list) add(m line, turn int) {
+// add appends a message of a turn, -1 if it is not a reply. Consecutive messages of the
+// user become one.
+func (l *messageList) add(m line, turn int) {
 	m.turn = turn
 	m.Content = l.op.Shown(m.step, m.Content)
 	if l.text {
@@ -285,12 +303,6 @@ func (l *list) add(m line, turn int) {
 		return
 	}
 	l.out = append(l.out, m.message)
-}
-
-// extends tells whether the prompt of turn i begins with that of the turn before:
-// nothing more was left out.
-func (c *conversation) extends(i int) bool {
-	return slices.Equal(c.turns[i].op.Dropped, c.turns[i-1].op.Dropped)
 }
 
 func (c *conversation) hasReasoning() bool {

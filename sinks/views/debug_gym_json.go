@@ -11,7 +11,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "debug-gym-json", Summary: "debug-gym's trajectory.json, one per episode, for its log viewer and replay",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks}.check(o)
+			o, err := supported{mask: recordMasks}.check(o)
 			return debugGymJSON{o}, err
 		},
 	})
@@ -62,8 +62,8 @@ type debugGymAction struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// debugGymPair has what replay.py asks of each step: an empty prompt, since prompts
-// are not repeated, and 0 tokens where nobody counted.
+// debugGymPair has the keys that replay.py reads of each step. The prompt is empty,
+// because prompts are not repeated, and usage is 0 if the tokens were not counted.
 type debugGymPair struct {
 	Prompt    []any           `json:"prompt"`
 	Response  *string         `json:"response,omitempty"`
@@ -83,17 +83,8 @@ const emptyToolResponse = "empty_tool_response"
 func (debugGymJSON) Container() string { return sinks.Dir }
 
 func (v debugGymJSON) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
-	if err != nil {
-		return nil, notes, err
-	}
 	e := t.Episode
-	if e.Resolved == nil {
-		notes["success_not_known"]++
-	}
-	var rows []sinks.Row
-	for _, c := range conversations {
+	rows, notes, err := recordRows(t, v.opts, func(c *conversation, _ sinks.Notes) (sinks.Row, error) {
 		out := debugGymFile{
 			Problem: e.InstanceID, Config: map[string]any{}, Tools: toolsOf(t, c.turns), UUID: e.RunID,
 			Success: e.Resolved != nil && *e.Resolved, AgentType: e.AgentName, EpisodeID: e.EpisodeID, Split: e.Split,
@@ -109,21 +100,21 @@ func (v debugGymJSON) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, erro
 			}
 		}
 		body, err := indented(out)
-		if err != nil {
-			return nil, notes, err
-		}
 		dir := safeName(e.EpisodeID)
 		if c.phase != "" {
 			dir += "-" + safeName(c.phase)
 		}
-		rows = append(rows, sinks.Row{File: dir + "/" + safeName(e.InstanceID) + "/trajectory.json", Body: body, Texts: texts(c.everything(), nil)})
+		return sinks.Row{File: dir + "/" + safeName(e.InstanceID) + "/trajectory.json", Body: body, Texts: texts(c.allMessages(), nil)}, err
+	})
+	if e.Resolved == nil {
+		notes["success_not_known"]++
 	}
-	return rows, notes, nil
+	return rows, notes, err
 }
 
 func debugGymOpening(c *conversation) debugGymReset {
 	var out debugGymReset
-	l := list{text: c.text}
+	l := messageList{text: c.text}
 	for _, before := range c.before {
 		l.add(before, -1)
 	}
@@ -140,12 +131,9 @@ func debugGymOpening(c *conversation) debugGymReset {
 	return out
 }
 
-// debugGymTurn is a step for each call; what the model said stands at the first.
+// debugGymTurn returns a step for each call. The first holds the text of the reply.
 func debugGymTurn(x turn) []debugGymStep {
-	answers := map[string]string{}
-	for _, a := range x.answers {
-		answers[a.ToolCallID] = a.Content
-	}
+	answers := x.answersByCall()
 	var out []debugGymStep
 	for _, c := range x.reply.ToolCalls {
 		action := &debugGymAction{c.ID, c.Function.Name, c.Function.Arguments}

@@ -11,21 +11,21 @@ import (
 
 var evidencePolicies = []string{"base-state", "before-final-edit", "gold-ranked"}
 
-// evidence is what one turn that looked has shown.
+// evidence is the answer to one call that looked for something.
 type evidence struct {
 	Step    int32    `json:"step_index"`
 	Tool    string   `json:"tool"`
 	Targets []string `json:"targets"`
 	SHA256  string   `json:"sha256"`
-	State   string   `json:"state"` // fresh, or stale: a file it shows was changed again before the final edit
+	State   string   `json:"state"` // fresh, or stale if a file that it shows was changed before the final edit
 
 	call, text string
-	gold       int // 2: showed a hunk of the gold patch, 1: a file of it
+	gold       int // 2 if it showed a hunk of the gold patch, 1 if it showed a file of it
 }
 
-// gather takes the evidence of an episode by a policy: without what failed, what
-// was shown twice, and all but the latest look at a place.
-func gather(t sinks.Trajectory, policy string) []evidence {
+// gatherEvidence collects the evidence of an episode by a policy. It leaves out failed
+// calls, texts shown twice, and all but the latest view of a place.
+func gatherEvidence(t sinks.Trajectory, policy string) []evidence {
 	final := len(t.Steps) // the last step that changed something
 	for i := range t.Steps {
 		if changes(&t.Steps[i]) {
@@ -51,11 +51,11 @@ func gather(t sinks.Trajectory, policy string) []evidence {
 			continue
 		}
 		if policy == "base-state" && base == "" {
-			continue // nobody says that this was the base
+			continue // not known to be the base state
 		}
-		e := shownBy(s, t.Steps[i+1:final])
+		e := evidenceOf(s, t.Steps[i+1:final])
 		if policy == "base-state" {
-			e.State = "fresh" // to the patch, which finds the base
+			e.State = "fresh" // for the patch, which applies to the base state
 		}
 		out = append(out, e)
 	}
@@ -66,13 +66,14 @@ func gather(t sinks.Trajectory, policy string) []evidence {
 	return out
 }
 
-// changes tells whether a step changed files.
+// changes reports whether a step changed files.
 func changes(s *schemas.StepRow) bool {
 	return len(s.FilesChanged) > 0 || s.ActionKind == "edit" && (s.IsError == nil || !*s.IsError)
 }
 
-// shownBy is what a step has shown, before what came between it and the final edit.
-func shownBy(s *schemas.StepRow, between []schemas.StepRow) evidence {
+// evidenceOf returns the evidence of a step; between are the steps from it to the final
+// edit.
+func evidenceOf(s *schemas.StepRow, between []schemas.StepRow) evidence {
 	e := evidence{
 		Step: s.StepIndex, Tool: value(s.ToolName), Targets: s.Targets, SHA256: schemas.HashBytes([]byte(*s.Observation)), State: "fresh",
 		call: value(s.ArgumentsJSON), text: *s.Observation,
@@ -96,8 +97,8 @@ func shownBy(s *schemas.StepRow, between []schemas.StepRow) evidence {
 	return e
 }
 
-// latest keeps, of looks that showed the same text or asked for the same place,
-// the last one.
+// latest keeps the last of all evidence with the same text, and the last of all views of
+// the same place.
 func latest(all []evidence) []evidence {
 	seen := map[string]bool{}
 	var out []evidence
@@ -113,7 +114,7 @@ func latest(all []evidence) []evidence {
 	return out
 }
 
-// placeOf is the file of a target: path[:start-end] or path::symbol.
+// placeOf returns the file of a target: path[:start-end] or path::symbol.
 func placeOf(target string) string {
 	path, _, _ := strings.Cut(target, ":")
 	return path

@@ -13,14 +13,14 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "hf-sts", Summary: "Session Trace Simple Format of the Hugging Face Hub, one file per episode",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks}.check(o)
+			o, err := supported{mask: recordMasks}.check(o)
 			return hfSTS{o}, err
 		},
 	})
 }
 
-// hfSTS writes a line for the session and one for each message, which the Hub
-// shows. Source: session-traces-format.md of huggingface/hub-docs.
+// hfSTS writes a line for the session and one for each message, for the trace viewer of
+// the Hub. Source: session-traces-format.md of huggingface/hub-docs.
 type hfSTS struct{ opts sinks.ViewOptions }
 
 type stsSession struct {
@@ -56,27 +56,17 @@ type stsCall struct {
 func (hfSTS) Container() string { return sinks.Dir }
 
 func (v hfSTS) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
-	if err != nil {
-		return nil, notes, err
-	}
-	var rows []sinks.Row
-	for _, c := range conversations {
+	return recordRows(t, v.opts, func(c *conversation, notes sinks.Notes) (sinks.Row, error) {
 		id, name := t.Episode.EpisodeID, t.Episode.InstanceID
 		suffix := ".jsonl"
 		if c.phase != "" {
 			id, name, suffix = id+"-"+c.phase, name+" "+c.phase, "-"+safeName(c.phase)+suffix
 		}
-		list := c.everything()
+		list := c.allMessages()
 		lintMessages(list, notes)
 		body, err := stsLines(stsSession{"session", t.Episode.Harness, id, name, t.Episode.EpisodeID, t.Episode.Split}, c, list)
-		if err != nil {
-			return nil, notes, err
-		}
-		rows = append(rows, sinks.Row{File: fileOf(t, suffix), Body: body, Texts: texts(list, nil)})
-	}
-	return rows, notes, nil
+		return sinks.Row{File: fileOf(t, suffix), Body: body, Texts: texts(list, nil)}, err
+	})
 }
 
 func stsLines(head stsSession, c *conversation, list []message) ([]byte, error) {

@@ -7,18 +7,18 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// newsNeed is what the views of turns that look for information need.
-func newsNeed() need {
-	return need{
+// newsRequirement is what the views of turns that look for information require.
+func newsRequirement() requirement {
+	return requirement{
 		what:   "no turn that looked for something says whether it brought new information (is_new_information)",
 		remedy: "export a run or dataset made by tracesmith, not one that was imported, and with --phase the conversation that looks",
 	}
 }
 
-// seeking is the first row of a turn that looked for something and found what the
-// episode had not shown before; nil if it has none. known is false where its rows
-// do not say.
-func (t turn) seeking() (row *schemas.StepRow, known bool) {
+// newInformation returns the first row of a turn that looked for something and found
+// what the episode had not shown before; nil if it has none. known is false if no row
+// of the turn says whether it did.
+func (t turn) newInformation() (row *schemas.StepRow, known bool) {
 	for _, r := range t.rows {
 		if !strings.HasPrefix(r.ActionKind, "seek_") {
 			continue
@@ -34,16 +34,16 @@ func (t turn) seeking() (row *schemas.StepRow, known bool) {
 	return row, known
 }
 
-// onlySeeking has nothing but seeking turns trained on.
-func onlySeeking(c *conversation, n *need) {
+// skipOtherTurns skips the turns that looked for nothing or found nothing new.
+func skipOtherTurns(c *conversation, r *requirement) {
 	for i := range c.turns {
-		row, known := c.turns[i].seeking()
-		n.saw(known)
+		row, known := c.turns[i].newInformation()
+		r.observe(known)
 		c.turns[i].skip = row == nil
 	}
 }
 
-// issueOf is what an episode was to solve; "" if nobody says.
+// issueOf returns the problem that an episode was to solve; "" if it is unknown.
 func issueOf(t sinks.Trajectory) string {
 	if t.Episode.ProblemStatement != nil {
 		return *t.Episode.ProblemStatement
@@ -56,8 +56,9 @@ func issueOf(t sinks.Trajectory) string {
 	return ""
 }
 
-// verifiedPatch is the patch of an episode that a verifier passed, and whose it
-// is: agent, or gold where content of it comes from the gold patch.
+// verifiedPatch returns the patch of an episode that passed verification, and its source:
+// gold if content of the episode comes from the gold patch, agent otherwise. The patch
+// is "" if the episode has none that may be used, and notes say why.
 func verifiedPatch(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) (patch, source string) {
 	e := t.Episode
 	switch {

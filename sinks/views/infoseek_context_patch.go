@@ -17,7 +17,7 @@ func init() {
 		Default: func() any { return &contextPatchConfig{Evidence: "base-state", Budget: 8192} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
 			c := cfg.(*contextPatchConfig)
-			o, err := abilities{mask: recordMasks, noTalk: true}.check(o)
+			o, err := supported{mask: recordMasks, noConversation: true}.check(o)
 			switch {
 			case err != nil:
 				return nil, err
@@ -28,7 +28,7 @@ func init() {
 			case c.Budget < 1:
 				return nil, fmt.Errorf("budget %d: it must be at least 1 token", c.Budget)
 			}
-			return &contextPatch{o, *c, need{
+			return &contextPatch{o, *c, requirement{
 				what:   "no verified pass has a patch and a state of the workspace for each step (workspace_sha256)",
 				remedy: "select verified passes of a run or dataset made by tracesmith; say --allow-gold where their patches come from gold",
 			}}, nil
@@ -38,17 +38,18 @@ func init() {
 
 type contextPatchConfig struct {
 	Evidence string `json:"evidence"` // base-state, before-final-edit or gold-ranked
-	Budget   int    `json:"budget"`   // tokens of evidence; the earliest goes first
+	Budget   int    `json:"budget"`   // tokens of evidence; the earliest is dropped first
 }
 
-// contextPatch pairs an issue and the evidence of its episode with the patch that
-// solved it: answers of error-free turns that looked. By base-state they were
-// taken while the workspace was as the patch finds it; by before-final-edit later
-// ones, too, each marked stale where a file it shows was changed afterwards.
+// contextPatch pairs an issue and the evidence of its episode with the patch that solved
+// it. Evidence is the answers to calls that looked for something and did not fail. With
+// base-state they come from the time before the first change to the workspace. With
+// before-final-edit they include later ones, each marked stale if a file that it shows
+// was changed afterwards.
 type contextPatch struct {
 	opts sinks.ViewOptions
 	cfg  contextPatchConfig
-	need need
+	requirement
 }
 
 type contextPatchRow struct {
@@ -68,20 +69,20 @@ func (*contextPatch) Container() string { return sinks.JSONLGz }
 
 func (v *contextPatch) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	if _, err := converse(t, v.opts, sinks.Notes{}); err != nil {
+	if _, err := conversationsOf(t, v.opts, sinks.Notes{}); err != nil {
 		return nil, notes, err
 	}
 	patch, source := verifiedPatch(t, v.opts, notes)
-	stated := slices.ContainsFunc(t.Steps, func(s schemas.StepRow) bool { return s.WorkspaceSHA256 != nil })
-	v.need.saw(patch != "" && stated)
+	hasStates := slices.ContainsFunc(t.Steps, func(s schemas.StepRow) bool { return s.WorkspaceSHA256 != nil })
+	v.observe(patch != "" && hasStates)
 	if patch == "" {
 		return nil, notes, nil
 	}
-	if !stated {
+	if !hasStates {
 		notes["episodes_without_workspace"]++
 		return nil, notes, nil
 	}
-	found := v.within(gather(t, v.cfg.Evidence))
+	found := v.withinBudget(gatherEvidence(t, v.cfg.Evidence))
 	if len(found) == 0 {
 		notes["rows_dropped_no_evidence"]++
 		return nil, notes, nil
@@ -92,7 +93,7 @@ func (v *contextPatch) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, err
 	}
 	e := t.Episode
 	row := contextPatchRow{
-		Prompt: bundle(issueOf(t), found), Completion: patch, Evidence: listed, Policy: v.cfg.Evidence, Source: source,
+		Prompt: contextPrompt(issueOf(t), found), Completion: patch, Evidence: listed, Policy: v.cfg.Evidence, Source: source,
 		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split,
 	}
 	for _, f := range found {
@@ -101,9 +102,9 @@ func (v *contextPatch) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, err
 	return []sinks.Row{{Value: row, Columns: row, Texts: []string{row.Prompt, row.Completion}, Trained: []string{row.Completion}}}, notes, nil
 }
 
-// within leaves out what the budget has no room for: the first of a list in the
-// order of the episode, the last of a ranked one.
-func (v *contextPatch) within(found []evidence) []evidence {
+// withinBudget drops the evidence that exceeds the budget: the earliest of a list in the
+// order of the episode, the lowest of a ranked one.
+func (v *contextPatch) withinBudget(found []evidence) []evidence {
 	ranked := v.cfg.Evidence == "gold-ranked"
 	used, n := 0, 0
 	for n < len(found) {
@@ -122,7 +123,8 @@ func (v *contextPatch) within(found []evidence) []evidence {
 	return found[len(found)-n:]
 }
 
-func bundle(issue string, found []evidence) string {
+// contextPrompt writes the issue, the evidence and the request for a patch.
+func contextPrompt(issue string, found []evidence) string {
 	var b strings.Builder
 	b.WriteString(issue + "\n\nWhat was found out:\n")
 	for i, f := range found {
@@ -135,5 +137,3 @@ func bundle(issue string, found []evidence) string {
 	b.WriteString("\nWrite the patch as a unified diff.\n")
 	return b.String()
 }
-
-func (v *contextPatch) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

@@ -16,8 +16,8 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "infoseek-locate", Summary: "issue, the places that a verified patch changed, and files looked at in vain",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: recordMasks, noTalk: true}.check(o)
-			return &infoseekLocate{o, need{
+			o, err := supported{mask: recordMasks, noConversation: true}.check(o)
+			return &infoseekLocate{o, requirement{
 				what:   "no verified pass has a patch that may be used",
 				remedy: "select verified passes; say --allow-gold where their patches come from gold",
 			}}, err
@@ -25,12 +25,13 @@ func init() {
 	})
 }
 
-// infoseekLocate pairs an issue with where its fix is: positives are the changed
-// lines as the patch finds them, hard negatives are program files that were looked at
-// and are not changed. Tests are no negatives: reading the failing test leads to the fix.
+// infoseekLocate pairs an issue with the places of its fix. Positives are the lines that
+// the patch changes, as numbered before it; hard negatives are program files that the
+// agent looked at and the patch leaves alone. Tests are not negatives, because reading
+// the failing test leads to the fix.
 type infoseekLocate struct {
 	opts sinks.ViewOptions
-	need need
+	requirement
 }
 
 type locateRow struct {
@@ -44,8 +45,8 @@ type locateRow struct {
 	Split         string   `json:"split" parquet:"split"`
 }
 
-// place is a range of lines before the patch, 1-based, both included; a new file
-// has none and start is 0.
+// place is a range of lines before the patch, 1-based, both included. A new file has no
+// lines, and start is 0.
 type place struct {
 	Path  string `json:"path" parquet:"path"`
 	Start int64  `json:"start" parquet:"start"`
@@ -56,29 +57,29 @@ func (*infoseekLocate) Container() string { return sinks.JSONLGz }
 
 func (v *infoseekLocate) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	if _, err := converse(t, v.opts, sinks.Notes{}); err != nil {
+	if _, err := conversationsOf(t, v.opts, sinks.Notes{}); err != nil {
 		return nil, notes, err
 	}
 	patch, source := verifiedPatch(t, v.opts, notes)
-	v.need.saw(patch != "")
+	v.observe(patch != "")
 	if patch == "" {
 		return nil, notes, nil
 	}
-	positives, err := changed(patch)
+	positives, err := changedPlaces(patch)
 	if err != nil || len(positives) == 0 {
 		notes["rows_dropped_patch"]++
 		return nil, notes, nil
 	}
 	e := t.Episode
 	row := locateRow{
-		Query: issueOf(t), Positives: positives, HardNegatives: looked(t, positives), Source: source,
+		Query: issueOf(t), Positives: positives, HardNegatives: inspectedFiles(t, positives), Source: source,
 		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split,
 	}
 	return []sinks.Row{{Value: row, Columns: row, Texts: []string{row.Query}}}, notes, nil
 }
 
-// changed are the ranges of lines that a unified diff takes away or adds to.
-func changed(patch string) ([]place, error) {
+// changedPlaces returns the ranges of lines that a unified diff removes or adds to.
+func changedPlaces(patch string) ([]place, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {
 		return nil, err
@@ -99,11 +100,11 @@ func changed(patch string) ([]place, error) {
 	return out, nil
 }
 
-// looked are the files that turns looked into, in their order, but for the positives
-// and for tests.
-func looked(t sinks.Trajectory, positives []place) []string {
+// inspectedFiles returns the files that the agent looked into, in its order, without the
+// positives and without tests.
+func inspectedFiles(t sinks.Trajectory, positives []place) []string {
 	out := []string{}
-	tests := testsOf(t)
+	tests := testNames(t)
 	for _, s := range t.Steps {
 		if !strings.HasPrefix(s.ActionKind, "seek_") || value(s.ToolCategory) == "listdir" || s.IsError != nil && *s.IsError {
 			continue
@@ -118,17 +119,17 @@ func looked(t sinks.Trajectory, positives []place) []string {
 	return out
 }
 
-// Names of tests in the answers of an episode: pytest's file::test, and the dotted
-// names of unittest.
+// Names of tests in the answers of an episode: file::test of pytest, and the dotted names
+// of unittest.
 var (
 	nodeID     = regexp.MustCompile(`([^\s"'()\[\]]+\.py)::\w`)
 	dottedTest = regexp.MustCompile(`(?m)^(?:FAIL|ERROR): \w+ \(([\w.]+)\)|^\s*([\w.]+) \((?:failed|error)\)$`)
 )
 
-// namedTests are the tests that answers of an episode name.
+// namedTests holds the tests that answers of an episode name.
 type namedTests struct{ files, dotted []string }
 
-func testsOf(t sinks.Trajectory) namedTests {
+func testNames(t sinks.Trajectory) namedTests {
 	var out namedTests
 	for _, s := range t.Steps {
 		for _, m := range nodeID.FindAllStringSubmatch(value(s.Observation), -1) {
@@ -141,7 +142,7 @@ func testsOf(t sinks.Trajectory) namedTests {
 	return out
 }
 
-// has tells whether a file is a test, by its own name or because a test runner named it.
+// has reports whether a file is a test, by its own name or because a test runner named it.
 func (n namedTests) has(file string) bool {
 	module := strings.ReplaceAll(strings.TrimSuffix(file, ".py"), "/", ".")
 	return schemas.IsTest(file) ||
@@ -151,8 +152,8 @@ func (n namedTests) has(file string) bool {
 		slices.ContainsFunc(n.dotted, func(d string) bool { return inModule(d, module) })
 }
 
-// inModule tells whether a dotted name is of a class or a method of a module, or of one
-// that ends like it: runners start in any directory.
+// inModule reports whether a dotted name is a class or a method of a module. The name may
+// lack the first parts of the module's path, because runners start in any directory.
 func inModule(dotted, module string) bool {
 	for range 2 { // module.Class, module.Class.method
 		at := strings.LastIndexByte(dotted, '.')
@@ -166,5 +167,3 @@ func inModule(dotted, module string) bool {
 	}
 	return false
 }
-
-func (v *infoseekLocate) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

@@ -4,35 +4,37 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
 func init() {
-	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "infoseek-next-action", Summary: "prompt and one turn that found new information, a few an episode",
-		Default: func() any { return &nextActionConfig{PerEpisode: 8} },
-		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
-			n := cfg.(*nextActionConfig).PerEpisode
+	register(shape{
+		kind: "infoseek-next-action", summary: "prompt and one turn that found new information, a few an episode",
+		container: sinks.JSONLGz, loss: lossOnCompletion, row: nextActionRowOf,
+		options:  trlOptions.withMasks(sinks.MaskSplitRows),
+		settings: func() any { return &nextActionConfig{PerEpisode: 8} },
+		build: func(v *renderer, settings any) (sinks.View, error) {
+			n := settings.(*nextActionConfig).PerEpisode
 			if n < 1 {
 				return nil, fmt.Errorf("per_episode %d: it must be at least 1", n)
 			}
-			o, err := abilities{mask: []string{sinks.MaskSplitRows}, thinks: true, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
-			return &infoseekNextAction{sftTRL{o}, n, newsNeed()}, err
+			seek := &infoseekNextAction{sftTRL{v}, newsRequirement(), n}
+			v.choose = func(c *conversation) { skipOtherTurns(c, &seek.requirement) }
+			return seek, nil
 		},
 	})
 }
 
 type nextActionConfig struct {
-	PerEpisode int `json:"per_episode"` // rows, those of the latest turns
+	PerEpisode int `json:"per_episode"` // the most rows of an episode
 }
 
-// infoseekNextAction has the rows of sft-trl with one turn each. Prompts repeat,
-// so that an episode gives few: the last of its turns that found something new.
+// infoseekNextAction has the rows of sft-trl with one turn each. Prompts repeat, so an
+// episode gives only a few rows: the last of its turns that found something new.
 type infoseekNextAction struct {
 	sftTRL
-	most int
-	need need
+	requirement
+	perEpisode int
 }
 
 type nextActionRow struct {
@@ -43,33 +45,23 @@ type nextActionRow struct {
 	PromptTokens *int64 `json:"prompt_tokens,omitempty"`
 }
 
-func (v *infoseekNextAction) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := converse(t, v.opts, notes)
+func nextActionRowOf(v *renderer, x example) (sinks.Row, error) {
+	row, err := trlRow(v, x)
 	if err != nil {
-		return nil, notes, err
+		return sinks.Row{}, err
 	}
-	var rows []sinks.Row
-	for _, c := range conversations {
-		onlySeeking(c, &v.need)
-		for _, at := range targets(c, v.opts, notes) {
-			row, err := v.row(t, c, at, notes)
-			if err != nil {
-				return nil, notes, err
-			}
-			did, _ := c.turns[at.from].seeking()
-			row.Value = nextActionRow{row.Value.(sftTRLRow), did.StepIndex, did.ActionKind, value(did.ToolName), c.turns[at.from].row.PromptTokens}
-			row.Columns = nil
-			rows = append(rows, row)
-		}
-	}
-	if n := len(rows) - v.most; n > 0 {
+	turn := x.conversation.turns[x.span.from]
+	found, _ := turn.newInformation()
+	return sinks.Row{Value: nextActionRow{
+		row.Value.(sftTRLRow), found.StepIndex, found.ActionKind, value(found.ToolName), turn.row.PromptTokens,
+	}}, nil
+}
+
+func (v *infoseekNextAction) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
+	rows, notes, err := v.sftTRL.Render(t)
+	if n := len(rows) - v.perEpisode; n > 0 {
 		notes["rows_dropped_per_episode"] += n
 		rows = slices.Clone(rows[n:])
 	}
-	return rows, notes, nil
-}
-
-func (v *infoseekNextAction) Finish() ([]sinks.Row, sinks.Notes, error) {
-	return nil, nil, v.need.check()
+	return rows, notes, err
 }

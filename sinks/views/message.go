@@ -9,18 +9,18 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// tool is a tool in the OpenAI shape.
+// tool is a tool definition in the form of OpenAI.
 type tool struct {
 	Type     string             `json:"type"` // function
 	Function schemas.ToolSchema `json:"function"`
 }
 
-// toolsOf are the tools that turns were shown: the longest list, as they grow or
-// shrink within a conversation, with whatever is in others alone. Where calls
-// stand in the texts, so do the tools.
+// toolsOf returns the tools that turns were shown. Lists grow and shrink within a
+// conversation, so it starts with the longest and adds tools that only others have. It
+// returns none if calls are part of the text, because then the tools are as well.
 func toolsOf(t sinks.Trajectory, shown []turn) []tool {
 	out := []tool{}
-	if inText(t) {
+	if callsInText(t) {
 		return out
 	}
 	var lists [][]schemas.ToolSchema
@@ -38,7 +38,7 @@ func toolsOf(t sinks.Trajectory, shown []turn) []tool {
 	return out
 }
 
-// toolsValue is the tools as the options want them.
+// toolsValue returns the tools as the options want them.
 func toolsValue(tools []tool, o sinks.ViewOptions) (any, error) {
 	if o.Tools != sinks.ToolsJSON {
 		return tools, nil
@@ -46,14 +46,14 @@ func toolsValue(tools []tool, o sinks.ViewOptions) (any, error) {
 	return jsonText(tools)
 }
 
-// jsonText is v as canonical JSON text.
+// jsonText returns v as canonical JSON.
 func jsonText(v any) (string, error) {
 	raw, err := schemas.CanonicalJSON(v)
 	return string(raw), err
 }
 
-// think moves the thoughts of replies where the options want them.
-func think(list []message, o sinks.ViewOptions) []message {
+// placeReasoning moves the reasoning of replies to where the options want it.
+func placeReasoning(list []message, o sinks.ViewOptions) []message {
 	out := slices.Clone(list)
 	for i := range out {
 		if o.Thinking == sinks.ThinkingInline && out[i].Reasoning != "" {
@@ -66,7 +66,7 @@ func think(list []message, o sinks.ViewOptions) []message {
 	return out
 }
 
-// argumentsValue is what stands in a call: the object, or its text.
+// argumentsValue returns the arguments of a call: an object, or its text.
 func (c call) argumentsValue(o sinks.ViewOptions) any {
 	if o.Arguments == sinks.ArgumentsString {
 		return string(c.Function.Arguments)
@@ -74,7 +74,7 @@ func (c call) argumentsValue(o sinks.ViewOptions) any {
 	return c.Function.Arguments
 }
 
-// texts are what a model reads of messages and tools.
+// texts returns what a model reads of messages and tools.
 func texts(list []message, tools []tool) []string {
 	var out []string
 	for _, m := range list {
@@ -89,12 +89,12 @@ func texts(list []message, tools []tool) []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// replies are the texts of the agent's messages for which pick holds of their turn.
+// replies returns the texts of the replies whose turn pick accepts.
 func replies(list []message, pick func(turn int) bool) []string {
 	return texts(slices.DeleteFunc(slices.Clone(list), func(m message) bool { return m.Role != "assistant" || !pick(m.turn) }), nil)
 }
 
-// lintMessages notes what a trainer or its template may stumble over.
+// lintMessages notes what a trainer or its template may fail on.
 func lintMessages(list []message, notes sinks.Notes) {
 	if !slices.ContainsFunc(list, func(m message) bool { return m.Role == "user" }) {
 		notes["rows_without_user"]++
@@ -146,8 +146,8 @@ func hasNull(raw json.RawMessage) bool {
 	}
 }
 
-// messageColumns is a message in Parquet: arguments are JSON text, since structs
-// of different calls would take each other's keys.
+// messageColumns is a message in Parquet. Arguments are JSON text, because structs of
+// different calls would take each other's keys.
 type messageColumns struct {
 	Role       string        `parquet:"role"`
 	Content    string        `parquet:"content"`
@@ -168,6 +168,7 @@ type functionColumns struct {
 	Arguments string `parquet:"arguments"`
 }
 
+// columnsOf returns messages for Parquet, with a column train unless train is nil.
 func columnsOf(list []message, train map[int]bool) []messageColumns {
 	out := make([]messageColumns, len(list))
 	for i, m := range list {
@@ -182,7 +183,7 @@ func columnsOf(list []message, train map[int]bool) []messageColumns {
 	return out
 }
 
-// text is nil for "".
+// text returns nil for "".
 func text(s string) *string {
 	if s == "" {
 		return nil

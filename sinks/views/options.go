@@ -9,24 +9,25 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// abilities are the common options that a view can follow, the default of each
-// first. A nil list is an option the view has no place for.
-type abilities struct {
+// supported lists the values that a view accepts for each of the common options, the
+// default first. A view refuses an option whose list is nil.
+type supported struct {
 	mask, arguments, thinking, tools, content []string
-	// thinks: enable_thinking is written if a chat template is named.
-	thinks bool
-	// noTalk: no conversation is in its rows that could be chosen or changed.
-	noTalk bool
+	// chatTemplate says that rows have a place for enable_thinking.
+	chatTemplate bool
+	// noConversation says that rows hold no conversation, so that options which choose or
+	// change one are refused.
+	noConversation bool
 }
 
 var (
 	anyMask = sinks.Masks
-	// rowMasks are for trainers whose loss is on whole completions: a row trains one turn
-	// unless something else is asked for.
+	// rowMasks are for trainers whose loss is on whole completions: by default a row trains
+	// one turn.
 	rowMasks = []string{sinks.MaskSplitRows, sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
 	// wholeMasks are for rows in which every reply is trained on; see folded.
 	wholeMasks = []string{sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
-	// recordMasks are for records of what happened, which train on nothing.
+	// recordMasks are for records of what happened, which are not for training.
 	recordMasks  = []string{sinks.MaskContext}
 	objectFirst  = []string{sinks.ArgumentsObject, sinks.ArgumentsString}
 	stringFirst  = []string{sinks.ArgumentsString, sinks.ArgumentsObject}
@@ -47,10 +48,16 @@ var thinkingTemplates = []string{
 	"qwen3_8", "qwen3_8_training", "qwen3_instruct_2507_training", "qwen3_training",
 }
 
-// check fills in the defaults and refuses what the view cannot do.
-func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
+// withMasks returns the options with another choice of masks.
+func (s supported) withMasks(masks ...string) supported {
+	s.mask = masks
+	return s
+}
+
+// check fills in the defaults and refuses values that the view does not support.
+func (s supported) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	system, trim := []string{sinks.SystemKeep, sinks.SystemDrop, sinks.SystemReplace}, []string{sinks.TrimNone, sinks.TrimResolved}
-	if a.noTalk {
+	if s.noConversation {
 		system, trim = nil, nil
 		if o.Phase != "" {
 			return o, errors.New("it has no conversations to choose from: leave out --phase")
@@ -58,7 +65,7 @@ func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	}
 	switch {
 	case o.ChatTemplate == "":
-	case !a.thinks:
+	case !s.chatTemplate:
 		return o, errors.New("it has no choice of chat-template: leave out --chat-template")
 	case !slices.Contains(thinkingTemplates, o.ChatTemplate):
 		return o, fmt.Errorf("chat-template %q: enable_thinking is written only for templates on which a prompt stays the beginning of prompt and completion: "+
@@ -69,11 +76,11 @@ func (a abilities) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 		value *string
 		can   []string
 	}{
-		{"mask", &o.Mask, a.mask},
-		{"arguments", &o.Arguments, a.arguments},
-		{"thinking", &o.Thinking, a.thinking},
-		{"tools", &o.Tools, a.tools},
-		{"content-null", &o.ContentNull, a.content},
+		{"mask", &o.Mask, s.mask},
+		{"arguments", &o.Arguments, s.arguments},
+		{"thinking", &o.Thinking, s.thinking},
+		{"tools", &o.Tools, s.tools},
+		{"content-null", &o.ContentNull, s.content},
 		{"system", &o.System, system},
 		{"trim", &o.Trim, trim},
 	} {

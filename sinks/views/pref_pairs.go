@@ -13,7 +13,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "pref-pairs", Summary: "prompt, chosen, rejected: a verified pass and a verified fail of one group",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{
+			o, err := supported{
 				mask: []string{sinks.MaskNone, sinks.MaskDropEpisode}, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst,
 			}.check(o)
 			return &prefPairs{opts: o, groups: map[string]*prefGroup{}}, err
@@ -21,9 +21,9 @@ func init() {
 	})
 }
 
-// prefPairs pairs the shortest verified pass of a group, in turns, with the
-// shortest verified fail. Trainers of preferences learn whole completions, so that
-// no turn can be masked; episodes with content of the gold patch are left out.
+// prefPairs pairs the shortest verified pass of a group, in turns, with the shortest
+// verified fail. Preference trainers have a loss on whole completions, so no turn can be
+// masked, and episodes with content of the gold patch are left out.
 type prefPairs struct {
 	opts   sinks.ViewOptions
 	groups map[string]*prefGroup
@@ -40,24 +40,24 @@ type prefSide struct {
 }
 
 type prefRow struct {
-	Prompt     []any  `json:"prompt"`
-	Chosen     []any  `json:"chosen"`
-	Rejected   []any  `json:"rejected"`
-	Tools      any    `json:"tools"`
-	GroupID    string `json:"group_id"`
-	Phase      string `json:"phase,omitempty"`
-	InstanceID string `json:"instance_id"`
-	Repo       string `json:"repo"`
-	Split      string `json:"split"`
-	ChosenID   string `json:"chosen_episode_id"`
-	RejectedID string `json:"rejected_episode_id"`
+	Prompt     []wireMessage `json:"prompt"`
+	Chosen     []wireMessage `json:"chosen"`
+	Rejected   []wireMessage `json:"rejected"`
+	Tools      any           `json:"tools"`
+	GroupID    string        `json:"group_id"`
+	Phase      string        `json:"phase,omitempty"`
+	InstanceID string        `json:"instance_id"`
+	Repo       string        `json:"repo"`
+	Split      string        `json:"split"`
+	ChosenID   string        `json:"chosen_episode_id"`
+	RejectedID string        `json:"rejected_episode_id"`
 }
 
 func (*prefPairs) Container() string { return sinks.JSONLGz }
 
 func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	conversations, err := converse(t, v.opts, notes)
+	conversations, err := conversationsOf(t, v.opts, notes)
 	if err != nil {
 		return nil, notes, err
 	}
@@ -81,21 +81,21 @@ func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error)
 			notes["rows_dropped_masked"]++
 			continue
 		}
-		if !c.runsOn(1, n) {
+		if !c.promptsExtend(1, n) {
 			notes["rows_dropped_cut_history"]++
 			continue
 		}
-		prompt, completion := c.messages(target{0, n})
+		prompt, completion := c.messages(span{to: n}, false)
 		side := &prefSide{
 			t: sinks.Trajectory{Episode: e}, n: n, phase: c.phase, tools: toolsOf(t, c.turns),
-			prompt: think(prompt, v.opts), completion: think(completion, v.opts),
+			prompt: placeReasoning(prompt, v.opts), completion: placeReasoning(completion, v.opts),
 		}
 		v.keep(side, passed)
 	}
 	return nil, notes, nil
 }
 
-// keep takes the shorter of two, and of equal ones that with the lower id.
+// keep keeps the shorter of two sides, or of equal ones that with the lower id.
 func (v *prefPairs) keep(s *prefSide, passed bool) {
 	key := s.t.Episode.GroupID + "\x00" + s.phase
 	g := v.groups[key]
@@ -121,11 +121,11 @@ func (v *prefPairs) Finish() ([]sinks.Row, sinks.Notes, error) {
 			notes["groups_without_pair"]++
 			continue
 		}
-		said, err := jsonText(g.pass.prompt)
+		prompt, err := jsonText(g.pass.prompt)
 		if err != nil {
 			return nil, notes, err
 		}
-		if other, err := jsonText(g.fail.prompt); err != nil || said != other {
+		if other, err := jsonText(g.fail.prompt); err != nil || prompt != other {
 			notes["rows_dropped_prompts_differ"]++
 			continue
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// records are the conversations of an episode for formats that say what happened
-// and mask nothing: all turns, up to the first that comes from the gold patch.
+// records returns the conversations of an episode for formats that say what happened and
+// mask nothing: all turns up to the first that comes from the gold patch.
 func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
-	all, err := converse(t, o, notes)
+	all, err := conversationsOf(t, o, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -27,28 +27,36 @@ func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*con
 	return slices.DeleteFunc(all, func(c *conversation) bool { return len(c.turns) == 0 }), nil
 }
 
-// everything is a conversation as it happened, whatever was left out of prompts.
-func (c *conversation) everything() []message {
-	l := list{text: c.text}
-	for _, before := range c.before {
-		l.add(before, -1)
+// recordRows renders each of the records of an episode with row. A row without a value
+// and a body is left out.
+func recordRows(
+	t sinks.Trajectory, o sinks.ViewOptions, row func(c *conversation, notes sinks.Notes) (sinks.Row, error),
+) ([]sinks.Row, sinks.Notes, error) {
+	notes := sinks.Notes{}
+	conversations, err := records(t, o, notes)
+	if err != nil {
+		return nil, notes, err
 	}
-	for i, t := range c.turns {
-		l.add(line{-1, t.reply}, i)
-		for _, answer := range t.answers {
-			l.add(answer, -1)
+	var rows []sinks.Row
+	for _, c := range conversations {
+		r, err := row(c, notes)
+		if err != nil {
+			return nil, notes, err
+		}
+		if r.Value != nil || r.Body != nil {
+			rows = append(rows, r)
 		}
 	}
-	return l.out
+	return rows, notes, nil
 }
 
-// fileOf names the file of an episode below the output: its id, since instances
-// repeat.
+// fileOf returns the file name of an episode below the output. It is made from the id of
+// the episode, because several episodes have the same instance.
 func fileOf(t sinks.Trajectory, suffix string) string {
 	return safeName(t.Episode.EpisodeID) + suffix
 }
 
-// safeName is a part of a path, whatever a foreign id holds.
+// safeName turns an id, which may come from elsewhere, into one part of a path.
 func safeName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>|`, r) || r < ' ' {
@@ -62,8 +70,8 @@ func safeName(s string) string {
 	return s
 }
 
-// usedGold tells whether content of an episode comes from the gold patch, so that
-// its patch does, too.
+// usedGold reports whether content of an episode, and so its patch, comes from the gold
+// patch.
 func usedGold(t sinks.Trajectory) bool {
 	return slices.ContainsFunc(t.Steps, func(s schemas.StepRow) bool {
 		return s.GoldEdit != nil && *s.GoldEdit || value(s.MaskReason) == "gold"
@@ -77,7 +85,7 @@ func stamp(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// known leaves out the keys that have no value.
+// known removes the keys that have no value.
 func known(m map[string]any) map[string]any {
 	for k, v := range m {
 		switch v := v.(type) {

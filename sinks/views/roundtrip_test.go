@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
-	"github.com/tracesmith/tracesmith/sinks/sinktest"
 )
 
 // readers take the calls out of what a view wrote of one episode, in order, each

@@ -4,20 +4,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
 func init() {
-	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "sft-negative-pi", Summary: "as sft-trl, of failed episodes, told what they got wrong: for training alone",
-		Default: func() any { return &negativePIConfig{MaxWrong: 0.8} },
-		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: rowMasks, thinks: true, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst}.check(o)
-			return &negativePI{sftTRL{o}, cfg.(*negativePIConfig).MaxWrong, need{
+	register(shape{
+		kind: "sft-negative-pi", summary: "as sft-trl, of failed episodes, told what they got wrong: for training alone",
+		container: sinks.JSONLGz, loss: lossOnCompletion, row: trlRow,
+		options:  trlOptions,
+		settings: func() any { return &negativePIConfig{MaxWrong: 0.8} },
+		build: func(v *renderer, settings any) (sinks.View, error) {
+			return &negativePI{sftTRL{v}, requirement{
 				what:   "no failed episode has facts labelled wrong (annotations of kind fact) that may be used",
 				remedy: "annotate the failures, select them (--all), and say --allow-gold where facts were judged by the gold patch",
-			}}, err
+			}, settings.(*negativePIConfig).MaxWrong}, nil
 		},
 	})
 }
@@ -26,27 +26,27 @@ type negativePIConfig struct {
 	MaxWrong float64 `json:"max_wrong"` // share of wrong facts above which an episode is left out
 }
 
-// negativePI renders failed episodes with an <information> block in the first
-// message of the user: the facts of the episode that are wrong, without evidence.
-// It is the one view that shows what was judged by a gold patch, and says so.
+// negativePI writes rows of sft-trl from failed episodes, with an <information> block in
+// the first message of the user: the facts of the episode that are wrong, without their
+// evidence. With AllowGold these include facts that were judged by a gold patch.
 // Source: debug-gym's post on Negative-PI.
 type negativePI struct {
 	sftTRL
+	requirement
 	maxWrong float64
-	need     need
 }
 
 func (v *negativePI) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	if _, err := converse(t, v.opts, sinks.Notes{}); err != nil {
+	if _, err := conversationsOf(t, v.opts, sinks.Notes{}); err != nil {
 		return nil, nil, err
 	}
 	e := t.Episode
 	if e.Resolved == nil || *e.Resolved {
-		v.need.saw(false)
+		v.observe(false)
 		return nil, sinks.Notes{"episodes_without_failure": 1}, nil
 	}
 	wrong, share := v.facts(t)
-	v.need.saw(len(wrong) > 0)
+	v.observe(len(wrong) > 0)
 	switch {
 	case len(wrong) == 0:
 		return nil, sinks.Notes{"episodes_without_facts": 1}, nil
@@ -63,7 +63,7 @@ func (v *negativePI) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 	return v.sftTRL.Render(t)
 }
 
-// facts are the wrong ones that may be shown, and the share of wrong among all.
+// facts returns the wrong facts that may be shown, and the share of wrong facts.
 func (v *negativePI) facts(t sinks.Trajectory) (wrong []string, share float64) {
 	all, bad := 0, 0
 	for _, a := range t.Annotations {
@@ -84,5 +84,3 @@ func (v *negativePI) facts(t sinks.Trajectory) (wrong []string, share float64) {
 	}
 	return wrong, float64(bad) / float64(max(all, 1))
 }
-
-func (v *negativePI) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

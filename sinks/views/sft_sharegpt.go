@@ -1,52 +1,19 @@
 package views
 
 import (
-	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-func init() {
-	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "sft-sharegpt", Summary: "ShareGPT conversations for LLaMA-Factory, with the entry for dataset_info.json",
-		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: append(slices.Clone(wholeMasks), sinks.MaskSplitRows), thinking: inlineOrDrop, tools: []string{sinks.ToolsJSON}}.check(o)
-			return sftShareGPT{o}, err
-		},
-	})
-}
-
-// sftShareGPT renders what LLaMA-Factory's sharegpt converter takes: human or
-// observation and gpt or function_call take turns, in an even number. Calls made
-// at once come one after the other, each with its own answer; what a reply says
-// beside a call stands in front of it as a thought. Every reply is trained on, or
-// with split-rows the last one (mask_history: true). Source: converter.py and
-// formatter.py of LLaMA-Factory.
-type sftShareGPT struct{ opts sinks.ViewOptions }
-
-type sftShareGPTRow struct {
-	Conversations []said `json:"conversations" parquet:"conversations,list"`
-	System        string `json:"system" parquet:"system"`
-	Tools         string `json:"tools" parquet:"tools"` // JSON text, "" if there are none
-	origin               // LLaMA-Factory drops columns that dataset_info.json does not name
-}
-
-type sftShareGPTColumns struct {
-	Conversations []said `parquet:"conversations,list"`
-	System        string `parquet:"system"`
-	Tools         string `parquet:"tools"`
-	originColumns
-}
-
-type said struct {
-	From  string `json:"from" parquet:"from"`
-	Value string `json:"value" parquet:"value"`
-}
-
-func (sftShareGPT) Container() string { return sinks.JSONL }
+// sftShareGPT writes what LLaMA-Factory's sharegpt converter takes: human or
+// observation and gpt or function_call take turns, in an even number. Calls made at
+// once come one after the other, each with its own answer; the text of a reply goes in
+// front of its first call as a thought. Every reply is trained on, or with
+// split-rows the last one (mask_history: true).
+// Source: converter.py and formatter.py of LLaMA-Factory.
+type sftShareGPT struct{ *renderer }
 
 // Sidecar is the entry that LLaMA-Factory looks up in dataset_info.json.
 func (sftShareGPT) Sidecar(name string) (string, []byte, error) {
@@ -54,49 +21,64 @@ func (sftShareGPT) Sidecar(name string) (string, []byte, error) {
 		"file_name": name, "formatting": "sharegpt",
 		"columns": map[string]string{"messages": "conversations", "system": "system", "tools": "tools"},
 		"tags": map[string]string{
-			"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt",
-			"function_tag": "function_call", "observation_tag": "observation",
+			"role_tag": "from", "content_tag": "value", "user_tag": shareGPTUser, "assistant_tag": shareGPTReply,
+			"function_tag": shareGPTCall, "observation_tag": shareGPTAnswer,
 		},
 	}}
 	body, err := schemas.CanonicalJSON(entry)
 	return ".dataset_info.json", append(body, '\n'), err
 }
 
-func (v sftShareGPT) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	odd := 0
-	rows, notes, err := eachStretch(t, v.opts, func(c *conversation, s stretch, list []message, tools []tool) (sinks.Row, error) {
-		prompt, completion := c.render(s.target, true)
-		row, err := v.row(c.folded(think(append(prompt, completion...), v.opts), v.opts))
-		if err != nil || !row.alternates() {
-			odd++
-			return sinks.Row{}, err
-		}
-		if len(tools) > 0 {
-			var list []schemas.ToolSchema
-			for _, x := range tools {
-				list = append(list, x.Function)
-			}
-			if row.Tools, err = jsonText(list); err != nil {
-				return sinks.Row{}, err
-			}
-		}
-		row.origin = originOf(t)
-		out := sinks.Row{Value: row, Columns: sftShareGPTColumns{row.Conversations, row.System, row.Tools, originColumns(row.origin)}}
-		if v.opts.Mask != sinks.MaskSplitRows {
-			c.loss(&out, list, v.opts, c.everyReply(v.opts))
-		}
-		return out, nil
-	})
-	if odd > 0 {
-		notes["rows_dropped_roles"] += odd
-	}
-	return made(rows), notes, err
+// Roles of LLaMA-Factory.
+const (
+	shareGPTUser   = "human"
+	shareGPTReply  = "gpt"
+	shareGPTCall   = "function_call"
+	shareGPTAnswer = "observation"
+)
+
+type sftShareGPTRow struct {
+	Conversations []shareGPTMessage `json:"conversations" parquet:"conversations,list"`
+	System        string            `json:"system" parquet:"system"`
+	Tools         string            `json:"tools" parquet:"tools"` // JSON, "" if there are none
+	origin                          // LLaMA-Factory drops columns that dataset_info.json does not name
 }
 
-// alternates tells whether LLaMA-Factory would keep the row.
+// sftShareGPTColumns gives the Parquet schema its name.
+type sftShareGPTColumns sftShareGPTRow
+
+type shareGPTMessage struct {
+	From  string `json:"from" parquet:"from"`
+	Value string `json:"value" parquet:"value"`
+}
+
+func shareGPTRow(v *renderer, x example) (sinks.Row, error) {
+	prompt, completion := x.conversation.messages(x.span, true)
+	row, err := shareGPTMessages(x.conversation.folded(placeReasoning(append(prompt, completion...), v.opts), v.opts))
+	if err != nil {
+		return sinks.Row{}, err
+	}
+	if !row.alternates() {
+		x.notes["rows_dropped_roles"]++
+		return sinks.Row{}, nil
+	}
+	if len(x.tools) > 0 {
+		var list []schemas.ToolSchema
+		for _, t := range x.tools {
+			list = append(list, t.Function)
+		}
+		if row.Tools, err = jsonText(list); err != nil {
+			return sinks.Row{}, err
+		}
+	}
+	row.origin = originOf(x.trajectory.Episode)
+	return sinks.Row{Value: row, Columns: sftShareGPTColumns(row)}, nil
+}
+
+// alternates reports whether LLaMA-Factory would keep the row.
 func (r sftShareGPTRow) alternates() bool {
-	for i, s := range r.Conversations {
-		asks := s.From == "human" || s.From == "observation"
+	for i, m := range r.Conversations {
+		asks := m.From == shareGPTUser || m.From == shareGPTAnswer
 		if asks != (i%2 == 0) {
 			return false
 		}
@@ -104,12 +86,13 @@ func (r sftShareGPTRow) alternates() bool {
 	return len(r.Conversations) > 0 && len(r.Conversations)%2 == 0
 }
 
-// untagged takes the tags off thoughts. Those around a call's are written as most
-// templates of LLaMA-Factory look for them ("<think>\n" to "\n</think>\n\n"), which
-// those that look for the bare tags find, too; others are read as a part of the call.
-var untagged = strings.NewReplacer("<think>\n", "", "\n</think>\n\n", "\n\n", "<think>", "", "</think>", "")
+// withoutTags removes the tags of thoughts from the text in front of a call. That text
+// gets tags of its own, in the form that most templates of LLaMA-Factory look for
+// ("<think>\n" to "\n</think>\n\n") and that those looking for bare tags also find.
+// Further tags would be read as a part of the call.
+var withoutTags = strings.NewReplacer("<think>\n", "", "\n</think>\n\n", "\n\n", "<think>", "", "</think>", "")
 
-func (v sftShareGPT) row(list []message) (sftShareGPTRow, error) {
+func shareGPTMessages(list []message) (sftShareGPTRow, error) {
 	var row sftShareGPTRow
 	answers := map[string]string{}
 	for _, m := range list {
@@ -117,14 +100,14 @@ func (v sftShareGPT) row(list []message) (sftShareGPTRow, error) {
 			answers[m.ToolCallID] = m.Content
 		}
 	}
-	before := "" // what a reply without a call said, when another reply follows
-	add := func(from, value string) { row.Conversations = append(row.Conversations, said{from, value}) }
+	before := "" // the text of replies without a call that another reply follows
+	add := func(from, value string) { row.Conversations = append(row.Conversations, shareGPTMessage{from, value}) }
 	for i, m := range list {
 		switch m.Role {
 		case "system":
 			row.System = strings.TrimPrefix(row.System+"\n\n"+m.Content, "\n\n")
 		case "user":
-			add("human", m.Content)
+			add(shareGPTUser, m.Content)
 		case "assistant":
 			text := strings.TrimPrefix(before+"\n\n"+m.Content, "\n\n")
 			before = ""
@@ -133,22 +116,22 @@ func (v sftShareGPT) row(list []message) (sftShareGPTRow, error) {
 					before = text
 					continue
 				}
-				add("gpt", text)
+				add(shareGPTReply, text)
 			}
 			for j, c := range m.ToolCalls {
-				said, err := jsonText(c.Function)
+				call, err := jsonText(c.Function)
 				if err != nil {
 					return row, err
 				}
 				if j == 0 && text != "" {
-					said = "<think>\n" + strings.TrimSpace(untagged.Replace(text)) + "\n</think>\n\n" + said
+					call = "<think>\n" + strings.TrimSpace(withoutTags.Replace(text)) + "\n</think>\n\n" + call
 				}
-				add("function_call", said)
-				add("observation", answers[c.ID])
+				add(shareGPTCall, call)
+				add(shareGPTAnswer, answers[c.ID])
 			}
 		}
 	}
-	if n := len(row.Conversations); n > 0 && row.Conversations[n-1].From != "gpt" && row.Conversations[n-1].From != "function_call" {
+	if n := len(row.Conversations); n > 0 && row.Conversations[n-1].From != shareGPTReply && row.Conversations[n-1].From != shareGPTCall {
 		row.Conversations = row.Conversations[:n-1]
 	}
 	return row, nil

@@ -1,77 +1,41 @@
 package views
 
-import (
-	"slices"
-
-	"github.com/tracesmith/tracesmith/configs/plugin"
-	"github.com/tracesmith/tracesmith/sinks"
-)
-
-func init() {
-	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "sft-text", Summary: "prompt and completion, or text, rendered with a named template",
-		Default: func() any { return &sftTextConfig{Template: "chatml"} },
-		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: anyMask, thinking: inlineOrDrop}.check(o)
-			if err != nil {
-				return nil, err
-			}
-			d, err := newDialect(cfg.(*sftTextConfig).Template)
-			return sftText{o, d}, err
-		},
-	})
-}
+import "github.com/tracesmith/tracesmith/sinks"
 
 type sftTextConfig struct {
 	Template string `json:"template"` // chatml, llama3 or xml
 }
 
-// sftText renders plain texts. With masks that keep every turn apart (context,
-// split-rows) a row is one turn: prompt, completion. With the others it is a whole
+// sftTextRow is plain text. With the masks that keep turns apart (context, split-rows)
+// a row is one turn: prompt and completion. With the others it is a whole
 // conversation: text, for trainers that find the replies by their markers.
-type sftText struct {
-	opts    sinks.ViewOptions
-	dialect *dialect
-}
-
 type sftTextRow struct {
 	Prompt     *string `json:"prompt,omitempty" parquet:"prompt,optional"`
 	Completion *string `json:"completion,omitempty" parquet:"completion,optional"`
 	Text       *string `json:"text,omitempty" parquet:"text,optional"`
 	Template   string  `json:"template" parquet:"template"`
 	SHA256     string  `json:"template_sha256" parquet:"template_sha256"`
-	EpisodeID  string  `json:"episode_id" parquet:"episode_id"`
-	InstanceID string  `json:"instance_id" parquet:"instance_id"`
-	Repo       string  `json:"repo" parquet:"repo"`
-	Split      string  `json:"split" parquet:"split"`
-	Resolved   *bool   `json:"resolved,omitempty" parquet:"resolved,optional"`
+	origin
 }
 
-func (sftText) Container() string { return sinks.Parquet }
-
-func (v sftText) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	o := v.opts
-	single := slices.Contains([]string{sinks.MaskContext, sinks.MaskSplitRows}, o.Mask)
-	if single {
-		o.Mask = sinks.MaskSplitRows
+func buildText(v *renderer, settings any) (sinks.View, error) {
+	if v.opts.Mask == sinks.MaskContext { // a text has no place for a mask
+		v.opts.Mask = sinks.MaskSplitRows
 	}
-	return eachStretch(t, o, func(c *conversation, _ stretch, list []message, tools []tool) (sinks.Row, error) {
-		whole, replies, err := v.dialect.text(list, tools)
-		if err != nil {
-			return sinks.Row{}, err
-		}
-		e := t.Episode
-		row := sftTextRow{
-			Template: v.dialect.name, SHA256: v.dialect.sha256,
-			EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
-		}
-		if at := replies[len(replies)-1]; single {
-			row.Prompt, row.Completion = new(whole[:at[0]]), new(whole[at[0]:at[1]])
-			return sinks.Row{Value: row, Columns: row}, nil
-		}
+	return v.withTemplate(settings.(*sftTextConfig).Template)
+}
+
+func textRow(v *renderer, x example) (sinks.Row, error) {
+	whole, replies, err := v.template.render(x.messages, x.tools)
+	if err != nil {
+		return sinks.Row{}, err
+	}
+	row := sftTextRow{Template: v.template.name, SHA256: v.template.sha256, origin: originOf(x.trajectory.Episode)}
+	if v.opts.Mask == sinks.MaskSplitRows {
+		last := replies[len(replies)-1]
+		row.Prompt, row.Completion = new(whole[:last[0]]), new(whole[last[0]:last[1]])
+	} else {
 		row.Text = &whole
-		out := sinks.Row{Value: row, Columns: row}
-		c.loss(&out, list, o, c.everyReply(o))
-		return out, nil
-	})
+	}
+	return sinks.Row{Value: row, Columns: row}, nil
 }

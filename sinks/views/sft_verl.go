@@ -3,45 +3,21 @@ package views
 import (
 	"strings"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-func init() {
-	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "sft-verl", Summary: "conversations for verl's MultiTurnSFTDataset: Parquet, every reply is trained on",
-		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := abilities{mask: wholeMasks, thinks: true, thinking: dropOrInline}.check(o)
-			if err != nil {
-				return nil, err
-			}
-			d, err := newDialect("chatml")
-			return sftVerl{o, d}, err
-		},
-	})
-}
-
-// sftVerl renders messages of a role and a text alone. verl reads Parquet with
-// pandas, where objects of different calls would take each other's keys, and
-// renders each message by itself, where templates disagree with the whole. So
-// tools stand in the system prompt, calls in the replies and answers in messages
-// of the user, in the words that ChatML templates make of them.
-type sftVerl struct {
-	opts    sinks.ViewOptions
-	dialect *dialect
-}
-
+// sftVerlRow holds messages of a role and a text alone. verl reads Parquet with
+// pandas, where objects of different calls would take each other's keys, and renders
+// each message by itself, which some templates do differently from the whole. So tools
+// are part of the system prompt, calls of the replies, and answers of messages of the
+// user, in the words that ChatML templates use.
 type sftVerlRow struct {
-	Messages   []sftVerlMessage `json:"messages" parquet:"messages,list"`
-	EpisodeID  string           `json:"episode_id" parquet:"episode_id"`
-	InstanceID string           `json:"instance_id" parquet:"instance_id"`
-	Repo       string           `json:"repo" parquet:"repo"`
-	Split      string           `json:"split" parquet:"split"`
-	Resolved   *bool            `json:"resolved,omitempty" parquet:"resolved,optional"`
+	Messages []sftVerlMessage `json:"messages" parquet:"messages,list"`
+	origin
 }
 
 // sftVerlThinkingRow has the column that verl hands to the chat template. A null in it
-// would be an error there, so rows either have it or have no such column.
+// would be an error there, so either all rows have a value or the column is absent.
 type sftVerlThinkingRow struct {
 	sftVerlRow
 	Thinking bool `json:"enable_thinking" parquet:"enable_thinking"`
@@ -52,45 +28,36 @@ type sftVerlMessage struct {
 	Content string `json:"content" parquet:"content"`
 }
 
-func (sftVerl) Container() string { return sinks.Parquet }
-
-func (v sftVerl) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	return eachStretch(t, v.opts, func(c *conversation, _ stretch, list []message, tools []tool) (sinks.Row, error) {
-		e := t.Episode
-		messages, err := v.plain(c.folded(list, v.opts), tools)
-		row := sftVerlRow{
-			Messages: messages, EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
-		}
-		out := sinks.Row{Value: row, Columns: row}
-		if v.opts.ChatTemplate != "" {
-			thinking := sftVerlThinkingRow{row, v.opts.Thinking == sinks.ThinkingInline && c.hasReasoning()}
-			out = sinks.Row{Value: thinking, Columns: thinking}
-		}
-		c.loss(&out, list, v.opts, c.everyReply(v.opts))
-		return out, err
-	})
+func verlRow(v *renderer, x example) (sinks.Row, error) {
+	messages, err := verlMessages(v.template, x.conversation.folded(x.messages, v.opts), x.tools)
+	row := sftVerlRow{messages, originOf(x.trajectory.Episode)}
+	if thinking := v.thinking(x, sinks.ThinkingInline); thinking != nil {
+		with := sftVerlThinkingRow{row, *thinking}
+		return sinks.Row{Value: with, Columns: with}, err
+	}
+	return sinks.Row{Value: row, Columns: row}, err
 }
 
-func (v sftVerl) plain(list []message, tools []tool) ([]sftVerlMessage, error) {
+func verlMessages(template *textTemplate, list []message, tools []tool) ([]sftVerlMessage, error) {
 	var out []sftVerlMessage
-	said, err := v.dialect.speak("tools", tools)
+	definitions, err := template.execute("tools", tools)
 	if err != nil {
 		return nil, err
 	}
-	if said != "" && (len(list) == 0 || list[0].Role != "system") {
-		out = append(out, sftVerlMessage{"system", strings.TrimPrefix(said, "\n\n")})
-		said = ""
+	if definitions != "" && (len(list) == 0 || list[0].Role != "system") {
+		out = append(out, sftVerlMessage{"system", strings.TrimPrefix(definitions, "\n\n")})
+		definitions = ""
 	}
 	for _, m := range list {
 		parts := []string{m.Content}
 		role := m.Role
 		switch role {
 		case "system":
-			parts[0] += said
-			said = ""
+			parts[0] += definitions
+			definitions = ""
 		case "assistant":
-			for _, c := range spoken(m.ToolCalls) {
-				text, err := v.dialect.speak("call", c)
+			for _, c := range templateCalls(m.ToolCalls) {
+				text, err := template.execute("call", c)
 				if err != nil {
 					return nil, err
 				}
@@ -98,7 +65,7 @@ func (v sftVerl) plain(list []message, tools []tool) ([]sftVerlMessage, error) {
 			}
 		case "tool":
 			role = "user"
-			if parts[0], err = v.dialect.speak("answer", m.Content); err != nil {
+			if parts[0], err = template.execute("answer", m.Content); err != nil {
 				return nil, err
 			}
 		}

@@ -16,7 +16,7 @@ func init() {
 		Default: func() any { return &stepLabelsConfig{Labels: "progress", Template: "chatml"} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
 			c := cfg.(*stepLabelsConfig)
-			o, err := abilities{mask: recordMasks, thinking: inlineOrDrop}.check(o)
+			o, err := supported{mask: recordMasks, thinking: inlineOrDrop}.check(o)
 			switch {
 			case err != nil:
 				return nil, err
@@ -25,8 +25,8 @@ func init() {
 			case c.Labels == "gold" && !o.AllowGold:
 				return nil, errors.New("labels gold come from the gold patch: say --allow-gold if they may")
 			}
-			d, err := newDialect(c.Template)
-			return &stepLabels{opts: o, dialect: d, labels: c.Labels, need: need{
+			d, err := newTextTemplate(c.Template)
+			return &stepLabels{opts: o, template: d, labels: c.Labels, requirement: requirement{
 				what:   "no step says whether it brought anything (is_new_information, is_error; with labels=gold: gold_hit_file)",
 				remedy: "export a run or dataset made by tracesmith, not one that was imported",
 			}}, err
@@ -39,15 +39,16 @@ type stepLabelsConfig struct {
 	Template string `json:"template"` // as of sft-text
 }
 
-// stepLabels labels each turn: by progress it is true where no call failed, none
-// was made before, and looking brought something new; by gold a turn that looks
-// is true where it showed a file of the gold patch. A completion is a reply and
-// the answers to it. Source: dataset_formats.md of TRL, stepwise supervision.
+// stepLabels labels each turn. With progress, a label is true if no call failed or
+// repeated an earlier one and calls that looked for something found something new. With
+// gold, a call that looks for something must show a file of the gold patch instead. A
+// completion is a reply and the answers to it.
+// Source: dataset_formats.md of TRL, stepwise supervision.
 type stepLabels struct {
-	opts    sinks.ViewOptions
-	dialect *dialect
-	labels  string
-	need    need
+	opts     sinks.ViewOptions
+	template *textTemplate
+	labels   string
+	requirement
 }
 
 type stepLabelsRow struct {
@@ -56,41 +57,27 @@ type stepLabelsRow struct {
 	Labels      []bool   `json:"labels" parquet:"labels,list"`
 	LabelSource string   `json:"label_source" parquet:"label_source"`
 	SHA256      string   `json:"template_sha256" parquet:"template_sha256"`
-	EpisodeID   string   `json:"episode_id" parquet:"episode_id"`
-	InstanceID  string   `json:"instance_id" parquet:"instance_id"`
-	Repo        string   `json:"repo" parquet:"repo"`
-	Split       string   `json:"split" parquet:"split"`
-	Resolved    *bool    `json:"resolved,omitempty" parquet:"resolved,optional"`
+	origin
 }
 
 func (*stepLabels) Container() string { return sinks.JSONLGz }
 
 func (v *stepLabels) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
-	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
-	if err != nil {
-		return nil, notes, err
-	}
-	var rows []sinks.Row
-	for _, c := range conversations {
+	return recordRows(t, v.opts, func(c *conversation, notes sinks.Notes) (sinks.Row, error) {
 		row, err := v.row(t, c, notes)
 		if err != nil {
-			return nil, notes, err
+			return sinks.Row{}, err
 		}
-		v.need.saw(len(row.Labels) > 0)
-		if len(row.Labels) > 0 {
-			rows = append(rows, sinks.Row{Value: row, Columns: row, Texts: append([]string{row.Prompt}, row.Completions...), Trained: row.Completions})
+		v.observe(len(row.Labels) > 0)
+		if len(row.Labels) == 0 {
+			return sinks.Row{}, nil
 		}
-	}
-	return rows, notes, nil
+		return sinks.Row{Value: row, Columns: row, Texts: append([]string{row.Prompt}, row.Completions...), Trained: row.Completions}, nil
+	})
 }
 
 func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes) (stepLabelsRow, error) {
-	e := t.Episode
-	out := stepLabelsRow{
-		LabelSource: v.labels, SHA256: v.dialect.sha256,
-		EpisodeID: e.EpisodeID, InstanceID: e.InstanceID, Repo: e.Repo, Split: e.Split, Resolved: e.Resolved,
-	}
+	out := stepLabelsRow{LabelSource: v.labels, SHA256: v.template.sha256, origin: originOf(t.Episode)}
 	for i, x := range c.turns {
 		label, ok := v.label(x)
 		if !ok {
@@ -100,8 +87,8 @@ func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes)
 		}
 		out.Labels = append(out.Labels, label)
 	}
-	list := think(c.everything(), v.opts)
-	whole, replies, err := v.dialect.text(list, toolsOf(t, c.turns))
+	list := placeReasoning(c.allMessages(), v.opts)
+	whole, replies, err := v.template.render(list, toolsOf(t, c.turns))
 	if err != nil || len(replies) == 0 {
 		return out, err
 	}
@@ -116,7 +103,7 @@ func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes)
 	return out, nil
 }
 
-// label is that of a turn; false where its rows do not say enough.
+// label returns the label of a turn; known is false if its rows do not say enough.
 func (v *stepLabels) label(x turn) (label, known bool) {
 	label = true
 	for _, r := range x.rows {
@@ -148,5 +135,3 @@ func (v *stepLabels) progress(r *schemas.StepRow) (ok, known bool) {
 	}
 	return !*r.IsError && r.RepeatOf == nil, true
 }
-
-func (v *stepLabels) Finish() ([]sinks.Row, sinks.Notes, error) { return nil, nil, v.need.check() }

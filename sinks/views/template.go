@@ -10,20 +10,21 @@ import (
 	"text/template"
 
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
 )
 
 //go:embed templates/*.tmpl
 var templateFiles embed.FS
 
-// dialect renders messages as text. A message is rendered alone, so that a prompt
-// is always the beginning of what it leads to.
-type dialect struct {
+// textTemplate renders messages as text. It renders each message alone, so that a prompt
+// is always the beginning of prompt and completion.
+type textTemplate struct {
 	name, sha256 string
 	tmpl         *template.Template
 }
 
-// dialects lists the templates there are.
-func dialects() []string {
+// templateNames lists the templates.
+func templateNames() []string {
 	files, err := fs.Glob(templateFiles, "templates/*.tmpl")
 	if err != nil {
 		panic(err) // the pattern is a constant
@@ -34,20 +35,20 @@ func dialects() []string {
 	return files
 }
 
-func newDialect(name string) (*dialect, error) {
-	if !slices.Contains(dialects(), name) {
-		return nil, fmt.Errorf("template %q: choose one of %s", name, strings.Join(dialects(), ", "))
+func newTextTemplate(name string) (*textTemplate, error) {
+	if !slices.Contains(templateNames(), name) {
+		return nil, fmt.Errorf("template %q: choose one of %s", name, strings.Join(templateNames(), ", "))
 	}
 	body, err := templateFiles.ReadFile("templates/" + name + ".tmpl")
 	if err != nil {
 		return nil, err
 	}
 	tmpl, err := template.New(name).Funcs(template.FuncMap{"json": jsonText}).Parse(string(body))
-	return &dialect{name, schemas.HashBytes(body), tmpl}, err
+	return &textTemplate{name, schemas.HashBytes(body), tmpl}, err
 }
 
-// spokenCall is a call as templates take it.
-type spokenCall struct {
+// templateCall is a call as templates read it.
+type templateCall struct {
 	Name       string          `json:"name"`
 	Arguments  json.RawMessage `json:"arguments"`
 	Parameters []parameter     `json:"-"`
@@ -55,24 +56,24 @@ type spokenCall struct {
 
 type parameter struct{ Name, Value string }
 
-// speak renders one part of the template.
-func (d *dialect) speak(part string, data any) (string, error) {
+// execute renders one part of the template.
+func (t *textTemplate) execute(part string, data any) (string, error) {
 	var b strings.Builder
-	if err := d.tmpl.ExecuteTemplate(&b, part, data); err != nil {
-		return "", fmt.Errorf("template %s: %w", d.name, err)
+	if err := t.tmpl.ExecuteTemplate(&b, part, data); err != nil {
+		return "", fmt.Errorf("template %s: %w", t.name, err)
 	}
 	return b.String(), nil
 }
 
-// text renders messages one after the other; answers of tools that follow each
-// other are one part. replies[i] is where the i-th reply begins, behind what asks
-// the model for it, and where it ends.
-func (d *dialect) text(list []message, tools []tool) (whole string, replies [][2]int, err error) {
+// render renders messages one after the other; consecutive answers of tools are one
+// part. replies[i] holds the offsets in bytes where the i-th reply begins, after the
+// words that ask the model for it, and where it ends.
+func (t *textTemplate) render(list []message, tools []tool) (whole string, replies [][2]int, err error) {
 	var b strings.Builder
 	add := func(part string, data any) {
 		if err == nil {
 			var s string
-			s, err = d.speak(part, data)
+			s, err = t.execute(part, data)
 			b.WriteString(s)
 		}
 	}
@@ -96,21 +97,21 @@ func (d *dialect) text(list []message, tools []tool) (whole string, replies [][2
 		case "assistant":
 			add("generate", nil)
 			begin := b.Len()
-			add("assistant", map[string]any{"Content": m.Content, "Calls": spoken(m.ToolCalls)})
+			add("assistant", map[string]any{"Content": m.Content, "Calls": templateCalls(m.ToolCalls)})
 			replies = append(replies, [2]int{begin, b.Len()})
 		}
 	}
 	return b.String(), replies, err
 }
 
-// spoken takes calls to the form of templates. As parameters, texts that nobody
-// could take for JSON stand as they are; everything else is JSON.
-func spoken(calls []call) []spokenCall {
-	var out []spokenCall
+// templateCalls converts calls for templates. As a parameter, a text that cannot be
+// mistaken for JSON is written as it is; every other value is JSON.
+func templateCalls(calls []call) []templateCall {
+	var out []templateCall
 	for _, c := range calls {
-		s := spokenCall{Name: c.Function.Name, Arguments: c.Function.Arguments}
+		s := templateCall{Name: c.Function.Name, Arguments: c.Function.Arguments}
 		var args map[string]json.RawMessage
-		_ = json.Unmarshal(c.Function.Arguments, &args) // an object: callOf has looked
+		_ = json.Unmarshal(c.Function.Arguments, &args) // callOf made sure that it is an object
 		for name, raw := range args {
 			s.Parameters = append(s.Parameters, parameter{name, plainText(raw)})
 		}
@@ -120,12 +121,19 @@ func spoken(calls []call) []spokenCall {
 	return out
 }
 
-// plainText is a JSON text without its quotes where the rest is neither JSON
-// itself nor holds a tag of ours; other values stay JSON.
+// plainText returns a JSON string without its quotes, unless the text is JSON itself or
+// holds a tag of the template; other values stay JSON.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil || string(raw) == "null" || json.Valid([]byte(s)) || strings.Contains(s, "</parameter>") {
 		return strings.ReplaceAll(string(raw), "</", `<\/`)
 	}
 	return s
+}
+
+// withTemplate sets the template of the renderer and returns it as the view.
+func (v *renderer) withTemplate(name string) (sinks.View, error) {
+	var err error
+	v.template, err = newTextTemplate(name)
+	return v, err
 }

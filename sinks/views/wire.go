@@ -2,8 +2,8 @@ package views
 
 import "github.com/tracesmith/tracesmith/sinks"
 
-// wireMessage is a message as JSON lines have it: arguments as the options want
-// them, and the words some trainers read masks from. Absent keys are left out.
+// wireMessage is a message in JSON lines: arguments as the options want them, and the
+// keys from which some trainers read masks. Absent keys are left out.
 type wireMessage struct {
 	Role       string     `json:"role"`
 	Content    *string    `json:"content,omitempty"` // nil: left out
@@ -36,8 +36,8 @@ func (m message) wire(o sinks.ViewOptions) wireMessage {
 	return out
 }
 
-func wireMessages(list []message, o sinks.ViewOptions) []any {
-	out := make([]any, len(list))
+func wireMessages(list []message, o sinks.ViewOptions) []wireMessage {
+	out := make([]wireMessage, len(list))
 	for i, m := range list {
 		out[i] = m.wire(o)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/tracesmith/tracesmith/internal/tooltest"
 	"github.com/tracesmith/tracesmith/schemas"
-	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 // A tool is a name, a description with a correct call, and arguments; what lives

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/tooltest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
-	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/envtest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/tooltest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
-	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 // files are a workspace: name -> content; "-> x" is a symbolic link to x and

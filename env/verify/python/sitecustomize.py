@@ -9,6 +9,18 @@ import os
 import sys
 
 
+def _load(here, name):
+    """Runs a hook's module under the name of frozen code, whose source tools such as
+    coverage and trace do not want to read: it is gone when they report."""
+    try:
+        source = __loader__.get_data(os.path.join(here, name + ".py"))
+    except (IOError, OSError):
+        return None
+    module = sys.modules[name] = type(sys)(name)
+    exec(compile(source, "<frozen %s>" % name, "exec"), module.__dict__)
+    return module
+
+
 def _start():
     here = os.path.dirname(__file__)
     directory = os.environ.pop("TRACESMITH_CHANNEL", None)
@@ -20,15 +32,11 @@ def _start():
         import site
 
         site.ENABLE_USER_SITE = True
-    names = ["channel", "guard", "plan", "probe", "unittest", "pytest"]
+    names = ["channel", "guard", "plan", "probe", "pytest", "unittest"]
     try:
         if directory is not None:
-            import tracesmith_channel
-            import tracesmith_guard
-            import tracesmith_plan
-            import tracesmith_pytest
-            import tracesmith_unittest
-
+            modules = [_load(here, "tracesmith_" + name) for name in names]
+            tracesmith_channel, tracesmith_guard, tracesmith_plan, _, tracesmith_pytest, tracesmith_unittest = modules
             order = tracesmith_channel.take(directory, __loader__.get_data(os.path.join(here, "order.json")))
             if order is not None:
                 places = [tracesmith_guard.locator(order["workdir"], os.getcwd()) for _ in range(3)]

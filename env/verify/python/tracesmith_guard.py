@@ -193,7 +193,7 @@ class Guard(object):
         if not hasattr(sys, "addaudithook"):
             return
         getframe, note, guard, place = sys._getframe, self._note, self, self._place
-        own = os.path.join(os.path.dirname(getframe().f_code.co_filename), "tracesmith_channel.py")
+        own = "<frozen tracesmith_channel>"
 
         def caller(event, frame):
             where = frame is not None and place(frame.f_code.co_filename)
@@ -209,7 +209,7 @@ class Guard(object):
             elif event == "code.__new__":
                 caller("co_", getframe().f_back)
             elif event == "compile":
-                if isinstance(args[1], str) and args[1][:1] != "<":
+                if isinstance(args[1], str) and (args[1][:1] != "<" or args[1].startswith("<frozen")):
                     caller("compile", getframe().f_back)
             elif event == "marshal.loads":
                 guard.bytecode(getframe().f_back)

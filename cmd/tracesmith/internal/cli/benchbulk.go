@@ -9,7 +9,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env/provenance"
-	"github.com/tracesmith/tracesmith/pipeline/specimen"
+	"github.com/tracesmith/tracesmith/internal/specimen"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )

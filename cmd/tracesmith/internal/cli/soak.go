@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tracesmith/tracesmith/cmd/tracesmith/internal/wire"
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/hostile"
-	"github.com/tracesmith/tracesmith/env/hostile/soak"
+	"github.com/tracesmith/tracesmith/internal/hostile"
+	"github.com/tracesmith/tracesmith/internal/hostile/soak"
 )
 
 func newSoak(s *State) *cobra.Command {

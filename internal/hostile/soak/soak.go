@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/hostile"
+	"github.com/tracesmith/tracesmith/internal/hostile"
 )
 
 // Config of a soak. Open and Calls are required.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/specimen"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
-	"github.com/tracesmith/tracesmith/pipeline/specimen"
 )
 
 // Episodes of a seed are the same every time, pass the normaliser, and have the

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/hostile"
+	"github.com/tracesmith/tracesmith/internal/hostile"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

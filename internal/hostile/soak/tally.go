@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tracesmith/tracesmith/env/hostile"
+	"github.com/tracesmith/tracesmith/internal/hostile"
 )
 
 // Report is what a soak reached.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
-	"github.com/tracesmith/tracesmith/env/envtest"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/env/hostile"
+	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/hostile"
+	"github.com/tracesmith/tracesmith/internal/tooltest"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
-	"github.com/tracesmith/tracesmith/tools/tooltest"
 )
 
 func TestMain(m *testing.M) {

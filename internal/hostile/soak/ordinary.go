@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tracesmith/tracesmith/env/hostile"
+	"github.com/tracesmith/tracesmith/internal/hostile"
 )
 
 // state is what a worker knows of its environment between two calls.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/envtest"
-	"github.com/tracesmith/tracesmith/env/hostile"
+	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/hostile"
 )
 
 func run(t *testing.T, sb env.Sandbox, c env.Command) env.Result {
