@@ -59,7 +59,7 @@ test: deps guest $(GOTESTSUM) ## every test that needs no daemon
 	$(call gotest,$(LONG) ./...)
 
 # The packages whose goroutines share memory, and the guest that their sandboxes start.
-RACED := ./pipeline ./pipeline/engine ./pipeline/publish ./llms/middle ./llms/tape ./env/guest ./env/pool ./env/turns
+RACED := ./pipeline ./pipeline/engine ./pipeline/publish ./llms/middle ./llms/tape ./env/guest
 ifdef FULL
 RACED := ./...
 endif

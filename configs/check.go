@@ -26,6 +26,11 @@ func checkNode(s Source, root *yaml.Node, places Places) []error {
 // noSource is what is wrong with a tasks.source that is set to nothing.
 const noSource = "tasks.source is empty: name a source of tasks, such as builtin, dir or file, or leave the setting out for the built-in tasks"
 
+// removed are settings that earlier versions had, and what to do about them.
+var removed = map[string]string{
+	"sandbox.warm": "delete it; sandboxes start when they are needed",
+}
+
 type checker struct {
 	source   Source
 	places   Places
@@ -100,6 +105,10 @@ func (c *checker) walkStruct(n *yaml.Node, t reflect.Type, path string) {
 		key, value := n.Content[i], n.Content[i+1]
 		full := strings.TrimPrefix(path+"."+key.Value, ".")
 		c.places[full] = c.source.place(key.Line)
+		if remedy := removed[full]; remedy != "" {
+			c.say(key, "%s was removed: %s", full, remedy)
+			continue
+		}
 		ft, known := fields[key.Value]
 		if !known {
 			c.say(key, "unknown setting %q%s", full, suggest(key.Value, fields))

@@ -91,7 +91,6 @@ type Sandbox struct {
 	Disk           ByteSize      `mapstructure:"disk" json:"disk,omitempty"`
 	Processes      int           `mapstructure:"processes" json:"processes,omitempty"`
 	CPUs           float64       `mapstructure:"cpus" json:"cpus,omitempty"`
-	Warm           int           `mapstructure:"warm" json:"warm,omitempty"` // sandboxes of a task's kind started ahead
 	CommandTimeout time.Duration `mapstructure:"command_timeout" json:"command_timeout"`
 	VerifyTimeout  time.Duration `mapstructure:"verify_timeout" json:"verify_timeout"`
 	SetupTimeout   time.Duration `mapstructure:"setup_timeout" json:"setup_timeout"`

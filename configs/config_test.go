@@ -91,6 +91,8 @@ func TestBlocksKeepTheirCase(t *testing.T) {
 func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 	for _, tc := range []struct{ doc, override, want string }{
 		{doc: "run:\n  wokers: 3\n", want: `run.yaml:2: unknown setting "run.wokers": did you mean "workers"?`},
+		{doc: "sandbox:\n  warm: 2\n", want: "run.yaml:2: sandbox.warm was removed: delete it; sandboxes start when they are needed"},
+		{override: "sandbox.warm=0", want: "-p sandbox.warm=0: sandbox.warm was removed"},
 		{doc: "agnet: {}\n", want: `did you mean "agent"?`},
 		{doc: "run:\n  workers: many\n", want: `run.yaml:2: run.workers must be a whole number, not "many"`},
 		{doc: "run: 3\n", want: "run.yaml:1: run must be a block of settings"},

@@ -59,9 +59,6 @@ func (c Config) Validate() error {
 	if c.Agent.Wall <= 0 || c.Sandbox.CommandTimeout <= 0 || c.Sandbox.VerifyTimeout <= 0 || c.Sandbox.SetupTimeout <= 0 {
 		bad("agent.wall, sandbox.command_timeout, sandbox.verify_timeout, sandbox.setup_timeout", "must be longer than zero")
 	}
-	if c.Sandbox.Warm < 0 || c.Sandbox.Warm > 4096 {
-		bad("sandbox.warm", "must be between 0 and 4096")
-	}
 	if len(c.Sandbox.With) > 0 && c.Sandbox.Kind == "" {
 		bad("sandbox.with", "settings of a sandbox need sandbox.kind beside them")
 	}

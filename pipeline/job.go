@@ -309,22 +309,9 @@ func (r *run) tests(ctx context.Context, task schemas.Task) (schemas.TestSpec, e
 	if r.deps.Baseline == nil || !task.Tests.NeedsBaseline() {
 		return task.Tests, nil
 	}
-	r.mu.Lock()
-	b := r.baselines[task.ID]
-	if b == nil {
-		b = &baseline{}
-		r.baselines[task.ID] = b
-	}
-	r.mu.Unlock()
-	b.once.Do(func() { b.spec, b.err = r.deps.Baseline(ctx, task) })
-	if b.err != nil { // the next job may try again
-		r.mu.Lock()
-		if r.baselines[task.ID] == b {
-			delete(r.baselines, task.ID)
-		}
-		r.mu.Unlock()
-	}
-	return b.spec, b.err
+	return r.baselines.Get(ctx, task.ID, func(ctx context.Context) (schemas.TestSpec, error) {
+		return r.deps.Baseline(ctx, task)
+	})
 }
 
 // stage writes the episode create-only. Whoever was first has staged it.

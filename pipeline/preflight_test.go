@@ -73,6 +73,22 @@ func TestUnsafeStagingIsRefused(t *testing.T) {
 	}
 }
 
+// The run's own directory is tried out as well: its file system may lack hard links.
+func TestAnUnsafeRunDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
+	asked := 0
+	h.store = func(s sinks.Store) sinks.Store { return unsafe{s, &asked} }
+	_, err := h.run(t.Context())
+	stop, ok := errors.AsType[*pipeline.StopError](err)
+	if !ok || stop.Code != 8 || !strings.Contains(stop.Remedy, "run.staging") || strings.Contains(err.Error(), "run.staging: ") {
+		t.Errorf("got %v, want a stop that names another place", err)
+	}
+	if n := h.count("env"); n != 0 || asked != 1 {
+		t.Errorf("%d environments, asked %d times", n, asked)
+	}
+}
+
 // What to do about a model server depends on what it said.
 func TestRemedyFitsTheModelServer(t *testing.T) {
 	t.Parallel()

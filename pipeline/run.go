@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -43,13 +44,7 @@ type run struct {
 	inHand    map[string]bool // jobs that this process executes
 	friction  observe.Friction
 	fatal     fatal
-	baselines map[string]*baseline
-}
-
-type baseline struct {
-	once sync.Once
-	spec schemas.TestSpec
-	err  error
+	baselines env.Baselines // by task id
 }
 
 // Run runs or resumes a batch. The report is complete whenever the run
@@ -112,7 +107,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 func newRun(cfg Config, deps Deps, info RunInfo, p plan) *run {
 	r := &run{
 		cfg: cfg, deps: deps, info: info, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
-		inHand: map[string]bool{}, ledger: newLedger(cfg, deps.Cluster != nil), baselines: map[string]*baseline{},
+		inHand: map[string]bool{}, ledger: newLedger(cfg, deps.Cluster != nil),
 	}
 	r.attempts.Store(int64(cfg.Attempts))
 	return r

@@ -27,11 +27,12 @@ func freshStaging(ctx context.Context, cfg Config, staging sinks.Store) error {
 	return nil
 }
 
-// probeStaging refuses a place outside of the run's directory in which episodes
-// could overwrite each other, before one is paid for.
+// probeStaging refuses a place in which episodes cannot be staged, or could overwrite
+// each other, before one is paid for.
 func (r *run) probeStaging(ctx context.Context) error {
+	where, remedy := "run.staging", "stage in another place, or leave run.staging out to stage in the run's directory"
 	if r.cfg.Staging == "" {
-		return nil
+		where, remedy = "the run's directory", "use a run directory on another file system, or set run.staging to another place"
 	}
 	switch err := r.deps.Staging.Probe(ctx); {
 	case err == nil:
@@ -39,9 +40,9 @@ func (r *run) probeStaging(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return interrupted(ctx)
 	case errors.Is(err, sinks.ErrUnsafe):
-		return &StopError{Code: 8, Err: fmt.Errorf("run.staging: %w", err), Remedy: "stage in another place, or leave run.staging out to stage in the run's directory"}
+		return &StopError{Code: 8, Err: fmt.Errorf("%s: %w", where, err), Remedy: remedy}
 	default:
-		return r.storeError(fmt.Errorf("run.staging: %w", err))
+		return r.storeError(fmt.Errorf("%s: %w", where, err))
 	}
 }
 

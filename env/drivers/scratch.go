@@ -65,7 +65,9 @@ func (Scratch) Leftovers(context.Context) ([]env.Leftover, error) {
 func removeScratch(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, scratchTags))
 	if tags, numErr := strconv.ParseUint(string(raw), 10, 64); err == nil && numErr == nil {
-		guest.Bury(tags)
+		if err := guest.Bury(tags); err != nil {
+			return err // the directory is all that still leads to them
+		}
 	}
 	return removeTree(dir)
 }

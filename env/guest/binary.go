@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -9,8 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/google/renameio/v2"
 )
 
 // bin holds the guest binary where `make build` made one.
@@ -45,43 +49,61 @@ func Binary() (string, error) {
 	if err != nil { // without a home: whatever lies below /tmp may be anybody's
 		return os.Executable()
 	}
-	name, err := placed(cache, raw)
+	name, err := cached.placed(cache, raw)
 	if err != nil { // read-only, full, of another user
 		return os.Executable()
 	}
 	return name, nil
 }
 
-// placed is the path of the guest below a cache directory.
-func placed(cache string, raw []byte) (string, error) {
-	sum := sha256.Sum256(raw)
-	name := filepath.Join(cache, "tracesmith", "guest-"+hex.EncodeToString(sum[:8]))
-	if fi, err := os.Stat(name); err == nil && fi.Size() == int64(len(raw)) {
-		return name, nil
-	}
-	return name, materialise(name, raw)
+// cachedGuest remembers which file this process has compared with the embedded guest.
+// Safe for concurrent use.
+type cachedGuest struct {
+	mu   sync.Mutex
+	file fs.FileInfo // nil before the first comparison
 }
 
-// materialise writes an executable whole or not at all. No program is started
-// while it is open: a child that has not yet become its program holds every
-// descriptor, and a file open for writing cannot be executed.
+var cached cachedGuest
+
+// placed returns the path of the guest below a cache directory, and writes it if it
+// is missing or its content differs. It reads a file that it has compared once again
+// only if another one has taken its place.
+func (c *cachedGuest) placed(cache string, raw []byte) (string, error) {
+	sum := sha256.Sum256(raw)
+	name := filepath.Join(cache, "tracesmith", "guest-"+hex.EncodeToString(sum[:8]))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if fi, err := os.Stat(name); err == nil && c.file != nil && os.SameFile(fi, c.file) && fi.ModTime().Equal(c.file.ModTime()) {
+		return name, nil
+	}
+	if there, err := os.ReadFile(name); err != nil || !bytes.Equal(there, raw) {
+		if err := materialise(name, raw); err != nil {
+			return "", err
+		}
+	}
+	fi, err := os.Stat(name)
+	c.file = fi
+	return name, err
+}
+
+// materialise writes an executable whole or not at all, also if the machine loses
+// power. No program is started while it is open: a child that has not yet become its
+// program holds every descriptor, and a file open for writing cannot be executed.
 func materialise(name string, raw []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "guest-*.tmp")
+	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)), renameio.WithStaticPermissions(0o755))
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(raw)
-	err = errors.Join(err, f.Chmod(0o755), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
+	if _, err := f.Write(raw); err != nil {
+		return errors.Join(err, f.Cleanup())
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return errors.Join(err, f.Cleanup())
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -54,8 +55,50 @@ func TestPlacedNowhere(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := placed(file, []byte("guest")); err == nil {
+	if name, err := new(cachedGuest).placed(file, []byte("guest")); err == nil {
 		t.Errorf("placed below a file: %s", name)
+	}
+}
+
+// A cached guest that lost its content, as a power cut leaves it, is written again.
+func TestPlacedReplacesADamagedGuest(t *testing.T) {
+	raw := []byte("a guest")
+	cache := t.TempDir()
+	for _, content := range []string{"zeros: " + strings.Repeat("\x00", 7), "a guess", "a gue", ""} {
+		name, err := new(cachedGuest).placed(cache, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		again, err := new(cachedGuest).placed(cache, raw)
+		if err != nil || again != name {
+			t.Fatalf("placed at %s, then at %s: %v", name, again, err)
+		}
+		if got, err := os.ReadFile(name); err != nil || string(got) != string(raw) {
+			t.Errorf("after %q the guest handed out is %q: %v", content, got, err)
+		}
+	}
+}
+
+// One process compares the content once, and again if the file is another.
+func TestPlacedNoticesAnotherFile(t *testing.T) {
+	raw := []byte("a guest")
+	cache := t.TempDir()
+	var guest cachedGuest
+	name, err := guest.placed(cache, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := materialise(name, []byte("a guess")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := guest.placed(cache, raw); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(name); err != nil || string(got) != string(raw) {
+		t.Errorf("the guest handed out is %q: %v", got, err)
 	}
 }
 

@@ -98,7 +98,7 @@ func (k *keyring) give(conn *net.UnixConn) string {
 		if len(processes(left)) == 0 {
 			continue
 		}
-		if k.s.kill(left, func(process) bool { return false }); len(processes(left)) > 0 {
+		if !k.s.kill(left, func(process) bool { return false }) {
 			return ""
 		}
 	}

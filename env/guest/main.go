@@ -125,7 +125,9 @@ func serve(args []string) error {
 		return err
 	}
 	if !s.scopes.alone { // the kernel does it for the first process of a namespace
-		s.kill(s.scopes.ours, func(process) bool { return false })
+		if !s.kill(s.scopes.ours, func(process) bool { return false }) {
+			return errors.New("some programs of the sandbox still run")
+		}
 	}
 	return nil
 }

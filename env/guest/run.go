@@ -129,8 +129,9 @@ func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin, seal
 	case <-ctx.Done():
 		x.timedOut = true
 	}
+	dead := true
 	if x.limit = sc.takeLimit(); x.timedOut || x.limit != "" {
-		s.end(sc) // the watchdog may be at it still
+		dead = s.end(sc) // the watchdog may be at it still
 	}
 	select {
 	case <-c.done:
@@ -139,6 +140,9 @@ func (s *server) execute(ctx context.Context, r *guestpb.RunRequest, stdin, seal
 		x.code, x.wall = 128+int(syscall.SIGKILL), time.Since(c.start)
 	}
 	o.finish()
+	if !dead {
+		fmt.Fprintln(out, "\nSome processes that this command started could not be killed and still run.")
+	}
 	x.keys = keys.stop()
 	return x, nil
 }

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -88,12 +89,17 @@ func FirstTag() uint64 {
 }
 
 // Bury kills the programs of a guest that was started with this first tag and
-// cannot do it any more, where they do not end with its namespace.
-func Bury(first uint64) {
+// cannot do it any more, where they do not end with its namespace. It returns an
+// error if some survive.
+func Bury(first uint64) error {
 	if first >= highestTag {
-		return
+		return nil
 	}
-	sweep(func(tag uint64) bool { return tag <= first && first-tag < manyTags }, func(process) bool { return false })
+	accept := func(tag uint64) bool { return tag <= first && first-tag < manyTags }
+	if !sweep(accept, func(process) bool { return false }) {
+		return fmt.Errorf("killing the programs of a sandbox: some still run after %s", sweepBound)
+	}
+	return nil
 }
 
 func newScopes(first uint64) *scopes {
@@ -166,8 +172,9 @@ const (
 )
 
 // sweep kills every process of accepted tag that spare does not hold, until none
-// is left. A tree that forks faster than it is killed is stopped first.
-func sweep(accept func(uint64) bool, spare func(process) bool) {
+// is left. A tree that forks faster than it is killed is stopped first. It returns
+// false if some are left after sweepBound.
+func sweep(accept func(uint64) bool, spare func(process) bool) bool {
 	end := time.Now().Add(sweepBound)
 	victims := func() []process {
 		var out []process
@@ -182,7 +189,7 @@ func sweep(accept func(uint64) bool, spare func(process) bool) {
 	for round := 0; time.Now().Before(end); round++ {
 		found := victims()
 		if len(found) == 0 {
-			return
+			return true
 		}
 		if round >= plainSweeps {
 			found = freeze(found, victims, end)
@@ -193,6 +200,7 @@ func sweep(accept func(uint64) bool, spare func(process) bool) {
 		time.Sleep(pause) // the kernel tears them down
 		pause = min(2*pause, 16*time.Millisecond)
 	}
+	return len(victims()) == 0
 }
 
 // freeze stops processes until no new one appears.
@@ -215,14 +223,16 @@ func freeze(found []process, again func() []process, end time.Time) []process {
 	return found
 }
 
-// kill sweeps and reaps, so that what it killed no longer counts as a process.
-func (s *server) kill(accept func(uint64) bool, spare func(process) bool) {
+// kill sweeps and reaps, so that what it killed no longer counts as a process. It
+// returns false if some processes survive.
+func (s *server) kill(accept func(uint64) bool, spare func(process) bool) bool {
 	defer s.calm(crowd)()
-	sweep(accept, spare)
+	dead := sweep(accept, spare)
 	s.reaper.reap()
+	return dead
 }
 
-// end kills a whole scope.
-func (s *server) end(sc *scope) {
-	s.kill(s.scopes.of(sc), func(process) bool { return false })
+// end kills a whole scope, and returns false if some of it survives.
+func (s *server) end(sc *scope) bool {
+	return s.kill(s.scopes.of(sc), func(process) bool { return false })
 }

@@ -43,6 +43,7 @@ type server struct {
 	ready  chan struct{} // closed once config holds
 	config *guestpb.HelloRequest
 
+	opening   sync.Mutex // held while a transfer is opened; before mu
 	mu        sync.Mutex
 	runs      map[uint64]context.CancelFunc
 	terminals map[uint64]*terminal

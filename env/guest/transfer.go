@@ -105,16 +105,19 @@ func (s *server) Drop(_ context.Context, r *guestpb.DropRequest) (*guestpb.Empty
 	return &guestpb.Empty{}, nil
 }
 
-// transfer finds id or opens it.
+// transfer finds id or opens it. One call opens at a time: of two with the same new id
+// only the first opens it.
 func (s *server) transfer(id uint64, open func() (*transfer, error)) (*transfer, error) {
-	s.mu.Lock()
-	t, known := s.transfers[id]
-	full := len(s.transfers) >= maxTransfers
-	s.mu.Unlock()
-	if known {
+	if t, _ := s.known(id); t != nil {
 		return t, nil
 	}
-	if full {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	t, n := s.known(id)
+	switch {
+	case t != nil:
+		return t, nil
+	case n >= maxTransfers:
 		return nil, fmt.Errorf("more than %d transfers at once", maxTransfers)
 	}
 	t, err := open()
@@ -125,6 +128,13 @@ func (s *server) transfer(id uint64, open func() (*transfer, error)) (*transfer,
 	defer s.mu.Unlock()
 	s.transfers[id] = t
 	return t, nil
+}
+
+// known returns a transfer, nil if there is none of that id, and how many there are.
+func (s *server) known(id uint64) (t *transfer, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.transfers[id], len(s.transfers)
 }
 
 // keep offers data to Pull under a new id. The host numbers its transfers from

@@ -36,8 +36,8 @@ type Builder struct {
 	Placement func(ctx context.Context, tree env.Tree, w io.Writer) error
 
 	mu    sync.Mutex
-	locks map[string]*sync.Mutex // one build per key at a time
-	used  map[string]*os.File    // by entry, locked so that nobody removes it
+	turns map[string]*turn    // by key, while a caller builds it or waits
+	used  map[string]*os.File // by entry, locked so that nobody removes it
 }
 
 // Close lets go of the entries in use: no sandbox may need them any more.
@@ -70,7 +70,11 @@ func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpe
 	}
 	key := schemas.ShortHash(content)
 	final := filepath.Join(b.Cache.Dir, key)
-	defer b.lock(key)()
+	done, err := b.await(ctx, key)
+	if err != nil {
+		return spec, fmt.Errorf("waiting for the same set-up of %s: %w", t.InstanceID, err)
+	}
+	defer done()
 	search, err := b.use(final)
 	if errors.Is(err, os.ErrNotExist) {
 		if err := b.build(ctx, d, spec, t, tree, final); err != nil {
@@ -109,18 +113,39 @@ func (b *Builder) use(entry string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-func (b *Builder) lock(key string) (unlock func()) {
+// turn lets one caller at a time look up or build a key.
+type turn struct {
+	held    chan struct{} // holds one value while a caller has the turn
+	callers int           // that have the turn or wait for it
+}
+
+// await waits for the turn of a key, or for the end of ctx; done passes it on.
+func (b *Builder) await(ctx context.Context, key string) (done func(), err error) {
 	b.mu.Lock()
-	if b.locks == nil {
-		b.locks = map[string]*sync.Mutex{}
+	if b.turns == nil {
+		b.turns = map[string]*turn{}
 	}
-	if b.locks[key] == nil {
-		b.locks[key] = &sync.Mutex{}
+	t := b.turns[key]
+	if t == nil {
+		t = &turn{held: make(chan struct{}, 1)}
+		b.turns[key] = t
 	}
-	m := b.locks[key]
+	t.callers++
 	b.mu.Unlock()
-	m.Lock()
-	return m.Unlock
+	leave := func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if t.callers--; t.callers == 0 {
+			delete(b.turns, key)
+		}
+	}
+	select {
+	case t.held <- struct{}{}:
+		return func() { <-t.held; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
 }
 
 // build fills a fresh directory and renames it into place, so that a killed

@@ -192,19 +192,11 @@ func (v *Verifier) spec(ctx context.Context, t schemas.Task, tree env.Tree) (sch
 	if len(t.Tests.FailToPass)+len(t.Tests.PassToPass)+len(t.Tests.Expected) > 0 {
 		return t.Tests, nil
 	}
-	key := t.ComputeID()
-	v.mu.Lock()
-	known, ok := v.specs[key]
-	v.mu.Unlock()
-	if ok {
-		return known, nil
-	}
-	spec, err := v.Baseline(ctx, t, tree)
+	spec, err := v.baselines.Get(ctx, t.ComputeID(), func(ctx context.Context) (schemas.TestSpec, error) {
+		return v.Baseline(ctx, t, tree)
+	})
 	if err != nil {
 		return t.Tests, err
 	}
-	v.mu.Lock()
-	v.specs[key] = spec
-	v.mu.Unlock()
 	return spec, nil
 }

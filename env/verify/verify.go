@@ -29,10 +29,10 @@ type Config struct {
 // Verifier judges patches, each in a sandbox of its own. It is safe for
 // concurrent use.
 type Verifier struct {
-	cfg Config
+	cfg       Config
+	baselines env.Baselines // by task id
 
 	mu      sync.Mutex
-	specs   map[string]schemas.TestSpec // by task id: baselines already established
 	layouts map[string]*repository
 }
 
@@ -46,7 +46,7 @@ func New(cfg Config) *Verifier {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Verifier{cfg: cfg, specs: map[string]schemas.TestSpec{}, layouts: map[string]*repository{}}
+	return &Verifier{cfg: cfg, layouts: map[string]*repository{}}
 }
 
 // Verify implements env.Verifier. The patch must make finalSHA (a git tree hash,

@@ -178,19 +178,12 @@ type File struct {
 // walk calls fn for every entry below a tree in git's order, directories
 // (with a trailing slash in Path) before what they hold.
 func (s *Store) walk(tree hash, prefix string, fn func(File) error) error {
-	content, err := s.get("tree", tree)
+	entries, err := s.entries(tree)
 	if err != nil {
 		return err
 	}
-	for len(content) > 0 {
-		head, rest, ok := bytes.Cut(content, []byte{0})
-		modeText, name, ok2 := strings.Cut(string(head), " ")
-		mode, err := strconv.ParseUint(modeText, 8, 32)
-		if !ok || !ok2 || err != nil || len(rest) < sha1.Size {
-			return fmt.Errorf("tree %s is malformed", tree)
-		}
-		f := File{Path: prefix + name, Mode: uint32(mode), hash: hash(rest[:sha1.Size])}
-		content = rest[sha1.Size:]
+	for _, f := range entries {
+		f.Path = prefix + f.Path
 		if f.Mode != modeDir {
 			if err := fn(f); err != nil {
 				return err
@@ -206,4 +199,46 @@ func (s *Store) walk(tree hash, prefix string, fn func(File) error) error {
 		}
 	}
 	return nil
+}
+
+// entries returns what one directory holds, in git's order; Path is the bare name.
+func (s *Store) entries(dir hash) ([]File, error) {
+	content, err := s.get("tree", dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	for len(content) > 0 {
+		head, rest, ok := bytes.Cut(content, []byte{0})
+		modeText, name, ok2 := strings.Cut(string(head), " ")
+		mode, err := strconv.ParseUint(modeText, 8, 32)
+		if !ok || !ok2 || err != nil || len(rest) < sha1.Size {
+			return nil, fmt.Errorf("tree %s is malformed", dir)
+		}
+		out = append(out, File{Path: name, Mode: uint32(mode), hash: hash(rest[:sha1.Size])})
+		content = rest[sha1.Size:]
+	}
+	return out, nil
+}
+
+// find follows a path from a tree to its entry, reading only the directories on the
+// way; found is false if there is no such file or symlink.
+func (s *Store) find(tree hash, path string) (f File, found bool, err error) {
+	f = File{Mode: modeDir, hash: tree}
+	for name := range strings.SplitSeq(path, "/") {
+		if f.Mode != modeDir {
+			return File{}, false, nil
+		}
+		entries, err := s.entries(f.hash)
+		if err != nil {
+			return File{}, false, err
+		}
+		i := slices.IndexFunc(entries, func(e File) bool { return e.Path == name })
+		if i < 0 {
+			return File{}, false, nil
+		}
+		f = entries[i]
+	}
+	f.Path = path
+	return f, f.Mode != modeDir, nil
 }

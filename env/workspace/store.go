@@ -29,6 +29,9 @@ import (
 
 // Store is a bare object store in one directory. It is safe for concurrent use
 // by many goroutines and processes; nothing in it is ever changed, only added.
+// It is meant for a directory that lasts no longer than the processes that use it:
+// what it writes is not synced, which would cost an fsync for every file of a
+// repository, so a power cut can damage it.
 type Store struct {
 	dir   string // private: objects, index of imported trees, placements
 	git   string // the bare repository below dir

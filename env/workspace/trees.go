@@ -28,15 +28,18 @@ func (s *Store) Files(ctx context.Context, tree string) ([]File, error) {
 // ReadFile returns the content of one file of a tree (a symlink's target text);
 // found is false when the tree has no such entry.
 func (s *Store) ReadFile(ctx context.Context, tree, path string) (content []byte, found bool, err error) {
-	files, err := s.Files(ctx, tree)
+	root, err := parseHash(tree)
 	if err != nil {
 		return nil, false, err
 	}
-	i, found := slices.BinarySearchFunc(files, path, func(f File, p string) int { return strings.Compare(f.Path, p) })
-	if !found {
-		return nil, false, nil
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
 	}
-	content, err = s.get("blob", files[i].hash)
+	f, found, err := s.find(root, path)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	content, err = s.get("blob", f.hash)
 	return content, err == nil, err
 }
 

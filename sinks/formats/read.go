@@ -91,7 +91,10 @@ func openReader(path string, t *arrowrec.Table) (_ *reader, err error) {
 	if err != nil {
 		return nil, &CorruptError{path, err}
 	}
-	if err := checkFooter(r.pq.Metadata(), st.Size()); err != nil {
+	if err := checkCodecs(r.pq.Metadata()); err != nil {
+		return nil, fmt.Errorf("%s was written by another program: %w: use the original file, or publish or download the dataset again", path, err)
+	}
+	if err := checkSizes(r.pq.Metadata(), st.Size()); err != nil {
 		return nil, &CorruptError{path, err}
 	}
 	if err := r.checkMeta(t); err != nil {
@@ -111,18 +114,19 @@ func openReader(path string, t *arrowrec.Table) (_ *reader, err error) {
 // maxChunkBytes bounds what one column of a row group may unpack to.
 const maxChunkBytes = 2 << 30
 
-// checkFooter refuses claims that would make the library allocate without end.
-func checkFooter(m *format.FileMetaData, size int64) error {
+// checkCodecs refuses files whose pages are not bounded by the claims in their footer.
+func checkCodecs(m *format.FileMetaData) error {
 	for _, g := range m.RowGroups {
 		for _, c := range g.Columns {
 			if d := c.MetaData; d.Codec != format.Zstd && d.Codec != format.Uncompressed {
-				return fmt.Errorf("column %s is compressed with %s", strings.Join(d.PathInSchema, "."), d.Codec)
+				return fmt.Errorf("column %s is compressed with %s, not with Zstandard", strings.Join(d.PathInSchema, "."), d.Codec)
 			}
 		}
 	}
-	return checkSizes(m, size)
+	return nil
 }
 
+// checkSizes refuses claims that would make the library allocate without end.
 func checkSizes(m *format.FileMetaData, size int64) error {
 	for _, g := range m.RowGroups {
 		for _, c := range g.Columns {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,10 +19,14 @@ import (
 // faulty opens a store behind a proxy; both, so that tests can look past it.
 func faulty(t *testing.T) (s, direct sinks.Store, f *sinktest.Faults) {
 	t.Helper()
-	srv := sinktest.Serve(t)
-	f = sinktest.NewFaults(t, srv.URL)
+	return faultyAt(t, sinktest.Serve(t).URL)
+}
+
+func faultyAt(t *testing.T, url string) (s, direct sinks.Store, f *sinktest.Faults) {
+	t.Helper()
+	f = sinktest.NewFaults(t, url)
 	s = open(t, "s3://traces/p", stores.S3Config{Endpoint: f.URL, MaxBackoff: 100 * time.Millisecond, Silence: 2 * time.Second})
-	return s, open(t, "s3://traces/p", stores.S3Config{Endpoint: srv.URL}), f
+	return s, open(t, "s3://traces/p", stores.S3Config{Endpoint: url}), f
 }
 
 // faultCase is an operation, what fails under it, and what it leaves.
@@ -138,8 +144,31 @@ func TestFaultsThatStayAreReported(t *testing.T) {
 }
 
 // An object that is replaced while it is read is not read as a mixture.
-func TestReadingOnNeverMixes(t *testing.T) {
-	s, direct, faults := faulty(t)
+func TestReadingOnNeverMixes(t *testing.T) { testReadingOn(t, sinktest.Serve(t).URL) }
+
+// The same against a server that every run of the tests has. It reads with If-Match as
+// the real ones do.
+func TestReadingOnNeverMixesAgainstFake(t *testing.T) {
+	testReadingOn(t, sinktest.Fake(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if want := r.Header.Get("If-Match"); r.Method == http.MethodGet && want != "" {
+				look := r.Clone(r.Context())
+				look.Method = http.MethodHead
+				look.Header.Del("Range")
+				now := httptest.NewRecorder()
+				if next.ServeHTTP(now, look); now.Header().Get("ETag") != want {
+					w.WriteHeader(http.StatusPreconditionFailed)
+					_, _ = io.WriteString(w, `<Error><Code>PreconditionFailed</Code></Error>`)
+					return
+				}
+			}
+			next.ServeHTTP(w, r)
+		})
+	}))
+}
+
+func testReadingOn(t *testing.T, url string) {
+	s, direct, faults := faultyAt(t, url)
 	old, other := bytes.Repeat([]byte("a"), 1<<20), bytes.Repeat([]byte("b"), 1<<20)
 	if err := direct.Create(t.Context(), "k", old); err != nil {
 		t.Fatal(err)

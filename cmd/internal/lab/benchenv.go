@@ -37,7 +37,7 @@ type benchCall struct {
 
 // benchEnv measures one sandbox kind.
 func benchEnv(ctx context.Context, s *cli.State, cfg configs.Config, kind string, rounds int) ([]measure, error) {
-	cfg.Sandbox.Kind, cfg.Sandbox.Warm = kind, 0
+	cfg.Sandbox.Kind = kind
 	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
 	if err != nil {
 		return nil, cli.Usage(err)
@@ -51,15 +51,6 @@ func benchEnv(ctx context.Context, s *cli.State, cfg configs.Config, kind string
 		return nil, err
 	}
 	if err := b.life(ctx); err != nil {
-		return nil, err
-	}
-	cfg.Sandbox.Warm = 2
-	ahead, err := wire.NewWorkbench(ctx, cfg, s.Host())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = ahead.Close() }()
-	if err := b.warm(ctx, ahead); err != nil {
 		return nil, err
 	}
 	return b.rows, b.episodes(ctx)
@@ -122,40 +113,6 @@ func (b *envBench) startTarget() float64 {
 		return *b.bare.start + 40
 	}
 	return 0
-}
-
-// warm measures sandboxes that were started ahead.
-func (b *envBench) warm(ctx context.Context, ahead *wire.Workbench) error {
-	meter := &wire.Meter{}
-	e, err := ahead.NewMeteredEnv(ctx, b.task, meter)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }()
-	var starts, resets []sample
-	for i := range max(2, b.rounds/5) + 1 {
-		for i > 0 && ahead.Ready() < 2 {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(time.Millisecond):
-			}
-		}
-		began := time.Now()
-		if _, err := e.Reset(ctx, false); err != nil {
-			return err
-		}
-		if i > 0 {
-			resets = append(resets, sample{wall: time.Since(began)})
-			starts = append(starts, sample{wall: meter.TakeStart()})
-		}
-		if err := e.Close(ctx); err != nil {
-			return err
-		}
-	}
-	b.add("sandbox: warm hand-out", starts, 15, false, nil)
-	b.add("reset, hard, warm", resets, 0, false, nil)
-	return nil
 }
 
 // calls measures the tools, then the debugger.

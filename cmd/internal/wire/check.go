@@ -17,7 +17,7 @@ func (w *Workbench) Check(ctx context.Context, t schemas.Task, runs int, seed in
 		}
 		return soundness.Unreadable(t, err), nil
 	}
-	d := w.ColdDriver(t)
+	d := w.Driver(t)
 	spec, err := w.spec(ctx, d, t, tree)
 	if err != nil {
 		return soundness.Report{}, err

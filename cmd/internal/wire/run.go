@@ -232,7 +232,7 @@ func (r *Run) reap(ctx context.Context) {
 func (r *Run) preflight(ctx context.Context) error {
 	seen := map[string]bool{}
 	for _, t := range r.Tasks {
-		d := r.Bench.ColdDriver(t)
+		d := r.Bench.Driver(t)
 		if seen[d.Name()] {
 			continue
 		}

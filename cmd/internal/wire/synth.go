@@ -27,7 +27,7 @@ const DefaultEntrypoint = "python -m pytest -q"
 func (w *Workbench) Factory(cfg synth.Config) synth.Config {
 	cfg.Store = w.store
 	cfg.Sandbox = func(ctx context.Context, t schemas.Task, tree env.Tree) (env.Driver, env.SandboxSpec, error) {
-		d := w.ColdDriver(t)
+		d := w.Driver(t)
 		spec, err := w.spec(ctx, d, t, tree)
 		return d, spec, err
 	}

@@ -15,9 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/pdb"
-	"github.com/tracesmith/tracesmith/env/pool"
 	"github.com/tracesmith/tracesmith/env/setup"
-	"github.com/tracesmith/tracesmith/env/turns"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/pipeline"
@@ -28,8 +26,7 @@ import (
 
 // Workbench holds what environments, baselines and verdicts are made of: the
 // task source, sandbox drivers, the tool set and the git store. Safe for
-// concurrent use; Close removes its scratch files, the sandboxes started ahead
-// and the MCP servers.
+// concurrent use; Close removes its scratch files and the MCP servers.
 type Workbench struct {
 	Source  env.Source
 	Toolbox *tools.Set
@@ -40,8 +37,7 @@ type Workbench struct {
 	builder *setup.Builder
 	scratch string
 	drivers map[string]env.Driver
-	paced   map[string]env.Driver // the same, so many starts at once as the settings allow
-	pools   map[string]*pool.Pool // over paced, where sandboxes are started ahead
+	limited map[string]env.Driver // the same, with the limit on concurrent starts
 
 	gradings *semaphore.Weighted // runs of tests under way; nil: no limit
 }
@@ -51,7 +47,7 @@ type Workbench struct {
 // tools are part of what a run is.
 func NewWorkbench(ctx context.Context, cfg configs.Config, host Host) (*Workbench, error) {
 	w := &Workbench{
-		cfg: cfg, drivers: map[string]env.Driver{}, paced: map[string]env.Driver{}, pools: map[string]*pool.Pool{},
+		cfg: cfg, drivers: map[string]env.Driver{}, limited: map[string]env.Driver{},
 		builder: &setup.Builder{Cache: setup.Cache{Dir: setup.DefaultCache(), Limit: int64(cfg.Sandbox.SetupCache)}, Timeout: cfg.Sandbox.SetupTimeout},
 	}
 	if err := w.build(ctx, host); err != nil {
@@ -69,8 +65,8 @@ func (w *Workbench) build(ctx context.Context, host Host) (err error) {
 		if w.drivers[kind], err = driver(cfg, kind); err != nil {
 			return err
 		}
-		if w.paced[kind] = w.drivers[kind]; cfg.Run.Starts > 0 {
-			w.paced[kind] = turns.New(w.drivers[kind], cfg.Run.Starts)
+		if w.limited[kind] = w.drivers[kind]; cfg.Run.Starts > 0 {
+			w.limited[kind] = env.LimitStarts(w.drivers[kind], cfg.Run.Starts)
 		}
 	}
 	if cfg.Run.Gradings > 0 {
@@ -86,51 +82,22 @@ func (w *Workbench) build(ctx context.Context, host Host) (err error) {
 		return err
 	}
 	w.builder.Placement = w.store.Placement
-	if err := w.equip(ctx, host); err != nil {
-		return err
-	}
-	if cfg.Sandbox.Warm > 0 {
-		for kind, d := range w.paced {
-			w.pools[kind] = pool.New(pool.Config{Driver: d, Size: cfg.Sandbox.Warm})
-		}
-	}
-	return nil
+	return w.equip(ctx, host)
 }
 
-// Close removes the workbench's scratch files, the sandboxes nobody took and the
-// MCP servers.
+// Close removes the workbench's scratch files and the MCP servers.
 func (w *Workbench) Close() error {
 	if w.servers != nil {
 		w.servers.Close()
 	}
-	var errs []error
-	for _, p := range w.pools {
-		errs = append(errs, p.Close(context.Background()))
-	}
-	return errors.Join(append(errs, w.builder.Close(), os.RemoveAll(w.scratch))...)
+	return errors.Join(w.builder.Close(), os.RemoveAll(w.scratch))
 }
 
 // Driver chooses the sandbox kind of a task: the configured one, docker for a
 // task that names an image, bubblewrap otherwise. There is no fall-back.
 func (w *Workbench) Driver(t schemas.Task) env.Driver {
-	kind := w.kind(t)
-	if p := w.pools[kind]; p != nil {
-		return p
-	}
-	return w.paced[kind]
+	return w.limited[w.kind(t)]
 }
-
-// Ready is how many sandboxes started ahead wait for an owner.
-func (w *Workbench) Ready() int {
-	n := 0
-	for _, p := range w.pools {
-		n += p.Ready()
-	}
-	return n
-}
-
-// ColdDriver is Driver without sandboxes started ahead.
-func (w *Workbench) ColdDriver(t schemas.Task) env.Driver { return w.paced[w.kind(t)] }
 
 func (w *Workbench) kind(t schemas.Task) string {
 	switch {

@@ -1,4 +1,4 @@
-package turns_test
+package env_test
 
 import (
 	"context"
@@ -9,11 +9,10 @@ import (
 	"testing/synctest"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/turns"
 )
 
-// slow is a driver whose starts, and whose fetch of the image "missing", go on until
-// they are let go.
+// slow is a driver whose starts, and whose fetch of the image "missing", last until the
+// test releases them.
 type slow struct {
 	env.Driver
 	starting atomic.Int32
@@ -28,7 +27,7 @@ func (d *slow) Start(ctx context.Context, _ env.SandboxSpec) (env.Sandbox, error
 	d.starting.Add(1)
 	defer d.starting.Add(-1)
 	<-d.start
-	return nil, errors.New("let go")
+	return nil, errors.New("released")
 }
 
 func (d *slow) Pull(context.Context, string, func(have, total int64)) (bool, error) {
@@ -46,12 +45,12 @@ func (d *slow) Ensure(ctx context.Context, image string) error {
 	return nil
 }
 
-func TestSoManyStartAtOnce(t *testing.T) {
+func TestLimitStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &slow{start: make(chan struct{}), fetch: make(chan struct{})}
-		paced := turns.New(d, 2)
+		limited := env.LimitStarts(d, 2)
 		for range 5 {
-			go func() { _, _ = paced.Start(t.Context(), env.SandboxSpec{}) }()
+			go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{}) }()
 		}
 		for range 4 {
 			synctest.Wait()
@@ -68,45 +67,45 @@ func TestSoManyStartAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFetchTakesNoTurn(t *testing.T) {
+func TestLimitStartsFetchesBeforeItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &slow{start: make(chan struct{}), fetch: make(chan struct{})}
-		paced := turns.New(d, 1)
-		go func() { _, _ = paced.Start(t.Context(), env.SandboxSpec{Image: "missing"}) }()
+		limited := env.LimitStarts(d, 1)
+		go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{Image: "missing"}) }()
 		synctest.Wait()
-		go func() { _, _ = paced.Start(t.Context(), env.SandboxSpec{Image: "there"}) }()
+		go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{Image: "there"}) }()
 		synctest.Wait()
 		if d.fetching.Load() != 1 || d.starting.Load() != 1 {
 			t.Errorf("%d fetched, %d started, want one of each", d.fetching.Load(), d.starting.Load())
 		}
-		if _, err := paced.Start(t.Context(), env.SandboxSpec{Image: "unknown"}); err == nil || err.Error() != "no such image" {
-			t.Errorf("an image that cannot be had: %v", err)
+		if _, err := limited.Start(t.Context(), env.SandboxSpec{Image: "unknown"}); err == nil || err.Error() != "no such image" {
+			t.Errorf("unknown image: %v", err)
 		}
 		close(d.start)
 		close(d.fetch)
 	})
 }
 
-func TestWhoIsCancelledWaitsNoLonger(t *testing.T) {
+func TestLimitStartsStopsWaitingWhenCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &slow{start: make(chan struct{})}
-		paced := turns.New(d, 1)
-		go func() { _, _ = paced.Start(t.Context(), env.SandboxSpec{}) }()
+		limited := env.LimitStarts(d, 1)
+		go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{}) }()
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
-			_, err := paced.Start(ctx, env.SandboxSpec{})
+			_, err := limited.Start(ctx, env.SandboxSpec{})
 			ended <- err
 		}()
 		synctest.Wait()
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a turn to start a slow sandbox") {
-			t.Errorf("cancelled: %v", err)
+			t.Errorf("canceled: %v", err)
 		}
 		d.start <- struct{}{}
 		close(d.start) // the turn was not lost
-		if _, err := paced.Start(t.Context(), env.SandboxSpec{}); err == nil || err.Error() != "let go" {
+		if _, err := limited.Start(t.Context(), env.SandboxSpec{}); err == nil || err.Error() != "released" {
 			t.Errorf("after it: %v", err)
 		}
 	})

@@ -1,0 +1,124 @@
+package env_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// search is a run of tests that lasts until the test releases it or its context ends.
+type search struct {
+	calls   int
+	release chan error
+}
+
+func (s *search) find(ctx context.Context) (schemas.TestSpec, error) {
+	s.calls++
+	select {
+	case err := <-s.release:
+		return schemas.TestSpec{Method: "found"}, err
+	case <-ctx.Done():
+		return schemas.TestSpec{}, ctx.Err()
+	}
+}
+
+// get asks in the background.
+func (s *search) get(ctx context.Context, b *env.Baselines) chan error {
+	ended := make(chan error, 1)
+	go func() {
+		spec, err := b.Get(ctx, "task", s.find)
+		if err == nil && spec.Method != "found" {
+			err = errors.New("other lists came back")
+		}
+		ended <- err
+	}()
+	return ended
+}
+
+// Callers at the same time share one run of the tests, and the later ones its lists.
+func TestBaselinesAreFoundOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b env.Baselines
+		s := &search{release: make(chan error)}
+		var all []chan error
+		for range 4 {
+			all = append(all, s.get(t.Context(), &b))
+		}
+		synctest.Wait()
+		s.release <- nil
+		all = append(all, s.get(t.Context(), &b))
+		for _, ended := range all {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if s.calls != 1 {
+			t.Errorf("the tests ran %d times for five callers", s.calls)
+		}
+	})
+}
+
+// The caller that came first takes nothing from the others when it leaves.
+func TestBaselinesOutliveTheFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b env.Baselines
+		s := &search{release: make(chan error)}
+		ctx, cancel := context.WithCancel(t.Context())
+		first := s.get(ctx, &b)
+		synctest.Wait()
+		second := s.get(t.Context(), &b)
+		synctest.Wait()
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first caller: %v, want its cancellation", err)
+		}
+		s.release <- nil
+		if err := <-second; err != nil || s.calls != 1 {
+			t.Errorf("the second caller: %v after %d runs", err, s.calls)
+		}
+	})
+}
+
+// A run for which nobody waits is canceled, and the next caller starts another.
+func TestBaselinesEndWithTheLastCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b env.Baselines
+		s := &search{release: make(chan error)}
+		ctx, cancel := context.WithCancel(t.Context())
+		callers := []chan error{s.get(ctx, &b), s.get(ctx, &b)}
+		synctest.Wait()
+		cancel()
+		for _, ended := range callers {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("%v, want the cancellation", err)
+			}
+		}
+		next := s.get(t.Context(), &b)
+		synctest.Wait()
+		s.release <- nil
+		if err := <-next; err != nil || s.calls != 2 {
+			t.Errorf("the next caller: %v after %d runs", err, s.calls)
+		}
+	})
+}
+
+// A failed run is not kept.
+func TestBaselinesForgetFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b env.Baselines
+		s := &search{release: make(chan error)}
+		broken := errors.New("no sandbox")
+		for _, want := range []error{broken, nil} {
+			ended := s.get(t.Context(), &b)
+			synctest.Wait()
+			s.release <- want
+			if err := <-ended; !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
+	})
+}

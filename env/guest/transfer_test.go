@@ -1,0 +1,39 @@
+package guest
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// However many calls name a new transfer at once, it is opened once: a second one would
+// be lost with its descriptor.
+func TestATransferIsOpenedOnce(t *testing.T) {
+	s := newServer(tagKey{}, 0)
+	for id := range uint64(maxTransfers) {
+		var opened atomic.Int32
+		var calls sync.WaitGroup
+		for range 8 {
+			calls.Go(func() {
+				_, err := s.transfer(id, func() (*transfer, error) {
+					opened.Add(1)
+					for range 100 {
+						runtime.Gosched() // so that the other calls come meanwhile
+					}
+					return &transfer{abort: func() {}}, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		if n := opened.Load(); n != 1 {
+			t.Fatalf("transfer %d was opened %d times", id, n)
+		}
+	}
+	if _, err := s.transfer(maxTransfers, func() (*transfer, error) { return nil, nil }); err == nil {
+		t.Errorf("more than %d transfers are open at once", maxTransfers)
+	}
+}

@@ -1,0 +1,53 @@
+package pipeline_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// creating counts the objects that a run creates.
+type creating struct {
+	sinks.Store
+	n *atomic.Int32
+}
+
+func (c creating) Create(ctx context.Context, key string, body []byte) error {
+	if strings.HasPrefix(key, "staging/") {
+		c.n.Add(1)
+	}
+	return c.Store.Create(ctx, key, body)
+}
+
+// A job that comes again after its episode was staged ends with that episode: nothing is
+// run, graded, normalized or written once more.
+func TestAStagedEpisodeIsAdopted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	var staged, created atomic.Int32
+	h.store = func(s sinks.Store) sinks.Store { return creating{s, &created} }
+	h.change = func(d *pipeline.Deps) {
+		d.Crash = func(point string) {
+			if point == "staged" && staged.Add(1) == 1 {
+				panic("between staging and settling")
+			}
+		}
+	}
+	rep := h.mustRun(t)
+	if l := ledger(t, rep); l.Missing != 0 || l.Outcomes["resolved"] != 1 {
+		t.Errorf("ledger: %+v", l)
+	}
+	if n := created.Load(); n != 1 {
+		t.Errorf("the episode was written %d times", n)
+	}
+	for what, want := range map[string]int{"env ": 1, "verify ": 1, "ask ": turns} {
+		if got := h.count(what); got != want {
+			t.Errorf("%d notes of %q, want %d", got, what, want)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// A job that is canceled while the tests of its task run for the first time takes no
+// try from the other jobs of the task.
+func TestABaselineOutlivesTheJobThatBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		r := newRun(Config{}, Deps{Baseline: func(ctx context.Context, _ schemas.Task) (schemas.TestSpec, error) {
+			select {
+			case <-release:
+				return schemas.TestSpec{Method: schemas.VerifyPytest}, nil
+			case <-ctx.Done():
+				return schemas.TestSpec{}, ctx.Err()
+			}
+		}}, RunInfo{}, plan{})
+		job := func(ctx context.Context) chan error {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := r.tests(ctx, schemas.Task{ID: "task"})
+				ended <- err
+			}()
+			return ended
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		first := job(ctx)
+		synctest.Wait()
+		second := job(t.Context())
+		synctest.Wait()
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("the canceled job: %v", err)
+		}
+		close(release)
+		if err := <-second; err != nil {
+			t.Errorf("the job beside it: %v", err)
+		}
+	})
+}

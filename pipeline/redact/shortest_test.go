@@ -1,0 +1,24 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+)
+
+// The less a name says about its value, the longer a secret is at least. Each value is
+// the shortest of its kind, and the same without its last character stays.
+func TestTheShortestSecrets(t *testing.T) {
+	for before, value := range map[string]string{
+		"DB_PASSWORD=": "x7Qp",
+		"API_KEY=":     "x7Qp9Zk2",
+		"my_key = ":    "k9Jx2Qp7Zr4Wm8Tv",
+	} {
+		if got := New(nil).Text(before + `"` + value + `"`); strings.Contains(got, value) {
+			t.Errorf("%q stays", got)
+		}
+		shorter := before + `"` + value[:len(value)-1] + `"`
+		if got := New(nil).Text(shorter); got != shorter {
+			t.Errorf("%q became %q", shorter, got)
+		}
+	}
+}
