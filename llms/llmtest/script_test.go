@@ -291,7 +291,8 @@ func TestOtherEndpoints(t *testing.T) {
 		want      string
 	}{
 		{"/health", "", 200, "ok"}, {"/__totals", "", 200, "requests"}, {"/v1/models", "", 401, "invalid_api_key"}, {"/v1/models", "k", 200, `"max_model_len":20`},
-		{"/v1/models/m", "k", 200, `"m"`}, {"/v1/models/x", "k", 404, "error"}, {"/v1/other", "k", 404, `"message":"no such endpoint: GET /v1/other"`}, {"/__x", "", 404, "__log"},
+		{"/v1/models/m", "k", 200, `"m"`}, {"/v1/models/x", "k", 404, "error"}, {"/v1/other", "k", 404, `"message":"no such endpoint: GET /v1/other"`},
+		{"/v1/responses/1", "k", 404, "the Responses API is not supported"}, {"/__x", "", 404, "__log"},
 	} {
 		if status, body := get(c.path, c.key); status != c.status || !strings.Contains(body, c.want) {
 			t.Errorf("%s: %d %s", c.path, status, body)
@@ -313,6 +314,9 @@ func TestOtherEndpoints(t *testing.T) {
 	}
 	if _, got := with("/tokenize", `{"messages":[{"role":"user","content":"hello"}]}`); !strings.Contains(got, `"count":5`) {
 		t.Errorf("%s", got)
+	}
+	if status, got := with("/v1/responses", `{"model":"m","input":"go"}`); status != 404 || !strings.Contains(got, "the Responses API is not supported: use /v1/chat/completions or /v1/messages") {
+		t.Errorf("%d %s", status, got)
 	}
 	if status, got := with("/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"`+strings.Repeat("long ", 30)+`"}]}`); status != 400 || !strings.Contains(got, "context_length_exceeded") {
 		t.Errorf("%d %s", status, got)

@@ -153,8 +153,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.chat(w, r, decodeChat)
 	case r.Method == http.MethodPost && path == "/v1/messages":
 		h.chat(w, r, decodeMessages)
-	case r.Method == http.MethodPost && path == "/v1/responses":
-		h.chat(w, r, decodeResponses)
+	case strings.HasPrefix(path, "/v1/responses"):
+		sendError(w, http.StatusNotFound, "not_supported", "the Responses API is not supported: use /v1/chat/completions or /v1/messages")
 	case r.Method == http.MethodPost && (path == "/tokenize" || path == "/v1/tokenize"):
 		h.tokenize(w, r)
 	default:
