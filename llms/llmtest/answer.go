@@ -26,8 +26,6 @@ type conversation interface {
 	// echoed returns what it lacks of the answer before.
 	echoed(before Exchange) string
 	render(ex Exchange, t Turn) []byte
-	frames(answer []byte, plan Stream) [][]byte      // of a streamed answer
-	errorEvent() string                              // the name of a stream's error event
 	failure(status int, code, message string) []byte // an error in the API's words
 }
 
@@ -58,14 +56,7 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byt
 		sendRaw(w, http.StatusBadRequest, "application/json", req.failure(http.StatusBadRequest, "mock_script", refusal))
 		return
 	}
-	p := payload{kind: "application/json", frames: [][]byte{entry.Answer}}
-	if req.streamed() {
-		p = payload{
-			kind: "text/event-stream", frames: entry.plan.dressed(req.frames(entry.Answer, entry.plan)), stream: true,
-			delay: entry.plan.Delay, broken: event(req.errorEvent(), []byte(fault.Body)),
-		}
-	}
-	h.settle(entry, transmit(w, r, p, fault))
+	h.settle(entry, transmit(w, r, entry.Answer, fault))
 }
 
 // settle corrects the log where an answer did not come to its end. A client
@@ -90,6 +81,9 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	entry = &ex
 	previous := h.previous(ex)
 	turn, refusal := h.turn(ex, messages)
+	if req.streamed() {
+		refusal = `streaming is not supported: this server sends each answer in one piece; leave out "stream", or set it to false`
+	}
 	h.check(ex, req, messages, previous, turn)
 	h.note(entry)
 	key := turnKey{entry.talk(), ex.Turn}
@@ -118,9 +112,6 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	}
 	h.price(entry, req)
 	ex.Status, ex.Answer = http.StatusOK, req.render(ex, *turn)
-	if turn.Stream != nil {
-		ex.plan = *turn.Stream
-	}
 	f := h.strike(key, turn, &h.script.Sessions[ex.Session])
 	if h.script.Context > 0 && countPrompt(messages, req.tools()) > h.script.Context {
 		f = &Fault{Kind: "overflow_openai"}

@@ -50,7 +50,7 @@ var breaks = map[string]string{
 	"truncate":    "half the answer with a regular end",
 	"drip":        "one byte at a time",
 	"alert":       "no HTTP but a TLS alert, as servers of TLS answer who speaks plain HTTP",
-	"error":       "half the answer of a stream, then an error event; an error object with status 200 otherwise",
+	"error":       "an error object with status 200",
 	"gzip":        "the answer compressed, asked for or not",
 	"gzip_broken": "an answer that says it is compressed and is not",
 }

@@ -45,9 +45,7 @@ func decodeMessages(body []byte) (conversation, error) {
 func (r messagesRequest) model() string          { return r.Name }
 func (r messagesRequest) tools() json.RawMessage { return r.Offered }
 func (r messagesRequest) limit() int64           { return r.MaxTokens }
-
-func (r messagesRequest) streamed() bool   { return r.Stream }
-func (messagesRequest) errorEvent() string { return "error" }
+func (r messagesRequest) streamed() bool         { return r.Stream }
 
 // errorTypes are the Messages API's names of what a status means.
 var errorTypes = map[int]string{

@@ -106,7 +106,7 @@ func wanted(name string) string {
 // scriptTypes are the parts of a script.
 var scriptTypes = []reflect.Type{
 	reflect.TypeFor[Script](), reflect.TypeFor[Session](), reflect.TypeFor[Turn](), reflect.TypeFor[Call](),
-	reflect.TypeFor[Usage](), reflect.TypeFor[Fault](), reflect.TypeFor[Expect](), reflect.TypeFor[Limits](), reflect.TypeFor[Stream](),
+	reflect.TypeFor[Usage](), reflect.TypeFor[Fault](), reflect.TypeFor[Expect](), reflect.TypeFor[Limits](),
 }
 
 // fieldsOf names the fields that a part of a script has in YAML.

@@ -75,7 +75,6 @@ type Turn struct {
 	CacheLost bool `yaml:"cache_lost"`
 
 	Message  map[string]any `yaml:"message"`  // further fields of the message
-	Stream   *Stream        `yaml:"stream"`   // how it is cut up when it is streamed
 	Template bool           `yaml:"template"` // the texts are templates over the request
 	Fault    *Fault         `yaml:"fault"`
 	Faults   []Fault        `yaml:"faults"` // one after the other, each its times
@@ -116,9 +115,6 @@ func (s Script) check() (at []any, err error) {
 func (t Turn) check(template bool) (at []any, err error) {
 	if at, err := checkShared(t.Faults, t.Expect); err != nil {
 		return at, err
-	}
-	if err := t.Stream.check(); err != nil {
-		return []any{"stream"}, err
 	}
 	if t.Fault != nil {
 		if err := t.Fault.check(); err != nil {

@@ -9,21 +9,9 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 )
-
-// payload is a regular answer as it goes over the wire.
-type payload struct {
-	kind   string   // content type
-	frames [][]byte // one for an answer in one piece
-	stream bool
-	delay  time.Duration // before each frame but the first
-	broken []byte        // the event that ends a failed stream
-}
-
-func (p payload) bytes() []byte { return slices.Concat(p.frames...) }
 
 // sent is how far an answer came.
 type sent int
@@ -35,65 +23,58 @@ const (
 )
 
 // transmit sends a regular answer under a fault, which is resolved.
-func transmit(w http.ResponseWriter, r *http.Request, p payload, f Fault) sent {
+func transmit(w http.ResponseWriter, r *http.Request, answer []byte, f Fault) sent {
 	if !sleep(r.Context(), f.Delay) {
 		return part // a server that had begun to think
 	}
 	for name, value := range f.Headers {
 		w.Header().Set(name, value)
 	}
-	kind := cmp.Or(f.ContentType, p.kind)
+	kind := cmp.Or(f.ContentType, "application/json")
 	switch f.Break {
 	case "":
 		if f.Status != 0 || f.Body != "" {
-			sendRaw(w, cmp.Or(f.Status, http.StatusOK), cmp.Or(f.ContentType, "application/json"), []byte(f.Body))
+			sendRaw(w, cmp.Or(f.Status, http.StatusOK), kind, []byte(f.Body))
 			return nothing
 		}
-		return p.write(w, r, kind)
+		return write(w, r, kind, answer)
 	case "error":
-		if !p.stream {
-			sendRaw(w, http.StatusOK, kind, []byte(f.Body))
-			return nothing
-		}
-		half := payload{frames: append(slices.Clone(p.frames[:len(p.frames)/2]), p.broken), stream: true}
-		half.write(w, r, kind)
-		return part
+		sendRaw(w, http.StatusOK, kind, []byte(f.Body))
+		return nothing
 	case "gzip":
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
-		_, _ = z.Write(p.bytes())
+		_, _ = z.Write(answer)
 		_ = z.Close()
 		w.Header().Set("Content-Encoding", "gzip")
-		return payload{frames: [][]byte{packed.Bytes()}}.write(w, r, kind)
+		return write(w, r, kind, packed.Bytes())
 	case "gzip_broken":
 		w.Header().Set("Content-Encoding", "gzip")
-		p.write(w, r, kind)
+		write(w, r, kind, answer)
 		return part
 	}
-	return breakOff(w, r, f, kind, p)
+	return breakOff(w, r, f, kind, answer)
 }
 
-// write sends the answer. Its end leaves with the handler's: a client that has
-// it all finds the account settled and its place among the running ones free.
-func (p payload) write(w http.ResponseWriter, r *http.Request, kind string) sent {
+// write sends an answer. Its last bytes leave with the return of the handler, so
+// a client that has read all of it finds the exchange in the log as answered, and
+// its place among the parallel requests free.
+func write(w http.ResponseWriter, r *http.Request, kind string, answer []byte) sent {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
-	for i, frame := range p.frames {
-		if i > 0 && (http.NewResponseController(w).Flush() != nil || !sleep(r.Context(), p.delay)) || r.Context().Err() != nil {
-			return part
-		}
-		if _, err := w.Write(frame); err != nil {
-			return part
-		}
+	if r.Context().Err() != nil {
+		return part
+	}
+	if _, err := w.Write(answer); err != nil {
+		return part
 	}
 	return whole
 }
 
 // breakOff sends the answer, part of it or nothing, and fails the connection.
 // What waits for the client to leave ends with the server, too.
-func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, p payload) sent {
-	raw := p.bytes()
-	body := raw[:len(raw)/2]
+func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, answer []byte) sent {
+	body := answer[:len(answer)/2]
 	out := part
 	switch f.Break {
 	case "reset", "alert":
@@ -108,20 +89,18 @@ func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, p pa
 		return part
 	case "drip":
 		w.Header().Set("Content-Type", kind)
-		for i := range raw {
-			if _, err := w.Write(raw[i : i+1]); err != nil || http.NewResponseController(w).Flush() != nil || !sleep(r.Context(), f.Every) {
+		for i := range answer {
+			if _, err := w.Write(answer[i : i+1]); err != nil || http.NewResponseController(w).Flush() != nil || !sleep(r.Context(), f.Every) {
 				return part
 			}
 		}
 		return whole
 	case "reset_end":
 		w.Header().Set("Connection", "close") // or the reset would strike the next request, too
-		body, out = raw, whole
+		body, out = answer, whole
 	}
 	w.Header().Set("Content-Type", kind)
-	if !p.stream {
-		w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
-	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 	_, _ = w.Write(body)
 	_ = http.NewResponseController(w).Flush()
 	if f.Break == "stall" || f.Break == "headers" {

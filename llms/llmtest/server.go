@@ -58,7 +58,6 @@ type Exchange struct {
 	Answered  bool            `json:"answered"`         // the regular answer was sent whole
 	Lost      bool            `json:"lost"`             // it was begun and did not come to its end
 	plain     bool            // without any fault
-	plan      Stream
 }
 
 // NewHandler returns a handler for s.

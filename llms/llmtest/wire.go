@@ -17,9 +17,6 @@ type request struct {
 	MaxTokens    int64 `json:"max_tokens"`
 	MaxCompleted int64 `json:"max_completion_tokens"`
 	Stream       bool  `json:"stream"`
-	StreamOpts   struct {
-		Usage bool `json:"include_usage"`
-	} `json:"stream_options"`
 }
 
 type message struct {
@@ -52,10 +49,9 @@ func decodeChat(body []byte) (conversation, error) {
 	return r, err
 }
 
-func (r request) model() string    { return r.Name }
-func (r request) limit() int64     { return max(r.MaxTokens, r.MaxCompleted) }
-func (r request) streamed() bool   { return r.Stream }
-func (request) errorEvent() string { return "" }
+func (r request) model() string  { return r.Name }
+func (r request) limit() int64   { return max(r.MaxTokens, r.MaxCompleted) }
+func (r request) streamed() bool { return r.Stream }
 
 func (request) failure(_ int, code, message string) []byte {
 	return encoded(map[string]any{"error": map[string]any{"message": message, "type": code, "param": nil, "code": code}})

@@ -30,7 +30,7 @@ func newMock(s *State) *cobra.Command {
 		Use: "mock SCRIPT | --cassettes DIR | --from DATASET-or-RUN", Short: "Serve a scripted model server",
 		Long: `Answer model calls from a script (YAML): sessions of turns with text, reasoning, tool
 calls and usage, and faults (errors, delays, broken connections, rate limits). It speaks
-the OpenAI chat completions API and Anthropic's Messages API, whole and streamed; any
+the OpenAI chat completions API and Anthropic's Messages API, without streaming; any
 client can talk to it. The base URL is the one line on standard output.
 
 --cassettes plays back what tracesmith record has written. --from makes the script from
