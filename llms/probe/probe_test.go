@@ -13,16 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/probe"
 	_ "github.com/tracesmith/tracesmith/llms/providers"
 )
 
 // personality serves a script, but for the requests that refuse says something
 // about: these get that as a 400.
-func personality(t *testing.T, s llmtest.Script, refuse func(body map[string]any) string) string {
+func personality(t *testing.T, s mock.Script, refuse func(body map[string]any) string) string {
 	t.Helper()
-	h := llmtest.NewHandler(s)
+	h := mock.NewHandler(s)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := map[string]any{}
 		if r.Method == http.MethodPost {
@@ -43,8 +43,8 @@ func personality(t *testing.T, s llmtest.Script, refuse func(body map[string]any
 	return srv.URL + "/v1"
 }
 
-func script(turn llmtest.Turn) llmtest.Script {
-	return llmtest.Script{Models: []string{"m", "other"}, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{turn}, Repeat: true}}}
+func script(turn mock.Turn) mock.Script {
+	return mock.Script{Models: []string{"m", "other"}, Sessions: []mock.Session{{Turns: []mock.Turn{turn}, Repeat: true}}}
 }
 
 func target(provider, url, model string) probe.Target {
@@ -66,7 +66,7 @@ func verdicts(p probe.Profile, names ...string) map[string]string {
 	return out
 }
 
-var twoCalls = llmtest.Turn{Reasoning: "hm", Usage: &llmtest.Usage{Prompt: 50, Completion: 5, Cached: 16}, ToolCalls: []llmtest.Call{
+var twoCalls = mock.Turn{Reasoning: "hm", Usage: &mock.Usage{Prompt: 50, Completion: 5, Cached: 16}, ToolCalls: []mock.Call{
 	{Name: "note", Arguments: map[string]any{"word": "one"}}, {Name: "note", Arguments: map[string]any{"word": "two"}}}}
 
 func TestProbeOfAnEasyServer(t *testing.T) {
@@ -162,7 +162,7 @@ func TestProbeOfAReasoningModel(t *testing.T) {
 
 // A server of Mistral's kind, whose model writes calls as text.
 func TestProbeOfAServerWithoutParser(t *testing.T) {
-	url := personality(t, script(llmtest.Text(`<tool_call>{"name":"note"}</tool_call>`)), func(b map[string]any) string {
+	url := personality(t, script(mock.Text(`<tool_call>{"name":"note"}</tool_call>`)), func(b map[string]any) string {
 		messages, _ := b["messages"].([]any)
 		for _, m := range messages {
 			calls, _ := m.(map[string]any)["tool_calls"].([]any)
@@ -201,9 +201,9 @@ func TestProbeOfTheMessagesAPI(t *testing.T) {
 }
 
 func TestProbeEndsWhereNothingCanBeFoundOut(t *testing.T) {
-	keyed := llmtest.Serve(t, llmtest.Script{Key: "k"})
-	nobody := llmtest.Serve(t, llmtest.Script{Models: []string{"other"}, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{
-		{Fault: &llmtest.Fault{Status: 404, Body: `{"error":{"code":"model_not_found","message":"The model 'm' does not exist"}}`}}}}}})
+	keyed := mock.Serve(t, mock.Script{Key: "k"})
+	nobody := mock.Serve(t, mock.Script{Models: []string{"other"}, Sessions: []mock.Session{{Turns: []mock.Turn{
+		{Fault: &mock.Fault{Status: 404, Body: `{"error":{"code":"model_not_found","message":"The model 'm' does not exist"}}`}}}}}})
 	for class, url := range map[llms.Class]string{
 		llms.ClassAuth: keyed.URL, llms.ClassUnreachable: "http://127.0.0.1:1/v1", llms.ClassNotFound: nobody.URL,
 	} {

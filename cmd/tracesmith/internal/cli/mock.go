@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/llms/cassettes"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 type mockFlags struct {
@@ -91,13 +91,13 @@ code 1. docs/mock.md has every field of a script.`,
 // maxScript bounds what is read of one script.
 const maxScript = 64 << 20
 
-func readScript(file string) (llmtest.Script, error) {
+func readScript(file string) (mock.Script, error) {
 	text, err := readBounded(file, maxScript)
 	if err != nil {
-		return llmtest.Script{}, Usage(fmt.Errorf("reading the script: %w", err))
+		return mock.Script{}, Usage(fmt.Errorf("reading the script: %w", err))
 	}
-	script, err := llmtest.Parse(text)
-	if wrong, ok := errors.AsType[*llmtest.ScriptError](err); ok {
+	script, err := mock.Parse(text)
+	if wrong, ok := errors.AsType[*mock.ScriptError](err); ok {
 		place := file
 		if wrong.Line > 0 {
 			place = fmt.Sprintf("%s:%d", file, wrong.Line)
@@ -121,8 +121,8 @@ func readBounded(file string, limit int64) ([]byte, error) {
 }
 
 // serve answers from a script until it is stopped, and then gives account.
-func (f mockFlags) serve(ctx context.Context, s *State, script llmtest.Script) error {
-	h := llmtest.NewHandler(script)
+func (f mockFlags) serve(ctx context.Context, s *State, script mock.Script) error {
+	h := mock.NewHandler(script)
 	if err := serveModels(ctx, s, f.listen, "/v1", f.tls, h); err != nil {
 		return err
 	}
@@ -174,8 +174,8 @@ func (f mockFlags) verdict(s *State, problems []string) error {
 }
 
 // recorded is a script of what the models of recorded episodes have said.
-func (f mockFlags) recorded(c *cobra.Command, s *State) (llmtest.Script, error) {
-	var script llmtest.Script
+func (f mockFlags) recorded(c *cobra.Command, s *State) (mock.Script, error) {
+	var script mock.Script
 	data, err := f.open(c, s, f.from)
 	if err != nil {
 		return script, err
@@ -187,8 +187,8 @@ func (f mockFlags) recorded(c *cobra.Command, s *State) (llmtest.Script, error) 
 		}
 		if f.episode == "" || t.Episode.EpisodeID == f.episode || t.Episode.InstanceID == f.episode ||
 			len(f.episode) >= 4 && strings.HasPrefix(t.Episode.EpisodeID, f.episode) {
-			for _, session := range llmtest.FromEpisode(t.Episode, t.Steps) {
-				if slices.ContainsFunc(script.Sessions, func(o llmtest.Session) bool { return o.User == session.User }) {
+			for _, session := range mock.FromEpisode(t.Episode, t.Steps) {
+				if slices.ContainsFunc(script.Sessions, func(o mock.Session) bool { return o.User == session.User }) {
 					fmt.Fprintf(s.Stderr, "left out: episode %s begins as another one does; name one with --episode\n", t.Episode.EpisodeID[:12])
 					continue
 				}

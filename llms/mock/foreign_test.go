@@ -1,4 +1,4 @@
-package llmtest_test
+package mock_test
 
 import (
 	"encoding/json"
@@ -9,17 +9,17 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // A client that is not ours, the official one, gets along with the server:
 // models, a call, parallel tools, errors that pass and errors that stay.
 func TestForeignClient(t *testing.T) {
 	text := "Grüße, and more text"
-	srv := llmtest.Serve(t, llmtest.Script{Key: "k", Models: []string{"m"}, Sessions: []llmtest.Session{{Model: "m", Turns: []llmtest.Turn{
-		{Content: &text, ToolCalls: []llmtest.Call{
+	srv := mock.Serve(t, mock.Script{Key: "k", Models: []string{"m"}, Sessions: []mock.Session{{Model: "m", Turns: []mock.Turn{
+		{Content: &text, ToolCalls: []mock.Call{
 			{Name: "view", Arguments: map[string]any{"path": "a/long/path/of/a/file.py"}}, {Name: "grep", Arguments: map[string]any{"pattern": "ü"}},
-		}, Usage: &llmtest.Usage{Prompt: 12, Completion: 5, Cached: 4}, Fault: &llmtest.Fault{Status: 503, Body: `{"error":{"message":"busy"}}`, Headers: map[string]string{"Retry-After-Ms": "1"}, Times: 1}},
+		}, Usage: &mock.Usage{Prompt: 12, Completion: 5, Cached: 4}, Fault: &mock.Fault{Status: 503, Body: `{"error":{"message":"busy"}}`, Headers: map[string]string{"Retry-After-Ms": "1"}, Times: 1}},
 		{Content: &text},
 	}}}})
 	c := openai.NewClient(option.WithBaseURL(srv.URL), option.WithAPIKey("k"))
@@ -55,7 +55,7 @@ func TestForeignClient(t *testing.T) {
 
 // The server's own limits: what is over them is refused, and told how to wait.
 func TestLimitsOfTheServer(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Limits: llmtest.Limits{RPM: 3, TPM: 2000}, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{llmtest.Text("a")}}}})
+	srv := mock.Serve(t, mock.Script{Limits: mock.Limits{RPM: 3, TPM: 2000}, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("a")}}}})
 	post := func(maxTokens int) *http.Response {
 		t.Helper()
 		body, err := json.Marshal(map[string]any{"model": "m", "max_tokens": maxTokens, "messages": []any{map[string]any{"role": "user", "content": "go"}}})

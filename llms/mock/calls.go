@@ -1,4 +1,4 @@
-package llmtest
+package mock
 
 import (
 	"encoding/json"

@@ -1,11 +1,11 @@
-package llmtest_test
+package mock_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -34,19 +34,19 @@ func TestScriptOfAnEpisode(t *testing.T) {
 		call(said("solve", 3, 0, "the policy's"), "p", "reset", `{}`), call(more(3, "solve"), "q", "reset", `{}`),
 		said("solve", 4, 1, "done"),
 	}
-	got := llmtest.FromEpisode(schemas.EpisodeRow{}, steps)
-	want := []llmtest.Session{
-		{User: "why?", Rewrites: true, Turns: []llmtest.Turn{
-			{Content: new("two"), Usage: &llmtest.Usage{Prompt: 10}, ToolCalls: []llmtest.Call{
+	got := mock.FromEpisode(schemas.EpisodeRow{}, steps)
+	want := []mock.Session{
+		{User: "why?", Rewrites: true, Turns: []mock.Turn{
+			{Content: new("two"), Usage: &mock.Usage{Prompt: 10}, ToolCalls: []mock.Call{
 				{ID: new("a"), Name: "view", Raw: new(`{"line":12345678901234567}`)}, {ID: new("b"), Name: "grep", Raw: new("{}")}}},
-			{Content: new("again"), Usage: &llmtest.Usage{Prompt: 11}, ToolCalls: []llmtest.Call{{ID: new("c"), Name: "view", Raw: new(`{"path":"a"`)}}},
+			{Content: new("again"), Usage: &mock.Usage{Prompt: 11}, ToolCalls: []mock.Call{{ID: new("c"), Name: "view", Raw: new(`{"path":"a"`)}}},
 		}},
-		{User: "fix it", Turns: []llmtest.Turn{{Content: new("done"), Usage: &llmtest.Usage{Prompt: 14}}}},
+		{User: "fix it", Turns: []mock.Turn{{Content: new("done"), Usage: &mock.Usage{Prompt: 14}}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	got = llmtest.FromEpisode(schemas.EpisodeRow{ToolCallStyle: new("text")}, steps)
+	got = mock.FromEpisode(schemas.EpisodeRow{ToolCallStyle: new("text")}, steps)
 	if len(got) != 2 || got[0].Turns[0].ToolCalls != nil || *got[0].Turns[0].Content != "two" {
 		t.Errorf("calls as text: %+v", got)
 	}

@@ -1,4 +1,4 @@
-package llmtest_test
+package mock_test
 
 import (
 	"encoding/json"
@@ -8,17 +8,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // start serves a script; the test says which problems it causes.
-func start(t *testing.T, text string) *llmtest.Server {
+func start(t *testing.T, text string) *mock.Server {
 	t.Helper()
-	s, err := llmtest.Parse([]byte(text))
+	s, err := mock.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return llmtest.Serve(t, s)
+	return mock.Serve(t, s)
 }
 
 // call sends one request and returns what came.
@@ -341,8 +341,8 @@ func TestBadScriptsNameTheirLine(t *testing.T) {
 		"sessions:\n  - turns:\n    - faults: [{p: 2}]":                            "line 3: probability p is 2",
 		"tokenizer: bpe": "line 1: unknown tokenizer",
 	} {
-		_, err := llmtest.Parse([]byte(text))
-		wrong, ok := errors.AsType[*llmtest.ScriptError](err)
+		_, err := mock.Parse([]byte(text))
+		wrong, ok := errors.AsType[*mock.ScriptError](err)
 		if !ok || !strings.Contains(err.Error(), want) || strings.Contains(wrong.Message, "\n") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
@@ -354,7 +354,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("sessions: [{turns: [{template: true, content: '{{.Last}}', faults: [{kind: cut, p: 0.5}], expect: {cache: [message -1]}}]}]")
 	f.Add("a: &a [*a]")
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := llmtest.Parse([]byte(text)); err != nil && err.Error() == "" {
+		if _, err := mock.Parse([]byte(text)); err != nil && err.Error() == "" {
 			t.Error("an error says nothing")
 		}
 	})

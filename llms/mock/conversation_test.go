@@ -1,4 +1,4 @@
-package llmtest_test
+package mock_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 const script = `
@@ -23,16 +23,16 @@ sessions:
     turns: [{content: again, usage: {prompt: 3, completion: 1}}]
 `
 
-func serve(t *testing.T) *llmtest.Server {
+func serve(t *testing.T) *mock.Server {
 	t.Helper()
-	s, err := llmtest.Parse([]byte(script))
+	s, err := mock.Parse([]byte(script))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return llmtest.Serve(t, s)
+	return mock.Serve(t, s)
 }
 
-func post(t *testing.T, srv *llmtest.Server, session, model string, messages ...string) (int, string) {
+func post(t *testing.T, srv *mock.Server, session, model string, messages ...string) (int, string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":%q,"messages":[%s]}`, model, strings.Join(messages, ","))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/chat/completions", strings.NewReader(body))
@@ -146,11 +146,11 @@ func TestProblemsAreSeen(t *testing.T) {
 
 func TestParseIsStrict(t *testing.T) {
 	for _, bad := range []string{"sesions: []", "sessions: [{turns: [{fault: {break: bend}}]}]", "sessions: [{turns: [{tool_calls: [{}]}]}]", "a: ["} {
-		if _, err := llmtest.Parse([]byte(bad)); err == nil {
+		if _, err := mock.Parse([]byte(bad)); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}
-	s, err := llmtest.Parse([]byte("sessions: [{turns: [{fault: {delay: 2s, break: stall, times: 1}}]}]"))
+	s, err := mock.Parse([]byte("sessions: [{turns: [{fault: {delay: 2s, break: stall, times: 1}}]}]"))
 	if err != nil || s.Sessions[0].Turns[0].Fault.Delay.Seconds() != 2 {
 		t.Error(s, err)
 	}

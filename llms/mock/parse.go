@@ -1,4 +1,4 @@
-package llmtest
+package mock
 
 import (
 	"errors"
@@ -49,7 +49,7 @@ func Parse(text []byte) (Script, error) {
 
 var (
 	yamlLine     = regexp.MustCompile(`line (\d+): `)
-	unknownField = regexp.MustCompile(`field (\S+) not found in type llmtest\.(\w+)`)
+	unknownField = regexp.MustCompile(`field (\S+) not found in type mock\.(\w+)`)
 	wrongType    = regexp.MustCompile("cannot unmarshal !!(\\w+) (?:`(.*)` )?into (\\S+)")
 )
 

@@ -1,4 +1,4 @@
-// Package llmtest is a scripted model server: it speaks the OpenAI chat
+// Package mock is a scripted model server: it speaks the OpenAI chat
 // completions API and Anthropic's Messages API over real HTTP, answers from a
 // script, misbehaves on demand, and checks what it was sent. It shares no code
 // with the providers, so a mistake in a provider cannot hide in it.
@@ -6,7 +6,7 @@
 // A request finds its session by X-Session-ID, model or a tag in the system
 // prompt, and its turn by counting the assistant messages it carries; arrival
 // order means nothing, so any number of workers get the same answers.
-package llmtest
+package mock
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package llmtest_test
+package mock_test
 
 import (
 	"io"
