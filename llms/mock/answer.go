@@ -12,41 +12,60 @@ import (
 	"time"
 )
 
-// conversation is a request as its API words it.
+// conversation is a request in the form of its API.
 type conversation interface {
-	model() string
-	said() []said // the messages as text, the system prompt first
-	tools() json.RawMessage
-	limit() int64 // tokens the answer may have, 0: not said
-	streamed() bool
+	common() head
+	texts() []textMessage // the messages as plain text, the system prompt first
 	// check returns what is wrong with the request by itself.
 	check(body []byte) []string
-	// prefix returns how it fails to be the request before, its answer, and more.
+	// prefix returns why the request is not the previous one, its answer, and more.
 	prefix(previous Exchange) string
-	// echoed returns what it lacks of the answer before.
-	echoed(before Exchange) string
+	// echoed returns which part of the previous answer the request does not return.
+	echoed(previous Exchange) string
 	render(ex Exchange, t Turn) []byte
-	failure(status int, code, message string) []byte // an error in the API's words
+	failure(status int, code, message string) []byte // the body of an error
 }
 
-// maxRequest bounds what is read of one request.
+// head is what requests of both APIs have in common.
+type head struct {
+	Model        string          `json:"model"`
+	Tools        json.RawMessage `json:"tools"`
+	MaxTokens    int64           `json:"max_tokens"`
+	MaxCompleted int64           `json:"max_completion_tokens"`
+	Stream       bool            `json:"stream"`
+}
+
+func (h head) common() head { return h }
+
+func decode[T conversation](body []byte) (conversation, error) {
+	var r T
+	err := json.Unmarshal(body, &r)
+	return r, err
+}
+
+// maxRequest bounds how many bytes of one request are read.
 const maxRequest = 64 << 20
 
-func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byte) (conversation, error)) {
+// streaming is the answer to requests for a stream.
+const streaming = `streaming is not supported: this server sends each answer in one piece; leave out "stream", or set it to false`
+
+// chat answers one model call.
+func (h *Handler) chat(w http.ResponseWriter, r *http.Request, parse func([]byte) (conversation, error)) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
-		sendError(w, http.StatusBadRequest, vague, "reading the request: "+err.Error())
+		sendError(w, http.StatusBadRequest, invalidRequest, "reading the request: "+err.Error())
 		return
 	}
-	req, err := decode(body)
+	req, err := parse(body)
 	if err != nil {
-		sendError(w, http.StatusBadRequest, vague, "the request is not valid JSON: "+err.Error())
+		sendError(w, http.StatusBadRequest, invalidRequest, "the request is not valid JSON: "+err.Error())
 		return
 	}
 	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body, At: time.Now()}
-	if wait, why := h.limits.begin(w.Header(), float64(int64(len(body)/4)+req.limit())); why != "" {
+	limit := max(req.common().MaxTokens, req.common().MaxCompleted)
+	if wait, why := h.limits.begin(w.Header(), float64(int64(len(body)/4)+limit)); why != "" {
 		w.Header().Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds()+1, 10))
-		h.refuse(ex, req)
+		h.logOverLimit(ex, req)
 		sendRaw(w, http.StatusTooManyRequests, "application/json", req.failure(http.StatusTooManyRequests, "rate_limit_exceeded", why))
 		return
 	}
@@ -59,21 +78,22 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, decode func([]byt
 	h.settle(entry, transmit(w, r, entry.Answer, fault))
 }
 
-// settle corrects the log where an answer did not come to its end. A client
-// that has its answer and asks for the log finds it right without this.
-func (h *Handler) settle(entry *Exchange, out sent) {
+// settle corrects the log if an answer was not sent whole. The entry already
+// expects a whole answer, so that a client which has read all of it and asks for
+// the log right away finds it correct.
+func (h *Handler) settle(entry *Exchange, out delivery) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	entry.Millis = max(1, time.Since(entry.At).Milliseconds())
-	if out == whole || !entry.Answered {
-		return // as it was foreseen
+	if out == complete || !entry.Answered {
+		return
 	}
 	entry.Answered, entry.Lost = false, true
 	entry.Fault = cmp.Or(entry.Fault, "client left")
 }
 
-// answer finds the turn, checks the request and logs it. The fault is resolved;
-// refusal is why there is no answer.
+// answer finds the turn, checks the request and logs it. The fault it returns is
+// resolved; refusal says why there is no answer.
 func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault Fault, refusal string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,16 +101,16 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	entry = &ex
 	previous := h.previous(ex)
 	turn, refusal := h.turn(ex, messages)
-	if req.streamed() {
-		refusal = `streaming is not supported: this server sends each answer in one piece; leave out "stream", or set it to false`
+	if req.common().Stream {
+		refusal = streaming
 	}
 	h.check(ex, req, messages, previous, turn)
 	h.note(entry)
-	key := turnKey{entry.talk(), ex.Turn}
+	key := turnKey{entry.key(), ex.Turn}
 	h.attempts[key]++
 	ex.Again = h.attempts[key] > 1
 	if refusal == "" && turn.Template {
-		filled, err := turn.fill(newScene(ex, messages))
+		filled, err := turn.fill(newTemplateData(ex, messages))
 		if err != nil {
 			refusal = fmt.Sprintf("session %q, turn %d: its template: %v", ex.SessionID, ex.Turn, err)
 		}
@@ -112,41 +132,49 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	}
 	h.price(entry, req)
 	ex.Status, ex.Answer = http.StatusOK, req.render(ex, *turn)
-	f := h.strike(key, turn, &h.script.Sessions[ex.Session])
-	if h.script.Context > 0 && countPrompt(messages, req.tools()) > h.script.Context {
-		f = &Fault{Kind: "overflow_openai"}
-	}
-	if name := unwanted(ex.Body, h.script.Sessions[ex.Session].Refuses); name != "" {
-		f = &Fault{Status: http.StatusBadRequest, Body: string(req.failure(http.StatusBadRequest, "unsupported_parameter",
-			fmt.Sprintf("Unsupported parameter: '%s' is not supported with this model.", name)))}
-	}
-	if f != nil {
-		fault = f.resolved(req)
-		ex.struckBy(fault)
+	if f := h.faultOf(key, turn, ex, req, messages); f != nil {
+		fault = f.resolve(req)
+		ex.noteFault(fault)
 	} else {
 		ex.plain, ex.Answered = true, true
 	}
 	return entry, fault, ""
 }
 
-// unwanted is the first of the refused parameters that a request has.
-func unwanted(body []byte, refused []string) string {
-	var sent map[string]json.RawMessage
-	if len(refused) == 0 || json.Unmarshal(body, &sent) != nil {
+// faultOf returns the fault of an answer, nil for none. A request that the model
+// does not take fails whatever the script says.
+func (h *Handler) faultOf(key turnKey, turn *Turn, ex Exchange, req conversation, messages []textMessage) *Fault {
+	session := &h.script.Sessions[ex.Session]
+	scripted := h.strike(key, turn, session)
+	if name := firstOf(ex.Body, session.Refuses); name != "" {
+		return &Fault{Status: http.StatusBadRequest, Body: string(req.failure(http.StatusBadRequest, "unsupported_parameter",
+			fmt.Sprintf("Unsupported parameter: '%s' is not supported with this model.", name)))}
+	}
+	if h.script.Context > 0 && countPrompt(messages, req.common().Tools) > h.script.Context {
+		return &Fault{Kind: "overflow_openai"}
+	}
+	return scripted
+}
+
+// firstOf returns the first of the named parameters that a request has, or "".
+func firstOf(body []byte, names []string) string {
+	var params map[string]json.RawMessage
+	if len(names) == 0 || json.Unmarshal(body, &params) != nil {
 		return ""
 	}
-	for _, name := range refused {
-		if _, there := sent[name]; there {
+	for _, name := range names {
+		if _, ok := params[name]; ok {
 			return name
 		}
 	}
 	return ""
 }
 
-// turn is a copy of the script's turn that a request asks for, or why there is none.
-func (h *Handler) turn(ex Exchange, messages []said) (*Turn, string) {
+// turn returns a copy of the script's turn that a request asks for, or why there
+// is none.
+func (h *Handler) turn(ex Exchange, messages []textMessage) (*Turn, string) {
 	if ex.Session < 0 {
-		return nil, fmt.Sprintf("no session of the script matches X-Session-ID %q, model %q%s", ex.SessionID, ex.Model, h.nearMisses(ex, messages))
+		return nil, fmt.Sprintf("no session of the script matches X-Session-ID %q, model %q%s", ex.SessionID, ex.Model, h.mismatch(ex, messages))
 	}
 	s := h.script.Sessions[ex.Session]
 	n := ex.Turn
@@ -157,17 +185,17 @@ func (h *Handler) turn(ex Exchange, messages []said) (*Turn, string) {
 		surplus := ""
 		if len(messages) > 0 {
 			last := messages[len(messages)-1]
-			surplus = fmt.Sprintf("\n  - the end, after %d answers\n  + %s: %s", len(s.Turns), last.Role, clip(last.Text))
+			surplus = fmt.Sprintf("\n  - the end (turns: %d)\n  + %s: %s", len(s.Turns), last.Role, clip(last.Text))
 		}
-		return nil, fmt.Sprintf("session %d of the script has %d turns, turn %d was asked for%s", ex.Session, len(s.Turns), ex.Turn, surplus)
+		return nil, fmt.Sprintf("session %d of the script has %d turns, but turn %d was requested%s", ex.Session, len(s.Turns), ex.Turn, surplus)
 	}
 	t := s.Turns[n]
 	t.Template = t.Template || s.Template
 	return &t, ""
 }
 
-// nearMisses shows, for the first sessions, where a request parts from them.
-func (h *Handler) nearMisses(ex Exchange, messages []said) string {
+// mismatch shows how a request differs from the first few sessions.
+func (h *Handler) mismatch(ex Exchange, messages []textMessage) string {
 	var b strings.Builder
 	for i, s := range h.script.Sessions[:min(5, len(h.script.Sessions))] {
 		for _, f := range []struct{ name, want, got string }{{"session", s.ID, ex.SessionID}, {"model", s.Model, ex.Model}} {
@@ -175,22 +203,29 @@ func (h *Handler) nearMisses(ex Exchange, messages []said) string {
 				fmt.Fprintf(&b, "\n  session %d\n  - %s: %q\n  + %s: %q", i, f.name, f.want, f.name, f.got)
 			}
 		}
-		seen := newScene(ex, messages)
-		if !strings.Contains(seen.System, s.Tag) {
-			fmt.Fprintf(&b, "\n  session %d\n  - tag: %q in the system prompt\n  + system: %q", i, s.Tag, clip(seen.System))
+		data := newTemplateData(ex, messages)
+		if !strings.Contains(data.System, s.Tag) {
+			fmt.Fprintf(&b, "\n  session %d\n  - tag: %q in the system prompt\n  + system: %q", i, s.Tag, clip(data.System))
 		}
-		if !strings.Contains(seen.User, s.User) {
-			fmt.Fprintf(&b, "\n  session %d\n  - user: %q\n  + user: %q", i, clip(s.User), clip(seen.User))
+		if !strings.Contains(data.User, s.User) {
+			fmt.Fprintf(&b, "\n  session %d\n  - user: %q\n  + user: %q", i, clip(s.User), clip(data.User))
 		}
 	}
 	return b.String()
 }
 
-// check notes what is wrong with a request.
-func (h *Handler) check(ex Exchange, req conversation, messages []said, previous *Exchange, turn *Turn) {
-	where := fmt.Sprintf("session %q, turn %d: ", ex.SessionID, ex.Turn)
+// check adds what is wrong with a request to the problems.
+func (h *Handler) check(ex Exchange, req conversation, messages []textMessage, previous *Exchange, turn *Turn) {
 	found := req.check(ex.Body)
-	rewrites := ex.Session >= 0 && h.script.Sessions[ex.Session].Rewrites
+	expects := []*Expect{h.script.Expect}
+	rewrites := false
+	if ex.Session >= 0 {
+		s := h.script.Sessions[ex.Session]
+		rewrites, expects = s.Rewrites, append(expects, s.Expect)
+	}
+	if turn != nil {
+		expects = append(expects, turn.Expect)
+	}
 	if previous != nil && !rewrites {
 		if p := req.prefix(*previous); p != "" {
 			found = append(found, p)
@@ -199,31 +234,25 @@ func (h *Handler) check(ex Exchange, req conversation, messages []said, previous
 	if ex.Session >= 0 && !rewrites && h.answered(ex) {
 		found = append(found, fmt.Sprintf("turn %d was asked for again after its answer", ex.Turn))
 	}
-	expects := []*Expect{h.script.Expect}
-	if ex.Session >= 0 {
-		expects = append(expects, h.script.Sessions[ex.Session].Expect)
-	}
-	if turn != nil {
-		expects = append(expects, turn.Expect)
-	}
 	for _, e := range expects {
 		found = append(found, e.unmet(ex.Body, messages)...)
 		if e != nil && e.Echo && previous != nil {
 			if lost := req.echoed(*previous); lost != "" {
-				found = append(found, "expected the answer before to come back as it was: "+lost)
+				found = append(found, "expected the previous answer unchanged: "+lost)
 			}
 		}
 	}
 	for _, p := range found {
-		h.problems = append(h.problems, where+p)
+		h.problems = append(h.problems, fmt.Sprintf("session %q, turn %d: %s", ex.SessionID, ex.Turn, p))
 	}
 }
 
-// find fills in which session and turn a request belongs to: by X-Session-ID, by
-// what follows the last @ of the model, by a tag in the system prompt.
-func (h *Handler) find(ex *Exchange, req conversation) []said {
-	messages := req.said()
-	ex.Model, ex.Turn = req.model(), 0
+// find fills in the session and the turn of a request, and returns its messages.
+// The session is found by X-Session-ID, by what follows the last @ of the model,
+// or by a tag in the system prompt.
+func (h *Handler) find(ex *Exchange, req conversation) []textMessage {
+	messages := req.texts()
+	ex.Model, ex.Turn = req.common().Model, 0
 	for _, m := range messages {
 		if m.Role == "assistant" {
 			ex.Turn++
@@ -234,24 +263,24 @@ func (h *Handler) find(ex *Exchange, req conversation) []said {
 			ex.SessionID, ex.Model = suffix, ex.Model[:at]
 		}
 	}
-	seen := newScene(*ex, messages)
+	data := newTemplateData(*ex, messages)
 	ex.Session = slices.IndexFunc(h.script.Sessions, func(s Session) bool {
-		return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == ex.Model) && strings.Contains(seen.System, s.Tag) && strings.Contains(seen.User, s.User)
+		return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == ex.Model) && strings.Contains(data.System, s.Tag) && strings.Contains(data.User, s.User)
 	})
 	if ex.Session >= 0 {
 		s := h.script.Sessions[ex.Session]
 		ex.SessionID = cmp.Or(ex.SessionID, s.Tag)
 		if s.Rewrites && ex.SessionID != "" {
-			ex.Turn = h.given(*ex)
+			ex.Turn = h.answers(*ex)
 		}
 	}
 	return messages
 }
 
-// given counts the turns a conversation has had its answer to.
-func (h *Handler) given(ex Exchange) int {
+// answers counts the turns of a conversation that were answered.
+func (h *Handler) answers(ex Exchange) int {
 	n := 0
-	for _, e := range h.talks[ex.talk()] {
+	for _, e := range h.conversations[ex.key()] {
 		if e.Answered {
 			n++
 		}
@@ -259,8 +288,8 @@ func (h *Handler) given(ex Exchange) int {
 	return n
 }
 
-// refuse logs a request that is over the limits.
-func (h *Handler) refuse(ex Exchange, req conversation) {
+// logOverLimit logs a request that exceeds the limits.
+func (h *Handler) logOverLimit(ex Exchange, req conversation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.find(&ex, req)
@@ -268,18 +297,18 @@ func (h *Handler) refuse(ex Exchange, req conversation) {
 	h.note(&ex)
 }
 
-// note puts an exchange into the log.
+// note adds an exchange to the log.
 func (h *Handler) note(ex *Exchange) {
 	h.log = append(h.log, ex)
 	if ex.SessionID != "" {
-		h.talks[ex.talk()] = append(h.talks[ex.talk()], ex)
+		h.conversations[ex.key()] = append(h.conversations[ex.key()], ex)
 	}
 }
 
-func (ex *Exchange) talk() talkKey { return talkKey{ex.Session, ex.SessionID} }
+func (ex *Exchange) key() conversationKey { return conversationKey{ex.Session, ex.SessionID} }
 
-// struckBy writes into the log entry what a fault makes of the answer.
-func (ex *Exchange) struckBy(f Fault) {
+// noteFault records in the log entry what a fault does to the answer.
+func (ex *Exchange) noteFault(f Fault) {
 	switch f.Break {
 	case "reset", "silence", "alert":
 		ex.Status = 0
@@ -287,21 +316,22 @@ func (ex *Exchange) struckBy(f Fault) {
 		ex.Status = cmp.Or(f.Status, http.StatusOK)
 	}
 	ex.Answered = !f.fails()
-	ex.Lost = f.fails() && f.Break != "" && (ex.Status != 0 || f.Break == "silence") // a server that is silent may be at work
+	ex.Lost = f.fails() && f.Break != "" && (ex.Status != 0 || f.Break == "silence") // a silent server may still compute an answer
 	if f.fails() || f.Kind != "" || f.Break != "" {
 		ex.Fault = f.name()
 	}
 }
 
-// answered tells whether this turn has had a regular answer. Without a session
-// id two conversations cannot be told apart, so the question has no answer.
+// answered reports whether this turn already had a regular answer. Without a
+// session id two conversations cannot be told apart, and it reports false.
 func (h *Handler) answered(ex Exchange) bool {
-	return slices.ContainsFunc(h.talks[ex.talk()], func(e *Exchange) bool { return e.Turn == ex.Turn && e.plain && e.Answered })
+	return slices.ContainsFunc(h.conversations[ex.key()], func(e *Exchange) bool { return e.Turn == ex.Turn && e.plain && e.Answered })
 }
 
-// previous is the last regular exchange of the same conversation.
+// previous returns the answered exchange before this one in the same
+// conversation, or nil.
 func (h *Handler) previous(ex Exchange) *Exchange {
-	for _, e := range slices.Backward(h.talks[ex.talk()]) {
+	for _, e := range slices.Backward(h.conversations[ex.key()]) {
 		if e.Turn == ex.Turn-1 && e.Answered {
 			return e
 		}

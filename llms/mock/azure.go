@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// key is what a request presents, in any API's header.
-func key(r *http.Request) string {
+// apiKey returns the key of a request, from the header of any API.
+func apiKey(r *http.Request) string {
 	return cmp.Or(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("X-Api-Key"), r.Header.Get("Api-Key"))
 }
 
-// azure translates Azure's paths, /openai/deployments/NAME/..., which want a
-// version; the names of deployments are those of the models. false: it has answered.
+// azure translates the paths of Azure, /openai/deployments/NAME/..., which require
+// a version. Deployments are named like the models. It returns false if it has
+// answered the request.
 func (h *Handler) azure(w http.ResponseWriter, r *http.Request) (string, bool) {
 	rest, ok := strings.CutPrefix(r.URL.Path, "/openai/")
 	if !ok {

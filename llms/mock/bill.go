@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Price is what a model costs, USD per million tokens. What is not set follows the
-// vendor: the Messages API takes a tenth of input for a token read from its prompt
-// cache, 1.25 times input for one written for five minutes and twice input for one
-// written for an hour; chat completions take input for reads and 1.25 times input
-// for writes.
+// Price is what a model costs, in USD per million tokens. Cache prices that are not
+// set follow the vendor: in the Messages API a token read from the prompt cache
+// costs a tenth of input, one written for five minutes 1.25 times input, and one
+// written for an hour twice input. In chat completions a read costs as much as
+// input, and writes cost the same as in the Messages API.
 type Price struct {
 	Model        string   `yaml:"model"`
 	Input        float64  `yaml:"input"`
@@ -29,18 +29,18 @@ func (p Price) check() error {
 	return nil
 }
 
-// bill is the cost of one answer in USD, exactly.
+// bill returns the exact cost of one answer in USD.
 func (p Price) bill(u Usage, messages bool) *big.Rat {
 	read := big.NewRat(1, 1)
 	if messages {
 		read = big.NewRat(1, 10)
 	}
 	of := func(tokens int64, price *float64, times *big.Rat) *big.Rat {
-		rate := exactly(p.Input)
+		rate := ratOf(p.Input)
 		if price == nil {
 			rate.Mul(rate, times)
 		} else {
-			rate = exactly(*price)
+			rate = ratOf(*price)
 		}
 		return rate.Mul(rate, new(big.Rat).SetFrac64(tokens, 1_000_000))
 	}
@@ -51,7 +51,7 @@ func (p Price) bill(u Usage, messages bool) *big.Rat {
 	return sum.Add(sum, of(u.Completion, &p.Output, nil))
 }
 
-// price fills in what the vendor bills for an exchange.
+// price sets what the vendor bills for an exchange.
 func (h *Handler) price(ex *Exchange, req conversation) {
 	_, messages := req.(messagesRequest)
 	for _, p := range h.script.Prices {
@@ -62,13 +62,13 @@ func (h *Handler) price(ex *Exchange, req conversation) {
 	}
 }
 
-// exactly is a price as it is written.
-func exactly(price float64) *big.Rat {
+// ratOf returns the decimal number that a price is written as.
+func ratOf(price float64) *big.Rat {
 	r, _ := new(big.Rat).SetString(strconv.FormatFloat(price, 'f', -1, 64))
 	return r
 }
 
-// Dollars is a sum of money without rounding; the zero value is nothing.
+// Dollars is an amount of money without rounding. The zero value is 0.
 type Dollars struct{ exact *big.Rat }
 
 func (d *Dollars) add(more *big.Rat) {
@@ -82,7 +82,7 @@ func (d *Dollars) add(more *big.Rat) {
 	d.exact = sum
 }
 
-// USD is the nearest float64.
+// USD returns the nearest float64.
 func (d Dollars) USD() float64 {
 	if d.exact == nil {
 		return 0

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Call is one tool call. Exactly one of Arguments (sent as a JSON string, the
-// norm), Raw (sent as a string as it stands) and Object (sent as an object in
-// the string's place) is used.
+// Call is one tool call. At most one of Arguments (sent as a JSON string, as
+// usual), Raw (sent as a string unchanged) and Object (sent as an object instead
+// of a string) is set.
 type Call struct {
-	ID        *string        `yaml:"id"` // nil: one is made up; "" is sent as missing
+	ID        *string        `yaml:"id"` // nil: the server makes one up; "": the call has none
 	Name      string         `yaml:"name"`
 	Arguments map[string]any `yaml:"arguments"`
 	Raw       *string        `yaml:"raw"`
 	Object    map[string]any `yaml:"object"`
-	// As is another form: double (the string's content is itself a JSON string),
-	// text (no call at all, but its text in the content).
+	// As is another form: double (the JSON string holds a JSON string), text (not a
+	// call, but a text like one in the content).
 	As string `yaml:"as"`
-	// Size gives the arguments a further one, filler, that makes them this many
-	// bytes at least.
+	// Size adds an argument, filler, so that the arguments have at least this many
+	// bytes.
 	Size  int            `yaml:"size"`
 	Extra map[string]any `yaml:"extra"` // further fields of the call
 }
@@ -58,34 +58,35 @@ func (c Call) id(prefix string, turn, n int) string {
 func (c Call) arguments() map[string]any {
 	args := map[string]any{}
 	maps.Copy(args, c.Arguments)
-	if short := c.Size - len(encoded(args)) - len(`,"filler":""`); c.Size > 0 {
+	if short := c.Size - len(encode(args)) - len(`,"filler":""`); c.Size > 0 {
 		args["filler"] = strings.Repeat("x", max(0, short))
 	}
 	return args
 }
 
-// sent is what stands in the place of the chat API's arguments.
-func (c Call) sent() any {
+// chatArguments is the value of arguments in the chat API.
+func (c Call) chatArguments() any {
 	if c.Object != nil {
 		return c.Object
 	}
-	text := string(encoded(c.arguments()))
+	text := string(encode(c.arguments()))
 	if c.Raw != nil {
 		text = *c.Raw
 	}
 	if c.As == "double" {
-		text = string(encoded(text))
+		text = string(encode(text))
 	}
 	return text
 }
 
-// object is the Messages API's input: what is no object stands there as a text.
-func (c Call) object() any {
+// messagesInput is the value of input in the Messages API. What is not an object
+// is sent as a string.
+func (c Call) messagesInput() any {
 	switch {
 	case c.Object != nil:
 		return c.Object
 	case c.As == "double":
-		return string(encoded(c.arguments()))
+		return string(encode(c.arguments()))
 	case c.Raw == nil:
 		return c.arguments()
 	case json.Valid([]byte(*c.Raw)):
@@ -94,13 +95,13 @@ func (c Call) object() any {
 	return *c.Raw
 }
 
-// leaked is the text of a message with a call in it that its server's parser
-// has given up on.
-func leaked(content any, c Call) string {
+// callAsText returns a content with a call appended to it, as servers send it
+// whose parser did not recognize the call.
+func callAsText(content any, c Call) string {
 	text, _ := content.(string)
-	arguments := json.RawMessage(encoded(c.arguments()))
+	arguments := json.RawMessage(encode(c.arguments()))
 	if c.Raw != nil {
-		arguments = encoded(*c.Raw)
+		arguments = encode(*c.Raw)
 	}
-	return text + "<tool_call>\n" + string(encoded(map[string]any{"name": c.Name, "arguments": arguments})) + "\n</tool_call>"
+	return text + "<tool_call>\n" + string(encode(map[string]any{"name": c.Name, "arguments": arguments})) + "\n</tool_call>"
 }

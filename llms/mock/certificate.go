@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// Certificate makes a certificate for hosts (names or addresses), signed by
-// itself, which ends at a time: nobody trusts it who was not given its PEM text.
+// Certificate makes a self-signed certificate for hosts (names or addresses) that
+// is valid until a time. It also returns the certificate as PEM text, for clients
+// to trust.
 func Certificate(until time.Time, hosts ...string) (tls.Certificate, []byte, error) {
 	var none tls.Certificate
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -126,7 +126,7 @@ func TestProblemsAreSeen(t *testing.T) {
 	}{
 		"asked again":      {[]string{system, user}, "asked for again"},
 		"rewritten prefix": {[]string{strings.Replace(system, `"s"`, `"changed"`, 1), user, assistant, tool}, "was rewritten"},
-		"surplus turn":     {[]string{system, user, assistant, tool, assistant, tool}, "has 2 turns, turn 2"},
+		"surplus turn":     {[]string{system, user, assistant, tool, assistant, tool}, "has 2 turns, but turn 2"},
 	}
 	for name, c := range follow {
 		t.Run(name, func(t *testing.T) {

@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Expect is what requests must look like. What is not set is not asked for; what
-// is unmet is a problem, and the request is answered all the same.
+// Expect is what requests must look like; fields that are not set are not checked.
+// An unmet expectation is a problem, and the request is answered anyway.
 type Expect struct {
-	Tools   []string       `yaml:"tools"`   // names of the tools offered, all of them; []: none
+	Tools   []string       `yaml:"tools"`   // names of all tools offered; []: none
 	Present []string       `yaml:"present"` // parameters that must be sent
-	Absent  []string       `yaml:"absent"`  // parameters that must not
-	Params  map[string]any `yaml:"params"`  // parameters with their value
-	// Cache is where cache_control stands, all places: tools, system, and
-	// message N, negative from the end.
+	Absent  []string       `yaml:"absent"`  // parameters that must not be sent
+	Params  map[string]any `yaml:"params"`  // parameters and their values
+	// Cache lists all places of cache_control: tools, system, and message N, where a
+	// negative N counts from the end.
 	Cache []string `yaml:"cache"`
-	// Echo wants the answer before back with all its fields: reasoning,
+	// Echo requires the previous answer back with all its fields: reasoning,
 	// signatures, what a vendor added to calls.
 	Echo     bool   `yaml:"echo"`
-	System   string `yaml:"system"`   // regular expression the system prompt matches
-	Last     string `yaml:"last"`     // regular expression the last message matches
+	System   string `yaml:"system"`   // regular expression that matches the system prompt
+	Last     string `yaml:"last"`     // regular expression that matches the last message
 	Messages int    `yaml:"messages"` // how many there are
 }
 
@@ -50,8 +50,8 @@ func (e *Expect) check() error {
 	return nil
 }
 
-// unmet lists what a request lacks, but for the echo.
-func (e *Expect) unmet(body []byte, messages []said) []string {
+// unmet lists which expectations a request does not meet, except Echo.
+func (e *Expect) unmet(body []byte, messages []textMessage) []string {
 	if e == nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (e *Expect) unmet(body []byte, messages []said) []string {
 	}
 	for _, name := range e.Present {
 		if _, ok := params[name]; !ok {
-			bad("parameter %s, which is not there", name)
+			bad("parameter %s, which is missing", name)
 		}
 	}
 	for _, name := range e.Absent {
@@ -75,15 +75,15 @@ func (e *Expect) unmet(body []byte, messages []said) []string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Params)) {
-		if want := encoded(e.Params[name]); !sameJSON(want, params[name]) {
+		if want := encode(e.Params[name]); !sameJSON(want, params[name]) {
 			bad("parameter %s to be %s, got %s", name, want, clip(string(params[name])))
 		}
 	}
 	if got := cachePlaces(params); e.Cache != nil && !sameSet(got, normalPlaces(e.Cache, params)) {
 		bad("cache_control at %q, got it at %q", normalPlaces(e.Cache, params), got)
 	}
-	s := newScene(Exchange{}, messages)
-	for name, is := range map[string][2]string{"the system prompt": {e.System, s.System}, "the last message": {e.Last, s.Last}} {
+	data := newTemplateData(Exchange{}, messages)
+	for name, is := range map[string][2]string{"the system prompt": {e.System, data.System}, "the last message": {e.Last, data.Last}} {
 		if is[0] != "" && !regexp.MustCompile(is[0]).MatchString(is[1]) {
 			bad("%s to match %q, got %q", name, is[0], clip(is[1]))
 		}
@@ -99,8 +99,8 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// offered is a tool definition in either API's words.
-type offered struct {
+// toolDef is a tool definition of either API.
+type toolDef struct {
 	Type     string          `json:"type"`
 	Name     string          `json:"name"`
 	Schema   json.RawMessage `json:"input_schema"`
@@ -110,8 +110,8 @@ type offered struct {
 	} `json:"function"`
 }
 
-func readTools(raw json.RawMessage) (tools []offered) {
-	_ = json.Unmarshal(raw, &tools) // what is unreadable is found by checkTools
+func readTools(raw json.RawMessage) (tools []toolDef) {
+	_ = json.Unmarshal(raw, &tools) // checkTools reports what cannot be read
 	for i, t := range tools {
 		if t.Function != nil {
 			tools[i].Name, tools[i].Schema = t.Function.Name, t.Function.Parameters
@@ -129,14 +129,15 @@ func toolNames(raw json.RawMessage) (names []string) {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// checkTools returns what every vendor refuses in tool definitions.
+// checkTools finds what every vendor refuses in tool definitions. wrapped: each
+// definition is in a field function, as in the chat API.
 func checkTools(raw json.RawMessage, wrapped bool) (out []string) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	tools := readTools(raw)
 	if len(tools) == 0 {
-		return []string{"tools is neither absent nor a list with something in it"}
+		return []string{"tools must be absent or a non-empty list"}
 	}
 	seen := map[string]bool{}
 	for i, t := range tools {
@@ -146,7 +147,7 @@ func checkTools(raw json.RawMessage, wrapped bool) (out []string) {
 			continue
 		}
 		if !toolName.MatchString(t.Name) || seen[t.Name] {
-			out = append(out, at+"the name is not well formed or doubled")
+			out = append(out, at+"the name is invalid or used twice")
 		}
 		seen[t.Name] = true
 		var schema struct {
@@ -158,18 +159,18 @@ func checkTools(raw json.RawMessage, wrapped bool) (out []string) {
 			continue // no parameters
 		}
 		if err := json.Unmarshal(t.Schema, &schema); err != nil || schema.Type != "object" {
-			out = append(out, at+"the schema is not that of an object")
+			out = append(out, at+"the schema does not describe an object")
 		}
 		for _, name := range schema.Required {
 			if _, ok := schema.Properties[name]; !ok {
-				out = append(out, at+fmt.Sprintf("%q is required and no property", name))
+				out = append(out, at+fmt.Sprintf("%q is required but is not a property", name))
 			}
 		}
 	}
 	return out
 }
 
-// cachePlaces are the places of a body that carry cache_control.
+// cachePlaces returns the places of a request that have cache_control.
 func cachePlaces(params map[string]json.RawMessage) []string {
 	marked := func(raw json.RawMessage) bool {
 		var blocks []map[string]any
@@ -195,7 +196,7 @@ type rawMessage struct {
 }
 
 func rawMessages(params map[string]json.RawMessage) (list []rawMessage) {
-	_ = json.Unmarshal(params["messages"], &list) // checked by its API
+	_ = json.Unmarshal(params["messages"], &list) // the API's own check reports mistakes
 	return list
 }
 
@@ -211,9 +212,9 @@ func normalPlaces(places []string, params map[string]json.RawMessage) []string {
 	return out
 }
 
-// echoDiff names what an echoed chat message lacks of the answer: every field
-// beside the content, and of its calls all but the arguments, which a client may
-// have mended.
+// echoDiff returns the first field in which an echoed chat message differs from the
+// answer. It ignores the content, and the arguments of calls, which a client may
+// have repaired.
 func echoDiff(answer, echo map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
 		was, is := answer[name], echo[name]
@@ -221,7 +222,7 @@ func echoDiff(answer, echo map[string]any) string {
 			was, is = withoutArguments(was), withoutArguments(is)
 		}
 		if name != "content" && !reflect.DeepEqual(was, is) {
-			return fmt.Sprintf("%s was %s and is %s", name, clip(string(encoded(was))), clip(string(encoded(is))))
+			return fmt.Sprintf("%s was %s and is %s", name, clip(string(encode(was))), clip(string(encode(is))))
 		}
 	}
 	return ""
@@ -240,14 +241,15 @@ func withoutArguments(calls any) any {
 	return out
 }
 
-// Difference words the first message in which two conversations differ, "" for none.
+// Difference describes the first message in which two conversations differ, "" for
+// none.
 func Difference(want, got []json.RawMessage) string {
 	for i := range max(len(want), len(got)) {
 		switch {
 		case i >= len(got):
 			return fmt.Sprintf("message %d is missing:\n  - %s", i, want[i])
 		case i >= len(want):
-			return fmt.Sprintf("message %d is one too many:\n  + %s", i, got[i])
+			return fmt.Sprintf("message %d is surplus:\n  + %s", i, got[i])
 		case !sameJSON(want[i], got[i]):
 			return fmt.Sprintf("message %d differs:\n%s", i, lineDiff(want[i], got[i]))
 		}
@@ -255,7 +257,7 @@ func Difference(want, got []json.RawMessage) string {
 	return ""
 }
 
-// lineDiff shows two messages from where they part.
+// lineDiff shows two messages from shortly before they differ.
 func lineDiff(want, got json.RawMessage) string {
 	a, b := string(canonical(want)), string(canonical(got))
 	n := 0
@@ -268,11 +270,11 @@ func lineDiff(want, got json.RawMessage) string {
 	return fmt.Sprintf("  - %s\n  + %s", show(a), show(b))
 }
 
-// canonical is a JSON value with sorted keys.
+// canonical returns a JSON value with sorted keys.
 func canonical(raw json.RawMessage) []byte {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return raw
 	}
-	return encoded(v)
+	return encode(v)
 }

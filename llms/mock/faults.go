@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with an answer: a named Kind (see Kinds), or what
-// the other fields say; a field set beside a kind wins over the kind's.
+// Fault is what goes wrong with an answer: a named Kind (see Kinds), or what the
+// other fields say. A field that is set overrides the kind's.
 type Fault struct {
 	Kind        string            `yaml:"kind"`
 	Status      int               `yaml:"status"` // with Body; 0: 200
 	Body        string            `yaml:"body"`
 	ContentType string            `yaml:"content_type"` // default application/json
 	Headers     map[string]string `yaml:"headers"`
-	// Delay before anything is sent; alone it only delays the answer.
+	// Delay is the time before anything is sent. Alone it only delays the answer.
 	Delay time.Duration `yaml:"delay"`
-	// Break is how the connection fails; see breaks.
+	// Break is how the connection fails, a key of breaks.
 	Break string `yaml:"break"`
 	// Every is the pause between the bytes of Break drip; default 100ms.
 	Every time.Duration `yaml:"every"`
 	// Times bounds how often the fault strikes each turn of a conversation; 0:
-	// as often as it is asked.
+	// every request.
 	Times int `yaml:"times"`
-	// On makes it strike these requests of the server alone, counted from 1 as
-	// they come, whichever conversation they belong to.
+	// On limits the fault to these requests, counted from 1 in order of arrival over
+	// all conversations.
 	On []int `yaml:"on"`
-	// P makes it strike with this probability, by a throw that only the seed,
-	// the conversation, the turn and the attempt decide; 0: always.
+	// P is the probability that the fault strikes; 0: always. The draw depends only
+	// on the seed, the conversation, the turn and the attempt.
 	P    float64 `yaml:"p"`
 	Seed int64   `yaml:"seed"`
 }
@@ -49,24 +49,24 @@ var breaks = map[string]string{
 	"reset_end":   "the whole answer, then a connection reset",
 	"truncate":    "half the answer with a regular end",
 	"drip":        "one byte at a time",
-	"alert":       "no HTTP but a TLS alert, as servers of TLS answer who speaks plain HTTP",
+	"alert":       "a TLS alert instead of HTTP, as TLS servers answer plain HTTP",
 	"error":       "an error object with status 200",
-	"gzip":        "the answer compressed, asked for or not",
-	"gzip_broken": "an answer that says it is compressed and is not",
+	"gzip":        "the answer compressed, whether the client accepts it or not",
+	"gzip_broken": "an answer that claims to be compressed but is not",
 }
 
-// kind is a fault with a name. An error without a body of its own is worded as
-// its API words errors.
+// kind is a fault with a name. A kind with a code gets the body that its API has
+// for errors.
 type kind struct {
 	Fault
 	code, message string
 }
 
-const vague = "invalid_request_error"
+const invalidRequest = "invalid_request_error"
 
 var kinds = map[string]kind{
 	"overflow_openai":       {Fault{Status: 400}, "context_length_exceeded", "This model's maximum context length is 128000 tokens. However, your messages resulted in 131072 tokens. Please reduce the length of the messages."},
-	"overflow_anthropic":    {Fault{Status: 400}, vague, "prompt is too long: 212345 tokens > 200000 maximum"},
+	"overflow_anthropic":    {Fault{Status: 400}, invalidRequest, "prompt is too long: 212345 tokens > 200000 maximum"},
 	"overflow_vllm":         {Fault{Status: 400, Body: `{"object":"error","message":"The decoder prompt (length 9000) is longer than the maximum model length of 4096. Make sure that max_model_len is no smaller than the number of text tokens.","type":"BadRequestError","param":null,"code":400}`}, "", ""},
 	"overflow_gemini":       {Fault{Status: 400, Body: `[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`}, "", ""},
 	"unsupported_parameter": {Fault{Status: 400}, "unsupported_parameter", "Unsupported parameter: 'temperature' is not supported with this model."},
@@ -108,7 +108,7 @@ var kinds = map[string]kind{
 // Kinds lists the names a Fault may have.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// check returns what is wrong with a fault of a script.
+// check returns what is wrong with a fault.
 func (f Fault) check() error {
 	if _, ok := kinds[f.Kind]; f.Kind != "" && !ok {
 		return fmt.Errorf("unknown kind of fault %q: choose one of %s", f.Kind, strings.Join(Kinds(), ", "))
@@ -129,15 +129,16 @@ func (f Fault) check() error {
 	return nil
 }
 
-// resolved is the fault with what its kind says, worded as req's API words it.
-func (f Fault) resolved(req conversation) Fault {
+// resolve returns the fault with the fields of its kind filled in, and the body of
+// an error in the form of req's API.
+func (f Fault) resolve(req conversation) Fault {
 	k := kinds[f.Kind]
 	f.Status, f.Break, f.ContentType = cmp.Or(f.Status, k.Status), cmp.Or(f.Break, k.Break), cmp.Or(f.ContentType, k.ContentType)
 	f.Every = cmp.Or(f.Every, 100*time.Millisecond)
 	headers := map[string]string{}
 	maps.Copy(headers, k.Headers)
 	maps.Copy(headers, f.Headers)
-	if wait, ok := strings.CutPrefix(headers["Retry-After"], "date+"); ok { // a second is all a date can say
+	if wait, ok := strings.CutPrefix(headers["Retry-After"], "date+"); ok { // a date has a resolution of a second
 		now := time.Now().UTC()
 		d, _ := time.ParseDuration(wait)
 		headers["Date"], headers["Retry-After"] = now.Format(httpDate), now.Add(d).Format(httpDate)
@@ -155,7 +156,7 @@ func (f Fault) resolved(req conversation) Fault {
 
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// name is what the log calls the fault.
+// name returns the name of the fault in the log.
 func (f Fault) name() string {
 	switch {
 	case f.Kind != "":
@@ -166,8 +167,8 @@ func (f Fault) name() string {
 	return fmt.Sprintf("status %d", cmp.Or(f.Status, 200))
 }
 
-// fails tells whether the fault is more than a delay or another dress of the
-// regular answer.
+// fails reports whether the client does not get the regular answer. A delay or
+// another encoding of the answer is not a failure.
 func (f Fault) fails() bool {
 	switch f.Break {
 	case "":
@@ -178,9 +179,9 @@ func (f Fault) fails() bool {
 	return true
 }
 
-// strike is the fault that strikes a request of this turn, nil for none: the
-// turn's own first, then the session's, then the script's, each until it has
-// struck its times. The request is in the log; the caller holds the lock.
+// strike returns the fault that strikes a request for this turn, nil for none: the
+// first of the turn's, then of the session's, then of the script's that has not
+// struck its times yet. The request is in the log; the caller holds the lock.
 func (h *Handler) strike(key turnKey, turn *Turn, session *Session) *Fault {
 	var all []*Fault
 	if turn.Fault != nil {
@@ -192,30 +193,30 @@ func (h *Handler) strike(key turnKey, turn *Turn, session *Session) *Fault {
 		}
 	}
 	for i, f := range all {
-		struck := strikeKey{key, i}
-		if f.Times > 0 && h.struck[struck] >= f.Times {
+		at := faultKey{key, i}
+		if f.Times > 0 && h.strikes[at] >= f.Times {
 			continue
 		}
 		if len(f.On) > 0 && !slices.Contains(f.On, len(h.log)) {
 			continue
 		}
-		if f.P > 0 && throw(f.Seed, key, h.attempts[key], i) >= f.P {
+		if f.P > 0 && draw(f.Seed, key, h.attempts[key], i) >= f.P {
 			continue
 		}
-		h.struck[struck]++
+		h.strikes[at]++
 		return f
 	}
 	return nil
 }
 
-// strikeKey is one fault, by its place, at one turn.
-type strikeKey struct {
+// faultKey is one fault of one turn, by its position.
+type faultKey struct {
 	turnKey
 	fault int
 }
 
-// throw is a number in [0, 1) that depends on its arguments alone.
-func throw(seed int64, key turnKey, attempt, fault int) float64 {
+// draw returns a number in [0, 1) that depends only on its arguments.
+func draw(seed int64, key turnKey, attempt, fault int) float64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %q %d %d %d", seed, key.session, key.id, key.turn, attempt, fault))
 	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53)
 }

@@ -4,10 +4,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// FromEpisode makes sessions of what the models of a recorded episode said: one
-// for each conversation, found by how it begins. What the model's server did
-// wrong and how it spelled reasoning blocks is not in the rows, and comes not
-// back.
+// FromEpisode makes sessions that repeat what the models of a recorded episode
+// said, one for each conversation, found by the first message of the user. The
+// rows do not hold the faults of the model's server nor the form of its reasoning
+// blocks, so the sessions do not either.
 func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
 	native := e.ToolCallStyle == nil || *e.ToolCallStyle == "native"
 	var out []Session
@@ -31,7 +31,7 @@ func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
 		session := &out[i]
 		if s.LLMCallCount != nil { // the first row of a turn
 			if *s.LLMCallCount == 0 {
-				turn = -1 // the policy's own words
+				turn = -1 // written by the policy, not by a model
 				continue
 			}
 			turn = value(s.TurnIndex)
@@ -53,7 +53,7 @@ func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
 	return kept
 }
 
-// turnOf is a turn without its calls.
+// turnOf returns a turn without its calls.
 func turnOf(s schemas.StepRow) Turn {
 	t := Turn{Reasoning: value(s.Reasoning), FinishReason: value(s.FinishReason)}
 	if s.Message != "" || s.ToolName == nil {
@@ -65,7 +65,7 @@ func turnOf(s schemas.StepRow) Turn {
 	return t
 }
 
-// callOf is a call with its arguments as the model wrote them.
+// callOf returns a call with its arguments as the model wrote them.
 func callOf(s schemas.StepRow) Call {
 	raw := value(s.ArgumentsJSON)
 	if s.ArgumentsRaw != nil {

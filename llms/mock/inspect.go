@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Totals are what a server has seen: its side of the account.
+// Totals are the server's account of what it answered.
 type Totals struct {
 	Tally
 	Faults    map[string]int   `json:"faults"`
@@ -15,16 +15,16 @@ type Totals struct {
 	ByModel   map[string]Tally `json:"by_model"`
 }
 
-// Tally is one account. The tokens are those of the answers that were sent
-// whole; Lost are those of answers that were begun and broke off, which vendors
-// bill and clients never hear of.
+// Tally is one account. Its tokens are those of answers that were sent whole. Lost
+// has those of answers that broke off, which vendors bill although no client can
+// count them.
 type Tally struct {
 	Requests int `json:"requests"`
 	Answered int `json:"answered"` // regular answers, sent whole
-	Retried  int `json:"retried"`  // requests for a turn that had been asked for before
+	Retried  int `json:"retried"`  // requests for a turn that was requested before
 	Usage
 	Lost Usage `json:"lost"`
-	// Billed and LostBilled are the prices of both, by the script's price list.
+	// Billed and LostBilled are what both cost, by the script's prices.
 	Billed     Dollars `json:"billed_usd"`
 	LostBilled Dollars `json:"lost_billed_usd"`
 }
@@ -68,13 +68,13 @@ func (h *Handler) Totals() Totals {
 	return t
 }
 
-// Reset forgets the log, the problems and the faults that have struck.
+// Reset clears the log, the problems, the prompt cache and the counts of faults.
 func (h *Handler) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.log, h.problems = nil, nil
 	h.cache = promptCache{minimum: h.script.CacheMinimum, kept: map[[32]byte]keptPrefix{}}
-	h.talks, h.struck, h.attempts = map[talkKey][]*Exchange{}, map[strikeKey]int{}, map[turnKey]int{}
+	h.conversations, h.strikes, h.attempts = map[conversationKey][]*Exchange{}, map[faultKey]int{}, map[turnKey]int{}
 }
 
 // Log returns the requests so far, in order of arrival.
@@ -88,16 +88,16 @@ func (h *Handler) Log() []Exchange {
 	return out
 }
 
-// Problems lists what a client did wrong: requests nothing matches, surplus
-// turns, unanswered tool calls, messages out of order, a rewritten prefix, what
-// the script expected otherwise.
+// Problems lists the mistakes of clients: requests that match no session, more
+// turns than the script has, unanswered tool calls, messages out of order,
+// rewritten prefixes, and unmet expectations.
 func (h *Handler) Problems() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]string{}, h.problems...)
 }
 
-// TakeProblems returns the problems and forgets them, for tests that cause some.
+// TakeProblems returns the problems and clears them, for tests that cause some.
 func (h *Handler) TakeProblems() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,7 +106,7 @@ func (h *Handler) TakeProblems() []string {
 	return p
 }
 
-// inspect serves what lies below /__: the log, the totals, the problems, reset.
+// inspect serves the paths below /__: the log, the totals, the problems, reset.
 func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + strings.TrimPrefix(r.URL.Path, "/v1") {
 	case "GET /__log":

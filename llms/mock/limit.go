@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Limits imitate a server's own limits: what is over them gets 429. 0 means no
-// limit. Tokens are counted as servers do that reserve: four bytes of the request
-// for one, and the limit of the answer.
+// Limits are those of a vendor's server: a request that exceeds them gets 429.
+// 0 means no limit. Tokens are counted as by servers that reserve them: one for
+// four bytes of the request, plus the limit of the answer.
 type Limits struct {
 	RPM      float64 `yaml:"rpm"`
 	TPM      float64 `yaml:"tpm"`
 	Parallel int     `yaml:"parallel"`
 }
 
-// limiter keeps Limits as buckets that hold one minute and refill evenly.
+// limiter enforces Limits with buckets that hold one minute and refill evenly.
 type limiter struct {
 	Limits
 
@@ -32,7 +32,8 @@ func newLimiter(l Limits) *limiter {
 	return &limiter{Limits: l, at: time.Now(), requests: l.RPM, tokens: l.TPM}
 }
 
-// begin admits a call of so many tokens, or says why not and for how long.
+// begin admits a call with this many tokens, or returns why not and how long to
+// wait. It sets the x-ratelimit headers.
 func (l *limiter) begin(h http.Header, tokens float64) (wait time.Duration, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,9 +45,9 @@ func (l *limiter) begin(h http.Header, tokens float64) (wait time.Duration, why 
 	case l.Parallel > 0 && l.running >= l.Parallel:
 		wait, why = 100*time.Millisecond, fmt.Sprintf("too many concurrent requests: %d at most", l.Parallel)
 	case l.RPM > 0 && l.requests < 1:
-		wait, why = until(1-l.requests, l.RPM), fmt.Sprintf("rate limit of %g requests per minute reached", l.RPM)
+		wait, why = refillTime(1-l.requests, l.RPM), fmt.Sprintf("rate limit of %g requests per minute reached", l.RPM)
 	case l.TPM > 0 && l.tokens < min(tokens, l.TPM):
-		wait, why = until(min(tokens, l.TPM)-l.tokens, l.TPM), fmt.Sprintf("rate limit of %g tokens per minute reached", l.TPM)
+		wait, why = refillTime(min(tokens, l.TPM)-l.tokens, l.TPM), fmt.Sprintf("rate limit of %g tokens per minute reached", l.TPM)
 	default:
 		l.requests--
 		l.tokens -= tokens
@@ -70,6 +71,7 @@ func (l *limiter) end() {
 	l.mu.Unlock()
 }
 
-func until(missing, perMinute float64) time.Duration {
+// refillTime returns how long a bucket takes to get what is missing.
+func refillTime(missing, perMinute float64) time.Duration {
 	return time.Duration(math.Ceil(missing / perMinute * float64(time.Minute)))
 }

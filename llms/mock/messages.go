@@ -10,21 +10,18 @@ import (
 	"strings"
 )
 
-// messagesRequest is what is read of a request to the Messages API.
+// messagesRequest is what the server reads of a request to the Messages API.
 type messagesRequest struct {
-	Name      string          `json:"model"`
-	MaxTokens int64           `json:"max_tokens"`
-	Stream    bool            `json:"stream"`
-	Cache     any             `json:"cache_control"` // of the whole request
-	System    json.RawMessage `json:"system"`
-	Offered   json.RawMessage `json:"tools"`
-	Messages  []struct {
+	head
+	Cache    any             `json:"cache_control"` // of the whole request
+	System   json.RawMessage `json:"system"`
+	Messages []struct {
 		Role    string `json:"role"`
 		Content blocks `json:"content"`
 	} `json:"messages"`
 }
 
-// blocks is content in either form: a list, or one text.
+// blocks is the content of a message: a list of blocks, or one text.
 type blocks []map[string]any
 
 func (b *blocks) UnmarshalJSON(raw []byte) error {
@@ -36,62 +33,50 @@ func (b *blocks) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]map[string]any)(b))
 }
 
-func decodeMessages(body []byte) (conversation, error) {
-	var r messagesRequest
-	err := json.Unmarshal(body, &r)
-	return r, err
-}
-
-func (r messagesRequest) model() string          { return r.Name }
-func (r messagesRequest) tools() json.RawMessage { return r.Offered }
-func (r messagesRequest) limit() int64           { return r.MaxTokens }
-func (r messagesRequest) streamed() bool         { return r.Stream }
-
-// errorTypes are the Messages API's names of what a status means.
+// errorTypes are the names that the Messages API has for statuses.
 var errorTypes = map[int]string{
 	401: "authentication_error", 402: "billing_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
 	429: "rate_limit_error", 500: "api_error", 502: "api_error", 503: "api_error", 504: "timeout_error", 529: "overloaded_error",
 }
 
 func (messagesRequest) failure(status int, code, message string) []byte {
-	kind := cmp.Or(errorTypes[status], vague)
+	kind := cmp.Or(errorTypes[status], invalidRequest)
 	if code == "insufficient_quota" {
 		kind = "billing_error"
 	}
-	return encoded(map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}})
+	return encode(map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}})
 }
 
-func (r messagesRequest) said() []said {
-	var out []said
+func (r messagesRequest) texts() []textMessage {
+	var out []textMessage
 	if system := plainText(r.System); system != "" {
-		out = append(out, said{Role: "system", Text: system})
+		out = append(out, textMessage{Role: "system", Text: system})
 	}
 	for _, m := range r.Messages {
-		raw := encoded(m.Content)
-		s := said{Role: m.Role, Text: plainText(raw)}
+		text := textMessage{Role: m.Role, Text: plainText(encode(m.Content))}
 		for _, b := range m.Content {
 			if b["type"] == "tool_use" {
-				s.Text += fmt.Sprintf(" %v %s", b["name"], encoded(b["input"]))
+				text.Text += fmt.Sprintf(" %v %s", b["name"], encode(b["input"]))
 			}
 			if id, ok := b["tool_use_id"].(string); ok {
-				s.ID = id
+				text.ID = id
 			}
 		}
-		out = append(out, s)
+		out = append(out, text)
 	}
 	return out
 }
 
 func (r messagesRequest) check(body []byte) []string {
-	out := checkTools(r.Offered, false)
+	out := checkTools(r.Tools, false)
 	bad := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if r.MaxTokens < 1 {
 		bad("max_tokens is missing")
 	}
-	var open []string // calls waiting for their result
+	var open []string // calls that wait for a result
 	for i, m := range r.Messages {
 		if want := []string{"user", "assistant"}[i%2]; m.Role != want {
-			bad("message %d is the %s's, not the %s's", i, m.Role, want)
+			bad("message %d has role %s, want %s", i, m.Role, want)
 		}
 		if len(m.Content) == 0 {
 			bad("message %d has no content", i)
@@ -114,13 +99,13 @@ func (r messagesRequest) check(body []byte) []string {
 				id, _ := b["tool_use_id"].(string)
 				n := slices.Index(open, id)
 				if n < 0 || !results || m.Role != "user" {
-					bad("message %d: a result of %q has no call before it, or a text", i, id)
+					bad("message %d: the result of %q follows a text, or answers no open call", i, id)
 					continue
 				}
 				open = slices.Delete(open, n, n+1)
 			case "thinking", "redacted_thinking":
 				if m.Role != "assistant" {
-					bad("message %d: thinking of the user", i)
+					bad("message %d: only the assistant sends thinking", i)
 				}
 			default:
 				bad("message %d holds a block of type %v", i, b["type"])
@@ -132,19 +117,19 @@ func (r messagesRequest) check(body []byte) []string {
 		}
 	}
 	if n := bytes.Count(body, []byte(`"cache_control"`)); n > 4 {
-		bad("%d cache marks, 4 are possible", n)
+		bad("%d cache marks: at most 4 are allowed", n)
 	}
 	return out
 }
 
-// prefix wants the request before, then the answer to it block by block
-// (thinking is signed), then more.
+// prefix wants the previous request, its answer block by block (thinking is
+// signed), then more.
 func (r messagesRequest) prefix(previous Exchange) string {
 	var before messagesRequest
 	if json.Unmarshal(previous.Body, &before) != nil {
 		return ""
 	}
-	if !sameJSON(before.Offered, r.Offered) || !sameBlocks(before.System, r.System) {
+	if !sameJSON(before.Tools, r.Tools) || !sameBlocks(before.System, r.System) {
 		return "the tools or the system prompt differ from the turn before"
 	}
 	if len(r.Messages) < len(before.Messages)+2 {
@@ -152,7 +137,7 @@ func (r messagesRequest) prefix(previous Exchange) string {
 	}
 	for i, m := range before.Messages {
 		if now := r.Messages[i].Content; !sameBlocks(m.Content, now) {
-			return fmt.Sprintf("message %d was rewritten:\n%s", i, lineDiff(encoded(m.Content), encoded(now)))
+			return fmt.Sprintf("message %d was rewritten:\n%s", i, lineDiff(encode(m.Content), encode(now)))
 		}
 	}
 	return r.echoed(previous)
@@ -172,12 +157,12 @@ func (r messagesRequest) echoed(previous Exchange) string {
 	}
 	answer.Content = slices.DeleteFunc(answer.Content, func(b map[string]any) bool { return b["type"] == "text" && b["text"] == "" })
 	if now := r.Messages[n].Content; !sameBlocks(answer.Content, now) {
-		return fmt.Sprintf("the answer was not returned as it was:\n%s", lineDiff(encoded(answer.Content), encoded(now)))
+		return fmt.Sprintf("the answer was not returned as it was:\n%s", lineDiff(encode(answer.Content), encode(now)))
 	}
 	return ""
 }
 
-// sameBlocks compares content without cache marks.
+// sameBlocks reports whether contents are equal apart from their cache marks.
 func sameBlocks(a, b any) bool {
 	plain := func(v any) []byte {
 		raw, err := json.Marshal(v)
@@ -188,7 +173,7 @@ func sameBlocks(a, b any) bool {
 		for _, block := range blocks {
 			delete(block, "cache_control")
 		}
-		return encoded(blocks)
+		return encode(blocks)
 	}
 	return bytes.Equal(plain(a), plain(b))
 }
@@ -207,30 +192,27 @@ func (messagesRequest) render(ex Exchange, t Turn) []byte {
 	stop := "end_turn"
 	for n, c := range t.ToolCalls {
 		if c.As == "text" {
-			content = append(content, map[string]any{"type": "text", "text": leaked(nil, c)})
+			content = append(content, map[string]any{"type": "text", "text": callAsText(nil, c)})
 			continue
 		}
-		call := map[string]any{"type": "tool_use", "name": c.Name, "input": c.object()}
+		call := map[string]any{"type": "tool_use", "name": c.Name, "input": c.messagesInput()}
 		if id := c.id("toolu", ex.Turn, n); id != "" {
 			call["id"] = id
 		}
 		maps.Copy(call, c.Extra)
 		content, stop = append(content, call), "tool_use"
 	}
-	if t.FinishReason != "" {
-		stop = t.FinishReason
-	}
 	body := map[string]any{
 		"id": fmt.Sprintf("msg_%d_%d", ex.Session, ex.Turn), "type": "message", "role": "assistant", "model": ex.Model,
-		"content": append([]any{}, content...), "stop_reason": stop, "stop_sequence": nil,
+		"content": append([]any{}, content...), "stop_reason": cmp.Or(t.FinishReason, stop), "stop_sequence": nil,
 	}
 	maps.Copy(body, t.Message)
-	t.tell(body, func(u Usage) map[string]any {
+	t.addUsage(body, func(u Usage) map[string]any {
 		return map[string]any{
 			"input_tokens": u.Prompt - u.Cached - u.CacheWrite, "output_tokens": u.Completion,
 			"cache_read_input_tokens": u.Cached, "cache_creation_input_tokens": u.CacheWrite,
 			"cache_creation": map[string]any{"ephemeral_5m_input_tokens": u.CacheWrite - u.CacheWrite1h, "ephemeral_1h_input_tokens": u.CacheWrite1h},
 		}
 	})
-	return encoded(body)
+	return encode(body)
 }

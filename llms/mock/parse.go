@@ -15,7 +15,7 @@ import (
 
 // ScriptError is a mistake in a script.
 type ScriptError struct {
-	Line    int // from 1; 0: nowhere in particular
+	Line    int // from 1; 0: unknown
 	Message string
 }
 
@@ -26,11 +26,12 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("model script, line %d: %s", e.Line, e.Message)
 }
 
-// Parse reads a script from YAML, strictly. Its errors are *ScriptError.
+// Parse reads a script from YAML and refuses unknown fields. Its errors are
+// *ScriptError.
 func Parse(text []byte) (Script, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
-		return Script{}, notYAML(err)
+		return Script{}, yamlError(err)
 	}
 	if len(root.Content) == 0 {
 		return Script{}, &ScriptError{Message: "it is empty: write sessions with turns"}
@@ -39,7 +40,7 @@ func Parse(text []byte) (Script, error) {
 	dec := yaml.NewDecoder(strings.NewReader(string(text)))
 	dec.KnownFields(true)
 	if err := dec.Decode(&s); err != nil {
-		return Script{}, notYAML(err)
+		return Script{}, yamlError(err)
 	}
 	if at, err := s.check(); err != nil {
 		return Script{}, &ScriptError{Line: lineOf(root.Content[0], at), Message: err.Error()}
@@ -53,11 +54,11 @@ var (
 	wrongType    = regexp.MustCompile("cannot unmarshal !!(\\w+) (?:`(.*)` )?into (\\S+)")
 )
 
-// words are YAML's and Go's types for people.
-var words = map[string]string{"str": "text", "seq": "a list", "map": "a mapping", "int": "a whole number", "float": "a number", "bool": "true or false"}
+// typeNames are readable names of the types of YAML and Go.
+var typeNames = map[string]string{"str": "text", "seq": "a list", "map": "a mapping", "int": "a whole number", "float": "a number", "bool": "true or false"}
 
-// notYAML words an error of the decoder: the first, with its line.
-func notYAML(err error) error {
+// yamlError returns the first error of the decoder in readable words, with its line.
+func yamlError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if all, ok := errors.AsType[*yaml.TypeError](err); ok && len(all.Errors) > 0 {
 		text = all.Errors[0]
@@ -75,41 +76,41 @@ func notYAML(err error) error {
 			out.Message += ": known are " + strings.Join(fieldsOf(m[2]), ", ")
 		}
 	} else if m := wrongType.FindStringSubmatch(text); m != nil {
-		got := words[m[1]]
+		got := typeNames[m[1]]
 		if m[2] != "" {
 			got = strconv.Quote(m[2])
 		}
-		out.Message = fmt.Sprintf("%s stands where %s belongs", got, wanted(m[3]))
+		out.Message = fmt.Sprintf("expected %s, got %s", typeName(m[3]), got)
 	}
 	return out
 }
 
-// wanted is a Go type for people.
-func wanted(name string) string {
+// typeName returns the readable name of a Go type.
+func typeName(name string) string {
 	switch {
 	case strings.HasPrefix(name, "[]"):
-		return words["seq"]
+		return typeNames["seq"]
 	case strings.HasPrefix(name, "int"):
-		return words["int"]
+		return typeNames["int"]
 	case name == "time.Duration":
 		return "a duration such as 500ms"
 	case strings.HasPrefix(name, "float"):
-		return words["float"]
+		return typeNames["float"]
 	case name == "string":
-		return words["str"]
+		return typeNames["str"]
 	case name == "bool":
-		return words["bool"]
+		return typeNames["bool"]
 	}
-	return words["map"]
+	return typeNames["map"]
 }
 
-// scriptTypes are the parts of a script.
+// scriptTypes are the types of a script that have fields.
 var scriptTypes = []reflect.Type{
 	reflect.TypeFor[Script](), reflect.TypeFor[Session](), reflect.TypeFor[Turn](), reflect.TypeFor[Call](),
 	reflect.TypeFor[Usage](), reflect.TypeFor[Fault](), reflect.TypeFor[Expect](), reflect.TypeFor[Limits](),
 }
 
-// fieldsOf names the fields that a part of a script has in YAML.
+// fieldsOf returns the YAML fields of a type of a script.
 func fieldsOf(part string) (names []string) {
 	for _, t := range scriptTypes {
 		if t.Name() != part {
@@ -124,8 +125,8 @@ func fieldsOf(part string) (names []string) {
 	return names
 }
 
-// lineOf is the line of what a path of keys and indices leads to, as far as it
-// goes.
+// lineOf returns the line to which a path of keys and indices leads, or that of the
+// last step that exists.
 func lineOf(n *yaml.Node, at []any) int {
 	line := n.Line
 	for _, step := range at {

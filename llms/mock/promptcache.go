@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// promptCache is the prompt cache of the Messages API, billed as the vendor bills
-// it. A request marks prefixes of its prompt; what a marked prefix shares with one
-// that is kept is read, the rest up to the last mark is written.
+// promptCache is the prompt cache of the Messages API, billed like the vendor's. A
+// request marks prefixes of its prompt. What a marked prefix shares with a kept
+// one counts as read, the rest up to the last mark as written.
 type promptCache struct {
 	minimum int64 // tokens; a shorter prefix is not kept
 	kept    map[[32]byte]keptPrefix
 }
 
-// keptPrefix is kept until a time; each use puts that off by its ttl.
+// keptPrefix is kept until a time, which each use postpones by its ttl.
 type keptPrefix struct {
 	until time.Time
 	ttl   time.Duration
 }
 
-// lookBack is how many blocks before a mark are searched for a kept prefix.
+// lookBack is how many blocks before a mark the cache searches for a kept prefix.
 const lookBack = 20
 
 // promptBlock is one block of a prompt.
 type promptBlock struct {
 	tokens int64
-	prefix [32]byte      // names all of the prompt up to this block
-	mark   time.Duration // how long that is to be kept; 0: no mark
+	prefix [32]byte      // hash of the prompt up to this block
+	mark   time.Duration // how long to keep that prefix; 0: no mark
 }
 
-// use answers what a prompt reads and writes, and keeps its marked prefixes.
+// use returns what a prompt reads and writes, and keeps its marked prefixes.
 func (c *promptCache) use(prompt []promptBlock, now time.Time) Usage {
 	var u Usage
 	last, total := -1, int64(0)
@@ -66,7 +66,7 @@ func (c *promptCache) use(prompt []promptBlock, now time.Time) Usage {
 	return u
 }
 
-// find is the last block of the longest prefix that is kept, -1 without one.
+// find returns the last block of the longest kept prefix, -1 without one.
 func (c *promptCache) find(prompt []promptBlock, last int, now time.Time) int {
 	for mark := last; mark >= 0; mark-- {
 		if prompt[mark].mark == 0 {
@@ -82,21 +82,22 @@ func (c *promptCache) find(prompt []promptBlock, last int, now time.Time) int {
 	return -1
 }
 
-// prompt is the request in the order in which the vendor caches it.
+// prompt returns the blocks of the request in the order in which the vendor
+// caches them.
 func (r messagesRequest) prompt() []promptBlock {
 	var out []promptBlock
-	name := sha256.Sum256([]byte(r.Name))
+	name := sha256.Sum256([]byte(r.Model))
 	add := func(role string, block map[string]any) {
 		mark := lifetime(block["cache_control"])
 		block = maps.Clone(block)
 		delete(block, "cache_control")
-		raw := encoded([]any{role, block})
+		raw := encode([]any{role, block})
 		name = sha256.Sum256(slices.Concat(name[:], raw))
 		out = append(out, promptBlock{tokens: 3 + countValue(block), prefix: name, mark: mark})
 	}
 	var tools []map[string]any
 	var system blocks
-	_ = json.Unmarshal(r.Offered, &tools) // check has reported anything that is not a list
+	_ = json.Unmarshal(r.Tools, &tools) // check reports what is not a list
 	_ = json.Unmarshal(r.System, &system)
 	for _, b := range tools {
 		add("tools", b)
@@ -115,7 +116,7 @@ func (r messagesRequest) prompt() []promptBlock {
 	return out
 }
 
-// countValue is the toy count of all texts and names in a JSON value.
+// countValue returns the toy count of all texts and names in a JSON value.
 func countValue(v any) (n int64) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -132,7 +133,7 @@ func countValue(v any) (n int64) {
 	return n
 }
 
-// lifetime is how long a mark wants a prefix kept, 0 without a mark.
+// lifetime returns how long a mark keeps a prefix, 0 without a mark.
 func lifetime(mark any) time.Duration {
 	switch m, _ := mark.(map[string]any); {
 	case m["type"] != "ephemeral":

@@ -1,57 +1,56 @@
-// Package mock is a scripted model server: it speaks the OpenAI chat
-// completions API and Anthropic's Messages API over real HTTP, answers from a
-// script, misbehaves on demand, and checks what it was sent. It shares no code
-// with the providers, so a mistake in a provider cannot hide in it.
+// Package mock is a scripted model server. It speaks the OpenAI chat completions
+// API and Anthropic's Messages API over real HTTP, answers from a script, fails on
+// demand, and checks the requests. It shares no code with the providers, so it does
+// not repeat their mistakes.
 //
-// A request finds its session by X-Session-ID, model or a tag in the system
-// prompt, and its turn by counting the assistant messages it carries; arrival
-// order means nothing, so any number of workers get the same answers.
+// X-Session-ID, the model, or a tag in the system prompt decides which session
+// answers a request, and the number of assistant messages in the request decides
+// which turn. The order of arrival does not matter, so any number of workers get
+// the same answers. Streaming and the Responses API are not supported.
 package mock
 
-import (
-	"fmt"
-)
+import "fmt"
 
-// Script is everything a server will say.
+// Script is everything that a server answers.
 type Script struct {
-	// Key that calls must carry as a bearer token; "" takes any.
+	// Key is what requests must carry as a bearer token; "" accepts any.
 	Key string `yaml:"key"`
-	// Models is what /v1/models lists; empty: the models of the sessions.
+	// Models are listed by /v1/models; empty: the models of the sessions.
 	Models   []string  `yaml:"models"`
 	Sessions []Session `yaml:"sessions"`
 	Limits   Limits    `yaml:"limits"`
 	// Faults strike any turn of any session, after those of the turn and the session.
 	Faults []Fault `yaml:"faults"`
 	Expect *Expect `yaml:"expect"` // of every request
-	// Tokenizer toy counts the usage of turns that give none; see Count.
+	// Tokenizer toy counts the usage of turns without one; see Count.
 	Tokenizer string `yaml:"tokenizer"`
-	// Prices are what the server bills in its totals; a model without one is free.
+	// Prices are what the server bills in its totals. A model without one is free.
 	Prices []Price `yaml:"prices"`
-	// CacheMinimum is how many tokens a prefix must have to enter the prompt cache
-	// of the Messages API; vendors take 1024 or more.
+	// CacheMinimum is how many tokens a prefix needs to enter the prompt cache of the
+	// Messages API; vendors require 1024 or more.
 	CacheMinimum int64 `yaml:"cache_minimum"`
-	// Context is the window in tokens of the toy tokenizer that /v1/models and
-	// /tokenize tell; a longer request is refused. 0: none.
+	// Context is the context window in tokens of the toy tokenizer. /v1/models and
+	// /tokenize report it, and a longer request is refused. 0: none.
 	Context int64 `yaml:"context"`
 }
 
-// Session answers the requests that match all of its set fields; the first
-// match wins, and a session without any takes everything.
+// Session answers the requests that match all of ID, Model, Tag and User that are
+// set. The first session that matches wins.
 type Session struct {
 	ID    string `yaml:"session"` // X-Session-ID, or what follows the last @ of the model
 	Model string `yaml:"model"`
-	Tag   string `yaml:"tag"`  // stands somewhere in the system prompt
-	User  string `yaml:"user"` // stands somewhere in the first message of the user
+	Tag   string `yaml:"tag"`  // part of the system prompt
+	User  string `yaml:"user"` // part of the user's first message
 	Turns []Turn `yaml:"turns"`
-	// Repeat answers turns beyond the last with the last.
+	// Repeat has the last turn answer all later ones.
 	Repeat bool `yaml:"repeat"`
-	// Rewrites is for clients that shorten their history: a turn is found by the
-	// answers given so far, and messages may change.
+	// Rewrites is for clients that shorten their history: the answers given so far
+	// decide the turn, and messages may change.
 	Rewrites bool    `yaml:"rewrites"`
 	Template bool    `yaml:"template"` // of all turns
 	Faults   []Fault `yaml:"faults"`   // strike any turn of the session
 	Expect   *Expect `yaml:"expect"`   // of each of its requests
-	// Refuses are parameters that the model does not take: a request with one of
+	// Refuses are parameters that the model does not accept: a request with one of
 	// them gets 400.
 	Refuses []string `yaml:"refuses"`
 }
@@ -59,30 +58,30 @@ type Session struct {
 // Turn is one answer, after the fault if there is one.
 type Turn struct {
 	Content   *string `yaml:"content"` // nil: null
-	Parts     bool    `yaml:"parts"`   // content goes out as an array of text parts
+	Parts     bool    `yaml:"parts"`   // send content as a list of text parts
 	Reasoning string  `yaml:"reasoning"`
-	// ReasoningField is the name it goes out under; default reasoning_content.
+	// ReasoningField is the name of Reasoning in the answer; default reasoning_content.
 	ReasoningField string `yaml:"reasoning_field"`
-	// Redacted is reasoning the server sends encrypted (Messages API).
+	// Redacted is encrypted reasoning (Messages API).
 	Redacted     string `yaml:"redacted"`
 	ToolCalls    []Call `yaml:"tool_calls"`
-	FinishReason string `yaml:"finish_reason"` // default by content
+	FinishReason string `yaml:"finish_reason"` // default: stop or tool_calls
 	Usage        *Usage `yaml:"usage"`
-	// UsageAs is how it is told: numbers (default), "null", or absent. What is
-	// not told is still in the server's account.
+	// UsageAs is how Usage is sent: as numbers (default), "null", or absent. It is in
+	// the server's account in any case.
 	UsageAs string `yaml:"usage_as"`
-	// CacheLost has the server forget its prompt cache before this turn.
+	// CacheLost has the server clear its prompt cache before this turn.
 	CacheLost bool `yaml:"cache_lost"`
 
 	Message  map[string]any `yaml:"message"`  // further fields of the message
 	Template bool           `yaml:"template"` // the texts are templates over the request
 	Fault    *Fault         `yaml:"fault"`
-	Faults   []Fault        `yaml:"faults"` // one after the other, each its times
+	Faults   []Fault        `yaml:"faults"` // one after the other, each as often as its Times
 	Expect   *Expect        `yaml:"expect"` // of the request for this turn
 }
 
-// check returns the first thing wrong with a script and the path of keys and
-// indices to where it stands.
+// check returns the first mistake in a script, and the path of keys and indices to
+// it.
 func (s Script) check() (at []any, err error) {
 	if s.Tokenizer != "" && s.Tokenizer != "toy" {
 		return []any{"tokenizer"}, fmt.Errorf("unknown tokenizer %q: the only one is toy", s.Tokenizer)
@@ -138,7 +137,7 @@ func (t Turn) check(template bool) (at []any, err error) {
 		}
 	}
 	if template {
-		_, err := t.worded(func(text string) (string, error) {
+		_, err := t.expand(func(text string) (string, error) {
 			_, err := parseTemplate(text)
 			return text, err
 		})
@@ -158,10 +157,10 @@ func checkShared(faults []Fault, expect *Expect) (at []any, err error) {
 	return []any{"expect"}, expect.check()
 }
 
-// Text is a turn of plain text.
+// Text returns a turn with a text.
 func Text(content string) Turn { return Turn{Content: &content} }
 
-// Tool is a turn of one tool call.
+// Tool returns a turn with one tool call.
 func Tool(name string, arguments map[string]any) Turn {
 	return Turn{ToolCalls: []Call{{Name: name, Arguments: arguments}}}
 }

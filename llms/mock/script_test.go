@@ -68,7 +68,7 @@ sessions:
 		}
 	}
 	status, got = call(t, srv.URL+"/chat/completions", "s2", `{"model":"m","messages":[{"role":"user","content":"u"},{"role":"assistant","content":"two"},{"role":"user","content":"and now?"}]}`)
-	if status != 400 || !strings.Contains(got, `- the end, after 1 answers\n  + user: and now?`) || len(srv.TakeProblems()) < 2 {
+	if status != 400 || !strings.Contains(got, `- the end (turns: 1)\n  + user: and now?`) || len(srv.TakeProblems()) < 2 {
 		t.Errorf("%d %s", status, got)
 	}
 }
@@ -96,7 +96,7 @@ sessions:
 		t.Errorf("%s", got)
 	}
 	status, got := call(t, srv.URL+"/chat/completions", "s", `{"model":"m","messages":[`+second+`,{"role":"assistant","content":"z"},{"role":"user","content":"u"}]}`)
-	if p := srv.TakeProblems(); status != 400 || !strings.Contains(got, "stands nowhere in") || len(p) != 1 {
+	if p := srv.TakeProblems(); status != 400 || !strings.Contains(got, "does not match") || len(p) != 1 {
 		t.Errorf("%d %s %q", status, got, p)
 	}
 }
@@ -158,7 +158,7 @@ sessions:
 	call(t, srv.URL+"/chat/completions", "s", `{"model":"m","temperature":1,"seed":1,"messages":[{"role":"user","content":"went"}]}`)
 	all := strings.Join(srv.TakeProblems(), "\n")
 	for _, want := range []string{
-		"no parameter seed, got 1", `the tools ["view"], got []`, "parameter max_tokens, which is not there", "temperature to be 0.5, got 1",
+		"no parameter seed, got 1", `the tools ["view"], got []`, "parameter max_tokens, which is missing", "temperature to be 0.5, got 1",
 		`cache_control at ["system" "message 0"], got it at []`, `the last message to match "^go$", got "went"`, `the system prompt to match "scene"`, "2 messages, got 1",
 	} {
 		if !strings.Contains(all, want) {
@@ -172,13 +172,13 @@ sessions:
 		call(t, srv.URL+"/chat/completions", "s", start+`,{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"view","arguments":"{}"}`+fields+`},{"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"x",`+mark+`}]}]}`)
 		return strings.Join(srv.TakeProblems(), "\n")
 	}
-	if p := echo(`,"signature":"sig"}],"reasoning_content":"because"`); !strings.Contains(p, `cache_control at ["system" "message 3"], got it at ["system" "message 1" "message 3"]`) || strings.Contains(p, "come back") {
+	if p := echo(`,"signature":"sig"}],"reasoning_content":"because"`); !strings.Contains(p, `cache_control at ["system" "message 3"], got it at ["system" "message 1" "message 3"]`) || strings.Contains(p, "unchanged") {
 		t.Errorf("%s", p)
 	}
-	if p := echo(`,"signature":"sig"}]`); !strings.Contains(p, `come back as it was: reasoning_content was "because" and is null`) {
+	if p := echo(`,"signature":"sig"}]`); !strings.Contains(p, `previous answer unchanged: reasoning_content was "because" and is null`) {
 		t.Errorf("%s", p)
 	}
-	if p := echo(`}],"reasoning_content":"because"`); !strings.Contains(p, `come back as it was: tool_calls was`) {
+	if p := echo(`}],"reasoning_content":"because"`); !strings.Contains(p, `previous answer unchanged: tool_calls was`) {
 		t.Errorf("%s", p)
 	}
 }
@@ -186,12 +186,12 @@ sessions:
 func TestToolDefinitionsAreChecked(t *testing.T) {
 	srv := start(t, `sessions: [{repeat: true, turns: [{content: a}]}]`)
 	for tools, want := range map[string]string{
-		`[]`:                "neither absent nor a list",
+		`[]`:                "must be absent or a non-empty list",
 		`[{"name":"view"}]`: "not in the form of this API",
-		`[{"type":"function","function":{"name":"a b"}}]`:                                                               "not well formed or doubled",
-		`[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"a"}}]`:                     "doubled",
-		`[{"type":"function","function":{"name":"a","parameters":{"type":"array"}}}]`:                                   "not that of an object",
-		`[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{},"required":["x"]}}}]`: `"x" is required and no property`,
+		`[{"type":"function","function":{"name":"a b"}}]`:                                                               "invalid or used twice",
+		`[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"a"}}]`:                     "used twice",
+		`[{"type":"function","function":{"name":"a","parameters":{"type":"array"}}}]`:                                   "does not describe an object",
+		`[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{},"required":["x"]}}}]`: `"x" is required but is not a property`,
 	} {
 		call(t, srv.URL+"/chat/completions", "", `{"model":"m","tools":`+tools+`,"messages":[{"role":"user","content":"u"}]}`)
 		if p := strings.Join(srv.TakeProblems(), "\n"); !strings.Contains(p, want) {
@@ -330,8 +330,8 @@ func TestBadScriptsNameTheirLine(t *testing.T) {
 		"a: [":                              "line 1: ",
 		"\nsesions: []":                     `line 2: unknown field "sesions": did you mean "sessions"?`,
 		"sessions:\n  - turns:\n    - x: 1": `line 3: unknown field "x": known are content, `,
-		"sessions:\n  - turns: 7":           `line 2: "7" stands where a list belongs`,
-		"sessions:\n  - turns:\n    - fault: {delay: soon}":                        `line 3: "soon" stands where a duration such as 500ms belongs`,
+		"sessions:\n  - turns: 7":           `line 2: expected a list, got "7"`,
+		"sessions:\n  - turns:\n    - fault: {delay: soon}":                        `line 3: expected a duration such as 500ms, got "soon"`,
 		"faults:\n  - kind: cut\n  - kind: cutt":                                   `line 3: unknown kind of fault "cutt"`,
 		"sessions:\n  - turns:\n    - content: a\n    - fault: {break: bend}":      `line 4: unknown break "bend"`,
 		"sessions:\n  - turns:\n    - tool_calls:\n      - name: a\n      - id: b": "line 5: a tool call has no name",

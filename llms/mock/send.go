@@ -13,19 +13,20 @@ import (
 	"time"
 )
 
-// sent is how far an answer came.
-type sent int
+// delivery says how much of an answer was sent.
+type delivery int
 
 const (
-	nothing sent = iota
-	part
-	whole
+	notSent delivery = iota
+	cutOff
+	complete
 )
 
-// transmit sends a regular answer under a fault, which is resolved.
-func transmit(w http.ResponseWriter, r *http.Request, answer []byte, f Fault) sent {
+// transmit sends a regular answer under a resolved fault, and returns how much of
+// the answer it sent.
+func transmit(w http.ResponseWriter, r *http.Request, answer []byte, f Fault) delivery {
 	if !sleep(r.Context(), f.Delay) {
-		return part // a server that had begun to think
+		return cutOff // the server had begun to compute the answer
 	}
 	for name, value := range f.Headers {
 		w.Header().Set(name, value)
@@ -35,12 +36,12 @@ func transmit(w http.ResponseWriter, r *http.Request, answer []byte, f Fault) se
 	case "":
 		if f.Status != 0 || f.Body != "" {
 			sendRaw(w, cmp.Or(f.Status, http.StatusOK), kind, []byte(f.Body))
-			return nothing
+			return notSent
 		}
 		return write(w, r, kind, answer)
 	case "error":
 		sendRaw(w, http.StatusOK, kind, []byte(f.Body))
-		return nothing
+		return notSent
 	case "gzip":
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
@@ -51,7 +52,7 @@ func transmit(w http.ResponseWriter, r *http.Request, answer []byte, f Fault) se
 	case "gzip_broken":
 		w.Header().Set("Content-Encoding", "gzip")
 		write(w, r, kind, answer)
-		return part
+		return cutOff
 	}
 	return breakOff(w, r, f, kind, answer)
 }
@@ -59,45 +60,45 @@ func transmit(w http.ResponseWriter, r *http.Request, answer []byte, f Fault) se
 // write sends an answer. Its last bytes leave with the return of the handler, so
 // a client that has read all of it finds the exchange in the log as answered, and
 // its place among the parallel requests free.
-func write(w http.ResponseWriter, r *http.Request, kind string, answer []byte) sent {
+func write(w http.ResponseWriter, r *http.Request, kind string, answer []byte) delivery {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
 	if r.Context().Err() != nil {
-		return part
+		return cutOff
 	}
 	if _, err := w.Write(answer); err != nil {
-		return part
+		return cutOff
 	}
-	return whole
+	return complete
 }
 
-// breakOff sends the answer, part of it or nothing, and fails the connection.
-// What waits for the client to leave ends with the server, too.
-func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, answer []byte) sent {
+// breakOff sends all of an answer, part of it or nothing, and breaks the
+// connection. A wait for the client to leave also ends with the server.
+func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, answer []byte) delivery {
 	body := answer[:len(answer)/2]
-	out := part
+	out := cutOff
 	switch f.Break {
 	case "reset", "alert":
-		return hangUp(w, f.Break, nothing)
+		return hangUp(w, f.Break, notSent)
 	case "silence":
 		<-r.Context().Done()
-		return nothing
+		return notSent
 	case "headers":
 		body = nil
 	case "truncate":
 		sendRaw(w, http.StatusOK, kind, body)
-		return part
+		return cutOff
 	case "drip":
 		w.Header().Set("Content-Type", kind)
 		for i := range answer {
 			if _, err := w.Write(answer[i : i+1]); err != nil || http.NewResponseController(w).Flush() != nil || !sleep(r.Context(), f.Every) {
-				return part
+				return cutOff
 			}
 		}
-		return whole
+		return complete
 	case "reset_end":
-		w.Header().Set("Connection", "close") // or the reset would strike the next request, too
-		body, out = answer, whole
+		w.Header().Set("Connection", "close") // otherwise the reset would also hit the next request
+		body, out = answer, complete
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
@@ -105,7 +106,7 @@ func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, answ
 	_ = http.NewResponseController(w).Flush()
 	if f.Break == "stall" || f.Break == "headers" {
 		<-r.Context().Done()
-		return part
+		return cutOff
 	}
 	return hangUp(w, f.Break, out)
 }
@@ -113,8 +114,8 @@ func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, answ
 // tlsAlert is a fatal handshake_failure record (RFC 8446, section 6).
 var tlsAlert = []byte{21, 3, 3, 0, 2, 2, 40}
 
-// hangUp closes the connection under the answer.
-func hangUp(w http.ResponseWriter, how string, out sent) sent {
+// hangUp closes the connection of a request, and returns out.
+func hangUp(w http.ResponseWriter, how string, out delivery) delivery {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return out

@@ -13,30 +13,29 @@ import (
 	"time"
 )
 
-// Handler serves a Script. Safe for concurrent use.
+// Handler answers model calls from a Script. It is safe for concurrent use.
 type Handler struct {
 	script Script
 	limits *limiter
 
 	running sync.WaitGroup // requests
 
-	mu       sync.Mutex
-	log      []*Exchange
-	talks    map[talkKey][]*Exchange // the log by conversation, where there is an id
-	cache    promptCache
-	struck   map[strikeKey]int // how often a fault has struck a turn
-	attempts map[turnKey]int   // how often a turn was asked for
-	problems []string
+	mu            sync.Mutex
+	log           []*Exchange
+	conversations map[conversationKey][]*Exchange // the log, without exchanges that have no id
+	cache         promptCache
+	strikes       map[faultKey]int // how often a fault struck a turn
+	attempts      map[turnKey]int  // how often a turn was requested
+	problems      []string
 }
 
-// talkKey is a conversation.
-type talkKey struct {
+type conversationKey struct {
 	session int    // index in the script
 	id      string // X-Session-ID
 }
 
 type turnKey struct {
-	talkKey
+	conversationKey
 	turn int
 }
 
@@ -47,17 +46,17 @@ type Exchange struct {
 	Turn      int             `json:"turn"`
 	Model     string          `json:"model"`
 	Body      json.RawMessage `json:"body"`
-	Answer    json.RawMessage `json:"answer,omitempty"` // the regular answer, whatever became of it
+	Answer    json.RawMessage `json:"answer,omitempty"` // the regular answer, sent or not
 	Usage     Usage           `json:"usage"`            // of the regular answer
-	Billed    Dollars         `json:"billed_usd"`       // for it, by the script's prices
-	At        time.Time       `json:"at"`               // when it came
-	Millis    int64           `json:"ms"`               // until it was answered; 0: under way
-	Status    int             `json:"status"`           // what was answered, 0: the connection was broken
+	Billed    Dollars         `json:"billed_usd"`       // for the regular answer, by the script's prices
+	At        time.Time       `json:"at"`               // arrival
+	Millis    int64           `json:"ms"`               // until it was answered; 0: not yet
+	Status    int             `json:"status"`           // HTTP status, 0: the connection was broken
 	Fault     string          `json:"fault,omitempty"`  // "" for a regular answer
-	Again     bool            `json:"again"`            // the turn had been asked for before
+	Again     bool            `json:"again"`            // the turn was requested before
 	Answered  bool            `json:"answered"`         // the regular answer was sent whole
-	Lost      bool            `json:"lost"`             // it was begun and did not come to its end
-	plain     bool            // without any fault
+	Lost      bool            `json:"lost"`             // the server began the answer and did not finish it
+	plain     bool            // no fault struck
 }
 
 // NewHandler returns a handler for s.
@@ -76,11 +75,8 @@ type Server struct {
 }
 
 // Listen starts a server on a free loopback port; Close ends it.
-func Listen(s Script) (*Server, error) { return ListenAt("127.0.0.1:0", s) }
-
-// ListenAt starts a server at an address.
-func ListenAt(address string, s Script) (*Server, error) {
-	l, err := net.Listen("tcp", address)
+func Listen(s Script) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the scripted model server: %w", err)
 	}
@@ -95,10 +91,11 @@ func ListenAt(address string, s Script) (*Server, error) {
 	})}, nil
 }
 
-// Close breaks open connections, stalled ones included, and waits for the end.
+// Close breaks all connections, including stalled ones, and waits until every
+// request has ended.
 func (s *Server) Close() { s.done() }
 
-// TB is what Serve needs of a testing.TB.
+// TB is the part of testing.TB that Serve needs.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -107,7 +104,7 @@ type TB interface {
 }
 
 // Serve starts a server for one test and ends it with the test. The test fails
-// on every problem the server saw (see Problems).
+// for each problem that the server found (see Problems).
 func Serve(t TB, s Script) *Server {
 	t.Helper()
 	srv, err := Listen(s)
@@ -135,7 +132,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, map[string]any{"status": "ok"})
 		return
 	}
-	if key := key(r); h.script.Key != "" && key != h.script.Key {
+	if key := apiKey(r); h.script.Key != "" && key != h.script.Key {
 		sendError(w, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+key)
 		return
 	}
@@ -149,9 +146,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && strings.HasPrefix(path, "/v1/models/"):
 		h.model(w, strings.TrimPrefix(path, "/v1/models/"))
 	case r.Method == http.MethodPost && path == "/v1/chat/completions":
-		h.chat(w, r, decodeChat)
+		h.chat(w, r, decode[chatRequest])
 	case r.Method == http.MethodPost && path == "/v1/messages":
-		h.chat(w, r, decodeMessages)
+		h.chat(w, r, decode[messagesRequest])
 	case strings.HasPrefix(path, "/v1/responses"):
 		sendError(w, http.StatusNotFound, "not_supported", "the Responses API is not supported: use /v1/chat/completions or /v1/messages")
 	case r.Method == http.MethodPost && (path == "/tokenize" || path == "/v1/tokenize"):
@@ -161,7 +158,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// names are the models there are.
+// names lists the models of the server.
 func (h *Handler) names() []string {
 	names := slices.Clone(h.script.Models)
 	if len(names) == 0 {
@@ -194,24 +191,24 @@ func (h *Handler) models(w http.ResponseWriter) {
 	send(w, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
-// tokenize answers as vLLM does, with the toy tokenizer's count.
+// tokenize answers like vLLM, with the count of the toy tokenizer.
 func (h *Handler) tokenize(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Prompt  string `json:"prompt"`
-		Content string `json:"content"` // llama.cpp's name for it
+		Content string `json:"content"` // the name in llama.cpp
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err == nil {
 		err = json.Unmarshal(body, &ask)
 	}
-	req, notChat := decodeChat(body)
+	req, notChat := decode[chatRequest](body)
 	if err = cmp.Or(err, notChat); err != nil {
-		sendError(w, http.StatusBadRequest, vague, "the request is not valid JSON: "+err.Error())
+		sendError(w, http.StatusBadRequest, invalidRequest, "the request is not valid JSON: "+err.Error())
 		return
 	}
 	n := Count(ask.Prompt + ask.Content)
-	if messages := req.said(); len(messages) > 0 {
-		n = countPrompt(messages, req.tools())
+	if messages := req.texts(); len(messages) > 0 {
+		n = countPrompt(messages, req.common().Tools)
 	}
 	tokens := make([]int, n)
 	for i := range tokens {

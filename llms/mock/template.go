@@ -11,23 +11,23 @@ import (
 	"text/template"
 )
 
-// A turn with `template: true` is worded from its request (text/template), so
-// that an agent can be steered through what its tools really print.
+// The texts of a turn with `template: true` are templates (text/template) over the
+// request, so that a script can lead an agent by what its tools print.
 
-// scene is what a template sees of the request.
-type scene struct {
+// templateData is the request as a template sees it.
+type templateData struct {
 	Session, Model string
 	Turn           int
 	System, User   string // the system prompt, the first message of the user
 	Last           string // the last message: an observation, or the user's
-	Messages       []said
+	Messages       []textMessage
 }
 
-// said is one message as plain text.
-type said struct{ Role, Text, ID string }
+// textMessage is one message as plain text.
+type textMessage struct{ Role, Text, ID string }
 
-func newScene(ex Exchange, messages []said) scene {
-	s := scene{Session: ex.SessionID, Model: ex.Model, Turn: ex.Turn, Messages: messages}
+func newTemplateData(ex Exchange, messages []textMessage) templateData {
+	s := templateData{Session: ex.SessionID, Model: ex.Model, Turn: ex.Turn, Messages: messages}
 	for _, m := range messages {
 		if m.Role == "system" && s.System == "" {
 			s.System = m.Text
@@ -48,7 +48,7 @@ var templateFuncs = template.FuncMap{
 		}
 		m := re.FindStringSubmatch(text)
 		if m == nil {
-			return "", fmt.Errorf("%q stands nowhere in %q", pattern, clip(text))
+			return "", fmt.Errorf("%q does not match %q", pattern, clip(text))
 		}
 		return m[min(1, len(m)-1)], nil
 	},
@@ -60,13 +60,13 @@ var templateFuncs = template.FuncMap{
 			n += len(lines)
 		}
 		if n < 0 || n >= len(lines) {
-			return "", fmt.Errorf("there is no line %d: the text has %d", n, len(lines))
+			return "", fmt.Errorf("there is no line %d: the text has %d lines", n, len(lines))
 		}
 		return lines[n], nil
 	},
 }
 
-// clip is the start of a text, on one line.
+// clip returns the start of a text on one line.
 func clip(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 200 {
@@ -83,23 +83,22 @@ func parseTemplate(text string) (*template.Template, error) {
 	return t, nil
 }
 
-// maxWorded bounds what one template makes.
-const maxWorded = 8 << 20
+// maxText bounds how many bytes one template produces.
+const maxText = 8 << 20
 
-type bounded struct{ strings.Builder }
+type limitedBuilder struct{ strings.Builder }
 
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxWorded {
-		return 0, errors.New("a template makes more than 8 MiB")
+func (b *limitedBuilder) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxText {
+		return 0, errors.New("a template produces more than 8 MiB")
 	}
 	return b.Builder.Write(p)
 }
 
-// worded is the turn with its templates carried out; each is called for every
-// text of it.
-func (t Turn) worded(each func(string) (string, error)) (Turn, error) {
+// expand returns the turn with each of its texts replaced by what each returns.
+func (t Turn) expand(each func(string) (string, error)) (Turn, error) {
 	var failed error
-	word := func(text string) string {
+	replace := func(text string) string {
 		out, err := each(text)
 		if err != nil && failed == nil {
 			failed = err
@@ -110,43 +109,43 @@ func (t Turn) worded(each func(string) (string, error)) (Turn, error) {
 		if text == nil {
 			return nil
 		}
-		out := word(*text)
+		out := replace(*text)
 		return &out
 	}
-	t.Content, t.Reasoning = pointed(t.Content), word(t.Reasoning)
+	t.Content, t.Reasoning = pointed(t.Content), replace(t.Reasoning)
 	t.ToolCalls = slices.Clone(t.ToolCalls)
 	for i, c := range t.ToolCalls {
-		c.Name, c.ID, c.Raw = word(c.Name), pointed(c.ID), pointed(c.Raw)
-		c.Arguments, _ = wordedValue(c.Arguments, word).(map[string]any)
-		c.Object, _ = wordedValue(c.Object, word).(map[string]any)
+		c.Name, c.ID, c.Raw = replace(c.Name), pointed(c.ID), pointed(c.Raw)
+		c.Arguments, _ = expandValue(c.Arguments, replace).(map[string]any)
+		c.Object, _ = expandValue(c.Object, replace).(map[string]any)
 		t.ToolCalls[i] = c
 	}
 	return t, failed
 }
 
-func wordedValue(v any, word func(string) string) any {
+func expandValue(v any, replace func(string) string) any {
 	switch v := v.(type) {
 	case string:
-		return word(v)
+		return replace(v)
 	case map[string]any:
 		out := maps.Clone(v)
 		for k, inner := range out {
-			out[k] = wordedValue(inner, word)
+			out[k] = expandValue(inner, replace)
 		}
 		return out
 	case []any:
 		out := slices.Clone(v)
 		for i, inner := range out {
-			out[i] = wordedValue(inner, word)
+			out[i] = expandValue(inner, replace)
 		}
 		return out
 	}
 	return v
 }
 
-// fill carries a turn's templates out.
-func (t Turn) fill(s scene) (Turn, error) {
-	return t.worded(func(text string) (string, error) {
+// fill returns the turn with its templates executed.
+func (t Turn) fill(data templateData) (Turn, error) {
+	return t.expand(func(text string) (string, error) {
 		if !strings.Contains(text, "{{") {
 			return text, nil
 		}
@@ -154,8 +153,8 @@ func (t Turn) fill(s scene) (Turn, error) {
 		if err != nil {
 			return "", err
 		}
-		var out bounded
-		if err := tmpl.Execute(&out, s); err != nil {
+		var out limitedBuilder
+		if err := tmpl.Execute(&out, data); err != nil {
 			return "", errors.New(strings.TrimPrefix(err.Error(), "template: "))
 		}
 		return out.String(), nil

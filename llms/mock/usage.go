@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Usage is what a call is billed by. Cached and CacheWrite are parts of Prompt,
+// Usage is what the server bills a call for, in tokens. Cached and CacheWrite are parts of Prompt,
 // CacheWrite1h is part of CacheWrite, Reasoning is part of Completion.
 type Usage struct {
 	Prompt       int64   `yaml:"prompt" json:"prompt_tokens"`
@@ -16,7 +16,7 @@ type Usage struct {
 	CacheWrite1h int64   `yaml:"cache_write_1h" json:"cache_write_1h_tokens"`
 	Reasoning    int64   `yaml:"reasoning" json:"reasoning_tokens"`
 	Audio        int64   `yaml:"audio" json:"audio_tokens"`
-	Cost         float64 `yaml:"cost" json:"cost_usd"` // told as usage.cost where it is not 0
+	Cost         float64 `yaml:"cost" json:"cost_usd"` // sent as usage.cost if it is not 0
 }
 
 func (u *Usage) add(o Usage) {
@@ -30,23 +30,23 @@ func (u *Usage) add(o Usage) {
 	u.Cost += o.Cost
 }
 
-// tell puts the usage into an answer, worded by its API.
-func (t Turn) tell(body map[string]any, word func(Usage) map[string]any) {
+// addUsage adds the usage to an answer, in the form of its API.
+func (t Turn) addUsage(body map[string]any, form func(Usage) map[string]any) {
 	switch u := t.Usage; {
 	case t.UsageAs == "null":
 		body["usage"] = nil
 	case u == nil || t.UsageAs == "absent":
 	default:
-		told := word(*u)
+		usage := form(*u)
 		if u.Cost != 0 {
-			told["cost"] = u.Cost
+			usage["cost"] = u.Cost
 		}
-		body["usage"] = told
+		body["usage"] = usage
 	}
 }
 
-// Count is the toy tokenizer: up to four letters or digits in a row are a token,
-// and so is every other character but white space.
+// Count is the toy tokenizer. Up to four letters or digits in a row are a token,
+// and so is every other character except white space.
 func Count(text string) int64 {
 	n, run := int64(0), 0
 	for _, r := range text {
@@ -66,9 +66,9 @@ func Count(text string) int64 {
 	return n
 }
 
-// countPrompt is the toy count of a request: its messages, three for each, and
-// its tools.
-func countPrompt(messages []said, tools []byte) int64 {
+// countPrompt returns the toy count of a request: its tools, and its messages with
+// three tokens added for each.
+func countPrompt(messages []textMessage, tools []byte) int64 {
 	n := Count(string(tools))
 	for _, m := range messages {
 		n += 3 + Count(m.Text)
@@ -76,28 +76,28 @@ func countPrompt(messages []said, tools []byte) int64 {
 	return n
 }
 
-// counted is the usage of an answer that the script gives none for. The Messages
-// API has its prompt cache; elsewhere the prompt of the turn before is cached.
-func (h *Handler) counted(t Turn, req conversation, messages []said, before *Exchange) *Usage {
-	var said strings.Builder
+// counted returns the usage of an answer for which the script has none. The Messages
+// API has its prompt cache; chat completions have the previous prompt cached.
+func (h *Handler) counted(t Turn, req conversation, messages []textMessage, previous *Exchange) *Usage {
+	var answer strings.Builder
 	if t.Content != nil {
-		said.WriteString(*t.Content)
+		answer.WriteString(*t.Content)
 	}
 	for _, c := range t.ToolCalls {
-		said.WriteString(" " + c.Name + " ")
+		answer.WriteString(" " + c.Name + " ")
 		if c.Raw != nil {
-			said.WriteString(*c.Raw)
+			answer.WriteString(*c.Raw)
 		} else {
-			said.Write(encoded(c.Arguments))
+			answer.Write(encode(c.Arguments))
 		}
 	}
-	u := Usage{Prompt: countPrompt(messages, req.tools())}
+	u := Usage{Prompt: countPrompt(messages, req.common().Tools)}
 	if r, ok := req.(messagesRequest); ok {
 		u = h.cache.use(r.prompt(), time.Now())
-	} else if before != nil {
-		u.Cached = min(before.Usage.Prompt, u.Prompt)
+	} else if previous != nil {
+		u.Cached = min(previous.Usage.Prompt, u.Prompt)
 	}
 	u.Reasoning = Count(t.Reasoning)
-	u.Completion = u.Reasoning + Count(said.String())
+	u.Completion = u.Reasoning + Count(answer.String())
 	return &u
 }

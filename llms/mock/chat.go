@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,18 +9,13 @@ import (
 	"slices"
 )
 
-// request is what is read of a chat completion request.
-type request struct {
-	Name     string            `json:"model"`
+// chatRequest is what the server reads of a chat completion request.
+type chatRequest struct {
+	head
 	Messages []json.RawMessage `json:"messages"`
-	Offered  json.RawMessage   `json:"tools"`
-
-	MaxTokens    int64 `json:"max_tokens"`
-	MaxCompleted int64 `json:"max_completion_tokens"`
-	Stream       bool  `json:"stream"`
 }
 
-type message struct {
+type chatMessage struct {
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
 	ToolCallID string          `json:"tool_call_id"`
@@ -33,8 +29,8 @@ type message struct {
 	} `json:"tool_calls"`
 }
 
-func (r request) decode() []message {
-	out := make([]message, len(r.Messages))
+func (r chatRequest) decode() []chatMessage {
+	out := make([]chatMessage, len(r.Messages))
 	for i, raw := range r.Messages {
 		if json.Unmarshal(raw, &out[i]) != nil {
 			out[i].Role = "unreadable"
@@ -43,39 +39,27 @@ func (r request) decode() []message {
 	return out
 }
 
-func decodeChat(body []byte) (conversation, error) {
-	var r request
-	err := json.Unmarshal(body, &r)
-	return r, err
+func (chatRequest) failure(_ int, code, message string) []byte {
+	return encode(map[string]any{"error": map[string]any{"message": message, "type": code, "param": nil, "code": code}})
 }
 
-func (r request) model() string  { return r.Name }
-func (r request) limit() int64   { return max(r.MaxTokens, r.MaxCompleted) }
-func (r request) streamed() bool { return r.Stream }
-
-func (request) failure(_ int, code, message string) []byte {
-	return encoded(map[string]any{"error": map[string]any{"message": message, "type": code, "param": nil, "code": code}})
-}
-
-func (r request) tools() json.RawMessage { return r.Offered }
-
-func (r request) said() []said {
-	var out []said
+func (r chatRequest) texts() []textMessage {
+	var out []textMessage
 	for _, m := range r.decode() {
 		role := m.Role
 		if role == "developer" {
 			role = "system"
 		}
-		s := said{Role: role, Text: plainText(m.Content), ID: m.ToolCallID}
+		text := textMessage{Role: role, Text: plainText(m.Content), ID: m.ToolCallID}
 		for _, c := range m.ToolCalls {
-			s.Text += " " + c.Function.Name + " " + c.Function.Arguments
+			text.Text += " " + c.Function.Name + " " + c.Function.Arguments
 		}
-		out = append(out, s)
+		out = append(out, text)
 	}
 	return out
 }
 
-// plainText is the text of content in either of its forms.
+// plainText returns the text of content, which is one text or a list of parts.
 func plainText(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -85,7 +69,7 @@ func plainText(content json.RawMessage) string {
 		Text    string          `json:"text"`
 		Content json.RawMessage `json:"content"` // of a tool_result
 	}
-	_ = json.Unmarshal(content, &parts) // anything else has no text
+	_ = json.Unmarshal(content, &parts) // other content has no text
 	for _, p := range parts {
 		text += p.Text
 		if len(p.Content) > 0 {
@@ -95,10 +79,10 @@ func plainText(content json.RawMessage) string {
 	return text
 }
 
-// check returns what is wrong with a request: its tools, its messages' order.
-func (r request) check([]byte) []string {
-	out := checkTools(r.Offered, true)
-	open := []string{} // calls waiting for their answer
+// check finds mistakes in the tools and in the order of the messages.
+func (r chatRequest) check([]byte) []string {
+	out := checkTools(r.Tools, true)
+	open := []string{} // calls that wait for an answer
 	for i, m := range r.decode() {
 		at := fmt.Sprintf("message %d (%s): ", i, m.Role)
 		if m.Role != "tool" && len(open) > 0 {
@@ -114,7 +98,7 @@ func (r request) check([]byte) []string {
 		case "assistant":
 			for _, c := range m.ToolCalls {
 				if c.ID == "" || slices.Contains(open, c.ID) {
-					out = append(out, at+fmt.Sprintf("call id %q is missing or doubled", c.ID))
+					out = append(out, at+fmt.Sprintf("call id %q is missing or used twice", c.ID))
 				}
 				if !json.Valid([]byte(c.Function.Arguments)) || c.Type != "function" {
 					out = append(out, at+fmt.Sprintf("call %s is not well formed", c.ID))
@@ -141,12 +125,12 @@ func (r request) check([]byte) []string {
 	return out
 }
 
-func (r request) prefix(previous Exchange) string {
-	var before request
+func (r chatRequest) prefix(previous Exchange) string {
+	var before chatRequest
 	if json.Unmarshal(previous.Body, &before) != nil {
 		return ""
 	}
-	if string(before.Offered) != string(r.Offered) {
+	if string(before.Tools) != string(r.Tools) {
 		return "the tools differ from the turn before"
 	}
 	if len(before.Messages) >= len(r.Messages) {
@@ -160,18 +144,18 @@ func (r request) prefix(previous Exchange) string {
 	return ""
 }
 
-func (r request) echoed(before Exchange) string {
-	var asked request
+func (r chatRequest) echoed(previous Exchange) string {
+	var before chatRequest
 	var answer struct {
 		Choices []struct {
 			Message map[string]any `json:"message"`
 		} `json:"choices"`
 	}
-	if json.Unmarshal(before.Body, &asked) != nil || json.Unmarshal(before.Answer, &answer) != nil || len(answer.Choices) == 0 {
+	if json.Unmarshal(previous.Body, &before) != nil || json.Unmarshal(previous.Answer, &answer) != nil || len(answer.Choices) == 0 {
 		return ""
 	}
 	var echo map[string]any
-	if n := len(asked.Messages); n >= len(r.Messages) || json.Unmarshal(r.Messages[n], &echo) != nil {
+	if n := len(before.Messages); n >= len(r.Messages) || json.Unmarshal(r.Messages[n], &echo) != nil {
 		return "it is missing"
 	}
 	return echoDiff(answer.Choices[0].Message, echo)
@@ -182,8 +166,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// render is the body of a regular answer.
-func (request) render(ex Exchange, t Turn) []byte {
+// render returns the body of a regular answer.
+func (chatRequest) render(ex Exchange, t Turn) []byte {
 	msg := map[string]any{"role": "assistant", "content": nil}
 	if t.Content != nil {
 		msg["content"] = *t.Content
@@ -192,19 +176,15 @@ func (request) render(ex Exchange, t Turn) []byte {
 		}
 	}
 	if t.Reasoning != "" {
-		field := t.ReasoningField
-		if field == "" {
-			field = "reasoning_content"
-		}
-		msg[field] = t.Reasoning
+		msg[cmp.Or(t.ReasoningField, "reasoning_content")] = t.Reasoning
 	}
 	var calls []any
 	for n, c := range t.ToolCalls {
 		if c.As == "text" {
-			msg["content"] = leaked(msg["content"], c)
+			msg["content"] = callAsText(msg["content"], c)
 			continue
 		}
-		call := map[string]any{"type": "function", "function": map[string]any{"name": c.Name, "arguments": c.sent()}}
+		call := map[string]any{"type": "function", "function": map[string]any{"name": c.Name, "arguments": c.chatArguments()}}
 		if id := c.id("script", ex.Turn, n); id != "" {
 			call["id"] = id
 		}
@@ -215,28 +195,26 @@ func (request) render(ex Exchange, t Turn) []byte {
 	if len(calls) > 0 {
 		msg["tool_calls"], finish = calls, "tool_calls"
 	}
-	if t.FinishReason != "" {
-		finish = t.FinishReason
-	}
 	maps.Copy(msg, t.Message)
 	body := map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d-%d", ex.Session, ex.Turn), "object": "chat.completion", "created": 0, "model": ex.Model,
-		"choices": []any{map[string]any{"index": 0, "message": msg, "finish_reason": finish}},
+		"choices": []any{map[string]any{"index": 0, "message": msg, "finish_reason": cmp.Or(t.FinishReason, finish)}},
 	}
-	t.tell(body, func(u Usage) map[string]any {
+	t.addUsage(body, func(u Usage) map[string]any {
 		return map[string]any{
 			"prompt_tokens": u.Prompt, "completion_tokens": u.Completion, "total_tokens": u.Prompt + u.Completion,
 			"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached, "cache_write_tokens": u.CacheWrite, "audio_tokens": u.Audio},
 			"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
 		}
 	})
-	return encoded(body)
+	return encode(body)
 }
 
-func encoded(body any) []byte {
+// encode returns the JSON of a value.
+func encode(body any) []byte {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return []byte(`{"error":{"message":"the script holds what JSON cannot say"}}`)
+		return []byte(`{"error":{"message":"the script contains a value that JSON cannot hold"}}`)
 	}
 	return raw
 }
