@@ -233,10 +233,11 @@ func withoutArguments(calls any) any {
 	var out []any
 	for _, c := range list {
 		call, _ := c.(map[string]any)
-		call = maps.Clone(call)
 		fn, _ := call["function"].(map[string]any)
-		call["function"] = fn["name"]
-		out = append(out, call)
+		named := map[string]any{}
+		maps.Copy(named, call)
+		named["function"] = fn["name"]
+		out = append(out, named)
 	}
 	return out
 }

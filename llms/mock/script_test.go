@@ -178,6 +178,9 @@ sessions:
 	if p := echo(`,"signature":"sig"}]`); !strings.Contains(p, `previous answer unchanged: reasoning_content was "because" and is null`) {
 		t.Errorf("%s", p)
 	}
+	if p := echo(`},null],"reasoning_content":"because"`); !strings.Contains(p, `previous answer unchanged: tool_calls was`) {
+		t.Errorf("a call that is no object: %s", p)
+	}
 	if p := echo(`}],"reasoning_content":"because"`); !strings.Contains(p, `previous answer unchanged: tool_calls was`) {
 		t.Errorf("%s", p)
 	}
