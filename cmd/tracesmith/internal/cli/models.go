@@ -40,7 +40,7 @@ func newModelsList(s *State) *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&f.baseURL, "base-url", "", "a server that stands in no configuration")
+	c.Flags().StringVar(&f.baseURL, "base-url", "", "address of a server that no configuration names")
 	c.Flags().StringVar(&f.provider, "provider", "openai", "with --base-url: "+strings.Join(llms.Providers.Kinds(), ", "))
 	c.Flags().StringVar(&f.apiKey, "api-key", "", "with --base-url: env:NAME or file:PATH")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
