@@ -1,6 +1,6 @@
 // Package llms is the contract with model servers: a provider-neutral Request
 // and Response, and errors that say who must react. Providers live in
-// llms/providers; llmtest holds a scripted server that speaks the same API.
+// llms/providers; llms/mock is a scripted server that speaks the same APIs.
 package llms
 
 import (

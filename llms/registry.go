@@ -25,6 +25,11 @@ type Checker interface {
 	Check(ctx context.Context) error
 }
 
+// Lister is a Client that can list the models of its server. Errors are *Error.
+type Lister interface {
+	Models(ctx context.Context) ([]ModelInfo, error)
+}
+
 // ErrBudget: a call was not made because its worst-case cost no longer fits
 // the budget of the episode or its task. It ends the episode as max_cost.
 var ErrBudget = errors.New("cost budget is used up")

@@ -33,7 +33,6 @@ type Config struct {
 	// schema version are added.
 	Identity map[string]string
 	Resolved json.RawMessage   // the full configuration, for run.json, which gets it without secrets
-	Profiles []json.RawMessage // what was known of the models, for run.json
 	Command  []string          // how the user started this, for the summary
 
 	Workers int           // default 1

@@ -94,7 +94,7 @@ func TestRemedyFitsTheModelServer(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[llms.Class]string{
 		llms.ClassNotFound:    "models list",
-		llms.ClassRefused:     "models probe",
+		llms.ClassRefused:     "docs/wire.md",
 		llms.ClassUnreachable: "that the model server runs",
 	} {
 		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)

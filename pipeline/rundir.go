@@ -42,8 +42,6 @@ type RunInfo struct {
 	Staging       string            `json:"staging,omitempty"` // "": in this directory
 	Identity      map[string]string `json:"identity"`
 	Config        json.RawMessage   `json:"config,omitempty"`
-	// Profiles are what models probe had found out about the models by then.
-	Profiles []json.RawMessage `json:"model_profiles,omitempty"`
 }
 
 // ReadRunInfo reads run.json of a run directory.
@@ -149,7 +147,7 @@ func moveAside(lock *engine.Lock) (*engine.Lock, error) {
 
 func createRunInfo(cfg Config, identity map[string]string, now time.Time) (RunInfo, error) {
 	info := RunInfo{
-		SchemaVersion: "1", RunID: cfg.RunID, CreatedAt: now.UTC(), Key: rand.Text(), Producer: cfg.Normalise.Producer, Staging: cfg.Staging, Identity: identity, Config: cfg.Resolved, Profiles: cfg.Profiles,
+		SchemaVersion: "1", RunID: cfg.RunID, CreatedAt: now.UTC(), Key: rand.Text(), Producer: cfg.Normalise.Producer, Staging: cfg.Staging, Identity: identity, Config: cfg.Resolved,
 	}
 	if info.RunID == "" {
 		var b [6]byte

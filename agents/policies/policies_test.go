@@ -14,8 +14,8 @@ import (
 	_ "github.com/tracesmith/tracesmith/agents/policies"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
 	"github.com/tracesmith/tracesmith/llms/middle"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	_ "github.com/tracesmith/tracesmith/llms/providers"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -100,13 +100,13 @@ func outline(asked []schemas.ToolCall) []string {
 // answered once, that messages are in order and that the prefix never changes.
 func TestReactOverHTTP(t *testing.T) {
 	text := func(s string) *string { return &s }
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Model: "m", Tag: "expert Python debugger", Turns: []llmtest.Turn{
-		{Content: text("Let me see it fail."), Reasoning: "hm", ReasoningField: "reasoning", Usage: &llmtest.Usage{Prompt: 1000, Completion: 10, Cached: 500},
-			ToolCalls: []llmtest.Call{{Name: "eval"}, {ID: text(""), Name: "view", Arguments: map[string]any{"path": "m.py"}}}},
-		llmtest.Text("I think I know."),
-		{ToolCalls: []llmtest.Call{{Name: "edit", Raw: text(`{"path": "m.py`)}}, Fault: &llmtest.Fault{Status: 503, Body: "busy", Times: 2}},
-		{ToolCalls: []llmtest.Call{{Name: "warp"}}},
-		{ToolCalls: []llmtest.Call{{Name: "submit"}}},
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Model: "m", Tag: "expert Python debugger", Turns: []mock.Turn{
+		{Content: text("Let me see it fail."), Reasoning: "hm", ReasoningField: "reasoning", Usage: &mock.Usage{Prompt: 1000, Completion: 10, Cached: 500},
+			ToolCalls: []mock.Call{{Name: "eval"}, {ID: text(""), Name: "view", Arguments: map[string]any{"path": "m.py"}}}},
+		mock.Text("I think I know."),
+		{ToolCalls: []mock.Call{{Name: "edit", Raw: text(`{"path": "m.py`)}}, Fault: &mock.Fault{Status: 503, Body: "busy", Times: 2}},
+		{ToolCalls: []mock.Call{{Name: "warp"}}},
+		{ToolCalls: []mock.Call{{Name: "submit"}}},
 	}}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 	if err != nil {

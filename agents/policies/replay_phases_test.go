@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -68,10 +68,10 @@ func (c *changed) Step(ctx context.Context, call schemas.ToolCall) (env.Info, er
 // is the one it was.
 func TestReplayOfBothConversations(t *testing.T) {
 	both := handOver(3)
-	both.ToolCalls = append(both.ToolCalls, llmtest.Call{Name: "grep"})
+	both.ToolCalls = append(both.ToolCalls, mock.Call{Name: "grep"})
 	_, whole, _ := seekAndSolve(t, map[string]any{"seek_steps": 2},
-		[]llmtest.Turn{llmtest.Tool("view", map[string]any{"path": "m.py"}), handOver(2), both},
-		[]llmtest.Turn{llmtest.Tool("edit", nil), llmtest.Tool("submit", nil)})
+		[]mock.Turn{mock.Tool("view", map[string]any{"path": "m.py"}), handOver(2), both},
+		[]mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)})
 	rec := recordedFrom(whole)
 	deps := agents.Deps{Recording: rec, Tools: libraryTools()}
 	res := episode(t, &library{}, build(t, "replay", map[string]any{"from": "run"}, deps))
@@ -94,7 +94,7 @@ func TestReplayOfBothConversations(t *testing.T) {
 // Where the program has changed, the answers that differ are named, and the
 // episode ends where its replies would stand in the wrong conversation.
 func TestReplayNamesWhatDiverges(t *testing.T) {
-	_, whole, _ := seekAndSolve(t, nil, []llmtest.Turn{llmtest.Tool("view", map[string]any{"path": "m.py"}), handOver(3)}, []llmtest.Turn{llmtest.Tool("submit", nil)})
+	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{mock.Tool("view", map[string]any{"path": "m.py"}), handOver(3)}, []mock.Turn{mock.Tool("submit", nil)})
 	deps := agents.Deps{Recording: recordedFrom(whole), Tools: libraryTools()}
 	l := &changed{}
 	res := episode(t, l, build(t, "replay", map[string]any{"from": "run"}, deps))
@@ -125,16 +125,16 @@ func (*log) Step(context.Context, schemas.Step) error        { return nil }
 
 // A seeker's recording is gone on with by a seeker, in either conversation.
 func TestReplayGoesOnAsASeeker(t *testing.T) {
-	look := llmtest.Tool("view", map[string]any{"path": "m.py"})
-	_, whole, _ := seekAndSolve(t, nil, []llmtest.Turn{look, handOver(3)}, []llmtest.Turn{llmtest.Tool("edit", nil), llmtest.Tool("submit", nil)})
+	look := mock.Tool("view", map[string]any{"path": "m.py"})
+	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)})
 	for turns, want := range map[int]struct{ asked, said string }{
 		1: {"seek solve solve", "view handover edit submit"},
 		2: {"solve solve", "view handover edit submit"},
 		3: {"solve", "view handover edit submit"},
 	} {
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{
-			{Model: "seek", Turns: []llmtest.Turn{look, handOver(3)}},
-			{Model: "solve", Turns: []llmtest.Turn{llmtest.Tool("edit", nil), llmtest.Tool("submit", nil)}},
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{
+			{Model: "seek", Turns: []mock.Turn{look, handOver(3)}},
+			{Model: "solve", Turns: []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)}},
 		}})
 		client := func(model string) llms.Client {
 			c, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": model}, llms.Deps{})
@@ -189,8 +189,8 @@ func TestReplayOfTexts(t *testing.T) {
 	if !slices.Equal(classes, want) || res.ExitReason != schemas.ExitGaveUp || res.Agent.ToolCallStyle != "text" || len(b.asked) != 1 {
 		t.Errorf("exit %s, %s, executed %v, errors %q", res.ExitReason, res.Agent.ToolCallStyle, outline(b.asked), classes)
 	}
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{
-		llmtest.Text("zero"), llmtest.Text("one"), llmtest.Text("two"), llmtest.Text("Done.\n<function=submit></function>"),
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+		mock.Text("zero"), mock.Text("one"), mock.Text("two"), mock.Text("Done.\n<function=submit></function>"),
 	}}}})
 	var err error
 	if deps.Client, err = llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{}); err != nil {

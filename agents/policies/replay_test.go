@@ -9,7 +9,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -25,8 +25,8 @@ func recording(texts ...string) *agents.Recording {
 // What was recorded is said again in its order, without asking anyone; the model
 // goes on where it ends, and knows all of it.
 func TestF12RecordingThenModel(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{
-		llmtest.Text("zero"), llmtest.Text("one"), // turns are found by the replies before them
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+		mock.Text("zero"), mock.Text("one"), // turns are found by the replies before them
 		raw("edit", `{}`), raw("submit", `{}`),
 	}}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})

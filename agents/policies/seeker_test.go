@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -45,14 +45,14 @@ func (l *library) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error
 }
 
 // handOver is a turn that hands over line 2 of m.py, which it says step showed.
-func handOver(step int) llmtest.Turn {
-	return llmtest.Tool("handover", map[string]any{"cause": "x is 1", "cause_steps": []int{step}, "files": []any{map[string]any{"path": "m.py", "start": 2, "step": step}}})
+func handOver(step int) mock.Turn {
+	return mock.Tool("handover", map[string]any{"cause": "x is 1", "cause_steps": []int{step}, "files": []any{map[string]any{"path": "m.py", "start": 2, "step": step}}})
 }
 
 // seekAndSolve runs the seeker against a server with one script for each model.
-func seekAndSolve(t *testing.T, with map[string]any, seek, solve []llmtest.Turn) (*library, agents.Result, *llmtest.Server) {
+func seekAndSolve(t *testing.T, with map[string]any, seek, solve []mock.Turn) (*library, agents.Result, *mock.Server) {
 	t.Helper()
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{
 		{Model: "seek", Turns: seek, Repeat: true, Rewrites: true}, {Model: "solve", Turns: solve, Repeat: true}}})
 	client := func(model string) llms.Client {
 		c, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": model}, llms.Deps{})
@@ -74,22 +74,22 @@ func seekAndSolve(t *testing.T, with map[string]any, seek, solve []llmtest.Turn)
 
 // ends of a seeker: which exit, after how many replies of each half.
 func TestSeekerEnds(t *testing.T) {
-	look, used := llmtest.Tool("view", map[string]any{"path": "m.py"}), llmtest.Tool("view", map[string]any{"path": "n.py"})
-	used.Usage = &llmtest.Usage{Prompt: 90, Completion: 10}
+	look, used := mock.Tool("view", map[string]any{"path": "m.py"}), mock.Tool("view", map[string]any{"path": "n.py"})
+	used.Usage = &mock.Usage{Prompt: 90, Completion: 10}
 	for name, c := range map[string]struct {
 		with        map[string]any
-		seek, solve []llmtest.Turn
+		seek, solve []mock.Turn
 		exit        string
 		replies     string // of the seeker, of the solver
 	}{
-		"solved":                   {nil, []llmtest.Turn{look, handOver(3)}, []llmtest.Turn{llmtest.Tool("edit", nil), llmtest.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
-		"steps used up":            {map[string]any{"seek_steps": 3}, []llmtest.Turn{look}, nil, schemas.ExitNoHandover, "5 0"},
-		"mended beyond the budget": {map[string]any{"seek_steps": 1}, []llmtest.Turn{look, handOver(2), handOver(3)}, []llmtest.Turn{llmtest.Tool("submit", nil)}, schemas.ExitSubmitted, "3 1"},
-		"one turn beyond":          {map[string]any{"seek_steps": 1, "handover_turns": 1}, []llmtest.Turn{look, handOver(2), handOver(3)}, nil, schemas.ExitNoHandover, "2 0"},
-		"tokens used up":           {map[string]any{"seek_tokens": 150, "handover_turns": 1}, []llmtest.Turn{used}, nil, schemas.ExitNoHandover, "3 0"},
-		"no budget":                {map[string]any{"seek_steps": 0, "seek_tokens": 0}, []llmtest.Turn{used}, nil, schemas.ExitMaxSteps, "50 0"},
-		"solver without end":       {map[string]any{"solve_steps": 4}, []llmtest.Turn{look, handOver(3)}, []llmtest.Turn{llmtest.Tool("edit", nil)}, schemas.ExitMaxSteps, "2 4"},
-		"solver may look":          {map[string]any{"solve_tools": []string{"view", "submit"}}, []llmtest.Turn{look, handOver(3)}, []llmtest.Turn{look, llmtest.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
+		"solved":                   {nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
+		"steps used up":            {map[string]any{"seek_steps": 3}, []mock.Turn{look}, nil, schemas.ExitNoHandover, "5 0"},
+		"mended beyond the budget": {map[string]any{"seek_steps": 1}, []mock.Turn{look, handOver(2), handOver(3)}, []mock.Turn{mock.Tool("submit", nil)}, schemas.ExitSubmitted, "3 1"},
+		"one turn beyond":          {map[string]any{"seek_steps": 1, "handover_turns": 1}, []mock.Turn{look, handOver(2), handOver(3)}, nil, schemas.ExitNoHandover, "2 0"},
+		"tokens used up":           {map[string]any{"seek_tokens": 150, "handover_turns": 1}, []mock.Turn{used}, nil, schemas.ExitNoHandover, "3 0"},
+		"no budget":                {map[string]any{"seek_steps": 0, "seek_tokens": 0}, []mock.Turn{used}, nil, schemas.ExitMaxSteps, "50 0"},
+		"solver without end":       {map[string]any{"solve_steps": 4}, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil)}, schemas.ExitMaxSteps, "2 4"},
+		"solver may look":          {map[string]any{"solve_tools": []string{"view", "submit"}}, []mock.Turn{look, handOver(3)}, []mock.Turn{look, mock.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, res, _ := seekAndSolve(t, c.with, c.seek, c.solve)
@@ -110,8 +110,8 @@ func TestSeekerEnds(t *testing.T) {
 // of the reset is not shown to the second.
 func TestSolverKnowsIssueAndPack(t *testing.T) {
 	l, res, srv := seekAndSolve(t, map[string]any{"sampling": map[string]any{"temperature": 0.1}, "seek_steps": 2},
-		[]llmtest.Turn{llmtest.Tool("edit", nil), llmtest.Tool("view", map[string]any{"path": "m.py"}), handOver(4)},
-		[]llmtest.Turn{llmtest.Tool("handover", nil), llmtest.Tool("edit", nil), llmtest.Tool("submit", nil)})
+		[]mock.Turn{mock.Tool("edit", nil), mock.Tool("view", map[string]any{"path": "m.py"}), handOver(4)},
+		[]mock.Turn{mock.Tool("handover", nil), mock.Tool("edit", nil), mock.Tool("submit", nil)})
 	if res.ExitReason != schemas.ExitSubmitted || !slices.Equal(outline(l.asked), []string{`view {"path":"m.py"}`, "edit {}", "submit {}"}) {
 		t.Fatalf("exit %s, executed %v", res.ExitReason, outline(l.asked))
 	}

@@ -9,15 +9,15 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // talk runs an agent that asks a model against a server that says turns.
-func talk(t *testing.T, kind string, with map[string]any, b *bench, turns ...llmtest.Turn) (agents.Result, *llmtest.Server) {
+func talk(t *testing.T, kind string, with map[string]any, b *bench, turns ...mock.Turn) (agents.Result, *mock.Server) {
 	t.Helper()
 	// The tools of debug5 change, as the history of others may.
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: turns, Rewrites: strings.HasPrefix(kind, "debug")}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns, Rewrites: strings.HasPrefix(kind, "debug")}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func (s sent) toolNames() []string {
 	return out
 }
 
-func asked(t *testing.T, srv *llmtest.Server) []sent {
+func asked(t *testing.T, srv *mock.Server) []sent {
 	t.Helper()
 	var out []sent
 	for _, r := range srv.Log() {
@@ -68,13 +68,13 @@ func TestF9TextProtocolOverHTTP(t *testing.T) {
 		edit,
 		"<function=submit></function>",
 	}
-	var turns []llmtest.Turn
+	var turns []mock.Turn
 	for _, s := range said {
-		turns = append(turns, llmtest.Text(s))
+		turns = append(turns, mock.Text(s))
 	}
-	cut := llmtest.Text("<function=edit>\n<parameter=path>m.p")
+	cut := mock.Text("<function=edit>\n<parameter=path>m.p")
 	cut.FinishReason = "length"
-	turns = append(turns[:4], append([]llmtest.Turn{cut}, turns[4:]...)...)
+	turns = append(turns[:4], append([]mock.Turn{cut}, turns[4:]...)...)
 	b := &bench{tools: []schemas.ToolSchema{
 		{Name: "eval", Description: "run the tests", Parameters: json.RawMessage(`{"type":"object"}`)},
 		{Name: "edit", Description: "change a file", Parameters: json.RawMessage(`{"type":"object","required":["path"],"properties":{"path":{"type":"string"},"start":{"type":"integer"},"new_code":{"type":"string"}}}`)},

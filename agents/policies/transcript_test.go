@@ -10,14 +10,14 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // scripted runs react against a model server that says turns.
-func scripted(t *testing.T, with map[string]any, job schemas.Job, turns ...llmtest.Turn) (*bench, agents.Result, *llmtest.Server) {
+func scripted(t *testing.T, with map[string]any, job schemas.Job, turns ...mock.Turn) (*bench, agents.Result, *mock.Server) {
 	t.Helper()
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: turns}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -26,15 +26,15 @@ func scripted(t *testing.T, with map[string]any, job schemas.Job, turns ...llmte
 	return b, episode(t, b, build(t, "react", with, agents.Deps{Client: client, Seed: job.Seed})), srv
 }
 
-func raw(name, arguments string) llmtest.Turn {
-	return llmtest.Turn{ToolCalls: []llmtest.Call{{Name: name, Raw: &arguments}}}
+func raw(name, arguments string) mock.Turn {
+	return mock.Turn{ToolCalls: []mock.Call{{Name: name, Raw: &arguments}}}
 }
 
 // Arguments that are no JSON are told to the model, whose next reply is asked
 // for as ever; its own words stay in the record.
 func TestWC26MalformedArgumentsAreAnObservation(t *testing.T) {
 	broken := []string{`{"path": "m.py`, `path=m.py`, `{"path": "m.py"}{"path": "n.py"}`, `[1, 2]`, "{\"path\": \"\x01\"}"}
-	var turns []llmtest.Turn
+	var turns []mock.Turn
 	for _, b := range broken {
 		turns = append(turns, raw("view", b))
 	}
@@ -91,8 +91,8 @@ func TestWC30ArgumentsArriveAsSent(t *testing.T) {
 func TestWP7PromptGrowsByAppending(t *testing.T) {
 	text := "I look."
 	_, _, srv := scripted(t, nil, schemas.Job{},
-		llmtest.Turn{Content: &text, Reasoning: "hm", ToolCalls: []llmtest.Call{{Name: "eval"}, {Name: "view", Arguments: map[string]any{"path": "m.py", "a": 1.0}}}},
-		raw("pdb", `{ "command" : "b m.py:2" }`), llmtest.Text("I think."), raw("view", `{"broken`),
+		mock.Turn{Content: &text, Reasoning: "hm", ToolCalls: []mock.Call{{Name: "eval"}, {Name: "view", Arguments: map[string]any{"path": "m.py", "a": 1.0}}}},
+		raw("pdb", `{ "command" : "b m.py:2" }`), mock.Text("I think."), raw("view", `{"broken`),
 		raw("edit", `{"path":"m.py"}`), raw("eval", `{}`), raw("submit", `{}`))
 	log := srv.Log()
 	if len(log) != 7 {
@@ -120,11 +120,11 @@ func TestWP7PromptGrowsByAppending(t *testing.T) {
 // One question to the server per turn: nothing is counted or trimmed by further
 // calls, and the counts in the record are the server's own.
 func TestWP8TokensAreTheServersCount(t *testing.T) {
-	turn := func(n int64) llmtest.Turn {
-		return llmtest.Turn{ToolCalls: []llmtest.Call{{Name: "view", Arguments: map[string]any{"path": strings.Repeat("x", int(n))}}}, Usage: &llmtest.Usage{Prompt: 1000 * n, Completion: n, Cached: 900 * n}}
+	turn := func(n int64) mock.Turn {
+		return mock.Turn{ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"path": strings.Repeat("x", int(n))}}}, Usage: &mock.Usage{Prompt: 1000 * n, Completion: n, Cached: 900 * n}}
 	}
 	end := raw("submit", "")
-	end.Usage = &llmtest.Usage{Prompt: 9, Completion: 9}
+	end.Usage = &mock.Usage{Prompt: 9, Completion: 9}
 	_, res, srv := scripted(t, nil, schemas.Job{}, turn(1), turn(2), turn(3), end)
 	if n := len(srv.Log()); n != 4 {
 		t.Errorf("%d requests for 4 turns", n)

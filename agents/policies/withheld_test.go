@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/agents"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -43,13 +43,13 @@ func TestRewriteHasNoDebugger(t *testing.T) {
 // answer, shown from the next request on, and in the tool set of the replies.
 func TestDebug5UnlocksTheDebugger(t *testing.T) {
 	b := &bench{tools: offered("eval", "pdb", "edit", "submit"), failing: true}
-	turns := []llmtest.Turn{
+	turns := []mock.Turn{
 		raw("edit", `{"n":1}`),  // 1
 		raw("eval", `{}`),       // fails
 		raw("edit", `{"broken`), // never came to the tool
 		raw("pdb", `{}`),        // not yet
 		raw("edit", `{"n":2}`),  // 2
-		{ToolCalls: []llmtest.Call{{Name: "edit"}, {Name: "pdb"}}}, // 3; the list of this turn is what was shown
+		{ToolCalls: []mock.Call{{Name: "edit"}, {Name: "pdb"}}}, // 3; the list of this turn is what was shown
 		raw("pdb", `{"command":"w"}`), raw("submit", `{}`),
 	}
 	res, srv := talk(t, "debug_5_agent", map[string]any{"after": 3}, b, turns...)

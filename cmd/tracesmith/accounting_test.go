@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -78,8 +78,8 @@ prices: [{model: m, input: 1, cached: 0.25, output: 30}]
 
 // billed is the server's side of an account: what was answered whole, and what
 // broke off, which it may send a bill for as well.
-func billed(t llmtest.Totals) float64 {
-	cost := func(u llmtest.Usage) float64 {
+func billed(t mock.Totals) float64 {
+	cost := func(u mock.Usage) float64 {
 		return (float64(u.Prompt-u.Cached)*inputPrice + float64(u.Cached)*cachedPrice + float64(u.Completion)*outputPrice) / 1e6
 	}
 	return cost(t.Usage) + cost(t.Lost)
@@ -133,7 +133,7 @@ func (m *mocked) get(path string, into any) {
 	}
 }
 
-func (m *mocked) totals() (t llmtest.Totals) {
+func (m *mocked) totals() (t mock.Totals) {
 	m.t.Helper()
 	m.get("/__totals", &t)
 	return t
@@ -218,7 +218,7 @@ func (b *batch) kill(requests int, more ...string) {
 
 // check compares both sides. Without lost calls they are equal to the token;
 // with some the run never knows less than what it can be billed.
-func (b *batch) check(s summary) llmtest.Totals {
+func (b *batch) check(s summary) mock.Totals {
 	b.t.Helper()
 	l, c := b.srv.totals(), s.Calls
 	if c.Made != c.Answered+c.Failed+c.LostInFlight {
@@ -314,7 +314,7 @@ func TestStalledCallsOfAKilledProcessAreLostInFlight(t *testing.T) {
 	b.kill(3)
 	code, s := b.run()
 	l := b.check(s)
-	if c := s.Calls; code != 0 || c.LostInFlight != 3 || c.Failed != 0 || c.Answered != 3*4 || l.Lost.Prompt != 3*3000 || c.AtRiskUSD < billed(llmtest.Totals{Tally: llmtest.Tally{Lost: l.Lost}}) {
+	if c := s.Calls; code != 0 || c.LostInFlight != 3 || c.Failed != 0 || c.Answered != 3*4 || l.Lost.Prompt != 3*3000 || c.AtRiskUSD < billed(mock.Totals{Tally: mock.Tally{Lost: l.Lost}}) {
 		t.Errorf("exit %d, the run counts %+v, the server %+v", code, c, l)
 	}
 }

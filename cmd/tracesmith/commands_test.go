@@ -26,7 +26,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/tape"
 )
 
@@ -161,9 +161,9 @@ func cut(ts *testscript.TestScript, _ bool, args []string) {
 // llm VAR SCRIPT [allow-problems]: a scripted model server runs until the script
 // ends, VAR holds its base URL.
 func startLLM(ts *testscript.TestScript, _ bool, args []string) {
-	script, err := llmtest.Parse([]byte(ts.ReadFile(args[1])))
+	script, err := mock.Parse([]byte(ts.ReadFile(args[1])))
 	ts.Check(err)
-	srv, err := llmtest.Listen(script)
+	srv, err := mock.Listen(script)
 	ts.Check(err)
 	ts.Setenv(args[0], srv.URL)
 	ts.Defer(func() {

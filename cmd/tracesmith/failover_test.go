@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // The credit ends in the middle of a run: it stops, and goes on where it stopped
@@ -35,11 +35,11 @@ func TestQuotaStopsARunThatResumes(t *testing.T) {
 // asked twice of whoever answered, and both accounts add up to the run's.
 func TestRunOutlivesAnEndpoint(t *testing.T) {
 	t.Parallel()
-	script, err := llmtest.Parse([]byte(mender))
+	script, err := mock.Parse([]byte(mender))
 	if err != nil {
 		t.Fatal(err)
 	}
-	mortal, err := llmtest.Listen(script)
+	mortal, err := mock.Listen(script)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestRunOutlivesAnEndpoint(t *testing.T) {
 	second := b.srv.totals()
 	both := mortal.Totals() // nobody is left to be asked
 	both.Requests, both.Answered = both.Requests+second.Requests, both.Answered+second.Answered
-	for sum, more := range map[*llmtest.Usage]llmtest.Usage{&both.Usage: second.Usage, &both.Lost: second.Lost} {
+	for sum, more := range map[*mock.Usage]mock.Usage{&both.Usage: second.Usage, &both.Lost: second.Lost} {
 		sum.Prompt, sum.Completion, sum.Cached = sum.Prompt+more.Prompt, sum.Completion+more.Completion, sum.Cached+more.Cached
 	}
 	if code != 0 || s.Ledger.Reused != 16 || s.Calls.Answered != 16*4 || second.Requests == 0 {

@@ -21,16 +21,15 @@ expect: {tools: [view, grep], echo: true}
 sessions:
   - session: s1
     turns:
-      - content: "Grüße, and more text than one piece of a stream holds"
+      - content: "Grüße, and more text"
         tool_calls: [{name: view, arguments: {path: a/long/path/of/a/file.py}}, {name: grep, arguments: {pattern: ü}}]
         usage: {prompt: 12, completion: 5, cached: 4}
         faults: [{kind: unavailable, headers: {Retry-After-Ms: "1"}, times: 1}, {kind: rate_limit_ms, times: 1}]
-        stream: {piece: 3, write: 5, crlf: true, comments: true}
       - {content: '{{.Last}} at {{capture "line (\\d+)" (index .Messages 2).Text}}', template: true}
 `
 
 // The official OpenAI client, told nothing of us, against the program: models,
-// retries, a stream with tools, the same in one piece, a second turn.
+// retries, parallel tools, a second turn.
 func TestForeignClientOfTheProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "script.yaml")
 	if err := os.WriteFile(file, []byte(foreignScript), 0o600); err != nil {
@@ -59,21 +58,15 @@ func TestForeignClientOfTheProgram(t *testing.T) {
 		return openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{Name: name, Parameters: openai.FunctionParameters{"type": "object", "properties": map[string]any{}}})
 	}
 	ask := openai.ChatCompletionNewParams{Model: "m", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("go")},
-		Tools: []openai.ChatCompletionToolUnionParam{tool("view"), tool("grep")}, StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)}}
-	acc := openai.ChatCompletionAccumulator{}
-	stream := c.Chat.Completions.NewStreaming(t.Context(), ask)
-	chunks := 0
-	for ; stream.Next(); chunks++ {
-		acc.AddChunk(stream.Current())
+		Tools: []openai.ChatCompletionToolUnionParam{tool("view"), tool("grep")}}
+	first, err := c.Chat.Completions.New(t.Context(), ask)
+	if err != nil || len(first.Choices) != 1 || first.Usage.PromptTokens != 12 || first.Usage.PromptTokensDetails.CachedTokens != 4 {
+		t.Fatalf("%v: %+v", err, first)
 	}
-	if err := stream.Err(); err != nil || chunks < 20 || len(acc.Choices) != 1 || acc.Usage.PromptTokens != 12 || acc.Usage.PromptTokensDetails.CachedTokens != 4 {
-		t.Fatalf("%d chunks: %v: %+v", chunks, err, acc.ChatCompletion)
-	}
-	m := acc.Choices[0].Message
-	if m.Content != "Grüße, and more text than one piece of a stream holds" || len(m.ToolCalls) != 2 || m.ToolCalls[0].Function.Arguments != `{"path":"a/long/path/of/a/file.py"}` || m.ToolCalls[1].Function.Arguments != `{"pattern":"ü"}` {
+	m := first.Choices[0].Message
+	if m.Content != "Grüße, and more text" || len(m.ToolCalls) != 2 || m.ToolCalls[0].Function.Arguments != `{"path":"a/long/path/of/a/file.py"}` || m.ToolCalls[1].Function.Arguments != `{"pattern":"ü"}` {
 		t.Errorf("%+v", m)
 	}
-	ask.StreamOptions = openai.ChatCompletionStreamOptionsParam{}
 	ask.Messages = append(ask.Messages, m.ToParam(), openai.ToolMessage("stopped in line 42", m.ToolCalls[0].ID), openai.ToolMessage("found", m.ToolCalls[1].ID))
 	if second, err := c.Chat.Completions.New(t.Context(), ask); err != nil || second.Choices[0].Message.Content != "found at 42" {
 		t.Errorf("%v: %+v", err, second)

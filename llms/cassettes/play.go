@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // Modes of a Player.
@@ -181,7 +181,7 @@ func (p *Player) match(t *tape, session, asked, hash string, body []byte) string
 	if got := want.Method + " " + want.Path; got != asked {
 		return where + fmt.Sprintf("another request than was recorded:\n  - %s\n  + %s", got, asked)
 	}
-	if diff := llmtest.Difference(messagesOf(want.Request), messagesOf(body)); diff != "" {
+	if diff := mock.Difference(messagesOf(want.Request), messagesOf(body)); diff != "" {
 		return where + diff
 	}
 	return where + "the messages are those recorded, another field differs: " + fieldDiff(want.Request, body)
@@ -204,7 +204,7 @@ func fieldDiff(want, got []byte) string {
 		if slices.Contains(volatile, name) {
 			continue
 		}
-		if diff := llmtest.Difference([]json.RawMessage{or(a[name])}, []json.RawMessage{or(b[name])}); diff != "" {
+		if diff := mock.Difference([]json.RawMessage{or(a[name])}, []json.RawMessage{or(b[name])}); diff != "" {
 			_, lines, _ := strings.Cut(diff, "\n")
 			return name + "\n" + lines
 		}

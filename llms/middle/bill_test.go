@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
 	"github.com/tracesmith/tracesmith/llms/middle"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/providers"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -34,7 +34,7 @@ func (p *payer) End(ctx context.Context, paid schemas.Payment) error {
 
 // vendor is a server, its price list and a client of it, drawn at random.
 type vendor struct {
-	server *llmtest.Server
+	server *mock.Server
 	client llms.Client
 	exact  bool // the client knows all prices
 	extra  map[string]any
@@ -50,14 +50,14 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 	}
 	mine := middle.Price{Model: "m", Input: math.Round(rng.Float64()*1e5) / 1e4, Output: math.Round(rng.Float64()*3e5) / 1e4}
 	mine.Cached, mine.CacheWrite, mine.CacheWrite1h = maybe(0, mine.Input), maybe(mine.Input, 2*mine.Input), maybe(2*mine.Input, 3*mine.Input)
-	theirs := llmtest.Price{Model: "m", Input: mine.Input, Output: mine.Output, Cached: mine.Cached, CacheWrite: mine.CacheWrite, CacheWrite1h: mine.CacheWrite1h}
+	theirs := mock.Price{Model: "m", Input: mine.Input, Output: mine.Output, Cached: mine.Cached, CacheWrite: mine.CacheWrite, CacheWrite1h: mine.CacheWrite1h}
 	v := vendor{exact: true}
 	if rng.IntN(5) == 0 { // a discount that the configuration does not know
 		mine.Cached, theirs.Cached, v.exact = new(mine.Input), new(mine.Input/4), false
 	}
 	messages := rng.IntN(3) > 0
-	v.server = llmtest.Serve(t, llmtest.Script{Tokenizer: "toy", Prices: []llmtest.Price{theirs}, CacheMinimum: rng.Int64N(3) * 150,
-		Sessions: []llmtest.Session{{Rewrites: true, Repeat: true, Turns: drawTurns(rng, messages)}}})
+	v.server = mock.Serve(t, mock.Script{Tokenizer: "toy", Prices: []mock.Price{theirs}, CacheMinimum: rng.Int64N(3) * 150,
+		Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: drawTurns(rng, messages)}}})
 	at := providers.Endpoint{BaseURL: v.server.URL, Model: "m", Timeout: "30s"}
 	var err error
 	var provider llms.Client
@@ -83,20 +83,20 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 
 // drawTurns are answers with faults. Chat completions say what they read and wrote;
 // the Messages API finds that out by itself.
-func drawTurns(rng *rand.Rand, messages bool) []llmtest.Turn {
-	var turns []llmtest.Turn
+func drawTurns(rng *rand.Rand, messages bool) []mock.Turn {
+	var turns []mock.Turn
 	for range 12 {
-		turn := llmtest.Text(strings.Repeat("word ", rng.IntN(60)) + ".")
+		turn := mock.Text(strings.Repeat("word ", rng.IntN(60)) + ".")
 		turn.CacheLost = rng.IntN(6) == 0
 		if !messages && rng.IntN(3) > 0 {
-			u := llmtest.Usage{Prompt: 100 + rng.Int64N(400), Completion: rng.Int64N(100)}
+			u := mock.Usage{Prompt: 100 + rng.Int64N(400), Completion: rng.Int64N(100)}
 			u.Cached = rng.Int64N(u.Prompt)
 			u.CacheWrite = rng.Int64N(u.Prompt - u.Cached)
 			turn.Usage = &u
 		}
 		if rng.IntN(3) == 0 {
 			kind := []string{"rate_limit_bare", "overloaded", "cut", "reset_body", "error_in_200", "server_error"}[rng.IntN(6)]
-			turn.Faults = []llmtest.Fault{{Kind: kind, Times: 1 + rng.IntN(2)}}
+			turn.Faults = []mock.Fault{{Kind: kind, Times: 1 + rng.IntN(2)}}
 		}
 		turns = append(turns, turn)
 	}
@@ -195,9 +195,9 @@ func TestCacheWritesAreSetAside(t *testing.T) {
 		"dear reads":              {"openai", "", nil, middle.Price{Cached: new(4.0)}, []float64{4, 4}},
 		"free":                    {"anthropic", "1h", nil, middle.Price{Free: true}, []float64{0, 0}},
 	} {
-		answer := llmtest.Text("a")
-		answer.Usage = &llmtest.Usage{Prompt: 20, CacheWrite: 20, CacheWrite1h: 20}
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Rewrites: true, Repeat: true, Turns: []llmtest.Turn{answer}}}})
+		answer := mock.Text("a")
+		answer.Usage = &mock.Usage{Prompt: 20, CacheWrite: 20, CacheWrite1h: 20}
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: []mock.Turn{answer}}}})
 		at := providers.Endpoint{BaseURL: srv.URL, Model: "m", Timeout: "30s"}
 		var provider llms.Client
 		var err error

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -33,10 +33,10 @@ var viewTool = schemas.ToolSchema{Name: "view", Description: "show a file", Para
 // The server compares each request with its own answer to the one before: a
 // thinking block that is changed, moved or left out is a problem of the test.
 func TestAnthropicConversation(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Key: secret, Sessions: []llmtest.Session{{ID: "s1", Turns: []llmtest.Turn{
-		{Content: ptr("first"), Reasoning: "because\n\"ü\"", Redacted: "b64==", ToolCalls: []llmtest.Call{
+	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
+		{Content: ptr("first"), Reasoning: "because\n\"ü\"", Redacted: "b64==", ToolCalls: []mock.Call{
 			{Name: "view", Arguments: map[string]any{"path": "x.py", "line": 12345678901234567}}, {Name: "view"},
-		}, Usage: &llmtest.Usage{Prompt: 100, Completion: 9, Cached: 60, CacheWrite: 30}},
+		}, Usage: &mock.Usage{Prompt: 100, Completion: 9, Cached: 60, CacheWrite: 30}},
 		{Content: ptr(""), Reasoning: "only thoughts"},
 		{Content: ptr("done")},
 	}}}})
@@ -97,7 +97,7 @@ func TestAnthropicConversation(t *testing.T) {
 }
 
 func TestAnthropicCacheMarks(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{llmtest.Text("a")}}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("a")}}}})
 	for _, cache := range []string{"off", "5m", "1h"} {
 		resp, err := messagesClient(t, srv.URL, map[string]any{"cache": cache}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "u"}}})
 		if err != nil {
@@ -115,7 +115,7 @@ func TestAnthropicCacheMarks(t *testing.T) {
 // Conversations recorded with another provider can be continued: ids are brought
 // into the form the API takes, in call and result alike.
 func TestAnthropicForeignHistory(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{}, {Content: ptr("ok")}}}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, {Content: ptr("ok")}}}}})
 	_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{
 		{Role: "user", Content: "go"},
 		{Role: "assistant", ToolCalls: []schemas.ToolCall{{ID: "functions.view:0", Name: "view", Arguments: json.RawMessage(`{"path":"a"}`)}},
@@ -133,8 +133,8 @@ func TestAnthropicForeignHistory(t *testing.T) {
 
 // Arguments that were cut off are an object all the same; they must not run.
 func TestAnthropicCutOffCall(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{
-		{FinishReason: "max_tokens", ToolCalls: []llmtest.Call{{Name: "view", Arguments: map[string]any{"path": "a"}}, {Name: "edit"}}},
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+		{FinishReason: "max_tokens", ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"path": "a"}}, {Name: "edit"}}},
 	}}}})
 	resp, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 	if err != nil || len(resp.Reply.Calls) != 2 || resp.Reply.Calls[0].Invalid != "" || !strings.Contains(resp.Reply.Calls[1].Invalid, "token limit") {
@@ -147,29 +147,29 @@ func TestAnthropicErrors(t *testing.T) {
 		return `{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"r"}`
 	}
 	for name, c := range map[string]struct {
-		fault llmtest.Fault
+		fault mock.Fault
 		class llms.Class
 		wait  time.Duration
 	}{
-		"too long":    {llmtest.Fault{Status: 400, Body: body("invalid_request_error", "prompt is too long: 212345 tokens > 200000 maximum")}, llms.ClassContext, 0},
-		"413":         {llmtest.Fault{Status: 413, Body: body("request_too_large", "Request exceeds the maximum size")}, llms.ClassContext, 0},
-		"both limits": {llmtest.Fault{Status: 400, Body: body("invalid_request_error", "input length and `max_tokens` exceed context limit: 199000 + 16384 > 200000")}, llms.ClassContext, 0},
-		"no credit":   {llmtest.Fault{Status: 400, Body: body("invalid_request_error", "Your credit balance is too low to access the Anthropic API.")}, llms.ClassQuota, 0},
-		"bad key":     {llmtest.Fault{Status: 401, Body: body("authentication_error", "invalid x-api-key "+secret)}, llms.ClassAuth, 0},
-		"forbidden":   {llmtest.Fault{Status: 403, Body: body("permission_error", "no access")}, llms.ClassAuth, 0},
-		"no model":    {llmtest.Fault{Status: 404, Body: body("not_found_error", "model: m")}, llms.ClassNotFound, 0},
-		"rate":        {llmtest.Fault{Status: 429, Headers: map[string]string{"Retry-After": "7"}, Body: body("rate_limit_error", "This request would exceed your organization's rate limit of 40,000 input tokens per minute")}, llms.ClassRateLimit, 7 * time.Second},
-		"overloaded":  {llmtest.Fault{Status: 529, Body: body("overloaded_error", "Overloaded")}, llms.ClassOverload, 0},
-		"500":         {llmtest.Fault{Status: 500, Body: body("api_error", "Internal server error")}, llms.ClassServer, 0},
-		"error in ok": {llmtest.Fault{Body: body("overloaded_error", "Overloaded")}, llms.ClassOverload, 0},
-		"our mistake": {llmtest.Fault{Status: 400, Body: body("invalid_request_error", "tools.0.name: too long")}, llms.ClassRefused, 0},
-		"html":        {llmtest.Fault{Body: "<html>hello", ContentType: "text/html"}, llms.ClassNotFound, 0},
-		"cut":         {llmtest.Fault{Break: "cut"}, llms.ClassServer, 0},
-		"truncated":   {llmtest.Fault{Break: "truncate"}, llms.ClassServer, 0},
-		"reset":       {llmtest.Fault{Break: "reset"}, llms.ClassServer, 0},
+		"too long":    {mock.Fault{Status: 400, Body: body("invalid_request_error", "prompt is too long: 212345 tokens > 200000 maximum")}, llms.ClassContext, 0},
+		"413":         {mock.Fault{Status: 413, Body: body("request_too_large", "Request exceeds the maximum size")}, llms.ClassContext, 0},
+		"both limits": {mock.Fault{Status: 400, Body: body("invalid_request_error", "input length and `max_tokens` exceed context limit: 199000 + 16384 > 200000")}, llms.ClassContext, 0},
+		"no credit":   {mock.Fault{Status: 400, Body: body("invalid_request_error", "Your credit balance is too low to access the Anthropic API.")}, llms.ClassQuota, 0},
+		"bad key":     {mock.Fault{Status: 401, Body: body("authentication_error", "invalid x-api-key "+secret)}, llms.ClassAuth, 0},
+		"forbidden":   {mock.Fault{Status: 403, Body: body("permission_error", "no access")}, llms.ClassAuth, 0},
+		"no model":    {mock.Fault{Status: 404, Body: body("not_found_error", "model: m")}, llms.ClassNotFound, 0},
+		"rate":        {mock.Fault{Status: 429, Headers: map[string]string{"Retry-After": "7"}, Body: body("rate_limit_error", "This request would exceed your organization's rate limit of 40,000 input tokens per minute")}, llms.ClassRateLimit, 7 * time.Second},
+		"overloaded":  {mock.Fault{Status: 529, Body: body("overloaded_error", "Overloaded")}, llms.ClassOverload, 0},
+		"500":         {mock.Fault{Status: 500, Body: body("api_error", "Internal server error")}, llms.ClassServer, 0},
+		"error in ok": {mock.Fault{Body: body("overloaded_error", "Overloaded")}, llms.ClassOverload, 0},
+		"our mistake": {mock.Fault{Status: 400, Body: body("invalid_request_error", "tools.0.name: too long")}, llms.ClassRefused, 0},
+		"html":        {mock.Fault{Body: "<html>hello", ContentType: "text/html"}, llms.ClassNotFound, 0},
+		"cut":         {mock.Fault{Break: "cut"}, llms.ClassServer, 0},
+		"truncated":   {mock.Fault{Break: "truncate"}, llms.ClassServer, 0},
+		"reset":       {mock.Fault{Break: "reset"}, llms.ClassServer, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: ptr("x"), Fault: &c.fault}}}}})
+			srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &c.fault}}}}})
 			_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 			e, ok := err.(*llms.Error)
 			if !ok || e.Class != c.class || e.RetryAfter != c.wait || strings.Contains(e.Error(), secret) {
@@ -183,7 +183,7 @@ func TestAnthropicErrors(t *testing.T) {
 }
 
 func TestAnthropicCheck(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Key: secret, Models: []string{"m"}})
+	srv := mock.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
 	check := func(with map[string]any) error {
 		return messagesClient(t, srv.URL, with).(llms.Checker).Check(t.Context())
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Dialect is how one OpenAI-compatible server wants to be spoken to, where they
-// disagree. `tracesmith models probe` finds out.
+// disagree; docs/wire.md has the table.
 type Dialect struct {
 	// MaxTokensField is how this server spells the limit of the answer:
 	// max_tokens or max_completion_tokens.

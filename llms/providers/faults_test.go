@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // faultClasses is what each named fault of the scripted server must look like to
@@ -34,7 +34,7 @@ var faultClasses = map[string]llms.Class{
 // Every fault there is, over real HTTP, seen by both providers: twice, then the
 // same call succeeds; the class, the wait and both sides' accounts are right.
 func TestEveryFaultIsClassifiedAndAccounted(t *testing.T) {
-	for _, kind := range llmtest.Kinds() {
+	for _, kind := range mock.Kinds() {
 		want, known := faultClasses[kind]
 		if !known {
 			t.Errorf("nobody says what %s looks like", kind)
@@ -50,8 +50,8 @@ func TestEveryFaultIsClassifiedAndAccounted(t *testing.T) {
 }
 
 func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.T, string, map[string]any) llms.Client) {
-	srv := llmtest.Serve(t, llmtest.Script{Key: secret, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{
-		Content: ptr("hello, and a little more"), Usage: &llmtest.Usage{Prompt: 100, Completion: 7}, Fault: &llmtest.Fault{Kind: kind, Times: 2},
+	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
+		Content: ptr("hello, and a little more"), Usage: &mock.Usage{Prompt: 100, Completion: 7}, Fault: &mock.Fault{Kind: kind, Times: 2},
 	}}}}})
 	patient := build(t, srv.URL, map[string]any{"timeout": "5m"})
 	faulted := patient
@@ -81,7 +81,7 @@ func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.
 // How long to wait is said in four ways.
 func TestFaultsThatSayHowLong(t *testing.T) {
 	for kind, want := range map[string]time.Duration{"rate_limit": time.Second, "rate_limit_date": time.Second, "rate_limit_ms": 20 * time.Millisecond, "rate_limit_bare": 0} {
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: &llmtest.Fault{Kind: kind}}}}}})
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: kind}}}}}})
 		_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if e := asError(err); e == nil || e.RetryAfter != want {
 			t.Errorf("%s: %v", kind, err)
@@ -102,8 +102,8 @@ func TestStallsAreToldApart(t *testing.T) {
 		for provider, build := range map[string]func(*testing.T, string, map[string]any) llms.Client{"openai": client, "anthropic": messagesClient} {
 			t.Run(kind+"/"+provider, func(t *testing.T) {
 				t.Parallel()
-				srv := llmtest.Serve(t, llmtest.Script{Key: secret, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{
-					Content: ptr("hello"), Usage: &llmtest.Usage{Prompt: 100, Completion: 7}, Fault: &llmtest.Fault{Kind: kind},
+				srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
+					Content: ptr("hello"), Usage: &mock.Usage{Prompt: 100, Completion: 7}, Fault: &mock.Fault{Kind: kind},
 				}}}}})
 				_, err := build(t, srv.URL, map[string]any{"timeout": "2s"}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 				if e := asError(err); e == nil || e.Class != llms.ClassTimeout || !e.Retryable() || !strings.Contains(e.Message, want) {
@@ -120,8 +120,8 @@ func TestStallsAreToldApart(t *testing.T) {
 
 // A fault may strike the server's requests by their number, whoever makes them.
 func TestFaultsByNumber(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: ptr("x")}}}},
-		Faults: []llmtest.Fault{{Kind: "overloaded", On: []int{2, 4}}, {Kind: "server_error", On: []int{5}}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
+		Faults: []mock.Fault{{Kind: "overloaded", On: []int{2, 4}}, {Kind: "server_error", On: []int{5}}}})
 	var struck []int
 	for n := 1; n <= 6; n++ {
 		_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{SessionID: string(rune('A' + n)), Messages: []llms.Message{{Role: "user", Content: "go"}}})
@@ -140,7 +140,7 @@ func TestStallsLeaveNothing(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	running := goleak.IgnoreCurrent()
 	for _, kind := range []string{"stall_start", "stall_headers", "stall_body", "slow_loris"} {
-		srv, err := llmtest.Listen(llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: ptr("x"), Fault: &llmtest.Fault{Kind: kind}}}}}})
+		srv, err := mock.Listen(mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &mock.Fault{Kind: kind}}}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,8 +167,8 @@ func TestStallsLeaveNothing(t *testing.T) {
 // every run, whoever comes first.
 func TestFaultsByChanceRepeat(t *testing.T) {
 	strikes := func(seed int64, sessions []string) map[string]bool {
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: ptr("x")}}}},
-			Faults: []llmtest.Fault{{Kind: "overloaded", P: 0.3, Seed: seed}}})
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
+			Faults: []mock.Fault{{Kind: "overloaded", P: 0.3, Seed: seed}}})
 		out := map[string]bool{}
 		for _, id := range sessions {
 			_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{SessionID: id, Messages: []llms.Message{{Role: "user", Content: "go"}}})

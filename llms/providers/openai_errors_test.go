@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 func TestErrors(t *testing.T) {
-	answer := func(status int, body string) llmtest.Fault { return llmtest.Fault{Status: status, Body: body} }
+	answer := func(status int, body string) mock.Fault { return mock.Fault{Status: status, Body: body} }
 	cases := map[string]struct {
-		fault llmtest.Fault
+		fault mock.Fault
 		class llms.Class
 		wait  time.Duration
 	}{
@@ -30,11 +30,11 @@ func TestErrors(t *testing.T) {
 		"402":                 {answer(402, `{"error":{"message":"Insufficient Balance"}}`), llms.ClassQuota, 0},
 		"404 model":           {answer(404, `{"error":{"message":"The model 'm' does not exist","type":"NotFoundError","code":404}}`), llms.ClassNotFound, 0},
 		"400 model":           {answer(400, `{"error":{"message":"model 'm' not found"}}`), llms.ClassNotFound, 0},
-		"404 page":            {llmtest.Fault{Status: 404, Body: "<html>nginx</html>", ContentType: "text/html"}, llms.ClassNotFound, 0},
-		"429 seconds":         {llmtest.Fault{Status: 429, Body: `{"error":{"code":"rate_limit_exceeded"}}`, Headers: map[string]string{"Retry-After": "7"}}, llms.ClassRateLimit, 7 * time.Second},
-		"429 milliseconds":    {llmtest.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"retry-after-ms": "250", "Retry-After": "9"}}, llms.ClassRateLimit, 250 * time.Millisecond},
-		"429 date":            {llmtest.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"Date": "Fri, 02 Jan 2026 10:00:00 GMT", "Retry-After": "Fri, 02 Jan 2026 10:00:30 GMT"}}, llms.ClassRateLimit, 30 * time.Second},
-		"429 absurd wait":     {llmtest.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"Retry-After": "1e300"}}, llms.ClassRateLimit, 24 * time.Hour},
+		"404 page":            {mock.Fault{Status: 404, Body: "<html>nginx</html>", ContentType: "text/html"}, llms.ClassNotFound, 0},
+		"429 seconds":         {mock.Fault{Status: 429, Body: `{"error":{"code":"rate_limit_exceeded"}}`, Headers: map[string]string{"Retry-After": "7"}}, llms.ClassRateLimit, 7 * time.Second},
+		"429 milliseconds":    {mock.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"retry-after-ms": "250", "Retry-After": "9"}}, llms.ClassRateLimit, 250 * time.Millisecond},
+		"429 date":            {mock.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"Date": "Fri, 02 Jan 2026 10:00:00 GMT", "Retry-After": "Fri, 02 Jan 2026 10:00:30 GMT"}}, llms.ClassRateLimit, 30 * time.Second},
+		"429 absurd wait":     {mock.Fault{Status: 429, Body: `{}`, Headers: map[string]string{"Retry-After": "1e300"}}, llms.ClassRateLimit, 24 * time.Hour},
 		"429 quota":           {answer(429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota, please check your plan and billing details."}}`), llms.ClassQuota, 0},
 		"429 quota by word":   {answer(429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`), llms.ClassQuota, 0},
 		"429 quota a minute":  {answer(429, `{"error":{"code":"insufficient_quota","message":"INSUFFICIENT QUOTA: 60 requests per minute"}}`), llms.ClassRateLimit, 0},
@@ -50,7 +50,7 @@ func TestErrors(t *testing.T) {
 		"422 detail":          {answer(422, `{"detail":[{"loc":["body","seed"],"msg":"extra fields not permitted"}]}`), llms.ClassRefused, 0},
 		"408":                 {answer(408, ``), llms.ClassTimeout, 0},
 		"500":                 {answer(500, `{"error":{"message":"boom"}}`), llms.ClassServer, 0},
-		"502 page":            {llmtest.Fault{Status: 502, Body: "<html>Bad Gateway</html>", ContentType: "text/html"}, llms.ClassServer, 0},
+		"502 page":            {mock.Fault{Status: 502, Body: "<html>Bad Gateway</html>", ContentType: "text/html"}, llms.ClassServer, 0},
 		"529":                 {answer(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), llms.ClassOverload, 0},
 		"error in a 200":      {answer(200, `{"error":{"message":"Provider returned error","code":502}}`), llms.ClassServer, 0},
 		"limit in a 200":      {answer(200, `{"error":{"message":"slow down","code":429}}`), llms.ClassRateLimit, 0},
@@ -59,17 +59,17 @@ func TestErrors(t *testing.T) {
 		"no choices":          {answer(200, `{"choices":[]}`), llms.ClassServer, 0},
 		"no body":             {answer(200, ` `), llms.ClassServer, 0},
 		"web page":            {answer(200, `<!doctype html>`), llms.ClassNotFound, 0},
-		"redirect":            {llmtest.Fault{Status: 308, Body: "x", Headers: map[string]string{"Location": "https://elsewhere/v1"}}, llms.ClassRefused, 0},
-		"truncated JSON":      {llmtest.Fault{Break: "truncate"}, llms.ClassServer, 0},
-		"cut body":            {llmtest.Fault{Break: "cut"}, llms.ClassServer, 0},
-		"reset":               {llmtest.Fault{Break: "reset"}, llms.ClassServer, 0},
-		"stalled body":        {llmtest.Fault{Break: "stall"}, llms.ClassTimeout, 0},
-		"stalled headers":     {llmtest.Fault{Delay: time.Hour}, llms.ClassTimeout, 0},
+		"redirect":            {mock.Fault{Status: 308, Body: "x", Headers: map[string]string{"Location": "https://elsewhere/v1"}}, llms.ClassRefused, 0},
+		"truncated JSON":      {mock.Fault{Break: "truncate"}, llms.ClassServer, 0},
+		"cut body":            {mock.Fault{Break: "cut"}, llms.ClassServer, 0},
+		"reset":               {mock.Fault{Break: "reset"}, llms.ClassServer, 0},
+		"stalled body":        {mock.Fault{Break: "stall"}, llms.ClassTimeout, 0},
+		"stalled headers":     {mock.Fault{Delay: time.Hour}, llms.ClassTimeout, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: ptr("hello"), Fault: &c.fault}}}}})
+			srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &c.fault}}}}})
 			with := map[string]any{}
 			if c.class == llms.ClassTimeout && c.fault.Status == 0 {
 				with["timeout"] = "200ms"
@@ -98,8 +98,8 @@ func TestShortKeysTearNoWordsApart(t *testing.T) {
 	if err := os.WriteFile(key, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fault := llmtest.Fault{Status: 400, Body: `{"error":{"message":"unexpected text"}}`}
-	srv := llmtest.Serve(t, llmtest.Script{Key: "x", Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: ptr("hello"), Fault: &fault}}}}})
+	fault := mock.Fault{Status: 400, Body: `{"error":{"message":"unexpected text"}}`}
+	srv := mock.Serve(t, mock.Script{Key: "x", Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &fault}}}}})
 	_, err := client(t, srv.URL, map[string]any{"api_key": "file:" + key}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 	if err == nil || !strings.Contains(err.Error(), "unexpected text") {
 		t.Errorf("got %v", err)
@@ -151,18 +151,18 @@ func TestNoServer(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Key: "another", Models: []string{"m"}})
+	srv := mock.Serve(t, mock.Script{Key: "another", Models: []string{"m"}})
 	if err := client(t, srv.URL, nil).(llms.Checker).Check(t.Context()); llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) {
 		t.Errorf("refused key: %v", err)
 	}
-	srv = llmtest.Serve(t, llmtest.Script{Key: secret, Models: []string{"m"}})
+	srv = mock.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
 	if err := client(t, srv.URL, nil).(llms.Checker).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCancelledCallIsNotAnLLMError(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: &llmtest.Fault{Break: "stall"}}}}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Break: "stall"}}}}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/providers"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -37,7 +37,7 @@ func client(t *testing.T, url string, with map[string]any) llms.Client {
 	return c
 }
 
-func ask(t *testing.T, turn llmtest.Turn, history ...llms.Message) (llms.Response, *llmtest.Server) {
+func ask(t *testing.T, turn mock.Turn, history ...llms.Message) (llms.Response, *mock.Server) {
 	t.Helper()
 	before := 0
 	for _, m := range history {
@@ -45,8 +45,8 @@ func ask(t *testing.T, turn llmtest.Turn, history ...llms.Message) (llms.Respons
 			before++
 		}
 	}
-	turns := append(make([]llmtest.Turn, before), turn)
-	srv := llmtest.Serve(t, llmtest.Script{Key: secret, Sessions: []llmtest.Session{{ID: "s1", Turns: turns}}})
+	turns := append(make([]mock.Turn, before), turn)
+	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: turns}}})
 	if len(history) == 0 {
 		history = []llms.Message{{Role: "system", Content: "sys"}, {Role: "user", Content: "go"}}
 	}
@@ -58,13 +58,13 @@ func ask(t *testing.T, turn llmtest.Turn, history ...llms.Message) (llms.Respons
 }
 
 func TestReply(t *testing.T) {
-	resp, srv := ask(t, llmtest.Turn{
+	resp, srv := ask(t, mock.Turn{
 		Content: ptr("hello"), Reasoning: "because", ReasoningField: "reasoning", FinishReason: "stop",
-		ToolCalls: []llmtest.Call{
+		ToolCalls: []mock.Call{
 			{ID: ptr("a"), Name: "view", Arguments: map[string]any{"path": "x.py"}},
 			{ID: ptr("b"), Name: "eval"},
 		},
-		Usage: &llmtest.Usage{Prompt: 100, Completion: 7, Cached: 64, Reasoning: 3},
+		Usage: &mock.Usage{Prompt: 100, Completion: 7, Cached: 64, Reasoning: 3},
 	})
 	r := resp.Reply
 	want := []schemas.ToolCall{
@@ -93,56 +93,56 @@ func TestReply(t *testing.T) {
 
 func TestQuirksOfReplies(t *testing.T) {
 	cases := map[string]struct {
-		turn    llmtest.Turn
+		turn    mock.Turn
 		message string
 		reason  string
 		call    *schemas.ToolCall
 		usage   bool
 	}{
-		"null content":   {turn: llmtest.Turn{}},
-		"text parts":     {turn: llmtest.Turn{Content: ptr("in parts"), Parts: true}, message: "in parts"},
-		"refusal":        {turn: llmtest.Turn{Message: map[string]any{"refusal": "no"}}, message: "no"},
-		"old field name": {turn: llmtest.Turn{Content: ptr("x"), Reasoning: "r"}, message: "x", reason: "r"},
-		"details": {turn: llmtest.Turn{Content: ptr("x"), Message: map[string]any{
+		"null content":   {turn: mock.Turn{}},
+		"text parts":     {turn: mock.Turn{Content: ptr("in parts"), Parts: true}, message: "in parts"},
+		"refusal":        {turn: mock.Turn{Message: map[string]any{"refusal": "no"}}, message: "no"},
+		"old field name": {turn: mock.Turn{Content: ptr("x"), Reasoning: "r"}, message: "x", reason: "r"},
+		"details": {turn: mock.Turn{Content: ptr("x"), Message: map[string]any{
 			"reasoning_details": []any{map[string]any{"type": "reasoning.text", "text": "d"}}}}, message: "x", reason: "d"},
 		"truncated arguments": {
-			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{"path": "x`)}}},
+			turn: mock.Turn{ToolCalls: []mock.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{"path": "x`)}}},
 			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `{"path": "x`, Invalid: "arguments are not valid JSON: unexpected EOF"},
 		},
 		"cut by the token limit": {
-			turn: llmtest.Turn{FinishReason: "length", ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{"path": "x`)}}},
+			turn: mock.Turn{FinishReason: "length", ToolCalls: []mock.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{"path": "x`)}}},
 			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `{"path": "x`, Truncated: true,
 				Invalid: "the reply hit the token limit and the call was cut off; send a shorter one"},
 		},
 		"list as arguments": {
-			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`[1]`)}}},
+			turn: mock.Turn{ToolCalls: []mock.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`[1]`)}}},
 			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `[1]`, Invalid: "arguments must be a JSON object"},
 		},
 		"two values": {
-			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{}{}`)}}},
+			turn: mock.Turn{ToolCalls: []mock.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{}{}`)}}},
 			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{}`), Raw: `{}{}`, Invalid: "arguments hold more than one JSON value"},
 		},
 		"encoded twice": {
-			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`"{\"path\": \"x\"}"`)}}},
+			turn: mock.Turn{ToolCalls: []mock.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`"{\"path\": \"x\"}"`)}}},
 			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{"path":"x"}`), Raw: `"{\"path\": \"x\"}"`, Repaired: true},
 		},
 		"object instead of string": {
-			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Object: map[string]any{"path": "x", "a": 1}}}},
+			turn: mock.Turn{ToolCalls: []mock.Call{{ID: ptr("i"), Name: "view", Object: map[string]any{"path": "x", "a": 1}}}},
 			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{"a":1,"path":"x"}`)},
 		},
 		"own spelling kept": {
-			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{ "n": 1.50, "path":"x"}`)}}},
+			turn: mock.Turn{ToolCalls: []mock.Call{{ID: ptr("i"), Name: "view", Raw: ptr(`{ "n": 1.50, "path":"x"}`)}}},
 			call: &schemas.ToolCall{ID: "i", Name: "view", Arguments: json.RawMessage(`{"n":1.50,"path":"x"}`), Raw: `{ "n": 1.50, "path":"x"}`},
 		},
 		"empty arguments": {
-			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("i"), Name: "eval", Raw: ptr("")}}},
+			turn: mock.Turn{ToolCalls: []mock.Call{{ID: ptr("i"), Name: "eval", Raw: ptr("")}}},
 			call: &schemas.ToolCall{ID: "i", Name: "eval", Arguments: json.RawMessage(`{}`), Repaired: true},
 		},
 		"missing id": {
-			turn: llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr(""), Name: "eval"}}},
+			turn: mock.Turn{ToolCalls: []mock.Call{{ID: ptr(""), Name: "eval"}}},
 			call: &schemas.ToolCall{ID: "call_0_0", Name: "eval", Arguments: json.RawMessage(`{}`)},
 		},
-		"usage": {turn: llmtest.Turn{Usage: &llmtest.Usage{Prompt: 1}}, usage: true},
+		"usage": {turn: mock.Turn{Usage: &mock.Usage{Prompt: 1}}, usage: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestQuirksOfReplies(t *testing.T) {
 
 func TestDoubledIDsAreReplaced(t *testing.T) {
 	old := schemas.ToolCall{ID: "x", Name: "eval", Arguments: json.RawMessage(`{}`)}
-	resp, _ := ask(t, llmtest.Turn{ToolCalls: []llmtest.Call{
+	resp, _ := ask(t, mock.Turn{ToolCalls: []mock.Call{
 		{ID: ptr("x"), Name: "eval"}, {ID: ptr("y"), Name: "eval"}, {ID: ptr("y"), Name: "eval"},
 	}},
 		llms.Message{Role: "user", Content: "go"},
@@ -182,14 +182,14 @@ func TestDoubledIDsAreReplaced(t *testing.T) {
 // What a server sends with its message must come back to it, and what the SDK
 // cannot say must still be said.
 func TestRequestAsSent(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{ID: "s1", Turns: []llmtest.Turn{
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
 		{Reasoning: "hm", ReasoningField: "reasoning", Message: map[string]any{"vendor": map[string]any{"n": 1}},
-			ToolCalls: []llmtest.Call{
+			ToolCalls: []mock.Call{
 				{ID: ptr("a"), Name: "view", Raw: ptr(`{"path" :"x"}`),
 					Extra: map[string]any{"extra_content": map[string]any{"google": map[string]any{"thought_signature": "sig=="}}}},
 				{ID: ptr("b"), Name: "view", Raw: ptr(`{"path`)},
 			}},
-		llmtest.Text("done"),
+		mock.Text("done"),
 	}}}})
 	c := client(t, srv.URL, map[string]any{"headers": map[string]string{"X-Team": "blue"}})
 	zero, maxTokens := 0.0, 50

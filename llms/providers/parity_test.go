@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // sent is the body of one call, with the reply.
-func sent(t *testing.T, provider string, with map[string]any, r llms.Request, turn llmtest.Turn) (map[string]any, schemas.Reply) {
+func sent(t *testing.T, provider string, with map[string]any, r llms.Request, turn mock.Turn) (map[string]any, schemas.Reply) {
 	t.Helper()
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{turn}}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{turn}}}})
 	cfg := map[string]any{"base_url": srv.URL, "model": "m"}
 	for k, v := range with {
 		cfg[k] = v
@@ -60,7 +60,7 @@ func TestG10ToolsAndCalls(t *testing.T) {
 	body, reply := sent(t, "openai", nil, llms.Request{
 		Messages: hello.Messages, Sampling: llms.Sampling{ToolChoice: "auto"},
 		Tools: []schemas.ToolSchema{{Name: "view", Description: "d", Parameters: params}},
-	}, llmtest.Turn{ToolCalls: []llmtest.Call{{Name: "view", Raw: ptr(`["a"]`)}, {Name: "view", Raw: ptr(`{"a":"` + strings.Repeat("x", 2<<20) + `"}`)}}})
+	}, mock.Turn{ToolCalls: []mock.Call{{Name: "view", Raw: ptr(`["a"]`)}, {Name: "view", Raw: ptr(`{"a":"` + strings.Repeat("x", 2<<20) + `"}`)}}})
 	var schema any
 	if err := json.Unmarshal(params, &schema); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestG13ChatTemplateArguments(t *testing.T) {
 	for _, name := range []string{"enable_thinking", "thinking"} {
 		extra := map[string]any{"chat_template_kwargs": map[string]any{name: false}}
 		body, _ := sent(t, "openai", nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool},
-			Sampling: llms.Sampling{ToolChoice: "required", Extra: extra}}, llmtest.Tool("view", map[string]any{"path": "x"}))
+			Sampling: llms.Sampling{ToolChoice: "required", Extra: extra}}, mock.Tool("view", map[string]any{"path": "x"}))
 		if diff := cmp.Diff(extra["chat_template_kwargs"], body["chat_template_kwargs"]); diff != "" || body["tool_choice"] != "required" {
 			t.Errorf("%v: %s", body["tool_choice"], diff)
 		}
@@ -105,7 +105,7 @@ func TestG13ChatTemplateArguments(t *testing.T) {
 }
 
 func TestG14AnthropicMessages(t *testing.T) {
-	thinking := llmtest.Turn{Content: ptr("x"), Reasoning: "why", Redacted: "b64=="}
+	thinking := mock.Turn{Content: ptr("x"), Reasoning: "why", Redacted: "b64=="}
 	body, reply := sent(t, "anthropic", nil, llms.Request{
 		Messages: []llms.Message{{Role: "user", Content: "go"}, {Role: "assistant", Content: "  "}, {Role: "user", Content: ""}, {Role: "user", Content: "on"}},
 		Tools:    []schemas.ToolSchema{viewTool}, Sampling: llms.Sampling{ToolChoice: "required"},
@@ -123,7 +123,7 @@ func TestG14AnthropicMessages(t *testing.T) {
 	}
 	var again []int
 	for _, status := range []int{400, 401, 403, 404, 413, 429, 500, 502, 503, 504, 529} {
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: &llmtest.Fault{Status: status, Body: `{"type":"error","error":{"type":"api_error","message":"no"}}`}}}}}})
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Status: status, Body: `{"type":"error","error":{"type":"api_error","message":"no"}}`}}}}}})
 		_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), hello)
 		if llms.ClassOf(err) == "" {
 			t.Fatalf("%d: %v", status, err)
@@ -140,7 +140,7 @@ func TestG14AnthropicMessages(t *testing.T) {
 // Thoughts are kept apart from what is said, and go back under their own name.
 func TestG17ReasoningIsKeptApart(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic"} {
-		turn := llmtest.Tool("view", map[string]any{"path": "x"})
+		turn := mock.Tool("view", map[string]any{"path": "x"})
 		turn.Content, turn.Reasoning = ptr("said"), "thought"
 		_, reply := sent(t, provider, nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool}}, turn)
 		if reply.Message != "said" || reply.Reasoning != "thought" {
@@ -149,7 +149,7 @@ func TestG17ReasoningIsKeptApart(t *testing.T) {
 		history := append(slices.Clone(hello.Messages),
 			llms.Message{Role: "assistant", Content: reply.Message, ToolCalls: reply.Calls, Raw: reply.Extra},
 			llms.Message{Role: "tool", ToolCallID: reply.Calls[0].ID, Content: "seen"})
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{}, llmtest.Text("done")}}}})
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, mock.Text("done")}}}})
 		c, err := llms.Providers.Build(provider, map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 		if err != nil {
 			t.Fatal(err)

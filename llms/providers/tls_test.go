@@ -12,18 +12,18 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/providers"
 )
 
 // secured serves a script over TLS with a self-made certificate, and returns it.
 func secured(t *testing.T, until time.Time, hosts ...string) (url string, pem []byte) {
 	t.Helper()
-	cert, pem, err := llmtest.Certificate(until, hosts...)
+	cert, pem, err := mock.Certificate(until, hosts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewUnstartedServer(llmtest.NewHandler(llmtest.Script{Key: secret, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{llmtest.Text("hello")}}}}))
+	srv := httptest.NewUnstartedServer(mock.NewHandler(mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("hello")}}}}))
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
@@ -58,7 +58,7 @@ func TestTrustIsToldWithItsRemedy(t *testing.T) {
 	}
 	elsewhere, elsewherePEM := secured(t, later, "elsewhere.example")
 	expired, expiredPEM := secured(t, time.Now().Add(-time.Minute), "127.0.0.1")
-	plain := llmtest.Serve(t, llmtest.Script{Key: secret, Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: &llmtest.Fault{Kind: "tls_port"}}}}}})
+	plain := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: "tls_port"}}}}}})
 	for name, c := range map[string]struct {
 		url     string
 		pem     []byte

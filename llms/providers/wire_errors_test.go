@@ -9,15 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // refused is the error that a server's answer becomes.
 func refused(t *testing.T, status int, body string, headers map[string]string) *llms.Error {
 	t.Helper()
-	fault := &llmtest.Fault{Status: status, Body: body, Headers: headers}
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: fault}}}}})
+	fault := &mock.Fault{Status: status, Body: body, Headers: headers}
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
 	_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 	e, ok := errors.AsType[*llms.Error](err)
 	if !ok {
@@ -104,8 +104,8 @@ func TestWireRefusalsAreToldApart(t *testing.T) {
 
 func TestWireUnaskedStream(t *testing.T) {
 	for _, kind := range []string{"text/event-stream; charset=utf-8", "application/json"} {
-		fault := &llmtest.Fault{ContentType: kind, Body: "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"}
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: fault}}}}})
+		fault := &mock.Fault{ContentType: kind, Body: "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"}
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
 		for _, provider := range []string{"openai", "anthropic"} {
 			c, err := llms.Providers.Build(provider, map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{Getenv: getenv})
 			if err != nil {
@@ -133,7 +133,7 @@ func TestWireUsageFromWherever(t *testing.T) {
 		"nowhere":        message + `}]`,
 		"nothing usable": message + `}],"usage":{"total_tokens":5}`,
 	} {
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Fault: &llmtest.Fault{Body: "{" + body + "}"}}}}}})
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Body: "{" + body + "}"}}}}}})
 		resp, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if err != nil {
 			t.Fatal(err)

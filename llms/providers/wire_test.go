@@ -12,19 +12,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // talk plays turns one after the other, answers each call, and returns the
 // replies and the message list of the last request as the server saw it.
-func talk(t *testing.T, with map[string]any, turns ...llmtest.Turn) ([]schemas.Reply, []map[string]any) {
+func talk(t *testing.T, with map[string]any, turns ...mock.Turn) ([]schemas.Reply, []map[string]any) {
 	t.Helper()
 	session := "s1"
 	if with["echo_reasoning"] == "last" {
 		session = "" // it takes back what it sent, which the server minds of a conversation that it knows
 	}
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{ID: session, Turns: turns}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{ID: session, Turns: turns}}})
 	c := client(t, srv.URL, with)
 	req := llms.Request{SessionID: session, Tools: []schemas.ToolSchema{viewTool}, Messages: []llms.Message{{Role: "user", Content: "go"}}}
 	var replies []schemas.Reply
@@ -52,13 +52,13 @@ func talk(t *testing.T, with map[string]any, turns ...llmtest.Turn) ([]schemas.R
 
 func TestWireReasoningFieldName(t *testing.T) {
 	details := []any{map[string]any{"type": "reasoning.text", "text": "because", "signature": "s=="}}
-	for name, turn := range map[string]llmtest.Turn{
+	for name, turn := range map[string]mock.Turn{
 		"reasoning_content": {Reasoning: "because", ReasoningField: "reasoning_content"},
 		"reasoning":         {Reasoning: "because", ReasoningField: "reasoning"},
 		"reasoning_details": {Message: map[string]any{"reasoning_details": details}},
 	} {
-		turn.ToolCalls = []llmtest.Call{{Name: "view"}}
-		replies, sent := talk(t, nil, turn, llmtest.Text("done"))
+		turn.ToolCalls = []mock.Call{{Name: "view"}}
+		replies, sent := talk(t, nil, turn, mock.Text("done"))
 		if replies[0].Reasoning != "because" {
 			t.Errorf("%s: read %q", name, replies[0].Reasoning)
 		}
@@ -71,7 +71,7 @@ func TestWireReasoningFieldName(t *testing.T) {
 }
 
 func TestWireReasoningEcho(t *testing.T) {
-	call, plain := llmtest.Tool("view", nil), llmtest.Text("thinking aloud")
+	call, plain := mock.Tool("view", nil), mock.Text("thinking aloud")
 	call.Reasoning, plain.Reasoning = "r", "r"
 	signed := plain
 	signed.Message = map[string]any{"reasoning_details": []any{map[string]any{"text": "r"}}}
@@ -81,7 +81,7 @@ func TestWireReasoningEcho(t *testing.T) {
 		"never":  {"1 call []", "3 plain []", "5 signed []"},
 		"last":   {"1 call []", "3 plain []", "5 signed [reasoning_content reasoning_details]"},
 	} {
-		_, sent := talk(t, map[string]any{"echo_reasoning": policy}, call, plain, signed, llmtest.Text("done"))
+		_, sent := talk(t, map[string]any{"echo_reasoning": policy}, call, plain, signed, mock.Text("done"))
 		var got []string
 		for name, at := range map[string]int{"call": 1, "plain": 3, "signed": 5} {
 			fields := []string{}
@@ -102,10 +102,10 @@ func TestWireReasoningEcho(t *testing.T) {
 func TestWireUnknownFieldsComeBack(t *testing.T) {
 	for _, vendor := range []string{"google", "vertex"} {
 		extra := map[string]any{"extra_content": map[string]any{vendor: map[string]any{"thought_signature": "sig=="}}}
-		_, sent := talk(t, nil, llmtest.Turn{
+		_, sent := talk(t, nil, mock.Turn{
 			Message:   map[string]any{"annotations": []any{"a"}},
-			ToolCalls: []llmtest.Call{{Name: "view", Extra: extra}, {Name: "view"}},
-		}, llmtest.Text("done"))
+			ToolCalls: []mock.Call{{Name: "view", Extra: extra}, {Name: "view"}},
+		}, mock.Text("done"))
 		calls := sent[1]["tool_calls"].([]any)
 		if diff := cmp.Diff(extra["extra_content"], calls[0].(map[string]any)["extra_content"]); diff != "" {
 			t.Error(diff)
@@ -118,11 +118,11 @@ func TestWireUnknownFieldsComeBack(t *testing.T) {
 
 func TestWireFinishReasonIsNotTrusted(t *testing.T) {
 	for _, word := range []string{"stop", "tool_calls", "TOOL_CALL", "eos"} {
-		replies, _ := talk(t, nil, llmtest.Turn{FinishReason: word, ToolCalls: []llmtest.Call{{Name: "view"}}})
+		replies, _ := talk(t, nil, mock.Turn{FinishReason: word, ToolCalls: []mock.Call{{Name: "view"}}})
 		if r := replies[0]; len(r.Calls) != 1 || r.FinishReason != word {
 			t.Errorf("%s: %d calls, kept %q", word, len(r.Calls), r.FinishReason)
 		}
-		if replies, _ := talk(t, nil, llmtest.Turn{FinishReason: word, Content: ptr("only text")}); len(replies[0].Calls) != 0 {
+		if replies, _ := talk(t, nil, mock.Turn{FinishReason: word, Content: ptr("only text")}); len(replies[0].Calls) != 0 {
 			t.Errorf("%s made a call", word)
 		}
 	}
@@ -133,7 +133,7 @@ func TestWireToolChoice(t *testing.T) {
 		"": nil, "auto": "auto", "required": "required", "none": "none",
 		"view": map[string]any{"type": "function", "function": map[string]any{"name": "view"}},
 	} {
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{llmtest.Tool("view", nil)}}}})
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Tool("view", nil)}}}})
 		if _, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Tools: []schemas.ToolSchema{viewTool}, Sampling: llms.Sampling{ToolChoice: choice},
 			Messages: []llms.Message{{Role: "user", Content: "go"}}}); err != nil {
 			t.Fatal(err)
@@ -152,10 +152,10 @@ func TestWireToolChoice(t *testing.T) {
 // make up for this is taken apart.
 func TestWireParallelCalls(t *testing.T) {
 	replies, sent := talk(t, nil,
-		llmtest.Turn{ToolCalls: []llmtest.Call{{Name: "view", Arguments: map[string]any{"n": 1}}, {Name: "view", Arguments: map[string]any{"n": 2}}}},
-		llmtest.Turn{ToolCalls: []llmtest.Call{{ID: ptr("p"), Name: "multi_tool_use.parallel", Raw: ptr(
+		mock.Turn{ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"n": 1}}, {Name: "view", Arguments: map[string]any{"n": 2}}}},
+		mock.Turn{ToolCalls: []mock.Call{{ID: ptr("p"), Name: "multi_tool_use.parallel", Raw: ptr(
 			`{"tool_uses":[{"recipient_name":"functions.view","parameters":{"n":3}},{"recipient_name":"view","parameters":{"n":4}}]}`)}}},
-		llmtest.Text("done"))
+		mock.Text("done"))
 	var seen []string
 	for _, r := range replies {
 		for _, c := range r.Calls {
@@ -168,17 +168,17 @@ func TestWireParallelCalls(t *testing.T) {
 	if len(sent[4]["tool_calls"].([]any)) != 2 || sent[6]["role"] != "tool" { // the server itself checks that each has its answer
 		t.Errorf("sent back as %v", sent[4])
 	}
-	broken := llmtest.Turn{ToolCalls: []llmtest.Call{{Name: "multi_tool_use.parallel", Raw: ptr(`{"tool_uses":[{"recipient_na`)}}}
+	broken := mock.Turn{ToolCalls: []mock.Call{{Name: "multi_tool_use.parallel", Raw: ptr(`{"tool_uses":[{"recipient_na`)}}}
 	if replies, _ := talk(t, nil, broken); replies[0].Calls[0].Invalid == "" {
 		t.Errorf("half of it was taken: %+v", replies[0].Calls)
 	}
 }
 
 func TestWireCallIDs(t *testing.T) {
-	turns := []llmtest.Turn{
-		{ToolCalls: []llmtest.Call{{ID: ptr("call_with_a_long_id"), Name: "view"}, {ID: ptr("abcDEF123"), Name: "view"}}},
-		{ToolCalls: []llmtest.Call{{ID: ptr(""), Name: "view"}, {ID: ptr("abcDEF123"), Name: "view"}}},
-		llmtest.Text("done"),
+	turns := []mock.Turn{
+		{ToolCalls: []mock.Call{{ID: ptr("call_with_a_long_id"), Name: "view"}, {ID: ptr("abcDEF123"), Name: "view"}}},
+		{ToolCalls: []mock.Call{{ID: ptr(""), Name: "view"}, {ID: ptr("abcDEF123"), Name: "view"}}},
+		mock.Text("done"),
 	}
 	replies, sent := talk(t, map[string]any{"call_ids": "nine"}, turns...)
 	seen := map[string]bool{}
@@ -220,7 +220,7 @@ func TestWireMalformedArguments(t *testing.T) {
 		`{'path': 'x'}`:                        "",
 		"```json\n{\"path\": \"x":              "",
 	} {
-		replies, _ := talk(t, nil, llmtest.Turn{ToolCalls: []llmtest.Call{{Name: "view", Raw: &raw}}})
+		replies, _ := talk(t, nil, mock.Turn{ToolCalls: []mock.Call{{Name: "view", Raw: &raw}}})
 		c := replies[0].Calls[0]
 		got := string(c.Arguments)
 		switch {
@@ -236,7 +236,7 @@ func TestWireMalformedArguments(t *testing.T) {
 			t.Errorf("%s: the model's own text is lost: %q", raw, c.Raw)
 		}
 	}
-	replies, _ := talk(t, nil, llmtest.Turn{ToolCalls: []llmtest.Call{{Name: "view", Object: map[string]any{"path": "x"}}}})
+	replies, _ := talk(t, nil, mock.Turn{ToolCalls: []mock.Call{{Name: "view", Object: map[string]any{"path": "x"}}}})
 	if c := replies[0].Calls[0]; string(c.Arguments) != `{"path":"x"}` || c.Repaired {
 		t.Errorf("object in the place of a text: %+v", c)
 	}
@@ -255,12 +255,12 @@ func TestWireCallAsText(t *testing.T) {
 		`{"name": "view"}`:                                             false,
 		"I call view next.":                                            false,
 	} {
-		replies, _ := talk(t, nil, llmtest.Text(text))
+		replies, _ := talk(t, nil, mock.Text(text))
 		if r := replies[0]; r.CallAsText != want || len(r.Calls) != 0 || r.Message != text {
 			t.Errorf("%s: %v, %d calls, message %q", text, r.CallAsText, len(r.Calls), r.Message)
 		}
 	}
-	both := llmtest.Tool("view", nil)
+	both := mock.Tool("view", nil)
 	both.Content = ptr("<tool_call>")
 	if replies, _ := talk(t, nil, both); replies[0].CallAsText {
 		t.Error("a reply with a call is one")
@@ -269,12 +269,12 @@ func TestWireCallAsText(t *testing.T) {
 
 func TestWireTruncation(t *testing.T) {
 	for _, word := range []string{"length", "max_tokens", "MAX_TOKENS", "model_length"} {
-		cut := llmtest.Turn{FinishReason: word, ToolCalls: []llmtest.Call{{Name: "view", Raw: ptr(`{"path": "x`)}}}
+		cut := mock.Turn{FinishReason: word, ToolCalls: []mock.Call{{Name: "view", Raw: ptr(`{"path": "x`)}}}
 		replies, _ := talk(t, nil, cut)
 		if c := replies[0].Calls[0]; !c.Truncated || c.Invalid == "" || !replies[0].Truncated || replies[0].FinishReason != word {
 			t.Errorf("%s: %+v", word, replies[0])
 		}
-		whole := llmtest.Tool("view", nil)
+		whole := mock.Tool("view", nil)
 		whole.FinishReason = word
 		if replies, _ := talk(t, nil, whole); replies[0].Calls[0].Invalid != "" {
 			t.Errorf("%s: a whole call is refused", word)
@@ -284,7 +284,7 @@ func TestWireTruncation(t *testing.T) {
 
 func TestWireEmptyContent(t *testing.T) {
 	for setting, want := range map[string][]any{"null": {nil, ""}, "empty": {"", ""}, "space": {" ", " "}} {
-		_, sent := talk(t, map[string]any{"empty_content": setting}, llmtest.Tool("view", nil), llmtest.Text(""), llmtest.Text("done"))
+		_, sent := talk(t, map[string]any{"empty_content": setting}, mock.Tool("view", nil), mock.Text(""), mock.Text("done"))
 		if diff := cmp.Diff(want, []any{sent[1]["content"], sent[3]["content"]}); diff != "" {
 			t.Errorf("%s: %s", setting, diff)
 		}
@@ -302,7 +302,7 @@ func TestWireSamplingParameters(t *testing.T) {
 		"other spelling":  {map[string]any{"max_tokens_field": "max_completion_tokens", "drop": []string{"seed"}}, map[string]any{"temperature": 0.0, "top_p": 0.0, "max_completion_tokens": 50.0, "reasoning_effort": "low"}},
 		"reasoning model": {map[string]any{"drop": []string{"temperature", "top_p"}}, map[string]any{"max_tokens": 50.0, "seed": 7.0, "reasoning_effort": "low"}},
 	} {
-		srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{llmtest.Text("x")}}}})
+		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("x")}}}})
 		if _, err := client(t, srv.URL, c.with).Chat(t.Context(), llms.Request{Sampling: sampling, Messages: []llms.Message{{Role: "user", Content: "go"}}}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
 	"github.com/tracesmith/tracesmith/llms/middle"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	_ "github.com/tracesmith/tracesmith/llms/providers"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -109,17 +109,17 @@ func writer(t *testing.T) *Model {
 	t.Helper()
 	bug := "```python\ndef largest(amounts):\n    best = None\n    for amount in amounts:\n        if best is None or amount < best:\n            best = amount\n    return best\n```"
 	no := "I would rather not."
-	usage := &llmtest.Usage{Prompt: 1000, Completion: 10}
+	usage := &mock.Usage{Prompt: 1000, Completion: 10}
 	report := "I asked for the largest of 3, 9 and 2 and got 2, where I expected 9."
-	sessions := []llmtest.Session{{User: "Somebody who uses a Python program", Turns: []llmtest.Turn{{Content: &report, Usage: usage}}}}
+	sessions := []mock.Session{{User: "Somebody who uses a Python program", Turns: []mock.Turn{{Content: &report, Usage: usage}}}}
 	for _, name := range []string{"largest", "Account.__init__", "Account.deposit", "Account.withdraw", "Account.fees"} {
 		answer := &no
 		if name == "largest" {
 			answer = &bug
 		}
-		sessions = append(sessions, llmtest.Session{User: "function `" + name + "`", Turns: []llmtest.Turn{{Content: answer, Usage: usage}}})
+		sessions = append(sessions, mock.Session{User: "function `" + name + "`", Turns: []mock.Turn{{Content: answer, Usage: usage}}})
 	}
-	srv := llmtest.Serve(t, llmtest.Script{Key: "k", Sessions: sessions})
+	srv := mock.Serve(t, mock.Script{Key: "k", Sessions: sessions})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m", "api_key": "env:KEY"},
 		llms.Deps{Getenv: func(string) string { return "k" }})
 	if err != nil {

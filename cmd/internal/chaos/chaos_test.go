@@ -16,7 +16,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env/taskfile"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
@@ -232,7 +232,7 @@ func TestBreachesAreFound(t *testing.T) {
 	if err := tr.leftBehind(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	tr.server = &server{Handler: llmtest.NewHandler(llmtest.Script{}), asked: 5}
+	tr.server = &server{Handler: mock.NewHandler(mock.Script{}), asked: 5}
 	tr.report.Calls = Calls{Made: 4, Answered: 4, Failed: 0, Lost: 1}
 	tr.account()
 	var names []string

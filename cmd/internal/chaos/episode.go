@@ -9,7 +9,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env/taskfile"
 	"github.com/tracesmith/tracesmith/env/tree"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -18,23 +18,23 @@ const model = "scripted"
 
 // turns are what the model says in each episode. The calls count, so that a
 // replay that leaves one out or makes one twice is seen in what follows.
-var turns = []llmtest.Turn{
-	llmtest.Tool("listdir", map[string]any{}),
-	llmtest.Tool("bash", map[string]any{"command": "echo once >> count.txt; wc -l < count.txt"}),
-	llmtest.Tool("view", map[string]any{"path": "level.py"}),
-	llmtest.Tool("bash", map[string]any{"command": "echo twice >> count.txt; wc -l < count.txt"}),
-	llmtest.Tool("edit", map[string]any{"path": "level.py", "old_code": "level - 1", "new_code": "level + 1"}),
-	llmtest.Tool("submit", map[string]any{}),
+var turns = []mock.Turn{
+	mock.Tool("listdir", map[string]any{}),
+	mock.Tool("bash", map[string]any{"command": "echo once >> count.txt; wc -l < count.txt"}),
+	mock.Tool("view", map[string]any{"path": "level.py"}),
+	mock.Tool("bash", map[string]any{"command": "echo twice >> count.txt; wc -l < count.txt"}),
+	mock.Tool("edit", map[string]any{"path": "level.py", "old_code": "level - 1", "new_code": "level + 1"}),
+	mock.Tool("submit", map[string]any{}),
 }
 
 // script is what the model server says, and how it fails.
-func script(faults []llmtest.Fault) llmtest.Script {
-	said := make([]llmtest.Turn, len(turns))
+func script(faults []mock.Fault) mock.Script {
+	said := make([]mock.Turn, len(turns))
 	for i, t := range turns {
-		t.Usage = &llmtest.Usage{Prompt: 100, Completion: 10}
+		t.Usage = &mock.Usage{Prompt: 100, Completion: 10}
 		said[i] = t
 	}
-	return llmtest.Script{Sessions: []llmtest.Session{{Model: model, Turns: said}}, Faults: faults}
+	return mock.Script{Sessions: []mock.Session{{Model: model, Turns: said}}, Faults: faults}
 }
 
 // MostEpisodes is how many a trial can have: the model server keeps all that it was

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // Kind is a sort of fault.
@@ -118,9 +118,9 @@ type planned struct {
 
 // plan is everything that will go wrong.
 type plan struct {
-	process []planned       // by At
-	server  []llmtest.Fault // at the server's own count
-	store   []storeFault    // at the count of creations
+	process []planned    // by At
+	server  []mock.Fault // at the server's own count
+	store   []storeFault // at the count of creations
 	count   map[Kind]int
 }
 
@@ -167,8 +167,8 @@ func newPlan(seed uint64, kinds []Kind, faults, episodes int) plan {
 	return p
 }
 
-func serverFault(k Kind, at int) llmtest.Fault {
-	f := llmtest.Fault{Kind: ofServer[k], On: []int{at}}
+func serverFault(k Kind, at int) mock.Fault {
+	f := mock.Fault{Kind: ofServer[k], On: []int{at}}
 	for i := 1; k == RateLimit && i < storm; i++ {
 		f.On = append(f.On, at+i)
 	}

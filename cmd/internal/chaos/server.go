@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // victims are the processes that the faults of processes strike.
@@ -23,7 +23,7 @@ type victims interface {
 // server is the model server of a trial and, because it counts the requests,
 // what makes the faults of processes strike.
 type server struct {
-	*llmtest.Handler
+	*mock.Handler
 	URL string
 	web *http.Server
 	cfg Config
@@ -41,7 +41,7 @@ func serve(cfg Config, p plan, v victims, struck map[Kind]int) (*server, error) 
 	if err != nil {
 		return nil, fmt.Errorf("starting the model server: %w", err)
 	}
-	s := &server{Handler: llmtest.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, victims: v, struck: struck}
+	s := &server{Handler: mock.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, victims: v, struck: struck}
 	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.web.Serve(l) }() // ends with close
 	return s, nil

@@ -25,7 +25,6 @@ func TestShellsCompleteNames(t *testing.T) {
 		{"export sft-tr", "sft-trl"},
 		{"export sft-trl x --mask sp", "split-rows"},
 		{"export sft-trl x --phase s", "seek solve"},
-		{"models probe -c " + file + " sc", "scout"},
 	} {
 		var out bytes.Buffer
 		s := &State{Args: append([]string{"__complete"}, strings.Fields(c.words)...), Stdout: &out, Stderr: &bytes.Buffer{}}

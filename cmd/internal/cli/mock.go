@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/llms/cassettes"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 type mockFlags struct {
@@ -29,17 +29,17 @@ func newMock(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "mock SCRIPT | --cassettes DIR | --from DATASET-or-RUN", Short: "Serve a scripted model server",
 		Long: `Answer model calls from a script (YAML): sessions of turns with text, reasoning, tool
-calls and usage, and faults (errors, delays, broken connections, rate limits). It speaks
-the OpenAI chat completions API, its Responses API and Anthropic's Messages API, whole and
-streamed; any client can talk to it. The base URL is the one line on standard output.
+calls and usage, and faults (errors, delays, broken connections, rate limits). The server
+speaks the OpenAI chat completions API and Anthropic's Messages API, without streaming. It
+prints its base URL, and nothing else, on standard output.
 
---cassettes plays back what tracesmith record has written. --from makes the script from
-recorded episodes: the same agent on the same task is answered what it was answered then.
+--cassettes plays back what tracesmith record wrote. --from makes the script from recorded
+episodes: the same agent on the same task gets the answers that it got then.
 
-What it was sent is checked: GET /__problems lists what a client did wrong, /__totals
-what was asked and billed, /__log every request; POST /__reset forgets them. When it is
-stopped it prints the totals and the problems; with --strict any problem makes the exit
-code 1. docs/mock.md has every field of a script.`,
+The server checks the requests: GET /__problems lists the mistakes of clients, /__totals
+what was asked and billed, /__log every request; POST /__reset clears all of them. When the
+server stops it prints the totals and the problems; with --strict any problem makes the
+exit code 1. docs/mock.md describes every field of a script.`,
 		Example: "  tracesmith mock answers.yaml --listen 127.0.0.1:8080\n" +
 			"  tracesmith mock --cassettes cassettes --strict\n" +
 			"  tracesmith mock --from runs/a --episode stockroom",
@@ -77,7 +77,7 @@ code 1. docs/mock.md has every field of a script.`,
 	}
 	f.Add(c)
 	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0", "address; port 0: any free one")
-	c.Flags().StringVar(&f.tls, "tls", "", "speak https, with a certificate made now and written to this `file`, for clients to trust (SSL_CERT_FILE)")
+	c.Flags().StringVar(&f.tls, "tls", "", "speak https; write the certificate to this `file`, for clients to trust (SSL_CERT_FILE)")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit with code 1 if a client made mistakes")
 	c.Flags().StringVar(&f.cassettes, "cassettes", "", "play back the cassettes of this directory")
 	c.Flags().StringVar(&f.mode, "mode", cassettes.Strict, "of playing back: "+strings.Join(cassettes.Modes(), ", "))
@@ -88,21 +88,21 @@ code 1. docs/mock.md has every field of a script.`,
 	return c
 }
 
-// maxScript bounds what is read of one script.
+// maxScript bounds how many bytes of a script are read.
 const maxScript = 64 << 20
 
-func readScript(file string) (llmtest.Script, error) {
+func readScript(file string) (mock.Script, error) {
 	text, err := readBounded(file, maxScript)
 	if err != nil {
-		return llmtest.Script{}, Usage(fmt.Errorf("reading the script: %w", err))
+		return mock.Script{}, Usage(fmt.Errorf("reading the script: %w", err))
 	}
-	script, err := llmtest.Parse(text)
-	if wrong, ok := errors.AsType[*llmtest.ScriptError](err); ok {
+	script, err := mock.Parse(text)
+	if wrong, ok := errors.AsType[*mock.ScriptError](err); ok {
 		place := file
 		if wrong.Line > 0 {
 			place = fmt.Sprintf("%s:%d", file, wrong.Line)
 		}
-		return script, &Error{Code: ExitUsage, Try: "docs/mock.md has every field of a script", Err: fmt.Errorf("%s: %s", place, wrong.Message)}
+		return script, &Error{Code: ExitUsage, Try: "docs/mock.md describes every field of a script", Err: fmt.Errorf("%s: %s", place, wrong.Message)}
 	}
 	return script, err
 }
@@ -120,9 +120,9 @@ func readBounded(file string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// serve answers from a script until it is stopped, and then gives account.
-func (f mockFlags) serve(ctx context.Context, s *State, script llmtest.Script) error {
-	h := llmtest.NewHandler(script)
+// serve answers from a script until it is stopped, and then prints the totals.
+func (f mockFlags) serve(ctx context.Context, s *State, script mock.Script) error {
+	h := mock.NewHandler(script)
 	if err := serveModels(ctx, s, f.listen, "/v1", f.tls, h); err != nil {
 		return err
 	}
@@ -173,9 +173,9 @@ func (f mockFlags) verdict(s *State, problems []string) error {
 	return nil
 }
 
-// recorded is a script of what the models of recorded episodes have said.
-func (f mockFlags) recorded(c *cobra.Command, s *State) (llmtest.Script, error) {
-	var script llmtest.Script
+// recorded makes a script from what the models of recorded episodes said.
+func (f mockFlags) recorded(c *cobra.Command, s *State) (mock.Script, error) {
+	var script mock.Script
 	data, err := f.open(c, s, f.from)
 	if err != nil {
 		return script, err
@@ -187,8 +187,8 @@ func (f mockFlags) recorded(c *cobra.Command, s *State) (llmtest.Script, error) 
 		}
 		if f.episode == "" || t.Episode.EpisodeID == f.episode || t.Episode.InstanceID == f.episode ||
 			len(f.episode) >= 4 && strings.HasPrefix(t.Episode.EpisodeID, f.episode) {
-			for _, session := range llmtest.FromEpisode(t.Episode, t.Steps) {
-				if slices.ContainsFunc(script.Sessions, func(o llmtest.Session) bool { return o.User == session.User }) {
+			for _, session := range mock.FromEpisode(t.Episode, t.Steps) {
+				if slices.ContainsFunc(script.Sessions, func(o mock.Session) bool { return o.User == session.User }) {
 					fmt.Fprintf(s.Stderr, "left out: episode %s begins as another one does; name one with --episode\n", t.Episode.EpisodeID[:12])
 					continue
 				}

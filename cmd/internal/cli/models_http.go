@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // graceful is how long exchanges under way have to end by themselves.
@@ -60,7 +60,7 @@ func secured(l net.Listener, file string) (net.Listener, error) {
 	if at, _, err := net.SplitHostPort(l.Addr().String()); err == nil {
 		hosts = append(hosts, at)
 	}
-	cert, text, err := llmtest.Certificate(time.Now().AddDate(0, 1, 0), hosts...)
+	cert, text, err := mock.Certificate(time.Now().AddDate(0, 1, 0), hosts...)
 	if err == nil {
 		err = os.WriteFile(file, text, 0o644)
 	}

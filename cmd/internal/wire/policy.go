@@ -15,7 +15,6 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
-	"github.com/tracesmith/tracesmith/llms/probe"
 	"github.com/tracesmith/tracesmith/llms/tokens"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -26,16 +25,13 @@ type Agent struct {
 	Warn    io.Writer      // nil: nowhere
 	Console agents.Console // for those that need one
 
-	cfg    configs.Config
-	needs  agents.Needs
-	client llms.Client
-	models map[string]agents.Model // further ones, by their names in section models
-	checks [][]llms.Checker        // of each model
-	// refusals are what the models are known to refuse of this configuration.
-	refusals []string
-	profiles []probe.Profile // what was known of the models, for the run's description
-	tools    []schemas.ToolSchema
-	prompts  *prompts.Set
+	cfg     configs.Config
+	needs   agents.Needs
+	client  llms.Client
+	models  map[string]agents.Model // further ones, by their names in section models
+	checks  [][]llms.Checker        // of each model
+	tools   []schemas.ToolSchema
+	prompts *prompts.Set
 
 	recordings map[string][]recorded // by instance id, in order
 }
@@ -116,9 +112,6 @@ func (a *Agent) open(section string, l configs.LLM, getenv func(string) string) 
 		return nil, Placed(a.cfg, section+".with", err)
 	}
 	a.checks = append(a.checks, checks)
-	profiles := known(l, getenv)
-	a.profiles = append(a.profiles, profiles...)
-	a.refusals = append(a.refusals, refusals(section, l, a.cfg.Agent.Kind != "simple", profiles)...)
 	return llms.WithTraits(client, traits(l)), nil
 }
 
@@ -218,12 +211,9 @@ func (a *Agent) prices(l configs.LLM) middle.Prices {
 	return out
 }
 
-// Check reads what is known of each model (tracesmith models probe), then asks its server, at no cost, whether it is there and takes the
-// key; nil for agents without a model.
+// Check asks the server of each model, at no cost, whether it is there and takes
+// the key. It returns nil for agents without a model.
 func (a *Agent) Check(ctx context.Context) error {
-	if len(a.refusals) > 0 {
-		return &pipeline.StopError{Code: 7, Err: errors.New(strings.Join(a.refusals, "\n")), Remedy: "where it is no longer so: tracesmith models probe"}
-	}
 	for _, checks := range a.checks {
 		if err := check(ctx, checks); err != nil {
 			return err

@@ -13,14 +13,14 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/llms/llmtest"
+	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // No retries means that the model is asked once, and that its failure is told.
 func TestWC41NoRetriesIsOneCall(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{
-		{Fault: &llmtest.Fault{Status: 500, Body: `{"error":{"message":"boom"}}`}},
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+		{Fault: &mock.Fault{Status: 500, Body: `{"error":{"message":"boom"}}`}},
 	}}}})
 	cfg := configs.Default()
 	cfg.Agent.Kind, cfg.LLM.BaseURL, cfg.LLM.Model, cfg.LLM.MaxRetries = "react", srv.URL, "m", 0
@@ -66,7 +66,7 @@ func TestSecretsOfModels(t *testing.T) {
 // must not change under a run.
 func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 	text := "hm"
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{{Content: &text}}}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: &text}}}}})
 	cfg := configs.Default()
 	cfg.Agent.Kind, cfg.LLM.BaseURL, cfg.LLM.Model = "react", srv.URL, "m"
 	plain, err := NewAgent(cfg, os.Getenv)
@@ -126,7 +126,7 @@ func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 // the agent's own sampling over all of them. What the model refuses is dropped at
 // the end, whoever set it, and each episode has a session of its own.
 func TestG4LaterSettingsWin(t *testing.T) {
-	srv := llmtest.Serve(t, llmtest.Script{Sessions: []llmtest.Session{{Turns: []llmtest.Turn{llmtest.Text("x")}, Repeat: true}}})
+	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("x")}, Repeat: true}}})
 	file := filepath.Join(t.TempDir(), "run.yaml")
 	text := `
 models:

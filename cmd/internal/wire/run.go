@@ -190,7 +190,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 	return pipeline.Config{
 			RunDir: r.cfg.Run.Dir, RunID: runID, Staging: place, Lease: r.cfg.Engine.Lease, InFlight: r.cfg.Engine.InFlight,
 			Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
-			Resolved: mustCanonical(r.cfg), Profiles: r.Agent.Profiles(), Command: r.opt.Command,
+			Resolved: mustCanonical(r.cfg), Command: r.opt.Command,
 			Workers: r.cfg.Run.Workers, Retry: r.opt.Retry,
 			MaxCost: r.cfg.Limits.TotalCost, TaskCost: r.cfg.Limits.TaskCost, EpisodeCost: r.cfg.Limits.EpisodeCost,
 			Limits: agents.Limits{

@@ -1,0 +1,340 @@
+package mock
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// conversation is a request in the form of its API.
+type conversation interface {
+	common() head
+	texts() []textMessage // the messages as plain text, the system prompt first
+	// check returns what is wrong with the request by itself.
+	check(body []byte) []string
+	// prefix returns why the request is not the previous one, its answer, and more.
+	prefix(previous Exchange) string
+	// echoed returns which part of the previous answer the request does not return.
+	echoed(previous Exchange) string
+	render(ex Exchange, t Turn) []byte
+	failure(status int, code, message string) []byte // the body of an error
+}
+
+// head is what requests of both APIs have in common.
+type head struct {
+	Model        string          `json:"model"`
+	Tools        json.RawMessage `json:"tools"`
+	MaxTokens    int64           `json:"max_tokens"`
+	MaxCompleted int64           `json:"max_completion_tokens"`
+	Stream       bool            `json:"stream"`
+}
+
+func (h head) common() head { return h }
+
+func decode[T conversation](body []byte) (conversation, error) {
+	var r T
+	err := json.Unmarshal(body, &r)
+	return r, err
+}
+
+// maxRequest bounds how many bytes of one request are read.
+const maxRequest = 64 << 20
+
+// streaming is the answer to requests for a stream.
+const streaming = `streaming is not supported: this server sends each answer in one piece; leave out "stream", or set it to false`
+
+// chat answers one model call.
+func (h *Handler) chat(w http.ResponseWriter, r *http.Request, parse func([]byte) (conversation, error)) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		sendError(w, http.StatusBadRequest, invalidRequest, "reading the request: "+err.Error())
+		return
+	}
+	req, err := parse(body)
+	if err != nil {
+		sendError(w, http.StatusBadRequest, invalidRequest, "the request is not valid JSON: "+err.Error())
+		return
+	}
+	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body, At: time.Now()}
+	limit := max(req.common().MaxTokens, req.common().MaxCompleted)
+	if wait, why := h.limits.begin(w.Header(), float64(int64(len(body)/4)+limit)); why != "" {
+		w.Header().Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds()+1, 10))
+		h.logOverLimit(ex, req)
+		sendRaw(w, http.StatusTooManyRequests, "application/json", req.failure(http.StatusTooManyRequests, "rate_limit_exceeded", why))
+		return
+	}
+	defer h.limits.end()
+	entry, fault, refusal := h.answer(ex, req)
+	if refusal != "" {
+		sendRaw(w, http.StatusBadRequest, "application/json", req.failure(http.StatusBadRequest, "mock_script", refusal))
+		return
+	}
+	h.settle(entry, transmit(w, r, entry.Answer, fault))
+}
+
+// settle corrects the log if an answer was not sent whole. The entry already
+// expects a whole answer, so that a client which has read all of it and asks for
+// the log right away finds it correct.
+func (h *Handler) settle(entry *Exchange, out delivery) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	entry.Millis = max(1, time.Since(entry.At).Milliseconds())
+	if out == complete || !entry.Answered {
+		return
+	}
+	entry.Answered, entry.Lost = false, true
+	entry.Fault = cmp.Or(entry.Fault, "client left")
+}
+
+// answer finds the turn, checks the request and logs it. The fault it returns is
+// resolved; refusal says why there is no answer.
+func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault Fault, refusal string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	messages := h.find(&ex, req)
+	entry = &ex
+	previous := h.previous(ex)
+	turn, refusal := h.turn(ex, messages)
+	if req.common().Stream {
+		refusal = streaming
+	}
+	h.check(ex, req, messages, previous, turn)
+	h.note(entry)
+	key := turnKey{entry.key(), ex.Turn}
+	h.attempts[key]++
+	ex.Again = h.attempts[key] > 1
+	if refusal == "" && turn.Template {
+		filled, err := turn.fill(newTemplateData(ex, messages))
+		if err != nil {
+			refusal = fmt.Sprintf("session %q, turn %d: its template: %v", ex.SessionID, ex.Turn, err)
+		}
+		turn = &filled
+	}
+	if refusal != "" {
+		ex.Status, ex.Fault = http.StatusBadRequest, "refused"
+		h.problems = append(h.problems, refusal)
+		return entry, Fault{}, refusal
+	}
+	if turn.CacheLost {
+		clear(h.cache.kept)
+	}
+	if turn.Usage == nil && h.script.Tokenizer != "" {
+		turn.Usage = h.counted(*turn, req, messages, previous)
+	}
+	if turn.Usage != nil {
+		ex.Usage = *turn.Usage
+	}
+	h.price(entry, req)
+	ex.Status, ex.Answer = http.StatusOK, req.render(ex, *turn)
+	if f := h.faultOf(key, turn, ex, req, messages); f != nil {
+		fault = f.resolve(req)
+		ex.noteFault(fault)
+	} else {
+		ex.plain, ex.Answered = true, true
+	}
+	return entry, fault, ""
+}
+
+// faultOf returns the fault of an answer, nil for none. A request that the model
+// does not take fails whatever the script says.
+func (h *Handler) faultOf(key turnKey, turn *Turn, ex Exchange, req conversation, messages []textMessage) *Fault {
+	session := &h.script.Sessions[ex.Session]
+	scripted := h.strike(key, turn, session)
+	if name := firstOf(ex.Body, session.Refuses); name != "" {
+		return &Fault{Status: http.StatusBadRequest, Body: string(req.failure(http.StatusBadRequest, "unsupported_parameter",
+			fmt.Sprintf("Unsupported parameter: '%s' is not supported with this model.", name)))}
+	}
+	if h.script.Context > 0 && countPrompt(messages, req.common().Tools) > h.script.Context {
+		return &Fault{Kind: "overflow_openai"}
+	}
+	return scripted
+}
+
+// firstOf returns the first of the named parameters that a request has, or "".
+func firstOf(body []byte, names []string) string {
+	var params map[string]json.RawMessage
+	if len(names) == 0 || json.Unmarshal(body, &params) != nil {
+		return ""
+	}
+	for _, name := range names {
+		if _, ok := params[name]; ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// turn returns a copy of the script's turn that a request asks for, or why there
+// is none.
+func (h *Handler) turn(ex Exchange, messages []textMessage) (*Turn, string) {
+	if ex.Session < 0 {
+		return nil, fmt.Sprintf("no session of the script matches X-Session-ID %q, model %q%s", ex.SessionID, ex.Model, h.mismatch(ex, messages))
+	}
+	s := h.script.Sessions[ex.Session]
+	n := ex.Turn
+	if n >= len(s.Turns) && s.Repeat {
+		n = len(s.Turns) - 1
+	}
+	if n < 0 || n >= len(s.Turns) {
+		surplus := ""
+		if len(messages) > 0 {
+			last := messages[len(messages)-1]
+			surplus = fmt.Sprintf("\n  - the end (turns: %d)\n  + %s: %s", len(s.Turns), last.Role, clip(last.Text))
+		}
+		return nil, fmt.Sprintf("session %d of the script has %d turns, but turn %d was requested%s", ex.Session, len(s.Turns), ex.Turn, surplus)
+	}
+	t := s.Turns[n]
+	t.Template = t.Template || s.Template
+	return &t, ""
+}
+
+// mismatch shows how a request differs from the first few sessions.
+func (h *Handler) mismatch(ex Exchange, messages []textMessage) string {
+	var b strings.Builder
+	for i, s := range h.script.Sessions[:min(5, len(h.script.Sessions))] {
+		for _, f := range []struct{ name, want, got string }{{"session", s.ID, ex.SessionID}, {"model", s.Model, ex.Model}} {
+			if f.want != "" && f.want != f.got {
+				fmt.Fprintf(&b, "\n  session %d\n  - %s: %q\n  + %s: %q", i, f.name, f.want, f.name, f.got)
+			}
+		}
+		data := newTemplateData(ex, messages)
+		if !strings.Contains(data.System, s.Tag) {
+			fmt.Fprintf(&b, "\n  session %d\n  - tag: %q in the system prompt\n  + system: %q", i, s.Tag, clip(data.System))
+		}
+		if !strings.Contains(data.User, s.User) {
+			fmt.Fprintf(&b, "\n  session %d\n  - user: %q\n  + user: %q", i, clip(s.User), clip(data.User))
+		}
+	}
+	return b.String()
+}
+
+// check adds what is wrong with a request to the problems.
+func (h *Handler) check(ex Exchange, req conversation, messages []textMessage, previous *Exchange, turn *Turn) {
+	found := req.check(ex.Body)
+	expects := []*Expect{h.script.Expect}
+	rewrites := false
+	if ex.Session >= 0 {
+		s := h.script.Sessions[ex.Session]
+		rewrites, expects = s.Rewrites, append(expects, s.Expect)
+	}
+	if turn != nil {
+		expects = append(expects, turn.Expect)
+	}
+	if previous != nil && !rewrites {
+		if p := req.prefix(*previous); p != "" {
+			found = append(found, p)
+		}
+	}
+	if ex.Session >= 0 && !rewrites && h.answered(ex) {
+		found = append(found, fmt.Sprintf("turn %d was asked for again after its answer", ex.Turn))
+	}
+	for _, e := range expects {
+		found = append(found, e.unmet(ex.Body, messages)...)
+		if e != nil && e.Echo && previous != nil {
+			if lost := req.echoed(*previous); lost != "" {
+				found = append(found, "expected the previous answer unchanged: "+lost)
+			}
+		}
+	}
+	for _, p := range found {
+		h.problems = append(h.problems, fmt.Sprintf("session %q, turn %d: %s", ex.SessionID, ex.Turn, p))
+	}
+}
+
+// find fills in the session and the turn of a request, and returns its messages.
+// The session is found by X-Session-ID, by what follows the last @ of the model,
+// or by a tag in the system prompt.
+func (h *Handler) find(ex *Exchange, req conversation) []textMessage {
+	messages := req.texts()
+	ex.Model, ex.Turn = req.common().Model, 0
+	for _, m := range messages {
+		if m.Role == "assistant" {
+			ex.Turn++
+		}
+	}
+	if at := strings.LastIndexByte(ex.Model, '@'); at >= 0 && ex.SessionID == "" {
+		if suffix := ex.Model[at+1:]; slices.ContainsFunc(h.script.Sessions, func(s Session) bool { return s.ID == suffix }) {
+			ex.SessionID, ex.Model = suffix, ex.Model[:at]
+		}
+	}
+	data := newTemplateData(*ex, messages)
+	ex.Session = slices.IndexFunc(h.script.Sessions, func(s Session) bool {
+		return (s.ID == "" || s.ID == ex.SessionID) && (s.Model == "" || s.Model == ex.Model) && strings.Contains(data.System, s.Tag) && strings.Contains(data.User, s.User)
+	})
+	if ex.Session >= 0 {
+		s := h.script.Sessions[ex.Session]
+		ex.SessionID = cmp.Or(ex.SessionID, s.Tag)
+		if s.Rewrites && ex.SessionID != "" {
+			ex.Turn = h.answers(*ex)
+		}
+	}
+	return messages
+}
+
+// answers counts the turns of a conversation that were answered.
+func (h *Handler) answers(ex Exchange) int {
+	n := 0
+	for _, e := range h.conversations[ex.key()] {
+		if e.Answered {
+			n++
+		}
+	}
+	return n
+}
+
+// logOverLimit logs a request that exceeds the limits.
+func (h *Handler) logOverLimit(ex Exchange, req conversation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.find(&ex, req)
+	ex.Status, ex.Fault = http.StatusTooManyRequests, "over a limit"
+	h.note(&ex)
+}
+
+// note adds an exchange to the log.
+func (h *Handler) note(ex *Exchange) {
+	h.log = append(h.log, ex)
+	if ex.SessionID != "" {
+		h.conversations[ex.key()] = append(h.conversations[ex.key()], ex)
+	}
+}
+
+func (ex *Exchange) key() conversationKey { return conversationKey{ex.Session, ex.SessionID} }
+
+// noteFault records in the log entry what a fault does to the answer.
+func (ex *Exchange) noteFault(f Fault) {
+	switch f.Break {
+	case "reset", "silence", "alert":
+		ex.Status = 0
+	case "":
+		ex.Status = cmp.Or(f.Status, http.StatusOK)
+	}
+	ex.Answered = !f.fails()
+	ex.Lost = f.fails() && f.Break != "" && (ex.Status != 0 || f.Break == "silence") // a silent server may still compute an answer
+	if f.fails() || f.Kind != "" || f.Break != "" {
+		ex.Fault = f.name()
+	}
+}
+
+// answered reports whether this turn already had a regular answer. Without a
+// session id two conversations cannot be told apart, and it reports false.
+func (h *Handler) answered(ex Exchange) bool {
+	return slices.ContainsFunc(h.conversations[ex.key()], func(e *Exchange) bool { return e.Turn == ex.Turn && e.plain && e.Answered })
+}
+
+// previous returns the answered exchange before this one in the same
+// conversation, or nil.
+func (h *Handler) previous(ex Exchange) *Exchange {
+	for _, e := range slices.Backward(h.conversations[ex.key()]) {
+		if e.Turn == ex.Turn-1 && e.Answered {
+			return e
+		}
+	}
+	return nil
+}

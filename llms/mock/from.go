@@ -1,0 +1,82 @@
+package mock
+
+import (
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// FromEpisode makes sessions that repeat what the models of a recorded episode
+// said, one for each conversation, found by the first message of the user. The
+// rows do not hold the faults of the model's server nor the form of its reasoning
+// blocks, so the sessions do not either.
+func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
+	native := e.ToolCallStyle == nil || *e.ToolCallStyle == "native"
+	var out []Session
+	at := map[string]int{} // phase -> its session
+	turn := int32(-1)
+	users := map[string]string{}
+	for _, s := range steps {
+		phase := value(s.Phase)
+		if s.Source == "user" && users[phase] == "" {
+			users[phase] = s.Message
+		}
+		if s.Source != "agent" || s.LLMCallCount == nil && s.TurnIndex == nil || value(s.IsCopiedContext) {
+			continue
+		}
+		i, known := at[phase]
+		if !known {
+			i = len(out)
+			at[phase] = i
+			out = append(out, Session{User: users[phase]})
+		}
+		session := &out[i]
+		if s.LLMCallCount != nil { // the first row of a turn
+			if *s.LLMCallCount == 0 {
+				turn = -1 // written by the policy, not by a model
+				continue
+			}
+			turn = value(s.TurnIndex)
+			session.Turns = append(session.Turns, turnOf(s))
+			session.Rewrites = session.Rewrites || s.ContextOp != nil && *s.ContextOp != schemas.ContextNone
+		}
+		if s.ToolName == nil || !native || turn < 0 || value(s.TurnIndex) != turn {
+			continue
+		}
+		last := &session.Turns[len(session.Turns)-1]
+		last.ToolCalls = append(last.ToolCalls, callOf(s))
+	}
+	kept := out[:0]
+	for _, s := range out {
+		if len(s.Turns) > 0 {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// turnOf returns a turn without its calls.
+func turnOf(s schemas.StepRow) Turn {
+	t := Turn{Reasoning: value(s.Reasoning), FinishReason: value(s.FinishReason)}
+	if s.Message != "" || s.ToolName == nil {
+		t.Content = &s.Message
+	}
+	if s.PromptTokens != nil || s.CompletionTokens != nil {
+		t.Usage = &Usage{Prompt: value(s.PromptTokens), Completion: value(s.CompletionTokens), Cached: value(s.CachedTokens), Reasoning: value(s.ReasoningTokens)}
+	}
+	return t
+}
+
+// callOf returns a call with its arguments as the model wrote them.
+func callOf(s schemas.StepRow) Call {
+	raw := value(s.ArgumentsJSON)
+	if s.ArgumentsRaw != nil {
+		raw = *s.ArgumentsRaw
+	}
+	return Call{ID: s.ToolCallID, Name: *s.ToolName, Raw: &raw}
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,90 @@
+package mock
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ask uses the prompt cache for a conversation of some blocks, each with its mark.
+func (c *promptCache) ask(t *testing.T, now time.Time, blocks ...string) Usage {
+	t.Helper()
+	body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, strings.Join(blocks, ","))
+	var r messagesRequest
+	if err := json.Unmarshal([]byte(body), &r); err != nil {
+		t.Fatal(err)
+	}
+	return c.use(r.prompt(), now)
+}
+
+// block is a text with a mark, if ttl is set.
+func block(word, ttl string) string {
+	mark := ""
+	if ttl != "" {
+		mark = fmt.Sprintf(`,"cache_control":{"type":"ephemeral","ttl":%q}`, ttl)
+	}
+	return fmt.Sprintf(`{"type":"text","text":"%s a b c d"%s}`, word, mark)
+}
+
+func TestPromptCacheBillsLikeTheVendor(t *testing.T) {
+	start := time.Now()
+	at := func(minutes float64) time.Time { return start.Add(time.Duration(minutes * float64(time.Minute))) }
+	empty := func(minimum int64) *promptCache {
+		return &promptCache{minimum: minimum, kept: map[[32]byte]keptPrefix{}}
+	}
+	const one = 11 // tokens of a block: three, type, text, its value, and five of the text
+	expect := func(what string, got, want Usage) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: got %+v, want %+v", what, got, want)
+		}
+	}
+	c := empty(0)
+	expect("no mark", c.ask(t, start, block("w", ""), block("x", "")), Usage{Prompt: 2 * one})
+	expect("written", c.ask(t, start, block("w", ""), block("x", "5m"), block("y", "")), Usage{Prompt: 3 * one, CacheWrite: 2 * one})
+	expect("read", c.ask(t, at(4), block("w", ""), block("x", "5m"), block("y", "")), Usage{Prompt: 3 * one, Cached: 2 * one})
+	expect("a use puts the end off", c.ask(t, at(8), block("w", ""), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * one, Cached: 2 * one, CacheWrite: one})
+	expect("gone", c.ask(t, at(14), block("w", ""), block("x", "5m")), Usage{Prompt: 2 * one, CacheWrite: 2 * one})
+	expect("another beginning", c.ask(t, at(14), block("v", ""), block("x", "5m")), Usage{Prompt: 2 * one, CacheWrite: 2 * one})
+
+	c = empty(0)
+	expect("an hour and five minutes", c.ask(t, start, block("w", "1h"), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * one, CacheWrite: 3 * one, CacheWrite1h: one})
+	expect("the hour's is left", c.ask(t, at(30), block("w", "1h"), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * one, Cached: one, CacheWrite: 2 * one})
+	expect("all is gone", c.ask(t, at(91), block("w", "1h")), Usage{Prompt: one, CacheWrite: one, CacheWrite1h: one})
+
+	c = empty(2 * one)
+	expect("too short", c.ask(t, start, block("w", "5m")), Usage{Prompt: one})
+	expect("long enough", c.ask(t, start, block("w", "5m"), block("x", "5m")), Usage{Prompt: 2 * one, CacheWrite: 2 * one})
+
+	c = empty(0)
+	long := []string{block("w", "5m")}
+	c.ask(t, start, long...)
+	for range lookBack {
+		long = append(long, block("n", ""))
+	}
+	long[len(long)-1] = block("n", "5m")
+	long[0] = block("w", "")
+	expect("too far back", c.ask(t, start, long...), Usage{Prompt: 21 * one, CacheWrite: 21 * one})
+}
+
+// Dollars of the example prices of a vendor: exactly, whatever the order.
+func TestBillsAreExact(t *testing.T) {
+	u := Usage{Prompt: 100_000, Cached: 500, CacheWrite: 99_000, Completion: 1000}
+	for want, p := range map[string]Price{
+		"0.38790000": {Input: 3, Output: 15},
+		"0.30000000": {Input: 3, CacheWrite: new(3.0), Cached: new(3.0)},
+	} {
+		if got := p.bill(u, true).FloatString(8); got != want {
+			t.Errorf("%+v: got $%s, want $%s", p, got, want)
+		}
+	}
+	u.CacheWrite1h = u.CacheWrite
+	if got := (Price{Input: 3}).bill(u, true).FloatString(8); got != "0.59565000" {
+		t.Errorf("for an hour: $%s", got)
+	}
+	if got := (Price{Input: 3}).bill(u, false).FloatString(8); got != "0.59700000" {
+		t.Errorf("chat completions: $%s", got)
+	}
+}
