@@ -8,7 +8,7 @@ import (
 
 // Builds that the Makefile does not make also have the release that the file names.
 func TestVersionIsThatOfTheFile(t *testing.T) {
-	raw, err := os.ReadFile("../../../../VERSION")
+	raw, err := os.ReadFile("../../../VERSION")
 	if err != nil {
 		t.Fatal(err)
 	}
