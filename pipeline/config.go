@@ -32,8 +32,8 @@ type Config struct {
 	// for people: "agent", "model", "prompts", "tools" ... The task set and the
 	// schema version are added.
 	Identity map[string]string
-	Resolved json.RawMessage   // the full configuration, for run.json, which gets it without secrets
-	Command  []string          // how the user started this, for the summary
+	Resolved json.RawMessage // the full configuration, for run.json, which gets it without secrets
+	Command  []string        // how the user started this, for the summary
 
 	Workers int           // default 1
 	Retry   []string      // outcomes to run again; only "infra" can be
