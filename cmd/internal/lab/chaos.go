@@ -134,7 +134,7 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 	case cfg.Store != "" && strings.HasPrefix(strings.TrimPrefix(cfg.Store, "s3://")+"/", "/"):
 		return cli.Usage(fmt.Errorf("--store %s names no bucket: give s3://BUCKET/PREFIX", cfg.Store))
 	case !isURL(cfg.Endpoint):
-		return cli.Usage(fmt.Errorf("--s3-endpoint %q is no URL: give http://HOST:PORT", cfg.Endpoint))
+		return cli.Usage(fmt.Errorf("--s3-endpoint %q is not a URL: give http://HOST:PORT", cfg.Endpoint))
 	case f.manned && !f.fleet:
 		return cli.Usage(errors.New("--workers is of --fleet: a run in one process has four episodes at once"))
 	case cfg.Fleet < 1 || cfg.Fleet > 64:
