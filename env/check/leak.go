@@ -103,7 +103,7 @@ func (c *checker) search(ctx context.Context, sb env.Sandbox, t schemas.Task, se
 		Workdir string   `json:"workdir"`
 		Roots   []string `json:"roots"`
 	}{secret, t.Workdir, []string{"/"}}
-	if d := c.Driver.Name(); d == "local" || d == "fake" {
+	if c.Driver.Name() == "local" {
 		order.Roots = nil // nothing is hidden from an agent there: its module path at least
 	}
 	input, err := json.Marshal(order)
@@ -119,7 +119,7 @@ func (c *checker) search(ctx context.Context, sb env.Sandbox, t schemas.Task, se
 	leaks, done := readLeaks(res.Output)
 	if !done {
 		last := strings.ToValidUTF8(string(res.Output[max(0, len(res.Output)-300):]), "\uFFFD")
-		return nil, fmt.Errorf("looking for leaks: the search did not come to its end (exit code %d): %s", res.ExitCode, strings.TrimSpace(last))
+		return nil, fmt.Errorf("looking for leaks: the search ended early (exit code %d): %s", res.ExitCode, strings.TrimSpace(last))
 	}
 	return leaks, nil
 }

@@ -252,7 +252,7 @@ func TestOwnersOfPlaces(t *testing.T) {
 			t.Errorf("%s is from %s, want %s", place, got, want)
 		}
 	}
-	task.Image, c.Driver = "debian:12", envtest.Driver(t, "fake")
+	task.Image, c.Driver = "debian:12", envtest.Driver(t, "docker")
 	if got := c.owner("/usr/lib/python3/dist-packages/requests/api.py", task); got != FromTask {
 		t.Errorf("an image's package is from %s", got)
 	}

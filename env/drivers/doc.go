@@ -1,5 +1,5 @@
 // Package drivers holds the kinds of sandbox: bubblewrap (the default), docker,
-// kubernetes, local and fake. A driver starts something with the guest inside
+// kubernetes and local. A driver starts something with the guest inside
 // and hands its byte stream to package guest, which does the rest.
 //
 // It imports env, env/guest, schemas and configs/plugin; the Docker and

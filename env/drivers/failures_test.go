@@ -13,44 +13,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/internal/envtest"
 )
-
-func TestFakeIsItsInnerDriver(t *testing.T) {
-	envtest.Run(t, envtest.Suite{Driver: build(t, "fake", nil)})
-}
-
-func TestFakeFails(t *testing.T) {
-	d := build(t, "fake", map[string]any{"fail_starts": 2, "die_at_command": 2, "deaths": 1})
-	for range 2 {
-		if _, err := d.Start(t.Context(), env.SandboxSpec{}); err == nil {
-			t.Fatal("a start that should fail did not")
-		}
-	}
-	for sandbox, dies := range []bool{true, false} {
-		s, err := d.Start(t.Context(), env.SandboxSpec{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for command := range 3 {
-			_, err := s.Run(t.Context(), env.Command{Args: []string{"true"}})
-			died, _ := errors.AsType[*env.DiedError](err)
-			switch {
-			case !dies || command == 0:
-				if err != nil {
-					t.Errorf("sandbox %d command %d: %v", sandbox, command, err)
-				}
-			case command == 1 && (died == nil || !died.DuringCommand || !errors.Is(err, env.ErrSandboxDied)):
-				t.Errorf("sandbox %d command %d: %v", sandbox, command, err)
-			case command == 2 && !errors.Is(err, env.ErrSandboxDied):
-				t.Errorf("sandbox %d after its death: %v", sandbox, err)
-			}
-		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // A guest that is killed from outside is a dead sandbox, and not the agent's
 // doing: its programs cannot kill the first process.

@@ -35,7 +35,7 @@ const (
 func (w *Workbench) Images(tasks []schemas.Task) (list []Image, err error) {
 	for _, t := range tasks {
 		kind, name := w.kind(t), first(w.cfg.Sandbox.Image, t.Image)
-		if name == "" || kind == "bubblewrap" || kind == "local" || kind == "fake" {
+		if name == "" || kind == "bubblewrap" || kind == "local" {
 			continue
 		}
 		if _, can := w.drivers[kind].(env.Puller); !can {

@@ -21,13 +21,11 @@ import (
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
 )
 
-// SourceKinds and DriverKinds list what --source and --sandbox take.
+// SourceKinds lists what --source takes.
 func SourceKinds() []string { return env.Sources.Kinds() }
 
-// DriverKinds lists the sandbox kinds; the fake one is for tests.
-func DriverKinds() []string {
-	return slices.DeleteFunc(env.Drivers.Kinds(), func(kind string) bool { return kind == "fake" })
-}
+// DriverKinds lists what --sandbox takes.
+func DriverKinds() []string { return env.Drivers.Kinds() }
 
 // Source builds the task source of a configuration.
 func Source(cfg configs.Tasks) (env.Source, error) {
