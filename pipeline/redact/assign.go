@@ -169,6 +169,9 @@ func (f *finder) cell(a assignment, from, at, sign int) {
 		stop = "<"
 	}
 	if n := strings.IndexAny(f.text[at:end], stop); n > 0 {
+		if before := strings.TrimRight(f.text[max(0, from-8):from], " `*_"); sign == bar && before != "" && strings.IndexByte("|\n", before[len(before)-1]) < 0 { // a pipe
+			return
+		}
 		a.value, a.quoted = strings.Trim(f.text[at:at+n], " `*"), true
 		f.take(a, at+strings.Index(f.text[at:], a.value))
 	}

@@ -219,4 +219,6 @@ s3 = boto3.client("s3-control2")
 mot de passe oublié ? Cliquez ici
     Subject Key Identifier: 45:5F:ED:36:B9:DF:BD:F3:68:A2:58:7D:D1:18:47:2C:99:6C:AF:DE
     host, port, passwd = ("db2.lan1", 6380, None)
+  password: {{ .Values.db.password | b64enc | quote }}
+SLACK_TOKEN=xoxb-REPLACE-ME
 `

@@ -31,7 +31,7 @@ var (
 )
 
 // fill are runs that no generator writes.
-var fill = []string{"xxxxx", "***", "...", "0000000000", "${", "your-", "your_"}
+var fill = []string{"xxxxx", "***", "...", "0000000000", "${", "your-", "your_", "replace-me", "replace_me"}
 
 // filler tells whether a value is filled up rather than generated.
 func filler(s string) bool {
