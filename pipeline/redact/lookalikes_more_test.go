@@ -221,4 +221,6 @@ mot de passe oublié ? Cliquez ici
     host, port, passwd = ("db2.lan1", 6380, None)
   password: {{ .Values.db.password | b64enc | quote }}
 SLACK_TOKEN=xoxb-REPLACE-ME
+ENV GPG_KEY=SHA1
+root:x:0:0:root:/root:/bin/bash⏎app:x:1001:1001:App User:/srv/app:/usr/sbin/nologin
 `
