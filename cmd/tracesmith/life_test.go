@@ -346,7 +346,7 @@ func TestSignalsEndAnIdleEnvironment(t *testing.T) {
 
 // A soak that is interrupted tells what it has found until then.
 func TestInterruptedSoakReports(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "tracesmith", "soak", "commands", "-n", "1000000", "--workers", "1", "--json")
+	cmd := exec.CommandContext(t.Context(), "tracesmith-lab", "soak", "commands", "-n", "1000000", "--workers", "1", "--json")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
