@@ -1,4 +1,5 @@
-// Package house checks the plan of the house: who may import whom.
+// Package house checks the rules of the repository: who may import whom, how long files and
+// functions are, and that the pages and the Makefile name what exists.
 package house
 
 import (
