@@ -119,7 +119,7 @@ func Tracesmith(s *State) *cobra.Command {
 	root.SetErr(s.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how Go read a number is of no use
-		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text)}
+		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text + suggestFlag(c, text))}
 	})
 	root.AddGroup(&cobra.Group{ID: "make", Title: "Make data:"}, &cobra.Group{ID: "read", Title: "Read data:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
 	add := func(group string, cmds ...*cobra.Command) {

@@ -2,7 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
+	"regexp"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/configs/nearest"
 )
@@ -32,4 +36,33 @@ func similar(wrong string, names []string) string {
 		}
 	}
 	return ""
+}
+
+// unknownFlag matches what pflag says about "--max-cots" and about "-max-cost", which it
+// reads as a group of short flags.
+var unknownFlag = regexp.MustCompile(`^(?:unknown flag: --|unknown shorthand flag: '.' in -)([^=]{2,})`)
+
+// suggestFlag returns ": did you mean ...?" for a message about an unknown flag of c, or
+// "" if no visible flag is similar.
+func suggestFlag(c *cobra.Command, message string) string {
+	wrong := unknownFlag.FindStringSubmatch(message)
+	if wrong == nil {
+		return ""
+	}
+	var names []string
+	for _, f := range visited(c.Flags().VisitAll) {
+		if !f.Hidden && f.Deprecated == "" {
+			names = append(names, f.Name)
+		}
+	}
+	if near := similar(wrong[1], names); near != "" {
+		return fmt.Sprintf(": did you mean %q?", "--"+near)
+	}
+	return ""
+}
+
+// visited lists what a visitor visits.
+func visited[T any](visit func(func(T))) (all []T) {
+	visit(func(item T) { all = append(all, item) })
+	return all
 }
