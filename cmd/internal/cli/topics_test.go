@@ -107,7 +107,7 @@ func TestHelpNamesEveryVariable(t *testing.T) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if here == "internal" || here == "cmd/internal/lab" || here == "cmd/internal/chaos" || d.Name() == "testdata" || here != "." && strings.HasPrefix(d.Name(), ".") {
+			if here == "internal" || here == "out" || here == "runs" || here == "cmd/internal/lab" || here == "cmd/internal/chaos" || d.Name() == "testdata" || here != "." && strings.HasPrefix(d.Name(), ".") {
 				return fs.SkipDir
 			}
 			return nil
