@@ -24,7 +24,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo lab test toolchain race full guest build deps check pythons factory soak s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
+.PHONY: demo lab test toolchain race full guest build install deps check pythons factory soak s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,14 @@ guest: toolchain ## the static helper of sandboxes, which build embeds and tests
 
 build: guest ## bin/tracesmith, static
 	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
+
+# It builds nothing, because it often runs as root.
+PREFIX ?= /usr/local
+install: ## copy bin/tracesmith to $(DESTDIR)$(PREFIX)/bin, by default /usr/local/bin; run make build first
+	@test -x bin/tracesmith || { echo "bin/tracesmith does not exist: run make build first" >&2; exit 2; }
+	@install -d "$(DESTDIR)$(PREFIX)/bin"
+	@install -m 755 bin/tracesmith "$(DESTDIR)$(PREFIX)/bin/tracesmith"
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/tracesmith"
 
 lab: guest ## bin/tracesmith-lab: measurements, long runs, injected faults
 	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith-lab ./cmd/tracesmith-lab

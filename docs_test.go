@@ -23,7 +23,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	files = append(files, decisions...)
 	texts := map[string]string{}
-	for _, file := range append(files, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+	for _, file := range append(files, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md") {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

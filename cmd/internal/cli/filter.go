@@ -31,7 +31,7 @@ type filterFlags struct {
 func newFilter(s *State) *cobra.Command {
 	var f filterFlags
 	c := &cobra.Command{
-		Use: "filter DATASET-or-RUN", Short: "Choose episodes by predicates; write down which, and why not the others",
+		Use: "filter DATASET-or-RUN", Short: "Choose episodes by predicates, and say why others are left out",
 		Long: "Ask predicates about every episode and write a selection file, which publish and export take.\n" +
 			"A predicate is a CEL expression over the columns, or a named one: see docs/filter.md.\n" +
 			"With --recipe and -e both, the expressions are asked after the recipe's. Without either it is " + selection.Default + ".",

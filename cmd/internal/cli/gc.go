@@ -42,7 +42,7 @@ func newGC(s *State) *cobra.Command {
 	var nats, runID string
 	var older time.Duration
 	c := &cobra.Command{
-		Use: "gc [PLACE...]", Short: "Remove what killed runs left: containers, processes, directories, uploads, old caches", Args: ExactArgs(0, -1),
+		Use: "gc [PLACE...]", Short: "Remove containers, files and uploads that killed runs left", Args: ExactArgs(0, -1),
 		Long: `Remove what processes of tracesmith that are gone left behind: containers and
 volumes of the Docker daemon, pods of the cluster, guests, scratch directories, and
 cached set-up results that are too many or too old. The daemon and the cluster are

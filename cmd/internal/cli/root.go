@@ -48,14 +48,19 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 	root := newRoot(s)
 	root.SetArgs(s.Args)
 	stopping := "closing sandboxes"
-	if c, _, err := root.Find(s.Args); err == nil {
+	var misused error
+	if c, rest, err := root.Find(s.Args); err == nil {
 		stopping = cmp.Or(c.Annotations[StoppingText], stopping)
+		misused = topicOnly(c, rest)
 	}
 	go func() {
 		defer close(watched)
 		watchSignals(s, stopping, cancel, done)
 	}()
-	err := root.ExecuteContext(ctx)
+	err := misused
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	close(done)
 	<-watched
 	said, ok := errors.AsType[*Error](err)
@@ -98,8 +103,9 @@ func Tracesmith(s *State) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tracesmith",
 		Short: "Turn buggy Python repositories into verified debugging trajectories",
-		Long: "tracesmith runs debugging agents on buggy Python programs in sandboxes with a real debugger,\n" +
-			"judges their patches in fresh sandboxes, and publishes every step as Parquet.\n\n" +
+		Long: "tracesmith runs debugging agents on buggy Python programs in sandboxes with a\n" +
+			"real debugger, judges their patches in fresh sandboxes, and publishes every\n" +
+			"step as Parquet.\n\n" +
 			"Start with:  tracesmith run -c quickstart",
 		Args: knownCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage: true, SilenceErrors: true,
@@ -113,7 +119,7 @@ func Tracesmith(s *State) *cobra.Command {
 	root.SetErr(s.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how Go read a number is of no use
-		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text)}
+		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text + suggestFlag(c, text))}
 	})
 	root.AddGroup(&cobra.Group{ID: "make", Title: "Make data:"}, &cobra.Group{ID: "read", Title: "Read data:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
 	add := func(group string, cmds ...*cobra.Command) {
@@ -125,8 +131,9 @@ func Tracesmith(s *State) *cobra.Command {
 	add("make", NewRun(s), NewWorker(s), newPublish(s), newExport(s), newImport(s))
 	add("read", newStatus(s), newShow(s), newStats(s), newVerify(s), newTasks(s))
 	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newGC(s), newVersion(s))
-	root.SetHelpCommandGroupID("tool")
 	add("make", newFilter(s))
+	root.SetHelpCommand(newHelp())
+	root.AddCommand(newTopics()...)
 	return root
 }
 

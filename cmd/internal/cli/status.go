@@ -21,7 +21,7 @@ func newStatus(s *State) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "status [RUN_DIR]", Args: ExactArgs(0, 1),
-		Short: "How a run stands, or all runs on a cluster: their jobs and their workers",
+		Short: "Show how a run stands, or the runs and workers of a cluster",
 		Long: "Show how the run of a run directory stands, from what its process keeps there; with --nats one run or all\n" +
 			"runs of the cluster, from what is stored on it. The processes may be gone, and a minority of the nodes.\n" +
 			"The figures add up at every moment.",

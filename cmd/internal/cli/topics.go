@@ -1,0 +1,155 @@
+package cli
+
+// Help topics: pages of help that belong to no single command.
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/configs"
+)
+
+// columns is the width of a topic.
+const columns = 80
+
+// newTopics returns the additional help topics; cobra lists them at the end of --help.
+func newTopics() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: "config", Short: "Where settings come from, and which value wins", Long: configTopic()},
+		{Use: "environment", Short: "The environment variables that tracesmith reads", Long: environmentTopic()},
+		{Use: "exit-codes", Short: "What each exit code means", Long: exitCodesTopic()},
+	}
+}
+
+// newHelp is cobra's help command, which also completes topics and refuses unknown ones.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [command or topic]", Short: "Explain a command or a topic", GroupID: "tool",
+		Long: "Help explains a command, such as \"tracesmith help tasks verify\", or a topic, such as\n" +
+			"\"tracesmith help exit-codes\". \"tracesmith --help\" lists both.",
+		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			about, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return beginning(begun, explained(about)), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil {
+				return Usage(err)
+			}
+			if len(rest) > 0 {
+				return unknownTopic(about, rest[0])
+			}
+			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
+			return about.Help()
+		},
+	}
+}
+
+// explained are the names below c that help explains.
+func explained(c *cobra.Command) (names []string) {
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
+}
+
+func unknownTopic(c *cobra.Command, wrong string) error {
+	below := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name())+" ", " ")
+	what := fmt.Sprintf("unknown help topic %q", below+wrong)
+	if near := similar(wrong, explained(c)); near != "" {
+		what += fmt.Sprintf(": did you mean %q?", below+near)
+	}
+	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(what)}
+}
+
+// topicOnly refuses arguments of a topic that is called as a command. cobra would ignore
+// them, so a script that runs "config validate" would take the topic for a success.
+func topicOnly(c *cobra.Command, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || !c.IsAdditionalHelpTopicCommand() {
+		return nil
+	}
+	return &Error{
+		Code: ExitUsage, Try: c.Root().Name() + " help " + c.Name(),
+		Err: fmt.Errorf("unknown command %q: %s is a help topic", c.Name()+" "+args[0], c.Name()),
+	}
+}
+
+func exitCodesTopic() string {
+	var rows [][2]string
+	for _, row := range exitCodes {
+		rows = append(rows, [2]string{strconv.Itoa(row.code), row.meaning})
+	}
+	return "Scripts can rely on these exit codes:\n\n" + table(rows) + "\n" + wrapped(resumingCodes, 0)
+}
+
+func configTopic() string {
+	places := [][2]string{
+		{"1.", "the built-in defaults"},
+		{"2.", "files and profiles that -c names, in the order given"},
+		{"3.", "environment variables, such as TRACESMITH_RUN__WORKERS=8"},
+		{"4.", "-p section.key=value, in the order given"},
+		{"5.", "flags that stand for a setting, such as --workers and --sandbox"},
+	}
+	files := [][2]string{
+		{"-c FILE", "reads a YAML file. -c may be repeated: blocks are merged, and a list or a value replaces the earlier one."},
+		{"-c NAME", "reads a profile that is built in, if there is no file of that name. The profiles are " + strings.Join(configs.Profiles(), ", ") + "."},
+		{"-p KEY=VALUE", "sets one setting and may be repeated. The value is YAML, such as -p 'tasks.ids=[stockroom, agenda]'. Shell completion completes the keys."},
+	}
+	values := [][2]string{
+		{"run --dry-run", "checks the configuration and prints the tasks, the agent and the run directory, and starts nothing."},
+		{"RUN/run.json", "is in the run directory. Its \"config\" holds the value of each setting when the run was created, defaults included, without secrets and without the section nats."},
+	}
+	return wrapped("Settings come from five places. If several of them have a setting, the last one wins:", 0) + "\n" +
+		table(places) + "\nFiles, profiles and single settings:\n\n" + table(files) + "\n" +
+		wrapped("A setting that does not exist or has the wrong type is an error with exit code 2, which names the file, the line and the nearest name.", 0) + "\n" +
+		wrapped("A configuration never holds a secret. Write env:NAME to read it from an environment variable, or file:PATH to read the first line of a file.", 0) + "\n" +
+		"To see which values a run uses:\n\n" + table(values) + "\nExamples:\n" +
+		"  tracesmith run -c quickstart\n" +
+		"  tracesmith run -c openai -c my.yaml -p llm.model=my-model -n 8\n"
+}
+
+// table sets names beside their meanings, indented by two and wrapped.
+func table(rows [][2]string) string {
+	width := 0
+	for _, row := range rows {
+		width = max(width, len(row[0]))
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		meaning := wrapped(row[1], width+4)
+		fmt.Fprintf(&b, "  %-*s%s", width+2, row[0], strings.TrimLeft(meaning, " "))
+	}
+	return b.String()
+}
+
+// wrapped breaks Markdown text into indented lines that fit the terminal.
+func wrapped(text string, indent int) string {
+	var b strings.Builder
+	at := columns
+	for _, word := range strings.Fields(strings.ReplaceAll(text, "`", "")) {
+		switch {
+		case at+1+len(word) <= columns:
+			b.WriteString(" ")
+			at++
+		default:
+			if b.Len() > 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(strings.Repeat(" ", indent))
+			at = indent
+		}
+		b.WriteString(word)
+		at += len(word)
+	}
+	return b.String() + "\n"
+}
