@@ -353,3 +353,24 @@ func allDone(ctx context.Context, conn *engine.Conn, run string) (err error) {
 		return len(done) < 2 || slices.Contains(slices.Collect(maps.Values(done)), false)
 	})
 }
+
+// A worker that begins to join a run while its coordinator completes it has nothing to
+// do: the run's streams are gone by then.
+func TestAWorkerThatJoinsACompletedRunEnds(t *testing.T) {
+	t.Parallel()
+	h, conn := newFleet(t, 2)
+	end := h.coordinate(t.Context())
+	if err := h.join(t.Context(), conn, "first"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-end; got.err != nil {
+		t.Fatal(got.err)
+	}
+	cfg, deps, err := h.parts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pipeline.Work(t.Context(), cfg, deps, engine.WorkerEntry{ID: "late", Name: "late"}); err != nil {
+		t.Errorf("the late worker: %v", err)
+	}
+}

@@ -49,9 +49,15 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	if r.engine, err = engine.Open(ctx, engine.Options{
 		RunID: cfg.RunID, Conn: deps.Cluster, Join: true, Instance: w.ID, AckWait: cfg.Lease, Log: deps.Log,
 	}); err != nil {
+		if deps.Cluster.Completed(ctx, cfg.RunID) {
+			return nil
+		}
 		return unanswered(err)
 	}
 	if err := r.openTill(ctx); err != nil {
+		if deps.Cluster.Completed(ctx, cfg.RunID) {
+			err = nil
+		}
 		return errors.Join(unanswered(err), r.engine.Close())
 	}
 	var attending sync.WaitGroup

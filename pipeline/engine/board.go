@@ -100,6 +100,13 @@ func (c *Conn) openBoard(ctx context.Context) (err error) {
 	return nil
 }
 
+// Completed tells whether the board says that a run has completed, so that its streams
+// are gone. A worker asks if it cannot join a run that took workers a moment ago.
+func (c *Conn) Completed(ctx context.Context, id string) bool {
+	entry, ok, err := c.Run(ctx, id)
+	return err == nil && ok && entry.Phase == Completed
+}
+
 // Run returns the entry of a run; ok is false if there is none.
 func (c *Conn) Run(ctx context.Context, id string) (r RunEntry, ok bool, err error) {
 	var kve jetstream.KeyValueEntry

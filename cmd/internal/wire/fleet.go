@@ -213,6 +213,9 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	}
 	o, err := w.fetchOffer(ctx, entry)
 	if err != nil {
+		if w.conn.Completed(ctx, entry.RunID) {
+			return nil
+		}
 		return err
 	}
 	cfg := o.Config
