@@ -46,19 +46,8 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	claims, cancelClaims := context.WithCancelCause(all)
 	defer cancelClaims(nil)
 	r.stop, r.drain = cancelAll, cancelClaims
-	if r.engine, err = engine.Open(ctx, engine.Options{
-		RunID: cfg.RunID, Conn: deps.Cluster, Join: true, Instance: w.ID, AckWait: cfg.Lease, Log: deps.Log,
-	}); err != nil {
-		if deps.Cluster.Completed(ctx, cfg.RunID) {
-			return nil
-		}
-		return unanswered(err)
-	}
-	if err := r.openTill(ctx); err != nil {
-		if deps.Cluster.Completed(ctx, cfg.RunID) {
-			err = nil
-		}
-		return errors.Join(unanswered(err), r.engine.Close())
+	if joined, err := r.join(ctx, w.ID); !joined {
+		return err
 	}
 	var attending sync.WaitGroup
 	attend, leave := context.WithCancel(context.WithoutCancel(ctx))
@@ -107,6 +96,25 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 		return interrupted(ctx)
 	}
 	return err
+}
+
+// join opens the streams and the budget of the run. joined is false without an error if
+// the run has completed since the worker saw it on the board.
+func (r *run) join(ctx context.Context, worker string) (joined bool, err error) {
+	conn := r.deps.Cluster
+	r.engine, err = engine.Open(ctx, engine.Options{
+		RunID: r.cfg.RunID, Conn: conn, Join: true, Instance: worker, AckWait: r.cfg.Lease, Log: r.deps.Log,
+	})
+	if err == nil {
+		if err = r.openTill(ctx); err == nil {
+			return true, nil
+		}
+		defer func() { err = errors.Join(err, r.engine.Close()) }()
+	}
+	if conn.Completed(ctx, r.cfg.RunID) {
+		return false, nil
+	}
+	return false, unanswered(err)
 }
 
 // openTill opens the way to the budget of the run, if it has one.
