@@ -82,14 +82,14 @@ func TestSeekerEnds(t *testing.T) {
 		exit        string
 		replies     string // of the seeker, of the solver
 	}{
-		"solved":                   {nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
-		"steps used up":            {map[string]any{"seek_steps": 3}, []mock.Turn{look}, nil, schemas.ExitNoHandover, "5 0"},
-		"mended beyond the budget": {map[string]any{"seek_steps": 1}, []mock.Turn{look, handOver(2), handOver(3)}, []mock.Turn{mock.Tool("submit", nil)}, schemas.ExitSubmitted, "3 1"},
-		"one turn beyond":          {map[string]any{"seek_steps": 1, "handover_turns": 1}, []mock.Turn{look, handOver(2), handOver(3)}, nil, schemas.ExitNoHandover, "2 0"},
-		"tokens used up":           {map[string]any{"seek_tokens": 150, "handover_turns": 1}, []mock.Turn{used}, nil, schemas.ExitNoHandover, "3 0"},
-		"no budget":                {map[string]any{"seek_steps": 0, "seek_tokens": 0}, []mock.Turn{used}, nil, schemas.ExitMaxSteps, "50 0"},
-		"solver without end":       {map[string]any{"solve_steps": 4}, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil)}, schemas.ExitMaxSteps, "2 4"},
-		"solver may look":          {map[string]any{"solve_tools": []string{"view", "submit"}}, []mock.Turn{look, handOver(3)}, []mock.Turn{look, mock.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
+		"solved":                  {nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
+		"steps used up":           {map[string]any{"seek_steps": 3}, []mock.Turn{look}, nil, schemas.ExitNoHandover, "5 0"},
+		"fixed beyond the budget": {map[string]any{"seek_steps": 1}, []mock.Turn{look, handOver(2), handOver(3)}, []mock.Turn{mock.Tool("submit", nil)}, schemas.ExitSubmitted, "3 1"},
+		"one turn beyond":         {map[string]any{"seek_steps": 1, "handover_turns": 1}, []mock.Turn{look, handOver(2), handOver(3)}, nil, schemas.ExitNoHandover, "2 0"},
+		"tokens used up":          {map[string]any{"seek_tokens": 150, "handover_turns": 1}, []mock.Turn{used}, nil, schemas.ExitNoHandover, "3 0"},
+		"no budget":               {map[string]any{"seek_steps": 0, "seek_tokens": 0}, []mock.Turn{used}, nil, schemas.ExitMaxSteps, "50 0"},
+		"solver without end":      {map[string]any{"solve_steps": 4}, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil)}, schemas.ExitMaxSteps, "2 4"},
+		"solver may look":         {map[string]any{"solve_tools": []string{"view", "submit"}}, []mock.Turn{look, handOver(3)}, []mock.Turn{look, mock.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, res, _ := seekAndSolve(t, c.with, c.seek, c.solve)
