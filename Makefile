@@ -90,7 +90,7 @@ pythons: deps guest $(GOTESTSUM) ## the debugger on the oldest, a middle and the
 FACTORY_CHECK := TestBaseKeepsWhatAlwaysPasses|TestCheatsFoolAPlainRunAlone|TestEachKindOfBrokenTaskIsNamed|TestHiddenTestsAreCheckedToo|TestLeaksAreFoundWithPathAndToken|TestRerunsSeeNothingOfEachOther|TestSoundTask
 FACTORY_SYNTH := TestABugThatLeavesNoLineBehindIsRanked|TestACommitIsTakenBackWhereItsTestsFail|TestAModelWritesBugsWithinItsBudget|TestAReportIsTheTaskWhereItTellsNothing|TestARepositoryWithoutHistorySaysSo|TestTasks(ComeOutOfAHealthyRepository|DependOnTheSeedAlone)|TestTheSameBugInTwoRepositoriesIsOneTask|TestVerdictsDependOnTheCandidateAlone|TestWhatIsSlowIsNoHang
 factory: deps guest $(GOTESTSUM) ## the long tests of the task check and the bug factory
-	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/check ./env/trace ./pipeline/synth,-count=1 -run '^($(FACTORY_CHECK)|TestPairLooksThroughLongRuns|$(FACTORY_SYNTH))$$')
+	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/tasks/check ./env/trace ./pipeline/synth,-count=1 -run '^($(FACTORY_CHECK)|TestPairLooksThroughLongRuns|$(FACTORY_SYNTH))$$')
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^(synth|synth_kinds|tasks_verify)$$')
 
 soak: deps guest $(GOTESTSUM) ## a run disturbed in every way, and power cut on a disk of its own (as root)

@@ -47,7 +47,7 @@ var homes = map[string][]string{
 
 // groups hold implementations: only wire may import them (and they themselves).
 var groups = []string{
-	"env/drivers", "env/benchmarks", "tools/builtin", "tools/mcp", "agents/policies", "llms/providers",
+	"env/drivers", "env/tasks/sources", "tools/builtin", "tools/mcp", "agents/policies", "llms/providers",
 	"sinks/stores", "sinks/views",
 }
 

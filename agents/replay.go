@@ -10,8 +10,8 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/tracesmith/tracesmith/agents/canonical"
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/canonical"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

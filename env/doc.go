@@ -3,6 +3,6 @@
 // Env, which offers reset / step / close over them.
 //
 // It imports schemas only. Drivers live in env/drivers, the in-sandbox service
-// in env/guest, the debugger in env/pdb, task sources in env/benchmarks, the
+// in env/guest, the debugger in env/pdb, task sources in env/tasks/sources, the
 // verifier in env/verify; tools (which import env) reach Env through Toolbox.
 package env

@@ -5,5 +5,5 @@ import "github.com/tracesmith/tracesmith/configs/plugin"
 // Drivers lists the sandbox kinds that exist. env/drivers fills it.
 var Drivers = &plugin.Registry[Driver, struct{}]{What: "sandbox"}
 
-// Sources lists the task sources that exist. env/benchmarks fills it.
+// Sources lists the task sources that exist. env/tasks/sources fills it.
 var Sources = &plugin.Registry[Source, struct{}]{What: "task source"}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/benchmarks"
+	_ "github.com/tracesmith/tracesmith/env/tasks/sources"
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"

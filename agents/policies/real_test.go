@@ -7,9 +7,9 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/benchmarks"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
+	_ "github.com/tracesmith/tracesmith/env/tasks/sources"
 	"github.com/tracesmith/tracesmith/internal/tooltest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"

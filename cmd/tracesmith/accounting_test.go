@@ -169,7 +169,7 @@ type batch struct {
 func newBatch(t *testing.T, script, config string) *batch {
 	t.Helper()
 	srv := startMock(t, script)
-	stockroom, err := filepath.Abs("../../env/benchmarks/builtin/tasks/stockroom/repo")
+	stockroom, err := filepath.Abs("../../env/tasks/sources/builtin/tasks/stockroom/repo")
 	if err != nil {
 		t.Fatal(err)
 	}

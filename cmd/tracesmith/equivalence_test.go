@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tracesmith/tracesmith/env/canonical"
+	"github.com/tracesmith/tracesmith/agents/canonical"
 )
 
 const (

@@ -4,7 +4,7 @@
 // entrypoint and where the program stood. The process is a small subclass of
 // pdb.Pdb (folder shim) that is sent over standard input to the interpreter the
 // entrypoint names. One exchange per command: a line of base64 JSON goes in, the
-// output and one private escape (env/framing) with position, source and
+// output and one private escape (env/guest/framing) with position, source and
 // breakpoints come out.
 //
 // Commands that only concern breakpoints are answered from the registry; the
@@ -12,5 +12,5 @@
 // command that needs it, and again after it has ended or an edit has made it
 // stale.
 //
-// It imports env, env/framing and schemas.
+// It imports env, env/guest/framing and schemas.
 package pdb

@@ -17,9 +17,9 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/benchmarks"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
+	_ "github.com/tracesmith/tracesmith/env/tasks/sources"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/schemas"

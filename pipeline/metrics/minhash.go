@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"github.com/tracesmith/tracesmith/env/provenance/overlap"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance/overlap"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tracesmith/tracesmith/env/provenance"
-	"github.com/tracesmith/tracesmith/env/provenance/overlap"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance/overlap"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

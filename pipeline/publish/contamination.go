@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tracesmith/tracesmith/env/provenance"
-	"github.com/tracesmith/tracesmith/env/provenance/overlap"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance/overlap"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/schemas"

@@ -7,7 +7,7 @@
 // layout.go says where the files lie.
 //
 // It imports schemas, sinks (formats and shard below it), pipeline/selection and
-// env/provenance;
+// env/tasks/provenance;
 // stores are given to it.
 package publish
 
@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"

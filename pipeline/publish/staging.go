@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"

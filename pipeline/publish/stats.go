@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

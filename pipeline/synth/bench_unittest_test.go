@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tracesmith/tracesmith/env/check"
+	"github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 

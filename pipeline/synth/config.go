@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"

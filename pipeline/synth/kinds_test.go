@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/llms"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/schemas"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/env/check"
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/check"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/schemas"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

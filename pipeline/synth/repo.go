@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/check"
-	"github.com/tracesmith/tracesmith/env/provenance"
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/check"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
 )

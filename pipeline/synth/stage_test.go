@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/schemas"

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/env/provenance"
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -3,7 +3,7 @@
 // path they are given is below the workspace, and a mistake of the model is
 // answered with what to do instead.
 //
-// It imports tools, env, schemas, and env/framing for the shell.
+// It imports tools, env, schemas, and env/guest/framing for the shell.
 package builtin
 
 import (

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tracesmith/tracesmith/agents/canonical"
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/canonical"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/framing"
+	"github.com/tracesmith/tracesmith/env/guest/framing"
 	"github.com/tracesmith/tracesmith/tools"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/stores"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 )
 
 type hashesFlags struct {
@@ -43,7 +43,7 @@ It holds no text; but who has half of one can find out whether it is there.`,
 	}
 	f.Add(c)
 	f.AddSandbox(c, " (default bubblewrap)")
-	c.Flags().StringVar(&f.benchmark, "benchmark", "", "name of the benchmark (default: as env/provenance lists the repository)")
+	c.Flags().StringVar(&f.benchmark, "benchmark", "", "name of the benchmark (default: as env/tasks/provenance lists the repository)")
 	c.Flags().StringVarP(&f.out, "out", "o", "", "file of hashes, JSONL")
 	c.Flags().BoolVar(&f.noFunctions, "no-functions", false, "of tasks alone: read no repository (synth and split find no copies by such a file)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")

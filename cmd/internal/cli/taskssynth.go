@@ -15,7 +15,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/pipeline/synth"
 	"github.com/tracesmith/tracesmith/schemas"
 )

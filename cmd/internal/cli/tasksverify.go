@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tracesmith/tracesmith/env/check"
+	"github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

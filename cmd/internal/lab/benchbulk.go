@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/env/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/internal/specimen"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"

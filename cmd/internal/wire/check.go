@@ -3,7 +3,7 @@ package wire
 import (
 	"context"
 
-	soundness "github.com/tracesmith/tracesmith/env/check"
+	soundness "github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/provenance"
-	"github.com/tracesmith/tracesmith/env/taskfile"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/pipeline/synth"
 	"github.com/tracesmith/tracesmith/schemas"
 )

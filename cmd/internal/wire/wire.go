@@ -15,7 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 
 	_ "github.com/tracesmith/tracesmith/agents/policies"
-	_ "github.com/tracesmith/tracesmith/env/benchmarks"
+	_ "github.com/tracesmith/tracesmith/env/tasks/sources"
 	_ "github.com/tracesmith/tracesmith/llms/providers"
 	_ "github.com/tracesmith/tracesmith/sinks/views"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"

@@ -6,7 +6,7 @@
 #
 # Commands arrive as lines of base64 JSON on what was standard input; the
 # debugged program gets /dev/null there. Each prompt is announced by a frame
-# (see env/framing) with the nonce of the command it answers, carrying everything the other side shows: position,
+# (see env/guest/framing) with the nonce of the command it answers, carrying everything the other side shows: position,
 # source, breakpoints. Breakpoints are kept on the other side and mirrored here.
 import os
 import sys

@@ -1,0 +1,127 @@
+package sources
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func init() {
+	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+		Kind:    "aider",
+		Summary: "exercism's Python track: small exercises with their tests, from a clone on this machine",
+		Default: func() any { return &CollectionConfig{} },
+		New: func(cfg any, _ struct{}) (env.Source, error) {
+			c := *cfg.(*CollectionConfig)
+			return &taskSource{name: "aider", read: func(ctx context.Context) ([]placedTask, error) { return readAider(ctx, c) }}, nil
+		},
+	})
+}
+
+// practice is where the exercises lie.
+const practice = "exercises/practice/"
+
+func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) {
+	all, err := openCollection(ctx, cfg, "name a clone of github.com/exercism/python")
+	if err != nil {
+		return nil, err
+	}
+	root, found := "", false
+	names := map[string]bool{}
+	for _, p := range all.Paths() {
+		before, rest, ok := strings.Cut(p, practice)
+		if ok && (before == "" || strings.HasSuffix(before, "/")) && strings.HasSuffix(rest, "/.meta/config.json") && strings.Count(rest, "/") == 2 {
+			root, found = before+practice, true
+			names[strings.TrimSuffix(rest, "/.meta/config.json")] = true
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("%s holds no %s*/.meta/config.json: name a clone of github.com/exercism/python", cfg.Path, practice)
+	}
+	var list []placedTask
+	for _, name := range sortedKeys(names) {
+		p, err := aiderTask(all, root+name, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", cfg.Path, root+name, err)
+		}
+		list = append(list, p)
+	}
+	return cfg.pick(list)
+}
+
+// aiderTask makes a task of an exercise. The agent gets neither .meta (the solution)
+// nor .approaches (more of them); .docs become the instructions.
+func aiderTask(all *tree.Tree, dir, name string) (placedTask, error) {
+	var meta struct {
+		Files struct{ Solution, Test, Example []string }
+	}
+	text, _, _, err := all.File(dir + "/.meta/config.json")
+	if err != nil {
+		return placedTask{}, err
+	}
+	if err := json.Unmarshal(text, &meta); err != nil {
+		return placedTask{}, fmt.Errorf(".meta/config.json: %w", err)
+	}
+	if len(meta.Files.Test) == 0 || len(meta.Files.Solution) == 0 {
+		return placedTask{}, fmt.Errorf(".meta/config.json names no test or no solution")
+	}
+	var words strings.Builder
+	for _, doc := range []string{"introduction.md", "instructions.md", "instructions.append.md"} {
+		if text, _, _, err := all.File(dir + "/.docs/" + doc); err == nil {
+			words.WriteString(strings.TrimRight(string(text), "\n") + "\n\n")
+		}
+	}
+	files, err := all.Sub(dir, func(p string) bool { return !strings.HasPrefix(p, ".") })
+	if err != nil {
+		return placedTask{}, err
+	}
+	gold, err := exampleDiff(all, dir, meta.Files.Solution, meta.Files.Example)
+	if err != nil {
+		return placedTask{}, err
+	}
+	t := schemas.Task{
+		InstanceID: strings.ReplaceAll(name, "-", "_"), Repo: "exercism/python", License: "MIT", BugKind: "exercise",
+		Instructions: strings.TrimSpace(words.String()) + "\n", GoldPatch: gold,
+		Entrypoint: "python3 -m pytest --tb=short -q " + strings.Join(meta.Files.Test, " "),
+		Origin:     &schemas.Origin{UpstreamRepo: "github.com/exercism/python", License: "MIT"},
+	}
+	t.Tests.Files = slices.Concat(meta.Files.Test, taskfile.DefaultTestFiles())
+	if p := taskfile.Problems(t); len(p) > 0 {
+		return placedTask{}, fmt.Errorf("%s", p[0].Text)
+	}
+	return place(t, "aider", files), nil
+}
+
+// exampleDiff leads from the stubs to the example solution; "" without one.
+func exampleDiff(all *tree.Tree, dir string, solution, example []string) (string, error) {
+	var out strings.Builder
+	for _, file := range example {
+		after, _, _, err := all.File(dir + "/" + file)
+		if err != nil {
+			return "", err
+		}
+		// One example is the solution whatever it is called; several bear its names.
+		at := slices.IndexFunc(solution, func(s string) bool { return path.Base(s) == path.Base(file) })
+		if at < 0 && len(example) == 1 {
+			at = 0
+		}
+		if at < 0 {
+			continue
+		}
+		before, _, _, err := all.File(dir + "/" + solution[at])
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(fileDiff(solution[at], string(before), string(after)))
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,46 @@
+package sources
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// builtinTasks is the set every binary carries: small Python programs whose bug
+// lies away from its symptom.
+//
+//go:embed all:builtin/tasks
+var builtinTasks embed.FS
+
+// BuiltinConfig selects from the embedded tasks.
+type BuiltinConfig struct {
+	IDs []string `json:"ids"` // instance ids; empty = all
+}
+
+func init() {
+	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+		Kind:    "builtin",
+		Summary: "small Python programs embedded in the binary, each with one bug",
+		Default: func() any { return &BuiltinConfig{} },
+		New: func(cfg any, _ struct{}) (env.Source, error) {
+			return newBuiltin(*cfg.(*BuiltinConfig))
+		},
+	})
+}
+
+func newBuiltin(cfg BuiltinConfig) (env.Source, error) {
+	tasks, err := fs.Sub(builtinTasks, "builtin/tasks")
+	if err != nil {
+		return nil, err
+	}
+	return &taskSource{name: "builtin", read: func(ctx context.Context) ([]placedTask, error) {
+		list, err := readFolder(ctx, tasks, "builtin", "builtin")
+		if err != nil {
+			return nil, err
+		}
+		return only(list, cfg.IDs)
+	}}, nil
+}

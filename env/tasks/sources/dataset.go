@@ -1,0 +1,194 @@
+package sources
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// DatasetConfig is what the sources of public datasets have in common.
+type DatasetConfig struct {
+	Path     string              `json:"path"`     // file or directory with the rows; "" = downloaded
+	Split    string              `json:"split"`    // "" = the benchmark's own
+	Problems Problems            `json:"problems"` // see Problems
+	Exclude  []string            `json:"exclude"`  // ids, or their beginnings up to a dot, left out of "all"
+	Splits   map[string][]string `json:"splits"`   // further splits: name -> ids
+	Repos    string              `json:"repos"`    // directory of clones
+	Trees    string              `json:"trees"`    // directory of finished repositories by instance
+	Image    string              `json:"image"`    // "" = the official one, "build" = none but a recipe, or a name
+	Recipes  string              `json:"recipes"`  // file of recipes, see Recipe
+	URL      string              `json:"url"`      // where rows are downloaded from; "" = the benchmark's pinned one
+	SHA256   string              `json:"sha256"`   // of the download
+}
+
+// instance is one task of a dataset before its tree is known.
+type instance struct {
+	task         schemas.Task
+	repo, commit string // where its tree is, see repositories
+	version      string // of the repository, for recipes
+	where        string // its row
+	conda        bool   // the official image has its interpreter in conda's "testbed"
+	// change makes the agent's tree of the repository's; nil: as it is.
+	change func(*tree.Tree) (*tree.Tree, error)
+}
+
+// datasetSource is an env.Source over the rows of a dataset. Trees are opened
+// when asked for: a commit pins them, and most of a dataset is never run.
+type datasetSource struct {
+	name    string
+	cfg     DatasetConfig
+	version func(row *row) string // of the recipes; nil: none
+	make    func(*row) instance
+	ids     func(string) string // an id as users may write it; nil: as it is
+	url     string              // where the rows are, pinned
+
+	mu    sync.Mutex
+	ready bool
+	list  []schemas.Task
+	by    map[string]instance
+	trees map[string]*tree.Tree
+}
+
+var _ env.Source = (*datasetSource)(nil)
+
+func (s *datasetSource) Name() string { return s.name }
+
+func (s *datasetSource) Tasks(ctx context.Context) ([]schemas.Task, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	return slices.Clone(s.list), nil
+}
+
+func (s *datasetSource) Tree(ctx context.Context, id string) (env.Tree, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	in, known := s.by[id]
+	if !known {
+		return nil, fmt.Errorf("task source %q has no task %q", s.name, id)
+	}
+	if t := s.trees[id]; t != nil {
+		return t, nil
+	}
+	at := repositories{s.cfg.Repos, s.cfg.Trees, taskfile.DefaultCache()}
+	t, err := at.open(ctx, id, in.repo, in.commit)
+	if err == nil && in.change != nil {
+		t, err = in.change(t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.trees[id] = t
+	return t, nil
+}
+
+func (s *datasetSource) load(ctx context.Context) error {
+	if s.ready {
+		return nil
+	}
+	path := s.cfg.Path
+	if path == "" {
+		d := download{URL: cmp.Or(s.cfg.URL, s.url), SHA256: s.cfg.SHA256, Dir: filepath.Join(filepath.Dir(taskfile.DefaultCache()), "datasets")}
+		var err error
+		if path, err = d.get(ctx); err != nil {
+			return fmt.Errorf("%w: or name the file on this machine with tasks.with.path", err)
+		}
+	}
+	rows, err := readRows(ctx, path, s.cfg.Split)
+	if err != nil {
+		return err
+	}
+	recipes, err := readRecipes(s.cfg)
+	if err != nil {
+		return err
+	}
+	by, ids, err := s.instances(rows)
+	if err != nil {
+		return err
+	}
+	chosen, err := s.cfg.Problems.spelt(s.ids).choose(ids, s.cfg.Splits, s.cfg.Exclude)
+	if err != nil {
+		return err
+	}
+	if len(chosen) == 0 {
+		return errors.New("problems and exclude leave no instance")
+	}
+	if s.list, err = s.fitOut(chosen, by, recipes); err != nil {
+		return err
+	}
+	s.by, s.trees, s.ready = by, map[string]*tree.Tree{}, true
+	return nil
+}
+
+// fitOut completes the chosen instances: what nobody runs needs no recipe.
+func (s *datasetSource) fitOut(chosen []string, by map[string]instance, recipes recipeBook) (list []schemas.Task, err error) {
+	var problems []error
+	for _, id := range chosen {
+		in := by[id]
+		if err := recipes.apply(&in, in.version, s.cfg.Image); err != nil {
+			if problems = append(problems, fmt.Errorf("%s: %w", in.where, err)); len(problems) >= maxTrouble {
+				break
+			}
+		}
+		in.task.Source = s.name
+		in.task = taskfile.Complete(in.task, s.name)
+		by[id] = in
+		list = append(list, in.task)
+	}
+	return list, errors.Join(problems...)
+}
+
+// instances makes a task of every row, and tells of all rows that cannot be used.
+func (s *datasetSource) instances(rows []row) (map[string]instance, []string, error) {
+	by := map[string]instance{}
+	var ids []string
+	var problems []error
+	where, same := map[string]string{}, map[string]string{}
+	for i := range rows {
+		r := &rows[i]
+		in := s.make(r)
+		if len(r.problems) == 0 {
+			for _, p := range taskfile.Problems(in.task) {
+				r.problem("%s", p.Text)
+			}
+		}
+		if other := where[in.task.InstanceID]; other != "" && len(r.problems) == 0 {
+			if schemas.Hash(r.fields) == same[in.task.InstanceID] { // some editions have rows twice
+				continue
+			}
+			r.problem("instance %q stands already at %s, with another content", in.task.InstanceID, other)
+		}
+		same[in.task.InstanceID] = schemas.Hash(r.fields)
+		where[in.task.InstanceID] = r.where
+		if len(r.problems) > 0 {
+			if problems = append(problems, r.problems...); len(problems) >= maxTrouble {
+				break
+			}
+			continue
+		}
+		if in.where = r.where; s.version != nil {
+			in.version = s.version(r)
+		}
+		by[in.task.InstanceID] = in
+		ids = append(ids, in.task.InstanceID)
+	}
+	return by, ids, errors.Join(problems...)
+}
+
+// sortedKeys of a set.
+func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

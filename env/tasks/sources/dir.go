@@ -1,0 +1,63 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// DirConfig names a directory of task directories.
+type DirConfig struct {
+	Path string   `json:"path"`
+	IDs  []string `json:"ids"` // instance ids; empty = all
+}
+
+func init() {
+	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+		Kind:    "dir",
+		Summary: "a directory of tasks, each with task.yaml, repo/ and perhaps gold.patch",
+		Default: func() any { return &DirConfig{} },
+		New: func(cfg any, _ struct{}) (env.Source, error) {
+			return newDir(*cfg.(*DirConfig))
+		},
+	})
+}
+
+func newDir(cfg DirConfig) (env.Source, error) {
+	if err := wantDirectory(cfg.Path); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Path, taskName)); err == nil {
+		return nil, fmt.Errorf("%s is itself a task: give the directory above it", cfg.Path)
+	}
+	return &taskSource{name: "dir", read: func(ctx context.Context) ([]placedTask, error) {
+		list, err := readFolder(ctx, os.DirFS(cfg.Path), cfg.Path, "dir")
+		if err != nil {
+			return nil, err
+		}
+		return only(list, cfg.IDs)
+	}}, nil
+}
+
+// wantDirectory checks the setting "path" of a source.
+func wantDirectory(path string) error {
+	if path == "" {
+		return errors.New(`the setting "path" is missing: name a directory`)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist: name a directory", path)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is a file: name the directory it lies in", path)
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package sources
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+)
+
+// FileConfig names a task file.
+type FileConfig struct {
+	Path string   `json:"path"` // .jsonl or .parquet, see env/tasks/taskfile
+	IDs  []string `json:"ids"`  // instance ids; empty = all
+}
+
+func init() {
+	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+		Kind:    "file",
+		Summary: "a task file: JSONL or Parquet, one task per row, repositories beside it",
+		Default: func() any { return &FileConfig{} },
+		New: func(cfg any, _ struct{}) (env.Source, error) {
+			return newFile(*cfg.(*FileConfig))
+		},
+	})
+}
+
+func newFile(cfg FileConfig) (env.Source, error) {
+	if cfg.Path == "" {
+		return nil, errors.New(`the setting "path" is missing: name a task file (.jsonl or .parquet)`)
+	}
+	return &taskSource{name: "file", read: func(ctx context.Context) ([]placedTask, error) {
+		entries, err := taskfile.Read(ctx, cfg.Path, "")
+		if err != nil {
+			return nil, err
+		}
+		list := make([]placedTask, len(entries))
+		for i, e := range entries {
+			list[i] = placedTask{task: e.Task, open: e.Tree}
+		}
+		return only(list, cfg.IDs)
+	}}, nil
+}

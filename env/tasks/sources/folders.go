@@ -1,0 +1,75 @@
+package sources
+
+import (
+	"archive/zip"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
+)
+
+// CollectionConfig names a collection of small programs that lies on this machine.
+type CollectionConfig struct {
+	Path     string              `json:"path"`   // directory, git clone (read at commit), .zip or .tar
+	Commit   string              `json:"commit"` // of a clone; "" = HEAD
+	Problems Problems            `json:"problems"`
+	Exclude  []string            `json:"exclude"`
+	Splits   map[string][]string `json:"splits"`
+}
+
+// openCollection reads all of a collection.
+func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*tree.Tree, error) {
+	info, err := os.Stat(cfg.Path)
+	switch {
+	case cfg.Path == "":
+		return nil, fmt.Errorf("the setting \"path\" is missing: %s", remedy)
+	case err != nil:
+		return nil, fmt.Errorf("%s cannot be opened: %s", cfg.Path, remedy)
+	case strings.HasSuffix(cfg.Path, ".zip"):
+		z, err := zip.OpenReader(cfg.Path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", cfg.Path, err)
+		}
+		return tree.FromFS(z, ".") // stays open: trees are read when they are placed
+	case !info.IsDir():
+		return taskfile.Open(cfg.Path, taskfile.DefaultCache())
+	}
+	for _, git := range []string{filepath.Join(cfg.Path, ".git"), cfg.Path} {
+		if exists(filepath.Join(git, "objects")) && exists(filepath.Join(git, "HEAD")) {
+			commit := cfg.Commit
+			if commit == "" {
+				head, err := gitOut(ctx, git, nil, "rev-parse", "HEAD")
+				if err != nil {
+					return nil, err
+				}
+				commit = strings.TrimSpace(string(head))
+			}
+			at := repositories{clones: filepath.Dir(filepath.Clean(cfg.Path)), cache: taskfile.DefaultCache()}
+			return at.at(ctx, git, commit, cfg.Path)
+		}
+	}
+	return tree.FromDir(cfg.Path)
+}
+
+// pick keeps the chosen ones of a list.
+func (cfg CollectionConfig) pick(list []placedTask) ([]placedTask, error) {
+	var ids []string
+	by := map[string]placedTask{}
+	for _, p := range list {
+		ids = append(ids, p.task.InstanceID)
+		by[p.task.InstanceID] = p
+	}
+	chosen, err := cfg.Problems.choose(ids, cfg.Splits, cfg.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	var out []placedTask
+	for _, id := range chosen {
+		out = append(out, by[id])
+	}
+	return out, nil
+}

@@ -1,0 +1,65 @@
+package sources
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// FreeConfig is a place to explore: any image, perhaps a directory, no tests.
+type FreeConfig struct {
+	Image        string   `json:"image"` // container image; "" = the sandbox's own
+	Path         string   `json:"path"`  // directory placed at workdir; "" = none
+	Workdir      string   `json:"workdir"`
+	Setup        []string `json:"setup"`
+	Entrypoint   string   `json:"entrypoint"` // what eval and the debugger run; "" = nothing
+	Instructions string   `json:"instructions"`
+	InstanceID   string   `json:"instance_id"`
+}
+
+func init() {
+	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+		Kind:    "free",
+		Summary: "any image or directory, to be explored: nothing is judged",
+		Default: func() any { return &FreeConfig{InstanceID: "free", Workdir: schemas.DefaultWorkdir} },
+		New: func(cfg any, _ struct{}) (env.Source, error) {
+			return newFree(*cfg.(*FreeConfig))
+		},
+	})
+}
+
+func newFree(cfg FreeConfig) (env.Source, error) {
+	if cfg.Image == "" && cfg.Path == "" {
+		return nil, errors.New(`give "image", "path" or both: there is nothing to explore`)
+	}
+	if cfg.Path != "" {
+		if err := wantDirectory(cfg.Path); err != nil {
+			return nil, err
+		}
+	}
+	t := schemas.Task{
+		InstanceID: cfg.InstanceID, Image: cfg.Image, Workdir: cfg.Workdir, Setup: cfg.Setup,
+		Entrypoint: cmp.Or(cfg.Entrypoint, "true"), Tests: schemas.TestSpec{Method: schemas.VerifyNone}, Visibility: schemas.TestsVisible,
+		Instructions: cmp.Or(cfg.Instructions, "Explore this environment with the tools you have, and submit what you found.\n"),
+	}
+	if p := taskfile.Problems(t); len(p) > 0 {
+		return nil, errors.New(p[0].Text)
+	}
+	return &taskSource{name: "free", read: func(context.Context) ([]placedTask, error) {
+		files, err := tree.FromFS(embed.FS{}, ".")
+		if cfg.Path != "" {
+			files, err = tree.FromDir(cfg.Path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []placedTask{place(t, "free", files)}, nil
+	}}, nil
+}

@@ -1,0 +1,107 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// PathConfig describes one program as it lies on disk. Which of its tests fail
+// is found out by running them: the task comes without test lists.
+type PathConfig struct {
+	Path             string   `json:"path"`
+	Entrypoint       string   `json:"entrypoint"`       // shell command line that shows the bug
+	DebugEntrypoint  string   `json:"debug_entrypoint"` // what the debugger runs; "" = entrypoint
+	Instructions     string   `json:"instructions"`
+	InstructionsFile string   `json:"instructions_file"` // instead of instructions
+	Setup            []string `json:"setup"`
+	Python           string   `json:"python"`
+	Image            string   `json:"image"`
+	InstanceID       string   `json:"instance_id"` // "" = the directory's name
+}
+
+func init() {
+	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+		Kind:    "path",
+		Summary: "one program in a directory, with the command that fails",
+		Default: func() any { return &PathConfig{} },
+		New: func(cfg any, _ struct{}) (env.Source, error) {
+			return newPath(*cfg.(*PathConfig))
+		},
+	})
+}
+
+func newPath(cfg PathConfig) (env.Source, error) {
+	if err := wantDirectory(cfg.Path); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(cfg.Entrypoint) == "" {
+		return nil, errors.New(`the setting "entrypoint" is missing: give the command that shows the bug, such as "python3 -m pytest -q"`)
+	}
+	if cfg.Instructions != "" && cfg.InstructionsFile != "" {
+		return nil, errors.New(`give "instructions" or "instructions_file", not both`)
+	}
+	if cfg.InstanceID == "" {
+		name, err := filepath.Abs(cfg.Path)
+		if err != nil {
+			return nil, err
+		}
+		cfg.InstanceID = instanceName(filepath.Base(name))
+	}
+	if !taskfile.InstancePattern.MatchString(cfg.InstanceID) {
+		return nil, fmt.Errorf("instance_id %q: want up to 128 letters, digits or . _ + -", cfg.InstanceID)
+	}
+	return &taskSource{name: "path", read: cfg.read}, nil
+}
+
+func (cfg PathConfig) read(context.Context) ([]placedTask, error) {
+	instructions := cfg.Instructions
+	if cfg.InstructionsFile != "" {
+		file := filepath.Clean(cfg.InstructionsFile)
+		data, err := readBounded(os.DirFS(filepath.Dir(file)), filepath.Base(file))
+		if err != nil {
+			return nil, fmt.Errorf("reading instructions: %w", err)
+		}
+		instructions = string(data)
+	}
+	if strings.TrimSpace(instructions) == "" {
+		instructions = fmt.Sprintf("Running `%s` in this directory fails. Find the cause in the program, "+
+			"not in its tests, and mend it so that the command succeeds.\n", cfg.Entrypoint)
+	}
+	files, err := tree.FromDir(cfg.Path)
+	if err != nil {
+		return nil, err
+	}
+	if len(files.Paths()) == 0 {
+		return nil, fmt.Errorf("%s is empty: name the directory of a program", cfg.Path)
+	}
+	return []placedTask{place(schemas.Task{
+		InstanceID: cfg.InstanceID, Instructions: instructions,
+		Entrypoint: cfg.Entrypoint, DebugEntrypoint: cfg.DebugEntrypoint,
+		Setup: cfg.Setup, Python: cfg.Python, Image: cfg.Image,
+	}, "path", files)}, nil
+}
+
+// instanceName makes an instance id out of any directory name.
+func instanceName(name string) string {
+	id := strings.Map(func(r rune) rune {
+		if taskfile.InstancePattern.MatchString("a" + string(r)) {
+			return r
+		}
+		return '-'
+	}, name)
+	id = strings.TrimLeft(id, "._+-")
+	if id == "" {
+		return "program"
+	}
+	return id[:min(len(id), 128)]
+}

@@ -1,0 +1,158 @@
+package sources
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tracesmith/tracesmith/env/tree"
+)
+
+// Recipe makes the environment of an instance from its repository, where the
+// official image cannot be had: an interpreter, of this host or of a base image, and
+// what is installed into the task's virtual environment (env/setup), once, and cached.
+type Recipe struct {
+	Python       string            `yaml:"python"`        // version ("3.9") or path of an interpreter of this host
+	Base         string            `yaml:"base"`          // image to make it in, with Docker, in the place of this host's interpreter
+	PreInstall   []string          `yaml:"pre_install"`   // commands, before pip
+	Pip          []string          `yaml:"pip"`           // requirements
+	Install      []string          `yaml:"install"`       // commands, after pip
+	Files        map[string]string `yaml:"files"`         // path -> text, put into the repository: what an installation would write there
+	Hide         []string          `yaml:"hide"`          // see schemas.Task.Hide
+	ExcludeTests map[string]string `yaml:"exclude_tests"` // id -> why it cannot be run here
+}
+
+// recipeBook holds recipes by instance id, "owner/name version" or "owner/name".
+type recipeBook map[string]Recipe
+
+func readRecipes(cfg DatasetConfig) (recipeBook, error) {
+	if cfg.Recipes == "" {
+		if cfg.Image == buildImage {
+			return nil, fmt.Errorf(`image is %q: name the file of recipes with tasks.with.recipes`, buildImage)
+		}
+		return nil, nil
+	}
+	data, err := readBounded(os.DirFS(filepath.Dir(cfg.Recipes)), filepath.Base(cfg.Recipes))
+	if err != nil {
+		return nil, fmt.Errorf("reading recipes: %s: %w", cfg.Recipes, err)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	var book recipeBook
+	if err := dec.Decode(&book); err != nil && err != io.EOF {
+		return nil, notYAML(cfg.Recipes, err)
+	}
+	return book, nil
+}
+
+// condaPath puts the interpreter of an official image first.
+const condaPath = "PATH=/opt/miniconda3/envs/testbed/bin:$PATH "
+
+// buildImage is the value of "image" that asks for a recipe.
+const buildImage = "build"
+
+// apply fits an instance out: with its recipe, or with the image it names.
+func (b recipeBook) apply(in *instance, version, image string) error {
+	recipe, known := b[in.task.InstanceID]
+	for _, key := range []string{in.repo + " " + version, in.repo} {
+		if !known {
+			recipe, known = b[key]
+		}
+	}
+	switch {
+	case image != "" && image != buildImage:
+		in.task.Image = image
+	case image == buildImage && !known:
+		return fmt.Errorf("no recipe for %s, %q or %q: write one, or leave the instance out", in.task.InstanceID, in.repo+" "+version, in.repo)
+	case image == buildImage:
+		in.task.Image = recipe.Base
+	case in.conda:
+		in.task.Entrypoint, in.task.Tests.Command = condaPath+in.task.Entrypoint, condaPath+in.task.Tests.Command
+		if in.task.Tests.Command == condaPath {
+			in.task.Tests.Command = ""
+		}
+	}
+	if !known {
+		return nil
+	}
+	var err error
+	if in.task.Python, err = hostPython(recipe.Python); err != nil && in.task.Image == "" {
+		return err
+	}
+	in.task.Hide = slices.Clone(recipe.Hide)
+	in.task.Setup = slices.Clone(recipe.PreInstall)
+	if len(recipe.Pip) > 0 {
+		quoted := make([]string, len(recipe.Pip))
+		for i, r := range recipe.Pip {
+			quoted[i] = "'" + strings.ReplaceAll(r, "'", `'\''`) + "'"
+		}
+		in.task.Setup = append(in.task.Setup, "python3 -m pip install -q "+strings.Join(quoted, " "))
+	}
+	in.task.Setup = append(in.task.Setup, recipe.Install...)
+	in.exclude(recipe.ExcludeTests)
+	if len(recipe.Files) > 0 {
+		before := in.change
+		in.change = func(t *tree.Tree) (*tree.Tree, error) {
+			if before != nil {
+				var err error
+				if t, err = before(t); err != nil {
+					return nil, err
+				}
+			}
+			var changes []tree.Change
+			for name, text := range recipe.Files {
+				changes = append(changes, tree.Change{Path: name, Data: []byte(text)})
+			}
+			return t.Edit(changes)
+		}
+	}
+	return nil
+}
+
+// exclude takes tests off the lists, with the reason of each.
+func (in *instance) exclude(why map[string]string) {
+	out := func(ids []string) []string {
+		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+			reason, gone := why[id]
+			if gone {
+				if in.task.Tests.Excluded == nil {
+					in.task.Tests.Excluded = map[string]string{}
+				}
+				in.task.Tests.Excluded[id] = reason
+			}
+			return gone
+		})
+	}
+	in.task.Tests.FailToPass, in.task.Tests.PassToPass = out(in.task.Tests.FailToPass), out(in.task.Tests.PassToPass)
+}
+
+// hostPython finds an interpreter: a path, a version in PATH, or one of pyenv. A
+// shim of pyenv in PATH is none: it works for the versions switched on alone.
+func hostPython(version string) (string, error) {
+	if version == "" || filepath.IsAbs(version) {
+		return version, nil
+	}
+	home, _ := os.UserHomeDir() // "" finds nothing
+	root := cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(home, ".pyenv"))
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !filepath.IsAbs(dir) || filepath.Clean(dir) == filepath.Join(root, "shims") {
+			continue
+		}
+		if p, err := exec.LookPath(filepath.Join(dir, "python"+version)); err == nil {
+			return p, nil
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(root, "versions", version+"*", "bin", "python"+version))
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("no Python %s on this host: install it (pyenv install %s), or give the recipe the path of one", version, version)
+	}
+	return found[len(found)-1], nil
+}

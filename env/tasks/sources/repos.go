@@ -1,0 +1,219 @@
+package sources
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
+)
+
+// repositories finds the source of an instance on this machine. A clone is read at
+// one commit, blob by blob: no history, no other branch and no attribute of the
+// repository has a say in what the agent gets.
+type repositories struct {
+	clones string // directory of git repositories, bare or not, called owner__name, owner+name, owner/name or name
+	trees  string // directory of finished trees: <instance>[.tar|.tar.gz|.tar.zst]
+	cache  string
+}
+
+var commitPattern = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
+
+// open returns the tree of an instance: the finished one, or the clone's at commit.
+func (r repositories) open(ctx context.Context, instance, repo, commit string) (*tree.Tree, error) {
+	if r.trees != "" {
+		for _, ext := range []string{"", ".tar", ".tar.gz", ".tar.zst"} {
+			if name := filepath.Join(r.trees, instance+ext); exists(name) {
+				return taskfile.Open(name, r.cache)
+			}
+		}
+	}
+	if r.clones == "" {
+		return nil, fmt.Errorf("%s needs its repository: set tasks.with.repos to a directory with a clone of %s (git clone --bare), or tasks.with.trees to one with %s.tar", instance, repo, instance)
+	}
+	if !commitPattern.MatchString(commit) {
+		return nil, fmt.Errorf("%s: %q is no commit", instance, commit)
+	}
+	git, err := r.clone(repo)
+	if err != nil {
+		return nil, err
+	}
+	return r.at(ctx, git, commit, instance)
+}
+
+// at is the tree of a commit of a git directory.
+func (r repositories) at(ctx context.Context, git, commit, instance string) (*tree.Tree, error) {
+	full, err := gitOut(ctx, git, nil, "rev-parse", "--verify", "--quiet", commit+"^{commit}")
+	if err != nil {
+		return nil, fmt.Errorf("%s has no commit %s, which %s is made at: fetch it (git fetch origin %s)", git, commit, instance, commit)
+	}
+	cached := filepath.Join(r.cache, "git-"+strings.TrimSpace(string(full))+".tar")
+	if !exists(cached) {
+		if err := os.MkdirAll(r.cache, 0o700); err != nil {
+			return nil, fmt.Errorf("making the cache of trees: %w", err)
+		}
+		if err := archive(ctx, git, strings.TrimSpace(string(full)), cached); err != nil {
+			return nil, fmt.Errorf("reading %s at %s: %w", git, commit, err)
+		}
+	}
+	return tree.FromTar(cached)
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// clone is the git directory of a repository; of one without an owner, the first
+// of that name.
+func (r repositories) clone(repo string) (string, error) {
+	owner, name, owned := strings.Cut(repo, "/")
+	if !owned {
+		owner, name = "*", repo
+	}
+	dirs := []string{name}
+	for _, sep := range []string{"__", "+", "/"} {
+		found, err := filepath.Glob(filepath.Join(r.clones, owner+sep+name))
+		if err != nil {
+			return "", fmt.Errorf("looking for a clone of %s: %w", repo, err)
+		}
+		for _, f := range found {
+			dirs = append(dirs, strings.TrimPrefix(f, filepath.Clean(r.clones)+"/"))
+		}
+	}
+	for _, dir := range append(dirs, owner+"__"+name, owner+"+"+name) {
+		for _, sub := range []string{".git", "repo", "", ".git/"} {
+			git := filepath.Join(r.clones, dir, sub)
+			if sub == ".git/" {
+				git = filepath.Join(r.clones, dir+".git")
+			}
+			if exists(filepath.Join(git, "objects")) && exists(filepath.Join(git, "HEAD")) {
+				return git, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s holds no clone of %s: git clone --bare https://github.com/%s %s", r.clones, repo, repo,
+		filepath.Join(r.clones, owner+"__"+name))
+}
+
+// gitOut runs git on a repository without any configuration of the host's.
+func gitOut(ctx context.Context, git string, in io.Reader, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GIT_DIR=" + git, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_NO_REPLACE_OBJECTS=1"}
+	cmd.Stdin = in
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w: %.300s", args[0], err, strings.TrimSpace(said.String()))
+	}
+	return out, nil
+}
+
+// archive writes the files of a commit as a tar; submodules are left out.
+func archive(ctx context.Context, git, commit, name string) error {
+	list, err := gitOut(ctx, git, nil, "ls-tree", "-r", "-z", "--full-tree", commit)
+	if err != nil {
+		return err
+	}
+	type blob struct{ mode, hash, path string }
+	var blobs []blob
+	var ask strings.Builder
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		head, file, _ := strings.Cut(entry, "\t")
+		f := strings.Fields(head)
+		if len(f) == 3 && f[1] == "blob" {
+			blobs = append(blobs, blob{f[0], f[2], file})
+			ask.WriteString(f[2] + "\n")
+		}
+	}
+	cmd := exec.CommandContext(ctx, "git", "cat-file", "--batch")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GIT_DIR=" + git, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_NO_REPLACE_OBJECTS=1"}
+	cmd.Stdin = strings.NewReader(ask.String())
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	in := bufio.NewReader(pipe)
+	err = writeTar(name, func(out *tar.Writer) error {
+		for _, b := range blobs {
+			if err := writeBlob(out, in, b.mode, b.path); err != nil {
+				return fmt.Errorf("%s: %w", b.path, err)
+			}
+		}
+		return nil
+	})
+	_ = pipe.Close()
+	return errors.Join(err, cmd.Wait())
+}
+
+// writeBlob copies the next answer of git cat-file.
+func writeBlob(out *tar.Writer, in *bufio.Reader, mode, path string) error {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	f := strings.Fields(line)
+	if len(f) != 3 {
+		return fmt.Errorf("the repository lacks it: %s", strings.TrimSpace(line))
+	}
+	size, err := strconv.ParseInt(f[2], 10, 64)
+	if err != nil || size > tree.MaxBytes {
+		return fmt.Errorf("has %s bytes", f[2])
+	}
+	head := &tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o644, Size: size}
+	switch mode {
+	case "100755":
+		head.Mode = 0o755
+	case "120000":
+		target := make([]byte, size)
+		if _, err := io.ReadFull(in, target); err != nil {
+			return err
+		}
+		head.Typeflag, head.Linkname, head.Size = tar.TypeSymlink, string(target), 0
+	}
+	if err := out.WriteHeader(head); err != nil {
+		return err
+	}
+	if head.Typeflag == tar.TypeReg {
+		if _, err := io.CopyN(out, in, size); err != nil {
+			return err
+		}
+	}
+	_, err = in.Discard(1)
+	return err
+}
+
+// writeTar makes a tar file all at once.
+func writeTar(name string, fill func(*tar.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // harmless after the rename
+	out := tar.NewWriter(f)
+	err = fill(out)
+	if err == nil {
+		err = out.Close()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

@@ -1,0 +1,79 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// taskSource is an env.Source over a list that is read once, at first use, and
+// stays as it was then. A read that went wrong is tried again.
+type taskSource struct {
+	name string
+	read func(context.Context) ([]placedTask, error)
+
+	mu    sync.Mutex
+	ready bool
+	list  []placedTask
+}
+
+// placedTask is a task with the way to the files it is about.
+type placedTask struct {
+	task schemas.Task
+	open func() (*tree.Tree, error)
+}
+
+func (s *taskSource) Name() string { return s.name }
+
+func (s *taskSource) Tasks(ctx context.Context) ([]schemas.Task, error) {
+	list, err := s.loaded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]schemas.Task, len(list))
+	for i, p := range list {
+		tasks[i] = p.task
+	}
+	return tasks, nil
+}
+
+func (s *taskSource) Tree(ctx context.Context, instance string) (env.Tree, error) {
+	list, err := s.loaded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range list {
+		if p.task.InstanceID == instance {
+			return p.open()
+		}
+	}
+	return nil, fmt.Errorf("task source %q has no task %q", s.name, instance)
+}
+
+func (s *taskSource) loaded(ctx context.Context) ([]placedTask, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready {
+		return s.list, nil
+	}
+	list, err := s.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.list, s.ready = list, true
+	return list, nil
+}
+
+// place completes a task and pins it to its tree.
+func place(t schemas.Task, source string, files *tree.Tree) placedTask {
+	t.Source, t.TreeSHA256 = source, files.SHA256()
+	if t.License == "" {
+		t.License, t.LicenseFile = licence(files)
+	}
+	return placedTask{task: taskfile.Complete(t, source), open: func() (*tree.Tree, error) { return files, nil }}
+}

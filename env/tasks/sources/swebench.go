@@ -1,0 +1,197 @@
+package sources
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Where SWE-bench's rows are, at revisions that do not change under us.
+const sweBenchURL = "https://huggingface.co/datasets/SWE-bench/SWE-bench_Verified/resolve/" +
+	"99450355ca8c611021187a57ffac304b66666738/data/test-00000-of-00001.parquet"
+
+func init() {
+	for kind, summary := range map[string]string{
+		"swebench":       "SWE-bench (Verified, Lite, full): real issues, judged by hidden tests",
+		"swebench-debug": "SWE-bench with its tests in the repository: the failure can be run and debugged",
+	} {
+		env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+			Kind: kind, Summary: summary,
+			Default: func() any { return &DatasetConfig{} },
+			New: func(cfg any, _ struct{}) (env.Source, error) {
+				b := sweBench{debug: kind == "swebench-debug"}
+				return &datasetSource{name: kind, cfg: *cfg.(*DatasetConfig), url: sweBenchURL, make: b.instance,
+					version: func(r *row) string { return r.maybe("version") }}, nil
+			},
+		})
+	}
+}
+
+//go:embed swebench.yaml
+var sweBenchTable []byte
+
+// testRule is how one repository's tests are run.
+type testRule struct {
+	Repo     string   `yaml:"repo"`
+	License  string   `yaml:"license"`
+	IDs      string   `yaml:"ids"`
+	Versions []string `yaml:"versions"` // empty = all others
+	Command  string   `yaml:"command"`
+}
+
+var sweBenchRules = sync.OnceValue(func() (rules []testRule) {
+	if err := yaml.Unmarshal(sweBenchTable, &rules); err != nil {
+		panic(err) // it is part of the program
+	}
+	return rules
+})
+
+// ruleFor finds the rule of a repository; one that is not listed runs pytest.
+func ruleFor(repo, version string) testRule {
+	for _, r := range sweBenchRules() {
+		if r.Repo == repo && (len(r.Versions) == 0 || slices.Contains(r.Versions, version)) {
+			return r
+		}
+	}
+	return testRule{Repo: repo, IDs: "pytest", Command: "python -m pytest -q"}
+}
+
+type sweBench struct{ debug bool }
+
+// instance makes a task of a row (instance_id, repo, base_commit, patch,
+// test_patch, problem_statement, version, created_at, FAIL_TO_PASS, PASS_TO_PASS).
+func (b sweBench) instance(r *row) instance {
+	id, repo, commit := r.text("instance_id"), r.text("repo"), r.text("base_commit")
+	tests, version := r.text("test_patch"), r.maybe("version")
+	rule := ruleFor(repo, version)
+	t := schemas.Task{
+		InstanceID: id, Repo: repo, BaseCommit: commit, License: rule.License,
+		Instructions: r.text("problem_statement"), GoldPatch: r.text("patch"),
+		Image:  "swebench/sweb.eval.x86_64." + strings.ReplaceAll(strings.ToLower(id), "__", "_1776_") + ":latest",
+		Origin: &schemas.Origin{UpstreamRepo: "github.com/" + repo, License: rule.License, BaseCommit: commit},
+	}
+	if s := r.maybe("created_at"); s != "" {
+		t.CreatedAt, _ = time.Parse(time.RFC3339, s) // some editions have another form; it is no matter
+	}
+	t.Tests = schemas.TestSpec{Method: schemas.VerifyPytest, Patch: tests, XFailPasses: true,
+		FailToPass: r.list("FAIL_TO_PASS"), PassToPass: r.list("PASS_TO_PASS")}
+	if len(t.Tests.FailToPass) == 0 && len(r.problems) == 0 {
+		r.problem(`column "FAIL_TO_PASS" is empty`)
+	}
+	t.Tests.FailToPass, t.Tests.PassToPass = distinct(t.Tests.FailToPass, t.Tests.PassToPass)
+	t.Tests.Files = append(taskfile.DefaultTestFiles(), "**/tests/**")
+	in := instance{task: t, repo: repo, commit: commit, conda: true}
+	if rule.IDs == "django" {
+		in.task.Tests.Method = schemas.VerifyUnittest
+		in.djangoIDs()
+	}
+	all, there, err := testFiles(tests, slices.Concat(in.task.Tests.FailToPass, in.task.Tests.PassToPass))
+	if err != nil {
+		r.problem(`column "test_patch": %v`, err)
+	}
+	in.task.Tests.Command = rule.run(all)
+	in.task.Entrypoint = rule.run(there)
+	if b.debug {
+		in.task.Entrypoint, in.task.Tests.Command, in.task.Tests.Patch = in.task.Tests.Command, "", ""
+		in.change = func(t *tree.Tree) (*tree.Tree, error) { return taskfile.Apply(t, []byte(tests)) }
+	}
+	return in
+}
+
+// run is the command line for some files.
+func (r testRule) run(files []string) string {
+	words := []string{r.Command}
+	for _, f := range files {
+		if r.IDs == "django" {
+			f = strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(f, "tests/"), ".py"), "/", ".")
+		}
+		words = append(words, f)
+	}
+	return strings.Join(words, " ")
+}
+
+// testFiles are the test modules that a test patch touches and that ids name; there
+// are those that the repository has before the patch.
+func testFiles(patch string, ids []string) (all, there []string, err error) {
+	parsed, _, err := gitdiff.Parse(bytes.NewReader([]byte(patch)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("not a unified diff: %w", err)
+	}
+	files, fresh := map[string]bool{}, map[string]bool{}
+	for _, f := range parsed {
+		if !f.IsDelete && testModule.MatchString(path.Base(f.NewName)) {
+			files[f.NewName] = true
+		}
+		fresh[f.NewName] = f.IsNew
+	}
+	for _, id := range ids {
+		if file, _, ok := strings.Cut(id, "::"); ok && strings.HasSuffix(file, ".py") {
+			files[file] = true
+		}
+	}
+	for _, f := range sortedKeys(files) {
+		all = append(all, f)
+		if !fresh[f] {
+			there = append(there, f)
+		}
+	}
+	return all, there, nil
+}
+
+var testModule = regexp.MustCompile(`^(test.*|.*_tests?)\.py$`)
+
+// djangoIDs turns "test_x (module.Class)" into what unittest calls it. Any other id
+// is the first line of a docstring, as the runner's log has it: the verifier finds
+// the tests that bear it.
+func (in *instance) djangoIDs() {
+	turn := func(ids []string) (out []string) {
+		for _, id := range ids {
+			m := djangoID.FindStringSubmatch(id)
+			if m == nil {
+				out = append(out, strings.TrimSpace(id))
+				continue
+			}
+			class := strings.TrimSuffix(m[2], "."+m[1])
+			out = append(out, class+"."+m[1])
+		}
+		return out
+	}
+	in.task.Tests.FailToPass, in.task.Tests.PassToPass = turn(in.task.Tests.FailToPass), turn(in.task.Tests.PassToPass)
+	in.task.Tests.FailToPass, in.task.Tests.PassToPass = distinct(in.task.Tests.FailToPass, in.task.Tests.PassToPass)
+}
+
+var djangoID = regexp.MustCompile(`^(\w+) \(([\w.]+)\)$`)
+
+// distinct takes doubled ids out, and out of the second list what stands in the
+// first: the lists of some instances have them.
+func distinct(first, second []string) (a, b []string) {
+	seen := map[string]bool{}
+	for _, id := range first {
+		if !seen[id] {
+			a = append(a, id)
+		}
+		seen[id] = true
+	}
+	for _, id := range second {
+		if !seen[id] {
+			b = append(b, id)
+		}
+		seen[id] = true
+	}
+	return a, b
+}

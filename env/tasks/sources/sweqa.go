@@ -1,0 +1,55 @@
+package sources
+
+import (
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func init() {
+	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+		Kind:    "sweqa",
+		Summary: "SWE-QA: questions about 15 repositories; the answer goes into submit, and is judged elsewhere",
+		Default: func() any { return &DatasetConfig{} },
+		New: func(cfg any, _ struct{}) (env.Source, error) {
+			return &datasetSource{name: "sweqa", cfg: *cfg.(*DatasetConfig), make: sweQA}, nil
+		},
+	})
+}
+
+// sweQACommits are the repositories of the benchmark, and where they stood.
+var sweQACommits = map[string][2]string{
+	"astropy": {"astropy/astropy", "0a041d3"}, "django": {"django/django", "14fc2e9"}, "flask": {"pallets/flask", "85c5d93"},
+	"matplotlib": {"matplotlib/matplotlib", "a5e1f60"}, "pylint": {"pylint-dev/pylint", "44740e5"},
+	"pytest": {"pytest-dev/pytest", "5989efe"}, "requests": {"psf/requests", "46e939b"},
+	"scikit-learn": {"scikit-learn/scikit-learn", "adb1ae7"}, "sphinx": {"sphinx-doc/sphinx", "6c9e320"},
+	"sqlfluff": {"sqlfluff/sqlfluff", "db9801b"}, "sympy": {"sympy/sympy", "3c817ed"}, "xarray": {"pydata/xarray", "40119bf"},
+	"conan": {"conan-io/conan", "52f43d9"}, "reflex": {"reflex-dev/reflex", "fe0f946"}, "streamlink": {"streamlink/streamlink", "ab1f365"},
+}
+
+var shardSuffix = regexp.MustCompile(`-\d{5}-of-\d{5}$`)
+
+// sweQA makes a task of a row (question, answer) of the file of its repository.
+// The reference answer stays in the dataset: nothing here compares with it.
+func sweQA(r *row) instance {
+	file, _, _ := strings.Cut(r.where, ": row ")
+	file = filepath.Base(file[:max(strings.LastIndex(file, filepath.Ext(file)), 0)])
+	name := shardSuffix.ReplaceAllString(file, "")
+	at, known := sweQACommits[strings.ReplaceAll(name, "_", "-")]
+	if !known {
+		r.problem("%q is none of the benchmark's repositories: keep the files' names (flask.jsonl, ...)", name)
+		return instance{}
+	}
+	r.text("answer")
+	return instance{repo: at[0], commit: at[1], task: schemas.Task{
+		InstanceID: name + "-" + strconv.Itoa(r.index), Repo: at[0], BaseCommit: at[1], Instructions: r.text("question"),
+		Image: "python:3.12", BugKind: "question", Entrypoint: "true", Visibility: schemas.TestsVisible,
+		Tests:  schemas.TestSpec{Method: schemas.VerifyNone},
+		Origin: &schemas.Origin{UpstreamRepo: "github.com/" + at[0], BaseCommit: at[1]},
+	}}
+}

@@ -1,0 +1,178 @@
+package taskfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// InstancePattern is what an instance id may look like: it becomes part of file
+// names, labels and object keys.
+var InstancePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
+
+var treePattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// DefaultTestFiles are the paths restored before grading when a task names
+// none: tests and what configures them. A pattern without a slash matches the
+// base name in any directory; "dir/**" matches everything below dir.
+func DefaultTestFiles() []string {
+	return []string{
+		"tests/**", "test_*.py", "*_test.py", "conftest.py",
+		"pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml",
+	}
+}
+
+// Complete fills what a task leaves open, removes paths of a machine from the names of its
+// repository, and sets its id. source is used if the task names none.
+func Complete(t schemas.Task, source string) schemas.Task {
+	if t.Source == "" {
+		t.Source = source
+	}
+	t.Language = "python"
+	t = provenance.WithoutPlaces(t)
+	if t.Workdir == "" {
+		t.Workdir = schemas.DefaultWorkdir
+	}
+	if t.Tests.Method == "" {
+		t.Tests.Method = methodFor(t.Entrypoint)
+	}
+	if len(t.Tests.Files) == 0 && t.Tests.Method != schemas.VerifyNone {
+		t.Tests.Files = DefaultTestFiles()
+	}
+	if t.Visibility == "" { // the tests are part of the tree, and the entrypoint runs them
+		t.Visibility = schemas.TestsRunnable
+		if t.Tests.Patch != "" {
+			t.Visibility = schemas.TestsHidden
+		}
+	}
+	t.ID = t.ComputeID()
+	return t
+}
+
+// methodFor guesses from the command line how its results can be read.
+func methodFor(entrypoint string) string {
+	switch {
+	case strings.Contains(entrypoint, "pytest"):
+		return schemas.VerifyPytest
+	case strings.Contains(entrypoint, "unittest"):
+		return schemas.VerifyUnittest
+	}
+	return schemas.VerifyExitCode
+}
+
+// Problem is what is wrong with one field of a task, by its JSON name.
+type Problem struct{ Field, Text string }
+
+// Problems looks at what the fields of a task say.
+func Problems(t schemas.Task) []Problem {
+	var out []Problem
+	say := func(field, format string, args ...any) {
+		out = append(out, Problem{field, fmt.Sprintf(format, args...)})
+	}
+	if !InstancePattern.MatchString(t.InstanceID) {
+		say("instance_id", "instance_id %.140q: want up to 128 letters, digits or . _ + -, beginning with a letter or digit", t.InstanceID)
+	}
+	for _, f := range []struct{ field, value string }{{"instructions", t.Instructions}, {"entrypoint", t.Entrypoint}} {
+		if strings.TrimSpace(f.value) == "" && (f.field != "entrypoint" || t.Tests.Method != schemas.VerifyNone) {
+			say(f.field, "%s is missing", f.field)
+		}
+	}
+	if t.Workdir != "" && (!path.IsAbs(t.Workdir) || path.Clean(t.Workdir) != t.Workdir || t.Workdir == "/") {
+		say("workdir", "workdir %q: want a clean absolute path below /", t.Workdir)
+	}
+	if t.TreeSHA256 != "" && !treePattern.MatchString(t.TreeSHA256) {
+		say("tree_sha256", "tree_sha256 %.80q: want 64 hexadecimal digits", t.TreeSHA256)
+	}
+	for _, dir := range t.Hide {
+		if !filepath.IsLocal(dir) || path.Clean(dir) != dir || dir == "." {
+			say("hide", "hide %.80q: want a directory below the interpreter's module path, such as pip/_vendor/requests", dir)
+		}
+	}
+	oneOf := func(field, value string, words ...string) {
+		if value != "" && !slices.Contains(words, value) {
+			say(field, "%s %q: choose from %s", field, value, strings.Join(words, ", "))
+		}
+	}
+	oneOf("tests.method", t.Tests.Method, schemas.VerifyPytest, schemas.VerifyUnittest, schemas.VerifyExitCode, schemas.VerifyNone)
+	oneOf("test_visibility", t.Visibility, schemas.TestsHidden, schemas.TestsVisible, schemas.TestsRunnable)
+	for _, p := range []struct{ field, patch string }{{"gold_patch", t.GoldPatch}, {"bug_patch", t.BugPatch}, {"tests.patch", t.Tests.Patch}} {
+		if p.patch == "" {
+			continue
+		}
+		if err := CheckPatch([]byte(p.patch)); err != nil {
+			say(p.field, "%s: %v", p.field, err)
+		}
+	}
+	return append(out, listProblems(t.Tests)...)
+}
+
+// listProblems looks at the test ids.
+func listProblems(s schemas.TestSpec) (out []Problem) {
+	seen := map[string]string{}
+	for _, list := range []struct {
+		field string
+		ids   []string
+	}{{"tests.fail_to_pass", s.FailToPass}, {"tests.pass_to_pass", s.PassToPass}} {
+		for _, id := range list.ids {
+			if id == "" {
+				out = append(out, Problem{list.field, list.field + ": a test id is empty"})
+			} else if other := seen[id]; other != "" {
+				out = append(out, Problem{list.field, fmt.Sprintf("%s: %q stands already in %s", list.field, id, other)})
+			}
+			seen[id] = list.field
+		}
+	}
+	words := []string{schemas.StatusPassed, schemas.StatusFailed, schemas.StatusError, schemas.StatusSkipped}
+	for id, status := range s.Expected {
+		if id == "" || !slices.Contains(words, status) {
+			out = append(out, Problem{"tests.expected", fmt.Sprintf("tests.expected: %.80q is %.40q: choose from %s", id, status, strings.Join(words, ", "))})
+		}
+	}
+	slices.SortFunc(out, func(a, b Problem) int { return strings.Compare(a.Text, b.Text) })
+	return out
+}
+
+// CheckPatch refuses what no tool could apply.
+func CheckPatch(patch []byte) error {
+	files, err := parsePatch(patch)
+	if err != nil {
+		return fmt.Errorf("not a unified diff: %w", err)
+	}
+	if len(files) == 0 {
+		return errors.New("changes no file: want a unified diff")
+	}
+	return nil
+}
+
+// parsePatch keeps a panic of the library from being the program's. Names lose
+// their first part, as with git apply -p1; the library does that only where git
+// wrote the diff.
+func parsePatch(patch []byte) (files []*gitdiff.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			files, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	files, _, err = gitdiff.Parse(bytes.NewReader(patch))
+	if bytes.HasPrefix(patch, []byte("diff --git ")) || bytes.Contains(patch, []byte("\ndiff --git ")) {
+		return files, err
+	}
+	for _, f := range files {
+		for _, name := range []*string{&f.OldName, &f.NewName} {
+			if _, rest, ok := strings.Cut(*name, "/"); ok {
+				*name = rest
+			}
+		}
+	}
+	return files, err
+}
