@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -51,7 +51,7 @@ func (c *closing) Close(ctx context.Context) error {
 
 func withTree(t *testing.T, files fstest.MapFS) func(*env.Config) {
 	t.Helper()
-	repo, err := tree.FromFS(files, ".")
+	repo, err := workspace.FromFS(files, ".")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/tooltest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
@@ -67,7 +67,7 @@ type fixture struct {
 // if given, is the last to touch its configuration.
 func open(t *testing.T, change ...func(*env.Config)) *fixture {
 	t.Helper()
-	files, err := tree.FromFS(repo, ".")
+	files, err := workspace.FromFS(repo, ".")
 	if err != nil {
 		t.Fatal(err)
 	}

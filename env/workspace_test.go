@@ -8,7 +8,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/tasks/sources"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 )
@@ -58,7 +58,7 @@ func TestC1WorkspaceLiesInTheSandbox(t *testing.T) {
 // The whole content of a directory is placed, hidden files too; what is no
 // directory is refused before anything starts.
 func TestC5WholeDirectoriesArePlaced(t *testing.T) {
-	files, err := tree.FromFS(fstest.MapFS{
+	files, err := workspace.FromFS(fstest.MapFS{
 		".hidden": {Data: []byte("h"), Mode: 0o644}, ".github/ci.yml": {Data: []byte("on: push"), Mode: 0o644},
 		"run": {Data: []byte("#!/bin/sh\n"), Mode: 0o755}, "a b/c": {Mode: 0o600},
 	}, ".")

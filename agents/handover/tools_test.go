@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/tooltest"
 	"github.com/tracesmith/tracesmith/schemas"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 func TestWhatToolsShowIsRead(t *testing.T) {
 	program := "import sys\n\n\ndef double(x):\n    print(' 99  ->\\tfake = 1')\n    y = x + 1\n\treturn_ = 0\n    return y\n\n\nprint(double(4))\n"
 	program = strings.Replace(program, "\treturn_", "    return_", 1)
-	files, err := tree.FromFS(fstest.MapFS{
+	files, err := workspace.FromFS(fstest.MapFS{
 		"calc.py":        {Data: []byte(program), Mode: 0o644},
 		"dir/crlf.py":    {Data: []byte("one = 1\r\ntwo = 2\r\n"), Mode: 0o644},
 		"dir/tab\tin.py": {Data: []byte("two = '\x1b[31m'\n"), Mode: 0o644},

@@ -14,7 +14,6 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/envtest"
@@ -34,7 +33,7 @@ func (p project) tree(t testing.TB) env.Tree {
 	for name, text := range p {
 		files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 	}
-	tr, err := tree.FromFS(files, ".")
+	tr, err := workspace.FromFS(files, ".")
 	if err != nil {
 		t.Fatal(err)
 	}

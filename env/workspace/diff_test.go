@@ -11,7 +11,7 @@ import (
 )
 
 func TestPatchRebuildsFinalTree(t *testing.T) {
-	text := entry{text: "a\nb\nc\n"}
+	text := tarEntry{text: "a\nb\nc\n"}
 	cases := map[string][2]files{
 		"edit":             {{"f": text}, {"f": {text: "a\nB\nc\n"}}},
 		"same":             {{"f": text}, {"f": text}},
@@ -58,12 +58,12 @@ func randomFiles(r *rand.Rand) files {
 		if taken {
 			continue
 		}
-		e := entry{exec: r.IntN(4) == 0}
+		e := tarEntry{exec: r.IntN(4) == 0}
 		for range r.IntN(12) {
 			e.text += lines[r.IntN(len(lines))]
 		}
 		if r.IntN(6) == 0 {
-			e = entry{target: names[r.IntN(len(names))]}
+			e = tarEntry{target: names[r.IntN(len(names))]}
 		}
 		out[name] = e
 	}

@@ -1,11 +1,15 @@
-// Package workspace keeps repository states as git objects on the host: it
-// imports a workspace's tar stream, tells what changed, applies patches, and
-// renders a state as a deterministic tar.
+// Package workspace holds states of a repository on the host.
 //
-// There is never a work tree: names, symlinks, .gitattributes and hooks that an
-// agent leaves behind are data here and cannot act. Objects are read and
-// written directly (the loose object format of gitformat-loose); patches are
-// made and applied by the git program in a hermetic environment.
+// A Tree is what a task starts from: the files of a directory, an fs.FS or a tar
+// file, hashed once and checked against those hashes when they are written into a
+// sandbox. A Store keeps the states that follow as git objects: it imports the tar
+// stream of a workspace, compares two states, makes and applies patches, and writes
+// a state as a deterministic tar.
+//
+// A Store has no work tree, so names, symlinks, .gitattributes and hooks that an
+// agent leaves behind are data and cannot act. The package reads and writes objects
+// itself (the loose object format of gitformat-loose); the git program makes and
+// applies patches in a hermetic environment.
 //
 // It may import env and schemas.
 package workspace

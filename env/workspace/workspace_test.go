@@ -22,14 +22,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// entry is one path of a test's workspace; a link when target is set.
-type entry struct {
+// tarEntry is one path of a test's workspace; a link when target is set.
+type tarEntry struct {
 	text   string
 	exec   bool
 	target string
 }
 
-type files map[string]entry
+type files map[string]tarEntry
 
 func (f files) tar(t testing.TB) []byte {
 	t.Helper()
@@ -73,7 +73,7 @@ func readTar(t testing.TB, raw []byte) files {
 			t.Fatal(err)
 		}
 		if h.Typeflag != tar.TypeDir {
-			out[h.Name] = entry{text: string(text), exec: h.Mode&0o100 != 0 && h.Typeflag == tar.TypeReg, target: h.Linkname}
+			out[h.Name] = tarEntry{text: string(text), exec: h.Mode&0o100 != 0 && h.Typeflag == tar.TypeReg, target: h.Linkname}
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestImportExportKeepsEverything(t *testing.T) {
 	if err := s.Export(t.Context(), tree, &out); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, readTar(t, out.Bytes()), cmp.AllowUnexported(entry{})); diff != "" {
+	if diff := cmp.Diff(want, readTar(t, out.Bytes()), cmp.AllowUnexported(tarEntry{})); diff != "" {
 		t.Errorf("exported files differ (-want +got):\n%s", diff)
 	}
 	if err := s.Export(t.Context(), tree, &again); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
@@ -177,7 +177,7 @@ func TestImportIgnoresCachesAndOwnGit(t *testing.T) {
 	kept := files{"a.py": {text: "1\n"}, "sub/x": {text: "2\n"}}
 	dropped := maps.Clone(kept)
 	for _, name := range []string{".git/config", "__pycache__/a.pyc", "sub/__pycache__/x.pyc", ".pytest_cache/v", ".git/hooks/.git/x"} {
-		dropped[name] = entry{text: "junk"}
+		dropped[name] = tarEntry{text: "junk"}
 	}
 	if a, b := s.mustImport(t, kept), s.mustImport(t, dropped); a != b {
 		t.Errorf("caches changed the tree: %s, %s", a, b)
@@ -339,12 +339,12 @@ func BenchmarkEpisode(b *testing.B) {
 	s := open(b)
 	base := files{}
 	for i := range 60 {
-		base[fmt.Sprintf("pkg/m%d.py", i)] = entry{text: strings.Repeat(fmt.Sprintf("line %d\n", i), 80)}
+		base[fmt.Sprintf("pkg/m%d.py", i)] = tarEntry{text: strings.Repeat(fmt.Sprintf("line %d\n", i), 80)}
 	}
 	r := repo{b, base}
 	final := maps.Clone(base)
 	for b.Loop() {
-		final["pkg/m7.py"] = entry{text: fmt.Sprint(b.N, rand.Int())}
+		final["pkg/m7.py"] = tarEntry{text: fmt.Sprint(b.N, rand.Int())}
 		patch, tree, _, err := s.Diff(b.Context(), r, bytes.NewReader(final.tar(b)))
 		if err != nil {
 			b.Fatal(err)

@@ -8,5 +8,5 @@
 // Tests play every case; package soak plays them by the thousand among ordinary
 // calls.
 //
-// It imports env, schemas and env/tree.
+// It imports env, schemas and env/workspace.
 package hostile

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -44,7 +44,7 @@ func (r Repository) Tasks(ctx context.Context) ([]schemas.Task, error) {
 
 // Tree implements env.Source.
 func (Repository) Tree(context.Context, string) (env.Tree, error) {
-	t, err := tree.FromFS(files, "repository")
+	t, err := workspace.FromFS(files, "repository")
 	if err != nil {
 		return nil, fmt.Errorf("reading the hostile repository: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/mutate"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 //go:embed python/*.py
@@ -37,7 +37,7 @@ const (
 type bench struct {
 	driver   env.Driver
 	spec     env.SandboxSpec
-	tree     *tree.Tree
+	tree     *workspace.Tree
 	command  command
 	compiled []byte // tar of what the interpreter compiled of the healthy tree, placed for every run
 
@@ -146,7 +146,7 @@ func (b *bench) workdir(sb env.Sandbox) string { return env.WorkdirOf(sb, b.spec
 func scratch(sb env.Sandbox) string { return env.TempDirOf(sb) + "/tracesmith-synth" }
 
 // start starts a sandbox that holds a tree and the scripts.
-func (b *bench) start(ctx context.Context, t *tree.Tree) (env.Sandbox, error) {
+func (b *bench) start(ctx context.Context, t *workspace.Tree) (env.Sandbox, error) {
 	sb, err := b.driver.Start(ctx, b.spec)
 	if err != nil {
 		return nil, fmt.Errorf("starting a sandbox: %w", err)
@@ -288,14 +288,14 @@ func (b *bench) within(ctx context.Context, seed string, q request, look func(en
 }
 
 // replaced is the healthy tree with some files replaced.
-func (b *bench) replaced(files map[string]string) (*tree.Tree, error) {
-	var changes []tree.Change
+func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
+	var changes []workspace.Edit
 	for _, name := range sorted(files) {
 		_, exec, link, err := b.tree.File(name)
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, tree.Change{Path: name, Exec: exec, Link: link, Data: []byte(files[name])})
+		changes = append(changes, workspace.Edit{Path: name, Exec: exec, Link: link, Data: []byte(files[name])})
 	}
 	return b.tree.Edit(changes)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -26,7 +26,7 @@ func healthy(t *testing.T, name, entrypoint string, files map[string]string) Rep
 	for path, text := range files {
 		fsys[path] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 	}
-	snapshot, err := tree.FromFS(fsys, ".")
+	snapshot, err := workspace.FromFS(fsys, ".")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
-	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -31,7 +30,7 @@ var Kinds = []string{KindSingle, KindComposed, KindCommit, KindModel}
 // Tests.Files.
 type Repo struct {
 	Task schemas.Task
-	Tree *tree.Tree
+	Tree *workspace.Tree
 	// History is a directory on the host with a .git directory whose HEAD the tree
 	// is; "": none.
 	History string

@@ -17,6 +17,6 @@
 // Each run of a candidate's tests has a sandbox of its own, so that no run sees what
 // another one left behind; env/verify then confirms tasks as it does any other patch.
 //
-// It may import env, env/tasks/check, env/mutate, env/tasks/taskfile, env/trace, env/tree,
+// It may import env, env/tasks/check, env/mutate, env/tasks/taskfile, env/trace, env/workspace,
 // env/verify, env/workspace, llms and schemas.
 package synth

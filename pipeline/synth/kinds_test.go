@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
@@ -52,7 +52,7 @@ func versioned(t *testing.T) (r Repo, fix, note string) {
 	fix = commit(t, dir, map[string]string{"bank.py": bank["bank.py"]})
 	noted := strings.Replace(bank["bank.py"], "    best = None\n", "    # The first one wins.\n    best = None\n", 1)
 	note = commit(t, dir, map[string]string{"bank.py": noted})
-	snapshot, err := tree.FromDir(dir)
+	snapshot, err := workspace.FromDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/mutate"
-	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -102,7 +101,7 @@ func (w *worker) copied(ctx context.Context, s *state) error {
 // Mended is a healthy repository with the patch that would take it to the bug, or
 // the one that mended it; without either no function is compared.
 type Mended struct {
-	Tree      *tree.Tree
+	Tree      *workspace.Tree
 	Bug, Gold string
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
 	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -117,7 +117,7 @@ func (w *worker) release(ctx context.Context, s *state, t *Trial) (release, erro
 
 // gold is the patch from the buggy tree to the healthy one; applied it gives that
 // byte for byte.
-func (w *worker) gold(ctx context.Context, healthy, buggy *tree.Tree) ([]byte, error) {
+func (w *worker) gold(ctx context.Context, healthy, buggy *workspace.Tree) ([]byte, error) {
 	store := w.cfg.Store
 	good, err := store.Base(ctx, healthy)
 	if err != nil {
@@ -140,7 +140,7 @@ func (w *worker) gold(ctx context.Context, healthy, buggy *tree.Tree) ([]byte, e
 
 // confirm has the verifier judge the gold patch, no patch, and those that change
 // nothing but the tests and what configures them. It says what is wrong, or "".
-func (w *worker) confirm(ctx context.Context, s *state, t schemas.Task, buggy *tree.Tree) (string, error) {
+func (w *worker) confirm(ctx context.Context, s *state, t schemas.Task, buggy *workspace.Tree) (string, error) {
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
 	if why := unfit(t); why != "" {
 		return why, nil

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -95,7 +95,7 @@ func layTasks(list string, n int) error {
 	if err := os.WriteFile(filepath.Join(repo, "level.py"), []byte(program), 0o644); err != nil {
 		return err
 	}
-	files, err := tree.FromDir(repo)
+	files, err := workspace.FromDir(repo)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/drivers"
-	"github.com/tracesmith/tracesmith/env/setup"
+	"github.com/tracesmith/tracesmith/env/workspace/setup"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/pipeline/synth"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -63,7 +63,7 @@ func (w *Workbench) Healthy(ctx context.Context, tasks []schemas.Task) ([]synth.
 		if err != nil {
 			return nil, fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)
 		}
-		base, ok := any.(*tree.Tree)
+		base, ok := any.(*workspace.Tree)
 		if !ok {
 			return nil, fmt.Errorf("the source %s has no repositories that can be changed here: write them as a task file first", w.Source.Name())
 		}
@@ -150,7 +150,7 @@ func repository(dir string, base schemas.Task) (synth.Repo, error) {
 	if !taskfile.InstancePattern.MatchString(t.InstanceID) {
 		return synth.Repo{}, fmt.Errorf("%s: the directory's name makes no name of a task: rename it", dir)
 	}
-	snapshot, err := tree.FromDir(dir)
+	snapshot, err := workspace.FromDir(dir)
 	if err != nil {
 		return synth.Repo{}, err
 	}

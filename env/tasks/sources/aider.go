@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -60,7 +60,7 @@ func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) 
 
 // aiderTask makes a task of an exercise. The agent gets neither .meta (the solution)
 // nor .approaches (more of them); .docs become the instructions.
-func aiderTask(all *tree.Tree, dir, name string) (placedTask, error) {
+func aiderTask(all *workspace.Tree, dir, name string) (placedTask, error) {
 	var meta struct {
 		Files struct{ Solution, Test, Example []string }
 	}
@@ -102,7 +102,7 @@ func aiderTask(all *tree.Tree, dir, name string) (placedTask, error) {
 }
 
 // exampleDiff leads from the stubs to the example solution; "" without one.
-func exampleDiff(all *tree.Tree, dir string, solution, example []string) (string, error) {
+func exampleDiff(all *workspace.Tree, dir string, solution, example []string) (string, error) {
 	var out strings.Builder
 	for _, file := range example {
 		after, _, _, err := all.File(dir + "/" + file)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -39,7 +39,7 @@ type instance struct {
 	where        string // its row
 	conda        bool   // the official image has its interpreter in conda's "testbed"
 	// change makes the agent's tree of the repository's; nil: as it is.
-	change func(*tree.Tree) (*tree.Tree, error)
+	change func(*workspace.Tree) (*workspace.Tree, error)
 }
 
 // datasetSource is an env.Source over the rows of a dataset. Trees are opened
@@ -56,7 +56,7 @@ type datasetSource struct {
 	ready bool
 	list  []schemas.Task
 	by    map[string]instance
-	trees map[string]*tree.Tree
+	trees map[string]*workspace.Tree
 }
 
 var _ env.Source = (*datasetSource)(nil)
@@ -131,7 +131,7 @@ func (s *datasetSource) load(ctx context.Context) error {
 	if s.list, err = s.fitOut(chosen, by, recipes); err != nil {
 		return err
 	}
-	s.by, s.trees, s.ready = by, map[string]*tree.Tree{}, true
+	s.by, s.trees, s.ready = by, map[string]*workspace.Tree{}, true
 	return nil
 }
 

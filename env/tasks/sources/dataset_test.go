@@ -15,7 +15,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -95,7 +95,7 @@ func source(t *testing.T, kind string, with map[string]any, rows ...map[string]a
 }
 
 // one lists the only task of a source, and opens its tree.
-func one(t *testing.T, src env.Source) (schemas.Task, *tree.Tree) {
+func one(t *testing.T, src env.Source) (schemas.Task, *workspace.Tree) {
 	t.Helper()
 	tasks, err := src.Tasks(t.Context())
 	if err != nil || len(tasks) != 1 {
@@ -105,10 +105,10 @@ func one(t *testing.T, src env.Source) (schemas.Task, *tree.Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tasks[0], files.(*tree.Tree)
+	return tasks[0], files.(*workspace.Tree)
 }
 
-func contents(t *testing.T, files *tree.Tree) map[string]string {
+func contents(t *testing.T, files *workspace.Tree) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, p := range files.Paths() {

@@ -9,5 +9,5 @@
 //	repo/        the program, tests included
 //	gold.patch   optional: unified diff from repo/ to the fixed program
 //
-// It may import env, env/tasks/taskfile, env/tree, schemas, sinks/formats and configs/plugin.
+// It may import env, env/tasks/taskfile, env/workspace, schemas, sinks/formats and configs/plugin.
 package sources

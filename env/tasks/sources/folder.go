@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // File names of a task directory.
@@ -87,7 +87,7 @@ func readTask(fsys fs.FS, label, dir, source string) (placedTask, error) {
 	} else if !info.IsDir() {
 		return placedTask{}, fmt.Errorf("%s is not a directory", path.Join(where, repoName))
 	}
-	files, err := tree.FromFS(fsys, repo)
+	files, err := workspace.FromFS(fsys, repo)
 	if err != nil {
 		return placedTask{}, fmt.Errorf("%s: %w", where, err)
 	}

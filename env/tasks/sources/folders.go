@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // CollectionConfig names a collection of small programs that lies on this machine.
@@ -22,7 +22,7 @@ type CollectionConfig struct {
 }
 
 // openCollection reads all of a collection.
-func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*tree.Tree, error) {
+func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*workspace.Tree, error) {
 	info, err := os.Stat(cfg.Path)
 	switch {
 	case cfg.Path == "":
@@ -34,7 +34,7 @@ func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", cfg.Path, err)
 		}
-		return tree.FromFS(z, ".") // stays open: trees are read when they are placed
+		return workspace.FromFS(z, ".") // stays open: trees are read when they are placed
 	case !info.IsDir():
 		return taskfile.Open(cfg.Path, taskfile.DefaultCache())
 	}
@@ -52,7 +52,7 @@ func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*
 			return at.at(ctx, git, commit, cfg.Path)
 		}
 	}
-	return tree.FromDir(cfg.Path)
+	return workspace.FromDir(cfg.Path)
 }
 
 // pick keeps the chosen ones of a list.

@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -53,9 +53,9 @@ func newFree(cfg FreeConfig) (env.Source, error) {
 		return nil, errors.New(p[0].Text)
 	}
 	return &taskSource{name: "free", read: func(context.Context) ([]placedTask, error) {
-		files, err := tree.FromFS(embed.FS{}, ".")
+		files, err := workspace.FromFS(embed.FS{}, ".")
 		if cfg.Path != "" {
-			files, err = tree.FromDir(cfg.Path)
+			files, err = workspace.FromDir(cfg.Path)
 		}
 		if err != nil {
 			return nil, err

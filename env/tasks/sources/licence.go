@@ -2,7 +2,7 @@ package sources
 
 import (
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // maxLicence bounds what is read of a file: texts of licences are shorter.
@@ -11,7 +11,7 @@ const maxLicence = 256 << 10
 // licence is the SPDX id of a repository by the text of its licence file, or
 // else by what its package metadata declares, and the file that says so. Texts
 // that are not known, and files that contradict each other, say nothing.
-func licence(files *tree.Tree) (id, file string) {
+func licence(files *workspace.Tree) (id, file string) {
 	for _, name := range files.Paths() {
 		if !provenance.LicenseFile(name) {
 			continue
@@ -38,7 +38,7 @@ func licence(files *tree.Tree) (id, file string) {
 }
 
 // contentOf is the text of a regular file, "" where there is none of that name.
-func contentOf(files *tree.Tree, name string) string {
+func contentOf(files *workspace.Tree, name string) string {
 	data, _, link, err := files.File(name)
 	if err != nil || link || len(data) > maxLicence {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -77,7 +77,7 @@ func (cfg PathConfig) read(context.Context) ([]placedTask, error) {
 		instructions = fmt.Sprintf("Running `%s` in this directory fails. Find the cause in the program, "+
 			"not in its tests, and mend it so that the command succeeds.\n", cfg.Entrypoint)
 	}
-	files, err := tree.FromDir(cfg.Path)
+	files, err := workspace.FromDir(cfg.Path)
 	if err != nil {
 		return nil, err
 	}

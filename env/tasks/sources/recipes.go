@@ -13,12 +13,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // Recipe makes the environment of an instance from its repository, where the
 // official image cannot be had: an interpreter, of this host or of a base image, and
-// what is installed into the task's virtual environment (env/setup), once, and cached.
+// what is installed into the task's virtual environment (env/workspace/setup), once, and cached.
 type Recipe struct {
 	Python       string            `yaml:"python"`        // version ("3.9") or path of an interpreter of this host
 	Base         string            `yaml:"base"`          // image to make it in, with Docker, in the place of this host's interpreter
@@ -100,16 +100,16 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 	in.exclude(recipe.ExcludeTests)
 	if len(recipe.Files) > 0 {
 		before := in.change
-		in.change = func(t *tree.Tree) (*tree.Tree, error) {
+		in.change = func(t *workspace.Tree) (*workspace.Tree, error) {
 			if before != nil {
 				var err error
 				if t, err = before(t); err != nil {
 					return nil, err
 				}
 			}
-			var changes []tree.Change
+			var changes []workspace.Edit
 			for name, text := range recipe.Files {
-				changes = append(changes, tree.Change{Path: name, Data: []byte(text)})
+				changes = append(changes, workspace.Edit{Path: name, Data: []byte(text)})
 			}
 			return t.Edit(changes)
 		}

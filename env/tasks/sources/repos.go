@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // repositories finds the source of an instance on this machine. A clone is read at
@@ -31,7 +31,7 @@ type repositories struct {
 var commitPattern = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
 
 // open returns the tree of an instance: the finished one, or the clone's at commit.
-func (r repositories) open(ctx context.Context, instance, repo, commit string) (*tree.Tree, error) {
+func (r repositories) open(ctx context.Context, instance, repo, commit string) (*workspace.Tree, error) {
 	if r.trees != "" {
 		for _, ext := range []string{"", ".tar", ".tar.gz", ".tar.zst"} {
 			if name := filepath.Join(r.trees, instance+ext); exists(name) {
@@ -53,7 +53,7 @@ func (r repositories) open(ctx context.Context, instance, repo, commit string) (
 }
 
 // at is the tree of a commit of a git directory.
-func (r repositories) at(ctx context.Context, git, commit, instance string) (*tree.Tree, error) {
+func (r repositories) at(ctx context.Context, git, commit, instance string) (*workspace.Tree, error) {
 	full, err := gitOut(ctx, git, nil, "rev-parse", "--verify", "--quiet", commit+"^{commit}")
 	if err != nil {
 		return nil, fmt.Errorf("%s has no commit %s, which %s is made at: fetch it (git fetch origin %s)", git, commit, instance, commit)
@@ -67,7 +67,7 @@ func (r repositories) at(ctx context.Context, git, commit, instance string) (*tr
 			return nil, fmt.Errorf("reading %s at %s: %w", git, commit, err)
 		}
 	}
-	return tree.FromTar(cached)
+	return workspace.FromTar(cached)
 }
 
 func exists(name string) bool {
@@ -174,7 +174,7 @@ func writeBlob(out *tar.Writer, in *bufio.Reader, mode, path string) error {
 		return fmt.Errorf("the repository lacks it: %s", strings.TrimSpace(line))
 	}
 	size, err := strconv.ParseInt(f[2], 10, 64)
-	if err != nil || size > tree.MaxBytes {
+	if err != nil || size > workspace.MaxRepositoryBytes {
 		return fmt.Errorf("has %s bytes", f[2])
 	}
 	head := &tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o644, Size: size}

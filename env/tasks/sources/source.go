@@ -7,7 +7,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -25,7 +25,7 @@ type taskSource struct {
 // placedTask is a task with the way to the files it is about.
 type placedTask struct {
 	task schemas.Task
-	open func() (*tree.Tree, error)
+	open func() (*workspace.Tree, error)
 }
 
 func (s *taskSource) Name() string { return s.name }
@@ -70,10 +70,10 @@ func (s *taskSource) loaded(ctx context.Context) ([]placedTask, error) {
 }
 
 // place completes a task and pins it to its tree.
-func place(t schemas.Task, source string, files *tree.Tree) placedTask {
+func place(t schemas.Task, source string, files *workspace.Tree) placedTask {
 	t.Source, t.TreeSHA256 = source, files.SHA256()
 	if t.License == "" {
 		t.License, t.LicenseFile = licence(files)
 	}
-	return placedTask{task: taskfile.Complete(t, source), open: func() (*tree.Tree, error) { return files, nil }}
+	return placedTask{task: taskfile.Complete(t, source), open: func() (*workspace.Tree, error) { return files, nil }}
 }

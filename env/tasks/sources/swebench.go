@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -108,7 +108,7 @@ func (b sweBench) instance(r *row) instance {
 	in.task.Entrypoint = rule.run(there)
 	if b.debug {
 		in.task.Entrypoint, in.task.Tests.Command, in.task.Tests.Patch = in.task.Tests.Command, "", ""
-		in.change = func(t *tree.Tree) (*tree.Tree, error) { return taskfile.Apply(t, []byte(tests)) }
+		in.change = func(t *workspace.Tree) (*workspace.Tree, error) { return taskfile.Apply(t, []byte(tests)) }
 	}
 	return in
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -72,7 +72,7 @@ func sweSmith(r *row) instance {
 	}
 	t.Entrypoint = strings.Join(append([]string{"python -m pytest -q -p no:cacheprovider"}, sortedKeys(files)...), " ")
 	return instance{task: t, repo: upstream, commit: commit, conda: true,
-		change: func(t *tree.Tree) (*tree.Tree, error) { return taskfile.Apply(t, []byte(bug)) }}
+		change: func(t *workspace.Tree) (*workspace.Tree, error) { return taskfile.Apply(t, []byte(bug)) }}
 }
 
 // operatorOf is the part of an id that names what made the bug:

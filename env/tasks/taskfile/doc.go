@@ -12,5 +12,5 @@
 // come from anywhere: every field is checked, and repo_tree cannot lead out of
 // the directory the file lies in.
 //
-// It imports env/tasks/provenance, env/tree, schemas and sinks/formats.
+// It imports env/tasks/provenance, env/workspace, schemas and sinks/formats.
 package taskfile

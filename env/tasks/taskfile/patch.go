@@ -9,12 +9,12 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // Apply makes the tree that a unified diff leads to. The diff must fit exactly;
 // an error names the file that does not. Only the files it names are read.
-func Apply(t *tree.Tree, patch []byte) (_ *tree.Tree, err error) {
+func Apply(t *workspace.Tree, patch []byte) (_ *workspace.Tree, err error) {
 	if len(patch) == 0 {
 		return t, nil
 	}
@@ -25,7 +25,7 @@ func Apply(t *tree.Tree, patch []byte) (_ *tree.Tree, err error) {
 	if len(files) == 0 {
 		return nil, errors.New("the patch changes no file")
 	}
-	var changes []tree.Change
+	var changes []workspace.Edit
 	for _, f := range files {
 		c, err := applyFile(t, f)
 		if err != nil {
@@ -37,7 +37,7 @@ func Apply(t *tree.Tree, patch []byte) (_ *tree.Tree, err error) {
 }
 
 // applyFile is what one file's part of a diff does.
-func applyFile(t *tree.Tree, f *gitdiff.File) (changes []tree.Change, err error) {
+func applyFile(t *workspace.Tree, f *gitdiff.File) (changes []workspace.Edit, err error) {
 	name := f.NewName
 	if f.IsDelete {
 		name = f.OldName
@@ -73,10 +73,10 @@ func applyFile(t *tree.Tree, f *gitdiff.File) (changes []tree.Change, err error)
 		exec, link = f.NewMode&0o111 != 0, f.NewMode&os.ModeSymlink != 0 || f.NewMode&0o170000 == 0o120000
 	}
 	if f.IsDelete || f.IsRename {
-		changes = append(changes, tree.Change{Path: f.OldName, Delete: true})
+		changes = append(changes, workspace.Edit{Path: f.OldName, Delete: true})
 	}
 	if !f.IsDelete {
-		changes = append(changes, tree.Change{Path: name, Exec: exec, Link: link, Data: out.Bytes()})
+		changes = append(changes, workspace.Edit{Path: name, Exec: exec, Link: link, Data: out.Bytes()})
 	}
 	return changes, nil
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
@@ -40,13 +40,13 @@ type Entry struct {
 	where string
 	shelf *shelf
 	once  sync.Once
-	tree  *tree.Tree
+	tree  *workspace.Tree
 	err   error
 }
 
 // Tree is the repository with the task's bug patch, checked against
 // Task.TreeSHA256. It is made at the first call.
-func (e *Entry) Tree() (*tree.Tree, error) {
+func (e *Entry) Tree() (*workspace.Tree, error) {
 	e.once.Do(func() {
 		if e.tree, e.err = e.make(); e.err != nil {
 			e.err = fmt.Errorf("%s: task %s: %w", e.where, e.Task.InstanceID, e.err)
@@ -56,7 +56,7 @@ func (e *Entry) Tree() (*tree.Tree, error) {
 }
 
 // Repository is the tree before the bug patch, as the file names it.
-func (e *Entry) Repository() (*tree.Tree, error) {
+func (e *Entry) Repository() (*workspace.Tree, error) {
 	t, err := e.shelf.open(e.RepoTree)
 	if err != nil {
 		return nil, fmt.Errorf("%s: task %s: %w", e.where, e.Task.InstanceID, err)
@@ -64,7 +64,7 @@ func (e *Entry) Repository() (*tree.Tree, error) {
 	return t, nil
 }
 
-func (e *Entry) make() (*tree.Tree, error) {
+func (e *Entry) make() (*workspace.Tree, error) {
 	healthy, err := e.shelf.open(e.RepoTree)
 	if err != nil {
 		return nil, err

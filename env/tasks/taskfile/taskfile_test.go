@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -32,9 +32,9 @@ func put(t testing.TB, contents map[string]string) string {
 	return dir
 }
 
-func fromDir(t testing.TB, dir string) *tree.Tree {
+func fromDir(t testing.TB, dir string) *workspace.Tree {
 	t.Helper()
-	files, err := tree.FromDir(dir)
+	files, err := workspace.FromDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,12 +46,12 @@ const (
 	gold = "--- a/pkg/calc.py\n+++ b/pkg/calc.py\n@@ -1,2 +1,2 @@\n def double(x):\n-    return 3 * x\n+    return 2 * x\n"
 )
 
-func healthy(t testing.TB) *tree.Tree {
+func healthy(t testing.TB) *workspace.Tree {
 	return fromDir(t, put(t, map[string]string{"pkg/calc.py": "def double(x):\n    return 2 * x\n", "tests/test_calc.py": "x\n"}))
 }
 
 // task is one that Add takes.
-func task(t testing.TB, base *tree.Tree, id string) schemas.Task {
+func task(t testing.TB, base *workspace.Tree, id string) schemas.Task {
 	t.Helper()
 	broken, err := Apply(base, []byte(bug))
 	if err != nil {
@@ -67,7 +67,7 @@ func task(t testing.TB, base *tree.Tree, id string) schemas.Task {
 	}
 }
 
-func write(t testing.TB, name string, base *tree.Tree, tasks ...schemas.Task) {
+func write(t testing.TB, name string, base *workspace.Tree, tasks ...schemas.Task) {
 	t.Helper()
 	w, err := Create(name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // shelf opens the repositories that the lines of one task file name, each once.
@@ -25,10 +25,10 @@ type shelf struct {
 	cache string
 
 	mu    sync.Mutex
-	trees map[string]*tree.Tree
+	trees map[string]*workspace.Tree
 }
 
-func (s *shelf) open(ref string) (*tree.Tree, error) {
+func (s *shelf) open(ref string) (*workspace.Tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.trees[ref]; t != nil {
@@ -43,7 +43,7 @@ func (s *shelf) open(ref string) (*tree.Tree, error) {
 		return nil, err
 	}
 	if s.trees == nil {
-		s.trees = map[string]*tree.Tree{}
+		s.trees = map[string]*workspace.Tree{}
 	}
 	s.trees[ref] = t
 	return t, nil
@@ -74,23 +74,23 @@ func (s *shelf) place(ref string) (string, error) {
 // Open reads a repository that is a directory, a .tar, .tar.gz (.tgz) or .tar.zst.
 // Compressed ones are unpacked once into cache, by the hash of their bytes; what
 // lies there may be deleted while nothing runs.
-func Open(name, cache string) (*tree.Tree, error) {
+func Open(name, cache string) (*workspace.Tree, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("opening the repository: %w", err)
 	case info.IsDir():
-		return tree.FromDir(name)
+		return workspace.FromDir(name)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is neither a directory nor a file", name)
 	case strings.HasSuffix(name, ".tar"):
-		return tree.FromTar(name)
+		return workspace.FromTar(name)
 	case strings.HasSuffix(name, ".tar.gz"), strings.HasSuffix(name, ".tgz"), strings.HasSuffix(name, ".tar.zst"):
 		plain, err := unpacked(name, cache)
 		if err != nil {
 			return nil, fmt.Errorf("unpacking %s: %w", name, err)
 		}
-		return tree.FromTar(plain)
+		return workspace.FromTar(plain)
 	}
 	return nil, fmt.Errorf("%s: want a directory, a .tar, .tar.gz or .tar.zst", name)
 }
@@ -105,7 +105,7 @@ func DefaultCache() string {
 }
 
 // maxTar bounds an unpacked archive: the tree and as much again for its headers.
-const maxTar = 2 * tree.MaxBytes
+const maxTar = 2 * workspace.MaxRepositoryBytes
 
 func unpacked(name, cache string) (string, error) {
 	f, err := os.Open(name)

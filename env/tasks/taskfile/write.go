@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -48,7 +48,7 @@ func Create(name string) (*Writer, error) {
 }
 
 // AddTree stores a repository, unless it is there, and returns its repo_tree.
-func (w *Writer) AddTree(t *tree.Tree) (string, error) {
+func (w *Writer) AddTree(t *workspace.Tree) (string, error) {
 	ref := path.Join("trees", t.SHA256()+".tar.zst")
 	name := filepath.Join(filepath.Dir(w.name), filepath.FromSlash(ref))
 	if _, err := os.Stat(name); err == nil {

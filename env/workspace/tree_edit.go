@@ -1,4 +1,4 @@
-package tree
+package workspace
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Change is what becomes of one path in Edit.
-type Change struct {
+// Edit is what becomes of one path in Edit.
+type Edit struct {
 	Path   string
 	Delete bool
 	Exec   bool   // the file is executable
@@ -22,7 +22,7 @@ type Change struct {
 
 // Edit is the tree with some files added, replaced or deleted, and directories
 // that become empty by that removed. It shares everything else with t.
-func (t *Tree) Edit(changes []Change) (*Tree, error) {
+func (t *Tree) Edit(changes []Edit) (*Tree, error) {
 	out := &Tree{open: t.open, label: t.label}
 	index, gone := map[string]int{}, map[string]bool{}
 	for _, c := range changes {
@@ -69,7 +69,7 @@ func (t *Tree) Edit(changes []Change) (*Tree, error) {
 
 // emptied are the directories that lose their last entry by the deletions. Those
 // that a new file lies in come back by themselves.
-func (t *Tree) emptied(changes []Change) map[string]bool {
+func (t *Tree) emptied(changes []Edit) map[string]bool {
 	left := map[string]int{}
 	for _, e := range t.entries {
 		left[path.Dir(e.path)]++

@@ -1,4 +1,4 @@
-package tree_test
+package workspace_test
 
 import (
 	"archive/tar"
@@ -18,10 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/tree"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-var _ env.Tree = (*tree.Tree)(nil)
+var _ env.Tree = (*workspace.Tree)(nil)
 
 // write makes a file below dir, parents included.
 func write(t *testing.T, dir, name, text string, mode fs.FileMode) {
@@ -38,9 +38,9 @@ func write(t *testing.T, dir, name, text string, mode fs.FileMode) {
 	}
 }
 
-func fromDir(t *testing.T, dir string) *tree.Tree {
+func fromDir(t *testing.T, dir string) *workspace.Tree {
 	t.Helper()
-	tr, err := tree.FromDir(dir)
+	tr, err := workspace.FromDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestSameContentSameHash(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "p/m.py", "x = 1\n", 0o644)
 	mem := fstest.MapFS{"repo/p/m.py": {Data: []byte("x = 1\n"), Mode: 0o444}}
-	fromMem, err := tree.FromFS(mem, "repo")
+	fromMem, err := workspace.FromFS(mem, "repo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestRefused(t *testing.T) {
 		"huge": {
 			make: func(t *testing.T, dir string) string {
 				write(t, dir, "data/raw.bin", "", 0o644)
-				if err := os.Truncate(filepath.Join(dir, "data/raw.bin"), tree.MaxBytes+1); err != nil {
+				if err := os.Truncate(filepath.Join(dir, "data/raw.bin"), workspace.MaxRepositoryBytes+1); err != nil {
 					t.Fatal(err)
 				}
 				return dir
@@ -237,7 +237,7 @@ func TestRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := tree.FromDir(tc.make(t, t.TempDir()))
+			_, err := workspace.FromDir(tc.make(t, t.TempDir()))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -262,7 +262,7 @@ func (l locked) Open(name string) (fs.File, error) {
 }
 
 func TestUnreadableFileIsNamed(t *testing.T) {
-	_, err := tree.FromFS(locked{fstest.MapFS{"secret.py": {Data: []byte("x")}}}, ".")
+	_, err := workspace.FromFS(locked{fstest.MapFS{"secret.py": {Data: []byte("x")}}}, ".")
 	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "secret.py") {
 		t.Errorf("error = %v, want one naming secret.py", err)
 	}
@@ -270,10 +270,10 @@ func TestUnreadableFileIsNamed(t *testing.T) {
 
 func TestTooManyFilesAreRefused(t *testing.T) {
 	many := fstest.MapFS{}
-	for i := range tree.MaxFiles + 1 {
+	for i := range workspace.MaxRepositoryFiles + 1 {
 		many[fmt.Sprintf("f%06d", i)] = &fstest.MapFile{}
 	}
-	_, err := tree.FromFS(many, ".")
+	_, err := workspace.FromFS(many, ".")
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 files (reading stopped at f100000)") {
 		t.Errorf("error = %v", err)
 	}

@@ -1,11 +1,5 @@
-// Package tree turns a directory, any fs.FS or a tar file into an env.Tree: every
-// name, mode, link target and byte is read once and hashed, and the tar written
-// later is checked against those hashes, so what an episode gets is what its task
-// names. Edit makes a tree of another one with some files changed, which reads
-// and hashes those files only.
-//
 // It imports the standard library only.
-package tree
+package workspace
 
 import (
 	"archive/tar"
@@ -26,8 +20,8 @@ import (
 
 // Bounds of one tree. A repository beyond them is refused, not cut.
 const (
-	MaxBytes = 512 << 20
-	MaxFiles = 100_000
+	MaxRepositoryBytes = 512 << 20
+	MaxRepositoryFiles = 100_000
 )
 
 // Tree is a snapshot of names and hashes over the files it came from. It is
@@ -127,9 +121,9 @@ func (t *Tree) list(fsys fs.FS) error {
 			return nil
 		case !utf8.ValidString(name):
 			return fmt.Errorf("%s: the file name %q is not UTF-8: rename it", t.label, name)
-		case len(t.entries) == MaxFiles:
+		case len(t.entries) == MaxRepositoryFiles:
 			return fmt.Errorf("%s holds more than %d files (reading stopped at %s): point to a smaller directory",
-				t.label, MaxFiles, name)
+				t.label, MaxRepositoryFiles, name)
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -153,7 +147,7 @@ func (t *Tree) list(fsys fs.FS) error {
 	})
 }
 
-// checkSize refuses a tree above MaxBytes and says what fills it.
+// checkSize refuses a tree above MaxRepositoryBytes and says what fills it.
 func (t *Tree) checkSize() error {
 	var total int64
 	top := map[string]int64{}
@@ -162,7 +156,7 @@ func (t *Tree) checkSize() error {
 		first, _, _ := strings.Cut(e.path, "/")
 		top[first] += e.size
 	}
-	if total <= MaxBytes {
+	if total <= MaxRepositoryBytes {
 		return nil
 	}
 	var largest string
@@ -172,7 +166,7 @@ func (t *Tree) checkSize() error {
 		}
 	}
 	return fmt.Errorf("%s holds %d MB, the limit is %d MB; most of it is %s (%d MB): move that out of the directory",
-		t.label, total>>20, MaxBytes>>20, path.Join(t.label, largest), top[largest]>>20)
+		t.label, total>>20, MaxRepositoryBytes>>20, path.Join(t.label, largest), top[largest]>>20)
 }
 
 func (t *Tree) hash(fsys fs.FS, e *entry) error {

@@ -1,4 +1,4 @@
-package tree
+package workspace
 
 import (
 	"archive/tar"
@@ -118,8 +118,8 @@ func (t *Tree) add(index map[string]int, e entry) error {
 		}
 		return fmt.Errorf("%s: %s comes twice", t.label, e.path)
 	}
-	if len(t.entries) >= MaxFiles {
-		return fmt.Errorf("%s holds more than %d files", t.label, MaxFiles)
+	if len(t.entries) >= MaxRepositoryFiles {
+		return fmt.Errorf("%s holds more than %d files", t.label, MaxRepositoryFiles)
 	}
 	index[e.path] = len(t.entries)
 	t.entries = append(t.entries, e)
