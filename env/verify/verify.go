@@ -340,18 +340,10 @@ func (v *Verifier) run(ctx context.Context, t schemas.Task, tree string, how Var
 		}
 	}()
 	t.Workdir = env.WorkdirOf(sb, t.Workdir)
-	pr, pw := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := v.cfg.Store.Export(ctx, tree, pw)
-		pw.CloseWithError(err)
-		written <- err
-	}()
-	err = sb.TarIn(ctx, t.Workdir, pr)
-	pr.CloseWithError(io.ErrClosedPipe) // releases the writer if TarIn stopped early
-	if exporting := <-written; exporting != nil && !errors.Is(exporting, io.ErrClosedPipe) {
-		err = exporting
-	}
+	err = env.Stream(
+		func(w io.Writer) error { return v.cfg.Store.Export(ctx, tree, w) },
+		func(r io.Reader) error { return sb.TarIn(ctx, t.Workdir, r) },
+	)
 	if err != nil {
 		return out, fmt.Errorf("placing the graded tree: %w", err)
 	}

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -126,7 +125,7 @@ func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base st
 	for dir := range dirs {
 		name := path.Join(dir, "conftest.py")
 		passed[name] = []byte(text[name] + reportsPassed)
-		hidden[name] = fmt.Appendf(nil, hidesTests, text[name], quoted(t.Tests.FailToPass))
+		hidden[name] = fmt.Appendf(nil, hidesTests, text[name], pythonList(t.Tests.FailToPass))
 	}
 	list = append(list, cheat{"a conftest.py that reports every test as passed", passed})
 	if len(t.Tests.FailToPass) == 0 {
@@ -183,10 +182,4 @@ func deselect(text map[string]string, ids []string) map[string][]byte {
 		}
 	}
 	return map[string][]byte{"pytest.ini": []byte("[pytest]\naddopts = " + b.String() + "\n")}
-}
-
-// quoted is a list of strings as Python has it.
-func quoted(list []string) []byte {
-	text, _ := json.Marshal(list) // strings always can be
-	return text
 }

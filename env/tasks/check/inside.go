@@ -44,15 +44,10 @@ func (c *checker) inside(ctx context.Context) (found finding, err error) {
 
 // place unpacks the repository with the .git that agents get.
 func (c *checker) place(ctx context.Context, sb env.Sandbox, dir string) error {
-	r, w := io.Pipe()
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		w.CloseWithError(c.Store.Placement(ctx, c.tree, w))
-	}()
-	err := sb.TarIn(ctx, dir, r)
-	r.CloseWithError(errors.New("reader has returned"))
-	<-written
+	err := env.Stream(
+		func(w io.Writer) error { return c.Store.Placement(ctx, c.tree, w) },
+		func(r io.Reader) error { return sb.TarIn(ctx, dir, r) },
+	)
 	if err != nil {
 		return fmt.Errorf("placing the repository: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 // secrets are what only the fixed version of a repository has.
@@ -120,16 +122,14 @@ var leftovers = strings.Fields(`.git __pycache__ build dist .eggs .tox .nox .myp
 
 // visible reads every file of the repository.
 func (c *checker) visible(ctx context.Context, each func(name, text string)) error {
-	r, w := io.Pipe()
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		w.CloseWithError(c.Store.Export(ctx, c.base, w))
-	}()
-	defer func() {
-		r.CloseWithError(errors.New("reader has returned"))
-		<-written
-	}()
+	return env.Stream(
+		func(w io.Writer) error { return c.Store.Export(ctx, c.base, w) },
+		func(r io.Reader) error { return eachText(r, each) },
+	)
+}
+
+// eachText calls each with every file and symlink of an archive, and the beginning of its text.
+func eachText(r io.Reader, each func(name, text string)) error {
 	for in := tar.NewReader(r); ; {
 		head, err := in.Next()
 		if errors.Is(err, io.EOF) {

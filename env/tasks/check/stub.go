@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -105,7 +106,7 @@ func (s *group) write(b *strings.Builder, indent string) {
 			arguments = append(arguments, "self")
 		}
 		if list := s.params[function]; len(list) > 0 {
-			fmt.Fprintf(b, "%simport pytest\n%[1]s@pytest.mark.parametrize('parameter', %s, ids=%[2]s)\n", indent, quoted(list))
+			fmt.Fprintf(b, "%simport pytest\n%[1]s@pytest.mark.parametrize('parameter', %s, ids=%[2]s)\n", indent, pythonList(list))
 			arguments = append(arguments, "parameter")
 		}
 		fmt.Fprintf(b, "%sdef %s(%s): pass\n", indent, function, strings.Join(arguments, ", "))
@@ -118,4 +119,10 @@ func (s *group) write(b *strings.Builder, indent string) {
 		fmt.Fprintf(b, "%sclass %s%s:\n", indent, c.name, base)
 		c.write(b, indent+"    ")
 	}
+}
+
+// pythonList is a list of strings in Python.
+func pythonList(list []string) []byte {
+	text, _ := json.Marshal(list) // strings always can be encoded
+	return text
 }

@@ -103,13 +103,3 @@ func Bound(test string) float64 {
 	}
 	return 0
 }
-
-// Listed are the benchmarks of the lists of repositories, with the repositories of
-// each.
-func Listed() map[string]int {
-	out := map[string]int{}
-	for _, name := range benchmarks {
-		out[name]++
-	}
-	return out
-}
