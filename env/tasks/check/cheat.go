@@ -68,7 +68,7 @@ func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t 
 		if err != nil {
 			return "", err
 		}
-		left, refused, err := v.Judged(ctx, t, tree, patch)
+		left, refused, err := v.Graded(ctx, t, tree, patch)
 		if err != nil {
 			return "", err
 		}
