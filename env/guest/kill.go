@@ -67,9 +67,9 @@ func freeze(found []process, again func() []process, end time.Time) []process {
 	return found
 }
 
-// Bury kills the programs of a guest that was started with this first tag and has ended,
+// KillPrograms kills the programs of a guest that was started with this first tag and has ended,
 // on hosts where they do not end with its namespace. It returns an error if some survive.
-func Bury(first uint64) error {
+func KillPrograms(first uint64) error {
 	if first >= highestTag {
 		return nil
 	}

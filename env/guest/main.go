@@ -58,7 +58,7 @@ func serve(args []string) error {
 	flags := flag.NewFlagSet(ServeArg, flag.ContinueOnError)
 	drop := flags.Int("drop", 0, "uid and gid to become before serving")
 	own := flags.String("own", "", "directories to hand to that uid, separated by colons")
-	tags := flags.Uint64("tags", 0, "the first tag of programs, by which Bury finds them; 0: a random one")
+	tags := flags.Uint64("tags", 0, "the first tag of programs, by which KillPrograms finds them; 0: a random one")
 	pinned := flags.Bool("pinned", false, "programs may not choose other processors than the ones they start with")
 	flags.String("owner", "", "the host process, for cleaning up after it")
 	flags.String("label", "", "what the sandbox is for, for humans")

@@ -12,8 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// inside looks into a sandbox as an agent finds it: what it shows of the fix, and
-// whether the debugger answers there.
+// inside checks an agent's sandbox: what it reveals of the fix, and whether the debugger answers.
 func (c *checker) inside(ctx context.Context) (found finding, err error) {
 	spec, t := c.Spec, c.task
 	t = t.Public()
@@ -54,7 +53,7 @@ func (c *checker) place(ctx context.Context, sb env.Sandbox, dir string) error {
 	return nil
 }
 
-// debugged starts the entrypoint under the debugger and asks two things.
+// debugged starts the entrypoint under the debugger and sends two commands.
 func (c *checker) debugged(ctx context.Context, sb env.Sandbox, t schemas.Task) (found finding, err error) {
 	d := c.NewDebugger(sb, t)
 	defer func() { err = errors.Join(err, d.Close(context.WithoutCancel(ctx))) }()
