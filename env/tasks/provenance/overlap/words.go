@@ -1,7 +1,6 @@
-// Package overlap says how much two texts have in common without either being at
-// hand: a text is known by the hashes of its runs of 13 words and by a MinHash
-// signature of its runs of 5. Words are runs of letters, digits and underscores;
-// case makes no difference where texts are compared with those of benchmarks.
+// Package overlap measures how much two texts have in common, without the texts: a text is
+// represented by the hashes of its runs of 13 words and by a MinHash signature of its runs of 5.
+// Words are runs of letters, digits and underscores. PrintOf ignores case.
 package overlap
 
 import (
@@ -12,13 +11,13 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// MaxText is how much of a text is looked at, bytes; more is cut off.
+// MaxText is how many bytes of a text are used.
 const MaxText = 1 << 20
 
-// Words are those of a text, as they are written.
+// Words returns the words of a text as written.
 func Words(text []byte) [][]byte {
 	out := make([][]byte, 0, len(text)/6)
-	start := -1 // of the word that was begun
+	start := -1 // of the current word
 	for i := 0; i < len(text); {
 		within, n := wordByte[text[i]], 1
 		if text[i] >= utf8.RuneSelf {
@@ -47,9 +46,8 @@ var wordByte = func() (t [256]bool) {
 	return t
 }()
 
-// Changed is the text that stands for a git patch: for each file its name, and
-// for each hunk the lines that it takes out and puts in. What it leaves as it is
-// belongs to the repository. It is "" for what is no patch of texts.
+// Changed is the text that represents a git patch: for each file its name, and for each hunk the lines
+// that it removes and adds, without the context. It is "" if the patch cannot be parsed.
 func Changed(patch string) string {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {
