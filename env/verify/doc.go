@@ -1,7 +1,7 @@
 // Package verify decides whether a patch fixes a task, in a sandbox that the agent never used, and
 // runs a task's tests in the agent's own sandbox (Eval).
 //
-// verify.go makes verdicts. patched.go prepares a patched tree (protect.go and repository.go decide
+// verify.go makes verdicts. candidate.go prepares the tree of a patch (protect.go and repository.go decide
 // which files always come from the base, guard.go which files a patch must not contain), run.go and
 // channel.go run the tests, judge.go compares the results with the task's lists, and baseline.go
 // makes these lists.

@@ -126,7 +126,7 @@ func (v *Verifier) Graded(ctx context.Context, t schemas.Task, tree env.Tree, pa
 const maxDeaths = 3
 
 // prepare is the function of the same name with the layout of the base.
-func (v *Verifier) prepare(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string) (*patched, error) {
+func (v *Verifier) prepare(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string) (*candidate, error) {
 	r, err := v.layouts.get(ctx, v.cfg.Store, t, spec, base)
 	if err != nil {
 		return nil, err

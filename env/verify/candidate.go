@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// patched is a tree with a patch, prepared for grading.
-type patched struct {
+// candidate is the tree that a patch makes, prepared for grading.
+type candidate struct {
 	tree     string // with the protected files of the base; without the hidden tests
 	hidden   hiddenTests
 	restored []string
@@ -23,8 +23,8 @@ type patched struct {
 
 // prepare restores the protected files in the tree final, and lists the files that a patch
 // must not contain. r is the layout of the base.
-func prepare(ctx context.Context, store *workspace.Store, r *repository, t schemas.Task, spec schemas.TestSpec, base, final string) (*patched, error) {
-	g := &patched{leaves: r.leaves}
+func prepare(ctx context.Context, store *workspace.Store, r *repository, t schemas.Task, spec schemas.TestSpec, base, final string) (*candidate, error) {
+	g := &candidate{leaves: r.leaves}
 	baseFiles, err := store.Files(ctx, base)
 	if err != nil {
 		return nil, err
