@@ -25,7 +25,7 @@ type DatasetConfig struct {
 	Splits   map[string][]string `json:"splits"`   // further splits: name -> ids
 	Repos    string              `json:"repos"`    // directory of clones
 	Trees    string              `json:"trees"`    // directory of finished repositories by instance
-	Image    string              `json:"image"`    // "" = the official one, "build" = none but a recipe, or a name
+	Image    string              `json:"image"`    // "" = the official one, "build" = made by a recipe, or a name
 	Recipes  string              `json:"recipes"`  // file of recipes, see Recipe
 	URL      string              `json:"url"`      // where rows are downloaded from; "" = the benchmark's pinned one
 	SHA256   string              `json:"sha256"`   // of the download
@@ -179,5 +179,5 @@ func (s *datasetSource) instances(rows []row) (map[string]instance, []string, er
 	return by, ids, errors.Join(problems...)
 }
 
-// sortedKeys of a set.
+// sortedKeys lists a set.
 func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

@@ -21,11 +21,11 @@ import (
 // the task's virtual environment (env/workspace/setup), once, and cached.
 type Recipe struct {
 	Python       string            `yaml:"python"`        // version ("3.9") or path of an interpreter of this host
-	Base         string            `yaml:"base"`          // image to make it in, with Docker, in the place of this host's interpreter
+	Base         string            `yaml:"base"`          // image to build in, with Docker, instead of this host's interpreter
 	PreInstall   []string          `yaml:"pre_install"`   // commands, before pip
 	Pip          []string          `yaml:"pip"`           // requirements
 	Install      []string          `yaml:"install"`       // commands, after pip
-	Files        map[string]string `yaml:"files"`         // path -> text, put into the repository: what an installation would write there
+	Files        map[string]string `yaml:"files"`         // path -> text, added to the repository: files that an installation would write
 	Hide         []string          `yaml:"hide"`          // see schemas.Task.Hide
 	ExcludeTests map[string]string `yaml:"exclude_tests"` // id -> why it cannot be run here
 }
@@ -54,7 +54,7 @@ func readRecipes(file, image string) (recipeBook, error) {
 	return book, nil
 }
 
-// condaPath puts the interpreter of an official image first.
+// condaPath puts the interpreter of an official image first in PATH.
 const condaPath = "PATH=/opt/miniconda3/envs/testbed/bin:$PATH "
 
 // buildImage is the value of "image" that asks for a recipe.
