@@ -44,8 +44,8 @@ func TestD2CommonEnvironment(t *testing.T) {
 	}
 }
 
-// A host variable such as an API key is in no program's environment, nor in that
-// of any process a program can look at.
+// A host variable such as an API key is neither in a program's environment nor in that of a process that the program
+// can inspect.
 func TestWS3HostEnvironmentStaysOut(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "s3cret-of-this-host")
 	for _, kind := range kinds() {
@@ -60,7 +60,7 @@ func TestWS3HostEnvironmentStaysOut(t *testing.T) {
 	}
 }
 
-// Two sandboxes and the host use one port without meeting.
+// Two sandboxes and the host can use one port at the same time.
 func TestWS10PortsDoNotCollide(t *testing.T) {
 	const serve = `
 import os, socket
@@ -99,8 +99,7 @@ os.write(1, b"got " + c.recv(10) + b"\n")
 	}
 }
 
-// A server on the host's loopback, on an abstract name and in a file is out of
-// reach; the peer's containers share the host's network.
+// Programs cannot reach servers on the host's loopback, on an abstract name or in a file.
 func TestWS1HostServersAreOutOfReach(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// A guest that is stopped or killed from outside while a command runs: the command
-// ends with a death, and closing the sandbox leaves nothing of it.
+// If a guest is stopped or killed from outside while a command runs, the command ends with a death, and closing the
+// sandbox leaves nothing behind.
 func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
 	for i, kind := range kinds() {
 		for j, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
@@ -65,8 +65,7 @@ func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
 	}
 }
 
-// guestOf is the host's number of the guest that serves a label: the process whose
-// child sleeps.
+// guestOf returns the pid, on the host, of the guest that serves a label.
 func guestOf(t *testing.T, kind, label string) int {
 	t.Helper()
 	if kind == "docker" {
@@ -98,7 +97,7 @@ func guestOf(t *testing.T, kind, label string) int {
 	return 0
 }
 
-// containerGuest is the host's number of the first process of the container with a label.
+// containerGuest returns the pid, on the host, of the first process of the container with a label.
 func containerGuest(t *testing.T, label string) int {
 	t.Helper()
 	id, err := exec.Command("docker", "ps", "--quiet", "--filter", "label=tracesmith.label="+label).Output()

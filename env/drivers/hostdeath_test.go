@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-// TestHostDies: when the process that owns sandboxes is killed, nothing of them
-// stays, at the latest after Reap. The test binary plays the owner.
+// TestHostDies kills a process that owns sandboxes: nothing of them may stay after Reap. The test binary plays the
+// owner.
 func TestHostDies(t *testing.T) {
 	kinds := append(kinds(), "kubernetes")
 	t.Setenv("KUBECONFIG", kubetest.Start(t).Kubeconfig())

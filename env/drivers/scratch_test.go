@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A removal that does not come to its end leaves a directory that says whose it
-// is: the next one finds it.
+// An interrupted removal leaves a directory that still names its owner, so that the next one finds it.
 func TestTheOwnersNameIsRemovedLast(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: only root may mount what cannot be removed")

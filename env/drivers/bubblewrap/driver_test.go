@@ -19,8 +19,8 @@ func TestBubblewrap(t *testing.T) {
 	envtest.Run(t, envtest.Suite{Driver: envtest.Driver(t, "bubblewrap"), Isolated: true, Remove: killGuest})
 }
 
-// A guest that is killed from outside is a dead sandbox, and not the agent's
-// doing: its programs cannot kill the first process.
+// If the guest is killed from outside, the sandbox has died, and the agent is not to blame: its programs cannot kill
+// the first process.
 func TestGuestKilled(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		label := fmt.Sprintf("to be killed %d %v", os.Getpid(), running)
@@ -57,7 +57,7 @@ func TestGuestKilled(t *testing.T) {
 	}
 }
 
-// killGuest kills every process that carries the label, bwrap and guest.
+// killGuest kills the guest of a label and its bwrap.
 func killGuest(t *testing.T, label string) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -73,7 +73,7 @@ func killGuest(t *testing.T, label string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The guest itself is below the bwrap that is named on the command line.
+		// The guest is a child of the bwrap that has the label on its command line.
 		for _, inner := range envtest.Children(t, pid) {
 			_ = syscall.Kill(inner, syscall.SIGKILL)
 		}

@@ -10,8 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// TestStartWays: each way bwrap may come by its privileges ends in a sandbox
-// whose programs have none.
+// However bwrap gets its privileges, the programs of the sandbox have none.
 func TestStartWays(t *testing.T) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -37,11 +36,10 @@ func TestStartWays(t *testing.T) {
 	}
 }
 
-// Without root bubblewrap does all the same; limits and isolation hold for a user
-// without any right.
+// The driver works without root as well: limits and isolation hold for a user without any privilege.
 func TestBubblewrapWithoutRoot(t *testing.T) {
 	if os.Getuid() != 0 {
-		return // every test of this run is that test
+		return // this process has no root to lose
 	}
 	out, err := envtest.AsAnother(t, "^(TestStartWays|TestMounts|TestBubblewrap)$/"+
 		"(output_and|cancelling|timeout|close|no_|host_is|read-only|fork_bomb|memory|full_disk|bytes_of|files_of|open_files|threads|keys|removal)",
@@ -51,8 +49,7 @@ func TestBubblewrapWithoutRoot(t *testing.T) {
 	}
 }
 
-// Where the kernel refuses user namespaces, a user is told what to change and
-// root gets sandboxes without them, which the key says.
+// If the kernel refuses user namespaces, the error says what to change.
 func TestBubblewrapWithoutUserNamespaces(t *testing.T) {
 	if os.Getuid() != 0 {
 		return // only root can forbid them

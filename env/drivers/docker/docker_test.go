@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// needDocker leaves tests to the runs that have a daemon.
+// needDocker skips a test without TRACESMITH_TEST_DOCKER, and returns a client of the daemon.
 func needDocker(t testing.TB) *client.Client {
 	t.Helper()
 	if os.Getenv("TRACESMITH_TEST_DOCKER") != "1" {
@@ -31,7 +31,7 @@ func needDocker(t testing.TB) *client.Client {
 	return cli
 }
 
-// containerOf is the container that carries a label of ours.
+// containerOf returns the container of the sandbox with a label.
 func containerOf(t *testing.T, cli *client.Client, label string) container.InspectResponse {
 	t.Helper()
 	list, err := cli.ContainerList(t.Context(), container.ListOptions{All: true})
@@ -96,8 +96,7 @@ cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/pids/pids.max /sy
 	}
 }
 
-// A container is made when it is needed, is labelled with whose it is, and is
-// gone with the sandbox.
+// A container is made when it is needed, has its owner as a label, and is removed with the sandbox.
 func TestD8ContainersAreLabelled(t *testing.T) {
 	cli := needDocker(t)
 	d := envtest.Driver(t, "docker")
@@ -139,9 +138,8 @@ func TestD8ContainersAreLabelled(t *testing.T) {
 	}
 }
 
-// What stays running in the background holds no command up, however its output
-// is connected (the peer waits where it is inherited), and a program's own exit
-// code 124 is no time-out.
+// Programs that stay in the background do not delay the end of a command, even if they hold its output open, and an
+// exit code 124 of the program is not a timeout.
 func TestD9CommandsOfAContainer(t *testing.T) {
 	needDocker(t)
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{})
@@ -165,7 +163,7 @@ func TestD9CommandsOfAContainer(t *testing.T) {
 	}
 }
 
-// The settings are checked, the error names what is wrong, and what the caller handed in is as it was.
+// The driver checks its settings, names the wrong one, and does not change what the caller passed.
 func TestD15DockerSettingsAreChecked(t *testing.T) {
 	with := map[string]any{"image": "x", "env": map[string]any{"A": "1"}, "labels": map[string]any{"a": "b"}}
 	before := map[string]any{"image": "x", "env": map[string]any{"A": "1"}, "labels": map[string]any{"a": "b"}}
@@ -201,8 +199,7 @@ func TestDockerWithoutADaemon(t *testing.T) {
 	}
 }
 
-// Root, capabilities, a writable system and endless disks are what a peer's
-// container has; ours has none of them.
+// A container has no root, no capabilities, no writable system, and no disk without a limit.
 func TestWS2ContainersAreConfined(t *testing.T) {
 	cli := needDocker(t)
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{Limits: env.Limits{DiskBytes: 64 << 20}})

@@ -115,7 +115,7 @@ func loadForeign(t *testing.T, cli *client.Client) string {
 	return name
 }
 
-// small is an image with sh and a few programs, and nothing else.
+// small makes an image with sh and a few programs only.
 func small(t *testing.T, cli *client.Client, changes ...string) string {
 	t.Helper()
 	files := map[string]string{"bin/": "", "bin/busybox": string(busybox(t))}
@@ -125,7 +125,7 @@ func small(t *testing.T, cli *client.Client, changes ...string) string {
 	return makeImage(t, cli, files, changes...)
 }
 
-// worksWithoutPrograms uses what needs no program of the image.
+// worksWithoutPrograms calls the methods that need no program of the image.
 func worksWithoutPrograms(t *testing.T, s env.Sandbox) {
 	t.Helper()
 	if err := s.WriteFile(t.Context(), "sub/a.txt", []byte("a\n"), 0); err != nil {
@@ -176,7 +176,7 @@ func TestDockerImageWithoutLibraryBashAndPython(t *testing.T) {
 	}
 }
 
-// Whatever an image declares, a sandbox of it is like any other.
+// The declarations of an image do not change a sandbox.
 func TestDockerImageDeclarations(t *testing.T) {
 	cli := needDocker(t)
 	files := map[string]string{
@@ -198,8 +198,7 @@ touch /seed/x /fresh/x 2>/dev/null || echo refused; touch /tmp/x ./x && echo wro
 	}
 }
 
-// An image of another processor is refused with the reason before anything of it
-// runs.
+// The driver refuses an image for another processor, with the reason, before it runs anything of it.
 func TestDockerImageOfAnotherPlatform(t *testing.T) {
 	cli := needDocker(t)
 	name := loadForeign(t, cli)

@@ -34,8 +34,8 @@ func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
 	}
 	defer func() { err = errors.Join(err, d.release()) }()
-	ours := filters.NewArgs(filters.Arg("label", labelMark))
-	list, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: ours})
+	marked := filters.NewArgs(filters.Arg("label", labelMark))
+	list, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: marked})
 	if client.IsErrConnectionFailed(err) {
 		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
 	}
@@ -55,16 +55,16 @@ func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 			})
 		}
 	}
-	ours.Add("dangling", "true")
-	volumes, err := cli.VolumeList(ctx, volume.ListOptions{Filters: ours})
+	marked.Add("dangling", "true")
+	volumes, err := cli.VolumeList(ctx, volume.ListOptions{Filters: marked})
 	if err != nil {
 		return out, fmt.Errorf("looking for old volumes: %w", err)
 	}
 	for _, v := range volumes.Volumes {
 		made, _ := time.Parse(time.RFC3339, v.CreatedAt)
 		o, owned := drivers.ParseOwner(v.Labels[labelOwner])
-		source, ours := strings.CutPrefix(v.Labels[labelSource], drivers.Machine()+":")
-		if owned && !o.Dead() || !owned && time.Since(made) < maxVolumeAge && !(ours && !exists(source)) {
+		source, here := strings.CutPrefix(v.Labels[labelSource], drivers.Machine()+":")
+		if owned && !o.Dead() || !owned && time.Since(made) < maxVolumeAge && !(here && !exists(source)) {
 			continue
 		}
 		out = append(out, env.Leftover{

@@ -20,7 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// serveImage is a registry of one image, to one user, by the distribution protocol.
+// serveImage starts a registry with one image for one user.
 func serveImage(t *testing.T, user, password string) (address string, pulls *atomic.Int32) {
 	t.Helper()
 	var layer bytes.Buffer
@@ -64,8 +64,8 @@ func serveImage(t *testing.T, user, password string) (address string, pulls *ato
 	return strings.TrimPrefix(s.URL, "http://"), pulls
 }
 
-// An image that is missing is pulled once where the settings say so, with the
-// credentials of the environment; else the error tells the command.
+// If the settings say so, a missing image is pulled once, with the credentials of the environment. Otherwise the
+// error names the command that pulls it.
 func TestE11MissingImagesArePulledOnce(t *testing.T) {
 	cli := needDocker(t)
 	address, pulls := serveImage(t, "me", "s3cret")
@@ -104,8 +104,7 @@ func TestE11MissingImagesArePulledOnce(t *testing.T) {
 	}
 }
 
-// Images are fetched before anything needs them, told by bytes; who calls it off
-// can go on later.
+// Pull fetches an image ahead of its use and reports bytes. A canceled pull can be repeated.
 func TestE11ImagesArePulledAhead(t *testing.T) {
 	cli := needDocker(t)
 	address, _ := serveImage(t, "", "")
@@ -134,7 +133,8 @@ func TestE11ImagesArePulledAhead(t *testing.T) {
 	}
 }
 
-// So many images are fetched at once for sandboxes; who waited looks again.
+// The setting pulls limits concurrent pulls for sandboxes. A sandbox that waited for its turn uses an image that has
+// arrived meanwhile.
 func TestE11PullsForSandboxesTakeTurns(t *testing.T) {
 	cli := needDocker(t)
 	address, pulls := serveImage(t, "", "")

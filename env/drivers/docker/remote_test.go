@@ -30,10 +30,9 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// daemon is a Docker daemon of this test: it lives in a mount namespace in which
-// /tmp is its own, so that it sees none of the files of a test, like a daemon on
-// another machine, and in a network namespace, where it cannot disturb the
-// bridges of this machine; the socket it listens on is handed to it.
+// daemon is a Docker daemon of the test. Its mount namespace has another /tmp, so that it sees no files of a test, like
+// a daemon on another machine. Its network namespace keeps it from disturbing the bridges of this machine. It inherits
+// the socket that it listens on.
 type daemon struct {
 	root string // its files
 	cmd  *exec.Cmd
@@ -114,8 +113,8 @@ func startDaemon(t *testing.T, certs string) *daemon {
 	return d
 }
 
-// stop ends the daemon and, where it was killed, what it has left running: its
-// containerd and the shims of its containers with the containers below them.
+// stop ends the daemon. If the daemon was killed, stop also ends its containerd, and the shims of its containers with
+// the containers below them.
 func (d *daemon) stop(t *testing.T) {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	<-d.done
@@ -177,8 +176,8 @@ func certificates(t *testing.T) string {
 	return dir
 }
 
-// A daemon that shares no file with this host serves like any other: the guest
-// and the mounts are copied to it, and what a writable one holds comes back.
+// A daemon that shares no files with this host works as well: the driver copies the guest and the mounts to it, and the
+// content of a writable mount back.
 func TestDockerRemoteDaemon(t *testing.T) {
 	needDocker(t)
 	d := startDaemon(t, "")
@@ -229,8 +228,8 @@ func TestDockerRemoteDaemon(t *testing.T) {
 	}
 }
 
-// A daemon with TLS is reached with the client's certificates, as settings, as a
-// context of the docker command and as the environment give them.
+// The certificates for a daemon with TLS come from the settings, from a context of the docker command or from the
+// environment.
 func TestDockerRemoteDaemonWithTLS(t *testing.T) {
 	needDocker(t)
 	certs := certificates(t)
@@ -282,8 +281,8 @@ func TestDockerRemoteDaemonWithTLS(t *testing.T) {
 	}
 }
 
-// A daemon behind ssh is reached through the docker command there; a program
-// called ssh stands for the other machine.
+// The driver reaches a daemon behind ssh through the docker command there. A script called ssh replaces the other
+// machine.
 func TestDockerOverSSH(t *testing.T) {
 	needDocker(t)
 	bin := t.TempDir()
@@ -302,7 +301,7 @@ func TestDockerOverSSH(t *testing.T) {
 	}
 }
 
-// When the daemon goes, the sandbox has died, at once and not by the agent.
+// When the daemon ends, the sandbox has died at once, and the agent is not to blame.
 func TestDockerDaemonStopsUnderneath(t *testing.T) {
 	needDocker(t)
 	for how, why := range map[syscall.Signal]string{
@@ -330,7 +329,7 @@ func TestDockerDaemonStopsUnderneath(t *testing.T) {
 	}
 }
 
-// A daemon that stands still passes nothing on; the call's own limit finds it.
+// The limit of a call ends it if the daemon is stopped.
 func TestDockerDaemonStandsStill(t *testing.T) {
 	needDocker(t)
 	d := startDaemon(t, "")

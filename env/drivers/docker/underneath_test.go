@@ -35,7 +35,7 @@ func TestDockerContainerRemovedUnderneath(t *testing.T) {
 	}
 }
 
-// What goes between two sandboxes of one driver is made again.
+// A volume that is removed between two sandboxes of one driver is made again.
 func TestDockerVolumeRemovedBetween(t *testing.T) {
 	cli := needDocker(t)
 	// A guest of its own, because other tests use the volume of the usual one.
@@ -74,7 +74,7 @@ func TestDockerVolumeRemovedBetween(t *testing.T) {
 	}
 }
 
-// A start that fails after its container was made leaves none.
+// A start that fails after it made its container removes the container.
 func TestDockerFailedStartLeavesNothing(t *testing.T) {
 	cli := needDocker(t)
 	name := makeImage(t, cli, map[string]string{"file": ""})

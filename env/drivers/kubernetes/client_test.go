@@ -20,7 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-// connected is the client of a driver for a server of ours.
+// connected is the client of a driver for a server of the test.
 func connected(t *testing.T, s *kubetest.Server) *client {
 	t.Helper()
 	api, err := kube(t, s, nil).(*driver).connect()
@@ -31,8 +31,7 @@ func connected(t *testing.T, s *kubetest.Server) *client {
 	return api
 }
 
-// A pod is known by more than its name: another one of that name is neither taken
-// for ours nor removed.
+// The client identifies a pod by more than its name: it neither adopts nor removes another pod of the same name.
 func TestKubernetesPodsOfTheSameName(t *testing.T) {
 	s := kubetest.Start(t)
 	api := connected(t, s)
@@ -51,7 +50,7 @@ func TestKubernetesPodsOfTheSameName(t *testing.T) {
 	}
 }
 
-// A server that names the time is not asked again before it.
+// The client waits as long as the server says before it asks again.
 func TestD13KubernetesWaitsAsLongAsItIsAsked(t *testing.T) {
 	s := kubetest.Start(t)
 	api := connected(t, s)
@@ -63,9 +62,8 @@ func TestD13KubernetesWaitsAsLongAsItIsAsked(t *testing.T) {
 	}
 }
 
-// In a pod the service account says where the cluster is, before any kubeconfig.
-// The account's place is fixed, so that the driver runs where that is a directory
-// of this test.
+// In a pod the service account takes precedence over any kubeconfig. Its path is fixed, so the test mounts an account
+// there in a mount namespace.
 func TestD11KubernetesInCluster(t *testing.T) {
 	_, err := envtest.Build(t, "kubernetes", map[string]any{"kubeconfig": inCluster}).Start(t.Context(), env.SandboxSpec{})
 	if err == nil || !strings.Contains(err.Error(), "give this pod a service account") {
@@ -108,7 +106,7 @@ func TestStartedInAPod(t *testing.T) {
 	}
 }
 
-// account is what a cluster puts into a pod.
+// account is a service account as a cluster mounts it into a pod.
 type account struct{ dir, server string }
 
 func serviceAccount(t *testing.T, s *kubetest.Server) account {

@@ -67,7 +67,7 @@ func TestD13KubernetesRepeatsWhatIsSafe(t *testing.T) {
 	}
 }
 
-// What does not pass by itself is said at once, with what helps, and leaves no pod.
+// A lasting problem fails the start at once, with its remedy, and leaves no pod.
 func TestD13KubernetesFailsFast(t *testing.T) {
 	forbidden := func(message string) kubetest.Fault {
 		return kubetest.Fault{Verb: "create", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
@@ -121,7 +121,7 @@ func TestD13KubernetesFailsFast(t *testing.T) {
 	}
 }
 
-// ends are the ways a pod's stream can end under a command, with what is said.
+// ends are the ways in which the stream of a pod can end during a command, with the reason.
 var ends = map[string]struct {
 	end  func(*kubetest.Server, string)
 	want string
@@ -133,8 +133,8 @@ var ends = map[string]struct {
 	"stream still": {func(s *kubetest.Server, _ string) { s.Freeze() }, "pod"},
 }
 
-// TestWC35CommandsAreNeverRunAgain: a command whose stream ends has run once,
-// and what the caller gets is a dead sandbox that is not the agent's doing.
+// TestWC35CommandsAreNeverRunAgain: a command whose stream ends has run once. The sandbox has died, and the agent is
+// not to blame.
 func TestWC35CommandsAreNeverRunAgain(t *testing.T) {
 	for name, c := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -175,8 +175,7 @@ func TestWC35CommandsAreNeverRunAgain(t *testing.T) {
 	}
 }
 
-// TestWC34GuestIsDeliveredOnce: a start makes three calls that run something, of
-// which one carries the guest.
+// TestWC34GuestIsDeliveredOnce: a start makes three exec calls, one of which carries the guest.
 func TestWC34GuestIsDeliveredOnce(t *testing.T) {
 	s := kubetest.Start(t)
 	sb, err := kube(t, s, nil).Start(t.Context(), env.SandboxSpec{})
@@ -265,8 +264,7 @@ func TestKubernetesNetwork(t *testing.T) {
 	}
 }
 
-// A pod is gone with its owner: its stream ends, so the pod does; a later Reap
-// removes what is left of it, and nothing of a living owner.
+// Reap removes the pods of dead owners, and none of a living one.
 func TestKubernetesReap(t *testing.T) {
 	s := kubetest.Start(t)
 	d := kube(t, s, nil)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 )
 
-// The manifest of workers that docs/fleet.md shows is one: no field is unknown, its
-// selector finds its pods, and what it mounts it has.
+// The manifest of workers in docs/fleet.md is valid: it has no unknown field, its selector matches its pods, and it
+// declares the volumes that it mounts.
 func TestTheManifestOfThePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/fleet.md")
 	if err != nil {

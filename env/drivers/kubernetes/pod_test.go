@@ -66,7 +66,7 @@ func TestD11KubernetesOptions(t *testing.T) {
 	}
 }
 
-// RLIMIT_NPROC counts the processes of a user on a node, so that no two pods share one.
+// RLIMIT_NPROC counts the processes of a user on a node, so each pod needs its own user.
 func TestD11KubernetesPodsHaveUsersOfTheirOwn(t *testing.T) {
 	seen := map[int64]bool{}
 	for range 3 {
@@ -146,8 +146,8 @@ func TestD12KubernetesLimitsAreSettings(t *testing.T) {
 	}
 }
 
-// TestWS5NothingOfTheHostIsInAPod: the host's environment is neither in the pod's
-// object nor seen by its programs, and a pod_spec is no template over it.
+// TestWS5NothingOfTheHostIsInAPod: neither the pod's object nor its programs have the host's environment, and pod_spec
+// does not expand variables.
 func TestWS5NothingOfTheHostIsInAPod(t *testing.T) {
 	const secret = "s3cret-of-the-host"
 	t.Setenv("HOST_SECRET", secret)
@@ -178,7 +178,7 @@ func TestWS5NothingOfTheHostIsInAPod(t *testing.T) {
 	}
 }
 
-// TestWP12NoClusterIsPaidForUnused: naming the driver builds no client.
+// TestWP12NoClusterIsPaidForUnused: building the driver makes no client.
 func TestWP12NoClusterIsPaidForUnused(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/no/such/file")
 	if d := envtest.Driver(t, "kubernetes").(*driver); d.api != nil {
@@ -186,8 +186,7 @@ func TestWP12NoClusterIsPaidForUnused(t *testing.T) {
 	}
 }
 
-// A directory that belongs to the sandbox's user can be locked by its programs
-// and is then lost to the commands after them.
+// Programs could lock a directory that belongs to the sandbox's user, and later commands could not use it.
 func TestKubernetesSharedPlacesBelongToNoProgram(t *testing.T) {
 	_, p := started(t, kubetest.Start(t), nil, env.SandboxSpec{})
 	found := 0

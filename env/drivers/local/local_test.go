@@ -20,8 +20,7 @@ func TestLocal(t *testing.T) {
 	envtest.Run(t, envtest.Suite{Driver: envtest.Driver(t, "local")})
 }
 
-// The peer's local terminal hands the host's whole environment to programs; ours
-// hands out none of it, and configured values win over its own.
+// Programs see nothing of the host's environment, and the task's variables win over the driver's.
 func TestD5LocalHasAnEnvironmentOfItsOwn(t *testing.T) {
 	t.Setenv("TRACESMITH_TEST_SECRET", "s3cret")
 	t.Setenv("TZ", "Asia/Tokyo")
@@ -34,8 +33,7 @@ func TestD5LocalHasAnEnvironmentOfItsOwn(t *testing.T) {
 	}
 }
 
-// The programs of the host do nothing at a sandbox's behest: looking around one
-// starts no process at all, of the image or the host.
+// Listing files starts no process in the sandbox or on the host.
 func TestWS4LookingAroundRunsNoProgram(t *testing.T) {
 	calls := t.TempDir()
 	for _, name := range []string{"apt", "apt-get", "tree", "ls", "find", "sudo"} {
@@ -57,7 +55,7 @@ func TestWS4LookingAroundRunsNoProgram(t *testing.T) {
 	}
 }
 
-// A local sandbox leaves nothing, whatever its programs did to its directories.
+// A sandbox leaves nothing behind, even if its programs changed the permissions of its directories.
 func TestLocalLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s, err := envtest.Driver(t, "local").Start(t.Context(), env.SandboxSpec{})
