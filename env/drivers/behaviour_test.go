@@ -16,8 +16,8 @@ import (
 )
 
 // The environment of programs is fixed and the same in every kind of sandbox.
-func TestD2CommonEnvironment(t *testing.T) {
-	for _, kind := range kinds() {
+func TestEachDriverD2CommonEnvironment(t *testing.T) {
+	for _, kind := range kinds(t) {
 		s := envtest.Sandbox(t, kind, env.SandboxSpec{Label: t.Name() + kind})
 		r, err := s.Run(t.Context(), env.Command{Args: []string{"env"}})
 		if err != nil {
@@ -46,9 +46,9 @@ func TestD2CommonEnvironment(t *testing.T) {
 
 // A host variable such as an API key is neither in a program's environment nor in that of a process that the program
 // can inspect.
-func TestWS3HostEnvironmentStaysOut(t *testing.T) {
+func TestEachDriverWS3HostEnvironmentStaysOut(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "s3cret-of-this-host")
-	for _, kind := range kinds() {
+	for _, kind := range kinds(t) {
 		s := envtest.Sandbox(t, kind, env.SandboxSpec{Label: t.Name() + kind})
 		got := envtest.Output(t, s, "sh", "-c", "env; cat /proc/self/environ /proc/1/environ 2>/dev/null; exit 0")
 		if kind == "local" { // which sees the host's processes, this test among them
@@ -61,7 +61,7 @@ func TestWS3HostEnvironmentStaysOut(t *testing.T) {
 }
 
 // Two sandboxes and the host can use one port at the same time.
-func TestWS10PortsDoNotCollide(t *testing.T) {
+func TestEachDriverWS10PortsDoNotCollide(t *testing.T) {
 	const serve = `
 import os, socket
 s = socket.socket()
@@ -72,7 +72,7 @@ c, _ = s.accept()
 os.write(1, b"got " + c.recv(10) + b"\n")
 `
 	const send = `import socket; socket.create_connection(("127.0.0.1", 8731)).sendall(%s)`
-	for _, kind := range kinds() {
+	for _, kind := range kinds(t) {
 		if kind == "local" {
 			continue // has the host's network, and says so
 		}
@@ -100,7 +100,7 @@ os.write(1, b"got " + c.recv(10) + b"\n")
 }
 
 // Programs cannot reach servers on the host's loopback, on an abstract name or in a file.
-func TestWS1HostServersAreOutOfReach(t *testing.T) {
+func TestEachDriverWS1HostServersAreOutOfReach(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ for family in (socket.AF_PACKET, 40):
     except OSError:
         pass
 print([name for _, name in socket.if_nameindex()])`, tcp.Addr().(*net.TCPAddr).Port, name, file.Addr())
-	for _, kind := range kinds() {
+	for _, kind := range kinds(t) {
 		if kind == "local" {
 			continue // shares all of it, and says so
 		}

@@ -23,7 +23,7 @@ func measure(b *testing.B, fn func() time.Duration) {
 
 // BenchmarkRun is a command's time beyond the program's own.
 func BenchmarkRun(b *testing.B) {
-	for _, kind := range kinds() {
+	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
 			s := envtest.Sandbox(b, kind, env.SandboxSpec{})
 			measure(b, func() time.Duration {
@@ -40,7 +40,7 @@ func BenchmarkRun(b *testing.B) {
 
 // BenchmarkTerminal is one line through cat on a pseudo terminal and back.
 func BenchmarkTerminal(b *testing.B) {
-	for _, kind := range kinds() {
+	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
 			term, err := envtest.Sandbox(b, kind, env.SandboxSpec{}).Open(b.Context(), env.TerminalSpec{Args: []string{"cat"}, PTY: true})
 			if err != nil {
@@ -62,7 +62,7 @@ func BenchmarkTerminal(b *testing.B) {
 
 // BenchmarkStart is a cold sandbox until its guest has answered.
 func BenchmarkStart(b *testing.B) {
-	for _, kind := range kinds() {
+	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
 			d := envtest.Driver(b, kind)
 			if kind != "docker" { // the first start asks the interpreter

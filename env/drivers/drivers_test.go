@@ -1,7 +1,6 @@
 package drivers_test
 
 import (
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -11,6 +10,7 @@ import (
 	_ "github.com/tracesmith/tracesmith/env/drivers/kubernetes"
 	_ "github.com/tracesmith/tracesmith/env/drivers/local"
 	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 func TestMain(m *testing.M) {
@@ -20,10 +20,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"))
 }
 
-// kinds are the drivers under test. Docker joins under its switch.
-func kinds() []string {
+// kinds are the drivers under test. Docker joins if its suite is on.
+func kinds(t testing.TB) []string {
+	t.Helper()
 	kinds := []string{"bubblewrap", "local"}
-	if os.Getenv("TRACESMITH_TEST_DOCKER") == "1" {
+	if suite.Docker.Value(t) != "" {
 		kinds = append(kinds, "docker")
 	}
 	return kinds

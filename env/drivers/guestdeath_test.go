@@ -19,8 +19,8 @@ import (
 
 // If a guest is stopped or killed from outside while a command runs, the command ends with a death, and closing the
 // sandbox leaves nothing behind.
-func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
-	for i, kind := range kinds() {
+func TestEachDriverGuestStoppedOrKilledFromOutside(t *testing.T) {
+	for i, kind := range kinds(t) {
 		for j, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 			t.Run(fmt.Sprintf("%s/%v", kind, signal), func(t *testing.T) {
 				t.Parallel()

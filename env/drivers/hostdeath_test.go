@@ -13,10 +13,10 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-// TestHostDies kills a process that owns sandboxes: nothing of them may stay after Reap. The test binary plays the
+// TestEachDriverHostDies kills a process that owns sandboxes: nothing of them may stay after Reap. The test binary plays the
 // owner.
-func TestHostDies(t *testing.T) {
-	kinds := append(kinds(), "kubernetes")
+func TestEachDriverHostDies(t *testing.T) {
+	kinds := append(kinds(t), "kubernetes")
 	t.Setenv("KUBECONFIG", kubetest.Start(t).Kubeconfig())
 	t.Setenv("TMPDIR", t.TempDir()) // in that of all others a run beside us removes what the dead left
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOwnerOfSandboxes$", "-test.v")
@@ -66,7 +66,7 @@ func TestHostDies(t *testing.T) {
 	}
 }
 
-// TestOwnerOfSandboxes is the process that TestHostDies kills.
+// TestOwnerOfSandboxes is the process that TestEachDriverHostDies kills.
 func TestOwnerOfSandboxes(t *testing.T) {
 	owned := os.Getenv("TRACESMITH_TEST_OWNER")
 	if owned == "" {

@@ -15,14 +15,13 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// needDocker skips a test without TRACESMITH_TEST_DOCKER, and returns a client of the daemon.
+// needDocker skips a test unless the suite is on, and returns a client of the daemon.
 func needDocker(t testing.TB) *client.Client {
 	t.Helper()
-	if os.Getenv("TRACESMITH_TEST_DOCKER") != "1" {
-		t.Skip("TRACESMITH_TEST_DOCKER=1 runs this; it needs a daemon and scripts/docker-image.sh's image")
-	}
+	suite.Docker.Need(t)
 	cli, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +61,7 @@ func TestDocker(t *testing.T) {
 }
 
 // Image, limits, labels, environment, user and places come from the settings.
-func TestD7DockerSettings(t *testing.T) {
+func TestDockerD7Settings(t *testing.T) {
 	cli := needDocker(t)
 	host := t.TempDir()
 	if err := os.WriteFile(filepath.Join(host, "f"), []byte("shown\n"), 0o644); err != nil {
@@ -97,7 +96,7 @@ cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/pids/pids.max /sy
 }
 
 // A container is made when it is needed, has its owner as a label, and is removed with the sandbox.
-func TestD8ContainersAreLabelled(t *testing.T) {
+func TestDockerD8ContainersAreLabelled(t *testing.T) {
 	cli := needDocker(t)
 	d := envtest.Driver(t, "docker")
 	s, err := d.Start(t.Context(), env.SandboxSpec{Label: t.Name()})
@@ -140,7 +139,7 @@ func TestD8ContainersAreLabelled(t *testing.T) {
 
 // Programs that stay in the background do not delay the end of a command, even if they hold its output open, and an
 // exit code 124 of the program is not a timeout.
-func TestD9CommandsOfAContainer(t *testing.T) {
+func TestDockerD9Commands(t *testing.T) {
 	needDocker(t)
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{})
 	for _, script := range []string{"(nohup sleep 50.1 >/dev/null 2>&1 &)", "nohup sleep 50.1 2>/dev/null &"} {
@@ -164,7 +163,7 @@ func TestD9CommandsOfAContainer(t *testing.T) {
 }
 
 // The driver checks its settings, names the wrong one, and does not change what the caller passed.
-func TestD15DockerSettingsAreChecked(t *testing.T) {
+func TestDockerD15SettingsAreChecked(t *testing.T) {
 	with := map[string]any{"image": "x", "env": map[string]any{"A": "1"}, "labels": map[string]any{"a": "b"}}
 	before := map[string]any{"image": "x", "env": map[string]any{"A": "1"}, "labels": map[string]any{"a": "b"}}
 	d := envtest.Build(t, "docker", with)
@@ -200,7 +199,7 @@ func TestDockerWithoutADaemon(t *testing.T) {
 }
 
 // A container has no root, no capabilities, no writable system, and no disk without a limit.
-func TestWS2ContainersAreConfined(t *testing.T) {
+func TestDockerWS2ContainersAreConfined(t *testing.T) {
 	cli := needDocker(t)
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{Limits: env.Limits{DiskBytes: 64 << 20}})
 	got := envtest.Output(t, s, "sh", "-c", `id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\t'

@@ -7,6 +7,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/internal/kubetest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 // kube builds a driver for a server of the test.
@@ -54,10 +55,7 @@ func TestKubernetes(t *testing.T) {
 
 // TestKubernetesCluster runs the suite on a real cluster.
 func TestKubernetesCluster(t *testing.T) {
-	kubeconfig := os.Getenv("TRACESMITH_TEST_KUBECONFIG")
-	if kubeconfig == "" {
-		t.Skip("TRACESMITH_TEST_KUBECONFIG=FILE runs this on that cluster, on image TRACESMITH_TEST_K8S_IMAGE")
-	}
+	kubeconfig := suite.Kubernetes.Need(t)
 	with := map[string]any{"kubeconfig": kubeconfig}
 	if image := os.Getenv("TRACESMITH_TEST_K8S_IMAGE"); image != "" {
 		with["image"] = image
