@@ -25,13 +25,7 @@ type expansion struct {
 	next int64
 	size int
 	used map[string]bool
-	err  *placed
-}
-
-// placed is an error at a place of an expression.
-type placed struct {
-	offset int32
-	text   string
+	err  *offsetError
 }
 
 // parseBody is the tree of an expression with the names in it written out.
@@ -73,19 +67,19 @@ func parseExpr(env *cel.Env, lib *library, expr string) (*cel.Ast, map[string]bo
 	if x.err != nil {
 		return nil, nil, x.err.in(expr)
 	}
-	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { wholeAsFraction(e, own) }))
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { intLiteralToDouble(e, own) }))
 	return parsed, x.used, nil
 }
 
-// wholeAsFraction makes avg == 1 of avg == 1.0: CEL compares the two, but its
+// intLiteralToDouble makes avg == 1 of avg == 1.0: CEL compares the two, but its
 // checker takes them in <, <=, > and >= alone.
-func wholeAsFraction(e ast.Expr, own map[string]bool) {
+func intLiteralToDouble(e ast.Expr, own map[string]bool) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Equals && e.AsCall().FunctionName() != operators.NotEquals {
 		return
 	}
 	args := e.AsCall().Args()
 	for i, arg := range args {
-		if arg.Kind() != ast.LiteralKind || !isFraction(args[1-i], own) {
+		if arg.Kind() != ast.LiteralKind || !isDouble(args[1-i], own) {
 			continue
 		}
 		if n, whole := arg.AsLiteral().(types.Int); whole {
@@ -94,8 +88,8 @@ func wholeAsFraction(e ast.Expr, own map[string]bool) {
 	}
 }
 
-// isFraction tells whether e is of type double, whatever own variables are.
-func isFraction(e ast.Expr, own map[string]bool) bool {
+// isDouble tells whether e is of type double, whatever own variables are.
+func isDouble(e ast.Expr, own map[string]bool) bool {
 	switch e.Kind() {
 	case ast.IdentKind:
 		c, _ := arrowrec.Episodes.Column(e.AsIdent())
@@ -108,7 +102,7 @@ func isFraction(e ast.Expr, own map[string]bool) bool {
 		case "pass_at_k", "double":
 			return true
 		case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Negate:
-			return slices.ContainsFunc(e.AsCall().Args(), func(arg ast.Expr) bool { return isFraction(arg, own) })
+			return slices.ContainsFunc(e.AsCall().Args(), func(arg ast.Expr) bool { return isDouble(arg, own) })
 		}
 	}
 	return false
@@ -181,6 +175,6 @@ func (x *expansion) copy(e ast.Expr, at *ast.OffsetRange) ast.Expr {
 
 func (x *expansion) fail(offset int32, text string) {
 	if x.err == nil {
-		x.err = &placed{offset, text}
+		x.err = &offsetError{offset, text}
 	}
 }

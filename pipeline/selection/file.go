@@ -178,7 +178,7 @@ func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 		all = append(all, c)
 		there[c.out.EpisodeID] = true
 	}
-	if err := f.belongs(all, there); err != nil {
+	if err := f.checkEpisodes(all, there); err != nil {
 		return Result{}, &Error{err}
 	}
 	decided := map[string]schemas.SelectionRow{}
@@ -201,8 +201,8 @@ func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 	return res, nil
 }
 
-// belongs refuses episodes that the decisions were not made about.
-func (f *File) belongs(all []*candidate, there map[string]bool) error {
+// checkEpisodes refuses episodes that the decisions were not made about.
+func (f *File) checkEpisodes(all []*candidate, there map[string]bool) error {
 	again := "make one for these episodes with tracesmith filter"
 	var missing []string
 	for _, row := range f.Rows {
@@ -212,19 +212,19 @@ func (f *File) belongs(all []*candidate, there map[string]bool) error {
 	}
 	switch {
 	case len(missing) > 0 && len(missing) == len(f.Rows):
-		return fmt.Errorf("selection file %s belongs to %s: none of its %d episodes are here: %s", f.place, f.made(), len(f.Rows), again)
+		return fmt.Errorf("selection file %s belongs to %s: none of its %d episodes are here: %s", f.place, f.origin(), len(f.Rows), again)
 	case len(missing) > 0:
-		return fmt.Errorf("selection file %s, made for %s, names %d episodes that are missing here, such as %s: %s", f.place, f.made(), len(missing), missing[0], again)
+		return fmt.Errorf("selection file %s, made for %s, names %d episodes that are missing here, such as %s: %s", f.place, f.origin(), len(missing), missing[0], again)
 	case len(all) > len(f.Rows):
-		return fmt.Errorf("selection file %s, made for %s, says nothing about %d of the %d episodes here: %s", f.place, f.made(), len(all)-len(f.Rows), len(all), again)
+		return fmt.Errorf("selection file %s, made for %s, says nothing about %d of the %d episodes here: %s", f.place, f.origin(), len(all)-len(f.Rows), len(all), again)
 	case identity(all) != f.Header.EpisodesSHA256:
-		return fmt.Errorf("selection file %s, made for %s, belongs to other recordings of the episodes here: %s", f.place, f.made(), again)
+		return fmt.Errorf("selection file %s, made for %s, belongs to other recordings of the episodes here: %s", f.place, f.origin(), again)
 	}
 	return nil
 }
 
-// made names what the decisions were made about.
-func (f *File) made() string {
+// origin names what the decisions were made about.
+func (f *File) origin() string {
 	switch h := f.Header; {
 	case h.Dataset != "":
 		return fmt.Sprintf("dataset %s, version %s", h.Dataset, h.Version)

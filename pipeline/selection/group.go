@@ -13,11 +13,11 @@ var groupTypes = map[string]*cel.Type{
 	"n": cel.IntType, "n_correct": cel.IntType, "avg": cel.DoubleType, "best": cel.DoubleType, "worst": cel.DoubleType, "solved": cel.BoolType,
 }
 
-// tally counts the attempts of a group. An attempt counts if it has a verdict:
+// groupCounts counts the attempts of a group. An attempt counts if it has a verdict:
 // what our own failures ended says nothing about the task.
-type tally struct{ n, correct int64 }
+type groupCounts struct{ n, correct int64 }
 
-func (t *tally) add(e *schemas.EpisodeRow) {
+func (t *groupCounts) add(e *schemas.EpisodeRow) {
 	if e.Resolved == nil || e.TerminationClass == "infra" {
 		return
 	}
@@ -27,8 +27,8 @@ func (t *tally) add(e *schemas.EpisodeRow) {
 	}
 }
 
-// vars are the values of groupTypes; nil is unknown.
-func (t *tally) vars() map[string]any {
+// variables are the values of groupTypes; nil is unknown.
+func (t *groupCounts) variables() map[string]any {
 	if t == nil || t.n == 0 {
 		return map[string]any{"n": int64(0), "n_correct": int64(0), "avg": nil, "best": nil, "worst": nil, "solved": nil}
 	}

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/configs/nearest"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -131,3 +133,19 @@ func open(nameOrFile string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Selector decides about the episodes of a source: a *Recipe, or a *File.
+type Selector interface {
+	// Apply decides; the result depends on the set of episodes alone.
+	Apply(ctx context.Context, src Source) (Result, error)
+	// SHA256 identifies the content: equal hashes decide alike.
+	SHA256() string
+	// About is a sentence for people.
+	About() string
+}
+
+// Default is the selection that publishing uses when none is named.
+const Default = "success-v1"
+
+// nearestOf is a name that was meant, for a recipe that is not there.
+func nearestOf(name string) string { return nearest.Name(name, Builtin(), 3) }

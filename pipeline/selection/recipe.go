@@ -9,7 +9,6 @@ package selection
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,23 +16,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
-
-// Default is the selection that publishing uses when none is named.
-const Default = "success-v1"
-
-// Selector decides about the episodes of a source: a *Recipe, or a *File.
-type Selector interface {
-	// Apply decides; the result depends on the set of episodes alone.
-	Apply(ctx context.Context, src Source) (Result, error)
-	// SHA256 identifies the content: equal hashes decide alike.
-	SHA256() string
-	// About is a sentence for people.
-	About() string
-}
 
 // Recipe is a selection as its file states it, with what it extends put in.
 type Recipe struct {
@@ -81,9 +66,9 @@ func (p *Predicate) UnmarshalYAML(node *yaml.Node) error {
 // all of the group have them), then fewest turns. best: resolved, then the
 // highest reward, then shortest. first: the lowest attempt. correct: all that are
 // resolved. In a recipe's file all is none of them, and best-3 is best with best: 3.
-var Orders = []string{"shortest", "best", "first", correct}
+var Orders = []string{"shortest", "best", "first", selectCorrect}
 
-const correct = "correct"
+const selectCorrect = "correct"
 
 // FromExpr is a recipe of the expressions alone, each a predicate by its own text.
 func FromExpr(exprs ...string) (*Recipe, error) {
@@ -111,7 +96,7 @@ func (r *Recipe) check(where string) error {
 	}
 	for _, col := range slices.Concat(r.Dedup, r.capColumns(), []string{r.Group}) {
 		if c, ok := arrowrec.Episodes.Column(col); !ok || c.Kind != arrowrec.Text {
-			return fmt.Errorf("selection %s: %q is not a text column of episodes, which dedup, group and caps need%s", where, col, meant(col, textColumns()))
+			return fmt.Errorf("selection %s: %q is not a text column of episodes, which dedup, group and caps need%s", where, col, didYouMean(col, textColumns()))
 		}
 	}
 	for col, k := range r.Caps {
@@ -133,7 +118,7 @@ func (r *Recipe) check(where string) error {
 	if r.Select != "" && !slices.Contains(Orders, r.Select) {
 		return fmt.Errorf("selection %s: select %q: choose one of all, best-N, %s", where, r.Select, strings.Join(Orders, ", "))
 	}
-	if r.Best < 0 || r.Best > 0 && (r.Select == "" || r.Select == correct) {
+	if r.Best < 0 || r.Best > 0 && (r.Select == "" || r.Select == selectCorrect) {
 		return fmt.Errorf("selection %s: best %d: how many of a group select keeps: at least 1, and beside one of shortest, best, first", where, r.Best)
 	}
 	seen := map[string]bool{}
@@ -177,7 +162,7 @@ func (r *Recipe) extend(where string, base *Recipe) error {
 	}
 	for _, name := range r.Without {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("selection %s: without %q: %s has no predicate of that name%s", where, name, base.Name, meant(name, names))
+			return fmt.Errorf("selection %s: without %q: %s has no predicate of that name%s", where, name, base.Name, didYouMean(name, names))
 		}
 	}
 	kept := func(list []Predicate) []Predicate {
@@ -243,16 +228,3 @@ func (r *Recipe) Expr() string {
 	}
 	return strings.Join(parts, " && ")
 }
-
-func textColumns() []string {
-	var names []string
-	for _, c := range arrowrec.Episodes.Columns {
-		if c.Kind == arrowrec.Text {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
-
-// nearestOf is a name that was meant, for a recipe that is not there.
-func nearestOf(name string) string { return nearest.Name(name, Builtin(), 3) }

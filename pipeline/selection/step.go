@@ -58,28 +58,28 @@ func (p stepTypes) FindStructFieldType(name, field string) (*types.FieldType, bo
 	}, true
 }
 
-// stepVal is one row as a value.
-type stepVal struct{ row *schemas.StepRow }
+// stepValue is one row as a value.
+type stepValue struct{ row *schemas.StepRow }
 
-func (s stepVal) ConvertToNative(reflect.Type) (any, error) { return s.row, nil }
-func (s stepVal) ConvertToType(t ref.Type) ref.Val {
+func (s stepValue) ConvertToNative(reflect.Type) (any, error) { return s.row, nil }
+func (s stepValue) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
 		return stepType
 	}
 	return types.NewErr("a step is no %s", t.TypeName())
 }
-func (s stepVal) Equal(other ref.Val) ref.Val {
-	o, ok := other.(stepVal)
+func (s stepValue) Equal(other ref.Val) ref.Val {
+	o, ok := other.(stepValue)
 	return types.Bool(ok && o.row == s.row)
 }
-func (s stepVal) Type() ref.Type { return stepType }
-func (s stepVal) Value() any     { return s.row }
+func (s stepValue) Type() ref.Type { return stepType }
+func (s stepValue) Value() any     { return s.row }
 
 func stepList(rows []schemas.StepRow, in func(*schemas.StepRow) bool) []ref.Val {
 	out := []ref.Val{}
 	for i := range rows {
 		if in(&rows[i]) {
-			out = append(out, stepVal{&rows[i]})
+			out = append(out, stepValue{&rows[i]})
 		}
 	}
 	return out
@@ -101,12 +101,4 @@ func tokensOf(text, tokenizer ref.Val) ref.Val {
 		return types.NewUnknown(0, types.NewAttributeTrail("sft_tokens_json"))
 	}
 	return types.Int(n)
-}
-
-func columnNames(t *arrowrec.Table) []string {
-	var names []string
-	for _, c := range t.Columns {
-		names = append(names, c.Name)
-	}
-	return names
 }
