@@ -10,63 +10,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Outcome is the word for what became of a candidate; the list is closed.
-type Outcome string
-
-// The outcomes, in the order in which they are looked for.
-const (
-	Refused    Outcome = "refused"       // it could not be applied, or changes nothing
-	Collect    Outcome = "collect"       // the tests can no longer be collected
-	Hang       Outcome = "hang"          // the tests run out of time
-	Crash      Outcome = "crash"         // the test runner did not come to its end
-	Survived   Outcome = "survived"      // every test still passes
-	BreaksAll  Outcome = "breaks_all"    // more than half of the tests fail
-	Litters    Outcome = "litters"       // the tests leave files behind that they did not leave before
-	Flaky      Outcome = "flaky"         // two runs gave different verdicts
-	NoTrace    Outcome = "no_divergence" // the failing test does the same with the bug and without
-	Valid      Outcome = "valid"
-	Duplicate  Outcome = "duplicate"  // valid, but the same code as another
-	Equivalent Outcome = "equivalent" // valid, but not to be told from another by what it does
-	Capped     Outcome = "capped"     // valid, but there are enough like it
-	Unverified Outcome = "unverified" // the verifier did not confirm it
-	Released   Outcome = "released"   // a task
-)
-
-// Outcomes lists all of them.
-var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksAll, Litters, Flaky, NoTrace, Valid, Duplicate, Equivalent, Capped, Unverified, Released}
-
-// Trial is what became of one candidate: a line of the journal.
-type Trial struct {
-	Repo      string   `json:"repo"`
-	Key       string   `json:"key"` // what it is, unique within its repository
-	Kind      string   `json:"kind"`
-	Operators []string `json:"operators"`
-	Sites     []string `json:"sites"` // file:line
-	Funcs     []string `json:"funcs"` // path::qualified name
-	Outcome   Outcome  `json:"outcome"`
-	Reason    string   `json:"reason,omitempty"`
-
-	Commit       string `json:"commit,omitempty"`        // that the bug takes back
-	Model        string `json:"model,omitempty"`         // that wrote it, and
-	PromptSHA256 string `json:"prompt_sha256,omitempty"` // of what it was asked
-
-	Patch      string             `json:"patch,omitempty"` // healthy -> buggy
-	Body       string             `json:"body,omitempty"`  // hash of the changed functions without what does not matter, such as their files
-	Lines      map[string][]int   `json:"lines,omitempty"` // of the buggy files, that differ
-	FailToPass []string           `json:"fail_to_pass,omitempty"`
-	Failures   []Failure          `json:"failures,omitempty"`
-	Divergence string             `json:"divergence,omitempty"` // file:line name, where bug and fix part
-	Difficulty schemas.Difficulty `json:"difficulty"`
-	Runs       int                `json:"runs"`
-	Vectors    []vector           `json:"vectors,omitempty"` // of a flaky one: the two that differ
-	Seconds    float64            `json:"seconds"`
-}
-
-// vector is the verdict on each kept test that did not pass.
-type vector map[string]string
-
-const missing = "missing"
-
 // vectorOf is what a run says of the kept tests.
 func vectorOf(kept []string, r run) vector {
 	v := vector{}
@@ -187,7 +130,7 @@ func (s *state) classify(t *Trial, r run, most int) {
 		say(Litters, s.litters(r))
 	}
 	if t.Outcome == "" {
-		t.FailToPass, t.Failures = sorted(v), r.failures
+		t.FailToPass, t.Failures = slices.Sorted(maps.Keys(v)), r.failures
 	}
 }
 
@@ -240,14 +183,6 @@ func (s *state) near(t *Trial) []string {
 	slices.Sort(tests)
 	return slices.Compact(tests)
 }
-
-// Hash seeds that runs are spread over; each is a process that stays.
-const (
-	firstSeed = "0"
-	hashSeeds = 5
-)
-
-func hashSeed(run int) string { return fmt.Sprint([]int{0, 1, 7, 4242, 1234567}[run%hashSeeds]) }
 
 // shuffle is the order of the run-th run of a candidate; never 0.
 func (s *state) shuffle(key string, run int) int64 {
