@@ -67,8 +67,8 @@ func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 	return res, nil
 }
 
-// countGroups counts the attempts of every group, over all episodes: what a recipe
-// leaves out is an attempt, too.
+// countGroups counts the attempts of every group over all episodes, including the ones
+// that the recipe rejects.
 func (r *Recipe) countGroups(ctx context.Context, src Source) (map[string]*groupCounts, error) {
 	asks := func(p program) bool { return p.group }
 	if !slices.ContainsFunc(r.programs, asks) && !slices.ContainsFunc(r.reports, asks) {
@@ -88,7 +88,7 @@ func (r *Recipe) countGroups(ctx context.Context, src Source) (map[string]*group
 	return groups, nil
 }
 
-// evaluate asks every predicate about an episode.
+// evaluate evaluates every predicate for an episode.
 func (r *Recipe) evaluate(ctx context.Context, e *Episode, g *groupCounts) (*candidate, error) {
 	c := r.candidate(&e.Row)
 	a, err := activation(e, g)

@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// candidate is what is remembered of an episode: enough to order, group and
-// choose, so that steps and texts need not stay in memory.
+// candidate has the columns of an episode that ordering, grouping and choosing need, so
+// that steps and texts need not stay in memory.
 type candidate struct {
 	out     schemas.SelectionRow
 	key     [4]string // sort key
@@ -27,8 +27,8 @@ type candidate struct {
 	gold       bool // gold_used
 	reward     *float64
 
-	firstFail int    // index of the first predicate that failed; -1: none
-	unknownAt []bool // per predicate: unknown was why
+	firstFail int    // index of the first failed predicate; -1: none
+	unknownAt []bool // per predicate: it was unknown
 	reports   []verdict
 }
 
@@ -59,7 +59,7 @@ func (c *candidate) reject(reason string) {
 	c.out.Reasons = append(c.out.Reasons, reason)
 }
 
-// groupOf names the group of an episode; one that is in none is one of its own.
+// groupOf returns the group of an episode; one without a group forms its own.
 func (r *Recipe) groupOf(e *schemas.EpisodeRow) string {
 	if v := columnText(e, r.Group); v != nil {
 		return *v
@@ -67,7 +67,7 @@ func (r *Recipe) groupOf(e *schemas.EpisodeRow) string {
 	return "\x00" + e.EpisodeID
 }
 
-// columnText is the value of a text column, nil for null.
+// columnText returns the value of a text column; nil for null.
 func columnText(e *schemas.EpisodeRow, col string) *string {
 	column, _ := arrowrec.Episodes.Column(col)
 	if v, ok := column.Value(reflect.ValueOf(e).Elem()).(string); ok {
@@ -76,7 +76,7 @@ func columnText(e *schemas.EpisodeRow, col string) *string {
 	return nil
 }
 
-// identity names a set of episodes by their ids and what was said in them.
+// identity returns a hash of the episodes' ids and content hashes.
 func identity(all []*candidate) string {
 	pairs := make([][2]string, len(all))
 	for i, c := range all {

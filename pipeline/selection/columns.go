@@ -21,7 +21,7 @@ var celTypes = map[arrowrec.Kind]*cel.Type{
 	arrowrec.Float64: cel.DoubleType, arrowrec.Timestamp: cel.TimestampType, arrowrec.TextList: cel.ListType(cel.StringType),
 }
 
-// reservedNames are the names of columns and variables.
+// reservedNames are the names of columns and variables, which predicates cannot have.
 var reservedNames = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{varSteps: true, varCalls: true}
 	for _, c := range arrowrec.Episodes.Columns {

@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// environment is what expressions may name, predicates apart.
+// environment declares everything that expressions can use except named predicates.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// maxNodes bounds an expression with all names written out; an argument stands in
-// it as often as a predicate uses it.
+// maxNodes bounds an expanded expression, in which an argument is repeated for each use
+// in a predicate.
 const maxNodes = 20_000
 
-// expansion writes named predicates out: a name alone or a call becomes the
-// predicate's expression with the arguments in it. What it puts in has the place
-// of the name, so that errors point at what was written.
+// expansion expands named predicates: it replaces a name or a call by the predicate's
+// expression with its arguments. Inserted nodes have the position of the name, so that
+// errors point at the user's text.
 type expansion struct {
 	lib  *library
 	info *ast.SourceInfo
@@ -28,7 +28,7 @@ type expansion struct {
 	err  *offsetError
 }
 
-// parseBody is the tree of an expression with the names in it written out.
+// parseBody returns the tree of an expression with named predicates expanded.
 func parseBody(env *cel.Env, lib *library, expr string) (ast.Expr, error) {
 	parsed, _, err := parseExpr(env, lib, expr)
 	if err != nil {
@@ -37,7 +37,7 @@ func parseBody(env *cel.Env, lib *library, expr string) (ast.Expr, error) {
 	return parsed.NativeRep().Expr(), nil
 }
 
-// parseExpr parses an expression and writes names out; used are those it had.
+// parseExpr parses an expression, expands named predicates, and returns their names.
 func parseExpr(env *cel.Env, lib *library, expr string) (*cel.Ast, map[string]bool, error) {
 	parsed, issues := env.Parse(expr)
 	if issues.Err() != nil {
@@ -71,8 +71,8 @@ func parseExpr(env *cel.Env, lib *library, expr string) (*cel.Ast, map[string]bo
 	return parsed, x.used, nil
 }
 
-// intLiteralToDouble makes avg == 1 of avg == 1.0: CEL compares the two, but its
-// checker takes them in <, <=, > and >= alone.
+// intLiteralToDouble turns avg == 1 into avg == 1.0: CEL's checker accepts an int and a
+// double only for <, <=, > and >=.
 func intLiteralToDouble(e ast.Expr, own map[string]bool) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Equals && e.AsCall().FunctionName() != operators.NotEquals {
 		return
@@ -88,7 +88,7 @@ func intLiteralToDouble(e ast.Expr, own map[string]bool) {
 	}
 }
 
-// isDouble tells whether e is of type double, whatever own variables are.
+// isDouble reports whether e is of type double. Variables in own hide columns.
 func isDouble(e ast.Expr, own map[string]bool) bool {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -108,7 +108,7 @@ func isDouble(e ast.Expr, own map[string]bool) bool {
 	return false
 }
 
-// replace makes e the body of n.
+// replace replaces e by the body of n.
 func (x *expansion) replace(e ast.Expr, n *Named, args []ast.Expr) {
 	at, _ := x.info.GetOffsetRange(e.ID())
 	if x.err != nil {
@@ -151,12 +151,12 @@ func paramIndex(n *Named, name string) int {
 	return -1
 }
 
-// copy gives every node a new id; its place is at, or its own one.
+// copy copies an expression with new ids; nodes have the position at, or keep theirs if at is nil.
 func (x *expansion) copy(e ast.Expr, at *ast.OffsetRange) ast.Expr {
 	out := ast.NewExprFactory().CopyExpr(e)
 	out.RenumberIDs(func(id int64) int64 {
 		if x.size++; x.size > maxNodes {
-			x.fail(0, "the expression is too long once its predicates are written out")
+			x.fail(0, "the expression is too long when its predicates are expanded")
 		}
 		place := at
 		if place == nil {

@@ -20,26 +20,25 @@ var (
 	noOverload = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
 )
 
-// explain says what is wrong with an expression and where: the first error, the
-// expression, and a mark under the place.
+// explain returns the first error of an expression as an ExprError.
 func explain(expr string, lib *library, issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	e := &ExprError{Expr: expr, Line: first.Location.Line(), Column: first.Location.Column()}
 	names := lib.names()
-	if e.at() == '(' { // a call is placed at its parenthesis
+	if e.at() == '(' { // the position of a call is its parenthesis
 		names = slices.Collect(maps.Keys(lib.byName))
 		slices.Sort(names)
 	}
 	e.What = explainCEL(first.Message, names)
 	if lines := strings.Split(expr, "\n"); strings.HasPrefix(first.Message, "Syntax error: extraneous input") && e.Line <= len(lines) {
 		if before := string([]rune(lines[e.Line-1])[:min(e.Column, len([]rune(lines[e.Line-1])))]); notWord.MatchString(before) {
-			e.What = "\"not\" is written !"
+			e.What = "write ! instead of \"not\""
 		}
 	}
 	return e
 }
 
-// explainCEL puts a message of CEL into words of selections.
+// explainCEL rewords a message of CEL for selections.
 func explainCEL(message string, names []string) string {
 	if m := undeclared.FindStringSubmatch(message); m != nil {
 		return fmt.Sprintf("no column, predicate or function is called %q%s", m[1], didYouMean(m[1], names))
@@ -54,20 +53,20 @@ func explainCEL(message string, names []string) string {
 		}
 		hint := ""
 		if strings.Contains(m[2], "null") {
-			hint = ": ask known(column) whether a value is there"
+			hint = ": use known(column) to test for null"
 		}
 		if m[2] == "(double, int)" || m[2] == "(int, double)" {
-			hint = ": write whole numbers beside fractions as 1.0"
+			hint = ": write whole numbers as 1.0 to compare them with fractions"
 		}
 		return fmt.Sprintf("%s does not take %s%s", name, m[2], hint)
 	}
 	switch {
 	case strings.Contains(message, "mismatched input 'and'"), strings.Contains(message, "extraneous input 'and'"):
-		return "\"and\" is written &&"
+		return "write && instead of \"and\""
 	case strings.Contains(message, "token recognition error at: '@'"):
-		return "pass@k is written pass_at(k), such as pass_at(4) >= 0.5"
+		return "write pass_at(k) instead of pass@k, such as pass_at(4) >= 0.5"
 	case strings.Contains(message, "mismatched input 'or'"), strings.Contains(message, "extraneous input 'or'"):
-		return "\"or\" is written ||"
+		return "write || instead of \"or\""
 	}
 	if strings.Contains(message, "input '<EOF>'") {
 		return "the expression ends too early"

@@ -7,15 +7,15 @@ import (
 	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
-// ExprError is a mistake in an expression at a place: Line from 1, Column from 0,
-// in characters.
+// ExprError is an error at a position of an expression: Line from 1, Column from 0, in
+// characters.
 type ExprError struct {
 	Expr         string
 	Line, Column int
 	What         string
 }
 
-// at is the character at the place, 0 at the end.
+// at returns the character at the position; 0 at the end.
 func (e *ExprError) at() rune {
 	lines := strings.Split(e.Expr, "\n")
 	if e.Line < 1 || e.Line > len(lines) {
@@ -36,7 +36,7 @@ func (e *ExprError) Error() string {
 	if e.Line < 1 || e.Line > len(lines) {
 		return e.What
 	}
-	// A long line is shown around the place.
+	// Show only a part of a long line.
 	line, column := []rune(strings.ReplaceAll(lines[e.Line-1], "\t", " ")), min(max(e.Column, 0), len([]rune(lines[e.Line-1])))
 	if from := column - 60; from > 0 {
 		line, column = append([]rune("…"), line[from:]...), 61
@@ -47,13 +47,13 @@ func (e *ExprError) Error() string {
 	return fmt.Sprintf("%s, at %s:\n  %s\n  %s^", e.What, where, string(line), strings.Repeat(" ", column))
 }
 
-// offsetError is an error at a place of an expression.
+// offsetError is an error at an offset in an expression, in characters.
 type offsetError struct {
 	offset int32
 	text   string
 }
 
-// in is the error for people.
+// in converts the error for a message.
 func (p *offsetError) in(expr string) error {
 	line, column := 1, 0
 	for i, r := range []rune(expr) {
@@ -67,7 +67,7 @@ func (p *offsetError) in(expr string) error {
 	return &ExprError{Expr: expr, Line: line, Column: column, What: p.text}
 }
 
-// didYouMean is the end of a message that names the nearest name, if one is near.
+// didYouMean returns the end of a message that suggests a similar name; "" if there is none.
 func didYouMean(name string, names []string) string {
 	if near := nearest.Name(name, names, min(4, max(2, len(name)/2))); near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)

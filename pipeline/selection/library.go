@@ -9,25 +9,25 @@ import (
 	"cel.dev/cel-go/common/ast"
 )
 
-// Named is a predicate that expressions can use by its name.
+// Named is a predefined predicate that expressions can use by name.
 type Named struct {
 	Name    string  `yaml:"name" json:"name"`
 	Params  []Param `yaml:"params" json:"params,omitempty"`
-	Kind    string  `yaml:"kind" json:"kind,omitempty"` // of its value: int, double; "" = bool
+	Kind    string  `yaml:"kind" json:"kind,omitempty"` // type of its value: int or double; "" = bool
 	Expr    string  `yaml:"expr" json:"expr"`
 	Meaning string  `yaml:"meaning" json:"meaning"`
 
-	body     ast.Expr // with the names in it written out
+	body     ast.Expr // with named predicates expanded
 	defaults []ast.Expr
 }
 
-// Param is a parameter of a Named; Default is an expression, "" = must be given.
+// Param is a parameter of a Named. Default is an expression; "" = required.
 type Param struct {
 	Name    string `yaml:"name" json:"name"`
 	Default string `yaml:"default" json:"default,omitempty"`
 }
 
-// Usage is the predicate as it is called: name(a, b=1).
+// Usage returns the signature of the predicate: name(a, b=1).
 func (n Named) Usage() string {
 	if len(n.Params) == 0 {
 		return n.Name
@@ -42,7 +42,7 @@ func (n Named) Usage() string {
 	return n.Name + "(" + strings.Join(params, ", ") + ")"
 }
 
-// required counts the parameters that must be given: the first ones.
+// required returns the number of required parameters, which come first.
 func (n Named) required() int {
 	k := slices.IndexFunc(n.Params, func(p Param) bool { return p.Default != "" })
 	if k < 0 {
@@ -51,7 +51,7 @@ func (n Named) required() int {
 	return k
 }
 
-// takes says how many arguments a call has.
+// takes says in words how many arguments a call has.
 func (n Named) takes() string {
 	least, most := n.required(), len(n.Params)
 	switch {
@@ -65,13 +65,13 @@ func (n Named) takes() string {
 	return fmt.Sprintf("takes %d to %d arguments", least, most)
 }
 
-// library is the data file, parsed.
+// library is the parsed list of named predicates (predicates.yaml).
 type library struct {
 	list   []*Named
 	byName map[string]*Named
 }
 
-// names are what an expression may use.
+// names returns all names that an expression can use.
 func (l *library) names() []string {
 	names := slices.Collect(maps.Keys(reservedNames()))
 	names = slices.AppendSeq(names, maps.Keys(l.byName))

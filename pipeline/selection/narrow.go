@@ -9,14 +9,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// application is one application under way: all in table order, alive those still in.
+// application is the state of one Apply: all candidates in table order, and those not yet rejected.
 type application struct {
 	all, alive []*candidate
 	funnel     []schemas.FunnelStep
 }
 
-// predicates makes the funnel of what judge found: it counts the first to fail,
-// the reasons list all.
+// predicates adds a funnel step for each predicate. The funnel counts an episode at its
+// first failed predicate; its reasons list all of them.
 func (s *application) predicates(r *Recipe) {
 	for k, p := range r.Predicates {
 		step := schemas.FunnelStep{Predicate: p.Name, Expr: r.programs[k].text}
@@ -36,7 +36,7 @@ func (s *application) predicates(r *Recipe) {
 	s.alive = slices.DeleteFunc(slices.Clone(s.all), func(c *candidate) bool { return !c.out.Kept })
 }
 
-// reports counts over what is kept in the end.
+// reports evaluates the recipe's reports over the kept episodes.
 func (s *application) reports(r *Recipe) []schemas.FunnelStep {
 	var out []schemas.FunnelStep
 	for k, p := range r.Report {
@@ -71,7 +71,7 @@ func (s *application) dedup(col string) {
 	})
 }
 
-// choose keeps the best few of each group, as the recipe orders them.
+// choose keeps the first episodes of each group, in the order of the recipe.
 func (s *application) choose(r *Recipe) {
 	if r.Select == "" {
 		return
@@ -90,8 +90,8 @@ func (s *application) choose(r *Recipe) {
 	s.keepRanked("select:"+r.Select, fmt.Sprintf("the %s %d of each %s", r.Select, k, r.Group), k, ranks)
 }
 
-// comparators compare two episodes of a group; counted says that all of it have
-// completion tokens.
+// comparators compare two episodes of a group; counted means that the completion tokens
+// of the whole group are known.
 var comparators = map[string]func(a, b *candidate, counted bool) int{
 	"shortest": compareLength,
 	"best": func(a, b *candidate, counted bool) int {
@@ -120,7 +120,7 @@ func falseLast(a, b bool) int {
 	return 1
 }
 
-// rewardOf is the reward; one that is not known is the lowest.
+// rewardOf returns the reward; an unknown one is the lowest.
 func rewardOf(c *candidate) float64 {
 	if c.reward == nil {
 		return -1e308
@@ -128,10 +128,10 @@ func rewardOf(c *candidate) float64 {
 	return *c.reward
 }
 
-// limit keeps k episodes of each value of col, in an order that the seed and
-// the episode's id decide.
+// limit keeps k episodes per value of col, in a random order given by the seed and the
+// episode ids.
 func (s *application) limit(col string, k int, seed int64) {
-	value := func(c *candidate) string { // null is a value like others here
+	value := func(c *candidate) string { // null counts as a value
 		if v := c.text[col]; v != nil {
 			return *v
 		}
@@ -147,7 +147,7 @@ func (s *application) limit(col string, k int, seed int64) {
 	s.keepRanked("cap:"+col, fmt.Sprintf("at most %d per %s", k, col), k, ranks)
 }
 
-// rank numbers the members of each group from 1, in the order that sort makes.
+// rank numbers the members of each group from 1, in the order of sort.
 func (s *application) rank(group func(*candidate) string, sort func([]*candidate)) map[*candidate]int32 {
 	groups := map[string][]*candidate{}
 	for _, c := range s.alive {

@@ -26,7 +26,7 @@ func readSignature(text string) (signature, bool) {
 	return s, true
 }
 
-// equals counts the places at which two signatures agree.
+// equals counts the positions at which two signatures are equal.
 func (s *signature) equals(o *signature) (n int) {
 	for i := range s {
 		if s[i] == o[i] {
@@ -36,11 +36,11 @@ func (s *signature) equals(o *signature) (n int) {
 	return n
 }
 
-// nearIndex finds the near duplicates among signatures. It compares all that could be
-// one and no more: of two that differ in at most d places, one of d+1 bands of
-// places is the same in both.
+// nearIndex finds near duplicates among signatures. It compares only signatures that
+// share a band: two signatures that differ in at most d positions have at least one of
+// d+1 bands in common.
 type nearIndex struct {
-	least int // places that must agree
+	least int // positions that must be equal
 	bands int
 	seen  map[string][]*signature
 }
@@ -50,7 +50,7 @@ func newNearIndex(threshold float64) *nearIndex {
 	return &nearIndex{least: least, bands: len(signature{}) - least + 1, seen: map[string][]*signature{}}
 }
 
-// band is the key of the k-th band of places; there are never more than places.
+// band returns the key of the k-th band of positions.
 func (a *nearIndex) band(s *signature, k int) string {
 	n := len(s)
 	key := binary.LittleEndian.AppendUint32(nil, uint32(k))
@@ -60,7 +60,7 @@ func (a *nearIndex) band(s *signature, k int) string {
 	return string(key)
 }
 
-// has tells whether one like s was added before.
+// has reports whether a near duplicate of s was added before.
 func (a *nearIndex) has(s *signature) bool {
 	for k := range a.bands {
 		for _, o := range a.seen[a.band(s, k)] {
@@ -79,8 +79,8 @@ func (a *nearIndex) add(s *signature) {
 	}
 }
 
-// near drops what is as similar to one that stays as the threshold says. What is
-// too short for a signature is like nothing.
+// near rejects episodes whose similarity to a kept one reaches the threshold. An
+// episode that is too short for a signature is never a duplicate.
 func (s *application) near(threshold float64) {
 	a := newNearIndex(threshold)
 	s.filter("dedup:near", fmt.Sprintf("MinHash similarity to every one before below %g", threshold), func(c *candidate) bool {
@@ -96,7 +96,7 @@ func (s *application) near(threshold float64) {
 	})
 }
 
-// reportNear counts the near duplicates among what is kept, and drops none.
+// reportNear counts the near duplicates among the kept episodes without rejecting them.
 func (s *application) reportNear(threshold float64) schemas.FunnelStep {
 	step := schemas.FunnelStep{Predicate: "near", Expr: fmt.Sprintf("MinHash similarity to every one before below %g", threshold), In: len(s.alive)}
 	a := newNearIndex(threshold)
@@ -113,7 +113,7 @@ func (s *application) reportNear(threshold float64) schemas.FunnelStep {
 	return step
 }
 
-// computeSignatures fills in the signatures that the rows lack, from the steps.
+// computeSignatures computes missing signatures from the steps.
 func (s *application) computeSignatures(ctx context.Context, src Source) error {
 	lack := map[string]*candidate{}
 	for _, c := range s.alive {

@@ -17,7 +17,7 @@ var predicatesText []byte
 
 var loadLibrary = sync.OnceValues(func() (*library, error) { return parseLibrary(predicatesText) })
 
-// parseLibrary reads definitions; each may use those before it.
+// parseLibrary parses definitions; each can use the ones before it.
 func parseLibrary(raw []byte) (*library, error) {
 	lib := &library{byName: map[string]*Named{}}
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
@@ -53,7 +53,7 @@ func parseLibrary(raw []byte) (*library, error) {
 	return lib, nil
 }
 
-// Predicates lists the named predicates in the order of the data file.
+// Predicates returns the named predicates in the order of predicates.yaml.
 func Predicates() []Named {
 	lib, err := loadLibrary()
 	if err != nil {
@@ -66,7 +66,7 @@ func Predicates() []Named {
 	return out
 }
 
-// definitions are those of the names, and what these use is in them already.
+// definitions returns the expressions of the named predicates.
 func definitions(used map[string]bool) map[string]string {
 	if len(used) == 0 {
 		return nil

@@ -18,14 +18,14 @@ import (
 // program is one compiled predicate.
 type program struct {
 	prg   cel.Program
-	text  string          // the expression with its predicates written out, as far as it can be
-	steps bool            // it asks the steps
-	group bool            // it asks the group
-	used  map[string]bool // predicates that it names
+	text  string          // the expression with named predicates expanded, if possible
+	steps bool            // it uses steps
+	group bool            // it uses variables of the group
+	used  map[string]bool // named predicates that it uses
 }
 
-// verdict is what a predicate says of an episode. Unknown: it depends on a
-// column that is null.
+// verdict is the value of a predicate for an episode; unknown if it depends on a null
+// column.
 type verdict uint8
 
 const (
@@ -72,7 +72,7 @@ func compile(expr string) (program, error) {
 
 var isKnown = regexp.MustCompile(`!\("(\w+)" in ` + nullColumns + `\)`)
 
-// expandedText is an expression with the predicates in it written out; loops cannot be.
+// expandedText returns an expression with named predicates expanded, except with loops.
 func expandedText(expr string, used map[string]bool, checked *cel.Ast) string {
 	if len(used) == 0 {
 		return expr
@@ -84,7 +84,7 @@ func expandedText(expr string, used map[string]bool, checked *cel.Ast) string {
 	return isKnown.ReplaceAllString(text, "known($1)")
 }
 
-// rejectIntDivision refuses int / int, which drops the fraction of a rate.
+// rejectIntDivision rejects int / int, which drops the fraction of a rate.
 func rejectIntDivision(expr string, tree *ast.AST) error {
 	var found *offsetError
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -100,8 +100,8 @@ func rejectIntDivision(expr string, tree *ast.AST) error {
 	return found.in(expr)
 }
 
-// activation binds the columns of an episode; null ones are unknown, so that
-// the logic is three-valued: true || null is true, false || null is unknown.
+// activation binds the columns of an episode. Null columns are unknown, so the logic is
+// three-valued.
 func activation(e *Episode, g *groupCounts) (cel.PartialActivation, error) {
 	vars := map[string]any{}
 	null := []string{}

@@ -7,33 +7,33 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Episode is what a selection decides about.
+// Episode is one episode to select.
 type Episode struct {
 	Row   schemas.EpisodeRow
-	Steps []schemas.StepRow // in order; nil where they were not asked for
+	Steps []schemas.StepRow // in order; nil unless requested
 }
 
-// Source hands out all episodes, in any order, with their steps or without. It is
-// read once, and again where a recipe asks about groups or where near duplicates lack their signatures.
+// Source iterates over all episodes, in any order, with or without their steps. A
+// selection reads it once, and again if it needs groups or missing MinHash signatures.
 type Source func(ctx context.Context, steps bool) iter.Seq2[Episode, error]
 
-// Result is what a selection decided about a set of episodes.
+// Result is the result of a selection.
 type Result struct {
 	Kept     []string               // episode ids in table order
 	Rows     []schemas.SelectionRow // one per episode, in table order
 	Funnel   []schemas.FunnelStep   // predicates, dedup, select, caps; each Out is the next In
 	Info     schemas.SelectionInfo
-	Episodes string // SHA-256 of which episodes there were: see identity
+	Episodes string // SHA-256 of the set of episodes: see identity
 }
 
-// Error: a selection cannot decide about these episodes, by its own fault.
+// Error is an error of the selection itself, not of the source.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reasons counts the episodes by their first reason for being left out.
+// Reasons counts the rejected episodes by their first reason.
 func (r Result) Reasons() map[string]int {
 	m := map[string]int{}
 	for _, row := range r.Rows {

@@ -11,10 +11,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// stepType is a row of table steps in expressions; its fields are the columns.
+// stepType is the type of a row of table steps in expressions, with its columns as fields.
 var stepType = types.NewObjectType("step")
 
-// stepTypes lets the checker see the columns of steps.
+// stepTypes tells CEL's checker the columns of steps.
 type stepTypes struct{ types.Provider }
 
 func (p stepTypes) FindStructType(name string) (*types.Type, bool) {
@@ -58,7 +58,7 @@ func (p stepTypes) FindStructFieldType(name, field string) (*types.FieldType, bo
 	}, true
 }
 
-// stepValue is one row as a value.
+// stepValue is a row as a CEL value.
 type stepValue struct{ row *schemas.StepRow }
 
 func (s stepValue) ConvertToNative(reflect.Type) (any, error) { return s.row, nil }
@@ -85,7 +85,7 @@ func stepList(rows []schemas.StepRow, in func(*schemas.StepRow) bool) []ref.Val 
 	return out
 }
 
-// tokensOf reads sft_tokens_json: {"<tokenizer>": n}. "" is the only tokenizer there.
+// tokensOf reads sft_tokens_json: {"<tokenizer>": n}. "" means the only tokenizer in it.
 func tokensOf(text, tokenizer ref.Val) ref.Val {
 	var counts map[string]int64
 	name := string(tokenizer.(types.String))
