@@ -9,7 +9,7 @@ import (
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// Shell writes a command so that a POSIX shell reads these words.
+// Shell returns a command line that a POSIX shell splits into these words.
 func Shell(words ...string) string {
 	var out []string
 	for _, w := range words {

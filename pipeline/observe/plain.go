@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Plain writes one line per finished or retried job, and a status line at most
-// once per Every while jobs move: progress for logs and pipes.
+// Plain writes one line per finished or retried job, and a status line at most once
+// per Every, for logs and pipes.
 type Plain struct {
 	progress
 	Every time.Duration // default one minute

@@ -1,7 +1,6 @@
 package observe
 
-// Progress while a run goes on: lines for logs and pipes (Plain), one line that
-// is drawn again and again for a terminal (Live).
+// Counts and lines that Plain and Live share.
 
 import (
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// progress is what both of them count.
+// progress counts the jobs of a run.
 type progress struct {
 	W   io.Writer
 	Now func() time.Time
@@ -52,7 +51,7 @@ func (p *progress) finished(j schemas.Job, e Episode) {
 	}
 }
 
-// episode is the line of a finished job.
+// episode returns the line of a finished job.
 func (p *progress) episode(j schemas.Job, e Episode) string {
 	of := ""
 	if p.start.ToDo > 0 {
@@ -76,7 +75,7 @@ func (p *progress) retried(j schemas.Job, cause error) string {
 	return fmt.Sprintf("  retry  %s#%d: %s", j.Instance, j.Attempt, firstLine(cause.Error()))
 }
 
-// status says how far the run is, the important first.
+// status returns the status line, with the most important figures first.
 func (p *progress) status() string {
 	elapsed := p.Now().Sub(p.begun)
 	parts := []string{number(p.done) + " done"}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New is Live where w is a terminal that can redraw a line, Plain elsewhere.
+// New returns a Live if w is a terminal that can redraw a line, and a Plain otherwise.
 func New(w io.Writer) Observer {
 	if f, ok := w.(*os.File); ok && os.Getenv("TERM") != "dumb" {
 		if _, err := columns(f); err == nil {
@@ -17,7 +17,7 @@ func New(w io.Writer) Observer {
 	return NewPlain(w)
 }
 
-// columns is the width of a terminal; an error where f is none.
+// columns returns the width of a terminal; an error if f is not a terminal.
 func columns(f *os.File) (int, error) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
