@@ -33,7 +33,7 @@ var croissantTypes = map[string]string{
 type object = map[string]any
 
 // croissant describes a version in Croissant 1.0: each file with its hash, a set of
-// files and a record set per table, its columns as schemas.Documented has them in the version's schema.
+// files and a record set per table, its columns as schemas.TableDocs has them in the version's schema.
 func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 	d := object{
 		"@context": json.RawMessage(croissantContext), "@type": "sc:Dataset", "conformsTo": "http://mlcommons.org/croissant/1.0",
@@ -60,7 +60,7 @@ func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 			tables[f.Table] = path.Dir(f.Path) + "/*.parquet"
 		}
 	}
-	for _, t := range schemas.Documented {
+	for _, t := range schemas.TableDocs {
 		pattern := tables[t.Name]
 		if pattern == "" {
 			continue
