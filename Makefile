@@ -102,7 +102,7 @@ versitygw: $(S3_SERVER)
 $(S3_SERVER): | toolchain
 	GOBIN=$(dir $(S3_SERVER)) scripts/again.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-S3_STORES := TestS3Store.*|TestFaults.*|TestTornUploads|TestMultipartUploadIsCreateOnly|TestReadingOnNeverMixes|TestMissingBucketIsNamed|TestWrongSecretIsDeniedWithoutRetries
+S3_STORES := TestS3Store.*|TestFaults.*|TestTornUploads|TestMultipartUploadIsCreateOnly|TestResumedReadNeverMixes|TestMissingBucketIsNamed|TestWrongSecretIsDeniedWithoutRetries
 S3_PUBLISH := TestPublishToS3|TestAuditOf.*|TestServerKilledBetweenDataAndManifest
 s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
 	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^($(S3_STORES)|$(S3_PUBLISH))$$')

@@ -100,7 +100,7 @@ func TestViewsWithoutConversationsRefuseItsOptions(t *testing.T) {
 		for word, o := range map[string]sinks.ViewOptions{
 			"--phase": {Phase: "seek"}, "--system": {System: sinks.SystemDrop}, "--trim": {Trim: sinks.TrimResolved},
 		} {
-			if _, err := sinks.Views.Build(kind, nil, o); err == nil || !strings.Contains(err.Error(), "leave out "+word) {
+			if _, err := sinks.Views.Build(kind, nil, o); err == nil || !strings.Contains(err.Error(), "omit "+word) {
 				t.Errorf("%s %s: %v", kind, word, err)
 			}
 		}
@@ -145,7 +145,7 @@ func TestEveryOptionWithEveryView(t *testing.T) {
 			o.AllowGold, o.Count = true, words
 			option, _, _ := strings.Cut(word, " ")
 			if _, err := sinks.Views.Build(kind, nil, o); err != nil {
-				if !strings.Contains(err.Error(), "choose one of ") && !strings.Contains(err.Error(), "leave out "+option) {
+				if !strings.Contains(err.Error(), "choose one of ") && !strings.Contains(err.Error(), "omit "+option) {
 					t.Errorf("%s %s: %v", kind, word, err)
 				}
 				continue

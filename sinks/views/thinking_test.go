@@ -33,13 +33,13 @@ func TestThinkingIsWrittenForNamedTemplatesOnly(t *testing.T) {
 		}
 		for _, name := range []string{"qwen3", "qwen2_5", "Qwen/Qwen3-8B"} {
 			_, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{ChatTemplate: name})
-			if err == nil || !strings.Contains(err.Error(), "choose one of gemma4,") || !strings.Contains(err.Error(), "leave out --chat-template") {
+			if err == nil || !strings.Contains(err.Error(), "choose one of gemma4,") || !strings.Contains(err.Error(), "omit --chat-template") {
 				t.Errorf("%s for %s: %v", kind, name, err)
 			}
 		}
 	}
 	for _, kind := range []string{"sft-openai", "sft-text", "atif", "infoseek-locate"} {
-		if _, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{ChatTemplate: "qwen3_training"}); err == nil || !strings.Contains(err.Error(), "leave out --chat-template") {
+		if _, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{ChatTemplate: "qwen3_training"}); err == nil || !strings.Contains(err.Error(), "omit --chat-template") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

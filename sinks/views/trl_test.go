@@ -281,7 +281,7 @@ func TestThinkingTemplatesAreTheMeasuredOnes(t *testing.T) {
 	if err == nil {
 		t.Fatal("a template that does not exist is taken")
 	}
-	list := regexp.MustCompile(`choose one of (.*), or leave out`).FindStringSubmatch(err.Error())
+	list := regexp.MustCompile(`choose one of (.*), or omit`).FindStringSubmatch(err.Error())
 	if list == nil {
 		t.Fatalf("no templates in: %v", err)
 	}
