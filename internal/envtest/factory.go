@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Factory leaves a test out unless TRACESMITH_TEST_FACTORY is set: those of the
-// task check and of the bug factory run a repository's tests hundreds of times.
+// Factory skips a test of the task check or the bug factory unless
+// TRACESMITH_TEST_FACTORY is set, because these run a repository's tests hundreds of
+// times.
 func Factory(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TRACESMITH_TEST_FACTORY") == "" {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// hostProcesses lists the command lines on the host that hold a word as an
-// argument of its own.
+// hostProcesses lists the processes on the host that run "sleep WORD".
 func hostProcesses(t *testing.T, word string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -19,7 +18,7 @@ func hostProcesses(t *testing.T, word string) []string {
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
 		if err != nil {
-			continue // ended meanwhile
+			continue // the process has ended
 		}
 		if args := strings.Split(string(raw), "\x00"); len(args) > 1 && args[0] == "sleep" && args[1] == word {
 			out = append(out, strings.Join(args, " "))
@@ -28,9 +27,9 @@ func hostProcesses(t *testing.T, word string) []string {
 	return out
 }
 
-// crowd watches, from the host, how many threads a sandbox holds at once. Done
-// returns the greatest number seen, 0 where the host does not see them.
-func crowd(t *testing.T, f *fixture) (done func() int) {
+// watchThreads counts, from the host, the threads of a sandbox until done is called.
+// done returns the maximum, or 0 if they are not visible from the host.
+func watchThreads(t *testing.T, f *fixture) (done func() int) {
 	t.Helper()
 	space := strings.TrimSpace(f.sh(t, "readlink /proc/self/ns/pid"))
 	over, peak := make(chan struct{}), make(chan int)

@@ -7,7 +7,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Driver is the driver of a kind, without settings. The test imports env/drivers.
+// Driver returns the driver of a kind without settings. The test must import env/drivers.
 func Driver(t testing.TB, kind string) env.Driver {
 	t.Helper()
 	d, err := env.Drivers.Build(kind, nil, struct{}{})
@@ -17,8 +17,8 @@ func Driver(t testing.TB, kind string) env.Driver {
 	return d
 }
 
-// Sandbox is a sandbox of a kind, closed with the test. Its label is the test's
-// name where the spec has none.
+// Sandbox starts a sandbox of a kind and closes it at the end of the test. Its label is
+// the test's name if the spec has none.
 func Sandbox(t testing.TB, kind string, spec env.SandboxSpec) env.Sandbox {
 	t.Helper()
 	if spec.Label == "" {
