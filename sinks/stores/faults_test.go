@@ -86,7 +86,7 @@ func faultCases(file string, big []byte) []faultCase {
 
 // Each fault hits two consecutive requests. The operation still succeeds, and takes
 // effect once.
-func TestFaultsAreRetried(t *testing.T) {
+func TestS3FaultsAreRetried(t *testing.T) {
 	s, direct, faults := faulty(t)
 	big := bytes.Repeat([]byte("0123456789abcdef"), 20<<16) // 20 MiB: three parts
 	file := filepath.Join(t.TempDir(), "big")
@@ -123,7 +123,7 @@ func TestFaultsAreRetried(t *testing.T) {
 }
 
 // If a fault is permanent, the operation fails after a bounded number of requests.
-func TestFaultsThatPersistAreReported(t *testing.T) {
+func TestS3FaultsThatPersistAreReported(t *testing.T) {
 	s, _, faults := faulty(t)
 	faults.Plan("PUT", sinktest.Unavailable, 1, 1000)
 	if err := s.Create(t.Context(), "k", nil); err == nil || errors.Is(err, sinks.ErrExists) {
@@ -144,7 +144,7 @@ func TestFaultsThatPersistAreReported(t *testing.T) {
 
 // A read that continues after a fault never mixes the content of two versions of an
 // object.
-func TestResumedReadNeverMixes(t *testing.T) { testResumedRead(t, sinktest.Serve(t).URL) }
+func TestS3ResumedReadNeverMixes(t *testing.T) { testResumedRead(t, sinktest.Serve(t).URL) }
 
 // The same against the fake server, which is always available. The handler adds
 // If-Match for reads, which the fake does not support.
@@ -192,7 +192,7 @@ func testResumedRead(t *testing.T, url string) {
 
 // A writer that dies during a multipart upload leaves no object, and its parts can be
 // found and removed.
-func TestTornUploads(t *testing.T) {
+func TestS3TornUploads(t *testing.T) {
 	s, direct, faults := faulty(t)
 	file := filepath.Join(t.TempDir(), "big")
 	if err := os.WriteFile(file, make([]byte, 20<<20), 0o600); err != nil {
