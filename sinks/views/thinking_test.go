@@ -8,10 +8,10 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// enable_thinking changes what a template makes of a prompt. It is written only for a
-// template on which the prompt stays the beginning of prompt and completion.
+// enable_thinking changes how a template renders a prompt. It is written only for templates
+// that still render the prompt as the beginning of prompt and completion.
 func TestThinkingIsWrittenForNamedTemplatesOnly(t *testing.T) {
-	in := ungilded(short(1)) // its first turn has a thought
+	in := ungilded(short(1)) // its first turn has reasoning
 	silent := ungilded(short(1))
 	for i := range silent.Steps {
 		silent.Steps[i].Reasoning = nil
