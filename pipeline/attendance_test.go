@@ -6,25 +6,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/enginetest"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-// preside is a coordinator of run r that comes in the place of one that is gone.
-func (b *bank) preside() *engine.Chair {
-	b.t.Helper()
-	chair, err := b.conn.Preside(b.t.Context(), engine.RunEntry{RunID: "r", Dir: "d", Key: "k", Lease: time.Minute})
+func dial(t *testing.T) *engine.Conn {
+	t.Helper()
+	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: enginetest.NATS(t).ClientURL()})
 	if err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
-	b.t.Cleanup(chair.Leave)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// preside is a coordinator of run r that comes in the place of one that is gone.
+func preside(t *testing.T, conn *engine.Conn) *engine.Chair {
+	t.Helper()
+	chair, err := conn.Preside(t.Context(), engine.RunEntry{RunID: "r", Dir: "d", Key: "k", Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(chair.Leave)
 	return chair
 }
 
 // attend is a worker of run r, and the context of its claims.
-func (b *bank) attend() (*attendance, context.Context) {
-	r := newRun(Config{RunID: "r", LookEvery: 20 * time.Millisecond}, Deps{Cluster: b.conn}.withDefaults(), RunInfo{}, plan{})
-	claims, end := context.WithCancelCause(b.t.Context())
-	b.t.Cleanup(func() { end(nil) })
+func attend(t *testing.T, conn *engine.Conn) (*attendance, context.Context) {
+	r := newRun(Config{RunID: "r", LookEvery: 20 * time.Millisecond}, Deps{Cluster: conn}.withDefaults(), RunInfo{}, plan{})
+	claims, end := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { end(nil) })
 	r.stop, r.drain = end, end
 	return &attendance{r: r, w: engine.WorkerEntry{ID: "w", Name: "w"}, moved: time.Now(), over: make(chan struct{})}, claims
 }
@@ -42,20 +53,20 @@ func (a *attendance) isOver() bool {
 // coordinator has come: that one may have brought some.
 func TestANewCoordinatorEndsTheWait(t *testing.T) {
 	t.Parallel()
-	b := newBank(t, 1, 0)
+	conn := dial(t)
 	told := func(c *engine.Chair) {
 		if err := c.Set(t.Context(), engine.Working, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	killed := b.preside()
+	killed := preside(t, conn)
 	told(killed)
-	a, claims := b.attend()
+	a, claims := attend(t, conn)
 	if !a.look(t.Context(), claims) || a.isOver() {
 		t.Fatal("over under the first coordinator")
 	}
 	killed.Leave()
-	told(b.preside())
+	told(preside(t, conn))
 	if !a.look(t.Context(), claims) || !a.isOver() || claims.Err() != nil {
 		t.Errorf("over %v, claims %v", a.isOver(), context.Cause(claims))
 	}
@@ -65,13 +76,13 @@ func TestANewCoordinatorEndsTheWait(t *testing.T) {
 // it came while the coordinator made its plan.
 func TestAWorkerThatDoesNotCountClaimsNothing(t *testing.T) {
 	t.Parallel()
-	b := newBank(t, 1, 0)
-	chair := b.preside()
-	a, claims := b.attend()
+	conn := dial(t)
+	chair := preside(t, conn)
+	a, claims := attend(t, conn)
 	entered := make(chan bool, 1)
 	go func() { entered <- a.enter(t.Context(), claims) }()
 	for seen := false; !seen; {
-		workers, err := b.conn.Workers(t.Context())
+		workers, err := conn.Workers(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

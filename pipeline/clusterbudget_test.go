@@ -39,7 +39,7 @@ func TestClusterBudget(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	until := func(what string, reached func(pipeline.Status) bool) {
+	until := func(what string, reached func(observe.Status) bool) {
 		t.Helper()
 		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 			s, ok, err := pipeline.ReadStatus(t.Context(), conn, "cluster-1", time.Now())
@@ -57,8 +57,8 @@ func TestClusterBudget(t *testing.T) {
 		}
 		t.Fatalf("never %s", what)
 	}
-	spent := func(usd float64) func(pipeline.Status) bool {
-		return func(s pipeline.Status) bool { return s.Budget.SpentUSD >= usd && s.Budget.ReservedUSD > 0 }
+	spent := func(usd float64) func(observe.Status) bool {
+		return func(s observe.Status) bool { return s.Budget.SpentUSD >= usd && s.Budget.ReservedUSD > 0 }
 	}
 	until("a tenth spent", spent(0.09))
 	kill("a worker", workers[0])
@@ -68,7 +68,7 @@ func TestClusterBudget(t *testing.T) {
 	kill("a worker", workers[1])
 	coordinator = part(t, "coordinator", "c", env...)
 	workers[0] = part(t, "worker", "w4", env...)
-	until("stopped", func(s pipeline.Status) bool { return s.Phase == string(engine.Stopped) && s.Budget.Over })
+	until("stopped", func(s observe.Status) bool { return s.Phase == string(engine.Stopped) && s.Budget.Over })
 
 	rep := ended(t, coordinator)
 	c, h := rep.Calls, newHarness(dir, clusterTasks)

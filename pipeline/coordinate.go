@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -32,7 +33,7 @@ type FleetInfo struct {
 	// Budgeted: no worker makes a call that the run's budget has no room for.
 	Budgeted bool `json:"budgeted,omitempty"`
 	// Budget is what a complete run has spent, where it had a limit.
-	Budget *Budget `json:"budget,omitempty"`
+	Budget *observe.Budget `json:"budget,omitempty"`
 	// Settled are reused ones whose records do not say so: their workers were killed,
 	// or are about to tell.
 	Settled []string `json:"settled,omitempty"`
@@ -48,10 +49,8 @@ type fleet struct {
 	lease time.Duration
 	reads errgroup.Group // of staged episodes
 
-	book  *engine.Book  // of the run's budget; nil: it has none
-	name  string        // of this process, in the book
-	pages int           // written by it
-	poor  chan struct{} // closed when the money is used up
+	budget *budget.Coordinator // nil: the run has no shared budget
+	poor   chan struct{}       // closed when the money is used up
 
 	mu      sync.Mutex
 	ended   map[string]bool
@@ -104,7 +103,7 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.engine.Close()) }()
 	f := &fleet{
 		r: r, lease: r.cfg.Lease, ended: map[string]bool{}, running: map[string]handed{}, at: map[string]uint64{}, hands: map[string]hand{},
-		name: engine.Instance(), poor: make(chan struct{}),
+		poor: make(chan struct{}),
 	}
 	f.reads.SetLimit(8)
 	err = f.begin(ctx, chair)
@@ -153,8 +152,8 @@ func (r *run) complete(ctx context.Context, chair *engine.Chair) error {
 	}
 	info := FleetInfo{Selected: len(r.plan.jobs), Reused: reused, Attempts: r.cfg.Attempts, Staging: r.deps.Staging.URI()}
 	if r.cfg.MaxCost > 0 || r.cfg.TaskCost > 0 {
-		calls, _ := r.ledger.totals()
-		info.Budget = &Budget{LimitUSD: r.cfg.MaxCost, SpentUSD: calls.Spent()}
+		calls, _ := r.ledger.Totals()
+		info.Budget = &observe.Budget{LimitUSD: r.cfg.MaxCost, SpentUSD: calls.Spent()}
 	}
 	body, err := json.Marshal(info)
 	if err != nil {
@@ -187,7 +186,7 @@ func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
 		job, ok := r.todo[e.ID]
 		var other schemas.Job
 		if !ok && json.Unmarshal(e.Data, &other) == nil { // what its log tells is of its task, too
-			r.ledger.account(e.ID, other.TaskID)
+			r.ledger.Account(e.ID, other.TaskID)
 		}
 		if _, reused := r.episodes[e.ID]; reused && e.State != engine.Done {
 			settled = append(settled, e.ID)
@@ -204,18 +203,22 @@ func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
 		}
 		done.episode.Reused = true
 		r.episodes[e.ID] = done.episode
-		r.ledger.carry(r.ledger.account(e.ID, job.TaskID), done.episode.Calls, false)
+		r.ledger.AddEarlier(r.ledger.Account(e.ID, job.TaskID), done.episode.Calls, false)
 		delete(r.todo, e.ID)
 	}
 	if err := r.reckon(ctx); err != nil {
 		return err
 	}
-	if err := f.fund(ctx, entries); err != nil {
+	f.budget, err = budget.Open(ctx, r.engine, budget.Setup{
+		Limits: budget.Limits{Run: r.cfg.MaxCost, Task: r.cfg.TaskCost}, Ledger: r.ledger, Jobs: entries, Confirm: f.confirmBudget,
+		Staged: func(episode string) bool { _, ok := r.episodes[episode]; return ok },
+	})
+	if err != nil {
 		return err
 	}
 	info := FleetInfo{
 		Selected: len(r.plan.jobs), Reused: len(r.episodes), Since: f.since, Attempts: r.cfg.Attempts, Offer: offer, Staging: r.deps.Staging.URI(), Settled: settled,
-		Budgeted: f.book != nil,
+		Budgeted: f.budget != nil,
 	}
 	body, err := json.Marshal(info)
 	if err != nil {
@@ -254,8 +257,8 @@ func (f *fleet) lead(all context.Context, chair *engine.Chair) (drained bool) {
 			r.fail(unanswered(err))
 		}
 	})
-	if f.book != nil {
-		watch.Go(func() { f.audit(watching) })
+	if f.budget != nil {
+		watch.Go(func() { f.checkBudget(watching) })
 	}
 	select {
 	case <-ended:
@@ -312,13 +315,13 @@ func (r *run) recount(ctx context.Context) error {
 	r.mu.Lock()
 	for _, e := range r.episodes {
 		if !e.Reused && e.Outcome != schemas.OutcomeInfra {
-			r.ledger.restore(r.ledger.account(e.ID, r.todo[e.ID].TaskID), e.Calls, false)
+			r.ledger.Restore(r.ledger.Account(e.ID, r.todo[e.ID].TaskID), e.Calls, false)
 		}
 	}
 	r.mu.Unlock()
 	tallies, err := r.tallies(ctx)
 	for id, t := range tallies {
-		r.ledger.restore(r.ledger.account(id, r.todo[id].TaskID), t.calls, t.failed)
+		r.ledger.Restore(r.ledger.Account(id, r.todo[id].TaskID), t.calls, t.failed)
 	}
 	return err
 }

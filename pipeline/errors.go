@@ -17,7 +17,6 @@ import (
 type StopError struct {
 	Code   int    // process exit code (cli-viewer-llm.md §3.6)
 	Remedy string // what to do, "" if the message says it
-	Raise  string // the flag whose value must be higher when the run is started again
 	Err    error
 }
 

@@ -82,7 +82,7 @@ func (h *harness) join(ctx context.Context, conn *engine.Conn, name string) erro
 type coordinated struct {
 	rep  observe.Report
 	err  error
-	page *pipeline.Budget // what the cluster said when the last job had ended, where that was asked for
+	page *observe.Budget // what the cluster said when the last job had ended, where that was asked for
 }
 
 func (h *harness) coordinate(ctx context.Context) <-chan coordinated {

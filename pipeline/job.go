@@ -60,9 +60,9 @@ func (r *run) take(all context.Context, lease *engine.Lease) error {
 	settle, cancel := context.WithTimeout(context.WithoutCancel(all), r.settleTimeout())
 	defer cancel()
 	if err == nil {
-		if r.till != nil {
-			r.till.restore(job, lease.Delivery, done.episode.Calls.Spent()) // whoever staged it
-			r.till.shelve(settle, job, lease.Delivery)
+		if r.budget != nil {
+			r.budget.Restore(job, lease.Delivery, done.episode.Calls.Spent()) // whoever staged it
+			r.budget.CloseShare(settle, job, lease.Delivery)
 		}
 		return r.finish(settle, lease, job, done)
 	}
@@ -100,7 +100,7 @@ func (r *run) unfinished(settle, ctx context.Context, lease *engine.Lease, job s
 		r.deps.Observer.JobRetried(job, engine.ErrLeaseLost)
 		return release(lease.Release(settle))
 	}
-	f := asFatal(err, r.ledger.answered())
+	f := asFatal(err, r.ledger.Answered())
 	if rec != nil {
 		if err := rec.flush(); err != nil && !errors.Is(err, engine.ErrLeaseLost) && f == nil {
 			f = asFatal(unanswered(err), true)
@@ -109,8 +109,8 @@ func (r *run) unfinished(settle, ctx context.Context, lease *engine.Lease, job s
 	if f != nil {
 		r.fail(f)
 	}
-	if r.till != nil {
-		r.till.shelve(settle, job, lease.Delivery)
+	if r.budget != nil {
+		r.budget.CloseShare(settle, job, lease.Delivery)
 	}
 	if f != nil || ctx.Err() != nil {
 		r.ended(job, schemas.OutcomeCancelled, schemas.ExitCancelled, "")
@@ -212,7 +212,7 @@ func (r *run) stages(ctx context.Context, lease *engine.Lease, job schemas.Job) 
 	if err != nil {
 		return done, rec, held(err)
 	}
-	staged.Calls = new(r.ledger.of(rec.account))
+	staged.Calls = new(r.ledger.Calls(rec.account))
 	stage = stageStage
 	done, err = r.stage(ctx, job, staged)
 	return done, rec, err
@@ -249,7 +249,7 @@ func (r *run) roll(ctx context.Context, lease *engine.Lease, task schemas.Task, 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		if asFatal(err, r.ledger.answered()) != nil {
+		if asFatal(err, r.ledger.Answered()) != nil {
 			r.fail(err) // before the environment is closed: others need not find out, too
 		}
 		return err

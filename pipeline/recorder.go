@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/llms"
+	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -34,7 +35,7 @@ type recorder struct {
 	number  int // of the job's delivery
 	log     *engine.StepLog
 	tape    llms.Tape // set while the agent works
-	account *account
+	account *budget.Account
 
 	steps   []schemas.Step
 	pending *schemas.Reply
@@ -44,7 +45,7 @@ type recorder struct {
 	asking context.Context // of the policy's turn
 	begun  bool            // a call is under way
 	worst  float64         // of that call
-	call   string          // its name at the till
+	call   string          // its name in the shared budget
 	ended  *schemas.Payment
 }
 
@@ -132,7 +133,7 @@ func (t *tally) lose() {
 func (r *run) reckon(ctx context.Context) error {
 	tallies, err := r.tallies(ctx)
 	for id, t := range tallies {
-		r.ledger.carry(r.ledger.account(id, r.todo[id].TaskID), t.calls, t.failed)
+		r.ledger.AddEarlier(r.ledger.Account(id, r.todo[id].TaskID), t.calls, t.failed)
 	}
 	return err
 }
@@ -161,7 +162,7 @@ func (r *run) openRecorder(ctx context.Context, job schemas.Job, delivery int) (
 	if err != nil {
 		return nil, fmt.Errorf("opening the step log: %w", err)
 	}
-	rec := &recorder{run: r, job: job, number: delivery, log: log, account: r.ledger.account(job.EpisodeID, job.TaskID)}
+	rec := &recorder{run: r, job: job, number: delivery, log: log, account: r.ledger.Account(job.EpisodeID, job.TaskID)}
 	if r.deps.Cluster != nil { // what other workers paid for it
 		var t tally
 		for _, e := range entries {
@@ -170,9 +171,9 @@ func (r *run) openRecorder(ctx context.Context, job schemas.Job, delivery int) (
 			}
 		}
 		t.lose()
-		r.ledger.restore(rec.account, t.calls, t.failed)
-		if r.till != nil && delivery > 1 {
-			r.till.restore(job, delivery, t.calls.Spent())
+		r.ledger.Restore(rec.account, t.calls, t.failed)
+		if r.budget != nil && delivery > 1 {
+			r.budget.Restore(job, delivery, t.calls.Spent())
 		}
 	}
 	pendingTurn := -1
@@ -215,7 +216,7 @@ func (r *recorder) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps,
 func (r *recorder) Asking(ctx context.Context) (context.Context, func()) {
 	r.asking = ctx
 	turn, cancel := context.WithCancelCause(llms.WithTape(llms.WithAccount(ctx, r), r.tape))
-	stop := context.AfterFunc(r.run.ledger.open, func() { cancel(context.Cause(r.run.ledger.open)) })
+	stop := context.AfterFunc(r.run.ledger.Open(), func() { cancel(context.Cause(r.run.ledger.Open())) })
 	return turn, func() {
 		stop()
 		cancel(nil)
@@ -224,7 +225,7 @@ func (r *recorder) Asking(ctx context.Context) (context.Context, func()) {
 
 // Begin implements llms.Account.
 func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, error) {
-	if err := r.run.ledger.reserve(ctx, r.account, worst); err != nil {
+	if err := r.run.ledger.Reserve(ctx, r.account, worst); err != nil {
 		return nil, err
 	}
 	err := r.fund(ctx, worst)
@@ -235,7 +236,7 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 		}
 	}
 	if err != nil {
-		r.run.ledger.withdraw(r.account, worst)
+		r.run.ledger.Withdraw(r.account, worst)
 		return nil, err
 	}
 	r.begun, r.worst, r.ended = true, worst, nil
@@ -246,23 +247,23 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 // fund has a call paid from the budget that all workers of a cluster share. What the
 // call before came to is on record by then.
 func (r *recorder) fund(ctx context.Context, worst float64) error {
-	if r.run.till == nil || worst == 0 {
+	if r.run.budget == nil || worst == 0 {
 		return nil
 	}
 	if err := r.flush(); err != nil {
 		return err
 	}
 	var err error
-	if r.call, err = r.run.till.reserve(ctx, r.job, r.number, worst); usedUp(err) {
-		r.run.ledger.close(err)
+	if r.call, err = r.run.budget.Reserve(ctx, r.job, r.number, worst); budget.Exhausted(err) {
+		r.run.ledger.Close(err)
 	}
 	return err
 }
 
 // settled tells that budget what a call came to, which is on record.
 func (r *recorder) settled(p *schemas.Payment) {
-	if r.run.till != nil && p != nil {
-		r.run.till.settle(r.job, r.number, r.call, p.Spent())
+	if r.run.budget != nil && p != nil {
+		r.run.budget.Settle(r.job, r.number, r.call, p.Spent())
 	}
 }
 
@@ -270,7 +271,7 @@ func (r *recorder) settled(p *schemas.Payment) {
 // a failure at once: the next try may be long in coming.
 func (r *recorder) End(_ context.Context, p schemas.Payment) error {
 	r.begun = false
-	r.run.ledger.settle(r.account, r.worst, p)
+	r.run.ledger.Settle(r.account, r.worst, p)
 	r.run.deps.Crash("answered-call")
 	r.ended = &p
 	if p.Failed {
@@ -280,7 +281,7 @@ func (r *recorder) End(_ context.Context, p schemas.Payment) error {
 }
 
 // FromCache implements llms.Account.
-func (r *recorder) FromCache() { r.run.ledger.fromCache(r.account) }
+func (r *recorder) FromCache() { r.run.ledger.CountCached(r.account) }
 
 // Attempt implements llms.Account.
 func (r *recorder) Attempt() int { return r.job.Attempt }

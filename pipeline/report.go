@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -59,7 +60,7 @@ func (r *run) writeDeadLetters() error {
 		}
 		line, err := json.Marshal(schemas.DeadLetterRow{
 			RunID: r.info.RunID, UnitKey: e.ID, Stage: cmp.Or(e.Stage, stageRollout), State: state, ErrorClass: &e.Class, ErrorMessage: new(r.public(e.Cause)),
-			Attempts: int32(e.Delivery), FirstAt: &e.FirstAt, LastAt: &e.LastAt, CostUSD: r.ledger.paid(e.ID), InputRef: &j.TaskID, Retryable: new(true),
+			Attempts: int32(e.Delivery), FirstAt: &e.FirstAt, LastAt: &e.LastAt, CostUSD: r.ledger.Paid(e.ID), InputRef: &j.TaskID, Retryable: new(true),
 		})
 		if err != nil {
 			return fmt.Errorf("encoding a dead letter: %w", err)
@@ -77,7 +78,7 @@ func (r *run) report(started time.Time, err error) observe.Report {
 		RunID: r.info.RunID, RunDir: r.cfg.RunDir, Command: r.cfg.Command, Started: started.UTC(), Ended: r.deps.Clock().UTC(),
 		Episodes: slices.Collect(maps.Values(r.episodes)), Friction: r.friction, Data: observe.Data{Staging: r.deps.Staging.URI()},
 	}
-	rep.Calls, rep.Effort.SpentNowUSD = r.ledger.totals()
+	rep.Calls, rep.Effort.SpentNowUSD = r.ledger.Totals()
 	for _, j := range r.plan.jobs {
 		if _, ended := r.episodes[j.EpisodeID]; ended {
 			continue
@@ -92,8 +93,8 @@ func (r *run) report(started time.Time, err error) observe.Report {
 	}
 	if f, ok := errors.AsType[fatal](err); ok {
 		rep.Verdict, rep.ExitCode, rep.Error, rep.Hint = observe.Stopped, f.ExitCode(), r.cfg.clean(f.Error()), f.Hint()
-		if stop, ok := errors.AsType[*StopError](err); ok {
-			rep.Raise = stop.Raise
+		if budget.Exhausted(err) {
+			rep.Raise = budget.RunFlag
 		}
 		switch f.ExitCode() {
 		case 5:

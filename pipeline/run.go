@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -32,15 +33,15 @@ type run struct {
 	stop   func(error) // ends everything, with the reason
 	drain  func(error) // ends claiming
 
-	till     *till        // a worker's way to the budget of its run; nil: it has none
-	bulletin *bulletin    // nil on a cluster
-	before   int          // objects that were staged when the run began
-	attempts atomic.Int64 // jobs of higher attempts are not selected
+	budget   *budget.Client // of a worker whose run has a shared budget
+	bulletin *bulletin      // nil on a cluster
+	before   int            // objects that were staged when the run began
+	attempts atomic.Int64   // jobs of higher attempts are not selected
 
 	mu        sync.Mutex
 	episodes  map[string]observe.Episode // by id: reused ones and those that ended now
 	dead      map[string]engine.Entry    // of this run, by episode
-	ledger    *ledger
+	ledger    *budget.Ledger
 	inHand    map[string]bool // jobs that this process executes
 	friction  observe.Friction
 	fatal     fatal
@@ -105,9 +106,13 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 }
 
 func newRun(cfg Config, deps Deps, info RunInfo, p plan) *run {
+	limits := budget.Limits{Episode: cfg.EpisodeCost}
+	if deps.Cluster == nil {
+		limits.Run, limits.Task = cfg.MaxCost, cfg.TaskCost
+	}
 	r := &run{
 		cfg: cfg, deps: deps, info: info, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
-		inHand: map[string]bool{}, ledger: newLedger(cfg, deps.Cluster != nil),
+		inHand: map[string]bool{}, ledger: budget.NewLedger(limits),
 	}
 	r.attempts.Store(int64(cfg.Attempts))
 	return r
@@ -172,7 +177,7 @@ func (r *run) reuse(ctx context.Context) error {
 	for _, e := range found {
 		if e != nil {
 			r.episodes[e.ID] = *e
-			r.ledger.carry(r.ledger.account(e.ID, tasks[e.ID]), e.Calls, false)
+			r.ledger.AddEarlier(r.ledger.Account(e.ID, tasks[e.ID]), e.Calls, false)
 		}
 	}
 	return nil
@@ -335,7 +340,7 @@ func (r *run) settle(ctx context.Context) error {
 // model, no call is begun any more, but those under way end and are recorded:
 // they are paid for.
 func (r *run) fail(err error) {
-	f := asFatal(err, r.ledger.answered())
+	f := asFatal(err, r.ledger.Answered())
 	if f == nil {
 		f = &StopError{Code: 1, Err: err, Remedy: resumes}
 	}
@@ -345,7 +350,7 @@ func (r *run) fail(err error) {
 		return
 	}
 	r.fatal = f
-	r.ledger.close(f)
+	r.ledger.Close(f)
 	switch f.ExitCode() {
 	case 4, 5, 7:
 		r.drain(f)

@@ -143,20 +143,20 @@ func (b *bulletin) close(verdict string, dead map[string]engine.Entry) {
 // ReadStanding reads how the run of a directory stands. The error is fs.ErrNotExist
 // where no process has run it without a cluster. The figures of a living process
 // are those of one moment; of one that was killed, what it had staged counts.
-func ReadStanding(ctx context.Context, dir string, staging sinks.Store) (Status, error) {
+func ReadStanding(ctx context.Context, dir string, staging sinks.Store) (observe.Status, error) {
 	path := filepath.Join(dir, standingFile)
 	for {
 		alive, err := engine.Locked(dir)
 		if err != nil {
-			return Status{}, err
+			return observe.Status{}, err
 		}
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			return Status{}, fmt.Errorf("reading the status: %w", err)
+			return observe.Status{}, fmt.Errorf("reading the status: %w", err)
 		}
 		var now standing
 		if err := json.Unmarshal(raw, &now); err != nil || now.RunID == "" {
-			return Status{}, &StopError{Code: 2, Err: fmt.Errorf("%s is not the status of a run: a crash may have cut it", path), Remedy: "start the run again: it resumes, and writes the file anew"}
+			return observe.Status{}, &StopError{Code: 2, Err: fmt.Errorf("%s is not the status of a run: a crash may have cut it", path), Remedy: "start the run again: it resumes, and writes the file anew"}
 		}
 		if alive || now.Phase != string(engine.Working) {
 			return now.status(), nil
@@ -164,13 +164,13 @@ func ReadStanding(ctx context.Context, dir string, staging sinks.Store) (Status,
 		staged := 0
 		for _, err := range staging.List(ctx, stagedBy(now.RunID)) {
 			if err != nil {
-				return Status{}, fmt.Errorf("listing staged episodes: %w", err)
+				return observe.Status{}, fmt.Errorf("listing staged episodes: %w", err)
 			}
 			staged++
 		}
 		if again, err := engine.Locked(dir); err != nil || again {
 			if err != nil {
-				return Status{}, err
+				return observe.Status{}, err
 			}
 			continue // another process began meanwhile
 		}
@@ -180,10 +180,10 @@ func ReadStanding(ctx context.Context, dir string, staging sinks.Store) (Status,
 	}
 }
 
-func (n standing) status() Status {
-	s := Status{
+func (n standing) status() observe.Status {
+	s := observe.Status{
 		RunID: n.RunID, Phase: n.Phase, Coordinator: n.Process, Silent: max(0, time.Since(n.At).Seconds()),
-		Selected: n.Selected, Reused: n.Reused, Ran: n.Done + n.Failed, Running: len(n.Running), Done: n.Reused + n.Done, Failed: n.Failed + n.Earlier, Workers: []WorkerStatus{},
+		Selected: n.Selected, Reused: n.Reused, Ran: n.Done + n.Failed, Running: len(n.Running), Done: n.Reused + n.Done, Failed: n.Failed + n.Earlier, Workers: []observe.WorkerStatus{},
 	}
 	s.Missing = s.Selected - s.Reused - s.Ran
 	s.Waiting = s.Selected - s.Running - s.Done - s.Failed

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
 // standing reads how the run of a harness stands, and adds it up.
-func (h *harness) standing(t *testing.T) (pipeline.Status, error) {
+func (h *harness) standing(t *testing.T) (observe.Status, error) {
 	t.Helper()
 	store, err := stores.Open(t.Context(), h.dir, stores.S3Config{})
 	if err != nil {

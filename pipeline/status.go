@@ -12,50 +12,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Status of a run. Selected = Reused + Ran + Missing, and
-// Selected = Waiting + Running + Done + Failed, at every moment.
-type Status struct {
-	RunID       string `json:"run_id"`
-	Phase       string `json:"phase"`
-	Coordinator string `json:"coordinator"` // pid, host and directory
-	// Silent is for how many seconds the coordinator was not heard of.
-	Silent   float64 `json:"coordinator_silent_s"`
-	Staging  string  `json:"staging"`
-	Selected int     `json:"selected"`
-	Reused   int     `json:"reused"`
-	Ran      int     `json:"ran"`
-	Missing  int     `json:"missing"`
-	Waiting  int     `json:"waiting"`
-	Running  int     `json:"running"`
-	Done     int     `json:"done"`
-	Failed   int     `json:"failed"` // given up
-	// Budget is what it has spent; null where it has neither limits.total_cost nor
-	// limits.task_cost.
-	Budget *Budget `json:"budget,omitempty"`
-	// Orphaned are those of Running whose owner is silent or has left.
-	Orphaned int            `json:"orphaned"`
-	Workers  []WorkerStatus `json:"workers"`
-}
-
-// WorkerStatus is one worker that has taken part in the last day.
-type WorkerStatus struct {
-	Name    string   `json:"name"`
-	Host    string   `json:"host"`
-	Version string   `json:"version"`
-	State   string   `json:"state"` // silent: it said something else, too long ago
-	Reason  string   `json:"reason,omitempty"`
-	Slots   int      `json:"slots"`
-	Running []string `json:"running"`
-	Load    float64  `json:"load"`
-	Silent  float64  `json:"silent_s"`
-}
-
 // ReadStatus reads how a run stands; ok is false where the cluster knows of none.
-func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.Time) (s Status, ok bool, err error) {
+func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.Time) (s observe.Status, ok bool, err error) {
 	workers, err := conn.Workers(ctx)
 	if err != nil {
 		return s, false, err
@@ -69,7 +33,7 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 		if err != nil {
 			return s, true, err
 		}
-		budget, err := readBudget(ctx, conn, runID)
+		spent, err := budget.Read(ctx, conn, runID)
 		if err != nil {
 			return s, true, err
 		}
@@ -80,23 +44,23 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 		if run.Phase != again.Phase || !bytes.Equal(run.Info, again.Info) {
 			continue // another coordinator began, or the run ended, while we looked
 		}
-		if s, err = statusOf(again, entries, workers, now); budget != nil {
-			s.Budget = budget
+		if s, err = statusOf(again, entries, workers, now); spent != nil {
+			s.Budget = spent
 		}
 		return s, true, err
 	}
 }
 
-func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.WorkerEntry, now time.Time) (Status, error) {
+func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.WorkerEntry, now time.Time) (observe.Status, error) {
 	var info FleetInfo
 	if len(run.Info) > 0 {
 		if err := json.Unmarshal(run.Info, &info); err != nil {
-			return Status{}, fmt.Errorf("reading the board: run %s: %w", run.RunID, err)
+			return observe.Status{}, fmt.Errorf("reading the board: run %s: %w", run.RunID, err)
 		}
 	}
-	s := Status{
+	s := observe.Status{
 		RunID: run.RunID, Phase: string(run.Phase), Coordinator: fmt.Sprintf("pid %d on %s, in %s", run.PID, run.Host, run.Dir),
-		Silent: max(0, now.Sub(run.Seen).Seconds()), Staging: info.Staging, Budget: info.Budget, Selected: info.Selected, Reused: info.Reused, Workers: []WorkerStatus{},
+		Silent: max(0, now.Sub(run.Seen).Seconds()), Staging: info.Staging, Budget: info.Budget, Selected: info.Selected, Reused: info.Reused, Workers: []observe.WorkerStatus{},
 	}
 	alive := map[string]bool{}
 	for _, w := range workers {
@@ -108,9 +72,11 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		if !alive[w.ID] && state != "left" && state != "refused" {
 			state = "silent"
 		}
-		s.Workers = append(s.Workers, WorkerStatus{w.Name, w.Host, w.Version, state, w.Reason, w.Slots, w.Running, w.Load, max(0, now.Sub(w.Seen).Seconds())})
+		s.Workers = append(s.Workers, observe.WorkerStatus{
+			Name: w.Name, Host: w.Host, Version: w.Version, State: state, Reason: w.Reason, Slots: w.Slots, Running: w.Running, Load: w.Load, Silent: max(0, now.Sub(w.Seen).Seconds()),
+		})
 	}
-	slices.SortFunc(s.Workers, func(a, b WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Workers, func(a, b observe.WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
 	if run.Phase == engine.Completed {
 		s.Ran, s.Done = s.Selected-s.Reused, s.Selected
 		return s, nil

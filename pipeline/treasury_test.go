@@ -38,9 +38,9 @@ func (h *harness) over(t *testing.T, conns ...*engine.Conn) coordinated {
 // cashier reads the budget from the cluster when a job has ended.
 type cashier struct {
 	observe.Silent
-	read func() *pipeline.Budget
+	read func() *observe.Budget
 	mu   sync.Mutex
-	last *pipeline.Budget
+	last *observe.Budget
 }
 
 func (c *cashier) JobFinished(schemas.Job, observe.Episode) {
@@ -53,7 +53,7 @@ func (c *cashier) JobFinished(schemas.Job, observe.Episode) {
 // checkBudget: a complete run removes it.
 func (h *harness) counted(t *testing.T, conn *engine.Conn) <-chan coordinated {
 	t.Helper()
-	at := &cashier{read: func() *pipeline.Budget {
+	at := &cashier{read: func() *observe.Budget {
 		s, ok, err := pipeline.ReadStatus(t.Context(), conn, h.cfg.RunID, time.Now())
 		if err != nil || !ok {
 			t.Errorf("reading the budget: %+v, %v", s, err)

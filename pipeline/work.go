@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -70,11 +71,11 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	}
 	slots.Wait()
 	cancelClaims(nil)
-	if r.till != nil {
-		r.till.close()
+	if r.budget != nil {
+		r.budget.Close()
 	}
 	r.mu.Lock()
-	poor := r.fatal != nil && usedUp(r.fatal)
+	poor := r.fatal != nil && budget.Exhausted(r.fatal)
 	r.mu.Unlock()
 	if poor { // which ends the run, and is no fault of this worker
 		select {
@@ -106,7 +107,7 @@ func (r *run) join(ctx context.Context, worker string) (joined bool, err error) 
 		RunID: r.cfg.RunID, Conn: conn, Join: true, Instance: worker, AckWait: r.cfg.Lease, Log: r.deps.Log,
 	})
 	if err == nil {
-		if err = r.openTill(ctx); err == nil {
+		if err = r.joinBudget(ctx); err == nil {
 			return true, nil
 		}
 		defer func() { err = errors.Join(err, r.engine.Close()) }()
@@ -117,8 +118,8 @@ func (r *run) join(ctx context.Context, worker string) (joined bool, err error) 
 	return false, unanswered(err)
 }
 
-// openTill opens the way to the budget of the run, if it has one.
-func (r *run) openTill(ctx context.Context) error {
+// joinBudget opens the shared budget of the run, if it has one.
+func (r *run) joinBudget(ctx context.Context) error {
 	entry, _, err := r.deps.Cluster.Run(ctx, r.cfg.RunID)
 	if err != nil {
 		return err
@@ -132,9 +133,9 @@ func (r *run) openTill(ctx context.Context) error {
 	if !info.Budgeted && r.cfg.MaxCost == 0 && r.cfg.TaskCost == 0 {
 		return nil
 	}
-	book, err := r.engine.JoinBook(ctx)
+	store, err := r.engine.JoinBudget(ctx)
 	if err == nil {
-		r.till = openTill(ctx, book, engine.Instance(), r.cfg.LookEvery/4, r.deps.Log)
+		r.budget = budget.NewClient(ctx, store, engine.Instance(), r.cfg.LookEvery/4, r.deps.Log)
 	}
 	return err
 }
@@ -248,7 +249,7 @@ func (a *attendance) look(ctx, claims context.Context) bool {
 			return true
 		}
 		r.attempts.Store(int64(info.Attempts))
-		if info.Budgeted && r.till == nil { // it has one since; who joins afresh keeps to it
+		if info.Budgeted && r.budget == nil { // it has one since; who joins afresh keeps to it
 			r.stop(errRunOver)
 			a.end()
 		}

@@ -63,19 +63,19 @@ func (e *DiskFullError) Hint() string {
 	return "free some space and start the same command again: it resumes, nothing acknowledged is lost"
 }
 
-// FullBookError says that the page of a run's book has grown beyond what servers take
-// in one message: too many episodes are under way at once.
-type FullBookError struct{ Size, Limit int64 } // bytes
+// FullBudgetError says that the budget of a run has grown beyond what servers accept in one
+// message: too many episodes run at once.
+type FullBudgetError struct{ Size, Limit int64 } // bytes
 
-func (e *FullBookError) Error() string {
+func (e *FullBudgetError) Error() string {
 	return fmt.Sprintf("the budget of the run takes %d bytes for the episodes that are under way, and the NATS servers take %d in one message", e.Size, e.Limit)
 }
 
 // ExitCode is the process exit code for this error.
-func (e *FullBookError) ExitCode() int { return 2 }
+func (e *FullBudgetError) ExitCode() int { return 2 }
 
 // Hint says what to do about it.
-func (e *FullBookError) Hint() string {
+func (e *FullBudgetError) Hint() string {
 	return "raise max_payload of the servers, or run fewer episodes at once (engine.in_flight, slots of workers), and start the same command again: it resumes"
 }
 

@@ -26,7 +26,7 @@ func (c *Conn) Sweep(ctx context.Context, runID string) error {
 }
 
 func streamsOf(runID string) []string {
-	return []string{"TASKS_" + runID, "STEPS_" + runID, "KV_EPISODES_" + runID, "OBJ_BODIES_" + runID, "KV_" + bookOf(runID)}
+	return []string{"TASKS_" + runID, "STEPS_" + runID, "KV_EPISODES_" + runID, "OBJ_BODIES_" + runID, "KV_" + budgetBucket(runID)}
 }
 
 // Held lists the runs of which the cluster holds streams, with their bytes.
@@ -36,7 +36,7 @@ func (c *Conn) Held(ctx context.Context) (map[string]uint64, error) {
 		clear(held)
 		list := c.js.ListStreams(ctx)
 		for info := range list.Info() {
-			for _, prefix := range []string{"TASKS_", "STEPS_", "KV_EPISODES_", "OBJ_BODIES_", "KV_" + bookOf("")} {
+			for _, prefix := range []string{"TASKS_", "STEPS_", "KV_EPISODES_", "OBJ_BODIES_", "KV_" + budgetBucket("")} {
 				if id, ok := strings.CutPrefix(info.Config.Name, prefix); ok {
 					held[id] += info.State.Bytes
 				}

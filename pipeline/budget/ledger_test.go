@@ -1,4 +1,4 @@
-package pipeline
+package budget
 
 import (
 	"context"
@@ -17,22 +17,22 @@ func TestWaitingForMoney(t *testing.T) {
 	t.Parallel()
 	errStop := errors.New("no credit left")
 	for name, c := range map[string]struct {
-		cfg  Config
-		then func(l *ledger, holder *account, cancel func())
-		want error
+		limits Limits
+		then   func(l *Ledger, holder *Account, cancel func())
+		want   error
 	}{
-		"of the run":             {Config{MaxCost: 1}, func(l *ledger, h *account, _ func()) { l.settle(h, 0.8, schemas.Payment{Failed: true}) }, nil},
-		"of the task":            {Config{TaskCost: 1}, func(l *ledger, h *account, _ func()) { l.settle(h, 0.8, schemas.Payment{Failed: true}) }, nil},
-		"withdrawn":              {Config{TaskCost: 1}, func(l *ledger, h *account, _ func()) { l.withdraw(h, 0.8) }, nil},
-		"cancelled":              {Config{MaxCost: 1}, func(_ *ledger, _ *account, cancel func()) { cancel() }, context.Canceled},
-		"the run stops":          {Config{MaxCost: 1}, func(l *ledger, _ *account, _ func()) { l.close(errStop) }, errStop},
-		"cancelled as it is due": {Config{MaxCost: 1}, func(l *ledger, h *account, cancel func()) { cancel(); l.withdraw(h, 0.8) }, context.Canceled},
+		"of the run":             {Limits{Run: 1}, func(l *Ledger, h *Account, _ func()) { l.Settle(h, 0.8, schemas.Payment{Failed: true}) }, nil},
+		"of the task":            {Limits{Task: 1}, func(l *Ledger, h *Account, _ func()) { l.Settle(h, 0.8, schemas.Payment{Failed: true}) }, nil},
+		"withdrawn":              {Limits{Task: 1}, func(l *Ledger, h *Account, _ func()) { l.Withdraw(h, 0.8) }, nil},
+		"cancelled":              {Limits{Run: 1}, func(_ *Ledger, _ *Account, cancel func()) { cancel() }, context.Canceled},
+		"the run stops":          {Limits{Run: 1}, func(l *Ledger, _ *Account, _ func()) { l.Close(errStop) }, errStop},
+		"cancelled as it is due": {Limits{Run: 1}, func(l *Ledger, h *Account, cancel func()) { cancel(); l.Withdraw(h, 0.8) }, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLedger(c.cfg, false)
-				holder, waiter := l.account("one", "task"), l.account("two", "task")
-				if err := l.reserve(t.Context(), holder, 0.8); err != nil {
+				l := NewLedger(c.limits)
+				holder, waiter := l.Account("one", "task"), l.Account("two", "task")
+				if err := l.Reserve(t.Context(), holder, 0.8); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -40,18 +40,18 @@ func TestWaitingForMoney(t *testing.T) {
 				var wg sync.WaitGroup
 				var got error
 				returned := false
-				wg.Go(func() { got, returned = l.reserve(ctx, waiter, 0.5), true })
+				wg.Go(func() { got, returned = l.Reserve(ctx, waiter, 0.5), true })
 				synctest.Wait()
 				if returned {
 					t.Fatalf("it did not wait: %v", got)
 				}
 				c.then(l, holder, cancel)
 				wg.Wait()
-				if !errors.Is(got, c.want) || got != nil && (waiter.calls.Made != 0 || waiter.pots[2].reserved != 0) {
-					t.Errorf("%v, %+v, %+v", got, waiter.calls, *waiter.pots[2])
+				if !errors.Is(got, c.want) || got != nil && (waiter.calls.Made != 0 || waiter.limits[2].reserved != 0) {
+					t.Errorf("%v, %+v, %+v", got, waiter.calls, *waiter.limits[2])
 				}
-				if got == nil && (waiter.calls.Made != 1 || waiter.pots[0].reserved != 0.5) {
-					t.Errorf("%+v, %+v", waiter.calls, *waiter.pots[0])
+				if got == nil && (waiter.calls.Made != 1 || waiter.limits[0].reserved != 0.5) {
+					t.Errorf("%+v, %+v", waiter.calls, *waiter.limits[0])
 				}
 			})
 		})
@@ -64,17 +64,17 @@ func TestWaitingForMoney(t *testing.T) {
 func TestMoneyIsGivenInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(Config{MaxCost: 1, TaskCost: 0.9}, false)
-		holder := l.account("holder", "a")
-		if err := l.reserve(t.Context(), holder, 0.6); err != nil {
+		l := NewLedger(Limits{Run: 1, Task: 0.9})
+		holder := l.Account("holder", "a")
+		if err := l.Reserve(t.Context(), holder, 0.6); err != nil {
 			t.Fatal(err)
 		}
 		var mu sync.Mutex
 		var served []string
 		ask := func(name, task string, worst float64) {
-			a := l.account(name, task)
+			a := l.Account(name, task)
 			go func() {
-				if err := l.reserve(t.Context(), a, worst); err != nil {
+				if err := l.Reserve(t.Context(), a, worst); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				mu.Lock()
@@ -99,9 +99,9 @@ func TestMoneyIsGivenInOrder(t *testing.T) {
 		ask("large", "c", 0.5)
 		ask("small", "d", 0.1)
 		is("the run's money is held", "of another task")
-		l.settle(holder, 0.6, schemas.Payment{Failed: true})
+		l.Settle(holder, 0.6, schemas.Payment{Failed: true})
 		is("all comes back", "of another task", "of the same task", "large")
-		l.settle(l.account("large", "c"), 0.5, schemas.Payment{Failed: true})
+		l.Settle(l.Account("large", "c"), 0.5, schemas.Payment{Failed: true})
 		is("at the end", "of another task", "of the same task", "large", "small")
 	})
 }
