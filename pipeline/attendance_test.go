@@ -33,7 +33,7 @@ func preside(t *testing.T, conn *engine.Conn) *engine.Chair {
 
 // attend is a worker of run r, and the context of its claims.
 func attend(t *testing.T, conn *engine.Conn) (*attendance, context.Context) {
-	r := newRun(Config{RunID: "r", LookEvery: 20 * time.Millisecond}, Deps{Cluster: conn}.withDefaults(), RunInfo{}, plan{})
+	r := newRun(Config{RunID: "r", LookEvery: 20 * time.Millisecond}, Deps{Cluster: conn}.withDefaults(), "r", plan{})
 	claims, end := context.WithCancelCause(t.Context())
 	t.Cleanup(func() { end(nil) })
 	r.stop, r.drain = end, end

@@ -17,8 +17,8 @@ func (f *fleet) confirmBudget(ctx context.Context) error {
 		return err
 	}
 	for _, w := range workers {
-		if w.RunID == r.info.RunID && w.Alive(w.Seen) && time.Since(w.Seen) < r.cfg.Lease+30*time.Second {
-			return &StopError{Code: 2, Err: fmt.Errorf("worker %s may still work on run %s, which was started without limits.total_cost and limits.task_cost: what it spends would not be counted", w.Name, r.info.RunID),
+		if w.RunID == r.runID && w.Alive(w.Seen) && time.Since(w.Seen) < r.cfg.Lease+30*time.Second {
+			return &StopError{Code: 2, Err: fmt.Errorf("worker %s may still work on run %s, which was started without limits.total_cost and limits.task_cost: what it spends would not be counted", w.Name, r.runID),
 				Remedy: fmt.Sprintf("end that worker, or start the run without these limits and interrupt it; %s after it was last heard of a worker is taken for gone", r.cfg.Lease+30*time.Second)}
 		}
 	}

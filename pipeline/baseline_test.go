@@ -21,7 +21,7 @@ func TestABaselineOutlivesTheJobThatBegan(t *testing.T) {
 			case <-ctx.Done():
 				return schemas.TestSpec{}, ctx.Err()
 			}
-		}}, RunInfo{}, plan{})
+		}}, "r", plan{})
 		job := func(ctx context.Context) chan error {
 			ended := make(chan error, 1)
 			go func() {

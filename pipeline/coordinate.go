@@ -78,13 +78,13 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 	conn := r.deps.Cluster
 	dir, _ := os.Hostname()
 	dir += ":" + r.cfg.RunDir
-	chair, err := conn.Preside(ctx, engine.RunEntry{RunID: r.info.RunID, Owner: dir, Dir: r.cfg.RunDir, Key: r.info.Key, Version: r.cfg.Normalise.Producer, Lease: r.cfg.Lease})
+	chair, err := conn.Preside(ctx, engine.RunEntry{RunID: r.runID, Owner: dir, Dir: r.cfg.RunDir, Key: r.dir.Info.Key, Version: r.cfg.Normalise.Producer, Lease: r.cfg.Lease})
 	if err != nil {
 		return unanswered(err)
 	}
 	defer chair.Leave()
 	if r.cfg.Fresh {
-		if err := conn.Sweep(ctx, r.info.RunID); err != nil {
+		if err := conn.Sweep(ctx, r.runID); err != nil {
 			return unanswered(err)
 		}
 	}
@@ -96,7 +96,7 @@ func (r *run) coordinate(ctx context.Context) (err error) {
 	defer context.AfterFunc(chair.Context(), func() { r.fail(context.Cause(chair.Context())) })()
 	r.stop, r.drain = cancelAll, cancelAll
 	if r.engine, err = engine.Open(ctx, engine.Options{
-		RunID: r.info.RunID, Conn: conn, Concurrency: r.cfg.InFlight, AckWait: r.cfg.Lease, Log: r.deps.Log,
+		RunID: r.runID, Conn: conn, Concurrency: r.cfg.InFlight, AckWait: r.cfg.Lease, Log: r.deps.Log,
 	}); err != nil {
 		return unanswered(err)
 	}
@@ -162,7 +162,7 @@ func (r *run) complete(ctx context.Context, chair *engine.Chair) error {
 	if err := chair.Set(ctx, engine.Completed, body); err != nil {
 		return err
 	}
-	return errors.Join(r.removeTorn(ctx), r.deps.Cluster.Sweep(ctx, r.info.RunID))
+	return errors.Join(r.removeTorn(ctx), r.deps.Cluster.Sweep(ctx, r.runID))
 }
 
 // begin offers the run to workers. What was staged since the plan was made, by
@@ -231,7 +231,7 @@ func (f *fleet) begin(ctx context.Context, chair *engine.Chair) error {
 // in the same place.
 func (r *run) mark(ctx context.Context) error {
 	err := r.patiently(ctx, func() error {
-		return r.deps.Staging.Create(ctx, markKey(r.info.RunID), []byte(r.info.RunID+"\n"))
+		return r.deps.Staging.Create(ctx, markKey(r.runID), []byte(r.runID+"\n"))
 	})
 	if err != nil && !errors.Is(err, sinks.ErrExists) {
 		return r.storeError(fmt.Errorf("marking the staging store: %w", err))

@@ -30,7 +30,7 @@ func (f *fleet) wait(ctx context.Context, ended <-chan struct{}, patience time.D
 				old = seenWorker{w.Beat, time.Now(), !w.Alive(w.Seen)}
 			}
 			seen[w.ID] = old
-			busy = busy || w.RunID == f.r.info.RunID && !old.silent()
+			busy = busy || w.RunID == f.r.runID && !old.silent()
 		}
 		if !busy && f.catchUp(ctx) && f.idle(seen) {
 			return

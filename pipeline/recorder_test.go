@@ -46,7 +46,7 @@ func TestACallThatIsNotAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	r := newRun(Config{}, Deps{}, RunInfo{}, plan{})
+	r := newRun(Config{}, Deps{}, "", plan{})
 	store, err := own.JoinBudget(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -26,27 +24,24 @@ func (r *run) leave(rep observe.Report) error {
 		return err
 	}
 	err = errors.Join(
-		replaceFile(filepath.Join(r.cfg.RunDir, "summary.json"), body),
-		replaceFile(filepath.Join(r.cfg.RunDir, "summary.md"), rep.Markdown()),
+		r.dir.Replace("summary.json", body),
+		r.dir.Replace("summary.md", rep.Markdown()),
 	)
 	if r.engine != nil || rep.Verdict == observe.Complete {
 		err = errors.Join(err, r.writeDeadLetters())
 	}
 	if rep.Verdict == observe.Complete {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(r.cfg.RunDir, "engine")))
+		err = errors.Join(err, r.dir.Remove("engine"))
 	}
-	return unusable(err)
+	return err
 }
 
 // writeDeadLetters keeps dead-letters.jsonl: a schemas.DeadLetterRow a line, in
 // the order of the plan.
 func (r *run) writeDeadLetters() error {
-	path := filepath.Join(r.cfg.RunDir, "dead-letters.jsonl")
+	const name = "dead-letters.jsonl"
 	if len(r.dead) == 0 {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing dead letters: %w", err)
-		}
-		return nil
+		return r.dir.Remove(name)
 	}
 	var out []byte
 	for _, j := range r.plan.jobs {
@@ -59,7 +54,7 @@ func (r *run) writeDeadLetters() error {
 			state = "filtered" // as publishing calls what it holds back
 		}
 		line, err := json.Marshal(schemas.DeadLetterRow{
-			RunID: r.info.RunID, UnitKey: e.ID, Stage: cmp.Or(e.Stage, stageRollout), State: state, ErrorClass: &e.Class, ErrorMessage: new(r.public(e.Cause)),
+			RunID: r.runID, UnitKey: e.ID, Stage: cmp.Or(e.Stage, stageRollout), State: state, ErrorClass: &e.Class, ErrorMessage: new(r.public(e.Cause)),
 			Attempts: int32(e.Delivery), FirstAt: &e.FirstAt, LastAt: &e.LastAt, CostUSD: r.ledger.Paid(e.ID), InputRef: &j.TaskID, Retryable: new(true),
 		})
 		if err != nil {
@@ -67,7 +62,7 @@ func (r *run) writeDeadLetters() error {
 		}
 		out = append(append(out, line...), '\n')
 	}
-	return replaceFile(path, out)
+	return r.dir.Replace(name, out)
 }
 
 // report builds the report of this invocation.
@@ -75,7 +70,7 @@ func (r *run) report(started time.Time, err error) observe.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rep := observe.Report{
-		RunID: r.info.RunID, RunDir: r.cfg.RunDir, Command: r.cfg.Command, Started: started.UTC(), Ended: r.deps.Clock().UTC(),
+		RunID: r.runID, RunDir: r.cfg.RunDir, Command: r.cfg.Command, Started: started.UTC(), Ended: r.deps.Clock().UTC(),
 		Episodes: slices.Collect(maps.Values(r.episodes)), Friction: r.friction, Data: observe.Data{Staging: r.deps.Staging.URI()},
 	}
 	rep.Calls, rep.Effort.SpentNowUSD = r.ledger.Totals()

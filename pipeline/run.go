@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -26,17 +29,18 @@ const classNotSelected = "not_selected"
 type run struct {
 	cfg    Config
 	deps   Deps
-	info   RunInfo
+	dir    *rundir.Dir // nil: a worker on a cluster has none
+	runID  string
 	plan   plan
 	todo   map[string]schemas.Job // to be run now
 	engine *engine.Engine
 	stop   func(error) // ends everything, with the reason
 	drain  func(error) // ends claiming
 
-	budget   *budget.Client // of a worker whose run has a shared budget
-	bulletin *bulletin      // nil on a cluster
-	before   int            // objects that were staged when the run began
-	attempts atomic.Int64   // jobs of higher attempts are not selected
+	budget   *budget.Client     // of a worker whose run has a shared budget
+	status   *rundir.StatusFile // nil on a cluster
+	before   int                // objects that were staged when the run began
+	attempts atomic.Int64       // jobs of higher attempts are not selected
 
 	mu        sync.Mutex
 	episodes  map[string]observe.Episode // by id: reused ones and those that ended now
@@ -64,18 +68,24 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	if err != nil {
 		return observe.Report{}, err
 	}
-	if err := freshStaging(ctx, cfg, deps.Staging); err != nil {
-		return observe.Report{}, err
+	if cfg.Fresh && cfg.Staging != "" {
+		if err := rundir.RequireUnstaged(ctx, cfg.RunID, deps.Staging); err != nil {
+			return observe.Report{}, err
+		}
 	}
-	lock, info, err := openRunDir(cfg, p.set, started)
+	dir, err := rundir.Open(rundir.Options{
+		Path: cfg.RunDir, RunID: cfg.RunID, Fresh: cfg.Fresh, Staging: cfg.Staging, Identity: cfg.Identity, Tasks: p.set,
+		Config: cfg.Resolved, Producer: cfg.Normalise.Producer, Now: started,
+	})
 	if err != nil {
 		return observe.Report{}, err
 	}
-	p.derive(info.RunID, cfg)
-	r := newRun(cfg, deps, info, p)
+	p.derive(dir.Info.RunID, cfg)
+	r := newRun(cfg, deps, dir.Info.RunID, p)
+	r.dir = dir
 	if err = r.reuse(ctx); err == nil && deps.Cluster == nil {
-		r.bulletin = r.post()
-		deps.Observer, r.deps.Observer = r.bulletin, r.bulletin
+		r.status = rundir.NewStatusFile(dir, rundir.Start{Selected: len(p.jobs), Reused: len(r.episodes), Staged: r.before, Slots: cfg.Workers}, deps.Observer, deps.Log)
+		deps.Observer, r.deps.Observer = r.status, r.status
 	}
 	if err == nil && len(r.todo) > 0 {
 		err = r.probeStaging(ctx)
@@ -85,7 +95,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	}
 	if err == nil {
 		deps.Observer.RunStarted(observe.Start{
-			RunID: info.RunID, RunDir: cfg.RunDir, Selected: len(p.jobs), Reused: len(r.episodes), ToDo: len(r.todo), Workers: cfg.Workers,
+			RunID: r.runID, RunDir: cfg.RunDir, Selected: len(p.jobs), Reused: len(r.episodes), ToDo: len(r.todo), Workers: cfg.Workers,
 		})
 		switch {
 		case deps.Cluster != nil:
@@ -93,25 +103,25 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 				err = interrupted(ctx)
 			}
 		case len(r.todo) > 0:
-			err = r.work(ctx, lock)
+			err = r.work(ctx, dir.Lock)
 		}
 	}
 	rep := r.report(started, err)
-	if r.bulletin != nil {
-		r.bulletin.close(rep.Verdict, r.dead)
+	if r.status != nil {
+		r.status.Close(rep.Verdict == observe.Complete, slices.Collect(maps.Keys(r.dead)))
 	}
 	err = errors.Join(err, r.leave(rep))
 	deps.Observer.RunFinished(rep)
-	return rep, errors.Join(err, lock.Close())
+	return rep, errors.Join(err, dir.Close())
 }
 
-func newRun(cfg Config, deps Deps, info RunInfo, p plan) *run {
+func newRun(cfg Config, deps Deps, runID string, p plan) *run {
 	limits := budget.Limits{Episode: cfg.EpisodeCost}
 	if deps.Cluster == nil {
 		limits.Run, limits.Task = cfg.MaxCost, cfg.TaskCost
 	}
 	r := &run{
-		cfg: cfg, deps: deps, info: info, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
+		cfg: cfg, deps: deps, runID: runID, plan: p, todo: map[string]schemas.Job{}, episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
 		inHand: map[string]bool{}, ledger: budget.NewLedger(limits),
 	}
 	r.attempts.Store(int64(cfg.Attempts))
@@ -138,7 +148,7 @@ func (r *run) reuse(ctx context.Context) error {
 		return err
 	}
 	staged := map[string]int64{}
-	for o, err := range r.deps.Staging.List(ctx, stagedBy(r.info.RunID)) {
+	for o, err := range r.deps.Staging.List(ctx, rundir.StagedPrefix(r.runID)) {
 		if err != nil {
 			return r.storeError(fmt.Errorf("listing staged episodes: %w", err))
 		}
@@ -149,7 +159,7 @@ func (r *run) reuse(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i, j := range r.plan.jobs {
-		key := sinks.StagedKey(r.info.RunID, j.EpisodeID)
+		key := sinks.StagedKey(r.runID, j.EpisodeID)
 		tasks[j.EpisodeID] = j.TaskID
 		size, ok := staged[key]
 		if !ok {
@@ -200,7 +210,7 @@ func (r *run) work(ctx context.Context, lock *engine.Lock) (err error) {
 	r.stop, r.drain = cancelAll, cancelClaims
 
 	if r.engine, err = engine.Open(ctx, engine.Options{
-		RunID: r.info.RunID, Lock: lock, Unsynced: r.cfg.Unsynced, Concurrency: max(r.cfg.Workers, 16), AckWait: r.cfg.Lease, MinFree: r.cfg.MinFree, Log: r.deps.Log,
+		RunID: r.runID, Lock: lock, Unsynced: r.cfg.Unsynced, Concurrency: max(r.cfg.Workers, 16), AckWait: r.cfg.Lease, MinFree: r.cfg.MinFree, Log: r.deps.Log,
 	}); err != nil {
 		return unanswered(err)
 	}
@@ -298,8 +308,8 @@ func (r *run) enqueue(ctx context.Context) error {
 			given++
 		}
 	}
-	if r.bulletin != nil {
-		r.bulletin.earlier(given)
+	if r.status != nil {
+		r.status.SetEarlier(given)
 	}
 	_, err = r.engine.Revive(ctx, back)
 	return err

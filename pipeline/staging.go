@@ -4,28 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tracesmith/tracesmith/sinks"
 )
-
-// freshStaging refuses a fresh run whose staging lies outside of its directory
-// and holds its episodes: they cannot be moved aside, and would be reused.
-func freshStaging(ctx context.Context, cfg Config, staging sinks.Store) error {
-	if !cfg.Fresh || cfg.Staging == "" {
-		return nil
-	}
-	for _, err := range staging.List(ctx, stagedBy(cfg.RunID)) {
-		if err != nil {
-			return fmt.Errorf("listing staged episodes: %w", err)
-		}
-		return &StopError{
-			Code: 2, Err: fmt.Errorf("%s holds episodes of run %s, which --fresh does not move aside", staging.URI(), cfg.RunID),
-			Remedy: "choose another run.staging, or leave out --fresh to go on with them",
-		}
-	}
-	return nil
-}
 
 // probeStaging refuses a place in which episodes cannot be staged, or could overwrite
 // each other, before one is paid for.
@@ -44,12 +25,6 @@ func (r *run) probeStaging(ctx context.Context) error {
 	default:
 		return r.storeError(fmt.Errorf("%s: %w", where, err))
 	}
-}
-
-// stagedBy is where the episodes of a run lie below staging.
-func stagedBy(runID string) string {
-	key := sinks.StagedKey(runID, "")
-	return key[:strings.LastIndex(key, "/")+1]
 }
 
 // sweep removes what killed processes had begun to stage: in the run directory,

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
@@ -20,7 +20,7 @@ func (h *harness) standing(t *testing.T) (observe.Status, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := pipeline.ReadStanding(t.Context(), h.dir, store)
+	s, err := rundir.ReadStatus(t.Context(), h.dir, store)
 	if err == nil && (s.Selected != s.Reused+s.Ran+s.Missing || s.Selected != s.Waiting+s.Running+s.Done+s.Failed ||
 		min(s.Reused, s.Ran, s.Missing, s.Waiting, s.Running, s.Done, s.Failed) < 0) {
 		t.Errorf("it does not add up: %+v", s)
@@ -88,7 +88,7 @@ func TestStatusOfARunningRunAddsUp(t *testing.T) {
 func checkKilled(t *testing.T, h *harness) {
 	t.Helper()
 	s, err := h.standing(t)
-	if err != nil || s.Phase != pipeline.Killed || s.Selected != killTasks || s.Done != len(h.staged(t)) || s.Running != 0 {
+	if err != nil || s.Phase != rundir.Killed || s.Selected != killTasks || s.Done != len(h.staged(t)) || s.Running != 0 {
 		t.Errorf("of a killed run: %+v, %v, %d staged", s, err, len(h.staged(t)))
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func newCoordinator() *fleet {
 	return &fleet{
-		r: newRun(Config{}, Deps{}, RunInfo{}, plan{}), ended: map[string]bool{}, running: map[string]handed{}, at: map[string]uint64{}, hands: map[string]hand{},
+		r: newRun(Config{}, Deps{}, "", plan{}), ended: map[string]bool{}, running: map[string]handed{}, at: map[string]uint64{}, hands: map[string]hand{},
 	}
 }
 

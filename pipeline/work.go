@@ -35,7 +35,7 @@ func Work(ctx context.Context, cfg Config, deps Deps, w engine.WorkerEntry) erro
 	if err != nil {
 		return err
 	}
-	r := newRun(cfg, deps, RunInfo{RunID: cfg.RunID}, p)
+	r := newRun(cfg, deps, cfg.RunID, p)
 	if err := r.checkMark(ctx); err != nil {
 		return err
 	}

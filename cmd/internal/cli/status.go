@@ -12,8 +12,8 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
 func newStatus(s *State) *cobra.Command {
@@ -47,7 +47,7 @@ func newStatus(s *State) *cobra.Command {
 			}
 			runID := ""
 			if len(args) == 1 {
-				info, err := pipeline.ReadRunInfo(args[0])
+				info, err := rundir.ReadInfo(args[0])
 				if err != nil {
 					return Usage(err)
 				}

@@ -19,6 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -161,7 +162,7 @@ func (r *Run) runID(plan string) string {
 		if r.opt.Cluster != nil || r.cfg.Run.Staging != "" {
 			return
 		}
-		have, err := pipeline.ReadRunInfo(r.cfg.Run.Dir)
+		have, err := rundir.ReadInfo(r.cfg.Run.Dir)
 		if err == nil && !r.opt.Fresh && len(have.RunID) == len(name)+digits && strings.HasPrefix(have.RunID, name) {
 			r.id = have.RunID
 			return

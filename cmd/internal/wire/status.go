@@ -13,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
 // Statuses are those of one run, or with runID "" of all runs of a cluster.
@@ -55,7 +56,7 @@ func Standing(ctx context.Context, dir string) (observe.Status, error) {
 	if err != nil {
 		return observe.Status{}, err
 	}
-	s, err := pipeline.ReadStanding(ctx, dir, staging)
+	s, err := rundir.ReadStatus(ctx, dir, staging)
 	if s.Staging = staging.URI(); errors.Is(err, fs.ErrNotExist) {
 		return s, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s has no status: nobody has run it on this machine alone", dir), Remedy: "name the cluster that it runs over with --nats URL"}
 	}
