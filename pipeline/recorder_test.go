@@ -46,18 +46,18 @@ func TestACallThatIsNotAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	r := newRun(Config{}, Deps{}, "", plan{})
+	batch := newBatch(Config{}, Deps{}, "r", plan{}, budget.Limits{})
 	store, err := own.JoinBudget(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.budget = budget.NewClient(t.Context(), store, "one", 20*time.Millisecond, slog.New(slog.DiscardHandler))
+	client := budget.NewClient(t.Context(), store, "one", 20*time.Millisecond, slog.New(slog.DiscardHandler))
 	record := func(id string) *recorder {
 		log, _, err := e.OpenLog(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &recorder{run: r, job: schemas.Job{EpisodeID: id, TaskID: "x"}, number: 1, log: log, account: r.ledger.Account(id, "x"), asking: t.Context()}
+		return &recorder{batch: batch, budget: client, job: schemas.Job{EpisodeID: id, TaskID: "x"}, delivery: 1, log: log, account: batch.Ledger.Account(id, "x"), asking: t.Context()}
 	}
 	lost, unsure := record("a"), record("b")
 	record("a")
@@ -75,7 +75,7 @@ func TestACallThatIsNotAnnounced(t *testing.T) {
 	if _, err := unsure.Begin(t.Context(), 0.3); err == nil || errors.Is(err, engine.ErrLeaseLost) {
 		t.Errorf("without an answer: %v", err)
 	}
-	r.budget.Close()
+	client.Close()
 	got, err := budget.Read(t.Context(), owner, "r")
 	if err != nil {
 		t.Fatal(err)

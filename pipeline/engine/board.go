@@ -182,8 +182,8 @@ func (c *Conn) board(ctx context.Context, name string, show func(body []byte, re
 	}, func() bool { return false })
 }
 
-// Tell puts a worker's entry on the board.
-func (c *Conn) Tell(ctx context.Context, w WorkerEntry) error {
+// PutWorker puts a worker's entry on the board.
+func (c *Conn) PutWorker(ctx context.Context, w WorkerEntry) error {
 	w.Protocol, w.Beat = Protocol, uint64(time.Now().UnixNano())
 	body, err := json.Marshal(w)
 	if err != nil {
@@ -195,9 +195,9 @@ func (c *Conn) Tell(ctx context.Context, w WorkerEntry) error {
 	})
 }
 
-// Chair is the right to coordinate a run. It is renewed in the background until
+// CoordinatorLease is the right to coordinate a run. It is renewed in the background until
 // it is left.
-type Chair struct {
+type CoordinatorLease struct {
 	c      *Conn
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -208,15 +208,15 @@ type Chair struct {
 	unanswered []string // entries that the board may hold since the last answer
 }
 
-// Preside takes the right to coordinate a run from nobody, or from a process that
+// LeaseRun takes the right to coordinate a run from nobody, or from a process that
 // is gone: one of this run directory, whose lock the caller holds, or one that
 // was not heard of for a lease. Host names and paths do not make a directory the
 // same, those of containers are often equal: its key does. *LockedError if another
 // one lives.
-func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
+func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, error) {
 	host, _ := os.Hostname()
 	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
-	ch := &Chair{c: c}
+	ch := &CoordinatorLease{c: c}
 	first, quiet := uint64(0), time.Now()
 	for {
 		old, ok, err := c.Run(ctx, r.RunID)
@@ -252,7 +252,7 @@ func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
 }
 
 // put writes the entry by compare-and-swap. The caller holds mu or is alone.
-func (ch *Chair) put(ctx context.Context) error {
+func (ch *CoordinatorLease) put(ctx context.Context) error {
 	ch.entry.Beat++
 	body, err := json.Marshal(ch.entry)
 	if err != nil {
@@ -283,7 +283,7 @@ func (ch *Chair) put(ctx context.Context) error {
 	return err
 }
 
-func (ch *Chair) beat() {
+func (ch *CoordinatorLease) beat() {
 	tick := time.NewTicker(boardBeat)
 	defer tick.Stop()
 	for {
@@ -302,9 +302,9 @@ func (ch *Chair) beat() {
 	}
 }
 
-// Set tells the board of a new phase, and of the caller's figures unless they
+// SetPhase tells the board of a new phase, and of the caller's figures unless they
 // are nil.
-func (ch *Chair) Set(ctx context.Context, p Phase, info json.RawMessage) error {
+func (ch *CoordinatorLease) SetPhase(ctx context.Context, p Phase, info json.RawMessage) error {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	ch.entry.Phase = p
@@ -315,10 +315,10 @@ func (ch *Chair) Set(ctx context.Context, p Phase, info json.RawMessage) error {
 }
 
 // Context ends when another process took the run over.
-func (ch *Chair) Context() context.Context { return ch.ctx }
+func (ch *CoordinatorLease) Context() context.Context { return ch.ctx }
 
-// Leave ends the renewal; what the board says stays.
-func (ch *Chair) Leave() {
+// Release ends the renewal; what the board says stays.
+func (ch *CoordinatorLease) Release() {
 	ch.cancel(context.Canceled)
 	ch.wg.Wait()
 }

@@ -21,42 +21,42 @@ func TestTheChairIsTakenFromOnesOwnPredecessorOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	preside := func(key string) (*Chair, error) {
-		return conn.Preside(t.Context(), RunEntry{RunID: "r1", Dir: "/run", Key: key})
+	preside := func(key string) (*CoordinatorLease, error) {
+		return conn.LeaseRun(t.Context(), RunEntry{RunID: "r1", Dir: "/run", Key: key})
 	}
 	first, err := preside("one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer first.Leave()
+	defer first.Release()
 	_, err = preside("two")
 	locked, ok := errors.AsType[*LockedError](err)
 	if !ok || locked.ExitCode() != 9 || !strings.Contains(locked.Error(), "run r1 on nats://127.0.0.1") || !strings.Contains(locked.Hint(), "engine.lease") {
 		t.Fatalf("another directory's process: %v", err)
 	}
-	if err := first.Set(t.Context(), Working, nil); err != nil {
+	if err := first.SetPhase(t.Context(), Working, nil); err != nil {
 		t.Errorf("who was there first is out of the chair: %v", err)
 	}
 	next, err := preside("one")
 	if err != nil {
 		t.Fatalf("the next process of the same directory: %v", err)
 	}
-	defer next.Leave()
-	if err := first.Set(t.Context(), Draining, nil); !errors.Is(err, ErrLeaseLost) {
+	defer next.Release()
+	if err := first.SetPhase(t.Context(), Draining, nil); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("two are in the chair: %v", err)
 	}
 	<-first.Context().Done() // its beat finds out
 	if context.Cause(first.Context()) == nil {
 		t.Error("without a reason")
 	}
-	if err := next.Set(t.Context(), Stopped, nil); err != nil {
+	if err := next.SetPhase(t.Context(), Stopped, nil); err != nil {
 		t.Fatal(err)
 	}
 	third, err := preside("two")
 	if err != nil {
 		t.Fatalf("a stopped run is anybody's: %v", err)
 	}
-	third.Leave()
+	third.Release()
 }
 
 // holding relays connections to a server, whose answers it holds back while it is locked.
@@ -114,16 +114,16 @@ func TestAnInterruptedPhaseIsFollowedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = watch.Close() }()
-	chair, err := conn.Preside(t.Context(), RunEntry{RunID: "r1", Dir: "/run", Key: "one"})
+	chair, err := conn.LeaseRun(t.Context(), RunEntry{RunID: "r1", Dir: "/run", Key: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer chair.Leave()
+	defer chair.Release()
 
 	ctx, interrupt := context.WithCancel(t.Context())
 	set := make(chan error, 1)
 	answers.Lock()
-	go func() { set <- chair.Set(ctx, Working, nil) }()
+	go func() { set <- chair.SetPhase(ctx, Working, nil) }()
 	for phase := Planning; phase != Working; {
 		r, _, err := watch.Run(t.Context(), "r1")
 		if err != nil {
@@ -136,7 +136,7 @@ func TestAnInterruptedPhaseIsFollowedByAnother(t *testing.T) {
 		t.Fatalf("interrupted: %v", err)
 	}
 	answers.Unlock()
-	if err := chair.Set(t.Context(), Stopped, nil); err != nil {
+	if err := chair.SetPhase(t.Context(), Stopped, nil); err != nil {
 		t.Error(err)
 	}
 	if r, _, err := watch.Run(t.Context(), "r1"); err != nil || r.Phase != Stopped {

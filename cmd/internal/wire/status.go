@@ -12,6 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
@@ -34,7 +35,7 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 	}
 	var out []observe.Status
 	for _, id := range ids {
-		s, ok, err := pipeline.ReadStatus(ctx, conn, id, now())
+		s, ok, err := fleet.ReadStatus(ctx, conn, id, now())
 		switch {
 		case err != nil:
 			return out, err

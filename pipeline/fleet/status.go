@@ -1,7 +1,4 @@
-package pipeline
-
-// How a run on a cluster stands, from what is stored there: the coordinator may
-// be gone.
+package fleet
 
 import (
 	"bytes"
@@ -12,13 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// ReadStatus reads how a run stands; ok is false where the cluster knows of none.
+// ReadStatus reads the status of a run from the cluster, even if its coordinator is gone. ok is
+// false if the cluster has no such run.
 func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.Time) (s observe.Status, ok bool, err error) {
 	workers, err := conn.Workers(ctx)
 	if err != nil {
@@ -42,7 +41,7 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 			return s, true, err
 		}
 		if run.Phase != again.Phase || !bytes.Equal(run.Info, again.Info) {
-			continue // another coordinator began, or the run ended, while we looked
+			continue // another coordinator has started, or the run has ended, between the two reads
 		}
 		if s, err = statusOf(again, entries, workers, now); spent != nil {
 			s.Budget = spent
@@ -52,15 +51,13 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 }
 
 func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.WorkerEntry, now time.Time) (observe.Status, error) {
-	var info FleetInfo
-	if len(run.Info) > 0 {
-		if err := json.Unmarshal(run.Info, &info); err != nil {
-			return observe.Status{}, fmt.Errorf("reading the board: run %s: %w", run.RunID, err)
-		}
+	details, err := readDetails(run)
+	if err != nil {
+		return observe.Status{}, err
 	}
 	s := observe.Status{
 		RunID: run.RunID, Phase: string(run.Phase), Coordinator: fmt.Sprintf("pid %d on %s, in %s", run.PID, run.Host, run.Dir),
-		Silent: max(0, now.Sub(run.Seen).Seconds()), Staging: info.Staging, Budget: info.Budget, Selected: info.Selected, Reused: info.Reused, Workers: []observe.WorkerStatus{},
+		Silent: max(0, now.Sub(run.Seen).Seconds()), Staging: details.Staging, Budget: details.Budget, Selected: details.Selected, Reused: details.Reused, Workers: []observe.WorkerStatus{},
 	}
 	alive := map[string]bool{}
 	for _, w := range workers {
@@ -87,9 +84,9 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		if err := json.Unmarshal(e.Data, &job); err != nil {
 			return s, fmt.Errorf("reading job %s: %w", e.ID, err)
 		}
-		now := e.Revision > info.Since
+		now := e.Revision > details.Since
 		switch {
-		case job.Attempt >= info.Attempts || e.Class == classNotSelected || slices.Contains(info.Settled, e.ID):
+		case job.Attempt >= details.Attempts || e.Class == pipeline.ClassNotSelected || slices.Contains(details.Settled, e.ID):
 		case e.State == engine.Running:
 			s.Running++
 			if worker, _, _ := strings.Cut(e.Owner, "/"); !alive[worker] {

@@ -1,4 +1,4 @@
-package pipeline_test
+package fleet_test
 
 import (
 	"context"
@@ -12,92 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
-	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
-
-// startNATS is one external server on loopback, and the address of its port.
-func startNATS(t *testing.T) (*server.Server, string) {
-	t.Helper()
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(60 * time.Second) {
-		t.Fatal("the NATS server does not start")
-	}
-	return srv, srv.ClientURL()
-}
-
-func dialNATS(t *testing.T, url string) *engine.Conn {
-	t.Helper()
-	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
-// fleet is a harness whose runs are coordinated over a cluster.
-func newFleet(t *testing.T, tasks int) (*harness, *engine.Conn) {
-	t.Helper()
-	_, url := startNATS(t)
-	conn := dialNATS(t, url)
-	h := newHarness(filepath.Join(t.TempDir(), "run"), tasks)
-	h.cfg.RunID = "fleet-1"
-	h.cfg.Lease = 30 * time.Second
-	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
-	return h, conn
-}
-
-// join has a worker take part once the run takes jobs.
-func (h *harness) join(ctx context.Context, conn *engine.Conn, name string) error {
-	for {
-		entry, ok, err := conn.Run(ctx, h.cfg.RunID)
-		if err != nil {
-			return err
-		}
-		if ok && entry.Phase == engine.Working {
-			break
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	cfg, deps, err := h.parts(ctx)
-	if err != nil {
-		return err
-	}
-	return pipeline.Work(ctx, cfg, deps, engine.WorkerEntry{ID: name, Name: name})
-}
-
-type coordinated struct {
-	rep  observe.Report
-	err  error
-	page *observe.Budget // what the cluster said when the last job had ended, where that was asked for
-}
-
-func (h *harness) coordinate(ctx context.Context) <-chan coordinated {
-	out := make(chan coordinated, 1)
-	cfg, deps, err := h.parts(ctx) // here: h is changed for the workers
-	if err != nil {
-		out <- coordinated{err: err}
-		return out
-	}
-	go func() {
-		rep, err := pipeline.Run(ctx, cfg, deps)
-		out <- coordinated{rep: rep, err: err}
-	}()
-	return out
-}
 
 func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
 	t.Parallel()
@@ -116,14 +36,14 @@ func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	l := ledger(t, got.rep)
-	if l.Selected != 12 || l.Ran != 12 || l.Outcomes[schemas.OutcomeResolved] != 12 || len(h.staged(t)) != 12 || h.count("ask ") != 12*turns {
-		t.Errorf("%+v; %d staged, %d asked", l, len(h.staged(t)), h.count("ask "))
+	l := pipelinetest.Ledger(t, got.rep)
+	if l.Selected != 12 || l.Ran != 12 || l.Outcomes[schemas.OutcomeResolved] != 12 || len(h.Staged(t)) != 12 || h.Count("ask ") != 12*turns {
+		t.Errorf("%+v; %d staged, %d asked", l, len(h.Staged(t)), h.Count("ask "))
 	}
 	if c := got.rep.Calls; c.Made != 12*turns || c.LostInFlight != 0 {
 		t.Errorf("calls %+v", c)
 	}
-	if entry, ok, err := conn.Run(t.Context(), h.cfg.RunID); err != nil || !ok || entry.Phase != engine.Completed {
+	if entry, ok, err := conn.Run(t.Context(), h.Config.RunID); err != nil || !ok || entry.Phase != engine.Completed {
 		t.Errorf("on the board: %+v, %v", entry, err)
 	}
 	again, err := h.run(t.Context())
@@ -139,7 +59,7 @@ func TestAnotherWorkerGoesOnWhereOneVanished(t *testing.T) {
 	h, conn := newFleet(t, 1)
 	var steps atomic.Int32
 	vanish, vanished := context.WithCancelCause(t.Context())
-	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
+	h.OnStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
 		if steps.Add(1) == 3 { // its third call never ends
 			vanished(errors.New("pulled the plug"))
 			<-ctx.Done()
@@ -158,8 +78,8 @@ func TestAnotherWorkerGoesOnWhereOneVanished(t *testing.T) {
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	if n := h.count("ask "); n != turns || h.count("env ") != 2 || len(h.staged(t)) != 1 {
-		t.Errorf("%d questions, %d environments, %d staged", n, h.count("env "), len(h.staged(t)))
+	if n := h.Count("ask "); n != turns || h.Count("env ") != 2 || len(h.Staged(t)) != 1 {
+		t.Errorf("%d questions, %d environments, %d staged", n, h.Count("env "), len(h.Staged(t)))
 	}
 }
 
@@ -168,14 +88,14 @@ func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
 	h, conn := newFleet(t, 6)
 	drain, reached := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	h.cfg.Workers = 1
-	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
+	h.Config.Workers = 1
+	h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
 		once.Do(func() { close(drain); close(reached) })
 		return nil
 	}
-	h.change = func(d *pipeline.Deps) { d.Cluster, d.Drain = conn, drain }
+	h.Change = func(d *pipeline.Deps) { d.Drain = drain }
 	end := h.coordinate(t.Context())
-	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	h.Change = nil
 	if err := h.join(t.Context(), conn, "w"); err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +105,8 @@ func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
 	if stop, ok := errors.AsType[*pipeline.StopError](got.err); l.Ran < 6 && (!ok || stop.Code != 130) {
 		t.Errorf("%v", got.err)
 	}
-	if l.Selected != l.Reused+l.Ran+l.Missing || l.Ran != len(h.staged(t)) || l.Ran == 0 {
-		t.Errorf("%+v, %d staged", l, len(h.staged(t)))
+	if l.Selected != l.Reused+l.Ran+l.Missing || l.Ran != len(h.Staged(t)) || l.Ran == 0 {
+		t.Errorf("%+v, %d staged", l, len(h.Staged(t)))
 	}
 }
 
@@ -198,7 +118,7 @@ func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var blocked atomic.Bool
 	blocked.Store(true)
-	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
+	h.OnStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
 		if !blocked.Load() {
 			return nil
 		}
@@ -211,10 +131,10 @@ func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
 		t.Errorf("a worker of a run that was stopped: %v", err)
 	}
 	got := <-end
-	if stop, ok := errors.AsType[*pipeline.StopError](got.err); !ok || stop.Code != 130 || len(h.staged(t)) != 0 {
-		t.Fatalf("%v, %d staged", got.err, len(h.staged(t)))
+	if stop, ok := errors.AsType[*pipeline.StopError](got.err); !ok || stop.Code != 130 || len(h.Staged(t)) != 0 {
+		t.Fatalf("%v, %d staged", got.err, len(h.Staged(t)))
 	}
-	if entry, _, err := conn.Run(t.Context(), h.cfg.RunID); err != nil || entry.Phase != engine.Stopped {
+	if entry, _, err := conn.Run(t.Context(), h.Config.RunID); err != nil || entry.Phase != engine.Stopped {
 		t.Errorf("on the board: %+v, %v", entry, err)
 	}
 	blocked.Store(false)
@@ -222,8 +142,8 @@ func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
 	if err := h.join(t.Context(), conn, "w2"); err != nil {
 		t.Fatal(err)
 	}
-	if got = <-end; got.err != nil || got.rep.Ledger.Ran != 3 || len(h.staged(t)) != 3 || h.count("ask ") != 3*turns {
-		t.Errorf("%v: %+v, %d staged, %d asked", got.err, got.rep.Ledger, len(h.staged(t)), h.count("ask "))
+	if got = <-end; got.err != nil || got.rep.Ledger.Ran != 3 || len(h.Staged(t)) != 3 || h.Count("ask ") != 3*turns {
+		t.Errorf("%v: %+v, %d staged, %d asked", got.err, got.rep.Ledger, len(h.Staged(t)), h.Count("ask "))
 	}
 }
 
@@ -233,11 +153,10 @@ func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
 	t.Parallel()
 	srv, url := startNATS(t)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-	h.cfg.RunID, h.cfg.Lease = "fleet-1", 4*time.Second
 	conn := dialNATS(t, url)
-	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	h.Config.RunID, h.Config.Lease, h.conn = "fleet-1", 4*time.Second, conn
 	ctx, cancel := context.WithCancel(t.Context())
-	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
+	h.OnStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
 		srv.Shutdown()
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -251,7 +170,6 @@ func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = brief.Close() }()
-	h.change = func(d *pipeline.Deps) { d.Cluster = brief }
 	err = h.join(t.Context(), brief, "w")
 	stop, ok := errors.AsType[interface {
 		error
@@ -269,16 +187,11 @@ func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
 func TestAWorkerElsewhereIsToldWhatStagingNeeds(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
-	cfg, deps, err := h.parts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = pipeline.Work(t.Context(), cfg, deps, engine.WorkerEntry{ID: "w"})
+	err := h.work(t.Context(), conn, "w")
 	stop, ok := errors.AsType[*pipeline.StopError](err)
 	if !ok || stop.Code != 2 || !strings.Contains(stop.Remedy, "run.staging") {
 		t.Errorf("%v", err)
 	}
-	_ = conn
 }
 
 // ending is a store in which the last jobs of a run end just after its next coordinator
@@ -304,13 +217,12 @@ func TestAllJobsEndWhileACoordinatorBegins(t *testing.T) {
 	_, url := startNATS(t)
 	lost, conn := dialNATS(t, url), dialNATS(t, url)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-	h.cfg.RunID, h.cfg.Lease = "fleet-1", 30*time.Second
-	h.change = func(d *pipeline.Deps) { d.Cluster = lost }
+	h.Config.RunID, h.Config.Lease, h.conn = "fleet-1", 30*time.Second, lost
 	first := h.coordinate(t.Context())
 
-	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	h.conn = conn
 	judged, judge := make(chan struct{}, 2), make(chan struct{})
-	h.onVerify = func(schemas.Task) (schemas.Verdict, error) {
+	h.OnVerify = func(schemas.Task) (schemas.Verdict, error) {
 		judged <- struct{}{}
 		<-judge
 		return schemas.Verdict{}, nil
@@ -325,14 +237,14 @@ func TestAllJobsEndWhileACoordinatorBegins(t *testing.T) {
 	if got := <-first; got.err == nil {
 		t.Fatal("a coordinator without a connection completed the run")
 	}
-	h.store = func(s sinks.Store) sinks.Store {
+	h.Store = func(s sinks.Store) sinks.Store {
 		return ending{s, func(ctx context.Context) error {
 			close(judge)
-			return allDone(ctx, conn, h.cfg.RunID)
+			return allDone(ctx, conn, h.Config.RunID)
 		}}
 	}
 	got := <-h.coordinate(t.Context())
-	if got.err != nil || ledger(t, got.rep).Reused != 2 {
+	if got.err != nil || pipelinetest.Ledger(t, got.rep).Reused != 2 {
 		t.Errorf("%v: %+v", got.err, got.rep.Ledger)
 	}
 	if err := <-worked; err != nil {
@@ -366,11 +278,7 @@ func TestAWorkerThatJoinsACompletedRunEnds(t *testing.T) {
 	if got := <-end; got.err != nil {
 		t.Fatal(got.err)
 	}
-	cfg, deps, err := h.parts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pipeline.Work(t.Context(), cfg, deps, engine.WorkerEntry{ID: "late", Name: "late"}); err != nil {
+	if err := h.work(t.Context(), conn, "late"); err != nil {
 		t.Errorf("the late worker: %v", err)
 	}
 }

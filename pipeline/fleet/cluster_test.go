@@ -1,4 +1,4 @@
-package pipeline_test
+package fleet_test
 
 import (
 	"context"
@@ -21,19 +21,20 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // The test binary starts itself as the parts of a cluster.
 const (
-	childRole  = "PIPELINE_TEST_ROLE" // node, worker, coordinator
-	childName  = "PIPELINE_TEST_NAME"
-	childURL   = "PIPELINE_TEST_NATS"
-	childCost  = "PIPELINE_TEST_COST"  // limits.total_cost
-	childPorts = "PIPELINE_TEST_PORTS" // of a node: client,route,route,route; its own route first
+	childDir   = "FLEET_TEST_DIR"
+	childRole  = "FLEET_TEST_ROLE" // node, worker, coordinator
+	childName  = "FLEET_TEST_NAME"
+	childURL   = "FLEET_TEST_NATS"
+	childCost  = "FLEET_TEST_COST"  // limits.total_cost
+	childPorts = "FLEET_TEST_PORTS" // of a node: client,route,route,route; its own route first
 )
 
 const (
@@ -73,21 +74,21 @@ func clusterPart(do func(context.Context, *harness, *engine.Conn) error) error {
 	}
 	defer func() { _ = conn.Close() }()
 	h := newHarness(os.Getenv(childDir), clusterTasks)
-	h.cfg.RunID, h.cfg.Lease, h.cfg.Workers = "cluster-1", clusterLease, 2
-	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
+	h.Config.RunID, h.Config.Lease, h.Config.Workers = "cluster-1", clusterLease, 2
+	h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
 		time.Sleep(300 * time.Millisecond) // what a tool takes
 		return nil
 	}
 	if usd := os.Getenv(childCost); usd != "" {
-		if h.cfg.MaxCost, err = strconv.ParseFloat(usd, 64); err != nil {
+		if h.Config.MaxCost, err = strconv.ParseFloat(usd, 64); err != nil {
 			return err
 		}
-		h.onAsk = func(context.Context, schemas.Job, int) error {
+		h.OnAsk = func(context.Context, schemas.Job, int) error {
 			time.Sleep(300 * time.Millisecond) // what a model takes
 			return nil
 		}
 	}
-	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	h.conn = conn
 	return do(context.Background(), h, conn)
 }
 
@@ -198,7 +199,7 @@ func TestCluster(t *testing.T) {
 	until := func(done int) {
 		t.Helper()
 		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
-			s, ok, err := pipeline.ReadStatus(t.Context(), conn, "cluster-1", time.Now())
+			s, ok, err := fleet.ReadStatus(t.Context(), conn, "cluster-1", time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +246,7 @@ func checkCluster(t *testing.T, dir, printed string) {
 		t.Fatalf("%v in %s", err, printed)
 	}
 	h := newHarness(dir, clusterTasks)
-	l, staged := rep.Ledger, h.staged(t)
+	l, staged := rep.Ledger, h.Staged(t)
 	if rep.Verdict != observe.Complete || l.Selected != clusterTasks || l.Reused+l.Ran != clusterTasks || l.Missing != 0 || len(staged) != clusterTasks {
 		t.Errorf("%s: %+v, %d staged", rep.Verdict, l, len(staged))
 	}
@@ -254,7 +255,7 @@ func checkCluster(t *testing.T, dir, printed string) {
 			t.Errorf("%s: %d steps, %s", name, len(s.Steps), *s.Episode.Outcome)
 		}
 	}
-	raw, err := os.ReadFile(h.notes())
+	raw, err := os.ReadFile(h.Notes())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package pipeline_test
+package fleet_test
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 )
 
@@ -42,7 +42,7 @@ func TestClusterBudget(t *testing.T) {
 	until := func(what string, reached func(observe.Status) bool) {
 		t.Helper()
 		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
-			s, ok, err := pipeline.ReadStatus(t.Context(), conn, "cluster-1", time.Now())
+			s, ok, err := fleet.ReadStatus(t.Context(), conn, "cluster-1", time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestClusterBudget(t *testing.T) {
 
 	rep := ended(t, coordinator)
 	c, h := rep.Calls, newHarness(dir, clusterTasks)
-	if asked := float64(h.count("ask ")) * callCost; rep.ExitCode != 5 || rep.Verdict != observe.OverBudget || c.Spent() > limit+1e-9 || asked > limit+1e-9 || c.Spent() < limit/2 {
+	if asked := float64(h.Count("ask ")) * callCost; rep.ExitCode != 5 || rep.Verdict != observe.OverBudget || c.Spent() > limit+1e-9 || asked > limit+1e-9 || c.Spent() < limit/2 {
 		t.Errorf("exit %d, %s; the model was paid $%.2f; %+v", rep.ExitCode, rep.Verdict, asked, c)
 	}
 	for _, w := range []*exec.Cmd{workers[0], workers[2]} {
@@ -86,10 +86,10 @@ func TestClusterBudget(t *testing.T) {
 	coordinator = part(t, "coordinator", "c", env...)
 	last := []*exec.Cmd{part(t, "worker", "w5", env...), part(t, "worker", "w6", env...)}
 	rep = ended(t, coordinator)
-	if l := rep.Ledger; rep.Verdict != observe.Complete || l.Missing != 0 || len(h.staged(t)) != clusterTasks || rep.Calls.Spent() < c.Spent() {
-		t.Errorf("%s: %+v, %d staged, %+v", rep.Verdict, l, len(h.staged(t)), rep.Calls)
+	if l := rep.Ledger; rep.Verdict != observe.Complete || l.Missing != 0 || len(h.Staged(t)) != clusterTasks || rep.Calls.Spent() < c.Spent() {
+		t.Errorf("%s: %+v, %d staged, %+v", rep.Verdict, l, len(h.Staged(t)), rep.Calls)
 	}
-	if asked := float64(h.count("ask ")) * callCost; asked > rep.Calls.Spent()+1e-9 {
+	if asked := float64(h.Count("ask ")) * callCost; asked > rep.Calls.Spent()+1e-9 {
 		t.Errorf("the model was paid $%.2f; %+v", asked, rep.Calls)
 	}
 	for _, w := range last {

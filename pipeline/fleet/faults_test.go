@@ -1,4 +1,4 @@
-package pipeline_test
+package fleet_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/internal/enginetest"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -56,7 +56,7 @@ func TestTheMarkOutlivesAStoreThatFails(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	f := &moody{failed: map[string]bool{}}
-	h.store = func(s sinks.Store) sinks.Store { f.Store = s; return f }
+	h.Store = func(s sinks.Store) sinks.Store { f.Store = s; return f }
 	end := h.coordinate(t.Context())
 	if err := h.join(t.Context(), conn, "w"); err != nil {
 		t.Error(err)
@@ -73,10 +73,10 @@ func TestASecondCoordinatorElsewhereIsRefused(t *testing.T) {
 	h, conn := newFleet(t, 1)
 	end := h.coordinate(t.Context())
 	other := newHarness(filepath.Join(t.TempDir(), "elsewhere"), 1)
-	other.cfg.RunID, other.cfg.Lease = h.cfg.RunID, h.cfg.Lease
-	other.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	other.Config.RunID, other.Config.Lease = h.Config.RunID, h.Config.Lease
+	other.conn = conn
 	for { // until the first is in the chair
-		if _, ok, err := conn.Run(t.Context(), h.cfg.RunID); err != nil {
+		if _, ok, err := conn.Run(t.Context(), h.Config.RunID); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			break
@@ -88,13 +88,13 @@ func TestASecondCoordinatorElsewhereIsRefused(t *testing.T) {
 		ExitCode() int
 		Hint() string
 	}](err)
-	if !ok || coded.ExitCode() != 9 || !strings.Contains(coded.Error(), h.dir) || !strings.Contains(coded.Hint(), "engine.lease") {
+	if !ok || coded.ExitCode() != 9 || !strings.Contains(coded.Error(), h.Dir) || !strings.Contains(coded.Hint(), "engine.lease") {
 		t.Errorf("the second coordinator: %v", err)
 	}
 	if err := h.join(t.Context(), conn, "w"); err != nil {
 		t.Error(err)
 	}
-	if got := <-end; got.err != nil || got.rep.Ledger.Ran != 1 || len(other.staged(t)) != 0 {
+	if got := <-end; got.err != nil || got.rep.Ledger.Ran != 1 || len(other.Staged(t)) != 0 {
 		t.Errorf("the first: %v, %+v", got.err, got.rep.Ledger)
 	}
 }
@@ -104,8 +104,8 @@ func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	end := h.coordinate(t.Context())
-	half := filepath.Join(h.dir, ".tracesmith-tmp", "half")
-	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
+	half := filepath.Join(h.Dir, ".tracesmith-tmp", "half")
+	h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
 		return errors.Join(os.MkdirAll(filepath.Dir(half), 0o755), os.WriteFile(half, []byte("half an episode"), 0o600))
 	}
 	if err := h.join(t.Context(), conn, "w"); err != nil {
@@ -123,25 +123,20 @@ func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
 // and the worker. With credentials that hold the run goes on.
 func TestCredentialsThatAreWithdrawnEndTheRun(t *testing.T) {
 	t.Parallel()
-	opts := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), Username: "u", Password: "first"}
-	srv, err := server.NewServer(opts.Clone())
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(60 * time.Second) {
-		t.Fatal("the NATS server does not start")
-	}
+	var opts *server.Options
+	srv := enginetest.NATS(t, func(o *server.Options) {
+		o.Username, o.Password = "u", "first"
+		opts = o.Clone()
+	})
 	dial := func(password string) *engine.Conn {
 		return dialNATS(t, "nats://u:"+password+"@"+srv.Addr().String())
 	}
 	conn := dial("first")
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-	h.cfg.RunID, h.cfg.Lease = "fleet-1", 3*time.Second
-	h.change = func(d *pipeline.Deps) { d.Cluster = conn }
+	h.Config.RunID, h.Config.Lease = "fleet-1", 3*time.Second
+	h.conn = conn
 	var once sync.Once
-	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) (err error) {
+	h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) (err error) {
 		once.Do(func() {
 			opts.Password = "second"
 			err = srv.ReloadOptions(opts)
@@ -163,11 +158,12 @@ func TestCredentialsThatAreWithdrawnEndTheRun(t *testing.T) {
 		t.Errorf("the summary says %d", got.rep.ExitCode)
 	}
 	conn = dial("second")
+	h.conn = conn
 	end = h.coordinate(t.Context())
 	if err := h.join(t.Context(), conn, "w2"); err != nil {
 		t.Error(err)
 	}
-	if got := <-end; got.err != nil || len(h.staged(t)) != 2 {
-		t.Errorf("%v: %d staged", got.err, len(h.staged(t)))
+	if got := <-end; got.err != nil || len(h.Staged(t)) != 2 {
+		t.Errorf("%v: %d staged", got.err, len(h.Staged(t)))
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package fleet
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 // once, whatever its record says then and later.
 func TestStatusCountsWhatWasStagedAndNotToldOnce(t *testing.T) {
 	t.Parallel()
-	info, err := json.Marshal(FleetInfo{Selected: 2, Reused: 1, Since: 10, Attempts: 1, Settled: []string{"a"}})
+	info, err := json.Marshal(RunDetails{Selected: 2, Reused: 1, Since: 10, Attempts: 1, Settled: []string{"a"}})
 	if err != nil {
 		t.Fatal(err)
 	}

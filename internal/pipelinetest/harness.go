@@ -1,4 +1,6 @@
-package pipeline_test
+// Package pipelinetest runs batches of fake tasks, with a scripted policy and a verifier that
+// knows the fix, for tests of the pipeline and of what executes it. Only tests import it.
+package pipelinetest
 
 import (
 	"cmp"
@@ -22,14 +24,13 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
-	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
-// turns a fake episode has: two looks, an edit, submit.
-const turns = 4
+// Turns is how many Turns a fake episode has: view, pdb, edit, submit.
+const Turns = 4
 
-// What a call of the fake policy costs, and could have cost at most, in USD.
-const callCost, callWorst = 0.01, 0.02
+// CallCost is what a call of the fake policy costs, CallWorst what it reserves, in USD.
+const CallCost, CallWorst = 0.01, 0.02
 
 const patchText = "diff --git a/calc.py b/calc.py\nindex 1111111..2222222 100644\n--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"
 
@@ -61,14 +62,14 @@ func (tree) WriteTar(io.Writer) error { return nil }
 
 // fakeEnv answers every call; the edit changes the file.
 type fakeEnv struct {
-	h      *harness
+	h      *Harness
 	job    schemas.Job
 	edited bool
 }
 
 func (f *fakeEnv) Reset(ctx context.Context, _ bool) (env.Info, error) {
-	if f.h.onReset != nil {
-		if err := f.h.onReset(ctx, f.job); err != nil {
+	if f.h.OnReset != nil {
+		if err := f.h.OnReset(ctx, f.job); err != nil {
 			return env.Info{}, err
 		}
 	}
@@ -76,8 +77,8 @@ func (f *fakeEnv) Reset(ctx context.Context, _ bool) (env.Info, error) {
 }
 
 func (f *fakeEnv) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
-	if f.h.onStep != nil {
-		if err := f.h.onStep(ctx, f.job, c); err != nil {
+	if f.h.OnStep != nil {
+		if err := f.h.OnStep(ctx, f.job, c); err != nil {
 			return env.Info{}, err
 		}
 	}
@@ -94,11 +95,11 @@ func (f *fakeEnv) NoCall(context.Context) (env.Info, error) {
 	return env.Info{}, errors.New("not expected")
 }
 
-func (f *fakeEnv) LeftOut() []schemas.LeftOut { return f.h.left }
+func (f *fakeEnv) LeftOut() []schemas.LeftOut { return f.h.LeftOut }
 
 func (f *fakeEnv) Patch(context.Context) ([]byte, string, error) {
-	if f.h.onPatch != nil {
-		if err := f.h.onPatch(); err != nil {
+	if f.h.OnPatch != nil {
+		if err := f.h.OnPatch(); err != nil {
 			return nil, "", err
 		}
 	}
@@ -109,12 +110,12 @@ func (f *fakeEnv) Patch(context.Context) ([]byte, string, error) {
 }
 
 func (f *fakeEnv) Key() schemas.EnvKey         { return schemas.EnvKey{Driver: "fake"} }
-func (f *fakeEnv) Close(context.Context) error { f.h.note("close"); return nil }
+func (f *fakeEnv) Close(context.Context) error { f.h.Note("close"); return nil }
 
-// policy follows the script and writes every question down, outside the
-// process, so that a test sees what was asked over all its lives.
+// policy follows a script and writes a note of every call to a file, so that a test sees the
+// calls of all processes.
 type policy struct {
-	h   *harness
+	h   *Harness
 	job schemas.Job
 }
 
@@ -131,48 +132,48 @@ func (p *policy) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	for _, s := range t.Steps {
 		turn = max(turn, s.Turn+1)
 	}
-	if p.h.onTurn != nil {
-		p.h.onTurn(ctx, p.job, turn)
+	if p.h.OnTurn != nil {
+		p.h.OnTurn(ctx, p.job, turn)
 	}
 	return p.ask(ctx, llms.AccountOf(ctx), turn)
 }
 
 func (p *policy) ask(ctx context.Context, account llms.Account, turn int) (schemas.Reply, error) {
-	calling, err := account.Begin(ctx, callWorst)
+	calling, err := account.Begin(ctx, CallWorst)
 	if err != nil {
 		return schemas.Reply{}, err
 	}
-	if p.h.onAsk != nil {
-		if err := p.h.onAsk(calling, p.job, turn); err != nil {
+	if p.h.OnAsk != nil {
+		if err := p.h.OnAsk(calling, p.job, turn); err != nil {
 			return schemas.Reply{}, errors.Join(err, account.End(ctx, schemas.Payment{Failed: true}))
 		}
 	}
-	p.h.note(fmt.Sprintf("ask %s %d", p.job.EpisodeID, turn))
+	p.h.Note(fmt.Sprintf("ask %s %d", p.job.EpisodeID, turn))
 	usage := &schemas.Usage{Prompt: 100, Completion: 10}
-	if err := account.End(ctx, schemas.Payment{Usage: usage, CostUSD: new(callCost)}); err != nil {
+	if err := account.End(ctx, schemas.Payment{Usage: usage, CostUSD: new(CallCost)}); err != nil {
 		return schemas.Reply{}, err
 	}
-	if p.h.onAnswer != nil {
-		if again, err := p.h.onAnswer(turn); err != nil {
+	if p.h.OnAnswer != nil {
+		if again, err := p.h.OnAnswer(turn); err != nil {
 			return schemas.Reply{}, err
 		} else if again {
 			return p.ask(ctx, account, turn)
 		}
 	}
-	names := [turns]string{"view", "pdb", "edit", "submit"}
+	names := [Turns]string{"view", "pdb", "edit", "submit"}
 	args := fmt.Sprintf(`{"command":"p x","turn":%d}`, turn)
 	return schemas.Reply{
-		Message: fmt.Sprintf("turn %d", turn), LLMCalls: 1, CostUSD: new(callCost), LLMMillis: new(int64(5)),
+		Message: fmt.Sprintf("turn %d", turn), LLMCalls: 1, CostUSD: new(CallCost), LLMMillis: new(int64(5)),
 		Usage: usage, Calls: []schemas.ToolCall{{Name: names[turn], Arguments: json.RawMessage(args)}},
 	}, nil
 }
 
-type verifier struct{ h *harness }
+type verifier struct{ h *Harness }
 
 func (v verifier) Verify(_ context.Context, t schemas.Task, _ env.Tree, patch []byte, sha string) (schemas.Verdict, error) {
-	v.h.note("verify " + t.InstanceID)
-	if v.h.onVerify != nil {
-		if verdict, err := v.h.onVerify(t); err != nil || verdict.Status != "" {
+	v.h.Note("verify " + t.InstanceID)
+	if v.h.OnVerify != nil {
+		if verdict, err := v.h.OnVerify(t); err != nil || verdict.Status != "" {
 			return verdict, err
 		}
 	}
@@ -181,38 +182,43 @@ func (v verifier) Verify(_ context.Context, t schemas.Task, _ env.Tree, patch []
 	return schemas.Verdict{Resolved: &ok, Status: status, Method: t.Tests.Method, F2PPassed: 1, F2PTotal: 1, FinalSHA: sha}, nil
 }
 
-// harness makes runs over one directory.
-type harness struct {
-	dir      string // of the run
-	beside   string // where notes are written; "": beside the directory
-	cfg      pipeline.Config
-	tasks    int
-	store    func(sinks.Store) sinks.Store
-	onReset  func(context.Context, schemas.Job) error
-	onStep   func(context.Context, schemas.Job, schemas.ToolCall) error
-	onTurn   func(context.Context, schemas.Job, int) // before it is paid; the context ends when no call is begun any more
-	onAsk    func(context.Context, schemas.Job, int) error
-	onAnswer func(turn int) (again bool, err error) // once it is paid
-	onPatch  func() error
-	left     []schemas.LeftOut
-	onVerify func(schemas.Task) (schemas.Verdict, error)
-	change   func(*pipeline.Deps)
+// Harness makes runs in one directory. It writes notes of what happens to a file, which
+// outlives the process.
+type Harness struct {
+	Dir      string // of the run
+	Beside   string // the file of notes; "": beside the directory
+	Config   pipeline.Config
+	Tasks    int
+	Open     func(ctx context.Context, dir string) (sinks.Store, error)
+	Store    func(sinks.Store) sinks.Store // wraps the staging store; nil: as it is
+	OnReset  func(context.Context, schemas.Job) error
+	OnStep   func(context.Context, schemas.Job, schemas.ToolCall) error
+	OnTurn   func(context.Context, schemas.Job, int) // before the call is reserved; the context ends when no further call may begin
+	OnAsk    func(context.Context, schemas.Job, int) error
+	OnAnswer func(turn int) (again bool, err error) // after the call is settled
+	OnPatch  func() error
+	LeftOut  []schemas.LeftOut
+	OnVerify func(schemas.Task) (schemas.Verdict, error)
+	Change   func(*pipeline.Deps)
 	mu       sync.Mutex
 }
 
-func newHarness(dir string, tasks int) *harness {
-	return &harness{dir: dir, tasks: tasks, cfg: pipeline.Config{
+// New returns a harness with some tasks. open opens the staging store in the run directory.
+func New(dir string, tasks int, open func(ctx context.Context, dir string) (sinks.Store, error)) *Harness {
+	return &Harness{Dir: dir, Tasks: tasks, Open: open, Config: pipeline.Config{
 		RunDir: dir, AgentKey: "agent-1", Identity: map[string]string{"agent": "scripted", "model": "fake-1"},
-		Workers: 2, RetryDelay: time.Millisecond, LookEvery: 20 * time.Millisecond, StagePatience: 2 * time.Minute, MinFree: 1, Normalise: normalise.Config{Producer: "test"},
+		Workers: 2, RetryDelay: time.Millisecond, StagePatience: 2 * time.Minute, MinFree: 1, Normalise: normalise.Config{Producer: "test"},
 	}}
 }
 
-func (h *harness) notes() string { return cmp.Or(h.beside, h.dir+".notes") }
+// Notes is the path of the file of notes.
+func (h *Harness) Notes() string { return cmp.Or(h.Beside, h.Dir+".notes") }
 
-func (h *harness) note(line string) {
+// Note appends a line to the notes.
+func (h *Harness) Note(line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f, err := os.OpenFile(h.notes(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(h.Notes(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = f.WriteString(line + "\n")
 		err = errors.Join(err, f.Close())
@@ -222,9 +228,9 @@ func (h *harness) note(line string) {
 	}
 }
 
-// count is how many notes begin with prefix.
-func (h *harness) count(prefix string) (n int) {
-	raw, _ := os.ReadFile(h.notes())
+// Count returns how many notes begin with prefix.
+func (h *Harness) Count(prefix string) (n int) {
+	raw, _ := os.ReadFile(h.Notes())
 	for line := range strings.Lines(string(raw)) {
 		if strings.HasPrefix(line, prefix) {
 			n++
@@ -233,50 +239,53 @@ func (h *harness) count(prefix string) (n int) {
 	return n
 }
 
-func (h *harness) run(ctx context.Context) (observe.Report, error) {
-	cfg, deps, err := h.parts(ctx)
+// Run runs or resumes the batch in this process.
+func (h *Harness) Run(ctx context.Context) (observe.Report, error) {
+	cfg, deps, err := h.Parts(ctx)
 	if err != nil {
 		return observe.Report{}, err
 	}
 	return pipeline.Run(ctx, cfg, deps)
 }
 
-func (h *harness) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error) {
-	store, err := stores.Open(ctx, h.dir, stores.S3Config{})
+// Parts returns the configuration and the dependencies of the run.
+func (h *Harness) Parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error) {
+	store, err := h.Open(ctx, h.Dir)
 	if err != nil {
-		return h.cfg, pipeline.Deps{}, err
+		return h.Config, pipeline.Deps{}, err
 	}
-	if h.store != nil {
-		store = h.store(store)
+	if h.Store != nil {
+		store = h.Store(store)
 	}
 	deps := pipeline.Deps{
-		Source: source{h.tasks}, Verifier: verifier{h}, Staging: store,
+		Source: source{h.Tasks}, Verifier: verifier{h}, Staging: store,
 		NewEnv: func(_ context.Context, j schemas.Job, _ schemas.Task) (env.Env, error) {
-			h.note("env " + j.EpisodeID)
+			h.Note("env " + j.EpisodeID)
 			return &fakeEnv{h: h, job: j}, nil
 		},
 		NewPolicy: func(j schemas.Job, _ schemas.Task) (agents.Policy, error) { return &policy{h, j}, nil },
 	}
-	if h.change != nil {
-		h.change(&deps)
+	if h.Change != nil {
+		h.Change(&deps)
 	}
-	return h.cfg, deps, nil
+	return h.Config, deps, nil
 }
 
-func (h *harness) mustRun(t *testing.T) observe.Report {
+// MustRun runs the batch and fails the test if that fails.
+func (h *Harness) MustRun(t *testing.T) observe.Report {
 	t.Helper()
-	rep, err := h.run(t.Context())
+	rep, err := h.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rep
 }
 
-// staged reads every staged object, by name.
-func (h *harness) staged(t *testing.T) map[string]sinks.Staged {
+// Staged reads every staged object, by name.
+func (h *Harness) Staged(t *testing.T) map[string]sinks.Staged {
 	t.Helper()
 	out := map[string]sinks.Staged{}
-	files, err := filepath.Glob(filepath.Join(h.dir, "staging", "*", "*.json.zst"))
+	files, err := filepath.Glob(filepath.Join(h.Dir, "staging", "*", "*.json.zst"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package pipeline_test
+package fleet_test
 
 import (
 	"context"
@@ -11,15 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // over has a run executed by workers of a cluster and returns what the coordinator
 // says; no worker may end with an error.
-func (h *harness) over(t *testing.T, conns ...*engine.Conn) coordinated {
+func (h *harness) over(t *testing.T, conns ...*engine.Conn) result {
 	t.Helper()
 	end := h.counted(t, conns[0])
 	var workers sync.WaitGroup
@@ -51,23 +53,19 @@ func (c *cashier) JobFinished(schemas.Job, observe.Episode) {
 
 // counted coordinates a run. What the page said when its last job had ended is kept for
 // checkBudget: a complete run removes it.
-func (h *harness) counted(t *testing.T, conn *engine.Conn) <-chan coordinated {
+func (h *harness) counted(t *testing.T, conn *engine.Conn) <-chan result {
 	t.Helper()
 	at := &cashier{read: func() *observe.Budget {
-		s, ok, err := pipeline.ReadStatus(t.Context(), conn, h.cfg.RunID, time.Now())
+		s, ok, err := fleet.ReadStatus(t.Context(), conn, h.Config.RunID, time.Now())
 		if err != nil || !ok {
 			t.Errorf("reading the budget: %+v, %v", s, err)
 		}
 		return s.Budget
 	}}
-	change := h.change
-	h.change = func(d *pipeline.Deps) {
-		change(d)
-		d.Observer = at
-	}
+	h.Change = func(d *pipeline.Deps) { d.Observer = at }
 	end := h.coordinate(t.Context())
-	h.change = change
-	out := make(chan coordinated, 1)
+	h.Change = nil
+	out := make(chan result, 1)
 	go func() {
 		got := <-end
 		at.mu.Lock()
@@ -80,10 +78,10 @@ func (h *harness) counted(t *testing.T, conn *engine.Conn) <-chan coordinated {
 
 // checkBudget holds what the cluster says of a run's money to its report, and what its
 // page said.
-func checkBudget(t *testing.T, conn *engine.Conn, got coordinated) {
+func checkBudget(t *testing.T, conn *engine.Conn, got result) {
 	t.Helper()
 	rep := got.rep
-	s, ok, err := pipeline.ReadStatus(t.Context(), conn, rep.RunID, time.Now())
+	s, ok, err := fleet.ReadStatus(t.Context(), conn, rep.RunID, time.Now())
 	if err != nil || !ok || s.Budget == nil && got.page == nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -101,13 +99,13 @@ func checkBudget(t *testing.T, conn *engine.Conn, got coordinated) {
 func TestBudgetHoldsOverACluster(t *testing.T) {
 	t.Parallel()
 	alone := newHarness(filepath.Join(t.TempDir(), "run"), 24)
-	alone.cfg.Workers, alone.cfg.MaxCost = 12, 0.6
-	want, wantErr := alone.run(t.Context())
+	alone.Config.Workers, alone.Config.MaxCost = 12, 0.6
+	want, wantErr := alone.Run(t.Context())
 
 	h, conn := newFleet(t, 24)
-	h.cfg.Workers, h.cfg.MaxCost = 4, 0.6
+	h.Config.Workers, h.Config.MaxCost = 4, 0.6
 	got := h.over(t, conn, dialNATS(t, conn.Place()), dialNATS(t, conn.Place()))
-	if exitCode(t, got.err) != exitCode(t, wantErr) || got.rep.Verdict != want.Verdict || got.rep.Raise != want.Raise || got.rep.Hint != want.Hint {
+	if pipelinetest.ExitCode(t, got.err) != pipelinetest.ExitCode(t, wantErr) || got.rep.Verdict != want.Verdict || got.rep.Raise != want.Raise || got.rep.Hint != want.Hint {
 		t.Errorf("%v (%s), without a cluster %v (%s)", got.err, got.rep.Verdict, wantErr, want.Verdict)
 	}
 	if is, was := got.err.Error(), wantErr.Error(); is[:strings.Index(is, "$")] != was[:strings.Index(was, "$")] {
@@ -116,14 +114,14 @@ func TestBudgetHoldsOverACluster(t *testing.T) {
 	if c := got.rep.Calls; c.Spent() > 0.6+1e-9 || c.Spent() <= 0.6-callWorst {
 		t.Errorf("%+v", c)
 	}
-	checkCalls(t, h, got.rep, 0, 0)
+	h.CheckCalls(t, got.rep, 0, 0)
 	checkBudget(t, conn, got)
-	h.cfg.MaxCost = 100
+	h.Config.MaxCost = 100
 	last := h.over(t, conn, dialNATS(t, conn.Place()))
-	if last.err != nil || h.count("ask ") != 24*turns || len(h.staged(t)) != 24 {
-		t.Errorf("%v: %d questions, %d staged", last.err, h.count("ask "), len(h.staged(t)))
+	if last.err != nil || h.Count("ask ") != 24*turns || len(h.Staged(t)) != 24 {
+		t.Errorf("%v: %d questions, %d staged", last.err, h.Count("ask "), len(h.Staged(t)))
 	}
-	checkCalls(t, h, last.rep, 0, 0)
+	h.CheckCalls(t, last.rep, 0, 0)
 	checkBudget(t, conn, last)
 }
 
@@ -131,10 +129,10 @@ func TestBudgetHoldsOverACluster(t *testing.T) {
 func TestTaskBudgetHoldsOverACluster(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)
-	h.cfg.Workers, h.cfg.Attempts, h.cfg.TaskCost = 2, 3, 0.06
-	h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
+	h.Config.Workers, h.Config.Attempts, h.Config.TaskCost = 2, 3, 0.06
+	h.OnVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
 	got := h.over(t, conn, dialNATS(t, conn.Place()))
-	l := ledger(t, got.rep)
+	l := pipelinetest.Ledger(t, got.rep)
 	if got.err != nil || l.Ran != 9 || l.Outcomes[schemas.OutcomeLimit] == 0 || l.Outcomes[schemas.OutcomeLimit]+l.Outcomes[schemas.OutcomeResolved] != 9 {
 		t.Errorf("%v: %+v", got.err, l)
 	}
@@ -147,7 +145,7 @@ func TestTaskBudgetHoldsOverACluster(t *testing.T) {
 			t.Errorf("%s: $%.4f", task, usd)
 		}
 	}
-	checkCalls(t, h, got.rep, 0, 0)
+	h.CheckCalls(t, got.rep, 0, 0)
 	checkBudget(t, conn, got)
 }
 
@@ -156,10 +154,10 @@ func TestTaskBudgetHoldsOverACluster(t *testing.T) {
 func TestABudgetThatComesLater(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 6)
-	h.cfg.Workers = 1
+	h.Config.Workers = 1
 	ctx, cancel := context.WithCancel(t.Context())
-	h.onAsk = func(calling context.Context, _ schemas.Job, _ int) error {
-		if h.count("ask ") < 6 { // the second episode's third never ends
+	h.OnAsk = func(calling context.Context, _ schemas.Job, _ int) error {
+		if h.Count("ask ") < 6 { // the second episode's third never ends
 			return nil
 		}
 		cancel()
@@ -170,27 +168,27 @@ func TestABudgetThatComesLater(t *testing.T) {
 	if err := h.join(t.Context(), conn, "w"); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-end; exitCode(t, got.err) != 130 {
+	if got := <-end; pipelinetest.ExitCode(t, got.err) != 130 {
 		t.Fatal(got.err)
 	}
-	h.onAsk = nil
-	for _, w := range []engine.WorkerEntry{{ID: "w", State: "left"}, {ID: "x", Name: "x", RunID: h.cfg.RunID, State: "working"}} {
-		if err := conn.Tell(t.Context(), w); err != nil {
+	h.OnAsk = nil
+	for _, w := range []engine.WorkerEntry{{ID: "w", State: "left"}, {ID: "x", Name: "x", RunID: h.Config.RunID, State: "working"}} {
+		if err := conn.PutWorker(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.cfg.MaxCost = 0.12
-	if got := <-h.coordinate(t.Context()); exitCode(t, got.err) != 2 || !strings.Contains(got.err.Error(), "worker x may still work") {
+	h.Config.MaxCost = 0.12
+	if got := <-h.coordinate(t.Context()); pipelinetest.ExitCode(t, got.err) != 2 || !strings.Contains(got.err.Error(), "worker x may still work") {
 		t.Errorf("beside a worker that counts nothing: %v", got.err)
 	}
-	h.cfg.MaxCost = 0 // as it was told: without these limits, and interrupted
+	h.Config.MaxCost = 0 // as it was told: without these limits, and interrupted
 	without, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	end = h.coordinate(without)
 	for without.Err() == nil {
-		entry, _, err := conn.Run(t.Context(), h.cfg.RunID)
+		entry, _, err := conn.Run(t.Context(), h.Config.RunID)
 		if err == nil && entry.Phase == engine.Working {
-			err = conn.Tell(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", State: "left"})
+			err = conn.PutWorker(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", State: "left"})
 			interrupt()
 		}
 		if err != nil {
@@ -205,15 +203,15 @@ func TestABudgetThatComesLater(t *testing.T) {
 	if got := <-end; got.err == nil {
 		t.Error("it was interrupted")
 	}
-	h.cfg.MaxCost = 0.12
+	h.Config.MaxCost = 0.12
 	got := h.over(t, conn)
-	if c := got.rep.Calls; exitCode(t, got.err) != 5 || c.Spent() > 0.12+1e-9 || c.Spent() <= 0.12-callWorst {
+	if c := got.rep.Calls; pipelinetest.ExitCode(t, got.err) != 5 || c.Spent() > 0.12+1e-9 || c.Spent() <= 0.12-callWorst {
 		t.Errorf("%v: %+v", got.err, c)
 	}
 	checkBudget(t, conn, got)
-	h.cfg.MaxCost = 0 // what is counted goes on being counted
+	h.Config.MaxCost = 0 // what is counted goes on being counted
 	got = h.over(t, conn)
-	if got.err != nil || len(h.staged(t)) != 6 {
+	if got.err != nil || len(h.Staged(t)) != 6 {
 		t.Errorf("without a limit: %v", got.err)
 	}
 }
@@ -222,11 +220,11 @@ func TestABudgetThatComesLater(t *testing.T) {
 func TestEpisodeBudgetHoldsOverACluster(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 4)
-	h.cfg.EpisodeCost, h.cfg.MaxCost = 0.03, 10
-	h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
+	h.Config.EpisodeCost, h.Config.MaxCost = 0.03, 10
+	h.OnVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
 	got := h.over(t, conn)
-	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 4 || h.count("ask ") != 4*2 {
-		t.Errorf("%v: %+v, %d questions", got.err, got.rep.Ledger, h.count("ask "))
+	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 4 || h.Count("ask ") != 4*2 {
+		t.Errorf("%v: %+v, %d questions", got.err, got.rep.Ledger, h.Count("ask "))
 	}
 	checkBudget(t, conn, got)
 }
@@ -236,17 +234,17 @@ func TestEpisodeBudgetHoldsOverACluster(t *testing.T) {
 func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)
-	h.cfg.Workers, h.cfg.MaxCost = 1, 10
+	h.Config.Workers, h.Config.MaxCost = 1, 10
 	vanish, vanished := context.WithCancelCause(t.Context())
 	var once, gone sync.Once
-	h.onAnswer = func(turn int) (again bool, err error) {
+	h.OnAnswer = func(turn int) (again bool, err error) {
 		if turn == 1 {
 			once.Do(func() { again = true })
 		}
 		return again, nil
 	}
-	h.onStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) (err error) {
-		if h.count("ask ") < 7 {
+	h.OnStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) (err error) {
+		if h.Count("ask ") < 7 {
 			return nil
 		}
 		gone.Do(func() {
@@ -264,10 +262,10 @@ func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := <-end
-	if got.err != nil || h.count("ask ") != 3*turns+1 {
-		t.Errorf("%v: %d questions", got.err, h.count("ask "))
+	if got.err != nil || h.Count("ask ") != 3*turns+1 {
+		t.Errorf("%v: %d questions", got.err, h.Count("ask "))
 	}
-	checkCalls(t, h, got.rep, 0, 0)
+	h.CheckCalls(t, got.rep, 0, 0)
 	checkBudget(t, conn, got)
 }
 
@@ -277,10 +275,10 @@ func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
 func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
-	h.cfg.Workers, h.cfg.Attempts = 2, 400
+	h.Config.Workers, h.Config.Attempts = 2, 400
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h.onAsk = func(calling context.Context, _ schemas.Job, turn int) error {
+	h.OnAsk = func(calling context.Context, _ schemas.Job, turn int) error {
 		if turn < 1 {
 			return nil
 		}
@@ -292,7 +290,7 @@ func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
 	if err := h.join(t.Context(), conn, "w"); err != nil {
 		t.Fatal(err)
 	}
-	if first := <-end; exitCode(t, first.err) != 130 || first.rep.Calls.Spent() == 0 {
+	if first := <-end; pipelinetest.ExitCode(t, first.err) != 130 || first.rep.Calls.Spent() == 0 {
 		t.Errorf("%v: %+v", first.err, first.rep.Calls)
 	}
 }
@@ -300,11 +298,11 @@ func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
 func TestATaskPaysForAttemptsThatAreNotSelected(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
-	h.cfg.Workers, h.cfg.Attempts = 2, 2
+	h.Config.Workers, h.Config.Attempts = 2, 2
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stuck := make(chan struct{}, 100)
-	h.onAsk = func(calling context.Context, _ schemas.Job, turn int) error {
+	h.OnAsk = func(calling context.Context, _ schemas.Job, turn int) error {
 		if turn < 2 {
 			return nil
 		}
@@ -318,14 +316,14 @@ func TestATaskPaysForAttemptsThatAreNotSelected(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := <-end
-	if exitCode(t, first.err) != 130 || first.rep.Calls.Spent() < 0.04 {
+	if pipelinetest.ExitCode(t, first.err) != 130 || first.rep.Calls.Spent() < 0.04 {
 		t.Fatalf("%v: %+v", first.err, first.rep.Calls)
 	}
-	h.onAsk = nil
-	asked := h.count("ask ")
-	h.cfg.Attempts, h.cfg.TaskCost = 1, first.rep.Calls.Spent()+callWorst/2
+	h.OnAsk = nil
+	asked := h.Count("ask ")
+	h.Config.Attempts, h.Config.TaskCost = 1, first.rep.Calls.Spent()+callWorst/2
 	got := h.over(t, conn)
-	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 1 || h.count("ask ") != asked {
-		t.Errorf("%v: %+v, %d questions more", got.err, got.rep.Ledger, h.count("ask ")-asked)
+	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 1 || h.Count("ask ") != asked {
+		t.Errorf("%v: %+v, %d questions more", got.err, got.rep.Ledger, h.Count("ask ")-asked)
 	}
 }
