@@ -18,6 +18,12 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
+// StagedEpisode is the staged object of a job.
+type StagedEpisode struct {
+	Episode observe.Episode
+	hash    string
+}
+
 // Batch is one invocation of a run: its plan, the jobs that are left, and how they end. Run
 // and package fleet set Engine, Stop and Drain before the first job starts.
 type Batch struct {

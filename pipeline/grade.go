@@ -49,11 +49,3 @@ func (j *jobRun) tests(ctx context.Context) (schemas.TestSpec, error) {
 		return j.batch.Deps.Baseline(ctx, j.task)
 	})
 }
-
-// markUndecided ends an episode whose patch lacks files, and did not pass without them, as one
-// whose workspace no patch can hold.
-func markUndecided(ep *schemas.Episode) {
-	if len(ep.LeftOut) > 0 && ep.Verdict.Status == schemas.VerifyNotRun {
-		ep.ExitReason, ep.ErrorClass, ep.ErrorMessage = schemas.ExitBadWorkspace, schemas.ExitBadWorkspace, ep.Verdict.Reason
-	}
-}

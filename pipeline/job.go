@@ -165,3 +165,11 @@ func agentConfig(settings string, cfg Config) (string, error) {
 	})
 	return string(b), err
 }
+
+// markUndecided ends an episode whose patch lacks files, and did not pass without them, as one
+// whose workspace no patch can hold.
+func markUndecided(ep *schemas.Episode) {
+	if len(ep.LeftOut) > 0 && ep.Verdict.Status == schemas.VerifyNotRun {
+		ep.ExitReason, ep.ErrorClass, ep.ErrorMessage = schemas.ExitBadWorkspace, schemas.ExitBadWorkspace, ep.Verdict.Reason
+	}
+}

@@ -11,12 +11,6 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// StagedEpisode is the staged object of a job.
-type StagedEpisode struct {
-	Episode observe.Episode
-	hash    string
-}
-
 // StoreError gives an error of the staging store an exit code.
 func (b *Batch) StoreError(err error) error {
 	if _, ok := errors.AsType[fatal](err); ok || errors.Is(err, context.Canceled) {

@@ -8,26 +8,6 @@ import (
 	"path/filepath"
 )
 
-// Replace writes a file of the directory, all or nothing. It may exist.
-func (d *Dir) Replace(name string, body []byte) error {
-	path := filepath.Join(d.Path, name)
-	if err := writeSynced(path+".tmp", body); err != nil {
-		return withCode(err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return withCode(fmt.Errorf("replacing %s: %w", path, err))
-	}
-	return withCode(syncDir(d.Path))
-}
-
-// Remove removes a file or directory of the directory, if it exists.
-func (d *Dir) Remove(name string) error {
-	if err := os.RemoveAll(filepath.Join(d.Path, name)); err != nil {
-		return withCode(fmt.Errorf("removing a file of the run directory: %w", err))
-	}
-	return nil
-}
-
 // writeNew writes a file that must not exist, all or nothing.
 func writeNew(path string, body []byte) error {
 	tmp := path + ".tmp"
@@ -38,6 +18,17 @@ func writeNew(path string, body []byte) error {
 		return fmt.Errorf("creating %s: %w", path, err)
 	}
 	return errors.Join(os.Remove(tmp), syncDir(filepath.Dir(path)))
+}
+
+// replaceFile writes a file that may exist, all or nothing.
+func replaceFile(path string, body []byte) error {
+	if err := writeSynced(path+".tmp", body); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return fmt.Errorf("replacing %s: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // makeDir creates a directory and its parents, and syncs each name.

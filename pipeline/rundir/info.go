@@ -17,6 +17,19 @@ import (
 
 const infoFile = "run.json"
 
+// Options say which run a directory is to hold.
+type Options struct {
+	Path     string
+	RunID    string // "": that of the directory, or a new one
+	Fresh    bool   // moves a used directory aside
+	Staging  string // "": in the directory
+	Identity map[string]string
+	Tasks    string          // names the task set; part of the identity
+	Config   json.RawMessage // without secrets
+	Producer string
+	Now      time.Time
+}
+
 // Info is the content of run.json.
 type Info struct {
 	SchemaVersion string            `json:"schema_version"` // of this file

@@ -15,7 +15,6 @@
 package rundir
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,24 +23,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/schemas"
 )
-
-// Options say which run a directory is to hold.
-type Options struct {
-	Path     string
-	RunID    string // "": that of the directory, or a new one
-	Fresh    bool   // moves a used directory aside
-	Staging  string // "": in the directory
-	Identity map[string]string
-	Tasks    string          // names the task set; part of the identity
-	Config   json.RawMessage // without secrets
-	Producer string
-	Now      time.Time
-}
 
 // Dir is a run directory that this process has locked.
 type Dir struct {
@@ -85,6 +70,19 @@ func Open(opt Options) (*Dir, error) {
 
 // Close releases the lock.
 func (d *Dir) Close() error { return d.Lock.Close() }
+
+// Replace writes a file of the directory, all or nothing. It may exist.
+func (d *Dir) Replace(name string, body []byte) error {
+	return withCode(replaceFile(filepath.Join(d.Path, name), body))
+}
+
+// Remove removes a file or directory of the directory, if it exists.
+func (d *Dir) Remove(name string) error {
+	if err := os.RemoveAll(filepath.Join(d.Path, name)); err != nil {
+		return withCode(fmt.Errorf("removing a file of the run directory: %w", err))
+	}
+	return nil
+}
 
 // prepare creates the directory and refuses one that holds something else.
 func prepare(dir string) error {
