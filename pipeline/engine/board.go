@@ -1,7 +1,7 @@
 package engine
 
-// The board of a cluster: which runs are coordinated there, and who works on
-// them. What stands on it informs; the truth about jobs is in their records.
+// The registry of a cluster: its runs with their coordinators, and its workers. It
+// is for information; the state of jobs is in their records.
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Protocol is the number of what coordinators and workers agree on.
+// Protocol is the version of the protocol between coordinators and workers.
 const Protocol = 2
 
 const (
@@ -25,47 +25,47 @@ const (
 	workersBucket = "TRACESMITH_WORKERS"
 )
 
-// boardBeat is how often what stands on the board is renewed.
+// boardBeat is the interval at which entries are renewed.
 const boardBeat = 3 * time.Second
 
 // Phase of a run.
 type Phase string
 
-// The phases a coordinator leads a run through. A run that is stopped or ended
-// has no coordinator and may get one again.
+// The phases of a run. A stopped or completed run has no coordinator, but may get
+// one again.
 const (
 	Planning  Phase = "planning"
 	Working   Phase = "working"
-	Draining  Phase = "draining"  // no job is begun any more
-	Stopping  Phase = "stopping"  // jobs are given back
+	Draining  Phase = "draining"  // no job is started any more
+	Stopping  Phase = "stopping"  // running jobs are given back
 	Stopped   Phase = "stopped"   // resumable
-	Completed Phase = "completed" // nothing is left to do
+	Completed Phase = "completed" // every job is done or dead
 )
 
-// Over tells whether nobody is to work on the run now.
+// Over reports whether workers must not work on the run.
 func (p Phase) Over() bool { return p == Stopping || p == Stopped || p == Completed }
 
-// RunEntry is what a coordinator tells of its run.
+// RunEntry is a coordinator's entry about its run.
 type RunEntry struct {
 	RunID    string          `json:"run_id"`
 	Phase    Phase           `json:"phase"`
 	Host     string          `json:"host"`
 	PID      int             `json:"pid"`
-	Owner    string          `json:"owner"` // names the process
+	Owner    string          `json:"owner"` // identifies the process
 	Dir      string          `json:"run_dir"`
 	Key      string          `json:"run_dir_key,omitempty"` // random, kept in the run directory
 	Version  string          `json:"version"`
 	Protocol int             `json:"protocol"`
 	Lease    time.Duration   `json:"lease_ns"`
 	Begun    time.Time       `json:"begun"`
-	Info     json.RawMessage `json:"info,omitempty"` // the caller's own
-	Beat     uint64          `json:"beat"`           // makes every renewal a new one
+	Info     json.RawMessage `json:"info,omitempty"` // data of the caller
+	Beat     uint64          `json:"beat"`           // makes every renewal different
 
-	Seen     time.Time `json:"-"` // when the servers stored it
+	Seen     time.Time `json:"-"` // time at which the servers stored the entry
 	Revision uint64    `json:"-"`
 }
 
-// WorkerEntry is what a worker tells of itself.
+// WorkerEntry is a worker's entry about itself.
 type WorkerEntry struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
@@ -73,19 +73,19 @@ type WorkerEntry struct {
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
 	Protocol int       `json:"protocol"`
-	RunID    string    `json:"run_id,omitempty"` // "" = waits for one
+	RunID    string    `json:"run_id,omitempty"` // "" = waiting for a run
 	State    string    `json:"state"`            // waiting, working, draining, refused, left
 	Reason   string    `json:"reason,omitempty"`
 	Slots    int       `json:"slots"`
 	Running  []string  `json:"running"` // job ids
-	Load     float64   `json:"load"`    // of its machine, 1 minute
+	Load     float64   `json:"load"`    // 1-minute load average of its machine
 	Begun    time.Time `json:"begun"`
 	Beat     uint64    `json:"beat"`
 
 	Seen time.Time `json:"-"`
 }
 
-// Alive tells whether the worker was heard of lately and has not left.
+// Alive reports whether the worker renewed its entry recently and has not left.
 func (w WorkerEntry) Alive(now time.Time) bool {
 	return w.State != "left" && w.State != "refused" && now.Sub(w.Seen) < 10*boardBeat
 }
@@ -100,8 +100,8 @@ func (c *Conn) openBoard(ctx context.Context) (err error) {
 	return nil
 }
 
-// Completed tells whether the board says that a run has completed, so that its streams
-// are gone. A worker asks if it cannot join a run that took workers a moment ago.
+// Completed reports whether a run has completed, so that its streams are gone. A
+// worker asks if it cannot join a run that accepted workers a moment ago.
 func (c *Conn) Completed(ctx context.Context, id string) bool {
 	entry, ok, err := c.Run(ctx, id)
 	return err == nil && ok && entry.Phase == Completed
@@ -110,7 +110,7 @@ func (c *Conn) Completed(ctx context.Context, id string) bool {
 // Run returns the entry of a run; ok is false if there is none.
 func (c *Conn) Run(ctx context.Context, id string) (r RunEntry, ok bool, err error) {
 	var kve jetstream.KeyValueEntry
-	err = c.call(ctx, "reading the board", func(ctx context.Context) (err error) {
+	err = c.call(ctx, "reading the registry", func(ctx context.Context) (err error) {
 		kve, err = c.runs.Get(ctx, id)
 		return err
 	})
@@ -126,16 +126,16 @@ func (c *Conn) Run(ctx context.Context, id string) (r RunEntry, ok bool, err err
 
 func decodeRun(body []byte, rev uint64, at time.Time) (r RunEntry, err error) {
 	if err := json.Unmarshal(body, &r); err != nil {
-		return r, fmt.Errorf("reading the board: %w", err)
+		return r, fmt.Errorf("reading the registry: %w", err)
 	}
 	r.Revision, r.Seen = rev, at
 	return r, nil
 }
 
-// Runs lists the runs of the cluster, in the order in which they were last told of.
+// Runs returns the runs of the cluster, ordered by their last renewal.
 func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
 	var out []RunEntry
-	err := c.board(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
+	err := c.readBoard(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
 		r, err := decodeRun(body, rev, at)
 		out = append(out, r)
 		return err
@@ -143,14 +143,14 @@ func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
 	return out, err
 }
 
-// Workers lists those of the last day.
+// Workers returns the workers of the last 24 hours.
 func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
 	seen := map[string]int{}
 	var out []WorkerEntry
-	err := c.board(ctx, workersBucket, func(body []byte, _ uint64, at time.Time) error {
+	err := c.readBoard(ctx, workersBucket, func(body []byte, _ uint64, at time.Time) error {
 		var w WorkerEntry
 		if err := json.Unmarshal(body, &w); err != nil {
-			return fmt.Errorf("reading the board: %w", err)
+			return fmt.Errorf("reading the registry: %w", err)
 		}
 		w.Seen = at
 		if i, twice := seen[w.ID]; twice {
@@ -164,9 +164,9 @@ func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
 	return out, err
 }
 
-func (c *Conn) board(ctx context.Context, name string, show func(body []byte, rev uint64, at time.Time) error) error {
+func (c *Conn) readBoard(ctx context.Context, name string, show func(body []byte, rev uint64, at time.Time) error) error {
 	var s jetstream.Stream
-	err := c.call(ctx, "reading the board", func(ctx context.Context) (err error) {
+	err := c.call(ctx, "reading the registry", func(ctx context.Context) (err error) {
 		s, err = c.js.Stream(ctx, "KV_"+name)
 		return err
 	})
@@ -182,21 +182,20 @@ func (c *Conn) board(ctx context.Context, name string, show func(body []byte, re
 	}, func() bool { return false })
 }
 
-// PutWorker puts a worker's entry on the board.
+// PutWorker stores a worker's entry.
 func (c *Conn) PutWorker(ctx context.Context, w WorkerEntry) error {
 	w.Protocol, w.Beat = Protocol, uint64(time.Now().UnixNano())
 	body, err := json.Marshal(w)
 	if err != nil {
 		return fmt.Errorf("encoding a worker's entry: %w", err)
 	}
-	return c.call(ctx, "telling the board", func(ctx context.Context) error {
+	return c.call(ctx, "writing to the registry", func(ctx context.Context) error {
 		_, err := c.workers.Put(ctx, w.ID, body)
 		return err
 	})
 }
 
-// CoordinatorLease is the right to coordinate a run. It is renewed in the background until
-// it is left.
+// CoordinatorLease is the right to coordinate a run. It is renewed in the background until Release.
 type CoordinatorLease struct {
 	c      *Conn
 	ctx    context.Context
@@ -205,18 +204,18 @@ type CoordinatorLease struct {
 
 	mu         sync.Mutex
 	entry      RunEntry
-	unanswered []string // entries that the board may hold since the last answer
+	unanswered []string // entries whose writes got no answer since the last success
 }
 
-// LeaseRun takes the right to coordinate a run from nobody, or from a process that
-// is gone: one of this run directory, whose lock the caller holds, or one that
-// was not heard of for a lease. Host names and paths do not make a directory the
-// same, those of containers are often equal: its key does. *LockedError if another
-// one lives.
+// LeaseRun takes the right to coordinate a run if no live process has it: the run has
+// no coordinator, its coordinator used this run directory, whose lock the caller
+// holds, or the coordinator's lease has expired. A key identifies the run directory,
+// because host names and paths are often equal in containers. If another coordinator
+// is alive, LeaseRun returns a *LockedError.
 func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, error) {
 	host, _ := os.Hostname()
 	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
-	ch := &CoordinatorLease{c: c}
+	l := &CoordinatorLease{c: c}
 	first, quiet := uint64(0), time.Now()
 	for {
 		old, ok, err := c.Run(ctx, r.RunID)
@@ -228,21 +227,21 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 		}
 		vacant := !ok || old.Phase == Stopped || old.Phase == Completed || old.Host == r.Host && old.Dir == r.Dir && old.Key == r.Key && r.Key != ""
 		if vacant || time.Since(quiet) > max(10*boardBeat, r.Lease) {
-			ch.entry = r
-			ch.entry.Revision = old.Revision
-			if r.Info == nil { // those of the coordinator before hold until there are new ones
-				ch.entry.Info = old.Info
+			l.entry = r
+			l.entry.Revision = old.Revision
+			if r.Info == nil { // keep the previous coordinator's until there is a new one
+				l.entry.Info = old.Info
 			}
-			switch err := ch.put(ctx); {
+			switch err := l.put(ctx); {
 			case err == nil:
-				ch.ctx, ch.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-				ch.wg.Go(ch.beat)
-				return ch, nil
+				l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+				l.wg.Go(l.beat)
+				return l, nil
 			case !errors.Is(err, ErrLeaseLost):
 				return nil, err
 			}
 		}
-		if !vacant && old.Revision > first { // it was renewed while we looked
+		if !vacant && old.Revision > first { // renewed since the first look
 			return nil, &LockedError{Dir: r.RunID + " on " + c.Place(), What: "run", Holder: fmt.Sprintf("pid %d on %s, in %s", old.PID, old.Host, old.Dir)}
 		}
 		if err := Pause(ctx, time.Second); err != nil {
@@ -251,22 +250,22 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 	}
 }
 
-// put writes the entry by compare-and-swap. The caller holds mu or is alone.
-func (ch *CoordinatorLease) put(ctx context.Context) error {
-	ch.entry.Beat++
-	body, err := json.Marshal(ch.entry)
+// put writes the entry by compare-and-swap. The caller holds mu, or no other goroutine runs yet.
+func (l *CoordinatorLease) put(ctx context.Context) error {
+	l.entry.Beat++
+	body, err := json.Marshal(l.entry)
 	if err != nil {
 		return fmt.Errorf("encoding the run's entry: %w", err)
 	}
-	err = ch.c.call(ctx, "telling the board", func(ctx context.Context) error {
-		rev, err := ch.c.runs.Update(ctx, ch.entry.RunID, body, ch.entry.Revision)
+	err = l.c.call(ctx, "writing to the registry", func(ctx context.Context) error {
+		rev, err := l.c.runs.Update(ctx, l.entry.RunID, body, l.entry.Revision)
 		for conflict(err) {
-			kve, getErr := ch.c.runs.Get(ctx, ch.entry.RunID)
+			kve, getErr := l.c.runs.Get(ctx, l.entry.RunID)
 			switch {
 			case getErr == nil && string(kve.Value()) == string(body):
 				rev, err = kve.Revision(), nil
-			case getErr == nil && slices.Contains(ch.unanswered, string(kve.Value())):
-				rev, err = ch.c.runs.Update(ctx, ch.entry.RunID, body, kve.Revision())
+			case getErr == nil && slices.Contains(l.unanswered, string(kve.Value())):
+				rev, err = l.c.runs.Update(ctx, l.entry.RunID, body, kve.Revision())
 			default:
 				return ErrLeaseLost
 			}
@@ -274,56 +273,55 @@ func (ch *CoordinatorLease) put(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ch.entry.Revision, ch.unanswered = rev, nil
+		l.entry.Revision, l.unanswered = rev, nil
 		return nil
 	})
 	if err != nil {
-		ch.unanswered = append(ch.unanswered, string(body))
+		l.unanswered = append(l.unanswered, string(body))
 	}
 	return err
 }
 
-func (ch *CoordinatorLease) beat() {
+func (l *CoordinatorLease) beat() {
 	tick := time.NewTicker(boardBeat)
 	defer tick.Stop()
 	for {
 		select {
-		case <-ch.ctx.Done():
+		case <-l.ctx.Done():
 			return
 		case <-tick.C:
 		}
-		ch.mu.Lock()
-		err := ch.put(ch.ctx)
-		ch.mu.Unlock()
+		l.mu.Lock()
+		err := l.put(l.ctx)
+		l.mu.Unlock()
 		if errors.Is(err, ErrLeaseLost) {
-			ch.cancel(errors.New("another process coordinates this run now"))
+			l.cancel(errors.New("another process coordinates this run now"))
 			return
 		}
 	}
 }
 
-// SetPhase tells the board of a new phase, and of the caller's figures unless they
-// are nil.
-func (ch *CoordinatorLease) SetPhase(ctx context.Context, p Phase, info json.RawMessage) error {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	ch.entry.Phase = p
+// SetPhase stores a new phase, and info unless it is nil.
+func (l *CoordinatorLease) SetPhase(ctx context.Context, p Phase, info json.RawMessage) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entry.Phase = p
 	if info != nil {
-		ch.entry.Info = info
+		l.entry.Info = info
 	}
-	return ch.put(ctx)
+	return l.put(ctx)
 }
 
-// Context ends when another process took the run over.
-func (ch *CoordinatorLease) Context() context.Context { return ch.ctx }
+// Context returns a context that ends when another process takes over the run or at Release.
+func (l *CoordinatorLease) Context() context.Context { return l.ctx }
 
-// Release ends the renewal; what the board says stays.
-func (ch *CoordinatorLease) Release() {
-	ch.cancel(context.Canceled)
-	ch.wg.Wait()
+// Release ends the renewal; the entry stays.
+func (l *CoordinatorLease) Release() {
+	l.cancel(context.Canceled)
+	l.wg.Wait()
 }
 
-// WorkerID makes a name that can be a key.
+// WorkerID turns a name into a valid key.
 func WorkerID(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
