@@ -30,7 +30,7 @@ func (b *Batch) run(ctx context.Context) error {
 	if err := b.Reuse(ctx); err != nil {
 		return err
 	}
-	b.status = rundir.NewStatusFile(b.dir, rundir.Start{Selected: b.Selected(), Reused: len(b.episodes), Staged: b.staged, Slots: b.Config.Workers}, b.Deps.Observer, b.Deps.Log)
+	b.status = rundir.NewStatusFile(b.dir, rundir.Counts{Selected: b.Selected(), Reused: len(b.episodes), Staged: b.staged, Slots: b.Config.Workers}, b.Deps.Observer, b.Deps.Log)
 	b.Deps.Observer = b.status
 	if len(b.ToDo) > 0 {
 		if err := b.ProbeStaging(ctx); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Sweep removes the queue, records, step logs, bodies and book of a run from the
+// Sweep removes the queue, records, step logs, bodies and budget of a run from the
 // cluster. Its entry in the registry stays.
 func (c *Conn) Sweep(ctx context.Context, runID string) error {
 	var errs []error
@@ -61,7 +61,7 @@ func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
 	if r.Phase == Stopped || r.Phase == Completed {
 		return false, nil
 	}
-	for begun := time.Now(); time.Since(begun) < 4*boardBeat; {
+	for begun := time.Now(); time.Since(begun) < 4*registryBeat; {
 		now, ok, err := c.Run(ctx, r.RunID)
 		if err != nil || !ok {
 			return false, err
@@ -69,7 +69,7 @@ func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
 		if now.Revision != r.Revision {
 			return true, nil
 		}
-		if err := Pause(ctx, boardBeat/4); err != nil {
+		if err := Pause(ctx, registryBeat/4); err != nil {
 			return false, err
 		}
 	}

@@ -31,7 +31,7 @@ func readDetails(entry engine.RunEntry) (d RunDetails, err error) {
 		return d, nil
 	}
 	if err := json.Unmarshal(entry.Info, &d); err != nil {
-		return d, fmt.Errorf("reading the board: run %s: %w", entry.RunID, err)
+		return d, fmt.Errorf("reading the registry: run %s: %w", entry.RunID, err)
 	}
 	return d, nil
 }

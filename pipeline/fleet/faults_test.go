@@ -75,7 +75,7 @@ func TestASecondCoordinatorElsewhereIsRefused(t *testing.T) {
 	other := newHarness(filepath.Join(t.TempDir(), "elsewhere"), 1)
 	other.Config.RunID, other.Config.Lease = h.Config.RunID, h.Config.Lease
 	other.conn = conn
-	for { // until the first is in the chair
+	for { // until the first coordinates
 		if _, ok, err := conn.Run(t.Context(), h.Config.RunID); err != nil {
 			t.Fatal(err)
 		} else if ok {

@@ -44,7 +44,7 @@ func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
 		t.Errorf("calls %+v", c)
 	}
 	if entry, ok, err := conn.Run(t.Context(), h.Config.RunID); err != nil || !ok || entry.Phase != engine.Completed {
-		t.Errorf("on the board: %+v, %v", entry, err)
+		t.Errorf("in the registry: %+v, %v", entry, err)
 	}
 	again, err := h.run(t.Context())
 	if err != nil || again.Ledger.Reused != 12 || again.Ledger.Ran != 0 {
@@ -135,7 +135,7 @@ func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
 		t.Fatalf("%v, %d staged", got.err, len(h.Staged(t)))
 	}
 	if entry, _, err := conn.Run(t.Context(), h.Config.RunID); err != nil || entry.Phase != engine.Stopped {
-		t.Errorf("on the board: %+v, %v", entry, err)
+		t.Errorf("in the registry: %+v, %v", entry, err)
 	}
 	blocked.Store(false)
 	end = h.coordinate(t.Context())

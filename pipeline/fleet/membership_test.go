@@ -25,12 +25,12 @@ func dial(t *testing.T) *engine.Conn {
 // lease makes a coordinator of run r, which replaces one that is gone.
 func lease(t *testing.T, conn *engine.Conn) *engine.CoordinatorLease {
 	t.Helper()
-	chair, err := conn.LeaseRun(t.Context(), engine.RunEntry{RunID: "r", Dir: "d", Key: "k", Lease: time.Minute})
+	held, err := conn.LeaseRun(t.Context(), engine.RunEntry{RunID: "r", Dir: "d", Key: "k", Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(chair.Release)
-	return chair
+	t.Cleanup(held.Release)
+	return held
 }
 
 // newMember returns the membership of a worker of run r, and the context of its claims.
@@ -79,7 +79,7 @@ func TestANewCoordinatorEndsTheWait(t *testing.T) {
 func TestAWorkerThatDoesNotCountClaimsNothing(t *testing.T) {
 	t.Parallel()
 	conn := dial(t)
-	chair := lease(t, conn)
+	held := lease(t, conn)
 	m, claims := newMember(t, conn)
 	entered := make(chan bool, 1)
 	go func() { entered <- m.waitForPlan(t.Context(), claims) }()
@@ -92,7 +92,7 @@ func TestAWorkerThatDoesNotCountClaimsNothing(t *testing.T) {
 	}
 	info, err := json.Marshal(RunDetails{Budgeted: true})
 	if err == nil {
-		err = chair.SetPhase(t.Context(), engine.Working, info)
+		err = held.SetPhase(t.Context(), engine.Working, info)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -40,8 +40,8 @@ type statusContent struct {
 	Running  []string  `json:"running"` // episodes
 }
 
-// Start is what a run begins with.
-type Start struct {
+// Counts are the numbers with which a run starts.
+type Counts struct {
 	Selected, Reused int // jobs
 	Staged           int // objects of the run in staging, reused or not
 	Slots            int
@@ -62,7 +62,7 @@ type StatusFile struct {
 }
 
 // NewStatusFile returns the status file of a run. The first event writes it.
-func NewStatusFile(d *Dir, start Start, next observe.Observer, log *slog.Logger) *StatusFile {
+func NewStatusFile(d *Dir, start Counts, next observe.Observer, log *slog.Logger) *StatusFile {
 	host, _ := os.Hostname()
 	return &StatusFile{
 		Observer: next, path: filepath.Join(d.Path, statusFile), log: log, running: map[string]bool{}, ended: map[string]bool{},

@@ -142,7 +142,7 @@ func (w *Worker) drained() bool {
 	}
 }
 
-// leave tells the board that this worker is no more, as far as it can.
+// leave records that this worker has left, if the cluster answers.
 func (w *Worker) leave(ctx context.Context, err error) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
@@ -255,7 +255,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer, err error) {
 	var info fleet.RunDetails
 	if err := json.Unmarshal(entry.Info, &info); err != nil {
-		return o, fmt.Errorf("reading the board: run %s: %w", entry.RunID, err)
+		return o, fmt.Errorf("reading the registry: run %s: %w", entry.RunID, err)
 	}
 	body, err := w.conn.Body(ctx, entry.RunID, info.Offer)
 	if err != nil {

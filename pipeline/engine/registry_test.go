@@ -14,7 +14,7 @@ import (
 
 // Equal host names and equal paths make no equal run directory: those of two
 // containers often are. Its key does.
-func TestTheChairIsTakenFromOnesOwnPredecessorOnly(t *testing.T) {
+func TestOnlyItsOwnPredecessorLosesTheCoordinatorLease(t *testing.T) {
 	t.Parallel()
 	conn, err := Dial(t.Context(), Cluster{URL: listen(t, &server.Options{})})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestTheChairIsTakenFromOnesOwnPredecessorOnly(t *testing.T) {
 		t.Fatalf("another directory's process: %v", err)
 	}
 	if err := first.SetPhase(t.Context(), Working, nil); err != nil {
-		t.Errorf("who was there first is out of the chair: %v", err)
+		t.Errorf("the first coordinator has lost its lease: %v", err)
 	}
 	next, err := preside("one")
 	if err != nil {
@@ -43,7 +43,7 @@ func TestTheChairIsTakenFromOnesOwnPredecessorOnly(t *testing.T) {
 	}
 	defer next.Release()
 	if err := first.SetPhase(t.Context(), Draining, nil); !errors.Is(err, ErrLeaseLost) {
-		t.Errorf("two are in the chair: %v", err)
+		t.Errorf("two coordinators have the lease: %v", err)
 	}
 	<-first.Context().Done() // its beat finds out
 	if context.Cause(first.Context()) == nil {
@@ -98,7 +98,7 @@ func (h *holding) relay(t *testing.T, server string) (addr string) {
 	return l.Addr().String()
 }
 
-// An interrupt between a new phase and the answer to it leaves the chair to its holder,
+// An interrupt between a new phase and the answer to it leaves the lease to its holder,
 // who can still tell the workers that the run has stopped.
 func TestAnInterruptedPhaseIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
@@ -114,16 +114,16 @@ func TestAnInterruptedPhaseIsFollowedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = watch.Close() }()
-	chair, err := conn.LeaseRun(t.Context(), RunEntry{RunID: "r1", Dir: "/run", Key: "one"})
+	lease, err := conn.LeaseRun(t.Context(), RunEntry{RunID: "r1", Dir: "/run", Key: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer chair.Release()
+	defer lease.Release()
 
 	ctx, interrupt := context.WithCancel(t.Context())
 	set := make(chan error, 1)
 	answers.Lock()
-	go func() { set <- chair.SetPhase(ctx, Working, nil) }()
+	go func() { set <- lease.SetPhase(ctx, Working, nil) }()
 	for phase := Planning; phase != Working; {
 		r, _, err := watch.Run(t.Context(), "r1")
 		if err != nil {
@@ -136,10 +136,10 @@ func TestAnInterruptedPhaseIsFollowedByAnother(t *testing.T) {
 		t.Fatalf("interrupted: %v", err)
 	}
 	answers.Unlock()
-	if err := chair.SetPhase(t.Context(), Stopped, nil); err != nil {
+	if err := lease.SetPhase(t.Context(), Stopped, nil); err != nil {
 		t.Error(err)
 	}
 	if r, _, err := watch.Run(t.Context(), "r1"); err != nil || r.Phase != Stopped {
-		t.Errorf("on the board: %s, %v", r.Phase, err)
+		t.Errorf("in the registry: %s, %v", r.Phase, err)
 	}
 }

@@ -25,8 +25,8 @@ const (
 	workersBucket = "TRACESMITH_WORKERS"
 )
 
-// boardBeat is the interval at which entries are renewed.
-const boardBeat = 3 * time.Second
+// registryBeat is the interval at which entries are renewed.
+const registryBeat = 3 * time.Second
 
 // Phase of a run.
 type Phase string
@@ -87,10 +87,10 @@ type WorkerEntry struct {
 
 // Alive reports whether the worker renewed its entry recently and has not left.
 func (w WorkerEntry) Alive(now time.Time) bool {
-	return w.State != "left" && w.State != "refused" && now.Sub(w.Seen) < 10*boardBeat
+	return w.State != "left" && w.State != "refused" && now.Sub(w.Seen) < 10*registryBeat
 }
 
-func (c *Conn) openBoard(ctx context.Context) (err error) {
+func (c *Conn) openRegistry(ctx context.Context) (err error) {
 	if c.runs, err = bucket(ctx, c.caller, c.js, runsBucket, c.replicas, 0, false); err == nil {
 		c.workers, err = bucket(ctx, c.caller, c.js, workersBucket, c.replicas, 24*time.Hour, false)
 	}
@@ -135,7 +135,7 @@ func decodeRun(body []byte, rev uint64, at time.Time) (r RunEntry, err error) {
 // Runs returns the runs of the cluster, ordered by their last renewal.
 func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
 	var out []RunEntry
-	err := c.readBoard(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
+	err := c.readRegistry(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
 		r, err := decodeRun(body, rev, at)
 		out = append(out, r)
 		return err
@@ -147,7 +147,7 @@ func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
 func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
 	seen := map[string]int{}
 	var out []WorkerEntry
-	err := c.readBoard(ctx, workersBucket, func(body []byte, _ uint64, at time.Time) error {
+	err := c.readRegistry(ctx, workersBucket, func(body []byte, _ uint64, at time.Time) error {
 		var w WorkerEntry
 		if err := json.Unmarshal(body, &w); err != nil {
 			return fmt.Errorf("reading the registry: %w", err)
@@ -164,7 +164,7 @@ func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
 	return out, err
 }
 
-func (c *Conn) readBoard(ctx context.Context, name string, show func(body []byte, rev uint64, at time.Time) error) error {
+func (c *Conn) readRegistry(ctx context.Context, name string, show func(body []byte, rev uint64, at time.Time) error) error {
 	var s jetstream.Stream
 	err := c.call(ctx, "reading the registry", func(ctx context.Context) (err error) {
 		s, err = c.js.Stream(ctx, "KV_"+name)
@@ -226,7 +226,7 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 			first = old.Revision
 		}
 		vacant := !ok || old.Phase == Stopped || old.Phase == Completed || old.Host == r.Host && old.Dir == r.Dir && old.Key == r.Key && r.Key != ""
-		if vacant || time.Since(quiet) > max(10*boardBeat, r.Lease) {
+		if vacant || time.Since(quiet) > max(10*registryBeat, r.Lease) {
 			l.entry = r
 			l.entry.Revision = old.Revision
 			if r.Info == nil { // keep the previous coordinator's until there is a new one
@@ -283,7 +283,7 @@ func (l *CoordinatorLease) put(ctx context.Context) error {
 }
 
 func (l *CoordinatorLease) beat() {
-	tick := time.NewTicker(boardBeat)
+	tick := time.NewTicker(registryBeat)
 	defer tick.Stop()
 	for {
 		select {
