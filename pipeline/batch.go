@@ -163,7 +163,7 @@ func (b *Batch) Reuse(ctx context.Context) error {
 			}
 			s, err := sinks.DecodeStaged(body)
 			if err != nil {
-				return &StopError{Code: 2, Err: fmt.Errorf("%s/%s is damaged: %w", b.Deps.Staging.URI(), key, err), Remedy: "delete it and start the same command again: its episode is made again"}
+				return &StopError{Code: 2, Err: fmt.Errorf("%s/%s is damaged: %w", b.Deps.Staging.URI(), key, err), Remedy: "delete it and start the same command again: it repeats the episode"}
 			}
 			e := observe.FromStaged(s, size)
 			found[i] = &e

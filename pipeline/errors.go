@@ -49,7 +49,7 @@ func (e *TaskError) Unwrap() error { return e.Err }
 const resumes = "start the same command again: it resumes"
 
 // ErrDrained says that a run stopped taking jobs on request, and that jobs are left.
-var ErrDrained = &StopError{Code: 130, Err: errors.New("stopped taking jobs as asked"), Remedy: resumes}
+var ErrDrained = &StopError{Code: 130, Err: errors.New("stopped as requested; running episodes finished"), Remedy: resumes}
 
 // Interrupted returns the error of a run whose context has ended.
 func Interrupted(ctx context.Context) error {
@@ -78,7 +78,7 @@ func asFatal(err error, answered bool) fatal {
 			return &StopError{Code: 5, Err: err, Remedy: "the provider's account has no credit left; " + resumes}
 		}
 		if e, ok := errors.AsType[*llms.Error](err); ok && e.Scripted {
-			return &StopError{Code: 7, Err: err, Remedy: "mend the script of tracesmith mock (docs/mock.md), and start the same command again"}
+			return &StopError{Code: 7, Err: err, Remedy: "fix the script of tracesmith mock (docs/mock.md), and start the same command again"}
 		}
 		return &StopError{Code: 7, Err: err, Remedy: modelRemedy(f.Class)}
 	}

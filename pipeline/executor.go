@@ -160,7 +160,7 @@ func (x *Executor) cleanUp(ctx context.Context, lease *engine.Lease) error {
 	brief, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	if err := errors.Join(lease.Ack(brief), x.batch.Engine.PurgeLog(brief, lease.ID)); err != nil {
-		x.batch.Deps.Log.Warn("tidying up after a job", "episode", lease.ID, "error", err)
+		x.batch.Deps.Log.Warn("cleaning up after a job", "episode", lease.ID, "error", err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // The wall limit of one job ends the call it is in and that job alone, with an
-// outcome of its own; the others come to their end.
+// outcome of its own; the others end as usual.
 func TestWC20WallLimitIsOfOneJob(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)

@@ -41,7 +41,7 @@ func TestBudgetHoldsWithSixteenWorkers(t *testing.T) {
 	}
 }
 
-// An episode at its limit, or its task's, ends and is graded; the run goes on.
+// An episode at its limit, or its task's, ends and is graded; the run continues.
 func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -99,8 +99,8 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	}
 }
 
-// Answers that become no reply are paid all the same: what asks again for them
-// tells of them, and so does the end of the job.
+// Answers that become no reply are paid for, so they are on record: with the call that repeats
+// them, and at the end of the job.
 func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
@@ -169,8 +169,7 @@ func TestPanicInACallIsSettled(t *testing.T) {
 	}
 }
 
-// Where the provider's credit ends, no call is begun any more; those under way
-// come to their end and are recorded.
+// When the provider's credit ends, no further call begins. Running calls end and are recorded.
 func TestQuotaClosesTheQueue(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 8)

@@ -23,7 +23,7 @@ import (
 // Power is cut on a file system of its own: an ext4 image on a loop device that
 // is stopped at one instant, with what the kernel has not written yet thrown away
 // (EXT4_IOC_SHUTDOWN of include/uapi/linux/ext4.h, NOLOGFLUSH). Then it is
-// mounted again, and the run goes on.
+// mounted again, and the run resumes.
 
 const (
 	shutdownFS  = 0x8004587d
@@ -197,7 +197,7 @@ func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// The same at moments that fall where they may.
+// The same at random moments.
 func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	needDisk(t)

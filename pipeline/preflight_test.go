@@ -53,8 +53,8 @@ type unsafe struct {
 
 func (u unsafe) Probe(context.Context) error { *u.asked++; return sinks.ErrUnsafe }
 
-// Where episodes could overwrite each other none is begun; nobody asks where
-// nothing is to do.
+// If episodes could overwrite each other, none starts. The store is not probed if there is nothing
+// to do.
 func TestUnsafeStagingIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)

@@ -16,8 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What others say in an error may hold a key: it reaches neither what is shown while
-// a run goes on, nor its report, nor the lists of what was given up.
+// An error of another program may hold a key. It reaches neither the progress of a run, nor its
+// report, nor the dead letters.
 func TestErrorsAreToldWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	key, value := "ghp_"+strings.Repeat("a1B2", 9), "counting-house-7"

@@ -47,11 +47,11 @@ func (b *Batch) RemoveTorn(ctx context.Context) error {
 	}
 	torn, err := s.Torn(ctx)
 	if err != nil {
-		return b.StoreError(fmt.Errorf("looking for what was not staged whole: %w", err))
+		return b.StoreError(fmt.Errorf("looking for incomplete objects: %w", err))
 	}
 	for _, t := range torn {
 		if err := t.Remove(ctx); err != nil {
-			return b.StoreError(fmt.Errorf("removing %s, which was not staged whole: %w", t.Name, err))
+			return b.StoreError(fmt.Errorf("removing the incomplete object %s: %w", t.Name, err))
 		}
 	}
 	return nil

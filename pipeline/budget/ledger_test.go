@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A call that waits for money goes on when some comes back, ends with its
-// conversation or with the run, and never takes any with it.
+// A call that waits for money continues when some is released, ends with its episode or with the
+// run, and never takes any with it.
 func TestWaitingForMoney(t *testing.T) {
 	t.Parallel()
 	errStop := errors.New("no credit left")
@@ -58,9 +58,9 @@ func TestWaitingForMoney(t *testing.T) {
 	}
 }
 
-// First come, first served: calls that would fit do not pass one that waits for
-// the same pot, or a large call would wait as long as there are small ones; what
-// waits for its task alone holds nobody else up.
+// First come, first served: a call that would fit does not overtake one that waits for the same
+// limit, or a large call would wait as long as there are small ones. A call that waits only for the
+// limit of its task delays no call of another task.
 func TestMoneyIsGivenInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -51,8 +51,8 @@ func (c *cashier) JobFinished(schemas.Job, observe.Episode) {
 	c.last = c.read()
 }
 
-// counted coordinates a run. What the page said when its last job had ended is kept for
-// checkBudget: a complete run removes it.
+// counted coordinates a run. It keeps the shared budget as it is after the last job for
+// checkBudget, because a complete run removes it.
 func (h *harness) counted(t *testing.T, conn *engine.Conn) <-chan result {
 	t.Helper()
 	at := &cashier{read: func() *observe.Budget {
@@ -76,8 +76,7 @@ func (h *harness) counted(t *testing.T, conn *engine.Conn) <-chan result {
 	return out
 }
 
-// checkBudget holds what the cluster says of a run's money to its report, and what its
-// page said.
+// checkBudget compares the shared budget of a run with its report.
 func checkBudget(t *testing.T, conn *engine.Conn, got result) {
 	t.Helper()
 	rep := got.rep
@@ -93,9 +92,9 @@ func checkBudget(t *testing.T, conn *engine.Conn, got result) {
 	}
 }
 
-// What one process holds, several hold together: the budget is used up to less
-// than one call's worst case and never passed, and the run ends as it does without
-// a cluster. With more money it goes on, and what was spent counts.
+// Several processes together keep a limit as one does: less than one call's worst case is left, the
+// limit is never exceeded, and the run ends as it does without a cluster. With a higher limit it
+// resumes, and what was spent counts.
 func TestBudgetHoldsOverACluster(t *testing.T) {
 	t.Parallel()
 	alone := newHarness(filepath.Join(t.TempDir(), "run"), 24)
@@ -125,7 +124,7 @@ func TestBudgetHoldsOverACluster(t *testing.T) {
 	checkBudget(t, conn, last)
 }
 
-// A task's budget holds for attempts that different workers make; the run goes on.
+// A task's budget holds for attempts that different workers make; the run continues.
 func TestTaskBudgetHoldsOverACluster(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)
@@ -209,7 +208,7 @@ func TestABudgetThatComesLater(t *testing.T) {
 		t.Errorf("%v: %+v", got.err, c)
 	}
 	checkBudget(t, conn, got)
-	h.Config.MaxCost = 0 // what is counted goes on being counted
+	h.Config.MaxCost = 0 // calls are still counted
 	got = h.over(t, conn)
 	if got.err != nil || len(h.Staged(t)) != 6 {
 		t.Errorf("without a limit: %v", got.err)
@@ -269,9 +268,8 @@ func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
 	checkBudget(t, conn, got)
 }
 
-// A budget that comes later counts what attempts have cost that are not selected any more.
-// Workers begin while the rest is still being queued: an interrupt then leaves no
-// call out of the report.
+// Workers start while jobs are still being queued. An interrupt then leaves no call out of the
+// report.
 func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
@@ -295,6 +293,7 @@ func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
 	}
 }
 
+// A budget that is set later counts what attempts have cost that are no longer selected.
 func TestATaskPaysForAttemptsThatAreNotSelected(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)

@@ -15,9 +15,9 @@ import (
 )
 
 // Three nodes, three workers that ask models, one coordinator, all processes: workers, a
-// node and the coordinator are killed on the way, and the money of the run is used up
-// all the same, and never passed: not on the page, at no moment, and not by what the
-// model was asked. With more money the run completes.
+// node and the coordinator are killed on the way. The budget is used up and never exceeded,
+// neither in the shared state at any moment nor by the calls to the model. With a higher limit the
+// run completes.
 func TestClusterBudget(t *testing.T) {
 	suite.Cluster.Need(t)
 	t.Parallel()

@@ -261,7 +261,7 @@ func (c *coordinator) lead(all context.Context) (drained bool) {
 
 func (c *coordinator) setPhase(ctx context.Context, p engine.Phase) {
 	if err := c.lease.SetPhase(context.WithoutCancel(ctx), p, nil); err != nil {
-		c.batch.Deps.Log.Warn("telling the workers", "phase", p, "error", err)
+		c.batch.Deps.Log.Warn("setting the phase of the run", "phase", p, "error", err)
 	}
 }
 
@@ -278,7 +278,7 @@ func (c *coordinator) confirmBudget(ctx context.Context) error {
 			return &pipeline.StopError{
 				Code:   2,
 				Err:    fmt.Errorf("worker %s may still work on run %s, which was started without limits.total_cost and limits.task_cost: what it spends would not be counted", w.Name, w.RunID),
-				Remedy: fmt.Sprintf("end that worker, or start the run without these limits and interrupt it; %s after it was last heard of a worker is taken for gone", wait),
+				Remedy: fmt.Sprintf("end that worker, or start the run without these limits and interrupt it; after %s of silence a worker counts as gone", wait),
 			}
 		}
 	}
@@ -297,7 +297,7 @@ func (c *coordinator) checkBudget(ctx context.Context) {
 		}
 		why, err := c.budget.Check(ctx, c.jobs.lost)
 		if err != nil && ctx.Err() == nil {
-			c.batch.Deps.Log.Warn("looking at the budget", "error", err)
+			c.batch.Deps.Log.Warn("checking the budget", "error", err)
 		}
 		if why != "" {
 			c.batch.SetFatal(&budget.ExhaustedError{Why: why})

@@ -50,8 +50,8 @@ func (f *moody) Get(ctx context.Context, key string) ([]byte, error) {
 	return f.Store.Get(ctx, key)
 }
 
-// A store that is out for a moment stops neither the coordinator, who leaves its
-// mark there, nor a worker, who looks for it.
+// A short outage of the store stops neither the coordinator, which writes its mark there, nor a
+// worker, which reads it.
 func TestTheMarkOutlivesAStoreThatFails(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
@@ -119,8 +119,8 @@ func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
 	}
 }
 
-// Who is not let in any more in the middle of a run ends with 4: the coordinator
-// and the worker. With credentials that hold the run goes on.
+// If the servers refuse the credentials in the middle of a run, coordinator and worker end with 4.
+// With valid credentials the run resumes.
 func TestCredentialsThatAreWithdrawnEndTheRun(t *testing.T) {
 	t.Parallel()
 	var opts *server.Options

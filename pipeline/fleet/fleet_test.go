@@ -52,8 +52,8 @@ func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
 	}
 }
 
-// A worker that vanishes in the middle of an episode is followed by another one,
-// who goes on from its step log: no recorded reply is asked for again.
+// If a worker vanishes in the middle of an episode, another one continues from the step log and
+// requests no recorded reply again.
 func TestAnotherWorkerGoesOnWhereOneVanished(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
@@ -110,8 +110,8 @@ func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
 	}
 }
 
-// Cancelling the coordinator has workers give their jobs back; the same run goes on
-// later with other workers.
+// If the coordinator is cancelled, workers return their jobs. Other workers can finish the run
+// later.
 func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)

@@ -141,7 +141,7 @@ func (m *membership) leave(ctx context.Context) {
 	defer cancel()
 	m.self.State, m.self.RunID, m.self.Running = "waiting", "", nil
 	if err := m.worker.cfg.Conn.PutWorker(brief, m.self); err != nil {
-		m.worker.batch.Deps.Log.Debug("telling the coordinator of the end of work", "error", err)
+		m.worker.batch.Deps.Log.Debug("writing the end of work to the registry", "error", err)
 	}
 }
 

@@ -23,7 +23,7 @@ func RequireUnstaged(ctx context.Context, runID string, staging sinks.Store) err
 		}
 		return &Error{
 			Err:    fmt.Errorf("%s holds episodes of run %s, which --fresh does not move aside", staging.URI(), runID),
-			Remedy: "choose another run.staging, or leave out --fresh to go on with them",
+			Remedy: "choose another run.staging, or omit --fresh to resume with them",
 		}
 	}
 	return nil

@@ -166,7 +166,7 @@ func ReadStatus(ctx context.Context, dir string, staging sinks.Store) (observe.S
 		}
 		var now statusContent
 		if err := json.Unmarshal(raw, &now); err != nil || now.RunID == "" {
-			return observe.Status{}, &Error{Err: fmt.Errorf("%s is not the status of a run: a crash may have cut it", path), Remedy: "start the run again: it resumes, and writes the file anew"}
+			return observe.Status{}, &Error{Err: fmt.Errorf("%s is not the status of a run: a crash may have truncated it", path), Remedy: "start the run again: it resumes and writes a new file"}
 		}
 		if alive || now.Phase != string(engine.Working) {
 			return now.status(), nil

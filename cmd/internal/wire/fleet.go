@@ -155,7 +155,7 @@ func (w *Worker) leave(ctx context.Context, err error) error {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		w.self.Reason = redact.New(redact.NewKnown(redact.Environment(w.opt.Host.Environ))).Text(reason)
 	}
-	_ = w.conn.PutWorker(end, w.self) // a courtesy: who is silent is taken for gone, too
+	_ = w.conn.PutWorker(end, w.self) // if this fails, the coordinator finds the worker silent
 	return nil
 }
 

@@ -125,7 +125,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		return observe.Report{}, err
 	}
 	place := r.opt.Cluster.Place()
-	fmt.Fprintf(r.opt.Progress, "coordinating over %s; whoever executes: tracesmith worker --nats %s\n", place, place)
+	fmt.Fprintf(r.opt.Progress, "coordinating via %s; start workers with: tracesmith worker --nats %s\n", place, place)
 	r.reap(ctx)
 	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, Offer: offer}, deps)
 }
