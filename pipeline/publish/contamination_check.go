@@ -11,20 +11,20 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// contaminated collects, episode by episode, what benchmarks know. look may be
-// called by many at a time, add by one. It keeps a word of each task and, where
-// benchmarks have texts, the hash of each text; no text.
-type contaminated struct {
-	with     *provenance.Comparison // nil: only the lists of repositories are known
-	episodes int
-	tasks    map[taskKey]uint8 // bit i: provenance.Tests[i] could be made
-	compared [8]int            // episodes, by test
-	by       map[benchmarkTest]*concerned
-	any      map[string]*concerned // by benchmark
+// contaminationCheck compares episodes with benchmarks and adds up the results. It
+// keeps no text: a bit mask per task and, if benchmarks have texts, a hash per text.
+// compare is safe for concurrent use, addEpisode is not.
+type contaminationCheck struct {
+	with        *provenance.Comparison // nil: only the built-in lists of repositories
+	episodes    int
+	tasks       map[taskKey]uint8 // bit i: provenance.Tests[i] was possible
+	compared    [8]int            // number of episodes by test
+	byTest      map[benchmarkTest]*affected
+	byBenchmark map[string]*affected // by benchmark
 
 	mu    sync.Mutex
-	texts map[textKey]textLook
-	below map[benchmarkTest]float64 // the highest share that is below the bound
+	texts map[textKey]textComparison
+	below map[benchmarkTest]float64 // the highest share below the bound
 }
 
 type (
@@ -34,8 +34,8 @@ type (
 		task taskKey
 		of   string
 	}
-	// concerned are the episodes and tasks in which a benchmark was found.
-	concerned struct {
+	// affected are the episodes and tasks that match a benchmark.
+	affected struct {
 		episodes int
 		tasks    map[taskKey]bool
 		matches  map[matchKey]*match
@@ -43,34 +43,34 @@ type (
 	match struct {
 		share    float64 // the highest
 		episodes int
-		ids      []string // of patches: the episodes whose they are
+		ids      []string // of the episodes, if their patches match
 	}
 	textKey struct {
 		kind int
 		sha  [sha256.Size]byte
 	}
-	// textLook is what comparing one text gave.
-	textLook struct {
+	// textComparison is the result of comparing one text.
+	textComparison struct {
 		comparable [2]bool // by runs of 13 words, by signature
 		findings   []provenance.Finding
 	}
 )
 
-func newContaminated(with *provenance.Comparison) *contaminated {
-	return &contaminated{
-		with: with, tasks: map[taskKey]uint8{}, by: map[benchmarkTest]*concerned{}, any: map[string]*concerned{},
-		texts: map[textKey]textLook{}, below: map[benchmarkTest]float64{},
+func newContaminationCheck(with *provenance.Comparison) *contaminationCheck {
+	return &contaminationCheck{
+		with: with, tasks: map[taskKey]uint8{}, byTest: map[benchmarkTest]*affected{}, byBenchmark: map[string]*affected{},
+		texts: map[textKey]textComparison{}, below: map[benchmarkTest]float64{},
 	}
 }
 
-// looked is what one episode gave.
-type looked struct {
-	can      uint8
+// comparison is the result of comparing one episode.
+type comparison struct {
+	testable uint8
 	findings []provenance.Finding
 }
 
-// look compares one episode.
-func (c *contaminated) look(s sinks.Staged) (out looked) {
+// compare compares one episode with the benchmarks.
+func (c *contaminationCheck) compare(s sinks.Staged) (out comparison) {
 	e := s.Episode
 	names := provenance.Names{Instance: e.InstanceID, BaseCommit: text(e.BaseCommit)}
 	if e.Contamination != nil {
@@ -84,21 +84,21 @@ func (c *contaminated) look(s sinks.Staged) (out looked) {
 			provenance.Statements: {provenance.TestStatement, provenance.TestStatementNear},
 			provenance.Patches:    {provenance.TestPatch, provenance.TestPatchNear},
 		} {
-			l := c.text(kind, textOf(kind, s))
+			l := c.compareText(kind, textOf(kind, s))
 			can[tests[0]], can[tests[1]] = l.comparable[0], l.comparable[1]
 			out.findings = append(out.findings, l.findings...)
 		}
 	}
-	out.findings = append(out.findings, listed(e)...)
+	out.findings = append(out.findings, listedRepos(e)...)
 	for i, test := range provenance.Tests {
 		if can[test] {
-			out.can |= 1 << i
+			out.testable |= 1 << i
 		}
 	}
 	return out
 }
 
-// textOf is a text of an episode as it was staged; a long patch stands in a blob.
+// textOf returns the statement or the patch of an episode; a long patch is in a blob.
 func textOf(kind int, s sinks.Staged) string {
 	switch {
 	case kind == provenance.Statements:
@@ -114,10 +114,10 @@ func textOf(kind int, s sinks.Staged) string {
 	return ""
 }
 
-// text compares a text, once.
-func (c *contaminated) text(kind int, body string) textLook {
+// compareText compares a text, and caches the result.
+func (c *contaminationCheck) compareText(kind int, body string) textComparison {
 	if body == "" {
-		return textLook{}
+		return textComparison{}
 	}
 	key := textKey{kind, sha256.Sum256([]byte(body))}
 	c.mu.Lock()
@@ -130,7 +130,7 @@ func (c *contaminated) text(kind int, body string) textLook {
 		body = overlap.Changed(body)
 	}
 	p := overlap.PrintOf(body)
-	l = textLook{comparable: [2]bool{len(p.Grams) >= overlap.Least, p.Shingles >= overlap.Least}}
+	l = textComparison{comparable: [2]bool{len(p.Grams) >= overlap.Least, p.Shingles >= overlap.Least}}
 	found := c.with.Text(kind, p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,9 +145,9 @@ func (c *contaminated) text(kind int, body string) textLook {
 	return l
 }
 
-// listed is what column contamination says, which the lists of repositories and
-// the kinds of task sources decide.
-func listed(e schemas.EpisodeRow) (out []provenance.Finding) {
+// listedRepos returns the findings in the column contamination, which come from the
+// built-in lists of repositories and from the task source.
+func listedRepos(e schemas.EpisodeRow) (out []provenance.Finding) {
 	for _, entry := range e.Contamination {
 		benchmark, test, _ := strings.Cut(entry, ":")
 		of := e.InstanceID
@@ -159,13 +159,13 @@ func listed(e schemas.EpisodeRow) (out []provenance.Finding) {
 	return out
 }
 
-// add counts an episode.
-func (c *contaminated) add(e schemas.EpisodeRow, l looked) {
+// addEpisode counts an episode and its findings.
+func (c *contaminationCheck) addEpisode(e schemas.EpisodeRow, l comparison) {
 	task := taskKey{e.TaskSource, e.InstanceID}
 	c.episodes++
-	c.tasks[task] |= l.can
+	c.tasks[task] |= l.testable
 	for i := range provenance.Tests {
-		if l.can&(1<<i) != 0 {
+		if l.testable&(1<<i) != 0 {
 			c.compared[i]++
 		}
 	}
@@ -176,8 +176,8 @@ func (c *contaminated) add(e schemas.EpisodeRow, l looked) {
 			continue
 		}
 		once[key] = true
-		found := at(c.by, key)
-		found.add(task)
+		found := affectedBy(c.byTest, key)
+		found.addTask(task)
 		m := found.matches[matchKey{task, f.Of}]
 		if m == nil {
 			m = &match{}
@@ -189,19 +189,19 @@ func (c *contaminated) add(e schemas.EpisodeRow, l looked) {
 		}
 		if whole := (benchmarkTest{benchmark: f.Benchmark}); !once[whole] {
 			once[whole] = true
-			at(c.any, f.Benchmark).add(task)
+			affectedBy(c.byBenchmark, f.Benchmark).addTask(task)
 		}
 	}
 }
 
-func at[K comparable](m map[K]*concerned, key K) *concerned {
+func affectedBy[K comparable](m map[K]*affected, key K) *affected {
 	if m[key] == nil {
-		m[key] = &concerned{tasks: map[taskKey]bool{}, matches: map[matchKey]*match{}}
+		m[key] = &affected{tasks: map[taskKey]bool{}, matches: map[matchKey]*match{}}
 	}
 	return m[key]
 }
 
-func (c *concerned) add(task taskKey) {
+func (c *affected) addTask(task taskKey) {
 	c.episodes++
 	c.tasks[task] = true
 }

@@ -5,31 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
-
-// stage is one run of the factory.
-type stage struct {
-	cfg     Config
-	journal *journal
-	shop    *shop
-	purse   *purse
-	states  []*state
-	begun   time.Time
-
-	mu       sync.Mutex
-	progress Progress
-}
-
-// worker does jobs, one at a time, on a bench that it keeps for a repository.
-type worker struct {
-	*stage
-	bench *bench
-	at    *state // whose tree the bench holds
-}
 
 // Run makes tasks of the repositories and writes them to Out. It may be stopped
 // at any time and goes on with what the journal there holds. A repository that
@@ -127,28 +106,6 @@ func (w *worker) attempt(ctx context.Context, j job) (err error) {
 	return fmt.Errorf("%s, tried %d times: %w", j.key, attempts, err)
 }
 
-// enter gives the worker a bench with the tree of a repository.
-func (w *worker) enter(ctx context.Context, s *state) error {
-	if w.bench != nil && w.at == s {
-		return nil
-	}
-	w.leave(ctx)
-	b, err := openBench(ctx, s)
-	if err != nil {
-		return err
-	}
-	w.bench, w.at = b, s
-	return nil
-}
-
-// leave closes the bench.
-func (w *worker) leave(ctx context.Context) {
-	if w.bench != nil {
-		_ = w.bench.close(ctx) // nothing of it is used again
-	}
-	w.bench, w.at = nil, nil
-}
-
 // begin surveys a repository, or takes what an earlier run found of it.
 func (s *state) begin(ctx context.Context, w *worker) error {
 	found := w.journal.survey(s.repo.Task.InstanceID)
@@ -231,13 +188,4 @@ func (st *stage) plan(s *state, list []candidate) {
 		}})
 	}
 	st.told(func(p *Progress) { p.Planned += len(list) })
-}
-
-// told changes the progress and tells of it.
-func (st *stage) told(change func(*Progress)) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	change(&st.progress)
-	st.progress.Seconds = time.Since(st.begun).Seconds()
-	st.cfg.Progress(st.progress)
 }

@@ -12,40 +12,39 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// contaminationPath is where Contamination stands in a version.
+// contaminationPath is the path of Contamination in a version.
 const contaminationPath = "reports/contamination.json"
 
-// Contamination is reports/contamination.json: which of the tasks and episodes are
-// those of public benchmarks, by which test, and what could not be compared.
-// Nothing is left out of a dataset because of it.
+// Contamination is reports/contamination.json: the tasks and episodes that match
+// public benchmarks, by test, and the number that could not be compared. It does not
+// change which episodes are published.
 type Contamination struct {
 	Schema     string           `json:"schema"` // tracesmith.contamination/1
 	Episodes   int              `json:"episodes"`
 	Tasks      int              `json:"tasks"`
 	Lists      Lists            `json:"lists"`
-	Hashes     string           `json:"hashes,omitempty"` // identity of the files of "tasks hashes"; "" without any
+	Hashes     string           `json:"hashes,omitempty"` // identity of the files written by "tasks hashes"; "" without any
 	Bounds     Bounds           `json:"bounds"`
 	Tests      []ComparedTest   `json:"tests"`
 	Benchmarks []BenchmarkFound `json:"benchmarks"` // by name
 	Limits     []string         `json:"limits"`
 }
 
-// Lists are those of repositories that tracesmith brings.
+// Lists are the built-in lists of benchmarks' repositories.
 type Lists struct {
 	Version int            `json:"version"`
 	Repos   map[string]int `json:"repos"` // by benchmark
 }
 
-// Bounds say from when on a text counts as a benchmark's.
+// Bounds are the thresholds at which a text counts as a benchmark's.
 type Bounds struct {
-	Words13      float64 `json:"share_13gram"`       // of the shorter text's runs of 13 words
-	MinHash      float64 `json:"similarity_minhash"` // of the signatures of runs of 5 words
-	Least        int     `json:"least_runs"`         // that both texts must have
-	CommonBeyond int     `json:"common_beyond"`      // a run of 13 words in more of a benchmark's texts is a form, and not counted
+	Words13      float64 `json:"share_13gram"`       // share of the shorter text's 13-word runs
+	MinHash      float64 `json:"similarity_minhash"` // estimated from signatures of 5-word runs
+	Least        int     `json:"least_runs"`         // minimum of both texts
+	CommonBeyond int     `json:"common_beyond"`      // 13-word runs in more of a benchmark's texts are boilerplate, and not counted
 }
 
-// ComparedTest says what a test was made with, and how much of the dataset has what
-// it needs.
+// ComparedTest says what data a test used, and how much of the dataset it covered.
 type ComparedTest struct {
 	Test            string `json:"test"`
 	With            string `json:"with"` // lists, hashes, lists and hashes, or nothing
@@ -55,55 +54,55 @@ type ComparedTest struct {
 	EpisodesWithout int    `json:"episodes_not_compared"`
 }
 
-// BenchmarkFound is what was found of one benchmark. Tasks and Episodes are those
-// of any test.
+// BenchmarkFound is the result for one benchmark. Tasks and Episodes count matches of
+// any test.
 type BenchmarkFound struct {
 	Benchmark string                 `json:"benchmark"`
-	Hashed    provenance.KnownCounts `json:"hashed"` // what its hashes hold
+	Hashed    provenance.KnownCounts `json:"hashed"` // content of its hashes
 	Tasks     int                    `json:"tasks"`
 	Episodes  int                    `json:"episodes"`
 	Share     float64                `json:"share"` // of all episodes
 	Tests     []TestFound            `json:"tests"`
 }
 
-// TestFound is what one test found of one benchmark.
+// TestFound is the result of one test for one benchmark.
 type TestFound struct {
 	Test     string      `json:"test"`
-	Compared bool        `json:"compared"` // false: nothing of the benchmark was at hand for it
+	Compared bool        `json:"compared"` // false: no data of the benchmark for this test
 	Tasks    int         `json:"tasks"`
 	Episodes int         `json:"episodes"`
 	Share    float64     `json:"share"`                   // of all episodes
-	Below    float64     `json:"highest_below,omitempty"` // highest overlap that is below the bound
+	Below    float64     `json:"highest_below,omitempty"` // highest overlap below the bound
 	Found    []TaskFound `json:"found"`
 }
 
-// TaskFound is one task and what it was found to be of.
+// TaskFound is one task that matches a benchmark.
 type TaskFound struct {
 	Source   string   `json:"task_source"`
 	Instance string   `json:"instance_id"`
-	Of       string   `json:"of"`                // instance, repository, commit or request of the benchmark
-	Overlap  float64  `json:"overlap,omitempty"` // of texts: the highest of its episodes
+	Of       string   `json:"of"`                // the matching instance, repository, commit or request of the benchmark
+	Overlap  float64  `json:"overlap,omitempty"` // of texts: the maximum over its episodes
 	Episodes int      `json:"episodes"`
-	IDs      []string `json:"episode_ids,omitempty"` // of patches, which are each episode's own
+	IDs      []string `json:"episode_ids,omitempty"` // of matching patches, which differ by episode
 }
 
-// identity is that of what is compared with; "" without hashes.
-func (c *contaminated) identity() string {
+// identity identifies the hashes that are compared with; "" without hashes.
+func (c *contaminationCheck) identity() string {
 	if c.with == nil {
 		return ""
 	}
 	return c.with.Identity
 }
 
-// report is what was found.
-func (c *contaminated) report() Contamination {
+// report returns the result so far.
+func (c *contaminationCheck) report() Contamination {
 	r := Contamination{
 		Schema: "tracesmith.contamination/1", Episodes: c.episodes, Tasks: len(c.tasks), Hashes: c.identity(),
 		Lists:  Lists{provenance.ListVersion, provenance.Listed()},
 		Bounds: Bounds{overlap.GramShare, overlap.NearShare, overlap.Least, overlap.Common},
 		Limits: []string{
-			"the reference fixes of these tasks are not staged: the patch that each episode left is compared",
-			"a text that was said in other words, or translated, is not found",
+			"patches are the final patches of the episodes, because the reference fixes of the tasks are not staged",
+			"paraphrased or translated texts are not found",
 		},
 	}
 	known := map[string]provenance.KnownCounts{}
@@ -112,10 +111,10 @@ func (c *contaminated) report() Contamination {
 			known[k.Name] = k.Counts
 		}
 	} else {
-		r.Limits = append(r.Limits, "no hashes of benchmarks were given (publish --benchmark-hashes): commits, statements and patches are not compared, ids by their form alone")
+		r.Limits = append(r.Limits, "no hashes of benchmarks were given (publish --benchmark-hashes): commits, statements and patches are not compared, and ids only by their format")
 	}
 	names := map[string]bool{}
-	for _, of := range []map[string]bool{keys(r.Lists.Repos), keys(known), keys(c.any)} {
+	for _, of := range []map[string]bool{keys(r.Lists.Repos), keys(known), keys(c.byBenchmark)} {
 		maps.Copy(names, of)
 	}
 	for i, test := range provenance.Tests {
@@ -135,7 +134,7 @@ func keys[V any](m map[string]V) map[string]bool {
 	return out
 }
 
-func (c *contaminated) comparedTest(i int, test string) ComparedTest {
+func (c *contaminationCheck) comparedTest(i int, test string) ComparedTest {
 	t := ComparedTest{Test: test, With: "nothing", Episodes: c.compared[i]}
 	switch {
 	case (test == provenance.TestRepo || test == provenance.TestInstance) && c.with != nil:
@@ -154,9 +153,9 @@ func (c *contaminated) comparedTest(i int, test string) ComparedTest {
 	return t
 }
 
-func (c *contaminated) benchmark(name string, has provenance.KnownCounts, listed int) BenchmarkFound {
+func (c *contaminationCheck) benchmark(name string, has provenance.KnownCounts, listed int) BenchmarkFound {
 	b := BenchmarkFound{Benchmark: name, Hashed: has}
-	if all := c.any[name]; all != nil {
+	if all := c.byBenchmark[name]; all != nil {
 		b.Tasks, b.Episodes = len(all.tasks), all.episodes
 	}
 	b.Share = c.share(b.Episodes)
@@ -173,9 +172,9 @@ func (c *contaminated) benchmark(name string, has provenance.KnownCounts, listed
 	return b
 }
 
-func (c *contaminated) test(key benchmarkTest, compared bool) TestFound {
+func (c *contaminationCheck) test(key benchmarkTest, compared bool) TestFound {
 	t := TestFound{Test: key.test, Compared: compared, Below: round(c.below[key]), Found: []TaskFound{}}
-	found := c.by[key]
+	found := c.byTest[key]
 	if found == nil {
 		return t
 	}
@@ -190,13 +189,13 @@ func (c *contaminated) test(key benchmarkTest, compared bool) TestFound {
 	return t
 }
 
-func (c *contaminated) share(episodes int) float64 {
+func (c *contaminationCheck) share(episodes int) float64 {
 	return round(float64(episodes) / float64(max(1, c.episodes)))
 }
 
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
-// Cell is what the card says about a test.
+// Cell returns the card's table cell for a test.
 func (t TestFound) Cell() string {
 	if !t.Compared {
 		return "not compared"
@@ -204,7 +203,7 @@ func (t TestFound) Cell() string {
 	return fmt.Sprintf("%d / %d", t.Tasks, t.Episodes)
 }
 
-// file is the report as it is published.
+// file returns the report as a file of the version.
 func (r Contamination) file() (textFile, error) {
 	raw, err := schemas.CanonicalJSON(r)
 	return textFile{contaminationPath, raw}, err

@@ -8,59 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/verify"
-	"github.com/tracesmith/tracesmith/env/workspace"
 )
-
-// survey is what a healthy repository's own runs tell: a line of the journal.
-type survey struct {
-	Repo     string   `json:"repo"`
-	Refused  string   `json:"refused,omitempty"` // why no bug is put into it
-	Method   string   `json:"method,omitempty"`
-	Kept     []string `json:"kept,omitempty"`    // tests that pass in every run, sorted
-	Seconds  float64  `json:"seconds,omitempty"` // of the slowest run in a bench
-	Litter   []string `json:"litter,omitempty"`  // what its tests leave behind
-	Coverage coverage `json:"coverage,omitempty"`
-	Sites    int      `json:"sites,omitempty"` // where a mutation is possible
-	Note     string   `json:"note,omitempty"`  // what could not be looked for
-	// Calls are the functions that functions call, for compositions of chains.
-	Calls map[string][]string `json:"calls,omitempty"`
-	// Drawn are the candidates that are tried first, in order: all but composed ones.
-	Drawn []candidate `json:"drawn,omitempty"`
-}
-
-// state is a repository under way.
-type state struct {
-	repo    Repo
-	seed    int64
-	command command
-	driver  env.Driver
-	spec    env.SandboxSpec
-	history *workspace.History // nil: none that can be read, unread says why
-	unread  string
-	note    string
-	calls   map[string][]string
-
-	kept     []string
-	seconds  float64
-	litter   []string
-	coverage coverage
-
-	drawn    []candidate
-	releases map[string]release
-
-	phase   int
-	pending []job
-	running int
-	trials  map[string]*Trial
-	order   []string // keys of the trials, as they were planned
-	chosen  []*Trial
-	refused string
-}
 
 // Bounds of a survey.
 const maxAlone = 60 * time.Second // for runs of each test alone

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,26 +9,26 @@ import (
 )
 
 var (
-	// stackEntry is a frame as the debugger writes it, with what it returns.
-	stackEntry = regexp.MustCompile(`^(?:> | {2})(\S.*)\((\d+)\)(\S+?)\(\)(?:->(.*))?$`)
-	frameLine  = regexp.MustCompile(`^Current frame: (.*):(\d+) in (\S+)`)
-	nameIs     = regexp.MustCompile(`^(\*{0,2}[A-Za-z_]\w*) = (.*)$`)
-	displayed  = regexp.MustCompile(`^display ([^:]+): (.*?)(?:  \[old: .*\])?$`)
-	pointSet   = regexp.MustCompile(`^(?:Breakpoint )?\d+ +(set at |at )?`)
-	showing    = regexp.MustCompile(`(?s)^(?:pp?\s+|print\s*\(|pp?\s*\(|whatis\s+|!)(.*)$`)
-	assigning  = regexp.MustCompile(`^[\w.\[\]'", ]+(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=[^=]`)
-	members    = regexp.MustCompile(`^(?:vars\((.+)\)|(.+)\.__dict__)$`)
+	// stackEntry is a frame as the debugger prints it, with its return value.
+	stackEntry     = regexp.MustCompile(`^(?:> | {2})(\S.*)\((\d+)\)(\S+?)\(\)(?:->(.*))?$`)
+	frameLine      = regexp.MustCompile(`^Current frame: (.*):(\d+) in (\S+)`)
+	nameValue      = regexp.MustCompile(`^(\*{0,2}[A-Za-z_]\w*) = (.*)$`)
+	displayLine    = regexp.MustCompile(`^display ([^:]+): (.*?)(?:  \[old: .*\])?$`)
+	breakpointSet  = regexp.MustCompile(`^(?:Breakpoint )?\d+ +(set at |at )?`)
+	showCommand    = regexp.MustCompile(`(?s)^(?:pp?\s+|print\s*\(|pp?\s*\(|whatis\s+|!)(.*)$`)
+	assignmentLine = regexp.MustCompile(`^[\w.\[\]'", ]+(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=[^=]`)
+	memberListing  = regexp.MustCompile(`^(?:vars\((.+)\)|(.+)\.__dict__)$`)
 )
 
-// debugged reads an answer of the debugger: frames, values of names, source, and
-// what the program printed.
-func debugged(r *schemas.StepRow, lines []string) []fact {
-	said, file, scope, out := framed(lines)
+// debuggerFacts reads an observation of the debugger: frames, values of names, source
+// lines, and output of the program.
+func debuggerFacts(r *schemas.StepRow, lines []string) []fact {
+	said, file, scope, out := splitAtFrame(lines)
 	commands := strings.FieldsFunc(strings.ReplaceAll(commandOf(r), ";;", "\n"), func(c rune) bool { return c == '\n' })
 	names := make([]string, len(commands))
 	values := 0
 	for i, c := range commands {
-		if names[i] = evaluated(c); names[i] != "" {
+		if names[i] = shownExpression(c); names[i] != "" {
 			values++
 		}
 	}
@@ -42,12 +41,12 @@ func debugged(r *schemas.StepRow, lines []string) []fact {
 		}
 		return out
 	}
-	return append(out, moved(file, scope, said)...)
+	return append(out, sourceFacts(file, scope, said)...)
 }
 
-// framed divides an answer at the line that names the current frame, which a listing
-// of its source follows. debug-gym writes the frame's file below that line.
-func framed(lines []string) (said []string, file, scope string, out []fact) {
+// splitAtFrame splits an observation at the line that names the current frame. A listing
+// of the source follows that line; in debug-gym, the file name precedes the listing.
+func splitAtFrame(lines []string) (said []string, file, scope string, out []fact) {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if !strings.HasPrefix(lines[i], "Current frame:") {
 			continue
@@ -63,9 +62,9 @@ func framed(lines []string) (said []string, file, scope string, out []fact) {
 			text, isLine := numbered(line)
 			switch {
 			case isLine:
-				out = append(out, lineOf(file, text)...)
+				out = append(out, fileLine(file, text)...)
 			case line != "[EOF]" && !strings.HasPrefix(line, "Context around the current frame:"):
-				out = append(out, printedLine(line)...)
+				out = append(out, lineFacts(line)...)
 			}
 		}
 		return slices.DeleteFunc(slices.Clone(lines[:i]), func(l string) bool { return l == "Pdb command output:" }), file, scope, out
@@ -73,13 +72,13 @@ func framed(lines []string) (said []string, file, scope string, out []fact) {
 	return lines, "", "", nil
 }
 
-// moved reads what commands that move, list and set breakpoints answer.
-func moved(file, scope string, lines []string) (out []fact) {
+// sourceFacts reads the output of commands that step, list source and set breakpoints.
+func sourceFacts(file, scope string, lines []string) (out []fact) {
 	of, name := file, "" // whose source, and whose value, the next line is
 	var more []string
 	for _, line := range lines {
-		if name != "" { // values of several lines go on
-			if nameIs.FindStringSubmatch(line) == nil && stackEntry.FindStringSubmatch(line) == nil && strings.HasPrefix(line, " ") {
+		if name != "" { // a value may span several lines
+			if nameValue.FindStringSubmatch(line) == nil && stackEntry.FindStringSubmatch(line) == nil && strings.HasPrefix(line, " ") {
 				more = append(more, line)
 				continue
 			}
@@ -94,26 +93,26 @@ func moved(file, scope string, lines []string) (out []fact) {
 			}
 			continue
 		}
-		if m := nameIs.FindStringSubmatch(line); m != nil {
+		if m := nameValue.FindStringSubmatch(line); m != nil {
 			name, more = m[1], []string{m[2]}
 			continue
 		}
-		if m := displayed.FindStringSubmatch(line); m != nil {
+		if m := displayLine.FindStringSubmatch(line); m != nil {
 			out = append(out, valuesOf(scope, m[1], m[2])...)
 			continue
 		}
 		if source, ok := strings.CutPrefix(line, "-> "); ok {
-			out = append(out, lineOf(of, source)...)
+			out = append(out, fileLine(of, source)...)
 			continue
 		}
 		if text, ok := numbered(line); ok && strings.Contains(line, "\t") {
-			out = append(out, lineOf(file, text)...)
+			out = append(out, fileLine(file, text)...)
 			continue
 		}
 		if strings.HasPrefix(line, "Breakpoint ") && strings.HasSuffix(line, " hit.") || line == "--Return--" || line == "--Call--" || line == "[EOF]" {
 			continue
 		}
-		out = append(out, printedLine(pointSet.ReplaceAllString(line, "breakpoint at "))...)
+		out = append(out, lineFacts(breakpointSet.ReplaceAllString(line, "breakpoint at "))...)
 	}
 	if name != "" {
 		out = append(out, valueOf(scope, name, strings.Join(more, "\n")))
@@ -121,14 +120,14 @@ func moved(file, scope string, lines []string) (out []fact) {
 	return out
 }
 
-// evaluated is the expression whose value a command of the debugger shows; "" if
-// it does something else.
-func evaluated(command string) string {
+// shownExpression returns the expression whose value a debugger command prints; "" for
+// other commands.
+func shownExpression(command string) string {
 	command = strings.TrimSpace(command)
-	if m := showing.FindStringSubmatch(command); m != nil {
+	if m := showCommand.FindStringSubmatch(command); m != nil {
 		expression := strings.TrimSpace(m[1])
 		switch {
-		case assigning.MatchString(expression):
+		case assignmentLine.MatchString(expression):
 			return ""
 		case strings.HasPrefix(command, "whatis"):
 			return "type of " + expression
@@ -141,13 +140,13 @@ func evaluated(command string) string {
 	if command == "retval" || command == "rv" {
 		return "return"
 	}
-	if debuggerWords[word] && !strings.HasPrefix(strings.TrimSpace(rest), "=") || assigning.MatchString(command) {
+	if debuggerWords[word] && !strings.HasPrefix(strings.TrimSpace(rest), "=") || assignmentLine.MatchString(command) {
 		return ""
 	}
 	return command
 }
 
-// debuggerWords are commands of the debugger that show no value of an expression.
+// debuggerWords are debugger commands and statements that print no value.
 var debuggerWords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a alias args b break bt c cl clear commands condition cont continue d debug disable
@@ -159,21 +158,21 @@ var debuggerWords = func() map[string]bool {
 	return m
 }()
 
-// valuesOf are the values that an answer shows for an expression: those of locals,
-// of the members of an object, and of a tuple are values of each name.
+// valuesOf returns the values that an observation shows for an expression. Locals, the
+// members of an object and a tuple give one value per name.
 func valuesOf(scope, expression, answer string) []fact {
 	expression, answer = strings.Join(strings.Fields(expression), " "), strings.TrimSpace(answer)
 	prefix, of := "", ""
-	switch m := members.FindStringSubmatch(expression); {
+	switch m := memberListing.FindStringSubmatch(expression); {
 	case expression == "locals()" || expression == "vars()":
 		of = "names"
 	case m != nil:
 		prefix, of = m[1]+m[2]+".", "names"
 	}
-	if inner, ok := enclosed(answer, '{', '}'); ok && of != "" {
+	if inner, ok := innerText(answer, '{', '}'); ok && of != "" {
 		var out []fact
-		for _, item := range apart(inner, ',') {
-			if kv := apart(item, ':'); len(kv) > 1 {
+		for _, item := range splitTopLevel(inner, ',') {
+			if kv := splitTopLevel(item, ':'); len(kv) > 1 {
 				key := strings.Trim(strings.TrimSpace(kv[0]), `'"`)
 				out = append(out, valueOf(scope, prefix+key, item[len(kv[0])+1:]))
 			}
@@ -182,12 +181,12 @@ func valuesOf(scope, expression, answer string) []fact {
 			return out
 		}
 	}
-	if inner, ok := enclosed(expression, '(', ')'); ok && len(apart(inner, ',')) > 1 {
+	if inner, ok := innerText(expression, '(', ')'); ok && len(splitTopLevel(inner, ',')) > 1 {
 		expression = inner
 	}
-	names := apart(expression, ',')
-	if inner, ok := enclosed(answer, '(', ')'); ok && len(names) > 1 {
-		if values := apart(inner, ','); len(values) == len(names) {
+	names := splitTopLevel(expression, ',')
+	if inner, ok := innerText(answer, '(', ')'); ok && len(names) > 1 {
+		if values := splitTopLevel(inner, ','); len(values) == len(names) {
 			var out []fact
 			for i := range names {
 				out = append(out, valueOf(scope, names[i], values[i]))
@@ -198,26 +197,26 @@ func valuesOf(scope, expression, answer string) []fact {
 	return []fact{valueOf(scope, expression, answer)}
 }
 
-// valueOf is one name's value. print shows a text without the quotes that p puts
-// around it, and pp breaks lines where p does not.
+// valueOf returns the value of one name, normalized over p, pp and print: without
+// quotes and line breaks.
 func valueOf(scope, name, shown string) fact {
-	shown = strings.Join(strings.Fields(steady(shown)), " ")
+	shown = strings.Join(strings.Fields(withoutAddresses(shown)), " ")
 	if n := len(shown); n > 1 && (shown[0] == '\'' || shown[0] == '"') && shown[n-1] == shown[0] {
 		shown = shown[1 : n-1]
 	}
 	return fact{"value in " + scope, strings.TrimSpace(name) + " = " + shown}
 }
 
-func enclosed(text string, left, right byte) (string, bool) {
+func innerText(text string, left, right byte) (string, bool) {
 	if n := len(text); n > 1 && text[0] == left && text[n-1] == right {
 		return text[1 : n-1], true
 	}
 	return "", false
 }
 
-// apart splits Python text at a separator outside of quotes and brackets. Angle
-// brackets count: they enclose what has no other form.
-func apart(text string, separator byte) (parts []string) {
+// splitTopLevel splits Python text at a separator outside of quotes and brackets. Angle
+// brackets count, because they enclose the representation of many objects.
+func splitTopLevel(text string, separator byte) (parts []string) {
 	depth, quote, start := 0, byte(0), 0
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -242,9 +241,4 @@ func apart(text string, separator byte) (parts []string) {
 		parts = append(parts, text[start:])
 	}
 	return parts
-}
-
-// commandOf is what the debugger or the shell was told.
-func commandOf(r *schemas.StepRow) string {
-	return strings.TrimSpace(Command(&schemas.ToolCall{Arguments: json.RawMessage(value(r.ArgumentsJSON))}))
 }

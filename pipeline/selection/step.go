@@ -11,10 +11,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// stepType is a row of table steps in expressions; its fields are the columns.
+// stepType is the type of a row of table steps in expressions, with its columns as fields.
 var stepType = types.NewObjectType("step")
 
-// stepTypes lets the checker see the columns of steps.
+// stepTypes tells CEL's checker the columns of steps.
 type stepTypes struct{ types.Provider }
 
 func (p stepTypes) FindStructType(name string) (*types.Type, bool) {
@@ -58,34 +58,34 @@ func (p stepTypes) FindStructFieldType(name, field string) (*types.FieldType, bo
 	}, true
 }
 
-// stepVal is one row as a value.
-type stepVal struct{ row *schemas.StepRow }
+// stepValue is a row as a CEL value.
+type stepValue struct{ row *schemas.StepRow }
 
-func (s stepVal) ConvertToNative(reflect.Type) (any, error) { return s.row, nil }
-func (s stepVal) ConvertToType(t ref.Type) ref.Val {
+func (s stepValue) ConvertToNative(reflect.Type) (any, error) { return s.row, nil }
+func (s stepValue) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
 		return stepType
 	}
 	return types.NewErr("a step is no %s", t.TypeName())
 }
-func (s stepVal) Equal(other ref.Val) ref.Val {
-	o, ok := other.(stepVal)
+func (s stepValue) Equal(other ref.Val) ref.Val {
+	o, ok := other.(stepValue)
 	return types.Bool(ok && o.row == s.row)
 }
-func (s stepVal) Type() ref.Type { return stepType }
-func (s stepVal) Value() any     { return s.row }
+func (s stepValue) Type() ref.Type { return stepType }
+func (s stepValue) Value() any     { return s.row }
 
 func stepList(rows []schemas.StepRow, in func(*schemas.StepRow) bool) []ref.Val {
 	out := []ref.Val{}
 	for i := range rows {
 		if in(&rows[i]) {
-			out = append(out, stepVal{&rows[i]})
+			out = append(out, stepValue{&rows[i]})
 		}
 	}
 	return out
 }
 
-// tokensOf reads sft_tokens_json: {"<tokenizer>": n}. "" is the only tokenizer there.
+// tokensOf reads sft_tokens_json: {"<tokenizer>": n}. "" means the only tokenizer in it.
 func tokensOf(text, tokenizer ref.Val) ref.Val {
 	var counts map[string]int64
 	name := string(tokenizer.(types.String))
@@ -101,12 +101,4 @@ func tokensOf(text, tokenizer ref.Val) ref.Val {
 		return types.NewUnknown(0, types.NewAttributeTrail("sft_tokens_json"))
 	}
 	return types.Int(n)
-}
-
-func columnNames(t *arrowrec.Table) []string {
-	var names []string
-	for _, c := range t.Columns {
-		names = append(names, c.Name)
-	}
-	return names
 }

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,37 +21,34 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/shard"
 )
 
-// readers is how many staged objects are fetched and unpacked at a time.
-const readers = 4
-
-// inputs are the staged episodes in table order. What is in memory grows by some
-// hundred bytes with each: their rows stand in a scratch file, their steps are left
-// in their objects until they are written.
+// inputs are the staged episodes in table order. An episode takes a few hundred bytes
+// of memory: its row is in a scratch file, and its steps stay in the staged object
+// until they are written.
 type inputs struct {
 	episodes []stagedRef
-	schema   string // of the records: schemas.LastV1 or schemas.SchemaVersion
+	schema   string // of all records: schemas.LastV1 or schemas.SchemaVersion
 	rows     *rowFile
-	dead     []schemas.DeadLetterRow // units that have no episode here
-	held     int                     // of them, episodes that still hold a secret
+	dead     []schemas.DeadLetterRow // jobs without an episode
+	withheld int                     // of these, episodes withheld because of a possible secret
 	notes    []schemas.AnnotationRow
-	wrong    map[string]float64 // wrong_fact_ratio by episode, where it is known
-	known    *contaminated      // what benchmarks know of them
+	wrong    map[string]float64  // wrong_fact_ratio by episode, if known
+	known    *contaminationCheck // their comparison with benchmarks
 }
 
-// stagedRef is one staged episode and where its object is.
+// stagedRef is the location and sort key of one staged episode.
 type stagedRef struct {
 	at     shard.Key
-	group  string // split_group, "" where there is none
+	group  string // split_group; "": none
 	schema string // its schema_version
 	row    span
 	store  sinks.Store
 	key    string
 	sha    string // of the object
-	size   int64  // of the texts of its steps, about
+	size   int64  // estimate for its steps in their table
 	blobs  int64  // of its blobs
 }
 
-// source hands the episodes to a selection; without steps nothing is read again.
+// source iterates over the episodes for a selection. Without steps it reads no staged objects.
 func (in *inputs) source(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
 	return func(yield func(selection.Episode, error) bool) {
 		if !steps {
@@ -63,7 +61,7 @@ func (in *inputs) source(ctx context.Context, steps bool) iter.Seq2[selection.Ep
 			return
 		}
 		err := in.each(ctx, func(s sinks.Staged) error {
-			in.judged(&s.Episode)
+			in.setWrongFactRatio(&s.Episode)
 			if !yield(selection.Episode{Row: s.Episode, Steps: s.Steps}, nil) {
 				return errEnough
 			}
@@ -75,12 +73,12 @@ func (in *inputs) source(ctx context.Context, steps bool) iter.Seq2[selection.Ep
 	}
 }
 
-// errEnough ends each early.
+// errEnough stops each.
 var errEnough = errors.New("enough")
 
-// readStaging indexes every staged object. The same episode in two places is
-// taken once if the bytes agree and refused if they do not. Those that still hold
-// a secret are held back. The caller closes what it gets.
+// readStaging indexes every staged object. An episode that is staged twice counts
+// once if the bytes are equal, and is an error otherwise. Episodes with a possible
+// secret are withheld. The caller closes the rows of the result.
 func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checker, with *provenance.Comparison, scratch string) (_ *inputs, err error) {
 	rows, err := newRowFile(scratch)
 	if err != nil {
@@ -91,7 +89,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 			rows.close()
 		}
 	}()
-	in := &inputs{rows: rows, known: newContaminated(with)}
+	in := &inputs{rows: rows, known: newContaminationCheck(with)}
 	var (
 		mu   sync.Mutex
 		byID = map[string]stagedRef{}
@@ -113,11 +111,11 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				if err != nil {
 					return err
 				}
-				seen, err := in.compared(check, s)
+				seen, err := in.check(check, s)
 				mu.Lock()
 				defer mu.Unlock()
 				if found, ok := errors.AsType[*redact.Found](err); ok {
-					in.hold(s.Episode, found)
+					in.withhold(s.Episode, found)
 					return nil
 				}
 				if twin, twice := byID[s.Episode.EpisodeID]; twice && twin.sha != sha {
@@ -126,9 +124,9 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				} else if twice {
 					return nil
 				}
-				in.known.add(s.Episode, seen)
+				in.known.addEpisode(s.Episode, seen)
 				row, err := rows.put(s.Episode)
-				byID[s.Episode.EpisodeID] = stagedRef{at: placeOf(s.Episode), group: text(s.Episode.SplitGroup), schema: s.Episode.SchemaVersion, row: row, store: store, key: o.Key, sha: sha, size: textSize(s), blobs: blobSize(s)}
+				byID[s.Episode.EpisodeID] = stagedRef{at: sortKey(s.Episode), group: text(s.Episode.SplitGroup), schema: s.Episode.SchemaVersion, row: row, store: store, key: o.Key, sha: sha, size: textSize(s), blobs: blobSize(s)}
 				return err
 			})
 		}
@@ -144,7 +142,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 		for _, s := range stores {
 			where = append(where, s.URI())
 		}
-		if in.held > 0 {
+		if in.withheld > 0 {
 			return nil, fmt.Errorf("%w: %s", ErrHeld, *in.dead[0].ErrorMessage)
 		}
 		return nil, fmt.Errorf("%w in %s: finish a run there first (tracesmith run), or name another run directory", ErrEmpty, strings.Join(where, ", "))
@@ -156,41 +154,18 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 	if err := errors.Join(in.checkSplits(), in.checkSchemas()); err != nil {
 		return nil, err
 	}
-	return in, in.aside(ctx, stores, check)
+	return in, in.readSideFiles(ctx, stores, check)
 }
 
-// compared compares an episode that holds no secret with benchmarks.
-func (in *inputs) compared(check *redact.Checker, s sinks.Staged) (seen looked, err error) {
+// check looks for secrets in an episode, and compares one without with benchmarks.
+func (in *inputs) check(check *redact.Checker, s sinks.Staged) (seen comparison, err error) {
 	if err = check.Check("episode "+s.Episode.EpisodeID, s); err == nil {
-		seen = in.known.look(s)
+		seen = in.known.compare(s)
 	}
 	return seen, err
 }
 
-// textSize is about what the steps of an episode take in their table.
-func textSize(s sinks.Staged) int64 {
-	size := int64(0)
-	for i := range s.Steps {
-		st := &s.Steps[i]
-		size += 500 + int64(len(st.Message))
-		for _, t := range []*string{st.Reasoning, st.Observation} {
-			if t != nil {
-				size += int64(len(*t))
-			}
-		}
-	}
-	return size
-}
-
-func blobSize(s sinks.Staged) int64 {
-	size := int64(0)
-	for _, b := range s.Blobs {
-		size += b.Bytes
-	}
-	return size
-}
-
-// buckets are those of the tables episodes, steps and blobs.
+// buckets returns how the tables episodes, steps and blobs are divided into shards.
 func (in *inputs) buckets(maxShard int64) (episodes, steps, blobs shard.Buckets) {
 	repos, size, blob := map[string]bool{}, int64(0), int64(0)
 	for _, e := range in.episodes {
@@ -202,49 +177,7 @@ func (in *inputs) buckets(maxShard int64) (episodes, steps, blobs shard.Buckets)
 	return of(int64(len(in.episodes)) * 4096), of(size), of(blob)
 }
 
-// fetchStaged reads and checks one object.
-func fetchStaged(ctx context.Context, store sinks.Store, key string) (sinks.Staged, string, error) {
-	body, err := store.Get(ctx, key)
-	if err != nil {
-		return sinks.Staged{}, "", fmt.Errorf("reading staged episode: %w", err)
-	}
-	s, err := sinks.DecodeStaged(body)
-	if err == nil {
-		err = checkStaged(s)
-	}
-	if err != nil {
-		return s, "", fmt.Errorf("%w: %s/%s: %w: delete it and run again", ErrDamaged, store.URI(), key, err)
-	}
-	return s, schemas.HashBytes(body), nil
-}
-
-// checkStaged refuses what would break the tables: a hole in the sort key, or
-// steps that are not this episode's.
-func checkStaged(s sinks.Staged) error {
-	e := s.Episode
-	for name, v := range map[string]string{"split": e.Split, "repo": e.Repo, "instance_id": e.InstanceID, "run_id": e.RunID} {
-		if v == "" {
-			return fmt.Errorf("episode %s has no %s", e.EpisodeID, name)
-		}
-	}
-	if !slices.Contains(schemas.Splits, e.Split) {
-		return fmt.Errorf("episode %s has split %q, want one of %s", e.EpisodeID, e.Split, strings.Join(schemas.Splits, ", "))
-	}
-	if int(e.NSteps) != len(s.Steps) {
-		return fmt.Errorf("episode %s has %d steps, its n_steps says %d", e.EpisodeID, len(s.Steps), e.NSteps)
-	}
-	for i, st := range s.Steps {
-		if st.EpisodeID != e.EpisodeID || int(st.StepIndex) != i {
-			return fmt.Errorf("step %d of episode %s is step %d of %s", i, e.EpisodeID, st.StepIndex, st.EpisodeID)
-		}
-		if st.Split != e.Split || st.Repo != e.Repo || st.InstanceID != e.InstanceID {
-			return fmt.Errorf("step %d of episode %s has another sort key than its episode", i, e.EpisodeID)
-		}
-	}
-	return nil
-}
-
-// checkSplits refuses a split group on both sides of a line.
+// checkSplits rejects a split group that is in two splits.
 func (in *inputs) checkSplits() error {
 	seen := map[string]string{}
 	for _, e := range in.episodes {
@@ -259,13 +192,13 @@ func (in *inputs) checkSplits() error {
 	return nil
 }
 
-// checkSchemas settles the schema that everything is published in. Columns of two
-// major versions mean different things, so they do not share a dataset.
+// checkSchemas sets the schema of the version. Columns of two major versions mean
+// different things, so they cannot share a dataset.
 func (in *inputs) checkSchemas() error {
 	first := in.episodes[0]
 	for _, e := range in.episodes {
 		if schemas.Major(e.schema) != schemas.Major(first.schema) {
-			return fmt.Errorf("%w: %s has schema %s and %s has schema %s, whose columns mean different things: publish each to a place of its own",
+			return fmt.Errorf("%w: %s has schema %s and %s has schema %s, whose columns mean different things: publish each to its own place",
 				ErrSchemas, first.place(), first.schema, e.place(), e.schema)
 		}
 	}
@@ -280,11 +213,11 @@ func (in *inputs) checkSchemas() error {
 	return nil
 }
 
-// place is where the episodes of its run are staged.
+// place returns the location of the staged episodes of the same run.
 func (r stagedRef) place() string { return r.store.URI() + "/" + path.Dir(r.key) }
 
-// version names the content: 16 hex characters over everything that decides
-// what is written.
+// version returns the version's id: 16 hex characters of a hash of everything that
+// determines its content.
 func (in *inputs) version(cfg Config) string {
 	staged := make([][2]string, len(in.episodes))
 	for i, e := range in.episodes {
@@ -297,7 +230,7 @@ func (in *inputs) version(cfg Config) string {
 	})[:16]
 }
 
-// each hands the staged episodes to use in table order, fetched a few ahead.
+// each calls use with the staged episodes in table order, and reads a few ahead.
 func (in *inputs) each(ctx context.Context, use func(sinks.Staged) error) error {
 	for batch := range slices.Chunk(in.episodes, 4*readers) {
 		got := make([]sinks.Staged, len(batch))
@@ -307,7 +240,7 @@ func (in *inputs) each(ctx context.Context, use func(sinks.Staged) error) error 
 			g.Go(func() error {
 				s, sha, err := fetchStaged(gctx, ref.store, ref.key)
 				if err == nil && sha != ref.sha {
-					err = fmt.Errorf("staged episode %s changed while it was published: staging must not be edited", ref.key)
+					err = fmt.Errorf("staged episode %s changed during the publish: do not edit staging", ref.key)
 				}
 				got[i] = s
 				return err
@@ -322,5 +255,59 @@ func (in *inputs) each(ctx context.Context, use func(sinks.Staged) error) error 
 			}
 		}
 	}
+	return nil
+}
+
+// row returns the row of a staged episode, with wrong_fact_ratio from the annotations.
+func (in *inputs) row(ref stagedRef) (schemas.EpisodeRow, error) {
+	e, err := in.rows.get(ref.row)
+	in.setWrongFactRatio(&e)
+	return e, err
+}
+
+// setWrongFactRatio fills them into a row.
+func (in *inputs) setWrongFactRatio(e *schemas.EpisodeRow) {
+	if ratio, known := in.wrong[e.EpisodeID]; known {
+		e.WrongFactRatio = &ratio
+	}
+}
+
+// withhold records an episode with a possible secret as a dead letter instead of
+// publishing it.
+func (in *inputs) withhold(e schemas.EpisodeRow, found *redact.Found) {
+	in.dead = append(in.dead, schemas.DeadLetterRow{
+		RunID: e.RunID, UnitKey: e.EpisodeID, Stage: "publish", State: withheldState, ErrorClass: new("secret_found"),
+		ErrorMessage: new(found.Error()), Attempts: 1, FirstAt: &e.CreatedAt, LastAt: e.EndedAt, CostUSD: e.CostUSD, InputRef: e.TaskKey,
+	})
+	in.withheld++
+}
+
+// readSideFiles reads dead letters and annotations of the runs. A secret in one of
+// them is an error, because people and other programs write these files after the run.
+func (in *inputs) readSideFiles(ctx context.Context, stores []sinks.Store, check *redact.Checker) error {
+	for _, store := range stores {
+		dead, err := DeadLetters(ctx, store, check)
+		if err != nil {
+			return err
+		}
+		notes, err := Annotations(ctx, store, check)
+		if err != nil {
+			return err
+		}
+		in.dead, in.notes = append(in.dead, dead...), append(in.notes, notes...)
+	}
+	// The same directory may be given twice, and a retried job may have an episode now.
+	there := map[string]bool{}
+	for _, e := range in.episodes {
+		there[e.at.EpisodeID] = true
+	}
+	in.dead = slices.DeleteFunc(in.dead, func(d schemas.DeadLetterRow) bool { return there[d.UnitKey] })
+	slices.SortFunc(in.dead, func(a, b schemas.DeadLetterRow) int {
+		return cmp.Or(cmp.Compare(a.RunID, b.RunID), cmp.Compare(a.UnitKey, b.UnitKey))
+	})
+	in.dead = slices.CompactFunc(in.dead, func(a, b schemas.DeadLetterRow) bool { return a.RunID == b.RunID && a.UnitKey == b.UnitKey })
+	in.notes = slices.DeleteFunc(in.notes, func(n schemas.AnnotationRow) bool { return !there[n.EpisodeID] })
+	in.notes = uniqueAnnotations(in.notes)
+	in.wrong = WrongFacts(in.notes)
 	return nil
 }

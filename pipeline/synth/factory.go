@@ -3,6 +3,10 @@ package synth
 import (
 	"context"
 	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
 // job is one thing that a worker does for a repository.
@@ -83,4 +87,84 @@ func (p *shop) done(s *state, err error, advance func(*state) error) {
 		p.err = err
 	}
 	p.wake.Broadcast()
+}
+
+// stage is one run of the factory.
+type stage struct {
+	cfg     Config
+	journal *journal
+	shop    *shop
+	purse   *purse
+	states  []*state
+	begun   time.Time
+
+	mu       sync.Mutex
+	progress Progress
+}
+
+// worker does jobs, one at a time, on a bench that it keeps for a repository.
+type worker struct {
+	*stage
+	bench *bench
+	at    *state // whose tree the bench holds
+}
+
+// state is a repository under way.
+type state struct {
+	repo    Repo
+	seed    int64
+	command command
+	driver  env.Driver
+	spec    env.SandboxSpec
+	history *workspace.History // nil: none that can be read, unread says why
+	unread  string
+	note    string
+	calls   map[string][]string
+
+	kept     []string
+	seconds  float64
+	litter   []string
+	coverage coverage
+
+	drawn    []candidate
+	releases map[string]release
+
+	phase   int
+	pending []job
+	running int
+	trials  map[string]*Trial
+	order   []string // keys of the trials, as they were planned
+	chosen  []*Trial
+	refused string
+}
+
+// enter gives the worker a bench with the tree of a repository.
+func (w *worker) enter(ctx context.Context, s *state) error {
+	if w.bench != nil && w.at == s {
+		return nil
+	}
+	w.leave(ctx)
+	b, err := openBench(ctx, s.driver, s.spec, s.repo.Tree, s.command)
+	if err != nil {
+		return err
+	}
+	w.bench, w.at = b, s
+	return nil
+}
+
+// leave closes the bench.
+func (w *worker) leave(ctx context.Context) {
+	if w.bench != nil {
+		_ = w.bench.close(ctx) // nothing of it is used again
+	}
+	w.bench, w.at = nil, nil
+}
+
+// told changes the progress and tells of it.
+func (st *stage) told(change func(*Progress)) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	change(&st.progress)
+	st.progress.Seconds = time.Since(st.begun).Seconds()
+	st.cfg.Progress(st.progress)
 }
