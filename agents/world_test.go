@@ -94,7 +94,7 @@ type plan struct {
 func (p *plan) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "plan", Policy: p.policy}
 }
-func (p *plan) Prompts(schemas.Task, []schemas.ToolSchema) (string, string, error) {
+func (p *plan) Prompts(*agents.Transcript) (string, string, error) {
 	return "sys", "problem", nil
 }
 func (p *plan) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {

@@ -122,7 +122,7 @@ func (p *policy) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "scripted", Version: "1", Policy: "model", Model: "fake-1", ConfigJSON: "{}"}
 }
 
-func (p *policy) Prompts(schemas.Task, []schemas.ToolSchema) (string, string, error) {
+func (p *policy) Prompts(*agents.Transcript) (string, string, error) {
 	return "You debug.", "add() is wrong", nil
 }
 

@@ -21,8 +21,8 @@ func (null) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "null", Version: "1", Policy: "null", ConfigJSON: "{}", ToolCallStyle: "native"}
 }
 
-func (null) Prompts(t schemas.Task, _ []schemas.ToolSchema) (system, problem string, err error) {
-	return "", t.Instructions, nil
+func (null) Prompts(t *agents.Transcript) (system, problem string, err error) {
+	return "", t.Task.Instructions, nil
 }
 
 func (null) Next(context.Context, *agents.Transcript) (schemas.Reply, error) {

@@ -217,7 +217,7 @@ func TestNeeds(t *testing.T) {
 	for kind, want := range map[string]agents.Needs{
 		"react": {Model: true}, "solution": {Gold: true}, "scripted": {}, "null": {},
 	} {
-		if got, err := agents.NeedsOf(kind, nil); got != want || err != nil {
+		if got, err := agents.NeedsOf(kind, nil); !cmp.Equal(got, want) || err != nil {
 			t.Errorf("%s needs %+v, want %+v (%v)", kind, got, want, err)
 		}
 	}

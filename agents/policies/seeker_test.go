@@ -173,11 +173,12 @@ func TestSeekerSettings(t *testing.T) {
 			t.Errorf("%v: %v, want %s", with, err, want)
 		}
 	}
-	if names, err := agents.ModelsOf("seeker", map[string]any{"solver_model": "b"}); err != nil || !slices.Equal(names, []string{"b"}) {
-		t.Error(names, err)
+	needs, err := agents.NeedsOf("seeker", map[string]any{"solver_model": "b"})
+	if err != nil || !slices.Equal(needs.Models, []string{"b"}) || len(needs.Tools) != 1 || needs.Tools[0].Name != "handover" {
+		t.Error(needs, err)
 	}
-	if own := agents.OwnTools("seeker"); len(own) != 1 || own[0].Name != "handover" || agents.OwnTools("react") != nil {
-		t.Error(own)
+	if plain, err := agents.NeedsOf("react", nil); err != nil || plain.Tools != nil {
+		t.Error(plain, err)
 	}
 }
 
