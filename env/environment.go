@@ -273,9 +273,7 @@ func (e *Environment) LeftOut() []schemas.LeftOut { return e.left }
 
 // Base implements Based.
 func (e *Environment) Base(ctx context.Context) (string, error) {
-	store, ok := e.cfg.Workspace.(interface {
-		Base(ctx context.Context, tree Tree) (string, error)
-	})
+	store, ok := e.cfg.Workspace.(Hashing)
 	if !ok {
 		return "", nil
 	}

@@ -40,17 +40,13 @@ func NewSet(list []Tool) (*Set, error) {
 		if _, twice := s.find(schema.Name); twice {
 			return nil, fmt.Errorf("tool %q is listed twice", schema.Name)
 		}
-		example := "{}"
-		if e, ok := t.(interface{ Example() string }); ok {
-			example = e.Example()
+		example, more := "{}", ""
+		if d, ok := t.(Documented); ok {
+			example, more = d.Example(), d.More()
 		}
 		args, err := jsonschema.Read(schema)
 		if err != nil {
 			return nil, fmt.Errorf("tool %q: reading its schema: %w", schema.Name, err)
-		}
-		more := ""
-		if m, ok := t.(interface{ More() string }); ok {
-			more = m.More()
 		}
 		s.entries = append(s.entries, entry{schema.Name, t, args, example, more})
 		s.schemas = append(s.schemas, schema)

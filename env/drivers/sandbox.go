@@ -31,6 +31,8 @@ const outsideBound = 2 * time.Second
 // closeBound is how long a sandbox may take to go by itself.
 const closeBound = 2 * time.Second
 
+var _ env.Placed = (*sandbox)(nil)
+
 // sandbox is a guest with what has to be torn down around it.
 type sandbox struct {
 	*guest.Client
@@ -45,7 +47,7 @@ type sandbox struct {
 // Key implements env.Sandbox.
 func (s *sandbox) Key() schemas.EnvKey { return s.key }
 
-// TempDir is what env.TempDirOf asks for.
+// TempDir implements env.Placed, as the client's Workdir does.
 func (s *sandbox) TempDir() string { return s.temp }
 
 // Close implements env.Sandbox. It cleans up even if ctx has ended.

@@ -128,8 +128,7 @@ func (t *Terminal) Exit() (code int, ended bool) {
 	return t.code, t.ended
 }
 
-// Limit is the limit that last killed processes of this terminal ("memory",
-// "processes"), "" if none did.
+// Limit implements env.Limited.
 func (t *Terminal) Limit() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
