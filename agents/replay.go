@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/tracesmith/tracesmith/agents/canonical"
-	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -99,7 +98,7 @@ func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 		if !r.executed(s) {
 			continue
 		}
-		info, err := r.Env.Step(env.WithRecorded(ctx, *s.Observation), *s.ToolCall)
+		info, err := r.Env.Repeat(ctx, *s.ToolCall, *s.Observation)
 		if err != nil {
 			return fmt.Errorf("repeating step %d (%s): %w", s.Index, s.ToolCall.Name, err)
 		}

@@ -148,6 +148,15 @@ func (e *Environment) Step(ctx context.Context, call schemas.ToolCall) (Info, er
 	return e.info(own, said, began), nil
 }
 
+// Repeat implements Env.
+func (e *Environment) Repeat(ctx context.Context, call schemas.ToolCall, recorded schemas.Observation) (Info, error) {
+	if e.sess != nil {
+		e.sess.Recorded = &recorded
+		defer func() { e.sess.Recorded = nil }()
+	}
+	return e.Step(ctx, call)
+}
+
 // NoCall implements Env.
 func (e *Environment) NoCall(context.Context) (Info, error) {
 	switch {

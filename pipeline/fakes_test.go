@@ -75,6 +75,10 @@ func (f *fakeEnv) Reset(ctx context.Context, _ bool) (env.Info, error) {
 	return env.Info{Observation: schemas.Observation{Source: "env", Text: "add() is wrong"}, Tools: []schemas.ToolSchema{{Name: "view", Parameters: json.RawMessage(`{"type":"object"}`)}}}, nil
 }
 
+func (f *fakeEnv) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return f.Step(ctx, call)
+}
+
 func (f *fakeEnv) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	if f.h.onStep != nil {
 		if err := f.h.onStep(ctx, f.job, c); err != nil {

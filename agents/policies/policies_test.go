@@ -40,6 +40,10 @@ func (b *bench) Reset(context.Context, bool) (env.Info, error) {
 	return env.Info{Observation: own, Observations: []schemas.Observation{own, said}, Tools: b.tools}, nil
 }
 
+func (b *bench) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return b.Step(ctx, call)
+}
+
 func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
 	b.asked = append(b.asked, c)
 	o := schemas.Observation{Source: c.Name, Text: c.Name + " " + string(c.Arguments)}

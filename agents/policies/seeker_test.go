@@ -35,6 +35,10 @@ func libraryTools() []schemas.ToolSchema {
 	return out
 }
 
+func (l *library) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return l.Step(ctx, call)
+}
+
 func (l *library) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	info, err := l.bench.Step(ctx, c)
 	if c.Name == "view" {
