@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
 var interpreter = regexp.MustCompile(`^(?:python|pypy)[0-9.]*[dmt]?$`)
@@ -109,15 +111,13 @@ func shell(entry string, words []token) (string, error) {
 				return "", entryError(entry, "the command behind "+w.lit+" must be one quoted text without variables, and nothing may follow it")
 			}
 			line, err := launchLine(words[i+1].lit)
-			return text(entry, words[:i+1]) + " " + quoted(line) + ` sh "$1" "$2" "$3"`, err
+			return text(entry, words[:i+1]) + " " + shellwords.Quote(line) + ` sh "$1" "$2" "$3"`, err
 		case !strings.HasPrefix(w.lit, "-"):
 			return "", entryError(entry, "it runs a script of the shell")
 		}
 	}
 	return "", entryError(entry, "it runs a shell without a command")
 }
-
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // runner rewrites the command behind `uv run`.
 func runner(entry, name string, words []token) (string, error) {
@@ -200,7 +200,7 @@ func pythonTarget(entry, front, flag string, at int, rest []token) (string, erro
 		}
 		value, shown, args = rest[0].lit, text(entry, rest[:1]), rest[1:]
 	} else {
-		shown = quoted(value)
+		shown = shellwords.Quote(value)
 	}
 	if flag[at] == 'm' && (value == "pdb" || value == "ipdb") {
 		if len(args) > 1 && args[0].lit == "-c" {

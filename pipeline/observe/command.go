@@ -3,24 +3,11 @@ package observe
 // Commands that can be copied into a shell.
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/shellwords"
 )
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// Shell writes a command so that a POSIX shell reads these words.
-func Shell(words ...string) string {
-	var out []string
-	for _, w := range words {
-		if !plainWord.MatchString(w) {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		out = append(out, w)
-	}
-	return strings.Join(out, " ")
-}
 
 // again is the command that goes on with the run: the one that started it, without
 // what would begin from the start and what is given anew, then more.
@@ -43,5 +30,5 @@ func (r *Report) again(more ...string) string {
 			words = append(words, command[i])
 		}
 	}
-	return Shell(append(words, more...)...)
+	return shellwords.Command(append(words, more...)...)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -157,9 +158,9 @@ func (p *publication) chosen() (word string, own bool) {
 // rebuild is the command that makes the version again, with words in capitals
 // where the reader's own places stand.
 func (p *publication) rebuild(chosen string) string {
-	command := "tracesmith publish RUN... --to DATASET --name " + shell(p.cfg.Name) + " --selection " + chosen
+	command := "tracesmith publish RUN... --to DATASET --name " + shellwords.Command(p.cfg.Name) + " --selection " + chosen
 	if p.cfg.Imported != "" {
-		command = "tracesmith import " + p.cfg.Imported + " FILE... -o DATASET -p publish.name=" + shell(p.cfg.Name) + " -p publish.selection=" + chosen
+		command = "tracesmith import " + p.cfg.Imported + " FILE... -o DATASET -p publish.name=" + shellwords.Command(p.cfg.Name) + " -p publish.selection=" + chosen
 	}
 	switch {
 	case p.cfg.Benchmarks == nil:
@@ -168,14 +169,6 @@ func (p *publication) rebuild(chosen string) string {
 		return command + " -p publish.benchmark_hashes=[HASHES]"
 	}
 	return command + " --benchmark-hashes HASHES"
-}
-
-// shell quotes a word for a shell where it needs that.
-func shell(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // citation is an entry for BibTeX; a version has no author and no year but those
