@@ -54,7 +54,7 @@ var episodeColumns = []section{
 		{"tool_names", "", "names of those tools", "configuration", ""},
 		{"system_prompt_sha256", "", "hash of the first system message", "SHA-256", ""},
 		{"tool_call_style", "", "native: calls in fields of their own; text: written out in messages", "agent", ""},
-		{"policy", "", "who chose the actions: model, demonstrator, solution, scripted, human, replay, null", "agent", ""},
+		{"policy", "", "who chose the actions: model, demonstrator, solution, scripted, human, replay, noop (null in older rows)", "agent", ""},
 		{"gold_used", "", "whoever chose could see the reference fix", "agent", ""},
 		{"outcome", "", "one of resolved, unresolved, unverified (nothing judged it: an import, or a task without a verifier), limit, agent_error, infra, cancelled", "exit_reason and verdict, one table", ""},
 	}},

@@ -212,14 +212,14 @@ func TestScriptedAndNull(t *testing.T) {
 		t.Errorf("steps %+v", res.Steps[:2])
 	}
 	b = &bench{}
-	if res := episode(t, b, build(t, "null", nil, agents.Deps{})); res.ExitReason != schemas.ExitSubmitted || len(b.asked) != 1 {
-		t.Errorf("null: exit %s, %v", res.ExitReason, outline(b.asked))
+	if res := episode(t, b, build(t, "noop", nil, agents.Deps{})); res.ExitReason != schemas.ExitSubmitted || len(b.asked) != 1 {
+		t.Errorf("noop: exit %s, %v", res.ExitReason, outline(b.asked))
 	}
 }
 
 func TestNeeds(t *testing.T) {
 	for kind, want := range map[string]agents.Needs{
-		"react": {Model: true}, "solution": {Gold: true}, "scripted": {}, "null": {},
+		"react": {Model: true}, "solution": {Gold: true}, "scripted": {}, "noop": {},
 	} {
 		if got, err := agents.NeedsOf(kind, nil); !cmp.Equal(got, want) || err != nil {
 			t.Errorf("%s needs %+v, want %+v (%v)", kind, got, want, err)
@@ -243,7 +243,7 @@ func TestSettings(t *testing.T) {
 		{"scripted", map[string]any{"file": "/nowhere.yaml"}, "opening the script"},
 		{"scripted", map[string]any{"file": bad}, "must be a list of"},
 		{"scripted", map[string]any{"calls": []any{map[string]any{"message": "x"}}}, "call 1 has no tool"},
-		{"null", map[string]any{"x": 1}, "takes no settings"},
+		{"noop", map[string]any{"x": 1}, "takes no settings"},
 	} {
 		_, err := agents.Registry.Build(c.kind, c.with, agents.Deps{Task: task()})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
