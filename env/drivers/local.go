@@ -98,7 +98,7 @@ func (d *local) start(ctx context.Context, spec env.SandboxSpec, python interpre
 			Unenforced: []string{"cpu_time", "cpus", "disk", "inodes", "memory", "network", "open_files", "processes"}},
 		destroy: func(context.Context) error {
 			if c.stop(); !c.cmd.ProcessState.Success() { // else it has done that itself
-				if err := guest.Bury(tags); err != nil {
+				if err := guest.KillPrograms(tags); err != nil {
 					return err
 				}
 			}

@@ -21,7 +21,7 @@ type Scratch struct{}
 const (
 	scratchPrefix = "tracesmith-"
 	scratchOwner  = "owner"
-	scratchTags   = "tags" // see guest.Bury
+	scratchTags   = "tags" // see guest.KillPrograms
 )
 
 // MakeScratch makes a directory for this process; what it is for becomes part of
@@ -65,7 +65,7 @@ func (Scratch) Leftovers(context.Context) ([]env.Leftover, error) {
 func removeScratch(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, scratchTags))
 	if tags, numErr := strconv.ParseUint(string(raw), 10, 64); err == nil && numErr == nil {
-		if err := guest.Bury(tags); err != nil {
+		if err := guest.KillPrograms(tags); err != nil {
 			return err // the directory is all that still leads to them
 		}
 	}

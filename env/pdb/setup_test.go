@@ -136,7 +136,7 @@ const (
 
 // patient has the debugger wait long for a program to stop at an interrupt.
 func (b *bench) patient() *bench {
-	b.cfg.Grace = patience
+	b.d.cfg.Grace = patience
 	return b
 }
 

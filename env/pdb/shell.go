@@ -17,10 +17,9 @@ type token struct {
 
 var errNul = errors.New("it contains a NUL byte")
 
-// shellTokens splits a shell line as far as is needed to find its simple
-// commands: words, comments and operators. It does not parse the line, because the
-// answer to a line that cannot be debugged names the operator that stands in the
-// way, in lines that are no shell command as well.
+// shellTokens splits a shell line far enough to find its simple commands: words, comments and
+// operators. It does not parse the line, because the answer to a line that cannot be debugged
+// names the operator that stands in the way, in lines that are no shell command as well.
 func shellTokens(line string) ([]token, error) {
 	if strings.ContainsRune(line, 0) {
 		return nil, errNul
@@ -45,7 +44,7 @@ func shellTokens(line string) ([]token, error) {
 				i += n
 				continue
 			}
-			w, _, err := shellwords.Next(line[i:])
+			w, _, err := shellwords.Next(strings.ReplaceAll(line[i:], "\r", " "))
 			if err != nil {
 				return nil, err
 			}
@@ -56,7 +55,7 @@ func shellTokens(line string) ([]token, error) {
 	return out, nil
 }
 
-// operator returns the length of the operator s starts with, 0 for none. A
+// operator returns the length of the operator at the start of s, 0 if there is none. A
 // redirection includes the descriptor before it and the one it duplicates.
 func operator(s string) int {
 	n := 0

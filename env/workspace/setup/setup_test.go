@@ -218,7 +218,7 @@ func TestSetupOutOfTime(t *testing.T) {
 	b := open(t, "bubblewrap")
 	for b.Timeout = 8 * time.Second; ; b.Timeout *= 2 {
 		_, err := b.prepare("echo slow; sleep 600")
-		if err != nil && strings.Contains(err.Error(), fmt.Sprintf("longer than %s (sandbox.setup_timeout); their last words: slow", b.Timeout)) {
+		if err != nil && strings.Contains(err.Error(), fmt.Sprintf("longer than %s (sandbox.setup_timeout); the end of their output: slow", b.Timeout)) {
 			break
 		}
 		if err == nil || !strings.Contains(err.Error(), "(sandbox.setup_timeout)") || b.Timeout > time.Minute {

@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// repository is what the layout of a base tree says about its Python files: which
-// are tests, which are helpers that only tests import, and which are the program.
-// It reads texts and runs nothing, so it decides only what they make clear. What
-// they leave open counts as the program's.
+// content returns the text of a file in one tree, "" if it does not exist there.
+type content func(file string) string
+
+// repository says what the files of a base tree are for: which Python files are tests, which are
+// helpers that only tests import, and which are the program. It judges by the texts and runs
+// nothing. A file counts as part of the program unless the texts clearly say otherwise.
 type repository struct {
 	texts    map[string]string   // of Python files and of those that describe the distribution
 	tests    map[string]bool     // files that hold tests, and conftest.py
@@ -19,12 +21,12 @@ type repository struct {
 	testDirs map[string]bool     // directories named after tests that hold some
 	used     map[string]bool     // files that program code imports
 	words    map[string]bool     // parts of the paths that program files name
-	asked    map[string]bool     // the same of tests and helpers
-	scripts  map[string]bool     // files that the entrypoint runs, where its exit code decides
+	asked    map[string]bool     // parts of the paths that tests and helpers name
+	scripts  map[string]bool     // files that the entrypoint runs, if its exit code decides
 	gold     map[string]bool     // files that the gold patch changes
 	helpers  map[string]bool     // top directories and modules that only tests import
-	leaves   bool                // a file leaves its interpreter without the exit handlers
-	maybe    map[string]bool     // the same where the texts do not make it clear
+	leaves   bool                // a file ends its interpreter without the exit handlers
+	maybe    map[string]bool     // as helpers, if the texts do not make it clear
 }
 
 var (
@@ -42,8 +44,8 @@ var (
 	described    = []string{"pyproject.toml", "setup.cfg", "setup.py", "MANIFEST.in"}
 )
 
-// newRepository reads a tree. listed are files that hold tests whatever their names
-// say, scripts are checks by their exit code, gold is what the gold patch changes.
+// newRepository reads a tree. listed are files with tests, whatever their names; scripts are
+// checks by their exit code; gold are the files that the gold patch changes.
 func newRepository(files []string, text content, listed, scripts, gold []string) *repository {
 	r := &repository{texts: map[string]string{}, imports: map[string][]string{}, tests: set(listed), scripts: set(scripts), gold: set(gold),
 		testDirs: map[string]bool{}, used: map[string]bool{}, words: map[string]bool{}, asked: map[string]bool{},
@@ -62,10 +64,10 @@ func newRepository(files []string, text content, listed, scripts, gold []string)
 	}
 	r.classify()
 	for f, text := range r.texts {
-		judging := r.judging(f)
+		forTests := r.belongsToTests(f)
 		r.leaves = r.leaves || leavesEarly.MatchString(text)
-		into, all := r.words, judging || reads.MatchString(text) // once a file: a table has thousands of literals
-		if judging {
+		into, all := r.words, forTests || reads.MatchString(text) // once a file: a table has thousands of literals
+		if forTests {
 			into = r.asked
 		}
 		for _, m := range literal.FindAllStringSubmatch(text, -1) {
@@ -75,7 +77,7 @@ func newRepository(files []string, text content, listed, scripts, gold []string)
 			}
 		}
 		for _, other := range r.imports[f] {
-			r.used[other] = r.used[other] || !judging && !slices.Contains(described, f)
+			r.used[other] = r.used[other] || !forTests && !slices.Contains(described, f)
 		}
 	}
 	maps.DeleteFunc(r.texts, func(f string, _ string) bool { return !r.scripts[f] && !slices.Contains(described, f) })
@@ -91,7 +93,7 @@ func set(names []string) map[string]bool {
 	return out
 }
 
-// readByLayout says whose texts a repository reads.
+// readByLayout reports whether newRepository reads the text of a file.
 func readByLayout(file string) bool {
 	return strings.HasSuffix(file, ".py") || slices.Contains(described, file)
 }
@@ -111,8 +113,8 @@ func top(file string) string {
 	return first
 }
 
-// inTestDir says that a file lies below a directory that is named after tests and
-// holds some.
+// inTestDir reports whether a file is below a directory that is named after tests and contains
+// some.
 func (r *repository) inTestDir(file string) bool {
 	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
 		if r.testDirs[dir] {
@@ -122,14 +124,13 @@ func (r *repository) inTestDir(file string) bool {
 	return false
 }
 
-// judging says that a file belongs to the tests: it is one, lies among them, or is
-// a helper of theirs.
-func (r *repository) judging(file string) bool {
+// belongsToTests reports whether a file is a test, a helper of tests, or in a directory of tests.
+func (r *repository) belongsToTests(file string) bool {
 	return r.tests[file] || r.inTestDir(file) || r.helpers[top(file)]
 }
 
-// imported lists the files of the repository that a Python file imports, or names
-// as a module in a string.
+// imported lists the files of the repository that a Python file imports or names as a module in
+// a string.
 func (r *repository) imported(file string) []string {
 	var names []string
 	for _, m := range importLine.FindAllStringSubmatch(r.texts[file], -1) {
@@ -187,7 +188,7 @@ func (r *repository) module(name, dir string) []string {
 	return out
 }
 
-// classify finds the helpers among what lies at the top of the tree.
+// classify finds the helpers among the directories and modules at the top of the tree.
 func (r *repository) classify() {
 	parts := map[string][]string{} // top -> its Python files
 	for f := range r.texts {
@@ -215,7 +216,7 @@ func (r *repository) classify() {
 	}
 	known := slices.ContainsFunc(slices.Collect(maps.Keys(parts)), func(name string) bool { return fixed(name) && !r.forTests(parts[name]) })
 	program := 0
-	for again := true; again; { // a helper of helpers is one
+	for again := true; again; { // a helper of helpers is a helper
 		again, program = false, 0
 		for name := range parts {
 			outside := false
@@ -235,11 +236,11 @@ func (r *repository) classify() {
 		}
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(parts)), func(name string) bool { return !r.helpers[name] && (byTests[name] || len(users[name]) > 0) }) {
-		clear(r.helpers) // they are the whole program
+		clear(r.helpers) // without them there would be no program
 	}
 }
 
-// distributed says that a top directory or module is installed: it is the source
+// distributed reports whether a top directory or module is installed: it is the source
 // directory, or the description of the distribution names it.
 func (r *repository) distributed(name string) bool {
 	if name == "src" || name == "lib" {
@@ -249,11 +250,11 @@ func (r *repository) distributed(name string) bool {
 	return slices.ContainsFunc(described, func(f string) bool { return word.MatchString(r.texts[f]) })
 }
 
-// forTests says that files are made for tests: by their name, by what they import,
-// or because they define checks that assert.
+// forTests reports whether files are made for tests, judging by their name, their imports, and
+// functions that check and assert.
 func (r *repository) forTests(files []string) bool {
 	name := strings.TrimSuffix(top(files[0]), ".py")
-	for f := range r.tests { // one with tests of its own is what they test
+	for f := range r.tests { // a module with tests of its own is part of the program
 		if base := path.Base(f); base == "test_"+name+".py" || base == name+"_test.py" {
 			return false
 		}
@@ -267,12 +268,12 @@ func (r *repository) forTests(files []string) bool {
 	return helperName.MatchString(name)
 }
 
-// usesProgram says that a file imports something outside its own top directory.
+// usesProgram reports whether a file imports something outside its own top directory.
 func (r *repository) usesProgram(file, own string) bool {
 	return slices.ContainsFunc(r.imports[file], func(other string) bool { return top(other) != own })
 }
 
-// protects says that a file is graded as the base has it.
+// protects reports whether a file always comes from the base tree.
 func (r *repository) protects(file string) bool {
 	switch {
 	case r.gold[file]:
@@ -285,8 +286,8 @@ func (r *repository) protects(file string) bool {
 	return r.helpers[top(file)] || r.inTestDir(file) && !r.used[file]
 }
 
-// checks says that a script whose exit code decides is a check of a program in other
-// files, not the program itself.
+// checks reports whether a script whose exit code decides checks a program in other files, and is
+// not the program itself.
 func (r *repository) checks(script string) bool {
 	if r.used[script] || len(r.imports[script]) == 0 {
 		return false
@@ -296,8 +297,8 @@ func (r *repository) checks(script string) bool {
 		testName.MatchString(path.Base(script)) || helperName.MatchString(strings.TrimSuffix(path.Base(script), ".py"))
 }
 
-// data says that a file without Python code belongs to the tests: it lies among
-// them, or they name it or its directory and the program does not.
+// data reports whether a file without Python code belongs to the tests: it is in a directory of
+// tests, or tests name it or its directory and the program does not.
 func (r *repository) data(file string) bool {
 	dir := path.Dir(file)
 	if dir == "." || top(file) == "docs" || top(file) == "doc" || r.distributed(top(file)) && !r.inTestDir(file) {
@@ -313,8 +314,8 @@ func (r *repository) data(file string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return r.asked[p] })
 }
 
-// doubt says why a file that counts as the program's may be the tests'; "" for
-// one that is not in doubt.
+// doubt says why a file that counts as part of the program may belong to the tests; "" if there
+// is no doubt.
 func (r *repository) doubt(file string) string {
 	switch {
 	case r.gold[file] || r.protects(file):

@@ -46,7 +46,7 @@ func TestSweepTellsOfSurvivors(t *testing.T) {
 	if sweep(grows, nobody) {
 		t.Error("processes that keep coming are said to be dead")
 	}
-	if err := Bury(first); err != nil {
+	if err := KillPrograms(first); err != nil {
 		t.Error(err)
 	}
 }

@@ -14,8 +14,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// importing reads one tar stream into a store.
-type importing struct {
+// Import stores the files of a tar stream and returns the hash of their tree: regular files
+// (with the executable bit), hard links as copies, symlinks as links. Directories exist only
+// through their content, so empty ones vanish; like git, Import skips sockets, pipes and
+// devices. Entries that could reach outside, that hold a .git below the top, or that exceed
+// the limits are a *RefusedError.
+func (s *Store) Import(ctx context.Context, r io.Reader) (tree string, err error) {
+	return newImporter(s, func(string) bool { return false }).read(ctx, r)
+}
+
+// importer reads one tar stream into a store.
+type importer struct {
 	*Store
 	optional func(path string) bool // may be left out: a file that the base tree lacks
 
@@ -28,14 +37,14 @@ type importing struct {
 	total   int64
 }
 
-func newImporting(s *Store, optional func(path string) bool) *importing {
-	return &importing{
+func newImporter(s *Store, optional func(path string) bool) *importer {
+	return &importer{
 		Store: s, optional: optional, root: &node{mode: modeDir, children: map[string]*node{}},
 		seen: map[string]File{}, sizes: map[string]int64{}, left: map[string]int64{},
 	}
 }
 
-func (i *importing) read(ctx context.Context, r io.Reader) (tree string, err error) {
+func (i *importer) read(ctx context.Context, r io.Reader) (tree string, err error) {
 	for in := tar.NewReader(r); ; {
 		if err := ctx.Err(); err != nil {
 			return "", err
@@ -64,7 +73,7 @@ func (i *importing) read(ctx context.Context, r io.Reader) (tree string, err err
 	return h.String(), nil
 }
 
-func (i *importing) entry(in io.Reader, head *tar.Header) error {
+func (i *importer) entry(in io.Reader, head *tar.Header) error {
 	path, skip, err := cleanPath(head.Name)
 	if err != nil || skip {
 		return err
@@ -94,7 +103,7 @@ func (i *importing) entry(in io.Reader, head *tar.Header) error {
 }
 
 // fit leaves out the largest new files until those that stay fit into a patch.
-func (i *importing) fit() {
+func (i *importer) fit() {
 	slices.SortFunc(i.fresh, func(a, b File) int {
 		return cmp.Or(cmp.Compare(i.sizes[a.Path], i.sizes[b.Path]), strings.Compare(a.Path, b.Path))
 	})
@@ -111,14 +120,14 @@ func (i *importing) fit() {
 	i.fresh = i.fresh[:fitting]
 }
 
-func (i *importing) add(f File) error {
+func (i *importer) add(f File) error {
 	if !i.root.add(f.Path, f.Mode, f.hash) {
 		return &RefusedError{f.Path, "occurs twice, or lies below something that is not a directory"}
 	}
 	return nil
 }
 
-func (i *importing) leftOut() []schemas.LeftOut {
+func (i *importer) leftOut() []schemas.LeftOut {
 	var out []schemas.LeftOut
 	for _, path := range slices.Sorted(maps.Keys(i.left)) {
 		out = append(out, schemas.LeftOut{Path: path, Bytes: i.left[path]})
@@ -127,7 +136,7 @@ func (i *importing) leftOut() []schemas.LeftOut {
 }
 
 // take stores one entry's content; ok is false for what a tree does not hold.
-func (i *importing) take(in io.Reader, head *tar.Header, path string) (f File, ok bool, err error) {
+func (i *importer) take(in io.Reader, head *tar.Header, path string) (f File, ok bool, err error) {
 	switch head.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse:
 		if head.Size > MaxFileBytes {
@@ -161,7 +170,7 @@ func (i *importing) take(in io.Reader, head *tar.Header, path string) (f File, o
 }
 
 // link takes a hard link as a copy of its target, or leaves it out as that was.
-func (i *importing) link(name, path string) (f File, ok bool, err error) {
+func (i *importer) link(name, path string) (f File, ok bool, err error) {
 	target, _, err := cleanPath(name)
 	if err != nil {
 		return f, false, err

@@ -1,25 +1,27 @@
 package verify
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// catalogue finds the tests of a run by the ids that tasks list. Benchmarks
-// publish ids as some log parser left them; see aliases.
+// catalogue finds the tests of a run by the ids that tasks list. Benchmarks publish ids as their
+// log parsers print them; see aliases.
 type catalogue struct {
 	tests map[string]string
 	alias map[string][]string // other names -> full ids
 }
 
-// newCatalogue takes the statuses of a run's tests, and their docstrings' first lines.
+// newCatalogue makes a catalogue of the statuses of a run's tests and the first lines of their
+// docstrings.
 func newCatalogue(tests, docs map[string]string) catalogue {
 	c := catalogue{tests, map[string][]string{}}
-	for _, id := range sortedKeys(tests) {
+	for _, id := range slices.Sorted(maps.Keys(tests)) {
 		names := aliases(id)
 		if doc := docs[id]; doc != "" {
-			names = append(names, doc) // what unittest calls it in its log
+			names = append(names, doc) // its name in the log of unittest
 		}
 		for _, name := range names {
 			if name != id && !slices.Contains(c.alias[name], id) {
@@ -33,10 +35,9 @@ func newCatalogue(tests, docs map[string]string) catalogue {
 // pathOption is a parameter that is an absolute path.
 var pathOption = regexp.MustCompile(`^([^\[]*\[)/[^/*][^*]*(/[^/*]*\])$`)
 
-// aliases of an id: without its file and with dots, as R2E-Gym and the sympy
-// instances of SWE-bench have them (a.py::T::test_x[1] is T.test_x[1]); cut at the
-// first blank, and a path as parameter reduced to its last part, as SWE-bench's
-// parser leaves them.
+// aliases lists other forms of an id: without its file and with dots, as in R2E-Gym and the sympy
+// instances of SWE-bench (a.py::T::test_x[1] is T.test_x[1]); and cut at the first blank, with a
+// path as parameter reduced to its last part, as SWE-bench's parser prints them.
 func aliases(id string) []string {
 	var names []string
 	if _, name, ok := strings.Cut(id, "::"); ok {
@@ -54,8 +55,8 @@ func (c catalogue) find(listed string) []string {
 	return c.alias[listed]
 }
 
-// status is the word on a listed id: that of the worst test it stands for; ran is
-// false without any.
+// status is the worst status of the tests that a listed id stands for; ran is false if there are
+// none.
 func (c catalogue) status(listed string) (word string, ran bool) {
 	ids := c.find(listed)
 	if len(ids) == 0 {
