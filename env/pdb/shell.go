@@ -24,6 +24,7 @@ func shellTokens(line string) ([]token, error) {
 	if strings.ContainsRune(line, 0) {
 		return nil, errNul
 	}
+	bare := strings.ReplaceAll(line, "\r", " ") // it ends a word
 	var out []token
 	for i := 0; i < len(line); {
 		c := line[i]
@@ -44,7 +45,7 @@ func shellTokens(line string) ([]token, error) {
 				i += n
 				continue
 			}
-			w, _, err := shellwords.Next(strings.ReplaceAll(line[i:], "\r", " "))
+			w, _, err := shellwords.Next(bare[i:])
 			if err != nil {
 				return nil, err
 			}

@@ -13,7 +13,12 @@ import (
 var (
 	ErrUnclosed = errors.New("a quote or bracket is not closed")
 	ErrNoWord   = errors.New("something else than a word stands in it")
+	ErrTooLong  = errors.New("it is longer than 64 KiB")
 )
+
+// maxLine bounds what is parsed: the parser recurses, and a line of several hundred
+// thousand open brackets would overflow the stack.
+const maxLine = 64 << 10
 
 // Word is one word of a command line.
 type Word struct {
@@ -33,8 +38,11 @@ func Next(line string) (w Word, rest string, err error) {
 	for joined := true; joined; {
 		line, joined = strings.CutPrefix(strings.TrimLeft(line, " \t"), "\\\n")
 	}
-	if line == "" {
+	switch {
+	case line == "":
 		return Word{}, "", nil
+	case len(line) > maxLine:
+		return Word{}, line, ErrTooLong
 	}
 	var word *syntax.Word
 	err = syntax.NewParser().Words(strings.NewReader(line), func(found *syntax.Word) bool {

@@ -3,6 +3,7 @@ package shellwords_test
 import (
 	"errors"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,5 +45,17 @@ func TestCommandIsWhatAShellReads(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s|' "+shellwords.Command(words...)).Output()
 	if err != nil || string(out) != "a b|$HOME|it's||plain|`x`|*|\\n|" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A line that a model wrote must not overflow the parser's stack.
+func TestDeepLinesAreBounded(t *testing.T) {
+	for _, part := range []string{`"$(`, "${x:-", "$(if "} {
+		if _, err := shellwords.Split(strings.Repeat(part, 60<<10/len(part))); !errors.Is(err, shellwords.ErrUnclosed) {
+			t.Errorf("%s: %v", part, err)
+		}
+		if _, err := shellwords.Split(strings.Repeat(part, 1<<20)); !errors.Is(err, shellwords.ErrTooLong) {
+			t.Errorf("%s: %v", part, err)
+		}
 	}
 }

@@ -77,8 +77,11 @@ func parseCommand(line string) (command, error) {
 // splitWords splits a line as a shell would, and refuses what only a shell can do.
 func splitWords(line string) ([]string, error) {
 	words, err := shellwords.Split(line)
-	if errors.Is(err, shellwords.ErrUnclosed) {
+	switch {
+	case errors.Is(err, shellwords.ErrUnclosed):
 		return nil, errors.New("a quote is not closed")
+	case errors.Is(err, shellwords.ErrTooLong):
+		return nil, err
 	}
 	var out []string
 	for _, w := range words {
