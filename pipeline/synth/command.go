@@ -6,6 +6,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
 // Runners that candidates are judged with.
@@ -74,43 +76,22 @@ func parseCommand(line string) (command, error) {
 
 // splitWords splits a line as a shell would, and refuses what only a shell can do.
 func splitWords(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	var quote rune
-	open, escaped := false, false
-	for _, r := range line {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			escaped, open = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == '"' && (r == '$' || r == '`'):
-			return nil, errors.New("it needs a shell")
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, open = r, true
-		case r == ' ' || r == '\t':
-			if open {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			open = false
-		case strings.ContainsRune(";&|<>$`()*?\n", r):
-			return nil, errors.New("it needs a shell")
-		default:
-			word.WriteRune(r)
-			open = true
-		}
-	}
-	if quote != 0 || escaped {
+	words, err := shellwords.Split(line)
+	switch {
+	case errors.Is(err, shellwords.ErrUnclosed):
 		return nil, errors.New("a quote is not closed")
+	case errors.Is(err, shellwords.ErrTooLong):
+		return nil, err
 	}
-	if open {
-		words = append(words, word.String())
+	var out []string
+	for _, w := range words {
+		if w.Expands || !w.Fixed && strings.ContainsAny(w.Raw, "*?") {
+			err = shellwords.ErrNoWord
+		}
+		out = append(out, w.Text)
 	}
-	return words, nil
+	if err != nil {
+		return nil, errors.New("it needs a shell")
+	}
+	return out, nil
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -58,7 +58,7 @@ func Usage(err error) error {
 }
 
 // shell is a command that can be pasted.
-var shell = observe.Shell
+var shell = shellwords.Command
 
 // CodeOf maps an error to the exit code of the table, once, at the top.
 func CodeOf(err error) int {

@@ -63,8 +63,8 @@ func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, err
 	return r, err
 }
 
-// Workdir passes on where the driver put the workspace, see env.WorkdirOf.
+// Workdir implements env.Placed: it passes on where the driver put the workspace.
 func (s meteredSandbox) Workdir() string { return env.WorkdirOf(s.Sandbox, "") }
 
-// TempDir does so for its temporary files.
+// TempDir implements env.Placed.
 func (s meteredSandbox) TempDir() string { return env.TempDirOf(s.Sandbox) }
