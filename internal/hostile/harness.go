@@ -14,49 +14,49 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Place is an environment of the Repository's task in which cases are played.
-// One goroutine uses it.
-type Place struct {
+// Harness plays cases in an environment of the Repository's task. It is not safe for
+// concurrent use.
+type Harness struct {
 	Env env.Env
-	// Sandbox is the one the environment uses now.
+	// Sandbox returns the current sandbox of the environment.
 	Sandbox func() env.Sandbox
-	// Isolated: processes of the place are its own, and all of them can be seen.
+	// Isolated means that the sandbox shows exactly the processes of this environment.
 	Isolated bool
 
-	answers int    // given so far, in the probes
-	suffix  string // what the debugger's answer ends with while it stands still
+	answers int    // number of calls so far
+	suffix  string // end of the debugger's answers while the program is stopped; "" if unknown
 }
 
-// Grace is how much later than its limit an answer may come.
+// Grace is the time by which an answer may exceed its limit.
 const Grace = time.Second
 
-// hungAfter is when an answer is no longer waited for, counted from the limit.
+// hungAfter is the time after the limit at which a call counts as hung.
 const hungAfter = 30 * time.Second
 
-// Answer is what became of one call.
+// Answer is the result of one call.
 type Answer struct {
 	Text     string
 	Exit     *int
 	TimedOut bool
 	IsError  bool
-	Limit    time.Duration // what the call may take
+	Limit    time.Duration // time that the call may take
 	Took     time.Duration
-	Before   time.Duration // how late an earlier answer of the same case came
-	Err      error         // of the environment, a death among them
+	Before   time.Duration // by how much an earlier answer of the same case was late
+	Err      error         // error of the environment, including the death of the sandbox
 }
 
-// Late is how much later than limit and grace it came, or an earlier answer of its
-// case did, 0 if none did.
+// Late returns by how much the answer, or an earlier answer of the same case, exceeded the
+// limit and the grace; 0 if none did.
 func (a Answer) Late() time.Duration { return max(a.Before, a.Took-a.Limit-Grace) }
 
-// Hung: no answer came at all.
+// Hung reports whether there was no answer.
 func (a Answer) Hung() bool { return errors.Is(a.Err, context.DeadlineExceeded) }
 
-// Died: the sandbox is gone.
+// Died reports whether the sandbox died.
 func (a Answer) Died() bool { return errors.Is(a.Err, env.ErrSandboxDied) }
 
-// Call makes one tool call. Its limit is sent along where the tool takes one.
-func (p *Place) Call(ctx context.Context, tool string, args map[string]any, limit time.Duration) Answer {
+// Call makes one tool call. It passes the limit to tools that have a timeout argument.
+func (p *Harness) Call(ctx context.Context, tool string, args map[string]any, limit time.Duration) Answer {
 	if tool == string(Bash) || tool == string(Pdb) {
 		args["timeout"] = int(limit / time.Second)
 	}
@@ -65,7 +65,7 @@ func (p *Place) Call(ctx context.Context, tool string, args map[string]any, limi
 		return Answer{Err: fmt.Errorf("encoding a call: %w", err)}
 	}
 	wait := limit + hungAfter
-	if tool == string(Eval) { // takes its limit from the context: a second less
+	if tool == string(Eval) { // eval's limit is the context's deadline minus one second
 		wait = limit + Grace
 	}
 	bounded, cancel := context.WithTimeout(ctx, wait)
@@ -80,33 +80,33 @@ func (p *Place) Call(ctx context.Context, tool string, args map[string]any, limi
 	}
 }
 
-// Reset makes the place anew.
-func (p *Place) Reset(ctx context.Context) error {
+// Reset resets the environment.
+func (p *Harness) Reset(ctx context.Context) error {
 	p.suffix = ""
 	_, err := p.Env.Reset(ctx, false)
 	return err
 }
 
-// Verdict is what one played case came to.
+// Verdict is the result of playing one case.
 type Verdict struct {
 	Case   Case
-	Answer Answer   // the case's own
-	Wrong  []string // what of the answer is not as it must be
-	// Misframed: a command after it was not answered correctly.
+	Answer Answer   // answer to the case itself
+	Wrong  []string // differences between the answer and Case.Want
+	// Misframed lists wrong answers to the commands after the case.
 	Misframed []string
 	Left      []string // processes that should be gone
 	Died      bool
-	Err       error // the place cannot go on, a death apart
+	Err       error // an error other than Died, after which the harness is unusable
 }
 
-// Failed says whether anything but the time is not as it must be.
+// Failed reports whether anything other than lateness is wrong.
 func (v Verdict) Failed() bool {
 	return len(v.Wrong)+len(v.Misframed)+len(v.Left) > 0 || v.Err != nil || v.Answer.Hung() || v.Died
 }
 
 func (v Verdict) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s): took %v of %v", v.Case.Name, v.Case.Door, v.Answer.Took.Round(time.Millisecond), v.Answer.Limit)
+	fmt.Fprintf(&b, "%s (%s): took %v of %v", v.Case.Name, v.Case.Surface, v.Answer.Took.Round(time.Millisecond), v.Answer.Limit)
 	for what, list := range map[string][]string{"wrong": v.Wrong, "misframed": v.Misframed, "left": v.Left} {
 		for _, text := range list {
 			fmt.Fprintf(&b, "\n  %s: %s", what, text)
@@ -116,7 +116,7 @@ func (v Verdict) String() string {
 		fmt.Fprintf(&b, "\n  the call: %v", v.Answer.Err)
 	}
 	if v.Err != nil {
-		fmt.Fprintf(&b, "\n  the place: %v", v.Err)
+		fmt.Fprintf(&b, "\n  the environment: %v", v.Err)
 	}
 	if len(v.Wrong) > 0 {
 		fmt.Fprintf(&b, "\n  the answer was %s", short(v.Answer.Text))
@@ -124,9 +124,9 @@ func (v Verdict) String() string {
 	return b.String()
 }
 
-// Play plays a case and asks the probes. After a death, or an error, the place
-// must be made anew; after a case that spoils it it has been.
-func (p *Place) Play(ctx context.Context, c Case) Verdict {
+// Play plays a case and runs the probes. After a death or an error, the caller must
+// create a new harness. After a case that damages the environment, Play resets it.
+func (p *Harness) Play(ctx context.Context, c Case) Verdict {
 	v := Verdict{Case: c}
 	v.Answer, v.Err = p.open(ctx, c)
 	if v.Err != nil {
@@ -134,7 +134,7 @@ func (p *Place) Play(ctx context.Context, c Case) Verdict {
 	}
 	if v.Died = v.Answer.Died(); v.Died {
 		if died, ok := errors.AsType[*env.DiedError](v.Answer.Err); ok && !died.DuringCommand {
-			v.Wrong = append(v.Wrong, "the sandbox died, and does not say that a command was running")
+			v.Wrong = append(v.Wrong, "the sandbox died, but the error does not say that a command was running")
 		}
 		return v
 	}
@@ -144,7 +144,7 @@ func (p *Place) Play(ctx context.Context, c Case) Verdict {
 		}
 		return v
 	}
-	v.Wrong = judge(c.Want, v.Answer)
+	v.Wrong = mismatches(c.Want, v.Answer)
 	if v.Misframed, v.Err = p.probe(ctx, c); v.Err != nil {
 		v.Died = errors.Is(v.Err, env.ErrSandboxDied)
 		return v
@@ -155,15 +155,15 @@ func (p *Place) Play(ctx context.Context, c Case) Verdict {
 	if v.Err == nil && c.Leaves {
 		v.Err = p.sweep(ctx)
 	}
-	if v.Err == nil && c.Spoils {
+	if v.Err == nil && c.Damages {
 		v.Err = p.Reset(ctx)
 	}
 	return v
 }
 
-// open brings a case in by its door.
-func (p *Place) open(ctx context.Context, c Case) (Answer, error) {
-	switch c.Door {
+// open makes the calls of a case and returns the last answer.
+func (p *Harness) open(ctx context.Context, c Case) (Answer, error) {
+	switch c.Surface {
 	case Bash:
 		return p.Call(ctx, "bash", map[string]any{"command": c.text()}, c.limit()), nil
 	case Pdb:
@@ -173,7 +173,7 @@ func (p *Place) open(ctx context.Context, c Case) (Answer, error) {
 		}
 		p.suffix = ""
 		args := map[string]any{"command": "p 'ready'", "entrypoint": "python3 " + file}
-		// Another entrypoint than the last one: a session of its own.
+		// An entrypoint other than the last one starts a new session.
 		a := p.Call(ctx, "pdb", args, DefaultLimit)
 		commands := c.Commands
 		if commands == nil {
@@ -201,10 +201,10 @@ func (p *Place) open(ctx context.Context, c Case) (Answer, error) {
 	case Run:
 		return p.runCase(ctx, c)
 	}
-	return Answer{}, fmt.Errorf("case %s: no door %q", c.Name, c.Door)
+	return Answer{}, fmt.Errorf("case %s: unknown surface %q", c.Name, c.Surface)
 }
 
-func (p *Place) runCase(ctx context.Context, c Case) (Answer, error) {
+func (p *Harness) runCase(ctx context.Context, c Case) (Answer, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.limit()+hungAfter)
 	defer cancel()
 	began := time.Now()
@@ -215,42 +215,42 @@ func (p *Place) runCase(ctx context.Context, c Case) (Answer, error) {
 	}, nil
 }
 
-// judge compares an answer with what it must hold.
-func judge(w Want, a Answer) []string {
+// mismatches returns the differences between an answer and the expected one.
+func mismatches(w Want, a Answer) []string {
 	var wrong []string
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if w.Time == InTime && a.TimedOut || w.Time == TimesOut && !a.TimedOut {
-		say("timed out: %v", a.TimedOut)
+		add("timed out: %v", a.TimedOut)
 	}
 	if w.Exit != nil && !a.TimedOut {
 		if a.Exit == nil {
-			say("no exit code, want one of %v", w.Exit)
+			add("no exit code, want one of %v", w.Exit)
 		} else if !slices.Contains(w.Exit, *a.Exit) {
-			say("exit code %d, want one of %v", *a.Exit, w.Exit)
+			add("exit code %d, want one of %v", *a.Exit, w.Exit)
 		}
 	}
 	for _, text := range w.Has {
 		if !strings.Contains(a.Text, text) {
-			say("no %q", text)
+			add("%q is missing", text)
 		}
 	}
 	for _, text := range w.Lacks {
 		if strings.Contains(a.Text, text) {
-			say("holds %q", text)
+			add("contains %q", text)
 		}
 	}
 	if w.MaxBytes > 0 && len(a.Text) > w.MaxBytes {
-		say("%d bytes, more than %d", len(a.Text), w.MaxBytes)
+		add("%d bytes, more than %d", len(a.Text), w.MaxBytes)
 	}
 	return wrong
 }
 
-// path is a file of the workspace.
-func (p *Place) path(name string) string {
+// path returns the path of a file in the workspace.
+func (p *Harness) path(name string) string {
 	return env.WorkdirOf(p.Sandbox(), schemas.DefaultWorkdir) + "/" + name
 }
 
-// short shows a text in a message.
+// short quotes a text for a message and shortens it.
 func short(s string) string {
 	if len(s) > 600 {
 		return fmt.Sprintf("%q ... %q (%d bytes)", s[:300], s[len(s)-300:], len(s))
