@@ -18,7 +18,7 @@ func TestATaskNeedsAPatchAndTests(t *testing.T) {
 		"patch is empty":   func(t *schemas.Task) { t.GoldPatch = "\n" },
 		"no test fails":    func(t *schemas.Task) { t.Tests.FailToPass = nil },
 		"no test passes":   func(t *schemas.Task) { t.Tests.PassToPass = nil },
-		"every text of it": func(t *schemas.Task) { t.Instructions = " " },
+		"every issue text": func(t *schemas.Task) { t.Instructions = " " },
 		"its patch is em":  func(t *schemas.Task) { t.BugPatch = "" },
 	} {
 		task := sound
