@@ -2,10 +2,10 @@ package schemas
 
 import "encoding/json"
 
-// Manifest is the commit record of a published dataset version (dataset.md
-// §6.8): canonical JSON, written last. A file that no manifest lists is not
-// part of any dataset. It contains no time and no host name, so equal inputs give
-// equal bytes.
+// Manifest is manifest.json, the commit record of a published dataset version:
+// canonical JSON, written after all files that it lists. A file that no manifest
+// lists is not part of the dataset. A manifest contains no time and no host name, so
+// equal inputs give equal bytes.
 type Manifest struct {
 	ManifestVersion int               `json:"manifest_version"` // 1
 	Dataset         string            `json:"dataset"`

@@ -1,6 +1,6 @@
 package schemas
 
-// Exit reasons: how the run loop ended (dataset.md §6.3).
+// Values of exit_reason: how the run loop ended.
 const (
 	ExitSubmitted       = "submitted"
 	ExitEnvDone         = "env_done"

@@ -2,7 +2,7 @@ package schemas
 
 import "time"
 
-// The row structs are the published contract (dataset.md §6.3, §6.4): field
+// The row structs define the columns of the published tables: field
 // order, column name and type. A pointer is a nullable column and nil means
 // "not known or not applicable", never zero or empty; a nil list is null, and an
 // empty list means that there is nothing. The col tag holds the column name;

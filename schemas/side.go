@@ -2,7 +2,8 @@ package schemas
 
 import "time"
 
-// The side tables of a dataset (dataset.md §6.5); same rules as rows.go.
+// The other tables of a dataset: blobs, tool sets, annotations, dead letters and
+// selections. The rules of rows.go apply.
 
 // BlobRow is one row of table blobs: a text that is too long for its row,
 // addressed by content. Key: sha256.

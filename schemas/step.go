@@ -82,7 +82,7 @@ type Observation struct {
 	Targets []string `json:"targets,omitempty"`
 }
 
-// Error classes of an observation (dataset.md §6.4).
+// Values of error_class: what went wrong in a step.
 const (
 	ErrBadArguments  = "bad_arguments"
 	ErrUnknownTool   = "unknown_tool"

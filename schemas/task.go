@@ -119,8 +119,8 @@ type Job struct {
 	Seed      int64  `json:"seed"`      // derived, never negative
 }
 
-// NewJob derives a job's ids and seed from what it is, so planning twice gives
-// the same jobs (dataset.md §6.3).
+// NewJob derives a job's ids and seed from its task, agent, attempt and run, so that
+// planning twice gives the same jobs.
 func NewJob(runID string, t Task, agentKey string, attempt int) Job {
 	id := ShortHash([]any{t.ID, agentKey, attempt, runID})
 	var seed int64

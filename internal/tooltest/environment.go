@@ -18,7 +18,7 @@ import (
 // Environment returns an environment of real components: bubblewrap, debugger,
 // workspace, evaluation and every registered tool. It is closed at the end of the test.
 // change must set the task and its tree, and may replace components. The test must import
-// env/drivers and tools/builtin.
+// env/drivers/bubblewrap and tools/builtin.
 func Environment(t testing.TB, change func(*env.Config)) *env.Environment {
 	t.Helper()
 	store, err := workspace.Open(t.TempDir())

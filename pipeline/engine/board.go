@@ -1,7 +1,7 @@
 package engine
 
-// The board of a cluster: which runs are coordinated there, and who works on
-// them. What stands on it informs; the truth about jobs is in their records.
+// The registry of a cluster: its runs with their coordinators, and its workers. It
+// is for information; the state of jobs is in their records.
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Protocol is the number of what coordinators and workers agree on.
+// Protocol is the version of the protocol between coordinators and workers.
 const Protocol = 2
 
 const (
@@ -25,47 +25,47 @@ const (
 	workersBucket = "TRACESMITH_WORKERS"
 )
 
-// boardBeat is how often what stands on the board is renewed.
+// boardBeat is the interval at which entries are renewed.
 const boardBeat = 3 * time.Second
 
 // Phase of a run.
 type Phase string
 
-// The phases a coordinator leads a run through. A run that is stopped or ended
-// has no coordinator and may get one again.
+// The phases of a run. A stopped or completed run has no coordinator, but may get
+// one again.
 const (
 	Planning  Phase = "planning"
 	Working   Phase = "working"
-	Draining  Phase = "draining"  // no job is begun any more
-	Stopping  Phase = "stopping"  // jobs are given back
+	Draining  Phase = "draining"  // no job is started any more
+	Stopping  Phase = "stopping"  // running jobs are given back
 	Stopped   Phase = "stopped"   // resumable
-	Completed Phase = "completed" // nothing is left to do
+	Completed Phase = "completed" // every job is done or dead
 )
 
-// Over tells whether nobody is to work on the run now.
+// Over reports whether workers must not work on the run.
 func (p Phase) Over() bool { return p == Stopping || p == Stopped || p == Completed }
 
-// RunEntry is what a coordinator tells of its run.
+// RunEntry is a coordinator's entry about its run.
 type RunEntry struct {
 	RunID    string          `json:"run_id"`
 	Phase    Phase           `json:"phase"`
 	Host     string          `json:"host"`
 	PID      int             `json:"pid"`
-	Owner    string          `json:"owner"` // names the process
+	Owner    string          `json:"owner"` // identifies the process
 	Dir      string          `json:"run_dir"`
 	Key      string          `json:"run_dir_key,omitempty"` // random, kept in the run directory
 	Version  string          `json:"version"`
 	Protocol int             `json:"protocol"`
 	Lease    time.Duration   `json:"lease_ns"`
 	Begun    time.Time       `json:"begun"`
-	Info     json.RawMessage `json:"info,omitempty"` // the caller's own
-	Beat     uint64          `json:"beat"`           // makes every renewal a new one
+	Info     json.RawMessage `json:"info,omitempty"` // data of the caller
+	Beat     uint64          `json:"beat"`           // makes every renewal different
 
-	Seen     time.Time `json:"-"` // when the servers stored it
+	Seen     time.Time `json:"-"` // time at which the servers stored the entry
 	Revision uint64    `json:"-"`
 }
 
-// WorkerEntry is what a worker tells of itself.
+// WorkerEntry is a worker's entry about itself.
 type WorkerEntry struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
@@ -73,19 +73,19 @@ type WorkerEntry struct {
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
 	Protocol int       `json:"protocol"`
-	RunID    string    `json:"run_id,omitempty"` // "" = waits for one
+	RunID    string    `json:"run_id,omitempty"` // "" = waiting for a run
 	State    string    `json:"state"`            // waiting, working, draining, refused, left
 	Reason   string    `json:"reason,omitempty"`
 	Slots    int       `json:"slots"`
 	Running  []string  `json:"running"` // job ids
-	Load     float64   `json:"load"`    // of its machine, 1 minute
+	Load     float64   `json:"load"`    // 1-minute load average of its machine
 	Begun    time.Time `json:"begun"`
 	Beat     uint64    `json:"beat"`
 
 	Seen time.Time `json:"-"`
 }
 
-// Alive tells whether the worker was heard of lately and has not left.
+// Alive reports whether the worker renewed its entry recently and has not left.
 func (w WorkerEntry) Alive(now time.Time) bool {
 	return w.State != "left" && w.State != "refused" && now.Sub(w.Seen) < 10*boardBeat
 }
@@ -100,8 +100,8 @@ func (c *Conn) openBoard(ctx context.Context) (err error) {
 	return nil
 }
 
-// Completed tells whether the board says that a run has completed, so that its streams
-// are gone. A worker asks if it cannot join a run that took workers a moment ago.
+// Completed reports whether a run has completed, so that its streams are gone. A
+// worker asks if it cannot join a run that accepted workers a moment ago.
 func (c *Conn) Completed(ctx context.Context, id string) bool {
 	entry, ok, err := c.Run(ctx, id)
 	return err == nil && ok && entry.Phase == Completed
@@ -110,7 +110,7 @@ func (c *Conn) Completed(ctx context.Context, id string) bool {
 // Run returns the entry of a run; ok is false if there is none.
 func (c *Conn) Run(ctx context.Context, id string) (r RunEntry, ok bool, err error) {
 	var kve jetstream.KeyValueEntry
-	err = c.call(ctx, "reading the board", func(ctx context.Context) (err error) {
+	err = c.call(ctx, "reading the registry", func(ctx context.Context) (err error) {
 		kve, err = c.runs.Get(ctx, id)
 		return err
 	})
@@ -126,16 +126,16 @@ func (c *Conn) Run(ctx context.Context, id string) (r RunEntry, ok bool, err err
 
 func decodeRun(body []byte, rev uint64, at time.Time) (r RunEntry, err error) {
 	if err := json.Unmarshal(body, &r); err != nil {
-		return r, fmt.Errorf("reading the board: %w", err)
+		return r, fmt.Errorf("reading the registry: %w", err)
 	}
 	r.Revision, r.Seen = rev, at
 	return r, nil
 }
 
-// Runs lists the runs of the cluster, in the order in which they were last told of.
+// Runs returns the runs of the cluster, ordered by their last renewal.
 func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
 	var out []RunEntry
-	err := c.board(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
+	err := c.readBoard(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
 		r, err := decodeRun(body, rev, at)
 		out = append(out, r)
 		return err
@@ -143,14 +143,14 @@ func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
 	return out, err
 }
 
-// Workers lists those of the last day.
+// Workers returns the workers of the last 24 hours.
 func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
 	seen := map[string]int{}
 	var out []WorkerEntry
-	err := c.board(ctx, workersBucket, func(body []byte, _ uint64, at time.Time) error {
+	err := c.readBoard(ctx, workersBucket, func(body []byte, _ uint64, at time.Time) error {
 		var w WorkerEntry
 		if err := json.Unmarshal(body, &w); err != nil {
-			return fmt.Errorf("reading the board: %w", err)
+			return fmt.Errorf("reading the registry: %w", err)
 		}
 		w.Seen = at
 		if i, twice := seen[w.ID]; twice {
@@ -164,9 +164,9 @@ func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
 	return out, err
 }
 
-func (c *Conn) board(ctx context.Context, name string, show func(body []byte, rev uint64, at time.Time) error) error {
+func (c *Conn) readBoard(ctx context.Context, name string, show func(body []byte, rev uint64, at time.Time) error) error {
 	var s jetstream.Stream
-	err := c.call(ctx, "reading the board", func(ctx context.Context) (err error) {
+	err := c.call(ctx, "reading the registry", func(ctx context.Context) (err error) {
 		s, err = c.js.Stream(ctx, "KV_"+name)
 		return err
 	})
@@ -182,21 +182,20 @@ func (c *Conn) board(ctx context.Context, name string, show func(body []byte, re
 	}, func() bool { return false })
 }
 
-// Tell puts a worker's entry on the board.
+// Tell stores a worker's entry.
 func (c *Conn) Tell(ctx context.Context, w WorkerEntry) error {
 	w.Protocol, w.Beat = Protocol, uint64(time.Now().UnixNano())
 	body, err := json.Marshal(w)
 	if err != nil {
 		return fmt.Errorf("encoding a worker's entry: %w", err)
 	}
-	return c.call(ctx, "telling the board", func(ctx context.Context) error {
+	return c.call(ctx, "writing to the registry", func(ctx context.Context) error {
 		_, err := c.workers.Put(ctx, w.ID, body)
 		return err
 	})
 }
 
-// Chair is the right to coordinate a run. It is renewed in the background until
-// it is left.
+// Chair is the right to coordinate a run. It is renewed in the background until Leave.
 type Chair struct {
 	c      *Conn
 	ctx    context.Context
@@ -205,14 +204,14 @@ type Chair struct {
 
 	mu         sync.Mutex
 	entry      RunEntry
-	unanswered []string // entries that the board may hold since the last answer
+	unanswered []string // entries whose writes got no answer since the last success
 }
 
-// Preside takes the right to coordinate a run from nobody, or from a process that
-// is gone: one of this run directory, whose lock the caller holds, or one that
-// was not heard of for a lease. Host names and paths do not make a directory the
-// same, those of containers are often equal: its key does. *LockedError if another
-// one lives.
+// Preside takes the right to coordinate a run if no live process has it: the run has
+// no coordinator, its coordinator used this run directory, whose lock the caller
+// holds, or the coordinator's lease has expired. A key identifies the run directory,
+// because host names and paths are often equal in containers. If another coordinator
+// is alive, Preside returns a *LockedError.
 func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
 	host, _ := os.Hostname()
 	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
@@ -230,7 +229,7 @@ func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
 		if vacant || time.Since(quiet) > max(10*boardBeat, r.Lease) {
 			ch.entry = r
 			ch.entry.Revision = old.Revision
-			if r.Info == nil { // those of the coordinator before hold until there are new ones
+			if r.Info == nil { // keep the previous coordinator's until there is a new one
 				ch.entry.Info = old.Info
 			}
 			switch err := ch.put(ctx); {
@@ -242,7 +241,7 @@ func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
 				return nil, err
 			}
 		}
-		if !vacant && old.Revision > first { // it was renewed while we looked
+		if !vacant && old.Revision > first { // renewed since the first look
 			return nil, &LockedError{Dir: r.RunID + " on " + c.Place(), What: "run", Holder: fmt.Sprintf("pid %d on %s, in %s", old.PID, old.Host, old.Dir)}
 		}
 		if err := Pause(ctx, time.Second); err != nil {
@@ -251,14 +250,14 @@ func (c *Conn) Preside(ctx context.Context, r RunEntry) (*Chair, error) {
 	}
 }
 
-// put writes the entry by compare-and-swap. The caller holds mu or is alone.
+// put writes the entry by compare-and-swap. The caller holds mu, or no other goroutine runs yet.
 func (ch *Chair) put(ctx context.Context) error {
 	ch.entry.Beat++
 	body, err := json.Marshal(ch.entry)
 	if err != nil {
 		return fmt.Errorf("encoding the run's entry: %w", err)
 	}
-	err = ch.c.call(ctx, "telling the board", func(ctx context.Context) error {
+	err = ch.c.call(ctx, "writing to the registry", func(ctx context.Context) error {
 		rev, err := ch.c.runs.Update(ctx, ch.entry.RunID, body, ch.entry.Revision)
 		for conflict(err) {
 			kve, getErr := ch.c.runs.Get(ctx, ch.entry.RunID)
@@ -302,8 +301,7 @@ func (ch *Chair) beat() {
 	}
 }
 
-// Set tells the board of a new phase, and of the caller's figures unless they
-// are nil.
+// Set stores a new phase, and info unless it is nil.
 func (ch *Chair) Set(ctx context.Context, p Phase, info json.RawMessage) error {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -314,16 +312,16 @@ func (ch *Chair) Set(ctx context.Context, p Phase, info json.RawMessage) error {
 	return ch.put(ctx)
 }
 
-// Context ends when another process took the run over.
+// Context returns a context that ends when another process takes over the run or at Leave.
 func (ch *Chair) Context() context.Context { return ch.ctx }
 
-// Leave ends the renewal; what the board says stays.
+// Leave ends the renewal; the entry stays.
 func (ch *Chair) Leave() {
 	ch.cancel(context.Canceled)
 	ch.wg.Wait()
 }
 
-// WorkerID makes a name that can be a key.
+// WorkerID turns a name into a valid key.
 func WorkerID(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {

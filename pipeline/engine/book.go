@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Book is what the processes of a run on a cluster agree on beside its jobs: one
-// page that is moved by compare-and-swap, and leaves that change together with it.
-// Its methods may be called from several goroutines.
+// Book is shared state of the processes of a run on a cluster: one page, replaced by
+// compare-and-swap, and leaves, which are written in the same batch as the page. Its
+// methods are safe for concurrent use.
 type Book struct {
 	caller
 	e      *Engine
@@ -20,15 +20,15 @@ type Book struct {
 	kv     jetstream.KeyValue
 }
 
-// page is the key that is moved by compare-and-swap.
+// page is the key of the page.
 const page = "page"
 
-// headers is room for those of a message.
+// headers is the space reserved for the headers of a message, in bytes.
 const headers = 1 << 10
 
 func bookOf(runID string) string { return "BUDGET_" + runID }
 
-// OpenBook opens the book of the run, or makes one; without either it is nil.
+// OpenBook opens the book of the run. Without one, it creates it or returns nil.
 func (e *Engine) OpenBook(ctx context.Context, create bool) (*Book, error) {
 	b := &Book{caller: e.caller, e: e, prefix: "$KV." + bookOf(e.opt.RunID) + "."}
 	var err error
@@ -40,13 +40,13 @@ func (e *Engine) OpenBook(ctx context.Context, create bool) (*Book, error) {
 	return b, err
 }
 
-// JoinBook opens a book that is known to be there.
+// JoinBook opens a book that is known to exist.
 func (e *Engine) JoinBook(ctx context.Context) (*Book, error) {
 	b := &Book{caller: e.caller, e: e, prefix: "$KV." + bookOf(e.opt.RunID) + "."}
 	return b, b.open(ctx, errNotYet)
 }
 
-// open opens the bucket; absent is the reading of its absence.
+// open opens the bucket; absent is joined to the error if there is none.
 func (b *Book) open(ctx context.Context, absent error) error {
 	return b.call(ctx, "opening the book of the run", func(ctx context.Context) (err error) {
 		if b.kv, err = b.e.js.KeyValue(ctx, bookOf(b.e.opt.RunID)); errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -56,18 +56,18 @@ func (b *Book) open(ctx context.Context, absent error) error {
 	})
 }
 
-// Book opens the book of a run without joining it; nil where there is none.
+// Book opens the book of a run without joining the run; nil if there is none.
 func (c *Conn) Book(ctx context.Context, runID string) (*Book, error) {
 	e := &Engine{caller: c.caller, opt: Options{RunID: runID, Conn: c}, nc: c.nc, js: c.js}
 	return e.OpenBook(ctx, false)
 }
 
-// Page returns the page and its revision; revision 0 where it is empty yet.
+// Page returns the page and its revision; revision 0 means that no page was written.
 func (b *Book) Page(ctx context.Context) (body []byte, revision uint64, err error) {
 	return b.read(ctx, page)
 }
 
-// Leaf returns a leaf; nil where it was never written.
+// Leaf returns a leaf; nil if it was never written.
 func (b *Book) Leaf(ctx context.Context, name string) ([]byte, error) {
 	body, _, err := b.read(ctx, name)
 	return body, err
@@ -87,7 +87,7 @@ func (b *Book) read(ctx context.Context, key string) (body []byte, revision uint
 	return body, revision, err
 }
 
-// Put writes leaves before there is a page. Each is written at least once.
+// Put writes leaves before the first page. After an error, some may be written.
 func (b *Book) Put(ctx context.Context, leaves map[string][]byte) error {
 	var msgs []*nats.Msg
 	for name, body := range leaves {
@@ -104,9 +104,9 @@ func (b *Book) Put(ctx context.Context, leaves map[string][]byte) error {
 	return nil
 }
 
-// Turn replaces the page, and with it the leaves, all or none, and returns the
-// new revision. ok is false where the page is not that of revision any more. Two
-// pages must not be equal.
+// Turn atomically replaces the page and writes leaves, and returns the new revision.
+// ok is false if the page no longer has the given revision. Successive pages must
+// differ.
 func (b *Book) Turn(ctx context.Context, body []byte, revision uint64, leaves map[string][]byte) (next uint64, ok bool, err error) {
 	var msgs []*nats.Msg
 	for name, leaf := range leaves {
@@ -115,7 +115,7 @@ func (b *Book) Turn(ctx context.Context, body []byte, revision uint64, leaves ma
 	if limit := b.e.nc.MaxPayload() - headers; int64(len(body)) > limit {
 		return 0, false, &FullBookError{Size: int64(len(body)), Limit: limit}
 	}
-	head := b.message(page, body) // the last of a batch: its acknowledgement tells the revision
+	head := b.message(page, body) // last in the batch, so that the acknowledgement has its revision
 	head.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(revision, 10))
 	msgs = append(msgs, head)
 	err = b.call(ctx, "writing the book of the run", func(ctx context.Context) (err error) {
@@ -125,7 +125,7 @@ func (b *Book) Turn(ctx context.Context, body []byte, revision uint64, leaves ma
 	if !conflict(err) {
 		return next, err == nil, err
 	}
-	// A try that got no answer may have been carried out.
+	// An earlier try without an answer may have succeeded.
 	stored, next, err := b.Page(ctx)
 	return next, err == nil && string(stored) == string(body), err
 }

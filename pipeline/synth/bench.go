@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -101,8 +102,8 @@ type run struct {
 
 // openBench starts the mutator beside the healthy tree and runs the tests of the tree
 // once, to keep what the interpreter compiles of it.
-func openBench(ctx context.Context, s *state) (*bench, error) {
-	b := &bench{driver: s.driver, spec: s.spec, tree: s.repo.Tree, command: s.command}
+func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command) (*bench, error) {
+	b := &bench{driver: d, spec: spec, tree: tree, command: c}
 	err := b.furnish(ctx)
 	if err == nil {
 		err = b.warm(ctx)
@@ -258,7 +259,7 @@ func (b *bench) within(ctx context.Context, seed string, q request, look func(en
 	}
 	defer func() { err = errors.Join(err, closed(ctx, sb)) }()
 	q.Runner, q.Argv, q.Module, q.Env = b.command.runner, b.command.argv, b.command.module, b.command.env
-	q.Changed = sorted(q.Files)
+	q.Changed = slices.Sorted(maps.Keys(q.Files))
 	out.tests = map[string]string{}
 	err = b.ask(ctx, sb, seed, q, &out.answer)
 	if err == nil && q.Probe != nil {
@@ -282,7 +283,7 @@ func (b *bench) within(ctx context.Context, seed string, q request, look func(en
 // replaced is the healthy tree with some files replaced.
 func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
 	var changes []workspace.Edit
-	for _, name := range sorted(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		_, exec, link, err := b.tree.File(name)
 		if err != nil {
 			return nil, err
@@ -330,3 +331,11 @@ func (b *bench) facts(ctx context.Context, file, function string) (f facts, err 
 	}
 	return f, nil
 }
+
+// Hash seeds that runs are spread over; each is a process that stays.
+const (
+	firstSeed = "0"
+	hashSeeds = 5
+)
+
+func hashSeed(run int) string { return fmt.Sprint([]int{0, 1, 7, 4242, 1234567}[run%hashSeeds]) }

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -44,14 +44,11 @@ func (f *fileStore) Swap(ctx context.Context, key string, old, body []byte) erro
 
 func (f *fileStore) swap(ctx context.Context, key string, old, body []byte) error {
 	return f.write(ctx, key, bytes.NewReader(body), func(temp, final string) error {
-		lock, err := os.OpenFile(filepath.Join(f.root, fileTemp, fileLock), os.O_RDWR|os.O_CREATE, 0o644)
-		if err != nil {
-			return err
-		}
-		defer lock.Close() // which ends the lock
-		if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		lock := flock.New(filepath.Join(f.root, fileTemp, fileLock), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))
+		if err := lock.Lock(); err != nil {
 			return fmt.Errorf("locking the store: %w", err)
 		}
+		defer lock.Close()
 		have, err := os.ReadFile(final)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(have, old) {
 			return sinks.ErrChanged

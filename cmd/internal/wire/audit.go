@@ -12,8 +12,8 @@ import (
 )
 
 // Audit checks every object of a dataset or of a run.
-func Audit(ctx context.Context, place string, cfg configs.S3) (publish.Audited, error) {
-	var none publish.Audited
+func Audit(ctx context.Context, place string, cfg configs.S3) (publish.AuditReport, error) {
+	var none publish.AuditReport
 	if root, version := publish.VersionOf(place); version != "" {
 		return none, fmt.Errorf("%s is one version of a dataset: name %s, all of whose versions are checked", place, root)
 	}
