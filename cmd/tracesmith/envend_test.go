@@ -80,7 +80,7 @@ func TestSignalBeforeTheFirstSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	want := "stopping: closing sandboxes (once more to stop at once)\ntracesmith: interrupted\n"
+	want := "stopping: closing sandboxes (interrupt again to stop at once)\ntracesmith: interrupted\n"
 	if code := cmd.ProcessState.ExitCode(); code != 130 || out.String() != want {
 		t.Errorf("exit code %d: %s", code, out)
 	}

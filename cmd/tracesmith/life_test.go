@@ -259,7 +259,7 @@ func TestSignalsStopARunThatResumes(t *testing.T) {
 				if err := cmd.Process.Signal(c.signal); err != nil {
 					t.Fatal(err)
 				}
-				wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: no new episodes") })
+				wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: running episodes finish") })
 			}
 			if err := cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
@@ -294,7 +294,7 @@ func TestFirstInterruptDrains(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: no new episodes") })
+	wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: running episodes finish") })
 	place(t, dir, map[string]string{"gate": ""})
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 130 || len(stagedIn(t, run)) != 1 || !strings.Contains(out.String(), "INTERRUPTED") {

@@ -250,8 +250,8 @@ func TestBreachesAreFound(t *testing.T) {
 // serves has to drain.
 func TestOnlyAStartingWorkerIsInterrupted(t *testing.T) {
 	for errs, want := range map[string]bool{
-		"stopping: closing sandboxes (once more to stop at once)\n":                     true,
-		"stopping: running episodes end, no new one begins (once more to stop at once)": false,
+		"stopping: closing sandboxes (interrupt again to stop at once)\n":                        true,
+		"stopping: running episodes finish, no new ones start (interrupt again to stop at once)": false,
 		"": false,
 	} {
 		for _, m := range []*member{{role: aWorker, leaving: true}, {role: aWorker, ended: map[Kind]bool{Drain: true}}} {

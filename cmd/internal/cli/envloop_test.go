@@ -267,7 +267,7 @@ func TestEnvLoopTakesArgumentsAsText(t *testing.T) {
 
 // The text form tells people what the record tells programs.
 func TestA2RecordForPeople(t *testing.T) {
-	a := answer{OK: true, DurationMS: 12, Observations: []sourced{{"pdb", "at ```line``` 3\n"}, {"eval", "1 failed"}}}
+	a := answer{OK: true, DurationMS: 12, Observations: []sourceText{{"pdb", "at ```line``` 3\n"}, {"eval", "1 failed"}}}
 	print := func(o op) string {
 		var b strings.Builder
 		if err := writeText(&b, o, a); err != nil {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 )
 
 const repository = "../../.."
@@ -30,7 +32,16 @@ func helpText(t *testing.T, args ...string) string {
 }
 
 func TestHelpFitsEightyColumns(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"help", "config"}, {"help", "environment"}, {"help", "exit-codes"}} {
+	calls := [][]string{{"--help"}}
+	var add func(c *cobra.Command)
+	add = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			calls = append(calls, append([]string{"help"}, strings.Fields(sub.CommandPath())[1:]...))
+			add(sub)
+		}
+	}
+	add(Tracesmith(&State{}))
+	for _, args := range calls {
 		for line := range strings.Lines(helpText(t, args...)) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("%q: %d columns: %s", args, n, line)

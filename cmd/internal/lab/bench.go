@@ -21,7 +21,7 @@ func newBenchEnv(s *cli.State) *cobra.Command {
 	var kinds []string
 	var rounds int
 	c := &cobra.Command{
-		Use: "env", Short: "Step latency per tool and sandbox: medians, p99, overhead over the bare program", Args: cli.ExactArgs(0, 0),
+		Use: "env", Short: "Step latency per tool and sandbox: medians, p99, overhead over the bare program", Args: cli.RangeArgs(0, 0),
 		Long: `Measure starts, resets, tool calls and whole episodes on the first built-in task,
 beside the bare costs of the same without tracesmith. Targets bound medians and, of
 calls, the overhead; a missed one is told and is no failure: machines differ, and

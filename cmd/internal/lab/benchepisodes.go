@@ -30,7 +30,7 @@ func newBenchEpisodes(s *cli.State) *cobra.Command {
 	var rounds int
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "episodes", Short: "Whole episodes, durable and bare in turn: what durability costs", Args: cli.ExactArgs(0, 0),
+		Use: "episodes", Short: "Whole episodes, durable and bare in turn: what durability costs", Args: cli.RangeArgs(0, 0),
 		Long: `Run 12-step episodes without a model through the pipeline, each step on disk before the
 next, and between two of them one without: no queue, no step log, no staging. Both are
 judged. The share that durability costs should be under 10 %; a missed target is told and

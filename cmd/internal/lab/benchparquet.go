@@ -49,7 +49,7 @@ func newBenchParquet(s *cli.State) *cobra.Command {
 	var seed uint64
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "parquet", Short: "Rows per second, bytes per second and memory of normalising and publishing", Args: cli.ExactArgs(0, 0),
+		Use: "parquet", Short: "Rows per second, bytes per second and memory of normalising and publishing", Args: cli.RangeArgs(0, 0),
 		Long: `Make up episodes of real shape (40 steps of some KB on the average), normalise them,
 write their rows with and without what tracesmith adds to the Parquet library, then
 stage and publish as many steps as named: text per second and the most memory this

@@ -52,7 +52,7 @@ processes of this program, too: workers, coordinator and servers are killed. Wit
 it stages and publishes on an S3 server, behind a proxy that refuses objects, loses
 answers and cuts objects in half.`,
 		Example: "  tracesmith-lab chaos\n  tracesmith-lab chaos --fleet --workers 4\n  tracesmith-lab chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith-lab chaos --kinds kill,guest --dir out/chaos",
-		Args:    cli.ExactArgs(0, 0),
+		Args:    cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.manned = c.Flags().Changed("workers")
 			return f.run(c.Context(), s)
@@ -84,7 +84,7 @@ func newChaosChild(s *cli.State) *cobra.Command {
 	var plan string
 	var clock time.Duration
 	c := &cobra.Command{
-		Use: "child -- run|worker ARGS", Hidden: true, Args: cli.ExactArgs(1, -1),
+		Use: "child -- run|worker ARGS", Hidden: true, Args: cli.RangeArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			now := s.Now
 			s.Now = func() time.Time { return now().Add(clock) }
@@ -111,7 +111,7 @@ func newChaosChild(s *cli.State) *cobra.Command {
 func newChaosNode() *cobra.Command {
 	var n engine.Node
 	c := &cobra.Command{
-		Use: "node", Hidden: true, Args: cli.ExactArgs(0, 0),
+		Use: "node", Hidden: true, Args: cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return n.Serve(c.Context()) },
 	}
 	fl := c.Flags()
@@ -167,7 +167,7 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		cfg.Progress = s.Stderr
 	}
 	cfg.AtOnce = func(do func() error) {
-		s.AtOnce(func() {
+		s.OnForcedExit(func() {
 			if err := do(); err != nil {
 				fmt.Fprint(s.Stderr, cli.Describe(err))
 			}

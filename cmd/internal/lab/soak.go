@@ -36,7 +36,7 @@ left running. A failure names its call and case: --seed S --only CASE plays that
 case alone. A soak that is stopped tells what it has reached. The exit code is 1 when an answer was hung, mis-framed or wrong, when
 processes were left, or when a sandbox died.`,
 		Example: "  tracesmith-lab soak commands -n 5000\n  tracesmith-lab soak commands --only 'fork bomb of Python' -n 20",
-		Args:    cli.ExactArgs(0, 0),
+		Args:    cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return soakCommands(c.Context(), s, &f, cfg, asJSON)
 		},

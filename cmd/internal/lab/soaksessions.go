@@ -38,7 +38,7 @@ the machine is measured and random sessions are asked for their value. At the en
 each session must still answer its own value; the exit code is 1 when one did not,
 or when fewer than N could be opened.`,
 		Example: "  tracesmith-lab soak sessions -n 1000 --keep 1m\n  tracesmith-lab soak sessions -n 100 --sandbox docker --step 20 --json",
-		Args:    cli.ExactArgs(0, 0),
+		Args:    cli.RangeArgs(0, 0),
 		RunE:    func(c *cobra.Command, _ []string) error { return f.soak(c.Context(), s) },
 	}
 	f.Add(c)
