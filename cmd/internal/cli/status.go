@@ -38,7 +38,7 @@ the run, or a minority of the NATS nodes, are down. The figures always add up.`,
 				return Usage(errors.New("name a run directory, or a cluster: --nats URL or nats.url"))
 			}
 			if cfg.NATS.URL == "" {
-				r, err := wire.Standing(c.Context(), args[0])
+				r, err := wire.LocalStatus(c.Context(), args[0])
 				if err != nil {
 					return Usage(err)
 				}

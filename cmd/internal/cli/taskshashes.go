@@ -133,7 +133,7 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 
 // functionsOf returns the hashes of a repository's functions, or an error if it has too
 // few to recognize it by.
-func functionsOf(ctx context.Context, r *wire.Hashed) (provenance.Prints, int, error) {
+func functionsOf(ctx context.Context, r *wire.HashedRepo) (provenance.Prints, int, error) {
 	p, unread, err := r.Prints(ctx)
 	if err == nil && len(p.Functions) < provenance.CopyLeast {
 		err = Usage(fmt.Errorf("%s has %d functions of three statements or more, too few to recognize it by: name the directory that holds its .py files, or hash tasks with --no-functions", p.Repo, len(p.Functions)))

@@ -50,7 +50,7 @@ func TestG16ConsoleStopsWaiting(t *testing.T) {
 
 func TestG16ConsoleCompletesWhatIsShared(t *testing.T) {
 	for want, options := range map[string][]string{"": nil, "view ": {"view "}, "l": {"line=", "levels="}, "pa": {"path=", "part="}} {
-		if got := shared(options); got != want {
+		if got := commonPrefix(options); got != want {
 			t.Errorf("%v: %q", options, got)
 		}
 	}

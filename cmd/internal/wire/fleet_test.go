@@ -113,12 +113,12 @@ func TestWorkersOfAnotherRunAreRefused(t *testing.T) {
 		t.Error(said)
 	}
 	write(source, "price = 2\n")
-	if said := refuse("1.2.3"); !strings.Contains(said, "is another one on this machine: tasks differ") {
+	if said := refuse("1.2.3"); !strings.Contains(said, "is a different run on this machine: tasks differ") {
 		t.Error(said)
 	}
 	write(source, "price = 1\n")
 	write(system, "Take your time.\n")
-	if said := refuse("1.2.3"); !strings.Contains(said, "is another one on this machine: prompts differ") {
+	if said := refuse("1.2.3"); !strings.Contains(said, "is a different run on this machine: prompts differ") {
 		t.Error(said)
 	}
 	if err := os.Remove(system); err != nil {
