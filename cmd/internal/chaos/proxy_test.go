@@ -13,7 +13,7 @@ import (
 // torn object costs a process, and waits where none can be found.
 func TestProxyStrikesCountedCreations(t *testing.T) {
 	killed := 0
-	p, err := before(sinktest.Fake(t, nil), []storeFault{{StoreError, 1}, {StoreLost, 2}, {StoreTorn, 4}, {StoreSilence, 5}}, func(asker string) (bool, error) {
+	p, err := newProxy(sinktest.Fake(t, nil), []storeFault{{StoreError, 1}, {StoreLost, 2}, {StoreTorn, 4}, {StoreSilence, 5}}, func(asker string) (bool, error) {
 		killed++
 		return asker != "" && killed > 1, nil
 	})
