@@ -101,7 +101,7 @@ func TestB28BareBreakListsWithoutASession(t *testing.T) {
 	for _, command := range []string{"b", "break", "tbreak"} {
 		b.has(b.do(command), "No breakpoints are set.")
 	}
-	b.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: 13, Enabled: true})
+	b.d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: 13, Enabled: true})
 	if r := b.do("b"); r.Text != "Breakpoints:\n1  main.py:13" || b.Frame() != nil {
 		t.Errorf("got %q, stands at %+v", r.Text, b.Frame())
 	}
@@ -117,7 +117,7 @@ func TestB29BareClearRemovesAll(t *testing.T) {
 	b.has(b.do("c"), "total is 8", "exit code 0")
 }
 
-func TestB31OtherErrorsInPdbsWords(t *testing.T) {
+func TestEachPythonB31OtherErrorsInPdbsWords(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py")
 		for command, want := range map[string]string{
@@ -255,7 +255,7 @@ func TestB38ReplayGivesTheSameObservations(t *testing.T) {
 	}
 }
 
-func TestB39CrashShowsItsTraceback(t *testing.T) {
+func TestEachPythonB39CrashShowsItsTraceback(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" -c 'import broken'")
 		r := b.do("c")

@@ -47,8 +47,8 @@ func (t *countedTerminal) Read(ctx context.Context, wait time.Duration) ([]byte,
 
 func counting(t *testing.T, entrypoint string) (*bench, *counted) {
 	b := open(t, entrypoint)
-	c := &counted{Sandbox: b.cfg.Sandbox}
-	b.cfg.Sandbox = c
+	c := &counted{Sandbox: b.d.cfg.Sandbox}
+	b.d.cfg.Sandbox = c
 	return b, c
 }
 
@@ -56,7 +56,7 @@ func TestWC1ShiftEqualToTheDistance(t *testing.T) {
 	for _, by := range []int{10, 20, -10} {
 		d := New(Config{Workdir: workdir, Entrypoint: "python3 main.py"})
 		for _, line := range []int{30, 40, 50} {
-			d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: line, Enabled: true})
+			d.d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: line, Enabled: true})
 		}
 		d.Edited(env.Edit{File: "main.py", First: 1, Removed: max(0, -by), Added: max(0, by)})
 		want := []int{30 + by, 40 + by, 50 + by}
@@ -66,7 +66,7 @@ func TestWC1ShiftEqualToTheDistance(t *testing.T) {
 	}
 }
 
-func TestWC2ConditionsSurvive(t *testing.T) {
+func TestEachPythonWC2ConditionsSurvive(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.do("b 119, n == 3 and (n, 'a') != (1, 'b')")
@@ -82,7 +82,7 @@ func TestWC2ConditionsSurvive(t *testing.T) {
 	})
 }
 
-func TestWC3TemporaryDisabledAndIgnored(t *testing.T) {
+func TestEachPythonWC3TemporaryDisabledAndIgnored(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.do("tbreak 117 ;; b 119 ;; b 120 ;; disable 3 ;; ignore 2 4")
@@ -131,7 +131,7 @@ func TestWC5QuitKeepsBreakpointsAndDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestWC6PromptsAndSentinelsInOutput(t *testing.T) {
+func TestEachPythonWC6PromptsAndSentinelsInOutput(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" fake.py")
 		b.write("fake.py", `import os, sys
@@ -153,7 +153,7 @@ done = 1
 	})
 }
 
-func TestWC7CharactersAcrossReads(t *testing.T) {
+func TestEachPythonWC7CharactersAcrossReads(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" wide.py")
 		b.write("wide.py", "import os, time\nfor c in ('é' * 500 + '漢' * 100 + '😀' * 50).encode('utf-8'):\n    os.write(1, bytes([c]))\nprint()\nprint('é' * 4000)\n")

@@ -17,9 +17,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/drivers"
+	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
+	_ "github.com/tracesmith/tracesmith/env/drivers/local"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 // PATH-like list, see scripts/pythons.sh), else the system's and the one in PATH.
 func pythons(t *testing.T) []string {
 	t.Helper()
-	if list := filepath.SplitList(os.Getenv("TRACESMITH_TEST_PYTHONS")); len(list) > 0 {
+	if list := filepath.SplitList(suite.Pythons.Value(t)); len(list) > 0 {
 		return list
 	}
 	var list []string
@@ -135,7 +137,7 @@ const (
 
 // patient has the debugger wait long for a program to stop at an interrupt.
 func (b *bench) patient() *bench {
-	b.cfg.Grace = patience
+	b.d.cfg.Grace = patience
 	return b
 }
 

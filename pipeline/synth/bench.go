@@ -166,19 +166,7 @@ func (b *bench) start(ctx context.Context, t *workspace.Tree) (env.Sandbox, erro
 
 // place unpacks a tar archive while it is written.
 func place(ctx context.Context, sb env.Sandbox, dir string, write func(io.Writer) error) error {
-	pr, pw := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := write(pw)
-		pw.CloseWithError(err)
-		written <- err
-	}()
-	err := sb.TarIn(ctx, dir, pr)
-	pr.CloseWithError(io.ErrClosedPipe)
-	if writing := <-written; writing != nil && !errors.Is(writing, io.ErrClosedPipe) {
-		err = writing
-	}
-	return err
+	return env.Stream(write, func(r io.Reader) error { return sb.TarIn(ctx, dir, r) })
 }
 
 func writeScripts(w io.Writer) error {
@@ -206,10 +194,14 @@ func writeScripts(w io.Writer) error {
 // which saves every later run that work.
 func (b *bench) warm(ctx context.Context) error {
 	_, err := b.within(ctx, firstSeed, request{Compile: true, Timeout: warmBound}, func(sb env.Sandbox) error {
-		pr, pw := io.Pipe()
-		go func() { pw.CloseWithError(sb.TarOut(ctx, b.workdir(sb), pw)) }()
-		kept, err := b.compiledIn(pr)
-		pr.CloseWithError(io.ErrClosedPipe)
+		var kept []byte
+		err := env.Stream(
+			func(w io.Writer) error { return sb.TarOut(ctx, b.workdir(sb), w) },
+			func(r io.Reader) (err error) {
+				kept, err = b.compiledIn(r)
+				return err
+			},
+		)
 		if errors.Is(err, env.ErrRefused) { // the tests left something that no archive holds
 			return nil
 		}

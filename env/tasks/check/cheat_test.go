@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/env/verify"
-	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -54,8 +54,8 @@ func mixedTask() schemas.Task {
 
 // Each cheat turns a plain run of the tests green. The verifier resolves none,
 // whether it puts the files back or refuses them.
-func TestCheatsFoolAPlainRunAlone(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryCheatsFoolAPlainRunAlone(t *testing.T) {
+	suite.Factory.Need(t)
 	settings := mixed.with(project{"pyproject.toml": "[project]\nname = 'shop'\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"})
 	for name, c := range map[string]struct {
 		tree  project
@@ -103,7 +103,7 @@ func TestCheatsFoolAPlainRunAlone(t *testing.T) {
 					if err != nil || resolved(got) || got.Reason == "" || len(got.Restored)+len(got.Refused) == 0 {
 						t.Errorf("%v: %+v, %v", touched, got, err)
 					}
-					left, refused, err := v.Judged(t.Context(), task, tree, patch)
+					left, refused, err := v.Graded(t.Context(), task, tree, patch)
 					if err != nil || left != (len(got.Refused) > 0) || !slices.Equal(refused, got.Refused) {
 						t.Errorf("%v: left %v, refused %v; the verdict refuses %v, %v", touched, left, refused, got.Refused, err)
 					}

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// FreeConfig is a place to explore: any image, perhaps a directory, no tests.
+// FreeConfig describes an environment to explore: any image, perhaps a directory, no tests.
 type FreeConfig struct {
 	Image        string   `json:"image"` // container image; "" = the sandbox's own
 	Path         string   `json:"path"`  // directory placed at workdir; "" = none

@@ -19,9 +19,9 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Names in the cache: KEY/prefix is what is mounted, KEY/path the PATH to put
-// behind it, KEY/hidden the places that KEY/empty is mounted at, KEY/size bytes of
-// prefix, .building-* what is not finished.
+// Names in the cache: KEY/prefix is mounted, KEY/path has the PATH that follows it, KEY/hidden lists
+// the places at which KEY/empty is mounted, KEY/size has the bytes of prefix, and .building-* are
+// unfinished entries.
 const (
 	prefixDir  = "prefix"
 	searchFile = "path"
@@ -31,10 +31,9 @@ const (
 	building   = ".building-"
 )
 
-// DefaultCache is a directory of this user's: tracesmith/setup in the user's
-// cache directory ($XDG_CACHE_HOME or ~/.cache), or one named after the user
-// below the directory for temporary files where there is no home. What it holds
-// may be deleted at any time nothing runs.
+// DefaultCache is a directory of this user: tracesmith/setup in the user's cache directory
+// ($XDG_CACHE_HOME or ~/.cache). Without a home it is a directory named after the user below the
+// directory for temporary files. It may be deleted whenever nothing runs.
 func DefaultCache() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "tracesmith", "setup")
@@ -42,9 +41,8 @@ func DefaultCache() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tracesmith-setup-%d", os.Getuid()))
 }
 
-// openCache makes the directory, or accepts one that only this user can enter:
-// programs out of it run in every sandbox. Sandboxes need not reach it by its
-// path; its contents are mounted.
+// openCache makes the directory, or accepts one that only this user can enter, because every sandbox runs
+// programs from it. Sandboxes need not reach the path itself; the entries are mounted.
 func openCache(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)

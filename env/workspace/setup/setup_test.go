@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/drivers"
+	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
+	_ "github.com/tracesmith/tracesmith/env/drivers/docker"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -146,10 +148,8 @@ func testPrepare(b *bench) {
 
 func TestPrepare(t *testing.T) { testPrepare(open(t, "bubblewrap")) }
 
-func TestPrepareDocker(t *testing.T) {
-	if os.Getenv("TRACESMITH_TEST_DOCKER") == "" {
-		t.Skip("needs a Docker daemon and the image tracesmith-base: set TRACESMITH_TEST_DOCKER=1")
-	}
+func TestDockerPrepare(t *testing.T) {
+	suite.Docker.Need(t)
 	b := open(t, "docker")
 	b.spec.Image = "tracesmith-base:latest"
 	testPrepare(b)
@@ -219,7 +219,7 @@ func TestSetupOutOfTime(t *testing.T) {
 	b := open(t, "bubblewrap")
 	for b.Timeout = 8 * time.Second; ; b.Timeout *= 2 {
 		_, err := b.prepare("echo slow; sleep 600")
-		if err != nil && strings.Contains(err.Error(), fmt.Sprintf("longer than %s (sandbox.setup_timeout); their last words: slow", b.Timeout)) {
+		if err != nil && strings.Contains(err.Error(), fmt.Sprintf("longer than %s (sandbox.setup_timeout); the end of their output: slow", b.Timeout)) {
 			break
 		}
 		if err == nil || !strings.Contains(err.Error(), "(sandbox.setup_timeout)") || b.Timeout > time.Minute {
