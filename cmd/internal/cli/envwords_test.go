@@ -9,8 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// People type words; each stands for one operation, or is answered with what
-// could be typed instead.
+// A line of words is one operation, or an error that says what to type instead.
 func TestParseWords(t *testing.T) {
 	tools := []schemas.ToolSchema{
 		{Name: "pdb", Parameters: []byte(`{"properties":{"entrypoint":{},"command":{}},"required":["command"]}`)},

@@ -20,7 +20,7 @@ import (
 
 const repository = "../../.."
 
-// helpText is what tracesmith prints for these arguments.
+// helpText returns what tracesmith prints for these arguments.
 func helpText(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -103,7 +103,7 @@ var readElsewhere = map[string]string{
 	"testGuest":              "",
 }
 
-// Every variable that code of the program reads by its name is in the topic.
+// Every variable that the program reads by its name is in the topic.
 func TestHelpNamesEveryVariable(t *testing.T) {
 	topic, seen := helpText(t, "help", "environment"), map[string]bool{}
 	check := func(at token.Position, name string) {
@@ -164,7 +164,7 @@ func TestHelpNamesEveryVariable(t *testing.T) {
 	}
 }
 
-// expression is a name, a selected name, or the text of a string.
+// expression returns a name, a selected name, or the text of a string.
 func expression(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
