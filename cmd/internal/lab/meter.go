@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// meter separates the time of the programs a sandbox ran from everything
-// around them. Safe for concurrent use.
+// meter measures the time of the programs that a sandbox runs, and of its start. It is
+// safe for concurrent use.
 type meter struct {
 	mu      sync.Mutex
 	program time.Duration
