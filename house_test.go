@@ -30,7 +30,7 @@ var homes = map[string][]string{
 	"github.com/spf13/viper":            {"configs"},
 	"github.com/apache/arrow/go":        {"schemas/arrowrec", "sinks/formats"},
 	"github.com/aws/":                   {"sinks/stores"},
-	"github.com/docker/docker":          {"env/drivers"},
+	"github.com/docker/docker":          {"env/drivers/docker"},
 	"github.com/creack/pty":             {"env/guest"},
 	"github.com/containerd/ttrpc":       {"env/guest"},
 	"github.com/sashabaranov/go-openai": {"llms/providers"},
@@ -43,7 +43,7 @@ var homes = map[string][]string{
 	"mvdan.cc/sh":                       {"env/shellwords"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/internal/cli"},
-	"k8s.io/":                                {"env/drivers", "internal/kubetest"},
+	"k8s.io/":                                {"env/drivers/kubernetes", "internal/kubetest"},
 }
 
 // groups hold implementations: only wire may import them (and they themselves).

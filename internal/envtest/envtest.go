@@ -1,5 +1,5 @@
 // Package envtest is the conformance suite of sandboxes: what every driver must
-// do, with real processes. It imports env and testing only.
+// do, with real processes. It imports env and the standard library only.
 package envtest
 
 import (

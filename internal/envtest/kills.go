@@ -98,7 +98,7 @@ func closeEndsAll(t *testing.T, f *fixture) {
 		if f.suite.Elsewhere {
 			return nil
 		}
-		return hostProcesses(t, nap1)
+		return Sleepers(t, nap1)
 	}
 	for end := time.Now().Add(patience); !f.suite.Elsewhere && len(alive()) != 2; {
 		if time.Now().After(end) {

@@ -18,7 +18,7 @@ import (
 // Environment is one of real parts over bubblewrap: debugger, workspace,
 // evaluation and every registered tool; closed with the test. Task and tree, and
 // whatever shall be another part, are for change to set. The test imports
-// env/drivers and tools/builtin.
+// env/drivers/bubblewrap and tools/builtin.
 func Environment(t testing.TB, change func(*env.Config)) *env.Environment {
 	t.Helper()
 	store, err := workspace.Open(t.TempDir())
