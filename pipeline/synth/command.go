@@ -10,13 +10,13 @@ import (
 	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
-// Runners that candidates are judged with.
+// Test runners.
 const (
 	runPytest   = "pytest"
 	runUnittest = "unittest"
 )
 
-// command is an entrypoint taken apart: one run of one test runner.
+// command is a parsed entrypoint: one call of a test runner.
 type command struct {
 	runner string
 	argv   []string
@@ -26,8 +26,8 @@ type command struct {
 
 var assignment = regexp.MustCompile(`^([A-Za-z_]\w*)=(.*)$`)
 
-// parseCommand reads "[env] [NAME=value ...] python -m pytest|unittest ARGS" or "pytest
-// ARGS". Anything else is a RepoError: a fork cannot do what a shell would.
+// parseCommand parses "[env] [NAME=value ...] python -m pytest|unittest ARGS" or "pytest
+// ARGS". Anything else is a RepoError, because no shell runs the command.
 func parseCommand(line string) (command, error) {
 	wrong := func(what string) error {
 		return &RepoError{Kind: ErrEntrypoint, Detail: fmt.Sprintf("%q: %s", line, what), Remedy: `give one like "python -m pytest -q" or "python -m unittest"`}
@@ -74,7 +74,7 @@ func parseCommand(line string) (command, error) {
 	return c, nil
 }
 
-// splitWords splits a line as a shell would, and refuses what only a shell can do.
+// splitWords splits a line like a shell, and returns an error for other shell syntax.
 func splitWords(line string) ([]string, error) {
 	words, err := shellwords.Split(line)
 	switch {
