@@ -63,7 +63,7 @@ func (p *publication) renderCard(m schemas.Manifest, s Stats, known Contaminatio
 	for _, table := range []string{"episodes", "steps"} {
 		c.Configs = append(c.Configs, cardConfig{Name: table, Default: table == "episodes", Splits: splitsOf(m.Files, table)})
 	}
-	for _, t := range schemas.Documented {
+	for _, t := range schemas.TableDocs {
 		if version := m.Schemas[t.Name]; version != "" {
 			c.Tables = append(c.Tables, t.At(version))
 		}

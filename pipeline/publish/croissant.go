@@ -60,7 +60,7 @@ func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 			tables[f.Table] = path.Dir(f.Path) + "/*.parquet"
 		}
 	}
-	for _, t := range schemas.Documented {
+	for _, t := range schemas.TableDocs {
 		pattern := tables[t.Name]
 		if pattern == "" {
 			continue

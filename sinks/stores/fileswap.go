@@ -1,7 +1,7 @@
 package stores
 
-// What the file store does with objects that exist: it copies them as links,
-// swaps them under a lock, and finds what killed writers left.
+// Operations of the file store on existing objects, and the search for files of
+// killed writers.
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 // replaced.
 const fileLock = "lock"
 
-// Copy makes a copy of its own: one link would tie the fate of two versions.
+// Copy copies the bytes. With a hard link, damage to one object would also damage the other.
 func (f *fileStore) Copy(ctx context.Context, from, key string) error {
 	if err := checkNewKey(key); err != nil {
 		return err
@@ -65,13 +65,13 @@ func (f *fileStore) Torn(ctx context.Context) ([]sinks.Torn, error) {
 	dir := filepath.Join(f.root, fileTemp)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("looking for unfinished objects: %w", err)
+		return nil, fmt.Errorf("listing unfinished objects: %w", err)
 	}
 	var out []sinks.Torn
 	for _, e := range entries {
 		st, err := e.Info()
 		if err != nil || e.Name() == fileLock || !st.Mode().IsRegular() {
-			continue // a live writer has finished it, or it is none of ours
+			continue // a writer has just finished it, or it is not an unfinished object
 		}
 		path := filepath.Join(dir, e.Name())
 		out = append(out, sinks.Torn{Name: path, Since: st.ModTime(), Remove: func(context.Context) error { return os.Remove(path) }})
