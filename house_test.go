@@ -36,7 +36,7 @@ var homes = map[string][]string{
 	"github.com/sashabaranov/go-openai": {"llms/providers"},
 	"github.com/anthropics/":            {"llms/providers"},
 	"github.com/tiktoken-go/":           {"llms/tokens"},
-	"github.com/nats-io/":               {"pipeline/engine"},
+	"github.com/nats-io/":               {"pipeline/engine", "internal/enginetest"},
 	"github.com/spf13/cobra":            {"cmd/internal/cli", "cmd/internal/lab"},
 	"golang.org/x/term":                 {"cmd/internal/wire"},
 	"cel.dev/":                          {"pipeline/selection"},

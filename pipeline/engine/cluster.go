@@ -85,7 +85,7 @@ func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 		return nil, errors.Join(fmt.Errorf("opening JetStream: %w", err), c.Close())
 	}
 	c.replicas = cmp.Or(opt.Replicas, c.defaultReplicas())
-	return c, c.openBoard(ctx)
+	return c, c.openRegistry(ctx)
 }
 
 // options returns the options of the connection. It checks the files first, so that

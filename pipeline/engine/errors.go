@@ -63,19 +63,19 @@ func (e *DiskFullError) Hint() string {
 	return "free some space and run the same command again: it resumes and loses nothing"
 }
 
-// FullBookError says that the page of a run's book exceeds the servers' maximum
+// FullBudgetError says that the budget of a run exceeds the servers' maximum
 // message size: too many episodes run at once.
-type FullBookError struct{ Size, Limit int64 } // bytes
+type FullBudgetError struct{ Size, Limit int64 } // bytes
 
-func (e *FullBookError) Error() string {
+func (e *FullBudgetError) Error() string {
 	return fmt.Sprintf("the budget of the running episodes takes %d bytes, but the NATS servers accept at most %d bytes in one message", e.Size, e.Limit)
 }
 
 // ExitCode is the process exit code for this error.
-func (e *FullBookError) ExitCode() int { return 2 }
+func (e *FullBudgetError) ExitCode() int { return 2 }
 
 // Hint says what to do about it.
-func (e *FullBookError) Hint() string {
+func (e *FullBudgetError) Hint() string {
 	return "raise max_payload of the servers, or run fewer episodes at once (engine.in_flight, slots of workers), and run the same command again: it resumes"
 }
 

@@ -153,7 +153,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	// Other workers may be stopping as well and could no longer claim it.
 	var delay time.Duration
 	if l.e.opt.Join {
-		delay = boardBeat
+		delay = registryBeat
 	}
 	if err := l.msg.NakWithDelay(delay); err != nil {
 		return fmt.Errorf("returning a job: %w", err)

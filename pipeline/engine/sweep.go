@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Sweep removes the queue, records, step logs, bodies and book of a run from the
+// Sweep removes the queue, records, step logs, bodies and budget of a run from the
 // cluster. Its entry in the registry stays.
 func (c *Conn) Sweep(ctx context.Context, runID string) error {
 	var errs []error
@@ -26,7 +26,7 @@ func (c *Conn) Sweep(ctx context.Context, runID string) error {
 }
 
 func streamsOf(runID string) []string {
-	return []string{"TASKS_" + runID, "STEPS_" + runID, "KV_EPISODES_" + runID, "OBJ_BODIES_" + runID, "KV_" + bookOf(runID)}
+	return []string{"TASKS_" + runID, "STEPS_" + runID, "KV_EPISODES_" + runID, "OBJ_BODIES_" + runID, "KV_" + budgetBucket(runID)}
 }
 
 // Held returns the runs that have streams on the cluster, with their sizes in bytes.
@@ -36,7 +36,7 @@ func (c *Conn) Held(ctx context.Context) (map[string]uint64, error) {
 		clear(held)
 		list := c.js.ListStreams(ctx)
 		for info := range list.Info() {
-			for _, prefix := range []string{"TASKS_", "STEPS_", "KV_EPISODES_", "OBJ_BODIES_", "KV_" + bookOf("")} {
+			for _, prefix := range []string{"TASKS_", "STEPS_", "KV_EPISODES_", "OBJ_BODIES_", "KV_" + budgetBucket("")} {
 				if id, ok := strings.CutPrefix(info.Config.Name, prefix); ok {
 					held[id] += info.State.Bytes
 				}
@@ -61,7 +61,7 @@ func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
 	if r.Phase == Stopped || r.Phase == Completed {
 		return false, nil
 	}
-	for begun := time.Now(); time.Since(begun) < 4*boardBeat; {
+	for begun := time.Now(); time.Since(begun) < 4*registryBeat; {
 		now, ok, err := c.Run(ctx, r.RunID)
 		if err != nil || !ok {
 			return false, err
@@ -69,7 +69,7 @@ func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
 		if now.Revision != r.Revision {
 			return true, nil
 		}
-		if err := Pause(ctx, boardBeat/4); err != nil {
+		if err := Pause(ctx, registryBeat/4); err != nil {
 			return false, err
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
 // Audit checks every object of a dataset or of a run.
@@ -34,7 +34,7 @@ func Audit(ctx context.Context, place string, cfg configs.S3) (publish.AuditRepo
 		return none, err
 	}
 	dir := strings.TrimPrefix(place, "file://")
-	info, err := pipeline.ReadRunInfo(dir)
+	info, err := rundir.ReadInfo(dir)
 	if err != nil {
 		return none, err
 	}
