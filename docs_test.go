@@ -13,17 +13,16 @@ import (
 // pages are what people read.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("docs/*.md")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("docs: %v, %v", files, err)
+	files := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		files = append(files, found...)
 	}
-	decisions, err := filepath.Glob("docs/decisions/*.md")
-	if err != nil || len(decisions) == 0 {
-		t.Fatalf("docs/decisions: %v, %v", decisions, err)
-	}
-	files = append(files, decisions...)
 	texts := map[string]string{}
-	for _, file := range append(files, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md") {
+	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 // Column says what one column of a published table holds. Name, Type and
 // Required are those of the row struct; the rest is said once, here, and read by
-// docs/schema.md, the dataset card and croissant.json.
+// docs/reference/columns.md, the dataset card and croissant.json.
 type Column struct {
 	Name     string
 	Type     string // as Arrow writes it: utf8, bool, int32, int64, float64, timestamp[us, tz=UTC], list<utf8>
