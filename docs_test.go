@@ -78,6 +78,21 @@ func TestPagesPointAtWhatIsThere(t *testing.T) {
 	}
 }
 
+// docs/README.md leads to every page but the single decisions and releases.
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	texts := pages(t)
+	index := texts["docs/README.md"]
+	for page := range texts {
+		inside, ok := strings.CutPrefix(page, "docs/")
+		if !ok || inside == "README.md" || strings.HasPrefix(inside, "releases/") || strings.HasPrefix(inside, "decisions/") {
+			continue
+		}
+		if !strings.Contains(index, "]("+inside+")") {
+			t.Errorf("docs/README.md does not link to %s", inside)
+		}
+	}
+}
+
 // Every package is in the package map of ARCHITECTURE.md.
 func TestPackagesAreOnThePlan(t *testing.T) {
 	_, rest, _ := strings.Cut(pages(t)["ARCHITECTURE.md"], "\n## Packages\n")
@@ -92,9 +107,9 @@ func TestPackagesAreOnThePlan(t *testing.T) {
 
 // Every module that is required directly has a row in the table of dependencies.
 func TestDependenciesHaveTheirReason(t *testing.T) {
-	_, rest, found := strings.Cut(pages(t)["docs/dependencies.md"], "\n| Module | Home |")
+	_, rest, found := strings.Cut(pages(t)["docs/internals/dependencies.md"], "\n| Module | Home |")
 	if !found {
-		t.Fatal("docs/dependencies.md has no table of modules")
+		t.Fatal("docs/internals/dependencies.md has no table of modules")
 	}
 	table, _, _ := strings.Cut(rest, "\n## ")
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{if not (or .Indirect .Main)}}{{.Path}}{{end}}", "all").Output()
