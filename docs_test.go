@@ -1,6 +1,8 @@
 package house
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // pages are what people read.
@@ -90,6 +94,33 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 		if !strings.Contains(index, "]("+inside+")") {
 			t.Errorf("docs/README.md does not link to %s", inside)
 		}
+	}
+}
+
+// The row that README.md shows has columns of the table, and as many stand in it as it says.
+func TestReadmeShowsARowOfSteps(t *testing.T) {
+	readme := pages(t)["README.md"]
+	_, rest, _ := strings.Cut(readme, "```json\n")
+	block, _, _ := strings.Cut(rest, "```")
+	var row map[string]any
+	if err := json.Unmarshal([]byte(block), &row); err != nil || len(row) == 0 {
+		t.Fatalf("%v in %s", err, block)
+	}
+	table, _ := schemas.Table("steps")
+	names := map[string]bool{}
+	for _, c := range table.Columns {
+		names[c.Name] = true
+	}
+	for name := range row {
+		if !names[name] {
+			t.Errorf("table steps has no column %s", name)
+		}
+	}
+	if count := fmt.Sprintf("its %d columns", len(names)); !strings.Contains(readme, count) {
+		t.Errorf("README.md does not say %q", count)
+	}
+	if n := strings.Count(readme, "\n"); n > 200 {
+		t.Errorf("README.md has %d lines, want at most 200", n)
 	}
 }
 
