@@ -22,7 +22,7 @@ var series = map[string]int{"A": 29, "B": 41, "C": 7, "D": 15, "E": 13, "F": 14,
 
 var (
 	rowLine    = regexp.MustCompile(`^\| ([A-Z]+[0-9]+) \| ([^|]*) \| (.*) \|$`)
-	parityTest = regexp.MustCompile(`^Test((?:A|B|C|D|E|F|G|WC|WP|WS)[0-9]+)([A-Z].*)?$`)
+	parityTest = regexp.MustCompile(`^Test(?:EachPython|EachDriver|Docker)?((?:A|B|C|D|E|F|G|WC|WP|WS)[0-9]+)([A-Z].*)?$`)
 )
 
 // parityRows reads the page.

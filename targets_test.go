@@ -2,10 +2,14 @@ package house
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 // notInCI are the targets with tests that only make full makes, and why.
@@ -58,6 +62,88 @@ func TestEverySuiteIsInCI(t *testing.T) {
 	for _, want := range []string{"test", "check", "demo"} {
 		if !slices.Contains(made, want) {
 			t.Errorf(".ci/run does not make %s", want)
+		}
+	}
+}
+
+// Each suite has a target that sets its variable and runs the tests with its prefix, and
+// nothing else reads the variable.
+func TestSuitesHaveTargets(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range suite.All() {
+		_, recipe, _ := strings.Cut(string(makefile), "\n"+s.Target+": ")
+		recipe, _, _ = strings.Cut(recipe, "\n\n")
+		if !strings.Contains(recipe, s.Variable) || !strings.Contains(recipe, "-run '"+s.Pattern()) {
+			t.Errorf("make %s does not set %s and run '%s'", s.Target, s.Variable, s.Pattern())
+		}
+		out, err := exec.CommandContext(t.Context(), "git", "grep", "--untracked", "-lF", `"`+s.Variable, "--", "*.go").Output()
+		if files := strings.Fields(string(out)); err != nil || !slices.Equal(files, []string{"internal/suite/suite.go"}) {
+			t.Errorf("%s is read in %v: only internal/suite may (%v)", s.Variable, files, err)
+		}
+	}
+}
+
+// The name of a script that depends on a suite begins like those that its target runs.
+func TestSwitchedScriptsAreNamedAlike(t *testing.T) {
+	begins := map[string]string{"docker": "docker", "factory": "factory_", "soak": "soak_", "s3-server": "s3"}
+	files, err := filepath.Glob("cmd/tracesmith/testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for condition, prefix := range begins {
+			if regexp.MustCompile(`(?m)^\[!?` + condition + `\] `).Match(text) {
+				found++
+				if !strings.HasPrefix(filepath.Base(file), prefix) {
+					t.Errorf("%s depends on [%s]: begin its name with %s, or its target leaves it out", file, condition, prefix)
+				}
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("%d scripts depend on suites, want at least 8", found)
+	}
+}
+
+// No file of tests is left out of the build of make test.
+func TestMakeTestBuildsEveryTest(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "git", "grep", "--untracked", "-hE", `^//go:build `, "--", "*_test.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if line != "//go:build !race\n" {
+			t.Errorf("a test file with the condition %q, under which make test does not build it", line)
+		}
+	}
+}
+
+// The targets that .ci/run makes run a test in its short form; make full makes them
+// all and runs each test in its long form.
+func TestMakeFullRunsTheLongForms(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^gotest = .* \$\(if \$\(FULL\),,-short\) `).Match(makefile) {
+		t.Error("gotest of the Makefile does not pass -short, or passes it with FULL=1")
+	}
+	full := regexp.MustCompile(`(?m)^\t\$\(MAKE\) FULL=1 (.*)$`).FindSubmatch(makefile)
+	if full == nil {
+		t.Fatal("make full makes nothing with FULL=1")
+	}
+	made := strings.Fields(string(full[1]))
+	for _, target := range append(targetsOfCI(t), "s3-second") {
+		if !slices.Contains(made, target) {
+			t.Errorf("make full does not make %s", target)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
@@ -172,9 +173,7 @@ func threeNodes(t *testing.T) (nodes []*exec.Cmd, urls string) {
 // killed on the way. The run completes, each episode is staged once, no recorded
 // reply is asked for again, and the status adds up throughout.
 func TestCluster(t *testing.T) {
-	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" {
-		t.Skip("NOT RUN: a cluster of processes that are killed; make cluster runs it (TRACESMITH_TEST_CLUSTER=1)")
-	}
+	suite.Cluster.Need(t)
 	t.Parallel()
 	nodes, urls := threeNodes(t)
 	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: urls, Patience: 2 * time.Minute})

@@ -2,13 +2,13 @@ package pipeline_test
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
@@ -19,9 +19,7 @@ import (
 // all the same, and never passed: not on the page, at no moment, and not by what the
 // model was asked. With more money the run completes.
 func TestClusterBudget(t *testing.T) {
-	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" {
-		t.Skip("NOT RUN: a cluster of processes that are killed; make cluster runs it (TRACESMITH_TEST_CLUSTER=1)")
-	}
+	suite.Cluster.Need(t)
 	t.Parallel()
 	nodes, urls := threeNodes(t)
 	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: urls, Patience: 2 * time.Minute})

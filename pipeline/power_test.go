@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/pipeline"
 )
 
@@ -45,9 +46,7 @@ func cutPower(dir string) error {
 // needDisk skips where no image can be mounted, and says so.
 func needDisk(t *testing.T) {
 	t.Helper()
-	if os.Getenv("TRACESMITH_TEST_SOAK") != "1" {
-		t.Skip("NOT RUN: power is cut; make soak runs it (TRACESMITH_TEST_SOAK=1)")
-	}
+	suite.Soak.Need(t)
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: only root can mount a disk to cut the power of")
 	}
@@ -181,7 +180,7 @@ func wanted(t *testing.T) []string {
 
 // Power that goes at any boundary of an episode takes nothing with it that was
 // acknowledged.
-func TestPowerCutAtEveryBoundary(t *testing.T) {
+func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
 	want := wanted(t)
@@ -199,7 +198,7 @@ func TestPowerCutAtEveryBoundary(t *testing.T) {
 }
 
 // The same at moments that fall where they may.
-func TestPowerCutAtRandomMoments(t *testing.T) {
+func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
 	want := wanted(t)
@@ -254,7 +253,7 @@ func stands(pid int) error {
 
 // What the checks above would find if nothing were synced: without it, a cut
 // takes recorded replies with it.
-func TestPowerCutWithoutSyncsLoses(t *testing.T) {
+func TestSoakPowerCutWithoutSyncsLoses(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
 	m := newImage(t)

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents/canonical"
+
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 const (
@@ -137,9 +139,7 @@ func TestEnvAnswersAlikeTwice(t *testing.T) {
 
 // The same calls are answered alike by a container and by bubblewrap, whose
 // Pythons are of the same Debian packages.
-func TestEnvAnswersAlikeOnDocker(t *testing.T) {
-	if os.Getenv("TRACESMITH_TEST_DOCKER") != "1" {
-		t.Skip("TRACESMITH_TEST_DOCKER=1 runs this; it needs a daemon and scripts/docker-image.sh's image")
-	}
+func TestDockerEnvAnswersAlike(t *testing.T) {
+	suite.Docker.Need(t)
 	same(t, play(t, "bubblewrap", "--sandbox", "bubblewrap"), play(t, "docker", "--image", "tracesmith-base:latest"))
 }

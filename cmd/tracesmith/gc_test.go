@@ -9,13 +9,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 // What a run that was killed outright leaves of each kind of sandbox goes with
 // gc, and what a living run uses stays.
-func TestGCRemovesWhatAKilledRunLeft(t *testing.T) {
+func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 	kinds := []string{"bubblewrap", "local"}
-	if os.Getenv("TRACESMITH_TEST_DOCKER") == "1" {
+	if suite.Docker.Value(t) != "" {
 		kinds = append(kinds, "docker")
 	}
 	for _, kind := range kinds {

@@ -19,6 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/lab"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 // The test binary is four programs: a guest where a sandbox starts it as one,
@@ -106,11 +107,11 @@ func TestScripts(t *testing.T) {
 		Condition: func(name string) (bool, error) {
 			switch name {
 			case "docker":
-				return os.Getenv("TRACESMITH_TEST_DOCKER") == "1", nil
+				return suite.Docker.Get() != "", nil
 			case "factory":
-				return os.Getenv("TRACESMITH_TEST_FACTORY") == "1", nil
+				return suite.Factory.Get() != "", nil
 			case "soak":
-				return os.Getenv("TRACESMITH_TEST_SOAK") == "1", nil
+				return suite.Soak.Get() != "", nil
 			case "s3-server":
 				return sinktest.HaveServer(), nil
 			case "other-python":

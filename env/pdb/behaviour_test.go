@@ -117,7 +117,7 @@ func TestB29BareClearRemovesAll(t *testing.T) {
 	b.has(b.do("c"), "total is 8", "exit code 0")
 }
 
-func TestB31OtherErrorsInPdbsWords(t *testing.T) {
+func TestEachPythonB31OtherErrorsInPdbsWords(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py")
 		for command, want := range map[string]string{
@@ -255,7 +255,7 @@ func TestB38ReplayGivesTheSameObservations(t *testing.T) {
 	}
 }
 
-func TestB39CrashShowsItsTraceback(t *testing.T) {
+func TestEachPythonB39CrashShowsItsTraceback(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" -c 'import broken'")
 		r := b.do("c")

@@ -25,7 +25,7 @@ func (b *bench) hasLines(want ...int) {
 	}
 }
 
-func TestBreakpointPlaces(t *testing.T) {
+func TestEachPythonBreakpointPlaces(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py")
 		for spec, want := range map[string]string{
@@ -52,7 +52,7 @@ func TestBreakpointPlaces(t *testing.T) {
 	})
 }
 
-func TestB30ImpossibleBreakpoints(t *testing.T) {
+func TestEachPythonB30ImpossibleBreakpoints(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py")
 		for spec, want := range map[string]string{
@@ -85,7 +85,7 @@ func TestB30ImpossibleBreakpoints(t *testing.T) {
 	})
 }
 
-func TestConditionsTemporaryDisabledIgnored(t *testing.T) {
+func TestEachPythonConditionsTemporaryDisabledIgnored(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.has(b.do("b 119, n == 3"), "Breakpoint 1 set at tricky.py:119, if n == 3")

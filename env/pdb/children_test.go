@@ -2,7 +2,7 @@ package pdb
 
 import "testing"
 
-func TestChildProcessesNeverStop(t *testing.T) {
+func TestEachPythonChildProcessesNeverStop(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" odd.py processes")
 		b.do("b at_work")
@@ -14,7 +14,7 @@ func TestChildProcessesNeverStop(t *testing.T) {
 }
 
 // Each speaks for itself: children's output is output, their ends are their own.
-func TestChildrenOfEveryKind(t *testing.T) {
+func TestEachPythonChildrenOfEveryKind(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" kids.py")
 		b.write("kids.py", kids)

@@ -94,7 +94,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-func TestCommands(t *testing.T) {
+func TestEachPythonCommands(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		r := b.try("")

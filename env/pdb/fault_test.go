@@ -66,7 +66,7 @@ func TestWC1ShiftEqualToTheDistance(t *testing.T) {
 	}
 }
 
-func TestWC2ConditionsSurvive(t *testing.T) {
+func TestEachPythonWC2ConditionsSurvive(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.do("b 119, n == 3 and (n, 'a') != (1, 'b')")
@@ -82,7 +82,7 @@ func TestWC2ConditionsSurvive(t *testing.T) {
 	})
 }
 
-func TestWC3TemporaryDisabledAndIgnored(t *testing.T) {
+func TestEachPythonWC3TemporaryDisabledAndIgnored(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.do("tbreak 117 ;; b 119 ;; b 120 ;; disable 3 ;; ignore 2 4")
@@ -131,7 +131,7 @@ func TestWC5QuitKeepsBreakpointsAndDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestWC6PromptsAndSentinelsInOutput(t *testing.T) {
+func TestEachPythonWC6PromptsAndSentinelsInOutput(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" fake.py")
 		b.write("fake.py", `import os, sys
@@ -153,7 +153,7 @@ done = 1
 	})
 }
 
-func TestWC7CharactersAcrossReads(t *testing.T) {
+func TestEachPythonWC7CharactersAcrossReads(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" wide.py")
 		b.write("wide.py", "import os, time\nfor c in ('é' * 500 + '漢' * 100 + '😀' * 50).encode('utf-8'):\n    os.write(1, bytes([c]))\nprint()\nprint('é' * 4000)\n")

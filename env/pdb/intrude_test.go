@@ -7,7 +7,7 @@ import (
 
 // A program may have modules under the names of those the debugger works with:
 // it gets its own, the debugger Python's.
-func TestModulesNamedLikeTheDebuggers(t *testing.T) {
+func TestEachPythonModulesNamedLikeTheDebuggers(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		names := strings.Fields("ast bdb binascii cmd dis fcntl inspect json pdb pprint runpy select signal threading traceback types zipfile")
 		b := open(t, py+" src/start.py")
@@ -26,7 +26,7 @@ func TestModulesNamedLikeTheDebuggers(t *testing.T) {
 }
 
 // Tests replace builtins; what the program uses of Python's own modules sees that.
-func TestReplacedInputIsTheProgramsOwn(t *testing.T) {
+func TestEachPythonReplacedInputIsTheProgramsOwn(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" ask.py")
 		b.write("ask.py", `import builtins, cmd
@@ -43,7 +43,7 @@ Ask().cmdloop()
 }
 
 // What a program asks of pdb goes to the debugger there is.
-func TestProgramsThatCallPdb(t *testing.T) {
+func TestEachPythonProgramsThatCallPdb(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" calls.py")
 		b.write("calls.py", `import pdb, sys
@@ -79,7 +79,7 @@ last = f(4)
 	})
 }
 
-func TestBreakpointCallsCanBeSwitchedOff(t *testing.T) {
+func TestEachPythonBreakpointCallsCanBeSwitchedOff(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, "PYTHONBREAKPOINT=0 "+py+" stops.py")
 		b.write("stops.py", "try:\n    breakpoint()\nexcept NameError:  # 3.6\n    pass\nx = 1\nimport pdb; pdb.set_trace()\ny = 2\n")
@@ -91,7 +91,7 @@ func TestBreakpointCallsCanBeSwitchedOff(t *testing.T) {
 }
 
 // The compiler's warnings about the program's text are given once, by the program.
-func TestNoWarningsOfTheDebugger(t *testing.T) {
+func TestEachPythonNoWarningsOfTheDebugger(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" -W always warns.py")
 		b.write("warns.py", "def f():\n    return '\\d' is 0\nx = f()\n")

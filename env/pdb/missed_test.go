@@ -3,7 +3,7 @@ package pdb
 import "testing"
 
 // A program that ends says which breakpoints it never stood at, and why.
-func TestMissedBreakpoints(t *testing.T) {
+func TestEachPythonMissedBreakpoints(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.do("b 120 ;; b 119, n > 99 ;; b tricky.py:9 ;; b 117 ;; ignore 4 5 ;; b main.py:13 ;; disable 5 ;; b 118")
@@ -31,7 +31,7 @@ func TestManyMissedBreakpoints(t *testing.T) {
 	b.has(b.do("c"), "Breakpoint 5 did not stop the program at tricky.py:36: its line did not run, or only before the breakpoint was set.\nNor did 2 other breakpoints.\nThe program has ended")
 }
 
-func TestMissedInAnotherProcess(t *testing.T) {
+func TestEachPythonMissedInAnotherProcess(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, "/usr/bin/python3 -c '' && "+py+" start.py") // the child of the shell is not the program's
 		b.write("start.py", "import subprocess, sys\nif sys.argv[1:]:\n    subprocess.call([sys.executable, sys.argv[1]])\n")

@@ -4,7 +4,7 @@ import "testing"
 
 // What is nested in evaluated text sees the locals, which Python's eval hides
 // from it; a function's first line is one that has code.
-func TestEvaluatedTextSeesLocals(t *testing.T) {
+func TestEachPythonEvaluatedTextSeesLocals(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" odd.py hides_names")
 		b.has(b.do("b inner, all(k == 1 and n for _ in range(1))"), "set at "+b.line("odd.py", "n += k")+", if all(")

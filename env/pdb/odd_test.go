@@ -21,7 +21,7 @@ func (b *bench) line(file, text string) string {
 
 // Programs of testdata/shop/odd.py. Each is stopped at its beginning, stepped,
 // and let go; the next one finds the debugger as good as new.
-func TestOddPrograms(t *testing.T) {
+func TestEachPythonOddPrograms(t *testing.T) {
 	cases := map[string]struct {
 		steps string
 		want  []string
@@ -89,7 +89,7 @@ func TestOddEndsWithinTheLimit(t *testing.T) {
 	}
 }
 
-func TestChainedExceptions(t *testing.T) {
+func TestEachPythonChainedExceptions(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" odd.py chained")
 		b.has(b.do("c"), "KeyError: 'key'", "RuntimeError: outer", "post-mortem")
@@ -103,7 +103,7 @@ func TestChainedExceptions(t *testing.T) {
 	})
 }
 
-func TestSteppingCommands(t *testing.T) {
+func TestEachPythonSteppingCommands(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.has(b.do("b 119 ;; c"), "Breakpoint 1 hit.\n> tricky.py(119)numbers()\n-> square = n * n\n")

@@ -89,7 +89,7 @@ func TestEntrypointsOfManyKinds(t *testing.T) {
 	}
 }
 
-func TestBreakpointsInOtherPlaces(t *testing.T) {
+func TestEachPythonBreakpointsInOtherPlaces(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, "cd tests && PYTHONPATH=../lib "+py+" ../use.py")
 		b.write("use.py", "import sys\nsys.path.insert(0, 'deeper')\nimport thirdparty.core as core\ndef late():\n    import lazy.mod\n    return lazy.mod.Thing().go()\nprint(core.f(1), late())\n")
@@ -126,7 +126,7 @@ func TestBreakpointsBehindLinks(t *testing.T) {
 	b.at(b.do("c"), "real/start.py", 2)
 }
 
-func TestPackedPrograms(t *testing.T) {
+func TestEachPythonPackedPrograms(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" packed")
 		b.write("packed/__main__.py", "import inner\ndef go():\n    v = inner.h(2)\n    print('packed', v, __name__)\ngo()\n")
@@ -144,7 +144,7 @@ func TestPackedPrograms(t *testing.T) {
 	})
 }
 
-func TestUnicodeNamesAndSources(t *testing.T) {
+func TestEachPythonUnicodeNamesAndSources(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, "cd 'ünï cödé' && "+py+" prög.py")
 		b.write("ünï cödé/prög.py", "def größe(名):\n    s = '日本語 ö ' + 名\n    bad = '\\ud800|\\udfff'\n    return s, bad\nprint(ascii(größe('é')))\n")

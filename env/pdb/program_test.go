@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestScriptStepByStep(t *testing.T) {
+func TestEachPythonScriptStepByStep(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py kiwi pear")
 		r := b.do("b pkg/prices.py:19")
@@ -25,7 +25,7 @@ func TestScriptStepByStep(t *testing.T) {
 	})
 }
 
-func TestEnds(t *testing.T) {
+func TestEachPythonEnds(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py soft_exit")
 		r := b.do("c")
@@ -50,7 +50,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-func TestModuleAndPackage(t *testing.T) {
+func TestEachPythonModuleAndPackage(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" -m pkg")
 		r := b.do("b total")
@@ -87,7 +87,7 @@ func TestPytestWithCapture(t *testing.T) {
 	}
 }
 
-func TestUnittest(t *testing.T) {
+func TestEachPythonUnittest(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" -m unittest tests.test_prices")
 		r := b.do("b TotalCase.test_total")
@@ -99,7 +99,7 @@ func TestUnittest(t *testing.T) {
 	})
 }
 
-func TestCrashIsPostMortem(t *testing.T) {
+func TestEachPythonCrashIsPostMortem(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py crash")
 		r := b.do("c")
@@ -111,7 +111,7 @@ func TestCrashIsPostMortem(t *testing.T) {
 	})
 }
 
-func TestBrokenProgram(t *testing.T) {
+func TestEachPythonBrokenProgram(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" broken.py")
 		r := b.try("b 1")
@@ -133,7 +133,7 @@ func TestBrokenProgram(t *testing.T) {
 	})
 }
 
-func TestProgramCannotReadCommands(t *testing.T) {
+func TestEachPythonProgramCannotReadCommands(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py ask")
 		b.has(b.do("c"), "hello nobody", "exit code 0")
@@ -142,7 +142,7 @@ func TestProgramCannotReadCommands(t *testing.T) {
 	})
 }
 
-func TestOutputCannotImitateThePrompt(t *testing.T) {
+func TestEachPythonOutputCannotImitateThePrompt(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py mimic")
 		b.do("b tricky.py:32")
@@ -153,7 +153,7 @@ func TestOutputCannotImitateThePrompt(t *testing.T) {
 	})
 }
 
-func TestTimeoutInterrupts(t *testing.T) {
+func TestEachPythonTimeoutInterrupts(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py loop").patient()
 		b.do("n")
@@ -193,7 +193,7 @@ func TestProgramThatIgnoresInterrupts(t *testing.T) {
 	b.at(b.do("n"), "tricky.py", 2)
 }
 
-func TestDeepRecursionAndBadRepr(t *testing.T) {
+func TestEachPythonDeepRecursionAndBadRepr(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py recurse")
 		r := b.do("c")
@@ -210,7 +210,7 @@ func TestDeepRecursionAndBadRepr(t *testing.T) {
 	})
 }
 
-func TestThreadsAndForks(t *testing.T) {
+func TestEachPythonThreadsAndForks(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py threads")
 		b.do("b 81")
@@ -236,7 +236,7 @@ func TestFloodIsCut(t *testing.T) {
 	}
 }
 
-func TestBreakpointsInTheProgramItself(t *testing.T) {
+func TestEachPythonBreakpointsInTheProgramItself(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py own_breakpoint")
 		r := b.do("c")
@@ -276,7 +276,7 @@ func TestProgramsThatLinger(t *testing.T) {
 	b.has(b.do("p 2"), "2\n")
 }
 
-func TestProgramThatClosesEverything(t *testing.T) {
+func TestEachPythonProgramThatClosesEverything(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py hostile")
 		b.at(b.do("c"), "tricky.py", 149)
@@ -301,7 +301,7 @@ func TestLongOutputOfSeveralCommandsIsBounded(t *testing.T) {
 
 // A file changed behind the debugger's back is named until the program has the
 // new version; one that the program has not loaded yet is not.
-func TestChangedOnDisk(t *testing.T) {
+func TestEachPythonChangedOnDisk(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		const note = "The program still runs the old version of "
 		b := open(t, py+" main.py kiwi pear")

@@ -39,7 +39,7 @@ func eachPytest(t *testing.T, f func(t *testing.T, n int, run string)) {
 	}
 }
 
-func TestPytestOnEachPython(t *testing.T) {
+func TestEachPythonPytest(t *testing.T) {
 	modes := []string{"-s", "--capture=sys", "--capture=tee-sys"}
 	eachPytest(t, func(t *testing.T, n int, run string) {
 		for _, mode := range []string{"", modes[n%len(modes)]} { // starts are what takes the time of this package

@@ -20,6 +20,7 @@ import (
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 // PATH-like list, see scripts/pythons.sh), else the system's and the one in PATH.
 func pythons(t *testing.T) []string {
 	t.Helper()
-	if list := filepath.SplitList(os.Getenv("TRACESMITH_TEST_PYTHONS")); len(list) > 0 {
+	if list := filepath.SplitList(suite.Pythons.Value(t)); len(list) > 0 {
 		return list
 	}
 	var list []string

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestEveryThreadStops(t *testing.T) {
+func TestEachPythonEveryThreadStops(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" odd.py workers")
 		b.do("b at_work")
@@ -62,7 +62,7 @@ var threaded = map[string]struct {
 	"job_after_job":      {20, "after 20"},
 }
 
-func TestEachHitOfEachThreadStops(t *testing.T) {
+func TestEachPythonEachHitOfEachThreadStops(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, "python3 main.py")
 		for name, want := range threaded {
@@ -86,7 +86,7 @@ func TestEachHitOfEachThreadStops(t *testing.T) {
 	})
 }
 
-func TestStepsAndBreakpointsOfOtherThreads(t *testing.T) {
+func TestEachPythonStepsAndBreakpointsOfOtherThreads(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		// A step over a call that waits for a thread which hits a breakpoint.
 		b := open(t, py+" threads.py step_over_a_wait")
@@ -134,7 +134,7 @@ func TestStepsAndBreakpointsOfOtherThreads(t *testing.T) {
 
 // Whatever is stepped where, and wherever breakpoints are: each command is
 // answered, and the program comes to its own end.
-func TestThreadsSteppedAtRandom(t *testing.T) {
+func TestEachPythonThreadsSteppedAtRandom(t *testing.T) {
 	names := slices.Sorted(maps.Keys(threaded))
 	eachPython(t, func(t *testing.T, py string) {
 		for seed := range uint64(2) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
-	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 func (p project) with(name, from, to string) project {
@@ -145,8 +145,8 @@ func TestPairFindsWhereTheWaysPart(t *testing.T) {
 }
 
 // The first difference lies far behind the events of one window.
-func TestPairLooksThroughLongRuns(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryPairLooksThroughLongRuns(t *testing.T) {
+	suite.Factory.Need(t)
 	p := compare(t, ledger.with("ledger.py", "out - 15000", "out - 14999"), ledger, "test_balance")
 	if p.D0 == nil || p.D0.Function != "Book.balance" || p.D0.Event < 2*window || p.D0.Vars[0].Name != "<return>" {
 		t.Fatalf("D0 %+v of %d events", p.D0, p.Length)

@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/internal/hostile"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/internal/tooltest"
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
 )
@@ -94,10 +95,8 @@ func TestCorpusOnBubblewrap(t *testing.T) {
 	play(t, "bubblewrap", 4, func(hostile.Case) bool { return true })
 }
 
-func TestCorpusOnDocker(t *testing.T) {
-	if os.Getenv("TRACESMITH_TEST_DOCKER") != "1" {
-		t.Skip("TRACESMITH_TEST_DOCKER=1 runs this; it needs a daemon and scripts/docker-image.sh's image")
-	}
+func TestDockerCorpus(t *testing.T) {
+	suite.Docker.Need(t)
 	play(t, "docker", 4, func(hostile.Case) bool { return true })
 }
 

@@ -14,25 +14,27 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 // product is a server that tests can be run against, one program each.
 type product struct {
-	name     string
-	variable string // names the program
-	args     func(addr, dir string) []string
-	env      []string
-	object   string // of an object's directory, the file that holds its data; "": it is one file
+	name   string
+	suite  suite.Suite // its variable names the program
+	args   func(addr, dir string) []string
+	env    []string
+	object string // of an object's directory, the file that holds its data; "": it is one file
 }
 
 var products = []product{
 	{
-		name: "versitygw", variable: "TRACESMITH_TEST_VERSITYGW",
+		name: "versitygw", suite: suite.Versitygw,
 		args: func(addr, dir string) []string { return []string{"--quiet", "--port", addr, "posix", dir} },
 		env:  []string{"ROOT_ACCESS_KEY=" + AccessKey, "ROOT_SECRET_KEY=" + SecretKey},
 	},
 	{
-		name: "minio", variable: "TRACESMITH_TEST_MINIO",
+		name: "minio", suite: suite.Minio,
 		args: func(addr, dir string) []string {
 			return []string{"server", "--quiet", "--address", addr, "--console-address", "127.0.0.1:0", dir}
 		},
@@ -44,7 +46,7 @@ var products = []product{
 // chosen is the product whose program the environment names.
 func chosen() (product, string, bool) {
 	for _, p := range products {
-		if bin := os.Getenv(p.variable); bin != "" {
+		if bin := p.suite.Get(); bin != "" {
 			return p, bin, true
 		}
 	}
@@ -71,8 +73,8 @@ type Server struct {
 // the first of products whose program the environment names. Where none is named
 // the test is skipped, loudly.
 func Serve(t testing.TB) *Server {
-	if !HaveServer() {
-		t.Skip("NOT TESTED against a real S3 server: set TRACESMITH_TEST_VERSITYGW or TRACESMITH_TEST_MINIO to its program")
+	if suite.Minio.Value(t) == "" {
+		suite.Versitygw.Need(t)
 	}
 	Env(t, AccessKey, SecretKey)
 	s, err := Launch(t.TempDir())

@@ -3,6 +3,7 @@ package middle
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/tracesmith/tracesmith/llms"
@@ -78,13 +79,15 @@ func (a *accounted) estimate(r llms.Request, reply schemas.Reply) *schemas.Usage
 	return &u
 }
 
-// atRisk is nothing where the server refused to answer or was not reached, and
-// the worst case where it may have answered and billed.
+// atRisk is what a failed call may have cost: nothing if the server refused it or was
+// not reached, and the worst case if a server may have answered and billed. That
+// includes a gateway's report that its upstream failed (502, and Cloudflare's 520): the
+// upstream has seen the call.
 func atRisk(err error, worst float64) float64 {
 	e, ok := asError(err)
 	switch {
-	case !ok: // cancelled
-	case e.Class == llms.ClassTimeout: // a gateway may give up on a server that goes on
+	case !ok: // canceled
+	case e.Class == llms.ClassTimeout, e.Status == http.StatusBadGateway, e.Status == 520:
 	case e.Status >= 300, e.Class == llms.ClassUnreachable, e.Class == llms.ClassRefused && e.Status == 0:
 		return 0
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 func listen(t *testing.T, opts *server.Options) string {
@@ -215,11 +217,9 @@ func TestReconcilingWhileQueueingQueuesNothingTwice(t *testing.T) {
 }
 
 // A watch that is idle for longer than its patience outlives what it watches with.
-func TestAWatchOutlivesItsConsumer(t *testing.T) {
+func TestClusterWatchOutlivesItsConsumer(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" {
-		t.Skip("NOT RUN: it takes 10 seconds; make cluster runs it (TRACESMITH_TEST_CLUSTER=1)")
-	}
+	suite.Cluster.Need(t)
 	e := open(t, t.TempDir(), func(o *Options) { o.CallTimeout = 3 * time.Second })
 	e.patience = 9 * time.Second
 	enqueue(t, e, 1)
@@ -248,10 +248,10 @@ func TestAWatchOutlivesItsConsumer(t *testing.T) {
 	enough()
 }
 
-func TestThreeHundredThousandJobs(t *testing.T) {
+func TestClusterThreeHundredThousandJobs(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("TRACESMITH_TEST_CLUSTER") != "1" || testing.Short() {
-		t.Skip("NOT RUN: 300,000 jobs; make full runs it (TRACESMITH_TEST_CLUSTER=1, without -short)")
+	if suite.Cluster.Need(t); testing.Short() {
+		t.Skip("NOT RUN: 300,000 jobs; make full runs it")
 	}
 	dir, n := t.TempDir(), 300_000
 	many := make([]Job, n)

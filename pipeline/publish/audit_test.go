@@ -201,7 +201,7 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 }
 
 // The server's own files are altered below it, in the older of two versions.
-func TestAuditOfAServerWithBadDisks(t *testing.T) {
+func TestS3AuditOfAServerWithBadDisks(t *testing.T) {
 	srv := sinktest.Serve(t)
 	dest := bucket(t, srv.URL)
 	first := run(t, config(t, dest, stage(t, "run", 0, 3)))
@@ -267,7 +267,7 @@ func TestAuditOfAServerWithBadDisks(t *testing.T) {
 
 // An object that the server refuses to give out counts as damaged; a server that
 // refuses everything is an error.
-func TestAuditOfRefusedObjects(t *testing.T) {
+func TestS3AuditOfRefusedObjects(t *testing.T) {
 	srv := sinktest.Serve(t)
 	run(t, config(t, bucket(t, srv.URL), stage(t, "run", 0, 2)))
 	faults := sinktest.NewFaults(t, srv.URL)
@@ -285,7 +285,7 @@ func TestAuditOfRefusedObjects(t *testing.T) {
 	}
 }
 
-func TestAuditOfARun(t *testing.T) {
+func TestS3AuditOfARun(t *testing.T) {
 	s := stage(t, "run", 0, 3)
 	ids := []string{}
 	for _, e := range golden("run", 4) {

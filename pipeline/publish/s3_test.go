@@ -35,7 +35,7 @@ func objects(t *testing.T, s sinks.Store) map[string]int64 {
 	return out
 }
 
-func TestPublishToS3(t *testing.T) {
+func TestS3PublishToS3(t *testing.T) {
 	for name, url := range map[string]func(t *testing.T) string{
 		"fake":   func(t *testing.T) string { return sinktest.Fake(t, nil) },
 		"server": func(t *testing.T) string { return sinktest.Serve(t).URL },
@@ -65,7 +65,7 @@ func (a atManifest) Create(ctx context.Context, key string, body []byte) error {
 	return a.Store.Create(ctx, key, body)
 }
 
-func TestServerKilledBetweenDataAndManifest(t *testing.T) {
+func TestS3ServerKilledBetweenDataAndManifest(t *testing.T) {
 	srv := sinktest.Serve(t)
 	dest := bucket(t, srv.URL)
 	staging := stage(t, "run", 0, 3)

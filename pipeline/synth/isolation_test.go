@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-var candidates = flag.Int("candidates", 6, "candidates that TestVerdictsDependOnTheCandidateAlone judges, each three times")
+var candidates = flag.Int("candidates", 6, "candidates that TestFactoryVerdictsDependOnTheCandidateAlone judges, each three times")
 
 // What the tests of a run leave behind, wherever it is, is not there in the next one.
 func TestARunSeesNothingOfOthers(t *testing.T) {
@@ -36,8 +37,8 @@ func TestARunSeesNothingOfOthers(t *testing.T) {
 
 // A verdict depends on the candidate alone: it is the same after every other candidate of a
 // worker, in another order beside three other workers, and on a bench that judges nothing else.
-func TestVerdictsDependOnTheCandidateAlone(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	cfg, err := configOf(t, t.TempDir(), healthy(t, "littering", "python -m pytest -q", envtest.Littering(max(5, *candidates/12)))).withDefaults()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
-	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
 	"github.com/tracesmith/tracesmith/llms/mock"
@@ -61,8 +61,8 @@ func versioned(t *testing.T) (r Repo, fix, note string) {
 	return r, fix, note
 }
 
-func TestACommitIsTakenBackWhereItsTestsFail(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryCommitIsTakenBackWhereItsTestsFail(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	r, fix, note := versioned(t)
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), r)
@@ -89,8 +89,8 @@ func TestACommitIsTakenBackWhereItsTestsFail(t *testing.T) {
 	}
 }
 
-func TestARepositoryWithoutHistorySaysSo(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryRepositoryWithoutHistorySaysSo(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
 	cfg.Kinds = []string{KindCommit}
@@ -133,8 +133,8 @@ func writer(t *testing.T) *Model {
 }
 
 // The scripted server takes no question twice: an answer of an earlier run serves.
-func TestAModelWritesBugsWithinItsBudget(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
 	cfg.Kinds, cfg.ReleaseRuns, cfg.Workers = []string{KindModel}, 2, 1
@@ -168,8 +168,8 @@ func TestAModelWritesBugsWithinItsBudget(t *testing.T) {
 }
 
 // A task's own text is the model's where that tells nothing, else the command alone.
-func TestAReportIsTheTaskWhereItTellsNothing(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryReportIsTheTaskWhereItTellsNothing(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	for report, want := range map[string]string{
 		"I took the largest of some numbers and it was not the one I expected.":          "I took the largest",

@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/env/workspace"
-	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -88,8 +88,8 @@ func TestFilesThatAreNoPythonAreCounted(t *testing.T) {
 }
 
 // Of two repositories with one function, the first has the tasks.
-func TestTheSameBugInTwoRepositoriesIsOneTask(t *testing.T) {
-	envtest.Factory(t)
+func TestFactorySameBugInTwoRepositoriesIsOneTask(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank), bankElsewhere(t, "till"))
 	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.ReleaseRuns = []string{KindSingle}, []string{"r1"}, 0, 2

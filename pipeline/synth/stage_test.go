@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
-	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -135,8 +135,8 @@ func configOf(t *testing.T, out string, repos ...Repo) Config {
 	}
 }
 
-func TestTasksComeOutOfAHealthyRepository(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryTasksComeOutOfAHealthyRepository(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
 	sum, err := Run(t.Context(), configOf(t, out, healthy(t, "bank", "python -m pytest -q", bank)))
@@ -169,8 +169,8 @@ func TestTasksComeOutOfAHealthyRepository(t *testing.T) {
 
 // The same settings give the same bytes, with one worker or four, at once or in
 // two goes.
-func TestTasksDependOnTheSeedAlone(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
+	suite.Factory.Need(t)
 	dir := t.TempDir()
 	read := func(out string) string {
 		var all []byte
@@ -232,8 +232,8 @@ func TestTasksDependOnTheSeedAlone(t *testing.T) {
 }
 
 // A busy machine makes no hang of what is only slow: the healthy tree is, too.
-func TestWhatIsSlowIsNoHang(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryWhatIsSlowIsNoHang(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	// Slower than minTimeout, and no more: the endless loop gets timeoutFactor times that.
 	r := healthy(t, "slow", "python -m pytest -q", map[string]string{
@@ -254,8 +254,8 @@ func TestWhatIsSlowIsNoHang(t *testing.T) {
 
 // The interpreter leaves `if False:` out: the line that was changed never runs, and
 // yet it is the failing test that shows the bug.
-func TestABugThatLeavesNoLineBehindIsRanked(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryBugThatLeavesNoLineBehindIsRanked(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
 	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.ReleaseRuns = []string{KindSingle}, []string{"r5"}, 0, 2

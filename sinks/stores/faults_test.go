@@ -86,7 +86,7 @@ func faultCases(file string, big []byte) []faultCase {
 
 // Each fault hits two requests in a row; the call succeeds all the same, and
 // what it did is there once.
-func TestFaultsAreOutlived(t *testing.T) {
+func TestS3FaultsAreOutlived(t *testing.T) {
 	s, direct, faults := faulty(t)
 	big := bytes.Repeat([]byte("0123456789abcdef"), 20<<16) // 20 MiB: three parts
 	file := filepath.Join(t.TempDir(), "big")
@@ -124,7 +124,7 @@ func TestFaultsAreOutlived(t *testing.T) {
 
 // A server that never comes back is given up, with an error that says what was
 // tried, and after a bounded number of requests.
-func TestFaultsThatStayAreReported(t *testing.T) {
+func TestS3FaultsThatStayAreReported(t *testing.T) {
 	s, _, faults := faulty(t)
 	faults.Plan("PUT", sinktest.Unavailable, 1, 1000)
 	if err := s.Create(t.Context(), "k", nil); err == nil || errors.Is(err, sinks.ErrExists) {
@@ -144,7 +144,7 @@ func TestFaultsThatStayAreReported(t *testing.T) {
 }
 
 // An object that is replaced while it is read is not read as a mixture.
-func TestReadingOnNeverMixes(t *testing.T) { testReadingOn(t, sinktest.Serve(t).URL) }
+func TestS3ReadingOnNeverMixes(t *testing.T) { testReadingOn(t, sinktest.Serve(t).URL) }
 
 // The same against a server that every run of the tests has. It reads with If-Match as
 // the real ones do.
@@ -192,7 +192,7 @@ func testReadingOn(t *testing.T, url string) {
 
 // A writer that dies in a multipart upload leaves no object, and pieces that
 // can be found and removed.
-func TestTornUploads(t *testing.T) {
+func TestS3TornUploads(t *testing.T) {
 	s, direct, faults := faulty(t)
 	file := filepath.Join(t.TempDir(), "big")
 	if err := os.WriteFile(file, make([]byte, 20<<20), 0o600); err != nil {

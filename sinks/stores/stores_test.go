@@ -49,7 +49,7 @@ func TestS3StoreAgainstServer(t *testing.T) {
 	}
 }
 
-func TestMultipartUploadIsCreateOnly(t *testing.T) {
+func TestS3MultipartUploadIsCreateOnly(t *testing.T) {
 	s := open(t, "s3://traces", stores.S3Config{Endpoint: sinktest.Serve(t).URL})
 	path := filepath.Join(t.TempDir(), "big")
 	for i, fill := range []byte{'a', 'b'} {
@@ -71,7 +71,7 @@ func TestMultipartUploadIsCreateOnly(t *testing.T) {
 	}
 }
 
-func TestWrongSecretIsDeniedWithoutRetries(t *testing.T) {
+func TestS3WrongSecretIsDeniedWithoutRetries(t *testing.T) {
 	srv := sinktest.Serve(t)
 	sinktest.Env(t, sinktest.AccessKey, "wrong")
 	s := open(t, "s3://traces", stores.S3Config{Endpoint: srv.URL})
@@ -130,7 +130,7 @@ func TestMissingCredentials(t *testing.T) {
 	}
 }
 
-func TestMissingBucketIsNamed(t *testing.T) {
+func TestS3MissingBucketIsNamed(t *testing.T) {
 	endpoints := map[string]func(t *testing.T) string{
 		"fake":   func(t *testing.T) string { return sinktest.Fake(t, nil) },
 		"server": func(t *testing.T) string { return sinktest.Serve(t).URL },

@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/tracesmith/tracesmith/internal/sinktest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -263,10 +264,7 @@ func TestRecordsAreFilesBelowTheOutput(t *testing.T) {
 // The published models accept both versions. TRACESMITH_TEST_ATIF is a Python that
 // has the package atif; make interop sets it.
 func TestATIFPackageAccepts(t *testing.T) {
-	python := os.Getenv("TRACESMITH_TEST_ATIF")
-	if python == "" {
-		t.Skip("not run: TRACESMITH_TEST_ATIF names no Python with the package atif (make interop)")
-	}
+	python := suite.ATIF.Need(t)
 	for _, version := range []string{"1.7", "1.8"} {
 		for _, in := range []sinks.Trajectory{short(1), sinktest.Phased("run", 2).Trajectory()} {
 			v, err := sinks.Views.Build("atif", map[string]any{"version": version}, sinks.ViewOptions{AllowGold: true})

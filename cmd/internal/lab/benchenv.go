@@ -58,8 +58,8 @@ func benchEnv(ctx context.Context, s *cli.State, cfg configs.Config, kind string
 
 // life measures a sandbox from its start to its end, and the calls in between.
 func (b *envBench) life(ctx context.Context) error {
-	meter := &wire.Meter{}
-	e, err := b.bench.NewMeteredEnv(ctx, b.task, meter)
+	m := &meter{}
+	e, err := b.bench.NewEnvOn(ctx, metered{b.bench.Driver(b.task), m}, b.task)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (b *envBench) life(ctx context.Context) error {
 			return err
 		}
 		if i > 0 {
-			starts = append(starts, sample{wall: meter.TakeStart()})
+			starts = append(starts, sample{wall: m.takeStart()})
 		} else if b.bare, err = measureBare(ctx, b.kind, b.rounds); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (b *envBench) life(ctx context.Context) error {
 	b.add("reset, hard", hard, 0, false, nil)
 	b.add("reset, soft", soft, 0, false, nil)
 	b.add("sandbox: end", ends, 0, false, nil)
-	return b.calls(ctx, e, meter)
+	return b.calls(ctx, e, m)
 }
 
 // startTarget is the bound on a cold start in milliseconds; docker's depends on
@@ -116,7 +116,7 @@ func (b *envBench) startTarget() float64 {
 }
 
 // calls measures the tools, then the debugger.
-func (b *envBench) calls(ctx context.Context, e env.Env, meter *wire.Meter) error {
+func (b *envBench) calls(ctx context.Context, e env.Env, m *meter) error {
 	groups := [][]benchCall{{
 		{"bash true", "bash", `{"command":"true"}`, 2, b.bare.program},
 		{"view", "view", fmt.Sprintf(`{"path":%q}`, b.file), 2, nil},
@@ -141,13 +141,13 @@ func (b *envBench) calls(ctx context.Context, e env.Env, meter *wire.Meter) erro
 		samples := make([][]sample, len(group))
 		for round := range rounds + 1 {
 			for j, c := range group {
-				meter.TakeProgram()
+				m.takeProgram()
 				wall, err := b.call(ctx, e, c, round)
 				if err != nil {
 					return err
 				}
 				if round > 0 {
-					samples[j] = append(samples[j], sample{wall, meter.TakeProgram()})
+					samples[j] = append(samples[j], sample{wall, m.takeProgram()})
 				}
 			}
 		}

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/cmd/internal/cli"
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
@@ -97,12 +99,45 @@ func (p *paired) JobStarted(schemas.Job, int) {
 func (p *paired) JobFinished(j schemas.Job, e observe.Episode) {
 	took := milliseconds(time.Since(p.since))
 	began := time.Now()
-	err := p.run.Bare(p.ctx, j)
+	err := bareEpisode(p.ctx, p.run, j)
 	if e.Outcome == schemas.OutcomeInfra {
 		err = errors.Join(err, fmt.Errorf("an episode failed: %s", e.Cause))
 	}
 	p.durable, p.bare, p.err = append(p.durable, took), append(p.bare, milliseconds(time.Since(began))), errors.Join(p.err, err)
 	p.since = time.Now() // the next one begins with its claim
+}
+
+// bareEpisode takes one job through the agent and the verifier and makes nothing
+// durable: what an episode costs without the pipeline.
+func bareEpisode(ctx context.Context, r *wire.Run, j schemas.Job) (err error) {
+	task := r.Tasks[slices.IndexFunc(r.Tasks, func(t schemas.Task) bool { return t.ID == j.TaskID })]
+	e, err := r.NewEnv(ctx, j, task)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close(context.WithoutCancel(ctx))) }()
+	policy, err := r.NewPolicy(j, task)
+	if err != nil {
+		return err
+	}
+	if _, err := agents.Run(ctx, agents.Config{Env: e, Policy: policy, Job: j, Task: task}); err != nil {
+		return fmt.Errorf("running a bare episode: %w", err)
+	}
+	patch, sha, err := e.Patch(ctx)
+	if err != nil {
+		return fmt.Errorf("taking the patch: %w", err)
+	}
+	if task.Tests.NeedsBaseline() {
+		if task.Tests, err = r.Baseline(ctx, task); err != nil {
+			return err
+		}
+	}
+	tree, err := r.Bench.Source.Tree(ctx, task.InstanceID)
+	if err != nil {
+		return fmt.Errorf("opening the repository: %w", err)
+	}
+	_, err = r.Bench.Verify(ctx, task, tree, patch, sha)
+	return err
 }
 
 func benchEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, dir string, rounds int) (r episodesReport, err error) {

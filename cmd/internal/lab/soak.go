@@ -78,7 +78,7 @@ func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soa
 	cfg.Isolated = settings.Sandbox.Kind != "local"
 	cfg.Open = func(ctx context.Context) (env.Env, func() env.Sandbox, error) {
 		var now env.Sandbox
-		e, err := bench.NewTappedEnv(ctx, tasks[0], func(sb env.Sandbox) { now = sb })
+		e, err := bench.NewEnvOn(ctx, watched{bench.Driver(tasks[0]), func(sb env.Sandbox) { now = sb }}, tasks[0])
 		return e, func() env.Sandbox { return now }, err
 	}
 	lines := 0
@@ -176,4 +176,18 @@ func printSoak(s *cli.State, r soak.Report) error {
 		fmt.Fprintf(s.Stdout, "\n%s\n", failure)
 	}
 	return nil
+}
+
+// watched is a driver that shows each sandbox it started.
+type watched struct {
+	env.Driver
+	started func(env.Sandbox)
+}
+
+func (d watched) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+	sb, err := d.Driver.Start(ctx, spec)
+	if err == nil {
+		d.started(sb)
+	}
+	return sb, err
 }

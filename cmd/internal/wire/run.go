@@ -50,17 +50,10 @@ type Run struct {
 	cfg   configs.Config
 	opt   RunOptions
 
-	mu        sync.Mutex
-	baselines map[string]*baseline // by task id
+	baselines env.Baselines // by task id
 
 	named sync.Once
 	id    string // of the run
-}
-
-// baseline is found once; a failure is forgotten with the job that met it.
-type baseline struct {
-	sync.Mutex
-	spec *schemas.TestSpec
 }
 
 // NewRun checks everything that can be checked without starting anything but the
@@ -82,7 +75,7 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Bench: bench, Agent: agent, cfg: cfg, opt: opt, baselines: map[string]*baseline{}}
+	r := &Run{Bench: bench, Agent: agent, cfg: cfg, opt: opt}
 	if err = agent.Offer(bench.Toolbox.Schemas()); err == nil {
 		r.Tasks, err = SelectTasks(ctx, bench.Source, cfg.Tasks)
 	}
@@ -200,7 +193,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: redact.NewKnown(append(r.Agent.Secrets(r.opt.Getenv), redact.Environment(r.opt.Environ)...))},
 		}, pipeline.Deps{
 			Cluster: r.opt.Cluster, Drain: r.opt.Drain, Clock: r.opt.Clock,
-			Source: r.Bench.Source, NewEnv: r.newEnv, NewPolicy: r.newPolicy, Verifier: r.Bench, Baseline: r.baseline,
+			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.NewPolicy, Verifier: r.Bench, Baseline: r.Baseline,
 			Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: r.observer(),
 		}, nil
 }
@@ -260,29 +253,13 @@ func (r *Run) tested(ctx context.Context, t schemas.Task) error {
 	if !t.Tests.NeedsBaseline() && t.Tests.Method != schemas.VerifyExitCode {
 		return nil
 	}
-	_, err := r.baseline(ctx, t)
+	_, err := r.Baseline(ctx, t)
 	return err
 }
 
-// baseline finds the test lists of a task, once for all its jobs.
-func (r *Run) baseline(ctx context.Context, t schemas.Task) (schemas.TestSpec, error) {
-	r.mu.Lock()
-	b := r.baselines[t.ID]
-	if b == nil {
-		b = &baseline{}
-		r.baselines[t.ID] = b
-	}
-	r.mu.Unlock()
-	b.Lock()
-	defer b.Unlock()
-	if b.spec != nil {
-		return *b.spec, nil
-	}
-	spec, err := r.Bench.Baseline(ctx, t)
-	if err == nil {
-		b.spec = &spec
-	}
-	return spec, err
+// Baseline returns the test lists of a task and finds them once for all its jobs.
+func (r *Run) Baseline(ctx context.Context, t schemas.Task) (schemas.TestSpec, error) {
+	return r.baselines.Get(ctx, t.ID, func(ctx context.Context) (schemas.TestSpec, error) { return r.Bench.Baseline(ctx, t) })
 }
 
 func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
@@ -299,14 +276,16 @@ func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
 	return errors.Join(r.Bench.equipped(ctx, sb), sb.Close(ctx))
 }
 
-func (r *Run) newEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.Env, error) {
+// NewEnv makes the environment of one job; a task whose tests do not fail is an error.
+func (r *Run) NewEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.Env, error) {
 	if err := r.tested(ctx, t); err != nil {
 		return nil, err
 	}
 	return r.Bench.NewEnv(ctx, t)
 }
 
-func (r *Run) newPolicy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
+// NewPolicy makes the agent of one job.
+func (r *Run) NewPolicy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
 	return r.Agent.Policy(j, t)
 }
 

@@ -143,15 +143,11 @@ func (w *Workbench) spec(ctx context.Context, d env.Driver, t schemas.Task, tree
 
 // NewEnv makes the environment of a task; its sandbox starts with Reset.
 func (w *Workbench) NewEnv(ctx context.Context, t schemas.Task) (env.Env, error) {
-	return w.newEnv(ctx, t, w.Driver(t))
+	return w.NewEnvOn(ctx, w.Driver(t), t)
 }
 
-// NewMeteredEnv is NewEnv with the programs' own time taken apart.
-func (w *Workbench) NewMeteredEnv(ctx context.Context, t schemas.Task, m *Meter) (env.Env, error) {
-	return w.newEnv(ctx, t, metered{w.Driver(t), m})
-}
-
-func (w *Workbench) newEnv(ctx context.Context, t schemas.Task, d env.Driver) (env.Env, error) {
+// NewEnvOn is NewEnv with sandboxes of the driver d.
+func (w *Workbench) NewEnvOn(ctx context.Context, d env.Driver, t schemas.Task) (env.Env, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)

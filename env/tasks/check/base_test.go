@@ -8,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env/verify"
-	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A suite with one test of each kind beside the healthy ones.
-const suite = `import os
+// testFile has one test of each kind beside the healthy ones.
+const testFile = `import os
 import pytest
 
 seen = []
@@ -45,10 +45,10 @@ def test_broken():
     assert False
 `
 
-func TestBaseKeepsWhatAlwaysPasses(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryBaseKeepsWhatAlwaysPasses(t *testing.T) {
+	suite.Factory.Need(t)
 	cfg := config(t)
-	tree := project{"test_suite.py": suite}.tree(t)
+	tree := project{"test_suite.py": testFile}.tree(t)
 	s, err := Base(t.Context(), cfg, schemas.Task{InstanceID: "suite", Entrypoint: "python3 -m pytest -q", Workdir: schemas.DefaultWorkdir}, tree)
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +108,8 @@ func TestOrderDependentTaskIsFlaky(t *testing.T) {
 }
 
 // Hidden tests judge; what they look for is as secret as the fix.
-func TestHiddenTestsAreCheckedToo(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryHiddenTestsAreCheckedToo(t *testing.T) {
+	suite.Factory.Need(t)
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 2, -1
 	task := shopTask(patch(t, cfg, shop, mended))

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/env/verify"
-	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -54,8 +54,8 @@ func mixedTask() schemas.Task {
 
 // Each cheat turns a plain run of the tests green. The verifier resolves none,
 // whether it puts the files back or refuses them.
-func TestCheatsFoolAPlainRunAlone(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryCheatsFoolAPlainRunAlone(t *testing.T) {
+	suite.Factory.Need(t)
 	settings := mixed.with(project{"pyproject.toml": "[project]\nname = 'shop'\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"})
 	for name, c := range map[string]struct {
 		tree  project

@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/pdb"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -99,8 +100,8 @@ func shopTask(gold string) schemas.Task {
 	}
 }
 
-func TestSoundTask(t *testing.T) {
-	envtest.Factory(t)
+func TestFactorySoundTask(t *testing.T) {
+	suite.Factory.Need(t)
 	cfg := config(t)
 	rep, err := Task(t.Context(), cfg, shopTask(patch(t, cfg, shop, mended)), shop.tree(t))
 	if err != nil {
@@ -115,8 +116,8 @@ func TestSoundTask(t *testing.T) {
 }
 
 // No rerun of a check sees what the tests of another one left behind.
-func TestRerunsSeeNothingOfEachOther(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryRerunsSeeNothingOfEachOther(t *testing.T) {
+	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := config(t)
 	healthy := project(envtest.Littering(3))
@@ -130,8 +131,8 @@ func TestRerunsSeeNothingOfEachOther(t *testing.T) {
 	}
 }
 
-func TestEachKindOfBrokenTaskIsNamed(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryEachKindOfBrokenTaskIsNamed(t *testing.T) {
+	suite.Factory.Need(t)
 	cfg := config(t)
 	gold := patch(t, cfg, shop, mended)
 	useless := patch(t, cfg, shop, shop.with(project{"shop.py": strings.Replace(shop["shop.py"], "len(prices)", "len(prices) + 0", 1)}))

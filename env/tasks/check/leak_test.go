@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -86,8 +87,8 @@ func compiled(text string) func(t *testing.T) string {
 	}
 }
 
-func TestLeaksAreFoundWithPathAndToken(t *testing.T) {
-	envtest.Factory(t)
+func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
+	suite.Factory.Need(t)
 	cfg := config(t)
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))
 	files := func(list map[string]string) func(t *testing.T) string {

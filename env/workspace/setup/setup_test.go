@@ -19,6 +19,7 @@ import (
 	_ "github.com/tracesmith/tracesmith/env/drivers"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -146,10 +147,8 @@ func testPrepare(b *bench) {
 
 func TestPrepare(t *testing.T) { testPrepare(open(t, "bubblewrap")) }
 
-func TestPrepareDocker(t *testing.T) {
-	if os.Getenv("TRACESMITH_TEST_DOCKER") == "" {
-		t.Skip("needs a Docker daemon and the image tracesmith-base: set TRACESMITH_TEST_DOCKER=1")
-	}
+func TestDockerPrepare(t *testing.T) {
+	suite.Docker.Need(t)
 	b := open(t, "docker")
 	b.spec.Image = "tracesmith-base:latest"
 	testPrepare(b)

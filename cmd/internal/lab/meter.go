@@ -1,4 +1,4 @@
-package wire
+package lab
 
 import (
 	"context"
@@ -8,16 +8,16 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Meter separates the time of the programs a sandbox ran from everything
+// meter separates the time of the programs a sandbox ran from everything
 // around them. Safe for concurrent use.
-type Meter struct {
+type meter struct {
 	mu      sync.Mutex
 	program time.Duration
 	start   time.Duration
 }
 
-// TakeProgram returns the programs' own time since the last call.
-func (m *Meter) TakeProgram() time.Duration {
+// takeProgram returns the programs' own time since the last call.
+func (m *meter) takeProgram() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.program
@@ -25,8 +25,8 @@ func (m *Meter) TakeProgram() time.Duration {
 	return d
 }
 
-// TakeStart returns how long the last sandbox start took.
-func (m *Meter) TakeStart() time.Duration {
+// takeStart returns how long the last sandbox start took.
+func (m *meter) takeStart() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.start
@@ -35,7 +35,7 @@ func (m *Meter) TakeStart() time.Duration {
 // metered is a driver whose sandboxes report to a meter.
 type metered struct {
 	env.Driver
-	meter *Meter
+	meter *meter
 }
 
 func (d metered) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
@@ -52,7 +52,7 @@ func (d metered) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, 
 
 type meteredSandbox struct {
 	env.Sandbox
-	meter *Meter
+	meter *meter
 }
 
 func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, error) {

@@ -1,0 +1,74 @@
+// Package suite turns on tests that need more than `make test` gives them, such as a Docker
+// daemon or an hour. One environment variable turns on each suite, and the names of its tests
+// begin alike, so that a make target runs these tests and no others.
+package suite
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A Suite is turned on by an environment variable.
+type Suite struct {
+	Variable string
+	Target   string   // of the Makefile
+	Prefixes []string // one of them follows "Test" in the names of its tests
+}
+
+// The suites. A test whose name begins with Each runs without its suite too, then under one
+// condition: on bubblewrap alone, or on the Pythons of this machine.
+var (
+	Docker     = Suite{"TRACESMITH_TEST_DOCKER", "docker", []string{"Docker", "EachDriver"}}
+	Factory    = Suite{"TRACESMITH_TEST_FACTORY", "factory", []string{"Factory"}}
+	Soak       = Suite{"TRACESMITH_TEST_SOAK", "soak", []string{"Soak"}}
+	Cluster    = Suite{"TRACESMITH_TEST_CLUSTER", "cluster", []string{"Cluster"}}
+	Pythons    = Suite{"TRACESMITH_TEST_PYTHONS", "pythons", []string{"EachPython"}}
+	Versitygw  = Suite{"TRACESMITH_TEST_VERSITYGW", "s3", []string{"S3"}}
+	Minio      = Suite{"TRACESMITH_TEST_MINIO", "s3-second", []string{"S3"}}
+	ATIF       = Suite{"TRACESMITH_TEST_ATIF", "interop", []string{"ATIF"}}
+	Kubernetes = Suite{"TRACESMITH_TEST_KUBECONFIG", "test-k8s", []string{"KubernetesCluster"}}
+)
+
+// All lists the suites.
+func All() []Suite {
+	return []Suite{Docker, Factory, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
+}
+
+// Need skips a test of the suite unless the suite is on, and returns the variable's value.
+func (s Suite) Need(t testing.TB) string {
+	t.Helper()
+	value := s.Value(t)
+	if value == "" {
+		t.Skipf("NOT RUN: make %s runs it (%s)", s.Target, s.Variable)
+	}
+	return value
+}
+
+// Value returns the variable's value, "" if the suite is off. A test whose name does not
+// belong to the suite fails, because no target would run it with the suite on.
+func (s Suite) Value(t testing.TB) string {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if strings.HasPrefix(name, "Test") && !s.has(name) {
+		t.Fatalf("%s depends on %s: begin its name with Test%s, or make %s leaves it out", name, s.Variable, s.Prefixes[0], s.Target)
+	}
+	return s.Get()
+}
+
+func (s Suite) has(test string) bool {
+	return slices.ContainsFunc(s.Prefixes, func(prefix string) bool { return strings.HasPrefix(test, "Test"+prefix) })
+}
+
+// Get is Value for code that has no test: scripts of cmd/tracesmith, whose file names begin
+// with the target's name, and servers that a test binary starts again.
+func (s Suite) Get() string { return os.Getenv(s.Variable) }
+
+// Pattern is the -run pattern of the suite's tests.
+func (s Suite) Pattern() string {
+	if len(s.Prefixes) == 1 {
+		return "^Test" + s.Prefixes[0]
+	}
+	return "^Test(" + strings.Join(s.Prefixes, "|") + ")"
+}
