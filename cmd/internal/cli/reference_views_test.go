@@ -52,7 +52,7 @@ func outputOf(view sinks.View) string {
 func rowFields(t *testing.T, kind string) string {
 	raw, err := os.ReadFile(filepath.Join(repository, "sinks/views/testdata", kind+".golden"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: write it with go test ./sinks/views -update", err)
 	}
 	keys := map[string]bool{}
 	for _, part := range regexp.MustCompile(`(?m)^(== |map\[).*\n`).Split(string(raw), -1) {
