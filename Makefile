@@ -123,8 +123,8 @@ trainers: deps toolchain ## measure again what TRL trains on in the fixture rows
 	scripts/trainers.sh
 
 DOCKER_TESTS := Test.*Docker.*|TestD[289][A-Z].*|TestE11.*|TestWS(1|2|3|10)[A-Z].*|TestHostDies|TestGuestStoppedOrKilledFromOutside
-docker: guest $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages
-	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/workspace/setup ./internal/hostile,-count=1 -run '^($(DOCKER_TESTS))$$') && $(call gotest,./cmd/tracesmith,-count=1 -run '^Test(Scripts|Docker|EachDriver)/^docker')"
+docker: build $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages
+	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/workspace/setup ./internal/hostile,-count=1 -run '^($(DOCKER_TESTS))$$') && $(call gotest,./cmd/tracesmith,-count=1 -run '^Test(Scripts|Docker|EachDriver)/^docker') && scripts/check-dockerfile.sh"
 
 test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on TRACESMITH_TEST_K8S_IMAGE
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can get"; exit 2; }
