@@ -135,7 +135,7 @@ func (s *State) Host() wire.Host {
 // plus sign; data that this program writes names it. `make build` sets Version and
 // Commit; in other builds Commit comes from the VCS stamp, if there is one.
 var (
-	Version = "0.1.0"
+	Version = "0.2.0"
 	Commit  = ""
 )
 
