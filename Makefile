@@ -59,7 +59,7 @@ $(GOTESTSUM): | toolchain
 	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
 # The packages that take longest begin first: one that began last would run on alone.
-LONG := ./cmd/tracesmith ./env/drivers ./env/pdb ./env/verify ./internal/hostile ./pipeline ./tools/builtin ./pipeline/publish
+LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/kubernetes ./env/drivers/local ./env/pdb ./env/verify ./internal/hostile ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
 # The compiler comes before the tests: programs in sandboxes are niced and would starve beside it.
 test: deps guest $(GOTESTSUM) ## every test that needs no daemon
 	@echo "make test leaves these to other targets, which .ci/run makes: race, docker, s3, cluster, interop, pythons, factory, soak"
@@ -67,7 +67,7 @@ test: deps guest $(GOTESTSUM) ## every test that needs no daemon
 	$(call gotest,$(LONG) ./...)
 
 # The packages whose goroutines share memory, and the guest that their sandboxes start.
-RACED := ./pipeline ./pipeline/engine ./pipeline/publish ./llms/middle ./llms/tape ./env/guest
+RACED := ./pipeline ./pipeline/budget ./pipeline/engine ./pipeline/fleet ./pipeline/rundir ./pipeline/publish ./llms/middle ./llms/tape ./env/guest
 ifdef FULL
 RACED := ./...
 endif
@@ -113,7 +113,7 @@ s3-second: $(SECOND_SERVER) guest $(GOTESTSUM) ## the same tests against a secon
 	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^s3')
 
 cluster: guest $(GOTESTSUM) ## three NATS nodes and three workers, killed on the way; FULL=1: 300,000 jobs
-	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline ./pipeline/engine,-count=1 -run '^TestCluster')
+	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline/fleet ./pipeline/engine,-count=1 -run '^TestCluster')
 
 interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every view of it, with chat templates of two model families
 	scripts/interop.sh $(CURDIR)/bin/tracesmith
@@ -122,13 +122,12 @@ interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every v
 trainers: deps toolchain ## measure again what TRL trains on in the fixture rows of sft-trl (installs 5 GB; not part of .ci/run)
 	scripts/trainers.sh
 
-DOCKER_TESTS := Test.*Docker.*|TestD[289][A-Z].*|TestE11.*|TestWS(1|2|3|10)[A-Z].*|TestHostDies|TestGuestStoppedOrKilledFromOutside
 docker: build $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages
-	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/workspace/setup ./internal/hostile,-count=1 -run '^($(DOCKER_TESTS))$$') && $(call gotest,./cmd/tracesmith,-count=1 -run '^Test(Scripts|Docker|EachDriver)/^docker') && scripts/check-dockerfile.sh"
+	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/drivers/docker ./env/workspace/setup ./internal/hostile,-count=1 -run '^Test(Docker|EachDriver)') && $(call gotest,./cmd/tracesmith,-count=1 -run '^Test(Scripts|Docker|EachDriver)/^docker') && scripts/check-dockerfile.sh"
 
 test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on TRACESMITH_TEST_K8S_IMAGE
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can get"; exit 2; }
-	go test -count=1 -run 'TestKubernetesCluster$$' ./env/drivers/
+	go test -count=1 -run '^TestKubernetesCluster' ./env/drivers/kubernetes
 
 fuzz: toolchain ## a short run of every fuzz target
 	scripts/fuzz.sh 10s

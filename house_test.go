@@ -30,19 +30,19 @@ var homes = map[string][]string{
 	"github.com/spf13/viper":            {"configs"},
 	"github.com/apache/arrow/go":        {"schemas/arrowrec", "sinks/formats"},
 	"github.com/aws/":                   {"sinks/stores"},
-	"github.com/docker/docker":          {"env/drivers"},
+	"github.com/docker/docker":          {"env/drivers/docker"},
 	"github.com/creack/pty":             {"env/guest"},
 	"github.com/containerd/ttrpc":       {"env/guest"},
 	"github.com/sashabaranov/go-openai": {"llms/providers"},
 	"github.com/anthropics/":            {"llms/providers"},
 	"github.com/tiktoken-go/":           {"llms/tokens"},
-	"github.com/nats-io/":               {"pipeline/engine"},
+	"github.com/nats-io/":               {"pipeline/engine", "internal/enginetest"},
 	"github.com/spf13/cobra":            {"cmd/internal/cli", "cmd/internal/lab"},
 	"golang.org/x/term":                 {"cmd/internal/wire"},
 	"cel.dev/":                          {"pipeline/selection"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/internal/cli"},
-	"k8s.io/":                                {"env/drivers", "internal/kubetest"},
+	"k8s.io/":                                {"env/drivers/kubernetes", "internal/kubetest"},
 }
 
 // groups hold implementations: only wire may import them (and they themselves).

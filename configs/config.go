@@ -1,8 +1,7 @@
-// Package configs turns YAML files, environment variables and command-line
-// overrides into one checked Config. It is the only package that knows viper;
-// the rest of the program sees structs.
+// Package configs merges YAML files, environment variables and command-line
+// overrides into one validated Config. It is the only package that uses viper.
 //
-// Precedence, low to high: defaults, files in the order given (deep merge,
+// Precedence, from low to high: defaults, files in the given order (deep merge,
 // lists replaced), environment (TRACESMITH_AGENT__KIND), -p a.b=value, flags.
 package configs
 
@@ -14,7 +13,7 @@ import (
 	"time"
 )
 
-// Config is one run, as a user writes it.
+// Config is the configuration of one run.
 type Config struct {
 	Version int     `mapstructure:"version" json:"version"` // version of this format; only 1 exists
 	Run     Run     `mapstructure:"run" json:"run"`
@@ -28,14 +27,14 @@ type Config struct {
 	Prices  []Price `mapstructure:"prices" json:"prices,omitempty"`
 	S3      S3      `mapstructure:"s3" json:"s3"`
 	Publish Publish `mapstructure:"publish" json:"publish"`
-	// NATS may hold a password in its URL: it is written nowhere.
+	// NATS may contain a password in its URL and is therefore never written to a file.
 	NATS   NATS   `mapstructure:"nats" json:"-"`
 	Engine Engine `mapstructure:"engine" json:"engine"`
 
 	Places Places `mapstructure:"-" json:"-"` // where each setting was written
 }
 
-// Run names the batch and says how wide it runs.
+// Run is the name, the place and the parallelism of a run.
 type Run struct {
 	Name string `mapstructure:"name" json:"name"` // name of the batch; run ids begin with it
 	// Run directory: the identity of the run. Naming it again resumes the run. --run-dir wins.
@@ -52,7 +51,7 @@ type Run struct {
 	Staging string `mapstructure:"staging" json:"staging,omitempty"`
 }
 
-// NATS is the cluster that hands out jobs; no URL: the engine inside the process.
+// NATS is the cluster that distributes jobs. Without a URL, the engine runs inside the process.
 type NATS struct {
 	// Addresses of the cluster that hands out jobs, separated by commas. Unset: the process hands
 	// them out itself. --nats wins.
@@ -71,24 +70,24 @@ type TLS struct {
 	Key  string `mapstructure:"key"`  // PEM file of its key
 }
 
-// Engine is how jobs are handed out.
+// Engine configures the distribution of jobs.
 type Engine struct {
 	Lease    time.Duration `mapstructure:"lease" json:"lease"`                   // time after which a silent worker loses its job
 	InFlight int           `mapstructure:"in_flight" json:"in_flight,omitempty"` // jobs at once over all workers of a cluster; 0 = as many as they take
 }
 
-// Tasks selects what to work on: a source (env.Sources) and its settings.
+// Tasks selects the tasks: a source (env.Sources), its settings and filters.
 type Tasks struct {
 	Source string   `mapstructure:"source" json:"source"`           // where tasks come from; see tasks.with
 	With   Block    `mapstructure:"with" json:"with,omitempty"`     // settings of the source
 	IDs    []string `mapstructure:"ids" json:"ids,omitempty"`       // instance ids to select; unset = all
 	Filter string   `mapstructure:"filter" json:"filter,omitempty"` // regular expression that selects instance ids
-	// From:to, a part of the selected tasks: from:to, by position from 0; either number may be left out.
+	// A part of the selected tasks: from:to, by position from 0; either number may be left out.
 	Slice string `mapstructure:"slice" json:"slice,omitempty"`
 }
 
-// Sandbox chooses the isolation. Kind "" means bubblewrap, or docker for tasks
-// that name an image. With holds the settings of the driver that Kind names.
+// Sandbox selects the sandbox driver. Kind "" means bubblewrap, or docker for tasks
+// that name an image. With holds the settings of the driver.
 type Sandbox struct {
 	// Sandbox driver; unset = bubblewrap, or docker for tasks that name an image.
 	Kind  string `mapstructure:"kind" json:"kind"`
@@ -123,7 +122,7 @@ type Agent struct {
 	Wall            time.Duration `mapstructure:"wall" json:"wall"` // time after which an episode ends
 }
 
-// Prompts are template files in place of the agent's own words; "" keeps those.
+// Prompts are template files that replace the agent's own prompts; "" = the agent's own.
 type Prompts struct {
 	System       string `mapstructure:"system" json:"system,omitempty"`               // template file that replaces the agent's system prompt
 	Problem      string `mapstructure:"problem" json:"problem,omitempty"`             // template file that replaces the agent's first message
@@ -131,8 +130,8 @@ type Prompts struct {
 	SolveProblem string `mapstructure:"solve_problem" json:"solve_problem,omitempty"` // the same for the second conversation
 }
 
-// Limits are what models may cost, in USD, over all workers of a cluster together;
-// 0 = no limit.
+// Limits are the maximum costs of models, in USD, of all workers of a cluster
+// together; 0 = no limit.
 type Limits struct {
 	// USD for the whole run over all workers; the run stops and resumes with a higher limit. 0 =
 	// no limit.
@@ -141,11 +140,11 @@ type Limits struct {
 	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // USD for one attempt; it ends there. 0 = no limit
 }
 
-// Any tells whether there is a limit.
+// Any reports whether there is a limit.
 func (l Limits) Any() bool { return l.TotalCost > 0 || l.TaskCost > 0 || l.EpisodeCost > 0 }
 
-// Price is what a model costs, USD per million tokens. A list, because model
-// names hold dots and capitals.
+// Price is the price of a model in USD per million tokens. Prices are a list because
+// viper cannot use model names, with their dots and capitals, as keys.
 type Price struct {
 	Model string  `mapstructure:"model" json:"model"` // name of the model, as the server calls it
 	Input float64 `mapstructure:"input" json:"input"` // USD per million tokens of prompts
@@ -159,8 +158,8 @@ type Price struct {
 	Free         bool     `mapstructure:"free" json:"free,omitempty"`                     // the model costs nothing
 }
 
-// S3 holds what an S3-compatible store needs besides its URI. Credentials come
-// from the AWS environment variables and files.
+// S3 holds the settings of S3-compatible stores. Credentials come from the AWS
+// environment variables and files.
 type S3 struct {
 	Endpoint string `mapstructure:"endpoint" json:"endpoint,omitempty"` // address of a server that is not AWS
 	Region   string `mapstructure:"region" json:"region,omitempty"`     // region; unset = AWS_REGION, else us-east-1
@@ -169,7 +168,7 @@ type S3 struct {
 	Checksum  string `mapstructure:"checksum" json:"checksum,omitempty"` // auto or off: whether uploads carry a CRC32
 }
 
-// Publish, when To is set, makes run publish what it staged.
+// Publish, if To is set, makes the command run publish its episodes.
 type Publish struct {
 	// Where run publishes what it staged: a directory or s3://bucket/prefix; unset = nowhere.
 	To              string   `mapstructure:"to" json:"to,omitempty"`
@@ -178,8 +177,8 @@ type Publish struct {
 	BenchmarkHashes []string `mapstructure:"benchmark_hashes" json:"benchmark_hashes,omitempty"` // files of "tasks hashes" with which published episodes are compared
 }
 
-// Block is a component's own settings, kept as written (viper would lower its
-// keys) and decoded strictly by the component's spec.
+// Block holds a component's own settings as written (viper would convert its keys to
+// lower case). The component's spec decodes it strictly.
 type Block map[string]any
 
 // ByteSize is a number of bytes, written as 512MB, 2GiB or a plain number.
@@ -206,12 +205,12 @@ func (b *ByteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a size as it is written in JSON, a number of bytes, or as text.
+// UnmarshalJSON reads a size from a number of bytes or a text.
 func (b *ByteSize) UnmarshalJSON(raw []byte) error {
 	return b.UnmarshalText([]byte(strings.Trim(string(raw), `"`)))
 }
 
-// Default returns the configuration a run has where nothing else is said.
+// Default returns the default configuration.
 func Default() Config {
 	return Config{
 		Version: 1,

@@ -35,7 +35,7 @@ func TestForgottenUnderscore(t *testing.T) {
 		}
 	}
 	if _, err := load(t, []string{"TRACESMITH_NATS_PORT=tcp://10.0.0.1:4222", "TRACESMITH_PASSWORD=x", "TRACESMITH_TEST_GUEST=y"}, nil); err != nil {
-		t.Errorf("variables of others: %v", err)
+		t.Errorf("variables of other programs: %v", err)
 	}
 }
 
@@ -228,8 +228,7 @@ func TestSandboxSettingsNeedAKind(t *testing.T) {
 	}
 }
 
-// A value may hold what separates keys from values, and 0 is a number like any
-// other.
+// A value may contain "=", and 0 is a valid number.
 func TestWC41OverridesMayHoldEqualsAndZero(t *testing.T) {
 	got, err := load(t, nil, []string{
 		"tasks.source=path", "tasks.with.entrypoint=PYTHONPATH=. pytest -k a==b --opt=x=y", "tasks.with.env={A: B=C}", "llm.model=a=b=", "llm.max_retries=0",

@@ -14,14 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// delimiter keeps viper from tearing keys apart at dots (gpt-4.1).
+// delimiter keeps viper from splitting keys at dots (gpt-4.1).
 const delimiter = "::"
 
-// EnvPrefix begins every environment variable that overrides a setting.
+// EnvPrefix is the prefix of environment variables that override settings.
 const EnvPrefix = "TRACESMITH"
 
-// rawPaths hold settings of components: they travel through viper as JSON text
-// so that their keys keep their case.
+// rawPaths lists the settings that pass through viper as JSON text, so that their
+// keys keep their case.
 var rawPaths = []string{"tasks.with", "sandbox.with", "agent.with", "agent.tools"}
 
 // Source is one configuration document.
@@ -29,10 +29,10 @@ type Source struct {
 	Name string // file name, for messages
 	Data []byte
 
-	inline bool // one setting: a line number says nothing
+	inline bool // a single setting, for which messages need no line number
 }
 
-// place names a line of the source.
+// place returns the source and line for messages.
 func (s Source) place(line int) string {
 	if s.inline || line < 1 {
 		return s.Name
@@ -40,15 +40,15 @@ func (s Source) place(line int) string {
 	return fmt.Sprintf("%s:%d", s.Name, line)
 }
 
-// Input is everything Load draws on.
+// Input is the input of Load.
 type Input struct {
 	Sources   []Source
 	Environ   []string // NAME=value
-	Overrides []string // a.b=value, the value parsed as YAML
+	Overrides []string // a.b=value; the value is parsed as YAML
 }
 
-// Load merges and checks. The error joins every problem found, each naming the
-// place and the remedy.
+// Load merges and validates the sources. The error joins all problems, each with its
+// place and a remedy.
 func Load(in Input) (Config, error) {
 	merged, places := map[string]any{}, Places{}
 	var problems []error
@@ -73,11 +73,11 @@ func Load(in Input) (Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// parse reads one document and checks its keys and scalar types against Config.
+// parse parses one document and checks its keys and scalar types against Config.
 func parse(s Source, places Places) (map[string]any, []error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(s.Data, &node); err != nil {
-		return nil, []error{notYAML(s, err)}
+		return nil, []error{yamlError(s, err)}
 	}
 	if len(node.Content) == 0 {
 		return nil, nil
@@ -87,13 +87,14 @@ func parse(s Source, places Places) (map[string]any, []error) {
 	}
 	var doc map[string]any
 	if err := node.Decode(&doc); err != nil {
-		return nil, []error{notYAML(s, err)}
+		return nil, []error{yamlError(s, err)}
 	}
 	return doc, nil
 }
 
-// notYAML puts the line the YAML library names where editors look for it.
-func notYAML(s Source, err error) error {
+// yamlError moves the line in an error of the YAML library to the beginning of the
+// message, where editors look for it.
+func yamlError(s Source, err error) error {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
 	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n == 1 && scanErr == nil {
 		_, text, _ = strings.Cut(text, ": ")
@@ -113,7 +114,7 @@ func merge(into, from map[string]any) {
 	}
 }
 
-// applyOverrides sets environment values first, then -p ones, which win.
+// applyOverrides applies values from the environment, then those of -p, which take precedence.
 func applyOverrides(doc map[string]any, overrides, environ []string, places Places) error {
 	var all []Source
 	var problems []error
@@ -123,10 +124,10 @@ func applyOverrides(doc map[string]any, overrides, environ []string, places Plac
 		if !ours {
 			continue
 		}
-		if !strings.Contains(path, "__") { // a setting only if somebody forgot an underscore
+		if !strings.Contains(path, "__") { // perhaps a setting whose second underscore is missing
 			section, key, _ := strings.Cut(path, "_")
 			if slices.Contains(Keys(), strings.ToLower(section+"."+key)) {
-				problems = append(problems, fmt.Errorf("%s is no setting: write %s_%s__%s, with two underscores", name, EnvPrefix, section, key))
+				problems = append(problems, fmt.Errorf("%s is not a setting: write %s_%s__%s, with two underscores", name, EnvPrefix, section, key))
 			}
 			continue
 		}
@@ -149,7 +150,7 @@ func applyOverrides(doc map[string]any, overrides, environ []string, places Plac
 		set := Places{}
 		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true}, set)
 		for at := range set {
-			if at == path || strings.HasPrefix(at, path+".") { // without the value, which may be a secret
+			if at == path || strings.HasPrefix(at, path+".") { // omit the value, which may be a secret
 				places[at], _, _ = strings.Cut(o.Name, "=")
 			}
 		}
@@ -159,7 +160,7 @@ func applyOverrides(doc map[string]any, overrides, environ []string, places Plac
 	return errors.Join(problems...)
 }
 
-// nest writes a.b=value as a YAML document.
+// nest returns a.b=value as a YAML document.
 func nest(path, value string) ([]byte, error) {
 	var v any
 	if err := yaml.Unmarshal([]byte(value), &v); err != nil {
@@ -172,8 +173,8 @@ func nest(path, value string) ([]byte, error) {
 	return yaml.Marshal(v)
 }
 
-// decode hands the merged document to a private viper instance and decodes it
-// exactly: a key no struct field takes is an error.
+// decode decodes the merged document with a private viper instance. A key without a
+// struct field is an error.
 func decode(doc map[string]any) (Config, error) {
 	doc = maps.Clone(doc)
 	for _, path := range rawPaths {
@@ -218,8 +219,8 @@ func decode(doc map[string]any) (Config, error) {
 	return cfg, nil
 }
 
-// ReadSource reads a configuration file; a bare name that is no file is looked
-// up among the embedded profiles.
+// ReadSource reads a configuration file, or an embedded profile if there is no file of
+// that name.
 func ReadSource(name string) (Source, error) {
 	data, err := os.ReadFile(name)
 	if err == nil {
@@ -229,7 +230,7 @@ func ReadSource(name string) (Source, error) {
 		if data, ok := Profile(name); ok {
 			return Source{Name: "profile " + name, Data: data}, nil
 		}
-		return Source{}, fmt.Errorf("configuration file %s does not exist; write one or name a profile: %s", name, strings.Join(Profiles(), ", "))
+		return Source{}, fmt.Errorf("configuration file %s does not exist: create it or name a profile: %s", name, strings.Join(Profiles(), ", "))
 	}
 	return Source{}, fmt.Errorf("reading configuration: %w: name a YAML file or a profile: %s", err, strings.Join(Profiles(), ", "))
 }

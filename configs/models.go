@@ -12,9 +12,8 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 )
 
-// LLM is one model and the servers it is asked at. Section llm is the one that
-// agents ask; section models holds more, each under a name that llm.model and
-// the settings of agents may use.
+// LLM is one model and its servers. Agents use the model of section llm. Section models
+// holds further models under names that llm.model and the settings of agents can use.
 type LLM struct {
 	Provider  string            `mapstructure:"provider" json:"provider"` // API of the server; see llm.with
 	Model     string            `mapstructure:"model" json:"model"`       // name of the model, as the server calls it, or a name in section models
@@ -47,13 +46,13 @@ type LLM struct {
 	// False puts the system prompt at the start of the first user message; unset = true.
 	SystemRole *bool `mapstructure:"system_role" json:"system_role,omitempty"`
 
-	Price *Price `mapstructure:"price" json:"price,omitempty"` // else that of section prices
+	Price *Price `mapstructure:"price" json:"price,omitempty"` // unset: the price in section prices
 
 	// Named is the model of section models that section llm was filled from.
 	Named string `mapstructure:"-" json:"-"`
 }
 
-// LLMEndpoint is one server of a model. What is left out is taken from the model.
+// LLMEndpoint is one server of a model. Omitted settings are those of the model.
 type LLMEndpoint struct {
 	BaseURL  string  `mapstructure:"base_url" json:"base_url"`           // address of the server
 	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`   // env:NAME or file:PATH; unset = that of the model
@@ -63,15 +62,15 @@ type LLMEndpoint struct {
 	Parallel int     `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once; 0 = the limit of the model
 }
 
-// secretSetting are settings of providers that hold credentials.
+// secretSetting matches settings of providers that hold credentials.
 var secretSetting = regexp.MustCompile(`(?i)secret|password|api_?key`)
 
-// Models are the models of section models, by the name the user gave them.
+// Models holds the models of section models by their names.
 type Models map[string]LLM
 
 func defaultLLM() LLM { return LLM{Provider: "openai", Timeout: 5 * time.Minute, MaxRetries: 6} }
 
-// All lists where the model is served, each endpoint complete.
+// All returns the endpoints of the model with all settings filled in.
 func (l LLM) All() []LLMEndpoint {
 	if len(l.Endpoints) == 0 {
 		return []LLMEndpoint{{BaseURL: l.BaseURL, APIKey: l.APIKey, RPM: l.RPM, TPM: l.TPM, Parallel: l.Parallel}}
@@ -95,8 +94,8 @@ func (l LLM) All() []LLMEndpoint {
 	return out
 }
 
-// decodeModels decodes sections llm and models beside viper, which would lower
-// the names of models and headers.
+// decodeModels decodes sections llm and models without viper, which would convert the
+// names of models and headers to lower case.
 func decodeModels(doc map[string]any) (LLM, Models, error) {
 	var models Models
 	sections, _ := doc["models"].(map[string]any)
@@ -119,9 +118,9 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 		named = name
 		merged := map[string]any{}
 		if base, ok := sections[name].(map[string]any); ok {
-			merge(merged, copied(base))
+			merge(merged, deepCopy(base))
 		}
-		rest := copied(own)
+		rest := deepCopy(own)
 		delete(rest, "model")
 		merge(merged, rest)
 		if merged["model"] == nil {
@@ -137,12 +136,12 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 	return llm, models, nil
 }
 
-// copied is deep in its blocks, which merge changes.
-func copied(doc map[string]any) map[string]any {
+// deepCopy also copies nested blocks, because merge modifies them.
+func deepCopy(doc map[string]any) map[string]any {
 	out := maps.Clone(doc)
 	for k, v := range out {
 		if sub, ok := v.(map[string]any); ok {
-			out[k] = copied(sub)
+			out[k] = deepCopy(sub)
 		}
 	}
 	return out
@@ -168,10 +167,10 @@ func refersToSecret(s string) bool {
 	return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:")
 }
 
-// validate reports what is wrong with one model; at is its section.
+// validate reports the problems of one model; at is its section.
 func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 	if len(l.Endpoints) > 0 && l.BaseURL != "" {
-		bad(at+".base_url", "stands beside endpoints: write it as one of them")
+		bad(at+".base_url", "cannot be combined with endpoints: write it as one of them")
 	}
 	for i, e := range l.All() {
 		where := at
@@ -197,7 +196,7 @@ func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 	for name, value := range l.Headers {
 		switch {
 		case !headerName.MatchString(name):
-			bad(at+".headers", "%q is not the name of a header", name)
+			bad(at+".headers", "%q is not a valid header name", name)
 		case secretHeaders.MatchString(name) && !refersToSecret(value):
 			bad(at+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable, or file:PATH and put it into that file")
 		}

@@ -106,7 +106,7 @@ func (e *Environment) start(ctx context.Context) error {
 }
 
 func (e *Environment) place(ctx context.Context, sb Sandbox) error {
-	return piped(
+	return Stream(
 		func(w io.Writer) error { return e.cfg.Workspace.Placement(ctx, e.cfg.Tree, w) },
 		func(r io.Reader) error { return sb.TarIn(ctx, e.cfg.Spec.Workdir, r) },
 	)
@@ -255,7 +255,7 @@ func (e *Environment) Patch(ctx context.Context) (patch []byte, treeSHA string, 
 	if e.sess == nil {
 		return nil, "", errors.New("patch before reset")
 	}
-	err = piped(
+	err = Stream(
 		func(w io.Writer) error { return e.sess.Sandbox.TarOut(ctx, e.sess.Workdir, w) },
 		func(r io.Reader) (err error) {
 			patch, treeSHA, e.left, err = e.cfg.Workspace.Diff(ctx, e.cfg.Tree, r)
@@ -281,27 +281,6 @@ func (e *Environment) Base(ctx context.Context) (string, error) {
 	}
 	return store.Base(ctx, e.cfg.Tree)
 }
-
-// piped runs a writer and a reader of one stream beside each other until both
-// have returned; the first cause is the error.
-func piped(write func(io.Writer) error, read func(io.Reader) error) error {
-	pr, pw := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := write(pw)
-		pw.CloseWithError(err) // nil: end of file
-		written <- err
-	}()
-	readErr := read(pr)
-	pr.CloseWithError(errReaderDone)
-	if err := <-written; err != nil && !errors.Is(err, errReaderDone) {
-		return err
-	}
-	return readErr
-}
-
-// errReaderDone stops a writer whose reader has returned.
-var errReaderDone = errors.New("reader has returned")
 
 // Key tells how the current sandbox is isolated.
 func (e *Environment) Key() schemas.EnvKey {

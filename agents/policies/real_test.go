@@ -7,7 +7,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/drivers"
+	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
 	"github.com/tracesmith/tracesmith/env/guest"
 	_ "github.com/tracesmith/tracesmith/env/tasks/sources"
 	"github.com/tracesmith/tracesmith/internal/tooltest"

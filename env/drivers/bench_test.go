@@ -1,23 +1,13 @@
-package drivers
+package drivers_test
 
 import (
-	"context"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
-
-// benchKinds are the drivers measured; docker joins under its switch.
-func benchKinds() []string {
-	kinds := []string{"bubblewrap", "local"}
-	if os.Getenv("TRACESMITH_TEST_DOCKER") == "1" {
-		kinds = append(kinds, "docker")
-	}
-	return kinds
-}
 
 // measure reports the median and the 99th percentile of what fn returns.
 func measure(b *testing.B, fn func() time.Duration) {
@@ -31,30 +21,11 @@ func measure(b *testing.B, fn func() time.Duration) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "µs-p99")
 }
 
-func benchDriver(b *testing.B, kind string) env.Driver {
-	b.Helper()
-	d, err := env.Drivers.Build(kind, nil, struct{}{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return d
-}
-
-func benchSandbox(b *testing.B, kind string) env.Sandbox {
-	b.Helper()
-	s, err := benchDriver(b, kind).Start(b.Context(), env.SandboxSpec{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close(context.WithoutCancel(b.Context())) })
-	return s
-}
-
 // BenchmarkRun is a command's time beyond the program's own.
 func BenchmarkRun(b *testing.B) {
-	for _, kind := range benchKinds() {
+	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
-			s := benchSandbox(b, kind)
+			s := envtest.Sandbox(b, kind, env.SandboxSpec{})
 			measure(b, func() time.Duration {
 				start := time.Now()
 				r, err := s.Run(b.Context(), env.Command{Args: []string{"true"}})
@@ -69,9 +40,9 @@ func BenchmarkRun(b *testing.B) {
 
 // BenchmarkTerminal is one line through cat on a pseudo terminal and back.
 func BenchmarkTerminal(b *testing.B) {
-	for _, kind := range benchKinds() {
+	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
-			term, err := benchSandbox(b, kind).Open(b.Context(), env.TerminalSpec{Args: []string{"cat"}, PTY: true})
+			term, err := envtest.Sandbox(b, kind, env.SandboxSpec{}).Open(b.Context(), env.TerminalSpec{Args: []string{"cat"}, PTY: true})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -91,11 +62,11 @@ func BenchmarkTerminal(b *testing.B) {
 
 // BenchmarkStart is a cold sandbox until its guest has answered.
 func BenchmarkStart(b *testing.B) {
-	for _, kind := range benchKinds() {
+	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
-			d := benchDriver(b, kind)
+			d := envtest.Driver(b, kind)
 			if kind != "docker" { // the first start asks the interpreter
-				_ = benchSandbox(b, kind).Close(b.Context())
+				_ = envtest.Sandbox(b, kind, env.SandboxSpec{}).Close(b.Context())
 			}
 			measure(b, func() time.Duration {
 				start := time.Now()

@@ -1,17 +1,14 @@
 package drivers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,53 +16,60 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// child is a guest that runs as a child process of the host, spoken to over a
-// socket that is its standard input and output.
-type child struct {
-	cmd    *exec.Cmd
-	conn   net.Conn
-	stderr tail
+// How long a driver waits.
+const (
+	CauseTimeout  = 2 * time.Second  // to find out what ended a sandbox
+	CloseTimeout  = 2 * time.Second  // for a sandbox to end by itself
+	RemoveTimeout = 30 * time.Second // to remove a sandbox, also after its context has ended
+)
 
-	once  sync.Once
-	ended chan struct{} // closed once the process is gone and waited for; see wait
+// Child is a child process of the host, connected by a socket that is its standard input and output. Its methods
+// are safe for concurrent use.
+type Child struct {
+	Conn net.Conn
+
+	cmd    *exec.Cmd
+	stderr Tail
+	once   sync.Once
+	ended  chan struct{} // closed after the process has ended and been waited for
 }
 
-// startChild starts cmd with its output descriptors set, by start.
-func startChild(cmd *exec.Cmd, start func(*exec.Cmd) error) (*child, error) {
-	ours, theirs, err := socketPair()
+// StartChild connects the standard streams of cmd and calls start with it. End the child with Conn.Close and Stop.
+func StartChild(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Child, error) {
+	host, inner, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("making a socket pair: %w", err)
 	}
-	defer theirs.Close()
-	c := &child{cmd: cmd, conn: ours, ended: make(chan struct{})}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, &c.stderr
-	cmd.WaitDelay = closeBound
+	defer inner.Close()
+	c := &Child{Conn: host, cmd: cmd, ended: make(chan struct{})}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = inner, inner, &c.stderr
+	cmd.WaitDelay = CloseTimeout
 	if err := start(cmd); err != nil {
-		return nil, errors.Join(err, ours.Close())
+		return nil, errors.Join(err, host.Close())
 	}
 	return c, nil
 }
 
-// connect says hello; if that does not work the error tells what the process
-// printed, and the process is gone.
-func (c *child) connect(ctx context.Context, cfg guest.Config) (*guest.Client, error) {
-	client, err := guest.Connect(ctx, c.conn, cfg)
+// Connect returns the client of a child that is a guest. If the guest does not answer, Connect stops the child, and
+// the error is the child's error output, or the error of the connection if there is no output.
+func (c *Child) Connect(ctx context.Context, cfg guest.Config) (*guest.Client, error) {
+	client, err := guest.Connect(ctx, c.Conn, cfg)
 	if err == nil {
 		return client, nil
 	}
-	c.stop()
-	if said := c.stderr.String(); said != "" && ctx.Err() == nil {
-		return nil, errors.New(said)
+	c.Stop()
+	if text := c.stderr.String(); text != "" && ctx.Err() == nil {
+		return nil, errors.New(text)
 	}
 	return nil, err
 }
 
-// killer tells whether the process was killed, which its own programs cannot do:
-// they see neither it nor the host, and the guest is the first process.
-func (c *child) killer() string {
+// KilledFromOutside returns a reason if the child was killed, and "" otherwise. It suits guest.Config.Outside of a
+// guest whose programs can see neither the child nor the host: they cannot have killed it.
+func (c *Child) KilledFromOutside() string {
 	select {
 	case <-c.wait():
-	case <-time.After(outsideBound):
+	case <-time.After(CauseTimeout):
 		return ""
 	}
 	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -75,28 +79,30 @@ func (c *child) killer() string {
 	return ""
 }
 
-// wait begins to wait for the process when its end is near or has come: waiting
-// earlier would hold one thread of the host for each sandbox.
-func (c *child) wait() <-chan struct{} {
+// wait starts to wait for the process. Drivers call it near the end of a sandbox only, because a waiting sandbox
+// holds one thread of the host.
+func (c *Child) wait() <-chan struct{} {
 	c.once.Do(func() {
 		go func() {
 			defer close(c.ended)
-			_ = c.cmd.Wait() // how it ends says nothing: the stream's end does
+			_ = c.cmd.Wait() // the end of the stream tells how the guest ended
 		}()
 	})
 	return c.ended
 }
 
-// stop waits for the process to end with its stream, and insists after a while.
-func (c *child) stop() {
+// Stop waits until the process ends, which closing its stream causes, and kills it after CloseTimeout. It reports
+// whether the process exited with status 0.
+func (c *Child) Stop() (clean bool) {
 	select {
 	case <-c.wait():
-	case <-time.After(closeBound):
-		// A guest that was stopped: behind bwrap, which may not signal another user.
+	case <-time.After(CloseTimeout):
+		// A stopped guest runs behind bwrap, which may not signal another user's process.
 		_ = killChildren(c.cmd.Process.Pid)
 		_ = c.cmd.Process.Kill()
 		<-c.ended
 	}
+	return c.cmd.ProcessState.Success()
 }
 
 func socketPair() (net.Conn, *os.File, error) {
@@ -104,38 +110,11 @@ func socketPair() (net.Conn, *os.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "guest"), os.NewFile(uintptr(fds[1]), "host")
-	defer ours.Close()
-	conn, err := net.FileConn(ours)
+	host, inner := os.NewFile(uintptr(fds[0]), "guest"), os.NewFile(uintptr(fds[1]), "host")
+	defer host.Close()
+	conn, err := net.FileConn(host)
 	if err != nil {
-		return nil, nil, errors.Join(err, theirs.Close())
+		return nil, nil, errors.Join(err, inner.Close())
 	}
-	return conn, theirs, nil
-}
-
-// tail keeps the last 4 KiB written to it. Safe for concurrent use.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	// Under the race detector a test's guest is built with it too, and nobody else
-	// reads what it reports.
-	if testing.Testing() && bytes.Contains(p, []byte("WARNING: DATA RACE")) {
-		panic("in a guest: " + string(p))
-	}
-	t.buf = append(t.buf, p...)
-	if over := len(t.buf) - 4096; over > 0 {
-		t.buf = bytes.Clone(t.buf[over:])
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.ToValidUTF8(strings.TrimSpace(string(t.buf)), "?")
+	return conn, inner, nil
 }

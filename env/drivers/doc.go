@@ -1,7 +1,7 @@
-// Package drivers holds the kinds of sandbox: bubblewrap (the default), docker,
-// kubernetes and local. A driver starts something with the guest inside
-// and hands its byte stream to package guest, which does the rest.
+// Package drivers holds what the sandbox drivers share: child processes that run a guest, owners, scratch
+// directories, interpreters and limits. Each driver has its own package below this one, bubblewrap (the default),
+// docker, kubernetes and local, which registers its kind in env.Drivers when it is imported. A driver starts
+// something with the guest inside and hands the byte stream to package guest, which does the rest.
 //
-// It imports env, env/guest, schemas and configs/plugin; the Docker and
-// Kubernetes clients have their home here.
+// It imports env, env/guest and schemas.
 package drivers

@@ -1,9 +1,10 @@
-package drivers
+package drivers_test
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,18 +14,19 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// A guest that is stopped or killed from outside while a command runs: the command
-// ends with a death, and closing the sandbox leaves nothing of it.
-func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
-	for i, kind := range benchKinds() {
+// If a guest is stopped or killed from outside while a command runs, the command ends with a death, and closing the
+// sandbox leaves nothing behind.
+func TestEachDriverGuestStoppedOrKilledFromOutside(t *testing.T) {
+	for i, kind := range kinds(t) {
 		for j, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 			t.Run(fmt.Sprintf("%s/%v", kind, signal), func(t *testing.T) {
 				t.Parallel()
-				nap := nap(2*i + j)
+				nap := envtest.Nap(2*i + j)
 				label := fmt.Sprintf("%s %d", t.Name(), os.Getpid())
-				s, err := build(t, kind, nil).Start(t.Context(), env.SandboxSpec{Label: label})
+				s, err := envtest.Driver(t, kind).Start(t.Context(), env.SandboxSpec{Label: label})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -34,7 +36,7 @@ func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
 					_, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", script}, Timeout: 5 * time.Second})
 					result <- err
 				}()
-				for end := time.Now().Add(time.Minute); len(sleepers(t, nap)) != 2; {
+				for end := time.Now().Add(time.Minute); len(envtest.Sleepers(t, nap)) != 2; {
 					if time.Now().After(end) {
 						t.Fatal("the command does not run")
 					}
@@ -53,9 +55,9 @@ func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
 				if err := s.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
-				for end := time.Now().Add(time.Minute); len(sleepers(t, nap)) > 0; {
+				for end := time.Now().Add(time.Minute); len(envtest.Sleepers(t, nap)) > 0; {
 					if time.Now().After(end) {
-						t.Fatalf("alive: %q", sleepers(t, nap))
+						t.Fatalf("alive: %q", envtest.Sleepers(t, nap))
 					}
 				}
 			})
@@ -63,12 +65,11 @@ func TestGuestStoppedOrKilledFromOutside(t *testing.T) {
 	}
 }
 
-// guestOf is the host's number of the guest that serves a label: the process whose
-// child sleeps.
+// guestOf returns the pid, on the host, of the guest that serves a label.
 func guestOf(t *testing.T, kind, label string) int {
 	t.Helper()
 	if kind == "docker" {
-		return containerOf(t, needDocker(t), label).State.Pid
+		return containerGuest(t, label)
 	}
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -79,24 +80,37 @@ func guestOf(t *testing.T, kind, label string) int {
 		if err != nil || !strings.Contains(string(raw), "\x00"+guest.ServeArg+"\x00") || !strings.Contains(string(raw), "\x00"+label+"\x00") {
 			continue
 		}
-		dir := filepath.Dir(line)
-		pid, err := strconv.Atoi(filepath.Base(dir))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if kind == "local" {
 			return pid
 		}
-		// Behind bwrap, which is its parent and was stopped by nobody.
-		inner, err := os.ReadFile(fmt.Sprintf("%s/task/%d/children", dir, pid))
-		if err == nil {
-			pid, err = strconv.Atoi(strings.TrimSpace(string(inner)))
+		inner := envtest.Children(t, pid) // of bwrap
+		if len(inner) != 1 {
+			t.Fatalf("bwrap has the children %v", inner)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pid
+		return inner[0]
 	}
 	t.Fatalf("no guest serves %q", label)
 	return 0
+}
+
+// containerGuest returns the pid, on the host, of the first process of the container with a label.
+func containerGuest(t *testing.T, label string) int {
+	t.Helper()
+	id, err := exec.Command("docker", "ps", "--quiet", "--filter", "label=tracesmith.label="+label).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := exec.Command("docker", "inspect", "--format", "{{.State.Pid}}", strings.TrimSpace(string(id))).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -2,32 +2,23 @@ package drivers
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// An owner is the process that made a sandbox, named so that no later process
-// can be mistaken for it and no process of another place for a dead one.
-type owner struct {
+// Owner identifies the process that made a sandbox. No later process and no process of another machine or pid
+// namespace has the same Owner.
+type Owner struct {
 	host, boot, space string // machine, its boot, pid namespace
 	pid, start        int64
 }
 
-func self() owner {
+// Self is this process.
+func Self() Owner {
 	o := here()
 	pid := os.Getpid()
 	o.pid = int64(pid)
@@ -35,34 +26,41 @@ func self() owner {
 	return o
 }
 
+// Machine identifies this machine in 12 hexadecimal digits.
+func Machine() string { return here().host }
+
 // here is an owner without a process.
-func here() owner {
+func here() Owner {
 	name, _ := os.Hostname()
 	sum := sha256.Sum256([]byte(firstLine("/etc/machine-id") + "/" + name))
 	space, _ := os.Readlink("/proc/self/ns/pid")
-	return owner{
+	return Owner{
 		host:  hex.EncodeToString(sum[:6]),
 		boot:  strings.ReplaceAll(firstLine("/proc/sys/kernel/random/boot_id"), "-", ""),
 		space: strings.Trim(space, "pid:[]"),
 	}
 }
 
-func (o owner) String() string {
+// String returns the form that ParseOwner reads: machine, boot, pid namespace, pid and start time, with dots between
+// them. It has more than the 63 characters of a Kubernetes label.
+func (o Owner) String() string {
 	return fmt.Sprintf("%s.%s.%s.%d.%d", o.host, o.boot, o.space, o.pid, o.start)
 }
 
-func parseOwner(s string) (owner, bool) {
+// ParseOwner reads what String wrote; ok is false for any other text.
+func ParseOwner(s string) (o Owner, ok bool) {
 	f := strings.Split(s, ".")
 	if len(f) != 5 {
-		return owner{}, false
+		return Owner{}, false
 	}
 	pid, err1 := strconv.ParseInt(f[3], 10, 32)
 	start, err2 := strconv.ParseInt(f[4], 10, 64)
-	return owner{f[0], f[1], f[2], pid, start}, err1 == nil && err2 == nil
+	return Owner{f[0], f[1], f[2], pid, start}, err1 == nil && err2 == nil
 }
 
-// dead is true only where the owner ran on this machine and is gone for certain.
-func (o owner) dead() bool {
+// Dead reports whether the owner ran on this machine and has certainly ended. It is false if this process cannot
+// tell, such as for an owner on another machine.
+func (o Owner) Dead() bool {
 	at := here()
 	if o.host != at.host || at.boot == "" {
 		return false
@@ -71,7 +69,7 @@ func (o owner) dead() bool {
 		return true
 	}
 	if o.space != at.space {
-		return false // not ours to see
+		return false // this process does not see it
 	}
 	start, alive := startTime(int(o.pid))
 	return !alive || start != o.start
@@ -98,98 +96,4 @@ func startTime(pid int) (ticks int64, alive bool) {
 	}
 	ticks, err = strconv.ParseInt(string(f[19]), 10, 64)
 	return ticks, err == nil
-}
-
-// guestArgs is the command line of a guest.
-func guestArgs(label string, more ...string) []string {
-	return append([]string{guest.ServeArg, "-owner", self().String(), "-label", label}, more...)
-}
-
-// orphans finds guests whose owner is dead. When they are killed the kernel takes
-// the rest of their sandbox with them.
-func orphans(ctx context.Context) ([]env.Leftover, error) {
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return nil, err
-	}
-	var out []env.Leftover
-	for _, line := range lines {
-		if ctx.Err() != nil {
-			return out, ctx.Err()
-		}
-		raw, err := os.ReadFile(line)
-		if err != nil {
-			continue // gone, or not ours to see
-		}
-		args := strings.Split(string(raw), "\x00")
-		// A guest by itself, or behind the bwrap that started it: one in a
-		// namespace of its own has cleared its command line.
-		at := slices.Index(args, guest.ServeArg)
-		if at < 1 || len(args) < at+5 || args[at+1] != "-owner" {
-			continue
-		}
-		o, ok := parseOwner(args[at+2])
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
-		if !ok || err != nil || !o.dead() {
-			continue
-		}
-		start, alive := startTime(pid)
-		if !alive {
-			continue
-		}
-		out = append(out, env.Leftover{
-			Kind: "process", Name: strconv.Itoa(pid), What: args[at+4], Since: startedAt(start),
-			Remove: func(context.Context) error { return errors.Join(killChildren(pid), killOne(pid, start)) },
-		})
-	}
-	return out, nil
-}
-
-// killChildren kills what a process has started itself.
-func killChildren(parent int) error {
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range files {
-		raw, readErr := os.ReadFile(file)
-		if readErr != nil {
-			continue // gone
-		}
-		f := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
-		pid, pidErr := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if len(f) < 20 || pidErr != nil || string(f[1]) != strconv.Itoa(parent) {
-			continue
-		}
-		if start, alive := startTime(pid); alive {
-			err = errors.Join(err, killOne(pid, start))
-		}
-	}
-	return err
-}
-
-// killOne kills the process that was seen, not one that has its number now.
-func killOne(pid int, start int64) error {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	defer unix.Close(fd)
-	if now, alive := startTime(pid); !alive || now != start {
-		return nil
-	}
-	return ignoreGone(unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0))
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	return err
-}
-
-// startedAt is the time of a number of clock ticks (of 10 ms) after boot.
-func startedAt(ticks int64) time.Time {
-	var up unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
-		return time.Time{}
-	}
-	return time.Now().Add(time.Duration(ticks)*10*time.Millisecond - time.Duration(up.Nano()))
 }

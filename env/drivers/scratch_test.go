@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A removal that does not come to its end leaves a directory that says whose it
-// is: the next one finds it.
+// An interrupted removal leaves a directory that still names its owner, so that the next one finds it.
 func TestTheOwnersNameIsRemovedLast(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: only root may mount what cannot be removed")
@@ -19,20 +18,20 @@ func TestTheOwnersNameIsRemovedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := filepath.Join(dir, scratchOwner)
-	if err := os.WriteFile(owner, []byte(self().String()), 0o600); err != nil {
+	if err := os.WriteFile(owner, []byte(Self().String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("tmpfs", held, "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	err := removeTree(dir)
+	err := RemoveScratch(dir)
 	if uerr := syscall.Unmount(held, 0); uerr != nil {
 		t.Fatal(uerr)
 	}
 	if _, serr := os.Stat(owner); err == nil || serr != nil {
 		t.Errorf("%v, %v", err, serr)
 	}
-	if err := removeTree(dir); err != nil {
+	if err := RemoveScratch(dir); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {

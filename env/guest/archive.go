@@ -2,7 +2,6 @@ package guest
 
 import (
 	"archive/tar"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,12 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPath is PATH_MAX of Linux: what lies deeper has no absolute name.
+// maxPath is PATH_MAX of Linux: a file with a longer path has no absolute name.
 const maxPath = 4096
 
-func randomName() string { return strings.ToLower(rand.Text()[:10]) }
-
-// unpackInto unpacks an archive below dir while it arrives.
+// unpackInto unpacks an archive below dir as it arrives.
 func unpackInto(dir string) (*transfer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -48,9 +45,8 @@ func unpackInto(dir string) (*transfer, error) {
 	}, nil
 }
 
-// unpack writes the entries of a tar below root. Names that leave it, directly
-// or through a symlink, and anything but files, directories and symlinks are
-// refused.
+// unpack writes the entries of a tar archive below root. It refuses names that leave root,
+// directly or through a symlink, and anything but files, directories and symlinks.
 func unpack(root *os.Root, r io.Reader) error {
 	type dirMode struct {
 		name string
@@ -142,8 +138,8 @@ func packFrom(dir string) (*transfer, error) {
 	return &transfer{r: pr, abort: func() { _ = pr.Close(); <-done }}, nil
 }
 
-// openRoot opens a directory even where a program of ours has locked it; relock
-// gives the mode back.
+// openRoot opens a directory even if a program has removed its own permission to read it;
+// relock restores the mode.
 func openRoot(dir string) (root *os.Root, relock func(), err error) {
 	relock = func() {}
 	root, err = os.OpenRoot(dir)
@@ -161,10 +157,9 @@ func openRoot(dir string) (root *os.Root, relock func(), err error) {
 	return root, relock, err
 }
 
-// pack writes what is below root, whose name in the archive is dir, in the order
-// of names, without times and owners. Sockets, pipes and devices are left out.
-// Each directory is a root of its own, or deep ones would take longer and longer
-// to reach.
+// pack writes the content of root, whose name in the archive is dir, in order of names,
+// without times and owners. It leaves out sockets, pipes and devices. It opens each
+// directory as a root of its own, because a path from the top takes longer the deeper it is.
 func pack(tw *tar.Writer, root *os.Root, dir string) error {
 	f, relock, err := openReadable(root, ".", unix.O_DIRECTORY)
 	if err != nil {
@@ -186,7 +181,7 @@ func pack(tw *tar.Writer, root *os.Root, dir string) error {
 
 // packEntry writes base of root, whose name in the archive is name.
 func packEntry(tw *tar.Writer, root *os.Root, base, name string) error {
-	if len(name) > maxPath { // no program can name it
+	if len(name) > maxPath {
 		return fmt.Errorf("%.100s...: path longer than %d bytes", name, maxPath)
 	}
 	fi, err := root.Lstat(base)
@@ -252,8 +247,8 @@ func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
 	return err
 }
 
-// openReadable opens what belongs to us even where its mode forbids reading;
-// relock gives the mode back.
+// openReadable opens a file or directory of this user even if its mode forbids reading;
+// relock restores the mode.
 func openReadable(root *os.Root, name string, flag int) (f *os.File, relock func(), err error) {
 	relock, err = unlock(root, name)
 	if err != nil {
@@ -266,7 +261,7 @@ func openReadable(root *os.Root, name string, flag int) (f *os.File, relock func
 	return f, relock, err
 }
 
-// unlock makes what belongs to us readable.
+// unlock makes a file or directory of this user readable; relock restores the mode.
 func unlock(root *os.Root, name string) (relock func(), err error) {
 	fi, err := root.Lstat(name)
 	if err != nil {
@@ -283,7 +278,7 @@ func unlock(root *os.Root, name string) (relock func(), err error) {
 	if err := root.Chmod(name, mode|need); err != nil {
 		return nil, err
 	}
-	return func() { _ = root.Chmod(name, mode) }, nil // gone: nothing to give back
+	return func() { _ = root.Chmod(name, mode) }, nil // fails only if it is gone
 }
 
 type zeros struct{}

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// become gives up root for uid and every capability, also those that it could
-// inherit or be bound to, after handing over the directories a root start had to
-// create, and starts over. Capabilities are a thread's: the thread that is left
-// after an exec is the one that has given them up. It returns only with an error.
+// become gives the directories in own to uid, gives up root and every capability, including
+// the inheritable and bounding sets, and restarts this executable as uid. Capabilities belong
+// to a thread: after the exec only the thread that has given them up is left. It returns only
+// with an error.
 func become(uid int, own []string) error {
 	for _, dir := range own {
 		if err := os.Chown(dir, uid, uid); err != nil {
@@ -22,7 +22,7 @@ func become(uid int, own []string) error {
 	runtime.LockOSThread()
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if err == unix.EINVAL && c > unix.CAP_SYS_RESOURCE { // the kernel knows no more
+		if err == unix.EINVAL && c > unix.CAP_SYS_RESOURCE { // beyond the last capability that the kernel knows
 			break
 		}
 		if err != nil {

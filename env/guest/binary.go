@@ -17,20 +17,19 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// bin holds the guest binary where `make build` made one.
+// bin holds the guest binary if `make build` has made one.
 //
 //go:embed all:bin
 var bin embed.FS
 
 const testGuest = "TRACESMITH_TEST_GUEST"
 
-// Binary is the host path of an executable that serves when started with
-// ServeArg: the embedded guest, written out once under the user's cache
-// directory, or the running executable where none is embedded or that directory
-// cannot be written. A test binary is its own guest, so that no test runs against
-// the code of an earlier build, unless testGuest names one that was built for it:
-// a test binary takes twenty times as long to start, and every program of a
-// sandbox is started by its guest.
+// Binary returns the host path of an executable that serves when started with ServeArg. It
+// is the embedded guest, which Binary writes to the user's cache directory once, or the
+// running executable if none is embedded or that directory cannot be written. A test binary
+// is its own guest, so that no test runs against the code of an earlier build, unless
+// testGuest names a guest that was built for it: a test binary takes twenty times as long to
+// start.
 func Binary() (string, error) {
 	if testing.Testing() {
 		if name := os.Getenv(testGuest); name != "" {
@@ -46,10 +45,10 @@ func Binary() (string, error) {
 		return "", fmt.Errorf("reading the embedded guest: %w", err)
 	}
 	cache, err := os.UserCacheDir()
-	if err != nil { // without a home: whatever lies below /tmp may be anybody's
+	if err != nil { // without a home: a file below /tmp may belong to another user
 		return os.Executable()
 	}
-	name, err := cached.placed(cache, raw)
+	name, err := cached.path(cache, raw)
 	if err != nil { // read-only, full, of another user
 		return os.Executable()
 	}
@@ -65,10 +64,10 @@ type cachedGuest struct {
 
 var cached cachedGuest
 
-// placed returns the path of the guest below a cache directory, and writes it if it
-// is missing or its content differs. It reads a file that it has compared once again
-// only if another one has taken its place.
-func (c *cachedGuest) placed(cache string, raw []byte) (string, error) {
+// path returns the path of the guest below a cache directory, and writes the guest if it is
+// missing or its content differs. It compares a file again only if it has been replaced
+// since.
+func (c *cachedGuest) path(cache string, raw []byte) (string, error) {
 	sum := sha256.Sum256(raw)
 	name := filepath.Join(cache, "tracesmith", "guest-"+hex.EncodeToString(sum[:8]))
 	c.mu.Lock()
@@ -77,7 +76,7 @@ func (c *cachedGuest) placed(cache string, raw []byte) (string, error) {
 		return name, nil
 	}
 	if there, err := os.ReadFile(name); err != nil || !bytes.Equal(there, raw) {
-		if err := materialise(name, raw); err != nil {
+		if err := writeExecutable(name, raw); err != nil {
 			return "", err
 		}
 	}
@@ -86,10 +85,10 @@ func (c *cachedGuest) placed(cache string, raw []byte) (string, error) {
 	return name, err
 }
 
-// materialise writes an executable whole or not at all, also if the machine loses
-// power. No program is started while it is open: a child that has not yet become its
-// program holds every descriptor, and a file open for writing cannot be executed.
-func materialise(name string, raw []byte) error {
+// writeExecutable writes an executable atomically, also if the machine loses power. This
+// process starts no program meanwhile: a child that has not yet become its program holds
+// every descriptor, and a file that is open for writing cannot be executed.
+func writeExecutable(name string, raw []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

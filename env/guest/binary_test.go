@@ -38,7 +38,7 @@ func TestMaterialisedWhileOthersStart(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 300 {
 		name := filepath.Join(dir, fmt.Sprint(i))
-		if err := materialise(name, raw); err != nil {
+		if err := writeExecutable(name, raw); err != nil {
 			t.Error(err)
 		}
 		if err := exec.Command(name).Run(); err != nil {
@@ -55,7 +55,7 @@ func TestPlacedNowhere(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := new(cachedGuest).placed(file, []byte("guest")); err == nil {
+	if name, err := new(cachedGuest).path(file, []byte("guest")); err == nil {
 		t.Errorf("placed below a file: %s", name)
 	}
 }
@@ -65,14 +65,14 @@ func TestPlacedReplacesADamagedGuest(t *testing.T) {
 	raw := []byte("a guest")
 	cache := t.TempDir()
 	for _, content := range []string{"zeros: " + strings.Repeat("\x00", 7), "a guess", "a gue", ""} {
-		name, err := new(cachedGuest).placed(cache, raw)
+		name, err := new(cachedGuest).path(cache, raw)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(name, []byte(content), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		again, err := new(cachedGuest).placed(cache, raw)
+		again, err := new(cachedGuest).path(cache, raw)
 		if err != nil || again != name {
 			t.Fatalf("placed at %s, then at %s: %v", name, again, err)
 		}
@@ -87,14 +87,14 @@ func TestPlacedNoticesAnotherFile(t *testing.T) {
 	raw := []byte("a guest")
 	cache := t.TempDir()
 	var guest cachedGuest
-	name, err := guest.placed(cache, raw)
+	name, err := guest.path(cache, raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := materialise(name, []byte("a guess")); err != nil {
+	if err := writeExecutable(name, []byte("a guess")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := guest.placed(cache, raw); err != nil {
+	if _, err := guest.path(cache, raw); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(name); err != nil || string(got) != string(raw) {
@@ -105,7 +105,7 @@ func TestPlacedNoticesAnotherFile(t *testing.T) {
 func TestMaterialise(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "cache", "guest")
 	for _, content := range []string{"one", "another"} {
-		if err := materialise(name, []byte(content)); err != nil {
+		if err := writeExecutable(name, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(name)

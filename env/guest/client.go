@@ -29,9 +29,9 @@ const (
 	helloBound = 30 * time.Second
 	fileBound  = 30 * time.Second // one piece of a file or an archive
 	shortBound = 10 * time.Second
-	// A guest that has not answered a call within its bound is asked whether it
-	// lives, a little later; without an answer to that either it is dead to us
-	// when answerGrace is over. One that lives, but is slow, has slowGrace.
+	// If a guest has not answered a call within its bound, the client asks it after askAfter
+	// whether it lives. Without an answer within answerGrace the client treats it as dead. A
+	// guest that lives but is slow gets slowGrace.
 	askAfter    = 100 * time.Millisecond
 	answerGrace = time.Second
 	slowGrace   = 10 * time.Second
@@ -41,30 +41,30 @@ const (
 	maxReadFile = 256 << 20
 )
 
-// init silences the log of the RPC library: an answer to a call given up is no
-// news, and a hostile guest must not write to our standard error.
+// init silences the log of the RPC library: late answers are expected, and a hostile guest
+// must not write to the host's standard error.
 func init() {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	log.L = logrus.NewEntry(quiet)
 }
 
-// Config is what a sandbox tells its guest at start.
+// Config is the configuration of a guest.
 type Config struct {
 	Workdir string   // absolute, created if absent; "" = where the guest was started
-	Alias   string   // another name callers use for Workdir in paths, "" = none
+	Alias   string   // another name for Workdir in callers' paths, "" = none
 	Env     []string // the whole environment of programs
 	Limits  env.Limits
-	// LimitProcesses says RLIMIT_NPROC counts this sandbox's processes alone.
+	// LimitProcesses is true if RLIMIT_NPROC counts this sandbox's processes alone.
 	LimitProcesses bool
-	// Outside is asked once, after the guest was lost: it tells what ended the
-	// sandbox if its own programs cannot have done it, else "". It returns within
-	// seconds. nil: nobody knows.
+	// Outside is called once, after the connection to the guest was lost. It returns what
+	// ended the sandbox if the sandbox's own programs cannot have done it, else "", and takes
+	// at most seconds. It may be nil.
 	Outside func() string
 }
 
-// Client is the host's half: every method of env.Sandbox but Key and Close. Safe
-// for concurrent use.
+// Client is the host's end: it has every method of env.Sandbox but Key and Close. Safe for
+// concurrent use.
 type Client struct {
 	rpc     *ttrpc.Client
 	svc     guestpb.GuestService
@@ -76,10 +76,10 @@ type Client struct {
 	death   atomic.Pointer[env.DiedError]
 }
 
-// Connect takes over conn, whose other end is a guest, and configures it. After
-// an error conn is closed.
+// Connect configures the guest at the other end of conn. It owns conn from then on, and
+// closes it if it returns an error.
 func Connect(ctx context.Context, conn net.Conn, cfg Config) (*Client, error) {
-	rpc := ttrpc.NewClient(impatient{conn})
+	rpc := ttrpc.NewClient(boundedConn{conn})
 	c := &Client{rpc: rpc, svc: guestpb.NewGuestClient(rpc), config: cfg}
 	l := cfg.Limits
 	r, err := call(ctx, c, helloBound, c.svc.Hello, &guestpb.HelloRequest{
@@ -105,8 +105,7 @@ func Connect(ctx context.Context, conn net.Conn, cfg Config) (*Client, error) {
 // Workdir is the absolute path of the workspace as programs see it.
 func (c *Client) Workdir() string { return c.config.Workdir }
 
-// Hangup ends the stream, and with it the guest, and waits until no call can
-// still be served.
+// Hangup ends the stream, which ends the guest, and waits until no call is under way.
 func (c *Client) Hangup() {
 	c.death.CompareAndSwap(nil, &env.DiedError{Reason: "the sandbox is closed"})
 	_ = c.rpc.Close()
@@ -116,20 +115,20 @@ func (c *Client) Hangup() {
 	c.asking.Wait()
 }
 
-// impatient bounds each write: a guest that does not read must not hold the
-// sender beyond its context for long.
-type impatient struct{ net.Conn }
+// boundedConn bounds each write, so that a guest that does not read cannot delay the sender
+// for long after its context has ended.
+type boundedConn struct{ net.Conn }
 
-func (c impatient) Write(p []byte) (int, error) {
+func (c boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(writeGrace)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)
 }
 
-// call makes one bounded call: bound is what the guest itself may take, less
-// where env.AnswerBy says so. A guest that does not answer, or breaks the
-// protocol, is dead; a context that ends only ends the call.
+// call makes one call. bound is how long the guest may take, or less if env.AnswerBy says
+// so. A guest that does not answer or breaks the protocol is dead; if ctx ends, only the
+// call ends.
 func call[Q, R any](ctx context.Context, c *Client, bound time.Duration,
 	method func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	if d := c.death.Load(); d != nil {
@@ -159,12 +158,12 @@ func call[Q, R any](ctx context.Context, c *Client, bound time.Duration,
 	return nil, c.translate(err)
 }
 
-// overdue waits with a call that should have been answered, and ends the guest if
-// it does not live, or takes longer than the time left.
+// overdue is called when a call should have been answered. It ends the connection if the
+// guest does not live or does not answer in the time left.
 func (c *Client) overdue(waiting context.Context, left time.Duration) {
 	lives := make(chan error, 1)
 	c.asking.Go(func() {
-		_, err := c.svc.Cancel(waiting, &guestpb.CancelRequest{}) // of no run
+		_, err := c.svc.Cancel(waiting, &guestpb.CancelRequest{}) // cancels nothing
 		lives <- err
 	})
 	select {
@@ -185,7 +184,7 @@ func (c *Client) overdue(waiting context.Context, left time.Duration) {
 	}
 }
 
-// translate maps what a guest answers to the errors of the contract.
+// translate maps an error of the guest to the errors of env.Sandbox.
 func (c *Client) translate(err error) error {
 	if d := c.death.Load(); d != nil {
 		return d
@@ -212,7 +211,7 @@ func (c *Client) translate(err error) error {
 	return c.die(text)
 }
 
-// die ends the connection. The first loss decides whose doing it was.
+// die closes the connection. Only the first failure is recorded as the cause.
 func (c *Client) die(reason string) error {
 	c.inquest.Do(func() {
 		d := &env.DiedError{DuringCommand: c.running.Load() > 0, Reason: reason}
@@ -227,7 +226,8 @@ func (c *Client) die(reason string) error {
 	return c.death.Load()
 }
 
-// agent marks a call during which the guest's death is the agent's doing.
+// agent marks a call that runs the agent's programs: they are the cause if the guest dies
+// before done is called.
 func (c *Client) agent() (done func()) {
 	c.running.Add(1)
 	return func() { c.running.Add(-1) }
@@ -286,7 +286,7 @@ func (c *Client) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
 	}, nil
 }
 
-// path is how the guest knows a path: the alias stands for the workspace.
+// path translates a caller's path for the guest: it replaces the alias by the workspace.
 func (c *Client) path(p string) []byte {
 	if a := c.config.Alias; a != "" {
 		if rest, ok := strings.CutPrefix(path.Clean(p), a); ok && (rest == "" || rest[0] == '/') {
@@ -296,7 +296,7 @@ func (c *Client) path(p string) []byte {
 	return []byte(p)
 }
 
-// unpath is the way back.
+// unpath translates a path of the guest for the caller.
 func (c *Client) unpath(p string) string {
 	if a := c.config.Alias; a != "" {
 		if rest, ok := strings.CutPrefix(p, c.config.Workdir); ok && (rest == "" || rest[0] == '/') {
@@ -306,7 +306,7 @@ func (c *Client) unpath(p string) string {
 	return p
 }
 
-// printable makes foreign text fit for a message: short, no control codes.
+// printable makes text of the guest safe for a message: short, without control codes.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -316,15 +316,7 @@ func printable(s string) string {
 	}, s[:min(len(s), 500)])
 }
 
-func raws(texts []string) [][]byte {
-	out := make([][]byte, len(texts))
-	for i, t := range texts {
-		out[i] = []byte(t)
-	}
-	return out
-}
-
-// oneOf is s if it is among the known words.
+// oneOf is s if it is one of the known words, else "".
 func oneOf(s string, known ...string) string {
 	for _, k := range known {
 		if s == k {

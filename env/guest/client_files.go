@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// ReadFile implements env.Sandbox; limit 0 is the whole file up to 256 MiB.
+// ReadFile implements env.Sandbox; with limit 0 it reads up to 256 MiB.
 func (c *Client) ReadFile(ctx context.Context, path string, limit int64) ([]byte, int64, error) {
 	limit = min(cmp.Or(max(limit, 0), maxReadFile), maxReadFile)
 	data, total, err := c.pull(ctx, &guestpb.PullRequest{Id: c.ids.Add(1), Path: c.path(path), Limit: limit}, limit)
@@ -70,8 +70,8 @@ func (c *Client) TarIn(ctx context.Context, dir string, r io.Reader) error {
 	}
 }
 
-// TarOut implements env.Sandbox. An archive much larger than the sandbox's disk
-// is refused: sparse files can pretend to be of any size.
+// TarOut implements env.Sandbox. It refuses an archive much larger than the sandbox's disk,
+// because sparse files can claim any size.
 func (c *Client) TarOut(ctx context.Context, dir string, w io.Writer) error {
 	most := int64(math.MaxInt64)
 	if disk := cmp.Or(c.config.Limits.DiskBytes, env.DefaultLimits.DiskBytes); disk > 0 {
@@ -116,7 +116,7 @@ func (c *Client) push(ctx context.Context, req *guestpb.PushRequest, data []byte
 	}
 }
 
-// pull fetches everything, at most limit bytes.
+// pull fetches a whole transfer of at most limit bytes.
 func (c *Client) pull(ctx context.Context, req *guestpb.PullRequest, limit int64) (data []byte, total int64, err error) {
 	for {
 		r, err := call(ctx, c, fileBound, c.svc.Pull, req)
@@ -134,7 +134,7 @@ func (c *Client) pull(ctx context.Context, req *guestpb.PullRequest, limit int64
 	}
 }
 
-// drop abandons a transfer after a failure, which matters more than its own.
+// drop abandons a transfer after a failure. It ignores its own failure.
 func (c *Client) drop(ctx context.Context, id uint64) {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelBound)
 	defer cancel()

@@ -86,7 +86,7 @@ func (c *Client) Search(ctx context.Context, q env.SearchSpec) (env.SearchResult
 	return out, nil
 }
 
-// within is d, or what ctx leaves of it.
+// within is d, or the time until ctx ends if that is less.
 func within(ctx context.Context, d time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return max(min(d, time.Until(end)), 0)

@@ -41,8 +41,8 @@ func (c *Client) Open(ctx context.Context, spec env.TerminalSpec) (env.Terminal,
 	return t, nil
 }
 
-// Write implements env.Terminal. It waits while the program does not read, until
-// ctx ends or 30 s have passed; what was taken until then stays written.
+// Write implements env.Terminal. It waits while the program does not read, until ctx ends
+// or 30 s have passed; what the program has got by then stays written.
 func (t *Terminal) Write(ctx context.Context, p []byte) error {
 	defer t.c.agent()()
 	bounded, cancel := context.WithTimeout(ctx, writeBound)
@@ -121,15 +121,15 @@ func (t *Terminal) Close(ctx context.Context) error {
 	return err
 }
 
-// Exit implements env.Terminal; it knows of an end once Read has returned io.EOF.
+// Exit implements env.Terminal; ended is true once Read has returned io.EOF.
 func (t *Terminal) Exit() (code int, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.code, t.ended
 }
 
-// Limit is the limit that last killed processes of this terminal ("memory",
-// "processes"), "" if none did.
+// Limit is the limit for which processes of this terminal were last killed ("memory",
+// "processes"), "" if none were.
 func (t *Terminal) Limit() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

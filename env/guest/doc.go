@@ -1,9 +1,14 @@
-// Package guest is both halves of the service inside a sandbox. The guest half
-// (Main) is the sandbox's first process: it runs programs in scopes of their
-// own, keeps terminals, moves files, enforces time, memory and process limits,
-// and reaps orphans. The host half (Client) speaks to it over one byte stream
-// and treats what comes back as hostile: every call is bounded, and a guest
-// that breaks the protocol or falls silent is a dead sandbox.
+// Package guest has both ends of the service inside a sandbox.
 //
-// It imports env, schemas and guestpb; creack/pty and ttrpc have their home here.
+// The guest (Main) is the sandbox's first process. It runs programs, keeps terminals, moves
+// files, enforces limits on time, memory and processes, and reaps orphans. Read it from the
+// top: main.go starts it, server.go answers the host's calls, run.go, terminal.go,
+// transfer.go, walk.go and search.go do the work, and spawn.go, watchdog.go, kill.go and
+// scope.go start, watch, kill and identify programs.
+//
+// The host's end (Client) speaks to the guest over one byte stream and treats its answers
+// as hostile: every call is bounded, and a guest that breaks the protocol or does not
+// answer is a dead sandbox.
+//
+// It imports env, schemas and guestpb; creack/pty and ttrpc are used only here.
 package guest

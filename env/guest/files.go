@@ -1,7 +1,7 @@
 package guest
 
 import (
-	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,28 +9,23 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// Stat describes one path without following a final symlink.
-func (s *server) Stat(_ context.Context, r *guestpb.StatRequest) (*guestpb.StatResponse, error) {
-	if err := s.configured(); err != nil {
-		return nil, err
-	}
-	path := s.path(r.Path)
+// stat describes one path without following a final symlink.
+func stat(path string) (*guestpb.StatResponse, error) {
 	fi, err := os.Lstat(path)
 	if err != nil {
-		return nil, fault(err)
+		return nil, err
 	}
 	resp := &guestpb.StatResponse{Size: fi.Size(), Mode: uint32(fi.Mode().Perm()), IsDir: fi.IsDir()}
 	if fi.Mode()&fs.ModeSymlink != 0 {
 		target, err := os.Readlink(path)
 		if err != nil {
-			return nil, fault(err)
+			return nil, err
 		}
 		resp.Symlink = []byte(target)
 	}
@@ -40,8 +35,8 @@ func (s *server) Stat(_ context.Context, r *guestpb.StatRequest) (*guestpb.StatR
 	return resp, nil
 }
 
-// openFile opens without ever blocking and without the links of /proc, through
-// which a path could lead to the guest's own descriptors.
+// openFile opens a file without ever blocking, and does not follow the links of /proc,
+// through which a path could lead to the guest's own descriptors.
 func openFile(path string, flags int, mode uint32) (*os.File, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   uint64(flags | unix.O_CLOEXEC | unix.O_NONBLOCK),
@@ -53,6 +48,8 @@ func openFile(path string, flags int, mode uint32) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
+
+func randomName() string { return strings.ToLower(rand.Text()[:10]) }
 
 // readFile offers the first limit bytes of a regular file.
 func readFile(path string, limit int64) (*transfer, error) {
@@ -73,12 +70,12 @@ func readFile(path string, limit int64) (*transfer, error) {
 	return &transfer{r: io.LimitReader(f, limit), total: fi.Size(), abort: func() { _ = f.Close() }}, nil
 }
 
-// writeFile replaces path at the end, whole or not at all: what arrives goes to
-// a neighbour that is renamed. A symlink is followed, so that it stays one, but
-// no path of the workspace leads out of it: every step is taken from an open
-// directory, whatever a program replaces meanwhile.
-func (s *server) writeFile(path string, mode uint32) (*transfer, error) {
-	root, name, err := s.followed(path)
+// writeFile replaces path atomically at the end: what arrives goes to a temporary file
+// beside it that is renamed. A symlink stays one, because writeFile follows it. But no path
+// of the workspace leads out of it: each step starts from an open directory, whatever a
+// program replaces meanwhile.
+func writeFile(w workspace, path string, mode uint32) (*transfer, error) {
+	root, name, err := w.follow(path)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +86,7 @@ func (s *server) writeFile(path string, mode uint32) (*transfer, error) {
 	return t, nil
 }
 
+// replaceIn is writeFile in a directory, which it closes.
 func replaceIn(root *os.Root, name string, mode uint32) (*transfer, error) {
 	perm := fs.FileMode(0o644)
 	switch fi, err := root.Lstat(name); {
@@ -122,56 +120,4 @@ func replaceIn(root *os.Root, name string, mode uint32) (*transfer, error) {
 		}
 		return root.Close()
 	}}, nil
-}
-
-// followed opens the directory that path must stay below, which is the
-// workspace for what lies in it, and names the file there: what a final symlink
-// points to, dangling or not.
-func (s *server) followed(path string) (*os.Root, string, error) {
-	inside := s.inWorkspace(path)
-	for range 40 {
-		root, name, err := s.rootOf(path)
-		if err != nil {
-			return nil, "", err
-		}
-		target, err := root.Readlink(name)
-		if errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrNotExist) {
-			return root, name, nil // not a link, or nothing there
-		}
-		if err = errors.Join(err, root.Close()); err != nil {
-			return nil, "", err
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
-		}
-		if path = filepath.Clean(target); inside && !s.inWorkspace(path) {
-			return nil, "", fmt.Errorf("%s: a symbolic link leads out of the workspace", path)
-		}
-	}
-	return nil, "", fmt.Errorf("%s: too many levels of symbolic links", path)
-}
-
-func (s *server) inWorkspace(path string) bool {
-	return strings.HasPrefix(path, strings.TrimSuffix(string(s.config.Workdir), "/")+"/")
-}
-
-// rootOf splits an absolute path: the workspace, or the nearest directory above
-// that exists, and the rest.
-func (s *server) rootOf(path string) (*os.Root, string, error) {
-	dir := string(s.config.Workdir)
-	if !s.inWorkspace(path) {
-		for dir = filepath.Dir(path); ; dir = filepath.Dir(dir) {
-			if fi, err := os.Stat(dir); dir == "/" || err == nil && fi.IsDir() {
-				break
-			} else if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-				return nil, "", err
-			}
-		}
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, "", err
-	}
-	name, err := filepath.Rel(dir, path)
-	return root, name, err
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
 // The links in /proc lead to what the guest has open, whatever its name: no path of the
@@ -49,10 +47,8 @@ func TestWriteFileStaysInTheWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(tagKey{}, 0)
-	s.config = &guestpb.HelloRequest{Workdir: []byte(work)}
 	for _, name := range []string{"file", "up/outside", "up/new"} {
-		x, err := s.writeFile(filepath.Join(work, name), 0)
+		x, err := writeFile(workspace(work), filepath.Join(work, name), 0)
 		if err != nil {
 			continue
 		}

@@ -19,25 +19,26 @@ import (
 // keyBound is how long a process may take to read its key.
 const keyBound = time.Second
 
-// keyring gives out the keys of one command (see env.Keys). A holder gets a tag of
-// its own before it gets its key. Everything it starts inherits the tag, and a tag
-// cannot be changed back, so none of it can ask for a key again.
+// keyring gives out the keys of one command (see env.Keys). A process gets a tag of its
+// own before it gets its key. Its children inherit the tag, and a tag cannot be changed
+// back, so none of them can ask for a key again.
 type keyring struct {
-	s       *server
+	key     tagKey
+	killer  *killer
 	sc      *scope
 	keys    env.Keys
 	socket  *net.UnixListener
 	serving sync.WaitGroup
-	holders []holder // used by serve alone until it has ended
+	holders []holder // belongs to serve until that has ended
 }
 
 type holder struct {
 	process
-	outlived bool // it was running when the next key was given out
+	outlived bool // it still ran when the next key was given out
 }
 
-// giveKeys begins to give out the keys that a request asks for; nil if it asks for none.
-func (s *server) giveKeys(r *guestpb.RunRequest, sc *scope) (*keyring, error) {
+// giveKeys starts to give out the keys that a request asks for; nil if it asks for none.
+func giveKeys(r *guestpb.RunRequest, key tagKey, killer *killer, sc *scope) (*keyring, error) {
 	if r.KeysName == "" {
 		return nil, nil
 	}
@@ -45,12 +46,12 @@ func (s *server) giveKeys(r *guestpb.RunRequest, sc *scope) (*keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for processes that ask for keys: %w", err)
 	}
-	k := &keyring{s: s, sc: sc, keys: env.Keys{Name: r.KeysName, Secret: r.KeysSecret}, socket: socket}
+	k := &keyring{key: key, killer: killer, sc: sc, keys: env.Keys{Name: r.KeysName, Secret: r.KeysSecret}, socket: socket}
 	k.serving.Go(k.serve)
 	return k, nil
 }
 
-// stop ends the giving, and reports as RunResponse.Keys does.
+// stop gives out no more keys, and returns the value of RunResponse.Keys.
 func (k *keyring) stop() []bool {
 	if k == nil {
 		return nil
@@ -76,13 +77,13 @@ func (k *keyring) serve() {
 		}
 		if key := k.give(conn); key != "" {
 			_ = conn.SetWriteDeadline(time.Now().Add(keyBound))
-			_, _ = conn.Write([]byte(key)) // a process that has ended needs none
+			_, _ = conn.Write([]byte(key)) // fails if the process has ended, which does not matter
 		}
 		_ = conn.Close()
 	}
 }
 
-// give decides about one process; "" refuses it.
+// give returns a key for the process at the other end, "" to refuse it.
 func (k *keyring) give(conn *net.UnixConn) string {
 	p, ok := asker(conn)
 	if !ok || p.tag != k.sc.tag {
@@ -98,12 +99,12 @@ func (k *keyring) give(conn *net.UnixConn) string {
 		if len(processes(left)) == 0 {
 			continue
 		}
-		if !k.s.kill(left, func(process) bool { return false }) {
+		if !k.killer.kill(left, none) {
 			return ""
 		}
 	}
-	p.tag = k.s.scopes.mark(k.sc)
-	if k.s.key.prlimit(p.pid, unix.RLIMIT_RTTIME, unix.Rlimit{Cur: p.tag, Max: p.tag}) != nil {
+	p.tag = k.killer.scopes.extend(k.sc)
+	if k.key.prlimit(p.pid, unix.RLIMIT_RTTIME, unix.Rlimit{Cur: p.tag, Max: p.tag}) != nil {
 		return ""
 	}
 	k.holders = append(k.holders, holder{process: p})
@@ -111,7 +112,7 @@ func (k *keyring) give(conn *net.UnixConn) string {
 	return strconv.Itoa(n) + " " + hex.EncodeToString(k.keys.Key(n)) + "\n"
 }
 
-// asker is the process at the other end of a connection that was just made.
+// asker identifies the process at the other end of a new connection.
 func asker(conn *net.UnixConn) (process, bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -127,7 +128,7 @@ func asker(conn *net.UnixConn) (process, bool) {
 	return p, alive && known
 }
 
-// sealedFile is a file with this content that no process can change.
+// sealedFile makes a file with this content that no process can change.
 func sealedFile(key tagKey, content []byte) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := key.memfd(flags | unix.MFD_NOEXEC_SEAL)

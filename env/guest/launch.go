@@ -6,16 +6,15 @@ import (
 	"syscall"
 )
 
-// launchArg makes the guest's executable a launcher: it waits until the guest has
-// given it the scope's tag and limits, and becomes the program. Kernels that
-// forbid tracing need it (kernel.yama.ptrace_scope of 2 or 3); it costs the start
-// of one more program.
+// launchArg makes the guest's executable a launcher, which waits until the guest has set the
+// scope's tag and limits for it, and then becomes the program. It is for kernels that forbid
+// tracing (kernel.yama.ptrace_scope of 2 or 3), and costs the start of one more program.
 const launchArg = "tracesmith-guest-launch"
 
 // launchGate is the descriptor the launcher waits on.
 const launchGate = 3
 
-// launch never returns. Its arguments are the program's path and arguments.
+// launch never returns. args are the program's path and arguments.
 func launch(args []string) {
 	gate := os.NewFile(launchGate, "gate")
 	if _, err := gate.Read(make([]byte, 1)); err != nil || gate.Close() != nil || len(args) < 2 {
@@ -26,7 +25,7 @@ func launch(args []string) {
 	os.Exit(126)
 }
 
-// startLaunched is startTraced by a launcher.
+// startLaunched does what startTraced does, with a launcher.
 func startLaunched(path string, args []string, attr *syscall.ProcAttr, limit func(pid int) error) (pid int, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,7 +36,7 @@ func startLaunched(path string, args []string, attr *syscall.ProcAttr, limit fun
 		return 0, err
 	}
 	defer r.Close()
-	defer w.Close() // unwritten it ends the launcher
+	defer w.Close() // the launcher exits if nothing was written
 	if len(attr.Files) > launchGate {
 		attr.Files[launchGate] = r.Fd()
 	} else {

@@ -18,15 +18,14 @@ import (
 // at their bound.
 func TestProgramsStartWithoutTracing(t *testing.T) {
 	s := newServer(tagKey{}, 0)
-	s.traced = false
-	s.config = &guestpb.HelloRequest{Workdir: []byte(t.TempDir()), Env: [][]byte{[]byte("PATH=" + os.Getenv("PATH"))}, OpenFiles: 100}
-	close(s.ready)
+	s.starter.traced = false
+	s.configure(&guestpb.HelloRequest{Workdir: []byte(t.TempDir()), Env: [][]byte{[]byte("PATH=" + os.Getenv("PATH"))}, OpenFiles: 100})
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
 	reaping := make(chan struct{})
 	go func() {
 		defer close(reaping)
-		s.reaper.run(ended)
+		s.killer.reaper.run(ended)
 	}()
 	defer func() {
 		signal.Stop(ended)

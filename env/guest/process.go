@@ -12,12 +12,12 @@ import (
 // process is one live process of a scope as /proc shows it.
 type process struct {
 	pid     int
-	start   uint64 // clock ticks since boot; with pid it names the process for good
+	start   uint64 // clock ticks since boot; pid and start together never name another process
 	tag     uint64
 	parent  int
 	stopped bool // by a signal or a tracer
 	zombie  bool // of the first thread, if threads > 1
-	view    int  // the thread whose files tell of memory
+	view    int  // the thread whose files in /proc are read for memory
 	threads int64
 	rss     int64 // bytes, shared pages included
 }
@@ -29,8 +29,8 @@ type identity struct {
 
 func (p process) identity() identity { return identity{p.pid, p.start} }
 
-// tagOf reads the mark a process inherited (see scopes); ok is false when it is
-// gone. A process that hides it is reported as mark 0.
+// tagOf reads the tag that a process inherited (see scope). ok is false if the process
+// has ended. A process that hides its tag is reported with tag 0.
 func tagOf(pid int) (tag uint64, ok bool) {
 	var l unix.Rlimit
 	switch err := unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &l); err {
@@ -43,14 +43,31 @@ func tagOf(pid int) (tag uint64, ok bool) {
 	}
 }
 
+// processNumbers lists the numbers of all processes in /proc, including zombies.
+func processNumbers() []string {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	out := names[:0]
+	for _, name := range names {
+		if c := name[0]; c >= '0' && c <= '9' {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // processes lists every live process whose tag is accepted.
 func processes(accept func(tag uint64) bool) []process {
 	live, _ := processesAndDead(accept)
 	return live
 }
 
-// processesAndDead lists also the dead for whom their parent, other than the
-// guest, has yet to wait: they count as processes, for the kernel too.
+// processesAndDead also lists the zombies whose parent, other than the guest, has not
+// waited for them yet: the kernel counts them as processes.
 func processesAndDead(accept func(tag uint64) bool) (live, dead []process) {
 	self := os.Getpid()
 	for _, name := range processNumbers() {
@@ -74,10 +91,10 @@ func processesAndDead(accept func(tag uint64) bool) (live, dead []process) {
 	return live, dead
 }
 
-// readStat tells of a process as /proc/PID/stat does; false for the dead, whom
-// their parent has yet to wait for. One whose first thread has ended is listed as
-// dead, too, and without memory: another of its threads tells the truth.
-func readStat(pid int) (process, bool) {
+// readStat reads /proc/PID/stat; ok is false for a process that is gone or a zombie. The
+// kernel shows a process as a zombie without memory once its first thread has ended;
+// readStat then reads another of its threads.
+func readStat(pid int) (_ process, ok bool) {
 	p, ok := parseStat(pid)
 	if !ok || !p.zombie {
 		return p, ok
@@ -122,12 +139,12 @@ func parseStat(id int) (process, bool) {
 	}, true
 }
 
-// pss is the proportional set size: pages shared by n processes count 1/n. Where
-// the kernel does not tell, the resident size stands in.
+// pss is the proportional set size in bytes: pages shared by n processes count 1/n. It is
+// the resident size if the kernel does not report it.
 func (p process) pss() int64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.view))
 	if err != nil {
-		now, _ := readStat(p.pid) // it may have ended since: then it holds nothing
+		now, _ := readStat(p.pid) // a process that has ended holds nothing
 		return now.rss
 	}
 	_, rest, ok := bytes.Cut(raw, []byte("\nPss:"))
@@ -139,7 +156,7 @@ func (p process) pss() int64 {
 	return p.rss
 }
 
-// signal sends sig if the process is still the one that was seen.
+// signal sends sig unless another process has taken the number since p was read.
 func (p process) signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaper waits for every child of the guest: programs it started, and orphans
-// handed to it because it is the first process or a subreaper. Programs are
-// started under the same lock, so none can be reaped before it is known.
+// reaper waits for every child of the guest: programs that it started, and orphans that it
+// gets as the first process or a subreaper. The starter holds the same lock, so no program
+// is reaped before it is in children.
 type reaper struct {
 	mu       sync.Mutex
 	children map[int]*child
 }
 
-// child is a program the guest started. Once done is closed, code and end hold.
+// child is a program that the guest started. code and end are set once done is closed.
 type child struct {
 	pid   int
 	start time.Time

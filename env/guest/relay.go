@@ -11,20 +11,21 @@ import (
 	"time"
 )
 
-// Where no byte stream reaches the first process of a sandbox, it dials a socket
-// that both containers of a pod see, and a second process relays between that
-// socket and the stream it was started with. The relay runs where programs of the
-// sandbox cannot see it; the socket is gone before any of them runs.
+// In a Kubernetes pod no byte stream reaches the first process of a sandbox. It dials a
+// socket that both containers of the pod see, and a second process, the relay, passes bytes
+// between that socket and the stream it was started with. The relay runs in a container
+// where programs of the sandbox cannot see it, and the socket is removed before any of them
+// runs.
 
 const (
 	// meetBound is how long guest and relay wait for each other.
 	meetBound = 2 * time.Minute
 	meetPace  = 20 * time.Millisecond
-	// holdGrace is how long a holder without a relay stays.
+	// holdGrace is how long hold waits without a relay.
 	holdGrace = 10 * time.Second
 )
 
-// dial waits for the socket of a relay.
+// dial waits for the socket of a relay and connects to it.
 func dial(path string) (*hostConn, error) {
 	for end := time.Now().Add(meetBound); ; time.Sleep(meetPace) {
 		conn, err := net.Dial("unix", path)
@@ -37,10 +38,10 @@ func dial(path string) (*hostConn, error) {
 	}
 }
 
-// relay passes bytes between standard input and output and the guest, which is
-// the first to connect, until the guest hangs up.
+// relay passes bytes between standard input and output and the guest, which is the first to
+// connect, until the guest closes the connection.
 func relay(path string) error {
-	_ = os.Remove(path) // of a relay before, which nobody came to
+	_ = os.Remove(path) // of an earlier relay that no guest connected to
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return err
@@ -64,8 +65,8 @@ func relay(path string) error {
 	return err
 }
 
-// hold is the first process of the container in which relays run: it ends some
-// time after the last of them, so that a pod whose host is gone ends by itself.
+// hold is the first process of the container in which relays run. It ends soon after the
+// last of them, so that a pod whose host is gone ends by itself.
 func hold(first time.Duration) error {
 	last := time.Now().Add(max(first-holdGrace, 0))
 	for time.Since(last) < holdGrace {
@@ -81,9 +82,9 @@ func hold(first time.Duration) error {
 	return nil
 }
 
-// reach tries a TCP connection to the cluster's API server, whose address every
-// container of a pod is told: nil says that the network is not held back, or that
-// nothing is known.
+// reach tries a TCP connection to the cluster's API server, whose address every container of
+// a pod has in its environment. It returns nil if the server can be reached, or if its
+// address is not known.
 func reach() error {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" {
@@ -96,8 +97,8 @@ func reach() error {
 	return conn.Close()
 }
 
-// inherited is the environment this process was started with, for programs: what
-// the image says, without what the cluster adds, and dir first in its PATH.
+// inherited is the environment of programs that follows from environ, this process's own: it
+// is the image's, without the variables that the cluster adds, and with dir first in PATH.
 func inherited(environ []string, dir string) [][]byte {
 	var out [][]byte
 	search := ""

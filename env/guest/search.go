@@ -2,7 +2,6 @@ package guest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,56 +17,47 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// A search reads each file once, line by line, through one buffer. Its bounds
-// are those of a walk, and these.
+// A search reads each file once, line by line, through one buffer. The bounds of a walk
+// apply, and these.
 const (
-	maxPattern  = 2000     // bytes
-	maxCost     = 5000     // instructions of a compiled pattern, about
-	maxScanLine = 16 << 20 // bytes of a line that are searched
-	longLine    = 64 << 10 // from here on the clock is watched within a line
-	smallFile   = 16 << 20 // a single file up to this size is read to its end
-	binaryHead  = 8 << 10  // a NUL in here makes a file binary, as for git
+	maxPattern = 2000     // bytes
+	maxCost    = 5000     // instructions of a compiled pattern, about
+	smallFile  = 16 << 20 // a single file up to this size is read to its end
+	binaryHead = 8 << 10  // a NUL in this part makes a file binary, as in git
 )
 
-// searcher holds what a search asks for and what it has found.
+// searcher is one search under way.
 type searcher struct {
-	req                      *guestpb.SearchRequest
+	matches
 	re                       *regexp.Regexp // nil: literal, in the same case
-	literal                  []byte         // what a matching line must hold
+	literal                  []byte         // every matching line contains it
 	within, include, exclude []string
 	walk                     *walker
 	reader                   lineReader
-	resp                     *guestpb.SearchResponse
-	size                     int   // bytes of resp
-	matched                  int64 // matching lines in resp
-	full                     bool
 }
 
-// Search finds lines.
-func (s *server) Search(_ context.Context, r *guestpb.SearchRequest) (*guestpb.SearchResponse, error) {
-	if err := s.configured(); err != nil {
-		return nil, err
-	}
+// search finds lines in the file or below the directory at path.
+func search(path string, r *guestpb.SearchRequest) (*guestpb.SearchResponse, error) {
 	q, err := newSearcher(r)
 	if err != nil {
-		return nil, fault(err)
+		return nil, err
 	}
-	root, err := openFile(s.path(r.Path), unix.O_RDONLY, 0)
+	root, err := openFile(path, unix.O_RDONLY, 0)
 	if err != nil {
-		return nil, fault(err)
+		return nil, err
 	}
 	defer root.Close()
 	fi, err := root.Stat()
 	switch {
 	case err != nil:
-		return nil, fault(err)
+		return nil, err
 	case fi.IsDir():
 		q.walk.visit = q.visit
 		q.walk.below(root, "", 1)
 	case fi.Mode().IsRegular():
 		q.file(root, "", fi.Size() > smallFile)
 	default:
-		return nil, fault(fmt.Errorf("%s: not a regular file", r.Path))
+		return nil, fmt.Errorf("%s: not a regular file", r.Path)
 	}
 	q.resp.Unreadable += q.walk.unreadable
 	q.resp.Incomplete = q.walk.incomplete
@@ -75,7 +65,7 @@ func (s *server) Search(_ context.Context, r *guestpb.SearchRequest) (*guestpb.S
 }
 
 func newSearcher(r *guestpb.SearchRequest) (*searcher, error) {
-	q := &searcher{req: r, resp: &guestpb.SearchResponse{}}
+	q := &searcher{matches: matches{req: r, resp: &guestpb.SearchResponse{}}}
 	r.MaxBytes = min(r.MaxBytes, maxFound)
 	var err error
 	if q.walk, err = newWalker(r.Ignore, time.Duration(r.TimeoutNs)); err != nil {
@@ -95,8 +85,8 @@ func newSearcher(r *guestpb.SearchRequest) (*searcher, error) {
 	return q, err
 }
 
-// compile returns what a matching line must hold and, unless that is all, the
-// expression that it must match.
+// compile returns what a matching line must contain and, unless that is all, the expression
+// that it must match.
 func compile(pattern string, literal, ignoreCase bool) ([]byte, *regexp.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(pattern), maxPattern)
@@ -125,8 +115,8 @@ func compile(pattern string, literal, ignoreCase bool) ([]byte, *regexp.Regexp, 
 	return []byte(prefix), re, nil
 }
 
-// cost is about the number of instructions of a pattern, counted before it is
-// compiled; a run takes at most so many steps per byte.
+// cost estimates the number of instructions of a pattern before it is compiled. A search
+// takes at most that many steps per byte.
 func cost(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)
 	for _, sub := range re.Sub {
@@ -187,8 +177,8 @@ func matchAbove(globs []string, path string) bool {
 	return false
 }
 
-// file searches one file. stop ends it after the last line of interest, else its
-// lines are counted to the end.
+// file searches one file. If stop, it ends after the last line asked for; else it counts
+// the lines to the end.
 func (q *searcher) file(f *os.File, path string, stop bool) {
 	q.reader.reset(f)
 	head := q.reader.peek(binaryHead)
@@ -198,7 +188,7 @@ func (q *searcher) file(f *os.File, path string, stop bool) {
 	}
 	q.resp.Searched++
 	n, found := int64(0), false
-	around := surroundings{q: q, path: path}
+	in := fileMatches{to: &q.matches, path: path}
 	for {
 		line, size, err := q.reader.next()
 		if err != nil {
@@ -216,9 +206,9 @@ func (q *searcher) file(f *os.File, path string, stop bool) {
 		if at := q.match(line); at >= 0 {
 			q.resp.Matches++
 			found = true
-			around.matched(n, line, size, at)
+			in.matched(n, line, size, at)
 		} else {
-			around.passed(n, line, size)
+			in.passed(n, line, size)
 		}
 	}
 	if found {
@@ -228,7 +218,7 @@ func (q *searcher) file(f *os.File, path string, stop bool) {
 	q.resp.Bytes += q.reader.read
 }
 
-// match is where a line matches first, -1 if it does not.
+// match returns where a line first matches, -1 if it does not.
 func (q *searcher) match(line []byte) int {
 	line = bytes.TrimSuffix(line, []byte{'\r'})
 	at := 0
@@ -252,8 +242,8 @@ func (q *searcher) match(line []byte) int {
 	return loc[0]
 }
 
-// clockedRunes ends a text when its time is over, so that even a slow pattern
-// gives a line up.
+// clockedRunes ends a text at the time limit, which bounds even a slow pattern on a long
+// line.
 type clockedRunes struct {
 	text []byte
 	at   int

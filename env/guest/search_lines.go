@@ -2,17 +2,18 @@ package guest
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"os"
 	"time"
-	"unicode/utf8"
-
-	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// lineReader hands out the lines of one file after another.
+const (
+	maxScanLine = 16 << 20 // bytes of a line that are searched
+	longLine    = 64 << 10 // from this length on the time limit is also checked within a line
+)
+
+// lineReader reads lines, of one file after another.
 type lineReader struct {
 	in   *bufio.Reader
 	file countedFile
@@ -48,8 +49,8 @@ func (r *lineReader) peek(n int) []byte {
 
 var errTime = errors.New("out of time")
 
-// next is the next line without its newline, valid until the call after it, and
-// its whole length. Of a line beyond maxScanLine only the beginning is returned.
+// next returns the next line without its newline, valid until the next call, and the
+// line's length. It returns only the beginning of a line longer than maxScanLine.
 func (r *lineReader) next() (line []byte, size int64, err error) {
 	r.long = r.long[:0]
 	for {
@@ -73,80 +74,4 @@ func (r *lineReader) next() (line []byte, size int64, err error) {
 			return nil, 0, err
 		}
 	}
-}
-
-// surroundings adds the lines of one file to the answer: matching ones, and
-// those around them.
-type surroundings struct {
-	q      *searcher
-	path   string
-	before []*guestpb.Line // the last lines passed that are not in the answer
-	after  int64           // lines still wanted after a match
-	named  bool            // path stands in the answer
-}
-
-func (s *surroundings) matched(n int64, line []byte, size int64, at int) {
-	if s.q.matched >= s.q.req.MaxMatches {
-		s.q.full = true
-	}
-	if s.q.full {
-		return
-	}
-	for _, l := range s.before {
-		s.add(l)
-	}
-	s.before = s.before[:0]
-	l := s.line(n, line, size, at)
-	l.Match = true
-	s.add(l)
-	s.q.matched++
-	s.after = s.q.req.Context
-}
-
-func (s *surroundings) passed(n int64, line []byte, size int64) {
-	switch {
-	case s.q.full || s.q.req.Context == 0:
-	case s.after > 0:
-		s.after--
-		s.add(s.line(n, line, size, 0))
-	default:
-		if len(s.before) == int(s.q.req.Context) {
-			s.before = append(s.before[:0], s.before[1:]...)
-		}
-		s.before = append(s.before, s.line(n, line, size, 0))
-	}
-}
-
-// add appends a line unless the answer is full.
-func (s *surroundings) add(l *guestpb.Line) {
-	if !s.named {
-		l.File = []byte(s.path)
-	}
-	cost := len(l.Text) + len(l.File)
-	if s.q.full || s.q.size > 0 && s.q.size+cost > int(s.q.req.MaxBytes) {
-		s.q.full = true
-		return
-	}
-	s.named = true
-	s.q.size += cost
-	s.q.resp.Lines = append(s.q.resp.Lines, l)
-}
-
-// line copies what is shown of a line: at most MaxLine bytes around at, whole
-// characters.
-func (s *surroundings) line(n int64, line []byte, size int64, at int) *guestpb.Line {
-	from, to := 0, len(line)
-	if most := int(s.q.req.MaxLine); to > most {
-		if at > most/2 {
-			from = min(at-most/4, to-most)
-		}
-		to = from + most
-		for from < to && from > 0 && !utf8.RuneStart(line[from]) {
-			from++
-		}
-		for to > from && to < len(line) && !utf8.RuneStart(line[to]) {
-			to--
-		}
-	}
-	return &guestpb.Line{Number: n, Text: bytes.Clone(line[from:to]), Cut: int64(from), Size: size}
 }

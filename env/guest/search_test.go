@@ -93,10 +93,7 @@ func FuzzSearch(f *testing.F) {
 			os.WriteFile(filepath.Join(root, name), []byte(text), 0o644) != nil {
 			return
 		}
-		s := newServer(tagKey{}, 0)
-		s.config = &guestpb.HelloRequest{Workdir: []byte(root)}
-		close(s.ready)
-		r, err := s.Search(t.Context(), &guestpb.SearchRequest{
+		r, err := search(root, &guestpb.SearchRequest{
 			Pattern: []byte(pattern), Include: [][]byte{[]byte(glob)}, Literal: literal, IgnoreCase: len(pattern)%2 == 0,
 			Context: int64(around & 3), MaxMatches: 5, MaxBytes: 1000, MaxLine: 20, TimeoutNs: int64(time.Second),
 		})

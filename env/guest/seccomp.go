@@ -4,47 +4,21 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"runtime"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// What namespaces do not keep in: sockets to the hypervisor (vsock knows no
-// network namespaces), io_uring (which makes sockets without the system call),
-// and user namespaces (whose owner reaches far more of the kernel). Programs see
-// a system that does not have these. Nor may they change the limit they are known
-// by. Numbers of seccomp(2), per architecture.
-var syscallNumbers = map[string]struct{ arch, socket, clone, clone3, unshare, ioUring, setrlimit, prlimit uint32 }{
-	"amd64": {unix.AUDIT_ARCH_X86_64, 41, 56, 435, 272, 425, 160, 302},
-	"arm64": {unix.AUDIT_ARCH_AARCH64, 198, 220, 435, 97, 425, 164, 261},
-}
-
-// tagKey lets the guest alone change the limit that serves as a process's tag
-// (see scopes), and make files without a name. It is passed in two arguments that
-// the system call does not use. The filter, which programs cannot read, compares it.
+// tagKey lets the guest alone change the resource limit that tags a process (see
+// scope) and make files without a name. The guest passes the key in two arguments
+// that these system calls do not use, and the filter, which programs cannot read,
+// compares it.
 type tagKey [2]uint64
 
 func newTagKey() tagKey {
 	var raw [16]byte
 	rand.Read(raw[:]) // never fails
 	return tagKey{binary.LittleEndian.Uint64(raw[:8]), binary.LittleEndian.Uint64(raw[8:])}
-}
-
-// keyedSteps is how many instructions only makes.
-const keyedSteps = 10
-
-// only ends a branch of a filter: it allows a system call that passes the key in its
-// last two arguments, and refuses any other with no.
-func (k tagKey) only(no unix.Errno) []unix.SockFilter {
-	const fifth = 16 + 4*8 // offset of the fifth argument in struct seccomp_data
-	var out []unix.SockFilter
-	for i, word := range []uint32{uint32(k[0]), uint32(k[0] >> 32), uint32(k[1]), uint32(k[1] >> 32)} {
-		out = append(out, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: fifth + 4*uint32(i)},
-			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | unix.BPF_JEQ, K: word, Jf: uint8(keyedSteps - 3 - 2*i)})
-	}
-	return append(out, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(no)})
 }
 
 // memfd makes a file without a name.
@@ -68,73 +42,112 @@ func (k tagKey) prlimit(pid, resource int, l unix.Rlimit) error {
 	return nil
 }
 
-// x32 system calls of amd64 have this bit; they would pass by the numbers above.
-const x32 = 0x40000000
-
-// ignoreSignal is sigaction(2) for signals that os/signal does not know.
-func ignoreSignal(sig uintptr) error {
-	action := [4]uintptr{1} // struct kernel_sigaction: SIG_IGN, no flags, no restorer, no mask
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
+// condition compares 32 bits of a system call's arguments.
+type condition struct {
+	offset, value uint32
+	test          uint16 // unix.BPF_JEQ, or unix.BPF_JSET: the argument has one of the bits of value
+	want          bool
 }
 
-// filterSyscalls binds this process and all it will start. It needs
-// no_new_privs, which every driver with isolation sets.
-func filterSyscalls(key tagKey) error {
-	n, known := syscallNumbers[runtime.GOARCH]
-	if !known {
-		return nil
+// low and high are the offsets of the halves of argument i, from 0, in struct seccomp_data.
+func low(i uint32) uint32  { return 16 + 8*i }
+func high(i uint32) uint32 { return low(i) + 4 }
+
+func equal(offset, value uint32) condition    { return condition{offset, value, unix.BPF_JEQ, true} }
+func notEqual(offset, value uint32) condition { return condition{offset, value, unix.BPF_JEQ, false} }
+func noBits(offset, bits uint32) condition    { return condition{offset, bits, unix.BPF_JSET, false} }
+
+// passed holds for a system call that passes the key in its last two arguments.
+func (k tagKey) passed() []condition {
+	return []condition{
+		equal(low(4), uint32(k[0])), equal(high(4), uint32(k[0]>>32)),
+		equal(low(5), uint32(k[1])), equal(high(5), uint32(k[1]>>32)),
 	}
+}
+
+// rule refuses a system call with an error, unless all conditions of one exception hold.
+type rule struct {
+	call       uint32
+	refusal    unix.Errno
+	exceptions [][]condition
+}
+
+// rules refuse what namespaces do not contain. Programs see a system without it.
+func rules(key tagKey, pinned bool) []rule {
+	except := func(exceptions ...[]condition) [][]condition { return exceptions }
+	when := func(all ...condition) []condition { return all }
+	out := []rule{
+		// vsock reaches the hypervisor and knows no network namespaces. io_uring makes
+		// sockets without the system call.
+		{unix.SYS_SOCKET, unix.EAFNOSUPPORT, except(when(notEqual(low(0), unix.AF_VSOCK)))},
+		{unix.SYS_IO_URING_SETUP, unix.ENOSYS, nil},
+		// The owner of a user namespace reaches far more of the kernel. The flags of
+		// clone3 lie in memory, where a filter cannot read them; libraries fall back to clone.
+		{unix.SYS_CLONE, unix.EPERM, except(when(noBits(low(0), unix.CLONE_NEWUSER)))},
+		{unix.SYS_UNSHARE, unix.EPERM, except(when(noBits(low(0), unix.CLONE_NEWUSER)))},
+		{unix.SYS_CLONE3, unix.ENOSYS, nil},
+		// This limit tags a process. prlimit without a new value only reads it.
+		{unix.SYS_SETRLIMIT, unix.EPERM, except(when(notEqual(low(0), unix.RLIMIT_RTTIME)))},
+		{unix.SYS_PRLIMIT64, unix.EPERM, except(when(notEqual(low(1), unix.RLIMIT_RTTIME)),
+			when(equal(low(2), 0), equal(high(2), 0)), key.passed())},
+		// Every process inherits the host's session keyring.
+		{unix.SYS_ADD_KEY, unix.EPERM, nil}, {unix.SYS_REQUEST_KEY, unix.EPERM, nil}, {unix.SYS_KEYCTL, unix.EPERM, nil},
+		// What files without a name hold counts for no process and no file system;
+		// libraries fall back to other files.
+		{unix.SYS_MEMFD_SECRET, unix.ENOSYS, nil},
+		{unix.SYS_MEMFD_CREATE, unix.ENOSYS, except(key.passed())},
+	}
+	if pinned {
+		out = append(out, rule{unix.SYS_SCHED_SETAFFINITY, unix.EPERM, nil})
+	}
+	return out
+}
+
+// x32 system calls of amd64 have this bit, and other numbers than the rules name.
+const x32 = 0x40000000
+
+// filterProgram is the seccomp filter of these rules. Whatever they do not refuse is allowed.
+func filterProgram(arch uint32, rules []rule) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	jump := func(test uint16, k uint32, yes, no uint8) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, K: k, Jt: yes, Jf: no}
+	jump := func(test uint16, value uint32, yes, no int) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, K: value, Jt: uint8(yes), Jf: uint8(no)}
 	}
 	answer := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
-	fail := func(e unix.Errno) unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(e)) }
-	const number, arch, first = 0, 4, 16 // offsets in struct seccomp_data; low half of the first argument
-	low, high := func(i uint32) uint32 { return first + 8*i }, func(i uint32) uint32 { return first + 8*i + 4 }
-	filter := slices.Concat([]unix.SockFilter{
-		load(arch),
-		jump(unix.BPF_JEQ, n.arch, 1, 0),
-		fail(unix.ENOSYS),
-		load(number),
-		jump(unix.BPF_JGE, x32, 0, 1),
-		fail(unix.ENOSYS),
-		jump(unix.BPF_JEQ, n.clone3, 1, 0), // its flags lie in memory; libraries fall back to clone
-		jump(unix.BPF_JEQ, n.ioUring, 0, 1),
-		fail(unix.ENOSYS),
-		jump(unix.BPF_JEQ, n.setrlimit, 0, 4),
-		load(first),
-		jump(unix.BPF_JEQ, unix.RLIMIT_RTTIME, 0, 1),
-		fail(unix.EPERM),
-		answer(unix.SECCOMP_RET_ALLOW),
-		jump(unix.BPF_JEQ, n.prlimit, 0, 18),
-		load(low(1)), // of which limit
-		jump(unix.BPF_JEQ, unix.RLIMIT_RTTIME, 1, 0),
-		answer(unix.SECCOMP_RET_ALLOW),
-		load(low(2)), // the new value: none is only a look
-		jump(unix.BPF_JEQ, 0, 0, 3),
-		load(high(2)),
-		jump(unix.BPF_JEQ, 0, 0, 1),
-		answer(unix.SECCOMP_RET_ALLOW),
-	}, key.only(unix.EPERM), []unix.SockFilter{
-		jump(unix.BPF_JEQ, n.socket, 0, 4),
-		load(first),
-		jump(unix.BPF_JEQ, unix.AF_VSOCK, 0, 1),
-		fail(unix.EAFNOSUPPORT),
-		answer(unix.SECCOMP_RET_ALLOW),
-		jump(unix.BPF_JEQ, n.clone, 1, 0),
-		jump(unix.BPF_JEQ, n.unshare, 0, 3),
-		load(first),
-		jump(unix.BPF_JSET, unix.CLONE_NEWUSER, 0, 1),
-		fail(unix.EPERM),
-		answer(unix.SECCOMP_RET_ALLOW),
-	})
+	refuse := func(e unix.Errno) unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(e)) }
+	const number, archAt = 0, 4 // offsets in struct seccomp_data
+	out := []unix.SockFilter{
+		load(archAt), jump(unix.BPF_JEQ, arch, 1, 0), refuse(unix.ENOSYS),
+		load(number), jump(unix.BPF_JGE, x32, 0, 1), refuse(unix.ENOSYS),
+	}
+	for _, r := range rules {
+		var body []unix.SockFilter
+		for _, conditions := range r.exceptions {
+			for i, c := range conditions {
+				yes, no := 0, 2*(len(conditions)-i)-1 // to the next condition, or past the answer
+				if !c.want {
+					yes, no = no, yes
+				}
+				body = append(body, load(c.offset), jump(c.test, c.value, yes, no))
+			}
+			body = append(body, answer(unix.SECCOMP_RET_ALLOW))
+		}
+		body = append(body, refuse(r.refusal))
+		out = append(append(out, jump(unix.BPF_JEQ, r.call, 0, len(body))), body...)
+	}
+	return append(out, answer(unix.SECCOMP_RET_ALLOW))
+}
+
+// filterSyscalls binds this process, all its threads and everything it will start. It
+// needs no_new_privs, which every driver with isolation sets. pinned keeps a sandbox
+// on the processors it was given.
+func filterSyscalls(key tagKey, pinned bool) error {
+	arch, known := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+	if !known {
+		return nil
+	}
+	filter := filterProgram(arch, rules(key, pinned))
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&program)))

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -17,46 +18,90 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// protocol is the version both halves must agree on.
-const protocol = 3
-
-// Bounds of the wire, shared by both halves.
-const (
-	pieceBytes   = 1 << 20  // of a file, an archive or an output in one message
-	maxOutput    = 64 << 20 // a program's output kept in the guest
-	maxTransfers = 64
-	maxTerminals = 64
-)
-
-// server is the guest: one value serves one host.
+// server answers the calls of one host. It passes each call to the part that it concerns.
 type server struct {
-	key    tagKey
-	reaper *reaper
-	scopes *scopes
-	traced bool          // programs are stopped at their start by tracing, else by a launcher
-	busy   chan struct{} // something may have started: the watchdog looks closely
-	calmed int           // callers of calm that still hold it; under the reaper's lock
-	// inherited goes before the environment the host sends, which wins.
-	inherited [][]byte
+	killer   *killer
+	starter  *starter
+	watchdog *watchdog
 
-	once   sync.Once
-	ready  chan struct{} // closed once config holds
-	config *guestpb.HelloRequest
+	once  sync.Once
+	ready chan struct{} // closed by Hello, once what follows is set
 
-	opening   sync.Mutex // held while a transfer is opened; before mu
-	mu        sync.Mutex
-	runs      map[uint64]context.CancelFunc
-	terminals map[uint64]*terminal
-	transfers map[uint64]*transfer
+	workspace workspace
+	transfers *transfers
+	runs      *runs
+	terminals *terminals
 }
 
 func newServer(key tagKey, firstTag uint64) *server {
+	k := &killer{scopes: newScopes(cmp.Or(firstTag, FirstTag())), reaper: newReaper()}
 	return &server{
-		key: key, reaper: newReaper(), scopes: newScopes(cmp.Or(firstTag, FirstTag())), traced: canTrace(),
-		busy: make(chan struct{}, 1), ready: make(chan struct{}),
-		runs: map[uint64]context.CancelFunc{}, terminals: map[uint64]*terminal{},
-		transfers: map[uint64]*transfer{},
+		killer: k, ready: make(chan struct{}),
+		starter:  &starter{key: key, scopes: k.scopes, reaper: k.reaper, traced: canTrace()},
+		watchdog: &watchdog{killer: k, busy: make(chan struct{}, 1)},
 	}
+}
+
+// configure makes the parts that need the host's configuration.
+func (s *server) configure(config *guestpb.HelloRequest) {
+	s.starter.config, s.watchdog.limits = config, config
+	s.workspace = workspace(config.Workdir)
+	s.transfers = &transfers{known: map[uint64]*transfer{}}
+	s.runs = &runs{
+		starter: s.starter, killer: s.killer, watchdog: s.watchdog, workspace: s.workspace, transfers: s.transfers,
+		cancels: map[uint64]context.CancelFunc{},
+	}
+	s.terminals = &terminals{
+		starter: s.starter, killer: s.killer, watchdog: s.watchdog, workspace: s.workspace,
+		open: map[uint64]*terminal{},
+	}
+	close(s.ready)
+}
+
+func (s *server) configured() bool {
+	select {
+	case <-s.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// answer makes one call, unless the host has not said hello yet, and translates its error.
+func answer[R any](s *server, call func() (R, error)) (r R, err error) {
+	if !s.configured() {
+		return r, status.Error(codes.FailedPrecondition, "hello comes first")
+	}
+	r, err = call()
+	return r, fault(err)
+}
+
+// done is answer for a call without a result.
+func done(s *server, call func() error) (*guestpb.Empty, error) {
+	return answer(s, func() (*guestpb.Empty, error) { return &guestpb.Empty{}, call() })
+}
+
+// fault turns an error into a status that the host maps to the errors of its contract.
+func fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	start, _ := errors.AsType[*errStart](err)
+	code := codes.InvalidArgument
+	switch {
+	case start != nil && start.code == 127:
+		code = codes.Unavailable
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		code = codes.NotFound
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		code = codes.OutOfRange
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		code = codes.DeadlineExceeded
+	}
+	return status.Error(code, strings.ToValidUTF8(err.Error(), "?"))
 }
 
 func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
@@ -70,8 +115,7 @@ func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.Hel
 			r.Workdir = []byte(dir)
 		}
 		if err = os.MkdirAll(string(r.Workdir), 0o755); err == nil {
-			s.config = r
-			close(s.ready)
+			s.configure(r)
 		}
 	})
 	if err != nil {
@@ -80,80 +124,95 @@ func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.Hel
 	return &guestpb.HelloResponse{Protocol: protocol, Workdir: r.Workdir, Pid: int64(os.Getpid())}, nil
 }
 
-// canTrace tells whether the kernel lets the guest stop a program at its first
-// instruction.
-func canTrace() bool {
-	raw, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
-	scope := strings.TrimSpace(string(raw))
-	return err != nil || scope != "2" && scope != "3" // no such setting, no such rule
+func (s *server) Run(ctx context.Context, r *guestpb.RunRequest) (*guestpb.RunResponse, error) {
+	return answer(s, func() (*guestpb.RunResponse, error) { return s.runs.run(ctx, r) })
 }
 
-// configured refuses every call before Hello.
-func (s *server) configured() error {
-	select {
-	case <-s.ready:
-		return nil
-	default:
-		return status.Error(codes.FailedPrecondition, "hello comes first")
+// Cancel also answers before Hello: the host uses it to see whether the guest lives.
+func (s *server) Cancel(_ context.Context, r *guestpb.CancelRequest) (*guestpb.Empty, error) {
+	if s.configured() {
+		s.runs.cancel(r.Id)
 	}
+	return &guestpb.Empty{}, nil
 }
 
-// path makes a path absolute; relative ones start at the workspace.
-func (s *server) path(p []byte) string {
-	if name := string(p); filepath.IsAbs(name) {
-		return filepath.Clean(name)
-	}
-	return filepath.Join(string(s.config.Workdir), string(p))
+func (s *server) Open(_ context.Context, r *guestpb.OpenRequest) (*guestpb.Empty, error) {
+	return done(s, func() error { return s.terminals.start(r) })
 }
 
-// environ is the environment of a program: later settings of a name win.
-func (s *server) environ(extra [][]byte) []string {
-	var out []string
-	at := map[string]int{}
-	for _, list := range [][][]byte{s.inherited, s.config.Env, extra} {
-		for _, kv := range list {
-			name, _, _ := strings.Cut(string(kv), "=")
-			if i, known := at[name]; known {
-				out[i] = string(kv)
-				continue
-			}
-			at[name] = len(out)
-			out = append(out, string(kv))
+func (s *server) Read(ctx context.Context, r *guestpb.ReadRequest) (*guestpb.ReadResponse, error) {
+	return answer(s, func() (*guestpb.ReadResponse, error) {
+		t, err := s.terminals.get(r.Id)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return out
+		return t.read(ctx, time.Duration(r.WaitNs)), nil
+	})
 }
 
-// wake makes the watchdog look now.
-func (s *server) wake() {
-	select {
-	case s.busy <- struct{}{}:
-	default:
-	}
+func (s *server) Write(ctx context.Context, r *guestpb.WriteRequest) (*guestpb.Empty, error) {
+	return done(s, func() error { return s.terminals.write(ctx, r) })
 }
 
-// fault turns an error into what the host maps to the errors of its contract.
-func fault(err error) error {
-	start, _ := errors.AsType[*errStart](err)
-	switch {
-	case err == nil:
+func (s *server) Interrupt(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.Empty, error) {
+	return done(s, func() error { return s.terminals.interrupt(r.Id) })
+}
+
+func (s *server) Mark(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.MarkResponse, error) {
+	return answer(s, func() (*guestpb.MarkResponse, error) { return s.terminals.mark(r.Id) })
+}
+
+func (s *server) KillChildren(_ context.Context, r *guestpb.KillRequest) (*guestpb.Empty, error) {
+	return done(s, func() error { return s.terminals.killChildren(r) })
+}
+
+func (s *server) Close(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.Empty, error) {
+	return done(s, func() error { return s.terminals.end(r.Id) })
+}
+
+func (s *server) Stat(_ context.Context, r *guestpb.StatRequest) (*guestpb.StatResponse, error) {
+	return answer(s, func() (*guestpb.StatResponse, error) { return stat(s.workspace.path(r.Path)) })
+}
+
+func (s *server) Walk(_ context.Context, r *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
+	return answer(s, func() (*guestpb.WalkResponse, error) { return walk(s.workspace.path(r.Dir), r) })
+}
+
+func (s *server) Search(_ context.Context, r *guestpb.SearchRequest) (*guestpb.SearchResponse, error) {
+	return answer(s, func() (*guestpb.SearchResponse, error) { return search(s.workspace.path(r.Path), r) })
+}
+
+func (s *server) Push(_ context.Context, r *guestpb.PushRequest) (*guestpb.Empty, error) {
+	return done(s, func() error {
+		return s.transfers.push(r, func() (*transfer, error) {
+			switch r.Kind {
+			case guestpb.Kind_FILE:
+				return writeFile(s.workspace, s.workspace.path(r.Path), r.Mode)
+			case guestpb.Kind_ARCHIVE:
+				return unpackInto(s.workspace.path(r.Path))
+			}
+			return nil, fmt.Errorf("cannot push %v", r.Kind)
+		})
+	})
+}
+
+func (s *server) Pull(_ context.Context, r *guestpb.PullRequest) (*guestpb.PullResponse, error) {
+	return answer(s, func() (*guestpb.PullResponse, error) {
+		return s.transfers.pull(r.Id, func() (*transfer, error) {
+			switch r.Kind {
+			case guestpb.Kind_FILE:
+				return readFile(s.workspace.path(r.Path), r.Limit)
+			case guestpb.Kind_ARCHIVE:
+				return packFrom(s.workspace.path(r.Path))
+			}
+			return nil, fmt.Errorf("no such transfer of %v", r.Kind)
+		})
+	})
+}
+
+func (s *server) Drop(_ context.Context, r *guestpb.DropRequest) (*guestpb.Empty, error) {
+	return done(s, func() error {
+		s.transfers.drop(r.Id)
 		return nil
-	case start != nil && start.code == 127:
-		return status.Error(codes.Unavailable, err.Error())
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return status.Error(codes.NotFound, err.Error())
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return status.Error(codes.OutOfRange, err.Error())
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return status.Error(codes.DeadlineExceeded, err.Error())
-	}
-	return status.Error(codes.InvalidArgument, strings.ToValidUTF8(err.Error(), "?"))
-}
-
-func texts(raw [][]byte) []string {
-	out := make([]string, len(raw))
-	for i, b := range raw {
-		out[i] = string(b)
-	}
-	return out
+	})
 }

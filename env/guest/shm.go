@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segments are the System V shared memory segments that no process has mapped:
-// their pages are in no process's resident size, and outlive every one of them.
+// segments lists the System V shared memory segments that no process has mapped, and their
+// size in bytes. Their pages are not part of the resident size of any process.
 func segments() (ids []int, size int64) {
 	raw, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {
@@ -30,9 +30,9 @@ func segments() (ids []int, size int64) {
 	return ids, size
 }
 
-// dropSegments removes what segments listed.
+// dropSegments removes segments.
 func dropSegments(ids []int) {
 	for _, id := range ids {
-		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // gone or another's: nothing to do
+		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // fails if it is gone or belongs to another user
 	}
 }

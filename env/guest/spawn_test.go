@@ -7,24 +7,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// A program that has come to its exec waits for the guest, however slow that is on
-// a busy machine: it is not one that agent code holds before its start.
+// A program at its exec waits for the guest, however slow the guest is on a busy machine:
+// it must not be taken for one that agent code has stopped before its start.
 func TestASlowGuestStartsPrograms(t *testing.T) {
-	s := newServer(tagKey{}, 0)
+	s := newServer(tagKey{}, 0).starter
 	if !s.traced {
 		t.Skip("the kernel forbids tracing here: there is no stop at an exec")
 	}
-	s.config = &guestpb.HelloRequest{}
 	runtime.LockOSThread() // only the thread that forked may let a traced child go
 	defer runtime.UnlockOSThread()
-	rescued := s.rescueUnborn()
+	endRescue := s.killStuckStarts()
 	pid, err := startTraced("/bin/sh", []string{"sh", "-c", "exit 7"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true}},
 		func(int) error { time.Sleep(5 * stuckAfter); return nil })
-	rescued()
+	endRescue()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StageArg is the first argument that makes an executable a stage: a program
-// between a driver and bwrap that makes file systems bwrap cannot make, namely
-// with a limit on the number of files. It runs in a mount namespace of its own, as
-// root of a user namespace or as root, and becomes the program it is given.
+// StageArg is the first argument that makes an executable a stage: a program that a driver
+// starts before bwrap to make file systems that bwrap cannot make, with a limit on the
+// number of files. It runs in a mount namespace of its own, as root of a user namespace or
+// as root, and becomes the program in its arguments.
 //
 //	tracesmith-guest-stage BYTES:FILES:MODE... -- PROGRAM ARG...
 const StageArg = "tracesmith-guest-stage"
 
-// stageDir exists everywhere and nothing that a sandbox shows lies below it.
+// stageDir exists everywhere, and no sandbox shows anything below it.
 const stageDir = "/sys"
 
-// StagePlace is where a stage makes the file system of its i-th argument, from 0.
+// StagePlace is where a stage mounts the file system of argument i, from 0.
 func StagePlace(i int) string { return stageDir + "/" + strconv.Itoa(i) }
 
-// stage never returns without an error.
+// stage returns only with an error.
 func stage(args []string) error {
 	end := slices.Index(args, "--")
 	if end < 0 || end+1 == len(args) {

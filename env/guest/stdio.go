@@ -1,11 +1,13 @@
 package guest
 
 import (
+	"io"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // hostConn is the stream to the host; closing it ends the guest.
@@ -20,7 +22,7 @@ func (c *hostConn) Close() error {
 	return nil
 }
 
-// stdio are standard input and output as a connection.
+// stdio makes a connection of standard input and output.
 type stdio struct{ in, out *os.File }
 
 func (c stdio) Read(p []byte) (int, error)  { return c.in.Read(p) }
@@ -33,23 +35,46 @@ func (c stdio) SetDeadline(t time.Time) error      { return os.ErrNoDeadline }
 func (c stdio) SetReadDeadline(t time.Time) error  { return os.ErrNoDeadline }
 func (c stdio) SetWriteDeadline(t time.Time) error { return os.ErrNoDeadline }
 
-// warmThreads makes the runtime create the threads the guest will need, which it
-// then keeps: when agent code later uses up the processes of a container, the
-// guest must not need a new one.
-func warmThreads() {
-	const threads = 12
-	var ready, done sync.WaitGroup
-	release := make(chan struct{})
-	for range threads {
-		ready.Add(1)
-		done.Go(func() {
-			runtime.LockOSThread()
-			ready.Done()
-			<-release
-			runtime.UnlockOSThread()
-		})
+// takeStdio moves the stream away from descriptors 0 and 1, which children inherit, and
+// opens /dev/null there.
+func takeStdio() (*hostConn, error) {
+	var moved [2]*os.File
+	for fd := range moved {
+		high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 64)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.SetNonblock(high, true); err != nil {
+			return nil, err
+		}
+		moved[fd] = os.NewFile(uintptr(high), "host")
 	}
-	ready.Wait()
-	close(release)
-	done.Wait()
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	for fd := range moved {
+		if err := unix.Dup3(null, fd, 0); err != nil {
+			return nil, err
+		}
+	}
+	return &hostConn{Conn: stdio{in: moved[0], out: moved[1]}, ended: make(chan struct{})}, unix.Close(null)
 }
+
+// oneConn is a listener with one connection; its second Accept waits for the end of it.
+type oneConn struct {
+	conn  *hostConn
+	taken bool
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if l.taken {
+		<-l.conn.ended
+		return nil, io.EOF
+	}
+	l.taken = true
+	return l.conn, nil
+}
+
+func (l *oneConn) Close() error   { return nil }
+func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "host", Net: "stdio"} }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,11 +15,160 @@ import (
 )
 
 const (
+	maxTerminals   = 64
 	terminalBuffer = 256 << 10 // output waiting for the host; a program that writes more waits
 	keptMarks      = 16
 )
 
-// terminal is a long-lived program with an open input.
+// terminals runs programs with an open input, by the host's numbers. Safe for concurrent
+// use.
+type terminals struct {
+	starter   *starter
+	killer    *killer
+	watchdog  *watchdog
+	workspace workspace
+
+	mu   sync.Mutex
+	open map[uint64]*terminal
+}
+
+// start starts a terminal's program.
+func (ts *terminals) start(r *guestpb.OpenRequest) error {
+	ts.mu.Lock()
+	_, taken := ts.open[r.Id]
+	full := len(ts.open) >= maxTerminals
+	ts.mu.Unlock()
+	if taken || full {
+		return status.Errorf(codes.InvalidArgument, "terminal %d cannot be opened: id in use or more than %d", r.Id, maxTerminals)
+	}
+	connect := openPipes
+	if r.Pty {
+		connect = openPTY
+	}
+	l, err := connect()
+	if err != nil {
+		return err
+	}
+	t := &terminal{
+		scope: ts.killer.scopes.create(true), in: l.in, marks: map[uint64]map[identity]bool{},
+		change: make(chan struct{}), closed: make(chan struct{}), gone: make(chan struct{}),
+	}
+	t.child, err = ts.starter.spawn(program{
+		args: texts(r.Args), dir: ts.workspace.path(r.Dir), env: r.Env, files: l.child, tty: r.Pty,
+	}, t.scope)
+	l.started()
+	if err != nil {
+		ts.killer.scopes.forget(t.scope)
+		l.close()
+		return err
+	}
+	t.group = func() int { return l.foreground(t.child.pid) }
+	go t.pump(l)
+	ts.mu.Lock()
+	ts.open[r.Id] = t
+	ts.mu.Unlock()
+	ts.watchdog.wake()
+	return nil
+}
+
+func (ts *terminals) get(id uint64) (*terminal, error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.open[id]; t != nil {
+		return t, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "no terminal %d", id)
+}
+
+// write gives the program input; see terminal.write.
+func (ts *terminals) write(ctx context.Context, r *guestpb.WriteRequest) error {
+	t, err := ts.get(r.Id)
+	if err != nil {
+		return err
+	}
+	ts.watchdog.wake()
+	return t.write(ctx, r.Data)
+}
+
+// interrupt sends SIGINT to the foreground process group.
+func (ts *terminals) interrupt(id uint64) error {
+	t, err := ts.get(id)
+	if err != nil {
+		return err
+	}
+	// Under the reaper's lock a program that has not ended keeps its number.
+	ts.killer.reaper.mu.Lock()
+	defer ts.killer.reaper.mu.Unlock()
+	if g := t.group(); g > 1 && !t.over() {
+		if err := unix.Kill(-g, unix.SIGINT); err != nil && err != unix.ESRCH {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark remembers which processes of the terminal live now.
+func (ts *terminals) mark(id uint64) (*guestpb.MarkResponse, error) {
+	t, err := ts.get(id)
+	if err != nil {
+		return nil, err
+	}
+	alive := map[identity]bool{}
+	for _, p := range processes(ts.killer.scopes.of(t.scope)) {
+		alive[p.identity()] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lastMark++
+	t.marks[t.lastMark] = alive
+	delete(t.marks, t.lastMark-keptMarks)
+	return &guestpb.MarkResponse{Mark: t.lastMark}, nil
+}
+
+// killChildren kills the processes that the terminal's program has started since the mark.
+func (ts *terminals) killChildren(r *guestpb.KillRequest) error {
+	t, err := ts.get(r.Id)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	before, known := t.marks[r.Mark]
+	t.mu.Unlock()
+	if !known && r.Mark != 0 {
+		return status.Errorf(codes.InvalidArgument, "mark %d is not among the last %d", r.Mark, keptMarks)
+	}
+	ts.killer.kill(ts.killer.scopes.of(t.scope), func(p process) bool {
+		return p.pid == t.child.pid || before[p.identity()]
+	})
+	ts.killer.reaper.mu.Lock()
+	defer ts.killer.reaper.mu.Unlock()
+	if !t.over() { // a killed process may have stopped it
+		_ = unix.Kill(t.child.pid, unix.SIGCONT)
+	}
+	return nil
+}
+
+// end kills the program and everything it started.
+func (ts *terminals) end(id uint64) error {
+	t, err := ts.get(id)
+	if err != nil {
+		return err
+	}
+	ts.mu.Lock()
+	delete(ts.open, id)
+	ts.mu.Unlock()
+	t.once.Do(func() { close(t.closed) })
+	ts.killer.end(t.scope)
+	select {
+	case <-t.gone:
+	case <-time.After(sweepBound):
+		return errors.New("the program is stuck in the kernel")
+	}
+	ts.killer.scopes.forget(t.scope)
+	return nil
+}
+
+// terminal is one long-lived program with an open input.
 type terminal struct {
 	scope *scope
 	child *child
@@ -33,59 +181,14 @@ type terminal struct {
 	change chan struct{} // closed and replaced whenever buf, ended or limit change
 	closed chan struct{}
 	once   sync.Once
-	gone   chan struct{} // the reader and the waiter are done with ended
+	gone   chan struct{} // closed when pump has returned
 
 	marks    map[uint64]map[identity]bool
 	lastMark uint64
 }
 
-// Open starts a terminal under an id the host chose.
-func (s *server) Open(_ context.Context, r *guestpb.OpenRequest) (*guestpb.Empty, error) {
-	if err := s.configured(); err != nil {
-		return nil, err
-	}
-	if len(r.Args) == 0 {
-		return nil, status.Error(codes.InvalidArgument, "no program given")
-	}
-	s.mu.Lock()
-	_, taken := s.terminals[r.Id]
-	full := len(s.terminals) >= maxTerminals
-	s.mu.Unlock()
-	if taken || full {
-		return nil, status.Errorf(codes.InvalidArgument, "terminal %d cannot be opened: id in use or more than %d", r.Id, maxTerminals)
-	}
-	open := openPipes
-	if r.Pty {
-		open = openPTY
-	}
-	l, err := open()
-	if err != nil {
-		return nil, fault(err)
-	}
-	t := &terminal{
-		scope: s.scopes.create(true), in: l.in, marks: map[uint64]map[identity]bool{},
-		change: make(chan struct{}), closed: make(chan struct{}), gone: make(chan struct{}),
-	}
-	t.child, err = s.spawn(program{
-		args: texts(r.Args), dir: s.path(r.Dir), env: s.environ(r.Env), files: l.child, tty: r.Pty,
-	}, t.scope)
-	l.started()
-	if err != nil {
-		s.scopes.forget(t.scope)
-		l.close()
-		return nil, fault(err)
-	}
-	t.group = func() int { return l.foreground(t.child.pid) }
-	go t.pump(l)
-	s.mu.Lock()
-	s.terminals[r.Id] = t
-	s.mu.Unlock()
-	s.wake()
-	return &guestpb.Empty{}, nil
-}
-
-// pump moves output into the buffer until its end; once the program has ended
-// what it left behind may hold the line for settle only.
+// pump moves output into the buffer until its end. Once the program has ended, background
+// processes of it may hold the line for settle only.
 func (t *terminal) pump(l *line) {
 	defer close(t.gone)
 	var reader sync.WaitGroup
@@ -96,7 +199,7 @@ func (t *terminal) pump(l *line) {
 		for {
 			n, err := l.out.Read(chunk)
 			t.put(chunk[:n])
-			if err != nil { // EOF, or EIO from a terminal nobody holds
+			if err != nil { // EOF, or EIO from a terminal that no process holds
 				return
 			}
 		}
@@ -119,7 +222,7 @@ func (t *terminal) pump(l *line) {
 	reader.Wait()
 }
 
-// put waits for room, so that memory is bounded and the program feels it.
+// put waits for room in the buffer, so that memory is bounded and the program waits too.
 func (t *terminal) put(p []byte) {
 	if len(p) == 0 {
 		return
@@ -152,14 +255,10 @@ func (t *terminal) notify() {
 	t.change = make(chan struct{})
 }
 
-// Read answers as soon as there is output, the end, or wait is over.
-func (s *server) Read(ctx context.Context, r *guestpb.ReadRequest) (*guestpb.ReadResponse, error) {
-	t, err := s.terminal(r.Id)
-	if err != nil {
-		return nil, err
-	}
-	wait := time.NewTimer(time.Duration(r.WaitNs))
-	defer wait.Stop()
+// read returns when there is output, at the end of the output, or after wait.
+func (t *terminal) read(ctx context.Context, wait time.Duration) *guestpb.ReadResponse {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	for over := false; ; {
 		t.mu.Lock()
 		if len(t.buf) > 0 || t.ended || over {
@@ -174,13 +273,13 @@ func (s *server) Read(ctx context.Context, r *guestpb.ReadRequest) (*guestpb.Rea
 			}
 			t.notify()
 			t.mu.Unlock()
-			return resp, nil
+			return resp
 		}
 		change := t.change
 		t.mu.Unlock()
 		select {
 		case <-change:
-		case <-wait.C:
+		case <-timer.C:
 			over = true
 		case <-ctx.Done():
 			over = true
@@ -188,24 +287,19 @@ func (s *server) Read(ctx context.Context, r *guestpb.ReadRequest) (*guestpb.Rea
 	}
 }
 
-// Write gives the program input; it waits while the program does not read. Input
-// for a program that has ended is dropped: the next Read tells of the end.
-func (s *server) Write(ctx context.Context, r *guestpb.WriteRequest) (*guestpb.Empty, error) {
-	t, err := s.terminal(r.Id)
-	if err != nil {
-		return nil, err
-	}
-	s.wake()
+// write waits while the program does not read its input. It drops input for a program
+// that has ended: the next read reports the end.
+func (t *terminal) write(ctx context.Context, data []byte) (err error) {
 	if end, ok := ctx.Deadline(); ok {
 		err = t.in.SetWriteDeadline(end)
 	}
 	if err == nil {
-		_, err = t.in.Write(r.Data)
+		_, err = t.in.Write(data)
 	}
 	if err != nil && !t.over() && !errors.Is(err, unix.EPIPE) {
-		return nil, fault(err)
+		return err
 	}
-	return &guestpb.Empty{}, nil
+	return nil
 }
 
 // over tells whether the program has ended.
@@ -216,175 +310,4 @@ func (t *terminal) over() bool {
 	default:
 		return false
 	}
-}
-
-// Interrupt sends SIGINT to the foreground process group.
-func (s *server) Interrupt(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.Empty, error) {
-	t, err := s.terminal(r.Id)
-	if err != nil {
-		return nil, err
-	}
-	// Under the reaper's lock a program that has not ended keeps its number.
-	s.reaper.mu.Lock()
-	defer s.reaper.mu.Unlock()
-	if g := t.group(); g > 1 && !t.over() {
-		if err := unix.Kill(-g, unix.SIGINT); err != nil && err != unix.ESRCH {
-			return nil, fault(err)
-		}
-	}
-	return &guestpb.Empty{}, nil
-}
-
-// Mark remembers which processes of the terminal live now.
-func (s *server) Mark(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.MarkResponse, error) {
-	t, err := s.terminal(r.Id)
-	if err != nil {
-		return nil, err
-	}
-	alive := map[identity]bool{}
-	for _, p := range processes(s.scopes.of(t.scope)) {
-		alive[p.identity()] = true
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lastMark++
-	t.marks[t.lastMark] = alive
-	delete(t.marks, t.lastMark-keptMarks)
-	return &guestpb.MarkResponse{Mark: t.lastMark}, nil
-}
-
-// KillChildren kills what the terminal's program started since the mark.
-func (s *server) KillChildren(_ context.Context, r *guestpb.KillRequest) (*guestpb.Empty, error) {
-	t, err := s.terminal(r.Id)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	before, known := t.marks[r.Mark]
-	t.mu.Unlock()
-	if !known && r.Mark != 0 {
-		return nil, status.Errorf(codes.InvalidArgument, "mark %d is not among the last %d", r.Mark, keptMarks)
-	}
-	s.kill(s.scopes.of(t.scope), func(p process) bool {
-		return p.pid == t.child.pid || before[p.identity()]
-	})
-	s.reaper.mu.Lock()
-	defer s.reaper.mu.Unlock()
-	if !t.over() { // one of the dead may have stopped it
-		_ = unix.Kill(t.child.pid, unix.SIGCONT)
-	}
-	return &guestpb.Empty{}, nil
-}
-
-// Close kills the program with everything it started.
-func (s *server) Close(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.Empty, error) {
-	t, err := s.terminal(r.Id)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	delete(s.terminals, r.Id)
-	s.mu.Unlock()
-	t.once.Do(func() { close(t.closed) })
-	s.end(t.scope)
-	select {
-	case <-t.gone:
-	case <-time.After(sweepBound):
-		return nil, fault(errors.New("the program is stuck in the kernel"))
-	}
-	s.scopes.forget(t.scope)
-	return &guestpb.Empty{}, nil
-}
-
-func (s *server) terminal(id uint64) (*terminal, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.terminals[id]; t != nil {
-		return t, nil
-	}
-	return nil, status.Errorf(codes.NotFound, "no terminal %d", id)
-}
-
-// line is what connects a program to its terminal.
-type line struct {
-	in, out *os.File // the guest's side
-	child   [3]*os.File
-	pty     bool
-}
-
-// started closes the program's side in the guest.
-func (l *line) started() {
-	for i, f := range l.child {
-		if i == 0 || f != l.child[i-1] {
-			_ = f.Close()
-		}
-	}
-}
-
-func (l *line) close() {
-	_ = l.in.Close()
-	if l.out != l.in {
-		_ = l.out.Close()
-	}
-}
-
-// foreground is the process group that reads the terminal, leader's without one.
-func (l *line) foreground(leader int) int {
-	if !l.pty {
-		return leader
-	}
-	group := 0
-	raw, err := l.in.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = raw.Control(func(fd uintptr) {
-		if g, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP); err == nil {
-			group = g
-		}
-	})
-	return group
-}
-
-func openPipes() (*line, error) {
-	inR, inW, err := pipe(onlyHeld)
-	if err != nil {
-		return nil, err
-	}
-	outR, outW, err := pipe(onlyWrite)
-	if err != nil {
-		return nil, errors.Join(err, inR.Close(), inW.Close())
-	}
-	return &line{in: inW, out: outR, child: [3]*os.File{inR, outW, outW}}, nil
-}
-
-// openPTY makes a pseudo terminal that passes bytes through unchanged: no echo,
-// no line editing, no line length, no control characters, no CR before LF.
-func openPTY() (*line, error) {
-	master, slave, err := pty.Open()
-	if err != nil {
-		return nil, err
-	}
-	fail := func(err error) (*line, error) { return nil, errors.Join(err, master.Close(), slave.Close()) }
-	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
-	if err != nil {
-		return fail(err)
-	}
-	mode.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	mode.Oflag &^= unix.OPOST
-	mode.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	mode.Cc[unix.VMIN], mode.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode); err != nil {
-		return fail(err)
-	}
-	// A descriptor that the runtime can poll, so that closing it ends a read.
-	fd, err := unix.FcntlInt(master.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return fail(err)
-	}
-	if err := errors.Join(master.Close(), unix.SetNonblock(fd, true)); err != nil {
-		return nil, errors.Join(err, slave.Close(), unix.Close(fd))
-	}
-	m := os.NewFile(uintptr(fd), "terminal")
-	return &line{in: m, out: m, child: [3]*os.File{slave, slave, slave}, pty: true}, nil
 }

@@ -2,7 +2,6 @@ package guest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -14,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// transfer is one thing too large for a message, on its way in or out. Its calls
-// come one after another.
+// transfer is something too large for one message, on its way in or out. Its calls come
+// one after another.
 type transfer struct {
 	mu     sync.Mutex
 	input  []byte       // INPUT: what arrived so far
@@ -23,97 +22,77 @@ type transfer struct {
 	finish func() error // makes what arrived take effect
 	r      io.Reader    // on its way out
 	total  int64        // FILE: its size
-	abort  func()       // releases everything; called once, on failure or Drop
+	abort  func()       // releases everything; called once, on failure or drop
 }
 
-// Push takes the next piece.
-func (s *server) Push(_ context.Context, r *guestpb.PushRequest) (*guestpb.Empty, error) {
-	if err := s.configured(); err != nil {
-		return nil, err
+const maxTransfers = 64
+
+// transfers are the transfers under way, by number. Safe for concurrent use.
+type transfers struct {
+	opening sync.Mutex // held while a transfer is opened; locked before mu
+	mu      sync.Mutex
+	known   map[uint64]*transfer
+}
+
+// push takes the next piece of a transfer, and opens the transfer with the first one.
+func (ts *transfers) push(r *guestpb.PushRequest, open func() (*transfer, error)) error {
+	if r.Kind == guestpb.Kind_INPUT {
+		open = func() (*transfer, error) { return &transfer{abort: func() {}}, nil }
 	}
-	t, err := s.transfer(r.Id, func() (*transfer, error) {
-		switch r.Kind {
-		case guestpb.Kind_FILE:
-			return s.writeFile(s.path(r.Path), r.Mode)
-		case guestpb.Kind_ARCHIVE:
-			return unpackInto(s.path(r.Path))
-		case guestpb.Kind_INPUT:
-			return &transfer{abort: func() {}}, nil
-		}
-		return nil, fmt.Errorf("cannot push %v", r.Kind)
-	})
+	t, err := ts.open(r.Id, open)
 	if err != nil {
-		return nil, fault(err)
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r.Kind == guestpb.Kind_INPUT {
 		if len(t.input)+len(r.Data) > maxOutput {
-			s.drop(r.Id)
-			return nil, status.Errorf(codes.InvalidArgument, "input exceeds %d bytes", maxOutput)
+			ts.drop(r.Id)
+			return fmt.Errorf("input exceeds %d bytes", maxOutput)
 		}
 		t.input = append(t.input, r.Data...)
-		return &guestpb.Empty{}, nil // Run takes it
+		return nil // Run takes it
 	}
 	if _, err := t.w.Write(r.Data); err != nil {
-		s.drop(r.Id)
-		return nil, fault(err)
+		ts.drop(r.Id)
+		return err
 	}
-	if r.Last {
-		defer s.forgetTransfer(r.Id)
-		if err := t.finish(); err != nil {
-			return nil, fault(err)
-		}
+	if !r.Last {
+		return nil
 	}
-	return &guestpb.Empty{}, nil
+	defer ts.forget(r.Id)
+	return t.finish()
 }
 
-// Pull hands out the next piece.
-func (s *server) Pull(_ context.Context, r *guestpb.PullRequest) (*guestpb.PullResponse, error) {
-	if err := s.configured(); err != nil {
-		return nil, err
-	}
-	t, err := s.transfer(r.Id, func() (*transfer, error) {
-		switch r.Kind {
-		case guestpb.Kind_FILE:
-			return readFile(s.path(r.Path), r.Limit)
-		case guestpb.Kind_ARCHIVE:
-			return packFrom(s.path(r.Path))
-		}
-		return nil, fmt.Errorf("no such transfer of %v", r.Kind)
-	})
+// pull returns the next piece of a transfer, which open opens unless it is known.
+func (ts *transfers) pull(id uint64, open func() (*transfer, error)) (*guestpb.PullResponse, error) {
+	t, err := ts.open(id, open)
 	if err != nil {
-		return nil, fault(err)
+		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	data, err := io.ReadAll(io.LimitReader(t.r, pieceBytes))
 	if err != nil {
-		s.drop(r.Id)
-		return nil, fault(err)
+		ts.drop(id)
+		return nil, err
 	}
 	eof := len(data) < pieceBytes
 	if eof {
-		s.drop(r.Id)
+		ts.drop(id)
 	}
 	return &guestpb.PullResponse{Data: data, Eof: eof, Total: t.total}, nil
 }
 
-// Drop abandons a transfer.
-func (s *server) Drop(_ context.Context, r *guestpb.DropRequest) (*guestpb.Empty, error) {
-	s.drop(r.Id)
-	return &guestpb.Empty{}, nil
-}
-
-// transfer finds id or opens it. One call opens at a time: of two with the same new id
-// only the first opens it.
-func (s *server) transfer(id uint64, open func() (*transfer, error)) (*transfer, error) {
-	if t, _ := s.known(id); t != nil {
+// open returns a transfer, and opens it unless it is known. Only one call opens at a time,
+// so that two calls with the same new id do not both open it.
+func (ts *transfers) open(id uint64, open func() (*transfer, error)) (*transfer, error) {
+	if t, _ := ts.find(id); t != nil {
 		return t, nil
 	}
-	s.opening.Lock()
-	defer s.opening.Unlock()
-	t, n := s.known(id)
+	ts.opening.Lock()
+	defer ts.opening.Unlock()
+	t, n := ts.find(id)
 	switch {
 	case t != nil:
 		return t, nil
@@ -124,49 +103,49 @@ func (s *server) transfer(id uint64, open func() (*transfer, error)) (*transfer,
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.transfers[id] = t
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.known[id] = t
 	return t, nil
 }
 
-// known returns a transfer, nil if there is none of that id, and how many there are.
-func (s *server) known(id uint64) (t *transfer, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.transfers[id], len(s.transfers)
+// find returns a transfer, nil if there is none of that id, and how many there are.
+func (ts *transfers) find(id uint64) (t *transfer, n int) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.known[id], len(ts.known)
 }
 
-// keep offers data to Pull under a new id. The host numbers its transfers from
-// 1, the guest uses the upper half.
-func (s *server) keep(data []byte) (uint64, error) {
+// keep offers data to pull under a new id. The host numbers its transfers from 1, the
+// guest uses numbers from 2^63.
+func (ts *transfers) keep(data []byte) (uint64, error) {
 	id := 1<<63 | rand.Uint64()
-	_, err := s.transfer(id, func() (*transfer, error) {
+	_, err := ts.open(id, func() (*transfer, error) {
 		return &transfer{r: bytes.NewReader(data), abort: func() {}}, nil
 	})
 	return id, err
 }
 
 // take removes a transfer and hands it to the caller.
-func (s *server) take(id uint64) (*transfer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, known := s.transfers[id]
+func (ts *transfers) take(id uint64) (*transfer, error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t, known := ts.known[id]
 	if !known {
 		return nil, status.Errorf(codes.InvalidArgument, "no transfer %d", id)
 	}
-	delete(s.transfers, id)
+	delete(ts.known, id)
 	return t, nil
 }
 
-func (s *server) forgetTransfer(id uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.transfers, id)
+func (ts *transfers) forget(id uint64) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(ts.known, id)
 }
 
-func (s *server) drop(id uint64) {
-	if t, err := s.take(id); err == nil {
+func (ts *transfers) drop(id uint64) {
+	if t, err := ts.take(id); err == nil {
 		t.abort()
 	}
 }

@@ -10,13 +10,13 @@ import (
 // However many calls name a new transfer at once, it is opened once: a second one would
 // be lost with its descriptor.
 func TestATransferIsOpenedOnce(t *testing.T) {
-	s := newServer(tagKey{}, 0)
+	ts := &transfers{known: map[uint64]*transfer{}}
 	for id := range uint64(maxTransfers) {
 		var opened atomic.Int32
 		var calls sync.WaitGroup
 		for range 8 {
 			calls.Go(func() {
-				_, err := s.transfer(id, func() (*transfer, error) {
+				_, err := ts.open(id, func() (*transfer, error) {
 					opened.Add(1)
 					for range 100 {
 						runtime.Gosched() // so that the other calls come meanwhile
@@ -33,7 +33,7 @@ func TestATransferIsOpenedOnce(t *testing.T) {
 			t.Fatalf("transfer %d was opened %d times", id, n)
 		}
 	}
-	if _, err := s.transfer(maxTransfers, func() (*transfer, error) { return nil, nil }); err == nil {
+	if _, err := ts.open(maxTransfers, func() (*transfer, error) { return nil, nil }); err == nil {
 		t.Errorf("more than %d transfers are open at once", maxTransfers)
 	}
 }

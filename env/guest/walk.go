@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,16 +23,16 @@ const (
 	maxGlob      = 500
 )
 
-// walker visits what is below a directory, depth first, names in natural order.
-// Every directory is opened by its name in its open parent and no link is
-// followed, so nothing that a program does meanwhile leads out of the tree.
+// walker visits what is below a directory, depth first, names in natural order. It opens
+// every directory by its name in its open parent and follows no link, so nothing that a
+// program does meanwhile leads out of the tree.
 type walker struct {
 	ignore     []string
 	end        time.Time
 	left       int // entries that may still be looked at
 	unreadable int64
 	incomplete bool
-	// visit sees an entry and tells whether a directory is entered.
+	// visit is called for each entry, and returns whether to enter a directory.
 	visit func(dir *os.File, e *entry) (enter bool)
 }
 
@@ -50,7 +49,8 @@ func newWalker(ignore [][]byte, timeout time.Duration) (*walker, error) {
 	return &walker{ignore: globs, end: time.Now().Add(timeout), left: maxVisited}, err
 }
 
-// below walks dir, whose path is given; false ends the whole walk.
+// below walks dir, whose path below the root is path. It returns false if the whole walk
+// is to end.
 func (w *walker) below(dir *os.File, path string, level int) bool {
 	names, _ := dir.Readdirnames(w.left + 1)
 	if len(names) > w.left || level > maxWalkDepth {
@@ -82,9 +82,9 @@ func (w *walker) below(dir *os.File, path string, level int) bool {
 			w.unreadable++
 			continue
 		}
-		goOn := w.below(sub, e.path, level+1)
+		more := w.below(sub, e.path, level+1)
 		_ = sub.Close()
-		if !goOn {
+		if !more {
 			return false
 		}
 	}
@@ -100,18 +100,15 @@ func openIn(dir *os.File, name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Walk lists a tree.
-func (s *server) Walk(_ context.Context, r *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
-	if err := s.configured(); err != nil {
-		return nil, err
-	}
+// walk lists what is below the directory at path.
+func walk(path string, r *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
 	w, err := newWalker(r.Ignore, time.Duration(r.TimeoutNs))
 	if err != nil {
-		return nil, fault(err)
+		return nil, err
 	}
-	dir, err := openFile(s.path(r.Dir), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	dir, err := openFile(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, fault(err)
+		return nil, err
 	}
 	defer dir.Close()
 	resp := &guestpb.WalkResponse{}
@@ -150,7 +147,7 @@ func entryOf(dir *os.File, e *entry) *guestpb.Entry {
 	return out
 }
 
-// globs checks what is matched with names. Alternatives are few, because they
+// globs checks patterns for names. The number of alternatives is limited because they
 // multiply.
 func globs(raw [][]byte) ([]string, error) {
 	out := texts(raw)
@@ -172,7 +169,7 @@ func anyMatch(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, name) })
 }
 
-// natural orders names as people count: runs of digits by their value.
+// natural compares two names as people do: runs of digits by their value.
 func natural(a, b string) int {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {

@@ -4,55 +4,69 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
 const (
-	lookOften  = 50 * time.Millisecond
-	lookSeldom = time.Second
+	fastPace = 50 * time.Millisecond
+	slowPace = time.Second
 )
 
-// watch enforces the memory and process limits over all programs together: it
-// looks every 50 ms while something changes, less often while nothing does, and
-// not at all while nothing runs. What it finds still twice in a row lets the guest
-// rest.
-func (s *server) watch() {
-	<-s.ready
+// watchdog enforces the limits on memory and processes over all programs together.
+type watchdog struct {
+	killer *killer
+	limits *guestpb.HelloRequest
+	busy   chan struct{} // of one element: something may have started
+}
+
+// wake makes the watchdog look soon.
+func (w *watchdog) wake() {
+	select {
+	case w.busy <- struct{}{}:
+	default:
+	}
+}
+
+// run never returns. It looks every 50 ms while something changes, less often while
+// nothing does, and not at all while nothing runs. While the guest is idle it releases
+// the guest's heap.
+func (w *watchdog) run() {
 	var last [2]int64
 	pace := time.Duration(0) // 0: nothing runs
-	look := time.NewTimer(0)
-	var idle rester
+	timer := time.NewTimer(0)
+	var heap heapReleaser
 	for {
 		select {
-		case <-s.busy:
-			if pace != lookOften { // else a look is due soon anyway
-				pace = lookOften
-				look.Reset(pace)
+		case <-w.busy:
+			if pace != fastPace { // else a look is due soon anyway
+				pace = fastPace
+				timer.Reset(pace)
 			}
 			continue
-		case <-look.C:
+		case <-timer.C:
 		}
-		c, release := s.look()
-		all, threads, rss := c.all, c.threads, c.rss
-		switch now := [2]int64{threads, rss >> 20}; {
-		case len(all) == 0 && pace != lookOften, now == last && pace == lookSeldom:
-			if s.reaper.mu.TryLock() { // no program is about to start: see startOne
-				idle.rest()
-				s.reaper.mu.Unlock()
+		c, resume := w.look()
+		switch now := [2]int64{c.threads, c.rss >> 20}; {
+		case len(c.all) == 0 && pace != fastPace, now == last && pace == slowPace:
+			if reaper := w.killer.reaper; reaper.mu.TryLock() { // no program is about to start: see startOne
+				heap.release()
+				reaper.mu.Unlock()
 			}
-			if len(all) == 0 {
+			if len(c.all) == 0 {
 				pace = 0
 			}
-		case len(all) == 0:
-			pace = lookSeldom
+		case len(c.all) == 0:
+			pace = slowPace
 		case now == last:
-			pace = min(2*max(pace, lookOften), lookSeldom)
+			pace = min(2*max(pace, fastPace), slowPace)
 		default:
-			last, pace = now, lookOften
+			last, pace = now, fastPace
 		}
-		s.judge(c)
-		release()
+		w.enforce(c)
+		resume()
 		if pace > 0 {
-			look.Reset(pace)
+			timer.Reset(pace)
 		}
 	}
 }
@@ -61,49 +75,49 @@ func (s *server) watch() {
 type census struct {
 	all          []process
 	threads, rss int64
-	loose        []int // memory segments of no process; their size is part of rss
+	segments     []int // shared memory that no process has mapped; its size is part of rss
 }
 
-// look counts what runs. A crowd that may exceed a limit is counted at rest, and
-// rests until release: what runs and forks is never seen whole, and each of its
-// sizes can take long to learn.
-func (s *server) look() (c census, release func()) {
-	release = func() {}
-	if limit := s.config.Processes; limit > 0 {
-		release = s.calm(int(limit))
+// look counts what runs. It stops a crowd that may exceed a limit, until resume is called:
+// processes that fork meanwhile are never counted completely, and to read the size of each
+// can take long.
+func (w *watchdog) look() (c census, resume func()) {
+	resume = func() {}
+	if limit := w.limits.Processes; limit > 0 {
+		resume = w.killer.pauseAll(int(limit))
 	}
-	c = s.count()
-	if limit := s.config.MemoryBytes; limit > 0 && c.rss > limit && len(c.all) > crowd {
-		before, rest := release, s.calm(crowd)
-		return s.count(), func() { rest(); before() }
+	c = w.count()
+	if limit := w.limits.MemoryBytes; limit > 0 && c.rss > limit && len(c.all) > crowd {
+		first, second := resume, w.killer.pauseAll(crowd)
+		return w.count(), func() { second(); first() }
 	}
-	return c, release
+	return c, resume
 }
 
-func (s *server) count() (c census) {
-	live, dead := processesAndDead(s.scopes.ours)
+func (w *watchdog) count() (c census) {
+	live, dead := processesAndDead(w.killer.scopes.ours)
 	c.all = append(live, dead...)
 	for _, p := range c.all {
 		c.threads += p.threads
 		c.rss += p.rss
 	}
-	if s.scopes.alone { // else the segments may be anybody's
+	if w.killer.scopes.alone { // else the segments may belong to other users of the machine
 		var size int64
-		c.loose, size = segments()
+		c.segments, size = segments()
 		c.rss += size
 	}
 	return c
 }
 
-// judge kills the heaviest scope while a limit is exceeded. Memory is summed as
-// resident size, which counts shared pages for each process; only when that sum
-// is too large is the proportional size read, and it decides.
-func (s *server) judge(c census) {
-	if limit := s.config.Processes; limit > 0 && c.threads > limit {
-		s.punish("processes", c.all, func(p process) int64 { return p.threads })
+// enforce kills the heaviest scope if a limit is exceeded. It first sums the resident
+// sizes, which count shared pages once for each process. Only if that sum is too large
+// does it read the proportional sizes, which decide.
+func (w *watchdog) enforce(c census) {
+	if limit := w.limits.Processes; limit > 0 && c.threads > limit {
+		w.killHeaviest("processes", c.all, func(p process) int64 { return p.threads })
 		return
 	}
-	limit := s.config.MemoryBytes
+	limit := w.limits.MemoryBytes
 	if limit <= 0 || c.rss <= limit {
 		return
 	}
@@ -114,14 +128,14 @@ func (s *server) judge(c census) {
 		sum += size[p.pid] - p.rss
 	}
 	if sum > limit {
-		dropSegments(c.loose)
-		s.punish("memory", c.all, func(p process) int64 { return size[p.pid] })
+		dropSegments(c.segments)
+		w.killHeaviest("memory", c.all, func(p process) int64 { return size[p.pid] })
 	}
 }
 
-// punish ends the scope of greatest weight. A terminal's own process is spared
-// when the weight lies with its children, unless it makes them again and again.
-func (s *server) punish(limit string, all []process, weight func(process) int64) {
+// killHeaviest kills the scope of greatest weight. It spares a terminal's own process if
+// most of the weight is its children's, unless it starts them again and again.
+func (w *watchdog) killHeaviest(limit string, all []process, weight func(process) int64) {
 	sums := map[uint64]int64{}
 	var worst uint64
 	for _, p := range all {
@@ -130,21 +144,21 @@ func (s *server) punish(limit string, all []process, weight func(process) int64)
 			worst = p.tag
 		}
 	}
-	sc := s.scopes.owner(worst)
+	sc := w.killer.scopes.owner(worst)
 	if sc == nil {
-		s.kill(func(tag uint64) bool { return tag == worst }, func(process) bool { return false })
+		w.killer.kill(func(tag uint64) bool { return tag == worst }, none)
 		return
 	}
 	leader := 0
-	if stubborn := sc.hit(limit); sc.keep && !stubborn {
+	if repeated := sc.hit(limit); sc.keep && !repeated {
 		for _, p := range all {
 			if int64(p.pid) == sc.leader.Load() && 2*weight(p) < sums[worst] {
 				leader = p.pid
-				// Stopped, it starts nothing new that would be killed with the old.
+				// While it is stopped, it starts no new children that would be killed with the old.
 				p.signal(unix.SIGSTOP)
 				defer p.signal(unix.SIGCONT)
 			}
 		}
 	}
-	s.kill(s.scopes.of(sc), func(p process) bool { return p.pid == leader })
+	w.killer.kill(w.killer.scopes.of(sc), func(p process) bool { return p.pid == leader })
 }

@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// Composition is several mutations that are made as one.
+// Composition is several mutations made as one.
 type Composition struct {
 	Sites []Site // in order of their places; none overlap
-	// Scope says what they share: function, file, or chain (functions that call
-	// each other).
+	// Scope is what they share: function, file, or chain (functions that call each other).
 	Scope string
 }
 
-// Without is the composition without one of its parts: what tells whether the part
-// is needed. A part is when the tests judge the bug otherwise without it.
+// Without is the composition without one of its parts. A part is needed if the tests have other
+// results without it.
 func (c Composition) Without(i int) []Site {
 	return slices.Delete(slices.Clone(c.Sites), i, i+1)
 }
@@ -24,16 +23,16 @@ func (c Composition) Without(i int) []Site {
 type ComposeSpec struct {
 	Sites []Site // single mutations that were found to be good bugs
 	Parts int    // 2 to 4
-	N     int    // how many compositions are wanted
+	N     int    // number of compositions
 	Seed  uint64
 	// Calls are the functions that a function calls, by "file::name", for chains;
 	// nil: none.
 	Calls map[string][]string
 }
 
-// Compose picks combinations of sites: of one function first, then of functions that
-// call each other, then of one file, in turn. Each set of sites comes once. The
-// result depends on the specification alone; there may be fewer than were wanted.
+// Compose picks combinations of sites: in turn of one function, of functions that call each other,
+// and of one file. Each set of sites occurs once. The result depends on the specification alone, and
+// may have fewer than N compositions.
 func Compose(spec ComposeSpec) []Composition {
 	sites := slices.Clone(spec.Sites)
 	slices.SortFunc(sites, compare)
@@ -64,8 +63,8 @@ func Compose(spec ComposeSpec) []Composition {
 	return out
 }
 
-// grouped returns the groups of at least two sites with one key, in the order of
-// their first.
+// grouped returns the groups of at least two sites with the same key, in the order of their first
+// sites.
 func grouped(sites []Site, key func(Site) string) [][]Site {
 	at := map[string]int{}
 	var all [][]Site
@@ -111,8 +110,8 @@ func pick(r *rand.Rand, group []Site, n int) []Site {
 	return out
 }
 
-// overlaps tells whether two sites cannot be changed together: their texts overlap
-// or touch.
+// overlaps reports whether two sites cannot be changed together, because their texts overlap or
+// touch.
 func (s Site) overlaps(o Site) bool {
 	return s.File == o.File && s.Start <= o.End && o.Start <= s.End
 }

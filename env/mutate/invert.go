@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// What a commit may change to be inverted: more than that is no bug but a project.
+// Limits on commits that Invert accepts. Larger commits are features, not fixes.
 const (
 	maxInvertFiles = 8
 	maxInvertLines = 400
@@ -39,7 +39,7 @@ func CodeCommits(ctx context.Context, h *workspace.History, n, scan int, isTest 
 	return out, nil
 }
 
-// inverted are the files of a commit that its inversion takes back.
+// inverted lists the files of a commit that its inversion reverts.
 func inverted(changed []workspace.Change, isTest func(path string) bool) ([]string, error) {
 	var files []string
 	lines := 0
@@ -54,10 +54,10 @@ func inverted(changed []workspace.Change, isTest func(path string) bool) ([]stri
 	return files, nil
 }
 
-// Invert makes the bug that a commit has mended: its reverse diff on HEAD, which
-// the Mutator's workspace must hold, or, where that does not apply any more, its
-// functions put back one by one. Tests and files that the commit added or removed
-// stay as they are. A *RefusedError says why there is no such bug.
+// Invert makes the bug that a commit has fixed: the reverse diff of the commit on HEAD, which the
+// Mutator's workspace must contain, or, if that does not apply any more, its functions restored one
+// by one. Tests, and files that the commit added or removed, stay as they are. A *RefusedError says
+// why there is no such bug.
 func (m *Mutator) Invert(ctx context.Context, h *workspace.History, commit string, isTest func(path string) bool) (Mutation, error) {
 	changed, err := h.Changed(ctx, commit)
 	if err != nil {
@@ -80,8 +80,8 @@ func (m *Mutator) Invert(ctx context.Context, h *workspace.History, commit strin
 	return mutation, err
 }
 
-// reversal is the request for an inversion: by text where the reverse diff applies
-// to HEAD, else by function.
+// reversal makes the request for an inversion: by text if the reverse diff applies to HEAD, else by
+// function.
 func (m *Mutator) reversal(ctx context.Context, h *workspace.History, commit string, files []string) (request, error) {
 	patch, err := h.Reverse(ctx, commit, files)
 	if err != nil {

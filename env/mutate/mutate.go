@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Config says where a Mutator works.
+// Config configures a Mutator.
 type Config struct {
 	Sandbox env.Sandbox
 	Workdir string        // the repository in the sandbox
@@ -22,89 +21,7 @@ type Config struct {
 	Timeout time.Duration // of one request; 0 = 60 s
 }
 
-// File is one file to look for places in.
-type File struct {
-	Path string // relative to Workdir
-	// Lines limits the sites to those that begin on one of them, such as the ones
-	// that tests run; nil: all.
-	Lines []int
-	// Types are the names of the types that a run saw, by function (qualified, as in
-	// Site.Func) and variable. f3 then exchanges names of the same type; without
-	// it, what the text shows decides.
-	Types map[string]map[string][]string
-}
-
-// Site is one place and what one operator would do there. It belongs to the exact
-// bytes of the file: of another version Apply refuses it.
-type Site struct {
-	ID       string `json:"id"`
-	File     string `json:"file"`
-	Line     int    `json:"line"`
-	EndLine  int    `json:"end_line"`
-	Start    int    `json:"start"` // bytes of the file's UTF-8 text, from its first change
-	End      int    `json:"end"`   // to behind its last
-	Func     string `json:"func"`  // names joined by dots: Class.method, outer.inner; <module>; a class for its own body
-	Operator string `json:"operator"`
-	Family   string `json:"family"`
-	Note     string `json:"note"` // what stands there -> what will
-}
-
-// Skipped is a file without a list of sites, and why.
-type Skipped struct{ File, Why string }
-
-// Listing is what Enumerate found.
-type Listing struct {
-	Sites   []Site // by file as asked for, then by place
-	Skipped []Skipped
-}
-
-// Function is a function that a mutation changes.
-type Function struct {
-	File    string `json:"file"`
-	Name    string `json:"name"` // as Site.Func
-	Line    int    `json:"line"` // before the change; 0: it was not there
-	EndLine int    `json:"end_line"`
-	// Before and After are hashes of its tree without positions, docstrings and
-	// literals of 40 characters or more, the same under every version of Python;
-	// "": it is not there.
-	Before string `json:"before"`
-	After  string `json:"after"`
-}
-
-// Mutation is one bug.
-type Mutation struct {
-	Patch []byte // unified diff in git's form: healthy to buggy
-	Sites []Site // what it is made of; none if it does not come from operators
-	// Commit is the one that an inversion takes back.
-	Commit string
-	Funcs  []Function
-	// BodyHash identifies the changed functions as they are after the change, in
-	// whatever files: equal hashes are the same bug. SHA-256 in hex.
-	BodyHash string
-}
-
-// Outlined is a function of a file, before any change.
-type Outlined struct {
-	Function            // After is empty
-	Statements int      `json:"statements"`
-	Calls      []string `json:"calls"` // last names of what it calls
-}
-
-// Operator is one way of making a mistake.
-type Operator struct {
-	ID      string `json:"id"`
-	Family  string `json:"family"`
-	Title   string `json:"title"`
-	Symptom string `json:"symptom"` // what a user of the program sees
-}
-
-// RefusedError says why a file or a change cannot be worked on.
-type RefusedError struct{ Why string }
-
-func (e *RefusedError) Error() string { return "mutation refused: " + e.Why }
-
-// Mutator is one running program. Its methods may be called from several
-// goroutines; they take turns.
+// Mutator is one running program. It is safe for concurrent use; calls run one after the other.
 type Mutator struct {
 	cfg       Config
 	operators []Operator
@@ -112,10 +29,10 @@ type Mutator struct {
 	mu     sync.Mutex
 	conn   *conn // nil: not running
 	script string
-	seen   map[string]File // as last enumerated: Apply needs the types
+	seen   map[string]File // as last enumerated, because Apply needs the types
 }
 
-// Start brings the program into the sandbox and runs it.
+// Start copies the program into the sandbox and runs it.
 func Start(ctx context.Context, cfg Config) (*Mutator, error) {
 	if cfg.Python == "" {
 		cfg.Python = "python3"
@@ -139,7 +56,7 @@ func Start(ctx context.Context, cfg Config) (*Mutator, error) {
 	return m, nil
 }
 
-// Operators lists what it can do, in the order of their ids' groups.
+// Operators lists the operators, ordered by the groups of their ids.
 func (m *Mutator) Operators() []Operator { return slices.Clone(m.operators) }
 
 // Close ends the program. Safe to call twice.
@@ -161,8 +78,8 @@ func (m *Mutator) hangUp(ctx context.Context) error {
 	return nil
 }
 
-// Enumerate lists all sites of some files. A file that cannot be worked on, even
-// one that makes the interpreter crash or hang, is skipped with its reason.
+// Enumerate lists all sites of some files. It skips a file that is not supported, even one that
+// makes the interpreter crash or hang, and says why.
 func (m *Mutator) Enumerate(ctx context.Context, files []File) (Listing, error) {
 	var out Listing
 	for _, f := range files {
@@ -186,9 +103,8 @@ func (m *Mutator) Enumerate(ctx context.Context, files []File) (Listing, error) 
 	return out, nil
 }
 
-// Apply makes one mutation of sites that Enumerate of this Mutator has listed. They
-// may lie in several files and must not overlap; a *RefusedError says what is wrong
-// with them.
+// Apply makes one mutation of sites that Enumerate of this Mutator has listed. They may be in
+// several files and must not overlap. A *RefusedError says what is wrong with them.
 func (m *Mutator) Apply(ctx context.Context, sites []Site) (Mutation, error) {
 	if len(sites) == 0 {
 		return Mutation{}, &RefusedError{Why: "no site is given"}
@@ -216,8 +132,8 @@ func (m *Mutator) Outline(ctx context.Context, file string) ([]Outlined, error) 
 	return got.Functions, nil
 }
 
-// CallsOf are the functions that functions call, by "file::name", as far as names
-// tell: what ComposeSpec.Calls wants.
+// CallsOf maps each function ("file::name") to those that it may call, judging by their names.
+// The result is meant for ComposeSpec.Calls.
 func CallsOf(funcs []Outlined) map[string][]string {
 	named := map[string][]string{}
 	for _, f := range funcs {
@@ -233,7 +149,7 @@ func CallsOf(funcs []Outlined) map[string][]string {
 	return out
 }
 
-// change asks for a mutation.
+// change requests a mutation.
 func (m *Mutator) change(ctx context.Context, r request) (Mutation, error) {
 	var got change
 	if err := m.ask(ctx, r, &got); err != nil {
@@ -242,8 +158,8 @@ func (m *Mutator) change(ctx context.Context, r request) (Mutation, error) {
 	return Mutation{Patch: got.Patch, Funcs: got.Funcs, BodyHash: bodyHash(got.Funcs)}, nil
 }
 
-// ask sends a request and reads its answer. A program that is gone or does not
-// answer is ended; the next request starts another.
+// ask sends a request and reads its answer. If the program has ended or does not answer, ask
+// kills it, and the next request starts another.
 func (m *Mutator) ask(ctx context.Context, r request, into answer) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,60 +178,4 @@ func (m *Mutator) ask(ctx context.Context, r request, into answer) error {
 		return err
 	}
 	return errors.Join(err, m.hangUp(ctx))
-}
-
-// errGone: the program ended or was ended in the middle of a request.
-var errGone = errors.New("the mutator did not answer")
-
-// conn is one process.
-type conn struct {
-	term    env.Terminal
-	pending []byte
-	last    int
-}
-
-func (c *conn) ask(ctx context.Context, r request, timeout time.Duration, into answer) error {
-	c.last++
-	r.ID = c.last
-	line, err := r.encode()
-	if err != nil {
-		return err
-	}
-	deadline := time.Now().Add(timeout)
-	if err := c.term.Write(ctx, line); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
-	}
-	said, err := c.line(ctx, deadline)
-	if err != nil {
-		return err
-	}
-	return decode(said, r, into)
-}
-
-// line reads one line of at most maxAnswer bytes.
-func (c *conn) line(ctx context.Context, deadline time.Time) ([]byte, error) {
-	for scanned := 0; ; {
-		if n := slices.Index(c.pending[scanned:], '\n'); n >= 0 {
-			line := c.pending[:scanned+n]
-			c.pending = c.pending[scanned+n+1:]
-			return line, nil
-		}
-		scanned = len(c.pending)
-		if scanned > maxAnswer {
-			return nil, fmt.Errorf("%w: its answer has more than %d bytes", errGone, maxAnswer)
-		}
-		left := time.Until(deadline)
-		if left <= 0 {
-			return nil, fmt.Errorf("%w in time", errGone)
-		}
-		chunk, err := c.term.Read(ctx, left)
-		if errors.Is(err, io.EOF) {
-			code, _ := c.term.Exit()
-			return nil, fmt.Errorf("%w: it ended with exit code %d", errGone, code)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the mutator's answer: %w", err)
-		}
-		c.pending = append(c.pending, chunk...)
-	}
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// maxSource is how many bytes of a file the program reads.
+// maxSource is the size of the largest file that the program reads, in bytes.
 const maxSource = 4 << 20
 
-// Outlines lists the functions of texts of Python by the name of the text, in a
-// sandbox of its own that holds one text at a time. What cannot be parsed there is
-// skipped, with its reason.
+// Outlines lists the functions of Python texts, by the name of the text, in a sandbox of its own that
+// contains one text at a time. It skips texts that do not parse, and says why.
 func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map[string][]byte) (out map[string][]Outlined, skipped []Skipped, err error) {
 	if len(texts) == 0 {
 		return nil, nil, nil

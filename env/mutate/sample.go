@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Caps bound how many bugs come from one place; 0 is no bound.
+// Caps bound how many bugs come from one place; 0 is unlimited.
 type Caps struct {
 	Func         int // of one function
 	FuncOperator int // of one operator in one function
@@ -19,12 +19,12 @@ type Caps struct {
 // DefaultCaps keep a set of bugs diverse.
 var DefaultCaps = Caps{Func: 3, FuncOperator: 2, File: 25}
 
-// preferred operators put cause and symptom apart; they are taken more often.
+// preferred operators separate cause and symptom; Sample chooses them more often.
 var preferred = map[string]float64{"f3": 3, "m1": 3, "m2": 3, "m3": 3, "d2": 3, "d5": 3, "r5": 3, "k2": 2}
 
-// Sample chooses up to n sites. An operator's share does not depend on how many
-// places it has, so rare ones are seen; preferred ones have a larger one. The
-// choice, in its order, depends on the seed and the set of sites alone.
+// Sample chooses up to n sites. An operator's share does not depend on its number of sites, so that
+// rare operators occur; preferred operators have a larger share. The choice and its order depend on
+// the seed and the set of sites alone.
 func Sample(sites []Site, n int, seed uint64, caps Caps) []Site {
 	count := map[string]int{}
 	for _, s := range sites {
@@ -53,8 +53,8 @@ func Sample(sites []Site, n int, seed uint64, caps Caps) []Site {
 	return out
 }
 
-// Capped returns, in their order, the sites that the caps leave: the bound of a set
-// that is released, after candidates have been tried.
+// Capped returns the sites within the caps, in their order. It bounds a set for release, after
+// candidates have been tried.
 func Capped(sites []Site, caps Caps) []Site {
 	taken := newTally(caps)
 	var out []Site
@@ -73,7 +73,7 @@ type tally struct {
 
 func newTally(caps Caps) tally { return tally{caps, map[[3]string]int{}} }
 
-// take counts a site where every cap has room for it.
+// take counts a site if every cap has room for it.
 func (t tally) take(s Site) bool {
 	keys := [][3]string{{s.File}, {s.File, s.Func, ""}, {s.File, s.Func, s.Operator}}
 	for i, limit := range []int{t.caps.File, t.caps.Func, t.caps.FuncOperator} {
@@ -87,7 +87,7 @@ func (t tally) take(s Site) bool {
 	return true
 }
 
-// uniform is a number in (0, 1] that a seed and a name decide.
+// uniform maps a seed and a name to a number in (0, 1].
 func uniform(seed uint64, name string) float64 {
 	sum := sha256.Sum256([]byte(strconv.FormatUint(seed, 10) + "\x00" + name))
 	return (float64(binary.BigEndian.Uint64(sum[:8])>>11) + 1) / (1 << 53)

@@ -1,56 +1,27 @@
 package mutate
 
 import (
-	"archive/zip"
-	"bytes"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-//go:embed python/*.py python/ops/*.py
-var sources embed.FS
-
-// program is the Python side as one archive that an interpreter runs.
-func program() ([]byte, error) {
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	err := fs.WalkDir(sources, "python", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := sources.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		entry, err := w.CreateHeader(&zip.FileHeader{Name: strings.TrimPrefix(name, "python/"), Method: zip.Store})
-		if err != nil {
-			return err
-		}
-		_, err = entry.Write(text)
-		return err
-	})
-	if err := errors.Join(err, w.Close()); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-// What an answer may hold. The Python side gives up on a file before that.
+// Bounds of an answer. The Python side gives up on a file before it reaches them.
 const (
 	maxAnswer = 32 << 20
 	maxSites  = 40_000
 	maxText   = 1000 // bytes of a name or note
 	maxWhy    = 4000
 )
+
+// errGone is the error if the program has ended, or was ended, during a request.
+var errGone = errors.New("the mutator did not answer")
 
 // request is one line to the program.
 type request struct {
@@ -75,7 +46,7 @@ func (r request) encode() ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// files lists what the answer may speak of.
+// files lists the files that the answer may name.
 func (r request) files() []string {
 	var out []string
 	if r.File != "" {
@@ -115,10 +86,10 @@ type display struct {
 	Around string `json:"around"` // its file without the function's body
 }
 
-// answer is one of them; check holds what it says to what was asked.
+// answer is one of them. check compares it with the request.
 type answer interface{ check(r request) error }
 
-// decode reads an answer. What it says is foreign: the program shares a sandbox
+// decode reads an answer. It does not trust the answer, because the program shares a sandbox
 // with the repository.
 func decode(line []byte, r request, into answer) error {
 	var head struct {

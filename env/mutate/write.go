@@ -14,16 +14,16 @@ var writeText string
 
 var writePrompt = template.Must(template.New("write").Parse(writeText))
 
-// Target is a function that a model writes a bug into.
+// Target is a function into which a model writes a bug.
 type Target struct {
 	File string `json:"file"`
 	Func string `json:"func"` // as in Site.Func
-	// Rewrite shows the file without the function's body and has the model write it
-	// anew; otherwise it sees the body, too, and is asked for a version with a bug.
+	// Rewrite shows the model the file without the function's body and asks for a new one. Else the
+	// model also gets the body and is asked for a version with a bug.
 	Rewrite bool `json:"rewrite,omitempty"`
 }
 
-// Question is what a model is asked about a function.
+// Question is the prompt for a model about a function.
 func (m *Mutator) Question(ctx context.Context, t Target) (string, error) {
 	var shown display
 	if err := m.ask(ctx, request{Op: "show", File: t.File, Func: t.Func}, &shown); err != nil {
@@ -37,9 +37,9 @@ func (m *Mutator) Question(ctx context.Context, t Target) (string, error) {
 	return prompt.String(), nil
 }
 
-// Written is the mutation that a model's answer makes. The answer is foreign: it must
-// be one function of the same name, kind and parameters; a *RefusedError says what
-// was wrong with it. Whether it is a bug the tests have to say.
+// Written makes a mutation of a model's answer. The answer must be one function of the same name, kind
+// and parameters; a *RefusedError says what is wrong with it. Only the tests can decide whether it is
+// a bug.
 func (m *Mutator) Written(ctx context.Context, t Target, answer string) (Mutation, error) {
 	text, err := codeBlock(answer)
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *Mutator) Written(ctx context.Context, t Target, answer string) (Mutatio
 	return m.change(ctx, request{Op: "exchange", File: t.File, Func: t.Func, Text: text})
 }
 
-// maxCode bounds a function that a model wrote.
+// maxCode bounds a function that a model wrote, in bytes.
 const maxCode = 256 << 10
 
 // codeBlock is the last fenced block of an answer, or all of an answer that begins

@@ -101,7 +101,7 @@ func TestB28BareBreakListsWithoutASession(t *testing.T) {
 	for _, command := range []string{"b", "break", "tbreak"} {
 		b.has(b.do(command), "No breakpoints are set.")
 	}
-	b.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: 13, Enabled: true})
+	b.d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: 13, Enabled: true})
 	if r := b.do("b"); r.Text != "Breakpoints:\n1  main.py:13" || b.Frame() != nil {
 		t.Errorf("got %q, stands at %+v", r.Text, b.Frame())
 	}

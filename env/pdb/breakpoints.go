@@ -11,13 +11,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// point is one breakpoint. Its number is never given to another one.
+// point is one breakpoint. No other breakpoint ever gets its number.
 type point struct {
 	number int
 	schemas.Breakpoint
 }
 
-// registry is the truth about breakpoints, in order of their numbers.
+// registry holds the breakpoints, in order of their numbers. The shim mirrors it.
 type registry struct {
 	root   string // the workspace, as absolute paths name it
 	points []point
@@ -26,7 +26,7 @@ type registry struct {
 	notes  []string // what happened to breakpoints since the last observation
 }
 
-// mirrored is one breakpoint as the shim is told about it.
+// mirrored is one breakpoint as the shim gets it.
 type mirrored struct {
 	ID        int    `json:"id"`
 	File      string `json:"file"`
@@ -87,8 +87,8 @@ func (p *point) say(what string) string {
 	return text
 }
 
-// edited moves the breakpoints of the edited file; those whose own line was
-// replaced are dropped and noted.
+// edited moves the breakpoints of the edited file. It removes those whose own line was
+// replaced, with a note.
 func (r *registry) edited(e env.Edit) {
 	var kept []point
 	for _, p := range r.points {
@@ -116,8 +116,8 @@ func (r *registry) clear() {
 	r.points, r.dirty = nil, true
 }
 
-// refresh takes over what only the running program knows: hits, what is left of
-// ignore counts, and temporary breakpoints that were hit.
+// refresh updates what only the running program knows: hits, remaining ignore counts, and
+// temporary breakpoints that were hit.
 func (r *registry) refresh(counts [][3]int, spent []int) {
 	r.points = slices.DeleteFunc(r.points, func(p point) bool { return slices.Contains(spent, p.number) })
 	for i := range r.points {
@@ -129,8 +129,8 @@ func (r *registry) refresh(counts [][3]int, spent []int) {
 	}
 }
 
-// missed says of each breakpoint (number and hits) that a program never stood at
-// why; the program may have had child processes.
+// missed explains each breakpoint (number and hits) at which a program never stopped. children
+// is true if the program had child processes.
 func (r *registry) missed(points [][2]int, children bool) []string {
 	const most = 5
 	var out []string
@@ -201,7 +201,7 @@ func (r *registry) describe() string {
 	return b.String()
 }
 
-// pick finds the breakpoints that words name: numbers, or FILE:LINE.
+// pick finds the breakpoints that the words name by number or FILE:LINE.
 func (r *registry) pick(words []string) ([]int, error) {
 	var found []int
 	for _, w := range words {
@@ -223,8 +223,8 @@ func (r *registry) pick(words []string) ([]int, error) {
 	return found, nil
 }
 
-// manage runs a command that needs no program: clear, disable, enable,
-// condition, ignore, and b without an argument.
+// manage runs a command that does not need the program: clear, disable, enable, condition,
+// ignore, and b without an argument.
 func (r *registry) manage(word, rest string) (string, error) {
 	switch word {
 	case "b", "break", "tbreak":

@@ -162,9 +162,9 @@ func TestB36EditsShiftBreakpoints(t *testing.T) {
 	set := func(lines ...int) *Debugger {
 		d := New(Config{Workdir: workdir, Entrypoint: "python3 main.py"})
 		for _, l := range lines {
-			d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: l, Enabled: true, Condition: "x"})
+			d.d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: l, Enabled: true, Condition: "x"})
 		}
-		d.breakpoints.set(schemas.Breakpoint{File: "other.py", Line: 7, Enabled: true})
+		d.d.breakpoints.set(schemas.Breakpoint{File: "other.py", Line: 7, Enabled: true})
 		return d
 	}
 	cases := []struct {
@@ -200,8 +200,8 @@ func TestB36EditsShiftBreakpoints(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
-			if dropped := 3 - len(c.want); len(d.breakpoints.notes) != dropped {
-				t.Errorf("notes %q, want %d", d.breakpoints.notes, dropped)
+			if dropped := 3 - len(c.want); len(d.d.breakpoints.notes) != dropped {
+				t.Errorf("notes %q, want %d", d.d.breakpoints.notes, dropped)
 			}
 		})
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// call is one Command under way: the commands it consists of run one after the
-// other and add to one observation.
+// call is one Command under way. Its pdb commands run one after the other and add to one
+// observation.
 type call struct {
-	d        *Debugger
+	d        *debuggee
 	timeout  time.Duration
 	deadline time.Time
 
 	bare     bool     // without the source around the position
-	forget   bool     // breakpoints end with their program
+	forget   bool     // remove breakpoints when their program ends
 	text     []string // paragraphs of the observation
 	size     int      // bytes of the program's output among them
 	listed   bool     // the last output was a source listing
@@ -32,7 +32,7 @@ type call struct {
 
 func (c *call) say(format string, a ...any) { c.text = append(c.text, fmt.Sprintf(format, a...)) }
 
-// refuse ends the call with an error the model can mend.
+// refuse ends the call with an error that the model can correct.
 func (c *call) refuse(format string, a ...any) {
 	c.say(format, a...)
 	c.refused, c.stop = true, true
@@ -48,7 +48,7 @@ func (c *call) use(ctx context.Context, entrypoint string) error {
 		c.refuse("%s", err)
 		return nil
 	}
-	if d.session != nil && !d.session.ended {
+	if d.running() {
 		d.why = "The entrypoint has changed, so a new session was started."
 	}
 	d.entrypoint = entrypoint
@@ -82,7 +82,7 @@ func (c *call) run(ctx context.Context, line string) error {
 			c.refuse("*** %s takes no arguments here. To change the program's arguments, pass another entrypoint.", word)
 			return nil
 		}
-		if d.session != nil && !d.session.ended {
+		if d.running() {
 			d.why = "The program was restarted."
 		}
 		if err := d.end(ctx); err != nil {
@@ -95,7 +95,7 @@ func (c *call) run(ctx context.Context, line string) error {
 }
 
 func (c *call) quit(ctx context.Context) error {
-	if c.d.session == nil || c.d.session.ended {
+	if !c.d.running() {
 		c.say("No debugging session is running. The next pdb command starts the program.")
 		return c.d.end(ctx)
 	}
@@ -104,7 +104,7 @@ func (c *call) quit(ctx context.Context) error {
 	return c.d.end(ctx)
 }
 
-// kept tells what becomes of the breakpoints when a program ends.
+// kept says what happens to the breakpoints when a program ends.
 func (c *call) kept() string {
 	if c.forget {
 		return "Its breakpoints are removed."
@@ -112,8 +112,8 @@ func (c *call) kept() string {
 	return "Breakpoints are kept (" + strconv.Itoa(len(c.d.breakpoints.points)) + ")."
 }
 
-// ready makes sure that a current program waits at a prompt. False: it could not
-// be started, and the observation says why.
+// ready makes sure that a program with the current code waits at a prompt. It returns false if
+// the program could not be started; the observation then says why.
 func (c *call) ready(ctx context.Context) (bool, error) {
 	d := c.d
 	if s := d.session; s != nil && !s.ended && !s.stale {
@@ -173,7 +173,7 @@ func unstarted(entrypoint string, s *session, r result, timeout time.Duration) s
 		entrypoint, s.code, out)
 }
 
-// setBreakpoint has the shim find the place and puts it into the registry.
+// setBreakpoint lets the shim find the place and adds it to the registry.
 func (c *call) setBreakpoint(ctx context.Context, word, rest string) error {
 	if ok, err := c.ready(ctx); !ok || err != nil || c.stop {
 		return err
@@ -213,7 +213,7 @@ func (c *call) send(ctx context.Context, line, word string) error {
 	return nil
 }
 
-// exchange does one round trip and adds what it brought to the observation.
+// exchange does one round trip and adds its output to the observation.
 func (c *call) exchange(ctx context.Context, m message) error {
 	d := c.d
 	s := d.session
@@ -237,7 +237,7 @@ func (c *call) exchange(ctx context.Context, m message) error {
 	return nil
 }
 
-// report says what became of the program.
+// report adds what happened to the program.
 func (c *call) report(r result) {
 	s := c.d.session
 	switch {
@@ -277,7 +277,7 @@ func (c *call) reply() env.DebuggerReply {
 		out.ExitCode = &c.code
 		out.Frame = &schemas.Frame{Event: "finished"}
 	}
-	if d.session != nil && !d.session.ended {
+	if d.running() {
 		at := &d.session.at
 		c.text = append(c.text, where(at))
 		if !c.listed && !c.bare {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pdbCommands are the words pdb takes as commands rather than as Python.
+// pdbCommands are the words that pdb reads as commands and not as Python.
 var pdbCommands = strings.Fields(`a alias args b break bt c cl clear commands condition cont continue d debug disable
 	display down enable EOF exceptions exit h help ignore interact j jump l list ll longlist n next p pp q quit r
 	restart return retval run rv s source step tbreak u unalias undisplay unt until up w whatis where`)
@@ -16,10 +16,8 @@ var (
 	assigns     = regexp.MustCompile(`^\s*(?:[-+*/%&|^@]|//|\*\*|<<|>>|:[^=]*)?=[^=]`)
 )
 
-// split takes one call's text apart into the commands to run one after the
-// other: lines, and what stands between ;; and, where both sides are commands,
-// between single semicolons. Lines that make up one Python statement stay
-// together.
+// split splits the text of one call into commands: at newlines, at ;; and, if both sides are
+// commands, at single semicolons. It keeps the lines of one Python statement together.
 func split(text string) (commands []string) {
 	var statement []string
 	flush := func() {
@@ -47,8 +45,8 @@ func prints(line string) bool {
 		strings.HasPrefix(line, "print(") || strings.HasPrefix(line, "!")
 }
 
-// isCommand tells whether pdb takes the line as a command of its own. A line
-// that is indented belongs to the statement before it.
+// isCommand reports whether pdb reads the line as a command. An indented line belongs to the
+// statement before it.
 func isCommand(line string) bool {
 	if prints(line) {
 		return true
@@ -60,8 +58,8 @@ func isCommand(line string) bool {
 	return m != nil && slices.Contains(pdbCommands, m[1]) && asStatement(line) == line
 }
 
-// asStatement marks a line with ! where it begins with a variable that is named
-// like a command: `n = 5`, `c.x`, `l[0]` mean the variable.
+// asStatement puts ! before a line that begins with a variable named like a command: `n = 5`,
+// `c.x` and `l[0]` mean the variable.
 func asStatement(line string) string {
 	m := leadingWord.FindStringSubmatch(line)
 	if m == nil || m[1] == "p" || m[1] == "pp" || !slices.Contains(pdbCommands, m[1]) {
@@ -73,7 +71,7 @@ func asStatement(line string) string {
 	return line
 }
 
-// separate takes the commands of one line apart.
+// separate splits one line into commands.
 func separate(line string) []string {
 	if strings.HasPrefix(line, "alias ") { // its definition may consist of several commands
 		return []string{line}
@@ -108,12 +106,12 @@ func cut(text, sep string) []string {
 	return append(out, text[start:])
 }
 
-// within tells whether text ends inside a bracket or a long string.
+// within reports whether text ends inside a bracket or a long string.
 func within(text string) bool { return scan(text, func(int, int) int { return 1 }) }
 
-// scan calls at for each byte of Python text outside of quotes and comments,
-// with the depth of brackets around it; at returns how far to go on. It returns
-// whether the text ends inside a bracket or a long string.
+// scan calls at for each byte of Python text outside of quotes and comments, with the depth of
+// brackets around it; at returns by how much to advance. scan returns whether the text ends
+// inside a bracket or a long string.
 func scan(text string, at func(i, depth int) int) (open bool) {
 	depth, quote := 0, ""
 	for i := 0; i < len(text); {
@@ -151,8 +149,8 @@ func scan(text string, at func(i, depth int) int) (open bool) {
 	return depth > 0 || len(quote) == 3
 }
 
-// splitCondition takes "SPEC, CONDITION" apart. A comma inside brackets or
-// quotes cannot be part of SPEC, so the first one separates.
+// splitCondition splits "SPEC, CONDITION" at the first comma: SPEC has no brackets and no
+// quotes that could contain one.
 func splitCondition(rest string) (spec, condition string) {
 	spec, condition, _ = strings.Cut(rest, ",")
 	spec, condition = strings.TrimSpace(spec), strings.TrimSpace(condition)

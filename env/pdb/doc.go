@@ -1,16 +1,14 @@
 // Package pdb is the Python debugger of the environment.
 //
-// A Debugger keeps what must outlive any one process: the breakpoints, the
-// entrypoint and where the program stood. The process is a small subclass of
-// pdb.Pdb (folder shim) that is sent over standard input to the interpreter the
-// entrypoint names. One exchange per command: a line of base64 JSON goes in, the
-// output and one private escape (env/guest/framing) with position, source and
-// breakpoints come out.
+// A Debugger keeps the state that outlives a process: the breakpoints and the entrypoint
+// (debuggee.go). The process runs a small subclass of pdb.Pdb (folder shim), which is sent
+// over standard input to the interpreter that the entrypoint names (entrypoint.go). Each
+// command is one exchange (session.go): a line of base64 JSON goes in; the output and one
+// private escape sequence (env/guest/framing) with position, source and breakpoints come out.
 //
-// Commands that only concern breakpoints are answered from the registry; the
-// shim mirrors it with the next command. The program starts at the first
-// command that needs it, and again after it has ended or an edit has made it
-// stale.
+// The registry (breakpoints.go) answers commands that only concern breakpoints, and the shim
+// gets the changes with the next command. The program starts at the first command that needs
+// it, and again after it has ended or a file was edited.
 //
 // It imports env, env/guest/framing and schemas.
 package pdb

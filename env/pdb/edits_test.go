@@ -67,22 +67,22 @@ func checkEdits(t *testing.T, script []byte) {
 	t.Helper()
 	d, p := New(Config{Workdir: workdir, Entrypoint: "python3 a.py"}), &paper{pins: map[int]string{}}
 	p.lines = p.fresh(40)
-	d.breakpoints.set(schemas.Breakpoint{File: "b.py", Line: 7, Enabled: true})
+	d.d.breakpoints.set(schemas.Breakpoint{File: "b.py", Line: 7, Enabled: true})
 	for step := 0; len(script) >= 4; step, script = step+1, script[4:] {
 		before := slices.Sorted(maps.Keys(p.pins))
 		if line := int(script[1]); script[0]%3 == 0 && line < len(p.lines) {
-			d.breakpoints.set(schemas.Breakpoint{File: "a.py", Line: line + 1, Enabled: true, Condition: p.lines[line]})
+			d.d.breakpoints.set(schemas.Breakpoint{File: "a.py", Line: line + 1, Enabled: true, Condition: p.lines[line]})
 			if !slices.Contains(slices.Collect(maps.Values(p.pins)), p.lines[line]) {
-				p.pins[d.breakpoints.last] = p.lines[line]
+				p.pins[d.d.breakpoints.last] = p.lines[line]
 			}
 			continue
 		}
 		e := shape(len(p.lines), script[1], script[2], script[3])
-		d.breakpoints.notes = nil
+		d.d.breakpoints.notes = nil
 		d.Edited(e)
 		p.edit(e)
 		got, want := map[int]int{}, p.want()
-		for _, point := range d.breakpoints.points {
+		for _, point := range d.d.breakpoints.points {
 			if point.File == "b.py" && point.Line == 7 {
 				continue
 			}
@@ -95,12 +95,12 @@ func checkEdits(t *testing.T, script []byte) {
 			t.Fatalf("step %d, %+v (-want +got):\n%s", step, e, diff)
 		}
 		gone := slices.DeleteFunc(before, func(n int) bool { return p.pins[n] != "" })
-		if len(d.breakpoints.notes) != len(gone) {
-			t.Fatalf("step %d, %+v: notes %q, want one for each of %v", step, e, d.breakpoints.notes, gone)
+		if len(d.d.breakpoints.notes) != len(gone) {
+			t.Fatalf("step %d, %+v: notes %q, want one for each of %v", step, e, d.d.breakpoints.notes, gone)
 		}
 		for i, n := range gone {
-			if !strings.HasPrefix(d.breakpoints.notes[i], fmt.Sprintf("Breakpoint %d at a.py:", n)) {
-				t.Errorf("step %d: note %q, want one of breakpoint %d", step, d.breakpoints.notes[i], n)
+			if !strings.HasPrefix(d.d.breakpoints.notes[i], fmt.Sprintf("Breakpoint %d at a.py:", n)) {
+				t.Errorf("step %d: note %q, want one of breakpoint %d", step, d.d.breakpoints.notes[i], n)
 			}
 		}
 	}

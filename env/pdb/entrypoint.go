@@ -1,35 +1,18 @@
 package pdb
 
 import (
-	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// bootstrap is what the interpreter runs (-c): it reads the shim from standard
-// input, so nothing is written into the sandbox. It is one line: wrappers that
-// quote their arguments once more (conda run) may lose a line's end. The parts of
-// the shim are compiled one by one: what the compiler needs for all at once, 1.4 MB,
-// would stay with the program.
-const bootstrap = `exec("import os\nh=b''\nwhile len(h)<8:h+=os.read(0,8-len(h))\nn,s=int(h),b''\n` +
-	`while len(s)<n:s+=os.read(0,n-len(s))\n` +
-	`g={'__name__':'<pdb shim>','__builtins__':dict(vars(__import__('builtins')))}\n` +
-	`while s:\n p,_,s=s.partition(bytes(1))\n exec(compile(p,'<pdb shim>','exec'),g)")`
-
-// In a launch line $1 is the bootstrap, $2 the text of shim/launch.sh and $3 the
-// workspace.
-const (
-	underShim = ` -u -c "$1" "$3"`
-	viaLaunch = `bash -c "$2" sh "$1" "$3" `
-)
-
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\+?=`)
 
-// launchLine rewrites a shell line so that the Python program it ends in runs
-// under the shim: everything before the program (cd, exports, assignments,
-// `uv run`) and all its arguments stay as they were written, for the shell to
-// expand. The error is for the model: it says what to pass instead.
+// launchLine rewrites a shell line so that the Python program at its end runs under the shim.
+// Everything before the program (cd, exports, assignments, `uv run`) and all its arguments
+// stay as written, for the shell to expand. The error is for the model: it says what to pass
+// instead.
 func launchLine(entrypoint string) (string, error) {
 	tokens, err := shellTokens(entrypoint)
 	if err != nil {
@@ -54,13 +37,8 @@ func launchLine(entrypoint string) (string, error) {
 	return prefix + assigns + "exec " + run, nil
 }
 
-func entryError(entrypoint, why string) error {
-	return fmt.Errorf("pdb cannot run the entrypoint %q: %s. Pass one Python command, such as: "+
-		"python -m pytest tests/test_x.py", entrypoint, why)
-}
-
-// lastCommand returns the words of the last simple command and the lines before
-// it, which get no standard input: that is the debugger's.
+// lastCommand returns the words of the last simple command, and the lines before it. These get
+// no standard input, because the debugger reads its commands there.
 func lastCommand(entry string, tokens []token) (prefix string, words []token, err error) {
 	end := len(tokens)
 	for end > 0 && tokens[end-1].op && (tokens[end-1].lit == ";" || tokens[end-1].lit == "\n") {
@@ -102,10 +80,133 @@ func lastCommand(entry string, tokens []token) (prefix string, words []token, er
 	return prefix, words, nil
 }
 
-func text(entry string, words []token) string {
-	parts := make([]string, len(words))
-	for i, w := range words {
-		parts[i] = entry[w.start:w.end]
+const condaOptions = "-n --name -p --prefix --cwd"
+
+// runners start a command in an environment of their own, as in `uv run pytest`. The listed
+// options take a value.
+var runners = map[string]string{
+	"uv": "--with --with-editable --with-requirements --python -p --extra --group --directory --project --package " +
+		"--env-file --index --no-extra --no-group --only-group --index-url --default-index --find-links -f --cache-dir --config-file --color",
+	"poetry": "-C --directory -P --project",
+	"pipenv": "", "pdm": "-p --project", "rye": "", "hatch": "-e --env",
+	"conda": condaOptions, "mamba": condaOptions, "micromamba": condaOptions + " -r --root-prefix -a --attach -e --env --rc-file",
+}
+
+// wrappers run the command after their options. The listed options take a value.
+var wrappers = map[string]string{
+	"env":      "-u --unset -C --chdir",
+	"nice":     "-n --adjustment",
+	"stdbuf":   "-i -o -e --input --output --error",
+	"xvfb-run": "-n --server-num -s --server-args -e --error-file -f --auth-file -p --xauth-protocol -w --wait",
+}
+
+// program rewrites the words of the command that starts the program.
+func program(entry string, words []token) (string, error) {
+	if len(words) == 0 {
+		return "", entryError(entry, "there is no command in it")
 	}
-	return strings.Join(parts, " ")
+	head := words[0]
+	name := path.Base(head.lit)
+	switch {
+	case !head.fixed:
+		return viaLaunch + text(entry, words), nil
+	case interpreter.MatchString(name):
+		return python(entry, words)
+	case name == "exec" || name == "command" || name == "time" || name == "nohup":
+		return program(entry, words[1:])
+	case name == "timeout":
+		return program(entry, afterTimeout(words))
+	case name == "bash" || name == "sh" || name == "dash":
+		return shell(entry, words)
+	case elsewhere[name] != "":
+		return "", entryError(entry, elsewhere[name])
+	case slices.Contains([]string{"if", "for", "while", "until", "case", "done", "fi", "esac", "{", "}", "[[", "function"}, name):
+		return "", entryError(entry, "loops, conditions and functions of the shell are not possible here")
+	}
+	if valued, ok := wrappers[name]; ok {
+		return wrapped(entry, strings.Fields(valued), words)
+	}
+	if _, ok := runners[name]; ok && len(words) > 1 {
+		return runner(entry, name, words)
+	}
+	return viaLaunch + text(entry, words), nil
+}
+
+// wrapped rewrites a command that runs the one after its options and assignments.
+func wrapped(entry string, valued []string, words []token) (string, error) {
+	for i := 1; i < len(words); i++ {
+		w := words[i].lit
+		switch {
+		case slices.Contains(valued, w):
+			i++
+		case strings.HasPrefix(w, "-") || assignment.MatchString(w):
+		default:
+			run, err := program(entry, words[i:])
+			return text(entry, words[:i]) + " " + run, err
+		}
+	}
+	return "", entryError(entry, "there is no command after "+words[0].lit)
+}
+
+func afterTimeout(words []token) []token {
+	for i := 1; i < len(words); i++ {
+		switch w := words[i].lit; {
+		case w == "-s" || w == "-k" || w == "--signal" || w == "--kill-after":
+			i++
+		case strings.HasPrefix(w, "-"):
+		default:
+			return words[i+1:]
+		}
+	}
+	return nil
+}
+
+// shell rewrites the text of `bash -lc 'TEXT'`.
+func shell(entry string, words []token) (string, error) {
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case w.lit == "-o" || w.lit == "-O":
+			i++
+		case strings.HasPrefix(w.lit, "-") && !strings.HasPrefix(w.lit, "--") && strings.Contains(w.lit, "c"):
+			if i+2 != len(words) || !words[i+1].fixed {
+				return "", entryError(entry, "the command after "+w.lit+" must be one quoted text without variables, and nothing may follow it")
+			}
+			line, err := launchLine(words[i+1].lit)
+			return text(entry, words[:i+1]) + " " + quoted(line) + ` sh "$1" "$2" "$3"`, err
+		case !strings.HasPrefix(w.lit, "-"):
+			return "", entryError(entry, "it runs a script of the shell")
+		}
+	}
+	return "", entryError(entry, "it runs a shell without a command")
+}
+
+// runner rewrites the command after `uv run`.
+func runner(entry, name string, words []token) (string, error) {
+	valued := strings.Fields(runners[name])
+	run := -1
+	for i := 1; i < len(words); i++ {
+		w := words[i].lit
+		switch {
+		case run < 0 && w == "run":
+			run = i
+		case strings.HasPrefix(w, "-") && w != "-m":
+			if slices.Contains(valued, w) {
+				i++
+			}
+		case run < 0:
+			return viaLaunch + text(entry, words), nil
+		default:
+			before := text(entry, words[:i]) + " "
+			if name == "conda" || name == "mamba" { // by default they buffer the output and close the input
+				before = text(entry, words[:run+1]) + " --no-capture-output " + text(entry, words[run+1:i]) + " "
+			}
+			if w == "-m" || strings.HasSuffix(w, ".py") && name == "uv" {
+				return before + "python" + underShim + " " + text(entry, words[i:]), nil
+			}
+			line, err := program(entry, words[i:])
+			return before + line, err
+		}
+	}
+	return "", entryError(entry, "no program is named after "+name)
 }

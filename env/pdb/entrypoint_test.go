@@ -1,10 +1,11 @@
 package pdb
 
 import (
-	"github.com/tracesmith/tracesmith/env"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 func TestA15EntrypointsAreLaunched(t *testing.T) {
@@ -78,7 +79,7 @@ func TestLaunchLineRefuses(t *testing.T) {
 		"A=1 python3 -m nox -s tests": "nox runs the tests in other processes",
 		"python -m pdb":               "no program",
 		"uv run":                      "no program",
-		"env FOO=1":                   "no command behind env",
+		"env FOO=1":                   "no command after env",
 		"bash run.sh":                 "runs a script",
 		"bash -c \"pytest $X\"":       "one quoted text",
 		"bash -c 'pytest | cat'":      "pipes",

@@ -47,8 +47,8 @@ func (t *countedTerminal) Read(ctx context.Context, wait time.Duration) ([]byte,
 
 func counting(t *testing.T, entrypoint string) (*bench, *counted) {
 	b := open(t, entrypoint)
-	c := &counted{Sandbox: b.cfg.Sandbox}
-	b.cfg.Sandbox = c
+	c := &counted{Sandbox: b.d.cfg.Sandbox}
+	b.d.cfg.Sandbox = c
 	return b, c
 }
 
@@ -56,7 +56,7 @@ func TestWC1ShiftEqualToTheDistance(t *testing.T) {
 	for _, by := range []int{10, 20, -10} {
 		d := New(Config{Workdir: workdir, Entrypoint: "python3 main.py"})
 		for _, line := range []int{30, 40, 50} {
-			d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: line, Enabled: true})
+			d.d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: line, Enabled: true})
 		}
 		d.Edited(env.Edit{File: "main.py", First: 1, Removed: max(0, -by), Added: max(0, by)})
 		want := []int{30 + by, 40 + by, 50 + by}

@@ -1,8 +1,9 @@
 package pdb
 
 import (
-	"github.com/tracesmith/tracesmith/env"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
 func TestEachPythonScriptStepByStep(t *testing.T) {

@@ -36,7 +36,7 @@ var (
 	shim = strings.Join([]string{channelPart, sourcePart, breakpointsPart, threadsPart, namesPart, debuggerPart, startPart}, "\x00")
 )
 
-// message is one line to the shim. Nonce is what the answer must carry.
+// message is one line to the shim. The answer must contain Nonce.
 type message struct {
 	Nonce       string     `json:"nonce"`
 	Breakpoints []mirrored `json:"breakpoints"` // nil: unchanged
@@ -58,13 +58,13 @@ func (m message) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// newPoint asks where a breakpoint as the model wrote it belongs.
+// newPoint asks for the place of a breakpoint, given as the model wrote it.
 type newPoint struct {
 	Spec      string `json:"spec"`
 	Condition string `json:"condition,omitempty"`
 }
 
-// state is what the shim says at a prompt, and at the end of the program.
+// state is what the shim reports at a prompt, and at the end of the program.
 type state struct {
 	Event      string   `json:"event"`
 	File       string   `json:"file"`
@@ -74,13 +74,13 @@ type state struct {
 	First      int      `json:"first"` // line number of Lines[0]
 	Lines      []string `json:"lines"`
 	Refused    bool     `json:"refused"`
-	Changed    []string `json:"changed"` // files that are no longer what the program has loaded
+	Changed    []string `json:"changed"` // files that have changed since the program loaded them
 	PostMortem bool     `json:"post_mortem"`
-	Caught     bool     `json:"caught"` // the program itself asked for a look at an exception it has caught
+	Caught     bool     `json:"caught"` // the program itself started post-mortem debugging of an exception that it has caught
 	Deaf       bool     `json:"deaf"`   // the program handles interrupts itself
 	ExitCode   int      `json:"exit_code"`
 	Points     [][3]int `json:"points"`   // number, hits, ignore
-	Missed     [][2]int `json:"missed"`   // at the end: number and hits of breakpoints it never stood at
+	Missed     [][2]int `json:"missed"`   // at the end: number and hits of breakpoints at which it never stopped
 	Children   bool     `json:"children"` // at the end: it had child processes
 	Spent      []int    `json:"spent"`
 	Answer     struct {
@@ -88,17 +88,17 @@ type state struct {
 			File string `json:"file"`
 			Line int    `json:"line"`
 		} `json:"break"`
-		Lost []lost `json:"lost"`
+		Lost []lostPoint `json:"lost"`
 	} `json:"answer"`
 }
 
-// lost is a breakpoint the shim could not place, and why.
-type lost struct {
+// lostPoint is a breakpoint that the shim could not place, and why.
+type lostPoint struct {
 	number int
 	why    string
 }
 
-func (l *lost) UnmarshalJSON(b []byte) error {
+func (l *lostPoint) UnmarshalJSON(b []byte) error {
 	pair := [2]any{&l.number, &l.why}
 	return json.Unmarshal(b, &pair)
 }
@@ -107,24 +107,24 @@ func (l *lost) UnmarshalJSON(b []byte) error {
 type session struct {
 	conn   *framing.Conn
 	at     state
-	stale  bool // an edit came after the start
+	stale  bool // a file was edited after the start
 	ended  bool
 	code   int  // exit code, once ended
-	killed bool // ended by us: it did not react to an interrupt
-	broken bool // ended by us: the program spoke in the debugger's name
+	killed bool // we killed it because it did not react to an interrupt
+	broken bool // we killed it because the program imitated the debugger
 }
 
-// result is what one exchange brought.
+// result is the output of one exchange.
 type result struct {
 	framing.Output
 	timedOut bool
 }
 
-// fresh is what the shim writes where its own words begin, see shim/channel.py.
+// fresh is what the shim writes before its own output, see shim/channel.py.
 const fresh = "\x1b]7717;\a"
 
-// text is the output without line ends behind it; the debugger's words begin a
-// line of their own.
+// text is the output without trailing newlines. The debugger's own output begins on a new
+// line.
 func (r result) text() string {
 	parts := strings.Split(r.Text(), fresh)
 	for i := range parts[1:] {
@@ -135,11 +135,11 @@ func (r result) text() string {
 	return strings.TrimRight(strings.Join(parts, ""), "\n")
 }
 
-// start launches the program and waits for its first prompt. Where the program
-// ends before that, the session has ended and the output says why.
+// start launches the program and waits for its first prompt. If the program ends before that,
+// the session has ended and the output says why.
 func start(ctx context.Context, cfg Config, line string, deadline time.Time) (*session, result, error) {
 	term, err := cfg.Sandbox.Open(ctx, env.TerminalSpec{
-		// Pipes: a program that opens /dev/tty finds none, and cannot take commands there.
+		// Pipes, not a terminal: a program cannot read commands from /dev/tty.
 		// The third parameter is the workspace as the sandbox sees it.
 		Args: []string{"bash", "-c", `set -- "$1" "$2" "$PWD"; ` + line, "sh", bootstrap, launch}, Dir: cfg.Workdir, Env: cfg.Env,
 	})
@@ -170,14 +170,14 @@ func (s *session) do(ctx context.Context, cfg Config, m message, deadline time.T
 	return s.exchange(ctx, cfg, encode(b), deadline)
 }
 
-// exchange writes input and waits. At the deadline the program is interrupted;
-// where that does not bring a prompt within the grace period, it is killed. An
-// error means that the sandbox failed; the process is gone then too.
+// exchange writes input and waits. At the deadline it interrupts the program, and kills it if
+// no prompt follows within the grace period. An error means that the sandbox failed; the
+// process has ended in that case as well.
 func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadline time.Time) (result, error) {
 	r, err := s.conn.Exchange(ctx, input, time.Until(deadline))
 	out := result{Output: r.Output, timedOut: r.TimedOut}
 	end := deadline.Add(cfg.Grace)
-	if err == nil && r.TimedOut && s.at.Event != "" && !s.at.Deaf { // before the first prompt there is nothing to break into
+	if err == nil && r.TimedOut && s.at.Event != "" && !s.at.Deaf { // before the first prompt there is no program to interrupt
 		if err = s.conn.Interrupt(ctx); err == nil {
 			r, err = s.conn.Await(ctx, time.Until(end))
 			out.Output = out.Then(r.Output)
@@ -187,7 +187,7 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 		if !s.take(r.Frame, cfg.Context) {
 			s.broken, r.Frame = true, nil
 		} else if s.at.Event == "finished" {
-			// The interpreter is shutting down: its last words belong to this command.
+			// The interpreter is shutting down. The rest of its output belongs to this command.
 			code := s.at.ExitCode
 			r, err = s.conn.Await(ctx, time.Until(end))
 			out.Output = out.Then(r.Output)
@@ -204,8 +204,8 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 	return out, errors.Join(err, s.close(ctx))
 }
 
-// take reads the state a frame carries. The shim shares its process with the
-// program, so what it says may be anything; false: no state at all.
+// take reads the state in a frame. It returns false if there is none: the shim shares its
+// process with the program, so a frame may contain anything.
 func (s *session) take(frame json.RawMessage, context int) bool {
 	var at state
 	if json.Unmarshal(frame, &at) != nil {

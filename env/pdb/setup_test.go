@@ -17,7 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/drivers"
+	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
+	_ "github.com/tracesmith/tracesmith/env/drivers/local"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/internal/suite"
@@ -136,7 +137,7 @@ const (
 
 // patient has the debugger wait long for a program to stop at an interrupt.
 func (b *bench) patient() *bench {
-	b.cfg.Grace = patience
+	b.d.cfg.Grace = patience
 	return b
 }
 

@@ -18,9 +18,8 @@ var (
 	errNul   = errors.New("it contains a NUL byte")
 )
 
-// shellTokens splits a shell line as far as is needed to find its simple
-// commands: quotes, escapes, expansions, comments and operators. Nothing is
-// expanded.
+// shellTokens splits a shell line far enough to find its simple commands: quotes, escapes,
+// expansions, comments and operators. It expands nothing.
 func shellTokens(line string) ([]token, error) {
 	if strings.ContainsRune(line, 0) {
 		return nil, errNul
@@ -56,7 +55,7 @@ func shellTokens(line string) ([]token, error) {
 	return out, nil
 }
 
-// operator returns the length of the operator s starts with, 0 for none. A
+// operator returns the length of the operator at the start of s, 0 if there is none. A
 // redirection includes the descriptor before it and the one it duplicates.
 func operator(s string) int {
 	n := 0
@@ -170,8 +169,8 @@ func doubleQuoted(s string, lit *strings.Builder) (int, bool) {
 	return -1, plain
 }
 
-// expansion returns the length of the $..., ${...}, $(...) or `...` that s
-// begins with, -1 if it is not closed. Quotes inside brackets hide brackets.
+// expansion returns the length of the $..., ${...}, $(...) or `...` at the start of s, -1 if it
+// is not closed. Quotes inside brackets hide brackets.
 func expansion(s string) int {
 	if s[0] == '`' {
 		for i := 1; i < len(s); i++ {

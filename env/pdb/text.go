@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// where is the line that names the current frame.
+// where names the current frame.
 func where(at *state) string {
 	text := fmt.Sprintf("Current frame: %s:%d in %s", at.File, at.Line, at.Function)
 	switch {
@@ -63,7 +63,7 @@ func listing(at *state, points []point) string {
 	return b.String()
 }
 
-// target names the lines a listing shows, where they lie in the workspace.
+// target names the lines that a listing shows, "" if they are outside the workspace.
 func target(at *state) string {
 	if len(at.Lines) == 0 || path.IsAbs(at.File) || strings.HasPrefix(at.File, "<") {
 		return ""

@@ -12,30 +12,29 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxLine is the highest number of a line that is believed.
+// maxLine is the highest line number that is accepted.
 const maxLine = 1 << 20
 
 // Lines are line numbers by file of the workspace, sorted.
 type Lines map[string][]int
 
-// Has says whether one of the lines first to last is among them.
+// Has reports whether one of the lines first to last is among them.
 func (l Lines) Has(file string, first, last int) bool {
 	i, _ := slices.BinarySearch(l[file], first)
 	return i < len(l[file]) && l[file][i] <= last
 }
 
-// Coverage is which lines each test of a run executed.
+// Coverage says which lines each test of a run executed.
 type Coverage struct {
 	Tests map[string]Lines // by test id, fixtures included
 	// Outside are the lines executed outside of every test: at import, at
 	// collection, between tests.
 	Outside Lines
-	Cut     bool // there were more lines than the bounds allow
+	Cut     bool // there are more lines than the bounds allow
 }
 
-// Cover runs the tests of a tree with a patch and tells which lines of the
-// workspace each executed. Run.Tests has the verdicts. Without a single traced
-// test the error is ErrNoTrace.
+// Cover runs the tests of a tree with a patch and returns the lines of the workspace that each test
+// executed. Run.Tests has the statuses. If no test was traced, the error is ErrNoTrace.
 func Cover(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (Coverage, verify.Run, error) {
 	run, err := watch(ctx, r, t, tree, patch, how, map[string]any{"mode": "cover"})
 	if err != nil {
@@ -106,7 +105,7 @@ func (c Coverage) TestsOf(file string, first, last int) []string {
 	return out
 }
 
-// Suspect is a line and how much failing has to do with executing it.
+// Suspect is a line and how strongly its execution correlates with failures.
 type Suspect struct {
 	File  string
 	Line  int
@@ -118,7 +117,7 @@ type Suspect struct {
 // ep the failing and passing tests that execute a line and nf the failing ones
 // that do not (Abreu, Zoeteweij and van Gemund, "An Evaluation of Similarity
 // Coefficients for Software Fault Localization", PRDC 2006). failed names the
-// failing tests; only files that program answers true for are ranked.
+// failing tests; only files for which program returns true are ranked.
 func (c Coverage) Ochiai(failed func(id string) bool, program func(file string) bool) []Suspect {
 	type line struct {
 		file string

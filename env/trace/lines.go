@@ -8,17 +8,17 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// lineMap tells which line of a tree a line was before a patch. A line that took
-// the place of another is that one; one that was put between others is none.
+// lineMap maps a line after a patch to the line of the tree before it. A replaced line maps to the old
+// one, an inserted line to none.
 type lineMap struct {
 	exact  map[int]int
 	shifts []shift // by their first line
 }
 
-// shift is by how much the lines from one on are further down than before.
+// shift is by how much the patch moves the lines from one on.
 type shift struct{ from, by int }
 
-// lineMaps reads those of a patch, by file.
+// lineMaps reads the line maps of a patch, by file.
 func lineMaps(patch []byte) (map[string]lineMap, error) {
 	files, _, err := gitdiff.Parse(bytes.NewReader(patch))
 	if err != nil {
@@ -56,8 +56,8 @@ func lineMaps(patch []byte) (map[string]lineMap, error) {
 	return out, nil
 }
 
-// OldLines reads a patch and returns a function that tells which line of the tree
-// a line of the patched file was; 0 if there was none.
+// OldLines reads a patch and returns a function that maps a line of a patched file to the line of the
+// tree, 0 if there is none.
 func OldLines(patch []byte) (func(file string, line int) int, error) {
 	maps, err := lineMaps(patch)
 	if err != nil {

@@ -9,12 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Bounds of a comparison: events of one window, and windows that are looked at
-// until the runs differ.
-const (
-	window     = 20_000
-	maxWindows = 10
-)
+// maxWindows is how many windows Compare reads until the runs differ.
+const maxWindows = 10
 
 // Kinds of Divergence.
 const (
@@ -25,8 +21,8 @@ const (
 // Divergence is the first point at which two runs differ.
 type Divergence struct {
 	Kind string `json:"kind"`
-	// Place is where the buggy run is: about to run this line, or, of a call, return
-	// or exception, at it. Lines are those of the buggy version.
+	// Place is where the buggy run is: at this call, return or exception, or about to run
+	// this line. Lines are lines of the buggy version.
 	Place
 	After   int          `json:"after,omitempty"` // the line of the same frame that ran just before
 	Event   int          `json:"event"`           // number in the buggy run
@@ -36,8 +32,8 @@ type Divergence struct {
 	Other   *Place       `json:"other,omitempty"` // of a flow divergence: where the fixed run is, in its own lines
 }
 
-// Difference is a variable with other values in the two runs; "" is unbound.
-// Beside local variables there are self.NAME, <return> and <exception>.
+// Difference is a variable with different values in the two runs; "" is unbound. Besides local
+// variables there are self.NAME, <return> and <exception>.
 type Difference struct {
 	Name  string `json:"name"`
 	Buggy string `json:"buggy"`
@@ -49,8 +45,8 @@ type Pair struct {
 	Test    string      `json:"test"`
 	D0      *Divergence `json:"d0,omitempty"`      // nil: no difference was found
 	Failure *Failure    `json:"failure,omitempty"` // of the buggy run
-	// Events and Frames are the symptom's distance: events of the buggy run from D0
-	// to the failure, and calls and returns on the shortest way between the frames.
+	// Events and Frames are the distance of the symptom: the number of events in the buggy
+	// run from D0 to the failure, and of calls and returns between their frames.
 	Events      int      `json:"events"`
 	Frames      int      `json:"frames"`
 	Executed    []string `json:"executed"` // functions of the buggy run, "file:qualified name"
@@ -61,10 +57,9 @@ type Pair struct {
 	Cut         bool     `json:"cut,omitempty"`      // there was more than the bounds allow
 }
 
-// Compare runs one test twice in each of two versions of a tree, each given by a
-// patch (nil: the tree itself), and finds where they begin to differ. Lines are
-// compared as lines of the tree. Variables that differ between two runs of the
-// same version are left out.
+// Compare runs one test twice in each of two versions of a tree, each given by a patch (nil:
+// the tree itself), and finds where they begin to differ. It compares lines as lines of the
+// tree, and ignores variables that differ between two runs of the same version.
 func Compare(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, buggy, fixed []byte, test string) (Pair, error) {
 	p := Pair{Test: test}
 	var sides [2]side
@@ -188,8 +183,8 @@ func (p *Pair) compare(b, f *side) {
 	}
 }
 
-// line is where an event would be in the tree; of a line that only this version
-// has, none that the other could have.
+// line is the line of an event in the tree. For a line that only this version has, it is a
+// number that no line of the other version has.
 func (s *side) line(e event) int {
 	if m, changed := s.lines[e.file]; changed {
 		if old := m.old(e.line); old != 0 {
@@ -215,8 +210,8 @@ func (s *side) apply(e event) {
 	}
 }
 
-// differences of the variables that changed with an event. A local variable that
-// one version does not know at all is none.
+// differences lists the variables that an event has changed and that differ. It ignores a local
+// variable that one version does not have at all.
 func differences(b, f *side, x, y event) []Difference {
 	var out []Difference
 	key := x.file + ":" + x.function
@@ -239,7 +234,7 @@ func (p *Pair) diverges(kind string, b *side, e event) {
 		Visible: len(b.frames[e.serial])}
 }
 
-// distance measures the way from D0 to the failure.
+// distance measures the distance from D0 to the failure.
 func (p *Pair) distance(b steps) {
 	if p.D0 == nil || p.Failure == nil || p.Failure.Event < p.D0.Event {
 		return

@@ -16,17 +16,16 @@ import (
 //go:embed probe.py
 var program string
 
-// Bounds of what a probe may look at and write.
+// Bounds of what a probe reads and writes.
 const (
 	maxOutput = 64 << 20 // bytes of one run
 	maxEvents = 2_000_000
 )
 
-// ErrNoTrace: the tests ran without the probe being able to tell of them.
+// ErrNoTrace is the error if the tests ran but the probe recorded nothing.
 var ErrNoTrace = errors.New("nothing was traced")
 
-// Runner runs the tests of a task on a tree with a patch, as *verify.Verifier does
-// and says at its method of this name.
+// Runner runs the tests of a task on a tree with a patch; see the method of *verify.Verifier.
 type Runner interface {
 	Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error)
 }
@@ -42,14 +41,13 @@ func watch(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch [
 	return run, nil
 }
 
-// record is one line of the probe: its kind and what follows.
+// record is one line of the probe: its kind and its items.
 type record struct {
 	kind string
 	rest []json.RawMessage
 }
 
-// into decodes the items behind the kind; ok says that there were as many and all
-// fitted.
+// into decodes the items; ok is false if there are too few or one has another type.
 func (r record) into(targets ...any) (ok bool) {
 	if len(r.rest) < len(targets) {
 		return false
@@ -62,7 +60,7 @@ func (r record) into(targets ...any) (ok bool) {
 	return true
 }
 
-// tuple decodes a JSON array of as many items as there are targets, or more.
+// tuple decodes a JSON array with at least as many items as there are targets.
 func tuple(raw []byte, targets ...any) error {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
@@ -74,7 +72,7 @@ func tuple(raw []byte, targets ...any) error {
 	return nil
 }
 
-// records reads what a probe wrote; a line that is none is passed over.
+// records reads the output of a probe. It skips lines that are not records.
 func records(raw []byte, each func(record)) {
 	for line := range bytes.Lines(raw) {
 		var items []json.RawMessage

@@ -8,7 +8,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// event is one thing that the program of a traced test did.
+// window is how many events of a run are read at once.
+const window = 20_000
+
+// event is one step of a traced test.
 type event struct {
 	kind     string // call, line, return, exception
 	n        int    // number in the whole run, from 0
@@ -17,10 +20,10 @@ type event struct {
 	line     int
 	depth    int                // frames of the workspace on the stack, its own included
 	serial   int                // of the frame
-	changes  map[string]*string // variables that changed; nil: is no more
+	changes  map[string]*string // new values of variables; nil: unbound
 }
 
-// steps is a window of what one test did in one run.
+// steps is a window of the events of one test in one run.
 type steps struct {
 	events    []event
 	functions map[string]map[string]bool // "file:function" -> its variables
@@ -38,13 +41,12 @@ type Place struct {
 	Line     int    `json:"line"`
 }
 
-// Failure is an exception and its way through the frames of the workspace, the
-// innermost first.
+// Failure is an exception and the frames of the workspace that it passed, innermost first.
 type Failure struct {
 	Type   string  `json:"type"`
 	Event  int     `json:"event"`
 	Places []Place `json:"places"`
-	outer  int     // depth of the outermost frame it came to
+	outer  int     // depth of the outermost frame it reached
 }
 
 // follow runs one test and reads a window of its events.
@@ -124,8 +126,7 @@ func (p *place) UnmarshalJSON(raw []byte) error {
 	return tuple(raw, &p.File, &p.Function, &p.Line, &p.depth)
 }
 
-// failed is the exception that ended the test: the last one that came out to the
-// outermost frame.
+// failed is the exception that ended the test: the last one that reached the outermost frame.
 func (s steps) failed() *Failure {
 	for i := len(s.failures) - 1; i >= 0; i-- {
 		if s.failures[i].outer == 1 {

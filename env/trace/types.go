@@ -13,8 +13,8 @@ import (
 // sorted: function ("file:qualified name") -> variable -> names of types.
 type LocalTypes map[string]map[string][]string
 
-// Types runs the tests of a tree with a patch and tells the types of local
-// variables. Without one the error is ErrNoTrace.
+// Types runs the tests of a tree with a patch and returns the types of local variables. If there are
+// none, the error is ErrNoTrace.
 func Types(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (LocalTypes, error) {
 	run, err := watch(ctx, r, t, tree, patch, how, map[string]any{"mode": "types"})
 	if err != nil {

@@ -2,8 +2,8 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,76 +11,38 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Why a task cannot be judged; TaskError wraps one of them.
-var (
-	ErrNoTests      = errors.New("task without tests")
-	ErrNothingToFix = errors.New("nothing to fix")
-	ErrNotCollected = errors.New("the tests cannot be collected")
-	ErrTooSlow      = errors.New("the tests run out of time")
-	ErrGoldFails    = errors.New("the gold patch fixes nothing")
-	ErrUntrusted    = errors.New("the results of the tests cannot be trusted")
-	ErrHiddenTests  = errors.New("the hidden tests do not fit the repository")
-)
-
-// TaskError is a task that no patch can be judged against, with the remedy.
-type TaskError struct {
-	Instance string
-	Kind     error // one of the errors above
-	Detail   string
-	Remedy   string
-}
-
-func (e *TaskError) Error() string {
-	return fmt.Sprintf("task %s: %s: %s", e.Instance, e.Summary(), e.Remedy)
-}
-
-// Summary is the error without the task's name and the remedy.
-func (e *TaskError) Summary() string {
-	if e.Detail == "" {
-		return e.Kind.Error()
-	}
-	return fmt.Sprintf("%v (%s)", e.Kind, e.Detail)
-}
-
-func (e *TaskError) Unwrap() error { return e.Kind }
-
-// Baseline establishes a task's lists by running its tests on the repository as
-// it is: what does not pass becomes fail_to_pass, what passes pass_to_pass. With a
-// gold patch, fail_to_pass is what passes only with it and pass_to_pass what
-// passes both times. An entrypoint without per-test results gives VerifyExitCode
-// and empty lists. Files are the task's. A task that cannot be judged is a
-// *TaskError.
-func (v *Verifier) Baseline(ctx context.Context, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
-	base, err := v.cfg.Store.Base(ctx, tree)
+// makeBaseline implements Verifier.Baseline.
+func makeBaseline(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
+	base, err := cfg.Store.Base(ctx, tree)
 	if err != nil {
 		return schemas.TestSpec{}, err
 	}
-	hidden, err := v.hiddenTests(ctx, t, base)
+	hidden, err := findHidden(ctx, cfg.Store, t, base)
 	if err != nil {
 		return schemas.TestSpec{}, err
 	}
-	before, err := v.run(ctx, t, hidden.tree, Variant{})
+	before, err := runFresh(ctx, cfg, t, hidden.tree, Variant{})
 	if err != nil {
 		return schemas.TestSpec{}, fmt.Errorf("running the tests of task %s: %w", t.InstanceID, err)
 	}
 	if t.GoldPatch == "" {
 		return baseline(t, before)
 	}
-	gold, err := v.cfg.Store.Apply(ctx, base, []byte(t.GoldPatch))
+	gold, err := cfg.Store.Apply(ctx, base, []byte(t.GoldPatch))
 	if err != nil {
 		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrGoldFails, err.Error(), "make the gold patch against the task's repository"}
 	}
-	if gold, _, err = hidden.place(ctx, v.cfg.Store, gold); err != nil {
+	if gold, _, err = hidden.place(ctx, cfg.Store, gold); err != nil {
 		return schemas.TestSpec{}, err
 	}
-	after, err := v.run(ctx, t, gold, Variant{})
+	after, err := runFresh(ctx, cfg, t, gold, Variant{})
 	if err != nil {
 		return schemas.TestSpec{}, fmt.Errorf("running the tests of task %s with its gold patch: %w", t.InstanceID, err)
 	}
 	return goldBaseline(t, before, after)
 }
 
-// unusable names what makes a run no base for lists, if anything does.
+// unusable says why lists cannot be made of a run, nil if they can.
 func unusable(t schemas.Task, r testRun) *TaskError {
 	fail := func(kind error, detail, remedy string) *TaskError {
 		return &TaskError{t.InstanceID, kind, detail, remedy}
@@ -126,7 +88,7 @@ func baseline(t schemas.Task, before testRun) (schemas.TestSpec, error) {
 			"make the tests importable, list fail_to_pass and pass_to_pass, or give a gold patch"}
 	}
 	spec.Method = before.method()
-	for _, id := range sortedKeys(before.tests) {
+	for _, id := range slices.Sorted(maps.Keys(before.tests)) {
 		switch before.tests[id] {
 		case "passed":
 			spec.PassToPass = append(spec.PassToPass, id)
@@ -142,7 +104,7 @@ func baseline(t schemas.Task, before testRun) (schemas.TestSpec, error) {
 
 func goldBaseline(t schemas.Task, before, after testRun) (schemas.TestSpec, error) {
 	for _, r := range []testRun{before, after} {
-		// The bug may well keep the tests of the base from being collected.
+		// Because of the bug, the tests of the base may fail to load.
 		if e := unusable(t, r); e != nil {
 			return schemas.TestSpec{}, e
 		}
@@ -160,7 +122,7 @@ func goldBaseline(t schemas.Task, before, after testRun) (schemas.TestSpec, erro
 		return spec, nil
 	}
 	spec.Method = after.method()
-	for _, id := range sortedKeys(after.tests) {
+	for _, id := range slices.Sorted(maps.Keys(after.tests)) {
 		switch {
 		case after.tests[id] != "passed":
 		case before.tests[id] == "passed":
@@ -169,7 +131,7 @@ func goldBaseline(t schemas.Task, before, after testRun) (schemas.TestSpec, erro
 			spec.FailToPass = append(spec.FailToPass, id)
 		}
 	}
-	failing := len(before.uncollected) > 0 || slices.ContainsFunc(sortedKeys(before.tests), func(id string) bool {
+	failing := len(before.uncollected) > 0 || slices.ContainsFunc(slices.Sorted(maps.Keys(before.tests)), func(id string) bool {
 		return before.tests[id] == "failed" || before.tests[id] == "error"
 	})
 	switch {
@@ -179,24 +141,4 @@ func goldBaseline(t schemas.Task, before, after testRun) (schemas.TestSpec, erro
 		return schemas.TestSpec{}, &TaskError{t.InstanceID, ErrNothingToFix, "all tests pass already", "give a repository whose tests fail because of the bug"}
 	}
 	return schemas.TestSpec{}, goldFails
-}
-
-// spec is the task's lists, or its baseline where it has none.
-func (v *Verifier) spec(ctx context.Context, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
-	if own, err := v.ownRunner(ctx, t, tree); err != nil {
-		return t.Tests, err
-	} else if own != "" {
-		return t.Tests, &TaskError{t.InstanceID, ErrUntrusted,
-			"the repository is its own test runner, in " + own + ": a patch could change its judge", "leave the task out"}
-	}
-	if len(t.Tests.FailToPass)+len(t.Tests.PassToPass)+len(t.Tests.Expected) > 0 {
-		return t.Tests, nil
-	}
-	spec, err := v.baselines.Get(ctx, t.ComputeID(), func(ctx context.Context) (schemas.TestSpec, error) {
-		return v.Baseline(ctx, t, tree)
-	})
-	if err != nil {
-		return t.Tests, err
-	}
-	return spec, nil
 }

@@ -11,9 +11,9 @@ const maxCause = 300 // bytes
 
 var (
 	colors = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-	// What pytest and unittest put between the reports of two errors.
+	// A line between the reports of two errors of pytest or unittest.
 	ruler = regexp.MustCompile(`^(_{3,} .* _{3,}|-{40,}|={3,}|={3,} .* ={3,}|!{3,}.*)$`)
-	// An exception as pytest marks it, and as a traceback ends with it.
+	// An exception as pytest marks it, and at the end of a traceback.
 	marked    = regexp.MustCompile(`^(?:E {1,3}|INTERNALERROR> )([A-Za-z_][\w.]*(?:: .*)?)$`)
 	raised    = regexp.MustCompile(`^[A-Za-z_][\w.]*(?:: .*)?$`)
 	position  = regexp.MustCompile(`File "([^"]*)", line (\d+)`)
@@ -23,8 +23,8 @@ var (
 	framing   = regexp.MustCompile(`^\s*(rootdir|inifile|configfile|plugins|cachedir|platform)\b.*: |^no tests ran|^\d+ errors? in|^Ran \d+ test|^FAILED \(`)
 )
 
-// Cause is the line of a test runner's output that says why the tests did not run: the first
-// error that it reports, else its last words.
+// Cause is the line of a test runner's output that says why the tests did not run: the first error
+// that it reports, else its last line.
 func Cause(output []byte) string {
 	text := colors.ReplaceAllString(strings.ToValidUTF8(string(output), "\uFFFD"), "")
 	lines := strings.Split(strings.ReplaceAll(text, "\r", ""), "\n")
@@ -38,8 +38,8 @@ func Cause(output []byte) string {
 	return strings.ToValidUTF8(cause[:min(len(cause), maxCause)], "")
 }
 
-// reported is the exception of the first report that has one. Of a chain it is the last,
-// which is the one that was raised.
+// reported is the exception of the first report that has one. Of a chain of exceptions it is the
+// last, which was raised.
 func reported(lines []string) string {
 	found, place, conftest, traceback := "", "", "", false
 	for _, line := range lines {
@@ -74,7 +74,7 @@ func reported(lines []string) string {
 	return conftest + found
 }
 
-// complained is what a runner says that ends without running anything.
+// complained is the error message of a runner that ends without running anything.
 func complained(lines []string) string {
 	for _, form := range []*regexp.Regexp{inSummary, complaint} {
 		for _, line := range lines {
@@ -86,7 +86,7 @@ func complained(lines []string) string {
 	return ""
 }
 
-// last is the last line that is more than a frame around others.
+// last is the last line that is not part of a frame or summary.
 func last(lines []string) string {
 	words := ""
 	for _, line := range lines {

@@ -21,9 +21,9 @@ import (
 //go:embed python/*.py
 var hooks embed.FS
 
-// channel is the host's side of one run: where interpreters report in the sandbox,
-// and the keys they sign with. The guest gives the n-th interpreter that the
-// entrypoint starts the n-th key, and none to what an interpreter starts.
+// channel is the host's end of one run: the place in the sandbox where interpreters report, and the
+// keys with which they sign. The guest gives the n-th interpreter that the entrypoint starts the
+// n-th key, and gives none to processes that an interpreter starts.
 type channel struct {
 	dir  string // in the sandbox; its last part is the name of the socket
 	keys env.Keys
@@ -36,10 +36,10 @@ func newChannel(temp string) channel {
 	return channel{path.Join(temp, "."+name), env.Keys{Name: "." + name, Secret: secret[16:]}}
 }
 
-// hooksPath is where interpreters find the hooks: the command's sealed file.
+// hooksPath is the path of the hooks for interpreters, the command's sealed file.
 var hooksPath = fmt.Sprintf("/proc/self/fd/%d", env.SealedFile)
 
-// archive is the sealed file: the hooks, and what they are asked for.
+// archive is the content of the sealed file: the hooks and their configuration.
 func (c channel) archive(workdir string, how Variant) ([]byte, error) {
 	files := map[string][]byte{}
 	list, err := hooks.ReadDir("python")
@@ -62,7 +62,7 @@ func (c channel) archive(workdir string, how Variant) ([]byte, error) {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
 	for name, content := range files {
-		// Stored: an interpreter without zlib reads it, too.
+		// Stored, so that an interpreter without zlib can read it.
 		f, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
 		if err != nil {
 			return nil, err
@@ -75,10 +75,10 @@ func (c channel) archive(workdir string, how Variant) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// launcher puts the hooks on the module path and runs the task's command line. A
-// command line that sets PYTHONPATH itself keeps the hooks in front. A user's module
-// directory that is not there at the start must not appear later: an interpreter
-// runs what lies in it before the hooks.
+// launcher adds the hooks to the module path and runs the task's command line. If the command line
+// sets PYTHONPATH itself, the hooks stay in front. If the user's module directory does not exist at
+// the start, interpreters must not use one that appears later: they would run its content before
+// the hooks.
 const launcher = `export TRACESMITH_CHANNEL="$1" PYTHONPATH="$2${PYTHONPATH:+:$PYTHONPATH}"
 [ -e "$HOME/.local/lib" ] || [ -n "$PYTHONNOUSERSITE" ] || export PYTHONNOUSERSITE=tracesmith
 exec bash -c "$3"`
@@ -131,9 +131,8 @@ type process struct {
 	ended bool
 }
 
-// read checks the MACs and merges the records. outlived is env.Result.Keys. Whatever
-// does not check is a finding in tampered, never an error: the file is written where
-// the program runs.
+// read checks the MACs and merges the records. outlived is env.Result.Keys. An invalid record is a
+// finding in tampered, never an error, because the program can write to the file.
 func (c channel) read(raw []byte, outlived []bool) results {
 	r := results{tests: map[string]string{}, seconds: map[string]float64{}, docs: map[string]string{}}
 	chains := make([]process, len(outlived))
@@ -176,7 +175,7 @@ func forged(how string) results {
 	return results{tests: map[string]string{}, tampered: []string{"the file of test results " + how}}
 }
 
-// sign makes the MAC of the n-th interpreter.
+// sign makes the MAC of interpreter n.
 func (c channel) sign(n int, message string) string {
 	mac := hmac.New(sha256.New, c.keys.Key(n))
 	mac.Write([]byte(message))
@@ -227,4 +226,10 @@ func (r *results) add(rec record) {
 			}
 		}
 	}
+}
+
+// seconds converts a duration of the hooks, in microseconds.
+func seconds(raw json.Number) (float64, bool) {
+	n, err := raw.Int64()
+	return float64(n) / 1e6, err == nil && n >= 0 && !strings.HasPrefix(raw.String(), "-")
 }

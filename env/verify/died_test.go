@@ -42,7 +42,7 @@ func (d *doomed) Run(ctx context.Context, _ env.Command) (env.Result, error) {
 // time is the patch's doing.
 func TestADeadSandboxIsAskedAgain(t *testing.T) {
 	base := fixture(t)
-	for kills, want := range map[int]string{1: schemas.VerifiedPass, 2: schemas.VerifiedPass, deaths: schemas.VerifiedFail} {
+	for kills, want := range map[int]string{1: schemas.VerifiedPass, 2: schemas.VerifiedPass, maxDeaths: schemas.VerifiedFail} {
 		v := verifier(t)
 		driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{DuringCommand: true, Reason: "its stream ended"}, kills: kills}
 		v.cfg.Driver = driver
@@ -51,7 +51,7 @@ func TestADeadSandboxIsAskedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Status != want || strings.Contains(got.Reason, "died") != (want == schemas.VerifiedFail) || driver.started != min(kills+1, deaths) {
+		if got.Status != want || strings.Contains(got.Reason, "died") != (want == schemas.VerifiedFail) || driver.started != min(kills+1, maxDeaths) {
 			t.Errorf("%d killed: %s (%s) after %d sandboxes", kills, got.Status, got.Reason, driver.started)
 		}
 	}
@@ -61,11 +61,11 @@ func TestADeadSandboxIsAskedAgain(t *testing.T) {
 func TestAKilledSandboxDecidesNothing(t *testing.T) {
 	base := fixture(t)
 	v := verifier(t)
-	driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{Reason: "somebody killed its process"}, kills: deaths}
+	driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{Reason: "somebody killed its process"}, kills: maxDeaths}
 	v.cfg.Driver = driver
 	patch, sha := patchTo(t, v, base, honest(t))
 	got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)
-	if !errors.Is(err, env.ErrSandboxDied) || got.Resolved != nil || driver.started != deaths {
+	if !errors.Is(err, env.ErrSandboxDied) || got.Resolved != nil || driver.started != maxDeaths {
 		t.Errorf("%+v, %v after %d sandboxes", got, err, driver.started)
 	}
 }

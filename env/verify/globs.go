@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// matches says whether a path of the workspace is named by a pattern of
-// TestSpec.Files: without a slash it is matched against the base name in any
-// directory; otherwise against the whole path, where ** stands for any number
-// of directories and a final ** for everything below, as well as for a file or
-// link in the directory's own place.
+// matches reports whether a pattern of TestSpec.Files matches a path of the workspace. A pattern
+// without a slash is compared with the base name in any directory, any other with the whole path.
+// ** matches any number of directories; at the end it matches everything below, and also a file or
+// link in place of the directory.
 func matches(pattern, file string) bool {
 	pattern = strings.TrimPrefix(pattern, "./")
 	if strings.HasSuffix(pattern, "/") {

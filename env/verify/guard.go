@@ -14,113 +14,36 @@ import (
 )
 
 // Layers against cheating, outermost first:
-//  1. tests, their configuration and the entrypoint's scripts come from the base
-//     tree, whatever the patch did to them (protector);
-//  2. a patch that adds or changes a file the interpreter or the runner loads by
-//     itself is refused (refusals);
-//  3. results are MACed records, complete only if each interpreter ran its exit
-//     handlers last (channel.go); a test passes only if its own function was
-//     called and came back, whatever was reported (python/tracesmith_channel.py);
-//  4. the runner's functions, hooks and tests are compared with what they were
-//     before program code ran, and assertions known to be wrong must still fail
-//     (python/tracesmith_guard.py);
-//  5. digging in the interpreter (object graph, trace functions, ctypes, the
-//     channel's files) from a file the patch changed counts as tampering (digs).
+//  1. Tests, their configuration and the entrypoint's scripts come from the base tree, whatever
+//     the patch did to them (protect.go).
+//  2. A patch is refused if it adds or changes a file that the interpreter or the runner loads
+//     by itself (refusals).
+//  3. Results are records with a MAC, complete only if each interpreter ran its exit handlers
+//     last (channel.go). A test passes only if its own function was called and returned,
+//     whatever was reported (python/tracesmith_channel.py).
+//  4. The runner's functions, hooks and tests are compared with their state before program code
+//     ran, and assertions known to be wrong must still fail (python/tracesmith_guard.py).
+//  5. The use of the interpreter's internals (object graph, trace functions, ctypes, the
+//     channel's files) by a file that the patch changed counts as tampering (intrusion).
 
-// protector answers which paths are graded as the base has them: the task's
-// test files, the files its test ids name (doctests excepted, which stand in the
-// program), and the scripts its entrypoint runs.
-func protector(t schemas.Task, spec schemas.TestSpec, base []workspace.File) func(string) bool {
-	exact := map[string]bool{}
-	for _, id := range slices.Concat(spec.FailToPass, spec.PassToPass) {
-		if file, test, ok := strings.Cut(id, "::"); ok {
-			name, _, _ := strings.Cut(test, "[")
-			exact[file] = exact[file] || !strings.Contains(name, ".")
-			continue
-		}
-		for dotted := id; dotted != ""; { // unittest: module.Class.test
-			dotted = dotted[:max(strings.LastIndexByte(dotted, '.'), 0)]
-			exact[strings.ReplaceAll(dotted, ".", "/")+".py"] = true
-		}
-	}
-	modes := map[string]uint32{}
-	for _, f := range base {
-		modes[f.Path] = f.Mode
-	}
-	last := ""
-	for _, word := range commandWords(t, spec) {
-		switch mode := modes[word]; {
-		case word == "make":
-			exact["Makefile"], exact["makefile"], exact["GNUmakefile"] = true, true, true
-		case mode == 0:
-		case strings.HasSuffix(word, ".py"):
-			// Where the exit code decides it may be the program itself: see repository.
-			// pytest is also given files whose docstrings hold the tests.
-			run := strings.HasPrefix(path.Base(last), "python")
-			exact[word] = exact[word] || spec.Method == schemas.VerifyUnittest || spec.Method == schemas.VerifyPytest && run
-		default:
-			exact[word] = exact[word] || mode == workspace.ModeExec || strings.HasSuffix(word, ".sh")
-		}
-		last = word
-	}
-	return func(file string) bool {
-		return exact[file] || slices.ContainsFunc(spec.Files, func(p string) bool { return matches(p, file) })
-	}
-}
-
-// commandWords are the words of a task's command lines, with paths as the workspace
-// has them.
-func commandWords(t schemas.Task, spec schemas.TestSpec) []string {
-	words := strings.FieldsFunc(t.Entrypoint+" "+spec.Command, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()\"'", r) })
-	for i, word := range words {
-		words[i] = path.Clean(strings.TrimPrefix(word, t.Workdir+"/"))
-	}
-	return words
-}
-
-// layout reads the base tree of a task for what its tests rest on.
-func layout(t schemas.Task, spec schemas.TestSpec, base []workspace.File, text content, gold []string) *repository {
-	files := make([]string, len(base))
-	for i, f := range base {
-		files[i] = f.Path
-	}
-	var listed, scripts []string
-	for _, id := range slices.Concat(spec.FailToPass, spec.PassToPass, sortedKeys(spec.Expected)) {
-		file, test, ok := strings.Cut(id, "::")
-		if name, _, _ := strings.Cut(test, "["); ok && !strings.Contains(name, ".") && slices.Contains(files, file) {
-			listed = append(listed, file)
-		}
-	}
-	last := ""
-	for _, word := range commandWords(t, spec) {
-		for _, file := range []string{word, strings.ReplaceAll(word, ".", "/") + ".py", strings.ReplaceAll(word, ".", "/") + "/__main__.py"} {
-			if spec.Method == schemas.VerifyExitCode && strings.HasSuffix(file, ".py") && slices.Contains(files, file) && (file == word || last == "-m") {
-				scripts = append(scripts, file)
-			}
-		}
-		last = word
-	}
-	return newRepository(files, text, listed, scripts, gold)
-}
-
-// A runner itself: never part of a patch, new or old.
+// runners are modules of test runners. A patch may neither add nor change them.
 var runners = strings.Fields("pytest _pytest pluggy unittest py site sitecustomize usercustomize iniconfig exceptiongroup tomli coverage")
 
-// runnerOf is the package by which a repository is known to be the runner itself.
+// runnerOf is the package that only the repository of the runner itself has.
 var runnerOf = map[string]string{schemas.VerifyPytest: "_pytest", schemas.VerifyUnittest: "unittest"}
 
-// ownRunner is where a repository keeps the runner that its tests are judged by;
-// "" = it is none. Run from outside, such tests would be about another program.
-func (v *Verifier) ownRunner(ctx context.Context, t schemas.Task, tree env.Tree) (string, error) {
+// ownRunner returns the place of the test runner in a repository that is the test runner itself,
+// "" for any other repository. A runner outside of it would test another program.
+func ownRunner(ctx context.Context, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
 	name := runnerOf[t.Tests.Method]
 	if name == "" {
 		return "", nil
 	}
-	base, err := v.cfg.Store.Base(ctx, tree)
+	base, err := store.Base(ctx, tree)
 	if err != nil {
 		return "", err
 	}
-	files, err := v.cfg.Store.Files(ctx, base)
+	files, err := store.Files(ctx, base)
 	for _, f := range files {
 		if dir, ok := strings.CutSuffix(f.Path, name+"/__init__.py"); ok && slices.Contains([]string{"", "src/", "lib/", "Lib/"}, dir) {
 			return dir + name, err
@@ -129,8 +52,8 @@ func (v *Verifier) ownRunner(ctx context.Context, t schemas.Task, tree env.Tree)
 	return "", err
 }
 
-// What a Python test runner has loaded before program code runs; a new module
-// of such a name on the module path would run in its place.
+// loadedEarly are modules that a Python test runner loads before program code runs. A new module
+// of the same name on the module path would run in their place.
 var loadedEarly = strings.Fields(`__future__ _abc _ast _bisect _blake2 _bz2 _codecs _collections _collections_abc
 _compat_pickle _compression _csv _ctypes _datetime _decimal _elementtree _functools _hashlib _heapq _io _json _locale
 _lzma _opcode _operator _posixsubprocess _py_abc _pydecimal _queue _random _sha512 _signal _sitebuiltins _socket _sre
@@ -146,14 +69,11 @@ ssl stat statistics string stringprep struct subprocess sys sysconfig tarfile te
 timeit token tokenize tomllib toml trace traceback tracemalloc types typing typing_extensions unicodedata urllib uu uuid
 warnings weakref xml xmlrpc zipfile zipimport zipp zlib zoneinfo`)
 
-// refusal is a path of the patch that is not allowed to be there.
+// refusal is a file that a patch must not contain, and why.
 type refusal struct{ path, why string }
 
-// content reads a file of one side of the patch; "" where it does not exist.
-type content func(file string) string
-
-// refusals lists what a patch may not add or change, once protected files are
-// back: files that the interpreter or the test runner loads by itself.
+// refusals lists the files of a patch that the interpreter or the test runner loads by itself.
+// Protected files have been restored before.
 func refusals(changes []workspace.Change, final []workspace.File, before, after content, helpers []string) []refusal {
 	present := map[string]bool{}
 	for _, f := range final {
@@ -202,8 +122,8 @@ func refuse(c workspace.Change, present map[string]bool, before, after content) 
 	return shadows(c, present)
 }
 
-// shadows says why a file would be imported in the place of a module that the
-// runner uses.
+// shadows says why a file would be imported in place of a module that the runner uses, "" if it
+// would not.
 func shadows(c workspace.Change, present map[string]bool) string {
 	switch module := shadowed(c, present); {
 	case module == "sitecustomize", module == "usercustomize":
@@ -216,7 +136,7 @@ func shadows(c workspace.Change, present map[string]bool) string {
 	return ""
 }
 
-// shadowed is the name of the top module that a file can be imported as: it lies
+// shadowed is the top-level module that a file can be imported as: the file is in a directory
 // where the module path may begin (the top, or a directory without __init__.py).
 func shadowed(c workspace.Change, present map[string]bool) string {
 	dir, name := path.Split(c.Path)
@@ -234,10 +154,10 @@ func shadowed(c workspace.Change, present map[string]bool) string {
 	return module
 }
 
-// What configures the runner, or adds plugins to it, by its name.
+// settingsFiles configure the runner or add plugins to it.
 var settingsFiles = []string{"tox.ini", "setup.cfg", "pyproject.toml", "entry_points.txt"}
 
-// escaped matches a character TOML lets be written by its number.
+// escaped matches a character that TOML writes by its number.
 var escaped = regexp.MustCompile(`\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})`)
 
 // settings are the lines of an INI or TOML file that configure pytest.
@@ -259,11 +179,10 @@ func settings(text string) string {
 	return out.String()
 }
 
-// digs finds, among the watched events of a run, one that a patch brought in:
-// caused by a file it changed whose old text does not have the event's word, or
-// by code without a file. A report made while changed code was on the stack is
-// one whatever the old text says.
-func digs(seen [][2]string, changes []workspace.Change, before content) string {
+// intrusion returns a watched event of a run that the patch caused, "" if there is none. A file
+// that the patch changed caused it, and the file's old text does not contain the event's word,
+// or code without a file caused it. A report while changed code was on the stack always counts.
+func intrusion(seen [][2]string, changes []workspace.Change, before content) string {
 	for _, s := range seen {
 		event, file := s[0], s[1]
 		if strings.HasPrefix(file, "<") {

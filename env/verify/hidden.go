@@ -8,28 +8,29 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// hiddenTests are the files that a task's hidden tests change or add. They exist
-// where a patch is judged only, and come from base whatever a patch has put in
-// their place: a file of the same name, a directory, a link.
+// hiddenTests are the files that a task's hidden tests change or add. They exist only in the
+// sandbox of a verifier, and replace whatever a patch has put in their place: a file of the
+// same name, a directory, a link.
 type hiddenTests struct {
 	tree  string          // base with the hidden tests
-	files map[string]bool // what they change, add or delete
+	files map[string]bool // that they change, add or delete
 }
 
-func (v *Verifier) hiddenTests(ctx context.Context, t schemas.Task, base string) (hiddenTests, error) {
+// findHidden applies the hidden tests of a task to its base tree.
+func findHidden(ctx context.Context, store *workspace.Store, t schemas.Task, base string) (hiddenTests, error) {
 	h := hiddenTests{tree: base}
 	if t.Tests.Patch == "" {
 		return h, nil
 	}
 	var err error
-	h.tree, err = v.cfg.Store.Apply(ctx, base, []byte(t.Tests.Patch))
+	h.tree, err = store.Apply(ctx, base, []byte(t.Tests.Patch))
 	if e, ok := errors.AsType[*workspace.ApplyError](err); ok {
 		return h, &TaskError{t.InstanceID, ErrHiddenTests, e.Detail, "make tests.patch against the task's repository"}
 	}
 	if err != nil {
 		return h, err
 	}
-	changes, err := v.cfg.Store.Changed(ctx, base, h.tree)
+	changes, err := store.Changed(ctx, base, h.tree)
 	h.files = map[string]bool{}
 	for _, c := range changes {
 		h.files[c.Path] = true
@@ -37,8 +38,8 @@ func (v *Verifier) hiddenTests(ctx context.Context, t schemas.Task, base string)
 	return h, err
 }
 
-// place puts the hidden tests into a graded tree, and tells what else had to go
-// for them.
+// place adds the hidden tests to a tree, and returns the other files that it had to remove for
+// them.
 func (h hiddenTests) place(ctx context.Context, store *workspace.Store, graded string) (tree string, gone []string, err error) {
 	if len(h.files) == 0 {
 		return graded, nil, nil

@@ -15,9 +15,9 @@ type judgement struct {
 	reason   string
 }
 
-// judge decides whether a run is what the task asks for. A listed id that is
-// missing is a fail; so is a run that did not end by itself with exit code 0, or
-// 1 where tests outside the two lists fail; so is one whose records do not check.
+// judge decides whether a run meets a task's lists. It fails if a listed id is missing, if the run
+// did not end by itself with exit code 0 (or 1, if tests outside the two lists fail), or if the
+// records are not authentic.
 func judge(spec schemas.TestSpec, run testRun) judgement {
 	if spec.Expected != nil {
 		return judgeExpected(spec, run)
@@ -51,16 +51,16 @@ func judge(spec schemas.TestSpec, run testRun) judgement {
 	return j
 }
 
-// judgeExpected compares a run with the whole map of a task: each test named there
-// must have come out as it says, and no other test may have run, but for those
-// that were skipped or expected to fail. Tests expected to pass count as listed.
+// judgeExpected compares a run with a task's map of expected statuses. Each test in it must have
+// the expected status, and no other test may have run, except tests that were skipped or expected
+// to fail. Tests that are expected to pass count as listed.
 func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
 	var j judgement
 	var bad []string
 	named := map[string]bool{}
 	all := newCatalogue(run.tests, run.docs)
 	failing := len(run.uncollected) > 0
-	for _, id := range sortedKeys(spec.Expected) {
+	for _, id := range slices.Sorted(maps.Keys(spec.Expected)) {
 		want := spec.Expected[id]
 		status, ran := all.status(id)
 		for _, full := range all.find(id) {
@@ -80,7 +80,7 @@ func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
 			j.f2p++
 		}
 	}
-	for _, id := range sortedKeys(run.tests) {
+	for _, id := range slices.Sorted(maps.Keys(run.tests)) {
 		if optional := []string{"xfailed", "xpassed", "skipped"}; !named[id] && !slices.Contains(optional, run.tests[id]) {
 			bad = append(bad, id+" ran, and is not among the expected tests")
 		}
@@ -89,7 +89,7 @@ func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
 	return j
 }
 
-// passLike is a run's status in the words of TestSpec.Expected.
+// passLike maps a status of a run to the values that TestSpec.Expected uses.
 func passLike(status string) string {
 	if status == "xfailed" || status == "xpassed" {
 		return schemas.StatusPassed
@@ -133,15 +133,3 @@ func firstReason(spec schemas.TestSpec, run testRun, bad []string, otherFails bo
 	}
 	return ""
 }
-
-// method tells by the form of the ids which runner reported.
-func (r testRun) method() string {
-	for id := range r.tests {
-		if strings.Contains(id, "::") {
-			return schemas.VerifyPytest
-		}
-	}
-	return schemas.VerifyUnittest
-}
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -25,7 +25,7 @@ const (
 type testRun struct {
 	env.Result
 	results
-	probe []byte // what a probe wrote
+	probe []byte // output of the probe
 }
 
 // runTests runs the task's entrypoint in a sandbox, with the hooks in front.
@@ -38,7 +38,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	}
 	records := c.dir + "/records"
 	err = sb.WriteFile(ctx, records, nil, 0o600)
-	if errors.Is(err, env.ErrRefused) { // the agent may have locked the directory it lies in
+	if errors.Is(err, env.ErrRefused) { // the agent may have locked the directory
 		unlock := env.Command{Args: []string{"chmod", "u+rwx", path.Dir(c.dir)}, Timeout: 10 * time.Second}
 		if _, err = sb.Run(ctx, unlock); err == nil {
 			err = sb.WriteFile(ctx, records, nil, 0o600)
@@ -72,7 +72,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 			return out, fmt.Errorf("reading what the probe wrote: %w", err)
 		}
 	}
-	// The agent goes on using this sandbox; an old channel is of no use to it.
+	// The agent continues to use this sandbox and needs no old channel.
 	_, err = sb.Run(ctx, env.Command{Args: []string{"rm", "-rf", c.dir}, Timeout: 10 * time.Second})
 	if err != nil {
 		return out, fmt.Errorf("removing test hooks: %w", err)
@@ -80,49 +80,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	return out, nil
 }
 
-// Eval runs the task's tests in the agent's sandbox. Score is the number of
-// passed fail-to-pass tests (of all tests where the task lists none; of one for
-// an entrypoint without per-test results); Passed says that everything the task
-// asks for passed and the run ended cleanly. It is never a verdict. The run may
-// take limit (0 = DefaultTimeout), and no longer than ctx allows.
-func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Duration) (env.EvalReport, error) {
-	timeout := cmp.Or(limit, DefaultTimeout)
-	if deadline, ok := ctx.Deadline(); ok {
-		timeout = min(timeout, max(time.Until(deadline)-time.Second, time.Second))
-	}
-	run, err := runTests(ctx, sb, t, timeout, Variant{})
-	if err != nil {
-		return env.EvalReport{}, err
-	}
-	report := env.EvalReport{
-		Tests: maps.Clone(run.tests), Output: string(run.Output), OutputBytes: run.Total,
-		ExitCode: run.ExitCode, TimedOut: run.TimedOut, Wall: run.Wall,
-	}
-	report.Running, report.Died = run.running, run.died && !run.TimedOut
-	if run.running != "" || run.died {
-		report.NotRun = run.notRun()
-	}
-	spec := t.Tests
-	if len(spec.FailToPass)+len(spec.PassToPass) == 0 {
-		spec = run.asSpec()
-	}
-	j := judge(spec, run)
-	report.Passed = j.reason == ""
-	switch {
-	case spec.Method == schemas.VerifyExitCode:
-		report.Max = 1
-		if report.Passed {
-			report.Score = 1
-		}
-	case len(spec.FailToPass) > 0:
-		report.Score, report.Max = float64(j.f2p), float64(len(spec.FailToPass))
-	default:
-		report.Score, report.Max = float64(j.p2p), float64(len(spec.PassToPass))
-	}
-	return report, nil
-}
-
-// notRun are the tests that were to run and did not begin, in their order.
+// notRun lists the planned tests that did not begin, in their order.
 func (r testRun) notRun() []string {
 	return slices.DeleteFunc(slices.Clone(r.planned), func(id string) bool {
 		_, ran := r.tests[id]
@@ -130,10 +88,66 @@ func (r testRun) notRun() []string {
 	})
 }
 
-// asSpec asks for every test that was seen to pass; without any, for a clean exit.
-func (r testRun) asSpec() schemas.TestSpec {
-	if r.runners == 0 {
-		return schemas.TestSpec{Method: schemas.VerifyExitCode}
+// Run is the result of one run of a task's tests.
+type Run struct {
+	env.Result
+	Method      string             // by the form of the ids; VerifyExitCode without a runner
+	Tests       map[string]string  // id -> passed, failed, error, skipped, xfailed, xpassed
+	Seconds     map[string]float64 // id -> time of the test's own function, if known
+	Uncollected []string           // what the runner could not collect
+	// Finding explains why the results are untrusted or incomplete; "" for a complete run.
+	Finding string
+	// Unstarted is true if the runner ended before any test, for example because it could not
+	// load its configuration. Finding then has the end of its output.
+	Unstarted bool
+	Probe     []byte // output of the probe, as untrusted as everything from the sandbox
+
+	docs map[string]string // id -> first line of its docstring
+}
+
+func (r testRun) public() Run {
+	out := Run{Result: r.Result, Method: schemas.VerifyExitCode, Tests: r.tests, Seconds: r.seconds,
+		Uncollected: r.uncollected, Probe: r.probe, docs: r.docs}
+	if r.runners > 0 {
+		out.Method = r.method()
 	}
-	return schemas.TestSpec{Method: r.method(), PassToPass: sortedKeys(r.tests)}
+	switch {
+	case r.TimedOut:
+		out.Finding = "the tests ran out of time"
+	case r.Limit != "":
+		out.Finding = "the tests reached the sandbox's limit of " + r.Limit
+	case len(r.tampered) > 0:
+		out.Finding = r.tampered[0]
+	case r.unfinished:
+		out.Finding = fmt.Sprintf("the test runner did not come to its end (exit code %d)", r.ExitCode)
+		if out.Unstarted = len(r.tests)+len(r.uncollected) == 0 && r.ExitCode != 0; out.Unstarted {
+			out.Finding += ": " + Cause(r.Output)
+		}
+	case len(r.twice) > 0:
+		out.Finding = "test reported twice: " + r.twice[0]
+	}
+	return out
+}
+
+// Of returns, for each listed id, the worst status of the tests that it stands for (see TestSpec),
+// and their full ids. An id without tests is absent.
+func (r Run) Of(listed []string) (status map[string]string, full map[string][]string) {
+	all := newCatalogue(r.Tests, r.docs)
+	status, full = map[string]string{}, map[string][]string{}
+	for _, id := range listed {
+		if word, ran := all.status(id); ran {
+			status[id], full[id] = word, all.find(id)
+		}
+	}
+	return status, full
+}
+
+// method is the runner that reported, judging by the form of the ids.
+func (r testRun) method() string {
+	for id := range r.tests {
+		if strings.Contains(id, "::") {
+			return schemas.VerifyPytest
+		}
+	}
+	return schemas.VerifyUnittest
 }

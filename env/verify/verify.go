@@ -1,39 +1,22 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Config of a Verifier.
-type Config struct {
-	Driver env.Driver
-	// Spec is the base of every sandbox; Workdir, Image and Python are taken
-	// from the task where Spec leaves them open.
-	Spec    env.SandboxSpec
-	Store   *workspace.Store
-	Timeout time.Duration // of one run of the tests; 0 = DefaultTimeout
-}
-
-// Verifier judges patches, each in a sandbox of its own. It is safe for
-// concurrent use.
+// Verifier verifies patches, each in a sandbox of its own. It is safe for concurrent use.
 type Verifier struct {
 	cfg       Config
 	baselines env.Baselines // by task id
-
-	mu      sync.Mutex
-	layouts map[string]*repository
+	layouts   layouts
 }
 
 var _ env.Verifier = (*Verifier)(nil)
@@ -46,31 +29,31 @@ func New(cfg Config) *Verifier {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Verifier{cfg: cfg, layouts: map[string]*repository{}}
+	return &Verifier{cfg: cfg}
 }
 
-// Verify implements env.Verifier. The patch must make finalSHA (a git tree hash,
-// "" = not known) of the task's tree exactly. What is wrong with the patch or the
-// task is said in the verdict; an error, always together with the status
-// VerifyError, means that our own machinery failed and the call may be repeated.
+// Verify implements env.Verifier. The patch must turn the task's tree into exactly finalSHA (a git
+// tree hash, "" = not known). The verdict says what is wrong with the patch or the task. An error,
+// always together with the status VerifyError, means that the machinery failed and the caller
+// may try again.
 func (v *Verifier) Verify(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string) (schemas.Verdict, error) {
 	verdict, _, err := v.Try(ctx, t, tree, patch, finalSHA, Variant{})
 	return verdict, err
 }
 
-// Try is Verify with the run it judged: under another hash seed, in another
-// order, or watched. Run is empty where the tests were not run.
+// Try is Verify for a variant of the run, which it also returns: under another hash seed, in
+// another order, or with a probe. Run is empty if the tests did not run.
 func (v *Verifier) Try(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string, how Variant) (schemas.Verdict, Run, error) {
 	verdict := schemas.Verdict{Status: schemas.VerifyError, Method: t.Tests.Method, FinalSHA: finalSHA}
 	if t.Tests.Method == schemas.VerifyNone {
-		verdict.Status, verdict.Reason = schemas.VerifyNotAppl, "nothing here can judge this task"
+		verdict.Status, verdict.Reason = schemas.VerifyNotAppl, "there is no way to verify this task"
 		return verdict, Run{}, nil
 	}
 	fail := func(err error) (schemas.Verdict, Run, error) {
 		verdict, err := explain(verdict, err)
 		return verdict, Run{}, err
 	}
-	spec, err := v.spec(ctx, t, tree)
+	spec, err := v.Spec(ctx, t, tree)
 	if err != nil {
 		return fail(err)
 	}
@@ -98,9 +81,8 @@ func (v *Verifier) Try(ctx context.Context, t schemas.Task, tree env.Tree, patch
 	return v.grade(ctx, t, spec, base, final, verdict, how)
 }
 
-// explain ends a verification that could not be made. A patch that does not
-// apply and a task that cannot be judged are told in the verdict; anything else
-// is an error of ours.
+// explain ends a verification that failed. The verdict explains a patch that does not apply and a
+// task that cannot be verified. Anything else is an error of the machinery.
 func explain(verdict schemas.Verdict, err error) (schemas.Verdict, error) {
 	verdict.Reason, _, _ = strings.Cut(err.Error(), "\n")
 	if _, ok := errors.AsType[*workspace.ApplyError](err); ok {
@@ -112,113 +94,12 @@ func explain(verdict schemas.Verdict, err error) (schemas.Verdict, error) {
 	return verdict, fmt.Errorf("verifying: %w", err)
 }
 
-// graded is what a patch leaves to be judged.
-type graded struct {
-	tree     string // protected files as the base has them; not yet with the hidden tests
-	hidden   hiddenTests
-	restored []string
-	warnings []string
-	refused  []refusal
-	leaves   bool               // programs of the base leave an interpreter without its exit handlers
-	changes  []workspace.Change // of the tree against the base
-	read     func(tree string) content
-	err      error // of reading, set as read is used
-}
-
-// put puts the protected files back and lists what must not be in a patch.
-func (v *Verifier) put(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string) (*graded, error) {
-	store, g := v.cfg.Store, &graded{}
-	baseFiles, err := store.Files(ctx, base)
-	if err != nil {
-		return nil, err
-	}
-	if g.hidden, err = v.hiddenTests(ctx, t, base); err != nil {
-		return nil, err
-	}
-	g.read = func(tree string) content {
-		return func(file string) string {
-			text, _, err := store.ReadFile(ctx, tree, file)
-			g.err = errors.Join(g.err, err)
-			return string(text)
-		}
-	}
-	changes, err := store.Changed(ctx, base, final)
-	if err != nil {
-		return nil, err
-	}
-	protected := protector(t, spec, baseFiles)
-	r, err := v.layout(ctx, t, spec, base, baseFiles)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range changes {
-		if why := r.doubt(c.Path); why != "" && c.Status != "A" && !protected(c.Path) {
-			g.warnings = append(g.warnings, why)
-		}
-	}
-	g.leaves = r.leaves
-	ours := func(file string) bool { return g.hidden.files[file] || protected(file) || r.protects(file) }
-	if g.tree, g.restored, err = store.Restore(ctx, base, final, ours); err != nil {
-		return nil, err
-	}
-	if g.changes, err = store.Changed(ctx, base, g.tree); err != nil {
-		return nil, err
-	}
-	files, err := store.Files(ctx, g.tree)
-	if err != nil {
-		return nil, err
-	}
-	g.refused = refusals(g.changes, files, g.read(base), g.read(g.tree), r.helperModules())
-	return g, g.err
-}
-
-// layout is what the base tree of a task tells of its tests, read once.
-func (v *Verifier) layout(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base string, files []workspace.File) (*repository, error) {
-	key := schemas.Hash([]any{base, t.Entrypoint, t.GoldPatch, spec})
-	v.mu.Lock()
-	known := v.layouts[key]
-	v.mu.Unlock()
-	if known != nil {
-		return known, nil
-	}
-	var gold []string
-	if t.GoldPatch != "" {
-		fixed, err := v.cfg.Store.Apply(ctx, base, []byte(t.GoldPatch))
-		if _, odd := errors.AsType[*workspace.ApplyError](err); err != nil && !odd {
-			return nil, err
-		} else if !odd {
-			changes, err := v.cfg.Store.Changed(ctx, base, fixed)
-			if err != nil {
-				return nil, err
-			}
-			for _, c := range changes {
-				gold = append(gold, c.Path)
-			}
-		}
-	}
-	texts, err := v.cfg.Store.Texts(ctx, base, readByLayout)
-	if err != nil {
-		return nil, err
-	}
-	r := layout(t, spec, files, func(file string) string { return texts[file] }, gold)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.layouts) >= maxLayouts {
-		clear(v.layouts)
-	}
-	v.layouts[key] = r
-	return r, nil
-}
-
-// maxLayouts bounds how many layouts a verifier remembers.
-const maxLayouts = 256
-
-// Judged says what of a patch its judging is about: whether anything is left once
-// protected files are back, and which files are refused. A patch of which nothing
-// is left is judged as none is.
-func (v *Verifier) Judged(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte) (left bool, refused []string, err error) {
+// Graded says what remains of a patch for grading: whether the patch changes anything once the
+// protected files are restored, and which of its files are refused. A patch that changes nothing
+// gets the verdict of an empty patch.
+func (v *Verifier) Graded(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte) (left bool, refused []string, err error) {
 	fail := func(err error) (bool, []string, error) { return false, nil, fmt.Errorf("verifying: %w", err) }
-	spec, err := v.spec(ctx, t, tree)
+	spec, err := v.Spec(ctx, t, tree)
 	if err != nil {
 		return fail(err)
 	}
@@ -230,7 +111,7 @@ func (v *Verifier) Judged(ctx context.Context, t schemas.Task, tree env.Tree, pa
 	if err != nil {
 		return fail(err)
 	}
-	g, err := v.put(ctx, t, spec, base, final)
+	g, err := v.prepare(ctx, t, spec, base, final)
 	if err != nil {
 		return fail(err)
 	}
@@ -240,18 +121,27 @@ func (v *Verifier) Judged(ctx context.Context, t schemas.Task, tree env.Tree, pa
 	return g.tree != base, refused, nil
 }
 
-// deaths of fresh sandboxes in a row are the patch's doing, unless the driver
-// knows of somebody else's; a lone one may be anybody's.
-const deaths = 3
+// maxDeaths is how many fresh sandboxes in a row must die before the patch is blamed, unless the
+// driver reports an outside cause.
+const maxDeaths = 3
 
-// grade puts the protected files back, refuses what must not be in a patch, and
-// judges one run of the tests.
+// prepare is the function of the same name with the layout of the base.
+func (v *Verifier) prepare(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string) (*candidate, error) {
+	r, err := v.layouts.get(ctx, v.cfg.Store, t, spec, base)
+	if err != nil {
+		return nil, err
+	}
+	return prepare(ctx, v.cfg.Store, r, t, spec, base, final)
+}
+
+// grade restores the protected files, refuses files that a patch must not contain, runs the tests
+// once, and decides.
 func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string, verdict schemas.Verdict, how Variant) (schemas.Verdict, Run, error) {
 	fail := func(err error) (schemas.Verdict, Run, error) {
 		verdict, err := explain(verdict, err)
 		return verdict, Run{}, err
 	}
-	g, err := v.put(ctx, t, spec, base, final)
+	g, err := v.prepare(ctx, t, spec, base, final)
 	if err != nil {
 		return fail(err)
 	}
@@ -268,9 +158,9 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	}
 	verdict.Restored = append(verdict.Restored, inTheWay...)
 	died := func(err error) bool { return errors.Is(err, env.ErrSandboxDied) && ctx.Err() == nil }
-	run, err := v.run(ctx, t, tested, how)
-	for n := 1; died(err) && n < deaths; n++ {
-		run, err = v.run(ctx, t, tested, how)
+	run, err := runFresh(ctx, v.cfg, t, tested, how)
+	for n := 1; died(err) && n < maxDeaths; n++ {
+		run, err = runFresh(ctx, v.cfg, t, tested, how)
 	}
 	if how, ok := errors.AsType[*env.DiedError](err); died(err) && (!ok || how.DuringCommand) {
 		return decide(verdict, "the sandbox died while the tests ran"), Run{}, nil
@@ -278,8 +168,8 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	if err != nil {
 		return fail(err)
 	}
-	if dug := digs(run.seen, g.changes, g.read(base)); dug != "" {
-		run.tampered = append(run.tampered, dug)
+	if found := intrusion(run.seen, g.changes, g.read(base)); found != "" {
+		run.tampered = append(run.tampered, found)
 	}
 	if spec.Method == schemas.VerifyExitCode && len(run.Keys) > 0 && run.ended == 0 && !g.leaves {
 		run.tampered = append(run.tampered, "the interpreter was left without its exit handlers, so its exit code proves nothing")
@@ -298,7 +188,7 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	return decide(verdict, j.reason), run.public(), nil
 }
 
-// decide writes the word: resolved without a reason against it.
+// decide completes a verdict: resolved if there is no reason against it.
 func decide(verdict schemas.Verdict, reason string) schemas.Verdict {
 	resolved := reason == ""
 	verdict.Resolved = &resolved
@@ -321,39 +211,81 @@ func capLog(out []byte) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// run places a tree in a fresh sandbox and runs the task's judging command there.
-func (v *Verifier) run(ctx context.Context, t schemas.Task, tree string, how Variant) (out testRun, err error) {
-	spec := v.cfg.Spec
-	t.Entrypoint = cmp.Or(t.Tests.Command, t.Entrypoint)
-	t.Workdir = cmp.Or(spec.Workdir, t.Workdir, schemas.DefaultWorkdir)
-	spec.Workdir = t.Workdir
-	spec.Image = cmp.Or(spec.Image, t.Image)
-	spec.Python = cmp.Or(spec.Python, t.Python)
-	sb, err := v.cfg.Driver.Start(ctx, spec)
+// Observe runs the tests on a tree with a patch, in a sandbox of its own, without a verdict: it adds
+// the hidden tests, but restores no other file and refuses no patch. A patch that does not apply is
+// a *workspace.ApplyError.
+func (v *Verifier) Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, how Variant) (Run, error) {
+	sha, err := v.cfg.Store.Base(ctx, tree)
 	if err != nil {
-		return out, fmt.Errorf("starting a %s sandbox: %w", v.cfg.Driver.Name(), err)
+		return Run{}, err
 	}
-	defer func() {
-		closing := sb.Close(context.WithoutCancel(ctx))
-		if err == nil && closing != nil && !errors.Is(closing, env.ErrSandboxDied) {
-			err = fmt.Errorf("closing sandbox: %w", closing)
+	hidden, err := findHidden(ctx, v.cfg.Store, t, sha)
+	if err != nil {
+		return Run{}, err
+	}
+	if sha, err = v.cfg.Store.Apply(ctx, sha, patch); err != nil {
+		return Run{}, err
+	}
+	if sha, _, err = hidden.place(ctx, v.cfg.Store, sha); err != nil {
+		return Run{}, err
+	}
+	run, err := runFresh(ctx, v.cfg, t, sha, how)
+	if err != nil {
+		return Run{}, fmt.Errorf("observing task %s: %w", t.InstanceID, err)
+	}
+	return run.public(), nil
+}
+
+// Protected lists the files of a tree that verification restores, whatever a patch does to them.
+func (v *Verifier) Protected(ctx context.Context, t schemas.Task, spec schemas.TestSpec, tree env.Tree) ([]string, error) {
+	base, err := v.cfg.Store.Base(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	files, err := v.cfg.Store.Files(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	r, err := v.layouts.get(ctx, v.cfg.Store, t, spec, base)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	protected := protector(t, spec, files)
+	for _, f := range files {
+		if protected(f.Path) || r.protects(f.Path) {
+			out = append(out, f.Path)
 		}
-	}()
-	t.Workdir = env.WorkdirOf(sb, t.Workdir)
-	pr, pw := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := v.cfg.Store.Export(ctx, tree, pw)
-		pw.CloseWithError(err)
-		written <- err
-	}()
-	err = sb.TarIn(ctx, t.Workdir, pr)
-	pr.CloseWithError(io.ErrClosedPipe) // releases the writer if TarIn stopped early
-	if exporting := <-written; exporting != nil && !errors.Is(exporting, io.ErrClosedPipe) {
-		err = exporting
 	}
+	return out, nil
+}
+
+// Spec returns the task's test lists, or those of its baseline if it has none. A task that cannot
+// be verified is a *TaskError.
+func (v *Verifier) Spec(ctx context.Context, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
+	if own, err := ownRunner(ctx, v.cfg.Store, t, tree); err != nil {
+		return t.Tests, err
+	} else if own != "" {
+		return t.Tests, &TaskError{t.InstanceID, ErrUntrusted,
+			"the repository is its own test runner, in " + own + ": a patch could change its verifier", "leave the task out"}
+	}
+	if len(t.Tests.FailToPass)+len(t.Tests.PassToPass)+len(t.Tests.Expected) > 0 {
+		return t.Tests, nil
+	}
+	spec, err := v.baselines.Get(ctx, t.ComputeID(), func(ctx context.Context) (schemas.TestSpec, error) {
+		return v.Baseline(ctx, t, tree)
+	})
 	if err != nil {
-		return out, fmt.Errorf("placing the graded tree: %w", err)
+		return t.Tests, err
 	}
-	return runTests(ctx, sb, t, v.cfg.Timeout, how)
+	return spec, nil
+}
+
+// Baseline makes a task's lists by running its tests on the unchanged repository: tests that do
+// not pass become fail_to_pass, tests that pass pass_to_pass. With a gold patch, fail_to_pass are
+// the tests that pass only with it, and pass_to_pass those that pass both times. An entrypoint
+// without per-test results gives VerifyExitCode and empty lists. Files are the task's. A task that
+// cannot be verified is a *TaskError.
+func (v *Verifier) Baseline(ctx context.Context, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
+	return makeBaseline(ctx, v.cfg, t, tree)
 }

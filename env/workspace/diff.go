@@ -48,7 +48,7 @@ func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch
 	for _, f := range files {
 		known[f.Path] = true
 	}
-	i := newImporting(s, func(path string) bool { return !known[path] })
+	i := newImporter(s, func(path string) bool { return !known[path] })
 	if treeSHA, err = i.read(ctx, final); err != nil {
 		return nil, "", nil, err
 	}

@@ -23,7 +23,7 @@ func TestImportRefusesTooMuchInAll(t *testing.T) {
 		{0, MaxTreeBytes - 3, fmt.Sprintf("more than %d bytes", MaxTreeBytes)},
 		{MaxEntries - 1, 0, fmt.Sprintf("more than %d entries", MaxEntries)},
 	} {
-		i := newImporting(open(t), func(string) bool { return false })
+		i := newImporter(open(t), func(string) bool { return false })
 		i.entries, i.total = c.entries, c.total
 		_, err := i.read(t.Context(), bytes.NewReader(files{"a": {text: "ab"}, "b": {text: "cd"}}.tar(t)))
 		switch {

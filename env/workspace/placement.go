@@ -29,15 +29,11 @@ func (s *Store) Base(ctx context.Context, tree env.Tree) (string, error) {
 			return h.String(), nil
 		}
 	}
-	pr, pw := io.Pipe()
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		pw.CloseWithError(tree.WriteTar(pw))
-	}()
-	sha, err := s.Import(ctx, pr)
-	pr.CloseWithError(errors.New("import ended")) // releases the writer if Import stopped early
-	<-written
+	var sha string
+	err = env.Stream(tree.WriteTar, func(r io.Reader) (err error) {
+		sha, err = s.Import(ctx, r)
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("importing repository: %w", err)
 	}

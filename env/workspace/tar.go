@@ -11,14 +11,12 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Ignored are the names of caches that programs drop into a workspace. Whatever
-// lies at or below such a name, at any depth, is never part of a tree; nor is
-// the .git of the workspace itself.
+// Ignored are the names of caches that programs leave in a workspace. No tree contains a file
+// of such a name or below it, at any depth, nor the .git of the workspace itself.
 var Ignored = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
-// RefusedError says that a workspace cannot be taken as it is: a hostile or
-// impossible entry, or one beyond the limits. It is the doing of whoever made
-// the workspace, not of the machinery.
+// RefusedError says that a workspace cannot be imported because of a hostile or impossible
+// entry, or one beyond the limits. The fault is the workspace's, not the machinery's.
 type RefusedError struct{ Path, Why string }
 
 func (e *RefusedError) Error() string {
@@ -28,18 +26,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("workspace entry %q: %s", e.Path, e.Why)
 }
 
-// Is makes it an env.ErrRefused.
+// Is makes a RefusedError an env.ErrRefused.
 func (e *RefusedError) Is(target error) bool { return target == env.ErrRefused }
-
-// Import stores the files of a tar stream and returns the hash of their tree:
-// regular files (with the executable bit), hard links as copies, symlinks as
-// links. Directories exist only through what they hold, so empty ones vanish;
-// sockets, pipes and devices are passed over, as git does. Entries that could
-// reach outside, that hold a .git below the top, or that exceed the limits are
-// a *RefusedError.
-func (s *Store) Import(ctx context.Context, r io.Reader) (tree string, err error) {
-	return newImporting(s, func(string) bool { return false }).read(ctx, r)
-}
 
 // cleanPath turns an entry's name into a path of the tree; skip is set for the
 // root, caches and the workspace's own .git.

@@ -1,15 +1,23 @@
 package envtest
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// hostProcesses lists the command lines on the host that hold a word as an
-// argument of its own.
-func hostProcesses(t *testing.T, word string) []string {
+// Nap returns a duration for the command sleep that no other test run uses. n, of one digit, tells the tests of a
+// package apart.
+func Nap(n int) string { return fmt.Sprintf("47.1%d%d", n, os.Getpid()) }
+
+// Sleepers lists the commands on this host that sleep for a duration.
+func Sleepers(t *testing.T, nap string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -19,18 +27,18 @@ func hostProcesses(t *testing.T, word string) []string {
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
 		if err != nil {
-			continue // ended meanwhile
+			continue // the process has ended
 		}
-		if args := strings.Split(string(raw), "\x00"); len(args) > 1 && args[0] == "sleep" && args[1] == word {
+		if args := strings.Split(string(raw), "\x00"); len(args) > 1 && args[0] == "sleep" && args[1] == nap {
 			out = append(out, strings.Join(args, " "))
 		}
 	}
 	return out
 }
 
-// crowd watches, from the host, how many threads a sandbox holds at once. Done
-// returns the greatest number seen, 0 where the host does not see them.
-func crowd(t *testing.T, f *fixture) (done func() int) {
+// watchThreads counts, from the host, the threads of a sandbox until done is called.
+// done returns the maximum, or 0 if they are not visible from the host.
+func watchThreads(t *testing.T, f *fixture) (done func() int) {
 	t.Helper()
 	space := strings.TrimSpace(f.sh(t, "readlink /proc/self/ns/pid"))
 	over, peak := make(chan struct{}), make(chan int)
@@ -63,4 +71,54 @@ func crowd(t *testing.T, f *fixture) (done func() int) {
 		close(over)
 		return <-peak
 	}
+}
+
+// Children returns the pids of a process's children.
+func Children(t *testing.T, pid int) []int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
+		t.Fatal(err)
+	}
+	var out []int
+	for field := range strings.FieldsSeq(string(text)) {
+		child, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, child)
+	}
+	return out
+}
+
+// AsAnother runs one test of this test binary in another process and returns its output. The process has the user uid
+// (0 is the user of this one), only the environment environ beside PATH, HOME and TMPDIR, and is started by the
+// program under, which changes what it may do.
+func AsAnother(t *testing.T, test string, uid uint32, environ []string, under ...string) (string, error) {
+	t.Helper()
+	// Another user cannot reach the place of the binary.
+	dir, err := os.MkdirTemp("", "unprivileged-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	raw, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "another.test")
+	err = errors.Join(os.WriteFile(binary, raw, 0o755), os.Mkdir(filepath.Join(dir, "tmp"), 0o777),
+		os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "tmp"), 0o777))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append(under, binary, "-test.run="+test, "-test.v")
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir + "/tmp", "TMPDIR=" + dir + "/tmp"}, environ...)
+	if uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }

@@ -7,31 +7,58 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Driver is the driver of a kind, without settings. The test imports env/drivers.
+// Driver returns a driver of a kind, without settings. The test imports the package of the driver.
 func Driver(t testing.TB, kind string) env.Driver {
 	t.Helper()
-	d, err := env.Drivers.Build(kind, nil, struct{}{})
+	return Build(t, kind, nil)
+}
+
+// Build is Driver with settings.
+func Build(t testing.TB, kind string, with map[string]any) env.Driver {
+	t.Helper()
+	d, err := env.Drivers.Build(kind, with, struct{}{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-// Sandbox is a sandbox of a kind, closed with the test. Its label is the test's
-// name where the spec has none.
+// Sandbox starts a sandbox of a kind, see Start.
 func Sandbox(t testing.TB, kind string, spec env.SandboxSpec) env.Sandbox {
+	t.Helper()
+	return Start(t, Driver(t, kind), spec)
+}
+
+// Start starts a sandbox that is closed at the end of the test. If the spec has no label, its label is the test's name.
+func Start(t testing.TB, d env.Driver, spec env.SandboxSpec) env.Sandbox {
 	t.Helper()
 	if spec.Label == "" {
 		spec.Label = t.Name()
 	}
-	sb, err := Driver(t, kind).Start(t.Context(), spec)
+	sb, err := d.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
+	CloseAtEnd(t, sb)
+	return sb
+}
+
+// CloseAtEnd closes a sandbox at the end of the test.
+func CloseAtEnd(t testing.TB, sb env.Sandbox) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := sb.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("closing the sandbox: %v", err)
 		}
 	})
-	return sb
+}
+
+// Output runs a command in a sandbox and returns its output. It ends the test if the command fails.
+func Output(t testing.TB, sb env.Sandbox, args ...string) string {
+	t.Helper()
+	r, err := sb.Run(t.Context(), env.Command{Args: args, Timeout: patience})
+	if err != nil || r.ExitCode != 0 {
+		t.Fatalf("%q: exit %d, %v, %q", args, r.ExitCode, err, r.Output)
+	}
+	return string(r.Output)
 }

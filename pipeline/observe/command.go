@@ -4,13 +4,12 @@ package observe
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// Shell writes a command so that a POSIX shell reads these words.
+// Shell returns a command line that a POSIX shell splits into these words.
 func Shell(words ...string) string {
 	var out []string
 	for _, w := range words {
@@ -20,28 +19,4 @@ func Shell(words ...string) string {
 		out = append(out, w)
 	}
 	return strings.Join(out, " ")
-}
-
-// again is the command that goes on with the run: the one that started it, without
-// what would begin from the start and what is given anew, then more.
-func (r *Report) again(more ...string) string {
-	command := r.Command
-	if len(command) == 0 {
-		command = []string{"tracesmith", "run", "-c", "FILE", "--run-dir", r.RunDir}
-	}
-	anew := append([]string{"--retry"}, more...)
-	var words []string
-	for i := 0; i < len(command); i++ {
-		flag, _, whole := strings.Cut(command[i], "=")
-		switch {
-		case flag == "--fresh":
-		case strings.HasPrefix(flag, "--") && slices.Contains(anew, flag):
-			if !whole { // its value is the next word
-				i++
-			}
-		default:
-			words = append(words, command[i])
-		}
-	}
-	return Shell(append(words, more...)...)
 }

@@ -8,21 +8,6 @@ import (
 	"strings"
 )
 
-// looks are the words that make the finder look at what stands around them.
-var looks = map[string]look{
-	"pass": lookName, "assword": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
-	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, "sessionid": lookName,
-	"://": lookAddress, "@": lookAt, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,
-}
-
-const (
-	maxGap   = 160  // bytes between a name and its value
-	maxValue = 4096 // bytes of a value in quotes
-)
-
-// quote is a quote as it is, escaped (once or more) and written for HTML, URLs and JSON.
-const quote = "(?:\\\\*[\"'`]|&quot;|&#(?:34|39);|%2[27]|\\\\u002[27])"
-
 // mark is a quote that may be left out.
 const mark = "(?:\\\\*[\"'`])?"
 
@@ -348,4 +333,23 @@ func lookBasic(f *finder, from, to int) {
 			f.add(span{from: from + m[2], to: from + m[3], kind: "basic_auth", rank: 1})
 		}
 	}
+}
+
+// strength is what the name text[from:to] says about its value, with the word before it
+// where that makes it one: "api key".
+func (f *finder) strength(from, to int) strength {
+	s := nameStrength(f.text[from:to])
+	if s == loose || s == bare {
+		if from > 0 && (f.text[from-1] == '?' || f.text[from-1] == '&') { // of an address
+			return special
+		}
+		begin := from - 1
+		for begin > 0 && alnum(f.text[begin-1]) && from-begin < maxName/4 {
+			begin--
+		}
+		if begin > 0 && begin < from-1 && f.text[from-1] == ' ' {
+			return nameStrength(f.text[begin:from-1] + "_" + f.text[from:to])
+		}
+	}
+	return s
 }

@@ -2,15 +2,6 @@ package redact
 
 import "strings"
 
-// command is one that takes a secret behind a flag that does not name it, such as
-// mysql -pVALUE. A sign at the end of a flag stands before the secret in its argument:
-// "-u:" is that of curl -u joe:VALUE.
-type command struct {
-	Words    []string
-	Flags    []string
-	Striking bool // the secret must be no name
-}
-
 // look looks at the arguments of a command.
 func (c *command) look(f *finder, from, to int) {
 	text := f.text

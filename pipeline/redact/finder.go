@@ -6,15 +6,6 @@ import (
 	"strings"
 )
 
-// span is a secret in a text.
-type span struct {
-	from, to int
-	kind     string
-	learn    bool // told by the name before it
-	rank     int  // of spans that begin at one place the highest names the kind
-	value    int  // the number of a known value
-}
-
 // finder looks for secrets in one text.
 type finder struct {
 	text         string
@@ -30,51 +21,6 @@ type finder struct {
 	placeholders [][]int          // of the text, from the one at hand on
 }
 
-// meter counts what is done for one text, in bytes that are looked at by
-// expressions. A text that would need more than its budget is withheld.
-type meter struct{ spent, budget int }
-
-// Work of a text: what each run of an expression costs at least, and how much there
-// is for each byte of text. At 40 to 100 ns for each byte of work, no text takes more
-// than 0.2 s per MB.
-const (
-	perRun   = 8
-	perRead  = 3   // for a byte that an expression reads
-	perName  = 80  // to look what stands behind a name
-	perValue = 400 // to look what a value is like
-	perByte  = 5
-	atLeast  = 8 << 10
-	shortRun = 48
-)
-
-func (m *meter) spend(n int) { m.spent += n }
-
-// over tells whether the budget is used up.
-func (m *meter) over() bool { return m.spent > m.budget }
-
-// find returns the secrets of a text, apart from each other and in order.
-func find(text string, work *meter) []span {
-	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}, read: map[*command]int{}}
-	work.spend(len(text) / 4)
-	f.placeholders = placeholder.FindAllStringIndex(text, -1)
-	d := compiled()
-	d.trie.Walk(f.lower, func(end, n, pattern int64) bool {
-		k := &d.keywords[pattern]
-		from, to := int(end-n+1), int(end+1)
-		if f.replaced(from) {
-			return true
-		}
-		for _, r := range k.rules {
-			f.try(r, from, to)
-		}
-		for _, look := range k.looks {
-			look(f, from, to)
-		}
-		return !work.over()
-	})
-	return f.apart()
-}
-
 // replaced tells whether a keyword is part of a placeholder, such as [REDACTED:private_key:1].
 // Without it, the check of a redacted text takes more work than its redaction.
 func (f *finder) replaced(from int) bool {
@@ -82,17 +28,6 @@ func (f *finder) replaced(from int) bool {
 		f.placeholders = f.placeholders[1:]
 	}
 	return len(f.placeholders) > 0 && f.placeholders[0][0] <= from
-}
-
-// lower is a text with small ASCII letters.
-func lower(s string) []byte {
-	b := []byte(s)
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + ('a' - 'A')
-		}
-	}
-	return b
 }
 
 func (f *finder) add(s span) {
@@ -257,40 +192,5 @@ func (f *finder) secretVendor(from, to int, value string) bool {
 	return false
 }
 
-// wordAt tells whether a word goes on at i.
-func wordAt(s string, i int) bool { return i < len(s) && (alnum(s[i]) || s[i] == '_') }
-
 // keySize is how long a key is that may have something plain before or behind it.
 const keySize = 40
-
-// keyByte are the characters of which keys are made.
-var keyByte = func() (t [256]bool) {
-	for c := range 256 {
-		t[c] = alnum(byte(c)) || c == '_' || c == '-'
-	}
-	return t
-}()
-
-// inKey are the characters that may stand in a secret of any kind.
-var inKey = func() (t [256]bool) {
-	for c := range 256 {
-		t[c] = keyByte[c] || strings.IndexByte("./+=~%|:", byte(c)) >= 0
-	}
-	return t
-}()
-
-// escaped tells whether text ends in an escaped character, such as the end of a line
-// in JSON or in a URL.
-func escaped(text string) bool {
-	n := len(text)
-	return n > 1 && text[n-2] == '\\' && strings.IndexByte("nrt", text[n-1]) >= 0 || n > 2 && text[n-3] == '%' && isHex(text[n-2]) && isHex(text[n-1])
-}
-
-func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
-
-func capital(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' }
-
-func alnum(c byte) bool { return capital(c) || 'a' <= c && c <= 'z' }
-
-// mixed tells whether a value has small and capital letters.
-func mixed(s string) bool { return strings.ToLower(s) != s && strings.ToUpper(s) != s }

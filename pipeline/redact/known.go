@@ -198,3 +198,8 @@ func quoted(s string) string {
 	}
 	return strings.TrimSuffix(b.String(), "\"\n")[1:]
 }
+
+// learnable tells whether a value can be looked for where nothing else tells it.
+func learnable(v string) bool {
+	return len(v) >= MinKnown && (letterDigit(v) || symbols(v) > 0)
+}

@@ -35,14 +35,6 @@ var (
 	secretWord = set("access auth api bearer refresh session secret personal private bot deploy user oauth oauth2 jwt pat registry upload publish gh github gitlab slack npm pypi hf huggingface telegram discord service account admin root vault ci job security app application device csrf xsrf id")
 )
 
-func set(words string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		out[w] = true
-	}
-	return out
-}
-
 // name is the name around the word at text[from:to].
 func name(text string, from, to int) (int, int) {
 	least, most := max(0, from-maxName), min(len(text), to+maxName/2)
@@ -83,25 +75,6 @@ func split(name string) (words []string) {
 	}
 	flush(len(name))
 	return words
-}
-
-// strength is what the name text[from:to] says about its value, with the word before it
-// where that makes it one: "api key".
-func (f *finder) strength(from, to int) strength {
-	s := nameStrength(f.text[from:to])
-	if s == loose || s == bare {
-		if from > 0 && (f.text[from-1] == '?' || f.text[from-1] == '&') { // of an address
-			return special
-		}
-		begin := from - 1
-		for begin > 0 && alnum(f.text[begin-1]) && from-begin < maxName/4 {
-			begin--
-		}
-		if begin > 0 && begin < from-1 && f.text[from-1] == ' ' {
-			return nameStrength(f.text[begin:from-1] + "_" + f.text[from:to])
-		}
-	}
-	return s
 }
 
 // nameStrength is what a name says about its value.

@@ -18,8 +18,6 @@ const (
 	before                       // use VALUE as password
 )
 
-const nearby = 100 // bytes around a name that are looked at
-
 // around tells quickly where a value may stand around the name that begins at from and
 // ends before rest.
 func (f *finder) around(from int, rest string) (p place) {

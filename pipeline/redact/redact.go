@@ -7,7 +7,6 @@ package redact
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -30,13 +29,11 @@ type Redactor struct {
 }
 
 const (
-	marker   = "[REDACTED:"
 	withheld = "withheld" // the type of a text that would take too much work to search
 	// maxLearned bounds what an episode may teach.
 	maxLearned = 1000
+	maxDepth   = 2 // nested texts in base64
 )
-
-var placeholder = regexp.MustCompile(`\[REDACTED:\w+:\d+\]`)
 
 // New makes a redactor for one episode or message. known may be nil.
 func New(known *Known) *Redactor {

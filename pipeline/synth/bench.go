@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -101,8 +102,8 @@ type run struct {
 
 // openBench starts the mutator beside the healthy tree and runs the tests of the tree
 // once, to keep what the interpreter compiles of it.
-func openBench(ctx context.Context, s *state) (*bench, error) {
-	b := &bench{driver: s.driver, spec: s.spec, tree: s.repo.Tree, command: s.command}
+func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command) (*bench, error) {
+	b := &bench{driver: d, spec: spec, tree: tree, command: c}
 	err := b.furnish(ctx)
 	if err == nil {
 		err = b.warm(ctx)
@@ -166,19 +167,7 @@ func (b *bench) start(ctx context.Context, t *workspace.Tree) (env.Sandbox, erro
 
 // place unpacks a tar archive while it is written.
 func place(ctx context.Context, sb env.Sandbox, dir string, write func(io.Writer) error) error {
-	pr, pw := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := write(pw)
-		pw.CloseWithError(err)
-		written <- err
-	}()
-	err := sb.TarIn(ctx, dir, pr)
-	pr.CloseWithError(io.ErrClosedPipe)
-	if writing := <-written; writing != nil && !errors.Is(writing, io.ErrClosedPipe) {
-		err = writing
-	}
-	return err
+	return env.Stream(write, func(r io.Reader) error { return sb.TarIn(ctx, dir, r) })
 }
 
 func writeScripts(w io.Writer) error {
@@ -206,10 +195,14 @@ func writeScripts(w io.Writer) error {
 // which saves every later run that work.
 func (b *bench) warm(ctx context.Context) error {
 	_, err := b.within(ctx, firstSeed, request{Compile: true, Timeout: warmBound}, func(sb env.Sandbox) error {
-		pr, pw := io.Pipe()
-		go func() { pw.CloseWithError(sb.TarOut(ctx, b.workdir(sb), pw)) }()
-		kept, err := b.compiledIn(pr)
-		pr.CloseWithError(io.ErrClosedPipe)
+		var kept []byte
+		err := env.Stream(
+			func(w io.Writer) error { return sb.TarOut(ctx, b.workdir(sb), w) },
+			func(r io.Reader) (err error) {
+				kept, err = b.compiledIn(r)
+				return err
+			},
+		)
 		if errors.Is(err, env.ErrRefused) { // the tests left something that no archive holds
 			return nil
 		}
@@ -266,7 +259,7 @@ func (b *bench) within(ctx context.Context, seed string, q request, look func(en
 	}
 	defer func() { err = errors.Join(err, closed(ctx, sb)) }()
 	q.Runner, q.Argv, q.Module, q.Env = b.command.runner, b.command.argv, b.command.module, b.command.env
-	q.Changed = sorted(q.Files)
+	q.Changed = slices.Sorted(maps.Keys(q.Files))
 	out.tests = map[string]string{}
 	err = b.ask(ctx, sb, seed, q, &out.answer)
 	if err == nil && q.Probe != nil {
@@ -290,7 +283,7 @@ func (b *bench) within(ctx context.Context, seed string, q request, look func(en
 // replaced is the healthy tree with some files replaced.
 func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
 	var changes []workspace.Edit
-	for _, name := range sorted(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		_, exec, link, err := b.tree.File(name)
 		if err != nil {
 			return nil, err
@@ -338,3 +331,11 @@ func (b *bench) facts(ctx context.Context, file, function string) (f facts, err 
 	}
 	return f, nil
 }
+
+// Hash seeds that runs are spread over; each is a process that stays.
+const (
+	firstSeed = "0"
+	hashSeeds = 5
+)
+
+func hashSeed(run int) string { return fmt.Sprint([]int{0, 1, 7, 4242, 1234567}[run%hashSeeds]) }

@@ -103,9 +103,3 @@ func (s *state) cap(valid []*Trial) {
 		}
 	}
 }
-
-// clone keeps the journal's record of a trial from what is chosen later.
-func (t *Trial) clone() *Trial {
-	c := *t
-	return &c
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -174,9 +175,21 @@ func (s settings) differs(other settings) string {
 		}
 	}
 	if !maps.Equal(s.Repos, other.Repos) {
-		return fmt.Sprintf("other repositories: %s", strings.Join(sorted(s.Repos)[:min(3, len(s.Repos))], ", "))
+		return fmt.Sprintf("other repositories: %s", strings.Join(slices.Sorted(maps.Keys(s.Repos))[:min(3, len(s.Repos))], ", "))
 	}
 	return ""
 }
 
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// Model writes bugs and issue texts.
+type Model struct {
+	Client   llms.Client
+	Sampling llms.Sampling
+}
+
+// identity is what must stay the same when a run goes on; "" of no model.
+func (m *Model) identity() string {
+	if m == nil {
+		return ""
+	}
+	return m.Client.Provider() + " " + m.Client.Model() + " " + schemas.ShortHash(m.Sampling)
+}

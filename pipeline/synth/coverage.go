@@ -25,7 +25,7 @@ func (c coverage) covering(lines map[string][]int) (tests []string, reached bool
 			return nil, true
 		}
 	}
-	for _, id := range sorted(c.Tests) {
+	for _, id := range slices.Sorted(maps.Keys(c.Tests)) {
 		for file, numbers := range lines {
 			if within(c.Tests[id][file], numbers) {
 				tests = append(tests, id)

@@ -3,6 +3,8 @@ package synth
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -45,7 +47,7 @@ func (e *RepoError) Unwrap() error { return e.Kind }
 type NoneError struct{ Refused map[string]string }
 
 func (e *NoneError) Error() string {
-	names := sorted(e.Refused)
+	names := slices.Sorted(maps.Keys(e.Refused))
 	var lines []string
 	for _, name := range names[:min(len(names), 5)] {
 		lines = append(lines, e.Refused[name])
@@ -72,4 +74,14 @@ type UsedError struct{ Dir, What string }
 
 func (e *UsedError) Error() string {
 	return fmt.Sprintf("%s holds the work of another run (%s): name another directory with -o, or give the same settings again", e.Dir, e.What)
+}
+
+// OperatorError is an operator that does not exist.
+type OperatorError struct {
+	ID  string
+	All []string
+}
+
+func (e *OperatorError) Error() string {
+	return fmt.Sprintf("there is no operator %q: choose from %s", e.ID, strings.Join(e.All, ", "))
 }

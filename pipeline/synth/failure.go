@@ -3,7 +3,6 @@ package synth
 import (
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // Failure is how one test failed, as python/tracesmith_failure.py describes it.
@@ -54,15 +53,4 @@ func visible(f Failure, lines map[string][]int) int {
 		}
 	}
 	return best
-}
-
-// isTest says whether a path is that of tests, by the names that runners and
-// people give them.
-func isTest(file string) bool {
-	parts := strings.Split(file, "/")
-	name := parts[len(parts)-1]
-	if strings.HasPrefix(name, "test") || strings.HasSuffix(name, "_test.py") || name == "conftest.py" {
-		return true
-	}
-	return slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool { return p == "test" || p == "tests" || p == "testing" })
 }

@@ -200,3 +200,14 @@ func (j *journal) drop() error {
 	}
 	return err
 }
+
+// spent is what the answers in the journal have cost at most.
+func (j *journal) spent() float64 {
+	total := 0.0
+	for _, answers := range j.answers {
+		for _, a := range answers {
+			total += a.Payment.Spent()
+		}
+	}
+	return total
+}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -121,7 +122,7 @@ func changedWords(patch []byte) []string {
 	}
 	var out []string
 	for _, pair := range [][2]map[string]int{{removed, added}, {added, removed}} {
-		for _, w := range sorted(pair[0]) {
+		for _, w := range slices.Sorted(maps.Keys(pair[0])) {
 			if pair[1][w] == 0 && !keywords[w] {
 				out = append(out, w)
 			}

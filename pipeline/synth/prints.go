@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/mutate"
@@ -72,13 +71,6 @@ func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string
 	}
 	slices.Sort(hashes)
 	return slices.Compact(hashes), len(skipped), nil
-}
-
-// isProgram says that a file is Python and no test, as far as its name tells.
-func isProgram(p string) bool {
-	base := p[strings.LastIndexByte(p, '/')+1:]
-	return strings.HasSuffix(p, ".py") && !isTest(p) && base != "setup.py" && base != "noxfile.py" &&
-		!strings.HasPrefix(p, "docs/") && !strings.HasPrefix(p, "examples/")
 }
 
 // copied refuses a repository that is one of a benchmark under another name.

@@ -3,6 +3,7 @@ package synth
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,20 +13,6 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
-
-// release is what the last checks said of a chosen trial: a line of the journal.
-type release struct {
-	Repo    string            `json:"repo"`
-	Key     string            `json:"key"`
-	Outcome Outcome           `json:"outcome"` // Released, Flaky, Litters, Unverified
-	Reason  string            `json:"reason,omitempty"`
-	Vectors []vector          `json:"vectors,omitempty"`
-	Runs    int               `json:"runs"`
-	Gold    string            `json:"gold,omitempty"`
-	Tree    string            `json:"tree,omitempty"` // sha256 of the buggy tree
-	Texts   map[string]string `json:"texts,omitempty"`
-	Leaks   map[string]string `json:"leaks,omitempty"` // texts that the linter refused -> why
-}
 
 // planReleases adds the checks of what was chosen.
 func (st *stage) planReleases(s *state) {
@@ -80,7 +67,7 @@ func (w *worker) release(ctx context.Context, s *state, t *Trial) (release, erro
 		return r, err
 	}
 	failing := vectorOf(s.kept, first)
-	if !slices.Equal(sorted(failing), t.FailToPass) {
+	if !slices.Equal(slices.Sorted(maps.Keys(failing)), t.FailToPass) {
 		r.Outcome, r.Reason, r.Vectors = Flaky, "when it was run again", []vector{failing}
 		return r, nil
 	}

@@ -1,37 +1,5 @@
 package synth
 
-import (
-	"maps"
-	"regexp"
-	"slices"
-	"strings"
-)
-
-// Progress is how far a run is.
-type Progress struct {
-	Repos    int             `json:"repos"`
-	Surveyed int             `json:"surveyed"`
-	Planned  int             `json:"planned"` // candidates, so far
-	Judged   int             `json:"judged"`
-	Kept     int             `json:"kept"` // of these by earlier runs
-	Outcomes map[Outcome]int `json:"outcomes"`
-	Chosen   int             `json:"chosen"` // valid ones that shall be tasks
-	Checked  int             `json:"checked"`
-	Released int             `json:"released"`
-	Unasked  int             `json:"unasked,omitempty"` // candidates that the model was not asked for: the budget
-	Seconds  float64         `json:"seconds"`
-}
-
-func (p *Progress) count(t *Trial) {
-	outcomes := maps.Clone(p.Outcomes) // whoever was told of the last one keeps it
-	if outcomes == nil {
-		outcomes = map[Outcome]int{}
-	}
-	outcomes[t.Outcome]++
-	p.Outcomes = outcomes
-	p.Judged++
-}
-
 // Summary is what a run made.
 type Summary struct {
 	Schema     string                     `json:"schema"` // "tracesmith.synth/1"
@@ -79,39 +47,7 @@ func (t *Tally) add(o Outcome) {
 	}
 }
 
-var (
-	aboutFile = regexp.MustCompile(`^\S+\.py: `)
-	aboutSize = regexp.MustCompile(`\d+`)
-	aboutCap  = regexp.MustCompile(`^(\d+ of )(?:(function|file) .*|\S+ in .*)$`)
-)
-
-// because is a trial's reason without what is of this trial alone; "" where the
-// outcome says it all.
-func (t *Trial) because() string {
-	switch t.Outcome {
-	case Refused, Crash, Unverified:
-		return aboutSize.ReplaceAllString(aboutFile.ReplaceAllString(t.Reason, ""), "N")
-	case Survived:
-		return t.Reason
-	case Duplicate:
-		if strings.HasPrefix(t.Reason, elsewhere) {
-			return "of a function that is in another repository, too"
-		}
-	case Capped:
-		if m := aboutCap.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
-			return m[1] + "one operator in a function"
-		} else if m != nil {
-			return m[1] + "a " + m[2]
-		}
-		return t.Reason
-	}
-	return ""
-}
-
-// Sound says that a candidate passed its trial, whether it became a task or not.
-func (o Outcome) Sound() bool {
-	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, Capped, Unverified, Released}, o)
-}
+var ()
 
 func (st *stage) summary() Summary {
 	p := st.progress

@@ -173,9 +173,6 @@ func (st *stage) once() (left int) {
 	return left
 }
 
-// elsewhere begins the reason of a duplicate in another repository.
-const elsewhere = "the same functions are in "
-
 // textLine is a task's line of the file of texts.
 func textLine(t schemas.Task, r release) string {
 	var b strings.Builder

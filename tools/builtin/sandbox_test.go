@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	_ "github.com/tracesmith/tracesmith/env/drivers"
+	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 

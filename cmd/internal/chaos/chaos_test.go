@@ -127,7 +127,7 @@ func TestWordsOfAProcess(t *testing.T) {
 // The coordinator of a fleet creates objects, too, and can be torn away from one.
 func TestACoordinatorDiesOfATornObject(t *testing.T) {
 	for _, r := range []role{aCoordinator, aWorker} {
-		f := &fleet{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), unwatch: func() {}}
+		f := &clusterRun{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), unwatch: func() {}}
 		cmd := exec.Command("sleep", "600")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

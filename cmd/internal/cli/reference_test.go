@@ -92,7 +92,7 @@ func coded(names string) string { return "`" + strings.ReplaceAll(names, ", ", "
 func columnPage(*testing.T) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Tables and columns\n\nThe tables of a dataset, schema %s. Columns in bold are never null. [The dataset](../schema.md) says how the tables join.\n", schemas.SchemaVersion)
-	for _, table := range schemas.Documented {
+	for _, table := range schemas.TableDocs {
 		fmt.Fprintf(&b, "\n## %s\n\n%s Key: %s.\n\n%s", table.Name, table.About, table.Key, table.Markdown())
 	}
 	return b.String()

@@ -89,7 +89,7 @@ func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, don
 				continue
 			}
 			if count++; count > 1 {
-				s.end()
+				s.runExitHook()
 				os.Exit(cause.Code)
 			}
 			fmt.Fprintf(s.Stderr, "stopping: %s (once more to stop at once)\n", stopping)

@@ -98,8 +98,8 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	}
 	opt := wire.RunOptions{
 		Fresh: f.fresh, Retry: f.retry, Command: append([]string{"tracesmith"}, s.Args...),
-		Producer: Version, Commit: commit(), Getenv: s.Getenv, Environ: s.Environ, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
-		Clock: s.Now, Staging: s.Staging,
+		Producer: Version, Commit: commit(), Getenv: s.Getenv, Environ: s.Environ, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr,
+		Clock: s.Now, Hooks: s.Hooks,
 	}
 	if cfg.NATS.URL == "" { // who terminates it, or closes its terminal, will not wait
 		opt.Drain = s.drain("no new episodes, those under way come to their end", syscall.SIGTERM, syscall.SIGHUP)

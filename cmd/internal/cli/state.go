@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
-	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/pipeline"
 )
 
 // State is the process as the commands see it.
@@ -30,38 +30,34 @@ type State struct {
 	Now     func() time.Time
 	// Interrupts delivers the signals that end a command.
 	Interrupts <-chan os.Signal
-	// Crash is called at every boundary of a job; tests die in it. nil outside
-	// tests.
-	Crash func(point string)
-	// Staging wraps the staging store of a run; chaos makes it fail. nil otherwise.
-	Staging func(sinks.Store) sinks.Store
+	// Hooks let tests and the lab disturb a run.
+	Hooks pipeline.Hooks
 	// TTY tells whether Stderr is a terminal, Typed whether Stdin is.
 	TTY, Typed bool
 
 	draining drains
-	ends     lastly
+	exit     exitHook
 }
 
-// lastly is what is still done where a signal ends the process at once.
-type lastly struct {
+// exitHook runs before a forced exit.
+type exitHook struct {
 	sync.Mutex
 	do func()
 }
 
-// atOnce says what is left to do where the second signal ends the process. It must
-// not take long.
-func (s *State) AtOnce(do func()) {
-	s.ends.Lock()
-	defer s.ends.Unlock()
-	s.ends.do = do
+// SetExitHook sets what runs when the second signal ends the process. It must not take long.
+func (s *State) SetExitHook(do func()) {
+	s.exit.Lock()
+	defer s.exit.Unlock()
+	s.exit.do = do
 }
 
-// end does that.
-func (s *State) end() {
-	s.ends.Lock()
-	defer s.ends.Unlock()
-	if s.ends.do != nil {
-		s.ends.do()
+// runExitHook runs what SetExitHook has set.
+func (s *State) runExitHook() {
+	s.exit.Lock()
+	defer s.exit.Unlock()
+	if s.exit.do != nil {
+		s.exit.do()
 	}
 }
 

@@ -68,7 +68,7 @@ func (f *workerFlags) run(ctx context.Context, s *State) error {
 	defer func() { _ = conn.Close() }()
 	err = wire.NewWorker(conn, wire.WorkerOptions{
 		RunID: f.runID, Name: f.name, Slots: f.slots, Patience: f.patience, Version: Version, Commit: commit(), Host: s.Host(),
-		Progress: s.Stderr, Drain: s.drain("running episodes end, no new one begins"), Crash: s.Crash, Staging: s.Staging,
+		Progress: s.Stderr, Drain: s.drain("running episodes end, no new one begins"), Hooks: s.Hooks,
 	}).Serve(ctx)
 	return Resumable(ctx, err)
 }

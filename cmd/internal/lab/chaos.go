@@ -89,7 +89,7 @@ func newChaosChild(s *cli.State) *cobra.Command {
 			now := s.Now
 			s.Now = func() time.Time { return now().Add(clock) }
 			if plan != "" {
-				s.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
+				s.Hooks.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
 			}
 			run := cli.NewRun(s)
 			if args[0] == "worker" {
@@ -167,7 +167,7 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		cfg.Progress = s.Stderr
 	}
 	cfg.AtOnce = func(do func() error) {
-		s.AtOnce(func() {
+		s.SetExitHook(func() {
 			if err := do(); err != nil {
 				fmt.Fprint(s.Stderr, cli.Describe(err))
 			}

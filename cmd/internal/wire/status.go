@@ -12,10 +12,13 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
 // Statuses are those of one run, or with runID "" of all runs of a cluster.
-func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() time.Time) ([]pipeline.Status, error) {
+func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() time.Time) ([]observe.Status, error) {
 	ids := []string{runID}
 	if runID == "" {
 		runs, err := conn.Runs(ctx)
@@ -30,9 +33,9 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 		}
 		slices.Sort(ids)
 	}
-	var out []pipeline.Status
+	var out []observe.Status
 	for _, id := range ids {
-		s, ok, err := pipeline.ReadStatus(ctx, conn, id, now())
+		s, ok, err := fleet.ReadStatus(ctx, conn, id, now())
 		switch {
 		case err != nil:
 			return out, err
@@ -46,15 +49,15 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 }
 
 // Standing is how the run of a directory stands that needs no cluster.
-func Standing(ctx context.Context, dir string) (pipeline.Status, error) {
+func Standing(ctx context.Context, dir string) (observe.Status, error) {
 	if !isRun(dir) {
-		return pipeline.Status{}, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s is no run directory: it has no run.json", dir), Remedy: "name the directory given to run --run-dir"}
+		return observe.Status{}, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s is no run directory: it has no run.json", dir), Remedy: "name the directory given to run --run-dir"}
 	}
 	staging, err := OpenStaging(ctx, dir, configs.S3{})
 	if err != nil {
-		return pipeline.Status{}, err
+		return observe.Status{}, err
 	}
-	s, err := pipeline.ReadStanding(ctx, dir, staging)
+	s, err := rundir.ReadStatus(ctx, dir, staging)
 	if s.Staging = staging.URI(); errors.Is(err, fs.ErrNotExist) {
 		return s, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s has no status: nobody has run it on this machine alone", dir), Remedy: "name the cluster that it runs over with --nats URL"}
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 
 	_ "github.com/tracesmith/tracesmith/agents/policies"
+	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
+	_ "github.com/tracesmith/tracesmith/env/drivers/docker"
+	_ "github.com/tracesmith/tracesmith/env/drivers/kubernetes"
+	_ "github.com/tracesmith/tracesmith/env/drivers/local"
 	_ "github.com/tracesmith/tracesmith/env/tasks/sources"
 	_ "github.com/tracesmith/tracesmith/llms/providers"
 	_ "github.com/tracesmith/tracesmith/sinks/views"

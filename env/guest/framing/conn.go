@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// ErrBusy: the process has not answered the previous command yet.
+// ErrBusy is the error if the process has not answered the previous command yet.
 var ErrBusy = errors.New("the previous command is still running")
 
 // DefaultLimit is how much output of one command a Conn keeps, in bytes.
@@ -24,15 +24,15 @@ type Conn struct {
 	term env.Terminal
 	scan *Scanner
 	out  Spool
-	rest []byte // read behind the last frame
+	rest []byte // read after the last frame
 	busy bool
 }
 
-// Reply is what came back for one command.
+// Reply is the answer to one command.
 type Reply struct {
 	Output
 	Frame    json.RawMessage // nil when TimedOut or Exited
-	TimedOut bool            // still running; Await goes on waiting for its frame
+	TimedOut bool            // still running; Await continues to wait for its frame
 	Exited   bool            // the process ended
 	ExitCode int             // with Exited: 128+n when killed by signal n
 }
@@ -46,8 +46,8 @@ func NewConn(term env.Terminal, limit int) *Conn {
 	return &Conn{term: term, scan: &Scanner{}, out: Spool{Limit: limit}}
 }
 
-// Expect returns a fresh nonce: the frames of the command that is sent next must
-// carry it, and no others are believed any more. Not while a command is running.
+// Expect returns a new nonce. Only frames with it count from now on, so the next command must
+// pass it to the process. Do not call Expect while a command is running.
 func (c *Conn) Expect() (nonce string) {
 	c.drain()
 	nonce = rand.Text()
@@ -55,8 +55,7 @@ func (c *Conn) Expect() (nonce string) {
 	return nonce
 }
 
-// drain hands everything that was read to the output, frames apart that nobody
-// waits for.
+// drain adds everything that was read to the output, except frames.
 func (c *Conn) drain() {
 	for len(c.rest) > 0 {
 		_, c.rest = c.scan.Next(c.rest, c.out.Add)
@@ -67,8 +66,8 @@ func (c *Conn) drain() {
 // Exchange writes input and waits for the next frame, at most timeout. Output
 // that came between two exchanges belongs to the later one. After a timeout the
 // command is still running: interrupt it and Await its frame, or close the
-// terminal; until then Exchange returns ErrBusy. Any other error is the
-// terminal's, or ctx's, and leaves nothing to do but Close.
+// terminal; until then Exchange returns ErrBusy. After any other error, of the
+// terminal or ctx, only Close is possible.
 func (c *Conn) Exchange(ctx context.Context, input []byte, timeout time.Duration) (Reply, error) {
 	if c.busy {
 		return Reply{}, ErrBusy
@@ -81,9 +80,9 @@ func (c *Conn) Exchange(ctx context.Context, input []byte, timeout time.Duration
 	return c.await(ctx, deadline)
 }
 
-// write gives up at the deadline (the process does not read: await reports the
-// timeout) and when the process died while idle: its last words and exit code
-// say more than a broken pipe does.
+// write returns nil at the deadline, if the process does not read, because await reports the
+// timeout. It also returns nil if the process has ended, because its output and exit code say
+// more than a broken pipe.
 func (c *Conn) write(ctx context.Context, input []byte, deadline time.Time) error {
 	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -100,16 +99,16 @@ func (c *Conn) Await(ctx context.Context, timeout time.Duration) (Reply, error) 
 	return c.await(ctx, time.Now().Add(timeout))
 }
 
-// Ended says that the command is known to have ended, though its frame has not
-// come: another process may have read it.
+// Ended marks the running command as ended although its frame has not arrived, for example because
+// another process has read it.
 func (c *Conn) Ended() { c.busy = false }
 
-// lastLooks bounds what is read after the deadline of a process that never pauses.
+// lastLooks bounds the reads after the deadline if a process never pauses.
 const lastLooks = 16
 
-// await reads until a frame, the end or the deadline, and after that what is
-// there already: where this process itself stood still (stopped, or its machine
-// suspended), the time is over before what came in it was read.
+// await reads until a frame, the end or the deadline, and then what has already arrived: if this
+// process was stopped or its machine suspended, the deadline passes before it has read what arrived
+// in time.
 func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
 	for late, nothing := 0, false; ; {
 		var frame *Frame
@@ -136,7 +135,7 @@ func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
 	}
 }
 
-// ended reports a process that is gone; bytes read together with the end count.
+// ended reports the end of the process, with the bytes that were read last.
 func (c *Conn) ended() (Reply, error) {
 	c.drain()
 	c.busy = false

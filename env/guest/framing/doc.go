@@ -1,22 +1,20 @@
-// Package framing separates what a program prints from what the interpreter
-// that runs it says about itself, on one byte stream.
+// Package framing separates a program's output from the announcements of the interpreter that
+// runs it, on one byte stream.
 //
-// A long-lived process inside a sandbox (a debugger, a shell) announces "ready
-// for the next command" with one private escape that terminals ignore:
+// A long-lived process inside a sandbox (a debugger, a shell) announces that it is ready for the
+// next command with one private escape sequence, which terminals ignore:
 //
 //	ESC ] 7717 ; NONCE ; SEQ ; PID ; PIECE ; OF ; BASE64 BEL
 //
-// NONCE is random and new for every command, told to the process together with
-// it; SEQ grows with every frame of a command; PID never changes. So text a
-// program prints cannot end a read early, a forked child that inherited the
-// announcing code is not believed, and who learns a nonce can falsify the answer
-// to the command that is under way and no other: what comes later is asked for
-// with a nonce of its own. A frame longer than one atomic write to a pipe comes
-// in pieces, 1 to OF, so that what other processes write at the same time falls
-// between them. Everything that is not such a frame is output, byte for byte.
+// The process gets a new random NONCE with every command. SEQ grows with every frame of a command,
+// and PID never changes. So a program's output cannot end a read early, and frames of a forked
+// child that inherited the announcing code do not count. A program that learns a nonce can falsify
+// the answer to the command under way, but no later one. A frame longer than one atomic write to a
+// pipe comes in pieces, 1 to OF, so that concurrent output of other processes falls between them.
+// Everything else is output, byte for byte.
 //
-// Scanner takes the stream apart, Spool keeps a bounded head and tail of the
-// output, and Conn sends a command over an env.Terminal and waits for its frame.
+// Scanner splits the stream, Spool keeps the beginning and the end of the output, and Conn sends a
+// command over an env.Terminal and waits for its frame.
 //
 // It imports env only.
 package framing

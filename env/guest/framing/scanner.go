@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Bounds in bytes: of one escape, beyond which it is ordinary output, and of a
-// frame put together from several.
+// Bounds in bytes: of one escape, which is ordinary output if it is longer, and of a frame made of
+// several.
 const (
 	MaxPiece = 8 << 10
 	MaxFrame = 1 << 20
@@ -27,9 +27,8 @@ type Frame struct {
 	Body json.RawMessage // valid JSON
 }
 
-// Scanner splits a stream into output and frames, however it is cut into
-// chunks. It holds back at most one unfinished escape. Until Expect is called
-// everything is output. Not safe for concurrent use.
+// Scanner splits a stream into output and frames, whatever its chunks. It holds back at most one
+// unfinished escape. Until Expect is called everything is output. Not safe for concurrent use.
 type Scanner struct {
 	start  []byte // how every frame of the nonce begins
 	held   []byte // an escape begun and not yet ended
@@ -40,8 +39,8 @@ type Scanner struct {
 	of     int
 }
 
-// Expect makes frames with nonce, which must consist of letters and digits, the
-// only ones believed from here on. Flush comes first.
+// Expect accepts only frames with nonce, which must consist of letters and digits, from now on. Call
+// Flush before.
 func (s *Scanner) Expect(nonce string) {
 	s.start, s.seq, s.pieces = []byte(prefix+nonce+";"), 0, 0
 }
@@ -112,8 +111,8 @@ func bodyByte(c byte) bool {
 		c == '+' || c == '/' || c == '=' || c == ';'
 }
 
-// parse reads the held escape, whole from ESC to BEL. It refuses one out of
-// order or of another process; frame is nil while pieces are missing.
+// parse reads the held escape from ESC to BEL. It refuses an escape out of order or of another
+// process; frame is nil while pieces are missing.
 func (s *Scanner) parse() (frame *Frame, ok bool) {
 	fields := bytes.Split(s.held[len(s.start):len(s.held)-1], []byte{';'})
 	if len(fields) != 5 {
@@ -158,8 +157,7 @@ func (s *Scanner) parse() (frame *Frame, ok bool) {
 	return &f, true
 }
 
-// Flush hands out an unfinished escape as output: the stream has ended, or
-// nobody will wait for the rest of it.
+// Flush returns an unfinished escape as output, at the end of the stream or before another nonce.
 func (s *Scanner) Flush(text func([]byte)) {
 	if len(s.held) > 0 {
 		text(s.held)

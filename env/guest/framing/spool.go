@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Spool keeps the first and the last bytes of what is written to it, Limit in
-// all, and counts the rest. The zero value keeps nothing. Not safe for
+// Spool keeps the first and the last bytes written to it, Limit in all, and counts the rest. The zero value keeps nothing. Not safe for
 // concurrent use.
 type Spool struct {
 	Limit int
@@ -38,7 +37,7 @@ func (s *Spool) Add(p []byte) {
 	}
 }
 
-// Take returns what was kept and starts anew.
+// Take returns the output and empties the spool.
 func (s *Spool) Take() Output {
 	b := append(s.head, s.tail[s.next:]...)
 	o := Output{Bytes: append(b, s.tail[:s.next]...), Head: len(s.head), Total: s.total}
@@ -46,8 +45,8 @@ func (s *Spool) Take() Output {
 	return o
 }
 
-// Output is what a program printed. When Total > len(Bytes) the middle was cut
-// and Bytes is the first Head bytes followed by the last ones.
+// Output is the output of a program. If Total > len(Bytes), the middle was cut, and Bytes is the
+// first Head bytes followed by the last ones.
 type Output struct {
 	Bytes []byte
 	Head  int
@@ -57,8 +56,7 @@ type Output struct {
 // Cut is the number of bytes left out.
 func (o Output) Cut() int64 { return o.Total - int64(len(o.Bytes)) }
 
-// Then is o followed by next: output that came in two parts. Where either was
-// cut, the result counts as cut in its middle.
+// Then is o followed by next. If either was cut, the result counts as cut in its middle.
 func (o Output) Then(next Output) Output {
 	out := Output{Bytes: append(o.Bytes, next.Bytes...), Head: o.Head, Total: o.Total + next.Total}
 	if o.Cut() == 0 {
@@ -67,8 +65,7 @@ func (o Output) Then(next Output) Output {
 	return out
 }
 
-// Text is the output as valid UTF-8 with LF line ends; a cut is marked by a line
-// of its own that says how much is missing.
+// Text is the output as valid UTF-8 with LF line ends. A line of its own says how much was cut.
 func (o Output) Text() string {
 	if o.Cut() <= 0 {
 		return clean(o.Bytes)

@@ -17,32 +17,31 @@ import (
 // MinKept is how many tests a repository must have that pass in all runs.
 const MinKept = 5
 
-// ErrTooFewTests: a repository has fewer than MinKept tests that always pass.
+// ErrTooFewTests is the error for a repository with fewer than MinKept tests that always pass.
 var ErrTooFewTests = errors.New("too few tests that always pass")
 
-// Suite is what is known of the tests of a healthy repository.
+// Suite describes the tests of a healthy repository.
 type Suite struct {
 	Method  string             `json:"method"`
-	Kept    []string           `json:"kept"`    // pass in all runs, sorted
+	Kept    []string           `json:"kept"`    // tests that pass in all runs, sorted
 	Dropped []Dropped          `json:"dropped"` // the others, sorted by id
-	Seconds map[string]float64 `json:"seconds"` // of each kept test's own function, the median; where it is known
+	Seconds map[string]float64 `json:"seconds"` // median time of each kept test's own function, if known
 	Wall    time.Duration      `json:"wall_ns"` // of a whole run, the longest
 	Runs    int                `json:"runs"`
-	// Isolated is how many tests were also run alone; 0: that was too dear.
+	// Isolated is how many tests were also run alone; 0 if that would take too long.
 	Isolated int `json:"isolated,omitempty"`
 }
 
-// Dropped is a test that bugs are not judged by, and why.
+// Dropped is a test that verification does not use, and why.
 type Dropped struct {
 	ID  string `json:"id"`
 	Why string `json:"why"` // flaky, failed, error, skipped, xfailed, xpassed, order-dependent
 }
 
-// Base runs the tests of a healthy repository Runs times, each time under
-// another hash seed and in another order, and each kept test once alone where
-// that is cheap. Only Entrypoint, Workdir, Python, Image and Setup of the task
-// are used. A repository that cannot be used is a *verify.TaskError, or
-// ErrTooFewTests; other errors are our own machinery's.
+// Base runs the tests of a healthy repository Runs times, each time under another hash seed and in
+// another order, and each kept test once alone if that is cheap. It uses only Entrypoint, Workdir,
+// Python, Image and Setup of the task. The error for an unusable repository is a *verify.TaskError
+// or ErrTooFewTests; other errors are failures of the machinery.
 func Base(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Suite, error) {
 	cfg = cfg.withDefaults()
 	v := cfg.verifier()
@@ -83,7 +82,7 @@ func Base(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Suite
 	return s, nil
 }
 
-// usable refuses a run that tells nothing about the repository.
+// usable refuses a run that proves nothing about the repository.
 func usable(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, run verify.Run) error {
 	fail := func(kind error, detail, remedy string) error {
 		return &verify.TaskError{Instance: t.InstanceID, Kind: kind, Detail: detail, Remedy: remedy}
@@ -105,11 +104,10 @@ func usable(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, run 
 	return nil
 }
 
-// noTests is the exit code with which pytest, and unittest from Python 3.12 on, say that there
-// are no tests.
+// noTests is the exit code of pytest, and of unittest from Python 3.12 on, if there are no tests.
 const noTests = 5
 
-// sort parts the tests by what they did in all runs.
+// sort divides the tests by their statuses in all runs.
 func (s *Suite) sort(seen map[string]map[string]int, took map[string][]float64) {
 	s.Seconds = map[string]float64{}
 	for _, id := range slices.Sorted(maps.Keys(seen)) {
@@ -129,7 +127,7 @@ func (s *Suite) sort(seen map[string]map[string]int, took map[string][]float64) 
 	}
 }
 
-// alone drops the tests that pass only behind others.
+// alone drops the tests that pass only after others.
 func (s *Suite) alone(ctx context.Context, cfg Config, v *verify.Verifier, t schemas.Task, tree env.Tree) error {
 	if s.Wall*time.Duration(len(s.Kept)) > cfg.Isolated {
 		return nil

@@ -14,11 +14,11 @@ import (
 type Batch struct {
 	Ledger  *Ledger
 	Workers int // checks at once; below 1 is 1
-	Runs    int // a report of fewer is not enough
-	// Check checks one task; an error is a gap, which is not kept.
+	Runs    int // a known report with fewer is not enough
+	// Check checks one task. An error makes a gap, which is not kept.
 	Check func(context.Context, schemas.Task) (Report, error)
-	// Begun and Done are told of each task as it comes, from one goroutine at a
-	// time; err is set for a gap.
+	// Begun and Done are called for each task, from one goroutine at a time; err is set for a
+	// gap.
 	Begun func(schemas.Task)
 	Done  func(schemas.Task, Report, error)
 }
@@ -30,14 +30,14 @@ type Result struct {
 	Reused  int      `json:"reused"` // reports that were known before
 }
 
-// Gap is a task that could not be checked for a reason that is not the task's.
+// Gap is a task that could not be checked, for a reason outside of the task.
 type Gap struct {
 	InstanceID string `json:"instance_id"`
 	Reason     string `json:"reason"`
 }
 
-// Run checks the tasks that the ledger does not know. Being cancelled is the
-// error; what was finished until then is in the result and in the ledger.
+// Run checks the tasks that the ledger does not know. If ctx ends, it returns an error; the result
+// and the ledger have the checks that were finished by then.
 func (b Batch) Run(ctx context.Context, tasks []schemas.Task) (Result, error) {
 	var mu sync.Mutex
 	var out Result

@@ -17,7 +17,7 @@ var (
 	noPlugin = regexp.MustCompile(`^Missing required plugins: (\S+?)(?:,|$)`)
 )
 
-// uncollected says why tests could not be collected, and what to do about it if that is known.
+// uncollected says why tests could not be collected, and what to do about it, if known.
 func uncollected(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, run verify.Run) (detail, remedy string, err error) {
 	detail = verify.Cause(run.Output)
 	cause := detail
@@ -59,8 +59,8 @@ func installs(what string) string {
 	return fmt.Sprintf("install it with the setup command %q", "python3 -m pip install "+what)
 }
 
-// inside finds the directory of a repository, other than its top, that a module can be
-// imported from; packaged says that pip can install the repository.
+// inside finds the directory of a repository, other than its top, from which a module can be
+// imported; packaged is true if pip can install the repository.
 func inside(ctx context.Context, cfg Config, tree env.Tree, module string) (dir string, packaged bool, err error) {
 	sha, err := cfg.Store.Base(ctx, tree)
 	if err != nil {

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,8 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// reversed checks that the gold patch, taken back from the state it leads to,
-// gives the repository byte for byte.
+// reversed checks that reverting the gold patch gives the repository byte for byte.
 func (c *checker) reversed(ctx context.Context) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil
@@ -30,15 +28,15 @@ func (c *checker) reversed(ctx context.Context) (finding, error) {
 	}
 	back, err := c.Store.Reverse(ctx, final, []byte(c.task.GoldPatch))
 	if unfit, ok := errors.AsType[*workspace.ApplyError](err); ok {
-		return finding{GoldInexact, "it cannot be taken back: " + unfit.Detail}, nil
+		return finding{GoldInexact, "it cannot be reverted: " + unfit.Detail}, nil
 	}
 	if err == nil && back != c.base {
-		return finding{GoldInexact, fmt.Sprintf("it leads back to the tree %s, not to %s", back, c.base)}, nil
+		return finding{GoldInexact, fmt.Sprintf("reverting it gives the tree %s, not %s", back, c.base)}, nil
 	}
 	return finding{}, err
 }
 
-// cheated tries patches that mend nothing.
+// cheated tries patches that fix nothing.
 func (c *checker) cheated(ctx context.Context) (finding, error) {
 	how, err := Cheated(ctx, c.v, c.Store, c.task, c.tree)
 	if err != nil || how == "" {
@@ -47,10 +45,9 @@ func (c *checker) cheated(ctx context.Context) (finding, error) {
 	return finding{Unprotected, how + " resolves the task"}, nil
 }
 
-// Cheated says which patch that touches nothing but tests, or what configures
-// them, resolves a task; "" if none does. The task must name its tests, and an
-// empty patch must have been found not to resolve it: a patch of which the verifier
-// takes everything back is judged as that one was, and is not run again.
+// Cheated describes a patch that changes only tests or their configuration and resolves a task; ""
+// if there is none. The task must name its tests, and an empty patch must not resolve it: if the
+// verifier reverts a whole patch, its verdict is that of the empty patch, and it does not run.
 func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
 	base, err := store.Base(ctx, tree)
 	if err != nil {
@@ -69,7 +66,7 @@ func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t 
 		if err != nil {
 			return "", err
 		}
-		left, refused, err := v.Judged(ctx, t, tree, patch)
+		left, refused, err := v.Graded(ctx, t, tree, patch)
 		if err != nil {
 			return "", err
 		}
@@ -87,15 +84,15 @@ func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t 
 	return "", nil
 }
 
-// cheat is a patch that mends nothing, as the files it changes; nil deletes one.
+// cheat is a patch that fixes nothing, by the files it changes; nil deletes a file.
 type cheat struct {
 	what  string
 	files map[string][]byte
 }
 
-// cheats rewrites the tests of a task without their assertions, deletes them, and
-// where pytest runs them has a conftest.py report that all have passed, one take
-// the failing ones away, and the settings leave them out.
+// cheats makes patches that rewrite the tests of a task without assertions, or delete them. For
+// pytest there are also a conftest.py that reports all tests as passed, one that removes the
+// failing tests, and settings that leave them out.
 func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base string) ([]cheat, error) {
 	files, err := store.Files(ctx, base)
 	if err != nil {
@@ -126,7 +123,7 @@ func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base st
 	for dir := range dirs {
 		name := path.Join(dir, "conftest.py")
 		passed[name] = []byte(text[name] + reportsPassed)
-		hidden[name] = fmt.Appendf(nil, hidesTests, text[name], quoted(t.Tests.FailToPass))
+		hidden[name] = fmt.Appendf(nil, hidesTests, text[name], pythonList(t.Tests.FailToPass))
 	}
 	list = append(list, cheat{"a conftest.py that reports every test as passed", passed})
 	if len(t.Tests.FailToPass) == 0 {
@@ -154,7 +151,7 @@ def pytest_collection_modifyitems(items):
 `
 )
 
-// settingsFiles configure pytest, the first of them that does so alone.
+// settingsFiles configure pytest. It reads only the first of them with a section for pytest.
 var settingsFiles = []string{"pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"}
 
 var (
@@ -162,12 +159,11 @@ var (
 	options = regexp.MustCompile(`(?m)^(addopts[ \t]*=[ \t]*)(["']?)`)
 )
 
-// deselect puts options that leave tests out into the settings there are, or into
-// a new pytest.ini.
+// deselect adds options that leave tests out to the existing settings, or to a new pytest.ini.
 func deselect(text map[string]string, ids []string) map[string][]byte {
 	var b strings.Builder
 	for _, id := range ids {
-		id, _, _ = strings.Cut(id, "[") // what follows may need quotes; all of a test go
+		id, _, _ = strings.Cut(id, "[") // parameters may need quotes, so all cases of the test are left out
 		b.WriteString("--deselect=" + id + " ")
 	}
 	words := strings.ReplaceAll(b.String(), "$", "$$")
@@ -183,10 +179,4 @@ func deselect(text map[string]string, ids []string) map[string][]byte {
 		}
 	}
 	return map[string][]byte{"pytest.ini": []byte("[pytest]\naddopts = " + b.String() + "\n")}
-}
-
-// quoted is a list of strings as Python has it.
-func quoted(list []string) []byte {
-	text, _ := json.Marshal(list) // strings always can be
-	return text
 }

@@ -103,7 +103,7 @@ func TestFactoryCheatsFoolAPlainRunAlone(t *testing.T) {
 					if err != nil || resolved(got) || got.Reason == "" || len(got.Restored)+len(got.Refused) == 0 {
 						t.Errorf("%v: %+v, %v", touched, got, err)
 					}
-					left, refused, err := v.Judged(t.Context(), task, tree, patch)
+					left, refused, err := v.Graded(t.Context(), task, tree, patch)
 					if err != nil || left != (len(got.Refused) > 0) || !slices.Equal(refused, got.Refused) {
 						t.Errorf("%v: left %v, refused %v; the verdict refuses %v, %v", touched, left, refused, got.Refused, err)
 					}

@@ -16,12 +16,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Config of a check. Driver, Store and NewDebugger are required. A Config is
-// read only: any number of checks may use one at once.
+// Config of a check. Driver, Store and NewDebugger are required. Any number of checks may use one
+// Config at the same time.
 type Config struct {
 	Driver env.Driver
-	// Spec is the base of every sandbox; Workdir, Image and Python are taken
-	// from the task where Spec leaves them open.
+	// Spec is the base of every sandbox. Workdir, Image and Python come from the task if Spec
+	// does not set them.
 	Spec        env.SandboxSpec
 	Store       *workspace.Store
 	NewDebugger func(env.Sandbox, schemas.Task) env.Debugger
@@ -32,7 +32,7 @@ type Config struct {
 	Isolated time.Duration // for runs of one test alone; 0 = DefaultIsolated, below 0 = none
 }
 
-// Used where a Config leaves them open.
+// Defaults of Config.
 const (
 	DefaultRuns     = 5
 	DefaultIsolated = 30 * time.Second
@@ -60,12 +60,12 @@ type checker struct {
 	tree env.Tree
 	spec schemas.TestSpec
 	base string              // git tree hash of the repository
-	full map[string][]string // the tests that a listed id stands for, as the first run had them
+	full map[string][]string // the tests that a listed id stands for, in the first run
 	rep  *Report
 }
 
-// Task checks one task. What is wrong with the task is said in the report; an
-// error means that our own machinery failed and the check may be repeated.
+// Task checks one task. The report says what is wrong with the task. An error means that the
+// machinery failed and the caller may try again.
 func Task(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Report, error) {
 	begun := time.Now()
 	rep := newReport(t)
@@ -80,8 +80,7 @@ func Task(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Repor
 	return rep, nil
 }
 
-// all goes through the steps, the cheap and fundamental first, to the first
-// finding.
+// all runs the steps up to the first finding, cheap and fundamental ones first.
 func (c *checker) all(ctx context.Context) (finding, error) {
 	steps := []func(context.Context) (finding, error){
 		c.placed, c.golden, c.lists, c.before, c.after, c.reversed, c.cheated, c.inside, c.stable, c.alone,
@@ -101,7 +100,7 @@ func (c *checker) all(ctx context.Context) (finding, error) {
 	return end, nil
 }
 
-// placed checks that the repository is the one the task was made for.
+// placed checks that the repository is the one for which the task was made.
 func (c *checker) placed(ctx context.Context) (finding, error) {
 	if have := c.tree.SHA256(); c.task.TreeSHA256 != "" && have != c.task.TreeSHA256 {
 		return finding{Broken, fmt.Sprintf("the repository is %s, the task was made for %s", have, c.task.TreeSHA256)}, nil
@@ -111,7 +110,7 @@ func (c *checker) placed(ctx context.Context) (finding, error) {
 	return finding{}, err
 }
 
-// lists takes the task's tests, or those of a baseline.
+// lists finds the task's test lists, or makes them by a baseline.
 func (c *checker) lists(ctx context.Context) (finding, error) {
 	spec, err := c.v.Spec(ctx, c.task, c.tree)
 	if defect, ok := errors.AsType[*verify.TaskError](err); ok {
@@ -140,8 +139,7 @@ func statusOf(defect *verify.TaskError) Status {
 	return Broken
 }
 
-// before runs the tests on the repository as it is, which is also the verdict on
-// an empty patch.
+// before runs the tests on the unchanged repository, which is also the verdict on an empty patch.
 func (c *checker) before(ctx context.Context) (finding, error) {
 	verdict, run, err := c.v.Try(ctx, c.task, c.tree, nil, "", verify.Variant{})
 	if err != nil {
@@ -192,7 +190,7 @@ func (c *checker) after(ctx context.Context) (finding, error) {
 	return finding{}, nil
 }
 
-// whole says what keeps a run from being one that tells anything.
+// whole returns the finding of a run that proves nothing.
 func (c *checker) whole(verdict schemas.Verdict, run verify.Run) finding {
 	switch {
 	case verdict.Status == schemas.VerifyError:
@@ -211,10 +209,10 @@ func (c *checker) whole(verdict schemas.Verdict, run verify.Run) finding {
 
 func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved }
 
-// missing is the verdict on a listed test that did not run.
+// missing is the status of a listed test that did not run.
 const missing = "missing"
 
-// vector is a run's verdict on the listed tests.
+// vector is the statuses of the listed tests in a run.
 func (c *checker) vector(run verify.Run) Vector {
 	if c.spec.Method == schemas.VerifyExitCode {
 		word := "failed"
@@ -231,7 +229,7 @@ func (c *checker) vector(run verify.Run) Vector {
 	return out
 }
 
-// listed are the ids that decide.
+// listed are the ids that decide the verdict.
 func (c *checker) listed() []string {
 	if c.spec.Expected != nil {
 		return slices.Sorted(maps.Keys(c.spec.Expected))

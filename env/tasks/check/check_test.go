@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/drivers"
+	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
+	_ "github.com/tracesmith/tracesmith/env/drivers/docker"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/env/pdb"
 	"github.com/tracesmith/tracesmith/env/workspace"

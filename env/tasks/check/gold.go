@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// golden refuses a gold patch that could mend nothing, before any test is run.
+// golden refuses a gold patch that cannot fix anything, before any test runs.
 func (c *checker) golden(ctx context.Context) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil

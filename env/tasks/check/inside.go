@@ -12,8 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// inside looks into a sandbox as an agent finds it: what it shows of the fix, and
-// whether the debugger answers there.
+// inside checks an agent's sandbox: what it reveals of the fix, and whether the debugger answers.
 func (c *checker) inside(ctx context.Context) (found finding, err error) {
 	spec, t := c.Spec, c.task
 	t = t.Public()
@@ -44,22 +43,17 @@ func (c *checker) inside(ctx context.Context) (found finding, err error) {
 
 // place unpacks the repository with the .git that agents get.
 func (c *checker) place(ctx context.Context, sb env.Sandbox, dir string) error {
-	r, w := io.Pipe()
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		w.CloseWithError(c.Store.Placement(ctx, c.tree, w))
-	}()
-	err := sb.TarIn(ctx, dir, r)
-	r.CloseWithError(errors.New("reader has returned"))
-	<-written
+	err := env.Stream(
+		func(w io.Writer) error { return c.Store.Placement(ctx, c.tree, w) },
+		func(r io.Reader) error { return sb.TarIn(ctx, dir, r) },
+	)
 	if err != nil {
 		return fmt.Errorf("placing the repository: %w", err)
 	}
 	return nil
 }
 
-// debugged starts the entrypoint under the debugger and asks two things.
+// debugged starts the entrypoint under the debugger and sends two commands.
 func (c *checker) debugged(ctx context.Context, sb env.Sandbox, t schemas.Task) (found finding, err error) {
 	d := c.NewDebugger(sb, t)
 	defer func() { err = errors.Join(err, d.Close(context.WithoutCancel(ctx))) }()

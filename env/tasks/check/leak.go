@@ -19,13 +19,12 @@ var leakProgram string
 
 // Bounds of the search for leaks.
 const (
-	leakTimeout = 15 * time.Minute // of seconds: there is no verdict without it, and machines are busy
+	leakTimeout = 15 * time.Minute // usually seconds; generous, because a task without this check has no verdict
 	maxLeaks    = 50
 )
 
-// leaks looks for what only the gold patch brings in, wherever an agent could
-// find it: in the words it is given, and in a sandbox as it finds one, outside
-// the visible files of the repository.
+// leaks searches for what only the gold patch adds, everywhere an agent could find it: in the task's
+// text, and in a sandbox outside of the visible files of the repository.
 func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil
@@ -38,12 +37,12 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 	if published(t) {
 		c.rep.Quoted = secret.quoted(t.Instructions)
 	} else {
-		c.told("task text", t.Instructions, secret)
+		c.checkText("task text", t.Instructions, secret)
 	}
-	c.told("entrypoint", t.Entrypoint, secret)
-	c.told("debug entrypoint", t.DebugEntrypoint, secret)
-	c.told("set-up commands", strings.Join(t.Setup, "\n"), secret)
-	c.told("image", t.Image, secret)
+	c.checkText("entrypoint", t.Entrypoint, secret)
+	c.checkText("debug entrypoint", t.DebugEntrypoint, secret)
+	c.checkText("set-up commands", strings.Join(t.Setup, "\n"), secret)
+	c.checkText("image", t.Image, secret)
 	c.rep.Leaks = append(c.rep.Leaks, secret.copies...)
 	found, err := c.search(ctx, sb, t, secret)
 	if err != nil {
@@ -56,20 +55,20 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 	return leaking(c.rep.Leaks), nil
 }
 
-// published says whether the words of a task are those of a public dataset: what
-// they give away they give away to everybody who works on it.
+// published reports whether the text of a task comes from a public dataset. What it reveals is known
+// to everyone who works on the dataset.
 func published(t schemas.Task) bool {
 	return t.Origin != nil && t.Origin.UpstreamRepo != "" && t.Origin.ParentTreeSHA256 == ""
 }
 
-// told looks at words that an agent is given.
-func (c *checker) told(place, text string, secret secrets) {
+// checkText searches text that an agent gets.
+func (c *checker) checkText(place, text string, secret secrets) {
 	if token, kind := secret.in(text); token != "" {
 		c.rep.Leaks = append(c.rep.Leaks, Leak{place, token, kind, FromTask})
 	}
 }
 
-// owner says whose place a path of the sandbox is.
+// owner says to whom a path of the sandbox belongs.
 func (c *checker) owner(place string, t schemas.Task) string {
 	below := func(dir string) bool {
 		return place == dir || strings.HasPrefix(place, strings.TrimSuffix(dir, "/")+"/")
@@ -84,7 +83,7 @@ func (c *checker) owner(place string, t schemas.Task) string {
 	return FromHost
 }
 
-// leaking is the finding of some leaks: one in the task's own places matters most.
+// leaking makes a finding of leaks. A leak in the task's own files matters most.
 func leaking(leaks []Leak) finding {
 	if len(leaks) == 0 {
 		return finding{}
@@ -96,7 +95,7 @@ func leaking(leaks []Leak) finding {
 	return finding{status, fmt.Sprintf("%d places, the first: %s has the %s %q of the gold patch", len(leaks), first.Place, first.Kind, first.Token)}
 }
 
-// search runs the program that looks through the sandbox.
+// search runs the program that searches the sandbox.
 func (c *checker) search(ctx context.Context, sb env.Sandbox, t schemas.Task, secret secrets) ([]Leak, error) {
 	order := struct {
 		secrets
@@ -104,7 +103,7 @@ func (c *checker) search(ctx context.Context, sb env.Sandbox, t schemas.Task, se
 		Roots   []string `json:"roots"`
 	}{secret, t.Workdir, []string{"/"}}
 	if c.Driver.Name() == "local" {
-		order.Roots = nil // nothing is hidden from an agent there: its module path at least
+		order.Roots = nil // the agent can read the whole machine there: search its module path at least
 	}
 	input, err := json.Marshal(order)
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *checker) search(ctx context.Context, sb env.Sandbox, t schemas.Task, se
 	return leaks, nil
 }
 
-// readLeaks reads what the program found; done says that it came to its end.
+// readLeaks reads the findings of the program; done is true if the program finished.
 func readLeaks(out []byte) (leaks []Leak, done bool) {
 	for line := range bytes.Lines(out) {
 		var l struct {

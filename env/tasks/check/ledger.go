@@ -16,20 +16,20 @@ import (
 // maxLine bounds one line of a ledger.
 const maxLine = 64 << 20
 
-// Ledger is a file of reports, one JSON line per task whose check is finished; of
-// two lines on a task the later one counts. It is the state of a batch: who is
-// killed goes on from it. Safe for concurrent use; one process at a time has it.
+// Ledger is a file of reports, one JSON line per finished task; of two lines on a task the later one
+// counts. It is the state of a batch, which continues from it after it was killed. Safe for
+// concurrent use by one process at a time.
 type Ledger struct {
 	mu    sync.Mutex
 	file  *os.File
 	known map[string]Report // by task id
 }
 
-// ErrHeld: another process writes the ledger.
+// ErrHeld is the error if another process writes the ledger.
 var ErrHeld = errors.New("another process is writing it")
 
-// OpenLedger opens a ledger, or makes an empty one, and reads what it has. A
-// last line that was cut off is dropped. The name "" gives one without a file.
+// OpenLedger opens and reads a ledger, or makes an empty one. It drops an incomplete last line. With
+// the name "" the ledger has no file.
 func OpenLedger(name string) (*Ledger, error) {
 	l := &Ledger{known: map[string]Report{}}
 	if name == "" {
@@ -80,7 +80,7 @@ func (l *Ledger) take() error {
 	return err
 }
 
-// wholeLines splits at line ends and leaves out what is behind the last one.
+// wholeLines splits at newlines and leaves out an incomplete last line.
 func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i+1], nil
@@ -91,8 +91,8 @@ func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	return 0, nil, nil
 }
 
-// Known is the report on a task, if it was checked with at least that many runs
-// or found unusable.
+// Known returns the report on a task, if it was checked with at least that many runs or found
+// unusable.
 func (l *Ledger) Known(taskID string, runs int) (Report, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *Ledger) Add(r Report) error {
 	return nil
 }
 
-// Close lets go of the file.
+// Close closes the file.
 func (l *Ledger) Close() error {
 	if l.file == nil {
 		return nil

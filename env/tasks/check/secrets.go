@@ -10,21 +10,23 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
 )
 
-// secrets are what only the fixed version of a repository has.
+// secrets are the lines, words and texts that only the fixed version of a repository has.
 type secrets struct {
 	Lines    []string              `json:"lines"` // whole added lines, without indent
 	Words    []string              `json:"words"` // identifiers
 	Texts    []string              `json:"texts"` // contents of string literals
 	Visible  []string              `json:"visible"`
-	Files    map[string][2]*string `json:"files"` // changed ones: text of the repository, of the fixed version
+	Files    map[string][2]*string `json:"files"` // changed files: text in the repository, in the fixed version
 	Packages []string              `json:"packages"`
 
-	copies []Leak // visible files that are a fixed version
+	copies []Leak // visible files that equal a fixed version
 }
 
-// minToken is how long a token must be to tell anything by itself.
+// minToken is how long a token must be to reveal anything by itself.
 const minToken = 6
 
 // maxSearched bounds the bytes of one file that are compared.
@@ -33,7 +35,7 @@ const maxSearched = 4 << 20
 var (
 	word    = regexp.MustCompile(`[\p{L}_][\p{L}\p{N}_]*`)
 	literal = regexp.MustCompile(`"""[^"]*"""|'''[^']*'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`)
-	// Words of the language give nothing away.
+	// Words of the language reveal nothing.
 	ofLanguage = strings.Fields(`assert async await break class continue except finally global import lambda nonlocal
 return yield isinstance issubclass enumerate reversed sorted filter property staticmethod classmethod getattr setattr
 hasattr delattr callable bytearray bytes object memoryview complex divmod format frozenset globals locals
@@ -49,7 +51,7 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 		return s, err
 	}
 	if with, err := c.Store.Apply(ctx, final, []byte(c.task.Tests.Patch)); err == nil {
-		final = with // the hidden tests are as secret
+		final = with // the hidden tests are secret as well
 	}
 	changes, err := c.Store.Changed(ctx, c.base, final)
 	if err != nil {
@@ -86,7 +88,7 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 	}
 	err = c.visible(ctx, func(name, text string) {
 		if _, changed := s.Files[name]; !changed && leftover(name) {
-			return // it excuses nothing, and is looked through with all the rest
+			return // it makes nothing public, and is searched like the rest
 		}
 		s.Visible = append(s.Visible, name)
 		without(text, lines, words, texts)
@@ -96,15 +98,15 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 			}
 		}
 	})
-	// A new file may bear a name that is visible elsewhere.
+	// A new file may have a name that is visible elsewhere.
 	without(strings.Join(s.Visible, "\n"), lines, words, texts)
 	s.Lines, s.Words, s.Texts = long(lines), long(words), long(texts)
 	s.Packages = slices.Sorted(maps.Keys(packages))
 	return s, err
 }
 
-// leftover says whether a file of the repository is what builds, runs and editors
-// leave there, which may stem from another version of it.
+// leftover reports whether a file of the repository looks like a product of builds, runs or
+// editors, which may come from another version of it.
 func leftover(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		switch {
@@ -120,16 +122,14 @@ var leftovers = strings.Fields(`.git __pycache__ build dist .eggs .tox .nox .myp
 
 // visible reads every file of the repository.
 func (c *checker) visible(ctx context.Context, each func(name, text string)) error {
-	r, w := io.Pipe()
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		w.CloseWithError(c.Store.Export(ctx, c.base, w))
-	}()
-	defer func() {
-		r.CloseWithError(errors.New("reader has returned"))
-		<-written
-	}()
+	return env.Stream(
+		func(w io.Writer) error { return c.Store.Export(ctx, c.base, w) },
+		func(r io.Reader) error { return eachText(r, each) },
+	)
+}
+
+// eachText calls each with every file and symlink of an archive, and the beginning of its text.
+func eachText(r io.Reader, each func(name, text string)) error {
 	for in := tar.NewReader(r); ; {
 		head, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -162,7 +162,7 @@ func tokens(text string, lines, words, texts map[string]bool) {
 	}
 }
 
-// without takes out what a text has.
+// without removes the lines, words and literals of a text.
 func without(text string, lines, words, texts map[string]bool) {
 	for line := range strings.Lines(text) {
 		delete(lines, strings.TrimSpace(line))
@@ -187,8 +187,8 @@ func long(set map[string]bool) []string {
 	return out
 }
 
-// in finds a token in words that an agent is told. A plain word of prose is none
-// unless it is written as code: in backquotes, called, or behind a dot.
+// in finds a token in text for an agent. It ignores a plain word of prose unless it is written as
+// code: in backquotes, called, or after a dot.
 func (s secrets) in(text string) (token, kind string) {
 	bare := strings.NewReplacer("`", "", "\r", "").Replace(text)
 	for line := range strings.Lines(bare) {
@@ -215,19 +215,19 @@ func (s secrets) in(text string) (token, kind string) {
 	return "", ""
 }
 
-// maxQuoted bounds what is told of one text.
+// maxQuoted bounds how many tokens of one text are reported.
 const maxQuoted = 20
 
-// quoted tells what a text says of the fix, and takes it from the secrets: whoever
-// reads the text knows it, wherever else it stands.
-func (s *secrets) quoted(text string) (told []Leak) {
+// quoted returns the tokens of the fix in a text, and removes them from the secrets: a reader of the
+// text knows them, wherever else they occur.
+func (s *secrets) quoted(text string) (found []Leak) {
 	lines, words, texts := set(s.Lines), set(s.Words), set(s.Texts)
-	for rest := *s; len(told) < maxQuoted; {
+	for rest := *s; len(found) < maxQuoted; {
 		token, kind := rest.in(text)
 		if token == "" {
 			break
 		}
-		told = append(told, Leak{"task text", token, kind, FromTask})
+		found = append(found, Leak{"task text", token, kind, FromTask})
 		gone := func(have string) bool { return have == token }
 		rest.Lines = slices.DeleteFunc(slices.Clone(rest.Lines), gone)
 		rest.Words = slices.DeleteFunc(slices.Clone(rest.Words), gone)
@@ -240,7 +240,7 @@ func (s *secrets) quoted(text string) (told []Leak) {
 	}
 	without(text, lines, words, texts)
 	s.Lines, s.Words, s.Texts = long(lines), long(words), long(texts)
-	return told
+	return found
 }
 
 func set(list []string) map[string]bool {
@@ -251,7 +251,7 @@ func set(list []string) map[string]bool {
 	return out
 }
 
-// plain says whether a name could as well be a word of a sentence.
+// plain reports whether a name could be a word of a sentence.
 func plain(w string) bool {
 	return !strings.ContainsAny(w, "_0123456789") && (strings.ToLower(w) == w || strings.ToLower(w[1:]) == w[1:])
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// variant of the n-th rerun: a hash seed and an order of its own, by the seed.
+// variant returns the hash seed and the order of the n-th rerun, which depend on the seed.
 func variant(seed int64, n int) verify.Variant {
 	source := rand.New(rand.NewPCG(uint64(seed), uint64(n)))
 	return verify.Variant{
@@ -46,8 +46,7 @@ func (c *checker) sides() []side {
 	return out
 }
 
-// stable runs both sides again until each has been run Runs times, or one has
-// got two verdicts.
+// stable repeats both sides until each has run Runs times or one has two different verdicts.
 func (c *checker) stable(ctx context.Context) (finding, error) {
 	for c.rep.Runs = 1; c.rep.Runs < c.Runs; c.rep.Runs++ {
 		for _, s := range c.sides() {
@@ -60,8 +59,8 @@ func (c *checker) stable(ctx context.Context) (finding, error) {
 	return finding{}, nil
 }
 
-// alone runs listed tests by themselves, where that is cheap: all of them on the
-// last side, where they must pass, and those that show the bug on the first, too.
+// alone runs each listed test by itself, if that is cheap: all of them on the last side, where they
+// must pass, and those that show the bug also on the first.
 func (c *checker) alone(ctx context.Context) (finding, error) {
 	type run struct {
 		side
@@ -73,7 +72,7 @@ func (c *checker) alone(ctx context.Context) (finding, error) {
 	for _, id := range slices.Sorted(maps.Keys(c.rep.Before)) {
 		only := c.full[id]
 		if only == nil {
-			only = []string{id} // nothing of that name ran before the fix
+			only = []string{id} // no such test ran before the fix
 		}
 		runs = append(runs, run{sides[len(sides)-1], id, only})
 		if len(sides) > 1 && slices.Contains(c.spec.FailToPass, id) {
@@ -94,7 +93,7 @@ func (c *checker) alone(ctx context.Context) (finding, error) {
 	return finding{}, nil
 }
 
-// again compares one more run of a side with the vector it must give.
+// again runs a side once more and compares the result with the expected vector.
 func (c *checker) again(ctx context.Context, s side, how verify.Variant, want Vector) (finding, error) {
 	verdict, run, err := c.v.Try(ctx, c.task, c.tree, s.patch, "", how)
 	if err != nil {
@@ -120,9 +119,8 @@ func (c *checker) again(ctx context.Context, s side, how verify.Variant, want Ve
 		fmt.Sprint(len(changed)), len(want), id, want[id], got[id], describe(how), s.name)}, nil
 }
 
-// differ lists the tests on which two vectors disagree: whether a test fails by
-// an assertion or another exception is no other verdict, nor whether it was not
-// run for one.
+// differ lists the tests on which two vectors disagree. A failed assertion, another exception and a
+// test that did not run because of one are the same verdict.
 func differ(a, b Vector) []string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(a)) {

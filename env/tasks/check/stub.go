@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -10,19 +11,18 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// named is one listed test inside its file: a function in no class or in nested
-// ones, an optional parameter.
-type named struct {
+// testName is the name of one listed test in its file: a function, perhaps in nested classes, and
+// perhaps with a parameter.
+type testName struct {
 	classes         []string
 	function, param string
 	unittest        bool
 }
 
-// testFiles finds the files of the listed tests by their ids, whether they are
-// protected or not, or are still to come with the hidden tests; of a task without
-// ids, those that are tests by their names.
-func testFiles(spec schemas.TestSpec, files []workspace.File) map[string][]named {
-	out := map[string][]named{}
+// testFiles finds the files of the listed tests by their ids, including unprotected files and those
+// of hidden tests. For a task without ids, it finds the files that are named like tests.
+func testFiles(spec schemas.TestSpec, files []workspace.File) map[string][]testName {
+	out := map[string][]testName{}
 	for _, id := range slices.Concat(spec.FailToPass, spec.PassToPass) {
 		if file, rest, ok := strings.Cut(id, "::"); ok {
 			name, param, _ := strings.Cut(rest, "[")
@@ -31,7 +31,7 @@ func testFiles(spec schemas.TestSpec, files []workspace.File) map[string][]named
 			}
 			parts := strings.Split(name, "::")
 			last := len(parts) - 1
-			out[file] = append(out[file], named{parts[:last], parts[last], strings.TrimSuffix(param, "]"), false})
+			out[file] = append(out[file], testName{parts[:last], parts[last], strings.TrimSuffix(param, "]"), false})
 			continue
 		}
 		parts := strings.Split(id, ".")
@@ -41,7 +41,7 @@ func testFiles(spec schemas.TestSpec, files []workspace.File) map[string][]named
 		module := strings.Join(parts[:len(parts)-2], "/") + ".py"
 		for _, f := range files {
 			if f.Path == module || strings.HasSuffix(f.Path, "/"+module) {
-				out[f.Path] = append(out[f.Path], named{parts[len(parts)-2 : len(parts)-1], parts[len(parts)-1], "", true})
+				out[f.Path] = append(out[f.Path], testName{parts[len(parts)-2 : len(parts)-1], parts[len(parts)-1], "", true})
 			}
 		}
 	}
@@ -56,8 +56,8 @@ func testFiles(spec schemas.TestSpec, files []workspace.File) map[string][]named
 	return out
 }
 
-// group is a class of a stub, or its module: functions with their parameters, and
-// classes inside, in order.
+// group is a class of a stub, or its module: functions with their parameters, and nested classes,
+// in order.
 type group struct {
 	name      string
 	unittest  bool
@@ -75,13 +75,13 @@ func (s *group) class(name string) *group {
 }
 
 // stub is a test file whose tests have no assertion.
-func stub(tests []named) []byte {
+func stub(tests []testName) []byte {
 	module := &group{params: map[string][]string{}}
 	for _, t := range tests {
 		at := module
 		for _, name := range t.classes {
 			at = at.class(name)
-			// pytest finds a class of another name only where it is a TestCase.
+			// pytest finds a class with another name only if it is a TestCase.
 			at.unittest = at.unittest || t.unittest || !strings.HasPrefix(name, "Test")
 		}
 		if !slices.Contains(at.functions, t.function) {
@@ -101,11 +101,11 @@ func stub(tests []named) []byte {
 func (s *group) write(b *strings.Builder, indent string) {
 	for _, function := range s.functions {
 		var arguments []string
-		if indent != "" { // by name: pytest takes the first one away
+		if indent != "" {
 			arguments = append(arguments, "self")
 		}
 		if list := s.params[function]; len(list) > 0 {
-			fmt.Fprintf(b, "%simport pytest\n%[1]s@pytest.mark.parametrize('parameter', %s, ids=%[2]s)\n", indent, quoted(list))
+			fmt.Fprintf(b, "%simport pytest\n%[1]s@pytest.mark.parametrize('parameter', %s, ids=%[2]s)\n", indent, pythonList(list))
 			arguments = append(arguments, "parameter")
 		}
 		fmt.Fprintf(b, "%sdef %s(%s): pass\n", indent, function, strings.Join(arguments, ", "))
@@ -118,4 +118,10 @@ func (s *group) write(b *strings.Builder, indent string) {
 		fmt.Fprintf(b, "%sclass %s%s:\n", indent, c.name, base)
 		c.write(b, indent+"    ")
 	}
+}
+
+// pythonList is a list of strings in Python.
+func pythonList(list []string) []byte {
+	text, _ := json.Marshal(list) // strings always can be encoded
+	return text
 }

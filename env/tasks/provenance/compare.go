@@ -6,17 +6,16 @@ import (
 	"github.com/tracesmith/tracesmith/env/tasks/provenance/overlap"
 )
 
-// Tests that compare with prints of a benchmark's tasks (TestInstance and TestRepo
-// are made of names alone, too).
+// Tests that compare with the prints of a benchmark's tasks. TestInstance and TestRepo compare names.
 const (
-	TestCommit        = "commit"            // the base commit, or the number of the request, is that of one of its tasks
-	TestStatement     = "statement_13gram"  // most runs of 13 words of a statement are those of one of its tasks
-	TestStatementNear = "statement_minhash" // the statement is nearly that of one of its tasks
-	TestPatch         = "patch_13gram"      // as TestStatement, for what a patch changes
+	TestCommit        = "commit"            // one of its tasks has the same base commit or pull request
+	TestStatement     = "statement_13gram"  // one of its tasks has most of the statement's runs of 13 words
+	TestStatementNear = "statement_minhash" // one of its tasks has nearly the same statement
+	TestPatch         = "patch_13gram"      // as TestStatement, for the changes of a patch
 	TestPatchNear     = "patch_minhash"     // as TestStatementNear
 )
 
-// Tests are all of them, from the surest to the weakest.
+// Tests lists all tests, from the strongest to the weakest.
 var Tests = []string{TestInstance, TestCommit, TestRepo, TestStatement, TestStatementNear, TestPatch, TestPatchNear}
 
 // Kinds of texts.
@@ -25,22 +24,22 @@ const (
 	Patches
 )
 
-// Finding is that something of a task, or of an attempt at it, is a benchmark's.
+// Finding says that something in a task, or in an attempt at it, comes from a benchmark.
 type Finding struct {
 	Benchmark string
 	Test      string
 	Of        string  // the instance, repository, commit or request of the benchmark
-	Share     float64 // of texts: how much they have in common, 0 to 1
+	Share     float64 // of texts: similarity, 0 to 1
 }
 
-// Names are what a task is called by.
+// Names are the names of a task.
 type Names struct {
 	Instance   string
-	Repo       string // as Upstream names it; "" for one that nobody knows
+	Repo       string // as Upstream names it; "" if unknown
 	BaseCommit string
 }
 
-// Comparable tells which of the tests by names can be made.
+// Comparable reports whether a test of names is possible.
 func (n Names) Comparable(test string) bool {
 	switch test {
 	case TestRepo:
@@ -51,12 +50,11 @@ func (n Names) Comparable(test string) bool {
 	return true
 }
 
-// hosted tells that a repository's name means the same everywhere.
+// hosted reports whether the repository's name has the same meaning everywhere.
 func (n Names) hosted() bool { return n.Repo != "" && !strings.HasPrefix(n.Repo, "local/") }
 
-// Names makes the tests that need no text. An id alone counts where it has the form
-// of those of merged requests; any other may be anybody's, and its repository must
-// be the same.
+// Names makes the tests that need no text. An id by itself counts only if it names a merged pull
+// request. Any other id may occur in several datasets, so the repository must be the same.
 func (c *Comparison) Names(n Names) (out []Finding) {
 	number := requestOf(n.Instance)
 	for _, k := range c.Benchmarks {
@@ -77,8 +75,8 @@ func (c *Comparison) Names(n Names) (out []Finding) {
 	return out
 }
 
-// Text compares a text, or what a patch changes, with the benchmarks' own. Those
-// below their bounds come back too.
+// Text compares a text, or the changes of a patch, with those of the benchmarks. It also returns
+// findings below their bounds.
 func (c *Comparison) Text(kind int, p overlap.Print) (out []Finding) {
 	tests := [2][2]string{{TestStatement, TestStatementNear}, {TestPatch, TestPatchNear}}[kind]
 	for _, k := range c.Benchmarks {
@@ -93,7 +91,7 @@ func (c *Comparison) Text(kind int, p overlap.Print) (out []Finding) {
 	return out
 }
 
-// Bound is the share from which on a finding of a test counts; 0 for names.
+// Bound is the least share with which a finding of a test counts; 0 for names.
 func Bound(test string) float64 {
 	switch test {
 	case TestStatement, TestPatch:
@@ -102,14 +100,4 @@ func Bound(test string) float64 {
 		return overlap.NearShare
 	}
 	return 0
-}
-
-// Listed are the benchmarks of the lists of repositories, with the repositories of
-// each.
-func Listed() map[string]int {
-	out := map[string]int{}
-	for _, name := range benchmarks {
-		out[name]++
-	}
-	return out
 }

@@ -1,8 +1,8 @@
 package provenance
 
-// Together groups repositories that have something in common, such as a function
-// (key -> names of those that have it): each name leads to the first, in order, of
-// all that hang together with it. A name that shares nothing is absent.
+// Together groups repositories that share something, such as a function (key -> names of the
+// repositories that have it). It maps each name to the first name, in sorted order, of its group.
+// A name that shares nothing is absent.
 func Together(having map[string][]string) map[string]string {
 	first := map[string]string{}
 	var find func(string) string

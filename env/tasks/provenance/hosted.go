@@ -10,19 +10,17 @@ import (
 
 var (
 	domain = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$`)
-	// Names that networks give to machines of their own.
+	// Top-level names of private networks.
 	private = regexp.MustCompile(`\.(local|localhost|localdomain|lan|home|internal|intranet|corp|arpa)$`)
 	segment = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
 	scp     = regexp.MustCompile(`^(?:[^@/\s:]+@)?([^@/\s:]+):([^/].*)$`) // git's short form of ssh: user@host:path
-	word    = regexp.MustCompile(`^[a-z0-9_][a-z0-9_.+-]*$`)
-	neutral = regexp.MustCompile(`^local/[A-Za-z0-9_+-][A-Za-z0-9._+-]*$`)
 )
 
-// roots are directories with which paths on a machine begin, and no owners of repositories.
+// roots are directories at the start of paths on a machine. None of them owns repositories.
 var roots = []string{"home", "users", "root", "srv", "var", "mnt", "media", "opt", "tmp", "usr", "etc", "volumes", "private", "export", "data", "nfs"}
 
-// Hosted is the canonical name of a repository that a host serves; "" for any other, such as
-// a path on somebody's machine. Without a host, owner/name is on GitHub.
+// Hosted is the canonical name of a repository on a public host, "" for any other, such as a
+// path on a machine. owner/name without a host is on GitHub.
 func Hosted(given string) string {
 	given = strings.TrimSpace(given)
 	if address := Remote(given); address != "" {
@@ -42,9 +40,9 @@ func Hosted(given string) string {
 	return name
 }
 
-// Remote is the address of a git remote without user, password and query; "" if it is not
-// that of a repository on a host, but of a directory, of a bundle, or of a machine that only
-// one user or network knows.
+// Remote is the address of a git remote without user, password and query. It is "" unless the
+// remote is a repository on a public host, and not a directory, a bundle, or a machine of a
+// private network.
 func Remote(address string) string {
 	address = strings.TrimSpace(address)
 	if m := scp.FindStringSubmatch(address); m != nil && !strings.Contains(address, "://") {
@@ -65,14 +63,14 @@ func Remote(address string) string {
 	return u.String()
 }
 
-// repository says whether a path names a repository of a host. One that is the path of a
-// directory there, as that of a server that is reached by ssh may be, does not.
+// repository reports whether a path names a repository on a host. If directory is true, as for
+// a server reached by ssh, a path of a directory on that server does not.
 func repository(path string, directory bool) bool {
 	first, _, found := strings.Cut(path, "/")
 	return found && segments(path) && !(directory && slices.Contains(roots, strings.ToLower(first)))
 }
 
-// plainAddress is host/path of an address that Remote has given.
+// plainAddress is host/path of an address that Remote has returned.
 func plainAddress(address string) string {
 	if rest, ok := strings.CutPrefix(address, "git@"); ok {
 		return strings.Replace(rest, ":", "/", 1)
@@ -84,12 +82,12 @@ func plainAddress(address string) string {
 	return u.Hostname() + u.Path
 }
 
-// public says whether a host has a name of its own on the internet.
+// public reports whether a host has a public domain name.
 func public(host string) bool {
 	return domain.MatchString(host) && !private.MatchString(host) && net.ParseIP(host) == nil
 }
 
-// segments says whether all parts of a path are names.
+// segments reports whether all parts of a path are valid names.
 func segments(path string) bool {
 	for part := range strings.SplitSeq(strings.TrimSuffix(path, "/"), "/") {
 		if !segment.MatchString(part) || strings.Trim(part, ".") == "" {

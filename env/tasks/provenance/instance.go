@@ -6,28 +6,27 @@ import (
 	"strings"
 )
 
-// Tests of contamination, from the surest to the weakest. That words of a
-// statement are those of a benchmark, or that a commit is, is not looked for.
+// Tests of contamination by names, from the strongest to the weakest.
 const (
 	TestInstance = "instance" // the id is, or has the form of, one of the benchmark's
 	TestRepo     = "repo"     // the benchmark takes tasks from the repository
 )
 
-// sources are the task sources that hand out a benchmark's own tasks.
+// sources maps task sources to the benchmarks whose tasks they have.
 var sources = map[string]string{
 	"swebench": "swe-bench", "swebench-debug": "swe-bench", "mini_nightmare": "mini-nightmare", "aider": "aider-polyglot", "r2egym": "r2e-gym", "swesmith": "swe-smith", "sweqa": "swe-qa",
 }
 
-// trained are benchmarks that are made to be trained on: their own tasks are no
-// contamination, the repositories of others among them are.
+// trained are benchmarks for training: their own tasks are not contamination, but the repositories
+// of other benchmarks among them are.
 var trained = map[string]bool{"r2e-gym": true, "swe-smith": true}
 
-// request is the form of the ids of tasks made of merged requests.
+// request matches the ids of tasks made of merged pull requests.
 var request = regexp.MustCompile(`^[A-Za-z0-9_.-]+__[A-Za-z0-9_.-]+-[0-9]+$`)
 
 // Contamination lists the public benchmarks that a task belongs to, as
-// BENCHMARK:TEST, sorted; empty if there is none, nil if nobody knows the
-// repository, so that nothing can be said. source is the kind of task source.
+// BENCHMARK:TEST, sorted. It is empty if there is none, and nil if the repository is unknown.
+// source is the kind of task source.
 func Contamination(source, instance, repo string, known bool) []string {
 	var out []string
 	own := sources[source]
@@ -54,8 +53,7 @@ func Contamination(source, instance, repo string, known bool) []string {
 	return out
 }
 
-// LicenseFile tells whether a file at the root of a repository may hold its
-// licence, by its name.
+// LicenseFile reports whether the name of a file at the root of a repository is that of a license.
 func LicenseFile(name string) bool {
 	if strings.Contains(name, "/") {
 		return false
@@ -73,7 +71,7 @@ var (
 	classifiers = regexp.MustCompile(`(?i)License :: OSI Approved :: ([^"'\n,]+)`)
 )
 
-// spoken are the names by which packages call licences.
+// spoken maps common names of licenses to SPDX ids.
 var spoken = map[string]string{
 	"mit": "MIT", "mit license": "MIT", "mit licence": "MIT", "expat": "MIT", "apache-2.0": "Apache-2.0", "apache 2.0": "Apache-2.0",
 	"apache license 2.0": "Apache-2.0", "apache license, version 2.0": "Apache-2.0", "apache software license": "Apache-2.0",
@@ -83,9 +81,9 @@ var spoken = map[string]string{
 	"unlicense": "Unlicense", "the unlicense (unlicense)": "Unlicense", "psf-2.0": "PSF-2.0", "python software foundation license": "PSF-2.0",
 }
 
-// Declared is the SPDX id that a package's metadata (pyproject.toml, setup.cfg,
-// setup.py) states, "" if it states none that is known. "BSD" alone is not: it
-// does not say which.
+// Declared is the SPDX id of the license in a package's metadata (pyproject.toml, setup.cfg,
+// setup.py), "" if there is none or it is unknown. "BSD" by itself is ambiguous, so it counts as
+// unknown.
 func Declared(text string) string {
 	for _, form := range []*regexp.Regexp{declared, classifiers} {
 		for _, m := range form.FindAllStringSubmatch(text, -1) {
@@ -97,5 +95,5 @@ func Declared(text string) string {
 	return ""
 }
 
-// MetadataFiles may declare a licence, in the order they are asked.
+// MetadataFiles are the files that may declare a license, in order of preference.
 var MetadataFiles = []string{"pyproject.toml", "setup.cfg", "setup.py"}

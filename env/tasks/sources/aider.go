@@ -27,7 +27,7 @@ func init() {
 	})
 }
 
-// practice is where the exercises lie.
+// practice is the directory of the exercises.
 const practice = "exercises/practice/"
 
 func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) {
@@ -58,8 +58,8 @@ func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) 
 	return cfg.pick(list)
 }
 
-// aiderTask makes a task of an exercise. The agent gets neither .meta (the solution)
-// nor .approaches (more of them); .docs become the instructions.
+// aiderTask makes a task of an exercise. .docs become the instructions. The agent gets neither .meta,
+// which has the solution, nor .approaches, which has others.
 func aiderTask(all *workspace.Tree, dir, name string) (placedTask, error) {
 	var meta struct {
 		Files struct{ Solution, Test, Example []string }
@@ -101,7 +101,7 @@ func aiderTask(all *workspace.Tree, dir, name string) (placedTask, error) {
 	return place(t, "aider", files), nil
 }
 
-// exampleDiff leads from the stubs to the example solution; "" without one.
+// exampleDiff is the patch from the stubs to the example solution, "" if there is none.
 func exampleDiff(all *workspace.Tree, dir string, solution, example []string) (string, error) {
 	var out strings.Builder
 	for _, file := range example {
@@ -109,7 +109,7 @@ func exampleDiff(all *workspace.Tree, dir string, solution, example []string) (s
 		if err != nil {
 			return "", err
 		}
-		// One example is the solution whatever it is called; several bear its names.
+		// A single example is the solution, whatever its name; several have the names of the files.
 		at := slices.IndexFunc(solution, func(s string) bool { return path.Base(s) == path.Base(file) })
 		if at < 0 && len(example) == 1 {
 			at = 0

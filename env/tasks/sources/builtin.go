@@ -9,8 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// builtinTasks is the set every binary carries: small Python programs whose bug
-// lies away from its symptom.
+// builtinTasks is the set in every binary: small Python programs whose bug is far from its symptom.
 //
 //go:embed all:builtin/tasks
 var builtinTasks embed.FS

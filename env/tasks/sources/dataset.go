@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// DatasetConfig is what the sources of public datasets have in common.
+// DatasetConfig configures a source of a public dataset.
 type DatasetConfig struct {
 	Path     string              `json:"path"`     // file or directory with the rows; unset = downloaded
 	Split    string              `json:"split"`    // split; unset = the benchmark's own
@@ -31,19 +31,8 @@ type DatasetConfig struct {
 	SHA256   string              `json:"sha256"`   // hash of the download
 }
 
-// instance is one task of a dataset before its tree is known.
-type instance struct {
-	task         schemas.Task
-	repo, commit string // where its tree is, see repositories
-	version      string // of the repository, for recipes
-	where        string // its row
-	conda        bool   // the official image has its interpreter in conda's "testbed"
-	// change makes the agent's tree of the repository's; nil: as it is.
-	change func(*workspace.Tree) (*workspace.Tree, error)
-}
-
-// datasetSource is an env.Source over the rows of a dataset. Trees are opened
-// when asked for: a commit pins them, and most of a dataset is never run.
+// datasetSource is an env.Source over the rows of a dataset. It opens a tree when a caller asks
+// for it, because most of a dataset is never run.
 type datasetSource struct {
 	name    string
 	cfg     DatasetConfig
@@ -113,7 +102,7 @@ func (s *datasetSource) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	recipes, err := readRecipes(s.cfg)
+	recipes, err := readRecipes(s.cfg.Recipes, s.cfg.Image)
 	if err != nil {
 		return err
 	}
@@ -128,15 +117,15 @@ func (s *datasetSource) load(ctx context.Context) error {
 	if len(chosen) == 0 {
 		return errors.New("problems and exclude leave no instance")
 	}
-	if s.list, err = s.fitOut(chosen, by, recipes); err != nil {
+	if s.list, err = s.complete(chosen, by, recipes); err != nil {
 		return err
 	}
 	s.by, s.trees, s.ready = by, map[string]*workspace.Tree{}, true
 	return nil
 }
 
-// fitOut completes the chosen instances: what nobody runs needs no recipe.
-func (s *datasetSource) fitOut(chosen []string, by map[string]instance, recipes recipeBook) (list []schemas.Task, err error) {
+// complete completes the chosen instances. Others need no recipe.
+func (s *datasetSource) complete(chosen []string, by map[string]instance, recipes recipeBook) (list []schemas.Task, err error) {
 	var problems []error
 	for _, id := range chosen {
 		in := by[id]
@@ -153,7 +142,7 @@ func (s *datasetSource) fitOut(chosen []string, by map[string]instance, recipes 
 	return list, errors.Join(problems...)
 }
 
-// instances makes a task of every row, and tells of all rows that cannot be used.
+// instances makes a task of every row. Its error names all rows that cannot be used.
 func (s *datasetSource) instances(rows []row) (map[string]instance, []string, error) {
 	by := map[string]instance{}
 	var ids []string
@@ -190,5 +179,5 @@ func (s *datasetSource) instances(rows []row) (map[string]instance, []string, er
 	return by, ids, errors.Join(problems...)
 }
 
-// sortedKeys of a set.
+// sortedKeys lists a set.
 func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

@@ -22,28 +22,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// download fetches a file once: into Dir, under the hash of its address, whole or
-// not at all. What was cut goes on where it ended, at once and in later processes;
-// processes wait for each other and share the result.
+// download fetches a file once, atomically, into Dir under the hash of its address. An interrupted
+// download continues where it stopped, in this process or a later one. Processes wait for each
+// other and share the result.
 type download struct {
 	URL    string // pinned: it names a revision
-	SHA256 string // "" = what the server says of the file, else whatever comes first
+	SHA256 string // "" = the one that the server names, or any if it names none
 	Dir    string
 	Client *http.Client  // nil: one with bounds
-	Wait   time.Duration // before going on after a cut, longer each time; 0 = downloadWait
+	Wait   time.Duration // before a retry, longer each time; 0 = downloadWait
 }
 
 const (
 	maxDownload   = 8 << 30
-	downloadTries = 6 // in a row that bring nothing
+	downloadTries = 6 // in a row without any data
 	downloadWait  = time.Second
 )
 
-// partial is what is known of a file that is being downloaded, kept beside it.
+// partial describes a file whose download is not complete. It is stored beside the file.
 type partial struct {
-	ETag   string `json:"etag,omitempty"`   // of the version whose bytes are there
-	Size   int64  `json:"size,omitempty"`   // of the whole; 0 = not known
-	SHA256 string `json:"sha256,omitempty"` // as the server says it
+	ETag   string `json:"etag,omitempty"`   // of the version that is being downloaded
+	Size   int64  `json:"size,omitempty"`   // of the whole file; 0 = unknown
+	SHA256 string `json:"sha256,omitempty"` // as the server names it
 }
 
 func (d download) get(ctx context.Context) (string, error) {
@@ -84,7 +84,7 @@ func (d download) get(ctx context.Context) (string, error) {
 	if err := os.Rename(name+".part", name); err != nil {
 		return "", fmt.Errorf("keeping the download: %w", err)
 	}
-	_ = os.Remove(name + ".part.json") // of no use any more, and harmless
+	_ = os.Remove(name + ".part.json") // useless now, and harmless
 	return name, nil
 }
 
@@ -110,11 +110,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errAgain marks a failure after which the same request may do better.
+// errAgain marks a failure after which a retry may succeed.
 var errAgain = errors.New("the connection was cut")
 
-// whole asks for what is missing until all is there, or the server has brought
-// nothing for downloadTries times in a row.
+// whole requests the missing part until the file is complete or the server has sent nothing for
+// downloadTries times in a row.
 func (d download) whole(ctx context.Context, part string) error {
 	wait := d.Wait
 	if wait == 0 {
@@ -132,7 +132,7 @@ func (d download) whole(ctx context.Context, part string) error {
 		if failed++; sizeOf(part) > before {
 			failed, came = 1, true
 		}
-		// Who cannot be reached at the start will not be in a minute.
+		// A server that cannot be reached at the start is not retried.
 		dial, unreached := errors.AsType[*net.OpError](err)
 		unreached = unreached && dial.Op == "dial" && !came
 		if failed >= downloadTries || unreached {
@@ -166,12 +166,12 @@ func (d download) drop(part string) error {
 func readPartial(part string) (p partial) {
 	text, err := os.ReadFile(part + ".json")
 	if err == nil {
-		_ = json.Unmarshal(text, &p) // nothing known is no harm: it is loaded from the start
+		_ = json.Unmarshal(text, &p) // without it the download starts again
 	}
 	return p
 }
 
-// check compares a file with the hash it must have; "" is any.
+// check compares a file with its expected hash; "" accepts any file.
 func (d download) check(name, want string) error {
 	if want == "" {
 		return nil
@@ -191,8 +191,8 @@ func (d download) check(name, want string) error {
 	return nil
 }
 
-// fetch appends to part what the server has beyond it, of the same version of the
-// file; of another one, or where the server knows no ranges, all of it.
+// fetch appends the missing bytes of the same version of the file to part. If the server has another
+// version, or does not support ranges, it starts again.
 func (d download) fetch(ctx context.Context, part string) (err error) {
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -211,9 +211,9 @@ func (d download) fetch(ctx context.Context, part string) (err error) {
 	switch code := res.StatusCode; {
 	case code == http.StatusPartialContent && strings.HasPrefix(res.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)):
 	case code == http.StatusRequestedRangeNotSatisfiable && res.Header.Get("Content-Range") == fmt.Sprintf("bytes */%d", have):
-		return nil // there is nothing beyond it
+		return nil // part is complete
 	case code == http.StatusOK, code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
-		// From the start: the file is another one, or ranges are not known here.
+		// Start again: the file has changed, or the server does not support ranges.
 		if err := f.Truncate(0); err != nil {
 			return err
 		}
@@ -238,17 +238,16 @@ func (d download) fetch(ctx context.Context, part string) (err error) {
 	return errors.Join(err, f.Sync())
 }
 
-// ask sends the request; If-Range has the server send all where the file is no
-// longer the one whose beginning is here.
+// ask sends the request. Because of If-Range the server sends the whole file if it has changed.
 func (d download) ask(ctx context.Context, have int64, known partial) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept-Encoding", "identity") // a range is of the bytes that are hashed
+	req.Header.Set("Accept-Encoding", "identity") // ranges must count the bytes that are hashed
 	if have > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
-		if strings.HasPrefix(known.ETag, `"`) { // a weak one is refused there
+		if strings.HasPrefix(known.ETag, `"`) { // If-Range refuses a weak one
 			req.Header.Set("If-Range", known.ETag)
 		}
 	}
@@ -268,8 +267,8 @@ func (d download) ask(ctx context.Context, have int64, known partial) (*http.Res
 
 var sha256Pattern = regexp.MustCompile(`^"?([0-9a-f]{64})"?$`)
 
-// notePartial keeps what the answer says of the whole file. The Hugging Face Hub
-// names the SHA-256 of large files (X-Linked-ETag), on the way to where they lie.
+// notePartial stores what the answer says about the whole file. The Hugging Face Hub names the SHA-256
+// of large files (X-Linked-ETag) in its redirects.
 func notePartial(part string, res *http.Response) error {
 	p := partial{ETag: res.Header.Get("ETag"), Size: max(res.ContentLength, 0)}
 	for step := res; step != nil; step = step.Request.Response {

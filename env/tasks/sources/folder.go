@@ -24,8 +24,7 @@ const (
 const maxTaskBytes = 4 << 20
 
 // readFolder reads every task directory directly below fsys, in name order.
-// label is what messages call fsys. Plain files and names beginning with "." or
-// "_" are passed over.
+// label is the name of fsys in messages. It skips plain files and names that begin with "." or "_".
 func readFolder(ctx context.Context, fsys fs.FS, label, source string) ([]placedTask, error) {
 	dirs, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -106,8 +105,8 @@ func problemWith(where, name string, err error) error {
 	return fmt.Errorf("%s: %w", path.Join(where, name), err)
 }
 
-// readBounded reads a file of at most maxTaskBytes. What is not a regular file
-// is refused before it is opened: a named pipe would never end.
+// readBounded reads a regular file of at most maxTaskBytes. It refuses any other kind of file before
+// opening it: a named pipe would never end.
 func readBounded(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// CollectionConfig names a collection of small programs that lies on this machine.
+// CollectionConfig names a collection of small programs on this machine.
 type CollectionConfig struct {
 	Path     string              `json:"path"`     // directory, git clone, .zip or .tar
 	Commit   string              `json:"commit"`   // commit of a clone; unset = HEAD
@@ -34,7 +34,7 @@ func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", cfg.Path, err)
 		}
-		return workspace.FromFS(z, ".") // stays open: trees are read when they are placed
+		return workspace.FromFS(z, ".") // stays open, because trees are read when they are placed
 	case !info.IsDir():
 		return taskfile.Open(cfg.Path, taskfile.DefaultCache())
 	}
@@ -55,7 +55,7 @@ func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*
 	return workspace.FromDir(cfg.Path)
 }
 
-// pick keeps the chosen ones of a list.
+// pick keeps the chosen items of a list.
 func (cfg CollectionConfig) pick(list []placedTask) ([]placedTask, error) {
 	var ids []string
 	by := map[string]placedTask{}

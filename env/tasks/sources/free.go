@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// FreeConfig is a place to explore: any image, perhaps a directory, no tests.
+// FreeConfig describes an environment to explore: any image, perhaps a directory, no tests.
 type FreeConfig struct {
 	Image        string   `json:"image"`        // container image; unset = sandbox.image
 	Path         string   `json:"path"`         // directory that is copied to workdir; unset = an empty one

@@ -5,12 +5,12 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// maxLicence bounds what is read of a file: texts of licences are shorter.
+// maxLicence is how much of a file is read, in bytes. License texts are shorter.
 const maxLicence = 256 << 10
 
-// licence is the SPDX id of a repository by the text of its licence file, or
-// else by what its package metadata declares, and the file that says so. Texts
-// that are not known, and files that contradict each other, say nothing.
+// licence returns the SPDX id of a repository's license and the file that names it: by the text of its
+// license file, or else by its package metadata. It returns nothing for unknown texts and for files
+// that contradict each other.
 func licence(files *workspace.Tree) (id, file string) {
 	for _, name := range files.Paths() {
 		if !provenance.LicenseFile(name) {
@@ -22,7 +22,7 @@ func licence(files *workspace.Tree) (id, file string) {
 		case id == "":
 			id, file = found, name
 		case id != found:
-			return "", "" // under one or the other, or both: a person must say
+			return "", "" // one or the other, or both: a person must decide
 		}
 	}
 	for _, name := range provenance.MetadataFiles {
@@ -37,7 +37,7 @@ func licence(files *workspace.Tree) (id, file string) {
 	return id, file
 }
 
-// contentOf is the text of a regular file, "" where there is none of that name.
+// contentOf is the text of a regular file, "" if there is none of that name.
 func contentOf(files *workspace.Tree, name string) string {
 	data, _, link, err := files.File(name)
 	if err != nil || link || len(data) > maxLicence {

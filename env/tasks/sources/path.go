@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// PathConfig describes one program as it lies on disk. Which of its tests fail
-// is found out by running them: the task comes without test lists.
+// PathConfig describes one program on disk. Its task has no test lists: a baseline finds which tests
+// fail.
 type PathConfig struct {
 	Path             string   `json:"path"`              // directory of the program
 	Entrypoint       string   `json:"entrypoint"`        // shell command that shows the bug
@@ -91,7 +91,7 @@ func (cfg PathConfig) read(context.Context) ([]placedTask, error) {
 	}, "path", files)}, nil
 }
 
-// instanceName makes an instance id out of any directory name.
+// instanceName makes an instance id of any directory name.
 func instanceName(name string) string {
 	id := strings.Map(func(r rune) rune {
 		if taskfile.InstancePattern.MatchString("a" + string(r)) {

@@ -11,8 +11,7 @@ import (
 )
 
 // Problems selects instances: nothing or "all", one id, the name of a split, or a
-// list of ids, none of them twice. Exclusions apply to "all" only: whoever names
-// an instance gets it.
+// list of ids without duplicates. Exclusions apply to "all" only, not to an instance that is named.
 type Problems struct {
 	name string
 	list []string
@@ -34,8 +33,8 @@ func (p Problems) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p.name)
 }
 
-// choose returns the selected ids: of "all" and of a split in the order of ids,
-// of a list in its own.
+// choose returns the selected ids: for "all" and for a split in the order of ids, for a list in its
+// own order.
 func (p Problems) choose(ids []string, splits map[string][]string, excluded []string) ([]string, error) {
 	unknown := func(id string) error {
 		if near := nearest.Name(id, ids, max(len(id)/4, 1)); near != "" {
@@ -81,7 +80,7 @@ func splitNames(splits map[string][]string) string {
 	return strings.Join(names, ", ")
 }
 
-// spelt is p with every id as the source writes it.
+// spelt is p with every id in the form of the source.
 func (p Problems) spelt(as func(string) string) Problems {
 	if as == nil {
 		return p

@@ -27,10 +27,10 @@ func init() {
 	})
 }
 
-// r2eID writes an id that the benchmark writes as name:commit as name-commit.
+// r2eID converts an id of the benchmark, name:commit, to name-commit.
 func r2eID(id string) string { return strings.ReplaceAll(id, ":", "-") }
 
-// r2eCommit is what of parsed_commit_content is used.
+// r2eCommit is the used part of parsed_commit_content.
 type r2eCommit struct {
 	Old   string `json:"old_commit_hash"`
 	Files []struct {
@@ -44,7 +44,7 @@ type r2eCommit struct {
 	} `json:"file_diffs"`
 }
 
-// r2eTests is what of execution_result_content is used.
+// r2eTests is the used part of execution_result_content.
 type r2eTests struct {
 	Codes []string `json:"test_file_codes"`
 	Names []string `json:"test_file_names"`
@@ -95,7 +95,7 @@ func r2eGym(r *row) instance {
 	return instance{task: t, repo: repo, commit: parsed.Old}
 }
 
-// r2eExpected reads the whole map of results, in our words.
+// r2eExpected reads the map of results and converts the statuses.
 func r2eExpected(r *row) map[string]string {
 	var given map[string]string
 	text := r.text("expected_output_json")
@@ -120,7 +120,7 @@ func r2eExpected(r *row) map[string]string {
 	return out
 }
 
-// fileDiff is the git diff of one file; "" is a file that is not there.
+// fileDiff is the git diff of one file; "" means that the file does not exist.
 func fileDiff(name, before, after string) string {
 	if before == after {
 		return ""

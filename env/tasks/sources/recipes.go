@@ -16,16 +16,16 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// Recipe makes the environment of an instance from its repository, where the
-// official image cannot be had: an interpreter, of this host or of a base image, and
-// what is installed into the task's virtual environment (env/workspace/setup), once, and cached.
+// Recipe makes the environment of an instance from its repository, for hosts without the
+// official image: an interpreter, of this host or of a base image, and what is installed into
+// the task's virtual environment (env/workspace/setup), once, and cached.
 type Recipe struct {
 	Python       string            `yaml:"python"`        // version ("3.9") or path of an interpreter of this host
-	Base         string            `yaml:"base"`          // image to make it in, with Docker, in the place of this host's interpreter
+	Base         string            `yaml:"base"`          // image to build in, with Docker, instead of this host's interpreter
 	PreInstall   []string          `yaml:"pre_install"`   // commands, before pip
 	Pip          []string          `yaml:"pip"`           // requirements
 	Install      []string          `yaml:"install"`       // commands, after pip
-	Files        map[string]string `yaml:"files"`         // path -> text, put into the repository: what an installation would write there
+	Files        map[string]string `yaml:"files"`         // path -> text, added to the repository: files that an installation would write
 	Hide         []string          `yaml:"hide"`          // see schemas.Task.Hide
 	ExcludeTests map[string]string `yaml:"exclude_tests"` // id -> why it cannot be run here
 }
@@ -33,33 +33,34 @@ type Recipe struct {
 // recipeBook holds recipes by instance id, "owner/name version" or "owner/name".
 type recipeBook map[string]Recipe
 
-func readRecipes(cfg DatasetConfig) (recipeBook, error) {
-	if cfg.Recipes == "" {
-		if cfg.Image == buildImage {
+// readRecipes reads a file of recipes; "" is none. image is DatasetConfig.Image.
+func readRecipes(file, image string) (recipeBook, error) {
+	if file == "" {
+		if image == buildImage {
 			return nil, fmt.Errorf(`image is %q: name the file of recipes with tasks.with.recipes`, buildImage)
 		}
 		return nil, nil
 	}
-	data, err := readBounded(os.DirFS(filepath.Dir(cfg.Recipes)), filepath.Base(cfg.Recipes))
+	data, err := readBounded(os.DirFS(filepath.Dir(file)), filepath.Base(file))
 	if err != nil {
-		return nil, fmt.Errorf("reading recipes: %s: %w", cfg.Recipes, err)
+		return nil, fmt.Errorf("reading recipes: %s: %w", file, err)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	var book recipeBook
 	if err := dec.Decode(&book); err != nil && err != io.EOF {
-		return nil, notYAML(cfg.Recipes, err)
+		return nil, notYAML(file, err)
 	}
 	return book, nil
 }
 
-// condaPath puts the interpreter of an official image first.
+// condaPath puts the interpreter of an official image first in PATH.
 const condaPath = "PATH=/opt/miniconda3/envs/testbed/bin:$PATH "
 
 // buildImage is the value of "image" that asks for a recipe.
 const buildImage = "build"
 
-// apply fits an instance out: with its recipe, or with the image it names.
+// apply completes an instance with its recipe, or with the image.
 func (b recipeBook) apply(in *instance, version, image string) error {
 	recipe, known := b[in.task.InstanceID]
 	for _, key := range []string{in.repo + " " + version, in.repo} {
@@ -117,25 +118,8 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 	return nil
 }
 
-// exclude takes tests off the lists, with the reason of each.
-func (in *instance) exclude(why map[string]string) {
-	out := func(ids []string) []string {
-		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			reason, gone := why[id]
-			if gone {
-				if in.task.Tests.Excluded == nil {
-					in.task.Tests.Excluded = map[string]string{}
-				}
-				in.task.Tests.Excluded[id] = reason
-			}
-			return gone
-		})
-	}
-	in.task.Tests.FailToPass, in.task.Tests.PassToPass = out(in.task.Tests.FailToPass), out(in.task.Tests.PassToPass)
-}
-
-// hostPython finds an interpreter: a path, a version in PATH, or one of pyenv. A
-// shim of pyenv in PATH is none: it works for the versions switched on alone.
+// hostPython finds an interpreter: a path, a version in PATH, or one of pyenv. It skips the
+// shims of pyenv in PATH, which work only for activated versions.
 func hostPython(version string) (string, error) {
 	if version == "" || filepath.IsAbs(version) {
 		return version, nil

@@ -19,11 +19,11 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// repositories finds the source of an instance on this machine. A clone is read at
-// one commit, blob by blob: no history, no other branch and no attribute of the
-// repository has a say in what the agent gets.
+// repositories finds the source of an instance on this machine. It reads a clone at one commit, blob by
+// blob, so that neither history nor other branches nor git attributes of the repository affect the
+// agent's tree.
 type repositories struct {
-	clones string // directory of git repositories, bare or not, called owner__name, owner+name, owner/name or name
+	clones string // directory of git repositories, bare or not, named owner__name, owner+name, owner/name or name
 	trees  string // directory of finished trees: <instance>[.tar|.tar.gz|.tar.zst]
 	cache  string
 }
@@ -75,8 +75,8 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// clone is the git directory of a repository; of one without an owner, the first
-// of that name.
+// clone is the git directory of a repository. If the repository has no owner, it is the first of that
+// name.
 func (r repositories) clone(repo string) (string, error) {
 	owner, name, owned := strings.Cut(repo, "/")
 	if !owned {
@@ -107,7 +107,7 @@ func (r repositories) clone(repo string) (string, error) {
 		filepath.Join(r.clones, owner+"__"+name))
 }
 
-// gitOut runs git on a repository without any configuration of the host's.
+// gitOut runs git on a repository without the host's configuration.
 func gitOut(ctx context.Context, git string, in io.Reader, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GIT_DIR=" + git, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
@@ -200,7 +200,7 @@ func writeBlob(out *tar.Writer, in *bufio.Reader, mode, path string) error {
 	return err
 }
 
-// writeTar makes a tar file all at once.
+// writeTar makes a tar file atomically.
 func writeTar(name string, fill func(*tar.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {

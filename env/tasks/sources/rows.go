@@ -18,8 +18,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// row is one row of a public dataset with its place, and the problems met while
-// its columns are read: each names the place, the column and what it should hold.
+// row is one row of a public dataset with its place, and the problems found in its columns: each names
+// the place, the column and the expected value.
 type row struct {
 	where    string
 	index    int // in its file, from 0
@@ -31,7 +31,7 @@ type row struct {
 const (
 	maxRow     = 256 << 20 // bytes of one JSONL line
 	maxJSON    = 1 << 30   // bytes of one JSON list
-	maxTrouble = 20        // problems told at once
+	maxTrouble = 20        // problems reported at once
 )
 
 // readRows reads the rows of a file (Parquet, JSON list, JSONL), or of the files
@@ -66,9 +66,8 @@ func readRows(ctx context.Context, name, split string) ([]row, error) {
 	return rows, nil
 }
 
-// dataFiles are the files of a split: name itself, or what lies in the directory
-// (or its data/) under a name that begins with the split's; all files where none
-// does and they are of one split.
+// dataFiles lists the files of a split: name itself, or the files in the directory (or its data/) whose
+// names begin with the split's. If there are none, it lists all files, if they belong to one split.
 func dataFiles(name, split string) ([]string, error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,8 +151,7 @@ func jsonlRows(file string) ([]row, error) {
 	return rows, nil
 }
 
-// jsonRows reads a list of objects; a file with one object per line may be called
-// .json, too.
+// jsonRows reads a list of objects. A file with one object per line may also be named .json.
 func jsonRows(file string) ([]row, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -179,8 +177,8 @@ func jsonRows(file string) ([]row, error) {
 	return rows, nil
 }
 
-// parse reads the columns. What is no UTF-8 would be replaced without a word, and a
-// patch no longer fit.
+// parse reads the columns. It refuses text that is not UTF-8: the decoder would replace bytes silently,
+// and a patch would no longer apply.
 func (r *row) parse(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8: convert the file")
@@ -192,7 +190,7 @@ func (r *row) problem(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("%s: %s", r.where, fmt.Sprintf(format, args...)))
 }
 
-// text is a column that must hold text; maybe is one that may be missing.
+// text reads a required text column; maybe reads an optional one.
 func (r *row) text(column string) string {
 	s := r.maybe(column)
 	if strings.TrimSpace(s) == "" && len(r.problems) == 0 {
@@ -214,8 +212,7 @@ func (r *row) maybe(column string) string {
 	return ""
 }
 
-// list is a column of texts: a list, or its JSON as text, which is how the same
-// column comes from one dataset to the next.
+// list reads a column of texts, which is a list in some datasets and the JSON of a list in others.
 func (r *row) list(column string) []string {
 	v := r.fields[column]
 	if s, ok := v.(string); ok {
@@ -242,7 +239,7 @@ func (r *row) list(column string) []string {
 	return out
 }
 
-// object is a column that holds the JSON text of an object.
+// object reads a column with the JSON text of an object.
 func (r *row) object(column string, into any) bool {
 	s := r.text(column)
 	if s == "" {

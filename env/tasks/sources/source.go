@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// taskSource is an env.Source over a list that is read once, at first use, and
-// stays as it was then. A read that went wrong is tried again.
+// taskSource is an env.Source over a list that is read once, at first use. After a failure the next use
+// reads it again.
 type taskSource struct {
 	name string
 	read func(context.Context) ([]placedTask, error)
@@ -22,7 +22,7 @@ type taskSource struct {
 	list  []placedTask
 }
 
-// placedTask is a task with the way to the files it is about.
+// placedTask is a task with a function that opens its files.
 type placedTask struct {
 	task schemas.Task
 	open func() (*workspace.Tree, error)

@@ -21,7 +21,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Where SWE-bench's rows are, at revisions that do not change under us.
+// Addresses of SWE-bench's rows at fixed revisions.
 const sweBenchURL = "https://huggingface.co/datasets/SWE-bench/SWE-bench_Verified/resolve/" +
 	"99450355ca8c611021187a57ffac304b66666738/data/test-00000-of-00001.parquet"
 
@@ -45,7 +45,7 @@ func init() {
 //go:embed swebench.yaml
 var sweBenchTable []byte
 
-// testRule is how one repository's tests are run.
+// testRule says how to run the tests of one repository.
 type testRule struct {
 	Repo     string   `yaml:"repo"`
 	License  string   `yaml:"license"`
@@ -61,7 +61,7 @@ var sweBenchRules = sync.OnceValue(func() (rules []testRule) {
 	return rules
 })
 
-// ruleFor finds the rule of a repository; one that is not listed runs pytest.
+// ruleFor finds the rule of a repository. A repository that is not listed runs pytest.
 func ruleFor(repo, version string) testRule {
 	for _, r := range sweBenchRules() {
 		if r.Repo == repo && (len(r.Versions) == 0 || slices.Contains(r.Versions, version)) {
@@ -86,7 +86,7 @@ func (b sweBench) instance(r *row) instance {
 		Origin: &schemas.Origin{UpstreamRepo: "github.com/" + repo, License: rule.License, BaseCommit: commit},
 	}
 	if s := r.maybe("created_at"); s != "" {
-		t.CreatedAt, _ = time.Parse(time.RFC3339, s) // some editions have another form; it is no matter
+		t.CreatedAt, _ = time.Parse(time.RFC3339, s) // optional: some editions have another form
 	}
 	t.Tests = schemas.TestSpec{Method: schemas.VerifyPytest, Patch: tests, XFailPasses: true,
 		FailToPass: r.list("FAIL_TO_PASS"), PassToPass: r.list("PASS_TO_PASS")}
@@ -125,8 +125,8 @@ func (r testRule) run(files []string) string {
 	return strings.Join(words, " ")
 }
 
-// testFiles are the test modules that a test patch touches and that ids name; there
-// are those that the repository has before the patch.
+// testFiles lists the test modules that a test patch changes and that ids name; there are those that
+// the repository has before the patch.
 func testFiles(patch string, ids []string) (all, there []string, err error) {
 	parsed, _, err := gitdiff.Parse(bytes.NewReader([]byte(patch)))
 	if err != nil {
@@ -155,9 +155,8 @@ func testFiles(patch string, ids []string) (all, there []string, err error) {
 
 var testModule = regexp.MustCompile(`^(test.*|.*_tests?)\.py$`)
 
-// djangoIDs turns "test_x (module.Class)" into what unittest calls it. Any other id
-// is the first line of a docstring, as the runner's log has it: the verifier finds
-// the tests that bear it.
+// djangoIDs converts "test_x (module.Class)" to the name in unittest. Any other id is the first line of a
+// docstring, from the log of the runner; the verifier finds the tests with that docstring.
 func (in *instance) djangoIDs() {
 	turn := func(ids []string) (out []string) {
 		for _, id := range ids {
@@ -177,8 +176,8 @@ func (in *instance) djangoIDs() {
 
 var djangoID = regexp.MustCompile(`^(\w+) \(([\w.]+)\)$`)
 
-// distinct takes doubled ids out, and out of the second list what stands in the
-// first: the lists of some instances have them.
+// distinct removes duplicates, and removes the ids of the first list from the second: the lists of some
+// instances have them.
 func distinct(first, second []string) (a, b []string) {
 	seen := map[string]bool{}
 	for _, id := range first {

@@ -22,7 +22,7 @@ func init() {
 	})
 }
 
-// sweQACommits are the repositories of the benchmark, and where they stood.
+// sweQACommits are the repositories of the benchmark and their commits.
 var sweQACommits = map[string][2]string{
 	"astropy": {"astropy/astropy", "0a041d3"}, "django": {"django/django", "14fc2e9"}, "flask": {"pallets/flask", "85c5d93"},
 	"matplotlib": {"matplotlib/matplotlib", "a5e1f60"}, "pylint": {"pylint-dev/pylint", "44740e5"},
@@ -35,7 +35,7 @@ var sweQACommits = map[string][2]string{
 var shardSuffix = regexp.MustCompile(`-\d{5}-of-\d{5}$`)
 
 // sweQA makes a task of a row (question, answer) of the file of its repository.
-// The reference answer stays in the dataset: nothing here compares with it.
+// The reference answer is not used.
 func sweQA(r *row) instance {
 	file, _, _ := strings.Cut(r.where, ": row ")
 	file = filepath.Base(file[:max(strings.LastIndex(file, filepath.Ext(file)), 0)])

@@ -23,8 +23,8 @@ func init() {
 	})
 }
 
-// sweSmithExcluded are repositories and instances that cannot be judged: their
-// tests hang, or their listed tests fail with the gold patch, too.
+// sweSmithExcluded are repositories and instances that cannot be verified, because their tests hang or
+// their listed tests fail even with the gold patch.
 func sweSmithExcluded() []string {
 	return []string{
 		"conan-io__conan.86f29e13", "facebookresearch__hydra.0f03eb60", "spulec__freezegun.5f171db0",
@@ -75,7 +75,7 @@ func sweSmith(r *row) instance {
 		change: func(t *workspace.Tree) (*workspace.Tree, error) { return taskfile.Apply(t, []byte(bug)) }}
 }
 
-// operatorOf is the part of an id that names what made the bug:
+// operatorOf is the part of an id that names the operator that made the bug:
 // owner__name.commit.operator__hash.
 func operatorOf(id string) string {
 	last := id[strings.LastIndexByte(id, '.')+1:]

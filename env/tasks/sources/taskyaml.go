@@ -16,16 +16,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// taskFile is one task.yaml under decoding. Every problem is collected with the
-// line it stands on, so a user mends a file in one go.
+// taskFile is one task.yaml during decoding. It collects all problems with their lines, so that a user
+// can correct the file at once.
 type taskFile struct {
 	name     string // as shown in messages
 	lines    map[string]int
 	problems []error
 }
 
-// parseTaskFile reads a task.yaml. instance is the id used when the file names
-// none. The errors read "name:line: what is wrong".
+// parseTaskFile reads a task.yaml. instance is the id if the file names none. Errors have the form
+// "name:line: what is wrong".
 func parseTaskFile(name, instance string, data []byte) (schemas.Task, error) {
 	f := &taskFile{name: name, lines: map[string]int{}}
 	t := schemas.Task{InstanceID: instance}
@@ -64,7 +64,7 @@ func parseTaskFile(name, instance string, data []byte) (schemas.Task, error) {
 	return t, errors.Join(f.problems...)
 }
 
-// notYAML puts the line the YAML library names where editors look for it.
+// notYAML puts the line of an error of the YAML library where editors look for it.
 func notYAML(name string, err error) error {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
 	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n == 1 && scanErr == nil {
@@ -100,7 +100,7 @@ func (f *taskFile) mapping(prefix string, node *yaml.Node, into map[string]any) 
 	}
 }
 
-// value decodes one value; a whole node is handed on as it is.
+// value decodes one value; a target of type node gets the node itself.
 func (f *taskFile) value(name string, value *yaml.Node, dest any) {
 	want := ""
 	switch dest := dest.(type) {
@@ -119,14 +119,14 @@ func (f *taskFile) value(name string, value *yaml.Node, dest any) {
 	}
 }
 
-// check looks at what the values say, once all of them could be read.
+// check validates the values after all of them have been read.
 func (f *taskFile) check(t schemas.Task) {
 	for _, p := range taskfile.Problems(t) {
 		f.problem(f.lines[p.Field], "%s", p.Text)
 	}
 }
 
-// problem records a complaint; line 0 is one about the file as a whole.
+// problem records a problem; line 0 stands for the whole file.
 func (f *taskFile) problem(line int, format string, args ...any) {
 	place := f.name
 	if line > 0 {

@@ -14,14 +14,15 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Names in the cache: KEY/prefix is what is mounted, KEY/path the PATH to put
-// behind it, KEY/hidden the places that KEY/empty is mounted at, KEY/size bytes of
-// prefix, .building-* what is not finished.
+// Names in the cache: KEY/prefix is mounted, KEY/path has the PATH that follows it, KEY/hidden lists
+// the places at which KEY/empty is mounted, KEY/size has the bytes of prefix, and .building-* are
+// unfinished entries.
 const (
 	prefixDir  = "prefix"
 	searchFile = "path"
@@ -31,10 +32,9 @@ const (
 	building   = ".building-"
 )
 
-// DefaultCache is a directory of this user's: tracesmith/setup in the user's
-// cache directory ($XDG_CACHE_HOME or ~/.cache), or one named after the user
-// below the directory for temporary files where there is no home. What it holds
-// may be deleted at any time nothing runs.
+// DefaultCache is a directory of this user: tracesmith/setup in the user's cache directory
+// ($XDG_CACHE_HOME or ~/.cache). Without a home it is a directory named after the user below the
+// directory for temporary files. It may be deleted whenever nothing runs.
 func DefaultCache() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "tracesmith", "setup")
@@ -42,9 +42,8 @@ func DefaultCache() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tracesmith-setup-%d", os.Getuid()))
 }
 
-// openCache makes the directory, or accepts one that only this user can enter:
-// programs out of it run in every sandbox. Sandboxes need not reach it by its
-// path; its contents are mounted.
+// openCache makes the directory, or accepts one that only this user can enter, because every sandbox runs
+// programs from it. Sandboxes need not reach the path itself; the entries are mounted.
 func openCache(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
@@ -126,8 +125,8 @@ func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 // leftover is a directory whose lock must be had before it goes.
 func (c Cache) leftover(kind, dir string, since time.Time) env.Leftover {
 	return env.Leftover{Kind: kind, Name: dir, Since: since, Remove: func(context.Context) error {
-		f, err := lock(dir, unix.LOCK_EX|unix.LOCK_NB)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EWOULDBLOCK) {
+		f, err := lock(dir, tryLock)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, errInUse) {
 			return nil // gone, or in use again
 		}
 		if err != nil {
@@ -143,13 +142,24 @@ func (c Cache) leftover(kind, dir string, since time.Time) env.Leftover {
 	}}
 }
 
-// lock opens a directory and locks it; closing the file unlocks it.
-func lock(dir string, how int) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
+// errInUse means that another process has locked the directory.
+var errInUse = errors.New("the directory is in use")
+
+// tryLock takes an exclusive lock without waiting; errInUse if it is not free.
+func tryLock(f *flock.Flock) error {
+	got, err := f.TryLock()
+	if err == nil && !got {
+		err = errInUse
 	}
-	if err := unix.Flock(int(f.Fd()), how); err != nil {
+	return err
+}
+
+// lock locks a directory with take, a method of flock.Flock or tryLock. It returns
+// os.ErrNotExist if the directory was removed or replaced meanwhile. The caller closes
+// the lock.
+func lock(dir string, take func(*flock.Flock) error) (*flock.Flock, error) {
+	f := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+	if err := take(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	ours, err := f.Stat()
@@ -166,11 +176,11 @@ func lock(dir string, how int) (*os.File, error) {
 }
 
 func inUse(dir string) bool {
-	f, err := lock(dir, unix.LOCK_EX|unix.LOCK_NB)
+	f, err := lock(dir, tryLock)
 	if err == nil {
 		err = f.Close()
 	}
-	return errors.Is(err, unix.EWOULDBLOCK)
+	return errors.Is(err, errInUse)
 }
 
 // sizeOf is what an entry holds, counted once and written beside it.

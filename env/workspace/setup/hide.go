@@ -14,9 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// lookUp prints where directories lie below an interpreter's module path, as a JSON
-// list. What lies in the virtual environment is removed: only the set-up has put it
-// there.
+// lookUp prints the paths of directories below an interpreter's module path, as a JSON list. It
+// removes those in the virtual environment, where only the set-up can have put them.
 const lookUp = `import json, os, shutil, sys
 found = []
 for name in sys.argv[2:]:
@@ -30,14 +29,14 @@ for name in sys.argv[2:]:
             found.append(place)
 print(json.dumps(found))`
 
-// places finds what a task hides, in the build sandbox. What the host's system
-// brings cannot be covered: sandboxes need the rest of it.
+// places finds the directories that a task hides, in the build sandbox. It refuses directories
+// of the host's system, which cannot be covered because sandboxes need the rest of it.
 func places(ctx context.Context, sb env.Sandbox, driver string, names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
 	var out []string
-	for _, python := range []string{"python3", Prefix + "/bin/python3"} { // which may be of another one's kind
+	for _, python := range []string{"python3", Prefix + "/bin/python3"} { // their versions may differ
 		args := append([]string{python, "-I", "-c", lookUp, Prefix}, names...)
 		res, err := sb.Run(ctx, env.Command{Args: args, Dir: "/", MaxOutput: 1 << 20})
 		if err != nil {
@@ -59,7 +58,7 @@ func places(ctx context.Context, sb env.Sandbox, driver string, names []string) 
 	return out, nil
 }
 
-// keepHidden writes the places into an entry, with the directory to mount there.
+// keepHidden writes the places into an entry, with the empty directory to mount there.
 func keepHidden(entry string, places []string) error {
 	if len(places) == 0 {
 		return nil

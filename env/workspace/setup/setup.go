@@ -15,18 +15,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
-
-// Prefix is where the results of a set-up lie in a sandbox.
-const Prefix = "/opt/task"
 
 // Builder prepares sandbox specs. Safe for concurrent use, also by several
 // processes on one cache.
@@ -36,11 +32,11 @@ type Builder struct {
 	Placement func(ctx context.Context, tree env.Tree, w io.Writer) error
 
 	mu    sync.Mutex
-	turns map[string]*turn    // by key, while a caller builds it or waits
-	used  map[string]*os.File // by entry, locked so that nobody removes it
+	turns map[string]*turn        // by key, while a caller builds it or waits
+	used  map[string]*flock.Flock // shared locks by entry, so that other processes do not remove it
 }
 
-// Close lets go of the entries in use: no sandbox may need them any more.
+// Close releases the entries in use. The sandboxes that use them must have ended.
 func (b *Builder) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,22 +90,22 @@ func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpe
 	return spec, err
 }
 
-// use holds an entry for the life of the builder and reads its PATH.
+// use locks an entry until Close and reads its PATH.
 func (b *Builder) use(entry string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used[entry] == nil {
-		f, err := lock(entry, unix.LOCK_SH)
+		f, err := lock(entry, (*flock.Flock).RLock)
 		if err != nil {
 			return nil, err
 		}
 		if b.used == nil {
-			b.used = map[string]*os.File{}
+			b.used = map[string]*flock.Flock{}
 		}
 		b.used[entry] = f
 	}
 	name := filepath.Join(entry, searchFile)
-	_ = os.Chtimes(name, time.Now(), time.Time{}) // when it was last used; the worst is an early removal
+	_ = os.Chtimes(name, time.Now(), time.Time{}) // time of the last use; if this fails, the entry may be removed early
 	return os.ReadFile(name)
 }
 
@@ -148,8 +144,8 @@ func (b *Builder) await(ctx context.Context, key string) (done func(), err error
 	}
 }
 
-// build fills a fresh directory and renames it into place, so that a killed
-// build leaves nothing that looks finished; of two processes the first wins.
+// build fills a fresh directory and renames it into place, so that a killed build leaves
+// nothing that looks finished. If two processes build an entry, the first one wins.
 func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree, final string) error {
 	timeout := b.Timeout
 	if timeout <= 0 {
@@ -163,7 +159,7 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(fresh) }()
-	held, err := lock(fresh, unix.LOCK_EX)
+	held, err := lock(fresh, (*flock.Flock).Lock)
 	if err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
@@ -188,8 +184,8 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 	return nil
 }
 
-// runAll runs the commands with dir at Prefix and tells the PATH that sandboxes
-// of this kind have of themselves, and the places to hide in them.
+// runAll runs the commands in a build sandbox with dir mounted at Prefix. It returns the PATH
+// that sandboxes of this kind have, and the directories to hide in them.
 func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree,
 	dir string, timeout time.Duration) (search string, hidden []string, err error) {
 	spec.Label = "setup " + spec.Label
@@ -199,7 +195,7 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 	if err != nil {
 		return "", nil, fmt.Errorf("starting the build sandbox: %w", err)
 	}
-	defer func() { // what was written may come back only now
+	defer func() { // closing may copy what was written back to the host
 		if closeErr := sb.Close(context.WithoutCancel(ctx)); err == nil && closeErr != nil {
 			err = fmt.Errorf("ending the build sandbox: %w", closeErr)
 		}
@@ -212,50 +208,16 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 		return "", nil, fmt.Errorf("asking the build sandbox for its PATH: %w", err)
 	}
 	search = string(res.Output)
-	script := strings.Join(append([]string{activate}, t.Setup...), "\n")
-	res, err = sb.Run(ctx, env.Command{Args: []string{"bash", "-e", "-c", script}, Dir: spec.Workdir, Timeout: timeout})
-	switch {
-	case err != nil:
-		return "", nil, fmt.Errorf("running the set-up commands: %w", err)
-	case res.TimedOut:
-		return "", nil, fmt.Errorf("the commands took longer than %s (sandbox.setup_timeout); their last words: %s", timeout, lastLines(res.Output, 5))
-	case res.ExitCode != 0:
-		said := lastLines(res.Output, 5)
-		if said == "" {
-			return "", nil, fmt.Errorf("a command ended with exit code %d and printed nothing: correct the setup commands", res.ExitCode)
-		}
-		return "", nil, fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, said)
+	if err := runCommands(ctx, sb, t.Setup, spec.Workdir, timeout); err != nil {
+		return "", nil, err
 	}
 	hidden, err = places(ctx, sb, d.Name(), t.Hide)
 	return search, hidden, err
 }
 
-// activate makes the virtual environment and enters it. Its pip is the system's
-// where there is one, acting on the environment. What is installed is compiled:
-// setup.py asks the variable, and every later sandbox would compile it anew, with
-// the compiler's warnings each time.
-const activate = `unset PYTHONDONTWRITEBYTECODE
-python3 -m venv --system-site-packages --without-pip ` + Prefix + `
-export VIRTUAL_ENV=` + Prefix + ` PATH=` + Prefix + `/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
-python3 -c 'import pip' 2>/dev/null || python3 -m ensurepip >/dev/null 2>&1 || true
-printf '#!/bin/sh\nexec ` + Prefix + `/bin/python3 -m pip "$@"\n' >` + Prefix + `/bin/pip
-chmod +x ` + Prefix + `/bin/pip`
-
 func (b *Builder) place(ctx context.Context, sb env.Sandbox, dir string, tree env.Tree) error {
-	r, w := io.Pipe()
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		w.CloseWithError(b.Placement(ctx, tree, w))
-	}()
-	err := sb.TarIn(ctx, dir, r)
-	r.CloseWithError(errors.New("reader has returned"))
-	<-written
-	return err
-}
-
-// lastLines is the end of an output on one line.
-func lastLines(out []byte, n int) string {
-	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(out), "�")), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], " | ")
+	return env.Stream(
+		func(w io.Writer) error { return b.Placement(ctx, tree, w) },
+		func(r io.Reader) error { return sb.TarIn(ctx, dir, r) },
+	)
 }

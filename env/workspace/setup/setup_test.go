@@ -16,7 +16,8 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
-	_ "github.com/tracesmith/tracesmith/env/drivers"
+	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
+	_ "github.com/tracesmith/tracesmith/env/drivers/docker"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/internal/suite"
@@ -218,7 +219,7 @@ func TestSetupOutOfTime(t *testing.T) {
 	b := open(t, "bubblewrap")
 	for b.Timeout = 8 * time.Second; ; b.Timeout *= 2 {
 		_, err := b.prepare("echo slow; sleep 600")
-		if err != nil && strings.Contains(err.Error(), fmt.Sprintf("longer than %s (sandbox.setup_timeout); their last words: slow", b.Timeout)) {
+		if err != nil && strings.Contains(err.Error(), fmt.Sprintf("longer than %s (sandbox.setup_timeout); the end of their output: slow", b.Timeout)) {
 			break
 		}
 		if err == nil || !strings.Contains(err.Error(), "(sandbox.setup_timeout)") || b.Timeout > time.Minute {

@@ -6,7 +6,10 @@ import (
 	"math"
 )
 
-// minima of a signature.
+// Shingle is how many words one run of a signature has.
+const Shingle = 5
+
+// minima is how many values a signature has.
 const minima = 128
 
 // Signature is a MinHash of a text's runs of Shingle words.
@@ -31,7 +34,7 @@ const (
 	prime  = 0x100000001b3
 )
 
-// Sign makes the signature of words; false where there are fewer than Shingle.
+// Sign makes the signature of words; known is false if there are fewer than Shingle.
 func Sign(words [][]byte) (s Signature, known bool) {
 	if len(words) < Shingle {
 		return s, false
@@ -47,8 +50,8 @@ func Sign(words [][]byte) (s Signature, known bool) {
 		}
 		sums = append(sums, sum)
 	}
-	// The upper half of the least product is the least upper half. Four lanes at a
-	// time, since one multiplication does not wait for another.
+	// The upper half of the least product is the least upper half. Four lanes at a time,
+	// because their multiplications do not wait for each other.
 	for j := 0; j < minima; j += 4 {
 		m0, m1, m2, m3 := multipliers[j], multipliers[j+1], multipliers[j+2], multipliers[j+3]
 		v0, v1, v2, v3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)

@@ -1,14 +1,9 @@
-// Package overlap says how much two texts have in common without either being at
-// hand: a text is known by the hashes of its runs of 13 words and by a MinHash
-// signature of its runs of 5. Words are runs of letters, digits and underscores;
-// case makes no difference where texts are compared with those of benchmarks.
+// Package overlap measures how much two texts have in common, without the texts: a text is
+// represented by the hashes of its runs of 13 words and by a MinHash signature of its runs of 5.
+// Words are runs of letters, digits and underscores. PrintOf ignores case.
 package overlap
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,19 +11,13 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// Words of a run.
-const (
-	Gram    = 13
-	Shingle = 5
-)
-
-// MaxText is how much of a text is looked at, bytes; more is cut off.
+// MaxText is how many bytes of a text are used.
 const MaxText = 1 << 20
 
-// Words are those of a text, as they are written.
+// Words returns the words of a text as written.
 func Words(text []byte) [][]byte {
 	out := make([][]byte, 0, len(text)/6)
-	start := -1 // of the word that was begun
+	start := -1 // of the current word
 	for i := 0; i < len(text); {
 		within, n := wordByte[text[i]], 1
 		if text[i] >= utf8.RuneSelf {
@@ -57,46 +46,8 @@ var wordByte = func() (t [256]bool) {
 	return t
 }()
 
-// Print is what a text is known by.
-type Print struct {
-	Grams     []uint64  // hashes of its runs of Gram words, sorted, each once
-	Shingles  int       // its runs of Shingle words
-	Signature Signature // of them; the zero one if there are none
-}
-
-// PrintOf makes the print of a text, in lower case.
-func PrintOf(text string) Print {
-	words := Words([]byte(strings.ToLower(text[:min(len(text), MaxText)])))
-	p := Print{Grams: grams(words), Shingles: max(0, len(words)-Shingle+1)}
-	p.Signature, _ = Sign(words)
-	return p
-}
-
-// grams hashes the runs of Gram words: the first 8 bytes of the SHA-256 of the
-// words with one space between them, big endian.
-func grams(words [][]byte) []uint64 {
-	if len(words) < Gram {
-		return nil
-	}
-	text := bytes.Join(words, []byte(" "))
-	out := make([]uint64, 0, len(words)-Gram+1)
-	from, to := 0, -1
-	for i, w := range words {
-		to += len(w) + 1
-		if i < Gram-1 {
-			continue
-		}
-		sum := sha256.Sum256(text[from:to])
-		out = append(out, binary.BigEndian.Uint64(sum[:]))
-		from += len(words[i-Gram+1]) + 1
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// Changed is the text that stands for a git patch: for each file its name, and
-// for each hunk the lines that it takes out and puts in. What it leaves as it is
-// belongs to the repository. It is "" for what is no patch of texts.
+// Changed is the text that represents a git patch: for each file its name, and for each hunk the lines
+// that it removes and adds, without the context. It is "" if the patch cannot be parsed.
 func Changed(patch string) string {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {

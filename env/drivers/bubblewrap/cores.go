@@ -1,0 +1,58 @@
+package bubblewrap
+
+import (
+	"math"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// startPinned starts cmd, and everything below it, on as many of this process's processors as limit rounds up to. If
+// there are no more than that, or limit is below 0, cmd may use all.
+func startPinned(cmd *exec.Cmd, limit float64) error {
+	cores, ok := chooseCores(limit)
+	if !ok {
+		return cmd.Start()
+	}
+	// A child inherits the processors of the thread that forks it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	if err := unix.SchedSetaffinity(0, &cores); err != nil {
+		return err
+	}
+	defer func() {
+		if unix.SchedSetaffinity(0, &all) != nil {
+			runtime.LockOSThread() // one unlock is not enough then, so the thread ends with its goroutine
+		}
+	}()
+	return cmd.Start()
+}
+
+// nextCore spreads sandboxes over the processors.
+var nextCore atomic.Uint32
+
+// chooseCores chooses the processors of a sandbox; ok is false if there is nothing to choose.
+func chooseCores(limit float64) (chosen unix.CPUSet, ok bool) {
+	var all unix.CPUSet
+	n := int(math.Ceil(limit))
+	if n <= 0 || unix.SchedGetaffinity(0, &all) != nil || all.Count() <= n {
+		return chosen, false
+	}
+	var numbers []int
+	for i := range len(all) * 64 {
+		if all.IsSet(i) {
+			numbers = append(numbers, i)
+		}
+	}
+	from := int(nextCore.Add(uint32(n)) % uint32(len(numbers)))
+	for i := range n {
+		chosen.Set(numbers[(from+i)%len(numbers)])
+	}
+	return chosen, true
+}

@@ -1,0 +1,14 @@
+package bubblewrap
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tracesmith/tracesmith/env/guest"
+)
+
+func TestMain(m *testing.M) {
+	guest.MainIfGuest()
+	goleak.VerifyTestMain(m)
+}

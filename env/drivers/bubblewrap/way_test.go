@@ -1,0 +1,79 @@
+package bubblewrap
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/envtest"
+)
+
+// However bwrap gets its privileges, the programs of the sandbox have none.
+func TestStartWays(t *testing.T) {
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{}
+	python, err := d.pythons.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range startWays() {
+		s, err := d.start(t.Context(), bwrap, env.SandboxSpec{Workdir: "/w", Limits: env.DefaultLimits}, python, way)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "id -un; pwd; grep -cE '^Cap...:[[:space:]]0+$' /proc/self/status; touch x ~/x; mkdir /x 2>/dev/null || echo refused; kill -0 1 && echo same user"}})
+		if want := "user\n/w\n5\nrefused\nsame user\n"; err != nil || string(r.Output) != want {
+			t.Errorf("%+v: %q, %v", way, r.Output, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The driver works without root as well: limits and isolation hold for a user without any privilege.
+func TestBubblewrapWithoutRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		return // this process has no root to lose
+	}
+	out, err := envtest.AsAnother(t, "^(TestStartWays|TestMounts|TestBubblewrap)$/"+
+		"(output_and|cancelling|timeout|close|no_|host_is|read-only|fork_bomb|memory|full_disk|bytes_of|files_of|open_files|threads|keys|removal)",
+		64_321, nil)
+	if err != nil || !strings.Contains(out, "--- PASS: TestBubblewrap/files_of_every_writable_place") || !strings.Contains(out, "--- PASS: TestMounts") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// If the kernel refuses user namespaces, the error says what to change.
+func TestBubblewrapWithoutUserNamespaces(t *testing.T) {
+	if os.Getuid() != 0 {
+		return // only root can forbid them
+	}
+	// The limit counts for a user namespace and all below it, here one of the test.
+	forbid := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"`, "sh"}
+	out, err := envtest.AsAnother(t, "^TestStartedInAnother$", 0, []string{"TRACESMITH_TEST_ANOTHER=forbidden"}, forbid...)
+	if err != nil || !strings.Contains(out, "--- PASS: TestStartedInAnother") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestStartedInAnother is what TestBubblewrapWithoutUserNamespaces runs.
+func TestStartedInAnother(t *testing.T) {
+	if os.Getenv("TRACESMITH_TEST_ANOTHER") != "forbidden" {
+		return // in this process nothing is forbidden
+	}
+	_, err := envtest.Driver(t, "bubblewrap").Start(t.Context(), env.SandboxSpec{})
+	if err == nil {
+		t.Fatal("a sandbox started although nothing can make one")
+	}
+	for _, want := range []string{"user.max_user_namespaces", "kernel.unprivileged_userns_clone", "--sandbox docker"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: no word of %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package docker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/drivers"
+)
+
+// container describes a sandbox: the guest is the first process, the user is unprivileged, and only sized tmpfs are
+// writable. It overrides the image's ENTRYPOINT, USER, HEALTHCHECK and STOPSIGNAL, and makes the volumes that the
+// image declares as read-only as the rest of it.
+func (d *driver) container(spec env.SandboxSpec, img *image, guestVolume string) (*container.Config, *container.HostConfig, error) {
+	uid, gid, err := d.config.user()
+	if err != nil {
+		return nil, nil, err
+	}
+	labels := maps.Clone(d.config.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[labelMark], labels[labelOwner], labels[labelName] = "1", drivers.Self().String(), spec.Label
+	cfg := &container.Config{
+		Image: img.id, User: fmt.Sprintf("%d:%d", uid, gid), Hostname: "sandbox", WorkingDir: spec.Workdir,
+		Entrypoint: []string{guestPath}, Cmd: drivers.GuestArgs(spec.Label), Env: []string{"GOMAXPROCS=2"},
+		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		StopSignal:  "SIGKILL", // the guest ignores all others
+		Labels:      labels,
+	}
+	l := spec.Limits
+	host := &container.HostConfig{
+		NetworkMode: "none", ExtraHosts: []string{"sandbox:127.0.1.1"}, ReadonlyRootfs: true, CapDrop: []string{"ALL"},
+		SecurityOpt: []string{"no-new-privileges"},
+		LogConfig:   container.LogConfig{Type: "none"},
+		Runtime:     d.config.Runtime,
+		Tmpfs:       d.tmpfs(spec, uid, gid),
+		Mounts: []mount.Mount{{
+			Type: mount.TypeVolume, Source: guestVolume, Target: guestDir, ReadOnly: true,
+			VolumeOptions: &mount.VolumeOptions{NoCopy: true},
+		}},
+	}
+	if l.MemoryBytes > 0 {
+		// tmpfs counts as memory of the container. The watchdog enforces MemoryBytes; the cgroup is the second line.
+		// If its limit were closer, the kernel would stall the guest before the watchdog sees a burst.
+		host.Memory = 2*l.MemoryBytes + max(l.DiskBytes, 0) + 64<<20
+		host.MemorySwap = host.Memory
+	}
+	if l.CPUs > 0 {
+		host.NanoCPUs = int64(l.CPUs * 1e9)
+	}
+	if l.Processes > 0 {
+		// The guest's threads count as well, and must never hit the limit.
+		pids := int64(l.Processes + l.Processes/4 + 96)
+		host.PidsLimit = &pids
+	}
+	if spec.Network {
+		host.NetworkMode = "default"
+	}
+	return cfg, host, nil
+}
+
+// tmpfs lists the writable places with their mount options.
+func (d *driver) tmpfs(spec env.SandboxSpec, uid, gid int) map[string]string {
+	own := fmt.Sprintf(",mode=0755,uid=%d,gid=%d", uid, gid)
+	disk := spec.Limits.DiskBytes
+	out := map[string]string{}
+	for _, place := range []struct {
+		path   string
+		size   int64
+		access string
+	}{
+		// The runtime gives a mount the mode that the image has there. The owner can write even if others cannot.
+		{"/tmp", drivers.Share(disk, 4), fmt.Sprintf(",mode=1777,uid=%d,gid=%d", uid, gid)},
+		{"/dev/shm", drivers.Share(disk, 1), ",mode=1777"},
+		{drivers.Home, drivers.Share(disk, 1), own},
+		{spec.Workdir, drivers.Share(disk, 10), own},
+		{drivers.BinPath, 1 << 20, own},
+	} {
+		out[place.path] = tmpfsOptions(cmp.Or(d.config.Tmpfs[place.path], place.size)) + place.access
+	}
+	for place, size := range d.config.Tmpfs {
+		if p := path.Clean(place); out[p] == "" {
+			out[p] = tmpfsOptions(size) + own
+		}
+	}
+	return out
+}
+
+// tmpfsOptions limits both bytes and inodes; a size below 0 limits neither.
+func tmpfsOptions(size int64) string {
+	const all = "rw,exec,nosuid,nodev"
+	if size < 0 {
+		return all
+	}
+	return fmt.Sprintf("%s,size=%d,nr_inodes=%d", all, size, drivers.Inodes(size))
+}

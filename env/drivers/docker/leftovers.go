@@ -1,0 +1,91 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/volume"
+	"github.com/docker/docker/client"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/drivers"
+)
+
+// maxVolumeAge is how long the copy of a guest or a mount stays if no container uses it. A later sandbox makes it
+// again.
+const maxVolumeAge = 7 * 24 * time.Hour
+
+// Reap implements env.Driver.
+func (d *driver) Reap(ctx context.Context) (int, error) {
+	return env.RemoveLeftovers(ctx, d)
+}
+
+// Leftovers implements env.Keeper: containers of dead processes, their volumes, and copies that have been unused for
+// long.
+func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
+	cli, err := d.connect()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
+	}
+	defer func() { err = errors.Join(err, d.release()) }()
+	marked := filters.NewArgs(filters.Arg("label", labelMark))
+	list, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: marked})
+	if client.IsErrConnectionFailed(err) {
+		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for old containers: %w", err)
+	}
+	var out []env.Leftover
+	for _, c := range list {
+		if o, ok := drivers.ParseOwner(c.Labels[labelOwner]); ok && o.Dead() {
+			out = append(out, env.Leftover{
+				Kind: "container", Name: fmt.Sprintf("%.12s", c.ID), What: c.Labels[labelName], Since: time.Unix(c.Created, 0),
+				Remove: func(ctx context.Context) error {
+					return d.with(func(cli *client.Client) error {
+						return cli.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+					})
+				},
+			})
+		}
+	}
+	marked.Add("dangling", "true")
+	volumes, err := cli.VolumeList(ctx, volume.ListOptions{Filters: marked})
+	if err != nil {
+		return out, fmt.Errorf("looking for old volumes: %w", err)
+	}
+	for _, v := range volumes.Volumes {
+		made, _ := time.Parse(time.RFC3339, v.CreatedAt)
+		o, owned := drivers.ParseOwner(v.Labels[labelOwner])
+		source, here := strings.CutPrefix(v.Labels[labelSource], drivers.Machine()+":")
+		if owned && !o.Dead() || !owned && time.Since(made) < maxVolumeAge && !(here && !exists(source)) {
+			continue
+		}
+		out = append(out, env.Leftover{
+			Kind: "volume", Name: v.Name, What: v.Labels[labelSource], Since: made,
+			Remove: func(ctx context.Context) error {
+				return d.with(func(cli *client.Client) error { return cli.VolumeRemove(ctx, v.Name, false) })
+			},
+		})
+	}
+	return out, nil
+}
+
+// with runs one removal. It is not an error if another process removes the same thing.
+func (d *driver) with(remove func(*client.Client) error) error {
+	cli, err := d.connect()
+	if err != nil {
+		return err
+	}
+	err = remove(cli)
+	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) && !strings.Contains(err.Error(), "in use") {
+		err = nil
+	}
+	return errors.Join(err, d.release())
+}

@@ -1,0 +1,244 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/tracesmith/tracesmith/env/drivers"
+)
+
+// scheme knows the few types that the driver uses. client-go's own knows all types and would slow down the start of
+// every command.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	klog.SetLogger(logr.Discard()) // errors are returned, and nothing else may write to standard error
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // two types of one name: a bug in the libraries
+		}
+	}
+	return s
+})
+
+// client makes the control calls in one namespace, each of which may be repeated safely, and execs the driver's own
+// commands. Safe for concurrent use.
+type client struct {
+	config    *rest.Config
+	namespace string
+	core, net *rest.RESTClient
+	params    runtime.ParameterCodec
+	reached   atomic.Bool // the server has answered once
+	http      *http.Client
+	users     atomic.Int64 // sandboxes and calls that use it now
+}
+
+// release closes idle connections after the last user.
+func (a *client) release() {
+	if a.users.Add(-1) == 0 {
+		utilnet.CloseIdleConnectionsFor(a.http.Transport) // http.Client does not see through client-go's wrappers
+	}
+}
+
+func newClient(cfg *rest.Config, namespace string) (*client, error) {
+	a := &client{config: cfg, namespace: namespace, params: runtime.NewParameterCodec(scheme())}
+	transport, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.http = transport
+	of := func(path string, gv schema.GroupVersion) (*rest.RESTClient, error) {
+		c := rest.CopyConfig(cfg)
+		c.APIPath, c.GroupVersion = path, &gv
+		c.NegotiatedSerializer = serializer.NewCodecFactory(scheme()).WithoutConversion()
+		return rest.RESTClientForConfigAndClient(c, transport)
+	}
+	if a.core, err = of("/api", corev1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	a.net, err = of("/apis", networkingv1.SchemeGroupVersion)
+	return a, err
+}
+
+// Limits of control calls: the time of one, and how often it is tried.
+const (
+	callTimeout = 30 * time.Second
+	maxAttempts = 8
+)
+
+// watchTimeout is when a silent watch is renewed, so that a half-open connection cannot delay a start for longer.
+const watchTimeout = 20 * time.Second
+
+// retry repeats an idempotent call while its errors are transient.
+func (a *client) retry(ctx context.Context, call func(context.Context) error) error {
+	pause := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: maxAttempts, Cap: 30 * time.Second}
+	for attempt := 1; ; attempt++ {
+		one, cancel := context.WithTimeout(ctx, callTimeout)
+		err := call(one)
+		cancel()
+		if status := apierrors.APIStatus(nil); err == nil || errors.As(err, &status) {
+			a.reached.Store(true)
+		}
+		if err == nil || ctx.Err() != nil || attempt == maxAttempts || !a.transient(err) {
+			return err
+		}
+		delay := pause.Step()
+		if asked, ok := apierrors.SuggestsClientDelay(err); ok && asked > 0 {
+			delay = min(time.Duration(asked)*time.Second, time.Minute)
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(delay):
+		}
+	}
+}
+
+// transient reports whether repeating a call may help. A broken connection counts only if the server was reached
+// before: otherwise the address is probably wrong.
+func (a *client) transient(err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError ||
+			apierrors.IsConflict(err)
+	}
+	_, network := errors.AsType[net.Error](err)
+	broken := network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return broken && a.reached.Load()
+}
+
+// create makes a pod. If the answer is lost, the repeated call finds the pod. Another process's pod of the same name
+// is an error.
+func (a *client) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	var out *corev1.Pod
+	err := a.retry(ctx, func(ctx context.Context) error {
+		made := &corev1.Pod{}
+		err := a.core.Post().Namespace(a.namespace).Resource("pods").Body(pod).MaxRetries(0).Do(ctx).Into(made)
+		if apierrors.IsAlreadyExists(err) {
+			there, getErr := a.get1(ctx, pod.Name)
+			if getErr != nil {
+				return getErr
+			}
+			if there.Annotations[noteAttempt] != pod.Annotations[noteAttempt] {
+				return fmt.Errorf("%w, and it is somebody else's", err)
+			}
+			made, err = there, nil
+		}
+		out = made
+		return err
+	})
+	return out, err
+}
+
+// get1 is get without repetitions.
+func (a *client) get1(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, a.core.Get().Namespace(a.namespace).Resource("pods").Name(name).MaxRetries(0).Do(ctx).Into(pod)
+}
+
+func (a *client) get(ctx context.Context, name string) (pod *corev1.Pod, err error) {
+	err = a.retry(ctx, func(ctx context.Context) error {
+		pod, err = a.get1(ctx, name)
+		return err
+	})
+	return pod, err
+}
+
+// list returns the pods that match a selector.
+func (a *client) list(ctx context.Context, selector string) ([]corev1.Pod, error) {
+	var all []corev1.Pod
+	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
+	for {
+		page := &corev1.PodList{}
+		err := a.retry(ctx, func(ctx context.Context) error {
+			return a.core.Get().Namespace(a.namespace).Resource("pods").VersionedParams(&opts, a.params).MaxRetries(0).Do(ctx).Into(page)
+		})
+		if apierrors.IsResourceExpired(err) && opts.Continue != "" { // paging took too long: start again
+			all, opts.Continue = nil, ""
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// remove deletes a pod, unless it has another uid.
+func (a *client) remove(ctx context.Context, name string, uid types.UID) error {
+	grace := int64(1) // 0 would not wait for the node
+	return a.retry(ctx, func(ctx context.Context) error {
+		err := a.core.Delete().Namespace(a.namespace).Resource("pods").Name(name).MaxRetries(0).
+			Body(&metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid}}).Do(ctx).Error()
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another of that name
+			return nil
+		}
+		return err
+	})
+}
+
+// watch reports the changes of one pod after a version, until the watch ends or is cut.
+func (a *client) watch(ctx context.Context, name, version string) (watch.Interface, error) {
+	bound := int64(watchTimeout / time.Second)
+	return a.core.Get().Namespace(a.namespace).Resource("pods").VersionedParams(&metav1.ListOptions{
+		Watch: true, FieldSelector: "metadata.name=" + name, ResourceVersion: version, TimeoutSeconds: &bound, AllowWatchBookmarks: true,
+	}, a.params).MaxRetries(0).Watch(ctx)
+}
+
+// deny creates the policy against all traffic of sandboxes if it does not exist.
+func (a *client) deny(ctx context.Context) error {
+	policy := &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "tracesmith-no-network", Labels: map[string]string{labelManagedBy: managedBy}},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{labelNetwork: "none"}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+		},
+	}
+	return a.retry(ctx, func(ctx context.Context) error {
+		err := a.net.Post().Namespace(a.namespace).Resource("networkpolicies").Body(policy).MaxRetries(0).Do(ctx).Error()
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// warning returns the last warning of the cluster about a pod, "" if there is none or this account may not read it.
+func (a *client) warning(ctx context.Context, name string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drivers.CauseTimeout)
+	defer cancel()
+	list := &corev1.EventList{}
+	err := a.core.Get().Namespace(a.namespace).Resource("events").VersionedParams(&metav1.ListOptions{
+		FieldSelector: "type=Warning,involvedObject.name=" + name, Limit: 100,
+	}, a.params).MaxRetries(0).Do(ctx).Into(list)
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(list.Items, func(x, y corev1.Event) int { return x.LastTimestamp.Compare(y.LastTimestamp.Time) })
+	return last.Reason + ": " + printable(last.Message)
+}

@@ -1,0 +1,53 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/drivers"
+)
+
+// Reap implements env.Driver.
+func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
+
+// Leftovers implements env.Keeper: the pods of dead processes of this machine, and the ended pods of other machines. A
+// running pod of another machine has an owner, because it ends with its owner's stream, or its deadline ends it.
+func (d *driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
+	api, err := d.connect()
+	switch {
+	case err != nil && d.config.Kubeconfig == "" && os.Getenv("KUBECONFIG") == "":
+		return nil, nil // the user has named no cluster
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
+	}
+	defer api.release()
+	pods, err := api.list(ctx, labelManagedBy+"="+managedBy)
+	if err != nil {
+		if !api.reached.Load() {
+			return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
+		}
+		return nil, fmt.Errorf("looking for old pods: %w", d.remedy(err, api))
+	}
+	var out []env.Leftover
+	for _, p := range pods {
+		o, ok := drivers.ParseOwner(p.Annotations[noteOwner])
+		if !ok || p.DeletionTimestamp != nil || !o.Dead() && !ended(&p, time.Now()) {
+			continue
+		}
+		out = append(out, env.Leftover{
+			Kind: "pod", Name: p.Namespace + "/" + p.Name, What: p.Annotations[noteLabel], Since: p.CreationTimestamp.Time,
+			Remove: func(ctx context.Context) error {
+				api, err := d.connect()
+				if err != nil {
+					return err
+				}
+				defer api.release()
+				return api.remove(ctx, p.Name, p.UID)
+			},
+		})
+	}
+	return out, nil
+}

@@ -1,0 +1,173 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/klog/v2"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/tracesmith/tracesmith/env/drivers"
+	"github.com/tracesmith/tracesmith/env/guest"
+)
+
+// exec runs a command of the driver in a container and waits for its end. It uses WebSocket, or SPDY if the server or
+// a proxy refuses that. Both send pings, so a dead connection ends.
+func (a *client) exec(ctx context.Context, pod, container string, args []string, in io.Reader, out, errOut io.Writer) error {
+	url := a.core.Post().Namespace(a.namespace).Resource("pods").Name(pod).SubResource("exec").VersionedParams(&corev1.PodExecOptions{
+		Container: container, Command: args, Stdin: in != nil, Stdout: out != nil, Stderr: errOut != nil,
+	}, a.params).URL()
+	socket, err := remotecommand.NewWebSocketExecutor(a.config, "GET", url.String())
+	if err != nil {
+		return err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(a.config, "POST", url)
+	if err != nil {
+		return err
+	}
+	var refusal error // SPDY's errors do not contain it
+	both, err := remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
+		if upgrade, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok {
+			refusal = upgrade.Cause
+			return true
+		}
+		return httpstream.IsHTTPSProxyError(err)
+	})
+	if err != nil {
+		return err
+	}
+	err = both.StreamWithContext(klog.NewContext(ctx, logr.Discard()), remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: errOut})
+	if status := apierrors.APIStatus(nil); err != nil && errors.As(refusal, &status) && strings.Contains(err.Error(), "unable to upgrade") {
+		return refusal
+	}
+	return err
+}
+
+// deliver copies the guest's binary into the pod through the init container, completely or not at all: a stream that
+// breaks leaves nothing that the pod would start.
+func (a *client) deliver(ctx context.Context, pod, binary string) error {
+	f, err := os.Open(binary)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	part := filepath.Join(guestDir, "part")
+	script := fmt.Sprintf(`cat > %[1]s && test "$(wc -c < %[1]s)" -eq %[2]d && chmod 755 %[1]s && mv %[1]s %[3]s`, part, fi.Size(), guestPath)
+	var stderr drivers.Tail
+	err = a.retry(ctx, func(context.Context) error {
+		// The stream may take longer than a control call; ctx limits it.
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		// Without the file's other methods, client-go copies through Read.
+		return a.exec(ctx, pod, initName, []string{"sh", "-c", script}, struct{ io.Reader }{f}, nil, &stderr)
+	})
+	if exit, ok := errors.AsType[exec.CodeExitError](err); ok && exit.Code == 128+9 && stderr.String() == "" {
+		// The init container ends when the guest is complete, and may kill the end of the script with it. If it had
+		// ended otherwise, the pod's status would say so.
+		return nil
+	}
+	if text := stderr.String(); err != nil && text != "" {
+		err = fmt.Errorf("%w: %s", err, printable(text))
+	}
+	return err
+}
+
+// podStream is the byte stream to a relay: one end of a pipe whose other end client-go serves.
+type podStream struct {
+	net.Conn
+	stderr drivers.Tail
+	cancel context.CancelFunc
+	done   chan struct{} // closed after the exec has ended and ended is set
+	ended  error
+}
+
+// openStream execs the relay. If a stream cannot be opened, nothing has reached the guest yet, and another one may be
+// opened. A stream that was open is never replaced.
+func (a *client) openStream(pod string) *podStream {
+	host, inner := net.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &podStream{Conn: host, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		s.ended = a.exec(ctx, pod, relayName, []string{guestPath, guest.ServeArg, "-relay", socketPath}, inner, inner, &s.stderr)
+		close(s.done)
+		_ = inner.Close() // ends the reads of host, which may then look at s.ended
+	}()
+	return s
+}
+
+// wait waits for the relay, whose input Close has ended, and cuts the connection after drivers.CloseTimeout.
+func (s *podStream) wait() {
+	select {
+	case <-s.done:
+	case <-time.After(drivers.CloseTimeout):
+	}
+	s.cancel()
+	<-s.done
+}
+
+// lost says how the connection ended, "" if the relay ended first.
+func (s *podStream) lost(pod string) string {
+	select {
+	case <-s.done:
+	default:
+		return ""
+	}
+	_, exited := errors.AsType[exec.CodeExitError](s.ended)
+	if s.ended == nil || exited || errors.Is(s.ended, context.Canceled) {
+		return ""
+	}
+	return "the stream to pod " + pod + " broke: " + printable(s.ended.Error())
+}
+
+// outsideCause finds out what ended a sandbox whose stream broke. It returns "" if its own programs may have done it.
+func (a *client) outsideCause(name string, s *podStream) string {
+	ctx, cancel := context.WithTimeout(context.Background(), drivers.CauseTimeout)
+	defer cancel()
+	silent := true // until the stream has ended
+	select {
+	case <-s.done:
+		silent = false
+	case <-ctx.Done():
+	case <-time.After(drivers.CauseTimeout / 2):
+	}
+	for {
+		pod, err := a.get1(ctx, name)
+		switch {
+		case apierrors.IsNotFound(err):
+			return "pod " + name + " was deleted"
+		case err == nil:
+			if reason, sure := podEnd(pod); sure && reason == "" && !outOfMemory(pod) {
+				return s.lost(name) // the guest ends when its stream does
+			} else if sure {
+				return reason
+			}
+		default:
+			return "pod " + name + " is out of reach: " + printable(err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			if silent {
+				return "the stream to pod " + name + " fell silent while the pod ran"
+			}
+			return s.lost(name)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package mutate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// conn is one process of the program.
+type conn struct {
+	term    env.Terminal
+	pending []byte
+	last    int
+}
+
+func (c *conn) ask(ctx context.Context, r request, timeout time.Duration, into answer) error {
+	c.last++
+	r.ID = c.last
+	line, err := r.encode()
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(timeout)
+	if err := c.term.Write(ctx, line); err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	said, err := c.line(ctx, deadline)
+	if err != nil {
+		return err
+	}
+	return decode(said, r, into)
+}
+
+// line reads one line of at most maxAnswer bytes.
+func (c *conn) line(ctx context.Context, deadline time.Time) ([]byte, error) {
+	for scanned := 0; ; {
+		if n := slices.Index(c.pending[scanned:], '\n'); n >= 0 {
+			line := c.pending[:scanned+n]
+			c.pending = c.pending[scanned+n+1:]
+			return line, nil
+		}
+		scanned = len(c.pending)
+		if scanned > maxAnswer {
+			return nil, fmt.Errorf("%w: its answer has more than %d bytes", errGone, maxAnswer)
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return nil, fmt.Errorf("%w in time", errGone)
+		}
+		chunk, err := c.term.Read(ctx, left)
+		if errors.Is(err, io.EOF) {
+			code, _ := c.term.Exit()
+			return nil, fmt.Errorf("%w: it ended with exit code %d", errGone, code)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the mutator's answer: %w", err)
+		}
+		c.pending = append(c.pending, chunk...)
+	}
+}

@@ -1,0 +1,35 @@
+package pdb
+
+import (
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// Config of a Debugger. Sandbox, Workdir and Entrypoint are required.
+type Config struct {
+	Sandbox    env.Sandbox
+	Workdir    string // absolute path of the workspace in the sandbox
+	Entrypoint string // shell command line of the program, see schemas.Task.DebugEntrypoint
+	Env        []string
+
+	Timeout   time.Duration // of a command without one; 0 = 60 s
+	Grace     time.Duration // after a timeout, to wait for the prompt after the interrupt; 0 = 500 ms
+	MaxOutput int           // bytes of output shown per command; 0 = 20000
+	Context   int           // source lines shown before and after the current one; 0 = 5
+}
+
+func (c Config) withDefaults() Config {
+	c.Timeout = orDefault(c.Timeout, 60*time.Second)
+	c.Grace = orDefault(c.Grace, 500*time.Millisecond)
+	c.MaxOutput = orDefault(c.MaxOutput, 20000)
+	c.Context = orDefault(c.Context, 5)
+	return c
+}
+
+func orDefault[T int | time.Duration](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
+}

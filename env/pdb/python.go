@@ -1,0 +1,87 @@
+package pdb
+
+import (
+	"regexp"
+	"strings"
+)
+
+var interpreter = regexp.MustCompile(`^(?:python|pypy)[0-9.]*[dmt]?$`)
+
+// elsewhere are programs under which a debugger does not work, and why.
+var elsewhere = map[string]string{
+	"coverage": "coverage and a debugger cannot trace the same program, so leave `coverage run` out",
+	"tox":      "tox runs the tests in other processes, where the debugger cannot follow",
+	"nox":      "nox runs the tests in other processes, where the debugger cannot follow",
+}
+
+// python rewrites INTERPRETER [FLAGS] {-m MODULE | -c CODE | SCRIPT} ARGS. It leaves out a
+// debugger in the command (python -m pdb x.py).
+func python(entry string, words []token) (string, error) {
+	front := entry[words[0].start:words[0].end]
+	for i := 1; i < len(words); i++ {
+		w, raw := words[i].lit, entry[words[i].start:words[i].end]
+		if !strings.HasPrefix(w, "-") {
+			return front + underShim + " " + text(entry, words[i:]), nil
+		}
+		if w == "-" {
+			return "", entryError(entry, "a program read from standard input cannot be debugged")
+		}
+		at := strings.IndexAny(w, "mcWX")
+		if strings.HasPrefix(w, "--") || at < 0 {
+			if w == "-i" || w == "-V" || w == "-h" || strings.HasPrefix(w, "--") && w != "--check-hash-based-pycs" {
+				return "", entryError(entry, w+" makes no sense under a debugger")
+			}
+			if w == "--check-hash-based-pycs" && i+1 < len(words) {
+				raw += " " + text(entry, words[i+1:i+2])
+				i++
+			}
+			front += " " + raw
+			continue
+		}
+		if w[at] == 'W' || w[at] == 'X' {
+			front += " " + raw
+			if at == len(w)-1 && i+1 < len(words) { // its value is the next word
+				i++
+				front += " " + text(entry, words[i:i+1])
+			}
+			continue
+		}
+		return pythonTarget(entry, front, w, at, words[i+1:])
+	}
+	return "", entryError(entry, "it names no module and no script")
+}
+
+// pythonTarget rewrites flag, a cluster such as -um whose letter at position at is m or c, and
+// the words after it.
+func pythonTarget(entry, front, flag string, at int, rest []token) (string, error) {
+	if at > 1 {
+		front += " " + flag[:at]
+	}
+	value, args := flag[at+1:], rest
+	var shown string
+	if value == "" {
+		if len(rest) == 0 {
+			return "", entryError(entry, "-"+flag[at:]+" needs a value")
+		}
+		value, shown, args = rest[0].lit, text(entry, rest[:1]), rest[1:]
+	} else {
+		shown = quoted(value)
+	}
+	if flag[at] == 'm' && (value == "pdb" || value == "ipdb") {
+		if len(args) > 1 && args[0].lit == "-c" {
+			args = args[2:]
+		}
+		if len(args) == 0 {
+			return "", entryError(entry, "it names no program to debug")
+		}
+		return front + underShim + " " + text(entry, args), nil
+	}
+	if why := elsewhere[value]; flag[at] == 'm' && why != "" {
+		return "", entryError(entry, why)
+	}
+	line := front + underShim + " -" + flag[at:at+1] + " " + shown
+	if len(args) > 0 {
+		line += " " + text(entry, args)
+	}
+	return line, nil
+}

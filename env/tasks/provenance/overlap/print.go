@@ -1,0 +1,49 @@
+package overlap
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// Gram is how many words one run of a print has.
+const Gram = 13
+
+// Print identifies a text without containing it.
+type Print struct {
+	Grams     []uint64  // hashes of its runs of Gram words, sorted, each once
+	Shingles  int       // its runs of Shingle words
+	Signature Signature // of these runs; zero if there are none
+}
+
+// PrintOf makes the print of a text. Case makes no difference.
+func PrintOf(text string) Print {
+	words := Words([]byte(strings.ToLower(text[:min(len(text), MaxText)])))
+	p := Print{Grams: grams(words), Shingles: max(0, len(words)-Shingle+1)}
+	p.Signature, _ = Sign(words)
+	return p
+}
+
+// grams hashes the runs of Gram words: the first 8 bytes of the SHA-256 of the
+// words with one space between them, big endian.
+func grams(words [][]byte) []uint64 {
+	if len(words) < Gram {
+		return nil
+	}
+	text := bytes.Join(words, []byte(" "))
+	out := make([]uint64, 0, len(words)-Gram+1)
+	from, to := 0, -1
+	for i, w := range words {
+		to += len(w) + 1
+		if i < Gram-1 {
+			continue
+		}
+		sum := sha256.Sum256(text[from:to])
+		out = append(out, binary.BigEndian.Uint64(sum[:]))
+		from += len(words[i-Gram+1]) + 1
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

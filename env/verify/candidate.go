@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// candidate is the tree that a patch makes, prepared for grading.
+type candidate struct {
+	tree     string // with the protected files of the base; without the hidden tests
+	hidden   hiddenTests
+	restored []string
+	warnings []string
+	refused  []refusal
+	leaves   bool               // programs of the base end an interpreter without its exit handlers
+	changes  []workspace.Change // of the tree against the base
+	read     func(tree string) content
+	err      error // of read, set when read is used
+}
+
+// prepare restores the protected files in the tree final, and lists the files that a patch
+// must not contain. r is the layout of the base.
+func prepare(ctx context.Context, store *workspace.Store, r *repository, t schemas.Task, spec schemas.TestSpec, base, final string) (*candidate, error) {
+	g := &candidate{leaves: r.leaves}
+	baseFiles, err := store.Files(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	if g.hidden, err = findHidden(ctx, store, t, base); err != nil {
+		return nil, err
+	}
+	g.read = func(tree string) content {
+		return func(file string) string {
+			text, _, err := store.ReadFile(ctx, tree, file)
+			g.err = errors.Join(g.err, err)
+			return string(text)
+		}
+	}
+	changes, err := store.Changed(ctx, base, final)
+	if err != nil {
+		return nil, err
+	}
+	protected := protector(t, spec, baseFiles)
+	for _, c := range changes {
+		if why := r.doubt(c.Path); why != "" && c.Status != "A" && !protected(c.Path) {
+			g.warnings = append(g.warnings, why)
+		}
+	}
+	ours := func(file string) bool { return g.hidden.files[file] || protected(file) || r.protects(file) }
+	if g.tree, g.restored, err = store.Restore(ctx, base, final, ours); err != nil {
+		return nil, err
+	}
+	if g.changes, err = store.Changed(ctx, base, g.tree); err != nil {
+		return nil, err
+	}
+	files, err := store.Files(ctx, g.tree)
+	if err != nil {
+		return nil, err
+	}
+	g.refused = refusals(g.changes, files, g.read(base), g.read(g.tree), r.helperModules())
+	return g, g.err
+}

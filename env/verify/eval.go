@@ -1,0 +1,62 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Eval runs the task's tests in the agent's sandbox. Score is the number of passed fail-to-pass
+// tests (or of all tests if the task lists none, or 1 or 0 for an entrypoint without per-test
+// results). Passed is true if everything that the task requires passed and the run ended cleanly.
+// The report is never a verdict. The run may take limit (0 = DefaultTimeout), and no longer than
+// ctx allows.
+func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Duration) (env.EvalReport, error) {
+	timeout := cmp.Or(limit, DefaultTimeout)
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, max(time.Until(deadline)-time.Second, time.Second))
+	}
+	run, err := runTests(ctx, sb, t, timeout, Variant{})
+	if err != nil {
+		return env.EvalReport{}, err
+	}
+	report := env.EvalReport{
+		Tests: maps.Clone(run.tests), Output: string(run.Output), OutputBytes: run.Total,
+		ExitCode: run.ExitCode, TimedOut: run.TimedOut, Wall: run.Wall,
+	}
+	report.Running, report.Died = run.running, run.died && !run.TimedOut
+	if run.running != "" || run.died {
+		report.NotRun = run.notRun()
+	}
+	spec := t.Tests
+	if len(spec.FailToPass)+len(spec.PassToPass) == 0 {
+		spec = run.asSpec()
+	}
+	j := judge(spec, run)
+	report.Passed = j.reason == ""
+	switch {
+	case spec.Method == schemas.VerifyExitCode:
+		report.Max = 1
+		if report.Passed {
+			report.Score = 1
+		}
+	case len(spec.FailToPass) > 0:
+		report.Score, report.Max = float64(j.f2p), float64(len(spec.FailToPass))
+	default:
+		report.Score, report.Max = float64(j.p2p), float64(len(spec.PassToPass))
+	}
+	return report, nil
+}
+
+// asSpec is a spec that requires every test of a run, or a clean exit if there is none.
+func (r testRun) asSpec() schemas.TestSpec {
+	if r.runners == 0 {
+		return schemas.TestSpec{Method: schemas.VerifyExitCode}
+	}
+	return schemas.TestSpec{Method: r.method(), PassToPass: slices.Sorted(maps.Keys(r.tests))}
+}

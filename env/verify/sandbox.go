@@ -1,0 +1,41 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// runFresh places a tree in a fresh sandbox and runs the task's tests there.
+func runFresh(ctx context.Context, cfg Config, t schemas.Task, tree string, how Variant) (out testRun, err error) {
+	spec := cfg.Spec
+	t.Entrypoint = cmp.Or(t.Tests.Command, t.Entrypoint)
+	t.Workdir = cmp.Or(spec.Workdir, t.Workdir, schemas.DefaultWorkdir)
+	spec.Workdir = t.Workdir
+	spec.Image = cmp.Or(spec.Image, t.Image)
+	spec.Python = cmp.Or(spec.Python, t.Python)
+	sb, err := cfg.Driver.Start(ctx, spec)
+	if err != nil {
+		return out, fmt.Errorf("starting a %s sandbox: %w", cfg.Driver.Name(), err)
+	}
+	defer func() {
+		closing := sb.Close(context.WithoutCancel(ctx))
+		if err == nil && closing != nil && !errors.Is(closing, env.ErrSandboxDied) {
+			err = fmt.Errorf("closing sandbox: %w", closing)
+		}
+	}()
+	t.Workdir = env.WorkdirOf(sb, t.Workdir)
+	err = env.Stream(
+		func(w io.Writer) error { return cfg.Store.Export(ctx, tree, w) },
+		func(r io.Reader) error { return sb.TarIn(ctx, t.Workdir, r) },
+	)
+	if err != nil {
+		return out, fmt.Errorf("placing the graded tree: %w", err)
+	}
+	return runTests(ctx, sb, t, cfg.Timeout, how)
+}
