@@ -24,7 +24,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo lab test toolchain race full guest build install deps check pythons factory soak s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
+.PHONY: demo lab test toolchain race full guest build install deps check pythons factory soak docs s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -122,8 +122,8 @@ interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every v
 trainers: deps toolchain ## measure again what TRL trains on in the fixture rows of sft-trl (installs 5 GB; not part of .ci/run)
 	scripts/trainers.sh
 
-docker: guest $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages
-	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/drivers/docker ./env/workspace/setup ./internal/hostile,-count=1 -run '^Test(Docker|EachDriver)') && $(call gotest,./cmd/tracesmith,-count=1 -run '^Test(Scripts|Docker|EachDriver)/^docker')"
+docker: build $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages
+	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/drivers/docker ./env/workspace/setup ./internal/hostile,-count=1 -run '^Test(Docker|EachDriver)') && $(call gotest,./cmd/tracesmith,-count=1 -run '^Test(Scripts|Docker|EachDriver)/^docker') && scripts/check-dockerfile.sh"
 
 test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on TRACESMITH_TEST_K8S_IMAGE
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can get"; exit 2; }
@@ -134,6 +134,10 @@ fuzz: toolchain ## a short run of every fuzz target
 
 check: toolchain ## formatting, vet, linters, tidy
 	scripts/check.sh
+
+docs: toolchain ## write the pages that come from the code: docs/reference and a table of docs/filter.md
+	@go test ./cmd/internal/cli -count=1 -run '^TestReferencePages$$' -update
+	@go test ./pipeline/selection -count=1 -run '^TestPageHasThePredicates$$' -update
 
 clean: ## remove build output; runs and datasets under out/ stay
 	rm -rf bin $(GUEST)

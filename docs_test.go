@@ -1,6 +1,8 @@
 package house
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,22 +10,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // pages are what people read.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("docs/*.md")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("docs: %v, %v", files, err)
+	files := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		files = append(files, found...)
 	}
-	decisions, err := filepath.Glob("docs/decisions/*.md")
-	if err != nil || len(decisions) == 0 {
-		t.Fatalf("docs/decisions: %v, %v", decisions, err)
-	}
-	files = append(files, decisions...)
 	texts := map[string]string{}
-	for _, file := range append(files, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md") {
+	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -79,6 +82,48 @@ func TestPagesPointAtWhatIsThere(t *testing.T) {
 	}
 }
 
+// docs/README.md leads to every page but the single decisions and releases.
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	texts := pages(t)
+	index := texts["docs/README.md"]
+	for page := range texts {
+		inside, ok := strings.CutPrefix(page, "docs/")
+		if !ok || inside == "README.md" || strings.HasPrefix(inside, "releases/") || strings.HasPrefix(inside, "decisions/") {
+			continue
+		}
+		if !strings.Contains(index, "]("+inside+")") {
+			t.Errorf("docs/README.md does not link to %s", inside)
+		}
+	}
+}
+
+// The row that README.md shows has columns of the table, and as many stand in it as it says.
+func TestReadmeShowsARowOfSteps(t *testing.T) {
+	readme := pages(t)["README.md"]
+	_, rest, _ := strings.Cut(readme, "```json\n")
+	block, _, _ := strings.Cut(rest, "```")
+	var row map[string]any
+	if err := json.Unmarshal([]byte(block), &row); err != nil || len(row) == 0 {
+		t.Fatalf("%v in %s", err, block)
+	}
+	table, _ := schemas.Table("steps")
+	names := map[string]bool{}
+	for _, c := range table.Columns {
+		names[c.Name] = true
+	}
+	for name := range row {
+		if !names[name] {
+			t.Errorf("table steps has no column %s", name)
+		}
+	}
+	if count := fmt.Sprintf("its %d columns", len(names)); !strings.Contains(readme, count) {
+		t.Errorf("README.md does not say %q", count)
+	}
+	if n := strings.Count(readme, "\n"); n > 200 {
+		t.Errorf("README.md has %d lines, want at most 200", n)
+	}
+}
+
 // Every package is in the package map of ARCHITECTURE.md.
 func TestPackagesAreOnThePlan(t *testing.T) {
 	_, rest, _ := strings.Cut(pages(t)["ARCHITECTURE.md"], "\n## Packages\n")
@@ -93,9 +138,9 @@ func TestPackagesAreOnThePlan(t *testing.T) {
 
 // Every module that is required directly has a row in the table of dependencies.
 func TestDependenciesHaveTheirReason(t *testing.T) {
-	_, rest, found := strings.Cut(pages(t)["docs/dependencies.md"], "\n| Module | Home |")
+	_, rest, found := strings.Cut(pages(t)["docs/internals/dependencies.md"], "\n| Module | Home |")
 	if !found {
-		t.Fatal("docs/dependencies.md has no table of modules")
+		t.Fatal("docs/internals/dependencies.md has no table of modules")
 	}
 	table, _, _ := strings.Cut(rest, "\n## ")
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{if not (or .Indirect .Main)}}{{.Path}}{{end}}", "all").Output()

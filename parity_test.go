@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// parityRow is one line of a table in docs/parity.md.
+// parityRow is one line of a table in docs/internals/parity.md.
 type parityRow struct{ relation, text string }
 
 // series are the rows there must be: prefix and how many.
@@ -28,7 +28,7 @@ var (
 // parityRows reads the page.
 func parityRows(t *testing.T) map[string]parityRow {
 	t.Helper()
-	page, err := os.ReadFile("docs/parity.md")
+	page, err := os.ReadFile("docs/internals/parity.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func parityRows(t *testing.T) map[string]parityRow {
 			continue
 		}
 		if _, twice := rows[m[1]]; twice {
-			t.Errorf("docs/parity.md has two rows %s", m[1])
+			t.Errorf("docs/internals/parity.md has two rows %s", m[1])
 		}
 		rows[m[1]] = parityRow{m[2], strings.TrimSpace(m[3])}
 	}
@@ -117,10 +117,10 @@ func TestEveryParityRowHasItsTest(t *testing.T) {
 			row, there := rows[id]
 			switch {
 			case !there:
-				t.Errorf("docs/parity.md has no row %s", id)
+				t.Errorf("docs/internals/parity.md has no row %s", id)
 				continue
 			case row.text == "":
-				t.Errorf("docs/parity.md: %s says nothing", id)
+				t.Errorf("docs/internals/parity.md: %s says nothing", id)
 			}
 			checkRow(t, id, row, tests[id])
 			delete(rows, id)
@@ -128,7 +128,7 @@ func TestEveryParityRowHasItsTest(t *testing.T) {
 		}
 	}
 	for id := range rows {
-		t.Errorf("docs/parity.md: %s is no row of the list", id)
+		t.Errorf("docs/internals/parity.md: %s is no row of the list", id)
 	}
 	for id, names := range tests {
 		t.Errorf("%s: %v: no such row", id, names)

@@ -15,7 +15,7 @@ import (
 
 // Config is the configuration of one run.
 type Config struct {
-	Version int     `mapstructure:"version" json:"version"`
+	Version int     `mapstructure:"version" json:"version"` // version of this format; only 1 exists
 	Run     Run     `mapstructure:"run" json:"run"`
 	Tasks   Tasks   `mapstructure:"tasks" json:"tasks"`
 	Sandbox Sandbox `mapstructure:"sandbox" json:"sandbox"`
@@ -37,95 +37,108 @@ type Config struct {
 
 // Run is the name, the place and the parallelism of a run.
 type Run struct {
-	Name     string `mapstructure:"name" json:"name"`
-	Dir      string `mapstructure:"dir" json:"dir"` // identifies the run; --run-dir takes precedence
-	Workers  int    `mapstructure:"workers" json:"workers"`
-	Attempts int    `mapstructure:"attempts" json:"attempts"`
-	// Starts and Gradings limit how much a process demands of the machine and of a
-	// container daemon at one time; 0 = only limited by Workers. The limit for models
-	// is their setting parallel.
-	Starts   int `mapstructure:"starts" json:"starts,omitempty"`     // concurrent starts of sandboxes, of each kind
-	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"` // concurrent test runs for verdicts and baselines
-	// Staging is the store of finished episodes: a directory or s3://bucket/prefix,
-	// with one folder per run; "" = the run's directory.
+	Name string `mapstructure:"name" json:"name"` // name of the batch; run ids begin with it
+	// Run directory: the identity of the run. Naming it again resumes the run. --run-dir wins.
+	Dir      string `mapstructure:"dir" json:"dir"`
+	Workers  int    `mapstructure:"workers" json:"workers"`   // episodes at once
+	Attempts int    `mapstructure:"attempts" json:"attempts"` // episodes of each task
+	// Sandboxes of one kind that this process starts at once; 0 = no limit but the workers.
+	Starts int `mapstructure:"starts" json:"starts,omitempty"`
+	// Test runs for a verdict or a baseline that this process makes at once; 0 = no limit but the
+	// workers.
+	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"`
+	// Where finished episodes are kept: a directory or s3://bucket/prefix, with one folder for
+	// each run. Unset: the run directory.
 	Staging string `mapstructure:"staging" json:"staging,omitempty"`
 }
 
 // NATS is the cluster that distributes jobs. Without a URL, the engine runs inside the process.
 type NATS struct {
-	URL      string `mapstructure:"url"`      // one or more, separated by commas; --nats takes precedence
+	// Addresses of the cluster that hands out jobs, separated by commas. Unset: the process hands
+	// them out itself. --nats wins.
+	URL      string `mapstructure:"url"`
 	Creds    string `mapstructure:"creds"`    // file with the JWT and the seed of a user
-	Replicas int    `mapstructure:"replicas"` // copies of stored data; 0 = 3 with three or more nodes, otherwise 1
+	Replicas int    `mapstructure:"replicas"` // copies of stored data; 0 = 3 if the cluster has three nodes or more
 	TLS      TLS    `mapstructure:"tls"`
 }
 
 // TLS names PEM files.
 type TLS struct {
-	CA   string `mapstructure:"ca"`   // CA of the servers' certificates; "" = the system's CAs
-	Cert string `mapstructure:"cert"` // client certificate, if the servers require one
-	Key  string `mapstructure:"key"`
+	// PEM file of the CA that signed the certificates of the servers. Unset: the CAs of the
+	// system.
+	CA   string `mapstructure:"ca"`
+	Cert string `mapstructure:"cert"` // PEM file of the client certificate, if the servers ask for one
+	Key  string `mapstructure:"key"`  // PEM file of its key
 }
 
 // Engine configures the distribution of jobs.
 type Engine struct {
-	Lease    time.Duration `mapstructure:"lease" json:"lease"`                   // a worker that is silent for this time loses its job
-	InFlight int           `mapstructure:"in_flight" json:"in_flight,omitempty"` // concurrent jobs of all workers of a cluster; 0 = no limit
+	Lease    time.Duration `mapstructure:"lease" json:"lease"`                   // time after which a silent worker loses its job
+	InFlight int           `mapstructure:"in_flight" json:"in_flight,omitempty"` // jobs at once over all workers of a cluster; 0 = as many as they take
 }
 
 // Tasks selects the tasks: a source (env.Sources), its settings and filters.
 type Tasks struct {
-	Source string   `mapstructure:"source" json:"source"`
-	With   Block    `mapstructure:"with" json:"with,omitempty"`
-	IDs    []string `mapstructure:"ids" json:"ids,omitempty"`
-	Filter string   `mapstructure:"filter" json:"filter,omitempty"` // regular expression on instance ids
-	Slice  string   `mapstructure:"slice" json:"slice,omitempty"`   // from:to; either may be empty
+	Source string   `mapstructure:"source" json:"source"`           // where tasks come from; see tasks.with
+	With   Block    `mapstructure:"with" json:"with,omitempty"`     // settings of the source
+	IDs    []string `mapstructure:"ids" json:"ids,omitempty"`       // instance ids to select; unset = all
+	Filter string   `mapstructure:"filter" json:"filter,omitempty"` // regular expression that selects instance ids
+	// A part of the selected tasks: from:to, by position from 0; either number may be left out.
+	Slice string `mapstructure:"slice" json:"slice,omitempty"`
 }
 
 // Sandbox selects the sandbox driver. Kind "" means bubblewrap, or docker for tasks
 // that name an image. With holds the settings of the driver.
 type Sandbox struct {
-	Kind           string        `mapstructure:"kind" json:"kind"`
-	With           Block         `mapstructure:"with" json:"with,omitempty"`
-	Image          string        `mapstructure:"image" json:"image,omitempty"`
+	// Sandbox driver; unset = bubblewrap, or docker for tasks that name an image.
+	Kind  string `mapstructure:"kind" json:"kind"`
+	With  Block  `mapstructure:"with" json:"with,omitempty"`   // settings of the driver
+	Image string `mapstructure:"image" json:"image,omitempty"` // container image; it replaces those that tasks name
+	// Interpreter of the host to show in sandboxes, as a path or a version; unset = the one that
+	// the task names, else python3 of the system.
 	Python         string        `mapstructure:"python" json:"python,omitempty"`
-	Memory         ByteSize      `mapstructure:"memory" json:"memory,omitempty"`
-	Disk           ByteSize      `mapstructure:"disk" json:"disk,omitempty"`
-	Processes      int           `mapstructure:"processes" json:"processes,omitempty"`
-	CPUs           float64       `mapstructure:"cpus" json:"cpus,omitempty"`
-	CommandTimeout time.Duration `mapstructure:"command_timeout" json:"command_timeout"`
-	VerifyTimeout  time.Duration `mapstructure:"verify_timeout" json:"verify_timeout"`
-	SetupTimeout   time.Duration `mapstructure:"setup_timeout" json:"setup_timeout"`
-	SetupCache     ByteSize      `mapstructure:"setup_cache" json:"setup_cache,omitempty"` // total size of cached set-up results; 0 = no limit
+	Memory         ByteSize      `mapstructure:"memory" json:"memory,omitempty"`           // limit for the programs of a sandbox; 0 = 2GiB, -1 = no limit
+	Disk           ByteSize      `mapstructure:"disk" json:"disk,omitempty"`               // limit for the files that programs write; 0 = 1GiB, -1 = no limit
+	Processes      int           `mapstructure:"processes" json:"processes,omitempty"`     // limit for processes and threads; 0 = 256, -1 = no limit
+	CPUs           float64       `mapstructure:"cpus" json:"cpus,omitempty"`               // limit in cores; 0 = 2, -1 = no limit
+	CommandTimeout time.Duration `mapstructure:"command_timeout" json:"command_timeout"`   // time limit of one tool call
+	VerifyTimeout  time.Duration `mapstructure:"verify_timeout" json:"verify_timeout"`     // time limit of one test run for a verdict or a baseline
+	SetupTimeout   time.Duration `mapstructure:"setup_timeout" json:"setup_timeout"`       // time limit of the setup commands of a task
+	SetupCache     ByteSize      `mapstructure:"setup_cache" json:"setup_cache,omitempty"` // total size of cached setup results; the oldest are removed. 0 = no limit
 }
 
 // Agent is a policy (agents.Registry), its settings, its tools and its limits.
 type Agent struct {
-	Kind            string        `mapstructure:"kind" json:"kind"`
-	With            Block         `mapstructure:"with" json:"with,omitempty"`
-	Tools           []Tool        `mapstructure:"tools" json:"tools"`
-	Prompts         Prompts       `mapstructure:"prompts" json:"prompts,omitzero"`
-	MaxSteps        int           `mapstructure:"max_steps" json:"max_steps"` // turns
-	MaxFormatErrors int           `mapstructure:"max_format_errors" json:"max_format_errors"`
-	MaxRepeats      int           `mapstructure:"max_repeats" json:"max_repeats"`
+	Kind            string  `mapstructure:"kind" json:"kind"`           // agent; see agent.with
+	With            Block   `mapstructure:"with" json:"with,omitempty"` // settings of the agent
+	Tools           []Tool  `mapstructure:"tools" json:"tools"`         // tools that the agent gets
+	Prompts         Prompts `mapstructure:"prompts" json:"prompts,omitzero"`
+	MaxSteps        int     `mapstructure:"max_steps" json:"max_steps"`                 // turns after which an episode ends
+	MaxFormatErrors int     `mapstructure:"max_format_errors" json:"max_format_errors"` // turns in a row without a readable call after which an episode ends
+	// How often in a row the same call, or the same round of two or three, may give the same
+	// answers before the episode ends.
+	MaxRepeats int `mapstructure:"max_repeats" json:"max_repeats"`
+	// Length of the conversation in tokens at which an episode ends; 0 = no limit.
 	MaxPromptTokens int64         `mapstructure:"max_prompt_tokens" json:"max_prompt_tokens,omitempty"`
-	Wall            time.Duration `mapstructure:"wall" json:"wall"`
+	Wall            time.Duration `mapstructure:"wall" json:"wall"` // time after which an episode ends
 }
 
 // Prompts are template files that replace the agent's own prompts; "" = the agent's own.
 type Prompts struct {
-	System  string `mapstructure:"system" json:"system,omitempty"`
-	Problem string `mapstructure:"problem" json:"problem,omitempty"`
-	// For agents with a second conversation: the solver of agent seeker.
-	SolveSystem  string `mapstructure:"solve_system" json:"solve_system,omitempty"`
-	SolveProblem string `mapstructure:"solve_problem" json:"solve_problem,omitempty"`
+	System       string `mapstructure:"system" json:"system,omitempty"`               // template file that replaces the agent's system prompt
+	Problem      string `mapstructure:"problem" json:"problem,omitempty"`             // template file that replaces the agent's first message
+	SolveSystem  string `mapstructure:"solve_system" json:"solve_system,omitempty"`   // the same for the second conversation, which agent seeker has
+	SolveProblem string `mapstructure:"solve_problem" json:"solve_problem,omitempty"` // the same for the second conversation
 }
 
 // Limits are the maximum costs of models, in USD, of all workers of a cluster
 // together; 0 = no limit.
 type Limits struct {
-	TotalCost   float64 `mapstructure:"total_cost" json:"total_cost,omitempty"`     // of the run, which then stops; it can be resumed with a higher limit
-	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // of all attempts at one task, which then end
-	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // of one attempt, which then ends
+	// USD for the whole run over all workers; the run stops and resumes with a higher limit. 0 =
+	// no limit.
+	TotalCost   float64 `mapstructure:"total_cost" json:"total_cost,omitempty"`
+	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // USD for all attempts at one task; they end there. 0 = no limit
+	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // USD for one attempt; it ends there. 0 = no limit
 }
 
 // Any reports whether there is a limit.
@@ -134,33 +147,35 @@ func (l Limits) Any() bool { return l.TotalCost > 0 || l.TaskCost > 0 || l.Episo
 // Price is the price of a model in USD per million tokens. Prices are a list because
 // viper cannot use model names, with their dots and capitals, as keys.
 type Price struct {
-	Model  string   `mapstructure:"model" json:"model"`
-	Input  float64  `mapstructure:"input" json:"input"`
-	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"` // for tokens read from the server's prompt cache; unset: input, with provider anthropic 0.1 times input
-	// CacheWrite is for tokens written to the server's prompt cache, CacheWrite1h for
-	// tokens written with a lifetime of one hour; unset: 1.25 and 2 times input.
+	Model string  `mapstructure:"model" json:"model"` // name of the model, as the server calls it
+	Input float64 `mapstructure:"input" json:"input"` // USD per million tokens of prompts
+	// USD per million tokens that the server reads from its prompt cache; unset = input, for
+	// provider anthropic 0.1 times input.
+	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"`
+	// USD per million tokens that the server writes to its prompt cache; unset = 1.25 times input.
 	CacheWrite   *float64 `mapstructure:"cache_write" json:"cache_write,omitempty"`
-	CacheWrite1h *float64 `mapstructure:"cache_write_1h" json:"cache_write_1h,omitempty"`
-	Output       float64  `mapstructure:"output" json:"output"`
-	Free         bool     `mapstructure:"free" json:"free,omitempty"`
+	CacheWrite1h *float64 `mapstructure:"cache_write_1h" json:"cache_write_1h,omitempty"` // USD per million tokens that it writes for an hour; unset = 2 times input
+	Output       float64  `mapstructure:"output" json:"output"`                           // USD per million tokens of answers
+	Free         bool     `mapstructure:"free" json:"free,omitempty"`                     // the model costs nothing
 }
 
 // S3 holds the settings of S3-compatible stores. Credentials come from the AWS
 // environment variables and files.
 type S3 struct {
-	Endpoint  string `mapstructure:"endpoint" json:"endpoint,omitempty"`
-	Region    string `mapstructure:"region" json:"region,omitempty"`
+	Endpoint string `mapstructure:"endpoint" json:"endpoint,omitempty"` // address of a server that is not AWS
+	Region   string `mapstructure:"region" json:"region,omitempty"`     // region; unset = AWS_REGION, else us-east-1
+	// Write the bucket into the path instead of the host name; endpoint implies it.
 	PathStyle bool   `mapstructure:"path_style" json:"path_style,omitempty"`
-	Checksum  string `mapstructure:"checksum" json:"checksum,omitempty"` // auto or off
+	Checksum  string `mapstructure:"checksum" json:"checksum,omitempty"` // auto or off: whether uploads carry a CRC32
 }
 
 // Publish, if To is set, makes the command run publish its episodes.
 type Publish struct {
-	To        string `mapstructure:"to" json:"to,omitempty"`
-	Name      string `mapstructure:"name" json:"name,omitempty"`
-	Selection string `mapstructure:"selection" json:"selection,omitempty"`
-	// BenchmarkHashes are files written by "tasks hashes" to check the dataset for contamination.
-	BenchmarkHashes []string `mapstructure:"benchmark_hashes" json:"benchmark_hashes,omitempty"`
+	// Where run publishes what it staged: a directory or s3://bucket/prefix; unset = nowhere.
+	To              string   `mapstructure:"to" json:"to,omitempty"`
+	Name            string   `mapstructure:"name" json:"name,omitempty"`                         // name of the dataset in its card
+	Selection       string   `mapstructure:"selection" json:"selection,omitempty"`               // which episodes are kept: the name of a recipe, or its file
+	BenchmarkHashes []string `mapstructure:"benchmark_hashes" json:"benchmark_hashes,omitempty"` // files of "tasks hashes" with which published episodes are compared
 }
 
 // Block holds a component's own settings as written (viper would convert its keys to

@@ -21,21 +21,22 @@ type MCP map[string]MCPServer
 // output, or a URL. A program runs on the host, outside every sandbox, with PATH, HOME,
 // LANG, TMPDIR and Env as its environment.
 type MCPServer struct {
-	Command string            `mapstructure:"command" json:"command,omitempty"`
-	Args    []string          `mapstructure:"args" json:"args,omitempty"`
-	Env     map[string]string `mapstructure:"env" json:"env,omitempty"` // NAME: env:HOSTNAME, never a literal
+	Command string   `mapstructure:"command" json:"command,omitempty"` // program to start; it talks over its standard input and output
+	Args    []string `mapstructure:"args" json:"args,omitempty"`       // its arguments
+	// NAME: env:HOSTNAME, the variables that the program gets beside PATH, HOME, LANG and TMPDIR.
+	Env map[string]string `mapstructure:"env" json:"env,omitempty"`
 
-	URL          string            `mapstructure:"url" json:"url,omitempty"`
-	Headers      map[string]string `mapstructure:"headers" json:"headers,omitempty"`     // a value may end with env:NAME
-	Transport    string            `mapstructure:"transport" json:"transport,omitempty"` // stdio, http or sse; default: stdio for a command, http for a url
-	AllowPrivate bool              `mapstructure:"allow_private" json:"allow_private,omitempty"`
+	URL          string            `mapstructure:"url" json:"url,omitempty"`                     // address of a server, instead of command
+	Headers      map[string]string `mapstructure:"headers" json:"headers,omitempty"`             // headers of every request; a value may end in env:NAME
+	Transport    string            `mapstructure:"transport" json:"transport,omitempty"`         // stdio, http or sse; unset = by command or url
+	AllowPrivate bool              `mapstructure:"allow_private" json:"allow_private,omitempty"` // allow addresses of private networks and of this machine
 
-	Prefix       *string       `mapstructure:"prefix" json:"prefix,omitempty"` // prefix of tool names; default: the id and two underscores
-	Tools        []string      `mapstructure:"tools" json:"tools,omitempty"`   // names or globs; empty: all
-	Timeout      time.Duration `mapstructure:"timeout" json:"timeout,omitempty"`
-	StartTimeout time.Duration `mapstructure:"start_timeout" json:"start_timeout,omitempty"`
-	Scope        string        `mapstructure:"scope" json:"scope,omitempty"` // run: one connection for all episodes; episode: one connection per episode
-	Optional     bool          `mapstructure:"optional" json:"optional,omitempty"`
+	Prefix       *string       `mapstructure:"prefix" json:"prefix,omitempty"`               // beginning of the names of its tools; unset = the id and two underscores
+	Tools        []string      `mapstructure:"tools" json:"tools,omitempty"`                 // names or globs of the tools that agents get; unset = all
+	Timeout      time.Duration `mapstructure:"timeout" json:"timeout,omitempty"`             // time limit of one call
+	StartTimeout time.Duration `mapstructure:"start_timeout" json:"start_timeout,omitempty"` // time limit of the start
+	Scope        string        `mapstructure:"scope" json:"scope,omitempty"`                 // run: one connection for all episodes; episode: one for each
+	Optional     bool          `mapstructure:"optional" json:"optional,omitempty"`           // run without the server if it cannot be reached
 }
 
 // decodeMCP decodes the section without viper, which would convert its keys to lower case.

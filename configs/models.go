@@ -15,31 +15,36 @@ import (
 // LLM is one model and its servers. Agents use the model of section llm. Section models
 // holds further models under names that llm.model and the settings of agents can use.
 type LLM struct {
-	Provider  string            `mapstructure:"provider" json:"provider"`
-	Model     string            `mapstructure:"model" json:"model"`       // name on the server, or in section models
-	BaseURL   string            `mapstructure:"base_url" json:"base_url"` // short form for a single endpoint
-	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME or file:PATH, never a literal; for endpoints without their own key
+	Provider  string            `mapstructure:"provider" json:"provider"` // API of the server; see llm.with
+	Model     string            `mapstructure:"model" json:"model"`       // name of the model, as the server calls it, or a name in section models
+	BaseURL   string            `mapstructure:"base_url" json:"base_url"` // address of the server; use endpoints for several
+	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME or file:PATH, never the key itself
 	Endpoints []LLMEndpoint     `mapstructure:"endpoints" json:"endpoints,omitempty"`
-	Headers   map[string]string `mapstructure:"headers" json:"headers,omitempty"` // sent with every call; a value may be env:NAME or file:PATH
-	With      Block             `mapstructure:"with" json:"with,omitempty"`       // the provider's own settings
-	Timeout   time.Duration     `mapstructure:"timeout" json:"timeout"`
+	Headers   map[string]string `mapstructure:"headers" json:"headers,omitempty"` // headers of every call; a value may be env:NAME or file:PATH
+	With      Block             `mapstructure:"with" json:"with,omitempty"`       // settings of the provider
+	Timeout   time.Duration     `mapstructure:"timeout" json:"timeout"`           // time limit of one call
 
-	Cache      string `mapstructure:"cache" json:"cache,omitempty"` // directory of replies to reuse
-	MaxRetries int    `mapstructure:"max_retries" json:"max_retries"`
-	// The next three limits apply per process, that is, to each worker of a cluster.
-	RPM      int `mapstructure:"rpm" json:"rpm,omitempty"`           // requests per minute and endpoint; 0 = no limit
-	TPM      int `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens per minute and endpoint, prompt and answer; 0 = no limit
-	Parallel int `mapstructure:"parallel" json:"parallel,omitempty"` // concurrent calls; 0 = the number of workers, reduced if the server refuses
+	Cache      string `mapstructure:"cache" json:"cache,omitempty"`   // directory of answers that are not requested again; unset = no cache
+	MaxRetries int    `mapstructure:"max_retries" json:"max_retries"` // how often a failed call is repeated
+	RPM        int    `mapstructure:"rpm" json:"rpm,omitempty"`       // requests per minute that this process sends to an endpoint; 0 = no limit
+	// Tokens per minute that this process spends at an endpoint, prompts and answers; 0 = no
+	// limit.
+	TPM int `mapstructure:"tpm" json:"tpm,omitempty"`
+	// Calls at once from this process to an endpoint; 0 = one for each worker, fewer if the server
+	// refuses.
+	Parallel int `mapstructure:"parallel" json:"parallel,omitempty"`
 
-	Temperature *float64 `mapstructure:"temperature" json:"temperature,omitempty"`
-	TopP        *float64 `mapstructure:"top_p" json:"top_p,omitempty"`
-	MaxTokens   *int     `mapstructure:"max_tokens" json:"max_tokens,omitempty"`
-	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"`
-	Extra       Block    `mapstructure:"extra" json:"extra,omitempty"` // merged into the request body
+	Temperature *float64 `mapstructure:"temperature" json:"temperature,omitempty"` // sampling temperature; unset: the server decides
+	TopP        *float64 `mapstructure:"top_p" json:"top_p,omitempty"`             // nucleus sampling, from 0 to 1; unset: the server decides
+	MaxTokens   *int     `mapstructure:"max_tokens" json:"max_tokens,omitempty"`   // tokens of one answer; unset: the server decides
+	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"` // auto, none, required or the name of a tool; unset: the server decides
+	Extra       Block    `mapstructure:"extra" json:"extra,omitempty"`             // fields that are merged into the body of every request
 
-	ContextLimit int    `mapstructure:"context_limit" json:"context_limit,omitempty"` // tokens of prompt and answer together; 0 = learned when the server refuses a prompt
-	Tokenizer    string `mapstructure:"tokenizer" json:"tokenizer,omitempty"`         // tokenizer for counting; "" = chosen by the model's name
-	SystemRole   *bool  `mapstructure:"system_role" json:"system_role,omitempty"`     // false: the system prompt is the beginning of the first user message
+	// Tokens of prompt and answer together; 0 = learned from the refusals of the server.
+	ContextLimit int    `mapstructure:"context_limit" json:"context_limit,omitempty"`
+	Tokenizer    string `mapstructure:"tokenizer" json:"tokenizer,omitempty"` // vocabulary to count tokens with; unset = chosen by the name of the model
+	// False puts the system prompt at the start of the first user message; unset = true.
+	SystemRole *bool `mapstructure:"system_role" json:"system_role,omitempty"`
 
 	Price *Price `mapstructure:"price" json:"price,omitempty"` // unset: the price in section prices
 
@@ -49,12 +54,12 @@ type LLM struct {
 
 // LLMEndpoint is one server of a model. Omitted settings are those of the model.
 type LLMEndpoint struct {
-	BaseURL  string  `mapstructure:"base_url" json:"base_url"`
-	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`
-	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"` // relative share of the conversations; 0 = 1
-	RPM      int     `mapstructure:"rpm" json:"rpm,omitempty"`
-	TPM      int     `mapstructure:"tpm" json:"tpm,omitempty"`
-	Parallel int     `mapstructure:"parallel" json:"parallel,omitempty"`
+	BaseURL  string  `mapstructure:"base_url" json:"base_url"`           // address of the server
+	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`   // env:NAME or file:PATH; unset = that of the model
+	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"`     // share of the conversations; 0 = 1
+	RPM      int     `mapstructure:"rpm" json:"rpm,omitempty"`           // requests per minute; 0 = the limit of the model
+	TPM      int     `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens per minute; 0 = the limit of the model
+	Parallel int     `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once; 0 = the limit of the model
 }
 
 // secretSetting matches settings of providers that hold credentials.

@@ -44,12 +44,12 @@ type Request struct {
 
 // Sampling parameters; nil means not sent. Extra is merged into the body.
 type Sampling struct {
-	Temperature *float64       `json:"temperature,omitempty"`
-	TopP        *float64       `json:"top_p,omitempty"`
-	MaxTokens   *int           `json:"max_tokens,omitempty"`
-	Seed        *int64         `json:"seed,omitempty"`
-	ToolChoice  string         `json:"tool_choice,omitempty"`
-	Extra       map[string]any `json:"extra,omitempty"`
+	Temperature *float64       `json:"temperature,omitempty"` // replaces llm.temperature
+	TopP        *float64       `json:"top_p,omitempty"`       // replaces llm.top_p
+	MaxTokens   *int           `json:"max_tokens,omitempty"`  // replaces llm.max_tokens
+	Seed        *int64         `json:"seed,omitempty"`        // random seed of every call
+	ToolChoice  string         `json:"tool_choice,omitempty"` // replaces llm.tool_choice
+	Extra       map[string]any `json:"extra,omitempty"`       // replaces llm.extra
 }
 
 // DefaultAnswer bounds, in tokens, the answer to a request that sets no limit:

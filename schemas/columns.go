@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Column describes one column of a published table. docs/schema.md, the dataset
-// card and croissant.json are generated from it.
+// Column describes one column of a published table. docs/reference/columns.md,
+// the dataset card and croissant.json are generated from it.
 type Column struct {
 	Name     string
 	Type     string // as Arrow writes it: utf8, bool, int32, int64, float64, timestamp[us, tz=UTC], list<utf8>

@@ -1,14 +1,15 @@
 #!/bin/sh
 # Builds a small base image for docker sandboxes from Debian packages: Python,
-# pytest, git and what a debugging session needs. Nothing is pulled: the packages
-# come from the mirror this machine's own apt is configured for.
+# pytest, git and what a debugging session needs, and bubblewrap for the image of the
+# product (Dockerfile). Nothing is pulled: the packages come from the mirror this
+# machine's own apt is configured for.
 #
 #   scripts/docker-image.sh [NAME]      (default tracesmith-base:latest)
 set -eu
 
 name=${1:-tracesmith-base:latest}
-case $name in -*) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
-packages=python3,python3-pytest,git,procps,less,ca-certificates
+case $name in -*) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
+packages=python3,python3-pytest,git,procps,less,ca-certificates,bubblewrap
 
 say() { echo "docker-image: $*" >&2; }
 need() { command -v "$1" >/dev/null || { say "$1 is missing: install it ($2)"; exit 1; }; }

@@ -2,7 +2,7 @@
 # Loads a small published dataset, and every view of it, with what its readers use
 # and compares each call and each answer with the table of steps:
 # pyarrow, pandas, polars, duckdb, datasets; has croissant.json checked and read by
-# mlcroissant; runs the snippets of the card; renders the TRL view with the chat
+# mlcroissant; runs the snippets of the card and of docs/python.md; renders the TRL view with the chat
 # templates of two model families that ship in the package trl. Packages, of the
 # versions in interop.txt, go to out/tools/interop; all that came along stands in
 # out/interop/versions.txt.
@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tracesmith=$1
 venv=$PWD/out/tools/interop work=$PWD/out/interop
-if [ ! -e "$venv/ready-mlcroissant" ]; then # an environment without its last package is made anew
+if [ ! -e "$venv/ready-matplotlib" ]; then # an environment without its last package is made anew
   python=$(command -v python3)
   "$python" -c 'import venv, ensurepip' 2>/dev/null || EXTRA=python3-venv EXTRA_TOOLS=python3-venv scripts/install-deps.sh # no such tool: it is missing
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
@@ -20,7 +20,7 @@ if [ ! -e "$venv/ready-mlcroissant" ]; then # an environment without its last pa
   "$python" -m venv "$venv"
   scripts/again.sh "$venv/bin/pip" install -q --retries 10 -r scripts/interop.txt
   scripts/again.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl==1.16.0 # its templates; the rest of it would bring a tensor library
-  touch "$venv/ready-mlcroissant"
+  touch "$venv/ready-matplotlib"
 fi
 rm -rf "$work"
 mkdir -p "$work"
@@ -121,3 +121,9 @@ done
 "$tracesmith" export sft-sharegpt data --all --split all --allow-gold --mask none -o sft-sharegpt.parquet >>export.log
 "$tracesmith" export sft-trl data --all --split all --allow-gold -o sft-trl.jsonl.gz >>export.log
 TRACESMITH=$tracesmith HF_HOME=$work/hf HF_DATASETS_OFFLINE=1 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error PYTHONWARNINGS=ignore "$venv/bin/python" ../../scripts/interop.py
+"$tracesmith" publish run --to out/quickstart/dataset >>run.log
+PATH=$(dirname "$tracesmith"):$PATH HF_HOME=$work/hf HF_DATASETS_OFFLINE=1 MPLBACKEND=Agg "$venv/bin/python" - ../../docs/python.md <<'EOF'
+import re, sys
+page = open(sys.argv[1]).read()
+exec(compile("\n".join(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)), sys.argv[1], "exec"))
+EOF

@@ -18,5 +18,6 @@ if ! docker version >/dev/null 2>&1; then
   done
   docker version >/dev/null
 fi
-docker image inspect tracesmith-base:latest >/dev/null 2>&1 || scripts/docker-image.sh
+# An image from before bubblewrap was part of it is made again.
+docker run --rm --network none tracesmith-base:latest sh -c "command -v bwrap" >/dev/null 2>&1 || scripts/docker-image.sh
 "$@"

@@ -11,9 +11,7 @@ import (
 // Settings are what every tool can be told in a configuration; each tool embeds
 // them in its own.
 type Settings struct {
-	// Setup are commands for sh, run in the workspace at each reset before the
-	// tool is used. One that fails is reported among the reset's observations,
-	// and the others are run all the same.
+	// Commands for sh that run in the workspace at each reset; a failure is reported to the agent.
 	Setup []string `json:"setup,omitempty"`
 }
 

@@ -4,7 +4,7 @@
 //
 // What a sandbox can hold still, it does hold still: variables, locale, hash
 // seed, time zone, names, umask, the order of directory listings, commit times.
-// The rules are for the rest; docs/canonical.md lists them. It imports the
+// The rules are for the rest; docs/internals/canonical.md lists them. It imports the
 // standard library only.
 package canonical
 

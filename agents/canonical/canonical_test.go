@@ -26,7 +26,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 	if len(canonical.Rules) > 10 {
 		t.Errorf("%d rules, at most ten are published", len(canonical.Rules))
 	}
-	page, err := os.ReadFile("../../docs/canonical.md")
+	page, err := os.ReadFile("../../docs/internals/canonical.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 			t.Errorf("%s is not needed for its example", r.Name)
 		}
 		if !strings.Contains(string(page), "| "+r.Name+" |") || !strings.Contains(string(page), r.Why) {
-			t.Errorf("docs/canonical.md does not list %q with its reason", r.Name)
+			t.Errorf("docs/internals/canonical.md does not list %q with its reason", r.Name)
 		}
 	}
 }

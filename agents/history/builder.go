@@ -13,10 +13,10 @@ import (
 
 // Config is block history of the agents that ask a model.
 type Config struct {
-	MaxSteps  int `json:"max_steps"`  // turns kept; 0: all
-	MaxTokens int `json:"max_tokens"` // of a prompt; 0: what the model's context limit leaves
-	// Trim says what is left out of an answer that does not fit by itself: its
-	// start, its middle ("", the default) or its end.
+	MaxSteps  int `json:"max_steps"`  // turns that prompts keep; 0 = all
+	MaxTokens int `json:"max_tokens"` // tokens of a prompt; 0 = what the model's context limit leaves
+	// What is left out of an answer that does not fit by itself: start, middle or end; unset =
+	// middle.
 	Trim string `json:"trim,omitempty"`
 }
 

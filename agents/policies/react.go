@@ -29,8 +29,7 @@ func init() {
 type ReactConfig struct {
 	Sampling llms.Sampling  `json:"sampling"`
 	History  history.Config `json:"history"`
-	// Seeded sends the job's seed where Sampling has none. Off by default:
-	// several servers refuse the field.
+	// Send the episode's seed if sampling has none; several servers refuse the field.
 	Seeded bool `json:"seeded"`
 }
 

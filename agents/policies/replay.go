@@ -30,10 +30,10 @@ func init() {
 // it, those of the seeker where it was one.
 type ReplayConfig struct {
 	SeekerConfig
-	From    string `json:"from"`    // a run directory or a dataset
-	Episode string `json:"episode"` // an id or the beginning of one; "" = each task's own, by attempt
-	Turns   int    `json:"turns"`   // so many of the recording at most; 0 = all
-	Then    string `json:"then"`    // stop, or model
+	From    string `json:"from"`    // run directory or dataset
+	Episode string `json:"episode"` // id of the episode, or its beginning; unset = each task's own, by attempt
+	Turns   int    `json:"turns"`   // turns that are repeated; 0 = all
+	Then    string `json:"then"`    // what follows: stop or model
 }
 
 // Values of ReplayConfig.Then.

@@ -27,15 +27,15 @@ func init() {
 
 // ScriptedConfig is a list of calls, inline or in a YAML file.
 type ScriptedConfig struct {
-	File  string         `json:"file"`
+	File  string         `json:"file"` // YAML file with the calls
 	Calls []ScriptedCall `json:"calls"`
 }
 
 // ScriptedCall is one turn.
 type ScriptedCall struct {
-	Tool      string         `json:"tool" yaml:"tool"`
-	Arguments map[string]any `json:"arguments" yaml:"arguments"`
-	Message   string         `json:"message" yaml:"message"`
+	Tool      string         `json:"tool" yaml:"tool"`           // name of the tool
+	Arguments map[string]any `json:"arguments" yaml:"arguments"` // arguments of the call
+	Message   string         `json:"message" yaml:"message"`     // text that goes with the call
 }
 
 // maxScript bounds the file.

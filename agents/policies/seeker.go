@@ -30,20 +30,14 @@ func init() {
 // seeking model's; a solver of its own is sampled as its entry of models says.
 type SeekerConfig struct {
 	ReactConfig
-	// SolverModel is an entry of section models; "" = the seeking model solves, too.
-	SolverModel string `json:"solver_model"`
-	// SeekSteps and SeekTokens bound the seeking: replies, and tokens of all its
-	// prompts and replies together. 0 = no limit.
-	SeekSteps  int   `json:"seek_steps"`
-	SeekTokens int64 `json:"seek_tokens"`
-	// HandoverTurns are the replies beyond that budget in which handover is the only
-	// tool; more than one lets a refused call be mended.
-	HandoverTurns int `json:"handover_turns"`
-	// SolveSteps bounds the replies of the solver. 0 = no limit.
-	SolveSteps int `json:"solve_steps"`
-	// Tools of the environment that each half is shown.
-	SeekTools  []string `json:"seek_tools"`
-	SolveTools []string `json:"solve_tools"`
+	// Name in section models of the model that writes the fix; unset = the same model.
+	SolverModel   string   `json:"solver_model"`
+	SeekSteps     int      `json:"seek_steps"`     // turns of the first conversation; 0 = no limit
+	SeekTokens    int64    `json:"seek_tokens"`    // tokens of all its prompts and answers together; 0 = no limit
+	HandoverTurns int      `json:"handover_turns"` // turns beyond that in which handover is the only tool
+	SolveSteps    int      `json:"solve_steps"`    // turns of the second conversation; 0 = no limit
+	SeekTools     []string `json:"seek_tools"`     // tools of the first conversation
+	SolveTools    []string `json:"solve_tools"`    // tools of the second conversation
 }
 
 func seekerDefaults() SeekerConfig {

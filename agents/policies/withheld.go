@@ -39,8 +39,7 @@ func init() {
 // Debug5Config are the settings of the debug5 policy.
 type Debug5Config struct {
 	ReactConfig
-	// After is the number of failed edits that unlock the debugger.
-	After int `json:"after"`
+	After int `json:"after"` // failed edits after which the agent gets the debugger
 }
 
 // debugger is the tool that is withheld.

@@ -37,8 +37,7 @@ func init() {
 // stand without the version.
 type AnthropicConfig struct {
 	Endpoint
-	// Cache is how long the server keeps prompt prefixes: 5m, 1h or off.
-	Cache string `json:"cache"`
+	Cache string `json:"cache"` // how long the server keeps prompt prefixes: 5m, 1h or off
 }
 
 // Anthropic is a client of one endpoint and model.

@@ -34,8 +34,8 @@ type AzureConfig struct {
 	Endpoint
 	Dialect
 	Entra
-	APIVersion string `json:"api_version"` // as in 2024-10-21
-	Deployment string `json:"deployment"`  // default: the model's name
+	APIVersion string `json:"api_version"` // version of the API, such as 2024-10-21
+	Deployment string `json:"deployment"`  // name of the deployment; unset = the name of the model
 }
 
 // Azure is a client of one deployment.

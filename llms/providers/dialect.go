@@ -12,24 +12,17 @@ import (
 // Dialect is how one OpenAI-compatible server wants to be spoken to, where they
 // disagree; docs/wire.md has the table.
 type Dialect struct {
-	// MaxTokensField is how this server spells the limit of the answer:
-	// max_tokens or max_completion_tokens.
+	// Name of the field that limits an answer: max_tokens or max_completion_tokens.
 	MaxTokensField string `json:"max_tokens_field"`
-	// EchoReasoning says which earlier answers go back with their reasoning, under
-	// the name it came in: always; never; last, the latest answer only; auto,
-	// those that called tools, and signed reasoning of all: what every known server
-	// takes that insists on some.
+	// Which earlier answers go back with their reasoning: always; never; last, the latest answer;
+	// or auto, those that called tools, and signed reasoning of all.
 	EchoReasoning string `json:"echo_reasoning"`
-	// CallIDs is any, or nine for servers that take ids of tool calls of exactly
-	// nine letters and digits.
+	// Ids of tool calls: any, or nine for servers that want exactly nine letters and digits.
 	CallIDs string `json:"call_ids"`
-	// EmptyContent is how an answer without text is sent back: null, which is null
-	// beside tool calls and an empty text otherwise; empty, an empty text; space,
-	// for servers that take neither.
-	EmptyContent string `json:"empty_content"`
-	// Drop names fields of the request body that this model refuses, as some
-	// refuse temperature: they are not sent, whoever sets them.
-	Drop []string `json:"drop"`
+	// Content of an answer without text: null (an empty text if there are no calls), empty or
+	// space.
+	EmptyContent string   `json:"empty_content"`
+	Drop         []string `json:"drop"` // fields of requests that the model refuses; they are not sent
 }
 
 // DefaultDialect suits most servers.

@@ -19,11 +19,11 @@ import (
 // 2.0 client credentials, RFC 6749 section 4.4). Each value may be env:NAME or file:PATH; the
 // secret must be.
 type Entra struct {
-	Scope        string `json:"scope"`
-	Tenant       string `json:"tenant"`
-	ClientID     string `json:"client_id"`
-	ClientSecret string `json:"client_secret"`
-	Authority    string `json:"authority"` // who gives the tokens
+	Scope        string `json:"scope"`         // scope of the token; it chooses Entra ID instead of a key
+	Tenant       string `json:"tenant"`        // tenant of the application
+	ClientID     string `json:"client_id"`     // id of the application
+	ClientSecret string `json:"client_secret"` // env:NAME or file:PATH
+	Authority    string `json:"authority"`     // server that issues tokens
 }
 
 // tokenTimeout bounds one request for a token.

@@ -37,6 +37,6 @@ func TestPageHasThePredicates(t *testing.T) {
 		return
 	}
 	if string(raw) != want.String() {
-		t.Errorf("%s does not have the table of predicates.yaml: run go test ./pipeline/selection -run Page -update", page)
+		t.Errorf("%s does not have the table of predicates.yaml: run make docs", page)
 	}
 }

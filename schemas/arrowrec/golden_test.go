@@ -18,7 +18,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-var update = flag.Bool("update", false, "write the golden schemas of a new version, and docs/schema.md")
+var update = flag.Bool("update", false, "write the golden schemas of a new version")
 
 // versions lists all published schema versions, the current one last.
 var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", schemas.SchemaVersion}
@@ -230,32 +230,6 @@ func TestColumnsAreDescribed(t *testing.T) {
 				t.Errorf("%s.%s does not say that it is privileged", table.Name, c.Name)
 			}
 		}
-	}
-}
-
-func TestDocumentOfTheSchemaIsFresh(t *testing.T) {
-	const page = "../../docs/schema.md"
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Tables and columns, schema %s\n\n", schemas.SchemaVersion)
-	b.WriteString("<!-- Written by `go test ./schemas/arrowrec -update` from schemas/columns*.go. -->\n\n")
-	b.WriteString("In the files, every column is nullable; columns in bold are never null. Null means not known or not applicable, never zero or empty. " +
-		"Times are UTC. Hashes are SHA-256 in hex; ids and keys of 32 characters are the first half of such a hash. " +
-		"Within a major version, only nullable columns are added, and readers ignore columns that they do not know. " +
-		"[Schema 2.0.0](schema-2.md) describes what a change of the major version means for you.\n")
-	for _, table := range schemas.TableDocs {
-		fmt.Fprintf(&b, "\n## %s\n\n%s Key: %s.\n\n%s", table.Name, table.About, table.Key, table.Markdown())
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(have), b.String()); diff != "" {
-		t.Errorf("docs/schema.md is stale: run with -update\n%s", diff)
 	}
 }
 

@@ -29,7 +29,7 @@ func init() {
 }
 
 type atifConfig struct {
-	Version string `json:"version"` // 1.7 or 1.8; texts have the same form in both
+	Version string `json:"version"` // version of the format: 1.7 or 1.8
 }
 
 // atif writes what happened: a step for each message and each turn. Data for which the

@@ -155,6 +155,9 @@ func TestEveryOptionWithEveryView(t *testing.T) {
 			if option == "--phase" || callless[kind] || some[kind] != nil || o.Mask == sinks.MaskSplitRows || o.Mask == sinks.MaskDropEpisode || kind == "sft-text" {
 				continue
 			}
+			if readers[kind] == nil {
+				t.Fatalf("readers in roundtrip_test.go has no reader of %s", kind)
+			}
 			plain, _ := rowsOf(t, kind, sinks.ViewOptions{AllowGold: true}, goldenInput(kind)...)
 			if diff := cmp.Diff(readers[kind](t, plain), readers[kind](t, rows)); diff != "" {
 				t.Errorf("%s %s: %s", kind, word, diff)

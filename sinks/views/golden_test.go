@@ -159,7 +159,7 @@ func TestGoldenRows(t *testing.T) {
 			}
 			want, err := os.ReadFile(path)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("%v: write it with -update", err)
 			}
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
 				t.Errorf("run with -update if the change is intended:\n%s", diff)

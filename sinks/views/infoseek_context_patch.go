@@ -37,8 +37,8 @@ func init() {
 }
 
 type contextPatchConfig struct {
-	Evidence string `json:"evidence"` // base-state, before-final-edit or gold-ranked
-	Budget   int    `json:"budget"`   // tokens of evidence; the earliest is dropped first
+	Evidence string `json:"evidence"` // which evidence: base-state, before-final-edit or gold-ranked
+	Budget   int    `json:"budget"`   // tokens of evidence; the earliest is left out first
 }
 
 // contextPatch pairs an issue and the evidence of its episode with the patch that solved

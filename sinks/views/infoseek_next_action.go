@@ -26,7 +26,7 @@ func init() {
 }
 
 type nextActionConfig struct {
-	PerEpisode int `json:"per_episode"` // maximum number of rows of an episode
+	PerEpisode int `json:"per_episode"` // rows of one episode at most
 }
 
 // infoseekNextAction has the rows of sft-trl with one turn each. Prompts repeat, so an

@@ -36,7 +36,7 @@ func init() {
 
 type stepLabelsConfig struct {
 	Labels   string `json:"labels"`   // progress or gold
-	Template string `json:"template"` // as of sft-text
+	Template string `json:"template"` // as in sft-text
 }
 
 // stepLabels labels each turn. With progress, a label is true if no call failed or

@@ -18,9 +18,7 @@ type bashArgs struct {
 
 type bashSettings struct {
 	tools.Settings
-	// Timeout is what a call that names none may take, in seconds; 0 = as long as
-	// any tool.
-	Timeout int `json:"timeout,omitempty"`
+	Timeout int `json:"timeout,omitempty"` // seconds of a call that names none; 0 = sandbox.command_timeout
 }
 
 func init() {

@@ -41,7 +41,7 @@ func TestGoldenSchemas(t *testing.T) {
 		}
 		want, err := os.ReadFile(golden)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v: write it with -update", err)
 		}
 		if d := cmp.Diff(string(want), got); d != "" {
 			t.Errorf("%s (-want +got)\n%s", golden, d)

@@ -19,12 +19,9 @@ type evalArgs struct{}
 
 type evalSettings struct {
 	tools.Settings
-	// OnReset runs the tests at each reset, too: the agent sees them fail before
-	// its first step.
+	// Run the tests at each reset, so that the agent sees them fail before its first step.
 	OnReset bool `json:"on_reset,omitempty"`
-	// Timeout is how long the tests may run, in seconds; 0 = as long as the
-	// environment lets them.
-	Timeout int `json:"timeout,omitempty"`
+	Timeout int  `json:"timeout,omitempty"` // seconds of a test run; 0 = sandbox.verify_timeout
 }
 
 func init() {

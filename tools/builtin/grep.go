@@ -29,9 +29,8 @@ type grepArgs struct {
 
 type grepSettings struct {
 	tools.Settings
-	// Ignore are globs of names of directories that are not searched, in place of
-	// defaultIgnore. A .gitignore plays no part: what a search finds must not
-	// depend on a file that the agent may change.
+	// Globs of directory names that are not searched; unset = .git, __pycache__, .pytest_cache,
+	// node_modules.
 	Ignore []string `json:"ignore,omitempty"`
 }
 

@@ -21,8 +21,7 @@ type listdirArgs struct {
 
 type listdirSettings struct {
 	tools.Settings
-	// Ignore are globs of names of directories whose contents are not listed, in
-	// place of defaultIgnore.
+	// Globs of directory names whose contents are not listed; unset = those of grep.
 	Ignore []string `json:"ignore,omitempty"`
 }
 

@@ -19,13 +19,10 @@ type pdbArgs struct {
 // pdbSettings are of the tool alone: all three are true when left out.
 type pdbSettings struct {
 	tools.Settings
-	// SetDefaultEntrypoint: a call that names no entrypoint means the one used
-	// last, at first the task's. When false, each call must name one.
-	SetDefaultEntrypoint *bool `json:"set_default_entrypoint,omitempty"`
-	// AutoList shows the source around the position after each command.
-	AutoList *bool `json:"auto_list,omitempty"`
-	// PersistentBreakpoints keeps breakpoints when the program is started again.
-	PersistentBreakpoints *bool `json:"persistent_breakpoints,omitempty"`
+	// A call that names no entrypoint means the last one, at first the task's; unset = true.
+	SetDefaultEntrypoint  *bool `json:"set_default_entrypoint,omitempty"`
+	AutoList              *bool `json:"auto_list,omitempty"`              // show the source around the position after each command; unset = true
+	PersistentBreakpoints *bool `json:"persistent_breakpoints,omitempty"` // keep breakpoints when the program starts again; unset = true
 }
 
 func off(setting *bool) bool { return setting != nil && !*setting }

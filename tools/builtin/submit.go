@@ -15,9 +15,7 @@ type submitArgs struct {
 
 type submitSettings struct {
 	tools.Settings
-	// EvalOnSubmit runs the tests once more and shows what they say. The verdict
-	// is found elsewhere, in a fresh sandbox.
-	EvalOnSubmit bool `json:"eval_on_submit,omitempty"`
+	EvalOnSubmit bool `json:"eval_on_submit,omitempty"` // run the tests once more and show the result
 }
 
 func init() {

@@ -20,8 +20,7 @@ type viewArgs struct {
 
 type viewSettings struct {
 	tools.Settings
-	// MaxLines is how many lines are shown at once; 0 = as many as fit.
-	MaxLines int `json:"max_lines,omitempty"`
+	MaxLines int `json:"max_lines,omitempty"` // lines that are shown at once; 0 = as many as fit
 }
 
 func init() {

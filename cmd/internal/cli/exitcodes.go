@@ -1,7 +1,7 @@
 package cli
 
-// exitCodes explains every exit code, for "tracesmith help exit-codes" and for the
-// table in README.md. Meanings are Markdown.
+// exitCodes explains every exit code, for "tracesmith help exit-codes" and for
+// docs/reference/exit-codes.md. Meanings are Markdown.
 var exitCodes = []struct {
 	code    int
 	meaning string

@@ -132,7 +132,7 @@ func (s *State) Host() wire.Host {
 // and the commit. The records that this program writes hold it. Commit is empty in
 // other builds, which have a VCS stamp at best.
 var (
-	Version = "0.1.0"
+	Version = "0.2.0"
 	Commit  = ""
 )
 

@@ -2,12 +2,10 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -78,20 +76,6 @@ func TestEveryExitCodeIsExplained(t *testing.T) {
 	}
 	if len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("the table explains %v, exit.go has %v", got, want)
-	}
-}
-
-func TestReadmeHasTheExitCodes(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join(repository, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "| Exit code | Meaning |\n| --- | --- |\n"
-	for _, row := range exitCodes {
-		want += fmt.Sprintf("| %d | %s |\n", row.code, row.meaning)
-	}
-	if want += "\n" + resumingCodes + "\n"; !strings.Contains(string(raw), want) {
-		t.Errorf("README.md does not have this table of exit codes:\n%s", want)
 	}
 }
 

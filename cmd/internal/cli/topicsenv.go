@@ -49,12 +49,16 @@ var variables = []struct {
 	}},
 }
 
+// variablesElsewhere follows the table.
+const variablesElsewhere = "Programs in a sandbox do not see the environment of tracesmith. " +
+	"An MCP server gets PATH, HOME, LANG, TMPDIR and the variables that the configuration names."
+
 func environmentTopic() string {
 	var b strings.Builder
 	b.WriteString("tracesmith reads these environment variables:\n\n")
 	for _, group := range variables {
 		b.WriteString(group.title + ":\n" + table(group.rows) + "\n")
 	}
-	b.WriteString(wrapped("Programs in a sandbox do not see the environment of tracesmith. An MCP server gets PATH, HOME, LANG, TMPDIR and the variables that the configuration names.", 0))
+	b.WriteString(wrapped(variablesElsewhere, 0))
 	return b.String()
 }

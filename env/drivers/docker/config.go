@@ -19,32 +19,28 @@ import (
 
 // config are the settings of the docker driver.
 type config struct {
-	Image string `json:"image"` // for tasks that name none
-	// Host is the daemon: unix://, tcp://, ssh://user@host, or the name of a context of the docker command. If it is
-	// empty, DOCKER_HOST and its companions decide.
-	Host string `json:"host"`
-	// TLS is a directory with ca.pem, cert.pem and key.pem for a tcp:// host.
-	TLS string `json:"tls"`
-	// Pull says when the driver pulls an image: never, or if-missing.
-	Pull string `json:"pull"`
-	// Pulls limits how many images are pulled at once for sandboxes.
-	Pulls int `json:"pulls"`
-	// RegistryAuth is env:NAME, the name of an environment variable that holds user:password for pulls.
-	RegistryAuth string            `json:"registry_auth"`
-	Platform     string            `json:"platform"` // os/arch of the image; "" = the guest's
-	Runtime      string            `json:"runtime"`  // OCI runtime the daemon knows; "" = its default
-	NamePrefix   string            `json:"name_prefix"`
-	Labels       map[string]string `json:"labels"`
-	Env          map[string]string `json:"env"`
-	User         string            `json:"user"`  // UID or UID:GID of programs, never 0
-	Tmpfs        map[string]int64  `json:"tmpfs"` // bytes by path: more writable places, or other sizes
+	Image string `json:"image"` // image for tasks that name none
+	// Daemon: unix://, tcp://, ssh://user@host or the name of a Docker context; unset =
+	// DOCKER_HOST.
+	Host         string            `json:"host"`
+	TLS          string            `json:"tls"`           // directory with ca.pem, cert.pem and key.pem, for tcp://
+	Pull         string            `json:"pull"`          // when images are fetched: never or if-missing
+	Pulls        int               `json:"pulls"`         // images that are fetched at once
+	RegistryAuth string            `json:"registry_auth"` // env:NAME of a variable that holds user:password
+	Platform     string            `json:"platform"`      // os/arch of the image; unset = this machine's
+	Runtime      string            `json:"runtime"`       // OCI runtime; unset = the daemon's default
+	NamePrefix   string            `json:"name_prefix"`   // beginning of the names of containers
+	Labels       map[string]string `json:"labels"`        // labels of containers
+	Env          map[string]string `json:"env"`           // environment of programs
+	User         string            `json:"user"`          // UID or UID:GID of programs, never 0
+	Tmpfs        map[string]int64  `json:"tmpfs"`         // more writable directories: a path and its size in bytes
 	// Mounts are directories of this host, shown read-only.
 	Mounts []mountConfig `json:"mounts"`
 }
 
 type mountConfig struct {
-	Host string `json:"host"`
-	Path string `json:"path"`
+	Host string `json:"host"` // directory of this host that sandboxes see, read-only
+	Path string `json:"path"` // where they see it
 }
 
 func defaultConfig() *config {

@@ -23,39 +23,33 @@ import (
 // config are the settings of the driver. Neither they nor a pod contain anything of the host's environment, except for
 // a value written env:NAME.
 type config struct {
-	Image string `json:"image"` // for tasks that name none
-	// HelperImage brings the guest into a pod; it needs sh and cat. "" is the sandbox's own image, so only images
-	// without a shell need another one.
+	Image string `json:"image"` // image for tasks that name none
+	// Image that brings the guest into a pod; it needs sh and cat. Unset = the sandbox's image.
 	HelperImage string `json:"helper_image"`
-	// Kubeconfig is a file, or in-cluster. "" means in-cluster if this process runs in a pod, else the files of
-	// KUBECONFIG, else ~/.kube/config.
+	// File, or in-cluster; unset = in-cluster in a pod, else KUBECONFIG, else ~/.kube/config.
 	Kubeconfig string `json:"kubeconfig"`
-	Context    string `json:"context"`   // of the kubeconfig; "" = the current one
-	Namespace  string `json:"namespace"` // "" = the context's or the pod's own
+	Context    string `json:"context"`   // context of the kubeconfig; unset = the current one
+	Namespace  string `json:"namespace"` // namespace of the pods; unset = that of the context or of the own pod
 
-	ImagePullSecrets []string          `json:"image_pull_secrets"`
-	ImagePullPolicy  string            `json:"image_pull_policy"` // Always, IfNotPresent, Never
-	Labels           map[string]string `json:"labels"`
-	Annotations      map[string]string `json:"annotations"`
-	// OnlyNode is the node that every pod must run on, or env:NAME, the name of a variable that holds it. The downward
-	// API can set one to the node of this process.
-	OnlyNode string `json:"only_node"`
-	// PodSpec is merged into the pod's spec like a strategic patch of kubectl:
-	// nodeSelector, tolerations, affinity, priorityClassName, runtimeClassName, ...
+	ImagePullSecrets []string          `json:"image_pull_secrets"` // names of secrets for pulls
+	ImagePullPolicy  string            `json:"image_pull_policy"`  // Always, IfNotPresent or Never
+	Labels           map[string]string `json:"labels"`             // labels of pods
+	Annotations      map[string]string `json:"annotations"`        // annotations of pods
+	OnlyNode         string            `json:"only_node"`          // node that every pod runs on, or env:NAME of a variable that holds it
+	// Fields that are merged into the spec of a pod as kubectl's strategic patches are:
+	// tolerations, affinity, runtimeClassName and others.
 	PodSpec json.RawMessage `json:"pod_spec"`
-	// User is the uid and gid of programs. 0 means a different one for each pod, so that the kernel's limit of
-	// processes, which counts those of a user on a node, applies to one sandbox alone.
+	// Uid and gid of programs; 0 = another for each pod, so that the limit of processes, which
+	// counts those of a user on a node, holds for one sandbox alone.
 	User int64 `json:"user"`
-	// Requests of the sandbox container by resource name. By default they are a quarter of the CPU limit and half of
-	// the memory limit.
+	// Resource requests of the sandbox; unset = a quarter of the CPU limit and half of the memory
+	// limit.
 	Requests map[string]string `json:"requests"`
 
-	Deadline     seconds `json:"deadline"`      // of a pod, enforced by the cluster
-	StartTimeout seconds `json:"start_timeout"` // from creation to an answering guest
-	// ScheduleGrace is how long a pod may be unschedulable (nodes may be added).
-	ScheduleGrace seconds `json:"schedule_grace"`
-	// NetworkPolicy makes the driver create a policy in the namespace that denies all traffic of sandboxes.
-	NetworkPolicy bool `json:"network_policy"`
+	Deadline      seconds `json:"deadline"`       // lifetime of a pod, which the cluster enforces
+	StartTimeout  seconds `json:"start_timeout"`  // time limit from the creation of a pod to an answering guest
+	ScheduleGrace seconds `json:"schedule_grace"` // how long a pod may wait for a node
+	NetworkPolicy bool    `json:"network_policy"` // put a policy into the namespace that denies sandboxes all traffic
 }
 
 // seconds is a duration of at least 1s in Go's notation: 90s, 6h.

@@ -16,7 +16,7 @@ var builtinTasks embed.FS
 
 // BuiltinConfig selects from the embedded tasks.
 type BuiltinConfig struct {
-	IDs []string `json:"ids"` // instance ids; empty = all
+	IDs []string `json:"ids"` // instance ids to read; unset = all
 }
 
 func init() {

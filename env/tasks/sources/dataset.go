@@ -18,17 +18,17 @@ import (
 
 // DatasetConfig configures a source of a public dataset.
 type DatasetConfig struct {
-	Path     string              `json:"path"`     // file or directory with the rows; "" = downloaded
-	Split    string              `json:"split"`    // "" = the benchmark's own
-	Problems Problems            `json:"problems"` // see Problems
-	Exclude  []string            `json:"exclude"`  // ids, or their beginnings up to a dot, left out of "all"
-	Splits   map[string][]string `json:"splits"`   // further splits: name -> ids
-	Repos    string              `json:"repos"`    // directory of clones
+	Path     string              `json:"path"`     // file or directory with the rows; unset = downloaded
+	Split    string              `json:"split"`    // split; unset = the benchmark's own
+	Problems Problems            `json:"problems"` // all, an id, the name of a split, or a list of ids
+	Exclude  []string            `json:"exclude"`  // ids, or their beginnings up to a dot, to leave out of all
+	Splits   map[string][]string `json:"splits"`   // further splits: a name and its ids
+	Repos    string              `json:"repos"`    // directory of git clones
 	Trees    string              `json:"trees"`    // directory of finished repositories by instance
-	Image    string              `json:"image"`    // "" = the official one, "build" = made by a recipe, or a name
-	Recipes  string              `json:"recipes"`  // file of recipes, see Recipe
-	URL      string              `json:"url"`      // where rows are downloaded from; "" = the benchmark's pinned one
-	SHA256   string              `json:"sha256"`   // of the download
+	Image    string              `json:"image"`    // image; unset = the official one, build = a recipe makes the environment
+	Recipes  string              `json:"recipes"`  // file of recipes
+	URL      string              `json:"url"`      // where rows are downloaded from; unset = the pinned edition
+	SHA256   string              `json:"sha256"`   // hash of the download
 }
 
 // datasetSource is an env.Source over the rows of a dataset. It opens a tree when a caller asks

@@ -14,8 +14,8 @@ import (
 
 // DirConfig names a directory of task directories.
 type DirConfig struct {
-	Path string   `json:"path"`
-	IDs  []string `json:"ids"` // instance ids; empty = all
+	Path string   `json:"path"` // directory of task directories
+	IDs  []string `json:"ids"`  // instance ids to read; unset = all
 }
 
 func init() {

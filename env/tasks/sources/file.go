@@ -11,8 +11,8 @@ import (
 
 // FileConfig names a task file.
 type FileConfig struct {
-	Path string   `json:"path"` // .jsonl or .parquet, see env/tasks/taskfile
-	IDs  []string `json:"ids"`  // instance ids; empty = all
+	Path string   `json:"path"` // task file, .jsonl or .parquet
+	IDs  []string `json:"ids"`  // instance ids to read; unset = all
 }
 
 func init() {

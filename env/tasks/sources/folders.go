@@ -14,11 +14,11 @@ import (
 
 // CollectionConfig names a collection of small programs on this machine.
 type CollectionConfig struct {
-	Path     string              `json:"path"`   // directory, git clone (read at commit), .zip or .tar
-	Commit   string              `json:"commit"` // of a clone; "" = HEAD
-	Problems Problems            `json:"problems"`
-	Exclude  []string            `json:"exclude"`
-	Splits   map[string][]string `json:"splits"`
+	Path     string              `json:"path"`     // directory, git clone, .zip or .tar
+	Commit   string              `json:"commit"`   // commit of a clone; unset = HEAD
+	Problems Problems            `json:"problems"` // all, an id, the name of a split, or a list of ids
+	Exclude  []string            `json:"exclude"`  // ids to leave out of all
+	Splits   map[string][]string `json:"splits"`   // further splits: a name and its ids
 }
 
 // openCollection reads all of a collection.

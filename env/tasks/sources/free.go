@@ -15,13 +15,13 @@ import (
 
 // FreeConfig describes an environment to explore: any image, perhaps a directory, no tests.
 type FreeConfig struct {
-	Image        string   `json:"image"` // container image; "" = the sandbox's own
-	Path         string   `json:"path"`  // directory placed at workdir; "" = none
-	Workdir      string   `json:"workdir"`
-	Setup        []string `json:"setup"`
-	Entrypoint   string   `json:"entrypoint"` // what eval and the debugger run; "" = nothing
-	Instructions string   `json:"instructions"`
-	InstanceID   string   `json:"instance_id"`
+	Image        string   `json:"image"`        // container image; unset = sandbox.image
+	Path         string   `json:"path"`         // directory that is copied to workdir; unset = an empty one
+	Workdir      string   `json:"workdir"`      // working directory in the sandbox
+	Setup        []string `json:"setup"`        // commands that install what is needed
+	Entrypoint   string   `json:"entrypoint"`   // what eval and the debugger run; unset = nothing
+	Instructions string   `json:"instructions"` // what the agent is told
+	InstanceID   string   `json:"instance_id"`  // name of the task
 }
 
 func init() {

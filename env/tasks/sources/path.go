@@ -18,15 +18,15 @@ import (
 // PathConfig describes one program on disk. Its task has no test lists: a baseline finds which tests
 // fail.
 type PathConfig struct {
-	Path             string   `json:"path"`
-	Entrypoint       string   `json:"entrypoint"`       // shell command line that shows the bug
-	DebugEntrypoint  string   `json:"debug_entrypoint"` // what the debugger runs; "" = entrypoint
-	Instructions     string   `json:"instructions"`
-	InstructionsFile string   `json:"instructions_file"` // instead of instructions
-	Setup            []string `json:"setup"`
-	Python           string   `json:"python"`
-	Image            string   `json:"image"`
-	InstanceID       string   `json:"instance_id"` // "" = the directory's name
+	Path             string   `json:"path"`              // directory of the program
+	Entrypoint       string   `json:"entrypoint"`        // shell command that shows the bug
+	DebugEntrypoint  string   `json:"debug_entrypoint"`  // what the debugger runs; unset = entrypoint
+	Instructions     string   `json:"instructions"`      // what the agent is told about the bug
+	InstructionsFile string   `json:"instructions_file"` // file that holds instructions
+	Setup            []string `json:"setup"`             // commands that install what the program needs
+	Python           string   `json:"python"`            // interpreter; see sandbox.python
+	Image            string   `json:"image"`             // container image
+	InstanceID       string   `json:"instance_id"`       // name of the task; unset = the name of the directory
 }
 
 func init() {

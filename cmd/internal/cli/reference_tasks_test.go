@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// The page on task.yaml has every field in its table, and its examples can be read.
+func TestPageOfTaskFiles(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(repository, "docs/task-yaml.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(string(raw), -1)
+	documented := map[string]bool{}
+	for _, row := range tables {
+		documented[row[1]] = true
+	}
+	_, known, _ := strings.Cut(readTaskFile(t, "x: 1").Error(), "choose from ")
+	_, inTests, _ := strings.Cut(readTaskFile(t, "tests: {x: 1}").Error(), "choose from ")
+	count := 0
+	for _, list := range []struct{ prefix, names string }{{"", known}, {"tests.", inTests}} {
+		for name := range strings.SplitSeq(list.names, ", ") {
+			if name == "tests" {
+				continue
+			}
+			if count++; !documented[list.prefix+name] {
+				t.Errorf("the page does not say what %s%s is", list.prefix, name)
+			}
+		}
+	}
+	if count != len(documented) {
+		t.Errorf("the page has %d fields, there are %d", len(documented), count)
+	}
+	for _, example := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(raw), -1) {
+		if err := readTaskFile(t, example[1]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// readTaskFile is what the source dir says of a task with this file.
+func readTaskFile(t *testing.T, text string) error {
+	t.Helper()
+	dir := t.TempDir()
+	for name, body := range map[string]string{"a/task.yaml": text, "a/repo/x.py": "pass\n"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, err := env.Sources.Build("dir", map[string]any{"path": dir}, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = source.Tasks(t.Context())
+	return err
+}

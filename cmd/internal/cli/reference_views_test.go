@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// viewPage says what the rows of each view hold, and which options it takes.
+func viewPage(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString("# Views\n\nThe views of `tracesmith export`. [Exporting views](../views.md) explains the options and how trainers load the rows. " +
+		"Of the values of an option, the first is the default. A view refuses an option that is not in its table.\n")
+	r := reader{t: t, tag: "json", comments: map[string]map[string]string{}}
+	for _, kind := range sinks.Views.Kinds() {
+		spec, _ := sinks.Views.Lookup(kind)
+		view, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Count: func(string) int { return 0 }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| | |\n| --- | --- |\n| Output | %s |\n| Fields | %s |\n", kind, capital(spec.Summary), outputOf(view), rowFields(t, kind))
+		for _, option := range viewOptions(t, kind) {
+			b.WriteString(option)
+		}
+		if spec.Default == nil {
+			continue
+		}
+		for _, s := range r.settings(reflect.ValueOf(spec.Default()).Elem(), "") {
+			fmt.Fprintf(&b, "| `--with %s=` | %s Default: `%s`. |\n", s.key, s.meaning, s.value)
+		}
+	}
+	return b.String()
+}
+
+func outputOf(view sinks.View) string {
+	if view.Container() == sinks.Dir {
+		return "a directory with a file for each episode"
+	}
+	return "`" + view.Container() + "`, unless `-o` or `--container` says otherwise"
+}
+
+// rowFields are the keys of the rows that the golden file of a view has.
+func rowFields(t *testing.T, kind string) string {
+	raw, err := os.ReadFile(filepath.Join(repository, "sinks/views/testdata", kind+".golden"))
+	if err != nil {
+		t.Fatalf("%v: write it with go test ./sinks/views -update", err)
+	}
+	keys := map[string]bool{}
+	for _, part := range regexp.MustCompile(`(?m)^(== |map\[).*\n`).Split(string(raw), -1) {
+		dec := json.NewDecoder(strings.NewReader(part))
+		for dec.More() {
+			var row map[string]any
+			if err := dec.Decode(&row); err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+			for key := range row {
+				keys[key] = true
+			}
+		}
+	}
+	if len(keys) == 0 {
+		t.Errorf("the golden file of %s has no rows", kind)
+	}
+	return "`" + strings.Join(slices.Sorted(maps.Keys(keys)), "`, `") + "`"
+}
+
+// viewOptions asks a view what it accepts: it refuses a wrong value with the right ones.
+func viewOptions(t *testing.T, kind string) (rows []string) {
+	for _, option := range []struct {
+		name string
+		with sinks.ViewOptions
+	}{
+		{"mask", sinks.ViewOptions{Mask: "?"}},
+		{"arguments", sinks.ViewOptions{Arguments: "?"}},
+		{"thinking", sinks.ViewOptions{Thinking: "?"}},
+		{"tools", sinks.ViewOptions{Tools: "?"}},
+		{"content-null", sinks.ViewOptions{ContentNull: "?"}},
+		{"chat-template", sinks.ViewOptions{ChatTemplate: "?"}},
+		{"system", sinks.ViewOptions{System: "?"}},
+		{"trim", sinks.ViewOptions{Trim: "?"}},
+	} {
+		_, err := sinks.Views.Build(kind, nil, option.with)
+		if err == nil {
+			t.Fatalf("%s takes --%s ?", kind, option.name)
+		}
+		if _, values, ok := strings.Cut(err.Error(), "choose one of "); ok {
+			values, _, _ = strings.Cut(values, ", or leave out")
+			rows = append(rows, fmt.Sprintf("| `--%s` | `%s` |\n", option.name, strings.ReplaceAll(values, ", ", "`, `")))
+		} else if !strings.Contains(err.Error(), "leave out --"+option.name) {
+			t.Fatalf("%s: %v", kind, err)
+		}
+	}
+	return rows
+}
