@@ -59,7 +59,7 @@ $(GOTESTSUM): | toolchain
 	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
 # The packages that take longest begin first: one that began last would run on alone.
-LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/kubernetes ./env/drivers/local ./env/pdb ./env/verify ./internal/hostile ./pipeline ./tools/builtin ./pipeline/publish
+LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/kubernetes ./env/drivers/local ./env/pdb ./env/verify ./internal/hostile ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
 # The compiler comes before the tests: programs in sandboxes are niced and would starve beside it.
 test: deps guest $(GOTESTSUM) ## every test that needs no daemon
 	@echo "make test leaves these to other targets, which .ci/run makes: race, docker, s3, cluster, interop, pythons, factory, soak"
@@ -67,7 +67,7 @@ test: deps guest $(GOTESTSUM) ## every test that needs no daemon
 	$(call gotest,$(LONG) ./...)
 
 # The packages whose goroutines share memory, and the guest that their sandboxes start.
-RACED := ./pipeline ./pipeline/engine ./pipeline/publish ./llms/middle ./llms/tape ./env/guest
+RACED := ./pipeline ./pipeline/budget ./pipeline/engine ./pipeline/fleet ./pipeline/rundir ./pipeline/publish ./llms/middle ./llms/tape ./env/guest
 ifdef FULL
 RACED := ./...
 endif
@@ -113,7 +113,7 @@ s3-second: $(SECOND_SERVER) guest $(GOTESTSUM) ## the same tests against a secon
 	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^s3')
 
 cluster: guest $(GOTESTSUM) ## three NATS nodes and three workers, killed on the way; FULL=1: 300,000 jobs
-	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline ./pipeline/engine,-count=1 -run '^TestCluster')
+	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline/fleet ./pipeline/engine,-count=1 -run '^TestCluster')
 
 interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every view of it, with chat templates of two model families
 	scripts/interop.sh $(CURDIR)/bin/tracesmith

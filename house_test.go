@@ -36,10 +36,11 @@ var homes = map[string][]string{
 	"github.com/sashabaranov/go-openai": {"llms/providers"},
 	"github.com/anthropics/":            {"llms/providers"},
 	"github.com/tiktoken-go/":           {"llms/tokens"},
-	"github.com/nats-io/":               {"pipeline/engine"},
+	"github.com/nats-io/":               {"pipeline/engine", "internal/enginetest"},
 	"github.com/spf13/cobra":            {"cmd/internal/cli", "cmd/internal/lab"},
 	"golang.org/x/term":                 {"cmd/internal/wire"},
 	"cel.dev/":                          {"pipeline/selection"},
+	"mvdan.cc/sh":                       {"env/shellwords"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/internal/cli"},
 	"k8s.io/":                                {"env/drivers/kubernetes", "internal/kubetest"},

@@ -14,30 +14,37 @@ import (
 	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
-// checkNode compares a YAML document with Config and reports every unknown key
-// and every scalar of the wrong type with file and line, which viper cannot. It
-// notes where each setting stands.
-func checkNode(s Source, root *yaml.Node, places Places) []error {
-	c := checker{source: s, places: places}
+// checkNode compares a YAML document with Config and reports every unknown key and
+// every scalar of the wrong type with file and line, which viper does not know. It
+// also records in places where each setting was written, and in renamed a sentence for
+// each value that has a new name.
+func checkNode(s Source, root *yaml.Node, places Places, renamed *[]string) []error {
+	c := checker{source: s, places: places, renamed: renamed}
 	c.walk(root, reflect.TypeFor[Config](), "")
 	return c.problems
 }
 
-// noSource is what is wrong with a tasks.source that is set to nothing.
+// noSource is the error for an empty tasks.source.
 const noSource = "tasks.source is empty: name a source of tasks, such as builtin, dir or file, or leave the setting out for the built-in tasks"
 
-// removed are settings that earlier versions had, and what to do about them.
+// removed maps settings of earlier versions to what the user should do about them.
 var removed = map[string]string{
 	"sandbox.warm": "delete it; sandboxes start when they are needed",
+}
+
+// renames are values that earlier versions had, and their names of today.
+var renames = map[string]map[string]string{
+	"agent.kind": {"null": "noop"},
 }
 
 type checker struct {
 	source   Source
 	places   Places
+	renamed  *[]string
 	problems []error
 }
 
-func (c *checker) say(n *yaml.Node, format string, a ...any) {
+func (c *checker) report(n *yaml.Node, format string, a ...any) {
 	c.problems = append(c.problems, fmt.Errorf("%s: %s", c.source.place(n.Line), fmt.Sprintf(format, a...)))
 }
 
@@ -49,12 +56,15 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		c.tool(n, path)
 		return
 	}
+	if now := renames[path][n.Value]; now != "" {
+		if note := fmt.Sprintf("%s: %s is called %s now", path, n.Value, now); !slices.Contains(*c.renamed, note) {
+			*c.renamed = append(*c.renamed, note)
+		}
+		n.Tag, n.Value, n.Style = "!!str", now, 0
+	}
 	if n.Tag == "!!null" {
-		switch {
-		case path == "agent.kind" && n.Value == "null":
-			n.Tag, n.Style = "!!str", yaml.DoubleQuotedStyle // an agent is called null; YAML reads nothing
-		case path == "tasks.source": // an unset shell variable would choose the built-in tasks
-			c.say(n, noSource)
+		if path == "tasks.source" { // otherwise an unset shell variable would choose the built-in tasks
+			c.report(n, noSource)
 		}
 		return
 	}
@@ -64,7 +74,7 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 	switch {
 	case t == reflect.TypeFor[Block]():
 		if n.Kind != yaml.MappingNode {
-			c.say(n, "%s must be a block of settings", path)
+			c.report(n, "%s must be a block of settings", path)
 		}
 		c.noteBlock(n, path)
 	case t.Kind() == reflect.Struct:
@@ -73,7 +83,7 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		c.walkMap(n, t, path)
 	case t.Kind() == reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
-			c.say(n, "%s must be a list", path)
+			c.report(n, "%s must be a list", path)
 			return
 		}
 		for i, item := range n.Content {
@@ -81,7 +91,7 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		}
 	default:
 		if want, ok := scalarFits(n, t); !ok {
-			c.say(n, "%s must be %s, not %q", path, want, n.Value)
+			c.report(n, "%s must be %s, not %q", path, want, n.Value)
 		}
 	}
 }
@@ -92,7 +102,7 @@ func (c *checker) walkStruct(n *yaml.Node, t reflect.Type, path string) {
 		if where == "" {
 			where = "the document"
 		}
-		c.say(n, "%s must be a block of settings", where)
+		c.report(n, "%s must be a block of settings", where)
 		return
 	}
 	fields := map[string]reflect.Type{}
@@ -106,22 +116,22 @@ func (c *checker) walkStruct(n *yaml.Node, t reflect.Type, path string) {
 		full := strings.TrimPrefix(path+"."+key.Value, ".")
 		c.places[full] = c.source.place(key.Line)
 		if remedy := removed[full]; remedy != "" {
-			c.say(key, "%s was removed: %s", full, remedy)
+			c.report(key, "%s was removed: %s", full, remedy)
 			continue
 		}
 		ft, known := fields[key.Value]
 		if !known {
-			c.say(key, "unknown setting %q%s", full, suggest(key.Value, fields))
+			c.report(key, "unknown setting %q%s", full, suggest(key.Value, fields))
 			continue
 		}
 		c.walk(value, ft, full)
 	}
 }
 
-// walkMap checks a block whose keys the user chooses.
+// walkMap checks a block whose keys are chosen by the user.
 func (c *checker) walkMap(n *yaml.Node, t reflect.Type, path string) {
 	if n.Kind != yaml.MappingNode {
-		c.say(n, "%s must be a block of settings", path)
+		c.report(n, "%s must be a block of settings", path)
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -131,7 +141,7 @@ func (c *checker) walkMap(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// noteBlock notes the places of a component's own settings.
+// noteBlock records the places of a component's own settings.
 func (c *checker) noteBlock(n *yaml.Node, path string) {
 	if n.Kind != yaml.MappingNode {
 		return
@@ -143,7 +153,7 @@ func (c *checker) noteBlock(n *yaml.Node, path string) {
 	}
 }
 
-// scalarFits tells whether a YAML scalar can become t, and what t wants.
+// scalarFits reports whether a YAML scalar can be decoded as t, and describes the values of t.
 func scalarFits(n *yaml.Node, t reflect.Type) (want string, ok bool) {
 	if n.Kind != yaml.ScalarNode {
 		return "a single value", false
@@ -169,7 +179,7 @@ func scalarFits(n *yaml.Node, t reflect.Type) (want string, ok bool) {
 	return "text (put it in quotes)", n.Tag == "!!str"
 }
 
-// suggest names the closest known key, or all of them.
+// suggest returns the end of a message with the closest known key, or with all known keys.
 func suggest(key string, fields map[string]reflect.Type) string {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
@@ -179,10 +189,10 @@ func suggest(key string, fields map[string]reflect.Type) string {
 	if near := nearest.Name(key, names, 2); near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)
 	}
-	return ": known here are " + strings.Join(names, ", ")
+	return ": known settings are " + strings.Join(names, ", ")
 }
 
-// blockHook turns the JSON text of a raw path back into a Block.
+// blockHook decodes the JSON text of a raw path to a Block.
 func blockHook(_, to reflect.Type, data any) (any, error) {
 	text, isText := data.(string)
 	if to != reflect.TypeFor[Block]() || !isText {
@@ -195,7 +205,7 @@ func blockHook(_, to reflect.Type, data any) (any, error) {
 	return b, nil
 }
 
-// numberAsText lets a size be written without quotes.
+// numberAsText allows a size to be written without quotes.
 func numberAsText(_, to reflect.Type, data any) (any, error) {
 	if to != reflect.TypeFor[ByteSize]() {
 		return data, nil

@@ -1,8 +1,7 @@
-// Package configs turns YAML files, environment variables and command-line
-// overrides into one checked Config. It is the only package that knows viper;
-// the rest of the program sees structs.
+// Package configs merges YAML files, environment variables and command-line
+// overrides into one validated Config. It is the only package that uses viper.
 //
-// Precedence, low to high: defaults, files in the order given (deep merge,
+// Precedence, from low to high: defaults, files in the given order (deep merge,
 // lists replaced), environment (TRACESMITH_AGENT__KIND), -p a.b=value, flags.
 package configs
 
@@ -14,7 +13,7 @@ import (
 	"time"
 )
 
-// Config is one run, as a user writes it.
+// Config is the configuration of one run.
 type Config struct {
 	Version int     `mapstructure:"version" json:"version"`
 	Run     Run     `mapstructure:"run" json:"run"`
@@ -28,60 +27,62 @@ type Config struct {
 	Prices  []Price `mapstructure:"prices" json:"prices,omitempty"`
 	S3      S3      `mapstructure:"s3" json:"s3"`
 	Publish Publish `mapstructure:"publish" json:"publish"`
-	// NATS may hold a password in its URL: it is written nowhere.
+	// NATS may contain a password in its URL and is therefore never written to a file.
 	NATS   NATS   `mapstructure:"nats" json:"-"`
 	Engine Engine `mapstructure:"engine" json:"engine"`
 
-	Places Places `mapstructure:"-" json:"-"` // where each setting was written
+	Places  Places   `mapstructure:"-" json:"-"` // where each setting was written
+	Renamed []string `mapstructure:"-" json:"-"` // a sentence for each value that has another name today
 }
 
-// Run names the batch and says how wide it runs.
+// Run is the name, the place and the parallelism of a run.
 type Run struct {
 	Name     string `mapstructure:"name" json:"name"`
-	Dir      string `mapstructure:"dir" json:"dir"` // the run's identity; --run-dir wins
+	Dir      string `mapstructure:"dir" json:"dir"` // identifies the run; --run-dir takes precedence
 	Workers  int    `mapstructure:"workers" json:"workers"`
 	Attempts int    `mapstructure:"attempts" json:"attempts"`
-	// Of this process, 0 = no limit but the workers: what a daemon and a machine
-	// bear at one moment. Models have such limits of their own (parallel).
-	Starts   int `mapstructure:"starts" json:"starts,omitempty"`     // sandboxes started at once, of each kind
-	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"` // runs of a task's tests for a verdict or a baseline at once
-	// Staging is where finished episodes are kept: a directory or s3://bucket/prefix,
-	// one folder per run below it; "" = the run's directory.
+	// Starts and Gradings limit how much a process demands of the machine and of a
+	// container daemon at one time; 0 = only limited by Workers. The limit for models
+	// is their setting parallel.
+	Starts   int `mapstructure:"starts" json:"starts,omitempty"`     // concurrent starts of sandboxes, of each kind
+	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"` // concurrent test runs for verdicts and baselines
+	// Staging is the store of finished episodes: a directory or s3://bucket/prefix,
+	// with one folder per run; "" = the run's directory.
 	Staging string `mapstructure:"staging" json:"staging,omitempty"`
 }
 
-// NATS is the cluster that hands out jobs; no URL: the engine inside the process.
+// NATS is the cluster that distributes jobs. Without a URL, the engine runs inside the process.
 type NATS struct {
-	URL      string `mapstructure:"url"`      // one or more, separated by commas; --nats wins
-	Creds    string `mapstructure:"creds"`    // file with a user's JWT and seed
-	Replicas int    `mapstructure:"replicas"` // copies of what is stored, 0 = 3 where there are three nodes or more
+	URL      string `mapstructure:"url"`      // one or more, separated by commas; --nats takes precedence
+	Creds    string `mapstructure:"creds"`    // file with the JWT and the seed of a user
+	Replicas int    `mapstructure:"replicas"` // copies of stored data; 0 = 3 with three or more nodes, otherwise 1
 	TLS      TLS    `mapstructure:"tls"`
 }
 
 // TLS names PEM files.
 type TLS struct {
-	CA   string `mapstructure:"ca"`   // who signed the servers' certificates, "" = the system's
-	Cert string `mapstructure:"cert"` // our own, where servers ask for one
+	CA   string `mapstructure:"ca"`   // CA of the servers' certificates; "" = the system's CAs
+	Cert string `mapstructure:"cert"` // client certificate, if the servers require one
 	Key  string `mapstructure:"key"`
 }
 
-// Engine is how jobs are handed out.
+// Engine configures the distribution of jobs.
 type Engine struct {
-	Lease    time.Duration `mapstructure:"lease" json:"lease"`                   // a worker that is silent for so long loses its job
-	InFlight int           `mapstructure:"in_flight" json:"in_flight,omitempty"` // jobs at once over all workers of a cluster, 0 = as many as they take
+	Lease    time.Duration `mapstructure:"lease" json:"lease"`                   // a worker that is silent for this time loses its job
+	InFlight int           `mapstructure:"in_flight" json:"in_flight,omitempty"` // concurrent jobs of all workers of a cluster; 0 = no limit
 }
 
-// Tasks selects what to work on: a source (env.Sources) and its settings.
+// Tasks selects the tasks: a source (env.Sources), its settings and filters.
 type Tasks struct {
 	Source string   `mapstructure:"source" json:"source"`
 	With   Block    `mapstructure:"with" json:"with,omitempty"`
 	IDs    []string `mapstructure:"ids" json:"ids,omitempty"`
 	Filter string   `mapstructure:"filter" json:"filter,omitempty"` // regular expression on instance ids
-	Slice  string   `mapstructure:"slice" json:"slice,omitempty"`   // from:to, either may be empty
+	Slice  string   `mapstructure:"slice" json:"slice,omitempty"`   // from:to; either may be empty
 }
 
-// Sandbox chooses the isolation. Kind "" means bubblewrap, or docker for tasks
-// that name an image. With holds the settings of the driver that Kind names.
+// Sandbox selects the sandbox driver. Kind "" means bubblewrap, or docker for tasks
+// that name an image. With holds the settings of the driver.
 type Sandbox struct {
 	Kind           string        `mapstructure:"kind" json:"kind"`
 	With           Block         `mapstructure:"with" json:"with,omitempty"`
@@ -94,7 +95,7 @@ type Sandbox struct {
 	CommandTimeout time.Duration `mapstructure:"command_timeout" json:"command_timeout"`
 	VerifyTimeout  time.Duration `mapstructure:"verify_timeout" json:"verify_timeout"`
 	SetupTimeout   time.Duration `mapstructure:"setup_timeout" json:"setup_timeout"`
-	SetupCache     ByteSize      `mapstructure:"setup_cache" json:"setup_cache,omitempty"` // of all cached set-up results; 0 = no limit
+	SetupCache     ByteSize      `mapstructure:"setup_cache" json:"setup_cache,omitempty"` // total size of cached set-up results; 0 = no limit
 }
 
 // Agent is a policy (agents.Registry), its settings, its tools and its limits.
@@ -110,42 +111,42 @@ type Agent struct {
 	Wall            time.Duration `mapstructure:"wall" json:"wall"`
 }
 
-// Prompts are template files in place of the agent's own words; "" keeps those.
+// Prompts are template files that replace the agent's own prompts; "" = the agent's own.
 type Prompts struct {
 	System  string `mapstructure:"system" json:"system,omitempty"`
 	Problem string `mapstructure:"problem" json:"problem,omitempty"`
-	// Of agents with a second conversation, the seeker's solver.
+	// For agents with a second conversation: the solver of agent seeker.
 	SolveSystem  string `mapstructure:"solve_system" json:"solve_system,omitempty"`
 	SolveProblem string `mapstructure:"solve_problem" json:"solve_problem,omitempty"`
 }
 
-// Limits are what models may cost, in USD, over all workers of a cluster together;
-// 0 = no limit.
+// Limits are the maximum costs of models, in USD, of all workers of a cluster
+// together; 0 = no limit.
 type Limits struct {
-	TotalCost   float64 `mapstructure:"total_cost" json:"total_cost,omitempty"`     // the whole run: it stops, and resumes with more
-	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // all attempts at one task: they end
-	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // one attempt: it ends
+	TotalCost   float64 `mapstructure:"total_cost" json:"total_cost,omitempty"`     // of the run, which then stops; it can be resumed with a higher limit
+	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // of all attempts at one task, which then end
+	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // of one attempt, which then ends
 }
 
-// Any tells whether there is a limit.
+// Any reports whether there is a limit.
 func (l Limits) Any() bool { return l.TotalCost > 0 || l.TaskCost > 0 || l.EpisodeCost > 0 }
 
-// Price is what a model costs, USD per million tokens. A list, because model
-// names hold dots and capitals.
+// Price is the price of a model in USD per million tokens. Prices are a list because
+// viper cannot use model names, with their dots and capitals, as keys.
 type Price struct {
 	Model  string   `mapstructure:"model" json:"model"`
 	Input  float64  `mapstructure:"input" json:"input"`
-	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"` // read from the server's prompt cache; unset: input, of anthropic 0.1 times input
+	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"` // for tokens read from the server's prompt cache; unset: input, with provider anthropic 0.1 times input
 	// CacheWrite is for tokens written to the server's prompt cache, CacheWrite1h for
-	// those written for an hour; unset: 1.25 and 2 times input.
+	// tokens written with a lifetime of one hour; unset: 1.25 and 2 times input.
 	CacheWrite   *float64 `mapstructure:"cache_write" json:"cache_write,omitempty"`
 	CacheWrite1h *float64 `mapstructure:"cache_write_1h" json:"cache_write_1h,omitempty"`
 	Output       float64  `mapstructure:"output" json:"output"`
 	Free         bool     `mapstructure:"free" json:"free,omitempty"`
 }
 
-// S3 holds what an S3-compatible store needs besides its URI. Credentials come
-// from the AWS environment variables and files.
+// S3 holds the settings of S3-compatible stores. Credentials come from the AWS
+// environment variables and files.
 type S3 struct {
 	Endpoint  string `mapstructure:"endpoint" json:"endpoint,omitempty"`
 	Region    string `mapstructure:"region" json:"region,omitempty"`
@@ -153,17 +154,17 @@ type S3 struct {
 	Checksum  string `mapstructure:"checksum" json:"checksum,omitempty"` // auto or off
 }
 
-// Publish, when To is set, makes run publish what it staged.
+// Publish, if To is set, makes the command run publish its episodes.
 type Publish struct {
 	To        string `mapstructure:"to" json:"to,omitempty"`
 	Name      string `mapstructure:"name" json:"name,omitempty"`
 	Selection string `mapstructure:"selection" json:"selection,omitempty"`
-	// BenchmarkHashes are files of "tasks hashes" to compare what is published with.
+	// BenchmarkHashes are files written by "tasks hashes" to check the dataset for contamination.
 	BenchmarkHashes []string `mapstructure:"benchmark_hashes" json:"benchmark_hashes,omitempty"`
 }
 
-// Block is a component's own settings, kept as written (viper would lower its
-// keys) and decoded strictly by the component's spec.
+// Block holds a component's own settings as written (viper would convert its keys to
+// lower case). The component's spec decodes it strictly.
 type Block map[string]any
 
 // ByteSize is a number of bytes, written as 512MB, 2GiB or a plain number.
@@ -190,12 +191,12 @@ func (b *ByteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a size as it is written in JSON, a number of bytes, or as text.
+// UnmarshalJSON reads a size from a number of bytes or a text.
 func (b *ByteSize) UnmarshalJSON(raw []byte) error {
 	return b.UnmarshalText([]byte(strings.Trim(string(raw), `"`)))
 }
 
-// Default returns the configuration a run has where nothing else is said.
+// Default returns the default configuration.
 func Default() Config {
 	return Config{
 		Version: 1,

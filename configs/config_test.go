@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestForgottenUnderscore(t *testing.T) {
 		}
 	}
 	if _, err := load(t, []string{"TRACESMITH_NATS_PORT=tcp://10.0.0.1:4222", "TRACESMITH_PASSWORD=x", "TRACESMITH_TEST_GUEST=y"}, nil); err != nil {
-		t.Errorf("variables of others: %v", err)
+		t.Errorf("variables of other programs: %v", err)
 	}
 }
 
@@ -185,14 +186,18 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheNullAgentCanBeNamed(t *testing.T) {
+// YAML reads null as nothing, which would choose the default agent.
+func TestTheNullAgentIsCalledNoop(t *testing.T) {
 	for _, in := range []struct {
-		doc       string
-		overrides []string
-	}{{doc: "agent: {kind: null}\n"}, {doc: "{}", overrides: []string{"agent.kind=null"}}} {
-		got, err := load(t, nil, in.overrides, in.doc)
-		if err != nil || got.Agent.Kind != "null" {
-			t.Errorf("%+v: kind %q, %v", in, got.Agent.Kind, err)
+		doc                string
+		overrides, environ []string
+	}{
+		{doc: "agent: {kind: null}\n"}, {doc: "agent: {kind: 'null'}\n"}, {doc: "{}", overrides: []string{"agent.kind=null"}},
+		{doc: "agent: {kind: null}\n", environ: []string{"TRACESMITH_AGENT__KIND=null"}},
+	} {
+		got, err := load(t, in.environ, in.overrides, in.doc)
+		if err != nil || got.Agent.Kind != "noop" || !slices.Equal(got.Renamed, []string{"agent.kind: null is called noop now"}) {
+			t.Errorf("%+v: kind %q, %q, %v", in, got.Agent.Kind, got.Renamed, err)
 		}
 	}
 }
@@ -228,8 +233,7 @@ func TestSandboxSettingsNeedAKind(t *testing.T) {
 	}
 }
 
-// A value may hold what separates keys from values, and 0 is a number like any
-// other.
+// A value may contain "=", and 0 is a valid number.
 func TestWC41OverridesMayHoldEqualsAndZero(t *testing.T) {
 	got, err := load(t, nil, []string{
 		"tasks.source=path", "tasks.with.entrypoint=PYTHONPATH=. pytest -k a==b --opt=x=y", "tasks.with.env={A: B=C}", "llm.model=a=b=", "llm.max_retries=0",

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A configuration travels to workers as JSON: nothing may be lost on the way.
+// A configuration is sent to workers as JSON. The round trip must not lose anything.
 func TestConfigurationsSurviveJSON(t *testing.T) {
 	docs := map[string]string{"rich": `
 sandbox: {memory: 2GiB, disk: -1, cpus: 1.5}

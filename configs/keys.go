@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Keys are the settings there are, as section.key, in order. Blocks whose keys the
-// user or a component chooses are not among them.
+// Keys returns all settings as section.key, sorted. It omits blocks whose keys are
+// chosen by the user or a component.
 func Keys() []string {
 	keys := keysOf(reflect.TypeFor[Config](), "")
 	slices.Sort(keys)

@@ -14,14 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// delimiter keeps viper from tearing keys apart at dots (gpt-4.1).
+// delimiter keeps viper from splitting keys at dots (gpt-4.1).
 const delimiter = "::"
 
-// EnvPrefix begins every environment variable that overrides a setting.
+// EnvPrefix is the prefix of environment variables that override settings.
 const EnvPrefix = "TRACESMITH"
 
-// rawPaths hold settings of components: they travel through viper as JSON text
-// so that their keys keep their case.
+// rawPaths lists the settings that pass through viper as JSON text, so that their
+// keys keep their case.
 var rawPaths = []string{"tasks.with", "sandbox.with", "agent.with", "agent.tools"}
 
 // Source is one configuration document.
@@ -29,10 +29,10 @@ type Source struct {
 	Name string // file name, for messages
 	Data []byte
 
-	inline bool // one setting: a line number says nothing
+	inline bool // a single setting, for which messages need no line number
 }
 
-// place names a line of the source.
+// place returns the source and line for messages.
 func (s Source) place(line int) string {
 	if s.inline || line < 1 {
 		return s.Name
@@ -40,24 +40,25 @@ func (s Source) place(line int) string {
 	return fmt.Sprintf("%s:%d", s.Name, line)
 }
 
-// Input is everything Load draws on.
+// Input is the input of Load.
 type Input struct {
 	Sources   []Source
 	Environ   []string // NAME=value
-	Overrides []string // a.b=value, the value parsed as YAML
+	Overrides []string // a.b=value; the value is parsed as YAML
 }
 
-// Load merges and checks. The error joins every problem found, each naming the
-// place and the remedy.
+// Load merges and validates the sources. The error joins all problems, each with its
+// place and a remedy.
 func Load(in Input) (Config, error) {
 	merged, places := map[string]any{}, Places{}
 	var problems []error
+	var renamed []string
 	for _, s := range in.Sources {
-		doc, errs := parse(s, places)
+		doc, errs := parse(s, places, &renamed)
 		problems = append(problems, errs...)
 		merge(merged, doc)
 	}
-	if err := applyOverrides(merged, in.Overrides, in.Environ, places); err != nil {
+	if err := applyOverrides(merged, in, places, &renamed); err != nil {
 		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -70,30 +71,32 @@ func Load(in Input) (Config, error) {
 	if len(places) > 0 {
 		cfg.Places = places
 	}
+	cfg.Renamed = renamed
 	return cfg, cfg.Validate()
 }
 
-// parse reads one document and checks its keys and scalar types against Config.
-func parse(s Source, places Places) (map[string]any, []error) {
+// parse parses one document and checks its keys and scalar types against Config.
+func parse(s Source, places Places, renamed *[]string) (map[string]any, []error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(s.Data, &node); err != nil {
-		return nil, []error{notYAML(s, err)}
+		return nil, []error{yamlError(s, err)}
 	}
 	if len(node.Content) == 0 {
 		return nil, nil
 	}
-	if errs := checkNode(s, node.Content[0], places); len(errs) > 0 {
+	if errs := checkNode(s, node.Content[0], places, renamed); len(errs) > 0 {
 		return nil, errs
 	}
 	var doc map[string]any
 	if err := node.Decode(&doc); err != nil {
-		return nil, []error{notYAML(s, err)}
+		return nil, []error{yamlError(s, err)}
 	}
 	return doc, nil
 }
 
-// notYAML puts the line the YAML library names where editors look for it.
-func notYAML(s Source, err error) error {
+// yamlError moves the line in an error of the YAML library to the beginning of the
+// message, where editors look for it.
+func yamlError(s Source, err error) error {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
 	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n == 1 && scanErr == nil {
 		_, text, _ = strings.Cut(text, ": ")
@@ -113,26 +116,26 @@ func merge(into, from map[string]any) {
 	}
 }
 
-// applyOverrides sets environment values first, then -p ones, which win.
-func applyOverrides(doc map[string]any, overrides, environ []string, places Places) error {
+// applyOverrides applies values from the environment, then those of -p, which take precedence.
+func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]string) error {
 	var all []Source
 	var problems []error
-	for _, kv := range slices.Sorted(slices.Values(environ)) {
+	for _, kv := range slices.Sorted(slices.Values(in.Environ)) {
 		name, value, _ := strings.Cut(kv, "=")
 		path, ours := strings.CutPrefix(name, EnvPrefix+"_")
 		if !ours {
 			continue
 		}
-		if !strings.Contains(path, "__") { // a setting only if somebody forgot an underscore
+		if !strings.Contains(path, "__") { // perhaps a setting whose second underscore is missing
 			section, key, _ := strings.Cut(path, "_")
 			if slices.Contains(Keys(), strings.ToLower(section+"."+key)) {
-				problems = append(problems, fmt.Errorf("%s is no setting: write %s_%s__%s, with two underscores", name, EnvPrefix, section, key))
+				problems = append(problems, fmt.Errorf("%s is not a setting: write %s_%s__%s, with two underscores", name, EnvPrefix, section, key))
 			}
 			continue
 		}
 		all = append(all, Source{Name: name, Data: []byte(strings.ToLower(strings.ReplaceAll(path, "__", ".")) + "=" + value)})
 	}
-	for _, o := range overrides {
+	for _, o := range in.Overrides {
 		all = append(all, Source{Name: "-p " + o, Data: []byte(o)})
 	}
 	for _, o := range all {
@@ -147,9 +150,9 @@ func applyOverrides(doc map[string]any, overrides, environ []string, places Plac
 			continue
 		}
 		set := Places{}
-		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true}, set)
+		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true}, set, renamed)
 		for at := range set {
-			if at == path || strings.HasPrefix(at, path+".") { // without the value, which may be a secret
+			if at == path || strings.HasPrefix(at, path+".") { // omit the value, which may be a secret
 				places[at], _, _ = strings.Cut(o.Name, "=")
 			}
 		}
@@ -159,7 +162,7 @@ func applyOverrides(doc map[string]any, overrides, environ []string, places Plac
 	return errors.Join(problems...)
 }
 
-// nest writes a.b=value as a YAML document.
+// nest returns a.b=value as a YAML document.
 func nest(path, value string) ([]byte, error) {
 	var v any
 	if err := yaml.Unmarshal([]byte(value), &v); err != nil {
@@ -172,8 +175,8 @@ func nest(path, value string) ([]byte, error) {
 	return yaml.Marshal(v)
 }
 
-// decode hands the merged document to a private viper instance and decodes it
-// exactly: a key no struct field takes is an error.
+// decode decodes the merged document with a private viper instance. A key without a
+// struct field is an error.
 func decode(doc map[string]any) (Config, error) {
 	doc = maps.Clone(doc)
 	for _, path := range rawPaths {
@@ -218,8 +221,8 @@ func decode(doc map[string]any) (Config, error) {
 	return cfg, nil
 }
 
-// ReadSource reads a configuration file; a bare name that is no file is looked
-// up among the embedded profiles.
+// ReadSource reads a configuration file, or an embedded profile if there is no file of
+// that name.
 func ReadSource(name string) (Source, error) {
 	data, err := os.ReadFile(name)
 	if err == nil {
@@ -229,7 +232,7 @@ func ReadSource(name string) (Source, error) {
 		if data, ok := Profile(name); ok {
 			return Source{Name: "profile " + name, Data: data}, nil
 		}
-		return Source{}, fmt.Errorf("configuration file %s does not exist; write one or name a profile: %s", name, strings.Join(Profiles(), ", "))
+		return Source{}, fmt.Errorf("configuration file %s does not exist: create it or name a profile: %s", name, strings.Join(Profiles(), ", "))
 	}
 	return Source{}, fmt.Errorf("reading configuration: %w: name a YAML file or a profile: %s", err, strings.Join(Profiles(), ", "))
 }

@@ -13,32 +13,32 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 )
 
-// MCP names the Model Context Protocol servers whose tools an agent is given
-// beside agent.tools, by an id of the user's choice.
+// MCP maps ids that the user chooses to the Model Context Protocol servers whose tools
+// an agent has in addition to agent.tools.
 type MCP map[string]MCPServer
 
-// MCPServer is a program to start, spoken to over its standard input and output,
-// or an address. A program runs on the host, outside every sandbox, with an
-// environment of PATH, HOME, LANG, TMPDIR and what Env adds.
+// MCPServer is a program to start, which communicates over its standard input and
+// output, or a URL. A program runs on the host, outside every sandbox, with PATH, HOME,
+// LANG, TMPDIR and Env as its environment.
 type MCPServer struct {
 	Command string            `mapstructure:"command" json:"command,omitempty"`
 	Args    []string          `mapstructure:"args" json:"args,omitempty"`
 	Env     map[string]string `mapstructure:"env" json:"env,omitempty"` // NAME: env:HOSTNAME, never a literal
 
 	URL          string            `mapstructure:"url" json:"url,omitempty"`
-	Headers      map[string]string `mapstructure:"headers" json:"headers,omitempty"`     // a value may end in env:NAME
-	Transport    string            `mapstructure:"transport" json:"transport,omitempty"` // stdio, http or sse; default by command or url
+	Headers      map[string]string `mapstructure:"headers" json:"headers,omitempty"`     // a value may end with env:NAME
+	Transport    string            `mapstructure:"transport" json:"transport,omitempty"` // stdio, http or sse; default: stdio for a command, http for a url
 	AllowPrivate bool              `mapstructure:"allow_private" json:"allow_private,omitempty"`
 
-	Prefix       *string       `mapstructure:"prefix" json:"prefix,omitempty"` // of tool names; default: the id and two underscores
+	Prefix       *string       `mapstructure:"prefix" json:"prefix,omitempty"` // prefix of tool names; default: the id and two underscores
 	Tools        []string      `mapstructure:"tools" json:"tools,omitempty"`   // names or globs; empty: all
 	Timeout      time.Duration `mapstructure:"timeout" json:"timeout,omitempty"`
 	StartTimeout time.Duration `mapstructure:"start_timeout" json:"start_timeout,omitempty"`
-	Scope        string        `mapstructure:"scope" json:"scope,omitempty"` // run: one connection for all episodes; episode: one each
+	Scope        string        `mapstructure:"scope" json:"scope,omitempty"` // run: one connection for all episodes; episode: one connection per episode
 	Optional     bool          `mapstructure:"optional" json:"optional,omitempty"`
 }
 
-// decodeMCP decodes the section beside viper, which would lower its keys.
+// decodeMCP decodes the section without viper, which would convert its keys to lower case.
 func decodeMCP(section any) (MCP, error) {
 	if section == nil {
 		return nil, nil
@@ -87,11 +87,11 @@ var (
 	mcpPrefix  = regexp.MustCompile(`^[A-Za-z0-9_-]{0,40}$`)
 	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	headerName = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+.^_|~-]+$`)
-	// secretHeaders hold credentials: their value must come from the environment.
+	// secretHeaders matches headers with credentials, whose values must come from the environment.
 	secretHeaders = regexp.MustCompile(`(?i)authori[sz]ation|cookie|token|secret|api-?key|password`)
 )
 
-// validate reports what is wrong with each server.
+// validate reports the problems of each server.
 func (m MCP) validate(bad func(field, format string, a ...any)) {
 	for _, id := range slices.Sorted(maps.Keys(m)) {
 		s := m[id]
@@ -103,7 +103,7 @@ func (m MCP) validate(bad func(field, format string, a ...any)) {
 			at(".prefix", "write up to 40 letters, digits, underscores or dashes")
 		}
 		if s.Scope != "run" && s.Scope != "episode" {
-			at(".scope", "%q: choose run (one connection for all episodes) or episode (one each)", s.Scope)
+			at(".scope", "%q: choose run (one connection for all episodes) or episode (one per episode)", s.Scope)
 		}
 		if s.Timeout < 0 || s.StartTimeout < 0 {
 			at(".timeout, start_timeout", "must be longer than zero")
@@ -117,7 +117,7 @@ func (m MCP) validate(bad func(field, format string, a ...any)) {
 	}
 }
 
-// validateEnd checks what the other end is: a program or an address.
+// validateEnd checks the program or the URL of the server.
 func (s MCPServer) validateEnd(at func(field, format string, a ...any)) {
 	if (s.Command == "") == (s.URL == "") {
 		at("", "give either command (a program to start) or url")
@@ -125,7 +125,7 @@ func (s MCPServer) validateEnd(at func(field, format string, a ...any)) {
 	}
 	if s.Command != "" {
 		if s.Transport != "stdio" {
-			at(".transport", "%q: a command speaks stdio; http and sse need url", s.Transport)
+			at(".transport", "%q: a command uses stdio; http and sse need url", s.Transport)
 		}
 		if len(s.Headers) > 0 || s.AllowPrivate {
 			at("", "headers and allow_private belong to url, not to command")
@@ -133,13 +133,13 @@ func (s MCPServer) validateEnd(at func(field, format string, a ...any)) {
 		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 			from, ok := strings.CutPrefix(s.Env[name], "env:")
 			if !envName.MatchString(name) || !ok || !envName.MatchString(from) {
-				at(".env."+name, "write NAME: env:HOSTNAME, the variable of this process to pass; never a value")
+				at(".env."+name, "write NAME: env:HOSTNAME to pass a variable of this process; never write a value")
 			}
 		}
 		return
 	}
 	if s.Transport != "http" && s.Transport != "sse" {
-		at(".transport", "%q: a url is spoken to over http (streamable HTTP) or sse", s.Transport)
+		at(".transport", "%q: choose http (streamable HTTP) or sse for a url", s.Transport)
 	}
 	if len(s.Args) > 0 || len(s.Env) > 0 {
 		at("", "args and env belong to command, not to url")
@@ -159,7 +159,7 @@ func (s MCPServer) validateEnd(at func(field, format string, a ...any)) {
 		case !headerName.MatchString(name) || strings.EqualFold(name, "host") || strings.ContainsAny(value, "\r\n"):
 			at(".headers", "%q is not a header that can be set", name)
 		case indirect && !envName.MatchString(hidden):
-			at(".headers."+name, "write env:NAME, or a word before it: Bearer env:NAME")
+			at(".headers."+name, "write env:NAME, with a word before it if needed, as in Bearer env:NAME")
 		case secretHeaders.MatchString(name) && !indirect:
 			at(".headers."+name, "never write a secret here: write env:NAME (or Bearer env:NAME) and put it into that environment variable")
 		}

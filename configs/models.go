@@ -12,25 +12,24 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 )
 
-// LLM is one model and the servers it is asked at. Section llm is the one that
-// agents ask; section models holds more, each under a name that llm.model and
-// the settings of agents may use.
+// LLM is one model and its servers. Agents use the model of section llm. Section models
+// holds further models under names that llm.model and the settings of agents can use.
 type LLM struct {
 	Provider  string            `mapstructure:"provider" json:"provider"`
-	Model     string            `mapstructure:"model" json:"model"`       // as the server calls it, or a name of section models
-	BaseURL   string            `mapstructure:"base_url" json:"base_url"` // short for one endpoint
-	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME or file:PATH, never a literal; for endpoints without one of their own
+	Model     string            `mapstructure:"model" json:"model"`       // name on the server, or in section models
+	BaseURL   string            `mapstructure:"base_url" json:"base_url"` // short form for a single endpoint
+	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME or file:PATH, never a literal; for endpoints without their own key
 	Endpoints []LLMEndpoint     `mapstructure:"endpoints" json:"endpoints,omitempty"`
 	Headers   map[string]string `mapstructure:"headers" json:"headers,omitempty"` // sent with every call; a value may be env:NAME or file:PATH
 	With      Block             `mapstructure:"with" json:"with,omitempty"`       // the provider's own settings
 	Timeout   time.Duration     `mapstructure:"timeout" json:"timeout"`
 
-	Cache      string `mapstructure:"cache" json:"cache,omitempty"` // a directory of replies that are not asked for again
+	Cache      string `mapstructure:"cache" json:"cache,omitempty"` // directory of replies to reuse
 	MaxRetries int    `mapstructure:"max_retries" json:"max_retries"`
-	// These three are of one process: of each worker on a cluster.
-	RPM      int `mapstructure:"rpm" json:"rpm,omitempty"`           // requests a minute at each endpoint, 0 = no limit
-	TPM      int `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens a minute, prompt and answer, 0 = no limit
-	Parallel int `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once, 0 = as many as workers, fewer where the server refuses
+	// The next three limits apply per process, that is, to each worker of a cluster.
+	RPM      int `mapstructure:"rpm" json:"rpm,omitempty"`           // requests per minute and endpoint; 0 = no limit
+	TPM      int `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens per minute and endpoint, prompt and answer; 0 = no limit
+	Parallel int `mapstructure:"parallel" json:"parallel,omitempty"` // concurrent calls; 0 = the number of workers, reduced if the server refuses
 
 	Temperature *float64 `mapstructure:"temperature" json:"temperature,omitempty"`
 	TopP        *float64 `mapstructure:"top_p" json:"top_p,omitempty"`
@@ -38,35 +37,35 @@ type LLM struct {
 	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"`
 	Extra       Block    `mapstructure:"extra" json:"extra,omitempty"` // merged into the request body
 
-	ContextLimit int    `mapstructure:"context_limit" json:"context_limit,omitempty"` // tokens of prompt and answer together, 0 = found out when the server refuses
-	Tokenizer    string `mapstructure:"tokenizer" json:"tokenizer,omitempty"`         // vocabulary to count with, else by the model's name
-	SystemRole   *bool  `mapstructure:"system_role" json:"system_role,omitempty"`     // false: the system prompt opens the user's first message
+	ContextLimit int    `mapstructure:"context_limit" json:"context_limit,omitempty"` // tokens of prompt and answer together; 0 = learned when the server refuses a prompt
+	Tokenizer    string `mapstructure:"tokenizer" json:"tokenizer,omitempty"`         // tokenizer for counting; "" = chosen by the model's name
+	SystemRole   *bool  `mapstructure:"system_role" json:"system_role,omitempty"`     // false: the system prompt is the beginning of the first user message
 
-	Price *Price `mapstructure:"price" json:"price,omitempty"` // else that of section prices
+	Price *Price `mapstructure:"price" json:"price,omitempty"` // unset: the price in section prices
 
 	// Named is the model of section models that section llm was filled from.
 	Named string `mapstructure:"-" json:"-"`
 }
 
-// LLMEndpoint is one server of a model. What is left out is taken from the model.
+// LLMEndpoint is one server of a model. Omitted settings are those of the model.
 type LLMEndpoint struct {
 	BaseURL  string  `mapstructure:"base_url" json:"base_url"`
 	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`
-	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"` // share of the conversations, 0 = 1
+	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"` // relative share of the conversations; 0 = 1
 	RPM      int     `mapstructure:"rpm" json:"rpm,omitempty"`
 	TPM      int     `mapstructure:"tpm" json:"tpm,omitempty"`
 	Parallel int     `mapstructure:"parallel" json:"parallel,omitempty"`
 }
 
-// secretSetting are settings of providers that hold credentials.
+// secretSetting matches settings of providers that hold credentials.
 var secretSetting = regexp.MustCompile(`(?i)secret|password|api_?key`)
 
-// Models are the models of section models, by the name the user gave them.
+// Models holds the models of section models by their names.
 type Models map[string]LLM
 
 func defaultLLM() LLM { return LLM{Provider: "openai", Timeout: 5 * time.Minute, MaxRetries: 6} }
 
-// All lists where the model is served, each endpoint complete.
+// All returns the endpoints of the model with all settings filled in.
 func (l LLM) All() []LLMEndpoint {
 	if len(l.Endpoints) == 0 {
 		return []LLMEndpoint{{BaseURL: l.BaseURL, APIKey: l.APIKey, RPM: l.RPM, TPM: l.TPM, Parallel: l.Parallel}}
@@ -90,8 +89,8 @@ func (l LLM) All() []LLMEndpoint {
 	return out
 }
 
-// decodeModels decodes sections llm and models beside viper, which would lower
-// the names of models and headers.
+// decodeModels decodes sections llm and models without viper, which would convert the
+// names of models and headers to lower case.
 func decodeModels(doc map[string]any) (LLM, Models, error) {
 	var models Models
 	sections, _ := doc["models"].(map[string]any)
@@ -114,9 +113,9 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 		named = name
 		merged := map[string]any{}
 		if base, ok := sections[name].(map[string]any); ok {
-			merge(merged, copied(base))
+			merge(merged, deepCopy(base))
 		}
-		rest := copied(own)
+		rest := deepCopy(own)
 		delete(rest, "model")
 		merge(merged, rest)
 		if merged["model"] == nil {
@@ -132,12 +131,12 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 	return llm, models, nil
 }
 
-// copied is deep in its blocks, which merge changes.
-func copied(doc map[string]any) map[string]any {
+// deepCopy also copies nested blocks, because merge modifies them.
+func deepCopy(doc map[string]any) map[string]any {
 	out := maps.Clone(doc)
 	for k, v := range out {
 		if sub, ok := v.(map[string]any); ok {
-			out[k] = copied(sub)
+			out[k] = deepCopy(sub)
 		}
 	}
 	return out
@@ -163,10 +162,10 @@ func refersToSecret(s string) bool {
 	return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:")
 }
 
-// validate reports what is wrong with one model; at is its section.
+// validate reports the problems of one model; at is its section.
 func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 	if len(l.Endpoints) > 0 && l.BaseURL != "" {
-		bad(at+".base_url", "stands beside endpoints: write it as one of them")
+		bad(at+".base_url", "cannot be combined with endpoints: write it as one of them")
 	}
 	for i, e := range l.All() {
 		where := at
@@ -192,7 +191,7 @@ func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
 	for name, value := range l.Headers {
 		switch {
 		case !headerName.MatchString(name):
-			bad(at+".headers", "%q is not the name of a header", name)
+			bad(at+".headers", "%q is not a valid header name", name)
 		case secretHeaders.MatchString(name) && !refersToSecret(value):
 			bad(at+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable, or file:PATH and put it into that file")
 		}

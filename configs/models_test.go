@@ -40,7 +40,7 @@ func TestG1NamedModels(t *testing.T) {
 	if l.Headers["X-Team"] != "One" || l.Price.Output != 2 {
 		t.Errorf("llm %+v", l)
 	}
-	// What section llm changes leaves the named model as it is.
+	// Changes in section llm do not affect the named model.
 	if m := got.Models["Org/Big-2.5"]; *m.Temperature != 0.5 || m.Timeout != 5*time.Minute || m.Extra["nested"].(map[string]any)["a"] != 1 {
 		t.Errorf("model %+v", m)
 	}
@@ -70,9 +70,9 @@ func TestWrongModelsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// A mistake is told with the place where it was written, be it a file, a named
-// model that section llm was filled from, or an override, whose value is not shown.
-func TestSettingsAreToldWithTheirPlace(t *testing.T) {
+// Problems name the place of the setting: a file, the named model that section llm was
+// filled from, or an override, whose value is not shown.
+func TestProblemsNameTheirPlace(t *testing.T) {
 	_, err := load(t, nil, nil, "version: 1\nmodels:\n  a:\n    base_url: http://a/v1\n    max_tokens: 0\nrun: {workers: 0}\nllm: {model: a}\n")
 	if err == nil || err.Error() != "run.yaml:6: run.workers: must be between 1 and 4096\nrun.yaml:5: models.a.max_tokens: must be at least 1; leave it out for the server's own limit" {
 		t.Error(err)
@@ -91,7 +91,7 @@ func TestSettingsAreToldWithTheirPlace(t *testing.T) {
 		"nowhere.at.all":                    "",
 	} {
 		if at := got.Place(path); at != want {
-			t.Errorf("%s stands at %q, want %q", path, at, want)
+			t.Errorf("the place of %s is %q, want %q", path, at, want)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestPricesAreNotNegative(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"prices[1].input: must be USD", "prices[1].cache_write_1h: must be USD", "models.c.price.output: must be USD"} {
+	for _, want := range []string{"prices[1].input: must be an amount in USD", "prices[1].cache_write_1h: must be an amount in USD", "models.c.price.output: must be an amount in USD"} {
 		if strings.Count(err.Error(), want) != 1 {
 			t.Errorf("want %q once in:\n%v", want, err)
 		}

@@ -2,12 +2,12 @@ package configs
 
 import "strings"
 
-// Places tell where settings were written, by path (llm.with.call_ids): file and
-// line, or the override. A later source takes the place of an earlier one.
+// Places maps the paths of settings (llm.with.call_ids) to where they were written: file
+// and line, or the override. A later source replaces an earlier one.
 type Places map[string]string
 
-// Place is where a setting stands, or the innermost block around it that was
-// written down; "" if nothing was.
+// Place returns where a setting, or else the innermost written block around it, was
+// written; "" if neither was.
 func (c Config) Place(path string) string {
 	rest, ofLLM := strings.CutPrefix(path, "llm.")
 	if at, ok := c.Places[path]; ok {

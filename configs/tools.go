@@ -8,17 +8,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Tool is one item of agent.tools: a name, or a mapping of that one name to the
-// tool's settings. The settings are decoded by the tool itself.
+// Tool is one item of agent.tools: a name, or a mapping from one name to the tool's
+// settings, which the tool itself decodes.
 type Tool struct {
 	Name string
 	With Block
 }
 
-// toolForm is how an item may be written.
+// toolForm describes the valid forms of an item.
 const toolForm = "a tool's name, or one name with its settings, as in {bash: {timeout: 120}}"
 
-// Tools lists tools that have no settings.
+// Tools returns tools without settings.
 func Tools(names ...string) []Tool {
 	list := make([]Tool, len(names))
 	for i, name := range names {
@@ -27,12 +27,12 @@ func Tools(names ...string) []Tool {
 	return list
 }
 
-// ParseTools reads a list as it would stand between the brackets of agent.tools:
-// names separated by commas, each of which may have settings.
+// ParseTools parses a list of tools as it is written between the brackets of
+// agent.tools: names separated by commas, each optionally with settings.
 func ParseTools(text string) ([]Tool, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte("["+text+"]"), &node); err != nil || len(node.Content) != 1 || node.Content[0].Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("%q is no list of tools: write bash,view or 'bash,{submit: {eval_on_submit: true}}'", text)
+		return nil, fmt.Errorf("%q is not a list of tools: write bash,view or 'bash,{submit: {eval_on_submit: true}}'", text)
 	}
 	c := checker{source: Source{Name: text, inline: true}}
 	list := []Tool{}
@@ -58,7 +58,7 @@ func ParseTools(text string) ([]Tool, error) {
 	return list, nil
 }
 
-// MarshalJSON writes the short form where there are no settings.
+// MarshalJSON writes the short form if there are no settings.
 func (t Tool) MarshalJSON() ([]byte, error) {
 	if len(t.With) == 0 {
 		return json.Marshal(t.Name)
@@ -91,14 +91,14 @@ func (c *checker) tool(n *yaml.Node, path string) {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && n.Value != "":
 	case n.Kind == yaml.MappingNode && len(n.Content) == 2:
 		if with := n.Content[1]; with.Kind != yaml.MappingNode && with.Kind != yaml.AliasNode && with.Tag != "!!null" {
-			c.say(with, "%s: %s must have a block of settings, not %q", path, n.Content[0].Value, with.Value)
+			c.report(with, "%s: %s must have a block of settings, not %q", path, n.Content[0].Value, with.Value)
 		}
 	default:
-		c.say(n, "%s must be %s", path, toolForm)
+		c.report(n, "%s must be %s", path, toolForm)
 	}
 }
 
-// toolsHook turns the JSON text of a raw path back into a list of tools.
+// toolsHook decodes the JSON text of a raw path to a list of tools.
 func toolsHook(_, to reflect.Type, data any) (any, error) {
 	text, isText := data.(string)
 	if to != reflect.TypeFor[[]Tool]() || !isText {

@@ -39,10 +39,10 @@ func TestB4ToolsTakeSettings(t *testing.T) {
 		t.Errorf("read back as %+v, %v", again, err)
 	}
 	for text, says := range map[string]string{
-		"[":              "no list of tools",
+		"[":              "not a list of tools",
 		"{a: {}, b: {}}": "an item must be a tool's name",
 		"bash: slow":     `bash must have a block of settings, not "slow"`,
-		"{7: {a: b}":     "no list of tools",
+		"{7: {a: b}":     "not a list of tools",
 		"[a]":            "an item must be",
 	} {
 		if _, err := ParseTools(text); err == nil || !strings.Contains(err.Error(), says) {

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Validate reports every rule the configuration breaks.
+// Validate returns all problems of the configuration.
 func (c Config) Validate() error {
 	var p []error
 	bad := func(field, format string, a ...any) {
 		place := ""
-		if at := c.Place(field); at != "" && !strings.Contains(field, ",") { // of one setting
+		if at := c.Place(field); at != "" && !strings.Contains(field, ",") { // field is a single setting
 			place = at + ": "
 		}
 		p = append(p, fmt.Errorf("%s%s: %s", place, field, fmt.Sprintf(format, a...)))
@@ -36,7 +36,7 @@ func (c Config) Validate() error {
 		bad("nats.replicas", "must be between 0 and 5")
 	}
 	if (c.NATS.TLS.Cert == "") != (c.NATS.TLS.Key == "") {
-		bad("nats.tls", "cert and key go together")
+		bad("nats.tls", "cert and key must be set together")
 	}
 	if strings.TrimSpace(c.Tasks.Source) == "" {
 		bad("tasks.source", "is empty%s", strings.TrimPrefix(noSource, "tasks.source is empty"))
@@ -60,16 +60,16 @@ func (c Config) Validate() error {
 		bad("agent.wall, sandbox.command_timeout, sandbox.verify_timeout, sandbox.setup_timeout", "must be longer than zero")
 	}
 	if len(c.Sandbox.With) > 0 && c.Sandbox.Kind == "" {
-		bad("sandbox.with", "settings of a sandbox need sandbox.kind beside them")
+		bad("sandbox.with", "needs sandbox.kind, whose settings these are")
 	}
 	if c.Agent.MaxPromptTokens < 0 {
 		bad("agent.max_prompt_tokens", "must not be negative")
 	}
-	said := len(p)
+	before := len(p)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		c.Models[name].validate("models."+name, bad)
 	}
-	if c.LLM.Named == "" || len(p) == said { // what is wrong with a named model is said once
+	if c.LLM.Named == "" || len(p) == before { // otherwise the problems of a named model would be reported twice
 		c.LLM.validate("llm", bad)
 	}
 	c.MCP.validate(bad)
@@ -98,7 +98,7 @@ func (r Run) validate(bad func(field, format string, a ...any)) {
 		once  int
 	}{{"run.starts", r.Starts}, {"run.gradings", r.Gradings}} {
 		if at.once < 0 {
-			bad(at.field, "must not be negative; 0 is no limit but run.workers")
+			bad(at.field, "must not be negative; 0 means that only run.workers limits it")
 		}
 	}
 }
@@ -109,11 +109,11 @@ func (l Limits) validate(bad func(field, format string, a ...any)) {
 		usd  float64
 	}{{"total_cost", l.TotalCost}, {"task_cost", l.TaskCost}, {"episode_cost", l.EpisodeCost}} {
 		if limit.usd < 0 || math.IsNaN(limit.usd) || math.IsInf(limit.usd, 0) {
-			bad("limits."+limit.name, "must be an amount of USD, not negative")
+			bad("limits."+limit.name, "must be an amount in USD that is not negative")
 		}
 	}
 	if l.TaskCost > 0 && l.EpisodeCost > l.TaskCost {
-		bad("limits.episode_cost", "is more than limits.task_cost, which all attempts share")
+		bad("limits.episode_cost", "is greater than limits.task_cost, which all attempts share")
 	}
 }
 
@@ -123,12 +123,12 @@ func (p Price) validate(at string, bad func(field, format string, a ...any)) {
 		usd  *float64
 	}{{"input", &p.Input}, {"cached", p.Cached}, {"cache_write", p.CacheWrite}, {"cache_write_1h", p.CacheWrite1h}, {"output", &p.Output}} {
 		if price.usd != nil && (*price.usd < 0 || math.IsNaN(*price.usd) || math.IsInf(*price.usd, 0)) {
-			bad(at+"."+price.name, "must be USD per million tokens, not negative")
+			bad(at+"."+price.name, "must be an amount in USD per million tokens that is not negative")
 		}
 	}
 }
 
-// ParseSlice reads from:to; -1 stands for an open end.
+// ParseSlice parses from:to; to is -1 for an open end.
 func ParseSlice(s string) (from, to int, err error) {
 	if s == "" {
 		return 0, -1, nil

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -30,23 +31,23 @@ func TestAStagedEpisodeIsAdopted(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	var staged, created atomic.Int32
-	h.store = func(s sinks.Store) sinks.Store { return creating{s, &created} }
-	h.change = func(d *pipeline.Deps) {
-		d.Crash = func(point string) {
+	h.Store = func(s sinks.Store) sinks.Store { return creating{s, &created} }
+	h.Change = func(d *pipeline.Deps) {
+		d.Hooks = pipelinetest.Hooks(func(point string) {
 			if point == "staged" && staged.Add(1) == 1 {
 				panic("between staging and settling")
 			}
-		}
+		})
 	}
-	rep := h.mustRun(t)
-	if l := ledger(t, rep); l.Missing != 0 || l.Outcomes["resolved"] != 1 {
+	rep := h.MustRun(t)
+	if l := pipelinetest.Ledger(t, rep); l.Missing != 0 || l.Outcomes["resolved"] != 1 {
 		t.Errorf("ledger: %+v", l)
 	}
 	if n := created.Load(); n != 1 {
 		t.Errorf("the episode was written %d times", n)
 	}
 	for what, want := range map[string]int{"env ": 1, "verify ": 1, "ask ": turns} {
-		if got := h.count(what); got != want {
+		if got := h.Count(what); got != want {
 			t.Errorf("%d notes of %q, want %d", got, what, want)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -14,18 +16,20 @@ import (
 func TestABaselineOutlivesTheJobThatBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		r := newRun(Config{}, Deps{Baseline: func(ctx context.Context, _ schemas.Task) (schemas.TestSpec, error) {
+		b := newBatch(Config{}, Deps{Baseline: func(ctx context.Context, _ schemas.Task) (schemas.TestSpec, error) {
 			select {
 			case <-release:
 				return schemas.TestSpec{Method: schemas.VerifyPytest}, nil
 			case <-ctx.Done():
 				return schemas.TestSpec{}, ctx.Err()
 			}
-		}}, RunInfo{}, plan{})
+		}}, "r", plan{}, budget.Limits{})
+		var baselines env.Baselines
 		job := func(ctx context.Context) chan error {
 			ended := make(chan error, 1)
 			go func() {
-				_, err := r.tests(ctx, schemas.Task{ID: "task"})
+				j := &jobRun{batch: b, baselines: &baselines, task: schemas.Task{ID: "task"}}
+				_, err := j.tests(ctx)
 				ended <- err
 			}()
 			return ended

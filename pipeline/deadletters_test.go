@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -22,19 +23,19 @@ func TestDeadLettersSayStageAndCost(t *testing.T) {
 	}{
 		"environment": {
 			func(h *harness) {
-				h.onReset = func(context.Context, schemas.Job) error { return errors.New("no sandbox") }
+				h.OnReset = func(context.Context, schemas.Job) error { return errors.New("no sandbox") }
 			},
 			schemas.DeadLetterRow{Stage: "rollout", State: "failed", ErrorClass: new("env_error"), CostUSD: new(0.0)},
 		},
 		"verdict": {
 			func(h *harness) {
-				h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, errors.New("no sandbox") }
+				h.OnVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, errors.New("no sandbox") }
 			},
 			schemas.DeadLetterRow{Stage: "grade", State: "failed", ErrorClass: new("infra"), CostUSD: new(turns * callCost)},
 		},
 		"rows": {
 			func(h *harness) {
-				h.onVerify = func(schemas.Task) (schemas.Verdict, error) {
+				h.OnVerify = func(schemas.Task) (schemas.Verdict, error) {
 					return schemas.Verdict{Status: schemas.VerifyNotRun, Method: "AKIA" + "IOSFODNN7EXAMPLQ"}, nil
 				}
 			},
@@ -44,8 +45,8 @@ func TestDeadLettersSayStageAndCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 			c.fails(h)
-			h.mustRun(t)
-			line, err := os.ReadFile(filepath.Join(h.dir, "dead-letters.jsonl"))
+			h.MustRun(t)
+			line, err := os.ReadFile(filepath.Join(h.Dir, "dead-letters.jsonl"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +55,7 @@ func TestDeadLettersSayStageAndCost(t *testing.T) {
 				t.Fatal(err)
 			}
 			got = schemas.DeadLetterRow{Stage: got.Stage, State: got.State, ErrorClass: got.ErrorClass, CostUSD: got.CostUSD}
-			if diff := cmp.Diff(c.want, got, cents); diff != "" {
+			if diff := cmp.Diff(c.want, got, pipelinetest.Cents); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 
 	"github.com/tracesmith/tracesmith/agents"
@@ -12,12 +13,11 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// StopError stops a whole run: no other job could do better. The engine's
-// errors offer the same two methods.
+// StopError stops a whole run, because no other job could succeed. Errors of the engine, of
+// budgets and of run directories have the same methods.
 type StopError struct {
-	Code   int    // process exit code (cli-viewer-llm.md §3.6)
+	Code   int    // process exit code
 	Remedy string // what to do, "" if the message says it
-	Raise  string // the flag whose value must be higher when the run is started again
 	Err    error
 }
 
@@ -31,15 +31,15 @@ func (e *StopError) ExitCode() int { return e.Code }
 // Hint says what to do about it.
 func (e *StopError) Hint() string { return e.Remedy }
 
-// fatal is what StopError and the engine's errors have in common.
+// fatal is an error that stops a whole run.
 type fatal interface {
 	error
 	ExitCode() int
 	Hint() string
 }
 
-// TaskError says that a job cannot come to an end because of its task: trying
-// again would not help. The job is given up as infra, the others go on.
+// TaskError says that a job cannot succeed because of its task, so that trying again would
+// not help. The run gives the job up as infra and continues with the others.
 type TaskError struct{ Err error }
 
 func (e *TaskError) Error() string { return e.Err.Error() }
@@ -48,9 +48,24 @@ func (e *TaskError) Unwrap() error { return e.Err }
 
 const resumes = "start the same command again: it resumes"
 
-// asFatal finds the reason to stop the whole run in err, if there is one.
-// answered says that a model has answered in this run: before that, an
-// unreachable host is a matter of configuration.
+// ErrDrained says that a run stopped taking jobs on request, and that jobs are left.
+var ErrDrained = &StopError{Code: 130, Err: errors.New("stopped as requested; running episodes finished"), Remedy: resumes}
+
+// Interrupted returns the error of a run whose context has ended.
+func Interrupted(ctx context.Context) error {
+	return &StopError{Code: 130, Err: fmt.Errorf("interrupted: %w", context.Cause(ctx)), Remedy: resumes}
+}
+
+// WithExitCode gives an error without an exit code that of failures on tracesmith's side.
+func WithExitCode(err error) error {
+	if _, ok := errors.AsType[fatal](err); ok || err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &StopError{Code: 1, Err: err, Remedy: resumes}
+}
+
+// asFatal returns the error in err that stops the whole run, or nil. answered says that a model
+// has answered in this run. Before that, an unreachable host is a matter of configuration.
 func asFatal(err error, answered bool) fatal {
 	if f, ok := errors.AsType[fatal](err); ok {
 		return f
@@ -63,7 +78,7 @@ func asFatal(err error, answered bool) fatal {
 			return &StopError{Code: 5, Err: err, Remedy: "the provider's account has no credit left; " + resumes}
 		}
 		if e, ok := errors.AsType[*llms.Error](err); ok && e.Scripted {
-			return &StopError{Code: 7, Err: err, Remedy: "mend the script of tracesmith mock (docs/mock.md), and start the same command again"}
+			return &StopError{Code: 7, Err: err, Remedy: "fix the script of tracesmith mock (docs/mock.md), and start the same command again"}
 		}
 		return &StopError{Code: 7, Err: err, Remedy: modelRemedy(f.Class)}
 	}
@@ -78,7 +93,7 @@ func asFatal(err error, answered bool) fatal {
 	return nil
 }
 
-// modelRemedy is what to do about a model server that cannot be used.
+// modelRemedy says what to do about a model server that cannot be used.
 func modelRemedy(class llms.Class) string {
 	switch class {
 	case llms.ClassNotFound:
@@ -89,8 +104,9 @@ func modelRemedy(class llms.Class) string {
 	return "check the base URL and that the model server runs"
 }
 
-// held gives a job up whose episode cannot leave: it would be the same again.
-func held(err error) error {
+// withheld turns the error of an episode that holds a secret into one of its task, because
+// another attempt would hold the same.
+func withheld(err error) error {
 	if _, ok := errors.AsType[*redact.Found](err); ok {
 		return &TaskError{err}
 	}
@@ -105,10 +121,15 @@ const (
 	stageStage     = "stage"
 )
 
-// classSecret is that of an episode that holds a secret and cannot be staged.
-const classSecret = "secret_found"
+// Classes of jobs that are given up for a reason other than a failure of infrastructure.
+const (
+	// ClassNotSelected is the class of jobs of an earlier, larger selection.
+	ClassNotSelected = "not_selected"
+	// classSecret is the class of episodes that hold a secret and cannot be staged.
+	classSecret = "secret_found"
+)
 
-// stageError says in which stage a job failed. It has no words of its own.
+// stageError says in which stage a job failed. It adds nothing to the message.
 type stageError struct {
 	stage string
 	err   error
@@ -117,7 +138,15 @@ type stageError struct {
 func (e *stageError) Error() string { return e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
-// stageOf is the stage of a failure.
+// stagePanic is a panic in a stage, which becomes a failure of its job alone.
+type stagePanic struct {
+	value any
+	stack []byte
+}
+
+func (p *stagePanic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
+
+// stageOf returns the stage of a failure.
 func stageOf(err error) string {
 	if e, ok := errors.AsType[*stageError](err); ok {
 		return e.stage
@@ -125,7 +154,7 @@ func stageOf(err error) string {
 	return stageRollout
 }
 
-// classOf is the short name of an infrastructure failure, for records.
+// classOf returns the short name of an infrastructure failure, for records.
 func classOf(err error) string {
 	if e, ok := errors.AsType[*agents.InfraError](err); ok {
 		if class := llms.ClassOf(err); class != "" {
@@ -148,8 +177,8 @@ func classOf(err error) string {
 	return "infra"
 }
 
-// release settles a lease that somebody else may have taken.
-func release(err error) error {
+// ignoreLost drops the error of settling a lease that another worker has taken.
+func ignoreLost(err error) error {
 	if errors.Is(err, engine.ErrLeaseLost) {
 		return nil
 	}

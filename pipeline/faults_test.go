@@ -13,18 +13,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // The wall limit of one job ends the call it is in and that job alone, with an
-// outcome of its own; the others come to their end.
+// outcome of its own; the others end as usual.
 func TestWC20WallLimitIsOfOneJob(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)
-	h.cfg.Limits.Wall, h.cfg.Unsynced = 6*time.Second, true // the others take milliseconds, on a busy machine more
+	h.Config.Limits.Wall, h.Config.Unsynced = 6*time.Second, true // the others take milliseconds, on a busy machine more
 	var hung atomic.Int32
-	h.onStep = func(ctx context.Context, j schemas.Job, _ schemas.ToolCall) error {
+	h.OnStep = func(ctx context.Context, j schemas.Job, _ schemas.ToolCall) error {
 		if j.Instance == "bug-01" {
 			hung.Add(1)
 			<-ctx.Done() // a tool that hangs
@@ -32,17 +33,17 @@ func TestWC20WallLimitIsOfOneJob(t *testing.T) {
 		}
 		return nil
 	}
-	h.onVerify = func(task schemas.Task) (schemas.Verdict, error) {
+	h.OnVerify = func(task schemas.Task) (schemas.Verdict, error) {
 		if task.InstanceID == "bug-01" {
 			return schemas.Verdict{Resolved: new(false), Status: schemas.VerifiedFail, Reason: "test_add fails"}, nil
 		}
 		return schemas.Verdict{}, nil
 	}
-	rep := h.mustRun(t)
-	if l := ledger(t, rep); l.Outcomes["limit"] != 1 || l.Outcomes["resolved"] != 3 || rep.Friction.InfraRetries != 0 || hung.Load() != 1 {
+	rep := h.MustRun(t)
+	if l := pipelinetest.Ledger(t, rep); l.Outcomes["limit"] != 1 || l.Outcomes["resolved"] != 3 || rep.Friction.InfraRetries != 0 || hung.Load() != 1 {
 		t.Errorf("%+v, %d retries, %d calls hung", l, rep.Friction.InfraRetries, hung.Load())
 	}
-	for _, s := range h.staged(t) {
+	for _, s := range h.Staged(t) {
 		if s.Episode.InstanceID != "bug-01" {
 			continue
 		}
@@ -60,7 +61,7 @@ func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	var once atomic.Bool
 	var tries atomic.Int32
-	h.onReset = func(_ context.Context, j schemas.Job) error {
+	h.OnReset = func(_ context.Context, j schemas.Job) error {
 		switch {
 		case j.Instance == "bug-00" && once.CompareAndSwap(false, true):
 			return errors.New("pulling the image: connection reset")
@@ -70,14 +71,14 @@ func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
 		}
 		return nil
 	}
-	rep := h.mustRun(t)
-	if l := ledger(t, rep); l.Outcomes["resolved"] != 2 || l.Outcomes["infra"] != 1 || rep.ExitCode != 3 || tries.Load() < 2 {
+	rep := h.MustRun(t)
+	if l := pipelinetest.Ledger(t, rep); l.Outcomes["resolved"] != 2 || l.Outcomes["infra"] != 1 || rep.ExitCode != 3 || tries.Load() < 2 {
 		t.Errorf("%+v, exit %d, %d tries", l, rep.ExitCode, tries.Load())
 	}
-	if n := h.count("ask "); n != 2*turns {
+	if n := h.Count("ask "); n != 2*turns {
 		t.Errorf("%d questions asked, want %d", n, 2*turns)
 	}
-	if n := len(h.staged(t)); n != 2 || rep.Verdict != observe.WithGaps {
+	if n := len(h.Staged(t)); n != 2 || rep.Verdict != observe.WithGaps {
 		t.Errorf("%d staged, %s", n, rep.Verdict)
 	}
 }
@@ -87,8 +88,8 @@ func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
 func TestWS12RunRecordsNoDiffAndNoPlaceOfTheHost(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-	h.cfg.Resolved = json.RawMessage(`{"run":{"workers":2}}`)
-	h.mustRun(t)
+	h.Config.Resolved = json.RawMessage(`{"run":{"workers":2}}`)
+	h.MustRun(t)
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)
@@ -103,14 +104,14 @@ func TestWS12RunRecordsNoDiffAndNoPlaceOfTheHost(t *testing.T) {
 	}
 	diff := regexp.MustCompile(`(?m)^\s*"?(diff --git|index [0-9a-f]{7})`)
 	check := func(what, text string) {
-		for _, place := range []string{h.dir, home, filepath.Dir(filepath.Dir(here)), name} {
+		for _, place := range []string{h.Dir, home, filepath.Dir(filepath.Dir(here)), name} {
 			if len(place) > 3 && strings.Contains(text, place) {
 				t.Errorf("%s names %s:\n%s", what, place, text)
 			}
 		}
 	}
 	for _, file := range []string{"run.json", "summary.json"} {
-		text, err := os.ReadFile(filepath.Join(h.dir, file))
+		text, err := os.ReadFile(filepath.Join(h.Dir, file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +122,7 @@ func TestWS12RunRecordsNoDiffAndNoPlaceOfTheHost(t *testing.T) {
 			t.Errorf("%s holds a diff:\n%s", file, text)
 		}
 	}
-	for key, s := range h.staged(t) {
+	for key, s := range h.Staged(t) {
 		text, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)

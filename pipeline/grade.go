@@ -7,40 +7,45 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// grade has the patch judged in a fresh sandbox. If no patch can hold the workspace, it
-// asks for no verdict, which would be one on the base tree.
-func (r *run) grade(ctx context.Context, task schemas.Task, ep *schemas.Episode, rec *recorder) error {
+// grade has the patch verified in a fresh sandbox. If no patch can hold the workspace, there is
+// no verdict, because it would be one on the base tree.
+func (j *jobRun) grade(ctx context.Context, ep *schemas.Episode) error {
+	b, task := j.batch, j.task
 	if ep.ExitReason == schemas.ExitBadWorkspace {
-		rec.verdict = &schemas.Verdict{Status: schemas.VerifyNotRun, Method: task.Tests.Method, Reason: ep.ErrorMessage}
-		return rec.append(ctx, kindVerdict, rec.verdict)
+		return j.setVerdict(ctx, schemas.Verdict{Status: schemas.VerifyNotRun, Method: task.Tests.Method, Reason: ep.ErrorMessage})
 	}
-	spec, err := r.tests(ctx, task)
+	spec, err := j.tests(ctx)
 	if err != nil {
 		return fmt.Errorf("finding the tests of %s: %w", task.InstanceID, err)
 	}
 	task.Tests = spec
-	tree, err := r.deps.Source.Tree(ctx, task.InstanceID)
+	tree, err := b.Deps.Source.Tree(ctx, task.InstanceID)
 	if err != nil {
 		return fmt.Errorf("opening the repository of %s: %w", task.InstanceID, err)
 	}
-	v, err := r.deps.Verifier.Verify(ctx, task, tree, ep.Patch, ep.FinalSHA)
+	v, err := b.Deps.Verifier.Verify(ctx, task, tree, ep.Patch, ep.FinalSHA)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
 		return fmt.Errorf("verifying: %w", err)
-	case v.Status == schemas.VerifyError: // ours: tried again, never scored
+	case v.Status == schemas.VerifyError: // a failure of tracesmith is tried again, never scored
 		return fmt.Errorf("verifying: %s", v.Reason)
 	}
-	v = v.Without(ep.LeftOut)
-	rec.verdict = &v
-	return rec.append(ctx, kindVerdict, v)
+	return j.setVerdict(ctx, v.Without(ep.LeftOut))
 }
 
-// undecided ends an episode whose patch lacks files and did not pass without them as
-// one whose workspace no patch can hold.
-func undecided(ep *schemas.Episode) {
-	if len(ep.LeftOut) > 0 && ep.Verdict.Status == schemas.VerifyNotRun {
-		ep.ExitReason, ep.ErrorClass, ep.ErrorMessage = schemas.ExitBadWorkspace, schemas.ExitBadWorkspace, ep.Verdict.Reason
+func (j *jobRun) setVerdict(ctx context.Context, v schemas.Verdict) error {
+	j.rec.verdict = &v
+	return j.rec.append(ctx, kindVerdict, v)
+}
+
+// tests returns the task's own test lists, or those of a baseline run that its jobs share.
+func (j *jobRun) tests(ctx context.Context) (schemas.TestSpec, error) {
+	if j.batch.Deps.Baseline == nil || !j.task.Tests.NeedsBaseline() {
+		return j.task.Tests, nil
 	}
+	return j.baselines.Get(ctx, j.task.ID, func(ctx context.Context) (schemas.TestSpec, error) {
+		return j.batch.Deps.Baseline(ctx, j.task)
+	})
 }

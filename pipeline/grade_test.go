@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -17,15 +18,15 @@ import (
 func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-	h.onPatch = func() error { return fmt.Errorf("reading the patch: %w: sub/.git", env.ErrRefused) }
-	rep, err := h.run(t.Context())
-	if err != nil || h.count("verify bug-01") != 0 || rep.Friction.InfraRetries != 0 || ledger(t, rep).Outcomes[schemas.OutcomeAgentError] != 1 {
+	h.OnPatch = func() error { return fmt.Errorf("reading the patch: %w: sub/.git", env.ErrRefused) }
+	rep, err := h.Run(t.Context())
+	if err != nil || h.Count("verify bug-01") != 0 || rep.Friction.InfraRetries != 0 || pipelinetest.Ledger(t, rep).Outcomes[schemas.OutcomeAgentError] != 1 {
 		t.Fatalf("%+v %v", rep.Ledger, err)
 	}
 	if cause := rep.Episodes[0].Cause; !strings.Contains(cause, "sub/.git") {
 		t.Errorf("the summary does not say why: %q", cause)
 	}
-	for _, s := range h.staged(t) {
+	for _, s := range h.Staged(t) {
 		e := s.Episode
 		if e.ExitReason != schemas.ExitBadWorkspace || e.TerminationClass != "agent" || *e.ErrorClass != schemas.ExitBadWorkspace ||
 			!strings.Contains(*e.ErrorMessage, "sub/.git") || e.Patch != nil || e.Resolved != nil || e.Reward != nil || e.VerifyStatus != schemas.VerifyNotRun || *e.Outcome != schemas.OutcomeAgentError {
@@ -39,15 +40,15 @@ func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
 func TestPatchesThatLeaveFilesOut(t *testing.T) {
 	for _, resolved := range []bool{false, true} {
 		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-		h.left = []schemas.LeftOut{{Path: "core.1", Bytes: 70_000_000}}
-		h.onVerify = func(schemas.Task) (schemas.Verdict, error) {
+		h.LeftOut = []schemas.LeftOut{{Path: "core.1", Bytes: 70_000_000}}
+		h.OnVerify = func(schemas.Task) (schemas.Verdict, error) {
 			if resolved {
 				return schemas.Verdict{Resolved: &resolved, Status: schemas.VerifiedPass, Method: "pytest"}, nil
 			}
 			return schemas.Verdict{Resolved: &resolved, Status: schemas.VerifiedFail, Method: "pytest", Reason: "test_add fails"}, nil
 		}
-		h.mustRun(t)
-		for _, s := range h.staged(t) {
+		h.MustRun(t)
+		for _, s := range h.Staged(t) {
 			e := s.Episode
 			if diff := cmp.Diff([]string{"core.1"}, e.PatchLeftOut); diff != "" {
 				t.Error(diff)

@@ -14,7 +14,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
 // The test binary starts itself as a child that runs a batch and kills itself,
@@ -31,23 +33,20 @@ const (
 const killTasks = 3
 
 func child() bool {
-	if clusterChild() {
-		return true
-	}
 	dir := os.Getenv(childDir)
 	if dir == "" {
 		return false
 	}
 	nth, _ := strconv.Atoi(os.Getenv(childNth))
 	h := newHarness(dir, killTasks)
-	h.cfg.Workers = 1
-	h.cfg.RunID = "fixed"
-	h.beside, h.cfg.Unsynced = os.Getenv(childNotes), os.Getenv(childLazy) != ""
+	h.Config.Workers = 1
+	h.Config.RunID = "fixed"
+	h.Beside, h.Config.Unsynced = os.Getenv(childNotes), os.Getenv(childLazy) != ""
 	var met atomic.Int32
-	h.change = func(d *pipeline.Deps) {
-		d.Crash = func(point string) {
-			if h.beside != "" {
-				h.note("at " + point)
+	h.Change = func(d *pipeline.Deps) {
+		d.Hooks = pipelinetest.Hooks(func(point string) {
+			if h.Beside != "" {
+				h.Note("at " + point)
 			}
 			if point == os.Getenv(childPoint) && int(met.Add(1)) == nth {
 				if at := os.Getenv(childCut); at != "" {
@@ -59,9 +58,9 @@ func child() bool {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}
 			}
-		}
+		})
 	}
-	if _, err := h.run(context.Background()); err != nil {
+	if _, err := h.Run(context.Background()); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
@@ -73,26 +72,26 @@ func child() bool {
 func TestKillAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
-	reference.cfg.RunID = "fixed"
-	reference.mustRun(t)
-	want := slices.Sorted(maps.Keys(reference.staged(t)))
-	for _, point := range pipeline.CrashPoints {
+	reference.Config.RunID = "fixed"
+	reference.MustRun(t)
+	want := slices.Sorted(maps.Keys(reference.Staged(t)))
+	for _, point := range pipelinetest.Points {
 		t.Run(point, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
-			h.cfg.RunID = "fixed"
+			h.Config.RunID = "fixed"
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), childDir+"="+h.dir, childPoint+"="+point, childNth+"=2")
+			cmd.Env = append(os.Environ(), childDir+"="+h.Dir, childPoint+"="+point, childNth+"=2")
 			out, err := cmd.CombinedOutput()
 			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
 				t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
 			}
 			checkKilled(t, h)
-			rep := h.mustRun(t)
-			l := ledger(t, rep)
+			rep := h.MustRun(t)
+			l := pipelinetest.Ledger(t, rep)
 			if l.Missing != 0 || l.Reused+l.Outcomes["resolved"] != killTasks {
 				t.Errorf("%+v", l)
 			}
-			staged := h.staged(t)
+			staged := h.Staged(t)
 			if got := slices.Sorted(maps.Keys(staged)); !slices.Equal(got, want) {
 				t.Errorf("episodes %v, want %v", got, want)
 			}
@@ -102,7 +101,7 @@ func TestKillAtEveryBoundary(t *testing.T) {
 				}
 			}
 			asked := map[string]int{}
-			raw, err := os.ReadFile(h.notes())
+			raw, err := os.ReadFile(h.Notes())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,5 +119,14 @@ func TestKillAtEveryBoundary(t *testing.T) {
 				t.Errorf("%d questions, %d lost", len(asked), rep.Calls.LostInFlight)
 			}
 		})
+	}
+}
+
+// checkKilled compares the status of a killed run with what is staged.
+func checkKilled(t *testing.T, h *harness) {
+	t.Helper()
+	s, err := h.Status(t)
+	if err != nil || s.Phase != rundir.Killed || s.Selected != killTasks || s.Done != len(h.Staged(t)) || s.Running != 0 {
+		t.Errorf("of a killed run: %+v, %v, %d staged", s, err, len(h.Staged(t)))
 	}
 }

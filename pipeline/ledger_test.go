@@ -16,50 +16,32 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
-
-var cents = cmpopts.EquateApprox(0, 1e-9)
-
-// checkCalls compares a run's totals with what its policy wrote down.
-func checkCalls(t *testing.T, h *harness, rep observe.Report, failed, lost int) {
-	t.Helper()
-	c, asked := rep.Calls, h.count("ask ")
-	if c.Made != c.Answered+c.Failed+c.LostInFlight || c.Failed != failed || c.LostInFlight != lost {
-		t.Errorf("the calls do not add up: %+v", c)
-	}
-	if diff := cmp.Diff(float64(asked)*callCost, c.CostUSD, cents); lost == 0 && (diff != "" || c.Answered != asked || c.Prompt != int64(100*asked)) {
-		t.Errorf("%d questions, %+v", asked, c)
-	}
-	if diff := cmp.Diff(float64(lost)*callWorst, c.AtRiskUSD, cents); diff != "" {
-		t.Error("at risk", diff)
-	}
-}
 
 // The budget is used up to less than one call's worst case, by any number of
 // workers, and never passed.
 func TestBudgetHoldsWithSixteenWorkers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 40)
-	h.cfg.Workers, h.cfg.MaxCost = 16, 1
-	rep, err := h.run(t.Context())
-	if exitCode(t, err) != 5 || rep.Calls.Spent() > 1 || rep.Calls.Spent() < 1-callWorst {
+	h.Config.Workers, h.Config.MaxCost = 16, 1
+	rep, err := h.Run(t.Context())
+	if pipelinetest.ExitCode(t, err) != 5 || rep.Calls.Spent() > 1 || rep.Calls.Spent() < 1-callWorst {
 		t.Errorf("%v, %+v", err, rep.Calls)
 	}
-	checkCalls(t, h, rep, 0, 0)
-	h.cfg.MaxCost = 100
-	rep = h.mustRun(t)
-	checkCalls(t, h, rep, 0, 0)
-	if n := h.count("ask "); n != 40*turns || math.Abs(rep.Effort.SpentNowUSD-(rep.Calls.CostUSD-float64(100)*callCost)) > 2*callWorst {
+	h.CheckCalls(t, rep, 0, 0)
+	h.Config.MaxCost = 100
+	rep = h.MustRun(t)
+	h.CheckCalls(t, rep, 0, 0)
+	if n := h.Count("ask "); n != 40*turns || math.Abs(rep.Effort.SpentNowUSD-(rep.Calls.CostUSD-float64(100)*callCost)) > 2*callWorst {
 		t.Errorf("%d questions, $%f now", n, rep.Effort.SpentNowUSD)
 	}
 }
 
-// An episode at its limit, or its task's, ends and is graded; the run goes on.
+// An episode at its limit, or its task's, ends and is graded; the run continues.
 func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -73,13 +55,13 @@ func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-			h.cfg.Workers, h.cfg.Attempts, h.cfg.TaskCost, h.cfg.EpisodeCost = 1, 2, c.task, c.episode
-			h.onVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
-			rep := h.mustRun(t)
-			if diff := cmp.Diff(c.outcomes, ledger(t, rep).Outcomes); diff != "" || h.count("ask ") != c.asked {
-				t.Errorf("%d questions: %s", h.count("ask "), diff)
+			h.Config.Workers, h.Config.Attempts, h.Config.TaskCost, h.Config.EpisodeCost = 1, 2, c.task, c.episode
+			h.OnVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
+			rep := h.MustRun(t)
+			if diff := cmp.Diff(c.outcomes, pipelinetest.Ledger(t, rep).Outcomes); diff != "" || h.Count("ask ") != c.asked {
+				t.Errorf("%d questions: %s", h.Count("ask "), diff)
 			}
-			checkCalls(t, h, rep, 0, 0)
+			h.CheckCalls(t, rep, 0, 0)
 		})
 	}
 }
@@ -88,57 +70,57 @@ func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 // its worst case, from the first moment of the next process on.
 func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	t.Parallel()
-	for point, asked := range map[string]int{"announced-call": killTasks * turns, "answered-call": killTasks*turns + 1} {
+	for point, asked := range map[string]int{"logged-call": killTasks * turns, "answered-call": killTasks*turns + 1} {
 		t.Run(point, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
-			h.cfg.RunID = "fixed"
+			h.Config.RunID = "fixed"
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), childDir+"="+h.dir, childPoint+"="+point, childNth+"=3")
+			cmd.Env = append(os.Environ(), childDir+"="+h.Dir, childPoint+"="+point, childNth+"=3")
 			out, err := cmd.CombinedOutput()
 			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
 				t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
 			}
 			// Two answers are paid, one call is lost: 0.04 are gone.
-			h.cfg.MaxCost = 0.05
-			rep, err := h.run(t.Context())
-			if exitCode(t, err) != 5 || rep.Calls.Made != 3 || rep.Calls.LostInFlight != 1 {
+			h.Config.MaxCost = 0.05
+			rep, err := h.Run(t.Context())
+			if pipelinetest.ExitCode(t, err) != 5 || rep.Calls.Made != 3 || rep.Calls.LostInFlight != 1 {
 				t.Errorf("%v, %+v", err, rep.Calls)
 			}
-			h.cfg.MaxCost = 0
-			rep = h.mustRun(t)
-			if h.count("ask ") != asked || rep.Calls.Answered != killTasks*turns {
-				t.Errorf("%d questions, %+v", h.count("ask "), rep.Calls)
+			h.Config.MaxCost = 0
+			rep = h.MustRun(t)
+			if h.Count("ask ") != asked || rep.Calls.Answered != killTasks*turns {
+				t.Errorf("%d questions, %+v", h.Count("ask "), rep.Calls)
 			}
-			checkCalls(t, h, rep, 0, 1)
-			if again := h.mustRun(t); !cmp.Equal(rep.Calls, again.Calls, cents) {
+			h.CheckCalls(t, rep, 0, 1)
+			if again := h.MustRun(t); !cmp.Equal(rep.Calls, again.Calls, pipelinetest.Cents) {
 				t.Errorf("read back: %s", cmp.Diff(rep.Calls, again.Calls))
 			}
 		})
 	}
 }
 
-// Answers that become no reply are paid all the same: what asks again for them
-// tells of them, and so does the end of the job.
+// Answers that become no reply are paid for, so they are on record: with the call that repeats
+// them, and at the end of the job.
 func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	answers := 0
-	h.onAnswer = func(int) (bool, error) {
+	h.OnAnswer = func(int) (bool, error) {
 		if answers++; answers == 1 {
 			return true, nil
 		}
 		return false, &llms.Error{Class: llms.ClassRefused, Message: "no good"}
 	}
-	rep, err := h.run(t.Context())
-	if exitCode(t, err) != 7 || rep.Calls.Answered != 2 {
+	rep, err := h.Run(t.Context())
+	if pipelinetest.ExitCode(t, err) != 7 || rep.Calls.Answered != 2 {
 		t.Errorf("%v, %+v", err, rep.Calls)
 	}
-	h.onAnswer = nil
-	rep = h.mustRun(t)
+	h.OnAnswer = nil
+	rep = h.MustRun(t)
 	if rep.Calls.Answered != 2+turns || rep.Calls.Prompt != int64(100*(2+turns)) {
 		t.Errorf("%+v", rep.Calls)
 	}
-	checkCalls(t, h, rep, 0, 0)
+	h.CheckCalls(t, rep, 0, 0)
 }
 
 // A call that fails is on record before the next is thought of, also one that
@@ -148,20 +130,20 @@ func TestCancelledCallsAreOnRecord(t *testing.T) {
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h.onAsk = func(ctx context.Context, _ schemas.Job, _ int) error {
+	h.OnAsk = func(ctx context.Context, _ schemas.Job, _ int) error {
 		cancel()
 		return ctx.Err()
 	}
-	rep, err := h.run(ctx)
-	if exitCode(t, err) != 130 || rep.Calls.Failed != 1 {
+	rep, err := h.Run(ctx)
+	if pipelinetest.ExitCode(t, err) != 130 || rep.Calls.Failed != 1 {
 		t.Errorf("%v, %+v", err, rep.Calls)
 	}
-	h.onAsk = nil
-	rep = h.mustRun(t)
+	h.OnAsk = nil
+	rep = h.MustRun(t)
 	if rep.Calls.Retried != 1 {
 		t.Errorf("%+v", rep.Calls)
 	}
-	checkCalls(t, h, rep, 1, 0)
+	h.CheckCalls(t, rep, 1, 0)
 }
 
 // A call that a panic left under way keeps its worst case and holds no money that
@@ -169,35 +151,34 @@ func TestCancelledCallsAreOnRecord(t *testing.T) {
 func TestPanicInACallIsSettled(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-	h.cfg.Workers, h.cfg.MaxCost = 1, 2*turns*callCost+2*callWorst
+	h.Config.Workers, h.Config.MaxCost = 1, 2*turns*callCost+2*callWorst
 	var once atomic.Bool
-	h.onAsk = func(context.Context, schemas.Job, int) error {
+	h.OnAsk = func(context.Context, schemas.Job, int) error {
 		if !once.Swap(true) {
 			panic("a bug of ours")
 		}
 		return nil
 	}
-	rep := h.mustRun(t)
+	rep := h.MustRun(t)
 	c := rep.Calls
-	if diff := cmp.Diff(callWorst, c.AtRiskUSD, cents); diff != "" || c.Made != c.Answered+c.Failed || c.Failed != 1 || c.Answered != 2*turns {
+	if diff := cmp.Diff(callWorst, c.AtRiskUSD, pipelinetest.Cents); diff != "" || c.Made != c.Answered+c.Failed || c.Failed != 1 || c.Answered != 2*turns {
 		t.Errorf("%+v %s", c, diff)
 	}
-	if again := h.mustRun(t); !cmp.Equal(c, again.Calls, cents) {
+	if again := h.MustRun(t); !cmp.Equal(c, again.Calls, pipelinetest.Cents) {
 		t.Errorf("read back: %s", cmp.Diff(c, again.Calls))
 	}
 }
 
-// Where the provider's credit ends, no call is begun any more; those under way
-// come to their end and are recorded.
+// When the provider's credit ends, no further call begins. Running calls end and are recorded.
 func TestQuotaClosesTheQueue(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 8)
-	h.cfg.Workers = 4
+	h.Config.Workers = 4
 	var asking, refused atomic.Int32
 	out := make(chan struct{})
 	var closed sync.Map // by episode: a context that ends when no call is begun any more
-	h.onTurn = func(ctx context.Context, j schemas.Job, _ int) { closed.Store(j.EpisodeID, ctx) }
-	h.onAsk = func(ctx context.Context, j schemas.Job, turn int) error {
+	h.OnTurn = func(ctx context.Context, j schemas.Job, _ int) { closed.Store(j.EpisodeID, ctx) }
+	h.OnAsk = func(ctx context.Context, j schemas.Job, turn int) error {
 		if turn < 1 {
 			return nil
 		}
@@ -218,18 +199,18 @@ func TestQuotaClosesTheQueue(t *testing.T) {
 		}
 		return nil
 	}
-	rep, err := h.run(t.Context())
-	if exitCode(t, err) != 5 || !strings.Contains(err.Error(), "insufficient_quota") || refused.Load() != 1 {
+	rep, err := h.Run(t.Context())
+	if pipelinetest.ExitCode(t, err) != 5 || !strings.Contains(err.Error(), "insufficient_quota") || refused.Load() != 1 {
 		t.Errorf("%v, %d refused", err, refused.Load())
 	}
 	if c := rep.Calls; c.Failed != 1 || c.Answered != 4+3 || asking.Load() != 4 {
 		t.Errorf("%+v, %d asked after their first turn", c, asking.Load())
 	}
-	checkCalls(t, h, rep, 1, 0)
-	h.onTurn, h.onAsk = nil, nil
-	rep = h.mustRun(t)
-	if n := h.count("ask "); n != 8*turns {
+	h.CheckCalls(t, rep, 1, 0)
+	h.OnTurn, h.OnAsk = nil, nil
+	rep = h.MustRun(t)
+	if n := h.Count("ask "); n != 8*turns {
 		t.Errorf("%d questions, want %d", n, 8*turns)
 	}
-	checkCalls(t, h, rep, 1, 0)
+	h.CheckCalls(t, rep, 1, 0)
 }

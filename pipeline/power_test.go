@@ -16,14 +16,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/internal/suite"
-	"github.com/tracesmith/tracesmith/pipeline"
 )
 
 // Power is cut on a file system of its own: an ext4 image on a loop device that
 // is stopped at one instant, with what the kernel has not written yet thrown away
 // (EXT4_IOC_SHUTDOWN of include/uapi/linux/ext4.h, NOLOGFLUSH). Then it is
-// mounted again, and the run goes on.
+// mounted again, and the run resumes.
 
 const (
 	shutdownFS  = 0x8004587d
@@ -95,7 +95,7 @@ func (m *image) again() {
 
 func (m *image) harness() *harness {
 	h := newHarness(filepath.Join(m.dir, "run"), killTasks)
-	h.cfg.RunID, h.beside = "fixed", m.notesBeside
+	h.Config.RunID, h.Beside = "fixed", m.notesBeside
 	return h
 }
 
@@ -121,7 +121,7 @@ func (m *image) asked() (asked map[string]int, recorded map[string]bool) {
 		case strings.HasPrefix(line, "ask "):
 			asked[line]++
 			last = line
-		case line == "at recorded-reply\n":
+		case line == "at logged-reply\n":
 			recorded[last] = true
 		}
 	}
@@ -133,11 +133,11 @@ func (m *image) asked() (asked map[string]int, recorded map[string]bool) {
 func (m *image) resume(want []string, recorded map[string]bool) {
 	m.t.Helper()
 	h := m.harness()
-	rep := h.mustRun(m.t)
-	if l := ledger(m.t, rep); l.Missing != 0 || l.Reused+l.Outcomes["resolved"] != killTasks {
+	rep := h.MustRun(m.t)
+	if l := pipelinetest.Ledger(m.t, rep); l.Missing != 0 || l.Reused+l.Outcomes["resolved"] != killTasks {
 		m.t.Errorf("%+v", l)
 	}
-	staged := h.staged(m.t)
+	staged := h.Staged(m.t)
 	if got := slices.Sorted(maps.Keys(staged)); !slices.Equal(got, want) {
 		m.t.Errorf("episodes %v, want %v", got, want)
 	}
@@ -157,7 +157,7 @@ func (m *image) resume(want []string, recorded map[string]bool) {
 		m.t.Errorf("%d questions, %d asked again", len(asked), again)
 	}
 	for _, name := range []string{"summary.json", "summary.md", "run.json"} {
-		if _, err := os.Stat(filepath.Join(h.dir, name)); err != nil {
+		if _, err := os.Stat(filepath.Join(h.Dir, name)); err != nil {
 			m.t.Error(err)
 		}
 	}
@@ -173,9 +173,9 @@ func killed(t *testing.T, cmd *exec.Cmd, err error, out []byte) {
 func wanted(t *testing.T) []string {
 	t.Helper()
 	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
-	reference.cfg.RunID = "fixed"
-	reference.mustRun(t)
-	return slices.Sorted(maps.Keys(reference.staged(t)))
+	reference.Config.RunID = "fixed"
+	reference.MustRun(t)
+	return slices.Sorted(maps.Keys(reference.Staged(t)))
 }
 
 // Power that goes at any boundary of an episode takes nothing with it that was
@@ -184,7 +184,7 @@ func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
 	want := wanted(t)
-	for _, point := range pipeline.CrashPoints {
+	for _, point := range pipelinetest.Points {
 		t.Run(point, func(t *testing.T) {
 			m := newImage(t)
 			cmd := m.child(childPoint+"="+point, childNth+"=2", childCut+"="+m.dir)
@@ -197,7 +197,7 @@ func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// The same at moments that fall where they may.
+// The same at random moments.
 func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
@@ -257,7 +257,7 @@ func TestSoakPowerCutWithoutSyncsLoses(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
 	m := newImage(t)
-	cmd := m.child(childPoint+"=recorded-step", childNth+"=4", childCut+"="+m.dir, childLazy+"=1")
+	cmd := m.child(childPoint+"=logged-step", childNth+"=4", childCut+"="+m.dir, childLazy+"=1")
 	out, err := cmd.CombinedOutput()
 	killed(t, cmd, err, out)
 	m.again()
@@ -265,7 +265,7 @@ func TestSoakPowerCutWithoutSyncsLoses(t *testing.T) {
 	if len(recorded) == 0 {
 		t.Fatal("nothing was recorded before the cut")
 	}
-	_, err = m.harness().run(t.Context())
+	_, err = m.harness().Run(t.Context())
 	asked, _ := m.asked()
 	for line := range recorded {
 		if err == nil && asked[line] < 2 {

@@ -1,99 +1,103 @@
 package pipeline
 
-// The end of an invocation: the report, its files, and the dead letters.
-
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// leave writes the report and the dead letters. A run in which nothing is left
-// to do needs its private working data no more.
-func (r *run) leave(rep observe.Report) error {
+// Finish writes the report of the invocation, which ended with err, and closes the run directory.
+func (b *Batch) Finish(err error) (observe.Report, error) {
+	rep := b.report(err)
+	if b.status != nil {
+		b.status.Close(rep.Verdict == observe.Complete, slices.Collect(maps.Keys(b.dead)))
+	}
+	err = errors.Join(err, b.writeFiles(rep))
+	b.Deps.Observer.RunFinished(rep)
+	return rep, errors.Join(err, b.dir.Close())
+}
+
+// writeFiles writes the report and the dead letters. A complete run no longer needs its private
+// working data.
+func (b *Batch) writeFiles(rep observe.Report) error {
 	body, err := rep.JSON()
 	if err != nil {
 		return err
 	}
 	err = errors.Join(
-		replaceFile(filepath.Join(r.cfg.RunDir, "summary.json"), body),
-		replaceFile(filepath.Join(r.cfg.RunDir, "summary.md"), rep.Markdown()),
+		b.dir.Replace("summary.json", body),
+		b.dir.Replace("summary.md", rep.Markdown()),
 	)
-	if r.engine != nil || rep.Verdict == observe.Complete {
-		err = errors.Join(err, r.writeDeadLetters())
+	if b.Engine != nil || rep.Verdict == observe.Complete {
+		err = errors.Join(err, b.writeDeadLetters())
 	}
 	if rep.Verdict == observe.Complete {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(r.cfg.RunDir, "engine")))
+		err = errors.Join(err, b.dir.Remove("engine"))
 	}
-	return unusable(err)
+	return err
 }
 
-// writeDeadLetters keeps dead-letters.jsonl: a schemas.DeadLetterRow a line, in
-// the order of the plan.
-func (r *run) writeDeadLetters() error {
-	path := filepath.Join(r.cfg.RunDir, "dead-letters.jsonl")
-	if len(r.dead) == 0 {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing dead letters: %w", err)
-		}
-		return nil
+// writeDeadLetters writes dead-letters.jsonl, one schemas.DeadLetterRow per line, in the order of
+// the plan.
+func (b *Batch) writeDeadLetters() error {
+	const name = "dead-letters.jsonl"
+	if len(b.dead) == 0 {
+		return b.dir.Remove(name)
 	}
 	var out []byte
-	for _, j := range r.plan.jobs {
-		e, ok := r.dead[j.EpisodeID]
+	for _, j := range b.plan.jobs {
+		e, ok := b.dead[j.EpisodeID]
 		if !ok {
 			continue
 		}
 		state := "failed"
 		if e.Class == classSecret {
-			state = "filtered" // as publishing calls what it holds back
+			state = "filtered" // publishing uses the same word
 		}
 		line, err := json.Marshal(schemas.DeadLetterRow{
-			RunID: r.info.RunID, UnitKey: e.ID, Stage: cmp.Or(e.Stage, stageRollout), State: state, ErrorClass: &e.Class, ErrorMessage: new(r.public(e.Cause)),
-			Attempts: int32(e.Delivery), FirstAt: &e.FirstAt, LastAt: &e.LastAt, CostUSD: r.ledger.paid(e.ID), InputRef: &j.TaskID, Retryable: new(true),
+			RunID: b.RunID, UnitKey: e.ID, Stage: cmp.Or(e.Stage, stageRollout), State: state, ErrorClass: &e.Class, ErrorMessage: new(b.Config.public(e.Cause)),
+			Attempts: int32(e.Delivery), FirstAt: &e.FirstAt, LastAt: &e.LastAt, CostUSD: b.Ledger.Paid(e.ID), InputRef: &j.TaskID, Retryable: new(true),
 		})
 		if err != nil {
 			return fmt.Errorf("encoding a dead letter: %w", err)
 		}
 		out = append(append(out, line...), '\n')
 	}
-	return replaceFile(path, out)
+	return b.dir.Replace(name, out)
 }
 
-// report builds the report of this invocation.
-func (r *run) report(started time.Time, err error) observe.Report {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// report returns the report of this invocation, which ends with err.
+func (b *Batch) report(err error) observe.Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	rep := observe.Report{
-		RunID: r.info.RunID, RunDir: r.cfg.RunDir, Command: r.cfg.Command, Started: started.UTC(), Ended: r.deps.Clock().UTC(),
-		Episodes: slices.Collect(maps.Values(r.episodes)), Friction: r.friction, Data: observe.Data{Staging: r.deps.Staging.URI()},
+		RunID: b.RunID, RunDir: b.Config.RunDir, Command: b.Config.Command, Started: b.started.UTC(), Ended: b.Deps.Clock().UTC(),
+		Episodes: slices.Collect(maps.Values(b.episodes)), Friction: b.friction, Data: observe.Data{Staging: b.Deps.Staging.URI()},
 	}
-	rep.Calls, rep.Effort.SpentNowUSD = r.ledger.totals()
-	for _, j := range r.plan.jobs {
-		if _, ended := r.episodes[j.EpisodeID]; ended {
+	rep.Calls, rep.Effort.SpentNowUSD = b.Ledger.Totals()
+	for _, j := range b.plan.jobs {
+		if _, ended := b.episodes[j.EpisodeID]; ended {
 			continue
 		}
 		reason := "not finished"
-		if e, ok := r.dead[j.EpisodeID]; ok {
-			reason = "given up: " + e.Class + ": " + r.public(e.Cause)
-		} else if _, todo := r.todo[j.EpisodeID]; !todo {
+		if e, ok := b.dead[j.EpisodeID]; ok {
+			reason = "given up: " + e.Class + ": " + b.Config.public(e.Cause)
+		} else if _, todo := b.ToDo[j.EpisodeID]; !todo {
 			reason = "staged, not read"
 		}
 		rep.Missing = append(rep.Missing, observe.Missing{ID: j.EpisodeID, Instance: j.Instance, Attempt: j.Attempt, Reason: reason})
 	}
 	if f, ok := errors.AsType[fatal](err); ok {
-		rep.Verdict, rep.ExitCode, rep.Error, rep.Hint = observe.Stopped, f.ExitCode(), r.cfg.clean(f.Error()), f.Hint()
-		if stop, ok := errors.AsType[*StopError](err); ok {
-			rep.Raise = stop.Raise
+		rep.Verdict, rep.ExitCode, rep.Error, rep.Hint = observe.Stopped, f.ExitCode(), b.Config.Clean(f.Error()), f.Hint()
+		if budget.Exhausted(err) {
+			rep.Raise = budget.RunFlag
 		}
 		switch f.ExitCode() {
 		case 5:
@@ -102,7 +106,7 @@ func (r *run) report(started time.Time, err error) observe.Report {
 			rep.Verdict = observe.Interrupted
 		}
 	} else if err != nil {
-		rep.Verdict, rep.ExitCode, rep.Error = observe.Stopped, 1, r.cfg.clean(err.Error())
+		rep.Verdict, rep.ExitCode, rep.Error = observe.Stopped, 1, b.Config.Clean(err.Error())
 	}
 	rep.Summarise()
 	return rep

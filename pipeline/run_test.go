@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
@@ -23,42 +24,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-type exiter interface {
-	error
-	ExitCode() int
-	Hint() string
-}
-
-func exitCode(t *testing.T, err error) int {
-	t.Helper()
-	e, ok := errors.AsType[exiter](err)
-	if !ok {
-		t.Fatalf("%v carries no exit code", err)
-	}
-	return e.ExitCode()
-}
-
-func ledger(t *testing.T, rep observe.Report) observe.Ledger {
-	t.Helper()
-	l := rep.Ledger
-	sum := 0
-	for _, n := range l.Outcomes {
-		sum += n
-	}
-	if l.Selected != l.Reused+l.Ran+l.Missing || l.Ran != sum || len(rep.Missing) != l.Missing {
-		t.Errorf("the ledger does not add up: %+v, %d missing named", l, len(rep.Missing))
-	}
-	return l
-}
-
 // A row says under which settings and limits its agent ran.
 func TestConfigurationOfTheAgent(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-	h.cfg.Limits = agents.Limits{MaxSteps: 40, Wall: time.Minute}
-	h.mustRun(t)
+	h.Config.Limits = agents.Limits{MaxSteps: 40, Wall: time.Minute}
+	h.MustRun(t)
 	want := `{"limits":{"episode_cost_usd":0,"max_format_errors":0,"max_prompt_tokens":0,"max_repeats":0,"max_steps":40,"task_cost_usd":0,"wall_s":60},"settings":{}}`
-	for _, s := range h.staged(t) {
+	for _, s := range h.Staged(t) {
 		if diff := cmp.Diff(want, *s.Episode.ConfigJSON); diff != "" || *s.Episode.ConfigSHA256 != schemas.HashBytes([]byte(want)) {
 			t.Error(diff)
 		}
@@ -68,16 +41,16 @@ func TestConfigurationOfTheAgent(t *testing.T) {
 func TestWC22SecondRunExecutesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
-	h.cfg.Attempts = 2
-	rep := h.mustRun(t)
+	h.Config.Attempts = 2
+	rep := h.MustRun(t)
 	want := observe.Ledger{Selected: 6, Ran: 6, Outcomes: map[string]int{"resolved": 6}}
-	if diff := cmp.Diff(want, ledger(t, rep)); diff != "" {
+	if diff := cmp.Diff(want, pipelinetest.Ledger(t, rep)); diff != "" {
 		t.Error(diff)
 	}
 	if rep.ExitCode != 0 || rep.Verdict != observe.Complete || rep.Outcome.Tasks != 3 || rep.Outcome.ResolvedTasks != 3 {
 		t.Errorf("report: %+v", rep)
 	}
-	staged := h.staged(t)
+	staged := h.Staged(t)
 	if len(staged) != 6 {
 		t.Fatalf("%d objects staged", len(staged))
 	}
@@ -87,23 +60,23 @@ func TestWC22SecondRunExecutesNothing(t *testing.T) {
 		}
 	}
 	for _, f := range []string{"run.json", "summary.json", "summary.md"} {
-		if info, err := os.Stat(filepath.Join(h.dir, f)); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(filepath.Join(h.Dir, f)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, or readable for others: a configuration may hold what they must not see", f, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(h.dir, "engine")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(h.Dir, "engine")); !os.IsNotExist(err) {
 		t.Errorf("private working data outlives a complete run: %v", err)
 	}
 
-	before, times := h.count(""), modTimes(t, h.dir)
-	again := h.mustRun(t)
-	if diff := cmp.Diff(observe.Ledger{Selected: 6, Reused: 6, Outcomes: map[string]int{}}, ledger(t, again)); diff != "" {
+	before, times := h.Count(""), modTimes(t, h.Dir)
+	again := h.MustRun(t)
+	if diff := cmp.Diff(observe.Ledger{Selected: 6, Reused: 6, Outcomes: map[string]int{}}, pipelinetest.Ledger(t, again)); diff != "" {
 		t.Error(diff)
 	}
-	if again.ExitCode != 0 || h.count("") != before {
-		t.Errorf("the second run did something: exit %d, %d notes more", again.ExitCode, h.count("")-before)
+	if again.ExitCode != 0 || h.Count("") != before {
+		t.Errorf("the second run did something: exit %d, %d notes more", again.ExitCode, h.Count("")-before)
 	}
-	if diff := cmp.Diff(times, modTimes(t, h.dir)); diff != "" {
+	if diff := cmp.Diff(times, modTimes(t, h.Dir)); diff != "" {
 		t.Errorf("staged objects were touched: %s", diff)
 	}
 	if diff := cmp.Diff(rep.Outcome, again.Outcome); diff != "" {
@@ -128,9 +101,9 @@ func modTimes(t *testing.T, dir string) map[string]int64 {
 func TestMoreAttemptsExtendARun(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-	h.mustRun(t)
-	h.cfg.Attempts, h.cfg.Workers = 3, 4
-	l := ledger(t, h.mustRun(t))
+	h.MustRun(t)
+	h.Config.Attempts, h.Config.Workers = 3, 4
+	l := pipelinetest.Ledger(t, h.MustRun(t))
 	if l.Reused != 2 || l.Ran != 4 {
 		t.Errorf("%+v", l)
 	}
@@ -141,50 +114,50 @@ func TestInfraFailuresAreRetriedAndThenGivenUp(t *testing.T) {
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	var fails atomic.Int32
 	fails.Store(2)
-	h.onVerify = func(task schemas.Task) (schemas.Verdict, error) {
+	h.OnVerify = func(task schemas.Task) (schemas.Verdict, error) {
 		if task.InstanceID == "bug-01" && fails.Add(-1) >= 0 {
 			return schemas.Verdict{Status: schemas.VerifyError, Reason: "sandbox would not start"}, nil
 		}
 		return schemas.Verdict{}, nil
 	}
-	rep := h.mustRun(t)
-	if l := ledger(t, rep); l.Outcomes["resolved"] != 2 || rep.Friction.InfraRetries != 2 {
+	rep := h.MustRun(t)
+	if l := pipelinetest.Ledger(t, rep); l.Outcomes["resolved"] != 2 || rep.Friction.InfraRetries != 2 {
 		t.Errorf("%+v %+v", l, rep.Friction)
 	}
-	if n := h.count("ask "); n != 2*turns {
+	if n := h.Count("ask "); n != 2*turns {
 		t.Errorf("%d questions asked, want %d: a retry asks nothing again", n, 2*turns)
 	}
 
 	h = newHarness(filepath.Join(t.TempDir(), "run"), 2)
-	h.onStep = func(_ context.Context, j schemas.Job, _ schemas.ToolCall) error {
+	h.OnStep = func(_ context.Context, j schemas.Job, _ schemas.ToolCall) error {
 		if j.Instance == "bug-00" {
 			return errors.New("container vanished")
 		}
 		return nil
 	}
-	rep = h.mustRun(t)
-	l := ledger(t, rep)
+	rep = h.MustRun(t)
+	l := pipelinetest.Ledger(t, rep)
 	if l.Outcomes["infra"] != 1 || l.Outcomes["resolved"] != 1 || rep.ExitCode != 3 || rep.Verdict != observe.WithGaps {
 		t.Errorf("%+v exit %d", l, rep.ExitCode)
 	}
-	if len(h.staged(t)) != 1 {
+	if len(h.Staged(t)) != 1 {
 		t.Error("an infrastructure failure was staged")
 	}
-	letters, err := os.ReadFile(filepath.Join(h.dir, "dead-letters.jsonl"))
+	letters, err := os.ReadFile(filepath.Join(h.Dir, "dead-letters.jsonl"))
 	if err != nil || !strings.Contains(string(letters), "container vanished") {
 		t.Errorf("dead letters: %s %v", letters, err)
 	}
 
-	rep = h.mustRun(t) // without --retry it stays
-	if l := ledger(t, rep); l.Reused != 1 || l.Missing != 1 || rep.ExitCode != 3 || !strings.Contains(rep.Missing[0].Reason, "container vanished") {
+	rep = h.MustRun(t) // without --retry it stays
+	if l := pipelinetest.Ledger(t, rep); l.Reused != 1 || l.Missing != 1 || rep.ExitCode != 3 || !strings.Contains(rep.Missing[0].Reason, "container vanished") {
 		t.Errorf("%+v %+v", l, rep.Missing)
 	}
-	h.onStep, h.cfg.Retry = nil, []string{"infra"}
-	rep = h.mustRun(t)
-	if l := ledger(t, rep); l.Reused != 1 || l.Outcomes["resolved"] != 1 || rep.ExitCode != 0 {
+	h.OnStep, h.Config.Retry = nil, []string{"infra"}
+	rep = h.MustRun(t)
+	if l := pipelinetest.Ledger(t, rep); l.Reused != 1 || l.Outcomes["resolved"] != 1 || rep.ExitCode != 0 {
 		t.Errorf("%+v", l)
 	}
-	if _, err := os.Stat(filepath.Join(h.dir, "dead-letters.jsonl")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(h.Dir, "dead-letters.jsonl")); !os.IsNotExist(err) {
 		t.Errorf("dead letters stay: %v", err)
 	}
 }
@@ -192,14 +165,14 @@ func TestInfraFailuresAreRetriedAndThenGivenUp(t *testing.T) {
 func TestPanicInAStageIsAnInfraFailureOfThatJob(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-	h.onStep = func(_ context.Context, j schemas.Job, _ schemas.ToolCall) error {
+	h.OnStep = func(_ context.Context, j schemas.Job, _ schemas.ToolCall) error {
 		if j.Instance == "bug-00" {
 			panic("a bug of ours")
 		}
 		return nil
 	}
-	rep := h.mustRun(t)
-	if l := ledger(t, rep); l.Outcomes["infra"] != 1 || l.Outcomes["resolved"] != 1 {
+	rep := h.MustRun(t)
+	if l := pipelinetest.Ledger(t, rep); l.Outcomes["infra"] != 1 || l.Outcomes["resolved"] != 1 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -209,17 +182,17 @@ func TestFatalErrorsStopTheRunWithTheirExitCode(t *testing.T) {
 	for class, code := range map[llms.Class]int{llms.ClassAuth: 4, llms.ClassQuota: 5, llms.ClassNotFound: 7, llms.ClassUnreachable: 7} {
 		t.Run(string(class), func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
-			h.cfg.Workers = 1
-			h.onAsk = func(context.Context, schemas.Job, int) error { return &llms.Error{Class: class, Message: "no"} }
-			rep, err := h.run(t.Context())
-			if got := exitCode(t, err); got != code || rep.ExitCode != code {
+			h.Config.Workers = 1
+			h.OnAsk = func(context.Context, schemas.Job, int) error { return &llms.Error{Class: class, Message: "no"} }
+			rep, err := h.Run(t.Context())
+			if got := pipelinetest.ExitCode(t, err); got != code || rep.ExitCode != code {
 				t.Errorf("exit %d, report %d, want %d", got, rep.ExitCode, code)
 			}
-			if l := ledger(t, rep); l.Missing != 2 || l.Outcomes["cancelled"] != 1 {
+			if l := pipelinetest.Ledger(t, rep); l.Missing != 2 || l.Outcomes["cancelled"] != 1 {
 				t.Errorf("%+v", l)
 			}
-			h.onAsk = nil
-			if l := ledger(t, h.mustRun(t)); l.Outcomes["resolved"] != 3 {
+			h.OnAsk = nil
+			if l := pipelinetest.Ledger(t, h.MustRun(t)); l.Outcomes["resolved"] != 3 {
 				t.Errorf("resumed: %+v", l)
 			}
 		})
@@ -229,21 +202,21 @@ func TestFatalErrorsStopTheRunWithTheirExitCode(t *testing.T) {
 func TestBudgetStopsAndResumes(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
-	h.cfg.Workers, h.cfg.MaxCost = 1, 0.06
-	rep, err := h.run(t.Context())
-	if code := exitCode(t, err); code != 5 || rep.Verdict != observe.OverBudget {
+	h.Config.Workers, h.Config.MaxCost = 1, 0.06
+	rep, err := h.Run(t.Context())
+	if code := pipelinetest.ExitCode(t, err); code != 5 || rep.Verdict != observe.OverBudget {
 		t.Errorf("exit %d, %s", code, rep.Verdict)
 	}
-	if n := h.count("ask "); n != 5 { // the sixth could cost 0.02
+	if n := h.Count("ask "); n != 5 { // the sixth could cost 0.02
 		t.Errorf("%d calls for 0.06 at 0.01 each", n)
 	}
-	if _, err := h.run(t.Context()); exitCode(t, err) != 5 || h.count("ask ") != 5 {
-		t.Errorf("the same budget bought %d calls more", h.count("ask ")-5)
+	if _, err := h.Run(t.Context()); pipelinetest.ExitCode(t, err) != 5 || h.Count("ask ") != 5 {
+		t.Errorf("the same budget bought %d calls more", h.Count("ask ")-5)
 	}
-	h.cfg.MaxCost = 1
-	rep = h.mustRun(t)
-	ledger(t, rep)
-	if n := h.count("ask "); n != 3*turns || len(h.staged(t)) != 3 || rep.Calls.LostInFlight != 0 {
+	h.Config.MaxCost = 1
+	rep = h.MustRun(t)
+	pipelinetest.Ledger(t, rep)
+	if n := h.Count("ask "); n != 3*turns || len(h.Staged(t)) != 3 || rep.Calls.LostInFlight != 0 {
 		t.Errorf("%d calls over all, want %d; %d lost", n, 3*turns, rep.Calls.LostInFlight)
 	}
 }
@@ -252,7 +225,7 @@ func TestCancelKeepsEverythingResumable(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)
 	ctx, cancel := context.WithCancel(t.Context())
-	h.onStep = func(ctx context.Context, _ schemas.Job, c schemas.ToolCall) error {
+	h.OnStep = func(ctx context.Context, _ schemas.Job, c schemas.ToolCall) error {
 		if c.Name == "edit" {
 			cancel()
 			<-ctx.Done()
@@ -260,18 +233,18 @@ func TestCancelKeepsEverythingResumable(t *testing.T) {
 		}
 		return nil
 	}
-	rep, err := h.run(ctx)
-	if code := exitCode(t, err); code != 130 || rep.Verdict != observe.Interrupted || !errors.Is(err, context.Canceled) {
+	rep, err := h.Run(ctx)
+	if code := pipelinetest.ExitCode(t, err); code != 130 || rep.Verdict != observe.Interrupted || !errors.Is(err, context.Canceled) {
 		t.Errorf("exit %d %s %v", code, rep.Verdict, err)
 	}
-	if l := ledger(t, rep); l.Outcomes["cancelled"] == 0 || l.Missing == 0 {
+	if l := pipelinetest.Ledger(t, rep); l.Outcomes["cancelled"] == 0 || l.Missing == 0 {
 		t.Errorf("%+v", l)
 	}
-	h.onStep = nil
-	if l := ledger(t, h.mustRun(t)); l.Outcomes["resolved"] != 4 {
+	h.OnStep = nil
+	if l := pipelinetest.Ledger(t, h.MustRun(t)); l.Outcomes["resolved"] != 4 {
 		t.Errorf("%+v", l)
 	}
-	if n := h.count("ask "); n != 4*turns {
+	if n := h.Count("ask "); n != 4*turns {
 		t.Errorf("%d questions, want %d", n, 4*turns)
 	}
 }
@@ -279,19 +252,19 @@ func TestCancelKeepsEverythingResumable(t *testing.T) {
 func TestDrainFinishesWhatRuns(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 5)
-	h.cfg.Workers = 1
+	h.Config.Workers = 1
 	drain := make(chan struct{})
-	h.change = func(d *pipeline.Deps) { d.Drain = drain }
+	h.Change = func(d *pipeline.Deps) { d.Drain = drain }
 	var once sync.Once
-	h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
+	h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
 		once.Do(func() { close(drain) })
 		return nil
 	}
-	rep, err := h.run(t.Context())
-	if code := exitCode(t, err); code != 130 {
+	rep, err := h.Run(t.Context())
+	if code := pipelinetest.ExitCode(t, err); code != 130 {
 		t.Errorf("exit %d", code)
 	}
-	if l := ledger(t, rep); l.Outcomes["resolved"] != l.Ran || l.Ran == 0 || l.Missing == 0 {
+	if l := pipelinetest.Ledger(t, rep); l.Outcomes["resolved"] != l.Ran || l.Ran == 0 || l.Missing == 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -324,23 +297,23 @@ func TestStoreTroubleLosesNothing(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-			h.cfg.Workers = 1
-			h.store = func(s sinks.Store) sinks.Store {
+			h.Config.Workers = 1
+			h.Store = func(s sinks.Store) sinks.Store {
 				f := &flaky{Store: s, err: c.err}
 				f.left.Store(c.left)
 				return f
 			}
-			rep, err := h.run(t.Context())
-			ledger(t, rep)
+			rep, err := h.Run(t.Context())
+			pipelinetest.Ledger(t, rep)
 			if c.code != 0 {
-				if got := exitCode(t, err); got != c.code {
+				if got := pipelinetest.ExitCode(t, err); got != c.code {
 					t.Errorf("exit %d, want %d: %v", got, c.code, err)
 				}
-				h.store = nil
-				rep, err = h.run(t.Context())
+				h.Store = nil
+				rep, err = h.Run(t.Context())
 			}
-			if err != nil || len(h.staged(t)) != 2 || h.count("ask ") != 2*turns || h.count("verify ") != 2 {
-				t.Errorf("%v: %d staged, %d questions, %d verifications", err, len(h.staged(t)), h.count("ask "), h.count("verify "))
+			if err != nil || len(h.Staged(t)) != 2 || h.Count("ask ") != 2*turns || h.Count("verify ") != 2 {
+				t.Errorf("%v: %d staged, %d questions, %d verifications", err, len(h.Staged(t)), h.Count("ask "), h.Count("verify "))
 			}
 			if rep.ExitCode != 0 {
 				t.Errorf("exit %d", rep.ExitCode)
@@ -352,8 +325,8 @@ func TestStoreTroubleLosesNothing(t *testing.T) {
 func TestSummaryFileSaysWhatTheReportSays(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-	rep := h.mustRun(t)
-	raw, err := os.ReadFile(filepath.Join(h.dir, "summary.json"))
+	rep := h.MustRun(t)
+	raw, err := os.ReadFile(filepath.Join(h.Dir, "summary.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// clean takes the secrets out of a text and leaves all else as it is.
-func (c *Config) clean(text string) string {
+// Clean removes the secrets from a text and leaves everything else as it is.
+func (c *Config) Clean(text string) string {
 	red := redact.New(c.Normalise.Secrets)
 	out := red.Text(text)
 	if red = red.Wiser(c.Normalise.Secrets); red != nil {
@@ -18,20 +18,20 @@ func (c *Config) clean(text string) string {
 	return out
 }
 
-// keepNoSecrets takes the secrets out of what the run directory keeps of the
-// configuration. A run whose id holds one is refused before it is paid for: the id
-// stands in every row, and each episode would be held back.
+// keepNoSecrets removes the secrets from what the run directory keeps of the configuration. It
+// refuses a run whose ID holds one before anything is paid for: the ID is in every row, so that
+// no episode could be staged.
 func (c *Config) keepNoSecrets() error {
-	if c.clean(c.RunID) != c.RunID {
+	if c.Clean(c.RunID) != c.RunID {
 		return &StopError{Code: 2, Err: errors.New("the name of the run looks like a secret"), Remedy: "choose another run.name: it stands in every row"}
 	}
-	c.Resolved = []byte(c.clean(string(c.Resolved)))
+	c.Resolved = []byte(c.Clean(string(c.Resolved)))
 	c.Command = slices.Clone(c.Command)
 	for i, word := range c.Command {
-		c.Command[i] = c.clean(word)
+		c.Command[i] = c.Clean(word)
 	}
 	return nil
 }
 
-// public is a text of an error as it may be kept.
-func (r *run) public(text string) string { return r.cfg.clean(schemas.Plain(text)) }
+// public returns the text of an error as it may be kept.
+func (c *Config) public(text string) string { return c.Clean(schemas.Plain(text)) }

@@ -16,8 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What others say in an error may hold a key: it reaches neither what is shown while
-// a run goes on, nor its report, nor the lists of what was given up.
+// An error of another program may hold a key. It reaches neither the progress of a run, nor its
+// report, nor the dead letters.
 func TestErrorsAreToldWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	key, value := "ghp_"+strings.Repeat("a1B2", 9), "counting-house-7"
@@ -27,27 +27,27 @@ func TestErrorsAreToldWithoutSecrets(t *testing.T) {
 		code  int
 	}{
 		"given up": {func(h *harness) {
-			h.onStep = func(context.Context, schemas.Job, schemas.ToolCall) error { return errors.New(said) }
+			h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error { return errors.New(said) }
 		}, 3},
 		"stopped": {func(h *harness) {
-			h.onAsk = func(context.Context, schemas.Job, int) error {
+			h.OnAsk = func(context.Context, schemas.Job, int) error {
 				return &llms.Error{Class: llms.ClassAuth, Message: said}
 			}
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-			h.cfg.Normalise.Secrets = redact.NewKnown([]string{value})
+			h.Config.Normalise.Secrets = redact.NewKnown([]string{value})
 			c.fails(h)
 			var shown bytes.Buffer
-			h.change = func(d *pipeline.Deps) { d.Observer = observe.NewPlain(&shown) }
-			rep, _ := h.run(t.Context())
+			h.Change = func(d *pipeline.Deps) { d.Observer = observe.NewPlain(&shown) }
+			rep, _ := h.Run(t.Context())
 			if rep.ExitCode != c.code {
 				t.Errorf("exit code %d: %s", rep.ExitCode, rep.Error)
 			}
 			texts := map[string]string{"progress": shown.String(), "error": rep.Error}
 			for _, file := range []string{"summary.json", "summary.md", "dead-letters.jsonl", "status.json"} {
-				if b, err := os.ReadFile(filepath.Join(h.dir, file)); err == nil {
+				if b, err := os.ReadFile(filepath.Join(h.Dir, file)); err == nil {
 					texts[file] = string(b)
 				}
 			}

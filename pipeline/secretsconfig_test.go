@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 )
 
 // What the run directory keeps of the configuration and of the command line holds
@@ -14,25 +16,25 @@ func TestConfigurationIsKeptWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	key := "ghp_" + strings.Repeat("a1B2", 9)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-	h.cfg.Resolved = []byte(`{"agent":{"with":{"note":"` + key + `"}},"s3":{"endpoint":"http://me:q7Zk1xVb93LmPw@host"}}`)
-	h.cfg.Command = []string{"tracesmith", "run", "-p", "agent.with.note=" + key}
-	h.mustRun(t)
+	h.Config.Resolved = []byte(`{"agent":{"with":{"note":"` + key + `"}},"s3":{"endpoint":"http://me:q7Zk1xVb93LmPw@host"}}`)
+	h.Config.Command = []string{"tracesmith", "run", "-p", "agent.with.note=" + key}
+	h.MustRun(t)
 	for _, file := range []string{"run.json", "summary.json", "summary.md"} {
-		b, err := os.ReadFile(filepath.Join(h.dir, file))
+		b, err := os.ReadFile(filepath.Join(h.Dir, file))
 		if err != nil || bytes.Contains(b, []byte(key)) || bytes.Contains(b, []byte("q7Zk1xVb93LmPw")) {
 			t.Errorf("%s: %v: %s", file, err, b)
 		}
 	}
-	if h.cfg.Command[3] != "agent.with.note="+key {
+	if h.Config.Command[3] != "agent.with.note="+key {
 		t.Error("the caller's words were changed")
 	}
 
 	named := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-	named.cfg.RunID = key
-	if _, err := named.run(t.Context()); err == nil || exitCode(t, err) != 2 || strings.Contains(err.Error(), key) {
+	named.Config.RunID = key
+	if _, err := named.Run(t.Context()); err == nil || pipelinetest.ExitCode(t, err) != 2 || strings.Contains(err.Error(), key) {
 		t.Errorf("a key for a name: %v", err)
 	}
-	if _, err := os.Stat(named.dir); !os.IsNotExist(err) {
+	if _, err := os.Stat(named.Dir); !os.IsNotExist(err) {
 		t.Errorf("it left something behind: %v", err)
 	}
 }

@@ -4,76 +4,123 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// freshStaging refuses a fresh run whose staging lies outside of its directory
-// and holds its episodes: they cannot be moved aside, and would be reused.
-func freshStaging(ctx context.Context, cfg Config, staging sinks.Store) error {
-	if !cfg.Fresh || cfg.Staging == "" {
-		return nil
+// StoreError gives an error of the staging store an exit code.
+func (b *Batch) StoreError(err error) error {
+	if _, ok := errors.AsType[fatal](err); ok || errors.Is(err, context.Canceled) {
+		return err
 	}
-	for _, err := range staging.List(ctx, stagedBy(cfg.RunID)) {
-		if err != nil {
-			return fmt.Errorf("listing staged episodes: %w", err)
-		}
-		return &StopError{
-			Code: 2, Err: fmt.Errorf("%s holds episodes of run %s, which --fresh does not move aside", staging.URI(), cfg.RunID),
-			Remedy: "choose another run.staging, or leave out --fresh to go on with them",
-		}
-	}
-	return nil
+	return &StopError{Code: 8, Err: err, Remedy: "check the staging store " + b.Deps.Staging.URI() + "; " + resumes}
 }
 
-// probeStaging refuses a place in which episodes cannot be staged, or could overwrite
-// each other, before one is paid for.
-func (r *run) probeStaging(ctx context.Context) error {
+// ProbeStaging refuses a staging store in which episodes cannot be staged, or could overwrite
+// each other, before anything is paid for.
+func (b *Batch) ProbeStaging(ctx context.Context) error {
 	where, remedy := "run.staging", "stage in another place, or leave run.staging out to stage in the run's directory"
-	if r.cfg.Staging == "" {
+	if b.Config.Staging == "" {
 		where, remedy = "the run's directory", "use a run directory on another file system, or set run.staging to another place"
 	}
-	switch err := r.deps.Staging.Probe(ctx); {
+	switch err := b.Deps.Staging.Probe(ctx); {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return interrupted(ctx)
+		return Interrupted(ctx)
 	case errors.Is(err, sinks.ErrUnsafe):
 		return &StopError{Code: 8, Err: fmt.Errorf("%s: %w", where, err), Remedy: remedy}
 	default:
-		return r.storeError(fmt.Errorf("%s: %w", where, err))
+		return b.StoreError(fmt.Errorf("%s: %w", where, err))
 	}
 }
 
-// stagedBy is where the episodes of a run lie below staging.
-func stagedBy(runID string) string {
-	key := sinks.StagedKey(runID, "")
-	return key[:strings.LastIndex(key, "/")+1]
-}
-
-// sweep removes what killed processes had begun to stage: in the run directory,
-// whose lock is ours, when nobody else executes its jobs.
-func (r *run) sweep(ctx context.Context) error {
-	if r.deps.Cluster != nil {
-		return nil
-	}
-	return r.removeTorn(ctx)
-}
-
-func (r *run) removeTorn(ctx context.Context) error {
-	s, ok := r.deps.Staging.(sinks.Sweeper)
-	if !ok || r.cfg.Staging != "" {
+// RemoveTorn removes objects that killed processes did not stage completely, if the run stages in
+// its own directory. No other process may execute jobs of the run.
+func (b *Batch) RemoveTorn(ctx context.Context) error {
+	s, ok := b.Deps.Staging.(sinks.Sweeper)
+	if !ok || b.Config.Staging != "" {
 		return nil
 	}
 	torn, err := s.Torn(ctx)
 	if err != nil {
-		return r.storeError(fmt.Errorf("looking for what was not staged whole: %w", err))
+		return b.StoreError(fmt.Errorf("looking for incomplete objects: %w", err))
 	}
 	for _, t := range torn {
 		if err := t.Remove(ctx); err != nil {
-			return r.storeError(fmt.Errorf("removing %s, which was not staged whole: %w", t.Name, err))
+			return b.StoreError(fmt.Errorf("removing the incomplete object %s: %w", t.Name, err))
 		}
 	}
 	return nil
+}
+
+// WithStore repeats an operation while the staging store is unreachable, so that no finished
+// episode is lost. After Config.StagePatience it returns an error that stops the run.
+func (b *Batch) WithStore(ctx context.Context, do func(sinks.Store) error) error {
+	deadline := time.Now().Add(b.Config.StagePatience)
+	for wait := 250 * time.Millisecond; ; wait = min(2*wait, 30*time.Second) {
+		err := do(b.Deps.Staging)
+		if err == nil || errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrNotFound) || ctx.Err() != nil || asFatal(err, true) != nil {
+			return err
+		}
+		if time.Now().Add(wait).After(deadline) {
+			return b.StoreError(err)
+		}
+		b.Deps.Log.Warn("staging store", "error", err, "retry_in", wait)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Fetch reads the staged object of a job. The error is sinks.ErrNotFound if there is none.
+func (b *Batch) Fetch(ctx context.Context, job schemas.Job) (StagedEpisode, error) {
+	key := sinks.StagedKey(job.RunID, job.EpisodeID)
+	var body []byte
+	err := b.WithStore(ctx, func(store sinks.Store) (err error) {
+		body, err = store.Get(ctx, key)
+		return err
+	})
+	if err != nil {
+		return StagedEpisode{}, fmt.Errorf("looking for the staged episode: %w", err)
+	}
+	s, err := sinks.DecodeStaged(body)
+	if err != nil {
+		return StagedEpisode{}, fmt.Errorf("%s: %w", key, err)
+	}
+	return StagedEpisode{observe.FromStaged(s, int64(len(body))), schemas.HashBytes(body)}, nil
+}
+
+// stage writes the episode create-only. If another worker has staged it, stage returns that
+// object.
+func (b *Batch) stage(ctx context.Context, job schemas.Job, s sinks.Staged) (StagedEpisode, error) {
+	body, err := sinks.EncodeStaged(s)
+	if err != nil {
+		return StagedEpisode{}, err
+	}
+	key := sinks.StagedKey(job.RunID, job.EpisodeID)
+	err = b.WithStore(ctx, func(store sinks.Store) error { return store.Create(ctx, key, body) })
+	if errors.Is(err, sinks.ErrExists) {
+		return b.adopt(ctx, job)
+	}
+	if err != nil {
+		return StagedEpisode{}, fmt.Errorf("staging: %w", err)
+	}
+	return StagedEpisode{observe.FromStaged(s, int64(len(body))), schemas.HashBytes(body)}, nil
+}
+
+// adopt makes the staged object of another worker, or of an earlier attempt, the result of a job.
+func (b *Batch) adopt(ctx context.Context, job schemas.Job) (StagedEpisode, error) {
+	done, err := b.Fetch(ctx, job)
+	if err == nil {
+		b.mu.Lock()
+		b.friction.Adopted++
+		b.mu.Unlock()
+	}
+	return done, err
 }

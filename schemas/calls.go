@@ -1,37 +1,37 @@
 package schemas
 
-// Calls adds up the calls to model servers of an episode or a whole run, as
-// they were made and paid: Made = Answered + Failed + LostInFlight. The tokens
-// are those of the answered ones. Tokens of the others are unknown; where such a
-// call may have been billed all the same, what it could have cost at most is in
-// AtRiskUSD. Every amount a server can have billed is in one of the two sums.
+// Calls sums up the calls to model servers of an episode or a whole run:
+// Made = Answered + Failed + LostInFlight. The tokens are those of the answered
+// calls. If a server may have billed a call that was not answered, AtRiskUSD
+// includes its maximum cost. Every amount that a server can have billed is in
+// CostUSD or in AtRiskUSD.
 type Calls struct {
-	Made         int `json:"made"` // announced to the log and, unless the process died right then, sent
+	Made         int `json:"made"` // recorded in the log and, unless the process died right then, sent
 	Answered     int `json:"answered"`
-	Failed       int `json:"failed"`         // refused, broken off, too late
-	LostInFlight int `json:"lost_in_flight"` // under way when the process died
-	Retried      int `json:"retried"`        // of Made: because the one before had failed
-	FromCache    int `json:"from_cache"`     // questions that needed no call
+	Failed       int `json:"failed"`         // refused, interrupted or timed out
+	LostInFlight int `json:"lost_in_flight"` // in flight when the process died
+	Retried      int `json:"retried"`        // part of Made: repeats a call that failed
+	FromCache    int `json:"from_cache"`     // replies that needed no call
 
 	Prompt     int64 `json:"prompt_tokens"`
 	Completion int64 `json:"completion_tokens"`
 	Cached     int64 `json:"cached_tokens"`
 	Reasoning  int64 `json:"reasoning_tokens"`
-	Uncounted  int   `json:"uncounted"` // of Answered: the server did not count
-	// EstimatedPrompt and EstimatedCompletion are our own count of the uncounted;
-	// they are in no other sum.
+	Uncounted  int   `json:"uncounted"` // part of Answered: the server reported no usage
+	// EstimatedPrompt and EstimatedCompletion are our own count for the Uncounted
+	// calls. No other sum includes them.
 	EstimatedPrompt     int64 `json:"estimated_prompt_tokens"`
 	EstimatedCompletion int64 `json:"estimated_completion_tokens"`
 
-	CostUSD   float64 `json:"cost_usd"`    // of the answered ones that have a price
-	AtRiskUSD float64 `json:"at_risk_usd"` // worst case of answers that never came or were not counted
-	Unpriced  int     `json:"unpriced"`    // of Answered: there is no price to compute with
+	CostUSD   float64 `json:"cost_usd"`    // of the answered calls that have a price
+	AtRiskUSD float64 `json:"at_risk_usd"` // maximum cost of calls without an answer or without usage
+	Unpriced  int     `json:"unpriced"`    // part of Answered: no price is known
 }
 
 // Spent is what may have been billed at most, in USD.
 func (c Calls) Spent() float64 { return c.CostUSD + c.AtRiskUSD }
 
-// Plus is the sum of both.
+// Plus returns the sum of both.
 func (c Calls) Plus(o Calls) Calls {
 	c.Made += o.Made
 	c.Answered += o.Answered
@@ -52,15 +52,15 @@ func (c Calls) Plus(o Calls) Calls {
 	return c
 }
 
-// Payment is what became of one call.
+// Payment is the result and the cost of one call.
 type Payment struct {
 	Failed bool   `json:"failed,omitempty"`
-	Usage  *Usage `json:"usage,omitempty"` // nil: failed, or the server did not count
+	Usage  *Usage `json:"usage,omitempty"` // nil: failed, or the server reported no usage
 	// Estimated is our own count of an answer that has no Usage.
 	Estimated *Usage `json:"estimated_usage,omitempty"`
-	// CostUSD of an answer; nil: no price, or no count to compute it from.
+	// CostUSD is the cost of an answer; nil: no price or no usage to compute it from.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
-	// AtRiskUSD may have been billed without our knowing.
+	// AtRiskUSD is the maximum that the server may have billed without reporting it.
 	AtRiskUSD float64 `json:"at_risk_usd,omitempty"`
 }
 
@@ -72,7 +72,7 @@ func (p Payment) Spent() float64 {
 	return *p.CostUSD + p.AtRiskUSD
 }
 
-// Ended is the sum with one more call, whose making was counted before.
+// Ended returns the sum after the end of one more call, which Made already counts.
 func (c Calls) Ended(p Payment) Calls {
 	c.AtRiskUSD += p.AtRiskUSD
 	if p.Failed {

@@ -12,7 +12,7 @@ import (
 
 // CanonicalJSON encodes v with sorted object keys, no insignificant space and
 // no HTML escaping, so equal values give equal bytes. Numbers keep their
-// textual form. It fails on what JSON cannot say (NaN, functions, cycles).
+// textual form. It fails on values that JSON cannot represent (NaN, functions, cycles).
 func CanonicalJSON(v any) ([]byte, error) {
 	if inOrder(reflect.ValueOf(v)) {
 		if once, err := encode(v); err != nil || !bytes.Contains(once, []byte(`\ufffd`)) {
@@ -25,7 +25,7 @@ func CanonicalJSON(v any) ([]byte, error) {
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	var generic any // maps come back sorted from Marshal, structs do not
+	var generic any // Marshal sorts the keys of maps, but not the fields of structs
 	if err := dec.Decode(&generic); err != nil {
 		return nil, fmt.Errorf("reading back canonical JSON: %w", err)
 	}
@@ -42,8 +42,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }
 
-// inOrder tells that v is of lists, maps and plain values alone: encoding it once is
-// canonical, unless there are bytes in it that are not UTF-8.
+// inOrder reports whether v consists only of lists, maps and plain values. Encoding
+// such a value once gives canonical JSON, unless it contains invalid UTF-8.
 func inOrder(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -60,7 +60,7 @@ func inOrder(v reflect.Value) bool {
 				return false
 			}
 		}
-	case reflect.Struct, reflect.Pointer, reflect.Uint8: // bytes may be JSON that was written elsewhere
+	case reflect.Struct, reflect.Pointer, reflect.Uint8: // bytes may be JSON in any order (json.RawMessage)
 		return false
 	}
 	return !v.IsValid() || !v.Type().Implements(marshaler) && !v.Type().Implements(textMarshaler)
@@ -71,9 +71,8 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// Hash is the lower-case hex SHA-256 of v's canonical JSON (64 characters).
-// It panics on a value JSON cannot encode: identities are built from our own
-// records only.
+// Hash returns the lower-case hex SHA-256 of v's canonical JSON (64 characters).
+// It panics if JSON cannot encode v, which no record of this package allows.
 func Hash(v any) string {
 	b, err := CanonicalJSON(v)
 	if err != nil {
@@ -82,11 +81,11 @@ func Hash(v any) string {
 	return HashBytes(b)
 }
 
-// HashBytes is the lower-case hex SHA-256 of b (64 characters).
+// HashBytes returns the lower-case hex SHA-256 of b (64 characters).
 func HashBytes(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// ShortHash is the first 32 hex characters of Hash: the form of every id.
+// ShortHash returns the first 32 hex characters of Hash, the form of every id.
 func ShortHash(v any) string { return Hash(v)[:32] }

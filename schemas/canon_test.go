@@ -10,7 +10,7 @@ type word string
 
 func (w word) MarshalText() ([]byte, error) { return []byte("<" + w + ">"), nil }
 
-// What is encoded once is what decoding and sorting give.
+// Encoding a value directly gives the same JSON as encoding, decoding and sorting it.
 func TestCanonicalJSONOfValues(t *testing.T) {
 	type pair struct {
 		B string `json:"b"`

@@ -7,46 +7,45 @@ import (
 	"time"
 )
 
-// Column says what one column of a published table holds. Name, Type and
-// Required are those of the row struct; the rest is said once, here, and read by
-// docs/schema.md, the dataset card and croissant.json.
+// Column describes one column of a published table. docs/schema.md, the dataset
+// card and croissant.json are generated from it.
 type Column struct {
 	Name     string
 	Type     string // as Arrow writes it: utf8, bool, int32, int64, float64, timestamp[us, tz=UTC], list<utf8>
 	Required bool   // never null in a published row
-	Unit     string // "" where there is none: words, names, hashes
+	Unit     string // "" for text, names and hashes
 	Meaning  string
-	Source   string // who knows it, or the formula
-	Since    string // schema version that brought it
-	Group    string // heading it stands under
+	Source   string // which part of the program provides the value, or how it is computed
+	Since    string // schema version that added the column
+	Group    string // heading of the column in the documentation
 }
 
-// TableDoc says what a published table holds.
+// TableDoc describes a published table.
 type TableDoc struct {
 	Name    string
 	About   string
-	Key     string // what is different in every row
+	Key     string // the columns that identify a row
 	Columns []Column
 }
 
-// Documented lists the published tables in the order of a dataset's layout.
-var Documented = []TableDoc{
-	documented[EpisodeRow]("episodes", "One row per attempt of an agent at a task, failed ones too. Sorted by split, repo, instance_id, episode_id.",
+// TableDocs lists the published tables in the order of a dataset's layout.
+var TableDocs = []TableDoc{
+	newTableDoc[EpisodeRow]("episodes", "One row per attempt of an agent at a task, including failed attempts. Sorted by split, repo, instance_id, episode_id.",
 		"episode_id", episodeColumns),
-	documented[StepRow]("steps", "One row per event of an episode: the system prompt, the problem, an answer of the environment, or one tool call with its observation. "+
-		"A turn with k parallel calls is k rows; text, tokens, cost and waiting for the model stand on the first of them, so plain sums are right.",
+	newTableDoc[StepRow]("steps", "One row per event of an episode: the system prompt, the problem, an answer of the environment, or one tool call with its observation. "+
+		"A turn with k parallel calls is k rows; only the first of them has the text, the tokens, the cost and the waiting time of the model, so plain sums are correct.",
 		"episode_id, step_index", stepColumns),
-	documented[BlobRow]("blobs", "Texts that are too long for their row, addressed by content. A sha256 column of another table that has no text in its row joins here.",
+	newTableDoc[BlobRow]("blobs", "Texts that are too long for their row, addressed by content. If a row of another table has a hash without the text, the hash joins here.",
 		"sha256", blobColumns),
-	documented[ToolSetRow]("tool_sets", "The tool definitions that agents were shown.", "tool_set_sha256", toolSetColumns),
-	documented[AnnotationRow]("annotations", "What was said later about an episode or one of its steps: facts, critiques, scores, labels.", "annotation_id", annotationColumns),
-	documented[SelectionRow]("selection", "What a named filter decided about each episode; one file per selection.", "episode_id", selectionColumns),
-	documented[DeadLetterRow]("dead_letters", "Units of work that have no episode, and why. File exclusions/dead-letters.parquet.", "run_id, unit_key", deadLetterColumns),
+	newTableDoc[ToolSetRow]("tool_sets", "The tool definitions that agents were given.", "tool_set_sha256", toolSetColumns),
+	newTableDoc[AnnotationRow]("annotations", "Facts, critiques, scores and labels that were added later to an episode or one of its steps.", "annotation_id", annotationColumns),
+	newTableDoc[SelectionRow]("selection", "The decision of a named filter about each episode; one file per selection.", "episode_id", selectionColumns),
+	newTableDoc[DeadLetterRow]("dead_letters", "Units of work that have no episode, and why. File: exclusions/dead-letters.parquet.", "run_id, unit_key", deadLetterColumns),
 }
 
-// Table finds the description of a table.
+// Table returns the description of a table by its name.
 func Table(name string) (TableDoc, bool) {
-	for _, t := range Documented {
+	for _, t := range TableDocs {
 		if t.Name == name {
 			return t, true
 		}
@@ -54,14 +53,13 @@ func Table(name string) (TableDoc, bool) {
 	return TableDoc{}, false
 }
 
-// section is a run of columns under one heading.
+// section is a group of consecutive columns under one heading.
 type section struct {
 	heading string
-	columns []said
+	columns []columnDoc
 }
 
-// said is what is written about a column: name, unit, meaning, source, since.
-type said struct{ name, unit, meaning, source, since string }
+type columnDoc struct{ name, unit, meaning, source, since string }
 
 var columnTypes = map[reflect.Type]string{
 	reflect.TypeFor[string]():    "utf8",
@@ -73,20 +71,20 @@ var columnTypes = map[reflect.Type]string{
 	reflect.TypeFor[[]string]():  "list<utf8>",
 }
 
-// documented joins what is said with the row struct. A column that is not
-// described, or described elsewhere than it stands, is a programming error.
-func documented[T any](name, about, key string, sections []section) TableDoc {
+// newTableDoc takes names and types from the row struct T and the rest from the
+// sections. It panics unless both list the same columns in the same order.
+func newTableDoc[T any](name, about, key string, sections []section) TableDoc {
 	t := TableDoc{Name: name, About: about, Key: key}
 	row := reflect.TypeFor[T]()
 	for _, s := range sections {
 		for _, c := range s.columns {
 			if i := len(t.Columns); i >= row.NumField() {
-				panic(fmt.Sprintf("table %s: column %s is described and not there", name, c.name))
+				panic(fmt.Sprintf("table %s: column %s is described but does not exist", name, c.name))
 			}
 			f := row.Field(len(t.Columns))
 			col, option, _ := strings.Cut(f.Tag.Get("col"), ",")
 			if col != c.name {
-				panic(fmt.Sprintf("table %s: column %s is described where %s stands", name, c.name, col))
+				panic(fmt.Sprintf("table %s: column %s is described in the place of %s", name, c.name, col))
 			}
 			ft := f.Type
 			if ft.Kind() == reflect.Pointer {
@@ -108,7 +106,7 @@ func documented[T any](name, about, key string, sections []section) TableDoc {
 	return t
 }
 
-// Markdown writes the columns as tables of Markdown, one per heading.
+// Markdown returns the columns as Markdown tables, one per heading.
 func (t TableDoc) Markdown() string {
 	var b strings.Builder
 	group := "\x00"

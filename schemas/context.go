@@ -1,28 +1,28 @@
 package schemas
 
-// ContextOp says how the message list a model was sent follows from the rows of
-// its conversation before it, where it is not all of them as they stand: column
-// context_op_json. The zero value is all of them.
+// ContextOp describes how the message list that a model was sent differs from the
+// previous rows of its conversation: column context_op_json. The zero value means
+// that all of them were sent unchanged.
 type ContextOp struct {
-	// Dropped are the steps that were left out, from the first to the last of each
-	// range, both included. Whole turns go.
+	// Dropped lists the omitted steps as ranges that include both ends. Only whole
+	// turns are omitted.
 	Dropped [][2]int `json:"dropped,omitempty"`
-	// Note stands in their place: at the end of the first message of the user.
+	// Note replaces the dropped steps, at the end of the first user message.
 	Note string `json:"note,omitempty"`
-	// Trimmed are answers of which the model saw a part.
+	// Trimmed lists the answers of which the model saw only part.
 	Trimmed []Trim `json:"trimmed,omitempty"`
-	// SystemAs is "user" where the system prompt opens the first message of the
-	// user, because the model has no system role.
+	// SystemAs is "user" if the system prompt is the beginning of the first user
+	// message, because the model has no system role.
 	SystemAs string `json:"system_as,omitempty"`
-	// Style is "text" where calls stand in the text of a reply alone, and the user
-	// gives the answers: one message a turn.
+	// Style is "text" if calls are written in the text of a reply and their answers
+	// are user messages, one per turn.
 	Style string `json:"style,omitempty"`
-	// Limit of a prompt in tokens, learned from a server that refused a longer one.
+	// Limit of a prompt in tokens, derived from a server's refusal of a longer prompt.
 	Limit int `json:"limit,omitempty"`
 }
 
-// Trim says which part of an answer was shown: the characters (code points)
-// before From, then Mark, then those from To on.
+// Trim describes the part of an answer that was shown: the code points before
+// From, then Mark, then the code points from To on.
 type Trim struct {
 	Step int    `json:"step"`
 	From int    `json:"from"`
@@ -30,13 +30,13 @@ type Trim struct {
 	Mark string `json:"mark"`
 }
 
-// Ways a prompt may come about: column context_op.
+// Values of column context_op.
 const (
-	ContextNone = "none" // nothing was left out
+	ContextNone = "none"
 	ContextTrim = "trim"
 )
 
-// Kind is the value of column context_op.
+// Kind returns the value of column context_op.
 func (o ContextOp) Kind() string {
 	if len(o.Dropped) > 0 || len(o.Trimmed) > 0 {
 		return ContextTrim
@@ -44,7 +44,7 @@ func (o ContextOp) Kind() string {
 	return ContextNone
 }
 
-// Drops tells whether a step was left out.
+// Drops reports whether a step was omitted.
 func (o ContextOp) Drops(step int) bool {
 	for _, r := range o.Dropped {
 		if r[0] <= step && step <= r[1] {
@@ -54,7 +54,7 @@ func (o ContextOp) Drops(step int) bool {
 	return false
 }
 
-// Shown is what the model saw of a step's text.
+// Shown returns the part of a step's text that the model saw.
 func (o ContextOp) Shown(step int, text string) string {
 	for _, t := range o.Trimmed {
 		if t.Step == step {
@@ -64,11 +64,11 @@ func (o ContextOp) Shown(step int, text string) string {
 	return text
 }
 
-// Of is the part of a text that was shown.
+// Of returns the part of text that was shown.
 func (t Trim) Of(text string) string {
 	runes := []rune(text)
 	if t.From < 0 || t.From > t.To || t.To > len(runes) {
-		return text // of another text
+		return text // t belongs to another text
 	}
 	return string(runes[:t.From]) + t.Mark + string(runes[t.To:])
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Episode is one finished execution of a job, before normalisation.
+// Episode is one finished execution of a job, before normalization.
 type Episode struct {
 	Job     Job       `json:"job"`
 	Task    Task      `json:"task"`
@@ -14,18 +14,18 @@ type Episode struct {
 
 	Agent  AgentInfo    `json:"agent"`
 	EnvKey EnvKey       `json:"env_key"`
-	Tools  []ToolSchema `json:"tools"` // all that the agent was given
+	Tools  []ToolSchema `json:"tools"` // all tools of the agent
 	Steps  []Step       `json:"steps"`
-	// ToolSets are the lists that replies were shown where that was not always Tools.
+	// ToolSets are the lists of tools that the model was shown, if they differ from Tools.
 	ToolSets [][]ToolSchema `json:"tool_sets,omitempty"`
-	// Compared answers were given to calls that had been made before; those of the
-	// Diverged steps are not what was recorded then.
+	// Compared counts the calls that repeat a recorded call. Diverged lists the steps
+	// whose answer differs from the recorded one.
 	Compared int    `json:"compared,omitempty"`
 	Diverged []int  `json:"diverged,omitempty"`
-	Patch    []byte `json:"patch"`              // git binary patch base -> final tree; empty: nothing changed
+	Patch    []byte `json:"patch"`              // Git binary patch base -> final tree; empty if nothing changed
 	FinalSHA string `json:"final_sha"`          // tree hash of the final workspace
-	BaseSHA  string `json:"base_sha,omitempty"` // of the one it began with
-	// LeftOut are new files of the workspace that the patch leaves out.
+	BaseSHA  string `json:"base_sha,omitempty"` // tree hash of the initial workspace
+	// LeftOut lists new files of the workspace that the patch omits.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
 
 	ExitReason   string `json:"exit_reason"` // Exit* constants
@@ -34,16 +34,16 @@ type Episode struct {
 
 	Verdict  Verdict `json:"verdict"`
 	QueueMS  int64   `json:"queue_ms"`
-	Delivery int     `json:"delivery"` // how often the queue handed the job out
+	Delivery int     `json:"delivery"` // how often the queue delivered the job
 }
 
-// LeftOut is a file that is too large for a patch.
+// LeftOut is a file that a patch omits because it is too large.
 type LeftOut struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
 }
 
-// AgentInfo says who acted.
+// AgentInfo describes the agent of an episode.
 type AgentInfo struct {
 	Name          string `json:"name"`    // policy name
 	Version       string `json:"version"` // of the policy and its prompts
@@ -53,14 +53,14 @@ type AgentInfo struct {
 	Provider      string `json:"provider,omitempty"`
 	SamplingJSON  string `json:"sampling_json,omitempty"`
 	ConfigJSON    string `json:"config_json"`
-	ToolCallStyle string `json:"tool_call_style,omitempty"` // native, or text: calls stand in the replies' messages
+	ToolCallStyle string `json:"tool_call_style,omitempty"` // native, or text: calls are written out in the replies' messages
 	// Phases are the conversations of agents that have more than one, in order.
 	Phases []PhaseInfo `json:"phases,omitempty"`
-	// Parent is the episode whose turns are said again; those are Reply.Copied.
+	// Parent is the episode whose turns are repeated; they have Reply.Copied.
 	Parent string `json:"parent_episode_id,omitempty"`
 }
 
-// PhaseInfo says who acts in one of an agent's conversations.
+// PhaseInfo names the model that acts in one of an agent's conversations.
 type PhaseInfo struct {
 	Name     string `json:"name"` // Step.Phase
 	Model    string `json:"model,omitempty"`
@@ -78,36 +78,36 @@ type EnvKey struct {
 	Unenforced  []string          `json:"unenforced,omitempty"`
 }
 
-// Verdict is the verifier's word on a patch, from a fresh sandbox.
+// Verdict is the verifier's judgment of a patch in a fresh sandbox.
 type Verdict struct {
 	Resolved  *bool    `json:"resolved"` // nil: not verified
 	Status    string   `json:"verify_status"`
 	Method    string   `json:"verify_method"`
-	Reason    string   `json:"reason,omitempty"` // why it is not a pass: one line
+	Reason    string   `json:"reason,omitempty"` // why the patch did not pass, in one line
 	F2PPassed int      `json:"f2p_passed"`
 	F2PTotal  int      `json:"f2p_total"`
 	P2PPassed int      `json:"p2p_passed"`
 	P2PTotal  int      `json:"p2p_total"`
 	Parsed    int      `json:"tests_parsed"`
-	Refused   []string `json:"refused,omitempty"`  // import hooks and the like that the patch added
-	Restored  []string `json:"restored,omitempty"` // test files the patch had changed
-	Warnings  []string `json:"warnings,omitempty"` // why the verdict may rest on files that belong to the tests
+	Refused   []string `json:"refused,omitempty"`  // files such as import hooks that the patch added and the verifier does not allow
+	Restored  []string `json:"restored,omitempty"` // test files that the patch changed
+	Warnings  []string `json:"warnings,omitempty"` // reasons to doubt the verdict: the patch changed files that the tests may use
 	FinalSHA  string   `json:"final_sha,omitempty"`
 	LogSHA256 string   `json:"log_sha256,omitempty"`
 	Log       string   `json:"log,omitempty"` // runner output, capped
 }
 
-// Without is the verdict on a patch that leaves files out. A pass stands; a failure
-// may be theirs, so nothing is decided then.
-func (v Verdict) Without(left []LeftOut) Verdict {
-	if len(left) == 0 || v.Status != VerifiedFail {
+// Without returns the verdict on a patch that omits files. A pass remains a pass. A
+// failure becomes VerifyNotRun, because the missing files may have caused it.
+func (v Verdict) Without(omitted []LeftOut) Verdict {
+	if len(omitted) == 0 || v.Status != VerifiedFail {
 		return v
 	}
-	names := fmt.Sprintf("%s (%d bytes)", left[0].Path, left[0].Bytes)
-	if n := len(left) - 1; n > 0 {
+	names := fmt.Sprintf("%s (%d bytes)", omitted[0].Path, omitted[0].Bytes)
+	if n := len(omitted) - 1; n > 0 {
 		names += fmt.Sprintf(" and %d more", n)
 	}
-	v.Reason = fmt.Sprintf("the patch leaves out %s because of the size, and does not pass without: %s", names, v.Reason)
+	v.Reason = fmt.Sprintf("the patch omits %s because of the size, so a failure decides nothing: %s", names, v.Reason)
 	v.Status, v.Resolved = VerifyNotRun, nil
 	return v
 }

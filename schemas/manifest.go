@@ -2,10 +2,10 @@ package schemas
 
 import "encoding/json"
 
-// Manifest is the commit record of a published dataset version (dataset.md
-// §6.8): canonical JSON, written last. A file that no manifest lists is not
-// part of any dataset. It holds no clock and no host, so equal inputs give
-// equal bytes.
+// Manifest is manifest.json, the commit record of a published dataset version:
+// canonical JSON, written after all files that it lists. A file that no manifest
+// lists is not part of the dataset. A manifest contains no time and no host name, so
+// equal inputs give equal bytes.
 type Manifest struct {
 	ManifestVersion int               `json:"manifest_version"` // 1
 	Dataset         string            `json:"dataset"`
@@ -18,22 +18,22 @@ type Manifest struct {
 	Selection       *SelectionInfo    `json:"selection,omitempty"`
 	Files           []ManifestFile    `json:"files"`
 	Totals          ManifestTotals    `json:"totals"`
-	// Checks are reports about the data: what was checked -> file of the version.
+	// Checks maps each check of the data to the file with its report.
 	Checks map[string]string `json:"checks,omitempty"`
-	// SelfSHA256 is the hash of the canonical JSON of all the other fields, so that
-	// a manifest that nothing points at any more can be checked, too. Datasets of
-	// earlier versions of the program have none.
+	// SelfSHA256 is the hash of the canonical JSON of all other fields. With it, even
+	// a manifest that no pointer refers to can be checked. Datasets of earlier
+	// versions of the program do not have it.
 	SelfSHA256 string `json:"self_sha256,omitempty"`
 }
 
-// Seal fills SelfSHA256; nothing may be changed afterwards.
+// Seal sets SelfSHA256. The manifest must not be changed afterwards.
 func (m *Manifest) Seal() {
 	m.SelfSHA256 = ""
 	m.SelfSHA256 = Hash(m)
 }
 
-// Sealed tells whether a manifest's JSON is what its SelfSHA256 says, if it has
-// one. Fields that this program does not know count.
+// Sealed reports whether a manifest's JSON matches its self_sha256, or has none.
+// The hash includes fields that this version of the program does not know.
 func Sealed(raw []byte) bool {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(raw, &doc) != nil {
@@ -48,7 +48,7 @@ func Sealed(raw []byte) bool {
 	return err == nil && string(own) == `"`+HashBytes(sum)+`"`
 }
 
-// Producer names what wrote a dataset.
+// Producer identifies the program that wrote a dataset.
 type Producer struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -73,13 +73,13 @@ type ManifestRun struct {
 	CostUSD      *float64 `json:"cost_usd,omitempty"` // nil: no episode reported a cost
 }
 
-// ManifestSplit says how repositories fall into splits.
+// ManifestSplit describes how repositories are assigned to splits.
 type ManifestSplit struct {
 	Policy string             `json:"policy"` // repo-hash: by the hash of salt and split_group
 	Salt   string             `json:"salt"`
 	Ratios map[string]float64 `json:"ratios"`
-	// Otherwise counts the episodes that the policy would have put elsewhere: "tasks
-	// split" decided, or theirs is the repository of a benchmark, which is test.
+	// Otherwise counts the episodes in another split than Policy gives: "tasks split"
+	// set it, or the repository belongs to a benchmark and is therefore in test.
 	Otherwise int `json:"otherwise"`
 }
 
@@ -98,7 +98,7 @@ type ManifestFile struct {
 	MaxKey       []string `json:"max_key,omitempty"`
 }
 
-// ManifestTotals are the counts a reader wants before opening anything.
+// ManifestTotals are the counts of a whole dataset version.
 type ManifestTotals struct {
 	Episodes    int      `json:"episodes"`
 	Steps       int64    `json:"steps"`
@@ -108,31 +108,31 @@ type ManifestTotals struct {
 	CostPerKept *float64 `json:"cost_per_kept,omitempty"`
 }
 
-// SelectionInfo says how the episodes of a selection were chosen.
+// SelectionInfo describes how the episodes of a selection were chosen.
 type SelectionInfo struct {
 	Name   string         `json:"name"`
-	SHA256 string         `json:"sha256"`         // of the recipe's content
-	Expr   string         `json:"expr,omitempty"` // what its predicates come to
+	SHA256 string         `json:"sha256"`         // hash of the recipe's content
+	Expr   string         `json:"expr,omitempty"` // the predicates combined
 	Seed   int64          `json:"seed"`
 	Caps   map[string]int `json:"caps,omitempty"`
 	Dedup  []string       `json:"dedup,omitempty"`
-	Near   float64        `json:"near,omitempty"`   // MinHash similarity from which on an episode is a duplicate; 0 = none is
+	Near   float64        `json:"near,omitempty"`   // MinHash similarity from which an episode counts as a duplicate; 0 = off
 	Group  string         `json:"group,omitempty"`  // column that makes a group; "" = group_id
-	Select string         `json:"select,omitempty"` // which of a group are kept; "" = all
-	Best   int            `json:"best,omitempty"`   // how many of a group; 0 = 1
+	Select string         `json:"select,omitempty"` // which episodes of a group are kept; "" = all
+	Best   int            `json:"best,omitempty"`   // how many episodes of a group are kept; 0 = 1
 	Funnel []FunnelStep   `json:"funnel"`
 	// KeptGold counts the kept episodes whose policy could see the gold patch
-	// (gold_used): they are no successes of an agent.
+	// (gold_used). They are not successes of an agent.
 	KeptGold int `json:"kept_gold_used,omitempty"`
-	// Reports are counted over what was kept and reject nothing.
+	// Reports are counts over the kept episodes; they reject none.
 	Reports []FunnelStep `json:"reports,omitempty"`
-	// Definitions are those of the named predicates that were used.
+	// Definitions holds the definitions of the named predicates that were used.
 	Definitions map[string]string `json:"definitions,omitempty"`
 }
 
 // FunnelStep is one named predicate of a selection: In episodes reached it, Out
-// passed. Unknown counts those among the In that failed because a column they
-// need is null.
+// episodes passed it. Unknown counts the episodes that failed because a column
+// that the predicate needs is null.
 type FunnelStep struct {
 	Predicate string `json:"predicate"`
 	Expr      string `json:"expr"`
@@ -141,7 +141,7 @@ type FunnelStep struct {
 	Unknown   int    `json:"unknown"`
 }
 
-// Pointer is latest.json at a dataset's root: the version readers should use.
+// Pointer is latest.json at a dataset's root: the version that readers should use.
 type Pointer struct {
 	Dataset        string `json:"dataset"`
 	Version        string `json:"version"`

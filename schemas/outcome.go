@@ -1,6 +1,6 @@
 package schemas
 
-// Exit reasons: how the run loop ended (dataset.md §6.3).
+// Values of exit_reason: how the run loop ended.
 const (
 	ExitSubmitted       = "submitted"
 	ExitEnvDone         = "env_done"
@@ -12,12 +12,12 @@ const (
 	ExitLLMTimeout      = "llm_timeout"
 	ExitNoToolCall      = "no_tool_call"
 	ExitStuck           = "stuck"
-	ExitGaveUp          = "gave_up"     // the policy had nothing more to do
+	ExitGaveUp          = "gave_up"     // the policy had nothing left to do
 	ExitNoEvidence      = "no_evidence" // a failed demonstration: the program did not stop in a call that the failing test makes
-	ExitNoHandover      = "no_handover" // a seeker's budget was used up before a pack was taken
+	ExitNoHandover      = "no_handover" // a seeker used up its budget before it handed over a pack
 	ExitKilledSandbox   = "killed_sandbox"
-	ExitBadWorkspace    = "bad_workspace" // left in a state no patch can lead to
-	ExitRefused         = "refused"       // the provider's policy forbids to answer the conversation
+	ExitBadWorkspace    = "bad_workspace" // the agent left a workspace that no patch can describe
+	ExitRefused         = "refused"       // the provider's policy forbids an answer to the conversation
 	ExitLLMError        = "llm_error"
 	ExitEnvError        = "env_error"
 	ExitSandboxError    = "sandbox_error"
@@ -28,27 +28,27 @@ const (
 const (
 	OutcomeResolved   = "resolved"
 	OutcomeUnresolved = "unresolved"
-	OutcomeUnverified = "unverified" // nothing judged the result: an import, or a task without a verifier
+	OutcomeUnverified = "unverified" // no verifier judged the result: an import, or a task without a verifier
 	OutcomeLimit      = "limit"
 	OutcomeAgentError = "agent_error"
 	OutcomeInfra      = "infra"
 	OutcomeCancelled  = "cancelled"
 )
 
-// Outcomes lists the words in the order the ledger prints them.
+// Outcomes lists the outcomes in the order in which the ledger prints them.
 var Outcomes = []string{
 	OutcomeResolved, OutcomeUnresolved, OutcomeUnverified, OutcomeLimit, OutcomeAgentError, OutcomeInfra, OutcomeCancelled,
 }
 
-// Exit is one row of the table that maps an exit reason to its class and to the
-// outcome of an episode that no verdict decided.
+// Exit is the termination class of an exit reason and the outcome of an episode
+// that no verdict decides.
 type Exit struct {
 	Class   string // termination_class: agent, budget, infra, operator
 	Outcome string
 }
 
-// Exits is the one table from exit reason to termination class and default
-// outcome. A verdict beats the default: see OutcomeOf.
+// Exits maps every exit reason to its class and default outcome. A verdict takes
+// precedence over the default: see OutcomeOf.
 var Exits = map[string]Exit{
 	ExitSubmitted:       {"agent", OutcomeUnresolved},
 	ExitEnvDone:         {"agent", OutcomeUnresolved},
@@ -72,10 +72,10 @@ var Exits = map[string]Exit{
 	ExitCancelled:       {"operator", OutcomeCancelled},
 }
 
-// OutcomeOf decides the outcome. A passing verdict beats everything but an
-// infrastructure or operator end; a verifier error is ours, hence infra. Without a
-// verdict, nothing says that the agent failed, however it ended. The exception is a
-// workspace that no patch can describe: the agent itself prevented the verdict.
+// OutcomeOf returns the outcome of an episode. A passing verdict takes precedence
+// over every end except infrastructure and operator. A verifier error counts as
+// infra. Without a verdict, an episode is unverified, however it ended, except if
+// the agent left a workspace that no patch can describe and so prevented the verdict.
 func OutcomeOf(exitReason string, v Verdict) string {
 	e, known := Exits[exitReason]
 	if !known {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Every exit reason there is has its row in the table, and every row a class and
-// an outcome that exist: an ending nobody classified would count as ours.
+// Every exit reason is in the table with a valid class and outcome: an episode with
+// an unknown reason would count as an infrastructure failure.
 func TestEveryExitHasClassAndOutcome(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "outcome.go", nil, 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestEveryExitHasClassAndOutcome(t *testing.T) {
 		}
 	}
 	if OutcomeOf("unheard_of", Verdict{}) != OutcomeInfra {
-		t.Error("an exit nobody knows is blamed on the agent")
+		t.Error("an unknown exit reason is blamed on the agent")
 	}
 }
 

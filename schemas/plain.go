@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// escapes are the sequences a terminal would act on: CSI, OSC and other
-// strings up to their end, and two-character escapes (ECMA-48).
+// escapes matches terminal escape sequences (ECMA-48): CSI, OSC and other strings
+// up to their end, and two-character escapes.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|[ -/]*[0-~])`)
 
-// ValidUTF8 replaces every byte that is not UTF-8 and returns how many there were.
+// ValidUTF8 replaces every byte that is not valid UTF-8 with U+FFFD and returns the number of such bytes.
 func ValidUTF8(s string) (string, int) {
 	if utf8.ValidString(s) {
 		return s, 0
@@ -28,10 +28,10 @@ func ValidUTF8(s string) (string, int) {
 	return out.String(), bad
 }
 
-// Plain is a text as models see it and rows hold it: without control codes.
-// Escape sequences go whole, and so does every C0 and C1 character but newline and
-// tab. A carriage return stays before a newline (files have them) and is a newline
-// elsewhere (progress bars).
+// Plain returns a text as models see it and rows hold it: valid UTF-8 without
+// escape sequences and without C0 and C1 control characters other than newline and
+// tab. A carriage return before a newline stays (files have them); any other
+// becomes a newline (progress bars).
 func Plain(s string) string {
 	s, _ = ValidUTF8(s)
 	if !suspect(s) {
@@ -51,9 +51,9 @@ func Plain(s string) string {
 	return out.String()
 }
 
-// suspect tells whether s may hold a control character. It looks at bytes, which
-// is fast, and takes the first byte of a C1 character for one. Eight bytes of which
-// each is printable ASCII are none; of others each is looked at.
+// suspect reports whether s may contain a control character. For speed, it examines
+// bytes, eight at a time while all are printable ASCII, and it treats every
+// character with the first byte of a C1 character as suspect.
 func suspect(s string) bool {
 	i := 0
 	for ; i+8 <= len(s); i += 8 {

@@ -22,7 +22,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// A control character at each place of a word of eight, and behind the last whole word.
+// Control characters are found at each position of an eight-byte word and after the
+// last whole word.
 func TestControlCharactersAreFoundAnywhere(t *testing.T) {
 	const plain = "a plain text, of 25 bytes"
 	for at := range len(plain) {
@@ -35,7 +36,7 @@ func TestControlCharactersAreFoundAnywhere(t *testing.T) {
 			case c < 0x20 && c != '\n' && c != '\t' || c >= 0x7f:
 				want = plain
 			}
-			if got := schemas.Plain(text); got != want && c != 0x1b { // which takes what follows with it
+			if got := schemas.Plain(text); got != want && c != 0x1b { // an escape removes the text after it, too
 				t.Errorf("%#x at %d: %q", c, at, got)
 			}
 		}

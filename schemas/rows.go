@@ -2,20 +2,18 @@ package schemas
 
 import "time"
 
-// The row structs are the published contract (dataset.md §6.3, §6.4): field
+// The row structs define the columns of the published tables: field
 // order, column name and type. A pointer is a nullable column and nil means
-// "not known or not applicable", never zero or empty; a nil list is null and an
-// empty one says that there is nothing. The col tag holds the column name;
+// "not known or not applicable", never zero or empty; a nil list is null, and an
+// empty list means that there is nothing. The col tag holds the column name;
 // "required" columns must be filled in every published row. Timestamps are
-// microseconds, UTC. Hashes are hex SHA-256 but for workspaces, which are named
-// by the id of their git tree ("git-tree:" and the id, caches left
-// out); env_key is the canonical JSON of EnvKey, so that a limit that was
-// not enforced can be found in it.
+// microseconds, UTC. Hashes are hex SHA-256, except for workspaces, which are
+// identified by their Git tree ("git-tree:" and the tree id, without caches);
+// env_key is the canonical JSON of EnvKey.
 
 // EpisodeRow is one row of table episodes: one per attempt. Sort key: split,
-// repo, instance_id, episode_id.
+// repo, instance_id, episode_id. columns_episodes.go describes the columns.
 type EpisodeRow struct {
-
 	// Identity and lineage.
 	EpisodeID       string     `col:"episode_id,required" json:"episode_id"`
 	RunID           string     `col:"run_id,required" json:"run_id"`
@@ -128,7 +126,7 @@ type EpisodeRow struct {
 	SFTTokensJSON    *string  `col:"sft_tokens_json" json:"sft_tokens_json,omitempty"`
 	ContextTrimmed   *bool    `col:"context_trimmed" json:"context_trimmed,omitempty"`
 
-	// Behaviour and quality.
+	// Behavior and quality.
 	FirstEditTurn       *int32   `col:"first_edit_turn" json:"first_edit_turn,omitempty"`
 	NExploreBeforeEdit  *int32   `col:"n_explore_before_edit" json:"n_explore_before_edit,omitempty"`
 	NTestRuns           *int32   `col:"n_test_runs" json:"n_test_runs,omitempty"`
@@ -158,17 +156,14 @@ type EpisodeRow struct {
 	Invalidated         *bool    `col:"invalidated" json:"invalidated,omitempty"`
 	InvalidationReason  *string  `col:"invalidation_reason" json:"invalidation_reason,omitempty"`
 
-	// Since 1.2.0. Phases are the conversations in order, PhaseModels who acts in
-	// each; null where there is one. PromptsRebuild: each prompt that was sent follows
-	// from the rows; null where no model was asked. NDiverged counts the calls that had been made
-	// before and were now answered otherwise; null where none was made again.
+	// Since 1.2.0.
 	Phases            []string `col:"phases" json:"phases,omitzero"`
 	PhaseModels       []string `col:"phase_models" json:"phase_models,omitzero"`
 	PromptsRebuild    *bool    `col:"prompts_rebuild" json:"prompts_rebuild,omitempty"`
 	NDiverged         *int32   `col:"n_diverged" json:"n_diverged,omitempty"`
 	FirstDivergedStep *int32   `col:"first_diverged_step" json:"first_diverged_step,omitempty"`
 
-	// Since 1.3.0; columns.go says what each column holds.
+	// Since 1.3.0.
 	LicenseSource *string  `col:"license_source" json:"license_source,omitempty"`
 	SFTTokens     *int64   `col:"sft_tokens" json:"sft_tokens,omitempty"`
 	SFTTokenizer  *string  `col:"sft_tokenizer" json:"sft_tokenizer,omitempty"`
@@ -182,8 +177,8 @@ type EpisodeRow struct {
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,
-// step_index). LLM-side text, tokens, cost and latency stand on call_index 0
-// only, so plain sums are right.
+// step_index). The model's text, tokens, cost and latency are only in the row
+// with call_index 0, so plain sums are correct.
 type StepRow struct {
 	EpisodeID            string     `col:"episode_id,required" json:"episode_id"`
 	StepIndex            int32      `col:"step_index,required" json:"step_index"`
@@ -258,10 +253,10 @@ type StepRow struct {
 	MaskReason           *string    `col:"mask_reason" json:"mask_reason,omitempty"`
 	Redacted             *int32     `col:"redacted" json:"redacted,omitempty"`
 	Phase                *string    `col:"phase" json:"phase,omitempty"`                           // since 1.1.0
-	ToolSetSHA256        *string    `col:"tool_set_sha256" json:"tool_set_sha256,omitempty"`       // since 1.1.0; beside the model's text
+	ToolSetSHA256        *string    `col:"tool_set_sha256" json:"tool_set_sha256,omitempty"`       // since 1.1.0
 	ArgumentsRepaired    *bool      `col:"arguments_repaired" json:"arguments_repaired,omitempty"` // since 1.1.0
-	UsageSource          *string    `col:"usage_source" json:"usage_source,omitempty"`             // since 1.1.0; reported, estimated (by our own count) or absent
-	RequestSHA256        *string    `col:"request_sha256" json:"request_sha256,omitempty"`         // since 1.1.0; of the body as sent
-	ResponseSHA256       *string    `col:"response_sha256" json:"response_sha256,omitempty"`       // since 1.1.0; of the body as received
+	UsageSource          *string    `col:"usage_source" json:"usage_source,omitempty"`             // since 1.1.0
+	RequestSHA256        *string    `col:"request_sha256" json:"request_sha256,omitempty"`         // since 1.1.0
+	ResponseSHA256       *string    `col:"response_sha256" json:"response_sha256,omitempty"`       // since 1.1.0
 	LeakPatterns         []string   `col:"leak_patterns" json:"leak_patterns,omitzero"`            // since 1.3.0
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A manifest's own hash speaks for every field, those of later versions included.
-func TestSealSpeaksForEveryField(t *testing.T) {
+// A manifest's own hash covers every field, including those of later versions.
+func TestSealCoversEveryField(t *testing.T) {
 	m := schemas.Manifest{ManifestVersion: 1, Dataset: "traces <&>", Version: "v", Runs: []schemas.ManifestRun{{RunID: "r", Episodes: 3}}}
 	m.Seal()
 	raw, err := schemas.CanonicalJSON(m)
@@ -17,16 +17,16 @@ func TestSealSpeaksForEveryField(t *testing.T) {
 	}
 	again := m
 	if again.Seal(); again.SelfSHA256 != m.SelfSHA256 || !schemas.Sealed(raw) {
-		t.Fatalf("%s, then %s", m.SelfSHA256, again.SelfSHA256)
+		t.Fatalf("the hash is %s, then %s", m.SelfSHA256, again.SelfSHA256)
 	}
 	for old, with := range map[string]string{
 		`"episodes":3`: `"episodes":4`, `"version":"v"`: `"version":"w"`, `{"dataset"`: `{"a_later_field":1,"dataset"`, `"self_sha256":"`: `"self_sha256":"0`,
 	} {
 		if schemas.Sealed(bytes.Replace(raw, []byte(old), []byte(with), 1)) {
-			t.Errorf("%s for %s passes", with, old)
+			t.Errorf("a manifest with %s instead of %s is accepted", with, old)
 		}
 	}
 	if m.SelfSHA256 = ""; !schemas.Sealed([]byte(`{"dataset":"of an earlier version"}`)) || schemas.Sealed([]byte("{")) {
-		t.Error("what has no hash cannot be held to one; what is no JSON is no manifest")
+		t.Error("a manifest without a hash is refused, or invalid JSON is accepted")
 	}
 }

@@ -2,10 +2,11 @@ package schemas
 
 import "time"
 
-// The side tables of a dataset (dataset.md §6.5); same rules as rows.go.
+// The other tables of a dataset: blobs, tool sets, annotations, dead letters and
+// selections. The rules of rows.go apply.
 
-// BlobRow is one row of table blobs: a text too long for its row, addressed by
-// content. Key: sha256.
+// BlobRow is one row of table blobs: a text that is too long for its row,
+// addressed by content. Key: sha256.
 type BlobRow struct {
 	SHA256    string `col:"sha256,required" json:"sha256"`
 	Bytes     int64  `col:"bytes,required" json:"bytes"`
@@ -41,9 +42,9 @@ type AnnotationRow struct {
 	CreatedAt        time.Time `col:"created_at,required" json:"created_at"`
 }
 
-// SelectionRow is one row of a selection file: what the named filter decided
-// about an episode. RankInGroup counts from 1 inside its cap group and is set
-// on episodes that reached the cap.
+// SelectionRow is one row of a selection file: the decision of the named filter
+// about an episode. RankInGroup counts from 1 within a group and is set for
+// episodes that passed every predicate before the cap.
 type SelectionRow struct {
 	EpisodeID   string   `col:"episode_id,required" json:"episode_id"`
 	Kept        bool     `col:"kept,required" json:"kept"`
@@ -52,7 +53,7 @@ type SelectionRow struct {
 	RankInGroup *int32   `col:"rank_in_group" json:"rank_in_group,omitempty"`
 }
 
-// DeadLetterRow is one unit of work that has no episode: given up, left out or
+// DeadLetterRow is one unit of work that has no episode: failed, filtered or
 // skipped. Key: run_id, unit_key. As JSON it is a line of a run's
 // dead-letters.jsonl.
 type DeadLetterRow struct {

@@ -17,22 +17,22 @@ type ToolCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`           // canonical JSON object, {} when Raw does not parse
-	Raw       string          `json:"raw,omitempty"`       // the model's own text, only where it differs or does not parse
-	Repaired  bool            `json:"repaired,omitempty"`  // Arguments are what Raw must mean, not what it says
+	Raw       string          `json:"raw,omitempty"`       // the model's own text, if it differs or does not parse
+	Repaired  bool            `json:"repaired,omitempty"`  // Arguments were repaired: what Raw must mean, not what it says
 	Invalid   string          `json:"invalid,omitempty"`   // why Raw does not parse; the call must not be executed
 	Truncated bool            `json:"truncated,omitempty"` // Invalid because the reply hit its token limit
 	GoldEdit  bool            `json:"gold_edit,omitempty"` // arguments come from the gold patch: never trained on
 }
 
-// Usage is what the provider reported for one call. Prompt includes Cached.
+// Usage is the token usage that the provider reported for one call.
 type Usage struct {
-	Prompt     int64 `json:"prompt"`
+	Prompt     int64 `json:"prompt"` // includes Cached and CacheWrite
 	Completion int64 `json:"completion"`
-	Cached     int64 `json:"cached"`                // of Prompt, read from the server's cache
-	CacheWrite int64 `json:"cache_write,omitempty"` // of Prompt, written to it, if the server says so
-	// CacheWrite1h is of CacheWrite, written for an hour.
+	Cached     int64 `json:"cached"`                // part of Prompt that was read from the server's cache
+	CacheWrite int64 `json:"cache_write,omitempty"` // part of Prompt that was written to the cache, if the server reports it
+	// CacheWrite1h is the part of CacheWrite with a lifetime of one hour.
 	CacheWrite1h int64 `json:"cache_write_1h,omitempty"`
-	Reasoning    int64 `json:"reasoning"` // of Completion
+	Reasoning    int64 `json:"reasoning"` // part of Completion
 }
 
 // Reply is one turn of a policy: text, and zero or more tool calls.
@@ -41,63 +41,63 @@ type Reply struct {
 	Reasoning       string          `json:"reasoning,omitempty"`
 	ReasoningBlocks json.RawMessage `json:"reasoning_blocks,omitempty"` // typed or signed blocks verbatim
 	Calls           []ToolCall      `json:"calls,omitempty"`
-	FinishReason    string          `json:"finish_reason,omitempty"` // in the server's own word
+	FinishReason    string          `json:"finish_reason,omitempty"` // as the server reported it
 	Truncated       bool            `json:"truncated,omitempty"`     // the answer hit its token limit
-	CallAsText      bool            `json:"call_as_text,omitempty"`  // no call, but Message holds one that was written out
+	CallAsText      bool            `json:"call_as_text,omitempty"`  // there is no call, but Message contains one as text
 	// Stop ends the episode after this turn with the given exit reason.
 	Stop string `json:"stop,omitempty"`
 
 	Model        string     `json:"model,omitempty"`           // as the provider named it
-	Usage        *Usage     `json:"usage,omitempty"`           // nil: no model was asked, or it did not say
-	Estimated    *Usage     `json:"estimated_usage,omitempty"` // our own count, where the server did not say
+	Usage        *Usage     `json:"usage,omitempty"`           // nil: no model was called, or the server reported no usage
+	Estimated    *Usage     `json:"estimated_usage,omitempty"` // our own count, if the server reported no usage
 	CostUSD      *float64   `json:"cost_usd,omitempty"`
 	LLMMillis    *int64     `json:"llm_ms,omitempty"`
 	LLMCalls     int        `json:"llm_calls"` // HTTP calls made for this turn, 0 for policies without a model
 	Retries      int        `json:"retries"`
-	Copied       bool       `json:"copied,omitempty"`        // another episode's, said again
-	FromCache    bool       `json:"from_cache,omitempty"`    // asked in an earlier run; nothing was paid for it in this one
-	PromptSHA256 string     `json:"prompt_sha256,omitempty"` // of the message list sent, see llms.PromptSHA256
+	Copied       bool       `json:"copied,omitempty"`        // copied from another episode
+	FromCache    bool       `json:"from_cache,omitempty"`    // answered in an earlier run and not paid for again
+	PromptSHA256 string     `json:"prompt_sha256,omitempty"` // hash of the message list that was sent, see llms.PromptSHA256
 	PromptCount  int        `json:"prompt_messages,omitempty"`
-	Context      *ContextOp `json:"context,omitempty"` // how that list was made; nil: all there was
-	// RequestSHA256 and ResponseSHA256 are hashes of the bodies of the call that was
-	// answered, which are kept as private data of the run.
+	Context      *ContextOp `json:"context,omitempty"` // how that list differs from the conversation; nil: not at all
+	// RequestSHA256 and ResponseSHA256 are hashes of the HTTP bodies of the call that
+	// succeeded. The bodies are private data of the run.
 	RequestSHA256  string          `json:"request_sha256,omitempty"`
 	ResponseSHA256 string          `json:"response_sha256,omitempty"`
 	ToolSet        string          `json:"tool_set_sha256,omitempty"` // Hash of the tools the model was shown
 	Extra          json.RawMessage `json:"extra,omitempty"`           // the assistant message as received, for echoing back unknown fields
 }
 
-// Observation is what one tool (or the environment) answered.
+// Observation is the answer of one tool, or of the environment.
 type Observation struct {
 	Source     string `json:"source"` // tool name, or "env"
 	Text       string `json:"text"`   // as the model sees it, capped
 	IsError    bool   `json:"is_error,omitempty"`
 	ErrorClass string `json:"error_class,omitempty"` // Err* constants
-	ExitCode   *int   `json:"exit_code,omitempty"`   // when a process ran and ended
+	ExitCode   *int   `json:"exit_code,omitempty"`   // nil unless a process ran and ended
 	TimedOut   bool   `json:"timed_out,omitempty"`
 	Truncated  bool   `json:"truncated,omitempty"`
 	FullText   string `json:"full_text,omitempty"` // only when Truncated: up to the spool limit
 	FullBytes  int64  `json:"full_bytes"`          // bytes produced before any cut
-	// Targets are what the call touched: path[:start-end] or path::symbol.
+	// Targets lists what the call touched: path[:start-end] or path::symbol.
 	Targets []string `json:"targets,omitempty"`
 }
 
-// Error classes of an observation (dataset.md §6.4).
+// Values of error_class: what went wrong in a step.
 const (
 	ErrBadArguments  = "bad_arguments"
 	ErrUnknownTool   = "unknown_tool"
 	ErrNoToolCall    = "no_tool_call"
 	ErrCallAsText    = "call_as_text"   // a call written out as text: never executed
-	ErrCutOff        = "cut_off"        // the reply hit its token limit before its call was whole
-	ErrToolException = "tool_exception" // our bug, never the model's
+	ErrCutOff        = "cut_off"        // the reply hit its token limit before its call was complete
+	ErrToolException = "tool_exception" // a bug of tracesmith, never the model's
 	ErrTimeout       = "timeout"
 	ErrNonzeroExit   = "nonzero_exit"
-	ErrUserError     = "user_error" // a mistake with sound arguments: file not found, no such line
+	ErrUserError     = "user_error" // valid arguments with a mistake: file not found, no such line
 	ErrSandboxDied   = "sandbox_died"
 	ErrNotExecuted   = "not_executed" // the episode had ended before the call
 )
 
-// Breakpoint is one entry of the debugger's registry, kept on the Go side.
+// Breakpoint is one entry of the debugger's registry of breakpoints.
 type Breakpoint struct {
 	File      string `json:"file"` // relative to the workspace, slash-separated
 	Line      int    `json:"line"` // 1-based
@@ -108,9 +108,9 @@ type Breakpoint struct {
 	Hits      int    `json:"hits,omitempty"`
 }
 
-// Frame is where the debugger stands.
+// Frame is the place at which the debugger has stopped the program.
 type Frame struct {
-	File     string `json:"file"` // relative to the workspace where it lies inside
+	File     string `json:"file"` // relative to the workspace; absolute if outside it
 	Line     int    `json:"line"`
 	Function string `json:"function"`
 	Event    string `json:"event,omitempty"` // call, line, return, exception, finished
@@ -127,8 +127,8 @@ type EnvState struct {
 	Terminated  bool         `json:"terminated"`
 	Breakpoints []Breakpoint `json:"breakpoints"`
 	Frame       *Frame       `json:"frame"`
-	// DebuggerEvent is Frame's event, or "finished" (with no Frame) after the
-	// program under the debugger has ended.
+	// DebuggerEvent is Frame.Event, or "finished" (without a Frame) after the
+	// debugged program has ended.
 	DebuggerEvent string   `json:"debugger_event,omitempty"`
 	FilesChanged  []string `json:"files_changed,omitempty"` // by this step
 	WorkspaceSHA  string   `json:"workspace_sha256,omitempty"`
@@ -138,21 +138,21 @@ type EnvState struct {
 // observation, or one tool call with its observation. It becomes one row.
 type Step struct {
 	Index  int    `json:"index"`
-	Turn   int    `json:"turn"`   // counts replies over all phases; -1 in what opens a conversation
-	Call   int    `json:"call"`   // index within the turn's calls, -1 where there is none
+	Turn   int    `json:"turn"`   // counts replies over all phases; -1 for the messages that open a conversation
+	Call   int    `json:"call"`   // index within the turn's calls; -1 if there is no call
 	Source string `json:"source"` // system, user, agent, env
-	// Phase is the conversation the step belongs to; "" where an episode has but one.
+	// Phase is the conversation that the step belongs to; "" if the episode has only one.
 	Phase string    `json:"phase,omitempty"`
 	At    time.Time `json:"at"` // start of the event, UTC
 	// Text is the message of system, user and env steps.
 	Text string `json:"text,omitempty"`
-	// Reply is set on the first step of each turn only (call 0, or no call).
+	// Reply is set only on the first step of each turn (call 0, or no call).
 	Reply       *Reply        `json:"reply,omitempty"`
 	ToolCall    *ToolCall     `json:"tool_call,omitempty"`
 	Observation *Observation  `json:"observation,omitempty"`
-	Triggered   []Observation `json:"triggered,omitempty"` // from tool events, after the step's own
+	Triggered   []Observation `json:"triggered,omitempty"` // of other tools, after the step's own
 	State       *EnvState     `json:"state,omitempty"`
 	EnvMillis   int64         `json:"env_ms"`
-	Replayed    bool          `json:"replayed,omitempty"` // re-executed after a crash; content is the original's
+	Replayed    bool          `json:"replayed,omitempty"` // re-executed after a crash; the content is that of the original
 	Synthetic   bool          `json:"synthetic,omitempty"`
 }

@@ -2,21 +2,21 @@ package schemas
 
 import "time"
 
-// Task is one bug: a repository state, the words the agent is given, the
-// command that shows the bug, and how a fix is judged. The repository itself is
-// handed out by the env.Source the task came from; TreeSHA256 pins it.
+// Task is one bug: a repository state, the instructions for the agent, the command
+// that shows the bug, and how a fix is verified. The env.Source of the task
+// provides the repository; TreeSHA256 identifies its content.
 type Task struct {
-	// ID is ComputeID: same content, same id.
+	// ID is the result of ComputeID: same content, same id.
 	ID         string `json:"id"`
 	Source     string `json:"source"`             // task source name: builtin, path, dir, swebench, ...
-	Revision   string `json:"revision,omitempty"` // of the source, if it has one
+	Revision   string `json:"revision,omitempty"` // revision of the source, if it has one
 	InstanceID string `json:"instance_id"`        // unique within Source
 
 	Repo       string `json:"repo"`                  // canonical upstream name, or source/instance
-	RepoSource string `json:"repo_source,omitempty"` // as given
+	RepoSource string `json:"repo_source,omitempty"` // the repository as the source names it
 	BaseCommit string `json:"base_commit,omitempty"`
 	License    string `json:"license,omitempty"` // SPDX id of the repository
-	// LicenseFile is the file of the repository that License was read from; "" where the source states it.
+	// LicenseFile is the file of the repository that License was read from; "" if the source states the license.
 	LicenseFile string `json:"license_file,omitempty"`
 
 	Language  string    `json:"language"` // "python"
@@ -27,7 +27,7 @@ type Task struct {
 	Entrypoint      string   `json:"entrypoint"`                 // shell command line that runs the tests
 	DebugEntrypoint string   `json:"debug_entrypoint,omitempty"` // what pdb runs; "" = Entrypoint
 	Setup           []string `json:"setup,omitempty"`            // build commands, run once (design D2)
-	Hide            []string `json:"hide,omitempty"`             // what the interpreter brings and sandboxes show empty: directories below its module path (pip/_vendor/NAME)
+	Hide            []string `json:"hide,omitempty"`             // directories below the interpreter's module path (pip/_vendor/NAME) that appear empty in sandboxes
 	Python          string   `json:"python,omitempty"`           // interpreter path on the host (bubblewrap)
 	Image           string   `json:"image,omitempty"`            // container image; empty = bubblewrap
 	Workdir         string   `json:"workdir"`                    // absolute path of the repository in the sandbox
@@ -42,48 +42,48 @@ type Task struct {
 	Difficulty *Difficulty `json:"difficulty,omitempty"`
 }
 
-// Values of Task.Visibility: what the agent has of the tests that judge it.
+// Values of Task.Visibility: whether the agent can see the tests of the verifier.
 const (
-	TestsHidden   = "hidden"   // some of them come with TestSpec.Patch, after the agent is done
-	TestsVisible  = "visible"  // it can read them, and the entrypoint runs something else
+	TestsHidden   = "hidden"   // TestSpec.Patch adds some of them after the agent has finished
+	TestsVisible  = "visible"  // the agent can read them, but the entrypoint does not run them
 	TestsRunnable = "runnable" // the entrypoint runs them
 )
 
-// TestSpec says how a patch is judged. Test ids are what the runner reports
-// (pytest node ids, unittest dotted names), relative to Workdir. An id that is
-// only the last part of one, or the first line of its docstring, as some
-// benchmarks list them, stands for every test of that name, all of which must do.
+// TestSpec describes how a patch is verified. Test ids are those that the runner
+// reports (pytest node ids, unittest dotted names), relative to Workdir. Some
+// benchmarks list only the last part of an id, or the first line of a docstring.
+// Such an entry stands for every matching test, and all of them must pass.
 type TestSpec struct {
 	Method     string   `json:"method"`                 // VerifyPytest, VerifyUnittest, VerifyExitCode or VerifyNone
-	FailToPass []string `json:"fail_to_pass,omitempty"` // fail on base, must pass after
-	PassToPass []string `json:"pass_to_pass,omitempty"` // pass on base, must still pass
+	FailToPass []string `json:"fail_to_pass,omitempty"` // fail on base, must pass with the patch
+	PassToPass []string `json:"pass_to_pass,omitempty"` // pass on base, must still pass with the patch
 	Files      []string `json:"files,omitempty"`        // paths restored from base before grading; globs allowed
-	// Patch holds hidden tests: a unified diff against base. It is applied where a
-	// patch is judged, after Files were restored, and nowhere else.
+	// Patch holds hidden tests: a unified diff against base. Only the verifier applies
+	// it, after it has restored Files.
 	Patch string `json:"patch,omitempty"`
-	// Command is what the judge runs; "" = Task.Entrypoint.
+	// Command is the command that the verifier runs; "" = Task.Entrypoint.
 	Command string `json:"command,omitempty"`
-	// Expected, where it is set, decides instead of the lists: every test that ran
-	// and every test named here must agree (see StatusPassed). A skipped test, or
-	// one that was expected to fail, may be absent here.
+	// Expected, if set, replaces the lists: the status of every test that ran and of
+	// every test named here must agree with it (see StatusPassed). Skipped tests and
+	// expected failures may be missing here.
 	Expected map[string]string `json:"expected,omitempty"`
-	// XFailPasses: a test of pass_to_pass that is expected to fail counts as passed,
-	// as the harness had it that made the list.
+	// XFailPasses counts an expected failure in PassToPass as passed, as the harness
+	// did that created the list.
 	XFailPasses bool `json:"xfail_passes,omitempty"`
-	// Excluded are ids that the benchmark lists and this task does not, with the
-	// reason of each.
+	// Excluded maps test ids that the benchmark lists and this task omits to the
+	// reason.
 	Excluded map[string]string `json:"excluded,omitempty"`
 }
 
 // Values of TestSpec.Expected.
 const (
-	StatusPassed  = "passed" // also an expected failure, whatever became of it
+	StatusPassed  = "passed" // also a test marked as expected to fail, whether it failed or passed
 	StatusFailed  = "failed"
 	StatusError   = "error"
 	StatusSkipped = "skipped"
 )
 
-// NeedsBaseline says that which tests judge the task must be found by running them.
+// NeedsBaseline reports whether the tests must be run on base to find out which of them verify the task.
 func (s TestSpec) NeedsBaseline() bool {
 	return len(s.FailToPass)+len(s.Expected) == 0 && s.Method != VerifyExitCode && s.Method != VerifyNone
 }
@@ -93,15 +93,15 @@ const (
 	VerifyPytest   = "pytest"
 	VerifyUnittest = "unittest"
 	VerifyExitCode = "exit_code"
-	VerifyNone     = "none" // nothing here can judge it: questions, free exploration
+	VerifyNone     = "none" // no verifier: questions, free exploration
 )
 
-// DefaultWorkdir is where a repository lies inside a sandbox unless its task
-// says otherwise; benchmark images use the same path.
+// DefaultWorkdir is the path of the repository inside a sandbox unless the task
+// sets another; benchmark images use the same path.
 const DefaultWorkdir = "/testbed"
 
-// ComputeID returns the task's content id: ShortHash of all but the id itself and
-// what is said about the task (Origin, Difficulty), which may be said later.
+// ComputeID returns the task's content id: the ShortHash of everything except ID
+// and the fields that may be added later (Origin, Difficulty).
 func (t Task) ComputeID() string {
 	t.ID, t.Origin, t.Difficulty = "", nil, nil
 	return ShortHash(t)
@@ -115,12 +115,12 @@ type Job struct {
 	Instance  string `json:"instance_id"`
 	AgentKey  string `json:"agent_key"` // hash of agent, prompts, tools, model, sampling
 	GroupID   string `json:"group_id"`  // same task and agent: the k attempts
-	Attempt   int    `json:"attempt"`   // 0..k-1
+	Attempt   int    `json:"attempt"`   // 0 to k-1
 	Seed      int64  `json:"seed"`      // derived, never negative
 }
 
-// NewJob derives a job's ids and seed from what it is, so planning twice gives
-// the same jobs (dataset.md §6.3).
+// NewJob derives a job's ids and seed from its task, agent, attempt and run, so that
+// planning twice gives the same jobs.
 func NewJob(runID string, t Task, agentKey string, attempt int) Job {
 	id := ShortHash([]any{t.ID, agentKey, attempt, runID})
 	var seed int64

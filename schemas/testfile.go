@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// IsTest tells whether a slash-separated path is a test or decides which tests run and how.
+// IsTest reports whether a slash-separated path is a test or configures the running of tests.
 func IsTest(file string) bool {
 	if IsTestModule(file) || IsTestConfig(file) {
 		return true
@@ -18,13 +18,13 @@ func IsTest(file string) bool {
 	return false
 }
 
-// IsTestModule tells whether a test runner collects a file by its name.
+// IsTestModule reports whether a test runner collects the file by its name.
 func IsTestModule(file string) bool {
 	base := path.Base(file)
 	return strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py")
 }
 
-// IsTestConfig tells whether a path is configuration of a test runner or of
+// IsTestConfig reports whether a path is configuration of a test runner or of
 // continuous integration.
 func IsTestConfig(file string) bool {
 	switch path.Base(file) {

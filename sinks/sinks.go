@@ -1,6 +1,7 @@
-// Package sinks is where data leaves: Store keeps objects (a directory or a
-// bucket), Format writes rows as files, View renders rows for a trainer.
-// Implementations live in sinks/stores, sinks/formats and sinks/views.
+// Package sinks defines the outputs of the pipeline: Store keeps objects in a
+// directory or a bucket, and View renders episodes for a trainer. The
+// implementations are in sinks/stores and sinks/views; sinks/formats writes rows to
+// files.
 package sinks
 
 import (
@@ -13,64 +14,64 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Errors of a Store. ErrExists is how create-only writes lose a race, ErrChanged
-// how a swap does.
+// Errors of a Store. A create-only write that loses a race returns ErrExists, a swap
+// ErrChanged.
 var (
-	ErrExists   = errors.New("object exists already")
-	ErrChanged  = errors.New("object has changed meanwhile")
+	ErrExists   = errors.New("object already exists")
+	ErrChanged  = errors.New("object was changed by another writer")
 	ErrNotFound = errors.New("no such object")
-	// ErrUnsafe: the store ignores conditional writes, so two writers could
-	// overwrite each other.
+	// ErrUnsafe means that the store ignores conditional writes, so that two writers
+	// could overwrite each other.
 	ErrUnsafe = errors.New("store ignores conditional writes")
-	// ErrDenied: credentials missing or refused. Final.
+	// ErrDenied means that credentials are missing or were refused. A retry does not help.
 	ErrDenied = errors.New("store refused the credentials")
 )
 
-// Store keeps immutable objects under slash-separated keys. Safe for
-// concurrent use. Errors other than the sentinels may be retried.
+// Store keeps objects under slash-separated keys. Only Swap changes an object. A
+// Store is safe for concurrent use. After an error other than the sentinels, the
+// caller may retry.
 type Store interface {
-	// URI names the store for people and for manifests; no secrets.
+	// URI identifies the store in messages and manifests. It contains no secrets.
 	URI() string
-	// Create writes a new object, all or nothing; ErrExists if the key is taken.
+	// Create writes a new object atomically; ErrExists if the key exists.
 	Create(ctx context.Context, key string, body []byte) error
-	// CreateFile is Create for a local file, streamed.
+	// CreateFile is like Create, but streams the content of a local file.
 	CreateFile(ctx context.Context, key, path string) error
-	// Copy creates key with the content of the object from, within the store;
-	// ErrExists if the key is taken, ErrNotFound if from is not there.
+	// Copy creates key with the content of the object from; ErrExists if key exists,
+	// ErrNotFound if from does not.
 	Copy(ctx context.Context, from, key string) error
-	// Swap replaces the content of an object by body if it is old, in one step;
-	// ErrChanged if it is not, or if the object is gone.
+	// Swap atomically replaces the content of an object by body if it equals old;
+	// ErrChanged if it does not or the object does not exist.
 	Swap(ctx context.Context, key string, old, body []byte) error
 	Get(ctx context.Context, key string) ([]byte, error)
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
-	// Head returns the size and the SHA-256 recorded at creation ("" if the
-	// object was not written by us).
+	// Head returns the size and the SHA-256 recorded at creation ("" if another
+	// program wrote the object).
 	Head(ctx context.Context, key string) (Object, error)
 	// List yields the objects below prefix in key order.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
 	Delete(ctx context.Context, key string) error
-	// Probe checks that conditional writes hold; ErrUnsafe if not.
+	// Probe checks that the store enforces conditional writes; ErrUnsafe if not.
 	Probe(ctx context.Context) error
 }
 
-// Local is a Store whose objects are files of this machine.
+// Local is a Store whose objects are files on this machine.
 type Local interface {
 	LocalPath(key string) string
 }
 
-// Sweeper is a Store that may hold pieces of objects which were never completed:
-// their writer was killed.
+// Sweeper is a Store that may contain parts of objects whose writer was killed.
 type Sweeper interface {
-	// Torn lists the pieces below the store, oldest first. Those of a writer that
-	// lives are among them: only their age tells.
+	// Torn lists the unfinished writes in the store, oldest first. It includes those
+	// of running writers, which can be distinguished only by their age.
 	Torn(ctx context.Context) ([]Torn, error)
 }
 
-// Torn is what an unfinished write left.
+// Torn is an unfinished write.
 type Torn struct {
-	Key    string    // of the object that was meant; "" where that is not known
-	Name   string    // of the piece
-	Since  time.Time // when it was begun
+	Key    string    // key of the object; "" if unknown
+	Name   string    // name of the unfinished part, for messages
+	Since  time.Time // when the write began
 	Remove func(ctx context.Context) error
 }
 
@@ -81,20 +82,20 @@ type Object struct {
 	SHA256 string
 }
 
-// Staged is one finished episode as staging holds it: redacted, immutable.
+// Staged is one finished, redacted episode in staging.
 type Staged struct {
 	Episode schemas.EpisodeRow   `json:"episode"`
 	Steps   []schemas.StepRow    `json:"steps"`
 	Tools   []schemas.ToolSchema `json:"tools"`
-	// ToolSets are the lists that turns were shown where that was not always Tools.
+	// ToolSets are the lists of tools that turns were shown, if they differ from Tools.
 	ToolSets [][]schemas.ToolSchema `json:"tool_sets,omitempty"`
 	Blobs    []Blob                 `json:"blobs,omitempty"`
-	// Calls are all that were made for the episode, also those its rows do not
-	// show; nil: nobody counted.
+	// Calls counts all model calls of the episode, including those that are in no row;
+	// nil if they were not counted.
 	Calls *schemas.Calls `json:"calls,omitempty"`
 }
 
-// Blob is a text too long for its row, addressed by content.
+// Blob is a text that is too long for its row, addressed by content.
 type Blob struct {
 	SHA256    string `json:"sha256"`
 	Bytes     int64  `json:"bytes"`

@@ -10,12 +10,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxStagedBytes bounds what DecodeStaged unpacks: a staged object is foreign
-// input once it has left this process.
+// maxStagedBytes limits the size that DecodeStaged unpacks, because a staged object
+// may come from an untrusted place.
 const maxStagedBytes = 1 << 30
 
-// Whole frames are packed and unpacked by one encoder and one decoder, which take
-// some megabytes each and serve as many callers as there are processors.
+// All callers share one encoder and one decoder, because each takes several megabytes.
+// Both are safe for concurrent use.
 var (
 	encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault))
@@ -25,12 +25,12 @@ var (
 	})
 )
 
-// StagedKey is where an episode is staged: staging/<run_id>/<episode_id>.json.zst.
+// StagedKey returns the key of a staged episode: staging/<run_id>/<episode_id>.json.zst.
 func StagedKey(runID, episodeID string) string {
 	return "staging/" + runID + "/" + episodeID + ".json.zst"
 }
 
-// EncodeStaged packs an episode as canonical JSON in one zstd frame. Equal
+// EncodeStaged encodes an episode as canonical JSON in one zstd frame. Equal
 // episodes give equal bytes.
 func EncodeStaged(s Staged) ([]byte, error) {
 	raw, err := schemas.CanonicalJSON(s)
@@ -44,8 +44,8 @@ func EncodeStaged(s Staged) ([]byte, error) {
 	return enc.EncodeAll(raw, nil), nil
 }
 
-// DecodeStaged is the inverse of EncodeStaged. Damaged, oversized (1 GiB) or
-// foreign bytes are an error.
+// DecodeStaged is the inverse of EncodeStaged. It fails on damaged or foreign data and
+// on more than 1 GiB.
 func DecodeStaged(body []byte) (Staged, error) {
 	var s Staged
 	dec, err := decoder()

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 )
 
 // These tests end the process of a run by signals and kills, and start a second process
@@ -118,7 +118,7 @@ func TestKilledAnywhereARunResumes(t *testing.T) {
 	dir, config := writeConfig(t, strings.Replace(twoTasks, "TASKS", tasks, 1))
 	args := func(run string) []string { return []string{"run", "-c", config, "--run-dir", run} }
 	want := []string{"one", "two"}
-	for _, point := range pipeline.CrashPoints {
+	for _, point := range pipelinetest.Points {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			run := filepath.Join(dir, point)

@@ -22,7 +22,7 @@ func TestResumedLocalSandboxDoesNotDiverge(t *testing.T) {
 	run := filepath.Join(dir, "run")
 	args := []string{"run", "-c", config, "--run-dir", run}
 	// The opening is two steps, listdir and bash are two more.
-	if code, out := tracesmith(t, "tracesmith-crash", append([]string{"recorded-step", "4"}, args...)...); code != -int(syscall.SIGKILL) {
+	if code, out := tracesmith(t, "tracesmith-crash", append([]string{"logged-step", "4"}, args...)...); code != -int(syscall.SIGKILL) {
 		t.Fatalf("it was to be killed: %d\n%s", code, out)
 	}
 	if code, out := tracesmith(t, "tracesmith", args...); code != 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/cli"
 	"github.com/tracesmith/tracesmith/cmd/internal/lab"
 	"github.com/tracesmith/tracesmith/env/guest"
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
@@ -55,12 +56,12 @@ func crash() {
 	defer stop()
 	var met atomic.Int32
 	state.Args = args
-	state.Crash = func(at string) {
+	state.Hooks = pipelinetest.Hooks(func(at string) {
 		if at == point && int(met.Add(1)) == nth {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
-	}
+	})
 	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // nothing is left to stop
 }
 

@@ -1,8 +1,8 @@
-// Package nearest finds what somebody meant who wrote a name wrongly.
+// Package nearest finds the known name that is closest to a misspelled one.
 package nearest
 
-// Distance is the Levenshtein distance of two short texts, in bytes; of longer
-// ones (255) it is 255.
+// Distance returns the Levenshtein distance of two texts in bytes. If a text is longer
+// than 255 bytes, it returns 255.
 func Distance(a, b string) int {
 	if len(a) > 255 || len(b) > 255 {
 		return 255
@@ -26,8 +26,8 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Name is the name most like a wrong one, at most so many changes away; "" if
-// there is none, the first of several.
+// Name returns the first of the names that are closest to wrong; "" if none is within
+// the given distance.
 func Name(wrong string, names []string, within int) string {
 	at := ""
 	for _, name := range names {

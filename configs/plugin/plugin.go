@@ -1,6 +1,5 @@
-// Package plugin is the registry every component kind shares: a Spec per
-// component, its config block decoded strictly, and the list of what exists.
-// It imports no component.
+// Package plugin is the registry for components of all kinds: one Spec per component,
+// strict decoding of its settings, and the list of registered components.
 package plugin
 
 import (
@@ -16,29 +15,29 @@ import (
 	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
-// Spec describes one component of kind C that is built with dependencies D.
+// Spec describes one component of type C that is built with dependencies D.
 type Spec[C, D any] struct {
-	Kind string // the name used in configuration
-	// Aliases are other names by which a configuration may call it; everything
-	// that is recorded says Kind.
+	Kind string // its name in configurations
+	// Aliases are other names that a configuration may use. Records always contain
+	// Kind.
 	Aliases []string
 	Summary string // one line for lists
-	// Default returns a pointer to a config struct with its defaults; nil: the
-	// component takes no config.
+	// Default returns a pointer to the component's settings with their defaults; nil if
+	// the component has no settings.
 	Default func() any
-	// New builds the component; cfg is what Default returned, decoded.
+	// New builds the component; cfg is the result of Default with the user's settings decoded into it.
 	New func(cfg any, deps D) (C, error)
 }
 
-// Registry holds the components of one kind. It is filled at start-up and
-// read-only afterwards.
+// Registry holds the components of one type. It is filled at startup and read-only
+// afterwards.
 type Registry[C, D any] struct {
 	What    string // "tool", "agent": used in messages
 	specs   map[string]Spec[C, D]
 	aliases map[string]string // to kinds
 }
 
-// Register adds a component; a name registered twice is a programming error.
+// Register adds a component. It panics if a name is already registered.
 func (r *Registry[C, D]) Register(s Spec[C, D]) {
 	if r.specs == nil {
 		r.specs, r.aliases = map[string]Spec[C, D]{}, map[string]string{}
@@ -54,12 +53,12 @@ func (r *Registry[C, D]) Register(s Spec[C, D]) {
 	}
 }
 
-// Clone returns a registry that can be extended without touching r.
+// Clone returns a copy of r that can be extended separately.
 func (r *Registry[C, D]) Clone() *Registry[C, D] {
 	return &Registry[C, D]{What: r.What, specs: maps.Clone(r.specs), aliases: maps.Clone(r.aliases)}
 }
 
-// Kinds lists the names in alphabetical order, without aliases.
+// Kinds returns the names of all components in alphabetical order, without aliases.
 func (r *Registry[C, D]) Kinds() []string {
 	var out []string
 	for k := range r.specs {
@@ -69,7 +68,7 @@ func (r *Registry[C, D]) Kinds() []string {
 	return out
 }
 
-// Lookup finds a component's spec by its kind or an alias.
+// Lookup returns the spec of a component by its kind or an alias.
 func (r *Registry[C, D]) Lookup(name string) (Spec[C, D], bool) {
 	if kind, ok := r.aliases[name]; ok {
 		name = kind
@@ -78,9 +77,9 @@ func (r *Registry[C, D]) Lookup(name string) (Spec[C, D], bool) {
 	return s, ok
 }
 
-// Config decodes with, which may be nil, over the defaults of a component's
-// config; nil for a component that takes none. Unknown kinds and unknown fields
-// are errors that name what exists.
+// Config returns the component's default settings with the values of with, which may be
+// nil, decoded into them; nil for a component without settings. For unknown kinds and
+// settings, the error lists those that exist.
 func (r *Registry[C, D]) Config(kind string, with map[string]any) (any, error) {
 	s, ok := r.Lookup(kind)
 	if !ok {
@@ -108,7 +107,7 @@ func (r *Registry[C, D]) Config(kind string, with map[string]any) (any, error) {
 	return cfg, nil
 }
 
-// Build constructs a component from its Config.
+// Build builds a component with the settings that Config returns.
 func (r *Registry[C, D]) Build(kind string, with map[string]any, deps D) (C, error) {
 	var zero C
 	cfg, err := r.Config(kind, with)
@@ -123,7 +122,7 @@ func (r *Registry[C, D]) Build(kind string, with map[string]any, deps D) (C, err
 	return c, nil
 }
 
-// FieldError is a setting that a component does not have, or not so.
+// FieldError is an unknown setting of a component, or one with a value of the wrong type.
 type FieldError struct {
 	Path    string // within the component's settings
 	Message string
@@ -131,10 +130,10 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Message }
 
-// explain says in a user's words what is wrong with a component's settings.
+// explain translates a decoding error into terms of the component's settings.
 func explain(err error, with map[string]any, cfg any) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded struct that holds it
+		name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the name of an embedded struct
 		return &FieldError{name, fmt.Sprintf("setting %q must not be a %s", name, wrong.Value)}
 	}
 	if !strings.HasPrefix(err.Error(), "json: unknown field ") {
@@ -154,8 +153,8 @@ func explain(err error, with map[string]any, cfg any) error {
 	return &FieldError{path, fmt.Sprintf("unknown field %q: %sknown are %s", path, guess, strings.Join(known, ", "))}
 }
 
-// unknown is the path of the first setting, by name, that t has no field for,
-// and the fields there are in its place; "" if all are known.
+// unknown returns the path of the first setting, in alphabetical order, for which t has
+// no field, and the fields that exist there; "" if all settings are known.
 func unknown(with map[string]any, t reflect.Type) (path string, known []string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

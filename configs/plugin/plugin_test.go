@@ -69,7 +69,7 @@ func TestSettingsAreRefusedWithWhatIsKnown(t *testing.T) {
 	}
 }
 
-// An alias builds what it stands for; lists and messages name the kind alone.
+// An alias builds the same component; lists and messages contain only the kind.
 func TestAliases(t *testing.T) {
 	r := registry()
 	r.Register(plugin.Spec[int, int]{Kind: "round", Aliases: []string{"ball", "globe"}, New: func(any, int) (int, error) { return 7, nil }})

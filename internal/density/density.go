@@ -1,10 +1,10 @@
-// Package density opens live debugging sessions until there are N, keeps them
-// all alive and tells what they cost: memory of the machine and where it went,
-// and how long an old session takes to answer.
+// Package density measures how many live debugging sessions fit on a machine. It opens
+// sessions up to a given number, keeps all of them alive, and reports the memory they
+// use and how long old sessions take to answer.
 //
-// Every session is a whole environment: sandbox, guest, placed workspace, and
-// pdb standing at a breakpoint of Program with a value that is this session's
-// own, so that an answer of another session would be seen.
+// Every session is a complete environment: sandbox, guest, workspace, and pdb stopped at
+// a breakpoint of Program. Each has a value of its own, so that an answer from another
+// session would be noticed.
 package density
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Program is what each session debugs, as a file called ProgramName; NUMBER in
-// its environment makes the value it holds at line stop.
+// Program is the program that each session debugs, in the file ProgramName. Its value at
+// line stop depends on the environment variable NUMBER.
 //
 //go:embed program.py
 var Program []byte
 
-// Where sessions stand.
+// The program's name and command, the line at which sessions stop, and the factor of NUMBER in the value.
 const (
 	ProgramName = "program.py"
 	Entrypoint  = "python3 " + ProgramName
@@ -40,34 +40,34 @@ const (
 type Config struct {
 	Sessions int
 	Step     int           // sessions between two measurements
-	Openers  int           // sessions opened at once
-	Asks     int           // round trips per measurement
-	Memory   int64         // the run stops when sessions take more; 0 = no limit
-	Keep     time.Duration // how long all are kept alive at the end
-	// Entrypoint is the command debugged; "" = Entrypoint.
+	Openers  int           // sessions opened concurrently
+	Asks     int           // answers requested per measurement
+	Memory   int64         // bytes of memory at which the run stops; 0 = no limit
+	Keep     time.Duration // how long all sessions are kept alive at the end
+	// Entrypoint is the debugged command; "" = the constant Entrypoint.
 	Entrypoint string
 	Seed       uint64
-	// Containers: the sandboxes are containers, whose guests do not tell their
-	// owner. All that are younger than this process are counted then.
+	// Containers means that the sandboxes are containers, whose guests do not reveal
+	// their owner. All guests younger than this process are then counted.
 	Containers bool
-	// Open makes the environment of one session; nothing is started yet.
+	// Open creates the environment of one session without starting it.
 	Open func(context.Context) (env.Env, error)
-	// Progress is told of each measurement.
+	// Progress, if not nil, is called after each measurement.
 	Progress func(Point)
 }
 
 // Point is one measurement. Sizes are bytes.
 type Point struct {
 	Sessions int    `json:"sessions"`
-	Used     int64  `json:"used"` // less memory available on the machine than before the first session; below 0 where others gave more back
+	Used     int64  `json:"used"` // decrease of available memory since before the first session; negative if other processes freed more
 	Memory   Memory `json:"memory"`
-	Kernel   Kernel `json:"kernel"` // more than before the first session
+	Kernel   Kernel `json:"kernel"` // increase since before the first session
 
-	Opened   Latency `json:"opened_ms"` // the sessions since the last point: sandbox, workspace, pdb at its breakpoint
+	Opened   Latency `json:"opened_ms"` // time to open a session, up to the breakpoint, since the last point
 	Answered Latency `json:"answered_ms"`
 }
 
-// Latency sums up durations, milliseconds.
+// Latency summarizes durations in milliseconds.
 type Latency struct {
 	N      int     `json:"n"`
 	Median float64 `json:"median"`
@@ -80,12 +80,12 @@ type Report struct {
 	Schema  string  `json:"schema"`
 	Asked   int     `json:"asked"`
 	Reached int     `json:"reached"`
-	Stopped string  `json:"stopped,omitempty"` // why fewer than asked
+	Stopped string  `json:"stopped,omitempty"` // why Reached is less than Asked
 	Points  []Point `json:"points"`
-	Wrong   int     `json:"wrong"` // answers that were not the session's own value
+	Wrong   int     `json:"wrong"` // answers other than the session's own value
 	Checked int     `json:"checked"`
-	// IdleCPU is how many cores all sandboxes used while only kept alive; nil
-	// without keeping.
+	// IdleCPU is the number of cores that all sandboxes used while idle; nil without
+	// Keep.
 	IdleCPU *float64 `json:"idle_cpu_cores"`
 	Wall    float64  `json:"wall_seconds"`
 }
@@ -97,7 +97,7 @@ type session struct {
 	mu     sync.Mutex
 }
 
-// run is one Run under way.
+// run is the state of one call of Run.
 type run struct {
 	cfg      Config
 	random   *rand.Rand
@@ -106,9 +106,9 @@ type run struct {
 	report   Report
 }
 
-// Run opens the sessions and closes them all. A run that reaches the memory
-// limit, or whose next session cannot be opened, is a report, not an error; with
-// an error the report holds what was measured before it.
+// Run opens the sessions, measures and closes them. Reaching the memory limit or failing
+// to open a session is not an error: the report says so. With an error, the report
+// contains the measurements before it.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Entrypoint == "" {
 		cfg.Entrypoint = Entrypoint
@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return r.report, err
 }
 
-// play opens the sessions step by step, keeps them and asks each once more.
+// play opens the sessions step by step, keeps them alive and asks each once more.
 func (r *run) play(ctx context.Context) (err error) {
 	if r.before, err = readMachine(); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
-// grow opens one step's sessions and measures.
+// grow opens the sessions of one step and measures.
 func (r *run) grow(ctx context.Context) error {
 	opened, failed := r.open(ctx, min(r.cfg.Step, r.cfg.Sessions-len(r.sessions)))
 	if ctx.Err() != nil {
@@ -158,7 +158,7 @@ func (r *run) grow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Opened = summarise(opened)
+	p.Opened = summarize(opened)
 	r.report.Points = append(r.report.Points, p)
 	if r.cfg.Memory > 0 && max(p.Used, p.Memory.PSS()) > r.cfg.Memory && r.report.Stopped == "" && p.Sessions < r.cfg.Sessions {
 		r.report.Stopped = "the memory limit is reached"
@@ -169,7 +169,7 @@ func (r *run) grow(ctx context.Context) error {
 	return nil
 }
 
-// open adds n sessions; the error is the first one's that could not be opened.
+// open opens n sessions. The error is that of the first session that could not be opened.
 func (r *run) open(ctx context.Context, n int) (took []time.Duration, failed error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -205,7 +205,7 @@ func (r *run) open(ctx context.Context, n int) (took []time.Duration, failed err
 	return took, failed
 }
 
-// session opens one and leads it to its breakpoint.
+// session opens one session and runs its program to the breakpoint.
 func (r *run) session(ctx context.Context, number int) (*session, error) {
 	e, err := r.cfg.Open(ctx)
 	if err != nil {
@@ -222,7 +222,7 @@ func (r *run) session(ctx context.Context, number int) (*session, error) {
 			said, err = s.pdb(ctx, arguments)
 		}
 		if err == nil && arguments["command"] == "c" && !strings.Contains(said, ProgramName+":6 in hold") {
-			err = fmt.Errorf("pdb did not stop where it should: %s", said)
+			err = fmt.Errorf("pdb did not stop at the breakpoint: %s", said)
 		}
 	}
 	if err != nil {
@@ -231,7 +231,7 @@ func (r *run) session(ctx context.Context, number int) (*session, error) {
 	return s, nil
 }
 
-// pdb makes one call of the tool.
+// pdb makes one call of tool pdb.
 func (s *session) pdb(ctx context.Context, arguments map[string]string) (string, error) {
 	raw, err := json.Marshal(arguments)
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *session) pdb(ctx context.Context, arguments map[string]string) (string,
 	return info.Observation.Text, nil
 }
 
-// ask has a session tell its value and judges the answer.
+// ask asks a session for its value and checks the answer.
 func (r *run) ask(ctx context.Context, s *session) (time.Duration, error) {
 	began := time.Now()
 	said, err := s.pdb(ctx, map[string]string{"command": "p value"})
@@ -275,7 +275,7 @@ func (r *run) measure(ctx context.Context) (Point, error) {
 		}
 		took = append(took, d)
 	}
-	p.Answered = summarise(took)
+	p.Answered = summarize(took)
 	now, err := readMachine()
 	if err != nil {
 		return p, err
@@ -285,8 +285,8 @@ func (r *run) measure(ctx context.Context) (Point, error) {
 	return p, err
 }
 
-// keep lets all sessions live for a while, untouched in its first half, and asked
-// at random in the second.
+// keep keeps all sessions alive for cfg.Keep: idle in the first half, and answering at
+// random in the second.
 func (r *run) keep(ctx context.Context) error {
 	if r.cfg.Keep <= 0 || len(r.sessions) == 0 {
 		return nil
@@ -316,7 +316,7 @@ func (r *run) keep(ctx context.Context) error {
 	return nil
 }
 
-// close ends every session, several at once.
+// close closes all sessions, several concurrently.
 func (r *run) close(ctx context.Context) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 8)

@@ -14,19 +14,19 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// Memory is what the processes of this host's sandboxes hold, by their part:
-// PSS is the proportional set size, in which a page shared by n processes
-// counts 1/n for each; RSS counts it whole.
+// Memory is the memory of the processes of this host's sandboxes, by their role. PSS is
+// the proportional set size, in which a page that n processes share counts 1/n for each;
+// in RSS it counts fully.
 type Memory struct {
 	Host   Part `json:"host"`   // this process
-	Helper Part `json:"helper"` // what the sandbox kind needs outside: bwrap, containerd's shim
+	Helper Part `json:"helper"` // the driver's processes outside the sandbox: bwrap, containerd's shim
 	Guest  Part `json:"guest"`
 	Python Part `json:"python"`
 	Shell  Part `json:"shell"`
 	Other  Part `json:"other"`
 }
 
-// Part is one kind of process.
+// Part sums up the processes of one role.
 type Part struct {
 	Processes int   `json:"processes"`
 	Threads   int   `json:"threads"`
@@ -36,17 +36,17 @@ type Part struct {
 	cpu time.Duration
 }
 
-// cpu is the time all sandboxes have used so far, this process apart.
+// cpu returns the CPU time that all sandboxes have used so far, without this process.
 func (m Memory) cpu() time.Duration {
 	return m.Helper.cpu + m.Guest.cpu + m.Python.cpu + m.Shell.cpu + m.Other.cpu
 }
 
-// PSS is the sum over all parts.
+// PSS returns the sum over all parts.
 func (m Memory) PSS() int64 {
 	return m.Host.PSS + m.Helper.PSS + m.Guest.PSS + m.Python.PSS + m.Shell.PSS + m.Other.PSS
 }
 
-// Kernel is memory that belongs to no process, from /proc/meminfo.
+// Kernel is memory that does not belong to a process, from /proc/meminfo.
 type Kernel struct {
 	Slab       int64 `json:"slab"`
 	Stacks     int64 `json:"stacks"`
@@ -75,7 +75,7 @@ func readMachine() (machine, error) {
 	}}, nil
 }
 
-// field is the number after a name at the start of a line; 0 without one.
+// field returns the number after a name at the start of a line; 0 if there is none.
 func field(raw []byte, name string) int64 {
 	_, rest, _ := bytes.Cut(append([]byte("\n"), raw...), []byte("\n"+name))
 	if f := bytes.Fields(rest[:min(len(rest), 40)]); len(f) > 0 {
@@ -85,19 +85,19 @@ func field(raw []byte, name string) int64 {
 	return 0
 }
 
-// process is one line of /proc.
+// process is one process in /proc.
 type process struct {
 	pid, parent int
 	name        string
 	part        Part
 	guest       bool
-	owner       string // named on the command line of a guest, or of what starts one
+	owner       string // from the command line of a guest or of the process that starts it
 	start       int    // clock ticks since boot
 }
 
-// readMemory finds this process, its guests, what they started and what holds
-// them; containers says whether its guests are in containers. Processes that end
-// meanwhile are left out.
+// readMemory reads the memory of this process, its guests, their programs and their
+// helpers. containers says whether the guests are in containers. It ignores processes that
+// end in the meantime.
 func readMemory(containers bool) (Memory, error) {
 	all, err := processes()
 	if err != nil {
@@ -114,15 +114,15 @@ func readMemory(containers bool) (Memory, error) {
 	for _, p := range all {
 		switch {
 		case p.pid == host:
-			add(&m.Host, p.measured())
-		case ours(all, p, containers):
-			add(&m.Guest, p.measured())
+			add(&m.Host, p.withSizes())
+		case ownGuest(all, p, containers):
+			add(&m.Guest, p.withSizes())
 			if p.parent != host && !helpers[p.parent] {
 				helpers[p.parent] = true
-				add(&m.Helper, all[p.parent].measured())
+				add(&m.Helper, all[p.parent].withSizes())
 			}
 		case inSandbox(all, p, containers):
-			p = p.measured()
+			p = p.withSizes()
 			switch {
 			case strings.HasPrefix(p.name, "python"), strings.HasPrefix(p.name, "pytest"):
 				add(&m.Python, p)
@@ -136,11 +136,11 @@ func readMemory(containers bool) (Memory, error) {
 	return m, nil
 }
 
-// ours tells a guest of this process. One in a namespace of its own has cleared
-// the owner from its command line: then it stands on its parent's, or the parent
-// is containerd's shim, which says nothing, so that containers younger than this
-// process count as its own.
-func ours(all map[int]process, p process, containers bool) bool {
+// ownGuest reports whether p is a guest of this process. A guest in its own namespace has
+// cleared the owner from its command line; then the parent's command line has it. If the
+// parent is containerd's shim, which does not, containers younger than this process count
+// as its own.
+func ownGuest(all map[int]process, p process, containers bool) bool {
 	if !p.guest {
 		return false
 	}
@@ -153,14 +153,14 @@ func ours(all map[int]process, p process, containers bool) bool {
 		containers && strings.HasPrefix(parent.name, "containerd-shim") && p.start >= all[host].start
 }
 
-// inSandbox tells whether one of our guests is among the ancestors.
+// inSandbox reports whether a guest of this process is an ancestor of p.
 func inSandbox(all map[int]process, p process, containers bool) bool {
 	for range 64 {
 		up, ok := all[p.parent]
 		if !ok {
 			return false
 		}
-		if ours(all, up, containers) {
+		if ownGuest(all, up, containers) {
 			return true
 		}
 		p = up
@@ -202,8 +202,9 @@ func processes() (map[int]process, error) {
 	return out, nil
 }
 
-// measured reads the sizes, which takes the kernel a walk over all pages.
-func (p process) measured() process {
+// withSizes returns p with its memory sizes. Reading them is slow, because the kernel
+// walks over all pages.
+func (p process) withSizes() process {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
 	if err == nil {
 		p.part.PSS, p.part.RSS = field(raw, "Pss:")<<10, field(raw, "Rss:")<<10
@@ -211,8 +212,8 @@ func (p process) measured() process {
 	return p
 }
 
-// summarise gives nearest-rank quantiles.
-func summarise(all []time.Duration) Latency {
+// summarize returns nearest-rank quantiles.
+func summarize(all []time.Duration) Latency {
 	if len(all) == 0 {
 		return Latency{}
 	}

@@ -1,5 +1,5 @@
-// Package enginetest holds what tests of the engine, and of what runs on it,
-// share. Only tests import it.
+// Package enginetest holds code shared by the tests of the engine and of the packages
+// that use it.
 package enginetest
 
 import (
@@ -8,27 +8,28 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main is the TestMain of a package whose tests open engines: it fails where one
-// leaves a goroutine behind. child is what the test binary is instead where a test
-// starts it as a program of its own, and false elsewhere.
+// Main is the TestMain of a package whose tests open engines. It fails if a test leaves a
+// goroutine behind. A test may start the test binary as a separate program: child runs
+// that program and returns true, or returns false in the tests themselves.
 func Main(m *testing.M, child func() bool) {
 	if child() {
 		return
 	}
-	goleak.VerifyTestMain(settling{m}, notOurs)
+	goleak.VerifyTestMain(settling{m}, natsLeak)
 }
 
-// nats.go 1.55.0 starts it with the first asynchronous publication, that of
-// ObjectStore.Put; where the end of Put comes first, it reads a nil channel for ever.
-var notOurs = goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect")
+// natsLeak is a goroutine that nats.go 1.55.0 starts with the first asynchronous
+// publication, such as that of ObjectStore.Put. If Put ends first, the goroutine reads a
+// nil channel forever.
+var natsLeak = goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect")
 
 // settling gives the goroutines of closed connections time to end on a busy machine.
 type settling struct{ *testing.M }
 
 func (s settling) Run() int {
 	code := s.M.Run()
-	for range 100 { // each looks for half a second
-		if goleak.Find(notOurs) == nil {
+	for range 100 { // each attempt takes up to half a second
+		if goleak.Find(natsLeak) == nil {
 			break
 		}
 	}

@@ -21,7 +21,7 @@ var archiveChecks = []check{
 	{name: "archive of odd files", fn: oddFiles},
 }
 
-// entry is one line of an archive.
+// entry is one member of an archive.
 type entry struct {
 	Name, Link, Body string
 	Mode             int64
@@ -100,7 +100,7 @@ func archiveRoundTrip(t *testing.T, f *fixture) {
 	}
 	f.sh(t, "touch tree/Z tree/bin")
 	if !bytes.Equal(first, f.tarOut(t, "tree")) {
-		t.Error("the same tree gave another archive")
+		t.Error("the same tree gave a different archive")
 	}
 	f.sh(t, "chmod -R u+rwX tree")
 }
@@ -161,7 +161,7 @@ python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('t/sock')"`)
 	f.sh(t, "chmod 000 t")
 	f.tarOut(t, "t")
 	if out := f.sh(t, "stat -c %a t; chmod 700 t"); out != "0\n" {
-		t.Errorf("archiving changed the mode of the whole to %q", out)
+		t.Errorf("archiving changed the mode of the archived directory to %q", out)
 	}
 	if err := f.TarOut(t.Context(), "missing", io.Discard); err == nil {
 		t.Error("a missing directory was archived")
@@ -173,6 +173,6 @@ for i in range(200):
     os.chdir("long" * 8)
 `)
 	if err := f.TarOut(t.Context(), ".", io.Discard); !errors.Is(err, env.ErrRefused) {
-		t.Errorf("a path without end: %v", err)
+		t.Errorf("a path that is too long: %v", err)
 	}
 }

@@ -17,10 +17,10 @@ var commandChecks = []check{
 	{name: "output and exit codes", fn: outputAndCodes},
 	{name: "environment and directory", fn: environmentAndDir, adjust: func(s *env.SandboxSpec) { s.Env = []string{"GIVEN=1", "TZ=Asia/Tokyo"} }},
 	{name: "standard input", fn: standardInput},
-	{name: "any bytes", fn: anyBytes},
+	{name: "arbitrary bytes", fn: arbitraryBytes},
 	{name: "output is capped", fn: outputCapped},
-	{name: "output beyond one message", fn: longOutput},
-	{name: "many at once", fn: manyAtOnce},
+	{name: "output longer than one message", fn: longOutput},
+	{name: "concurrent calls", fn: concurrentCalls},
 	{name: "cancelling", fn: cancelling},
 	{name: "python resolves", fn: pythonResolves},
 	{name: "limits are recorded", fn: limitsRecorded},
@@ -71,8 +71,8 @@ func environmentAndDir(t *testing.T, f *fixture) {
 			t.Errorf("no %q in %q", want, out)
 		}
 	}
-	if strings.Contains(out, secretName) || strings.Contains(out, "GIVEN=1") {
-		t.Errorf("a host variable or an overridden one is visible: %q", out)
+	if strings.Contains(out, secretVariable) || strings.Contains(out, "GIVEN=1") {
+		t.Errorf("a variable of the host or an overridden variable is visible: %q", out)
 	}
 }
 
@@ -91,7 +91,7 @@ func standardInput(t *testing.T, f *fixture) {
 	}
 }
 
-func anyBytes(t *testing.T, f *fixture) {
+func arbitraryBytes(t *testing.T, f *fixture) {
 	want := "a\x00b\xff\xfe\x1b]633;\x07\r\n\xc3("
 	r := f.run(t, env.Command{Args: []string{"cat"}, Stdin: []byte(want)})
 	if string(r.Output) != want {
@@ -144,7 +144,7 @@ func longOutput(t *testing.T, f *fixture) {
 	}
 }
 
-func manyAtOnce(t *testing.T, f *fixture) {
+func concurrentCalls(t *testing.T, f *fixture) {
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() {

@@ -1,5 +1,5 @@
-// Package envtest is the conformance suite of sandboxes: what every driver must
-// do, with real processes. It imports env and the standard library only.
+// Package envtest is the conformance suite for sandbox drivers. It checks what every
+// driver must do, with real processes.
 package envtest
 
 import (
@@ -18,28 +18,28 @@ import (
 // Suite is one driver under test.
 type Suite struct {
 	Driver env.Driver
-	// Spec is the base of every sandbox (an image, for example).
+	// Spec is the base of every sandbox's spec; it may name an image, for example.
 	Spec env.SandboxSpec
-	// Isolated: the driver keeps programs from the guest, the host and the
-	// network, and enforces limits. Tests that would harm the host otherwise run
-	// only then.
+	// Isolated means that the driver isolates programs from the guest, the host and
+	// the network, and enforces limits. Checks that would otherwise harm the host run
+	// only if it is set.
 	Isolated bool
-	// Elsewhere: the programs run on another machine, so that what is alive there
-	// cannot be seen from here.
+	// Elsewhere means that programs run on another machine, so that their processes
+	// are not visible on this one.
 	Elsewhere bool
-	// Absent are limits that something outside the driver would enforce and that
-	// is not there in this test, such as the control groups of a cluster's nodes.
+	// Absent lists limits whose enforcement is outside the driver and missing in this
+	// test, such as the control groups of a cluster's nodes.
 	Absent []string
-	// Remove ends the sandbox that carries a label from outside, without warning;
-	// nil: that is not checked.
+	// Remove ends the sandbox with the given label from outside, without warning; nil
+	// skips the check.
 	Remove func(t *testing.T, label string)
 }
 
 // Run runs the whole suite.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
-	t.Setenv(secretName, "leak") // before any sandbox starts
-	// One clear message where nothing starts at all.
+	t.Setenv(secretVariable, "leak") // before any sandbox starts
+	// If no sandbox starts, one failure is clearer than one per check.
 	if !t.Run("starts", func(t *testing.T) { s.start(t, s.Spec) }) {
 		return
 	}
@@ -47,7 +47,7 @@ func Run(t *testing.T, s Suite) {
 		s.run(t, group)
 	}
 	if !s.Isolated {
-		t.Logf("%s isolates nothing and enforces no limit: the checks of both are left out", s.Driver.Name())
+		t.Logf("%s neither isolates nor enforces limits: skipping these checks", s.Driver.Name())
 		return
 	}
 	s.run(t, isolationChecks)
@@ -58,17 +58,17 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
-// patience is how long the suite waits for what must happen, and what a program may
-// take that ends by itself: only a busy machine or a defect needs much of it.
+// patience is how long the suite waits for an event or for a program to end. It is
+// long because the machine may be busy.
 const patience = 5 * time.Minute
 
-// secretName is a variable of the host in all of the suite.
-const secretName = "TRACESMITH_ENVTEST_SECRET"
+// secretVariable is an environment variable of the host that sandboxes must not see.
+const secretVariable = "TRACESMITH_ENVTEST_SECRET"
 
 type check struct {
 	name string
 	fn   func(t *testing.T, f *fixture)
-	// adjust changes the sandbox asked for; nil: the base.
+	// adjust changes the spec of the sandbox; nil leaves the base.
 	adjust func(*env.SandboxSpec)
 }
 
@@ -87,8 +87,8 @@ func (s Suite) run(t *testing.T, checks []check) {
 	}
 }
 
-// Durations that programs of this run sleep: no other run beside it uses them, so
-// that whoever sleeps that long is ours even where all processes are visible.
+// Durations that programs of this test run sleep. They identify these programs where
+// the processes of parallel runs are visible as well.
 var (
 	nap1 = fmt.Sprintf("3141.%07d", os.Getpid())
 	nap2 = fmt.Sprintf("2718.%07d", os.Getpid())
@@ -115,7 +115,7 @@ func (s Suite) start(t *testing.T, spec env.SandboxSpec) *fixture {
 	return &fixture{Sandbox: sb, suite: s}
 }
 
-// run executes a command that must not fail as infrastructure.
+// run executes a command; an error of the sandbox fails the test.
 func (f *fixture) run(t *testing.T, c env.Command) env.Result {
 	t.Helper()
 	r, err := f.Run(t.Context(), c)
@@ -125,7 +125,7 @@ func (f *fixture) run(t *testing.T, c env.Command) env.Result {
 	return r
 }
 
-// sh runs a shell script and wants exit code 0.
+// sh runs a shell script that must exit with 0, and returns its output.
 func (f *fixture) sh(t *testing.T, script string) string {
 	t.Helper()
 	r := f.run(t, env.Command{Args: []string{"sh", "-c", script}, Timeout: patience})
@@ -135,26 +135,26 @@ func (f *fixture) sh(t *testing.T, script string) string {
 	return string(r.Output)
 }
 
-// python runs a program given as text.
+// python runs a Python program.
 func (f *fixture) python(t *testing.T, timeout time.Duration, program string) env.Result {
 	t.Helper()
 	return f.run(t, env.Command{Args: []string{"python3", "-c", program}, Timeout: timeout})
 }
 
-// processes lists the command lines that hold a word, without the one that asks.
+// processes lists the command lines that contain a word.
 func (f *fixture) processes(t *testing.T, word string) []string {
 	t.Helper()
 	out := f.sh(t, `for p in /proc/[0-9]*; do tr '\0' ' ' 2>/dev/null < $p/cmdline && echo; done; true`)
 	return slices.DeleteFunc(strings.Split(out, "\n"), func(l string) bool { return !strings.Contains(l, word) })
 }
 
-// gone waits until no process holds the word.
+// gone waits until no command line contains the word.
 func (f *fixture) gone(t *testing.T, word string) {
 	t.Helper()
 	f.runs(t, word, 0)
 }
 
-// runs waits until n processes hold the word.
+// runs waits until n command lines contain the word.
 func (f *fixture) runs(t *testing.T, word string, n int) {
 	t.Helper()
 	end := time.Now().Add(patience)
@@ -164,10 +164,10 @@ func (f *fixture) runs(t *testing.T, word string, n int) {
 			return
 		}
 	}
-	t.Errorf("%d processes wanted, running: %q", n, left)
+	t.Errorf("want %d processes, running: %q", n, left)
 }
 
-// readUntil collects terminal output until it holds want.
+// readUntil collects terminal output until it contains want.
 func readUntil(t *testing.T, term env.Terminal, want string) string {
 	t.Helper()
 	var got bytes.Buffer

@@ -18,7 +18,7 @@ var fileChecks = []check{
 	{name: "write and read", fn: writeAndRead},
 	{name: "modes", fn: modes},
 	{name: "stat and symlinks", fn: statAndSymlinks},
-	{name: "what is no file", fn: notFiles},
+	{name: "not regular files", fn: notFiles},
 	{name: "writing stays in the workspace", fn: writingStaysInside},
 }
 
@@ -121,10 +121,10 @@ func notFiles(t *testing.T, f *fixture) {
 	}
 }
 
-// Links that lead out of the workspace are refused, also when one takes the
-// place of a directory while files are written.
+// WriteFile refuses links that lead out of the workspace, even if a link replaces a
+// directory while files are written.
 func writingStaysInside(t *testing.T, f *fixture) {
-	away := fmt.Sprintf("/tmp/away-%d", os.Getpid()) // no other run beside it uses this name
+	away := fmt.Sprintf("/tmp/away-%d", os.Getpid()) // parallel runs use other names
 	f.sh(t, "mkdir "+away+"; ln -s "+away+" dir; ln -s "+away+"/file file; ln -s ../../../.."+away+"/up up; mkdir deep; ln -s ../dir deep/er; ln -s $PWD/new abs")
 	for _, name := range []string{"dir/file", "dir/sub/file", "file", "up", "deep/er/file", "deep/../file"} {
 		if err := f.WriteFile(t.Context(), name, []byte("x"), 0); !errors.Is(err, env.ErrRefused) {
@@ -132,7 +132,7 @@ func writingStaysInside(t *testing.T, f *fixture) {
 		}
 	}
 	if err := f.WriteFile(t.Context(), "abs", []byte("inside"), 0); err != nil {
-		t.Errorf("an absolute link that stays: %v", err)
+		t.Errorf("an absolute link within the workspace: %v", err)
 	}
 	if out := f.sh(t, "ls -A "+away+"; cat new; rm -r "+away); out != "inside" {
 		t.Errorf("left %q", out)

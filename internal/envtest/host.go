@@ -27,7 +27,7 @@ func Sleepers(t *testing.T, nap string) []string {
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if args := strings.Split(string(raw), "\x00"); len(args) > 1 && args[0] == "sleep" && args[1] == nap {
 			out = append(out, strings.Join(args, " "))
@@ -36,9 +36,9 @@ func Sleepers(t *testing.T, nap string) []string {
 	return out
 }
 
-// crowd watches, from the host, how many threads a sandbox holds at once. Done
-// returns the greatest number seen, 0 where the host does not see them.
-func crowd(t *testing.T, f *fixture) (done func() int) {
+// watchThreads counts, from the host, the threads of a sandbox until done is called.
+// done returns the maximum, or 0 if they are not visible from the host.
+func watchThreads(t *testing.T, f *fixture) (done func() int) {
 	t.Helper()
 	space := strings.TrimSpace(f.sh(t, "readlink /proc/self/ns/pid"))
 	over, peak := make(chan struct{}), make(chan int)

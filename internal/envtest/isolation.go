@@ -14,19 +14,19 @@ import (
 
 var isolationChecks = []check{
 	{name: "guest survives signals", fn: guestSurvives},
-	{name: "programs start while all others are stopped", fn: startsAmongStopped},
+	{name: "programs start while others are stopped", fn: startsWhileStopped},
 	{name: "guest cannot be read or traced", fn: guestUntouchable},
-	{name: "guest goes before programs", fn: guestFirst},
-	{name: "output cannot be read by others", fn: outputHeld},
+	{name: "guest has priority over programs", fn: guestPriority},
+	{name: "output is write-only", fn: outputWriteOnly},
 	{name: "no privileges", fn: noPrivileges},
 	{name: "no network", fn: noNetwork},
-	{name: "host is out of sight", fn: hostHidden},
+	{name: "host is hidden", fn: hostHidden},
 	{name: "read-only outside the workspace", fn: readOnly},
 }
 
 var limitChecks = []check{
 	{name: "fork bomb", fn: forkBomb, adjust: func(s *env.SandboxSpec) { s.Limits.Processes = 60 }},
-	{name: "fork bomb of a terminal", fn: terminalBomb, adjust: func(s *env.SandboxSpec) { s.Limits.Processes = 60 }},
+	{name: "fork bomb in a terminal", fn: terminalBomb, adjust: func(s *env.SandboxSpec) { s.Limits.Processes = 60 }},
 	{name: "memory hog", fn: memoryHog, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
 	{name: "memory hog in a terminal", fn: memoryHogTerminal, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
 	{name: "full disk", fn: fullDisk, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
@@ -39,9 +39,9 @@ func guestSurvives(t *testing.T, f *fixture) {
 	}
 }
 
-// startsAmongStopped: a program that is stopped or killed between the guest's fork
-// and its own first instruction must not hold the guest.
-func startsAmongStopped(t *testing.T, f *fixture) {
+// startsWhileStopped checks that a program that is stopped or killed between the guest's
+// fork and its own first instruction does not block the guest.
+func startsWhileStopped(t *testing.T, f *fixture) {
 	for _, signal := range []string{"SIGSTOP", "SIGTSTP", "SIGKILL"} {
 		f.run(t, env.Command{Args: []string{"python3", "-c", `
 import os, signal, sys, time
@@ -49,7 +49,7 @@ parent = os.getpid()
 if os.fork():
     os._exit(0)
 os.setsid()
-while os.getppid() == parent: # stopped by us it would hold the command until its limit
+while os.getppid() == parent: # if this stopped its parent, the command would last until its limit
     time.sleep(0.01)
 end = time.monotonic() + 3
 while time.monotonic() < end:
@@ -94,20 +94,21 @@ print("own", sorted(int(n) for n in os.listdir("/proc/self/fd") if int(n) < 1000
 `)
 	out := string(r.Output)
 	if !strings.HasPrefix(out, "ptrace -1\nseize -1\nown [0, 1, 2, 3]") {
-		t.Errorf("the guest is open to its programs: %q", out)
+		t.Errorf("programs can access the guest: %q", out)
 	}
 }
 
-// outputHeld: what opens a program's output once more may write there, not read.
-func outputHeld(t *testing.T, f *fixture) {
+// outputWriteOnly checks that a program can reopen its output for writing but not for
+// reading.
+func outputWriteOnly(t *testing.T, f *fixture) {
 	if out := f.sh(t, "cat /proc/$$/fd/1 2>/dev/null || echo refused >/dev/stdout"); out != "refused\n" {
 		t.Errorf("%q", out)
 	}
 }
 
-// guestFirst: programs that use up all processors must not keep the guest from
-// ending them, and cannot change that.
-func guestFirst(t *testing.T, f *fixture) {
+// guestPriority checks that programs run at a lower priority than the guest and cannot
+// raise it, so that the guest can end programs that use all processors.
+func guestPriority(t *testing.T, f *fixture) {
 	r := f.python(t, patience, `
 import os
 mine, guest = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, 1))
@@ -132,7 +133,7 @@ func noPrivileges(t *testing.T, f *fixture) {
 	}
 	out = f.sh(t, "unshare -U true 2>/dev/null && echo user namespace; exit 0")
 	if out != "" {
-		t.Errorf("programs can make: %q", out)
+		t.Errorf("programs can create: %q", out)
 	}
 }
 
@@ -194,7 +195,7 @@ func readOnly(t *testing.T, f *fixture) {
 	}
 }
 
-// bombs make processes or threads, each in its own way.
+// bombs create processes or threads without end, each in its own way.
 var bombs = map[string]string{
 	"fork": `
 import os
@@ -237,21 +238,22 @@ more()
 `,
 }
 
-// forkBomb: a bomb ends, and never has many more processes than the limit: what
-// the kernel holds it to lets the watchdog see it, the guest's threads are in it.
+// forkBomb checks that a bomb ends and never has many more processes than the limit. The
+// kernel's limit is higher, so that the watchdog can see the excess, and it includes the
+// guest's threads.
 func forkBomb(t *testing.T, f *fixture) {
 	const room = 60 + 60/4 + 96 + 10
 	for name, bomb := range bombs {
-		peak := crowd(t, f)
+		peak := watchThreads(t, f)
 		r := f.python(t, 5*time.Second, bomb)
 		if name != "runs away" && r.Limit != "processes" && !r.TimedOut {
 			t.Errorf("%s: limit %q, timed out %v, exit %d, output %.200q", name, r.Limit, r.TimedOut, r.ExitCode, r.Output)
 		}
 		f.gone(t, "while True")
 		if n := peak(); n > room {
-			t.Errorf("%s: %d processes and threads of 60", name, n)
+			t.Errorf("%s: %d processes and threads, the limit is 60", name, n)
 		} else {
-			t.Logf("%s: at most %d processes and threads were seen", name, n)
+			t.Logf("%s: at most %d processes and threads", name, n)
 		}
 		if out := f.sh(t, "echo alive"); out != "alive\n" {
 			t.Errorf("after %s: %q", name, out)
@@ -259,8 +261,8 @@ func forkBomb(t *testing.T, f *fixture) {
 	}
 }
 
-// terminalBomb: a terminal's program that starts too many again and again is the
-// bomb itself and is not spared.
+// terminalBomb checks that a terminal's own program is killed if it starts too many
+// processes again and again.
 func terminalBomb(t *testing.T, f *fixture) {
 	term := open(t, f, false, "python3", "-c", `
 import os, time
@@ -277,10 +279,10 @@ while True:
 			break
 		}
 		if err != nil || time.Now().After(end) {
-			t.Fatalf("the bomb goes on: %v", err)
+			t.Fatalf("the bomb still runs: %v", err)
 		}
 	}
-	if l, ok := term.(interface{ Limit() string }); !ok || l.Limit() != "processes" {
+	if l, ok := term.(env.Limited); !ok || l.Limit() != "processes" {
 		t.Error("the terminal does not tell of the limit")
 	}
 	f.gone(t, "os.fork")
@@ -307,7 +309,7 @@ for i in range(8):
 time.sleep(1000)
 `)
 	if r.Limit != "memory" {
-		t.Errorf("eight small ones: limit %q, timed out %v", r.Limit, r.TimedOut)
+		t.Errorf("eight small processes: limit %q, timed out %v", r.Limit, r.TimedOut)
 	}
 	r = f.python(t, patience, `
 import os, time
@@ -328,7 +330,7 @@ func memoryHogTerminal(t *testing.T, f *fixture) {
 	term := open(t, f, true, "bash", "--norc", "--noprofile")
 	write(t, term, "python3 -c 'x = bytearray(600 << 20); import time; time.sleep(60)'; echo code $?\n")
 	readUntil(t, term, "code 137\n")
-	l, ok := term.(interface{ Limit() string })
+	l, ok := term.(env.Limited)
 	if !ok || l.Limit() != "memory" {
 		t.Error("the terminal does not tell of the limit")
 	}
@@ -346,7 +348,7 @@ func fullDisk(t *testing.T, f *fixture) {
 		t.Errorf("writing to a full disk: %v", err)
 	}
 	if out := f.sh(t, "rm big /tmp/big; ls"); out != "" {
-		t.Errorf("left behind: %q", out)
+		t.Errorf("files remain: %q", out)
 	}
 	if err := f.WriteFile(t.Context(), "more", make([]byte, 2<<20), 0); err != nil {
 		t.Errorf("after making room: %v", err)
@@ -364,7 +366,7 @@ func limitsRecorded(t *testing.T, f *fixture) {
 			enforced = enforced || u == limit
 		}
 		if !enforced {
-			t.Errorf("%s is neither enforced nor recorded as open: %+v", limit, k)
+			t.Errorf("%s is neither enforced nor recorded as unenforced: %+v", limit, k)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 )
 
 var killChecks = []check{
-	{name: "timeout kills what ignores TERM", fn: timeoutKills(`trap '' TERM INT HUP; while :; do sleep ` + nap1 + `; done`)},
+	{name: "timeout kills programs that ignore TERM", fn: timeoutKills(`trap '' TERM INT HUP; while :; do sleep ` + nap1 + `; done`)},
 	{name: "timeout kills children", fn: timeoutKills(`sleep ` + nap1 + ` & sleep ` + nap1 + ` & wait`)},
-	{name: "timeout kills the double-forked", fn: timeoutKills(`(setsid sh -c 'trap "" TERM; sleep ` + nap1 + `; sleep ` + nap1 + `' >/dev/null 2>&1 &) ; sleep ` + nap1)},
+	{name: "timeout kills double-forked processes", fn: timeoutKills(`(setsid sh -c 'trap "" TERM; sleep ` + nap1 + `; sleep ` + nap1 + `' >/dev/null 2>&1 &) ; sleep ` + nap1)},
 	{name: "timeout kills a daemon without environment", fn: timeoutKills(`
 python3 - <<'END'
 import os, time
@@ -23,15 +23,15 @@ if os.fork() == 0:
     os._exit(0)
 time.sleep(` + nap1 + `)
 END`)},
-	{name: "timeout kills what lives without its first thread", fn: firstThread},
-	{name: "timeout of a program that floods", fn: timeoutKills(`yes ` + nap1)},
-	{name: "background child does not hold", fn: backgroundChild},
+	{name: "timeout kills a process whose first thread has ended", fn: firstThread},
+	{name: "timeout during endless output", fn: timeoutKills(`yes ` + nap1)},
+	{name: "background child does not block the command", fn: backgroundChild},
 	{name: "zombies are reaped", fn: zombies},
 	{name: "close ends all", fn: closeEndsAll},
 }
 
-// timeoutKills: the call ends within its bound and a second, nothing survives,
-// and the next command is right.
+// timeoutKills checks that a timeout ends the call, that no process of the script
+// survives, and that the next command works.
 func timeoutKills(script string) func(*testing.T, *fixture) {
 	return func(t *testing.T, f *fixture) {
 		r := f.run(t, env.Command{Args: []string{"sh", "-c", script}, Timeout: time.Second, MaxOutput: 1000})
@@ -48,7 +48,7 @@ func timeoutKills(script string) func(*testing.T, *fixture) {
 	}
 }
 
-// firstThread: a process whose first thread has ended looks dead, and is not.
+// firstThread checks that a timeout kills a process that looks dead because only its first thread has ended.
 func firstThread(t *testing.T, f *fixture) {
 	r := f.python(t, time.Second, `
 import ctypes, os, platform, threading, time
@@ -60,7 +60,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
 		t.Errorf("exit %d", r.ExitCode)
 	}
 	if out := f.sh(t, "ls /proc/"+strings.TrimSpace(string(r.Output))+"/task 2>/dev/null; true"); out != "" {
-		t.Errorf("its threads live: %q", out)
+		t.Errorf("its threads are alive: %q", out)
 	}
 }
 
@@ -86,7 +86,7 @@ func zombies(t *testing.T, f *fixture) {
 			return
 		}
 	}
-	t.Error("dead orphans stay")
+	t.Error("zombies of orphans remain")
 }
 
 func closeEndsAll(t *testing.T, f *fixture) {

@@ -10,17 +10,17 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Each of these fails where its limit is not enforced; a driver that cannot
-// enforce one says so in its key and is excused.
+// Each check fails if its limit is not enforced. If the driver's key records that it
+// cannot enforce the limit, the check is skipped.
 var enforcedChecks = []check{
-	{name: "bytes of every writable place", fn: bytesLimited, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
-	{name: "files of every writable place", fn: filesLimited, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
+	{name: "bytes of every writable directory", fn: bytesLimited, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
+	{name: "files of every writable directory", fn: filesLimited, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
 	{name: "size of a file", fn: fileSizeLimited, adjust: func(s *env.SandboxSpec) { s.Limits.DiskBytes = 64 << 20 }},
 	{name: "open files", fn: openFilesLimited, adjust: func(s *env.SandboxSpec) { s.Limits.OpenFiles = 50 }},
 	{name: "processor time", fn: cpuTimeLimited, adjust: func(s *env.SandboxSpec) { s.Limits.CPUTime = time.Second }},
 	{name: "processors", fn: cpusLimited, adjust: func(s *env.SandboxSpec) { s.Limits.CPUs = 1 }},
 	{name: "threads", fn: threadsLimited, adjust: func(s *env.SandboxSpec) { s.Limits.Processes = 40 }},
-	{name: "memory of no process", fn: looseMemory, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
+	{name: "memory outside processes", fn: unattachedMemory, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
 	{name: "memory in shared mappings", fn: sharedMemory, adjust: func(s *env.SandboxSpec) { s.Limits.MemoryBytes = 200 << 20 }},
 	{name: "keys and processes of the host", fn: hostSecrets},
 	{name: "resource limits that the key names", fn: namedLimits, adjust: func(s *env.SandboxSpec) {
@@ -28,7 +28,7 @@ var enforcedChecks = []check{
 	}},
 }
 
-// excused tells that the driver does not claim to enforce a limit.
+// excused reports whether a limit is not enforced in this suite.
 func (f *fixture) excused(t *testing.T, limit string) bool {
 	t.Helper()
 	if slices.Contains(f.Key().Unenforced, limit) {
@@ -36,7 +36,7 @@ func (f *fixture) excused(t *testing.T, limit string) bool {
 		return true
 	}
 	if slices.Contains(f.suite.Absent, limit) {
-		t.Logf("%s has nothing here that would enforce %s", f.suite.Driver.Name(), limit)
+		t.Logf("%s: this test has nothing that enforces %s", f.suite.Driver.Name(), limit)
 		return true
 	}
 	return false
@@ -49,7 +49,7 @@ func (f *fixture) prints(t *testing.T, program, want string) {
 	}
 }
 
-// places are the writable ones; of 64 MiB none holds more than 40.
+// places lists the writable directories. With a disk limit of 64 MiB, each of them must be full before 64 MiB.
 const places = `
 import errno, os
 places = (os.getcwd(), "/tmp", os.path.expanduser("~"), "/dev/shm")
@@ -168,9 +168,9 @@ for i in children: os.wait()
 used = sum(float(os.read(r, 100)) for r in children)
 print("within" if used < 2.7 and bound <= 1 else (used, bound))
 `)
-	// On a busy machine they get no more than that anyway: then only the bound tells.
+	// On a busy machine the programs get no more anyway; then only the bound is meaningful.
 	if string(r.Output) != "within\n" {
-		t.Errorf("four programs of two seconds used seconds, and are bound to processors: %q", r.Output)
+		t.Errorf("CPU seconds of four programs that ran for two seconds, and the number of processors: %q", r.Output)
 	}
 }
 
@@ -178,7 +178,7 @@ func threadsLimited(t *testing.T, f *fixture) {
 	if f.excused(t, "processes") {
 		return
 	}
-	// A few too many: what a cgroup or an rlimit leaves room for, the watchdog ends.
+	// The watchdog ends a few threads too many, which a cgroup or an rlimit may still allow.
 	r := f.python(t, patience, `
 import threading, time
 for i in range(60):
@@ -204,9 +204,9 @@ print("400 threads")
 	}
 }
 
-// namedLimits finds each RLIMIT_ of the key in a program: some only stand behind
-// the watchdog, which is fast enough to hide that they are missing. Each is near
-// what was asked for and far below what a host gives.
+// namedLimits checks in a program every RLIMIT_ that the key names. Otherwise the
+// watchdog could hide that one is missing. Each must be close to the requested limit and
+// far below the host's default.
 func namedLimits(t *testing.T, f *fixture) {
 	most := map[string]int{"RLIMIT_NPROC": 200, "RLIMIT_NOFILE": 50, "RLIMIT_CPU": 100, "RLIMIT_AS": 1 << 30}
 	for limit, how := range f.Key().Limits {
@@ -218,8 +218,8 @@ func namedLimits(t *testing.T, f *fixture) {
 	}
 }
 
-// looseMemory holds memory where no process's size shows it.
-func looseMemory(t *testing.T, f *fixture) {
+// unattachedMemory allocates memory that is not part of the size of any process.
+func unattachedMemory(t *testing.T, f *fixture) {
 	if f.excused(t, "memory") {
 		return
 	}
@@ -269,7 +269,7 @@ print("held", i)
 	}
 }
 
-// hostSecrets looks for what the host's processes hold.
+// hostSecrets looks for secrets and processes of the host.
 func hostSecrets(t *testing.T, f *fixture) {
 	f.prints(t, `
 import ctypes, os, platform, stat

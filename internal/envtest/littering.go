@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// marks is a helper of tests: mark fails if an earlier call left anything behind in one of
-// the places that programs share, and then leaves something in each.
+// marks is a Python helper for tests: mark fails if an earlier call left anything behind
+// in one of the places that programs share, and then leaves something in each.
 const marks = `import ctypes
 import os
 import socket
@@ -46,9 +46,9 @@ def mark(name, number):
                      pass_fds=[held.fileno()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 `
 
-// Littering is a Python package of n functions and as many tests (pytest), by path. Each
-// test fails if an earlier run left anything behind in a place that programs share, and
-// leaves something in each of them: files, message queues, sockets, a process.
+// Littering returns the files, by path, of a Python package with n functions and as many
+// tests (pytest). Each test fails if an earlier run left anything behind in a place that
+// programs share, and leaves something in each: files, message queues, sockets, a process.
 func Littering(n int) map[string]string {
 	var code, tests strings.Builder
 	tests.WriteString("import pytest\nimport sums\nfrom marks import mark\n\n")

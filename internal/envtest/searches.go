@@ -19,12 +19,12 @@ var searchChecks = []check{
 	{name: "search globs", fn: searchGlobs},
 	{name: "search within bounds", fn: searchBounds},
 	{name: "search a range of lines", fn: searchRange},
-	{name: "search what cannot be searched", fn: searchRefused},
+	{name: "refused searches", fn: searchRefused},
 }
 
 const odd = "odd \xff\n:name"
 
-// tree makes what walks and searches look at.
+// tree creates the files for walks and searches.
 func (f *fixture) tree(t *testing.T) {
 	t.Helper()
 	for name, text := range map[string]string{
@@ -75,14 +75,14 @@ mkdir deep; cd deep; i=0; while [ $i -lt 250 ]; do mkdir d; cd d; i=$((i+1)); do
 		t.Errorf("ten of 3001: %d of %d, incomplete %v, %v", len(r.Entries), r.Total(), r.Incomplete, err)
 	}
 	if r, err = f.Walk(t.Context(), env.WalkSpec{Dir: "w"}); err != nil || !r.Incomplete || len(r.Entries) != env.DefaultMaxEntries {
-		t.Errorf("deeper than a walk goes: %d of %d, incomplete %v, %v", len(r.Entries), r.Total(), r.Incomplete, err)
+		t.Errorf("deeper than the limit: %d of %d, incomplete %v, %v", len(r.Entries), r.Total(), r.Incomplete, err)
 	}
 	if r, err = f.Walk(t.Context(), env.WalkSpec{Timeout: 1}); err != nil || !r.Incomplete {
 		t.Errorf("without time: %+v, %v", r, err)
 	}
 }
 
-// search is the lines of a search, a context line with "-".
+// search returns the lines of a search as FILE:NUMBER:TEXT, context lines with "-".
 func (f *fixture) search(t *testing.T, q env.SearchSpec) ([]string, env.SearchResult) {
 	t.Helper()
 	r, err := f.Search(t.Context(), q)
@@ -108,7 +108,7 @@ func searchLines(t *testing.T, f *fixture) {
 		want []string
 	}{
 		{"everywhere", env.SearchSpec{Pattern: "^alpha$"}, []string{".hidden:1:alpha", "a2.txt:1:alpha", odd + ":1:alpha", "skip/z.py:1:alpha", "sub/y.py:2:alpha"}},
-		{"ends are no part of a line", env.SearchSpec{Path: "a10.txt", Pattern: "alpha$"}, []string{":2:beta alpha\r"}},
+		{"a line does not include its end", env.SearchSpec{Path: "a10.txt", Pattern: "alpha$"}, []string{":2:beta alpha\r"}},
 		{"case", env.SearchSpec{Path: "a10.txt", Pattern: "alpha", IgnoreCase: true}, []string{":1:Alpha\r", ":2:beta alpha\r"}},
 		{"literal", env.SearchSpec{Pattern: "= 1", Literal: true}, []string{"sub/deep/x.py:1:alpha = 1"}},
 		{"literal is no pattern", env.SearchSpec{Pattern: "a.*a", Literal: true}, nil},

@@ -20,8 +20,8 @@ var terminalChecks = []check{
 	{name: "end of a terminal", fn: terminalEnd},
 	{name: "kill children since a mark", fn: killSinceMark},
 	{name: "kill children leaves others alone", fn: killLeavesOthers},
-	{name: "a reader that does not read", fn: unreadInput},
-	{name: "terminal floods", fn: terminalFloods},
+	{name: "input that is not read", fn: unreadInput},
+	{name: "flood of output", fn: terminalFloods},
 }
 
 func open(t *testing.T, f *fixture, pty bool, args ...string) env.Terminal {
@@ -84,7 +84,7 @@ while True:
     try:
         print("ready", flush=True)
         while True:
-            time.sleep(0.02) # a signal just before one long sleep would be late
+            time.sleep(0.02) # a signal just before a long sleep would have no effect until its end
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 `
@@ -146,7 +146,7 @@ func killSinceMark(t *testing.T, f *fixture) {
 		}
 		write(t, term, "setsid sh -c 'trap \"\" TERM; sleep "+nap2+"; sleep "+nap2+"' >/dev/null 2>&1 & (sleep "+nap2+" &); trap '' INT; echo on; sleep "+nap2+"\n")
 		readUntil(t, term, "on\n")
-		f.runs(t, nap2, 4) // the last one, too, is a process of its own by now
+		f.runs(t, nap2, 4) // by then all of them have started
 		if err := term.KillChildren(t.Context(), mark); err != nil {
 			t.Fatal(err)
 		}

@@ -10,13 +10,13 @@ import (
 )
 
 var underneathChecks = []check{
-	{name: "removal underneath", fn: func(t *testing.T, f *fixture) {
+	{name: "removal from outside", fn: func(t *testing.T, f *fixture) {
 		DiesUnderneath(t, f.Sandbox, "", func() { f.suite.Remove(t, f.label) })
 	}},
 }
 
-// DiesUnderneath runs a command, ends its sandbox from outside by end, and wants
-// the call to return soon with a death that is not the agent's doing and whose
+// DiesUnderneath runs a command and calls end, which must end its sandbox from outside.
+// The command must then return an env.DiedError that does not blame the agent and whose
 // reason contains why.
 func DiesUnderneath(t *testing.T, s env.Sandbox, why string, end func()) {
 	t.Helper()

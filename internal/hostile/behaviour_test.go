@@ -25,8 +25,8 @@ func sh(script string, timeout time.Duration) env.Command {
 	return env.Command{Args: []string{"sh", "-c", script}, Timeout: timeout}
 }
 
-// The contract is the same for every driver: a program by its arguments or a
-// script by a shell, with result, exit code and output apart from errors.
+// All drivers have the same contract: they run a program with arguments or a shell script,
+// and return exit code and output separately from errors.
 func TestD1OneContractForEveryDriver(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
 		sb := envtest.Sandbox(t, kind, env.SandboxSpec{})
@@ -42,13 +42,13 @@ func TestD1OneContractForEveryDriver(t *testing.T) {
 			t.Error(err)
 		}
 		if r := run(t, sb, sh("cat copied", 0)); string(r.Output) != "content" {
-			t.Errorf("%s: the file holds %q", kind, r.Output)
+			t.Errorf("%s: the file contains %q", kind, r.Output)
 		}
 	}
 }
 
-// overdue runs a script that says something and then hangs: with ever longer limits,
-// until it came to say it before its limit.
+// overdue runs a script that prints something and then hangs. It repeats the run with
+// longer limits until the script has printed before its limit.
 func overdue(t *testing.T, sb env.Sandbox, c env.Command) env.Result {
 	t.Helper()
 	for c.Timeout = 500 * time.Millisecond; ; c.Timeout *= 2 {
@@ -58,8 +58,8 @@ func overdue(t *testing.T, sb env.Sandbox, c env.Command) env.Result {
 	}
 }
 
-// Output beyond the cap ends no episode: both ends are kept, the rest is counted,
-// of a command that times out too.
+// Output beyond the cap does not fail: both ends are kept and the rest is counted, even if
+// the command times out.
 func TestD3OutputIsCapped(t *testing.T) {
 	sb := envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{})
 	c := sh("for i in 0 1 2 3 4 5 6 7 8 9; do printf 0123456789; done", 0)
@@ -83,7 +83,7 @@ func TestD4TimeoutKeepsPartialOutput(t *testing.T) {
 	}
 }
 
-// Two terminals share nothing, and ending one ends what it started and no more.
+// Two terminals share nothing, and closing one ends only its own processes.
 func TestD6TerminalsAreIsolated(t *testing.T) {
 	sb := envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{})
 	var terms [2]env.Terminal
@@ -119,24 +119,24 @@ func TestD6TerminalsAreIsolated(t *testing.T) {
 	ask(1, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c '[s]leep 1234 ' ; true", "0\n")
 }
 
-// The limit ends everything that holds the pipe, not only the shell, and no
-// background job outlives it.
+// A timeout ends all processes that hold the pipe, not only the shell, and all background
+// jobs.
 func TestWC8TimeoutEndsGrandchildren(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
 		sb := envtest.Sandbox(t, kind, env.SandboxSpec{})
-		// It says something once both are noted.
+		// It prints once both process ids are in the file.
 		r := overdue(t, sb, sh(">pids; sleep 1000 & echo $! >>pids; setsid sh -c 'echo $$ >>pids; echo on; sleep 1000'", 0))
 		if !r.TimedOut || r.Wall > 5*time.Minute {
 			t.Errorf("%s: %+v", kind, r)
 		}
 		const ask = `for p in $(cat pids); do echo; kill -0 $p 2>/dev/null && ! grep -q ') Z' /proc/$p/stat && echo alive; done; true`
-		if r := run(t, sb, sh(ask, 0)); string(r.Output) != "\n\n" { // two were started, none lives
+		if r := run(t, sb, sh(ask, 0)); string(r.Output) != "\n\n" { // two were started, none is alive
 			t.Errorf("%s: %q", kind, r.Output)
 		}
 	}
 }
 
-// A program that ignores every signal it can is ended by the one it cannot.
+// A program that ignores all signals that can be ignored is killed.
 func TestWC9TimeoutEndsWhatIgnoresTerm(t *testing.T) {
 	r := run(t, envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{}), sh("trap '' TERM INT HUP; while :; do sleep 1000; done", time.Second))
 	if !r.TimedOut || r.ExitCode != 137 || r.Wall > 5*time.Minute {
@@ -146,7 +146,7 @@ func TestWC9TimeoutEndsWhatIgnoresTerm(t *testing.T) {
 
 // 124 is an exit code like any other.
 func TestWC10ExitCode124IsNoTimeout(t *testing.T) {
-	p := place(t, "bubblewrap")
+	p := newHarness(t, "bubblewrap")
 	if r := run(t, p.Sandbox(), sh("exit 124", 0)); r.TimedOut || r.ExitCode != 124 {
 		t.Errorf("%+v", r)
 	}
@@ -184,11 +184,11 @@ func TestWC33CloseEndsEveryTerminal(t *testing.T) {
 	}
 }
 
-// However much a command prints, neither this process nor the guest ever holds it
-// whole: of a command no more leaves the sandbox than is kept of it, and of a shell
-// what passes by is dropped but for both ends.
+// Neither this process nor the guest ever holds the whole output of a command. Of a
+// command, only the kept part leaves the sandbox; of a shell, everything between both ends
+// is dropped.
 func TestWP9OutputIsBoundedAtItsSource(t *testing.T) {
-	p := place(t, "bubblewrap")
+	p := newHarness(t, "bubblewrap")
 	const size = 100_000_000
 	c := sh("head -c 100000000 /dev/zero", time.Minute)
 	c.MaxOutput = 1000

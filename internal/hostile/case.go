@@ -5,43 +5,40 @@ import (
 	"time"
 )
 
-// Door is the way a case comes in.
-type Door string
+// Surface is the part of an environment that a case attacks.
+type Surface string
 
-// The doors. A case's text is, in this order: a bash command; a Python program
-// under the debugger, driven by Commands; a script that the task's tests run; a
-// bash script run by the sandbox itself.
+// The surfaces, and what the text of a case is for each.
 const (
-	Bash Door = "bash"
-	Pdb  Door = "pdb"
-	Eval Door = "eval"
-	Run  Door = "run"
+	Bash Surface = "bash" // a command of tool bash
+	Pdb  Surface = "pdb"  // a Python program that Commands debug
+	Eval Surface = "eval" // a script that the task's tests run
+	Run  Surface = "run"  // a bash script that the sandbox runs
 )
 
 // Case is one adversarial command.
 type Case struct {
-	Name string
-	Door Door
-	Text string
-	// Make makes the text of a long case when it is played: a program pays for
-	// what stands here at its every start.
+	Name    string
+	Surface Surface
+	Text    string
+	// Make returns the text of a long case, so that the text does not take memory in
+	// programs that do not play it.
 	Make func() string
-	// Commands are sent to the debugger one by one; nil is "c". The last one's
-	// answer is judged.
+	// Commands are the debugger commands; nil means "c". Want applies to the answer to
+	// the last one.
 	Commands []string
-	// Limit of the call in whole seconds; 0 = DefaultLimit.
+	// Limit is the timeout of the call in whole seconds; 0 = DefaultLimit.
 	Limit time.Duration
 	Want  Want
-	// Rare is how many times less often than others the soak plays it, because
-	// of what it costs; 0 = 1.
+	// Rare makes the soak play an expensive case this many times less often; 0 = 1.
 	Rare int
-	// Harmless cases are also played where nothing isolates.
+	// Harmless means that the case can be played without isolation.
 	Harmless bool
-	// Leaves: what it left running is meant to live on, as background jobs do.
+	// Leaves means that processes of the case may keep running, like background jobs.
 	Leaves bool
-	// Spoils: the workspace, the home or the shell's settings are not what they
-	// were; after the probes the place is made anew.
-	Spoils bool
+	// Damages means that the case damages the workspace, the home directory or the
+	// shell's settings. The harness is reset after it.
+	Damages bool
 }
 
 func (c Case) text() string {
@@ -51,19 +48,19 @@ func (c Case) text() string {
 	return c.Text
 }
 
-// DefaultLimit is the limit of a case that names none.
+// DefaultLimit is the limit of cases without one.
 const DefaultLimit = 20 * time.Second
 
-// Want is what an answer must hold.
+// Want is the expected answer.
 type Want struct {
-	Exit     []int // allowed exit codes; nil: any, or none
+	Exit     []int // allowed exit codes; nil: any or none
 	Time     Time
 	Has      []string
 	Lacks    []string
-	MaxBytes int // of the text; 0 = no bound
+	MaxBytes int // maximum length of the text; 0 = no limit
 }
 
-// Time says whether the limit may end a case.
+// Time says whether a case may or must time out.
 type Time int
 
 // Values of Time.
@@ -80,10 +77,10 @@ func (c Case) limit() time.Duration {
 	return c.Limit
 }
 
-// Corpus is every case.
+// Corpus returns all cases.
 func Corpus() []Case {
 	return slices.Concat(framingCases, shellCases, processCases, limitCases, outputCases, debuggerCases, evalCases, runCases)
 }
 
-// exits is a list of allowed exit codes.
+// exits returns a list of allowed exit codes.
 func exits(codes ...int) []int { return codes }

@@ -2,16 +2,16 @@ package hostile
 
 import "time"
 
-// processCases start what must not get away, or turn on what keeps it.
+// processCases start processes that must not escape, or attack the guest that controls them.
 var processCases = []Case{
-	{Name: "kills the guest", Door: Bash, Text: `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; echo on`, Want: Want{Has: []string{"on\n"}}},
-	{Name: "reads the guest's command line", Door: Bash, Text: `tr '\0' ' ' </proc/1/cmdline; echo; echo on`, Want: Want{Has: []string{"on\n"}, Lacks: []string{"owner", "label", "hostile"}}},
-	{Name: "signals the guest while it starts programs", Door: Bash, Text: `for n in 1 2 3 4 5 6 7 8; do (for i in $(seq 200); do for s in 32 33 34 35 64; do kill -$s 1; done; done) 2>/dev/null & done; wait; echo on`, Want: Want{Has: []string{"on\n"}}},
-	{Name: "kills everything", Door: Bash, Text: `echo on; (kill -9 -1; sleep 100)`, Want: Want{Exit: exits(137)}},
-	{Name: "terminates everything", Door: Bash, Limit: 2 * time.Second, Text: `kill -TERM -1; kill -HUP -1; echo on`, Want: Want{Time: Either}},
-	{Name: "stops everything", Door: Bash, Spoils: true, Limit: time.Second, Text: `kill -STOP -1; echo on`, Want: Want{Time: Either}},
-	{Name: "kills its group", Door: Bash, Limit: 2 * time.Second, Text: `kill -9 0; sleep 100`, Want: Want{Time: Either}},
-	{Name: "traces the guest", Door: Bash, Text: python(`
+	{Name: "kills the guest", Surface: Bash, Text: `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; echo on`, Want: Want{Has: []string{"on\n"}}},
+	{Name: "reads the guest's command line", Surface: Bash, Text: `tr '\0' ' ' </proc/1/cmdline; echo; echo on`, Want: Want{Has: []string{"on\n"}, Lacks: []string{"owner", "label", "hostile"}}},
+	{Name: "signals the guest while it starts programs", Surface: Bash, Text: `for n in 1 2 3 4 5 6 7 8; do (for i in $(seq 200); do for s in 32 33 34 35 64; do kill -$s 1; done; done) 2>/dev/null & done; wait; echo on`, Want: Want{Has: []string{"on\n"}}},
+	{Name: "kills everything", Surface: Bash, Text: `echo on; (kill -9 -1; sleep 100)`, Want: Want{Exit: exits(137)}},
+	{Name: "terminates everything", Surface: Bash, Limit: 2 * time.Second, Text: `kill -TERM -1; kill -HUP -1; echo on`, Want: Want{Time: Either}},
+	{Name: "stops everything", Surface: Bash, Damages: true, Limit: time.Second, Text: `kill -STOP -1; echo on`, Want: Want{Time: Either}},
+	{Name: "kills its group", Surface: Bash, Limit: 2 * time.Second, Text: `kill -9 0; sleep 100`, Want: Want{Time: Either}},
+	{Name: "traces the guest", Surface: Bash, Text: python(`
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 print("attach", libc.ptrace(16, 1, 0, 0), "seize", libc.ptrace(0x4206, 1, 0, 0))
@@ -21,18 +21,18 @@ for path in ("/proc/1/mem", "/proc/1/environ", "/proc/1/maps") + tuple("/proc/1/
         print("opened", path)
     except OSError:
         pass`), Want: Want{Exit: exits(0), Has: []string{"attach -1 seize -1\n"}, Lacks: []string{"opened"}}},
-	{Name: "stops its parent", Door: Bash, Harmless: true, Limit: time.Second, Text: python(`
+	{Name: "stops its parent", Surface: Bash, Harmless: true, Limit: time.Second, Text: python(`
 import os, signal, time
 os.kill(os.getppid(), signal.SIGSTOP)
 time.sleep(100)`), Want: Want{Time: TimesOut}},
-	{Name: "first thread ends", Door: Bash, Harmless: true, Limit: time.Second, Text: python(firstThreadEnds), Want: Want{Time: TimesOut}},
-	{Name: "first thread of a command ends", Door: Run, Harmless: true, Limit: time.Second, Text: python(firstThreadEnds), Want: Want{Time: TimesOut}},
-	{Name: "stops itself", Door: Bash, Harmless: true, Limit: time.Second, Text: `python3 -c 'import os, signal; os.kill(os.getpid(), signal.SIGSTOP)'`, Want: Want{Time: TimesOut}},
-	{Name: "ignores signals", Door: Bash, Harmless: true, Limit: time.Second, Text: `(trap '' TERM INT HUP QUIT; while :; do sleep 1; done)`, Want: Want{Time: TimesOut}},
-	{Name: "forks and lets go", Door: Bash, Leaves: true, Text: `sleep 1000 & disown; echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
-	{Name: "forks and waits", Door: Bash, Harmless: true, Limit: time.Second, Text: `(sleep 1000 &) ; sleep 1000 & sleep 1000`, Want: Want{Time: TimesOut}},
-	{Name: "daemon that holds the pipe", Door: Bash, Leaves: true, Text: `setsid sh -c 'trap "" HUP TERM; sleep 1000; sleep 1000' & echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
-	{Name: "daemon of a command that times out", Door: Bash, Harmless: true, Limit: time.Second, Text: python(`
+	{Name: "first thread ends", Surface: Bash, Harmless: true, Limit: time.Second, Text: python(firstThreadEnds), Want: Want{Time: TimesOut}},
+	{Name: "first thread of a command ends", Surface: Run, Harmless: true, Limit: time.Second, Text: python(firstThreadEnds), Want: Want{Time: TimesOut}},
+	{Name: "stops itself", Surface: Bash, Harmless: true, Limit: time.Second, Text: `python3 -c 'import os, signal; os.kill(os.getpid(), signal.SIGSTOP)'`, Want: Want{Time: TimesOut}},
+	{Name: "ignores signals", Surface: Bash, Harmless: true, Limit: time.Second, Text: `(trap '' TERM INT HUP QUIT; while :; do sleep 1; done)`, Want: Want{Time: TimesOut}},
+	{Name: "leaves a background job", Surface: Bash, Leaves: true, Text: `sleep 1000 & disown; echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
+	{Name: "forks and waits", Surface: Bash, Harmless: true, Limit: time.Second, Text: `(sleep 1000 &) ; sleep 1000 & sleep 1000`, Want: Want{Time: TimesOut}},
+	{Name: "daemon that holds the pipe", Surface: Bash, Leaves: true, Text: `setsid sh -c 'trap "" HUP TERM; sleep 1000; sleep 1000' & echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
+	{Name: "daemon of a command that times out", Surface: Bash, Harmless: true, Limit: time.Second, Text: python(`
 import os, time
 if os.fork() == 0:
     os.setsid()
@@ -42,19 +42,19 @@ if os.fork() == 0:
         os.execve("/bin/sleep", ["sleep", "1000"], {})
     os._exit(0)
 time.sleep(1000)`), Want: Want{Time: TimesOut}},
-	{Name: "deserters", Door: Bash, Limit: time.Second, Text: python(deserters), Want: Want{Time: TimesOut}},
-	{Name: "deserters of a command", Door: Run, Limit: time.Second, Text: python(deserters), Want: Want{Time: TimesOut}},
-	{Name: "speaks during later commands", Door: Bash, Leaves: true, Text: `(while :; do echo noise; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
-	{Name: "frames during later commands", Door: Bash, Leaves: true, Text: `(while :; do printf '\e]7717;A;2;%s;1;1;MTAw\a\e]77' $$; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
-	{Name: "fork bomb of the shell", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { b | b & }; b; sleep 100`, Want: Want{Time: Either}},
-	{Name: "fork bomb of Python", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(`
+	{Name: "processes that change their scope mark", Surface: Bash, Limit: time.Second, Text: python(scopeChangers), Want: Want{Time: TimesOut}},
+	{Name: "scope marks changed by a command", Surface: Run, Limit: time.Second, Text: python(scopeChangers), Want: Want{Time: TimesOut}},
+	{Name: "prints during later commands", Surface: Bash, Leaves: true, Text: `(while :; do echo noise; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
+	{Name: "frames during later commands", Surface: Bash, Leaves: true, Text: `(while :; do printf '\e]7717;A;2;%s;1;1;MTAw\a\e]77' $$; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
+	{Name: "fork bomb of the shell", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { b | b & }; b; sleep 100`, Want: Want{Time: Either}},
+	{Name: "fork bomb of Python", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(`
 import os
 while True:
     try:
         os.fork()
     except OSError:
         pass`), Want: Want{Time: Either}},
-	{Name: "fork bomb that runs away", Door: Run, Rare: 10, Limit: 3 * time.Second, Text: python(`
+	{Name: "fork bomb that detaches", Surface: Run, Rare: 10, Limit: 3 * time.Second, Text: python(`
 import os
 while True:
     try:
@@ -63,10 +63,10 @@ while True:
         os.setsid()
     except OSError:
         pass`), Leaves: true, Want: Want{Time: Either}},
-	{Name: "fork bomb of sessions", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
-	{Name: "fork bomb of the tests", Door: Eval, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
-	{Name: "bomb of programs", Door: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { while :; do sh -c 'sleep 100; :' & done; }; for i in 1 2 3 4; do b & done 2>/dev/null; wait`, Want: Want{Time: Either}},
-	{Name: "bomb of small threads", Door: Bash, Rare: 5, Limit: 5 * time.Second, Text: python(`
+	{Name: "fork bomb of sessions", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
+	{Name: "fork bomb of the tests", Surface: Eval, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
+	{Name: "bomb of programs", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { while :; do sh -c 'sleep 100; :' & done; }; for i in 1 2 3 4; do b & done 2>/dev/null; wait`, Want: Want{Time: Either}},
+	{Name: "bomb of small threads", Surface: Bash, Rare: 5, Limit: 5 * time.Second, Text: python(`
 import threading, time
 threading.stack_size(64 << 10)
 def more():
@@ -76,35 +76,35 @@ def more():
         except RuntimeError:
             pass
 more()`), Want: Want{Time: Either}},
-	{Name: "bomb of threads", Door: Bash, Rare: 5, Limit: 5 * time.Second, Text: python(`
+	{Name: "bomb of threads", Surface: Bash, Rare: 5, Limit: 5 * time.Second, Text: python(`
 import threading, time
 while True:
     try:
         threading.Thread(target=time.sleep, args=(100,)).start()
     except RuntimeError:
         pass`), Want: Want{Time: Either}},
-	{Name: "ten thousand children", Door: Bash, Rare: 30, Limit: 300 * time.Second, Text: python(`
+	{Name: "ten thousand children", Surface: Bash, Rare: 30, Limit: 300 * time.Second, Text: python(`
 import os
 for i in range(10000):
     if os.fork() == 0:
         os._exit(0)
     os.wait()
 print("all")`), Want: Want{Exit: exits(0), Has: []string{"all\n"}}},
-	{Name: "zombies", Door: Bash, Limit: time.Second, Text: python(`
+	{Name: "zombies", Surface: Bash, Limit: time.Second, Text: python(`
 import os, time
 for i in range(60):
     if os.fork() == 0:
         os._exit(0)
 time.sleep(100)`), Want: Want{Time: TimesOut}},
-	{Name: "storm of programs", Door: Bash, Rare: 2, Limit: time.Second, Text: python(`
+	{Name: "storm of programs", Surface: Bash, Rare: 2, Limit: time.Second, Text: python(`
 import os
 while True:
     os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)`), Want: Want{Time: TimesOut}},
-	{Name: "storm of vanishing programs", Door: Bash, Rare: 5, Limit: time.Second, Text: `while :; do (setsid true &); done`, Want: Want{Time: Either}},
-	{Name: "lowers its priority", Door: Bash, Spoils: true, Limit: time.Second, Text: `renice -n 19 $$ >/dev/null; nice -n 19 sh -c 'while :; do :; done'`, Want: Want{Time: TimesOut}},
-	{Name: "makes itself the first to be killed", Door: Bash, Spoils: true, Text: `echo 1000 >/proc/$$/oom_score_adj; echo -1000 2>/dev/null >/proc/1/oom_score_adj; echo on`, Want: Want{Has: []string{"on\n"}}},
-	{Name: "locks", Door: Bash, Leaves: true, Text: `for f in $(find /tmp/.tracesmith* -type f); do (flock -x 9; sleep 1000) 9<$f & done; echo on`, Want: Want{Exit: exits(0)}},
-	{Name: "watches files", Door: Bash, Leaves: true, Text: python(`
+	{Name: "storm of vanishing programs", Surface: Bash, Rare: 5, Limit: time.Second, Text: `while :; do (setsid true &); done`, Want: Want{Time: Either}},
+	{Name: "lowers its priority", Surface: Bash, Damages: true, Limit: time.Second, Text: `renice -n 19 $$ >/dev/null; nice -n 19 sh -c 'while :; do :; done'`, Want: Want{Time: TimesOut}},
+	{Name: "makes itself the first OOM victim", Surface: Bash, Damages: true, Text: `echo 1000 >/proc/$$/oom_score_adj; echo -1000 2>/dev/null >/proc/1/oom_score_adj; echo on`, Want: Want{Has: []string{"on\n"}}},
+	{Name: "locks", Surface: Bash, Leaves: true, Text: `for f in $(find /tmp/.tracesmith* -type f); do (flock -x 9; sleep 1000) 9<$f & done; echo on`, Want: Want{Exit: exits(0)}},
+	{Name: "watches files", Surface: Bash, Leaves: true, Text: python(`
 import ctypes, os
 libc = ctypes.CDLL(None)
 fd = libc.inotify_init()
@@ -113,20 +113,20 @@ for path in (b"/tmp", b"/testbed", b"/proc"):
 if os.fork() == 0:
     while True:
         os.read(fd, 4096)`)},
-	{Name: "reads a pipe nobody writes", Door: Bash, Harmless: true, Limit: time.Second, Text: `rm -f fifo; mkfifo fifo; cat fifo`, Want: Want{Time: TimesOut}},
-	{Name: "sets the clock", Door: Bash, Text: `date -s '2001-01-01' 2>&1 | grep -c 'not permitted'; echo on`, Want: Want{Has: []string{"1\n", "on\n"}}},
-	{Name: "sleeps for ever", Door: Bash, Harmless: true, Limit: time.Second, Text: `sleep infinity`, Want: Want{Time: TimesOut}},
-	{Name: "namespaces of its own", Door: Bash, Text: `unshare -Ur true 2>/dev/null && echo made; unshare -p true 2>/dev/null && echo made; echo on`, Want: Want{Has: []string{"on\n"}, Lacks: []string{"made"}}},
+	{Name: "reads a pipe without a writer", Surface: Bash, Harmless: true, Limit: time.Second, Text: `rm -f fifo; mkfifo fifo; cat fifo`, Want: Want{Time: TimesOut}},
+	{Name: "sets the clock", Surface: Bash, Text: `date -s '2001-01-01' 2>&1 | grep -c 'not permitted'; echo on`, Want: Want{Has: []string{"1\n", "on\n"}}},
+	{Name: "sleeps forever", Surface: Bash, Harmless: true, Limit: time.Second, Text: `sleep infinity`, Want: Want{Time: TimesOut}},
+	{Name: "creates namespaces", Surface: Bash, Text: `unshare -Ur true 2>/dev/null && echo made; unshare -p true 2>/dev/null && echo made; echo on`, Want: Want{Has: []string{"on\n"}, Lacks: []string{"made"}}},
 }
 
-// firstThreadEnds is a process that looks dead and lives on in another thread.
+// firstThreadEnds looks dead because its first thread ends, but another thread continues.
 const firstThreadEnds = `
 import ctypes, platform, threading, time
 threading.Thread(target=time.sleep, args=(1000,)).start()
 ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)`
 
-// sessionBomb leads a session with each of its processes: schedulers that share
-// the processors among sessions give most of them to it.
+// sessionBomb starts a session in each of its processes. Schedulers that divide processor
+// time among sessions therefore give it most of the time.
 const sessionBomb = `
 import os
 while True:
@@ -136,8 +136,9 @@ while True:
     except OSError:
         pass`
 
-// deserters change by what they would be known.
-const deserters = `
+// scopeChangers change the resource limit by which the guest recognizes the processes of
+// a command.
+const scopeChangers = `
 import os, resource, time
 soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
 for n in (1, 2, 5, 1000, hard // 2, hard - 1):

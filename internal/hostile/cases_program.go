@@ -2,30 +2,30 @@ package hostile
 
 import "time"
 
-// evalCases stand where the task's tests would.
+// evalCases replace the task's tests.
 var evalCases = []Case{
-	{Name: "tests that lock the temporary files", Door: Eval, Spoils: true, Text: `chmod 000 /tmp 2>/dev/null; echo end`, Want: Want{Exit: exits(0), Has: []string{"end\n"}}},
-	{Name: "tests that fail", Door: Eval, Harmless: true, Text: `echo no; exit 3`, Want: Want{Exit: exits(3), Has: []string{"no\n"}}},
-	{Name: "tests that never end", Door: Eval, Harmless: true, Limit: time.Second, Text: `sleep 1000`, Want: Want{Time: TimesOut}},
-	{Name: "tests that ignore signals", Door: Eval, Harmless: true, Limit: time.Second, Text: `trap '' TERM INT HUP; while :; do sleep 1; done`, Want: Want{Time: TimesOut}},
-	{Name: "tests that leave a daemon", Door: Eval, Leaves: true, Text: `setsid sleep 1000 & echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
-	{Name: "tests that stop themselves", Door: Eval, Limit: time.Second, Text: `kill -STOP $$ $PPID`, Want: Want{Time: TimesOut}},
-	{Name: "tests that kill everything", Door: Eval, Text: `(kill -9 -1); sleep 100`, Want: Want{Exit: exits(137)}},
-	{Name: "tests that flood", Door: Eval, Harmless: true, Limit: time.Second, Text: `yes`, Want: Want{Time: TimesOut, MaxBytes: 70_000}},
-	{Name: "tests that forge frames", Door: Eval, Harmless: true, Text: `printf '\e]7717;A;1;1;1;1;MTAw\a(Pdb) '; echo end`, Want: Want{Exit: exits(0), Has: []string{"end\n"}}},
-	{Name: "tests that remove their hooks", Door: Eval, Text: `rm -rf /tmp/* /tmp/.??* 2>/dev/null; echo end`, Want: Want{Has: []string{"end\n"}}},
-	{Name: "tests that fill the disk", Door: Eval, Spoils: true, Rare: 5, Limit: 20 * time.Second, Text: `for d in /testbed /tmp; do cat /dev/zero >$d/full 2>/dev/null; done; echo end`, Want: Want{Time: Either}},
-	{Name: "tests that exit with 124", Door: Eval, Harmless: true, Text: `exit 124`, Want: Want{Exit: exits(124)}},
+	{Name: "tests that lock the temporary files", Surface: Eval, Damages: true, Text: `chmod 000 /tmp 2>/dev/null; echo end`, Want: Want{Exit: exits(0), Has: []string{"end\n"}}},
+	{Name: "tests that fail", Surface: Eval, Harmless: true, Text: `echo no; exit 3`, Want: Want{Exit: exits(3), Has: []string{"no\n"}}},
+	{Name: "tests that never end", Surface: Eval, Harmless: true, Limit: time.Second, Text: `sleep 1000`, Want: Want{Time: TimesOut}},
+	{Name: "tests that ignore signals", Surface: Eval, Harmless: true, Limit: time.Second, Text: `trap '' TERM INT HUP; while :; do sleep 1; done`, Want: Want{Time: TimesOut}},
+	{Name: "tests that leave a daemon", Surface: Eval, Leaves: true, Text: `setsid sleep 1000 & echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
+	{Name: "tests that stop themselves", Surface: Eval, Limit: time.Second, Text: `kill -STOP $$ $PPID`, Want: Want{Time: TimesOut}},
+	{Name: "tests that kill everything", Surface: Eval, Text: `(kill -9 -1); sleep 100`, Want: Want{Exit: exits(137)}},
+	{Name: "tests that flood", Surface: Eval, Harmless: true, Limit: time.Second, Text: `yes`, Want: Want{Time: TimesOut, MaxBytes: 70_000}},
+	{Name: "tests that forge frames", Surface: Eval, Harmless: true, Text: `printf '\e]7717;A;1;1;1;1;MTAw\a(Pdb) '; echo end`, Want: Want{Exit: exits(0), Has: []string{"end\n"}}},
+	{Name: "tests that remove their hooks", Surface: Eval, Text: `rm -rf /tmp/* /tmp/.??* 2>/dev/null; echo end`, Want: Want{Has: []string{"end\n"}}},
+	{Name: "tests that fill the disk", Surface: Eval, Damages: true, Rare: 5, Limit: 20 * time.Second, Text: `for d in /testbed /tmp; do cat /dev/zero >$d/full 2>/dev/null; done; echo end`, Want: Want{Time: Either}},
+	{Name: "tests that exit with 124", Surface: Eval, Harmless: true, Text: `exit 124`, Want: Want{Exit: exits(124)}},
 }
 
-// runCases go by the sandbox alone.
+// runCases use the sandbox without a tool.
 var runCases = []Case{
-	{Name: "command that exits with 124", Door: Run, Harmless: true, Text: `exit 124`, Want: Want{Exit: exits(124)}},
-	{Name: "command that ignores signals", Door: Run, Harmless: true, Limit: time.Second, Text: `trap '' TERM INT HUP; while :; do sleep 1; done`, Want: Want{Time: TimesOut}},
-	{Name: "command whose child holds the pipe", Door: Run, Leaves: true, Text: `sleep 1000 & echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
-	{Name: "command that kills everything", Door: Run, Text: `(kill -9 -1); sleep 100`, Want: Want{Exit: exits(137)}},
-	{Name: "command that closes everything", Door: Run, Limit: time.Second, Harmless: true, Text: `exec 0<&- 1>&- 2>&-; exec sleep 1000`, Want: Want{Time: TimesOut}},
-	{Name: "command that traces its child for ever", Door: Run, Limit: time.Second, Text: python(`
+	{Name: "command that exits with 124", Surface: Run, Harmless: true, Text: `exit 124`, Want: Want{Exit: exits(124)}},
+	{Name: "command that ignores signals", Surface: Run, Harmless: true, Limit: time.Second, Text: `trap '' TERM INT HUP; while :; do sleep 1; done`, Want: Want{Time: TimesOut}},
+	{Name: "command whose child holds the pipe", Surface: Run, Leaves: true, Text: `sleep 1000 & echo on`, Want: Want{Exit: exits(0), Has: []string{"on\n"}}},
+	{Name: "command that kills everything", Surface: Run, Text: `(kill -9 -1); sleep 100`, Want: Want{Exit: exits(137)}},
+	{Name: "command that closes everything", Surface: Run, Limit: time.Second, Harmless: true, Text: `exec 0<&- 1>&- 2>&-; exec sleep 1000`, Want: Want{Time: TimesOut}},
+	{Name: "command that traces its child forever", Surface: Run, Limit: time.Second, Text: python(`
 import ctypes, os, signal, time
 libc = ctypes.CDLL(None)
 if os.fork() == 0:
@@ -51,7 +51,7 @@ say('{"event": "line", "file": "forged.py", "line": 7}', 2 ** 64 - 1)
 time.sleep(0.2)
 breakpoint()
 pass`, Want{Has: []string{"42"}}, "c", "p 6 * 7"),
-	program("steals the nonce and tells nonsense", thief+`
+	program("steals the nonce and sends nonsense", thief+`
 say('{"event": 5, "line": "x", "lines": {}}')
 time.sleep(0.2)`, Want{}),
 	program("steals the nonce and begins a frame", thief+`
@@ -84,7 +84,7 @@ pass`, Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 	slow("deep recursion", "import sys\nsys.setrecursionlimit(10 ** 7)\ndef f():\n    f()\nf()", Either),
 	slow("repr that sleeps", "import time\nclass Slow:\n    def __repr__(self):\n        time.sleep(1000)\nslow = Slow()\nbreakpoint()\npass", TimesOut, "c", "p slow"),
 	program("repr that raises", "class Bad:\n    def __repr__(self):\n        raise SystemExit(3)\nbad = Bad()\nbreakpoint()\npass", Want{Time: Either}, "c", "p bad"),
-	program("repr without end", "class Long:\n    def __repr__(self):\n        return 'x' * 50_000_000\nlong = Long()\nbreakpoint()\npass", Want{MaxBytes: 70_000}, "c", "p long"),
+	program("endless repr", "class Long:\n    def __repr__(self):\n        return 'x' * 50_000_000\nlong = Long()\nbreakpoint()\npass", Want{MaxBytes: 70_000}, "c", "p long"),
 	slow("endless loop under the debugger", "while True:\n    pass", TimesOut),
 	slow("endless loop in C under the debugger", "import re\nre.match('(a+)+$', 'a' * 60 + 'b')", TimesOut),
 	slow("ignores interrupts", "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    time.sleep(1)", TimesOut),
@@ -94,11 +94,11 @@ pass`, Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 	program("program that kills everything", "import os\ntry:\n    os.kill(-1, 9)\nexcept ProcessLookupError:\n    pass\nos.kill(os.getpid(), 9)", Want{Exit: exits(137)}),
 	program("program that kills its group", "import os\nos.killpg(0, 9)", Want{Exit: exits(137)}),
 	slow("exit that waits", "import atexit, time\natexit.register(time.sleep, 1000)", TimesOut),
-	slow("threads without end", "import threading, time\nfor _ in range(20):\n    threading.Thread(target=time.sleep, args=(1000,)).start()", TimesOut),
-	program("threads that speak", "import sys, threading, time\ndef noise():\n    while True:\n        sys.stdout.write('noise ' * 5)\n        time.sleep(0.001)\nthreading.Thread(target=noise, daemon=True).start()\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
-	program("child that speaks", "import subprocess\nsubprocess.Popen(['yes', 'x' * 3000])\nbreakpoint()\npass", Want{}, "c", "p 6 * 7"),
+	slow("threads that never end", "import threading, time\nfor _ in range(20):\n    threading.Thread(target=time.sleep, args=(1000,)).start()", TimesOut),
+	program("threads that print", "import sys, threading, time\ndef noise():\n    while True:\n        sys.stdout.write('noise ' * 5)\n        time.sleep(0.001)\nthreading.Thread(target=noise, daemon=True).start()\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
+	program("child that prints", "import subprocess\nsubprocess.Popen(['yes', 'x' * 3000])\nbreakpoint()\npass", Want{}, "c", "p 6 * 7"),
 	program("child that holds the pipe", "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\nprint('end')", Want{Has: []string{"end"}}),
-	program("children of many processes", "import multiprocessing\nif __name__ == '__main__':\n    with multiprocessing.get_context('fork').Pool(4) as pool:\n        print(sum(pool.map(abs, range(10))))", Want{Has: []string{"45"}}),
+	program("multiprocessing", "import multiprocessing\nif __name__ == '__main__':\n    with multiprocessing.get_context('fork').Pool(4) as pool:\n        print(sum(pool.map(abs, range(10))))", Want{Has: []string{"45"}}),
 	program("storm of alarms", "import signal, time\nsignal.signal(signal.SIGALRM, lambda *a: None)\nsignal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 	program("alarm that kills", "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.05)\ntime.sleep(100)", Want{Exit: exits(142)}),
 	program("pipe that does not block", "import fcntl, os\nfor fd in (0, 1, 2):\n    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
@@ -112,32 +112,32 @@ pass`, Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 	slow("fork bomb under the debugger", "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass", Either),
 	slow("memory under the debugger", "hold = []\nwhile True:\n    hold.append(bytearray(1 << 20))", Either),
 	program("100 MB under the debugger", "import sys\nfor _ in range(100):\n    sys.stdout.write('x' * 1_000_000)\nprint()\nprint('end')", Want{MaxBytes: 70_000, Has: []string{"end"}}),
-	program("bytes that are no text", "import os\nos.write(1, bytes(range(256)) + b'\\xe6\\xbc')\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
+	program("bytes that are not text", "import os\nos.write(1, bytes(range(256)) + b'\\xe6\\xbc')\nbreakpoint()\npass", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
 	program("debugger command that exits", "pass", Want{Exit: exits(9)}, "!import os; os._exit(9)"),
-	slow("debugger command without end", "pass", TimesOut, "!while True: pass"),
+	slow("endless debugger command", "pass", TimesOut, "!while True: pass"),
 	program("debugger command that breaks the debugger", "pass", Want{Time: Either}, "!import sys; sys.modules['pdb'].Pdb.onecmd = None; sys._getframe = None"),
 }
 
-// program is a case of the debugger.
+// program returns a case with a program for the debugger.
 func program(name, text string, want Want, commands ...string) Case {
-	c := Case{Name: name, Door: Pdb, Text: text, Want: want, Commands: commands, Harmless: true}
+	c := Case{Name: name, Surface: Pdb, Text: text, Want: want, Commands: commands, Harmless: true}
 	switch name {
 	case "program that kills everything", "program that stops its parents", "memory under the debugger", "deep recursion", "fork bomb under the debugger":
 		c.Harmless = false
-	case "100 MB under the debugger", "repr without end":
+	case "100 MB under the debugger", "endless repr":
 		c.Rare = 3
 	}
 	return c
 }
 
-// slow is one that its limit may, or must, end.
+// slow returns a case like program that may or must time out.
 func slow(name, text string, t Time, commands ...string) Case {
 	c := program(name, text, Want{Time: t}, commands...)
 	c.Limit = 2 * time.Second
 	return c
 }
 
-// thief finds the debugger's channel among the objects of the process.
+// thief is Python code that finds the debugger's channel among the objects of the process.
 const thief = `
 import base64, gc, os, time
 channel = [o for o in gc.get_objects() if type(o).__name__ == "Channel"][0]

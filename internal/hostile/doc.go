@@ -1,12 +1,8 @@
-// Package hostile is a corpus of adversarial commands: what an agent, or a
-// program it runs, can do to the sandbox, the shell, the debugger and the
-// framing between them. Each case is data: the door it comes in by, its limit,
-// and what the answer must hold. Place plays a case and then asks what must
-// hold after each: the next command is answered correctly, to the byte, and no
-// process of the case is left.
+// Package hostile is a corpus of adversarial commands with which an agent, or a program
+// that it runs, can attack the sandbox, the shell, the debugger and the framing between
+// them. A case consists of the surface that it attacks, its limit and the expected answer.
+// Harness plays a case and then checks that the next command is answered correctly, byte
+// by byte, and that no process of the case is left.
 //
-// Tests play every case; package soak plays them by the thousand among ordinary
-// calls.
-//
-// It imports env, schemas and env/workspace.
+// The tests play every case; package soak plays thousands of them among ordinary calls.
 package hostile

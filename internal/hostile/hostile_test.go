@@ -26,10 +26,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// limits are small, so that using them up is quick and costs the host little.
+// limits are small, so that cases use them up quickly and with little load on the host.
 var limits = env.Limits{MemoryBytes: 384 << 20, DiskBytes: 96 << 20, Processes: 128}
 
-// remembering is a driver that knows its last sandbox.
+// remembering is a driver that remembers its last sandbox.
 type remembering struct {
 	env.Driver
 	now env.Sandbox
@@ -40,8 +40,8 @@ func (d *remembering) Start(ctx context.Context, spec env.SandboxSpec) (sb env.S
 	return d.now, err
 }
 
-// place is an environment of the hostile repository over a sandbox kind.
-func place(t *testing.T, kind string) *hostile.Place {
+// newHarness returns a harness with a sandbox of the given kind.
+func newHarness(t *testing.T, kind string) *hostile.Harness {
 	t.Helper()
 	tasks, err := hostile.Repository{}.Tasks(t.Context())
 	if err != nil {
@@ -55,19 +55,19 @@ func place(t *testing.T, kind string) *hostile.Place {
 	e := tooltest.Environment(t, func(c *env.Config) {
 		c.Driver, c.Spec, c.Task, c.Tree = d, env.SandboxSpec{Label: t.Name(), Limits: limits}, tasks[0], files
 	})
-	p := &hostile.Place{Env: e, Sandbox: func() env.Sandbox { return d.now }, Isolated: kind != "local"}
+	p := &hostile.Harness{Env: e, Sandbox: func() env.Sandbox { return d.now }, Isolated: kind != "local"}
 	if err := p.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// play plays the corpus in a few places at once.
+// play plays the accepted cases of the corpus with several workers.
 func play(t *testing.T, kind string, workers int, accept func(hostile.Case) bool) {
 	cases := make(chan hostile.Case)
 	var wg sync.WaitGroup
 	for range workers {
-		p := place(t, kind)
+		p := newHarness(t, kind)
 		wg.Go(func() {
 			for c := range cases {
 				again := false
@@ -79,7 +79,7 @@ func play(t *testing.T, kind string, workers int, accept func(hostile.Case) bool
 					again = v.Failed() || v.Died
 				})
 				if again {
-					p = place(t, kind)
+					p = newHarness(t, kind)
 				}
 			}
 		})
@@ -119,16 +119,16 @@ func TestCaseNamesAreUnique(t *testing.T) {
 	}
 }
 
-// What a session puts beside its workspace ends with its sandbox, also where no
-// file system of its own ends with it.
+// A session's files outside its workspace are removed with its sandbox, even without a
+// separate file system.
 func TestLocalLeavesNothingBehind(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	t.Run("session", func(t *testing.T) {
-		p := place(t, "local")
+		p := newHarness(t, "local")
 		where := p.Call(t.Context(), "bash", map[string]any{"command": "declare -f __tracesmith_save"}, hostile.DefaultLimit)
 		if !strings.Contains(where.Text, ">| "+temp+"/") {
-			t.Errorf("the shell keeps its state by %q, which is not below %s", where.Text, temp)
+			t.Errorf("the shell saves its state with %q, which is not below %s", where.Text, temp)
 		}
 		if err := p.Sandbox().WriteFile(t.Context(), "hostile.sh", []byte("echo \"$TRACESMITH_CHANNEL\""), 0o644); err != nil {
 			t.Fatal(err)
@@ -139,6 +139,6 @@ func TestLocalLeavesNothingBehind(t *testing.T) {
 	})
 	left, err := os.ReadDir(temp)
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files remain: %v, %v", left, err)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// probe asks the commands that follow every case: each must be answered
-// correctly. An error is the place's.
-func (p *Place) probe(ctx context.Context, c Case) (misframed []string, err error) {
+// probe makes calls with known answers and returns the wrong ones. An error means that the
+// harness is unusable.
+func (p *Harness) probe(ctx context.Context, c Case) (misframed []string, err error) {
 	word := fmt.Sprintf("probe-%x", rand.Uint64())
 	a := p.Call(ctx, "bash", map[string]any{"command": "echo " + word}, DefaultLimit)
-	// A background job may speak at any time, and a shell that ended says so.
+	// A background job may print at any time, and the answer reports a shell that has ended.
 	if a.Err != nil {
 		return nil, a.Err
 	}
@@ -26,7 +26,7 @@ func (p *Place) probe(ctx context.Context, c Case) (misframed []string, err erro
 	if late := a.Late(); late > 0 {
 		misframed = append(misframed, fmt.Sprintf("bash answered %v late", late))
 	}
-	if c.Door == Pdb {
+	if c.Surface == Pdb {
 		wrong, err := p.Stand(ctx)
 		if err != nil {
 			return misframed, err
@@ -48,13 +48,13 @@ func (p *Place) probe(ctx context.Context, c Case) (misframed []string, err erro
 	return misframed, err
 }
 
-// Stand brings the debugger to the start of the ordinary program and learns what
-// its answers end with from then on. Wrong says what is not right.
-func (p *Place) Stand(ctx context.Context) (wrong string, err error) {
-	const marker = "'stands here'"
+// Stand starts the ordinary program in the debugger, where it is stopped at its start, and
+// learns the end of the debugger's answers. wrong describes a wrong answer.
+func (p *Harness) Stand(ctx context.Context) (wrong string, err error) {
+	const marker = "'stopped here'"
 	args := map[string]any{"command": "p " + marker, "entrypoint": Entrypoint}
 	a := p.Call(ctx, "pdb", args, DefaultLimit)
-	if a.Err == nil && a.Exit != nil { // it was killed meanwhile, and says so once
+	if a.Err == nil && a.Exit != nil { // the first answer after a kill only reports the end
 		a = p.Call(ctx, "pdb", args, DefaultLimit)
 	}
 	if a.Err != nil {
@@ -68,15 +68,15 @@ func (p *Place) Stand(ctx context.Context) (wrong string, err error) {
 	return "", nil
 }
 
-// Standing says whether the debugger is known to wait in the ordinary program.
-func (p *Place) Standing() bool { return p.suffix != "" }
+// Standing reports whether the debugger has stopped in the ordinary program.
+func (p *Harness) Standing() bool { return p.suffix != "" }
 
-// Stale says that a file was edited: the program will be started again.
-func (p *Place) Stale() { p.suffix = "" }
+// Stale notes that a file was edited, after which the debugger restarts the program.
+func (p *Harness) Stale() { p.suffix = "" }
 
-// Product asks the debugger, which must be standing, for a product. Wrong says
-// how the answer differs from what it must be.
-func (p *Place) Product(ctx context.Context, x, y uint32) (a Answer, wrong string) {
+// Product asks the debugger, which must be stopped in the ordinary program, for a product.
+// wrong describes a wrong answer.
+func (p *Harness) Product(ctx context.Context, x, y uint32) (a Answer, wrong string) {
 	a = p.Call(ctx, "pdb", map[string]any{"command": fmt.Sprintf("p %d * %d", x, y)}, DefaultLimit)
 	if want := fmt.Sprintf("%d\n%s", uint64(x)*uint64(y), p.suffix); a.Err == nil && a.Text != want {
 		wrong = fmt.Sprintf("pdb answered %s, want %s", short(a.Text), short(want))
@@ -84,8 +84,8 @@ func (p *Place) Product(ctx context.Context, x, y uint32) (a Answer, wrong strin
 	return a, wrong
 }
 
-// run executes a script beside the tools and wants exit code 0.
-func (p *Place) run(ctx context.Context, script string) (string, error) {
+// run executes a script without a tool. The script must exit with 0.
+func (p *Harness) run(ctx context.Context, script string) (string, error) {
 	r, err := p.Sandbox().Run(ctx, env.Command{Args: []string{"bash", "-c", script}, Dir: "/", Timeout: DefaultLimit})
 	if err != nil {
 		return "", err
@@ -96,9 +96,9 @@ func (p *Place) run(ctx context.Context, script string) (string, error) {
 	return string(r.Output), nil
 }
 
-// listing prints one line for each process: its state and arguments. One whose
-// first thread alone has ended is no zombie. It starts nothing, so that it lists
-// only itself besides.
+// listing prints one line per process with its state and arguments, and its own process id
+// at the end. A process of which only the first thread has ended is not listed as a zombie.
+// It starts no further process.
 const listing = `for d in /proc/[0-9]*; do
   { IFS= read -r s <"$d/stat" && mapfile -d '' a <"$d/cmdline"; } 2>/dev/null || continue
   s=${s##*) } t=("$d"/task/*)
@@ -106,15 +106,15 @@ const listing = `for d in /proc/[0-9]*; do
   printf '%s %s %q\n' "${d#/proc/}" "${s%% *}" "${a[*]}"
 done; echo $$`
 
-// leftovers lists the processes that belong neither to the guest nor to the
-// shell nor to the standing debugger, once they had time to vanish.
-func (p *Place) leftovers(ctx context.Context) (left []string, err error) {
+// leftovers waits up to five seconds for the processes of a case to end and returns those
+// that belong neither to the guest, nor to the shell, nor to the debugger.
+func (p *Harness) leftovers(ctx context.Context) (left []string, err error) {
 	for end := time.Now().Add(5 * time.Second); ; {
 		out, err := p.run(ctx, listing)
 		if err != nil {
 			return nil, err
 		}
-		if left = strangers(out); len(left) == 0 || time.Now().After(end) {
+		if left = unexpected(out); len(left) == 0 || time.Now().After(end) {
 			return left, nil
 		}
 		select {
@@ -125,8 +125,8 @@ func (p *Place) leftovers(ctx context.Context) (left []string, err error) {
 	}
 }
 
-// strangers are the lines of a listing that no part of the place accounts for.
-func strangers(out string) []string {
+// unexpected returns the lines of a listing that are not processes of the environment.
+func unexpected(out string) []string {
 	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
 	self := lines[len(lines)-1]
 	known := map[string]int{"bash --noprofile --norc": 1, "app.py": 1}
@@ -146,14 +146,14 @@ func strangers(out string) []string {
 	})
 }
 
-// sweep ends what a case left running, the shell and the debugger among it.
-func (p *Place) sweep(ctx context.Context) error {
+// sweep kills all processes that a case left running, including the shell and the debugger.
+func (p *Harness) sweep(ctx context.Context) error {
 	p.suffix = ""
 	if !p.Isolated {
 		return p.Reset(ctx)
 	}
 	_, err := p.Sandbox().Run(ctx, env.Command{Args: []string{"bash", "-c", "kill -9 -1"}, Dir: "/", Timeout: DefaultLimit})
-	if err == nil { // what they said last comes with the next command
+	if err == nil { // the next command returns their last output
 		err = p.Call(ctx, "bash", map[string]any{"command": "true"}, DefaultLimit).Err
 	}
 	return err

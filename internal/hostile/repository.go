@@ -13,14 +13,14 @@ import (
 //go:embed repository
 var files embed.FS
 
-// Repository is a source of one task: a small program whose tests run what a
-// case put in their place.
+// Repository is a source of one task: a small program whose tests run the script that a
+// case puts in their place.
 type Repository struct{}
 
 // instance is the id of the one task.
 const instance = "hostile"
 
-// Entrypoint is the program that ordinary debugger calls stand in.
+// Entrypoint is the command that ordinary debugger calls debug.
 const Entrypoint = "python3 app.py"
 
 // Name implements env.Source.

@@ -17,22 +17,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A container is a bubblewrap sandbox on this machine's programs, which stand for
-// its image. A volume in memory is a sized tmpfs of each container's own: nothing
-// here shares one but by directories made in it, and those it has.
+// A container is a bubblewrap sandbox that uses this machine's programs as its image. An
+// in-memory volume is a tmpfs of limited size that each container has separately; the
+// driver's containers do not exchange data through one.
 type container struct {
-	name string
-	spec *corev1.Container
-	args []string // of nsenter, to run something beside its first process
-	env  []string
-	cmd  *exec.Cmd
-	said said
+	name   string
+	spec   *corev1.Container
+	args   []string // arguments of nsenter, to run a command in the container
+	env    []string
+	cmd    *exec.Cmd
+	output outputHead
 	// ended is closed once the container is gone; code is valid then.
 	ended chan struct{}
 	code  int
 }
 
-// ImageEnv is what the image of every container says of its environment.
+// ImageEnv is an environment variable that the image of every container sets.
 const ImageEnv = "IMAGE_SAYS=hello"
 
 func (p *pod) run(spec *corev1.Container) (*container, error) {
@@ -42,8 +42,8 @@ func (p *pod) run(spec *corev1.Container) (*container, error) {
 		"--hostname", p.Spec.Hostname, "--die-with-parent", "--new-session", "--as-pid-1",
 		"--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dir", "/etc", "--dir", "/var", "--dir", "/run",
 	}
-	cutOff := p.server.cutOff(p)
-	if cutOff {
+	noNetwork := p.server.noNetwork(p)
+	if noNetwork {
 		args = append(args, "--unshare-net")
 	}
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64"} {
@@ -57,8 +57,8 @@ func (p *pod) run(spec *corev1.Container) (*container, error) {
 		args = append(args, "--ro-bind-try", file, file)
 	}
 	if p.server.entered(spec) {
-		// A full /dev would put the sandbox into a second user namespace, which an
-		// unprivileged nsenter cannot reach.
+		// With a complete /dev, bubblewrap would use a second user namespace, which an
+		// unprivileged nsenter cannot enter.
 		args = append(args, "--dev-bind", "/dev/null", "/dev/null")
 	} else {
 		args = append(args, "--dev", "/dev", "--remount-ro", "/dev")
@@ -79,10 +79,10 @@ func (p *pod) run(spec *corev1.Container) (*container, error) {
 		dir = "/"
 	}
 	args = append(args, "--chdir", dir, "--remount-ro", "/", "--info-fd", "3")
-	return c, c.start(args, cutOff)
+	return c, c.start(args, noNetwork)
 }
 
-// entered tells whether a container is there to be entered by exec.
+// entered reports whether exec enters the container.
 func (s *Server) entered(spec *corev1.Container) bool { return spec.Name != "sandbox" }
 
 func (p *pod) mounts(args []string, spec *corev1.Container) ([]string, error) {
@@ -122,7 +122,7 @@ func (c *container) start(args []string, ownNet bool) error {
 	}
 	defer r.Close()
 	c.cmd = exec.Command("bwrap", append(append(args, "--"), c.spec.Command...)...)
-	c.cmd.Env, c.cmd.ExtraFiles, c.cmd.Stdout, c.cmd.Stderr = c.env, []*os.File{w}, &c.said, &c.said
+	c.cmd.Env, c.cmd.ExtraFiles, c.cmd.Stdout, c.cmd.Stderr = c.env, []*os.File{w}, &c.output, &c.output
 	unprivileged(c.cmd)
 	if err := errors.Join(c.cmd.Start(), w.Close()); err != nil {
 		return err
@@ -144,9 +144,9 @@ func (c *container) start(args []string, ownNet bool) error {
 	}
 	if err != nil {
 		<-c.ended
-		return fmt.Errorf("%w: %s", err, c.said.String())
+		return fmt.Errorf("%w: %s", err, c.output.String())
 	}
-	// Until it executes the command it is bwrap, still making the sandbox.
+	// Until it executes the command, the process is bwrap, which is still creating the sandbox.
 	line := "/proc/" + strconv.Itoa(info.Child) + "/cmdline"
 	for begun := false; !begun; {
 		select {
@@ -165,11 +165,11 @@ func (c *container) start(args []string, ownNet bool) error {
 }
 
 func (c *container) kill() {
-	_ = c.cmd.Process.Kill() // or it has ended
+	_ = c.cmd.Process.Kill() // it may have ended already
 	<-c.ended
 }
 
-// enter prepares a command beside the container's first process.
+// enter returns a command that runs in the container.
 func (c *container) enter(args []string) *exec.Cmd {
 	cmd := exec.Command("nsenter", append(append(c.args, "--"), args...)...)
 	cmd.Env = c.env
@@ -177,24 +177,24 @@ func (c *container) enter(args []string) *exec.Cmd {
 	return cmd
 }
 
-// nobody is who containers are on the host when the test runs as root: far above
-// what systems allot.
-const nobody = 2_000_000_000
+// containerUID is the user of containers on the host if the test runs as root. It is far
+// above the ids that systems assign.
+const containerUID = 2_000_000_000
 
 func unprivileged(cmd *exec.Cmd) {
 	cmd.Dir = "/"
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: containerUID, Gid: containerUID}}
 	}
 }
 
-// said keeps the first lines of what a container prints.
-type said struct {
+// outputHead keeps the beginning of a container's output.
+type outputHead struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *outputHead) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buf.Len() < 4096 {
@@ -203,7 +203,7 @@ func (s *said) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *said) String() string {
+func (s *outputHead) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.String()

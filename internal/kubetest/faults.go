@@ -10,17 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault makes requests of one verb fail: create, get, list, watch, delete, exec,
-// policy, or event, which is one event of a watch.
+// Fault makes requests with one verb fail: create, get, list, watch, delete, exec,
+// policy or event (one event of a watch).
 type Fault struct {
 	Verb       string
-	Times      int // how often; 0 = always
-	After      int // how many are let through first
-	Code       int // of the answer; 0 = the connection or the watch is cut
+	Times      int // number of failures; 0 = always
+	After      int // number of requests that succeed first
+	Code       int // status code of the answer; 0 = the connection or watch is cut
 	Reason     metav1.StatusReason
 	Message    string
 	RetryAfter int // seconds
-	// Lost: the request is carried out and its answer never arrives.
+	// Lost means that the server executes the request, but its answer never arrives.
 	Lost bool
 }
 
@@ -31,14 +31,14 @@ func (s *Server) Fail(f Fault) {
 	s.faults = append(s.faults, &f)
 }
 
-// Calls says how often a verb was asked for.
+// Calls returns the number of requests with a verb, or of execs with a protocol.
 func (s *Server) Calls(verb string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[verb]
 }
 
-// count notes a call and finds the fault it runs into, nil for none.
+// count counts a request and returns the fault that applies to it; nil if none does.
 func (s *Server) count(verb string) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Server) count(verb string) *Fault {
 	return nil
 }
 
-// answer is the fault's answer to a request; false: there is none.
+// answer writes the fault's answer to a request. It returns false if f is nil.
 func (f *Fault) answer(w http.ResponseWriter, serve http.HandlerFunc, r *http.Request) bool {
 	switch {
 	case f == nil:
@@ -77,7 +77,7 @@ func (f *Fault) answer(w http.ResponseWriter, serve http.HandlerFunc, r *http.Re
 	return true
 }
 
-// instead is what a watch says in place of an event before it ends.
+// instead sends an error in place of an event and reports whether the watch must end.
 func (f *Fault) instead(send func(string, any) bool) bool {
 	if f == nil {
 		return false
@@ -97,14 +97,13 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// Cut breaks every connection there is.
+// Cut closes all connections.
 func (s *Server) Cut() { s.conns.each(func(c *conn) { _ = c.Close() }) }
 
-// Freeze makes every connection there is silent without ending it, as a machine
-// that loses its power does.
+// Freeze silences all connections without closing them, like a machine that loses power.
 func (s *Server) Freeze() { s.conns.each(func(c *conn) { c.freeze() }) }
 
-// listener knows its connections.
+// listener tracks its connections.
 type listener struct {
 	net.Listener
 	mu   sync.Mutex
@@ -116,7 +115,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, from: l, ice: make(chan struct{}), cold: make(chan struct{})}
+	c := &conn{Conn: inner, from: l, frozen: make(chan struct{}), closed: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open == nil {
@@ -135,39 +134,39 @@ func (l *listener) each(do func(*conn)) {
 	}
 }
 
-// conn can be frozen: then nothing passes until it is closed.
+// conn can be frozen. Its reads and writes then block until it is closed.
 type conn struct {
 	net.Conn
-	from       *listener
-	once, warm sync.Once
-	cold, ice  chan struct{} // closed: frozen; and closed for good
+	from                  *listener
+	freezeOnce, closeOnce sync.Once
+	frozen, closed        chan struct{}
 }
 
-func (c *conn) freeze() { c.once.Do(func() { close(c.cold) }) }
-func (c *conn) melt()   { c.warm.Do(func() { close(c.ice) }) }
+func (c *conn) freeze()  { c.freezeOnce.Do(func() { close(c.frozen) }) }
+func (c *conn) release() { c.closeOnce.Do(func() { close(c.closed) }) }
 
-func (c *conn) pass() {
+func (c *conn) wait() {
 	select {
-	case <-c.cold:
-		<-c.ice
+	case <-c.frozen:
+		<-c.closed
 	default:
 	}
 }
 
 func (c *conn) Read(p []byte) (int, error) {
-	c.pass()
+	c.wait()
 	n, err := c.Conn.Read(p)
-	c.pass()
+	c.wait()
 	return n, err
 }
 
 func (c *conn) Write(p []byte) (int, error) {
-	c.pass()
+	c.wait()
 	return c.Conn.Write(p)
 }
 
 func (c *conn) Close() error {
-	c.melt()
+	c.release()
 	c.from.mu.Lock()
 	delete(c.from.open, c)
 	c.from.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fate is what becomes of a pod; the zero value lets it run.
+// Fate determines how a pod fails to start; the zero value lets it run.
 type Fate struct {
-	// Waiting is the state its first container stays in: ImagePullBackOff, ...
+	// Waiting is the waiting reason of the first container: ImagePullBackOff, ...
 	Waiting string
-	// Unschedulable: no node takes it.
+	// Unschedulable means that no node accepts the pod.
 	Unschedulable bool
 	Message       string
 }
@@ -26,13 +26,13 @@ type pod struct {
 	corev1.Pod
 	server     *Server
 	containers map[string]*container
-	starting   sync.Mutex // containers are not started and killed at once
+	starting   sync.Mutex // serializes starting and killing of containers
 	once       sync.Once
 	killed     chan struct{}
 	ended      chan struct{} // live has returned
 }
 
-// change edits the status and tells the watches.
+// change edits the status and notifies the watches.
 func (p *pod) change(edit func(*corev1.PodStatus)) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *pod) change(edit func(*corev1.PodStatus)) {
 	p.server.record("MODIFIED", p)
 }
 
-// live is the pod's life on its node.
+// live runs the pod from its scheduling to its end.
 func (p *pod) live() {
 	defer close(p.ended)
 	if d := p.server.Delay; d > 0 {
@@ -138,7 +138,7 @@ func (p *pod) start(spec *corev1.Container) *container {
 	return c
 }
 
-// finish waits for a container's end and says how it ended.
+// finish waits for the end of a container, records its state and returns its exit code.
 func (p *pod) finish(c *container) int {
 	<-c.ended
 	reason := "Completed"
@@ -146,7 +146,7 @@ func (p *pod) finish(c *container) int {
 		reason = "Error"
 	}
 	p.state(c.name, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: int32(c.code), Reason: reason, FinishedAt: metav1.Now(), Message: c.said.String(),
+		ExitCode: int32(c.code), Reason: reason, FinishedAt: metav1.Now(), Message: c.output.String(),
 	}})
 	return c.code
 }
@@ -164,7 +164,7 @@ func (p *pod) state(name string, st corev1.ContainerState) {
 	})
 }
 
-// kill is what the node does with a pod that was deleted.
+// kill ends a deleted pod, as its node does, and removes it.
 func (s *Server) kill(p *pod) {
 	s.mu.Lock()
 	if s.pods[p.Name] == p && p.DeletionTimestamp == nil {
@@ -198,7 +198,7 @@ func (p *pod) stop() {
 	}
 }
 
-// Delete removes a pod underneath its owner.
+// Delete deletes a pod without its owner's knowledge.
 func (s *Server) Delete(name string) {
 	s.mu.Lock()
 	p := s.pods[name]
@@ -208,7 +208,7 @@ func (s *Server) Delete(name string) {
 	}
 }
 
-// Evict ends a pod as its node does under pressure, and leaves the object.
+// Evict ends a pod as a node under pressure does. The pod object remains.
 func (s *Server) Evict(name, reason, message string) {
 	s.mu.Lock()
 	p := s.pods[name]
@@ -221,11 +221,11 @@ func (s *Server) Evict(name, reason, message string) {
 
 func (p *pod) dir() string { return filepath.Join(p.server.dir, "pods", string(p.UID)) }
 
-// volume is the host directory of a volume that containers share.
+// volume returns the host directory of a volume that containers share.
 func (p *pod) volume(name string) (string, error) {
 	dir := filepath.Join(p.dir(), name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("making volume %s: %w", name, err)
+		return "", fmt.Errorf("creating volume %s: %w", name, err)
 	}
 	return dir, os.Chmod(dir, 0o777)
 }

@@ -1,7 +1,6 @@
-// Package kubetest is a Kubernetes API server with one node, for tests: real
-// wire protocols (REST with Status bodies, watches, exec over WebSocket and
-// SPDY), and containers that are bubblewrap sandboxes on this machine. It fails
-// as it is told to. It imports the Kubernetes types and streaming libraries only.
+// Package kubetest is a Kubernetes API server with one node, for tests. It uses the real
+// protocols (REST with Status bodies, watches, exec over WebSocket and SPDY), runs
+// containers as bubblewrap sandboxes on this machine, and can inject faults.
 package kubetest
 
 import (
@@ -28,20 +27,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Namespace is the only one the server has.
+// Namespace is the only namespace of the server.
 const Namespace = "sandboxes"
 
-// Server is the cluster. Fields may be set before the first request.
+// Server is the cluster. Its exported fields may be set before the first request.
 type Server struct {
-	// Fate decides what becomes of a pod; nil lets all run. See Fate.
+	// Fate determines the Fate of each pod; nil lets all pods run.
 	Fate func(*corev1.Pod) Fate
-	// NoPlugin: network policies are kept and not enforced.
+	// NoPlugin means that network policies are stored but not enforced.
 	NoPlugin bool
-	// WebSocket lists the protocols offered; none: upgrades are refused.
+	// WebSocket lists the subprotocols that the server offers; if empty, it refuses upgrades.
 	WebSocket []string
-	// Delay is how long a pod takes to start.
+	// Delay is the time that a pod takes to start.
 	Delay time.Duration
-	// Trouble is the warning the cluster has about every pod.
+	// Trouble is the message of a warning event about every pod.
 	Trouble string
 
 	t     Test
@@ -54,14 +53,14 @@ type Server struct {
 	version  int64
 	pods     map[string]*pod
 	history  []event
-	changed  chan struct{} // closed and renewed with each event
+	changed  chan struct{} // closed and replaced at each event
 	policies map[string]json.RawMessage
 	faults   []*Fault
 	calls    map[string]int
 	wg       sync.WaitGroup
 }
 
-// Test is the test that a server belongs to: a *testing.T, or what stands for one.
+// Test is the test that a server belongs to: a *testing.T or a substitute.
 type Test interface {
 	Helper()
 	Cleanup(func())
@@ -70,12 +69,12 @@ type Test interface {
 	Errorf(string, ...any)
 }
 
-// Start brings a server up for one test.
+// Start starts a server, which is closed at the end of the test.
 func Start(t Test) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kubetest-")
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // containers belong to nobody
+		err = os.Chmod(dir, 0o755) // containers run as another user
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +98,7 @@ func Start(t Test) *Server {
 	s.http = httptest.NewUnstartedServer(mux)
 	s.conns = &listener{Listener: s.http.Listener}
 	s.http.Listener = s.conns
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // cut connections are what is tested
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // tests cut connections on purpose
 	s.http.StartTLS()
 	t.Cleanup(s.close)
 	return s
@@ -115,7 +114,7 @@ func (s *Server) close() {
 	for _, p := range all {
 		s.kill(p)
 	}
-	s.conns.each(func(c *conn) { c.melt(); _ = c.Close() })
+	s.conns.each(func(c *conn) { c.release(); _ = c.Close() })
 	s.http.Close()
 	s.wg.Wait()
 	if err := os.RemoveAll(s.dir); err != nil {
@@ -123,7 +122,7 @@ func (s *Server) close() {
 	}
 }
 
-// Kubeconfig writes the file by which a client finds the server.
+// Kubeconfig writes a kubeconfig file for the server and returns its path.
 func (s *Server) Kubeconfig() string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 	raw, err := json.Marshal(map[string]any{
@@ -142,7 +141,7 @@ func (s *Server) Kubeconfig() string {
 	return name
 }
 
-// handle checks what every request needs and lets a fault answer in its place.
+// handle checks token and namespace, and lets a fault answer instead of serve.
 func (s *Server) handle(verb string, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+s.token {
@@ -215,7 +214,7 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, &p.Pod)
 }
 
-// Pods are the pods there are now.
+// Pods returns the current pods.
 func (s *Server) Pods() []corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +225,7 @@ func (s *Server) Pods() []corev1.Pod {
 	return out
 }
 
-// Put adds a pod that nothing runs for: a leftover, as its status says.
+// Put adds a pod without running it, like a leftover of an earlier run.
 func (s *Server) Put(p corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,9 +265,9 @@ func (s *Server) events(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, list)
 }
 
-// cutOff tells whether a pod has no network: a policy without any exception says
-// so, for both directions, and the plugin obeys.
-func (s *Server) cutOff(p *pod) bool {
+// noNetwork reports whether a pod has no network: a policy denies all traffic in both
+// directions, and the plugin enforces it.
+func (s *Server) noNetwork(p *pod) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, raw := range s.policies {
@@ -298,7 +297,7 @@ func answer(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// fail answers as the API machinery does.
+// fail answers with a Status, as the API machinery does.
 func fail(w http.ResponseWriter, code int, reason metav1.StatusReason, message string, retryAfter int) {
 	st := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,

@@ -17,22 +17,22 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// Channels of the remote command protocol over WebSocket: the first byte of each
-// message.
+// The channels of the remote command protocol over WebSocket. The first byte of each
+// message is its channel.
 const (
 	channelIn = iota
 	channelOut
 	channelErr
 	channelStatus
-	channelClose = 255 // since v5: the next byte is a channel that ends
+	channelClose = 255 // since v5: the next byte is the channel to close
 )
 
-// streams are the ends of one exec as either protocol offers them.
+// streams holds the streams of one exec, over either protocol.
 type streams struct {
 	in          io.Reader
 	out, errOut io.Writer
 	status      io.Writer
-	close       func() // of the whole connection
+	close       func() // closes the whole connection
 }
 
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
@@ -60,13 +60,13 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 		st, err = s.overSPDY(w, r)
 	}
 	if err != nil {
-		return // the upgrade has answered
+		return // the failed upgrade has sent an answer
 	}
 	defer st.close()
 	_ = json.NewEncoder(st.status).Encode(perform(c.enter(q["command"]), st))
 }
 
-// perform runs a command on the streams and says how it ended.
+// perform runs a command on the streams and returns its status.
 func perform(cmd *exec.Cmd, st *streams) metav1.Status {
 	if st.out != nil {
 		cmd.Stdout = st.out
@@ -215,7 +215,7 @@ func (s *Server) overSPDY(w http.ResponseWriter, r *http.Request) (*streams, err
 	return st, nil
 }
 
-// countProtocol notes how an exec was spoken: Calls tells.
+// countProtocol counts an exec by its protocol; see Calls.
 func (s *Server) countProtocol(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

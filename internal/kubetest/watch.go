@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// event is one change, kept for watches that begin at an older version.
+// event is one change. It is kept for watches that begin at an older version.
 type event struct {
 	version int64
 	name    string
@@ -20,13 +20,13 @@ type event struct {
 	object  json.RawMessage
 }
 
-// record notes a change of p and wakes the watches. s.mu is held.
+// record records a change of p and wakes the watches. The caller holds s.mu.
 func (s *Server) record(kind string, p *pod) {
 	s.version++
 	p.ResourceVersion = strconv.FormatInt(s.version, 10)
 	raw, err := json.Marshal(&p.Pod)
 	if err != nil {
-		panic(err) // our own struct
+		panic(err) // a Pod can always be encoded
 	}
 	s.history = append(s.history, event{s.version, p.Name, kind, raw})
 	close(s.changed)
@@ -41,7 +41,7 @@ func (s *Server) listOrWatch(w http.ResponseWriter, r *http.Request) {
 	s.handle("list", s.list)(w, r)
 }
 
-// list pages two at a time, so that pages happen.
+// list returns two pods per page, so that tests cover paging.
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	sel, err := labels.Parse(q.Get("labelSelector"))

@@ -19,10 +19,10 @@ var Tools = []schemas.ToolSchema{
 
 var start = time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.UTC)
 
-// Episode is a resolved episode number n of a run, with what readers trip over:
-// parallel calls, empty content, mixed argument shapes, unicode, NUL, a
-// sanitised surrogate, a long observation (1 MB where n%8 is 1), an argument
-// that is null, a turn without a call, and an edit taken from the gold patch.
+// Episode returns resolved episode n of a run with content that is difficult for readers:
+// parallel calls, empty content, arguments of different shapes, Unicode, NUL, a sanitized
+// surrogate, a long observation (1 MB if n%8 is 1), a null argument, a turn without a
+// call, and an edit from the gold patch.
 func Episode(run string, n int) sinks.Staged {
 	id := fmt.Sprintf("%032x", schemas.HashBytes(fmt.Appendf(nil, "%s/%d", run, n))[:16])[:32]
 	repo := fmt.Sprintf("owner/repo%d", n%5)
@@ -78,8 +78,8 @@ func steps(e schemas.EpisodeRow, n int) []schemas.StepRow {
 	return out
 }
 
-// Phased is an episode of two conversations, seek and solve. The second turn of
-// the first one was shown the tool handover alone.
+// Phased returns an episode with two conversations, seek and solve. The second turn of
+// the first conversation was shown only the tool handover.
 func Phased(run string, n int) sinks.Staged {
 	handover := schemas.ToolSchema{Name: "handover", Description: "Hand over.", Parameters: []byte(`{"type":"object"}`)}
 	s := Episode(run, n)

@@ -13,21 +13,21 @@ import (
 	"testing"
 )
 
-// Fault is something that goes wrong between a client and a server.
+// Fault is a fault between a client and a server.
 type Fault string
 
-// Faults. An answer that is lost has been carried out by the server.
+// The faults. For all but the first three, the server has executed the request.
 const (
-	Unavailable Fault = "503"       // refused before it came to the server
-	Internal    Fault = "500"       // the same
-	Refused     Fault = "403"       // the same, for good
-	Lost        Fault = "lost"      // carried out, then the connection is cut
-	Torn        Fault = "torn"      // carried out, half of the answer's body, then the connection is cut
-	Silent      Fault = "silent"    // carried out, no answer ever
-	HalfSilent  Fault = "halfquiet" // carried out, half of the answer's body, then silence
+	Unavailable Fault = "503"       // refused before it reaches the server
+	Internal    Fault = "500"       // refused before it reaches the server
+	Refused     Fault = "403"       // refused before it reaches the server, with a permanent error
+	Lost        Fault = "lost"      // the connection is cut before the answer
+	Torn        Fault = "torn"      // the connection is cut after half of the answer's body
+	Silent      Fault = "silent"    // the answer never arrives
+	HalfSilent  Fault = "halfquiet" // only half of the answer's body arrives
 )
 
-// Faults is a proxy in front of an S3 server that lets counted requests fail.
+// Faults is a proxy in front of an S3 server that makes planned requests fail.
 type Faults struct {
 	URL string
 
@@ -39,12 +39,12 @@ type Faults struct {
 type plan struct {
 	kind  string
 	fault Fault
-	first int // of the matching requests from now on, beginning with 1
+	first int // number of the first matching request, from 1
 	last  int
 	seen  int
 }
 
-// NewFaults puts a proxy in front of target.
+// NewFaults starts a proxy in front of target.
 func NewFaults(t testing.TB, target string) *Faults {
 	f := &Faults{counts: map[string]int{}}
 	to, err := url.Parse(target)
@@ -75,16 +75,16 @@ func NewFaults(t testing.TB, target string) *Faults {
 	return f
 }
 
-// Plan lets the requests of a kind fail, from the first to the last of those
-// that come from now on. Kinds are GET, HEAD, PUT, DELETE, LIST, COPY, PART (of
-// an upload), BEGIN and COMPLETE (an upload), UPLOADS (their list).
+// Plan makes requests of a kind fail: those with the numbers first to last, counted from
+// 1 and from now on. Kinds are GET, HEAD, PUT, DELETE, LIST, COPY, PART (of an upload),
+// BEGIN and COMPLETE (of an upload) and UPLOADS (a list of uploads).
 func (f *Faults) Plan(kind string, fault Fault, first, last int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.plans = append(f.plans, &plan{kind: kind, fault: fault, first: first, last: last})
 }
 
-// Count tells how many requests of a kind have come.
+// Count returns the number of requests of a kind so far.
 func (f *Faults) Count(kind string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

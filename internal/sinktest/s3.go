@@ -19,8 +19,8 @@ const (
 	Bucket    = "traces"
 )
 
-// Env gives the SDK static credentials and keeps it away from the machine's own
-// configuration. Call it before opening a store.
+// Env sets static credentials for the SDK and hides the machine's own configuration from
+// it. Call it before opening a store.
 func Env(t testing.TB, access, secret string) {
 	for k, v := range map[string]string{
 		"AWS_ACCESS_KEY_ID": access, "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": "",
@@ -31,9 +31,9 @@ func Env(t testing.TB, access, secret string) {
 	}
 }
 
-// Fake starts an in-process S3 with an empty Bucket and returns its URL. It
-// checks neither credentials nor checksums, nor conditions on multipart puts:
-// claims about those need Serve. wrap, if not nil, stands in front of it.
+// Fake starts an in-process S3 server with an empty Bucket and returns its URL. It checks
+// neither credentials nor checksums, nor conditions on multipart puts; tests of these need
+// Serve. wrap, if not nil, wraps its handler.
 func Fake(t testing.TB, wrap func(http.Handler) http.Handler) string {
 	Env(t, AccessKey, SecretKey)
 	backend := s3mem.New()

@@ -18,13 +18,13 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// product is a server that tests can be run against, one program each.
+// product is an S3 server program that tests can run against.
 type product struct {
 	name   string
 	suite  suite.Suite // its variable names the program
 	args   func(addr, dir string) []string
 	env    []string
-	object string // of an object's directory, the file that holds its data; "": it is one file
+	object string // file with the data in an object's directory; "" if an object is a single file
 }
 
 var products = []product{
@@ -43,7 +43,7 @@ var products = []product{
 	},
 }
 
-// chosen is the product whose program the environment names.
+// chosen returns the first product whose program the environment names, and the program.
 func chosen() (product, string, bool) {
 	for _, p := range products {
 		if bin := p.suite.Get(); bin != "" {
@@ -53,25 +53,24 @@ func chosen() (product, string, bool) {
 	return product{}, "", false
 }
 
-// HaveServer tells whether the environment names a real S3 server.
+// HaveServer reports whether the environment names a real S3 server.
 func HaveServer() bool {
 	_, _, ok := chosen()
 	return ok
 }
 
-// Server is a process of a real S3 server on loopback.
+// Server is a real S3 server process on the loopback interface.
 type Server struct {
 	URL  string
-	Name string // of the product
+	Name string // name of the product
 	dir  string
 	bin  string
 	as   product
 	cmd  *exec.Cmd
 }
 
-// Serve starts a real S3 server with an empty Bucket, stopped when the test ends:
-// the first of products whose program the environment names. Where none is named
-// the test is skipped, loudly.
+// Serve starts a real S3 server with an empty Bucket, which stops at the end of the test.
+// If the environment names no server program, it skips the test.
 func Serve(t testing.TB) *Server {
 	if suite.Minio.Value(t) == "" {
 		suite.Versitygw.Need(t)
@@ -85,12 +84,12 @@ func Serve(t testing.TB) *Server {
 	return s
 }
 
-// Launch is Serve for callers without a testing.TB. The data lie in dir, which is
-// empty; whoever calls it calls Kill.
+// Launch is like Serve, for callers without a testing.TB. It keeps the data in dir, which
+// must be empty. The caller must call Kill.
 func Launch(dir string) (*Server, error) {
 	p, bin, ok := chosen()
 	if !ok {
-		return nil, errors.New("no S3 server is named")
+		return nil, errors.New("no S3 server: set TRACESMITH_TEST_VERSITYGW or TRACESMITH_TEST_MINIO to its program")
 	}
 	s := &Server{URL: "http://" + FreeAddress(), Name: p.name, dir: dir, bin: bin, as: p}
 	if err := os.Mkdir(filepath.Join(dir, Bucket), 0o755); err != nil {
@@ -99,14 +98,14 @@ func Launch(dir string) (*Server, error) {
 	return s, s.Start()
 }
 
-// Data is the server's own file that holds an object of Bucket, with what the
-// server keeps beside the content.
+// Data returns the server's file for an object of Bucket. It may also contain the
+// server's metadata.
 func (s *Server) Data(key string) (string, error) {
 	path := filepath.Join(s.dir, Bucket, filepath.FromSlash(key))
 	if s.as.object == "" {
 		return path, nil
 	}
-	found := filepath.Join(path, s.as.object) // small objects stand in it
+	found := filepath.Join(path, s.as.object) // it contains small objects
 	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasPrefix(d.Name(), "part.") {
 			found = path
@@ -116,13 +115,13 @@ func (s *Server) Data(key string) (string, error) {
 	return found, err
 }
 
-// Lose removes an object behind the server's back.
+// Lose removes the files of an object without the server's knowledge.
 func (s *Server) Lose(key string) error {
 	return os.RemoveAll(filepath.Join(s.dir, Bucket, filepath.FromSlash(key)))
 }
 
-// FreeAddress is one of loopback that nobody listens on, below those that the kernel
-// gives away: nobody takes it before the server does, or while that is dead.
+// FreeAddress returns a free loopback address. Its port is below the range from which the
+// kernel assigns ports, so that it stays free until the server starts or restarts.
 func FreeAddress() string {
 	for {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
@@ -133,8 +132,8 @@ func FreeAddress() string {
 	}
 }
 
-// Start runs the server again after Kill, on the same address and data, and
-// returns when it serves.
+// Start starts the server again after Kill, with the same address and data, and returns
+// once it is ready.
 func (s *Server) Start() error {
 	addr := strings.TrimPrefix(s.URL, "http://")
 	s.cmd = exec.Command(s.bin, s.as.args(addr, s.dir)...)
@@ -145,23 +144,23 @@ func (s *Server) Start() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
-		if s.serves(ctx) {
+		if s.ready(ctx) {
 			return nil
 		}
-		time.Sleep(10 * time.Millisecond) // polling a foreign process
+		time.Sleep(10 * time.Millisecond) // an external process can only be polled
 	}
 	s.Kill()
-	return fmt.Errorf("%s does not serve on %s", s.Name, addr)
+	return fmt.Errorf("%s is not ready on %s after 3 minutes", s.Name, addr)
 }
 
-// serves: whoever has no credentials is refused by a server that is ready, and
-// hears of its troubles from one that listens already.
-func (s *Server) serves(ctx context.Context) bool {
+// ready reports whether the server is ready. A ready server refuses a request without
+// credentials; one that is still starting answers with a server error or not at all.
+func (s *Server) ready(ctx context.Context) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, http.NoBody)
 	if err != nil {
 		return false
 	}
-	req.Close = true // leaves nothing behind
+	req.Close = true // so that no connection remains
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return false

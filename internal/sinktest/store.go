@@ -1,6 +1,6 @@
-// Package sinktest holds what tests of sinks share: the conformance suite every
-// store passes, S3 servers on loopback, and a golden episode with everything
-// that has ever hurt a reader. Only tests import it.
+// Package sinktest holds code shared by the tests of sinks: the conformance suite for
+// stores, S3 servers on the loopback interface, and an episode with everything that has
+// ever caused trouble for a reader.
 package sinktest
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// RunStore checks that a store keeps its contract. open returns a new, empty
-// store each time.
+// RunStore runs the conformance suite of sinks.Store. open must return a new, empty store
+// at each call.
 func RunStore(t *testing.T, open func(t *testing.T) sinks.Store) {
 	for name, check := range map[string]func(*testing.T, sinks.Store){
 		"RoundTrip": roundTrip, "CreateOnly": createOnly, "Race": race, "Files": files, "Copy": copied, "Swap": swap, "SwapRace": swapRace,
@@ -61,7 +61,7 @@ func createOnly(t *testing.T, s sinks.Store) {
 	wantBody(t, s, "k", "one")
 }
 
-// race lets eight writers with different bodies go for one key.
+// race lets eight writers create one key with different bodies.
 func race(t *testing.T, s sinks.Store) {
 	for round := range 5 {
 		key := fmt.Sprintf("race/%d", round)
@@ -83,7 +83,7 @@ func race(t *testing.T, s sinks.Store) {
 			}
 		}
 		if winner < 0 {
-			t.Fatalf("round %d: nobody won: %v", round, errs)
+			t.Fatalf("round %d: no writer won: %v", round, errs)
 		}
 		wantBody(t, s, key, strings.Repeat(string(rune('a'+winner)), 1000))
 	}
@@ -125,7 +125,7 @@ func copied(t *testing.T, s sinks.Store) {
 		t.Errorf("copying over an object: %v, want ErrExists", err)
 	}
 	if err := s.Copy(t.Context(), "absent", "v2/b"); !errors.Is(err, sinks.ErrNotFound) {
-		t.Errorf("copying nothing: %v, want ErrNotFound", err)
+		t.Errorf("copying a missing object: %v, want ErrNotFound", err)
 	}
 	must(t, s.Delete(t.Context(), "v1/a b+c.parquet"))
 	wantBody(t, s, "v2/a", "one")
@@ -138,12 +138,12 @@ func swap(t *testing.T, s sinks.Store) {
 	must(t, s.Create(t.Context(), "latest.json", []byte("one")))
 	must(t, s.Swap(t.Context(), "latest.json", []byte("one"), []byte("two")))
 	if err := s.Swap(t.Context(), "latest.json", []byte("one"), []byte("three")); !errors.Is(err, sinks.ErrChanged) {
-		t.Errorf("swapping what has changed: %v, want ErrChanged", err)
+		t.Errorf("swapping a changed object: %v, want ErrChanged", err)
 	}
 	wantBody(t, s, "latest.json", "two")
 }
 
-// swapRace lets eight writers replace the same content.
+// swapRace lets eight writers replace the same content concurrently.
 func swapRace(t *testing.T, s sinks.Store) {
 	must(t, s.Create(t.Context(), "p", []byte("start")))
 	errs := make([]error, 8)

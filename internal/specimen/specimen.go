@@ -1,7 +1,6 @@
-// Package specimen makes up episodes that have the shape of real ones: as many
-// steps, texts as long and as repetitive, the usual tools. Measurements and tests
-// of memory use them where real runs would take days. It imports
-// agents/history, llms and schemas.
+// Package specimen generates synthetic episodes that resemble real ones: the same number
+// of steps, texts of the same length and redundancy, the usual tools. Benchmarks and
+// memory tests use them because real runs would take days.
 package specimen
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Tools are what the episodes are given.
+// Tools are the tools of the episodes.
 var Tools = []schemas.ToolSchema{
 	tool("listdir", "List a directory.", "path"), tool("view", "Show a part of a file with line numbers.", "path"),
 	tool("grep", "Search the repository.", "pattern"), tool("bash", "Run a command.", "command"),
@@ -29,25 +28,24 @@ func tool(name, description, argument string) schemas.ToolSchema {
 	return schemas.ToolSchema{Name: name, Description: description, Parameters: json.RawMessage(`{"properties":{"` + argument + `":{"type":"string"}},"type":"object"}`)}
 }
 
-// mix is how often each of the inner tools is called, of 16 calls.
+// mix is the frequency of tools in 16 calls before the last.
 var mix = []string{"view", "view", "view", "view", "grep", "grep", "listdir", "bash", "bash", "pdb", "pdb", "pdb", "pdb", "edit", "eval", "eval"}
 
-// Sizes of texts, bytes: observations are log-normal with this median and
-// spread, 2.8 KB on the average; one in about 500 is longer than a row may hold.
+// Sizes of texts in bytes. The sizes of observations are log-normal with this median and
+// spread, 2.8 KB on average; about one in 500 is too long for a row.
 const (
 	medianText = 1300
 	spreadText = 1.25
 	maxText    = 200 << 10
 )
 
-// attempts is how many episodes there are of each task, tasks how many tasks of
-// each repository.
+// attempts is the number of episodes per task, tasks the number of tasks per repository.
 const (
 	attempts = 4
 	tasks    = 6
 )
 
-// Episode is number n of a run: 14 to 66 steps, 40 on the average. Equal
+// Episode returns episode n of a run. It has 14 to 66 steps, 40 on average. Equal
 // arguments give equal episodes.
 func Episode(run string, seed uint64, n int) *schemas.Episode {
 	m := &maker{r: rand.New(rand.NewPCG(seed, uint64(n)))}
@@ -77,17 +75,17 @@ func Episode(run string, seed uint64, n int) *schemas.Episode {
 	return ep
 }
 
-// Place is the repository and the task of episode n.
+// Place returns the repository and the task of episode n.
 func Place(n int) (repo, instance string) {
 	number := n / attempts
 	repo = fmt.Sprintf("made-up/%s-%04d", words[number/tasks%len(words)], number/tasks)
 	return repo, fmt.Sprintf("%s__%d", strings.ReplaceAll(repo, "/", "__"), number%tasks)
 }
 
-// maker makes up the texts of one episode.
+// maker generates the texts of one episode.
 type maker struct {
 	r    *rand.Rand
-	path string // of the file it is about
+	path string // the file that the episode is about
 }
 
 func (m *maker) steps(ep *schemas.Episode, began time.Time) {
@@ -145,14 +143,14 @@ func (m *maker) arguments(name string) json.RawMessage {
 	}
 	raw, err := schemas.CanonicalJSON(args)
 	if err != nil {
-		panic(err) // texts in a map
+		panic(err) // a map of strings can always be encoded
 	}
 	return raw
 }
 
 func (m *maker) word() string { return words[m.r.IntN(len(words))] + "_" + words[m.r.IntN(len(words))] }
 
-// prose is n bytes of sentences, about.
+// prose returns about n bytes of sentences.
 func (m *maker) prose(n int) string {
 	var b strings.Builder
 	for b.Len() < n {
@@ -165,7 +163,7 @@ func (m *maker) prose(n int) string {
 	return b.String()
 }
 
-// text is n bytes of numbered lines of a program, at least one.
+// text returns at least n bytes, and at least one line, of a program with line numbers.
 func (m *maker) text(n int) string {
 	var b strings.Builder
 	for line := 1 + m.r.IntN(300); ; line++ {

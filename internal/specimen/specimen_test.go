@@ -9,8 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 )
 
-// Episodes of a seed are the same every time, pass the normaliser, and have the
-// sizes that the page says.
+// Episodes of the same seed are equal, can be normalized, and have the documented sizes.
 func TestEpisodesHaveTheShapeOfRealOnes(t *testing.T) {
 	const n = 30
 	steps, bytes, ids, repos := 0, 0, map[string]bool{}, map[string]bool{}

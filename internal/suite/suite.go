@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// A Suite is turned on by an environment variable.
+// Suite is a group of tests that an environment variable turns on.
 type Suite struct {
 	Variable string
-	Target   string   // of the Makefile
-	Prefixes []string // one of them follows "Test" in the names of its tests
+	Target   string   // target of the Makefile that runs it
+	Prefixes []string // the names of its tests begin with "Test" and one of these
 }
 
-// The suites. A test whose name begins with Each runs without its suite too, then under one
-// condition: on bubblewrap alone, or on the Pythons of this machine.
+// The suites. Tests whose names begin with TestEach also run without their suite, but then
+// only on bubblewrap or with this machine's Pythons.
 var (
 	Docker     = Suite{"TRACESMITH_TEST_DOCKER", "docker", []string{"Docker", "EachDriver"}}
 	Factory    = Suite{"TRACESMITH_TEST_FACTORY", "factory", []string{"Factory"}}
@@ -31,7 +31,7 @@ var (
 	Kubernetes = Suite{"TRACESMITH_TEST_KUBECONFIG", "test-k8s", []string{"KubernetesCluster"}}
 )
 
-// All lists the suites.
+// All returns all suites.
 func All() []Suite {
 	return []Suite{Docker, Factory, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
 }
@@ -46,8 +46,8 @@ func (s Suite) Need(t testing.TB) string {
 	return value
 }
 
-// Value returns the variable's value, "" if the suite is off. A test whose name does not
-// belong to the suite fails, because no target would run it with the suite on.
+// Value returns the variable's value, or "" if the suite is off. It fails a test whose name
+// does not belong to the suite, because no target would run that test with the suite on.
 func (s Suite) Value(t testing.TB) string {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
@@ -61,11 +61,11 @@ func (s Suite) has(test string) bool {
 	return slices.ContainsFunc(s.Prefixes, func(prefix string) bool { return strings.HasPrefix(test, "Test"+prefix) })
 }
 
-// Get is Value for code that has no test: scripts of cmd/tracesmith, whose file names begin
-// with the target's name, and servers that a test binary starts again.
+// Get is like Value for code without a testing.TB: scripts of cmd/tracesmith, whose file
+// names begin with the target's name, and test binaries that a test starts.
 func (s Suite) Get() string { return os.Getenv(s.Variable) }
 
-// Pattern is the -run pattern of the suite's tests.
+// Pattern returns the -run pattern for the suite's tests.
 func (s Suite) Pattern() string {
 	if len(s.Prefixes) == 1 {
 		return "^Test" + s.Prefixes[0]

@@ -15,9 +15,9 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// Environment is one of real parts over bubblewrap: debugger, workspace,
-// evaluation and every registered tool; closed with the test. Task and tree, and
-// whatever shall be another part, are for change to set. The test imports
+// Environment returns an environment of real components: bubblewrap, debugger,
+// workspace, evaluation and every registered tool. It is closed at the end of the test.
+// change must set the task and its tree, and may replace components. The test must import
 // env/drivers/bubblewrap and tools/builtin.
 func Environment(t testing.TB, change func(*env.Config)) *env.Environment {
 	t.Helper()
@@ -27,7 +27,7 @@ func Environment(t testing.TB, change func(*env.Config)) *env.Environment {
 	}
 	cfg := env.Config{
 		Driver: envtest.Driver(t, "bubblewrap"), Toolbox: Set(t, Kit(t, nil)), Workspace: store, Evaluate: verify.Eval,
-		CommandTimeout: 5 * time.Minute, // what ends by itself may take long on a busy machine
+		CommandTimeout: 5 * time.Minute, // the machine may be busy
 		NewDebugger: func(sb env.Sandbox, task schemas.Task) env.Debugger {
 			return pdb.New(pdb.Config{Sandbox: sb, Workdir: task.Workdir, Entrypoint: cmp.Or(task.DebugEntrypoint, task.Entrypoint)})
 		},
@@ -45,7 +45,7 @@ func Environment(t testing.TB, change func(*env.Config)) *env.Environment {
 	return e
 }
 
-// Set is a tool set of a list.
+// Set returns the tool set of a list of tools.
 func Set(t testing.TB, list []tools.Tool) *tools.Set {
 	t.Helper()
 	set, err := tools.NewSet(list)

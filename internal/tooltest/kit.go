@@ -6,10 +6,10 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// Settings of tools by name, as a configuration gives them.
+// Settings maps the names of tools to their settings.
 type Settings map[string]map[string]any
 
-// Kit builds every registered tool, in the order of their names.
+// Kit builds every registered tool, in the order of the names.
 func Kit(t testing.TB, with Settings) []tools.Tool {
 	t.Helper()
 	var list []tools.Tool

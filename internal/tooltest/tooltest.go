@@ -1,8 +1,6 @@
-// Package tooltest is the suite that every registered tool passes: its schema is
-// sound and says what each argument means, optional arguments really are, and
-// nothing a model may send makes it fail other than with words.
-//
-// It imports tools, env and what environments are made of, and schemas.
+// Package tooltest is the conformance suite for tools: the schema is valid and describes
+// each argument, optional arguments are optional, and a tool answers every input that a
+// model may send with an observation.
 package tooltest
 
 import (
@@ -20,8 +18,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// Conform runs the suite over the tools. session gives a session whose sandbox
-// is alive and whose workspace may be changed; it is called once per tool.
+// Conform runs the suite for each tool. session returns a session whose sandbox is alive
+// and whose workspace may be changed; it is called once per tool.
 func Conform(t *testing.T, list []tools.Tool, session func(t *testing.T) *env.Session) {
 	set, err := tools.NewSet(list)
 	if err != nil {
@@ -34,26 +32,27 @@ func Conform(t *testing.T, list []tools.Tool, session func(t *testing.T) *env.Se
 			if err := json.Unmarshal(s.Parameters, &schema); err != nil {
 				t.Fatal(err)
 			}
-			t.Run("words", func(t *testing.T) { words(t, tool, s, schema) })
-			t.Run("schema", func(t *testing.T) { sound(t, schema) })
+			t.Run("description", func(t *testing.T) { checkDescription(t, tool, s, schema) })
+			t.Run("schema", func(t *testing.T) { checkSchema(t, schema) })
 			sess := session(t)
-			t.Run("calls", func(t *testing.T) { calls(t, set, s.Name, schema, exampleOf(tool), sess) })
+			t.Run("calls", func(t *testing.T) { checkCalls(t, set, s.Name, schema, exampleOf(tool), sess) })
 		})
 	}
 }
 
 var categories = []string{"view", "listdir", "pdb", "edit", "eval", "grep", "bash", "submit", "other"}
 
-// words: what providers demand of a function, and what a model needs to know.
-func words(t *testing.T, tool tools.Tool, s schemas.ToolSchema, schema jsonschema.Schema) {
+// checkDescription checks what providers require of a function and what a model needs to
+// know.
+func checkDescription(t *testing.T, tool tools.Tool, s schemas.ToolSchema, schema jsonschema.Schema) {
 	if !regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`).MatchString(s.Name) {
-		t.Errorf("name %q is no function name", s.Name)
+		t.Errorf("name %q is not a valid function name", s.Name)
 	}
 	if !slices.Contains(categories, tool.Category()) {
 		t.Errorf("category %q is not one of the dataset's", tool.Category())
 	}
 	if len(s.Description) < 40 {
-		t.Errorf("description %q says too little", s.Description)
+		t.Errorf("description %q is too short", s.Description)
 	}
 	if !strings.Contains(string(s.Parameters), `"properties"`) {
 		t.Error("the schema has no properties, which providers refuse")
@@ -65,8 +64,9 @@ func words(t *testing.T, tool tools.Tool, s schemas.ToolSchema, schema jsonschem
 	}
 }
 
-// sound: a closed object whose optional arguments may be left out or null.
-func sound(t *testing.T, schema jsonschema.Schema) {
+// checkSchema checks that the schema refuses unknown arguments, and that optional
+// arguments may be omitted or null.
+func checkSchema(t *testing.T, schema jsonschema.Schema) {
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +93,9 @@ func sound(t *testing.T, schema jsonschema.Schema) {
 	}
 }
 
-// calls: every kind of nonsense is answered with an observation.
-func calls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Schema, example string, sess *env.Session) {
+// checkCalls checks that the tool answers all kinds of invalid arguments with an
+// observation.
+func checkCalls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Schema, example string, sess *env.Session) {
 	for _, raw := range nonsense(schema) {
 		o, err := set.Call(t.Context(), sess, schemas.ToolCall{Name: tool, Arguments: []byte(raw)})
 		if len(raw) > 120 {
@@ -104,7 +105,7 @@ func calls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Schema, 
 		case err != nil:
 			t.Fatalf("%s ended the step: %v", raw, err)
 		case o.Text == "":
-			t.Errorf("%s got no words", raw)
+			t.Errorf("%s got an empty observation", raw)
 		case o.ErrorClass == schemas.ErrToolException:
 			t.Errorf("%s made the tool fail: %s", raw, o.Text)
 		case o.IsError != (o.ErrorClass != ""):
@@ -127,8 +128,8 @@ func calls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Schema, 
 	}
 }
 
-// nonsense is a list of arguments: no objects at all, and for every argument
-// values of every kind in place of the right one.
+// nonsense returns invalid arguments: texts that are not objects, and for every argument
+// values of every type.
 func nonsense(schema jsonschema.Schema) []string {
 	out := []string{``, `null`, `[]`, `"x"`, `1`, `{`, `{"a":`, `{}{}`, "{\"\xff\":1}", `{"no_such_argument":1}`,
 		strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000)}
@@ -151,7 +152,7 @@ func nonsense(schema jsonschema.Schema) []string {
 }
 
 func exampleOf(tool tools.Tool) string {
-	if e, ok := tool.(interface{ Example() string }); ok {
+	if e, ok := tool.(tools.Documented); ok {
 		return e.Example()
 	}
 	return "{}"
@@ -166,7 +167,7 @@ func object(args map[string]json.RawMessage) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// sample is a harmless value of an argument's type.
+// sample returns a harmless value of an argument's type.
 func sample(p *jsonschema.Schema) any {
 	types := p.Types
 	if p.Type != "" {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -128,8 +130,8 @@ func (c *cached) load(key string) (schemas.Reply, bool) {
 	return e.Reply, true
 }
 
-// store writes an entry beside its place and moves it there.
-func (c *cached) store(key string, reply schemas.Reply) (err error) {
+// store writes an entry atomically.
+func (c *cached) store(key string, reply schemas.Reply) error {
 	raw, err := json.Marshal(entry{entryVersion, key, reply})
 	if err != nil {
 		return err
@@ -137,18 +139,5 @@ func (c *cached) store(key string, reply schemas.Reply) (err error) {
 	if err := os.MkdirAll(filepath.Dir(c.file(key)), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.file(key)), "new-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), c.file(key))
+	return renameio.WriteFile(c.file(key), raw, 0o600, renameio.WithTempDir(filepath.Dir(c.file(key))))
 }

@@ -17,60 +17,60 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// denied is the *AccessError that err amounts to, nil for other errors.
-func (o Cluster) denied(err error) error {
-	said := strings.ToLower(text(err))
+// accessError returns the *AccessError that explains err, nil for other errors.
+func (o Cluster) accessError(err error) error {
+	message := strings.ToLower(text(err))
 	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, refusal) {
-			return o.refusal(strings.TrimPrefix(refusal.Error(), "nats: "), false)
+			return o.newAccessError(strings.TrimPrefix(refusal.Error(), "nats: "), false)
 		}
 	}
 	for _, refusal := range []string{"authorization violation", "authentication expired", "authentication revoked"} {
-		if strings.Contains(said, refusal) {
-			return o.refusal(refusal, false)
+		if strings.Contains(message, refusal) {
+			return o.newAccessError(refusal, false)
 		}
 	}
-	_, alert, remote := strings.Cut(said, "remote error: tls: ")
-	for _, refusal := range []string{ // alerts of RFC 8446 that are about our certificate, as crypto/tls words them
+	_, alert, remote := strings.Cut(message, "remote error: tls: ")
+	for _, refusal := range []string{ // RFC 8446 alerts about the client's certificate, in the words of crypto/tls
 		"certificate required", "bad certificate", "unsupported certificate", "revoked certificate", "expired certificate",
 		"unknown certificate authority", "unknown certificate", "access denied",
 	} {
 		if remote && strings.HasPrefix(alert, refusal) {
-			return o.refusal(refusal, true)
+			return o.newAccessError(refusal, true)
 		}
 	}
 	return nil
 }
 
-// refusal is an *AccessError about what was shown: a certificate, or a name with a
-// proof.
-func (o Cluster) refusal(why string, certificate bool) error {
+// newAccessError returns an *AccessError whose remedy fits what the client showed: a
+// certificate, credentials, or a user and a password.
+func (o Cluster) newAccessError(why string, certificate bool) error {
 	e := &AccessError{Place: o.Place(), Why: why}
 	switch {
 	case certificate && o.Cert != "":
-		e.Why += o.outdated()
-		e.Remedy = "give a certificate that is valid and signed by the CA that the servers trust (ca_file of their tls block) with nats.tls.cert and nats.tls.key"
+		e.Why += o.certificateProblem()
+		e.Remedy = "set nats.tls.cert and nats.tls.key to a valid certificate, signed by the CA that the servers trust (ca_file in their tls block)"
 	case certificate:
-		e.Remedy = "the servers ask for a certificate: name it with nats.tls.cert and nats.tls.key"
+		e.Remedy = "the servers require a client certificate: set nats.tls.cert and nats.tls.key"
 	case o.Creds != "":
-		e.Why += o.expired()
-		e.Remedy = "get credentials that are valid and of the right account, and name the file with nats.creds"
-	case o.named():
+		e.Why += o.credentialsProblem()
+		e.Remedy = "set nats.creds to a file with valid credentials of the right account"
+	case o.hasUser():
 		e.Remedy = "check the user and the password in nats.url"
 	}
 	return e
 }
 
-// named tells whether an address has a user.
-func (o Cluster) named() bool {
+// hasUser reports whether an address contains a user.
+func (o Cluster) hasUser() bool {
 	return slices.ContainsFunc(strings.Split(o.URL, ","), func(part string) bool {
 		u, err := url.Parse(strings.TrimSpace(part))
 		return err == nil && u.User != nil
 	})
 }
 
-// outdated says of the certificate whether it is, since not all servers do.
-func (o Cluster) outdated() string {
+// certificateProblem says what is wrong with the certificate, because not all servers do.
+func (o Cluster) certificateProblem() string {
 	pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
 	if err != nil || pair.Leaf == nil {
 		return ": " + o.Cert
@@ -84,9 +84,9 @@ func (o Cluster) outdated() string {
 	return fmt.Sprintf(": %s, signed by %q, is not accepted", o.Cert, pair.Leaf.Issuer)
 }
 
-// expired says that the credentials have, if they have: servers give the same answer
-// to those as to any others that they do not like.
-func (o Cluster) expired() string {
+// credentialsProblem says when the credentials expired, if they did: servers answer
+// the same for expired and for wrong credentials.
+func (o Cluster) credentialsProblem() string {
 	body, err := os.ReadFile(o.Creds)
 	if err != nil {
 		return ""
@@ -106,24 +106,24 @@ func (o Cluster) expired() string {
 	return fmt.Sprintf(": %s expired at %s", o.Creds, time.Unix(claims.Expires, 0).UTC().Format(time.RFC3339))
 }
 
-// untrusted is the *UntrustedError that err amounts to, nil for other errors.
-// Waiting cannot help: the two do not agree on TLS.
-func (o Cluster) untrusted(err error) error {
+// untrustedError returns the *UntrustedError that explains err, nil for other errors.
+// Retrying does not help with those.
+func (o Cluster) untrustedError(err error) error {
 	e := &UntrustedError{Place: o.Place(), Err: err}
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, host := errors.AsType[x509.HostnameError](err)
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case unknown:
-		e.Remedy = "name the file of the CA that signed the servers' certificates with nats.tls.ca"
+		e.Remedy = "set nats.tls.ca to the certificate of the CA that signed the servers' certificates"
 	case host:
-		e.Remedy = "use the names that the servers' certificates are for in nats.url"
+		e.Remedy = "in nats.url, use the host names in the servers' certificates"
 	case isInvalid && invalid.Reason == x509.Expired:
-		e.Remedy = "renew the servers' certificates, or set this machine's clock"
+		e.Remedy = "renew the servers' certificates, or correct this machine's clock"
 	case isInvalid:
-		e.Remedy = "give the servers certificates that are made for servers"
+		e.Remedy = "give the servers certificates that are valid for server authentication"
 	case errors.Is(err, nats.ErrSecureConnRequired), errors.Is(err, nats.ErrSecureConnWanted):
-		e.Remedy = "either the servers or nats.url ask for TLS, and the other does not: use tls:// with servers that have a tls block, nats:// with others"
+		e.Remedy = "nats.url and the servers disagree about TLS: use tls:// for servers with a tls block, nats:// for others"
 	default:
 		return nil
 	}

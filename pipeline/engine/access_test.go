@@ -151,7 +151,7 @@ func TestOldServersAreRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for version, want := range map[string]bool{"1.4.1": true, "2.9.25": true, "2.12.0": false, "v2.12.0-RC.1": false, "2.15.2": false, "3.0.0": false, "": false} {
-		if got := outmoded(version); got != want {
+		if got := tooOld(version); got != want {
 			t.Errorf("%q: %v", version, got)
 		}
 	}

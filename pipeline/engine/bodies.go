@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// bodies opens or creates the object store of what is too large for a message.
-func (e *Engine) bodies(ctx context.Context) (jetstream.ObjectStore, error) {
+// objectStore opens or creates the store of bodies that are too large for a message.
+func (e *Engine) objectStore(ctx context.Context) (jetstream.ObjectStore, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.objects != nil {
@@ -29,27 +29,26 @@ func (e *Engine) bodies(ctx context.Context) (jetstream.ObjectStore, error) {
 	return e.objects, err
 }
 
-// PutBody stores bytes of any size under a name; a name is written once or with
-// equal bytes.
+// PutBody stores a body of any size under a name. All writes to one name must have
+// the same content.
 func (e *Engine) PutBody(ctx context.Context, name string, body []byte) error {
-	store, err := e.bodies(ctx)
+	store, err := e.objectStore(ctx)
 	if err != nil {
 		return err
 	}
-	return e.patient().call(ctx, "storing "+name, func(ctx context.Context) error {
+	return e.callerForBodies().call(ctx, "storing "+name, func(ctx context.Context) error {
 		_, err := store.PutBytes(ctx, name, body)
 		return err
 	})
 }
 
-// GetBody is what PutBody stored. A copy that a replica does not have whole yet
-// is read again.
+// GetBody returns a stored body. It retries while a replica has an incomplete copy.
 func (e *Engine) GetBody(ctx context.Context, name string) (body []byte, err error) {
-	store, err := e.bodies(ctx)
+	store, err := e.objectStore(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = e.patient().call(ctx, "fetching "+name, func(ctx context.Context) (err error) {
+	err = e.callerForBodies().call(ctx, "fetching "+name, func(ctx context.Context) (err error) {
 		body, err = store.GetBytes(ctx, name)
 		if errors.Is(err, jetstream.ErrDigestMismatch) || errors.Is(err, jetstream.ErrObjectNotFound) {
 			return fmt.Errorf("%w: %w", errNotYet, err)
@@ -59,20 +58,20 @@ func (e *Engine) GetBody(ctx context.Context, name string) (body []byte, err err
 	return body, err
 }
 
-// patient is the engine's caller with more time for one try: bodies are large.
-func (e *Engine) patient() caller {
+// callerForBodies returns a caller with a longer timeout, because bodies are large.
+func (e *Engine) callerForBodies() caller {
 	c := e.caller
 	c.timeout *= 6
 	return c
 }
 
-// Body fetches a body of a run without joining it.
+// Body returns a body of a run without joining the run.
 func (c *Conn) Body(ctx context.Context, runID, name string) ([]byte, error) {
 	e := &Engine{caller: c.caller, opt: Options{RunID: runID, Conn: c}, nc: c.nc, js: c.js}
 	return e.GetBody(ctx, name)
 }
 
-// Entries lists the records of a run without joining it; none where it has none.
+// Entries returns the records of a run without joining the run.
 func (c *Conn) Entries(ctx context.Context, runID string) ([]Entry, error) {
 	e := &Engine{caller: c.caller, opt: Options{RunID: runID, Conn: c}, nc: c.nc, js: c.js}
 	entries, err := e.Entries(ctx)

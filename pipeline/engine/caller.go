@@ -10,17 +10,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// caller makes requests to servers that may be slow, young or in an election.
+// caller makes requests to servers that may be slow, just started or electing a leader.
 type caller struct {
 	timeout  time.Duration     // of one try
 	patience time.Duration     // over all tries; 0 = three tries
-	full     func(error) error // a *DiskFullError where that explains the silence; may be nil
-	refused  func() error      // an *AccessError where that ended the connection; may be nil
+	diskFull func(error) error // returns a *DiskFullError if that explains the failure; may be nil
+	refused  func() error      // returns an *AccessError if that closed the connection; may be nil
 	place    string            // of external servers
 }
 
-// call runs one request with a deadline per try. No answer is tried again and
-// at last named for what it most probably is.
+// call runs one request with a deadline per try, and retries transient errors. If
+// patience runs out, the error says what the cause most probably is.
 func (c caller) call(ctx context.Context, op string, f func(context.Context) error) error {
 	begun := time.Now()
 	for tries := 1; ; tries++ {
@@ -38,8 +38,8 @@ func (c caller) call(ctx context.Context, op string, f func(context.Context) err
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 		}
-		if c.full != nil && (transient(err) || broken(err)) {
-			if full := c.full(err); full != nil {
+		if c.diskFull != nil && (transient(err) || serverFailed(err)) {
+			if full := c.diskFull(err); full != nil {
 				return full
 			}
 		}
@@ -57,7 +57,7 @@ func (c caller) call(ctx context.Context, op string, f func(context.Context) err
 	}
 }
 
-// Pause waits, or returns the cause of ctx's end.
+// Pause waits for d, or returns the cause of ctx when ctx ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -70,14 +70,14 @@ func Pause(ctx context.Context, d time.Duration) error {
 }
 
 var (
-	// errNoLeader: a stream is between two leaders.
+	// errNoLeader means that a stream is electing a leader.
 	errNoLeader = errors.New("the stream has no leader yet")
-	// errNotYet: a replica lacks what another one has stored.
+	// errNotYet means that a replica lacks data that another one has stored.
 	errNotYet = errors.New("not there yet")
 )
 
-// passing are answers of servers that mean "not now", by their error code.
-var passing = map[jetstream.ErrorCode]bool{
+// retryCodes are the servers' error codes of temporary failures.
+var retryCodes = map[jetstream.ErrorCode]bool{
 	10005: true,              // no suitable peers for placement: a node is down
 	10008: true,              // JetStream system temporarily unavailable
 	10009: true,              // cluster can not handle request
@@ -93,20 +93,19 @@ var passing = map[jetstream.ErrorCode]bool{
 	10210: true, // too many batches under way
 }
 
-// transient tells whether the same request may succeed later: no answer came,
-// or one that says so.
+// transient reports whether the same request may succeed later.
 func transient(err error) bool {
-	if silent(err) || errors.Is(err, errNoLeader) || errors.Is(err, errNotYet) || errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrConnectionReconnecting) ||
+	if noAnswer(err) || errors.Is(err, errNoLeader) || errors.Is(err, errNotYet) || errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrConnectionReconnecting) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, jetstream.ErrServerShutdown) || errors.Is(err, jetstream.ErrConsumerLeadershipChanged) ||
 		errors.Is(err, jetstream.ErrNoHeartbeat) {
 		return true
 	}
 	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && (api.Code == 503 || passing[api.ErrorCode])
+	return ok && (api.Code == 503 || retryCodes[api.ErrorCode])
 }
 
-// broken tells whether a server says that it failed, as one does that can't write.
-func broken(err error) bool {
+// serverFailed reports whether a server answered that it failed, for example because it cannot write.
+func serverFailed(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.Code >= 500
 }

@@ -18,7 +18,7 @@ func TestAFailureOnAFullDiskIsTheDisks(t *testing.T) {
 		true:  &jetstream.APIError{Code: 500, ErrorCode: 10051, Description: "write 1.blk: no space left on device"},
 		false: &jetstream.APIError{Code: 404, ErrorCode: 10059, Description: "stream not found"},
 	} {
-		got := caller{timeout: time.Minute, full: full}.call(t.Context(), "purging", func(context.Context) error { return err })
+		got := caller{timeout: time.Minute, diskFull: full}.call(t.Context(), "purging", func(context.Context) error { return err })
 		if _, is := errors.AsType[*DiskFullError](got); is != want || !errors.Is(got, err) {
 			t.Errorf("%v becomes %v", err, got)
 		}

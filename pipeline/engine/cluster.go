@@ -19,21 +19,21 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// Cluster says how external NATS servers are reached.
+// Cluster configures the connection to external NATS servers.
 type Cluster struct {
 	URL           string // one or more, comma-separated
-	Creds         string // file with a user's JWT and seed, "" = none
-	CA, Cert, Key string // PEM files for TLS, "" = the system's, none, none
-	Replicas      int    // copies of every stream; 0 = 3 where there are three nodes or more, else 1
-	// Patience is how long servers that do not answer are waited for; default 1m.
+	Creds         string // file with a user's JWT and seed; "" = none
+	CA, Cert, Key string // PEM files for TLS; "" = the system's CAs, no client certificate
+	Replicas      int    // copies of every stream; 0 = 3 if there are at least three nodes, else 1
+	// Patience is how long to wait for servers that do not answer; default 1m.
 	// An election takes 4 to 9 s.
 	Patience    time.Duration
-	CallTimeout time.Duration // deadline of one try of one call; default 5s
-	Log         *slog.Logger  // default: nowhere
+	CallTimeout time.Duration // deadline of one try of a call; default 5s
+	Log         *slog.Logger  // default: discard
 }
 
-// Conn is a connection to external servers. Runs and workers are told of on its
-// board. Its methods may be called from several goroutines.
+// Conn is a connection to external servers, and to their registry of runs and
+// workers. Its methods are safe for concurrent use.
 type Conn struct {
 	caller
 	opt      Cluster
@@ -44,10 +44,10 @@ type Conn struct {
 	workers  jetstream.KeyValue
 }
 
-// Dial connects, waiting for servers that are not there yet. An *AccessError
-// says that they refuse the credentials, an *UntrustedError that they are not
-// trusted here, an *OutdatedError that they are too old, an *UnreachableError that
-// nobody answered in time.
+// Dial connects, waiting up to Patience for servers that are not up yet. It returns
+// an *AccessError if the servers reject the credentials, an *UntrustedError if TLS
+// cannot verify them, an *OutdatedError if they are too old, and an
+// *UnreachableError if none answered in time.
 func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 	opt.Patience, opt.CallTimeout = cmp.Or(opt.Patience, time.Minute), cmp.Or(opt.CallTimeout, 5*time.Second)
 	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
@@ -65,11 +65,11 @@ func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 		if err == nil {
 			break
 		}
-		if denied := opt.denied(err); denied != nil {
+		if denied := opt.accessError(err); denied != nil {
 			return nil, denied
 		}
-		if alien := opt.untrusted(err); alien != nil {
-			return nil, alien
+		if untrusted := opt.untrustedError(err); untrusted != nil {
+			return nil, untrusted
 		}
 		if time.Since(begun) >= opt.Patience {
 			return nil, &UnreachableError{Place: opt.Place(), Waited: time.Since(begun), Err: err}
@@ -78,18 +78,18 @@ func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 			return nil, err
 		}
 	}
-	if version := c.nc.ConnectedServerVersion(); outmoded(version) {
+	if version := c.nc.ConnectedServerVersion(); tooOld(version) {
 		return nil, errors.Join(&OutdatedError{Place: opt.Place(), Version: version}, c.Close())
 	}
 	if c.js, err = jetstream.New(c.nc); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening JetStream: %w", err), c.Close())
 	}
-	c.replicas = cmp.Or(opt.Replicas, c.copies())
-	return c, c.openBoard(ctx)
+	c.replicas = cmp.Or(opt.Replicas, c.defaultReplicas())
+	return c, c.openRegistry(ctx)
 }
 
-// options are those of the connection; what is wrong with the files is found
-// here and named without what is in them.
+// options returns the options of the connection. It checks the files first, so that
+// errors name the file but not its content.
 func (o Cluster) options() ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name("tracesmith"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(o.CallTimeout),
@@ -99,12 +99,12 @@ func (o Cluster) options() ([]nats.Option, error) {
 	if o.Creds != "" {
 		body, err := os.ReadFile(o.Creds)
 		if err != nil {
-			return nil, &AccessError{Place: o.Place(), Why: "the credentials cannot be read: " + err.Error(), Remedy: "name a file that this user may read with nats.creds"}
+			return nil, &AccessError{Place: o.Place(), Why: "reading the credentials: " + err.Error(), Remedy: "set nats.creds to a file that this user can read"}
 		}
 		_, jwtErr := nkeys.ParseDecoratedJWT(body)
 		pair, keyErr := nkeys.ParseDecoratedUserNKey(body)
 		if jwtErr != nil || keyErr != nil {
-			return nil, &AccessError{Place: o.Place(), Why: o.Creds + " is no credentials file: it must hold a user's JWT and seed, as nsc and nats write it", Remedy: "name such a file with nats.creds"}
+			return nil, &AccessError{Place: o.Place(), Why: o.Creds + " is not a credentials file", Remedy: "set nats.creds to a file with a user's JWT and seed, as written by nsc or nats"}
 		}
 		pair.Wipe()
 		opts = append(opts, nats.UserCredentials(o.Creds))
@@ -113,13 +113,13 @@ func (o Cluster) options() ([]nats.Option, error) {
 		body, err := os.ReadFile(o.CA)
 		pool := x509.NewCertPool()
 		if err != nil || !pool.AppendCertsFromPEM(body) {
-			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.ca: " + cmp.Or(text(err), o.CA+" holds no certificate in PEM"), Remedy: "name the file with the certificate of the servers' CA"}
+			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.ca: " + cmp.Or(text(err), o.CA+" contains no PEM certificate"), Remedy: "set it to the certificate of the servers' CA"}
 		}
 		opts = append(opts, nats.RootCAs(o.CA))
 	}
 	if o.Cert != "" || o.Key != "" {
 		if _, err := tls.LoadX509KeyPair(o.Cert, o.Key); err != nil {
-			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.cert and nats.tls.key: " + err.Error(), Remedy: "name a certificate and its own key, both in PEM"}
+			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.cert and nats.tls.key: " + err.Error(), Remedy: "set them to a certificate and its key, both in PEM"}
 		}
 		opts = append(opts, nats.ClientCert(o.Cert, o.Key))
 	}
@@ -133,7 +133,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// Place names the servers for people, without a password.
+// Place returns the servers' URLs without user and password, for messages.
 func (o Cluster) Place() string {
 	var out []string
 	for part := range strings.SplitSeq(o.URL, ",") {
@@ -149,24 +149,24 @@ func (o Cluster) Place() string {
 	return strings.Join(out, ",")
 }
 
-// outmoded tells whether servers of a version ignore what makes a batch of messages
-// atomic, which they do without a word.
-func outmoded(version string) bool {
+// tooOld reports whether servers of a version silently ignore the headers that make
+// a batch of messages atomic.
+func tooOld(version string) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor)
 	return n == 2 && (major < 2 || major == 2 && minor < 12)
 }
 
-// refused is why a closed connection was closed, if the servers wanted it so.
+// refused returns the *AccessError with which the servers closed the connection, or nil.
 func (c *Conn) refused() error {
 	if c.nc == nil || !c.nc.IsClosed() {
 		return nil
 	}
-	return c.opt.denied(c.nc.LastError())
+	return c.opt.accessError(c.nc.LastError())
 }
 
-// copies is how many of each stream there are to be.
-func (c *Conn) copies() int {
+// defaultReplicas returns 3 if the cluster has at least three nodes, else 1.
+func (c *Conn) defaultReplicas() int {
 	if c.nc.ConnectedClusterName() == "" {
 		return 1
 	}
@@ -188,13 +188,13 @@ func hostPort(server string) string {
 	return server
 }
 
-// Replicas is how many copies new streams get.
+// Replicas returns the number of copies of new streams.
 func (c *Conn) Replicas() int { return c.replicas }
 
-// Place names the servers for people.
+// Place returns the servers' URLs without user and password, for messages.
 func (c *Conn) Place() string { return c.opt.Place() }
 
-// Patience is how long servers that do not answer are waited for.
+// Patience returns how long calls wait for servers that do not answer.
 func (c *Conn) Patience() time.Duration { return c.opt.Patience }
 
 // Close ends the connection.
@@ -205,8 +205,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// ensure opens a stream, or creates it and waits until it has a leader. A young
-// cluster answers a creation late, with an error, or not at all: it is repeated.
+// ensure opens a stream, or creates it and waits until it has a leader. It retries
+// because a cluster that just started may answer late, with an error, or not at all.
 func ensure(ctx context.Context, c caller, js jetstream.JetStream, op string, cfg jetstream.StreamConfig, update bool) (s jetstream.Stream, err error) {
 	err = c.call(ctx, op, func(ctx context.Context) error {
 		if update {
@@ -219,7 +219,7 @@ func ensure(ctx context.Context, c caller, js jetstream.JetStream, op string, cf
 		}
 		info, err := s.Info(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return errNotYet // created, and not everywhere
+			return errNotYet // created, but not on every node
 		}
 		if err == nil && info.Cluster != nil && info.Cluster.Leader == "" {
 			return errNoLeader
@@ -229,8 +229,8 @@ func ensure(ctx context.Context, c caller, js jetstream.JetStream, op string, cf
 	return s, err
 }
 
-// bucket opens or creates a key-value bucket of one value per key. It is read
-// from its leader in a cluster, and takes atomic batches.
+// bucket opens or creates a key-value bucket that keeps one value per key and accepts
+// atomic batches. In a cluster, reads go to the leader.
 func bucket(ctx context.Context, c caller, js jetstream.JetStream, name string, replicas int, age time.Duration, embedded bool) (jetstream.KeyValue, error) {
 	_, err := ensure(ctx, c, js, "creating the bucket "+name, jetstream.StreamConfig{
 		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, MaxAge: age, Storage: jetstream.FileStorage,

@@ -1,14 +1,12 @@
-// Package engine hands out jobs and remembers what became of them. It is NATS
-// JetStream, embedded in the process with its files in the run directory, or an
-// external cluster reached by URL: one code path for both.
+// Package engine is a job queue with durable job records on NATS JetStream, either
+// embedded in the process with its files in the run directory, or on an external
+// cluster. Both use the same code.
 //
-// The queue only hands out work and does so at least once. The truth about a
-// job is its Record in a key-value bucket, moved by compare-and-swap; a Lease
-// is the right to move it. Every step of a running episode is appended to its
-// StepLog before the next one starts, fenced so that an owner who lost the
-// lease can add nothing. A reconciler, at start-up and every minute, repairs
-// what the queue lost, exhausted or forgot.
+// The queue delivers jobs at least once. The state of a job is its Record in a
+// key-value bucket, changed by compare-and-swap; only the holder of the job's Lease
+// may change it. A worker appends every step of a running episode to the job's
+// StepLog before the next step starts; the log is fenced, so an owner that lost its
+// lease cannot append. A reconciler repairs the queue at start-up and every minute.
 //
-// It imports nats, flock and the standard library, and knows nothing of
-// episodes: a job is an id and some bytes.
+// The package knows nothing about episodes: a job is an id and some bytes.
 package engine

@@ -2,29 +2,27 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// follow shows the messages of a stream from a sequence on, in order, each with
-// the sequence it has. Once all there was has been shown it asks more, and ends
-// where that says no. It needs no answer to a whole listing: it goes on from where it
-// was when the server or its consumer is lost on the way.
+// follow calls show with the messages of a stream and their sequence numbers, in
+// order, starting at from. When it has shown every message, it ends if more returns
+// false and waits for new messages otherwise. If the server or the consumer is lost,
+// it resumes after the last message shown.
 func (c caller) follow(ctx context.Context, s jetstream.Stream, from uint64, show func(m jetstream.Msg, seq uint64) error, more func() bool) error {
-	moved := time.Now() // when the servers last answered
+	answered := time.Now() // when the servers last answered
 	for {
-		done, err := c.followOnce(ctx, s, &from, &moved, show, more)
-		if done || err != nil && !transient(err) && !gone(err) {
+		done, err := c.followOnce(ctx, s, &from, &answered, show, more)
+		if done || err != nil && !transient(err) && !consumerGone(err) {
 			return err
 		}
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if time.Since(moved) >= max(c.patience, 3*c.timeout) {
+		if time.Since(answered) >= max(c.patience, 3*c.timeout) {
 			return &StuckError{Op: "listing " + s.CachedInfo().Config.Name, Place: c.place, Err: err}
 		}
 		if err := Pause(ctx, 50*time.Millisecond); err != nil {
@@ -33,18 +31,18 @@ func (c caller) follow(ctx context.Context, s jetstream.Stream, from uint64, sho
 	}
 }
 
-// gone: the consumer is, which is no loss.
-func gone(err error) bool {
+// consumerGone reports whether following needs a new consumer.
+func consumerGone(err error) bool {
 	return errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, errSkipped)
 }
 
 var errSkipped = errors.New("messages were lost on the way")
 
-// pageSize is how many messages are asked for at a time.
+// pageSize is the number of messages of one fetch.
 const pageSize = 2000
 
 // followOnce follows with one consumer.
-func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64, moved *time.Time, show func(jetstream.Msg, uint64) error, more func() bool) (done bool, err error) {
+func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64, answered *time.Time, show func(jetstream.Msg, uint64) error, more func() bool) (done bool, err error) {
 	var cons jetstream.Consumer
 	err = c.call(ctx, "listing a stream", func(ctx context.Context) (err error) {
 		cons, err = s.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
@@ -56,11 +54,11 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 	if err != nil {
 		return false, err
 	}
-	*moved = time.Now()
+	*answered = time.Now()
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = s.DeleteConsumer(end, cons.CachedInfo().Name) // it goes by itself, too
+		_ = s.DeleteConsumer(end, cons.CachedInfo().Name) // otherwise the server deletes it after InactiveThreshold
 	}()
 	if cons.CachedInfo().NumPending == 0 && !more() {
 		return true, nil
@@ -91,7 +89,7 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 		}
 		cancel()
 		if got {
-			*moved = time.Now()
+			*answered = time.Now()
 		}
 		if err == nil {
 			err = batch.Error()
@@ -108,50 +106,9 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 		if err != nil {
 			return false, err
 		}
-		*moved = time.Now()
+		*answered = time.Now()
 		if info.NumPending == 0 && !more() {
 			return true, nil
-		}
-	}
-}
-
-// subjects lists the subjects of a stream that hold messages, page by page.
-func (e *Engine) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
-	all := map[string]uint64{}
-	for {
-		var page struct {
-			Error *jetstream.APIError `json:"error"`
-			Total int                 `json:"total"`
-			State struct {
-				Subjects map[string]uint64 `json:"subjects"`
-			} `json:"state"`
-		}
-		err := e.call(ctx, "listing a stream", func(ctx context.Context) error {
-			ask, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": len(all)})
-			if err != nil {
-				return err
-			}
-			resp, err := e.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, ask)
-			if err != nil {
-				return err
-			}
-			if err := json.Unmarshal(resp.Data, &page); err != nil {
-				return fmt.Errorf("reading the answer: %w", err)
-			}
-			if page.Error != nil {
-				return page.Error
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		before := len(all)
-		for subject, n := range page.State.Subjects {
-			all[subject] = n
-		}
-		if len(all) >= page.Total || len(all) == before {
-			return all, nil
 		}
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Lease is the right of one worker to one job. It is renewed in the
-// background until one of Done, Fail or Release ends it; when it is lost, its
-// context is cancelled with ErrLeaseLost.
+// Lease is the exclusive right of one worker to one job. It is renewed in the
+// background until Done, Fail, Abandon or Release ends it. If it is lost, its context
+// is canceled with ErrLeaseLost.
 type Lease struct {
 	Job
-	Delivery int           // how often the job has been handed out, from 1
-	Waited   time.Duration // from when the job was due until it was claimed
+	Delivery int           // number of claims of the job, from 1
+	Waited   time.Duration // time from when the job was due until it was claimed
 
 	e      *Engine
 	msg    jetstream.Msg
@@ -25,9 +25,9 @@ type Lease struct {
 	done   chan struct{} // closed when the heartbeat has ended
 }
 
-// hold starts the lease's life, which does not end with the claim's context: a
-// worker that is told to stop still settles what it has.
-func (e *Engine) hold(msg jetstream.Msg, entry Entry, data []byte) *Lease {
+// newLease starts a lease. It outlives the context of the claim: a worker that stops
+// still has to settle its jobs.
+func (e *Engine) newLease(msg jetstream.Msg, entry Entry, data []byte) *Lease {
 	l := &Lease{
 		Job: Job{ID: entry.ID, Data: data}, Delivery: entry.Delivery, Waited: max(0, time.Since(entry.Due)),
 		e: e, msg: msg, entry: entry, done: make(chan struct{}),
@@ -40,12 +40,12 @@ func (e *Engine) hold(msg jetstream.Msg, entry Entry, data []byte) *Lease {
 	return l
 }
 
-// Context ends with the lease, with ErrLeaseLost as its cause if it was lost.
+// Context returns a context that ends with the lease; its cause is ErrLeaseLost if the lease was lost.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// beat renews the lease: the message's in the queue and the record's. It gives
-// up when the record was moved by another hand, or when no renewal got through
-// for so long that another worker may have the job soon.
+// beat renews the lease in the queue and in the record. It gives up when another
+// process changed the record, or when renewals failed for so long that another worker
+// may claim the job soon.
 func (l *Lease) beat() {
 	defer close(l.done)
 	tick := time.NewTicker(l.e.opt.Heartbeat)
@@ -57,7 +57,7 @@ func (l *Lease) beat() {
 			return
 		case <-tick.C:
 		}
-		_ = l.msg.InProgress() // fire and forget: the record below is what counts
+		_ = l.msg.InProgress() // may get lost: the record decides
 		next := l.entry.Record
 		next.Lease = time.Now().UTC().Add(l.e.opt.AckWait)
 		deadline := l.e.opt.AckWait - l.e.opt.Heartbeat
@@ -75,7 +75,7 @@ func (l *Lease) beat() {
 	}
 }
 
-// end stops the heartbeat so that the entry is the caller's alone.
+// end stops the heartbeat, after which only the caller uses the entry.
 func (l *Lease) end() (lost bool) {
 	lost = errors.Is(context.Cause(l.ctx), ErrLeaseLost)
 	l.cancel(context.Canceled)
@@ -86,8 +86,8 @@ func (l *Lease) end() (lost bool) {
 	return lost || errors.Is(context.Cause(l.ctx), ErrLeaseLost)
 }
 
-// Done ends the lease with a result. ErrLeaseLost means that another worker
-// has the job and the record is untouched.
+// Done ends the lease with a result. On ErrLeaseLost another worker has the job and
+// the record is unchanged.
 func (l *Lease) Done(ctx context.Context, hash string) error {
 	if l.end() {
 		return ErrLeaseLost
@@ -98,13 +98,12 @@ func (l *Lease) Done(ctx context.Context, hash string) error {
 	return l.e.swap(ctx, &l.entry, next)
 }
 
-// Ack removes the message of a job that Done settled. A crash before it is
-// harmless.
+// Ack removes the message of a job that Done settled. If the process crashes before,
+// the reconciler removes it.
 func (l *Lease) Ack(ctx context.Context) error { return l.e.ack(ctx, l.msg) }
 
-// Fail ends the lease with a failure that is not the job's own: it is queued
-// again after delay, or dead once the failures are used up. It returns the
-// record as it now stands.
+// Fail ends the lease with an infrastructure failure: the job is queued again after
+// delay, or dead after MaxDeliver failures. It returns the new record.
 func (l *Lease) Fail(ctx context.Context, stage, class, cause string, delay time.Duration) (Record, error) {
 	if l.end() {
 		return Record{}, ErrLeaseLost
@@ -126,8 +125,7 @@ func (l *Lease) Fail(ctx context.Context, stage, class, cause string, delay time
 	return next, nil
 }
 
-// Abandon ends the lease and the job: nobody wants it any more. Revive brings
-// it back.
+// Abandon ends the lease and marks the job dead. Revive requeues it.
 func (l *Lease) Abandon(ctx context.Context, stage, class, cause string) error {
 	if l.end() {
 		return ErrLeaseLost
@@ -141,7 +139,7 @@ func (l *Lease) Abandon(ctx context.Context, stage, class, cause string) error {
 	return l.e.ack(ctx, l.msg)
 }
 
-// Release gives the job back untouched: the worker stops, nothing failed.
+// Release requeues the job without counting a failure, for a worker that stops.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.end() {
 		return ErrLeaseLost
@@ -152,10 +150,10 @@ func (l *Lease) Release(ctx context.Context) error {
 	if err := l.e.swap(ctx, &l.entry, next); err != nil {
 		return err
 	}
-	// Not to who stops at this moment, too, and could no longer claim it.
+	// Other workers may be stopping as well and could no longer claim it.
 	var delay time.Duration
 	if l.e.opt.Join {
-		delay = boardBeat
+		delay = registryBeat
 	}
 	if err := l.msg.NakWithDelay(delay); err != nil {
 		return fmt.Errorf("returning a job: %w", err)

@@ -15,24 +15,24 @@ import (
 // LockFile is the name of the lock inside a run directory.
 const LockFile = "run.lock"
 
-// Lock is the exclusive right of this process to a run directory. The kernel
-// releases it when the process dies, however it dies.
+// Lock is this process's exclusive lock of a run directory. The kernel releases it
+// when the process dies.
 type Lock struct {
 	dir  string
 	file *flock.Flock
 }
 
-// LockDir takes the lock of dir, which must exist; a *LockedError names the
-// holder if somebody has it.
+// LockDir locks dir, which must exist. If another process holds the lock, it returns
+// a *LockedError that names the holder.
 func LockDir(dir string) (*Lock, error) {
 	path := filepath.Join(dir, LockFile)
 	f := flock.New(path, flock.SetPermissions(0o600))
-	got, err := take(f)
+	got, err := tryLock(f)
 	if err != nil {
 		return nil, fmt.Errorf("locking run directory: %w", err)
 	}
 	if !got {
-		note, _ := os.ReadFile(path) // the note is a courtesy: without it the message is vaguer
+		note, _ := os.ReadFile(path) // without the note the message does not name the holder
 		return nil, &LockedError{Dir: dir, Holder: strings.TrimSpace(string(note[:min(len(note), 200)]))}
 	}
 	host, _ := os.Hostname()
@@ -44,11 +44,12 @@ func LockDir(dir string) (*Lock, error) {
 	return &Lock{dir: dir, file: f}, nil
 }
 
-// take waits for a lock: briefly for that of a process, which may be about to end,
-// and longer where it is shared, by those who only look (see Locked).
-func take(f *flock.Flock) (got bool, err error) {
-	const brief, pause = 300 * time.Millisecond, 15 * time.Millisecond
-	for begun, refused := time.Now(), time.Now(); time.Since(refused) < brief && time.Since(begun) < looking; time.Sleep(pause) {
+// tryLock waits briefly for an exclusive lock, whose process may be about to end, and
+// up to sharedLockPatience for shared ones, which Locked holds for a moment. It counts
+// tries instead of measuring time, because a busy machine may suspend this process.
+func tryLock(f *flock.Flock) (got bool, err error) {
+	const tries, pause = 20, 15 * time.Millisecond
+	for begun, refused := time.Now(), 0; refused < tries && time.Since(begun) < sharedLockPatience; refused++ {
 		if got, err := f.TryLock(); got || err != nil {
 			return got, err
 		}
@@ -57,21 +58,22 @@ func take(f *flock.Flock) (got bool, err error) {
 			return false, err
 		}
 		if shared {
-			refused = time.Now()
+			refused = 0
 			if err := f.Unlock(); err != nil {
 				return false, err
 			}
 		}
+		time.Sleep(pause)
 	}
 	return false, nil
 }
 
-// looking is for how long those who only look are waited for: on a busy machine one
-// may be stopped in the middle of it.
-const looking = time.Minute
+// sharedLockPatience is long because a busy machine may suspend a process while it
+// holds the shared lock.
+const sharedLockPatience = time.Minute
 
-// Locked tells whether a process holds the lock of dir. It holds it itself for a
-// moment.
+// Locked reports whether a process holds the lock of dir. To find out, it takes a
+// shared lock for a moment.
 func Locked(dir string) (bool, error) {
 	path := filepath.Join(dir, LockFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -80,12 +82,12 @@ func Locked(dir string) (bool, error) {
 	f := flock.New(path, flock.SetFlag(os.O_RDONLY))
 	got, err := f.TryRLock()
 	if err != nil {
-		return false, fmt.Errorf("looking at the lock of the run directory: %w", err)
+		return false, fmt.Errorf("checking the lock of the run directory: %w", err)
 	}
 	return !got, f.Close()
 }
 
-// Dir is the locked directory.
+// Dir returns the locked directory.
 func (l *Lock) Dir() string { return l.dir }
 
 // Close releases the lock.

@@ -10,14 +10,14 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Node is one server of a cluster on loopback, for trials: clusters that serve
-// runs are set up with nats-server.
+// Node is one server of a cluster on the loopback interface, for experiments. For
+// real runs, set up a cluster with nats-server.
 type Node struct {
 	Name  string
 	Dir   string // of its store
 	Port  int    // for clients
-	Route int    // for the other nodes
-	Peers []int  // the routes of the others
+	Route int    // port for the other nodes
+	Peers []int  // Route of each other node
 }
 
 // Serve runs the node, with synchronous writes, until ctx ends.
@@ -38,7 +38,7 @@ func (n Node) Serve(ctx context.Context) error {
 	defer srv.Shutdown()
 	srv.Start()
 	if !srv.ReadyForConnections(30 * time.Second) {
-		return errors.New("starting a node: it does not listen; its ports may be taken")
+		return errors.New("starting a node: it does not listen; its ports may be in use")
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)

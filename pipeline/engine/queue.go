@@ -15,21 +15,11 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// Job is what is handed out.
-type Job struct {
-	ID   string // unique within the run: letters, digits, '-' and '_'
-	Data json.RawMessage
-}
+const batchSize = 1000 // messages in one atomic batch: the server's limit
 
-const (
-	batchSize  = 1000    // messages in one atomic batch: the server's limit
-	maxPayload = 8 << 20 // of one message, embedded
-)
-
-// Enqueue adds jobs that have no record yet and returns how many were new. A
-// thousand at a time are recorded and then published, each in one atomic batch:
-// with synchronous writes that is what makes it fast. A crash between the two is
-// mended by the reconciler.
+// Enqueue adds jobs that have no record yet and returns how many were new. It
+// records and then publishes up to batchSize jobs per atomic batch, because every
+// batch costs one synchronous write. The reconciler repairs a crash between the two.
 func (e *Engine) Enqueue(ctx context.Context, jobs []Job) (int, error) {
 	e.queueing.RLock()
 	defer e.queueing.RUnlock()
@@ -62,8 +52,7 @@ func (e *Engine) Enqueue(ctx context.Context, jobs []Job) (int, error) {
 	return added, nil
 }
 
-// record creates the records of up to batchSize jobs and returns which are to be
-// published.
+// record creates the records of up to batchSize jobs and returns the ids to publish.
 func (e *Engine) record(ctx context.Context, jobs []Job) ([]string, error) {
 	now := time.Now().UTC()
 	var msgs []*nats.Msg
@@ -92,24 +81,24 @@ func (e *Engine) record(ctx context.Context, jobs []Job) ([]string, error) {
 	if !conflict(err) {
 		return ids, err
 	}
-	// Some are there: a try that got no answer was carried out, or another process
-	// was here. Nobody has had those that were never handed out.
+	// Some records exist: an earlier try without an answer created them, or another
+	// process did. Jobs that were never delivered still have to be published.
 	ids = ids[:0]
 	for i, j := range jobs {
-		mine, err := e.create(ctx, j.ID, msgs[i].Data)
+		publish, err := e.create(ctx, j.ID, msgs[i].Data)
 		if err != nil {
 			return nil, err
 		}
-		if mine {
+		if publish {
 			ids = append(ids, j.ID)
 		}
 	}
 	return ids, nil
 }
 
-// create makes one record; mine is false where it was there and its job had been
-// handed out.
-func (e *Engine) create(ctx context.Context, id string, body []byte) (mine bool, err error) {
+// create creates one record. publish is false if the record exists and its job was
+// already delivered.
+func (e *Engine) create(ctx context.Context, id string, body []byte) (publish bool, err error) {
 	err = e.call(ctx, "creating a record", func(ctx context.Context) error {
 		_, err := e.kv.Create(ctx, id, body)
 		return err
@@ -139,8 +128,8 @@ func (e *Engine) publish(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// batch publishes up to batchSize messages to one stream, all or none, and returns
-// the sequence of the last one.
+// batch atomically publishes up to batchSize messages to one stream and returns the
+// sequence of the last one.
 func (e *Engine) batch(ctx context.Context, msgs []*nats.Msg) (last uint64, err error) {
 	id := nuid.Next()
 	for i, msg := range msgs {
@@ -176,9 +165,9 @@ func (e *Engine) batch(ctx context.Context, msgs []*nats.Msg) (last uint64, err 
 	return last, nil
 }
 
-// Next waits for a job and claims it for owner: pulled from the queue and
-// moved from queued to running by compare-and-swap. It returns ctx's cause
-// when ctx ends first, and a *DiskFullError instead of claiming without room.
+// Next waits for a job, claims it for owner and returns its lease. It returns the
+// cause of ctx if ctx ends first, and a *DiskFullError, without claiming, if the
+// disk is short of space.
 func (e *Engine) Next(ctx context.Context, owner string) (*Lease, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -201,8 +190,8 @@ func (e *Engine) Next(ctx context.Context, owner string) (*Lease, error) {
 	}
 }
 
-// accept claims what was pulled, or gives it back where ctx has ended: a message that
-// is left lying comes again only when its lease has run out.
+// accept claims a pulled message, or gives it back if ctx has ended: an unanswered
+// message is redelivered only after AckWait.
 func (e *Engine) accept(ctx context.Context, msg jetstream.Msg, owner string) (*Lease, error) {
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opt.AckWait)
 	defer cancel()
@@ -213,54 +202,54 @@ func (e *Engine) accept(ctx context.Context, msg jetstream.Msg, owner string) (*
 	return lease, err
 }
 
-// pull fetches one message; nil if none came within the poll interval.
+// pull fetches one message; nil if none arrived within the poll interval.
 func (e *Engine) pull(ctx context.Context) (jetstream.Msg, error) {
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	batch, err := e.workers.Fetch(1, jetstream.FetchContext(wait))
 	if err != nil {
-		return nil, e.unpulled(ctx, err)
+		return nil, e.pullError(ctx, err)
 	}
 	for msg := range batch.Messages() {
 		return msg, nil
 	}
-	return nil, e.unpulled(ctx, batch.Error())
+	return nil, e.pullError(ctx, batch.Error())
 }
 
-// unpulled is what an empty pull means: nothing where it may just be repeated.
-func (e *Engine) unpulled(ctx context.Context, err error) error {
+// pullError interprets the error of an empty pull; nil means that the pull can be repeated.
+func (e *Engine) pullError(ctx context.Context, err error) error {
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, context.Canceled):
 		return nil
 	case errors.Is(err, jetstream.ErrConsumerDeleted), errors.Is(err, jetstream.ErrConsumerNotFound):
-		if e.opt.Join { // its coordinator makes it again, or has ended the run
+		if e.opt.Join { // the coordinator recreates the consumer, or has ended the run
 			_ = Pause(ctx, time.Second)
 			return nil
 		}
-		return e.hire(ctx, false)
+		return e.createConsumer(ctx, false)
 	case transient(err):
 		if e.opt.Conn != nil {
 			_ = Pause(ctx, 250*time.Millisecond)
-			return e.refusal()
+			return e.accessRefused()
 		}
 		return nil
 	}
-	if denied := e.refusal(); denied != nil {
+	if denied := e.accessRefused(); denied != nil {
 		return denied
 	}
 	return fmt.Errorf("pulling a job: %w", err)
 }
 
-// refusal is an *AccessError if the servers ended the connection.
-func (e *Engine) refusal() error {
+// accessRefused returns an *AccessError if the servers closed the connection.
+func (e *Engine) accessRefused() error {
 	if e.refused == nil {
 		return nil
 	}
 	return e.refused()
 }
 
-// claim turns a message into a lease, or settles the message and returns nil
-// where there is nothing to do.
+// claim turns a message into a lease. If there is nothing to do, it settles the
+// message and returns nil.
 func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*Lease, error) {
 	id := msg.Subject()[len(e.taskSubject("")):]
 	entry, ok, err := e.Get(ctx, id)
@@ -272,15 +261,15 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 	case !ok, entry.Terminal():
 		return nil, e.ack(ctx, msg)
 	case entry.State == Running && now.Before(entry.Lease):
-		// Another copy of the message, or its owner's beats got lost: look again
-		// when the lease has run out.
-		return nil, e.later(msg, min(entry.Lease.Sub(now), e.opt.AckWait))
+		// A copy of the message, or the owner's renewals of the message were lost:
+		// check again when the lease has expired.
+		return nil, e.giveBack(msg, min(entry.Lease.Sub(now), e.opt.AckWait))
 	}
 	next := entry.Record
 	if next.State == Running {
-		next.failed("", "lease_expired", "its worker fell silent", now, now, e.opt.MaxDeliver)
+		next.failed("", "lease_expired", "the worker stopped renewing its lease", now, now, e.opt.MaxDeliver)
 	}
-	if next.State == Dead || next.spent(e.opt.MaxDeliver) {
+	if next.State == Dead || next.exhausted(e.opt.MaxDeliver) {
 		next.State = Dead
 		if err := e.swap(ctx, &entry, next); err != nil && !errors.Is(err, ErrLeaseLost) {
 			return nil, err
@@ -294,8 +283,8 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 		next.FirstAt = now
 	}
 	if err := e.swap(ctx, &entry, next); errors.Is(err, ErrLeaseLost) {
-		// Somebody else moved it: whether there is something left to do is seen then.
-		return nil, e.later(msg, time.Second)
+		// Another process changed the record: check again after the delay.
+		return nil, e.giveBack(msg, time.Second)
 	} else if err != nil {
 		return nil, err
 	}
@@ -305,18 +294,18 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 			return nil, err
 		}
 	}
-	return e.hold(msg, entry, data), nil
+	return e.newLease(msg, entry, data), nil
 }
 
-// later gives a message back.
-func (e *Engine) later(msg jetstream.Msg, after time.Duration) error {
+// giveBack returns a message to the queue for redelivery after a delay.
+func (e *Engine) giveBack(msg jetstream.Msg, after time.Duration) error {
 	if err := msg.NakWithDelay(after); err != nil {
 		return fmt.Errorf("returning a job: %w", err)
 	}
 	return nil
 }
 
-// ack removes a message for certain.
+// ack removes a message from the queue and waits for the server's confirmation.
 func (e *Engine) ack(ctx context.Context, msg jetstream.Msg) error {
 	err := e.call(ctx, "acknowledging a job", func(ctx context.Context) error {
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -329,8 +318,8 @@ func (e *Engine) ack(ctx context.Context, msg jetstream.Msg) error {
 	return err
 }
 
-// Revive brings ended jobs back to the queue with a clean count and returns how
-// many there were.
+// Revive requeues those of the jobs that are done or dead, with their counts reset,
+// and returns how many it requeued.
 func (e *Engine) Revive(ctx context.Context, ids []string) (int, error) {
 	e.queueing.RLock()
 	defer e.queueing.RUnlock()

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,11 +25,12 @@ func (e *Engine) reconcileLoop(ctx context.Context) {
 	}
 }
 
-// reconcile makes queue and records agree, records first: the queue may have
-// lost, kept or exhausted a message. alone says that no other process can be
-// alive (embedded start-up), so that every running record is an orphan.
+// reconcile makes the queue agree with the records: the queue may have lost a
+// message, kept one of a finished job, or used up its deliveries. alone means that
+// no other process can be alive (embedded start-up), so every running record is an
+// orphan.
 func (e *Engine) reconcile(ctx context.Context, alone bool) error {
-	e.queueing.Lock() // what is recorded and not published yet is not lost
+	e.queueing.Lock() // otherwise jobs recorded but not yet published look lost
 	defer e.queueing.Unlock()
 	entries, err := e.Entries(ctx)
 	if err != nil {
@@ -41,7 +44,7 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 	if err != nil {
 		return err
 	}
-	idle, err := e.nothingPending(ctx)
+	idle, err := e.allDelivered(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,23 +55,23 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 		switch {
 		case entry.Terminal():
 			if present {
-				err = e.unqueue(ctx, entry.ID)
+				err = e.dropMessage(ctx, entry.ID)
 			}
 			if _, left := logs[e.stepSubject(entry.ID)]; left && err == nil && entry.State == Done {
-				err = e.PurgeLog(ctx, entry.ID) // its owner died between Done and the purge
+				err = e.PurgeLog(ctx, entry.ID) // the owner died between Done and the purge
 			}
 		case entry.State == Running && (alone || e.expired(entry, now)) && !e.owns(entry.ID):
 			var again bool
-			again, err = e.orphan(ctx, entry, alone, now)
+			again, err = e.requeueOrphan(ctx, entry, alone, now)
 			if again && !present {
 				publish = append(publish, entry.ID)
 			}
 		case entry.State == Queued && !present:
 			publish = append(publish, entry.ID)
 		case entry.State == Queued && idle && now.After(entry.Due.Add(e.opt.AckWait)):
-			// The queue has handed out all it will, and not this one: its
-			// deliveries are used up or it is stuck. A new message starts afresh.
-			if err = e.unqueue(ctx, entry.ID); err == nil {
+			// Everything pending is delivered except this job: its deliveries are
+			// used up or the message is stuck. A new message starts over.
+			if err = e.dropMessage(ctx, entry.ID); err == nil {
 				publish = append(publish, entry.ID)
 			}
 		}
@@ -79,38 +82,38 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 	return e.publish(ctx, publish)
 }
 
-// orphan takes a running record from an owner that is gone. again says that it
-// is to be handed out once more.
-func (e *Engine) orphan(ctx context.Context, entry Entry, alone bool, now time.Time) (again bool, err error) {
+// requeueOrphan takes a running record from an owner that is gone. again is false if
+// the owner is alive after all or the job is now dead.
+func (e *Engine) requeueOrphan(ctx context.Context, entry Entry, alone bool, now time.Time) (again bool, err error) {
 	next := entry.Record
-	if alone { // the process died with its workers: nobody can tell whose fault it was
+	if alone { // the process died with its workers, so no failure can be attributed to the job
 		next.State, next.Owner, next.Lease, next.Due = Queued, "", time.Time{}, now
-		if next.spent(e.opt.MaxDeliver) {
+		if next.exhausted(e.opt.MaxDeliver) {
 			next.State, next.Class, next.Cause, next.LastAt = Dead, "process_died", "the process died every time it ran this job", now
 		}
 	} else {
-		next.failed("", "lease_expired", "its worker fell silent", now, now, e.opt.MaxDeliver)
+		next.failed("", "lease_expired", "the worker stopped renewing its lease", now, now, e.opt.MaxDeliver)
 	}
 	switch err := e.swap(ctx, &entry, next); {
-	case errors.Is(err, ErrLeaseLost): // it lives after all
+	case errors.Is(err, ErrLeaseLost): // the owner is alive
 		return false, nil
 	case err != nil:
 		return false, err
 	case next.State == Dead:
-		return false, e.unqueue(ctx, entry.ID)
+		return false, e.dropMessage(ctx, entry.ID)
 	}
 	return true, nil
 }
 
-// nothingPending tells whether the consumer has delivered everything it has.
-func (e *Engine) nothingPending(ctx context.Context) (bool, error) {
+// allDelivered reports whether the consumer has no undelivered messages.
+func (e *Engine) allDelivered(ctx context.Context) (bool, error) {
 	var info *jetstream.ConsumerInfo
 	err := e.call(ctx, "inspecting the worker consumer", func(ctx context.Context) (err error) {
 		info, err = e.workers.Info(ctx)
 		return err
 	})
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return false, e.hire(ctx, false)
+		return false, e.createConsumer(ctx, false)
 	}
 	if err != nil {
 		return false, err
@@ -118,7 +121,7 @@ func (e *Engine) nothingPending(ctx context.Context) (bool, error) {
 	return info.NumPending == 0, nil
 }
 
-func (e *Engine) unqueue(ctx context.Context, id string) error {
+func (e *Engine) dropMessage(ctx context.Context, id string) error {
 	return e.call(ctx, "removing a settled job", func(ctx context.Context) error {
 		return e.tasks.Purge(ctx, jetstream.WithPurgeSubject(e.taskSubject(id)))
 	})
@@ -130,23 +133,58 @@ func (e *Engine) owns(id string) bool {
 	return e.owned[id]
 }
 
-// glimpse is a revision of a running record, and since when it is known.
-type glimpse struct {
-	revision uint64
-	since    time.Time
-}
-
-// expired tells whether a running job's lease has run out. On a cluster the clock
-// that wrote the lease is not ours: there a record that has not changed for a lease
-// by our clock is taken for abandoned.
+// expired reports whether the lease of a running job has expired. On a cluster
+// another machine's clock wrote the lease, so a record counts as abandoned when it
+// has not changed for AckWait by the local clock.
 func (e *Engine) expired(entry Entry, now time.Time) bool {
 	if e.opt.Conn == nil {
 		return now.After(entry.Lease)
 	}
-	last, known := e.glimpsed[entry.ID]
+	last, known := e.sightings[entry.ID]
 	if !known || last.revision != entry.Revision {
-		e.glimpsed[entry.ID] = glimpse{entry.Revision, time.Now()}
+		e.sightings[entry.ID] = sighting{entry.Revision, time.Now()}
 		return false
 	}
 	return time.Since(last.since) > e.opt.AckWait
+}
+
+// subjects lists the subjects of a stream that hold messages, page by page.
+func (e *Engine) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
+	all := map[string]uint64{}
+	for {
+		var page struct {
+			Error *jetstream.APIError `json:"error"`
+			Total int                 `json:"total"`
+			State struct {
+				Subjects map[string]uint64 `json:"subjects"`
+			} `json:"state"`
+		}
+		err := e.call(ctx, "listing a stream", func(ctx context.Context) error {
+			ask, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": len(all)})
+			if err != nil {
+				return err
+			}
+			resp, err := e.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, ask)
+			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal(resp.Data, &page); err != nil {
+				return fmt.Errorf("reading the answer: %w", err)
+			}
+			if page.Error != nil {
+				return page.Error
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		before := len(all)
+		for subject, n := range page.State.Subjects {
+			all[subject] = n
+		}
+		if len(all) >= page.Total || len(all) == before {
+			return all, nil
+		}
+	}
 }

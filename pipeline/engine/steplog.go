@@ -18,8 +18,8 @@ type LogEntry struct {
 	Data []byte
 }
 
-// StepLog is the durable, private record of one episode in progress. One
-// goroutine uses it.
+// StepLog is the durable, private record of one episode in progress. It is not safe
+// for concurrent use.
 type StepLog struct {
 	e       *Engine
 	subject string
@@ -29,15 +29,14 @@ type StepLog struct {
 }
 
 const (
-	fence     = "fence"
-	maxPart   = 512 << 10 // bytes of an entry in one message
+	fence     = "fence" // kind of the entry that fences off earlier writers
 	headKind  = "Kind"
-	headPart  = "Part"  // 0..
-	headParts = "Parts" // how many
+	headPart  = "Part"  // from 0
+	headParts = "Parts" // number of parts
 )
 
-// OpenLog returns the log of a job and what earlier owners wrote to it. From
-// then on nobody else can append: whoever opened it before gets ErrLeaseLost.
+// OpenLog returns the log of a job and the entries that earlier owners wrote. It
+// fences off those owners: their next Append returns ErrLeaseLost.
 func (e *Engine) OpenLog(ctx context.Context, id string) (*StepLog, []LogEntry, error) {
 	l := &StepLog{e: e, subject: e.stepSubject(id), writer: nuid.Next()}
 	for {
@@ -46,7 +45,7 @@ func (e *Engine) OpenLog(ctx context.Context, id string) (*StepLog, []LogEntry, 
 			return nil, nil, err
 		}
 		switch err := l.Append(ctx, fence, nil); {
-		case errors.Is(err, ErrLeaseLost): // the old owner was faster once more
+		case errors.Is(err, ErrLeaseLost): // the old owner appended in between
 			continue
 		case err != nil:
 			return nil, nil, err
@@ -55,7 +54,7 @@ func (e *Engine) OpenLog(ctx context.Context, id string) (*StepLog, []LogEntry, 
 	}
 }
 
-// Append returns once the entry is on disk. Entries of any size are taken.
+// Append returns once the entry is on disk. It splits large entries into parts.
 func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 	parts := max(1, (len(data)+maxPart-1)/maxPart)
 	for i := range parts {
@@ -65,7 +64,7 @@ func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 		msg.Header.Set(headParts, strconv.Itoa(parts))
 		msg.Data = data[i*maxPart : min(len(data), (i+1)*maxPart)]
 		l.n++
-		id := l.writer + "-" + strconv.Itoa(l.n) // a repeated try is recognised by it
+		id := l.writer + "-" + strconv.Itoa(l.n) // the server drops repeated tries by it
 		err := l.e.call(ctx, "writing the step log", func(ctx context.Context) error {
 			ack, err := l.e.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id), jetstream.WithExpectLastSequencePerSubject(l.last))
 			if conflict(err) {
@@ -84,7 +83,7 @@ func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 	return nil
 }
 
-// read returns the complete entries in order; one torn by a crash is left out.
+// read returns the complete entries in order, without one torn by a crash.
 func (l *StepLog) read(ctx context.Context) ([]LogEntry, error) {
 	var out []LogEntry
 	var parts assembly
@@ -100,8 +99,8 @@ func (l *StepLog) read(ctx context.Context) ([]LogEntry, error) {
 	return out, err
 }
 
-// ReadLogs shows the complete entries of all logs, each log's in order, with the
-// id of its job. It takes no log over.
+// ReadLogs calls show with the complete entries of all logs and the ids of their
+// jobs; the entries of one log come in order. It does not fence off their writers.
 func (e *Engine) ReadLogs(ctx context.Context, show func(id string, entry LogEntry) error) error {
 	parts := map[string]*assembly{}
 	prefix := e.stepSubject("")
@@ -118,7 +117,7 @@ func (e *Engine) ReadLogs(ctx context.Context, show func(id string, entry LogEnt
 	})
 }
 
-// messages shows the messages of a subject in order.
+// messages calls show with the messages of a subject in order.
 func (e *Engine) messages(ctx context.Context, subject string, show func(*jetstream.RawStreamMsg) error) error {
 	for last := uint64(0); ; {
 		var msg *jetstream.RawStreamMsg
@@ -139,13 +138,13 @@ func (e *Engine) messages(ctx context.Context, subject string, show func(*jetstr
 	}
 }
 
-// assembly puts the parts of one log's entries together.
+// assembly joins the parts of one log's entries.
 type assembly struct {
 	open LogEntry
-	next int // part expected
+	next int // the part expected next
 }
 
-// add tells whether the message completes an entry that is to be shown.
+// add adds a message; whole means that it completes an entry other than a fence.
 func (a *assembly) add(msg *jetstream.RawStreamMsg) (entry LogEntry, whole bool, err error) {
 	part, err1 := strconv.Atoi(msg.Header.Get(headPart))
 	parts, err2 := strconv.Atoi(msg.Header.Get(headParts))

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Sweep removes the queue, records, step logs, bodies and book of a run from the
-// cluster. What the board says of it stays.
+// Sweep removes the queue, records, step logs, bodies and budget of a run from the
+// cluster. Its entry in the registry stays.
 func (c *Conn) Sweep(ctx context.Context, runID string) error {
 	var errs []error
 	for _, name := range streamsOf(runID) {
@@ -26,17 +26,17 @@ func (c *Conn) Sweep(ctx context.Context, runID string) error {
 }
 
 func streamsOf(runID string) []string {
-	return []string{"TASKS_" + runID, "STEPS_" + runID, "KV_EPISODES_" + runID, "OBJ_BODIES_" + runID, "KV_" + bookOf(runID)}
+	return []string{"TASKS_" + runID, "STEPS_" + runID, "KV_EPISODES_" + runID, "OBJ_BODIES_" + runID, "KV_" + budgetBucket(runID)}
 }
 
-// Held lists the runs of which the cluster holds streams, with their bytes.
+// Held returns the runs that have streams on the cluster, with their sizes in bytes.
 func (c *Conn) Held(ctx context.Context) (map[string]uint64, error) {
 	held := map[string]uint64{}
 	err := c.call(ctx, "listing streams", func(ctx context.Context) error {
 		clear(held)
 		list := c.js.ListStreams(ctx)
 		for info := range list.Info() {
-			for _, prefix := range []string{"TASKS_", "STEPS_", "KV_EPISODES_", "OBJ_BODIES_", "KV_" + bookOf("")} {
+			for _, prefix := range []string{"TASKS_", "STEPS_", "KV_EPISODES_", "OBJ_BODIES_", "KV_" + budgetBucket("")} {
 				if id, ok := strings.CutPrefix(info.Config.Name, prefix); ok {
 					held[id] += info.State.Bytes
 				}
@@ -47,21 +47,21 @@ func (c *Conn) Held(ctx context.Context) (map[string]uint64, error) {
 	return held, err
 }
 
-// Forget removes a run from the cluster, what the board says of it included.
+// Forget removes a run from the cluster, including its entry in the registry.
 func (c *Conn) Forget(ctx context.Context, runID string) error {
 	if err := c.Sweep(ctx, runID); err != nil {
 		return err
 	}
-	return c.call(ctx, "clearing the board", func(ctx context.Context) error { return c.runs.Purge(ctx, runID) })
+	return c.call(ctx, "removing the run's entry", func(ctx context.Context) error { return c.runs.Purge(ctx, runID) })
 }
 
-// Led tells whether a run has a coordinator: its entry is renewed while we look.
-// No clocks are compared.
+// Led reports whether a run has a coordinator, which is whether its entry is renewed
+// within a few heartbeats. It compares no clocks.
 func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
 	if r.Phase == Stopped || r.Phase == Completed {
 		return false, nil
 	}
-	for begun := time.Now(); time.Since(begun) < 4*boardBeat; {
+	for begun := time.Now(); time.Since(begun) < 4*registryBeat; {
 		now, ok, err := c.Run(ctx, r.RunID)
 		if err != nil || !ok {
 			return false, err
@@ -69,7 +69,7 @@ func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
 		if now.Revision != r.Revision {
 			return true, nil
 		}
-		if err := Pause(ctx, boardBeat/4); err != nil {
+		if err := Pause(ctx, registryBeat/4); err != nil {
 			return false, err
 		}
 	}

@@ -93,13 +93,13 @@ func TestTLS(t *testing.T) {
 	}{
 		"no authority":          {Cluster{URL: open}, 7, []string{"are not trusted", "unknown authority", "nats.tls.ca"}},
 		"another authority":     {Cluster{URL: open, CA: strangers.ca}, 7, []string{"are not trusted", "unknown authority", "nats.tls.ca"}},
-		"another name":          {Cluster{URL: strings.Replace(open, "127.0.0.1", "localhost", 1), CA: ours.ca}, 7, []string{"are not trusted", "localhost", "names that the servers' certificates are for"}},
+		"another name":          {Cluster{URL: strings.Replace(open, "127.0.0.1", "localhost", 1), CA: ours.ca}, 7, []string{"are not trusted", "localhost", "host names in the servers' certificates"}},
 		"an expired server":     {Cluster{URL: old, CA: ours.ca}, 7, []string{"are not trusted", "expired", "renew the servers' certificates"}},
-		"a server without TLS":  {Cluster{URL: plain, CA: ours.ca}, 7, []string{"are not trusted", "the other does not"}},
+		"a server without TLS":  {Cluster{URL: plain, CA: ours.ca}, 7, []string{"are not trusted", "disagree about TLS"}},
 		"no certificate":        {Cluster{URL: strict, CA: ours.ca}, 4, []string{"certificate required", "nats.tls.cert"}},
 		"a stranger's":          {Cluster{URL: strict, CA: ours.ca, Cert: alien, Key: alienKey}, 4, []string{"alien.pem", "strangers", "ca_file"}},
 		"an expired one":        {Cluster{URL: strict, CA: ours.ca, Cert: late, Key: lateKey}, 4, []string{"late.pem expired at", "valid"}},
-		"junk for an authority": {Cluster{URL: open, CA: junk}, 4, []string{"holds no certificate"}},
+		"junk for an authority": {Cluster{URL: open, CA: junk}, 4, []string{"contains no PEM certificate"}},
 	} {
 		c.at.Patience = time.Hour // none of them is waited for
 		_, err := Dial(t.Context(), c.at)
@@ -127,7 +127,7 @@ func TestTLS(t *testing.T) {
 func TestWrongPasswords(t *testing.T) {
 	t.Parallel()
 	at := listen(t, &server.Options{Username: "tracesmith", Password: "right-one"})
-	for user, want := range map[string]string{"": "name the file of the user's credentials", "tracesmith:wrong-one@": "check the user and the password in nats.url"} {
+	for user, want := range map[string]string{"": "set nats.creds to a credentials file", "tracesmith:wrong-one@": "check the user and the password in nats.url"} {
 		_, err := Dial(t.Context(), Cluster{URL: strings.Replace(at, "nats://", "nats://"+user, 1), Patience: time.Hour})
 		denied, ok := errors.AsType[*AccessError](err)
 		if !ok || !strings.Contains(denied.Hint(), want) || strings.Contains(denied.Error(), "wrong-one") {

@@ -30,7 +30,7 @@ type atifFile struct {
 	}] `json:"extra"`
 }
 
-// atifOurs is what our own files say of the episode.
+// atifOurs is the extra data of files that tracesmith exported.
 type atifOurs struct {
 	RunID    string `json:"run_id"`
 	Source   string `json:"task_source"`
@@ -79,7 +79,7 @@ type atifStep struct {
 	Extra    lenient[atifExtra] `json:"extra"`
 }
 
-// What our own files say in extra, which holds anything in those of others.
+// The extra data of steps in files that tracesmith exported; other files have anything there.
 type (
 	atifExtra struct {
 		Phase     string `json:"phase"`
@@ -95,8 +95,8 @@ type (
 	}
 )
 
-// parseATIF reads a trajectory of any version from 1.0 to 1.8. Copied context and
-// what was dispatched without a model are never trained on. Source: Harbor's RFC 0001.
+// parseATIF reads a trajectory of versions 1.0 to 1.8 (Harbor's RFC 0001). Copied
+// context and calls without a model are not trained on.
 func parseATIF(name string, raw []byte) (*record, error) {
 	var f atifFile
 	if err := decode(raw, &f); err != nil {
@@ -132,7 +132,7 @@ func parseATIF(name string, raw []byte) (*record, error) {
 		if err := s.into(&b); err != nil {
 			return nil, fmt.Errorf("steps[%d].%w", i, err)
 		}
-		if n := s.LLMCalls; n != nil && *n == 0 && s.Source == "agent" && r.policy == "" { // a policy's own turns have none, too
+		if n := s.LLMCalls; n != nil && *n == 0 && s.Source == "agent" && r.policy == "" { // turns of a policy have none either
 			for _, at := range b.open {
 				b.steps[at].Synthetic = true
 			}
@@ -150,7 +150,7 @@ func (s *atifStep) into(b *builder) error {
 	var at time.Time
 	if s.Timestamp != "" {
 		if at, err = time.Parse(time.RFC3339Nano, s.Timestamp); err != nil {
-			at, err = time.Parse("2006-01-02T15:04:05", s.Timestamp) // ISO 8601 may leave the zone out
+			at, err = time.Parse("2006-01-02T15:04:05", s.Timestamp) // the time zone is optional in ISO 8601
 		}
 		if err != nil {
 			return fmt.Errorf("timestamp %q is no time: write it as 2025-10-16T14:30:00Z", s.Timestamp)
@@ -210,7 +210,7 @@ func (s *atifStep) reply(b *builder, text string) schemas.Reply {
 	return r
 }
 
-// marks takes what our own files say about the answers to a turn.
+// marks reads the extra data about the observations of a turn.
 func (s *atifStep) marks(b *builder) {
 	for i, at := range b.open {
 		o := b.steps[at].Observation

@@ -10,14 +10,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// chatMessage is a message in the shape of OpenAI, with what SWE-agent and
-// mini-swe-agent add.
+// chatMessage is a message in OpenAI's format, with the additions of SWE-agent and
+// mini-swe-agent.
 type chatMessage struct {
 	Role        string             `json:"role"`
 	Content     json.RawMessage    `json:"content"`
 	Reasoning   *string            `json:"reasoning_content"`
 	Thinking    lenient[[]thought] `json:"thinking_blocks"`
-	Demo        bool               `json:"is_demo"` // shown to the model, not said by it
+	Demo        bool               `json:"is_demo"` // shown to the model, not written by it
 	Action      *string            `json:"action"`
 	ToolCallID  string             `json:"tool_call_id"`
 	ToolCallIDs []string           `json:"tool_call_ids"`
@@ -47,7 +47,7 @@ type thought struct {
 	Text string `json:"thinking"`
 }
 
-// chat makes steps of a list of messages; where names the list in errors.
+// chat converts a list of messages into steps; where names the list in errors.
 func chat(list []chatMessage, where string) (b *builder, problem string, err error) {
 	b = &builder{seen: map[string]bool{}}
 	for i, m := range list {
@@ -64,7 +64,7 @@ func chat(list []chatMessage, where string) (b *builder, problem string, err err
 			b.say("system", text, at)
 		case "user", "tool", "exit", "environment":
 			if m.Extra.ExitStatus != nil && text == "" {
-				continue // the end, without words
+				continue // the end, without text
 			}
 			if b.turn == 0 {
 				problem = strings.TrimPrefix(problem+"\n\n"+text, "\n\n")
@@ -79,13 +79,7 @@ func chat(list []chatMessage, where string) (b *builder, problem string, err err
 	return b, problem, nil
 }
 
-// Styles of calls: a command that its reply's text does not hold was called otherwise.
-const (
-	native = "native"
-	inText = "text"
-)
-
-// reply takes the calls of a message: tool calls, else the commands that the
+// reply returns a message with its calls: tool calls, or else the commands that the
 // harness found in its text.
 func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
 	r := schemas.Reply{Message: text, Reasoning: str(m.Reasoning), CostUSD: m.Extra.Cost, Copied: m.Demo}
@@ -118,7 +112,7 @@ func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
 			b.style = inText
 		}
 		args, err := schemas.CanonicalJSON(map[string]string{"command": command})
-		if err == nil { // texts always can be
+		if err == nil { // strings always encode
 			r.Calls = append(r.Calls, call(b.callID("", i), "bash", args))
 		}
 	}
@@ -131,7 +125,7 @@ func (m *chatMessage) heard(b *builder, text string) {
 		id = m.ToolCallIDs[0]
 	}
 	var o *schemas.Observation
-	if m.Role == "user" && id == "" && b.named { // answers to named calls name them
+	if m.Role == "user" && id == "" && b.named { // an answer to a call with an id would have the id
 		o = b.behind(text)
 	} else {
 		o = b.answer(id, text)
@@ -144,7 +138,7 @@ func (m *chatMessage) heard(b *builder, text string) {
 	}
 }
 
-// second is a time in seconds since 1970; zero where there is none that is sane.
+// second converts a Unix time in seconds; zero if it is missing or implausible.
 func second(s *float64) time.Time {
 	if s == nil || math.IsNaN(*s) || *s <= 0 || *s > 1<<33 {
 		return time.Time{}

@@ -42,9 +42,9 @@ type debugGymAction struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// parseDebugGym reads a trajectory.json: step 0 is the reset, every later one a
-// call. success is what its last eval said, on whatever code there was then.
-// Source: base_agent.py and history_tracker.py of debug-gym.
+// parseDebugGym reads a trajectory.json (base_agent.py and history_tracker.py of
+// debug-gym): step 0 is the reset, every later step a call. success is the result of
+// the last eval, which may not have seen the final code.
 func parseDebugGym(_ string, raw []byte) (*record, error) {
 	var f debugGymFile
 	if err := decode(raw, &f); err != nil {
@@ -101,7 +101,7 @@ func openDebugGym(b *builder, r *record, s debugGymStep) error {
 	return nil
 }
 
-// spoken is a message, or the text of one.
+// spoken returns the text of a message, which is a string or an object.
 func spoken(raw json.RawMessage) (string, error) {
 	var m struct {
 		Content json.RawMessage `json:"content"`
@@ -132,11 +132,4 @@ func debugGymReply(b *builder, s debugGymStep) schemas.Reply {
 		r.Calls = []schemas.ToolCall{call(b.callID(a.ID, 0), a.Name, a.Arguments)}
 	}
 	return r
-}
-
-func str(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

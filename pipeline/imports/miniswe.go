@@ -16,8 +16,8 @@ type miniSWEFile struct {
 	Format   string        `json:"trajectory_format"`
 }
 
-// miniMessage is a message, or what models of the Responses API have in its place:
-// a response with its items, and outputs of calls.
+// miniMessage is a chat message, or an element of the Responses API: a response with
+// its items, or the output of a call.
 type miniMessage struct {
 	chatMessage
 	Type   string          `json:"type"`
@@ -36,7 +36,7 @@ type miniItem struct {
 	Summary   json.RawMessage `json:"summary"`
 }
 
-// plain is the message in the shape of chats.
+// plain converts the message into a chat message.
 func (m miniMessage) plain() (chatMessage, error) {
 	out := m.chatMessage
 	switch {
@@ -75,8 +75,8 @@ func (m miniMessage) plain() (chatMessage, error) {
 	return out, nil
 }
 
-// parseMiniSWE reads a .traj.json file, or its list of messages alone, as the first
-// versions wrote it. Source: docs/usage/output_files.md of mini-swe-agent.
+// parseMiniSWE reads a .traj.json file (docs/usage/output_files.md of mini-swe-agent),
+// or only its list of messages, as the first versions wrote it.
 func parseMiniSWE(name string, raw []byte) (*record, error) {
 	var f miniSWEFile
 	var to any = &f
@@ -120,12 +120,12 @@ func parseMiniSWE(name string, raw []byte) (*record, error) {
 	return r, nil
 }
 
-// written are the forms in which versions without tool calls have commands written.
+// written matches a command in the text of a reply, in versions without tool calls.
 var written = regexp.MustCompile("(?s)```(?:bash|mswea_bash_command)\\s*\n(.*?)\n```|<mswea_bash_command>(.*?)</mswea_bash_command>")
 
-// find takes commands out of the texts of replies where the file names none, as the
-// harness did: a reply with other than one of them had no effect. form is the
-// configured regular expression, "" for the known ones.
+// find fills in the commands of replies if the file has none, as the harness did: a
+// reply without exactly one command had no effect. form is the configured regular
+// expression, "" for the default.
 func find(messages []chatMessage, form string) {
 	if slices.ContainsFunc(messages, func(m chatMessage) bool { return len(m.ToolCalls)+len(m.Extra.Actions) > 0 }) {
 		return

@@ -11,28 +11,35 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// builder collects the steps of a conversation: openings, then turns.
+// Tool call styles, as in schemas.AgentInfo. A command that is not in its reply's text
+// was a native call.
+const (
+	native = "native"
+	inText = "text"
+)
+
+// builder collects the steps of a conversation: opening messages, then turns.
 type builder struct {
 	steps []schemas.Step
 	turn  int
 	open  []int           // steps of the current turn, in the order of its calls
 	seen  map[string]bool // ids of calls
-	named bool            // the calls of the current turn have ids of their own
-	talks bool            // a reply without a call is one like others, no mistake
-	style string          // native or text, as of schemas.AgentInfo; "" before the first call
-	phase string          // of what comes next; "" where there is but one conversation
+	named bool            // the calls of the current turn have ids
+	talks bool            // a reply without a call is not an error
+	style string          // native or text; "" before the first call
+	phase string          // of the next steps; "" if there is only one conversation
 	began int             // the first turn of the phase
 }
 
-// enter begins another conversation.
+// enter starts another conversation.
 func (b *builder) enter(phase string) {
 	if phase != b.phase {
 		b.phase, b.began, b.open = phase, b.turn, nil
 	}
 }
 
-// say adds a message that opens the conversation, or what came after a turn: it
-// then belongs to the turn's answers, since rows have no place for it between two.
+// say adds a message that opens the conversation. After a turn, the text belongs to the
+// turn's answers, because rows have no place for text between turns.
 func (b *builder) say(source, text string, at time.Time) {
 	if b.turn == b.began {
 		b.steps = append(b.steps, schemas.Step{Turn: -1, Call: -1, Phase: b.phase, Source: source, At: at, Text: text})
@@ -62,8 +69,8 @@ func (b *builder) reply(r schemas.Reply, at time.Time) {
 	b.turn++
 }
 
-// answer adds what a call brought: of the call with that id, else of the first one
-// that has no answer yet, else it stands behind the last one's.
+// answer adds an observation to the call with that id, or else to the first call
+// without one, or else appends it to the last observation.
 func (b *builder) answer(id, text string) *schemas.Observation {
 	if len(b.open) == 0 {
 		return nil
@@ -93,8 +100,7 @@ func (b *builder) observe(s *schemas.Step, text string) *schemas.Observation {
 	return s.Observation
 }
 
-// behind adds a text that answers no call of the turn: it stands behind the last
-// answer there is.
+// behind appends a text that answers no call to the last observation.
 func (b *builder) behind(text string) *schemas.Observation {
 	if len(b.open) == 0 {
 		return nil
@@ -109,11 +115,11 @@ func (b *builder) behind(text string) *schemas.Observation {
 	return b.observe(&b.steps[b.open[len(b.open)-1]], text)
 }
 
-// notObject is why arguments are invalid.
+// notObject is the error of arguments that are not a JSON object.
 const notObject = "no JSON object"
 
-// call makes a call of ours from foreign arguments: an object, or a text that is
-// one. Anything else is kept raw and marked as invalid.
+// call converts a call whose arguments are a JSON object, or a string that contains
+// one. Other arguments are kept raw and marked as invalid.
 func call(id, name string, arguments json.RawMessage) schemas.ToolCall {
 	c := schemas.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(`{}`)}
 	raw := bytes.TrimSpace(arguments)
@@ -138,8 +144,8 @@ func call(id, name string, arguments json.RawMessage) schemas.ToolCall {
 	return c
 }
 
-// callID is the id a file gives a call, with a number of ours where it gives none
-// or repeats one.
+// callID returns the id of a call in the file, or a generated one if it is missing or
+// not unique.
 func (b *builder) callID(given string, index int) string {
 	if given == "" {
 		given = fmt.Sprintf("call_%d_%d", b.turn, index)
@@ -151,7 +157,7 @@ func (b *builder) callID(given string, index int) string {
 	return given
 }
 
-// words is the text of a chat message's content: a text, a list of parts, or null.
+// words returns the text of a message's content: a string, a list of parts, or null.
 func words(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
@@ -177,7 +183,7 @@ func words(raw json.RawMessage) (string, error) {
 	return strings.Join(out, "\n"), nil
 }
 
-// toolsOf reads tool definitions in the shape of OpenAI or with their parts on top.
+// toolsOf reads tool definitions in OpenAI's format, with or without the "function" level.
 func toolsOf(raw []json.RawMessage) []schemas.ToolSchema {
 	type definition struct {
 		Name        string          `json:"name"`
@@ -192,7 +198,7 @@ func toolsOf(raw []json.RawMessage) []schemas.ToolSchema {
 			Function *definition `json:"function"`
 		}
 		if json.Unmarshal(r, &t) != nil {
-			continue // described in prose
+			continue // a description in prose
 		}
 		d := t.definition
 		if t.Function != nil {

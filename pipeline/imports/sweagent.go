@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -38,10 +37,9 @@ type sweInfo struct {
 	} `json:"model_stats"`
 }
 
-// parseSWEAgent reads a .traj file: its history where there is one, with calls as
-// they were made, else its trajectory, with each action as a command of bash. What
-// the trajectory holds behind the end of the history comes after it.
-// Source: docs/usage/trajectories.md of SWE-agent.
+// parseSWEAgent reads a .traj file (docs/usage/trajectories.md of SWE-agent): its
+// history if there is one, with the original calls, or else its trajectory, with each
+// action as a bash command. Steps of the trajectory after the end of the history follow.
 func parseSWEAgent(name string, raw []byte) (*record, error) {
 	var f sweAgentFile
 	if err := decode(raw, &f); err != nil {
@@ -52,13 +50,13 @@ func parseSWEAgent(name string, raw []byte) (*record, error) {
 	}
 	r := &record{harness: "swe-agent", instance: stem(name), version: f.Info.SWEVersion, config: f.Config}
 	f.Info.into(r)
-	if len(f.Config) > 0 && f.Config[0] == '"' { // some versions write it as a text
+	if len(f.Config) > 0 && f.Config[0] == '"' { // some versions write a string
 		r.config = nil
 	}
 	opening, where, rest := f.History, "history", f.unsaid()
 	if len(opening) == 0 && len(f.Trajectory) > 0 {
 		opening, where, rest = f.Trajectory[0].Query, "trajectory[0].query", f.Trajectory
-		for i := range opening { // what was said before the first step was shown to the model
+		for i := range opening { // messages before the first step were shown to the model
 			opening[i].Demo = true
 		}
 	}
@@ -84,8 +82,8 @@ func parseSWEAgent(name string, raw []byte) (*record, error) {
 	return r, nil
 }
 
-// unsaid is the trajectory from the last reply of the history on; nil if it is not
-// in it.
+// unsaid returns the trajectory from the last reply of the history on; nil if it does
+// not contain that reply.
 func (f *sweAgentFile) unsaid() []sweStep {
 	for _, m := range slices.Backward(f.History) {
 		if m.Role != "assistant" {
@@ -101,7 +99,7 @@ func (f *sweAgentFile) unsaid() []sweStep {
 	return nil
 }
 
-// into takes what both formats say about the end of a run.
+// into copies the data about the end of a run that both formats have.
 func (i sweInfo) into(r *record) {
 	r.patch, r.cost = str(i.Submission), i.ModelStats.Cost
 	status := strings.ToLower(i.ExitStatus)
@@ -119,13 +117,4 @@ func (i sweInfo) into(r *record) {
 	case strings.Contains(status, "format"):
 		r.exit = schemas.ExitNoToolCall
 	}
-}
-
-// stem is a file's name without what says that it is a trajectory.
-func stem(name string) string {
-	name = path.Base(name)
-	for _, suffix := range []string{".json", ".traj"} {
-		name = strings.TrimSuffix(name, suffix)
-	}
-	return name
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Values of action_kind (dataset.md §6.4).
+// Values of action_kind: the purpose of a step.
 const (
 	SeekStatic  = "seek_static"
 	SeekDynamic = "seek_dynamic"
@@ -16,12 +16,12 @@ const (
 	Exec        = "exec"
 	Verify      = "verify"
 	Submit      = "submit"
-	Handover    = "handover" // of what was found, to another model
+	Handover    = "handover" // of findings to another model
 	Think       = "think"
 	None        = "none"
 )
 
-// Category is the tool_category of a tool by its name.
+// Category returns the tool_category of a tool.
 func Category(tool string) string {
 	switch tool {
 	case "view", "listdir", "pdb", "edit", "eval", "grep", "bash", "submit", "handover":
@@ -32,8 +32,7 @@ func Category(tool string) string {
 	return "other"
 }
 
-// Kind is the action_kind of an agent's step: what the call was for. A turn
-// without a call is thought.
+// Kind returns the action_kind of an agent's step. A turn without a call is Think.
 func Kind(call *schemas.ToolCall) string {
 	if call == nil {
 		return Think
@@ -67,8 +66,7 @@ var (
 	writes   = regexp.MustCompile(`[^0-9&]>|\btee\b|-exec\b|-delete\b`)
 )
 
-// shellKind classifies a shell line by what every part of it does; when in
-// doubt it is exec.
+// shellKind classifies a shell line by all commands in it; Exec if unclear.
 func shellKind(line string) string {
 	if runsTests.MatchString(line) {
 		return Verify
@@ -86,7 +84,7 @@ func shellKind(line string) string {
 	return SeekStatic
 }
 
-// Command is the command text of a call: what a shell or the debugger was told.
+// Command returns the command of a call of a shell or the debugger.
 func Command(call *schemas.ToolCall) string {
 	var args map[string]any
 	if call == nil || json.Unmarshal(call.Arguments, &args) != nil {
@@ -100,10 +98,10 @@ func Command(call *schemas.ToolCall) string {
 	return ""
 }
 
-// printed are debugger commands that people write without a space: "p(x)".
-var printed = regexp.MustCompile(`^(pp?|print|display|whatis)\(`)
+// printCommands are debugger commands that are also written without a space: "p(x)".
+var printCommands = regexp.MustCompile(`^(pp?|print|display|whatis)\(`)
 
-// PDBCommand is the first word of a debugger command, "" for a blank one.
+// PDBCommand returns the first word of a debugger command; "" for a blank one.
 func PDBCommand(call *schemas.ToolCall) string {
 	if call == nil || Category(call.Name) != "pdb" {
 		return ""
@@ -112,7 +110,7 @@ func PDBCommand(call *schemas.ToolCall) string {
 	if len(fields) == 0 {
 		return ""
 	}
-	if m := printed.FindStringSubmatch(fields[0]); m != nil {
+	if m := printCommands.FindStringSubmatch(fields[0]); m != nil {
 		return m[1]
 	}
 	return fields[0]

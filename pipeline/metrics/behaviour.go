@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Behaviour fills the behaviour and count columns of an episode from its step
-// rows, which must be complete but for Train and MaskReason.
+// Behaviour fills the behavior and count columns of an episode from its step rows,
+// which must be complete except for Train and MaskReason.
 func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 	turns := map[string]map[int32]bool{} // action kind (and pdb) -> turns
 	all := map[int32]bool{}
@@ -54,7 +54,7 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 		case Verify:
 			tests++
 		case Edit:
-			if !edited && done(r) {
+			if !edited && carriedOut(r) {
 				e.FirstEditTurn, edited = new(turn), true
 			}
 		}
@@ -85,7 +85,7 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 	}
 }
 
-// refused tells that a call never came to its tool.
+// refused reports whether a call did not reach its tool.
 func refused(r schemas.StepRow) bool {
 	if r.ErrorClass == nil {
 		return false
@@ -97,17 +97,16 @@ func refused(r schemas.StepRow) bool {
 	return false
 }
 
-// done tells whether a call was carried out.
-func done(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
+// carriedOut reports whether a call was executed.
+func carriedOut(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
 
-// LastChange is the step after which the workspace stayed as it was: the last
-// edit that was carried out. It is nil where a later command may have changed
-// files nobody was told of.
+// LastChange returns the step of the last executed edit, after which the workspace
+// stayed the same. It returns nil if a later command may have changed files.
 func LastChange(rows []schemas.StepRow) *int32 {
 	var last *int32
 	for _, r := range rows {
 		switch {
-		case r.ActionKind == Edit && done(r) || len(r.FilesChanged) > 0:
+		case r.ActionKind == Edit && carriedOut(r) || len(r.FilesChanged) > 0:
 			last = new(r.StepIndex)
 		case r.ActionKind == Exec:
 			last = nil
@@ -123,8 +122,8 @@ func mark(turns map[string]map[int32]bool, kind string, turn int32) {
 	turns[kind][turn] = true
 }
 
-// backtracks counts the steps that brought the workspace back to an earlier
-// state; nil where workspace hashes were not taken.
+// backtracks counts the steps that returned the workspace to an earlier state; nil
+// without workspace hashes.
 func backtracks(rows []schemas.StepRow) *int32 {
 	var n int32
 	seen, last := map[string]bool{}, ""
@@ -145,9 +144,9 @@ func backtracks(rows []schemas.StepRow) *int32 {
 	return &n
 }
 
-// Repeats fills repeat_of: a call repeats an earlier one if name and arguments are
-// the same and so is what it brought. Stepping with the same debugger command is
-// therefore no repeat as long as it moves.
+// Repeats fills repeat_of: a call repeats an earlier one if its name, its arguments
+// and its observation are equal. So stepping with the same debugger command is not a
+// repeat while the program moves.
 func Repeats(rows []schemas.StepRow) {
 	first := map[[3]string]int32{}
 	for i := range rows {
@@ -175,17 +174,15 @@ const (
 	MaskRepeat    = "repeat"
 )
 
-// Mask decides the default loss mask (dataset.md §6.4): turns of the agent are
-// trained on except where a reason speaks against it. Other rows are context:
-// train is false and mask_reason null, for there is nothing to explain. leaked
-// is the index of the first row that broke a leak rule, -1 for none; gold says
-// that the policy knew the fix and that nothing proves that its steps follow
-// from what they were shown, which masks them all. A non-zero exit is no error
-// of the model: failing tests are facts.
+// Mask fills train and mask_reason, the default loss mask: the agent's turns are
+// trained on unless there is a reason not to. Other rows are context, with train false
+// and mask_reason null. leaked is the index of the first row that broke a leak rule,
+// -1 for none. gold masks all turns of a policy that knew the fix, because its steps
+// need not follow from the transcript. A non-zero exit does not mask a turn, because a
+// failing test is not an error of the model.
 //
-// Where gold is false, steps after a gold edit are trained on: running the
-// tests after a change and submitting when they pass follows from the
-// transcript, in which the change stands. Only the edit itself does not.
+// If gold is false, only the edit that contains the fix is masked. The steps after it,
+// such as running the tests and submitting, follow from the transcript.
 func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 	yes := func(b *bool) bool { return b != nil && *b }
 	for i := range rows {
@@ -217,8 +214,8 @@ func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 	}
 }
 
-// Gold fills the columns that compare an episode with the gold patch. Nothing
-// it writes may reach model-visible text.
+// Gold fills the columns that compare an episode with the gold patch. None of
+// them may appear in text that a model reads.
 func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
 	goldFiles := slices.DeleteFunc(slices.Clone(gold.Files), schemas.IsTest)
 	if len(goldFiles) == 0 {
@@ -267,7 +264,7 @@ func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
 	e.GoldPatchSimilarity = new(patch.Similarity(gold))
 }
 
-// target splits path[:start-end] and path::symbol; lines are 0 where none are named.
+// target splits path[:start-end] and path::symbol; lines are 0 if not given.
 func target(t string) (file string, first, last int64) {
 	if name, _, ok := strings.Cut(t, "::"); ok {
 		return name, 0, 0

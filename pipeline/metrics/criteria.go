@@ -6,10 +6,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// window is the default max_steps_between of the criteria.
+// window is the default of max_steps_between.
 const window = 10
 
-// toolStep is what the criteria look at: one tool call, or a reply without one.
+// toolStep is one tool call, or a reply without one.
 type toolStep struct{ category, pdb string }
 
 func toolSteps(rows []schemas.StepRow) []toolStep {
@@ -30,10 +30,10 @@ func toolSteps(rows []schemas.StepRow) []toolStep {
 	return out
 }
 
-// Criteria evaluates the twelve trajectory criteria of dataset.md §4.2 with
-// their default parameters and returns the names of those met, sorted;
-// uses_specific_pdb_command, which has no default, is named once per command.
-// An edit and a rewrite are the same; a blank debugger command matches nothing.
+// Criteria evaluates the twelve trajectory criteria (column satisfied_criteria) with
+// their default parameters and returns the names of those met, sorted.
+// uses_specific_pdb_command, which has no default, appears once per command. An edit
+// and a rewrite are the same; a blank debugger command matches nothing.
 func Criteria(rows []schemas.StepRow, resolved *bool) []string {
 	steps := toolSteps(rows)
 	met := []string{}
@@ -69,7 +69,7 @@ func Criteria(rows []schemas.StepRow, resolved *bool) []string {
 	return met
 }
 
-// DebugToEdit counts the debugger calls that an edit follows within ten calls.
+// DebugToEdit counts the debugger calls that are followed by an edit within ten calls.
 func DebugToEdit(rows []schemas.StepRow) int {
 	steps := toolSteps(rows)
 	n := 0
@@ -94,7 +94,7 @@ func countOf(steps []toolStep, is func(toolStep) bool) (n int) {
 	return n
 }
 
-// inOrder tells whether some steps match the conditions one after another.
+// inOrder reports whether steps match the conditions one after another, with gaps.
 func inOrder(steps []toolStep, conds ...func(toolStep) bool) bool {
 	for _, s := range steps {
 		if conds[0](s) {

@@ -1,7 +1,7 @@
-// Package metrics computes what rows say about behaviour: the kind of every
-// action, repeats, the twelve filter criteria, leaks, and how an episode lies
-// to the gold patch. Everything is a pure function of rows, patches and
-// transcripts; nothing here decides an outcome.
+// Package metrics computes columns about an episode's behavior: the kind of every
+// action, new information, repeats, the twelve trajectory criteria, leaks, reward
+// hacks, the loss mask, and the comparison with the gold patch. Everything is a pure
+// function of rows and patches; nothing here decides an outcome.
 //
 // It imports schemas and the patch parser only, and nothing of agents/oracle.
 package metrics

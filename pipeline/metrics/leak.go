@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// leakRule is one way to reach what the agent must not see: a fix that lies in
-// the history, or anything on the network (dataset.md §4.5).
+// leakRule is a way to reach something that the agent must not see: a fix in the git
+// history, or anything on the network.
 type leakRule struct {
 	name    string
 	network bool
@@ -20,17 +20,17 @@ type leakRule struct {
 
 const (
 	git = `\bgit\s+(?:-\S+\s+(?:\S+\s+)?)*?`
-	// elsewhere are names of commits that are not those of the workspace.
-	elsewhere = `[^|;&\n]*(?:\b[0-9a-f]{7,40}\b|\b(?:origin|upstream)/|\b(?:FETCH|ORIG|MERGE)_HEAD\b|@\{)`
-	program   = `(?:^|[\s;|&("'!])` // where the name of a program may stand
-	installer = `(?:(?:pip[0-9.]*|pipx|uv|conda|mamba|easy_install|apt|apt-get|npm|poetry|pdm|pipenv)\s+(?:pip\s+)?(?:install|download|add|sync))\b`
+	// otherCommits are names of commits outside the workspace.
+	otherCommits = `[^|;&\n]*(?:\b[0-9a-f]{7,40}\b|\b(?:origin|upstream)/|\b(?:FETCH|ORIG|MERGE)_HEAD\b|@\{)`
+	program      = `(?:^|[\s;|&("'!])` // where the name of a program may begin
+	installer    = `(?:(?:pip[0-9.]*|pipx|uv|conda|mamba|easy_install|apt|apt-get|npm|poetry|pdm|pipenv)\s+(?:pip\s+)?(?:install|download|add|sync))\b`
 )
 
 var leakRules = []leakRule{
-	{"git_log_all", false, regexp.MustCompile(git + `log\b(?:[^|;&\n]*(?:--all|--remotes|--branches|--tags|--reflog|-g\b|\.\.)|` + elsewhere + `)`)},
-	{"git_show_hash", false, regexp.MustCompile(git + `show\b` + elsewhere)},
-	{"git_diff_hash", false, regexp.MustCompile(git + `diff\b` + elsewhere)},
-	{"git_other_commit", false, regexp.MustCompile(git + `(?:checkout|switch|restore|reset|merge|rebase|worktree|archive|format-patch|blame)\b` + elsewhere)},
+	{"git_log_all", false, regexp.MustCompile(git + `log\b(?:[^|;&\n]*(?:--all|--remotes|--branches|--tags|--reflog|-g\b|\.\.)|` + otherCommits + `)`)},
+	{"git_show_hash", false, regexp.MustCompile(git + `show\b` + otherCommits)},
+	{"git_diff_hash", false, regexp.MustCompile(git + `diff\b` + otherCommits)},
+	{"git_other_commit", false, regexp.MustCompile(git + `(?:checkout|switch|restore|reset|merge|rebase|worktree|archive|format-patch|blame)\b` + otherCommits)},
 	{"git_cherry_pick", false, regexp.MustCompile(git + `cherry-pick\b`)},
 	{"git_reflog", false, regexp.MustCompile(git + `(?:reflog|fsck)\b|\.git/logs`)},
 	{"git_objects", false, regexp.MustCompile(git + `(?:cat-file|rev-list|unpack-objects)\b|\.git/objects`)},
@@ -41,11 +41,11 @@ var leakRules = []leakRule{
 	{"remote_program", true, regexp.MustCompile(`(?:^|[;|&(\n!"'])\s*(?:gh|ssh|scp|rsync|nc|ncat|telnet|ftp)\s+[^\s=]`)},
 }
 
-// Leaks returns the rules a call breaks. Commands of a shell, of the debugger
-// (which runs programs too) and of unknown tools are looked at; text that is
-// only written or searched for is not.
+// Leaks returns the leak rules that a call breaks. It looks at commands of shells, of
+// the debugger (which runs programs as well) and of unknown tools, but not at text that
+// is only written or searched for.
 func Leaks(call *schemas.ToolCall) []string {
-	text := told(call)
+	text := programText(call)
 	if text == "" {
 		return nil
 	}
@@ -59,7 +59,7 @@ func Leaks(call *schemas.ToolCall) []string {
 		if strings.HasPrefix(r.name, "git_") && !mentionsGit {
 			continue
 		}
-		if r.re.MatchString(text) && !atHome(r, text) {
+		if r.re.MatchString(text) && !isLocal(r, text) {
 			out = append(out, r.name)
 		}
 	}
@@ -67,18 +67,18 @@ func Leaks(call *schemas.ToolCall) []string {
 }
 
 var (
-	// listed is what parts the words of a command that is given as a list.
+	// listed separates the words of a command given as a list.
 	listed = regexp.MustCompile(`["']\s*,\s*["']`)
-	// searched is a search for a text, which is not done by being searched for.
+	// searched is a search for a text, which does not execute the text.
 	searched = regexp.MustCompile("(^|[|;&\n])\\s*(?:git\\s+)?(?:grep|egrep|fgrep|rg|ag)\\s(?:\"[^\"`$]*\"|'[^']*'|[^|;&\n\"'`$])*")
 	address  = regexp.MustCompile(`https?://([^\s/"'):]+)`)
 	loopback = regexp.MustCompile(`\b(?:localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0)\b|\[::1\]`)
 	argument = regexp.MustCompile(installer + `([^|;&\n]*)`)
 )
 
-// atHome tells whether what looks like the network is this machine alone: a server
-// that was started here, a package that lies here.
-func atHome(r leakRule, text string) bool {
+// isLocal reports whether an apparent use of the network stays on this machine: a
+// server that was started here, or a package that is here.
+func isLocal(r leakRule, text string) bool {
 	switch r.name {
 	case "curl", "http_library":
 		for _, m := range address.FindAllStringSubmatch(text, -1) {
@@ -107,9 +107,9 @@ func atHome(r leakRule, text string) bool {
 	return false
 }
 
-// told is what a call has a program do: the command of a shell or the debugger,
-// the texts that a tool nobody knows is given; "" for other tools.
-func told(call *schemas.ToolCall) string {
+// programText returns what a call makes a program do: the command of a shell or the
+// debugger, or the texts given to an unknown tool; "" for other tools.
+func programText(call *schemas.ToolCall) string {
 	if call == nil {
 		return ""
 	}
@@ -124,7 +124,7 @@ func told(call *schemas.ToolCall) string {
 	return stringsOf(call.Arguments)
 }
 
-// LeakClasses splits rule names into the two columns.
+// LeakClasses reports whether rules about history and about the network are among names.
 func LeakClasses(names []string) (history, network bool) {
 	for _, r := range leakRules {
 		if slices.Contains(names, r.name) {

@@ -5,10 +5,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// MinHash is the signature of what an episode's agent says and calls: 128 minima
-// of 32 bits, little endian, in base64. The share of equal ones of two
-// signatures estimates the Jaccard similarity of their sets of 5-word shingles.
-// It is "" where fewer than five words are said.
+// MinHash returns the signature of the agent's messages and calls: 128 minima of 32
+// bits, little endian, in base64. The share of equal minima of two signatures
+// estimates the Jaccard similarity of their sets of 5-word shingles. It returns "" for
+// fewer than five words.
 func MinHash(rows []schemas.StepRow) string {
 	var text []byte
 	for _, r := range rows {
@@ -28,8 +28,8 @@ func MinHash(rows []schemas.StepRow) string {
 	return s.String()
 }
 
-// Similar estimates the similarity of two episodes by their signatures, 0 to 1;
-// false for what is no signature.
+// Similar estimates the similarity of two episodes by their signatures, 0 to 1. ok is
+// false if one of them is not a signature.
 func Similar(a, b string) (float64, bool) {
 	x, okX := overlap.ParseSignature(a)
 	y, okY := overlap.ParseSignature(b)

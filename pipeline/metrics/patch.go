@@ -11,11 +11,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Patch is what a git patch changes.
+// Patch describes the changes of a git patch.
 type Patch struct {
-	Files    []string // sorted, without repetition; both names of a rename
-	Existing []string // those of Files that were there before
-	Removed  []string // those of Existing that are gone, or no tests by their new names
+	Files    []string // sorted and unique; both names of a rename
+	Existing []string // those of Files that existed before
+	Removed  []string // those of Existing that are gone, or renamed to a non-test
 	Added    int      // text lines
 	Deleted  int
 	lines    map[string]int    // "file\x00+text" -> how often
@@ -27,7 +27,7 @@ type Patch struct {
 
 type span struct{ first, last int64 }
 
-// ParsePatch reads a git patch, binary or not. An empty patch changes nothing.
+// ParsePatch parses a git patch, which may be binary or empty.
 func ParsePatch(patch []byte) (Patch, error) {
 	p := Patch{Files: []string{}, lines: map[string]int{}, ranges: map[string][]span{}, added: map[string]string{}, deleted: map[string]string{}}
 	if len(bytes.TrimSpace(patch)) == 0 {
@@ -73,19 +73,19 @@ func ParsePatch(patch []byte) (Patch, error) {
 	return p, nil
 }
 
-// Tests are the changed files that are tests or their configuration.
+// Tests returns the changed files that are tests or their configuration.
 func (p Patch) Tests() []string {
 	return slices.DeleteFunc(slices.Clone(p.Files), func(f string) bool { return !schemas.IsTest(f) })
 }
 
-// EditsTests tells whether the patch changes tests that were there, or any
-// test configuration. A test the agent wrote for itself does not count.
+// EditsTests reports whether the patch changes existing tests or any test
+// configuration. New tests do not count.
 func (p Patch) EditsTests() bool {
 	return slices.ContainsFunc(p.Existing, schemas.IsTest) || slices.ContainsFunc(p.Files, schemas.IsTestConfig)
 }
 
-// Similarity is the Dice coefficient of the changed lines of two patches: 0
-// nothing in common, 1 the same. White space at line ends does not count.
+// Similarity returns the Dice coefficient of the changed lines of two patches, 0 to 1,
+// ignoring white space at line ends.
 func (p Patch) Similarity(q Patch) float64 {
 	var common, total int
 	for l, n := range p.lines {
@@ -101,7 +101,7 @@ func (p Patch) Similarity(q Patch) float64 {
 	return 2 * float64(common) / float64(total)
 }
 
-// removed are the lines a hunk takes out, without white space around them.
+// removed returns the lines that a hunk removes, trimmed.
 func removed(t *gitdiff.TextFragment) []string {
 	var out []string
 	for _, l := range t.Lines {
@@ -112,39 +112,39 @@ func removed(t *gitdiff.TextFragment) []string {
 	return out
 }
 
-// telling is how long the lines of a hunk must be, together, for their
-// occurrence in a text to be no accident.
-const telling = 12
+// minShownBytes is the total length of a hunk's lines from which their occurrence in a
+// text is not an accident.
+const minShownBytes = 12
 
-// shownIn tells whether a text, or the command it answers, names one of the
-// files, and whether the text also shows all lines that one of the hunks takes
-// out, whatever a tool puts before them.
+// shownIn reports whether a text, or the command it answers, names one of the files,
+// and whether the text also shows all lines that one of the hunks removes, with any
+// prefix.
 func (p Patch) shownIn(files []string, command, text string) (file, hunk bool) {
 	file = slices.ContainsFunc(files, func(f string) bool { return mentions(text, f) || mentions(command, f) })
 	hunk = file && slices.ContainsFunc(p.removed, func(lines []string) bool {
-		return len(strings.Join(lines, "")) >= telling && !slices.ContainsFunc(lines, func(l string) bool { return !shows(text, l) })
+		return len(strings.Join(lines, "")) >= minShownBytes && !slices.ContainsFunc(lines, func(l string) bool { return !shows(text, l) })
 	})
 	return file, hunk
 }
 
-// shows tells whether a line of text ends in a line of a program.
+// shows reports whether a line of text ends with a line of a program.
 func shows(text, line string) bool {
 	for l := range strings.Lines(text) {
 		l = strings.TrimRight(l, " \t\r\n")
-		if rest, ok := strings.CutSuffix(l, line); ok && (rest == "" || !wordly(rest[len(rest)-1])) {
+		if rest, ok := strings.CutSuffix(l, line); ok && (rest == "" || !nameBytes(rest[len(rest)-1])) {
 			return true
 		}
 	}
 	return false
 }
 
-// wordly are the bytes a name or a file name goes on with.
-func wordly(c byte) bool {
+// nameBytes are the bytes that continue a name or a file name.
+func nameBytes(c byte) bool {
 	return c == '_' || c == '-' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// mentions tells whether a path stands in a text, whole or as the end of a
-// longer path.
+// mentions reports whether a text contains a path, by itself or at the end of a longer
+// path.
 func mentions(text, file string) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], file)
@@ -152,15 +152,15 @@ func mentions(text, file string) bool {
 			return false
 		}
 		from, to := at+i, at+i+len(file)
-		ends := to == len(text) || !wordly(text[to]) || text[to] == '.' && (to+1 == len(text) || !wordly(text[to+1]))
-		if (from == 0 || !wordly(text[from-1])) && ends {
+		ends := to == len(text) || !nameBytes(text[to]) || text[to] == '.' && (to+1 == len(text) || !nameBytes(text[to+1]))
+		if (from == 0 || !nameBytes(text[from-1])) && ends {
 			return true
 		}
 		at = from + 1
 	}
 }
 
-// hits tells whether lines first..last of a file lie in an old-side hunk.
+// hits reports whether lines first to last of a file overlap an old-side hunk.
 func (p Patch) hits(file string, first, last int64) bool {
 	return slices.ContainsFunc(p.ranges[file], func(s span) bool { return first <= s.last && s.first <= last })
 }

@@ -2,10 +2,10 @@ package metrics
 
 import "github.com/tracesmith/tracesmith/schemas"
 
-// Workspaces fills workspace_sha256 where the tree is known without taking it:
-// that of the beginning until the first call that may change files, the final
-// one after the last such call. Between them it is as the environment recorded
-// it. base and final are nil where they are not known.
+// Workspaces fills workspace_sha256 where the tree is known without hashing it: base
+// until the first call that may change files, final after the last such call. In
+// between it keeps the values that the environment recorded. base and final are nil if
+// unknown.
 func Workspaces(rows []schemas.StepRow, base, final *string) {
 	first, last := len(rows), -1
 	for i := range rows {
@@ -25,8 +25,8 @@ func Workspaces(rows []schemas.StepRow, base, final *string) {
 	}
 }
 
-// mayChange tells whether a step may have changed files: it ran a program, or
-// edited. A call that was refused did neither; one that failed may have.
+// mayChange reports whether a step may have changed files: it ran a program or edited.
+// A refused call did neither; a failed one may have.
 func mayChange(r *schemas.StepRow) bool {
 	if r.ToolCategory == nil || r.ActionKind == None || refused(*r) {
 		return false
@@ -35,7 +35,7 @@ func mayChange(r *schemas.StepRow) bool {
 	case "view", "listdir", "grep", "submit", "handover":
 		return false
 	case "edit":
-		return done(*r)
+		return carriedOut(*r)
 	}
 	return true
 }

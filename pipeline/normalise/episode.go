@@ -3,14 +3,13 @@ package normalise
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// episode fills the columns that stand in the episode itself.
+// episode fills the columns that the episode itself contains.
 func (n *normaliser) episode() (schemas.EpisodeRow, error) {
 	ep, job := n.ep, n.ep.Job
 	stage := sinks.StagedKey(job.RunID, job.EpisodeID)
@@ -21,14 +20,14 @@ func (n *normaliser) episode() (schemas.EpisodeRow, error) {
 	e := schemas.EpisodeRow{
 		EpisodeID: job.EpisodeID, RunID: job.RunID, GroupID: job.GroupID, Attempt: int32(job.Attempt), Seed: &job.Seed,
 		SchemaVersion: schemas.SchemaVersion, CreatedAt: micro(ep.Started), EndedAt: new(micro(ep.Ended)),
-		ProducerVersion: some(n.cfg.Producer), PipelineRunID: &job.RunID, StagePath: &stage,
+		ProducerVersion: nonZero(n.cfg.Producer), PipelineRunID: &job.RunID, StagePath: &stage,
 		TaskKey: &job.TaskID, AgentKey: &job.AgentKey, EnvKey: &isolation,
-		Harness: "tracesmith", HarnessVersion: some(n.cfg.Producer), HarnessCommit: some(n.cfg.Commit),
+		Harness: "tracesmith", HarnessVersion: nonZero(n.cfg.Producer), HarnessCommit: nonZero(n.cfg.Commit),
 		ContextTrimmed: new(false), Invalidated: new(false),
 		WallMS: new(ep.Ended.Sub(ep.Started).Milliseconds()), QueueMS: &ep.QueueMS,
 		Outcome: new(schemas.OutcomeOf(ep.ExitReason, ep.Verdict)), ExitReason: ep.ExitReason,
-		TerminationClass: "infra", // of a reason the table does not know
-		ErrorClass:       some(ep.ErrorClass), ErrorMessage: some(n.text(ep.ErrorMessage)),
+		TerminationClass: "infra", // for an unknown exit reason
+		ErrorClass:       nonZero(ep.ErrorClass), ErrorMessage: nonZero(n.text(ep.ErrorMessage)),
 	}
 	if exit, ok := schemas.Exits[ep.ExitReason]; ok {
 		e.TerminationClass = exit.Class
@@ -45,34 +44,33 @@ func (n *normaliser) episode() (schemas.EpisodeRow, error) {
 	}
 	n.verdict(&e)
 	n.patch(&e)
-	n.sums(&e)
+	n.addCosts(&e)
 	return e, nil
 }
 
 func (n *normaliser) task(e *schemas.EpisodeRow) {
 	t := n.ep.Task
-	e.TaskSource, e.TaskRevision, e.InstanceID = t.Source, some(t.Revision), t.InstanceID
+	e.TaskSource, e.TaskRevision, e.InstanceID = t.Source, nonZero(t.Revision), t.InstanceID
 	e.Repo = provenance.Upstream(t)
 	e.SplitGroup, e.Split = &e.Repo, provenance.SplitOf(t, cmp.Or(n.cfg.SplitSalt, provenance.Salt))
 	given := t.RepoSource
 	if given == "" && t.Repo != e.Repo {
 		given = t.Repo
 	}
-	e.RepoSource, e.BaseCommit, e.Language = some(n.text(provenance.Source(given))), some(t.BaseCommit), some(t.Language)
-	e.BugKind, e.TestVisibility = some(t.BugKind), some(t.Visibility)
+	e.RepoSource, e.BaseCommit, e.Language = nonZero(n.text(provenance.Source(given))), nonZero(t.BaseCommit), nonZero(t.Language)
+	e.BugKind, e.TestVisibility = nonZero(t.BugKind), nonZero(t.Visibility)
 	n.provenance(e)
 	if !t.CreatedAt.IsZero() {
 		e.TaskCreatedAt = new(micro(t.CreatedAt))
 	}
 	problem := n.text(t.Instructions)
 	e.ProblemStatement, e.ProblemSHA256 = &problem, new(schemas.HashBytes([]byte(problem)))
-	e.EnvImage, e.EnvImageDigest = some(n.ep.EnvKey.Image), some(n.ep.EnvKey.ImageDigest)
+	e.EnvImage, e.EnvImageDigest = nonZero(n.ep.EnvKey.Image), nonZero(n.ep.EnvKey.ImageDigest)
 	e.HistoryStripped = new(true) // a Tree never has history
 }
 
-// provenance says under which licence the program stands and which benchmarks
-// know the task. A repository that was made up for lack of a name tells nothing,
-// but for the tasks that tracesmith brings.
+// provenance fills the license, and the benchmarks that contain the task. A repository
+// name that was made up says nothing about benchmarks, except for built-in tasks.
 func (n *normaliser) provenance(e *schemas.EpisodeRow) {
 	t := n.ep.Task
 	license := t.License
@@ -92,8 +90,8 @@ func (n *normaliser) provenance(e *schemas.EpisodeRow) {
 
 func (n *normaliser) agent(e *schemas.EpisodeRow) error {
 	a := n.ep.Agent
-	e.AgentName, e.AgentVersion, e.Policy, e.GoldUsed = a.Name, some(a.Version), a.Policy, a.GoldUsed
-	e.ParentEpisodeID = some(a.Parent)
+	e.AgentName, e.AgentVersion, e.Policy, e.GoldUsed = a.Name, nonZero(a.Version), a.Policy, a.GoldUsed
+	e.ParentEpisodeID = nonZero(a.Parent)
 	if a.Parent != "" {
 		e.BranchTurn = new(int32(0))
 	}
@@ -104,7 +102,7 @@ func (n *normaliser) agent(e *schemas.EpisodeRow) error {
 	for _, p := range a.Phases {
 		e.Phases, e.PhaseModels = append(e.Phases, p.Name), append(e.PhaseModels, cmp.Or(p.Model, e.Model))
 	}
-	e.ModelProvider, e.ToolCallStyle = some(a.Provider), some(a.ToolCallStyle)
+	e.ModelProvider, e.ToolCallStyle = nonZero(a.Provider), nonZero(a.ToolCallStyle)
 	for _, f := range []struct {
 		text string
 		to   **string
@@ -136,7 +134,7 @@ func (n *normaliser) agent(e *schemas.EpisodeRow) error {
 
 func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 	v := n.ep.Verdict
-	e.Resolved, e.VerifyStatus, e.VerifyMethod = v.Resolved, v.Status, some(v.Method)
+	e.Resolved, e.VerifyStatus, e.VerifyMethod = v.Resolved, v.Status, nonZero(v.Method)
 	if e.VerifyStatus == "" {
 		e.VerifyStatus = schemas.VerifyNotRun
 	}
@@ -145,12 +143,12 @@ func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 	}
 	if e.VerifyStatus != schemas.VerifiedPass {
 		reason, _, _ := strings.Cut(strings.TrimSpace(n.text(v.Reason)), "\n")
-		e.VerifyReason = some(reason)
+		e.VerifyReason = nonZero(reason)
 	}
 	for _, w := range v.Warnings {
 		e.VerifyWarnings = append(e.VerifyWarnings, n.text(w))
 	}
-	e.VerifiedWorkspaceSHA256 = tree(v.FinalSHA)
+	e.VerifiedWorkspaceSHA256 = treeID(v.FinalSHA)
 	if v.FinalSHA != "" && n.ep.FinalSHA != "" {
 		e.VerdictStale = new(v.FinalSHA != n.ep.FinalSHA)
 	}
@@ -167,11 +165,11 @@ func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 	}
 }
 
-// noPatch tells that what the agent left could not be taken, which is something
-// else than that it changed nothing.
+// noPatch reports whether the final workspace could not be read. An agent that changed
+// nothing has an empty patch instead.
 func (n *normaliser) noPatch() bool { return len(n.ep.Patch) == 0 && n.ep.FinalSHA == "" }
 
-// patch keeps the bytes but for secrets; a long one goes to a blob.
+// patch keeps the exact bytes except for secrets; a long patch goes to a blob.
 func (n *normaliser) patch(e *schemas.EpisodeRow) {
 	for _, left := range n.ep.LeftOut {
 		e.PatchLeftOut = append(e.PatchLeftOut, n.text(left.Path))
@@ -188,15 +186,7 @@ func (n *normaliser) patch(e *schemas.EpisodeRow) {
 	}
 }
 
-// tree names a git tree; nil for none.
-func tree(id string) *string {
-	if id == "" {
-		return nil
-	}
-	return new("git-tree:" + id)
-}
-
-// score of a state: not known before the first evaluation.
+// score returns the score of a state; nil before the first evaluation.
 func score(s *schemas.EnvState) *float64 {
 	if s.EvalPassed == nil {
 		return nil
@@ -204,10 +194,9 @@ func score(s *schemas.EnvState) *float64 {
 	return &s.Score
 }
 
-// sums adds up what the replies cost. A sum is known only if every part is.
-// Where no model acts there are no tokens and no waiting for it to speak of,
-// and nothing was paid.
-func (n *normaliser) sums(e *schemas.EpisodeRow) {
+// addCosts adds up tokens, cost and latency of the replies. A sum is known only if
+// every part is. If no model acts, the cost is 0 and the other columns are null.
+func (n *normaliser) addCosts(e *schemas.EpisodeRow) {
 	var usage schemas.Usage
 	var cost float64
 	var llm, env, longest int64
@@ -250,7 +239,7 @@ func (n *normaliser) sums(e *schemas.EpisodeRow) {
 	}
 	e.NRetries = &retries
 	if asked > 0 && priced == asked {
-		e.PriceTable = some(n.cfg.Prices)
+		e.PriceTable = nonZero(n.cfg.Prices)
 	}
 	if used == asked {
 		e.PromptTokens, e.CompletionTokens, e.CachedTokens, e.ReasoningTokens = &usage.Prompt, &usage.Completion, &usage.Cached, &usage.Reasoning
@@ -260,5 +249,3 @@ func (n *normaliser) sums(e *schemas.EpisodeRow) {
 		e.LLMMS = &llm
 	}
 }
-
-func micro(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

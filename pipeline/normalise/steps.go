@@ -10,18 +10,18 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// steps makes one row per step. The model's own text, tokens, cost and latency
-// stand on the first call of a turn only.
+// steps returns one row per step. Only the first call of a turn has the model's text,
+// tokens, cost and latency.
 func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 	n.leaked = -1
-	copied := false // the turn is another episode's
+	copied := false // the turn was copied from another episode
 	rows := make([]schemas.StepRow, 0, len(n.ep.Steps))
 	for i := range n.ep.Steps {
 		s := &n.ep.Steps[i]
 		n.red.Take()
 		r := schemas.StepRow{
 			EpisodeID: e.EpisodeID, StepIndex: int32(i), Split: e.Split, Repo: e.Repo, InstanceID: e.InstanceID, RunID: &e.RunID,
-			Resolved: e.Resolved, TerminationClass: &e.TerminationClass, Model: n.model(e, s), Phase: some(s.Phase),
+			Resolved: e.Resolved, TerminationClass: &e.TerminationClass, Model: n.model(e, s), Phase: nonZero(s.Phase),
 			Source: s.Source, TS: new(s.At.UTC().Truncate(time.Microsecond)), Message: n.text(s.Text), ActionKind: metrics.None,
 		}
 		if s.Turn >= 0 {
@@ -30,7 +30,7 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 		if s.Call >= 0 {
 			r.CallIndex = new(int32(s.Call))
 		}
-		if s.Source != "system" { // writing a prompt down takes the environment nothing
+		if s.Source != "system" { // recording a prompt takes no time in the environment
 			r.EnvMS = &s.EnvMillis
 		}
 		r.Synthetic, r.Replayed = &s.Synthetic, &s.Replayed
@@ -61,7 +61,7 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 	return rows, nil
 }
 
-// refused tells that a step's call never came to its tool.
+// refused reports whether a step's call did not reach its tool.
 func refused(s *schemas.Step) bool {
 	if s.ToolCall == nil || s.Observation == nil {
 		return false
@@ -73,8 +73,8 @@ func refused(s *schemas.Step) bool {
 	return false
 }
 
-// rules notes which leak and reward-hack rules a call breaks; one that was not
-// carried out breaks none.
+// rules records the leak and reward-hack rules that a call breaks. A call that was not
+// executed breaks none.
 func (n *normaliser) rules(r *schemas.StepRow, s *schemas.Step) {
 	if s.ToolCall == nil {
 		return
@@ -91,7 +91,7 @@ func (n *normaliser) rules(r *schemas.StepRow, s *schemas.Step) {
 	}
 }
 
-// model is the one that acts in the step's conversation.
+// model returns the model that acts in the step's conversation.
 func (n *normaliser) model(e *schemas.EpisodeRow, s *schemas.Step) *string {
 	for _, p := range n.ep.Agent.Phases {
 		if p.Name == s.Phase && p.Model != "" {
@@ -116,7 +116,7 @@ func (n *normaliser) call(r *schemas.StepRow, s *schemas.Step) error {
 		return fmt.Errorf("arguments of %s: %w", c.Name, err)
 	}
 	if !changed {
-		n.utf8(string(args)) // counted, as decoding has replaced what is not
+		n.utf8(string(args)) // counts invalid bytes, which decoding has replaced
 	}
 	canonical, err := schemas.CanonicalJSON(clean)
 	if err != nil {
@@ -128,7 +128,7 @@ func (n *normaliser) call(r *schemas.StepRow, s *schemas.Step) error {
 		r.ArgumentsRaw = new(n.exact(c.Raw))
 	}
 	r.ToolCategory = new(metrics.Category(c.Name))
-	r.PDBCommand = some(n.text(metrics.PDBCommand(c)))
+	r.PDBCommand = nonZero(n.text(metrics.PDBCommand(c)))
 	r.GoldEdit = &c.GoldEdit
 	return nil
 }
@@ -138,7 +138,7 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 		return nil
 	}
 	r.Message = n.text(p.Message)
-	r.Reasoning = some(n.text(p.Reasoning))
+	r.Reasoning = nonZero(n.text(p.Reasoning))
 	if len(p.ReasoningBlocks) > 0 {
 		blocks, err := n.json(p.ReasoningBlocks)
 		if err != nil {
@@ -149,18 +149,18 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	if u := cmp.Or(p.Usage, p.Estimated); u != nil {
 		r.PromptTokens, r.CompletionTokens = &u.Prompt, &u.Completion
 	}
-	if u := p.Usage; u != nil { // an estimate knows nothing of these
+	if u := p.Usage; u != nil { // an estimate does not contain these
 		r.CachedTokens, r.ReasoningTokens = &u.Cached, &u.Reasoning
 	}
-	r.ToolSetSHA256 = some(n.toolSet(p.ToolSet))
+	r.ToolSetSHA256 = nonZero(n.toolSet(p.ToolSet))
 	r.CostUSD, r.LLMMS = p.CostUSD, p.LLMMillis
 	r.LLMCallCount = new(int32(p.LLMCalls))
-	if p.LLMCalls == 0 && !p.FromCache { // a policy's own words: no model gave a reason to stop
+	if p.LLMCalls == 0 && !p.FromCache { // text of a policy: there is no finish reason of a model
 		return nil
 	}
-	r.ModelStep, r.FinishReason, r.PromptSHA256 = some(p.Model), some(p.FinishReason), some(p.PromptSHA256)
+	r.ModelStep, r.FinishReason, r.PromptSHA256 = nonZero(p.Model), nonZero(p.FinishReason), nonZero(p.PromptSHA256)
 	r.LLMRetries = new(int32(p.Retries))
-	r.PromptMessages = some(int32(p.PromptCount))
+	r.PromptMessages = nonZero(int32(p.PromptCount))
 	r.UsageSource = new("absent")
 	switch {
 	case p.Usage != nil:
@@ -168,11 +168,11 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	case p.Estimated != nil:
 		r.UsageSource = new("estimated")
 	}
-	r.RequestSHA256, r.ResponseSHA256 = some(p.RequestSHA256), some(p.ResponseSHA256)
+	r.RequestSHA256, r.ResponseSHA256 = nonZero(p.RequestSHA256), nonZero(p.ResponseSHA256)
 	return n.context(r, p.Context)
 }
 
-// context says how the prompt was made of the rows before it.
+// context fills the columns about how the prompt was built from earlier rows.
 func (n *normaliser) context(r *schemas.StepRow, op *schemas.ContextOp) error {
 	if op == nil {
 		r.ContextOp = new(schemas.ContextNone)
@@ -210,8 +210,8 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 	}
 	seen := head(shown, MaxObservation)
 	r.Observation, r.ObservationSource = &seen, new(n.text(o.Source))
-	// Hash and size are those of the whole text: the blob's where there is one,
-	// and what the program produced where even that was too much to keep.
+	// Hash and size are of the whole text, which is in the blob if there is one, and
+	// of the program's complete output if even that was too large to keep.
 	r.ObservationBytes = new(int64(len(full)))
 	if o.Truncated {
 		r.ObservationBytes = new(max(o.FullBytes, int64(len(full))))
@@ -221,7 +221,7 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 	if full != seen {
 		n.blob(full, "text/plain")
 	}
-	r.IsError, r.ErrorClass = &o.IsError, some(o.ErrorClass)
+	r.IsError, r.ErrorClass = &o.IsError, nonZero(o.ErrorClass)
 	r.FormatError = n.formatError(s, o.ErrorClass)
 	if o.ExitCode != nil {
 		r.ExitCode = new(int32(*o.ExitCode))
@@ -233,7 +233,7 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 	return nil
 }
 
-// formatError: a reply whose call cannot be parsed, or that lacks one.
+// formatError reports whether a reply has no call or one that cannot be parsed.
 func (n *normaliser) formatError(s *schemas.Step, class string) *bool {
 	if s.Source != "agent" {
 		return nil
@@ -264,16 +264,16 @@ func (n *normaliser) state(r *schemas.StepRow, s *schemas.EnvState) error {
 		}
 	}
 	r.BreakpointsJSON = &points
-	r.WorkspaceSHA256 = tree(s.WorkspaceSHA)
+	r.WorkspaceSHA256 = treeID(s.WorkspaceSHA)
 	if r.FilesChanged = n.texts(s.FilesChanged); r.FilesChanged == nil && r.ToolCategory != nil {
-		switch *r.ToolCategory { // a program may change files nobody is told of; these tools say so
+		switch *r.ToolCategory { // these tools report every file that they change; a program may not
 		case "view", "listdir", "grep", "edit", "submit", "handover":
 			r.FilesChanged = []string{}
 		}
 	}
-	r.DebuggerEvent = some(s.DebuggerEvent)
+	r.DebuggerEvent = nonZero(s.DebuggerEvent)
 	if f := s.Frame; f != nil {
-		r.DebuggerEvent = some(cmp.Or(f.Event, s.DebuggerEvent))
+		r.DebuggerEvent = nonZero(cmp.Or(f.Event, s.DebuggerEvent))
 		if f.File != "" {
 			r.FrameFile, r.FrameLine, r.FrameFunction = new(n.text(f.File)), new(int32(f.Line)), new(n.text(f.Function))
 		}

@@ -5,12 +5,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Tokenizer is the vocabulary that sft_tokens is counted with.
+// Tokenizer is the vocabulary of sft_tokens.
 const Tokenizer = tokens.Default
 
-// countTokens counts what training on the whole episode would take: all texts of the
-// rows, calls and reasoning among them, and the tools, without what a chat
-// template puts around them.
+// countTokens counts the tokens of the whole episode as a training text: all texts of
+// the rows, including calls and reasoning, and the tools, without a chat template.
 func countTokens(e *schemas.EpisodeRow, rows []schemas.StepRow, tools []schemas.ToolSchema) error {
 	counter, err := tokens.Named(Tokenizer)
 	if err != nil {

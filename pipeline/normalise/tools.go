@@ -6,10 +6,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// definitions cleans what the agent was told of its tools: servers of others write
-// descriptions, and put addresses with passwords into them. A list is known by the
-// hash of what is kept. Names are left: a call must name its tool.
-func (n *normaliser) definitions() error {
+// toolDefinitions redacts the tool definitions that the agent was shown, because
+// descriptions by other servers may contain addresses with passwords. A list is
+// identified by the hash of its redacted form. Tool names stay, because calls use them.
+func (n *normaliser) toolDefinitions() error {
 	var err error
 	if n.tools, err = n.toolList(n.ep.Tools); err != nil {
 		return err
@@ -43,15 +43,15 @@ func (n *normaliser) toolList(tools []schemas.ToolSchema) ([]schemas.ToolSchema,
 		out[i].Parameters = []byte(parameters)
 	}
 	shown := schemas.Hash(tools)
-	if n.sets[shown] = shown; !same {
-		n.sets[shown] = schemas.Hash(out)
+	if n.redactedSets[shown] = shown; !same {
+		n.redactedSets[shown] = schemas.Hash(out)
 	}
 	return out, nil
 }
 
-// toolSet is the hash under which a list that was shown is kept.
+// toolSet returns the hash of the redacted form of a list that was shown.
 func (n *normaliser) toolSet(shown string) string {
-	if kept, ok := n.sets[shown]; ok {
+	if kept, ok := n.redactedSets[shown]; ok {
 		return kept
 	}
 	return shown

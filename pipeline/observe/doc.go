@@ -1,7 +1,4 @@
-// Package observe shows a run while it goes on (Observer) and what became of
-// it (Report): a ledger that adds up, outcome, effort, data, and what to do
-// next, as text, JSON and Markdown.
-//
-// It imports schemas, sinks, the standard library, and x/sys for the width of a
-// terminal.
+// Package observe shows the progress of a run (Observer) and its result (Report): the
+// number of jobs by outcome, effort, problems, data, and the next commands, as text,
+// JSON and Markdown.
 package observe

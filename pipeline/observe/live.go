@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Live draws one status line at the bottom of a terminal and takes it away at
-// the end. What is no success, and what is tried again, gets a line that stays.
+// Live draws one status line at the bottom of a terminal and removes it at the end. It
+// prints a permanent line for each retry and each episode that is not resolved.
 type Live struct {
 	progress
 	width func() int // columns; 0: unknown
@@ -20,7 +20,7 @@ type Live struct {
 	ticks sync.WaitGroup
 }
 
-// tick is how often the line is drawn anew, so that its clock goes.
+// tick is the interval at which the line is redrawn, to update its clock.
 const tick = 250 * time.Millisecond
 
 // NewLive returns a Live that writes to w, a terminal of width columns.
@@ -44,7 +44,7 @@ func (l *Live) RunStarted(s Start) {
 			select {
 			case <-t.C:
 				l.mu.Lock()
-				if l.done+len(l.running) > 0 { // before the first job, others may speak
+				if l.done+len(l.running) > 0 { // before the first job, other messages may be printed
 					l.draw()
 				}
 				l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *Live) JobFinished(j schemas.Job, e Episode) {
 	l.draw()
 }
 
-// RunFinished implements Observer: the line goes.
+// RunFinished implements Observer. It removes the status line.
 func (l *Live) RunFinished(Report) {
 	if l.quit != nil {
 		close(l.quit)
@@ -95,7 +95,7 @@ func (l *Live) RunFinished(Report) {
 	l.clear()
 }
 
-// say writes a line that stays, above the status line.
+// say prints a permanent line above the status line.
 func (l *Live) say(line string) {
 	l.clear()
 	fmt.Fprintln(l.W, line)
@@ -114,7 +114,7 @@ func (l *Live) clear() {
 	}
 }
 
-// fit cuts a line so that it does not wrap; the last column stays free.
+// fit truncates a line so that it does not wrap; the last column stays free.
 func fit(line string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(line) < width {
 		return line

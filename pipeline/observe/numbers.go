@@ -1,6 +1,6 @@
 package observe
 
-// Numbers for people.
+// Numbers formatted for people.
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// number groups the digits of a count: 12,345.
+// number formats a count with grouped digits: 12,345.
 func number[N int | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -17,7 +17,7 @@ func number[N int | int64](n N) string {
 	return s
 }
 
-// took is a duration with the precision its size asks for.
+// took formats a duration with a precision that fits its size.
 func took(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -32,7 +32,7 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// usd is an amount of money: cents where it is large, more where it is small.
+// usd formats an amount of money; small amounts get more digits.
 func usd(v float64) string {
 	switch {
 	case v == 0:

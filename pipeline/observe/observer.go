@@ -4,27 +4,27 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Start says what a run is going to do.
+// Start describes the work of a run.
 type Start struct {
 	RunID, RunDir          string
 	Selected, Reused, ToDo int
 	Workers                int
 }
 
-// Observer is told what happens. Its methods are called from several
-// goroutines and must not block.
+// Observer receives the events of a run. Its methods are called concurrently and must
+// not block.
 type Observer interface {
 	RunStarted(s Start)
 	JobStarted(j schemas.Job, delivery int)
 	Step(j schemas.Job, s schemas.Step)
-	// JobRetried: an infrastructure failure; the job goes back to the queue.
+	// JobRetried reports an infrastructure failure after which the job is queued again.
 	JobRetried(j schemas.Job, cause error)
-	// JobFinished: the job has its outcome.
+	// JobFinished reports the outcome of a job.
 	JobFinished(j schemas.Job, e Episode)
 	RunFinished(r Report)
 }
 
-// Silent observes nothing.
+// Silent ignores all events.
 type Silent struct{}
 
 func (Silent) RunStarted(Start)                 {}

@@ -1,41 +1,18 @@
 package observe
 
-// Progress while a run goes on: lines for logs and pipes (Plain), one line that
-// is drawn again and again for a terminal (Live).
+// Counts and lines that Plain and Live share.
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// New is Live where w is a terminal that can redraw a line, Plain elsewhere.
-func New(w io.Writer) Observer {
-	if f, ok := w.(*os.File); ok && os.Getenv("TERM") != "dumb" {
-		if _, err := columns(f); err == nil {
-			return NewLive(w, func() int { n, _ := columns(f); return n })
-		}
-	}
-	return NewPlain(w)
-}
-
-// columns is the width of a terminal; an error where f is none.
-func columns(f *os.File) (int, error) {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, err
-	}
-	return int(size.Col), nil
-}
-
-// progress is what both of them count.
+// progress counts the jobs of a run.
 type progress struct {
 	W   io.Writer
 	Now func() time.Time
@@ -74,7 +51,7 @@ func (p *progress) finished(j schemas.Job, e Episode) {
 	}
 }
 
-// episode is the line of a finished job.
+// episode returns the line of a finished job.
 func (p *progress) episode(j schemas.Job, e Episode) string {
 	of := ""
 	if p.start.ToDo > 0 {
@@ -98,7 +75,7 @@ func (p *progress) retried(j schemas.Job, cause error) string {
 	return fmt.Sprintf("  retry  %s#%d: %s", j.Instance, j.Attempt, firstLine(cause.Error()))
 }
 
-// status says how far the run is, the important first.
+// status returns the status line, with the most important figures first.
 func (p *progress) status() string {
 	elapsed := p.Now().Sub(p.begun)
 	parts := []string{number(p.done) + " done"}
@@ -119,64 +96,6 @@ func (p *progress) status() string {
 		parts = append(parts, usd(p.cost))
 	}
 	return "  " + strings.Join(parts, ", ")
-}
-
-// Plain writes one line per finished or retried job, and a status line at most
-// once per Every while jobs move: progress for logs and pipes.
-type Plain struct {
-	progress
-	Every time.Duration // default one minute
-}
-
-// NewPlain returns a Plain that writes to w.
-func NewPlain(w io.Writer) *Plain { return &Plain{progress: newProgress(w), Every: time.Minute} }
-
-// RunStarted implements Observer.
-func (p *Plain) RunStarted(s Start) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.begin(s)
-}
-
-// JobStarted implements Observer.
-func (p *Plain) JobStarted(j schemas.Job, _ int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.running[j.EpisodeID] = true
-}
-
-// Step implements Observer.
-func (p *Plain) Step(schemas.Job, schemas.Step) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.due()
-}
-
-// JobRetried implements Observer.
-func (p *Plain) JobRetried(j schemas.Job, cause error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fmt.Fprintln(p.W, p.retried(j, cause))
-}
-
-// JobFinished implements Observer.
-func (p *Plain) JobFinished(j schemas.Job, e Episode) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.finished(j, e)
-	fmt.Fprintln(p.W, p.episode(j, e))
-	p.due()
-}
-
-// RunFinished implements Observer.
-func (p *Plain) RunFinished(Report) {}
-
-// due writes the status line if it is time.
-func (p *Plain) due() {
-	if now := p.Now(); now.Sub(p.last) >= p.Every {
-		p.last = now
-		fmt.Fprintln(p.W, p.status())
-	}
 }
 
 func firstLine(s string) string {

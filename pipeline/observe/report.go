@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -16,7 +17,7 @@ import (
 // ReportVersion is the schema_version of summary.json.
 const ReportVersion = "1"
 
-// Verdicts of a run: the first word of its summary.
+// Verdicts of a run, which begin its summary.
 const (
 	Complete    = "COMPLETE"
 	WithGaps    = "COMPLETE WITH GAPS"
@@ -25,7 +26,7 @@ const (
 	Interrupted = "INTERRUPTED"
 )
 
-// Episode is what the summary keeps of one episode.
+// Episode is one episode in the summary.
 type Episode struct {
 	ID         string         `json:"episode_id"`
 	GroupID    string         `json:"group_id"`
@@ -42,7 +43,7 @@ type Episode struct {
 	ToolErrors map[string]int `json:"tool_errors,omitempty"`
 	Format     int            `json:"format_errors"`
 	Retries    int            `json:"llm_retries"`
-	Calls      schemas.Calls  `json:"calls"` // to models, also those that no row shows
+	Calls      schemas.Calls  `json:"calls"` // to models, including those that no row shows
 	Prompt     int64          `json:"prompt_tokens"`
 	Completion int64          `json:"completion_tokens"`
 	Cached     int64          `json:"cached_tokens"`
@@ -52,12 +53,11 @@ type Episode struct {
 	Redactions map[string]int `json:"redactions,omitempty"`
 	Bytes      int64          `json:"staged_bytes"`
 	Diverged   int            `json:"diverged,omitempty"`
-	// FirstDiverged is the first call that was answered otherwise than when it was
-	// made before.
+	// FirstDiverged is the first replayed call with a different observation than before.
 	FirstDiverged string `json:"first_diverged,omitempty"`
 }
 
-// FromStaged reads the summary of a staged episode; size is that of the object.
+// FromStaged returns the summary of a staged episode; size is the object's size in bytes.
 func FromStaged(s sinks.Staged, size int64) Episode {
 	r := s.Episode
 	e := Episode{
@@ -80,7 +80,7 @@ func FromStaged(s sinks.Staged, size int64) Episode {
 		}
 	}
 	if r.RedactionsJSON != nil {
-		_ = json.Unmarshal([]byte(*r.RedactionsJSON), &e.Redactions) // ours; a foreign one counts nothing
+		_ = json.Unmarshal([]byte(*r.RedactionsJSON), &e.Redactions) // an invalid value counts as none
 	}
 	return e
 }
@@ -108,29 +108,29 @@ type Ledger struct {
 	Reused   int            `json:"reused"`
 	Ran      int            `json:"ran"`
 	Missing  int            `json:"missing"`
-	Outcomes map[string]int `json:"outcomes"` // of those that ran
+	Outcomes map[string]int `json:"outcomes"` // of the episodes that ran
 }
 
-// Report is the end of a run. It is built by Summarise.
+// Report is the result of a run. Summarise computes most of it.
 type Report struct {
 	SchemaVersion string    `json:"schema_version"`
 	Verdict       string    `json:"verdict"`
 	ExitCode      int       `json:"exit_code"`
 	RunID         string    `json:"run_id"`
 	RunDir        string    `json:"run_dir"`
-	Command       []string  `json:"command,omitempty"` // the words that started the run, for "next"
-	Raise         string    `json:"-"`                 // the flag to raise before it is started again
+	Command       []string  `json:"command,omitempty"` // the command that started the run, for the next commands
+	Raise         string    `json:"-"`                 // the flag to raise before running again
 	Started       time.Time `json:"started"`
 	Ended         time.Time `json:"ended"`
-	Error         string    `json:"error,omitempty"` // why it stopped early
+	Error         string    `json:"error,omitempty"` // why the run stopped early
 	Hint          string    `json:"hint,omitempty"`
 
 	Ledger  Ledger    `json:"ledger"`
 	Missing []Missing `json:"missing"`
 	Outcome Outcome   `json:"outcome"`
 	Effort  Effort    `json:"effort"`
-	// Calls are those of the whole run: of episodes without an end, and of
-	// earlier processes, too. They are what a model server has counted.
+	// Calls are the model calls of the whole run, including unfinished episodes and
+	// earlier processes, as a model server counts them.
 	Calls    schemas.Calls `json:"calls"`
 	Friction Friction      `json:"friction"`
 	Data     Data          `json:"data"`
@@ -138,18 +138,18 @@ type Report struct {
 	Episodes []Episode     `json:"episodes"`
 }
 
-// Outcome is over all episodes of the run, reused ones included.
+// Outcome covers all episodes of the run, including reused ones.
 type Outcome struct {
 	Episodes      int     `json:"episodes"`
 	Verified      int     `json:"verified"` // with a verdict
 	Resolved      int     `json:"resolved"`
 	ResolvedGold  int     `json:"resolved_gold_used"` // by a policy that could see the gold patch; not in Resolved
-	ResolvedRate  float64 `json:"resolved_rate"`      // of the verified
+	ResolvedRate  float64 `json:"resolved_rate"`      // share of the verified episodes
 	Tasks         int     `json:"tasks"`
 	ResolvedTasks int     `json:"resolved_tasks"` // by at least one attempt
 }
 
-// Effort is what the episodes took, reused ones included.
+// Effort is the time, tokens and cost of all episodes, including reused ones.
 type Effort struct {
 	Steps           Spread   `json:"steps"`
 	WallSeconds     Spread   `json:"wall_seconds"`
@@ -157,11 +157,11 @@ type Effort struct {
 	PromptTokens    int64    `json:"prompt_tokens"`
 	CachedTokens    int64    `json:"cached_tokens"`
 	ReasoningTokens int64    `json:"reasoning_tokens"`
-	CostUSD         *float64 `json:"cost_usd"` // nil: unknown for some episode
+	CostUSD         *float64 `json:"cost_usd"` // nil: unknown for at least one episode
 	SpentNowUSD     float64  `json:"spent_now_usd"`
 }
 
-// Spread of one quantity.
+// Spread is the distribution of one quantity.
 type Spread struct {
 	Sum float64 `json:"sum"`
 	P50 float64 `json:"p50"`
@@ -170,17 +170,17 @@ type Spread struct {
 	Max float64 `json:"max"`
 }
 
-// Friction is what went wrong on the way.
+// Friction counts the problems during the run.
 type Friction struct {
 	InfraRetries  int            `json:"infra_retries"`
 	FormatErrors  int            `json:"format_errors"`
 	ToolErrors    map[string]int `json:"tool_errors"`
-	Diverged      int            `json:"diverged"` // calls made again that were answered otherwise
+	Diverged      int            `json:"diverged"` // replayed calls with a different observation
 	FirstDiverged string         `json:"first_diverged,omitempty"`
-	Adopted       int            `json:"adopted"` // staged by another hand first
+	Adopted       int            `json:"adopted"` // episodes that another worker staged first
 }
 
-// Data is what was staged.
+// Data describes the staged data.
 type Data struct {
 	Staging    string         `json:"staging"`
 	Episodes   int            `json:"episodes"`
@@ -189,9 +189,8 @@ type Data struct {
 	Redactions map[string]int `json:"redactions"`
 }
 
-// Summarise computes everything that follows from the episodes, the missing
-// jobs and the way the run ended. Dead and cancelled episodes are in the
-// ledger and in nothing else.
+// Summarise computes all other fields from the episodes, the missing jobs and the way
+// the run ended. Dead and canceled episodes count only in the ledger.
 func (r *Report) Summarise() {
 	r.SchemaVersion = ReportVersion
 	slices.SortFunc(r.Episodes, func(a, b Episode) int {
@@ -264,8 +263,8 @@ func (r *Report) add(e Episode) {
 	}
 }
 
-// judge decides verdict, exit code and the next commands. A verdict that is
-// set already (stopped, interrupted) stands.
+// judge sets the verdict, the exit code and the next commands. It keeps a verdict that
+// is already set (stopped, interrupted).
 func (r *Report) judge() {
 	infra := r.Ledger.Outcomes[schemas.OutcomeInfra]
 	if r.Verdict == "" {
@@ -276,12 +275,12 @@ func (r *Report) judge() {
 	}
 	r.Next = r.Mend()
 	if r.Outcome.Episodes > 0 {
-		r.Next = append(r.Next, Shell("tracesmith", "show", r.RunDir), Shell("tracesmith", "publish", r.RunDir, "--to", "out/dataset"))
+		r.Next = append(r.Next, shellwords.Command("tracesmith", "show", r.RunDir), shellwords.Command("tracesmith", "publish", r.RunDir, "--to", "out/dataset"))
 	}
 }
 
-// Mend are the commands that look at what went wrong or try it again: the part
-// of Next that stands also where the run is published at once.
+// Mend returns the commands that show failures or retry them. They are part of Next
+// even if the run is published immediately.
 func (r *Report) Mend() []string {
 	var next []string
 	switch {
@@ -293,12 +292,12 @@ func (r *Report) Mend() []string {
 		next = append(next, r.again("--retry", "infra"))
 	}
 	if r.Ledger.Outcomes[schemas.OutcomeInfra] > 0 {
-		next = append(next, Shell("cat", r.RunDir+"/dead-letters.jsonl")+"   # why they failed")
+		next = append(next, shellwords.Command("cat", r.RunDir+"/dead-letters.jsonl")+"   # why they failed")
 	}
 	for _, e := range r.Episodes {
 		switch e.Outcome {
 		case schemas.OutcomeUnresolved, schemas.OutcomeLimit, schemas.OutcomeAgentError:
-			return append(next, fmt.Sprintf("%s   # %s: why", Shell("tracesmith", "show", r.RunDir, e.ID[:min(12, len(e.ID))]), e.Outcome))
+			return append(next, fmt.Sprintf("%s   # %s: why", shellwords.Command("tracesmith", "show", r.RunDir, e.ID[:min(12, len(e.ID))]), e.Outcome))
 		}
 	}
 	return next
@@ -318,3 +317,27 @@ func spread(v []float64) Spread {
 }
 
 func sorted(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }
+
+// again returns the command that resumes the run: the command that started it, without
+// --fresh and without flags that more repeats, followed by more.
+func (r *Report) again(more ...string) string {
+	command := r.Command
+	if len(command) == 0 {
+		command = []string{"tracesmith", "run", "-c", "FILE", "--run-dir", r.RunDir}
+	}
+	anew := append([]string{"--retry"}, more...)
+	var words []string
+	for i := 0; i < len(command); i++ {
+		flag, _, whole := strings.Cut(command[i], "=")
+		switch {
+		case flag == "--fresh":
+		case strings.HasPrefix(flag, "--") && slices.Contains(anew, flag):
+			if !whole { // its value is the next word
+				i++
+			}
+		default:
+			words = append(words, command[i])
+		}
+	}
+	return shellwords.Command(append(words, more...)...)
+}

@@ -10,10 +10,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// shown is how many ids of a class the text names; summary.json has them all.
+// shown is the number of ids of a class in the text; summary.json has them all.
 const shown = 10
 
-// JSON is the content of summary.json.
+// JSON returns the content of summary.json.
 func (r Report) JSON() ([]byte, error) {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -45,7 +45,7 @@ func (r Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// Markdown is the content of summary.md.
+// Markdown returns the content of summary.md.
 func (r Report) Markdown() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\nRun `%s`, %s, directory `%s`.\n", r.Verdict, r.RunID, took(r.Ended.Sub(r.Started)), r.RunDir)
@@ -81,8 +81,8 @@ func (r Report) blocks() []block {
 	return append(out, block{"data", []string{data}}, block{"next", r.Next})
 }
 
-// ledgerLines prints the ledger as two equations, and who is behind the bad
-// numbers.
+// ledgerLines returns the ledger as two equations, and the ids of failed and missing
+// episodes.
 func (r Report) ledgerLines() []string {
 	l := r.Ledger
 	lines := []string{fmt.Sprintf("%s selected = %s reused + %s ran + %s missing", number(l.Selected), number(l.Reused), number(l.Ran), number(l.Missing))}
@@ -158,8 +158,8 @@ func (r Report) effortLines() []string {
 	return lines
 }
 
-// costLine says what the episodes cost. Without a resolved task there is no
-// price of one.
+// costLine returns the cost of the episodes, and the cost per resolved task if there is
+// one.
 func (r Report) costLine(cost float64) string {
 	line := fmt.Sprintf("cost %s, %s per task", usd(cost), usd(cost/float64(max(1, r.Outcome.Tasks))))
 	if n := r.Outcome.ResolvedTasks; n > 0 {
@@ -168,8 +168,8 @@ func (r Report) costLine(cost float64) string {
 	return line + fmt.Sprintf("; %s in this run", usd(r.Effort.SpentNowUSD))
 }
 
-// callLines account for the model calls of the whole run, episodes without an
-// end and earlier processes included.
+// callLines returns the model calls of the whole run, including unfinished episodes and
+// earlier processes.
 func (r Report) callLines() []string {
 	c := r.Calls
 	if c.Made+c.FromCache == 0 {

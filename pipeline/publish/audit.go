@@ -21,47 +21,47 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// What can be wrong with an object.
+// Problems of an object.
 const (
-	Damaged = "damaged" // it is not what was written, or its server does not give it out
-	Missing = "missing" // something names it and it is not there
-	Surplus = "surplus" // it is there and nothing names it
+	Damaged = "damaged" // its content changed, or the store cannot return it
+	Missing = "missing" // a manifest or pointer names it, but it does not exist
+	Surplus = "surplus" // it exists, but nothing names it
 )
 
-// Finding is one object with which something is wrong.
+// Finding is a problem with one object.
 type Finding struct {
-	Object  string `json:"object"` // its key below the place
+	Object  string `json:"object"` // its key
 	Problem string `json:"problem"`
 	Detail  string `json:"detail"`
 }
 
-// Audited is what an audit has looked at and found.
-type Audited struct {
+// AuditReport is the result of an audit.
+type AuditReport struct {
 	URI      string    `json:"uri"`
 	Kind     string    `json:"kind"` // dataset or run
 	Versions []string  `json:"versions,omitempty"`
-	Objects  int       `json:"objects"` // that were read
+	Objects  int       `json:"objects"` // objects read
 	Bytes    int64     `json:"bytes"`
 	Findings []Finding `json:"findings"` // by object
 }
 
-// audit collects findings from several goroutines.
+// audit is one audit in progress.
 type audit struct {
-	store sinks.Store
-	sizes map[string]int64 // every object that the store lists
-	older map[string]bool  // the files of versions, as they are called at the root
-	root  bool             // the manifest of the version at the root was read
-	blind []string         // versions whose manifest says nothing about their files
-	name  string           // of the dataset
-	mu    sync.Mutex
-	out   Audited
+	store      sinks.Store
+	sizes      map[string]int64 // every object of the store
+	versioned  map[string]bool  // paths at the root of files of any version
+	root       bool             // the manifest of the latest version was read
+	unreadable []string         // versions whose manifest cannot be read
+	name       string           // of the dataset
+	mu         sync.Mutex
+	out        AuditReport
 }
 
 func newAudit(ctx context.Context, store sinks.Store, kind, prefix string) (*audit, error) {
-	a := &audit{store: store, sizes: map[string]int64{}, older: map[string]bool{}, out: Audited{URI: store.URI(), Kind: kind, Findings: []Finding{}}}
+	a := &audit{store: store, sizes: map[string]int64{}, versioned: map[string]bool{}, out: AuditReport{URI: store.URI(), Kind: kind, Findings: []Finding{}}}
 	for o, err := range store.List(ctx, prefix) {
 		if err != nil {
-			return nil, fmt.Errorf("listing what is to be checked: %w", err)
+			return nil, fmt.Errorf("listing the objects to check: %w", err)
 		}
 		a.sizes[o.Key] = o.Size
 	}
@@ -74,15 +74,16 @@ func (a *audit) find(object, problem, detail string) {
 	a.out.Findings = append(a.out.Findings, Finding{object, problem, detail})
 }
 
-func (a *audit) report() Audited {
+func (a *audit) report() AuditReport {
 	slices.SortFunc(a.out.Findings, func(x, y Finding) int {
 		return cmp.Or(strings.Compare(x.Object, y.Object), strings.Compare(x.Detail, y.Detail))
 	})
 	return a.out
 }
 
-// read hands an object to use; false if it is not there or not given out, which
-// is a finding. A store that answers nothing at all is an error.
+// read calls use with the content of an object. If the object does not exist or
+// cannot be read, it records a finding and returns false. It returns an error if the
+// whole store fails.
 func (a *audit) read(ctx context.Context, key string, use func(io.Reader) error) (bool, error) {
 	r, err := a.store.Open(ctx, key)
 	if err == nil {
@@ -100,10 +101,10 @@ func (a *audit) read(ctx context.Context, key string, use func(io.Reader) error)
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case errors.Is(err, sinks.ErrNotFound):
-		a.find(key, Missing, "it is named and is not there")
+		a.find(key, Missing, "it does not exist, although another object names it")
 		return false, nil
 	}
-	for _, lerr := range a.store.List(ctx, key) { // is it the object or the whole store?
+	for _, lerr := range a.store.List(ctx, key) { // does the whole store fail?
 		if lerr != nil {
 			return false, err
 		}
@@ -123,32 +124,31 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ErrNoDataset: there is nothing at the location that says it is a dataset.
+// ErrNoDataset means that the location has none of the files that identify a dataset.
 var ErrNoDataset = errors.New("no dataset here")
 
-// Audit reads every object of every version of a dataset, and the copy of the latest
-// version at its root, in place, and compares it with its manifest. A store without
-// versions that has a manifest is audited as that version. An error means that Audit
-// could not look, or that the store holds no dataset, in which case nothing of it is
-// listed; what is wrong with the data is in the findings.
-func Audit(ctx context.Context, store sinks.Store) (Audited, error) {
+// Audit reads every object of every version of a dataset, and of the copy at its root,
+// and compares it with its manifest. A store without versions that has a manifest is
+// audited as that version. Problems with the data are findings; an error means that
+// the audit failed or that the store contains no dataset.
+func Audit(ctx context.Context, store sinks.Store) (AuditReport, error) {
 	if err := checkDataset(ctx, store); err != nil {
-		return Audited{}, err
+		return AuditReport{}, err
 	}
 	a, err := newAudit(ctx, store, "dataset", "")
 	if err != nil {
-		return Audited{}, err
+		return AuditReport{}, err
 	}
 	known := map[string]bool{}
 	bases, pointed, err := a.roots(ctx, known)
 	if err != nil {
-		return Audited{}, err
+		return AuditReport{}, err
 	}
-	var files []stored
+	var files []auditedFile
 	for _, base := range bases {
 		more, err := a.manifest(ctx, base, pointed[base], known)
 		if err != nil {
-			return Audited{}, err
+			return AuditReport{}, err
 		}
 		files = append(files, more...)
 	}
@@ -158,14 +158,14 @@ func Audit(ctx context.Context, store sinks.Store) (Audited, error) {
 		g.Go(func() error { return a.file(gctx, f) })
 	}
 	if err := g.Wait(); err != nil {
-		return Audited{}, err
+		return AuditReport{}, err
 	}
 	a.surplus(bases, pointed, known)
 	return a.report(), nil
 }
 
-// checkDataset looks for the objects by which a dataset is known. Any one will do:
-// the others may be what is wrong with it.
+// checkDataset returns ErrNoDataset unless the store has one of the objects that
+// identify a dataset. One is enough, because the others may be damaged or missing.
 func checkDataset(ctx context.Context, store sinks.Store) error {
 	for _, key := range []string{claimKey, latestKey, manifestKey} {
 		r, err := store.Open(ctx, key)
@@ -179,34 +179,34 @@ func checkDataset(ctx context.Context, store sinks.Store) error {
 	return fmt.Errorf("%w: %s has no %s: name the directory or prefix given to publish --to", ErrNoDataset, store.URI(), claimKey)
 }
 
-// surplus finds the objects that nothing names, and versions without a manifest. It
-// does not judge the root if latest.json or the manifest that it names cannot be read.
+// surplus finds objects that nothing names and versions without a manifest. It skips
+// the root if latest.json or the manifest that it names cannot be read.
 func (a *audit) surplus(bases []string, pointed map[string]string, known map[string]bool) {
 	copied := slices.ContainsFunc(bases, func(base string) bool { return strings.HasPrefix(base, versionsDir) })
 	for key := range a.sizes {
-		if known[key] || copied && !a.root && baseOf(key) == "" || slices.ContainsFunc(a.blind, func(base string) bool { return strings.HasPrefix(key, base) }) {
+		if known[key] || copied && !a.root && baseOf(key) == "" || slices.ContainsFunc(a.unreadable, func(base string) bool { return strings.HasPrefix(key, base) }) {
 			continue
 		}
 		detail := "no manifest names it"
 		base := baseOf(key)
 		switch {
 		case base != "" && !slices.Contains(bases, "") && !slices.Contains(bases, base):
-			detail = "its version has no manifest: a publish has not ended or was killed; publish again, or remove it"
+			detail = "its version has no manifest: a publish is running or was killed; publish again, or remove it"
 			if manifest := base + manifestKey; !known[manifest] {
 				known[manifest] = true
 				if _, told := pointed[base]; !told {
-					a.find(manifest, Missing, "there are files of this version: the manifest was lost, or was not written yet")
+					a.find(manifest, Missing, "the version has files, but its manifest was lost or is not written yet")
 				}
 			}
-		case base == "" && a.older[key]:
-			detail = "it belongs to an earlier version: a publish has not ended or was killed; publish again"
+		case base == "" && a.versioned[key]:
+			detail = "it belongs to an earlier version: a publish is running or was killed; publish again"
 		}
 		a.find(key, Surplus, detail)
 	}
 }
 
-// roots finds the versions ("" for a store that is one), and which manifest hash
-// the pointer wants.
+// roots returns the prefixes of the versions ("" if the store is a single version),
+// and the manifest hash in latest.json by prefix.
 func (a *audit) roots(ctx context.Context, known map[string]bool) (bases []string, pointed map[string]string, err error) {
 	pointed = map[string]string{}
 	versions := false
@@ -220,20 +220,20 @@ func (a *audit) roots(ctx context.Context, known map[string]bool) (bases []strin
 	}
 	slices.Sort(bases)
 	if _, alone := a.sizes[manifestKey]; alone && !versions {
-		for _, key := range []string{claimKey, leaseKey, latestKey} { // a copy of a root has them
+		for _, key := range []string{claimKey, leaseKey, latestKey} { // copies of a dataset's root have them
 			known[key] = true
 		}
 		return []string{""}, pointed, nil
 	}
-	var c claimed
+	var c datasetClaim
 	if err := a.document(ctx, claimKey, &c); err != nil {
 		return nil, nil, err
 	}
 	if a.name = c.Dataset; a.name != "" && (c.Layout < 1 || c.Layout > layoutVersion) {
 		a.find(claimKey, Damaged, fmt.Sprintf("its layout is %d, this program reads 1 to %d", c.Layout, layoutVersion))
 	}
-	if _, there := a.sizes[leaseKey]; there { // older versions of the program wrote none
-		if err := a.document(ctx, leaseKey, new(leased)); err != nil {
+	if _, there := a.sizes[leaseKey]; there { // older programs wrote none
+		if err := a.document(ctx, leaseKey, new(leaseState)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -245,7 +245,7 @@ func (a *audit) roots(ctx context.Context, known map[string]bool) (bases []strin
 	base := strings.TrimSuffix(p.Manifest, manifestKey)
 	pointed[base] = p.ManifestSHA256
 	if base != versionBase(p.Version) && base != p.Version+"/" || a.name != "" && p.Dataset != a.name {
-		a.find(latestKey, Damaged, fmt.Sprintf("it names dataset %q, version %q and manifest %s, which do not belong together", p.Dataset, p.Version, p.Manifest))
+		a.find(latestKey, Damaged, fmt.Sprintf("its dataset %q, version %q and manifest %s do not belong together", p.Dataset, p.Version, p.Manifest))
 	}
 	if !slices.Contains(bases, base) {
 		a.find(p.Manifest, Missing, latestKey+" points at it")
@@ -253,7 +253,7 @@ func (a *audit) roots(ctx context.Context, known map[string]bool) (bases []strin
 	return bases, pointed, nil
 }
 
-// document reads a small object of canonical JSON.
+// document decodes a small object of canonical JSON.
 func (a *audit) document(ctx context.Context, key string, into any) error {
 	_, err := a.read(ctx, key, func(r io.Reader) error {
 		raw, err := io.ReadAll(r)
@@ -261,7 +261,7 @@ func (a *audit) document(ctx context.Context, key string, into any) error {
 			return err
 		}
 		if json.Unmarshal(raw, into) != nil {
-			a.find(key, Damaged, "it is no JSON document")
+			a.find(key, Damaged, "it is not valid JSON")
 			return nil
 		}
 		if again, err := schemas.CanonicalJSON(into); err == nil && !bytes.Equal(raw, again) {
@@ -272,24 +272,24 @@ func (a *audit) document(ctx context.Context, key string, into any) error {
 	return err
 }
 
-// stored is a file of a version with its full key.
-type stored struct {
+// auditedFile is a file of a version, or its copy at the root.
+type auditedFile struct {
 	key string
 	schemas.ManifestFile
-	copied bool // from its version, to the root
+	copied bool // it is the copy at the root
 }
 
-// remedy says what restores a copy.
-func (f stored) remedy(action string) string {
+// remedy says how to restore a copy; "" for other files.
+func (f auditedFile) remedy(action string) string {
 	if !f.copied {
 		return ""
 	}
 	return ": " + action + " to restore it"
 }
 
-// manifest checks the manifest below base and lists its files; want is its hash,
-// "" if nothing names it.
-func (a *audit) manifest(ctx context.Context, base, want string, known map[string]bool) ([]stored, error) {
+// manifest checks the manifest below base and returns its files; want is its hash in
+// latest.json, "" if it is not the latest.
+func (a *audit) manifest(ctx context.Context, base, want string, known map[string]bool) ([]auditedFile, error) {
 	key := base + manifestKey
 	known[key] = true
 	var raw []byte
@@ -302,7 +302,7 @@ func (a *audit) manifest(ctx context.Context, base, want string, known map[strin
 	}
 	m, err := parseManifest(raw)
 	if err != nil || !ok {
-		if a.blind = append(a.blind, base); ok {
+		if a.unreadable = append(a.unreadable, base); ok {
 			a.find(key, Damaged, err.Error())
 		}
 		return nil, nil
@@ -314,7 +314,7 @@ func (a *audit) manifest(ctx context.Context, base, want string, known map[strin
 		return nil, err
 	case want != "" && schemas.HashBytes(raw) != want:
 		a.find(key, Damaged, "its SHA-256 is not the one in "+latestKey)
-		a.find(latestKey, Damaged, "it names another SHA-256 than the manifest has: one of the two was changed")
+		a.find(latestKey, Damaged, "its SHA-256 is not the manifest's: one of the two was changed")
 	case !bytes.Equal(raw, again):
 		a.find(key, Damaged, "it is not as it was written")
 	case !schemas.Sealed(raw):
@@ -326,11 +326,11 @@ func (a *audit) manifest(ctx context.Context, base, want string, known map[strin
 	case !consistent(m):
 		a.find(key, Damaged, "its totals are not the sums of its files")
 	}
-	var files []stored
+	var files []auditedFile
 	for _, f := range m.Files {
 		full := keyBelow(base, f.Path)
 		known[full] = true
-		files = append(files, stored{full, f, false})
+		files = append(files, auditedFile{full, f, false})
 	}
 	if strings.HasPrefix(base, versionsDir) {
 		files = append(files, a.atRoot(m, raw, want != "", known)...)
@@ -338,22 +338,21 @@ func (a *audit) manifest(ctx context.Context, base, want string, known map[strin
 	return files, nil
 }
 
-// atRoot lists what a version has at the root of its dataset: all of its files, if it
-// is the latest.
-func (a *audit) atRoot(m schemas.Manifest, raw []byte, latest bool, known map[string]bool) []stored {
+// atRoot returns the copies of a version's files at the root, if it is the latest.
+func (a *audit) atRoot(m schemas.Manifest, raw []byte, latest bool, known map[string]bool) []auditedFile {
 	a.root = a.root || latest
-	var files []stored
+	var files []auditedFile
 	own := schemas.ManifestFile{Path: manifestKey, Bytes: int64(len(raw)), SHA256: schemas.HashBytes(raw)}
 	for _, f := range append(slices.Clone(m.Files), own) {
-		if a.older[f.Path] = true; latest {
+		if a.versioned[f.Path] = true; latest {
 			known[f.Path] = true
-			files = append(files, stored{f.Path, f, true})
+			files = append(files, auditedFile{f.Path, f, true})
 		}
 	}
 	return files
 }
 
-// consistent adds up the rows of the tables.
+// consistent reports whether the totals are the sums of the tables' rows.
 func consistent(m schemas.Manifest) bool {
 	rows := map[string]int64{}
 	for _, f := range m.Files {
@@ -362,10 +361,10 @@ func consistent(m schemas.Manifest) bool {
 	return rows["episodes"] == int64(m.Totals.Episodes) && rows["steps"] == m.Totals.Steps
 }
 
-// file compares an object with its entry.
-func (a *audit) file(ctx context.Context, f stored) error {
+// file compares an object with its manifest entry.
+func (a *audit) file(ctx context.Context, f auditedFile) error {
 	if _, ok := a.sizes[f.key]; !ok {
-		a.find(f.key, Missing, "the manifest names it and it is not there"+f.remedy("publish again"))
+		a.find(f.key, Missing, "the manifest names it, but it does not exist"+f.remedy("publish again"))
 		return nil
 	}
 	h := sha256.New()
@@ -379,7 +378,7 @@ func (a *audit) file(ctx context.Context, f stored) error {
 	}
 	switch {
 	case n != f.Bytes:
-		a.find(f.key, Damaged, fmt.Sprintf("it has %d bytes, the manifest says %d%s", n, f.Bytes, f.remedy("delete it and publish again")))
+		a.find(f.key, Damaged, fmt.Sprintf("it has %d bytes, but %d in the manifest%s", n, f.Bytes, f.remedy("delete it and publish again")))
 	case hex.EncodeToString(h.Sum(nil)) != f.SHA256:
 		a.find(f.key, Damaged, "its SHA-256 is not the manifest's"+f.remedy("delete it and publish again"))
 	}

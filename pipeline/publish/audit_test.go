@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-func audited(t *testing.T, s sinks.Store) publish.Audited {
+func audited(t *testing.T, s sinks.Store) publish.AuditReport {
 	t.Helper()
 	got, err := publish.Audit(t.Context(), s)
 	if err != nil {
@@ -27,7 +27,7 @@ func audited(t *testing.T, s sinks.Store) publish.Audited {
 }
 
 // problems are the findings as "problem object", without the versions' names.
-func problems(a publish.Audited) []string {
+func problems(a publish.AuditReport) []string {
 	out := []string{}
 	for _, f := range a.Findings {
 		object := f.Object
@@ -164,7 +164,7 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 			bad := slices.Clone(good)
 			bad[i] ^= 1
 			mustWrite(t, path, bad)
-			found := func(a publish.Audited, object string) bool {
+			found := func(a publish.AuditReport, object string) bool {
 				return slices.ContainsFunc(a.Findings, func(f publish.Finding) bool { return f.Object == object })
 			}
 			if got := audited(t, dir(t, root)); !found(got, filepath.ToSlash(rel)) {

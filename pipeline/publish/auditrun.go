@@ -9,13 +9,12 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// AuditRun reads every staged object of a run and checks that it is whole and
-// what its name says. want are the episodes that must be there, because the run
-// has reported them as staged.
-func AuditRun(ctx context.Context, store sinks.Store, runID string, want []string) (Audited, error) {
+// AuditRun reads every staged object of a run and checks that it is complete and has
+// the right name. want are the ids of the episodes that the run reported as staged.
+func AuditRun(ctx context.Context, store sinks.Store, runID string, want []string) (AuditReport, error) {
 	a, err := newAudit(ctx, store, "run", "staging/")
 	if err != nil {
-		return Audited{}, err
+		return AuditReport{}, err
 	}
 	for _, id := range want {
 		key := sinks.StagedKey(runID, id)
@@ -29,7 +28,7 @@ func AuditRun(ctx context.Context, store sinks.Store, runID string, want []strin
 		g.Go(func() error { return a.stagedObject(gctx, key, runID) })
 	}
 	if err := g.Wait(); err != nil {
-		return Audited{}, err
+		return AuditReport{}, err
 	}
 	return a.report(), nil
 }
@@ -51,9 +50,9 @@ func (a *audit) stagedObject(ctx context.Context, key, runID string) error {
 	case err != nil:
 		a.find(key, Damaged, err.Error())
 	case key != sinks.StagedKey(s.Episode.RunID, s.Episode.EpisodeID):
-		a.find(key, Damaged, "it holds episode "+s.Episode.EpisodeID+" of run "+s.Episode.RunID)
+		a.find(key, Damaged, "it contains episode "+s.Episode.EpisodeID+" of run "+s.Episode.RunID)
 	case s.Episode.RunID != runID:
-		a.find(key, Surplus, "it is of another run: "+s.Episode.RunID)
+		a.find(key, Surplus, "it belongs to another run: "+s.Episode.RunID)
 	}
 	return nil
 }

@@ -7,80 +7,19 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 )
-
-// textFile is a file of the version that is not a table.
-type textFile struct {
-	path string
-	body []byte
-}
-
-func (t textFile) entry() schemas.ManifestFile {
-	return schemas.ManifestFile{Path: t.path, Bytes: int64(len(t.body)), SHA256: schemas.HashBytes(t.body)}
-}
-
-// texts makes the reports and the dataset card.
-func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
-	t.AddDead(p.in.dead)
-	stats := t.Stats()
-	funnel, err := schemas.CanonicalJSON(m.Selection)
-	if err != nil {
-		return nil, err
-	}
-	numbers, err := schemas.CanonicalJSON(stats)
-	if err != nil {
-		return nil, err
-	}
-	plots := t.Plots()
-	known := p.in.known.report()
-	card, err := p.renderCard(m, stats, known, plots)
-	if err != nil {
-		return nil, err
-	}
-	about, err := croissant(m, stats)
-	if err != nil {
-		return nil, err
-	}
-	contamination, err := known.file()
-	if err != nil {
-		return nil, err
-	}
-	redaction := t.redaction
-	redaction.HeldBack = p.in.held
-	secrets, err := schemas.CanonicalJSON(redaction)
-	if err != nil {
-		return nil, err
-	}
-	files := []textFile{{"README.md", card}, {"croissant.json", about}, contamination, {redactionPath, secrets}, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}
-	for _, plot := range plots {
-		files = append(files, textFile{"plots/" + plot.Name + ".svg", plot.SVG})
-	}
-	return files, p.checkTexts(files)
-}
-
-// checkTexts holds the version back if one of its texts holds a secret, which
-// then stands in what the publisher wrote: a name, a description.
-func (p *publication) checkTexts(files []textFile) error {
-	check := redact.NewChecker(p.cfg.Secrets)
-	for _, f := range files {
-		if err := check.Check(f.path, f.body); err != nil {
-			return fmt.Errorf("%w: change what it is made of, such as the name of the dataset or the description of the selection", err)
-		}
-	}
-	return nil
-}
 
 //go:embed card.md.tmpl
 var cardText string
 
 var cardTemplate = template.Must(template.New("card").Funcs(template.FuncMap{
-	"rows": byCount[int], "judged": byCount[Judged], "spread": spreadCells, "share": share, "quote": quoteYAML, "cell": cell, "usd": usd,
+	"rows": byCount[int], "judged": byCount[VerdictCounts], "spread": spreadCells, "share": percent, "quote": quoteYAML, "cell": cell, "usd": usd,
 }).Parse(cardText))
 
-// card is what the template sees.
+// card is the data of the template.
 type card struct {
 	M          schemas.Manifest
 	S          Stats
@@ -88,19 +27,19 @@ type card struct {
 	About      string
 	Size       string
 	Configs    []cardConfig
-	License    string   // a licence of the Hub's list, a YAML list of them, other or unknown
+	License    string   // one of the Hub's license names, a YAML list of them, other or unknown
 	Origins    []string // source_datasets
-	Chosen     string   // how export is told the selection
+	Chosen     string   // the selection, as an argument of commands
 	TopRepos   []string
 	Criteria   []string
 	Combined   []string
 	Plots      []Plot
-	Tables     []schemas.TableDoc // those that the version has
+	Tables     []schemas.TableDoc // tables of the version
 	GoldMasked int
-	Imported   string // format that was imported, "" for runs
+	Imported   string // format of imported episodes; "" for runs
 	Runs       []string
-	Rebuild    string // the command
-	OwnRecipe  bool   // the selection is none that comes with the program
+	Rebuild    string // command that recreates the version
+	OwnRecipe  bool   // the selection is not built in
 	Citation   string
 }
 
@@ -121,11 +60,11 @@ func (p *publication) renderCard(m schemas.Manifest, s Stats, known Contaminatio
 		License: hubLicense(s.Licenses), Origins: origins(s.Sources), Imported: p.cfg.Imported, Citation: citation(m),
 		TopRepos: first(byCount(s.Repos), 10), Criteria: byCount(s.Criteria), Combined: first(byCount(s.Combined), 5),
 	}
-	c.Criteria = slices.DeleteFunc(c.Criteria, func(name string) bool { return strings.Contains(name, "(") }) // commands have a table
+	c.Criteria = slices.DeleteFunc(c.Criteria, func(name string) bool { return strings.Contains(name, "(") }) // commands have their own table
 	for _, table := range []string{"episodes", "steps"} {
 		c.Configs = append(c.Configs, cardConfig{Name: table, Default: table == "episodes", Splits: splitsOf(m.Files, table)})
 	}
-	for _, t := range schemas.Documented {
+	for _, t := range schemas.TableDocs {
 		if version := m.Schemas[t.Name]; version != "" {
 			c.Tables = append(c.Tables, t.At(version))
 		}
@@ -144,8 +83,8 @@ func (p *publication) renderCard(m schemas.Manifest, s Stats, known Contaminatio
 	return []byte(b.String()), nil
 }
 
-// chosen is how a command is told the selection; own: it is none of those that
-// come with the program.
+// chosen returns the selection as an argument of commands; own means that it is not
+// built in.
 func (p *publication) chosen() (word string, own bool) {
 	name := p.sel.Info.Name
 	if builtin, err := selection.Load(name); err == nil && slices.Contains(selection.Builtin(), name) && builtin.SHA256() == p.sel.Info.SHA256 {
@@ -154,12 +93,12 @@ func (p *publication) chosen() (word string, own bool) {
 	return "RECIPE", true
 }
 
-// rebuild is the command that makes the version again, with words in capitals
-// where the reader's own places stand.
+// rebuild returns the command that recreates the version, with placeholders in
+// capitals for locations.
 func (p *publication) rebuild(chosen string) string {
-	command := "tracesmith publish RUN... --to DATASET --name " + shell(p.cfg.Name) + " --selection " + chosen
+	command := "tracesmith publish RUN... --to DATASET --name " + shellwords.Command(p.cfg.Name) + " --selection " + chosen
 	if p.cfg.Imported != "" {
-		command = "tracesmith import " + p.cfg.Imported + " FILE... -o DATASET -p publish.name=" + shell(p.cfg.Name) + " -p publish.selection=" + chosen
+		command = "tracesmith import " + p.cfg.Imported + " FILE... -o DATASET -p publish.name=" + shellwords.Command(p.cfg.Name) + " -p publish.selection=" + chosen
 	}
 	switch {
 	case p.cfg.Benchmarks == nil:
@@ -170,26 +109,10 @@ func (p *publication) rebuild(chosen string) string {
 	return command + " --benchmark-hashes HASHES"
 }
 
-// shell quotes a word for a shell where it needs that.
-func shell(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// citation is an entry for BibTeX; a version has no author and no year but those
-// that its publisher adds.
-func citation(m schemas.Manifest) string {
-	safe := strings.NewReplacer("{", "", "}", "", "\\", "", "%", "")
-	return fmt.Sprintf("@misc{tracesmith-%s,\n  title = {%s: debugging trajectories},\n  version = {%s},\n  note = {Dataset, made with tracesmith %s}\n}",
-		m.Version, safe.Replace(m.Dataset), m.Version, safe.Replace(m.Producer.Version))
-}
-
 func first(list []string, n int) []string { return list[:min(n, len(list))] }
 
-// hubLicenses are the Hub's names of SPDX licences that are not the SPDX name in
-// lower case (hub-docs: docs/hub/repositories-licenses.md).
+// hubLicenses are the Hugging Face Hub's names of SPDX licenses
+// (hub-docs: docs/hub/repositories-licenses.md).
 var hubLicenses = map[string]string{
 	"GPL-2.0-only": "gpl-2.0", "GPL-2.0-or-later": "gpl-2.0", "GPL-3.0-only": "gpl-3.0", "GPL-3.0-or-later": "gpl-3.0",
 	"LGPL-2.1-only": "lgpl-2.1", "LGPL-2.1-or-later": "lgpl-2.1", "LGPL-3.0-only": "lgpl-3.0", "LGPL-3.0-or-later": "lgpl-3.0",
@@ -199,8 +122,8 @@ var hubLicenses = map[string]string{
 	"Zlib": "zlib", "EPL-2.0": "epl-2.0", "BSL-1.0": "bsl-1.0", "PostgreSQL": "postgresql", "WTFPL": "wtfpl", "Artistic-2.0": "artistic-2.0",
 }
 
-// hubLicense is the licence in the front matter. It promises nothing that does not
-// hold for every episode.
+// hubLicense returns the license for the front matter: "other" or "unknown" if no
+// list of the Hub's names is true for every episode.
 func hubLicense(counts map[string]int) string {
 	if len(counts) == 1 && counts["unknown"] > 0 {
 		return "unknown"
@@ -221,7 +144,7 @@ func hubLicense(counts map[string]int) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// origins are source_datasets in the Hub's words: tasks of one's own are original.
+// origins returns source_datasets in the Hub's vocabulary: the user's own tasks are original.
 func origins(sources map[string]int) []string {
 	var out []string
 	for _, s := range byCount(sources) {
@@ -253,7 +176,7 @@ func splitsOf(files []schemas.ManifestFile, table string) []cardSplit {
 	return out
 }
 
-// sizeCategory is the Hub's word for a number of rows.
+// sizeCategory returns the Hub's category for a number of rows.
 func sizeCategory(n int) string {
 	switch {
 	case n < 1_000:
@@ -268,7 +191,7 @@ func sizeCategory(n int) string {
 	return "1M<n<10M"
 }
 
-// quoteYAML writes s as a YAML double-quoted scalar, which JSON strings are.
+// quoteYAML returns s as a double-quoted YAML scalar; JSON strings are valid ones.
 func quoteYAML(s string) (string, error) {
 	b, err := schemas.CanonicalJSON(s)
 	return string(b), err
@@ -281,7 +204,7 @@ func usd(v *float64) string {
 	return fmt.Sprintf("%.2f USD", *v)
 }
 
-// spreadCells are the cells of a row of the table of distributions.
+// spreadCells returns the cells of a row of the table of distributions.
 func spreadCells(v any) string {
 	if ints, ok := v.(Spread[int64]); ok {
 		return cells(ints, "%d")
@@ -304,9 +227,9 @@ func cells[T int64 | float64](s Spread[T], format string) string {
 	return out
 }
 
-func share(n, of int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(of, 1))) }
+func percent(n, of int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(of, 1))) }
 
-// cell makes s safe inside a table of Markdown.
+// cell escapes s for a Markdown table.
 func cell(s string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ").Replace(s)
 }

@@ -20,8 +20,8 @@ const croissantContext = `{"@language":"en","@vocab":"https://schema.org/","cite
 	`"path":"cr:path","recordSet":"cr:recordSet","references":"cr:references","regex":"cr:regex","repeated":"cr:repeated","replace":"cr:replace","samplingRate":"cr:samplingRate",` +
 	`"sc":"https://schema.org/","separator":"cr:separator","source":"cr:source","subField":"cr:subField","transform":"cr:transform"}`
 
-// parquetFormat is what Croissant calls these files: its library reads no others as
-// Parquet, not those of the registered type either.
+// parquetFormat is not the registered media type, because Croissant's library reads
+// only this one as Parquet.
 const parquetFormat = "application/x-parquet"
 
 // croissantTypes are the data types of columns.
@@ -32,8 +32,8 @@ var croissantTypes = map[string]string{
 
 type object = map[string]any
 
-// croissant describes a version in Croissant 1.0: each file with its hash, a set of
-// files and a record set per table, its columns as schemas.Documented has them in the version's schema.
+// croissant describes a version in Croissant 1.0: each file with its hash, and per
+// table a set of files and a record set with the documented columns.
 func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 	d := object{
 		"@context": json.RawMessage(croissantContext), "@type": "sc:Dataset", "conformsTo": "http://mlcommons.org/croissant/1.0",
@@ -42,7 +42,7 @@ func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 		"citeAs":      citation(m),
 		"keywords":    []string{"agent traces", "debugging", "code"},
 	}
-	if s.Licenses["unknown"] == 0 { // a licence is claimed for all or for none
+	if s.Licenses["unknown"] == 0 { // claim licenses only if all are known
 		var licenses []string
 		for _, l := range byCount(s.Licenses) {
 			licenses = append(licenses, "https://spdx.org/licenses/"+l)
@@ -60,7 +60,7 @@ func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 			tables[f.Table] = path.Dir(f.Path) + "/*.parquet"
 		}
 	}
-	for _, t := range schemas.Documented {
+	for _, t := range schemas.TableDocs {
 		pattern := tables[t.Name]
 		if pattern == "" {
 			continue
@@ -101,4 +101,11 @@ func mediaType(file string) string {
 	return cmp.Or(map[string]string{
 		".parquet": parquetFormat, ".json": "application/json", ".md": "text/markdown", ".svg": "image/svg+xml",
 	}[path.Ext(file)], "application/octet-stream")
+}
+
+// citation returns a BibTeX entry, without author and year, which are not known.
+func citation(m schemas.Manifest) string {
+	safe := strings.NewReplacer("{", "", "}", "", "\\", "", "%", "")
+	return fmt.Sprintf("@misc{tracesmith-%s,\n  title = {%s: debugging trajectories},\n  version = {%s},\n  note = {Dataset, made with tracesmith %s}\n}",
+		m.Version, safe.Replace(m.Dataset), m.Version, safe.Replace(m.Producer.Version))
 }

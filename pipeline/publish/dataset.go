@@ -22,12 +22,12 @@ import (
 )
 
 // Dataset is one published version, opened for reading. Every file is checked
-// against the manifest before its first use. Safe for concurrent use; Close
+// against the manifest before its first use. It is safe for concurrent use. Close
 // removes downloads.
 type Dataset struct {
 	Manifest schemas.Manifest
 	store    sinks.Store
-	base     string // prefix of the version's keys; "": a version by itself
+	base     string // prefix of the version's keys; "": the version is at the root
 	exposed  bool   // the version is also at the root
 
 	mu      sync.Mutex
@@ -35,9 +35,9 @@ type Dataset struct {
 	scratch string
 }
 
-// Open opens the version that latest.json points at. A store without versions, such
-// as a copy of one version or of the files at a dataset's root, is that version. An
-// error that wraps sinks.ErrNotFound means that there is no dataset.
+// Open opens the latest version, to which latest.json points. A store without
+// versions, such as a copy of one version or of a dataset's root, is opened as that
+// version. An error that wraps sinks.ErrNotFound means that there is no dataset.
 func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
 	d := &Dataset{store: store, checked: map[string]string{}}
 	raw, err := store.Get(ctx, latestKey)
@@ -68,11 +68,11 @@ func OpenVersion(ctx context.Context, store sinks.Store, version string) (*Datas
 	return d.load(ctx, "")
 }
 
-// load reads the manifest below d.base; want is its hash, "" if nothing names it.
+// load reads the manifest below d.base; want is its expected hash, "" if unknown.
 func (d *Dataset) load(ctx context.Context, want string) (*Dataset, error) {
 	raw, err := d.store.Get(ctx, d.base+manifestKey)
 	if errors.Is(err, sinks.ErrNotFound) {
-		return nil, fmt.Errorf("no dataset in %s (%s): %w: give the place that publish wrote to (--to)", d.store.URI(), d.base+manifestKey, sinks.ErrNotFound)
+		return nil, fmt.Errorf("no dataset in %s (%s): %w: use the location given to publish --to", d.store.URI(), d.base+manifestKey, sinks.ErrNotFound)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening dataset: %w", err)
@@ -86,7 +86,7 @@ func (d *Dataset) load(ctx context.Context, want string) (*Dataset, error) {
 	return d, nil
 }
 
-// Close removes what was downloaded.
+// Close removes downloaded files.
 func (d *Dataset) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,8 +102,8 @@ func (d *Dataset) corrupt(path string, err error) error {
 	return &formats.CorruptError{Path: d.store.URI() + "/" + keyBelow(d.base, path), Err: err}
 }
 
-// File makes a file of the manifest available locally after checking its size
-// and hash. A mismatch is a *formats.CorruptError that names it.
+// File returns the local path of a file of the manifest, after downloading it if
+// necessary and checking its size and hash. A mismatch is a *formats.CorruptError.
 func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,13 +132,13 @@ func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, err
 		return "", fmt.Errorf("reading dataset file %s: %w", key, err)
 	}
 	if n != f.Bytes || hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
-		return "", d.corrupt(f.Path, errors.New("its content is not what the manifest says"))
+		return "", d.corrupt(f.Path, errors.New("its content does not match the manifest"))
 	}
 	d.checked[f.Path] = local
 	return local, nil
 }
 
-// place decides where a file will be read from: in place, or a download.
+// place returns the local path of a file, and a writer for its download; a local file is read in place.
 func (d *Dataset) place(key, sha string) (string, io.WriteCloser, error) {
 	if l, ok := d.store.(sinks.Local); ok {
 		return l.LocalPath(key), nopCloser{io.Discard}, nil
@@ -192,7 +192,7 @@ func (d *Dataset) Selection(ctx context.Context) iter.Seq2[schemas.SelectionRow,
 	return rows[schemas.SelectionRow](ctx, d, arrowrec.Selection)
 }
 
-// DeadLetters are the jobs that have no episode in this version.
+// DeadLetters returns the jobs that have no episode in this version.
 func (d *Dataset) DeadLetters(ctx context.Context) ([]schemas.DeadLetterRow, error) {
 	var out []schemas.DeadLetterRow
 	for row, err := range rows[schemas.DeadLetterRow](ctx, d, arrowrec.DeadLetters) {
@@ -204,7 +204,7 @@ func (d *Dataset) DeadLetters(ctx context.Context) ([]schemas.DeadLetterRow, err
 	return out, nil
 }
 
-// DeadLettersKey is where people find them in the store of the dataset.
+// DeadLettersKey returns the key of the table of dead letters for messages: at the root if it is there.
 func (d *Dataset) DeadLettersKey() string {
 	if d.exposed {
 		return exclusionsPath
@@ -212,7 +212,7 @@ func (d *Dataset) DeadLettersKey() string {
 	return keyBelow(d.base, exclusionsPath)
 }
 
-// rows reads the files of a table in key order, which is manifest order.
+// rows iterates over the rows of a table in key order.
 func rows[T any](ctx context.Context, d *Dataset, t *arrowrec.Table) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T

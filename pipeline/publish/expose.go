@@ -12,9 +12,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// exposed reports whether the root holds the files of m, of the sizes that m says,
-// and no file of another version.
-func (p *publication) exposed(ctx context.Context, m schemas.Manifest) (bool, error) {
+// isExposed reports whether the root has the files of m with the sizes in m, and no
+// file of another version.
+func (p *publication) isExposed(ctx context.Context, m schemas.Manifest) (bool, error) {
 	raw, err := schemas.CanonicalJSON(m)
 	if err != nil {
 		return false, err
@@ -24,7 +24,7 @@ func (p *publication) exposed(ctx context.Context, m schemas.Manifest) (bool, er
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking at the files at the root: %w", err)
+		return false, fmt.Errorf("checking the files at the root: %w", err)
 	}
 	sizes, manifests, err := p.atRoot(ctx)
 	if err != nil {
@@ -35,17 +35,16 @@ func (p *publication) exposed(ctx context.Context, m schemas.Manifest) (bool, er
 			return false, nil
 		}
 	}
-	old, err := p.superseded(ctx, m, sizes, manifests)
+	old, err := p.supersededFiles(ctx, m, sizes, manifests)
 	return len(old) == 0, err
 }
 
-// expose puts the files of the latest version at the root, where loaders and people
-// look for them, and removes those of the version before. The card comes when the
-// files are there that it names, and the manifest last, so that an interrupted call
-// is seen and completed by the next publish. What is at the root is a copy: whatever
-// happens to it, the versions stay as they are.
+// expose copies the files of the latest version to the root, where loaders and people
+// look for them, and removes files of earlier versions there. It writes the card after
+// the files that the card names, and the manifest last, so that the next publish
+// notices and completes an interrupted call. The versions themselves do not change.
 func (p *publication) expose(ctx context.Context, m schemas.Manifest) error {
-	if done, err := p.exposed(ctx, m); err != nil || done {
+	if done, err := p.isExposed(ctx, m); err != nil || done {
 		return err
 	}
 	if err := p.cfg.Dest.Delete(ctx, manifestKey); err != nil {
@@ -62,11 +61,11 @@ func (p *publication) expose(ctx context.Context, m schemas.Manifest) error {
 	if err != nil {
 		return err
 	}
-	old, err := p.superseded(ctx, m, sizes, manifests)
+	old, err := p.supersededFiles(ctx, m, sizes, manifests)
 	if err != nil {
 		return err
 	}
-	if !p.isLatest(ctx, m) { // asleep for so long that another publisher has taken over
+	if !p.isLatest(ctx, m) { // this process was suspended and another publisher took over
 		return fmt.Errorf("putting the version at the root: %w", ErrLeaseLost)
 	}
 	for _, key := range old {
@@ -80,7 +79,7 @@ func (p *publication) expose(ctx context.Context, m schemas.Manifest) error {
 	return nil
 }
 
-// rank sorts the card behind the files that it names.
+// rank sorts the card after the files that it names.
 func rank(file string) int {
 	if file == cardKey {
 		return 1
@@ -88,8 +87,8 @@ func rank(file string) int {
 	return 0
 }
 
-// exposeFile makes the object at the root what f says. Another publisher may be
-// about to do the same.
+// exposeFile makes the object at the root equal to f. Another publisher may do the
+// same at the same time.
 func (p *publication) exposeFile(ctx context.Context, f schemas.ManifestFile) error {
 	dest := p.cfg.Dest
 	head, err := dest.Head(ctx, f.Path)
@@ -110,8 +109,8 @@ func (p *publication) exposeFile(ctx context.Context, f schemas.ManifestFile) er
 	return dest.Swap(ctx, f.Path, old, body)
 }
 
-// atRoot lists the objects of no version, with their sizes, and the manifests of
-// the versions.
+// atRoot returns the objects at the root with their sizes, and the keys of the
+// versions' manifests.
 func (p *publication) atRoot(ctx context.Context) (sizes map[string]int64, manifests []string, err error) {
 	sizes = map[string]int64{}
 	for o, err := range p.cfg.Dest.List(ctx, "") {
@@ -121,16 +120,16 @@ func (p *publication) atRoot(ctx context.Context) (sizes map[string]int64, manif
 		switch base := baseOf(o.Key); {
 		case base != "" && o.Key == base+manifestKey:
 			manifests = append(manifests, o.Key)
-		case base == "" && !control(o.Key) && o.Key != manifestKey:
+		case base == "" && !isControlKey(o.Key) && o.Key != manifestKey:
 			sizes[o.Key] = o.Size
 		}
 	}
 	return sizes, manifests, nil
 }
 
-// superseded are the objects at the root that a version other than m has put there.
-// Those that no version has are somebody's own and stay.
-func (p *publication) superseded(ctx context.Context, m schemas.Manifest, sizes map[string]int64, manifests []string) ([]string, error) {
+// supersededFiles returns the objects at the root that come from versions other than
+// m. Objects that are in no version belong to the user and stay.
+func (p *publication) supersededFiles(ctx context.Context, m schemas.Manifest, sizes map[string]int64, manifests []string) ([]string, error) {
 	left := map[string]bool{}
 	for key := range sizes {
 		left[key] = true
@@ -140,7 +139,7 @@ func (p *publication) superseded(ctx context.Context, m schemas.Manifest, sizes 
 	}
 	var old []string
 	for _, key := range manifests {
-		if len(left) == 0 || !strings.HasPrefix(key, versionsDir) { // earlier layouts put nothing there
+		if len(left) == 0 || !strings.HasPrefix(key, versionsDir) { // layout 1 copies nothing to the root
 			continue
 		}
 		raw, err := p.cfg.Dest.Get(ctx, key)
@@ -149,7 +148,7 @@ func (p *publication) superseded(ctx context.Context, m schemas.Manifest, sizes 
 		}
 		other, err := parseManifest(raw)
 		if err != nil {
-			continue // verify names it
+			continue // verify reports it
 		}
 		for _, f := range other.Files {
 			if left[f.Path] {

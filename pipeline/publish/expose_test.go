@@ -31,8 +31,8 @@ func parquets(t *testing.T, root string) []string {
 	return out
 }
 
-// listed are the Parquet files of the latest version.
-func listed(t *testing.T, root string) []string {
+// listedRepos are the Parquet files of the latest version.
+func listedRepos(t *testing.T, root string) []string {
 	t.Helper()
 	d, err := publish.Open(t.Context(), dir(t, root))
 	if err != nil {
@@ -53,7 +53,7 @@ func listed(t *testing.T, root string) []string {
 // n episodes, and the card is that of this version.
 func wantRoot(t *testing.T, root string, version string, n int) {
 	t.Helper()
-	if diff := cmp.Diff(listed(t, root), parquets(t, root)); diff != "" {
+	if diff := cmp.Diff(listedRepos(t, root), parquets(t, root)); diff != "" {
 		t.Errorf("other Parquet files than those of the latest version: %s", diff)
 	}
 	ids := map[string]bool{}
@@ -220,7 +220,7 @@ func TestEarlierLayout(t *testing.T) {
 	if err != nil || !strings.Contains(string(claim), `"layout":2`) {
 		t.Errorf("dataset.json is %s, %v: a program of the layout before would publish there", claim, err)
 	}
-	if !slices.Contains(parquets(t, root), listed(t, root)[0]) {
+	if !slices.Contains(parquets(t, root), listedRepos(t, root)[0]) {
 		t.Error("the new version is not at the root")
 	}
 }

@@ -151,7 +151,7 @@ func TestKilledAnywhereThenRepeated(t *testing.T) {
 		if _, pointed := tree(t, root)["latest.json"]; pointed != (err == nil) {
 			t.Errorf("after %d writes there is a pointer: %v; reading: %v", writes, pointed, err)
 		}
-		if _, err := os.Stat(filepath.Join(root, "README.md")); err == nil && len(parquets(t, root)) < len(listed(t, root)) {
+		if _, err := os.Stat(filepath.Join(root, "README.md")); err == nil && len(parquets(t, root)) < len(listedRepos(t, root)) {
 			t.Errorf("after %d writes the card names files that are not there", writes)
 		}
 		expire(t, dir(t, root))

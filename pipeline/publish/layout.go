@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// A dataset's root holds the latest version as loaders expect it, and every version
-// as tracesmith reads it:
+// A dataset's root contains a copy of the latest version for loaders, and all
+// versions for tracesmith:
 //
 //	dataset.json      claims the place for one dataset, written first
-//	lease.json        who publishes now; the others wait
+//	lease.json        the current publisher; others wait
 //	.versions/<version>/README.md data/ selection/ reports/ ... manifest.json
-//	                  a version, never changed; its manifest is the commit
+//	                  a version, immutable; its manifest is the commit
 //	latest.json       pointer, written after the manifest
 //	README.md data/ selection/ reports/ ... manifest.json
 //	                  a copy of the latest version, made after the pointer
 //
-// Below .versions, tables do not end in .parquet: DuckDB and polars look into
-// directories that begin with a dot, and a pattern such as **/*.parquet would count
-// each version. Layout 1, whose versions are <root>/<version>/ and which has no copy
-// at the root, can still be read.
+// Below .versions, table files do not end in .parquet: DuckDB and polars search
+// directories that begin with a dot, so a pattern such as **/*.parquet would match
+// every version. Layout 1, with versions in <root>/<version>/ and no copy at the
+// root, can still be read.
 const (
 	layoutVersion   = 2
 	manifestVersion = 2
@@ -36,10 +36,10 @@ const (
 // versionName is the form of a version's directory.
 var versionName = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// versionBase is the prefix of the keys of a version.
+// versionBase returns the prefix of the keys of a version.
 func versionBase(version string) string { return versionsDir + version + "/" }
 
-// keyBelow is the key of a file of the version whose keys begin with base.
+// keyBelow returns the key of a file of the version whose keys begin with base.
 func keyBelow(base, file string) string {
 	if name, ok := strings.CutSuffix(file, ".parquet"); ok && strings.HasPrefix(base, versionsDir) {
 		file = name + ".table"
@@ -47,8 +47,8 @@ func keyBelow(base, file string) string {
 	return base + file
 }
 
-// baseOf is the prefix of the keys of the version that key belongs to; "" for
-// a key that belongs to none by its name.
+// baseOf returns the prefix of the keys of the version that key belongs to, judged
+// by its name; "": none.
 func baseOf(key string) string {
 	rest, kept := strings.CutPrefix(key, versionsDir)
 	version, _, below := strings.Cut(rest, "/")
@@ -61,8 +61,8 @@ func baseOf(key string) string {
 	return version + "/"
 }
 
-// control tells whether key is of the dataset as a whole.
-func control(key string) bool { return key == claimKey || key == leaseKey || key == latestKey }
+// isControlKey reports whether key belongs to the dataset as a whole.
+func isControlKey(key string) bool { return key == claimKey || key == leaseKey || key == latestKey }
 
 // VersionOf splits the place of a single version, <root>/.versions/<version>, into
 // the dataset's root and the version; "" for any other place.

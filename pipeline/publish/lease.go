@@ -15,37 +15,33 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// ErrLeaseLost: another publisher has taken over, because this one was not heard
-// of for the length of its lease. What it wrote is complete or of no effect.
-var ErrLeaseLost = errors.New("another publisher took over")
-
-// leaseTime is how long a holder may be silent.
+// leaseTime is the default duration of a lease.
 const leaseTime = 30 * time.Second
 
-// leased is lease.json: who publishes now. It is only ever changed by a swap. No
-// clock stands in it: who waits looks whether it changes.
-type leased struct {
-	Holder string `json:"holder"` // "": nobody
+// leaseState is lease.json, which names the current publisher. It is changed by
+// compare-and-swap only. It contains no time: a waiting publisher watches for changes.
+type leaseState struct {
+	Holder string `json:"holder"` // "": free
 	Beat   int    `json:"beat,omitempty"`
 	TTLMS  int64  `json:"ttl_ms,omitempty"`
 }
 
-// lease is held by one publisher of a place.
+// lease is the exclusive right to publish to a place, renewed in the background.
 type lease struct {
 	dest  sinks.Store
-	mine  leased
+	state leaseState
 	raw   []byte
 	lost  context.CancelCauseFunc
 	quit  chan struct{}
 	ended sync.WaitGroup
 }
 
-// acquire waits until nobody else publishes to the place and keeps the others
-// out until release. The context it returns ends when the lease is lost. A
-// holder that stays silent for its time is taken for dead.
+// acquire waits for the lease of the place; a holder that does not renew it in time
+// is considered dead. The context it returns ends when the lease is lost. The caller
+// releases the lease.
 func (p *publication) acquire(ctx context.Context) (context.Context, *lease, error) {
 	ttl := cmp.Or(p.cfg.Lease, leaseTime)
-	l := &lease{dest: p.cfg.Dest, mine: leased{Holder: rand.Text(), TTLMS: ttl.Milliseconds()}, quit: make(chan struct{})}
+	l := &lease{dest: p.cfg.Dest, state: leaseState{Holder: rand.Text(), TTLMS: ttl.Milliseconds()}, quit: make(chan struct{})}
 	var seen []byte
 	since, patience := time.Now(), ttl
 	for {
@@ -56,7 +52,7 @@ func (p *publication) acquire(ctx context.Context) (context.Context, *lease, err
 		case err != nil:
 			return nil, nil, fmt.Errorf("taking the publishing lease: %w", err)
 		}
-		var other leased
+		var other leaseState
 		if have != nil {
 			if err := json.Unmarshal(have, &other); err != nil {
 				return nil, nil, fmt.Errorf("%w: %s/%s is damaged: delete it and publish again", ErrOccupied, l.dest.URI(), leaseKey)
@@ -74,7 +70,7 @@ func (p *publication) acquire(ctx context.Context) (context.Context, *lease, err
 			}
 			continue
 		}
-		p.cfg.tell("waiting for another publisher of this place")
+		p.cfg.tell("waiting for another publisher of this dataset")
 		select {
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
@@ -83,10 +79,10 @@ func (p *publication) acquire(ctx context.Context) (context.Context, *lease, err
 	}
 }
 
-// write puts mine in the place of old (nil: of nothing).
+// write replaces old by the next state; nil: there is no lease.json yet.
 func (l *lease) write(ctx context.Context, old []byte) error {
-	l.mine.Beat++
-	raw, err := schemas.CanonicalJSON(l.mine)
+	l.state.Beat++
+	raw, err := schemas.CanonicalJSON(l.state)
 	if err != nil {
 		return err
 	}
@@ -97,8 +93,8 @@ func (l *lease) write(ctx context.Context, old []byte) error {
 	}
 	if errors.Is(err, sinks.ErrChanged) || errors.Is(err, sinks.ErrExists) {
 		have, gerr := l.dest.Get(ctx, leaseKey)
-		var now leased
-		if gerr == nil && json.Unmarshal(have, &now) == nil && now.Holder == l.mine.Holder { // the answer to an earlier try was lost
+		var now leaseState
+		if gerr == nil && json.Unmarshal(have, &now) == nil && now.Holder == l.state.Holder { // an earlier try succeeded without an answer
 			raw, err = have, nil
 		}
 	}
@@ -108,8 +104,8 @@ func (l *lease) write(ctx context.Context, old []byte) error {
 	return err
 }
 
-// keep renews the lease three times in its length. One that could not be renewed
-// for two thirds of it is given up: others may soon take it.
+// keep renews the lease three times per ttl. It gives the lease up if renewing fails
+// for two thirds of ttl, because others may soon take it.
 func (l *lease) keep(ctx context.Context, ttl time.Duration) context.Context {
 	held, lost := context.WithCancelCause(ctx)
 	l.lost = lost
@@ -139,16 +135,16 @@ func (l *lease) keep(ctx context.Context, ttl time.Duration) context.Context {
 	return held
 }
 
-// release lets the next publisher in. One that never hears of it waits as for a
-// dead holder.
+// release frees the lease. If that fails, the next publisher waits until the lease
+// expires.
 func (l *lease) release(ctx context.Context) {
 	close(l.quit)
 	l.ended.Wait()
 	l.lost(nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	free, err := schemas.CanonicalJSON(leased{})
+	free, err := schemas.CanonicalJSON(leaseState{})
 	if err == nil {
-		_ = l.dest.Swap(ctx, leaseKey, l.raw, free) // lost or unreachable: the others know how to go on
+		_ = l.dest.Swap(ctx, leaseKey, l.raw, free) // if this fails, the lease expires
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Plot is one figure of a card: a small SVG that needs no script and no font.
+// Plot is one figure of the card: a small SVG without scripts and fonts.
 type Plot struct {
 	Name  string // of the file, without extension
 	Title string
@@ -20,7 +20,7 @@ type bar struct {
 	n     int
 }
 
-// Geometry of all figures, in pixels; labels stand left of the bars, numbers right.
+// Geometry of all figures, in pixels; labels are left of the bars, numbers right.
 const (
 	plotWidth  = 640
 	plotLabel  = 200
@@ -31,7 +31,7 @@ const (
 	maxLabel   = 28 // characters
 )
 
-// Plots draws what the episodes added up to; figures without anything are left out.
+// Plots draws the figures of the counted episodes, without empty ones.
 func (t *Tally) Plots() []Plot {
 	s := t.stats
 	var out []Plot
@@ -39,12 +39,12 @@ func (t *Tally) Plots() []Plot {
 		name, title string
 		bars        []bar
 	}{
-		{"outcomes", "Episodes by outcome", counted(s.Outcomes)},
+		{"outcomes", "Episodes by outcome", topCounts(s.Outcomes)},
 		{"turns", "Episodes by number of turns", histogram(t.turns)},
 		{"tokens", "Episodes by tokens as a training text", histogram(t.sft)},
-		{"tools", "Calls by tool", counted(s.Tools)},
-		{"pdb", "Debugger calls by command", counted(s.PDBCommands)},
-		{"masks", "Agents' steps that are not trained on, by reason", counted(s.Masks)},
+		{"tools", "Calls by tool", topCounts(s.Tools)},
+		{"pdb", "Debugger calls by command", topCounts(s.PDBCommands)},
+		{"masks", "Agents' steps that are not trained on, by reason", topCounts(s.Masks)},
 	} {
 		if len(p.bars) > 0 {
 			out = append(out, Plot{Name: p.name, Title: p.title, SVG: drawBars(p.title, p.bars)})
@@ -53,7 +53,7 @@ func (t *Tally) Plots() []Plot {
 	return out
 }
 
-func counted(m map[string]int) []bar {
+func topCounts(m map[string]int) []bar {
 	var bars []bar
 	rest := 0
 	for i, k := range byCount(m) {
@@ -69,8 +69,8 @@ func counted(m map[string]int) []bar {
 	return bars
 }
 
-// histogram counts values in at most maxBars ranges of one width, which is 1, 2
-// or 5 times a power of ten.
+// histogram counts values in at most maxBars ranges of equal width: 1, 2 or 5 times a
+// power of ten.
 func histogram(values []int64) []bar {
 	if len(values) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func drawBars(title string, bars []bar) []byte {
 	return []byte(out.String())
 }
 
-// roomFor is about how many pixels a label takes at most, in whatever font there is.
+// roomFor estimates the maximum width of a label in pixels, for any sans-serif font.
 func roomFor(label string) int {
 	room := 0
 	for _, r := range label {
@@ -140,7 +140,7 @@ func roomFor(label string) int {
 	return room
 }
 
-// short cuts a label to what fits, and takes out what XML cannot hold.
+// short truncates a label, and replaces characters that are not valid in XML.
 func short(label string) string {
 	runes := []rune(strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xfffe || r == 0xffff {

@@ -6,30 +6,30 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// redactionPath is where Redaction stands in a version.
+// redactionPath is the path of Redaction in a version.
 const redactionPath = "reports/redaction.json"
 
-// Redaction is reports/redaction.json: the secrets that were replaced before
-// anything was kept, by type, and the episodes that are not published because they
-// hold one all the same. It counts what the rows say (redactions_json).
+// Redaction is reports/redaction.json: the secrets that the runs replaced, by type,
+// as counted in redactions_json, and the number of episodes withheld because of a
+// secret that was found only now.
 type Redaction struct {
-	Schema       string              `json:"schema"` // tracesmith.redaction/1
-	Episodes     int                 `json:"episodes"`
-	Redacted     int                 `json:"episodes_redacted"`
-	Unknown      int                 `json:"episodes_unknown"` // whose rows do not say
-	Placeholders int                 `json:"placeholders"`
-	Types        map[string]Redacted `json:"types"`
-	HeldBack     int                 `json:"held_back"` // named in exclusions/dead-letters.parquet
+	Schema       string                  `json:"schema"` // tracesmith.redaction/1
+	Episodes     int                     `json:"episodes"`
+	Redacted     int                     `json:"episodes_redacted"`
+	Unknown      int                     `json:"episodes_unknown"` // without redactions_json
+	Placeholders int                     `json:"placeholders"`
+	Types        map[string]RedactedType `json:"types"`
+	HeldBack     int                     `json:"held_back"` // listed in exclusions/dead-letters.parquet
 }
 
-// Redacted is what was replaced of one type of secret.
-type Redacted struct {
+// RedactedType counts the replacements of one type of secret.
+type RedactedType struct {
 	Placeholders int `json:"placeholders"`
 	Episodes     int `json:"episodes"`
 }
 
 func newRedaction() Redaction {
-	return Redaction{Schema: "tracesmith.redaction/1", Types: map[string]Redacted{}}
+	return Redaction{Schema: "tracesmith.redaction/1", Types: map[string]RedactedType{}}
 }
 
 // add counts an episode.
@@ -45,7 +45,7 @@ func (r *Redaction) add(e schemas.EpisodeRow) {
 	}
 	for kind, n := range counts {
 		t := r.Types[kind]
-		r.Types[kind] = Redacted{t.Placeholders + n, t.Episodes + 1}
+		r.Types[kind] = RedactedType{t.Placeholders + n, t.Episodes + 1}
 		r.Placeholders += n
 	}
 }

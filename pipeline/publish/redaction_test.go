@@ -36,7 +36,7 @@ func TestWhatWasRedactedIsReported(t *testing.T) {
 	}
 	want := publish.Redaction{
 		Schema: "tracesmith.redaction/1", Episodes: 4, Redacted: 2, Unknown: 1, Placeholders: 6, HeldBack: 1,
-		Types: map[string]publish.Redacted{"known": {Placeholders: 5, Episodes: 2}, "github_token": {Placeholders: 1, Episodes: 1}},
+		Types: map[string]publish.RedactedType{"known": {Placeholders: 5, Episodes: 2}, "github_token": {Placeholders: 1, Episodes: 1}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

@@ -6,18 +6,17 @@ import (
 	"os"
 
 	"github.com/tracesmith/tracesmith/schemas"
-	"github.com/tracesmith/tracesmith/sinks/shard"
 )
 
-// rowFile keeps the rows of episodes out of memory: a selection reads them again,
-// once or twice. Its file has no name, so that nothing can be left of it. One
-// goroutine at a time writes; any may read what was written.
+// rowFile keeps the rows of episodes on disk instead of in memory. Its file is
+// unlinked, so a killed process leaves nothing behind. Writes must not be concurrent;
+// reads may be.
 type rowFile struct {
 	file *os.File
 	end  int64
 }
 
-// span is where a row stands.
+// span is the position of a row.
 type span struct {
 	at   int64
 	size int32
@@ -59,14 +58,3 @@ func (r *rowFile) get(s span) (e schemas.EpisodeRow, err error) {
 }
 
 func (r *rowFile) close() { _ = r.file.Close() }
-
-// row is that of a staged episode, with what annotations say.
-func (in *inputs) row(ref stagedRef) (schemas.EpisodeRow, error) {
-	e, err := in.rows.get(ref.row)
-	in.judged(&e)
-	return e, err
-}
-
-func placeOf(e schemas.EpisodeRow) shard.Key {
-	return shard.Key{Split: e.Split, Repo: e.Repo, InstanceID: e.InstanceID, EpisodeID: e.EpisodeID}
-}

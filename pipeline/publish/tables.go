@@ -13,12 +13,6 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/shard"
 )
 
-// builtFile is a finished local file and its manifest entry.
-type builtFile struct {
-	local string
-	entry schemas.ManifestFile
-}
-
 // tables are the writers of one pass over the staged episodes.
 type tables struct {
 	episodes *shard.Writer[schemas.EpisodeRow]
@@ -29,8 +23,8 @@ type tables struct {
 	tally    *Tally
 }
 
-// writeTables makes every Parquet file of the version. Shards do not name the
-// version: equal rows are equal files in any version.
+// writeTables writes every Parquet file of the version. Shards do not contain the
+// version, so that equal rows give equal files in all versions.
 func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]builtFile, *Tally, error) {
 	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer}
 	cfg := func(t *arrowrec.Table, b shard.Buckets) shard.Config {
@@ -46,7 +40,7 @@ func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]
 	}
 	defer t.abort()
 	if err := p.in.each(ctx, func(s sinks.Staged) error {
-		p.in.judged(&s.Episode)
+		p.in.setWrongFactRatio(&s.Episode)
 		return t.add(s)
 	}); err != nil {
 		return nil, nil, err
@@ -59,13 +53,13 @@ func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]
 	if err != nil {
 		return nil, nil, err
 	}
-	beside, err := p.writeAside()
+	beside, err := p.writeSideTables()
 	return append(append(files, chosen), beside...), t.tally, err
 }
 
 func (t *tables) add(s sinks.Staged) error {
 	e := s.Episode
-	k := placeOf(e)
+	k := sortKey(e)
 	t.tally.Add(e, s.Steps)
 	if err := t.episodes.Append(k, []schemas.EpisodeRow{e}); err != nil {
 		return fmt.Errorf("episode %s: %w", e.EpisodeID, err)
@@ -114,7 +108,7 @@ func (t *tables) addTools(episode, sha string, tools []schemas.ToolSchema) error
 	return t.toolSets.Append(shard.Key{EpisodeID: row.ToolSetSHA256}, []schemas.ToolSetRow{row})
 }
 
-// close finishes the tables that got rows; the others have no file.
+// close finishes the tables. Tables without rows have no file, except episodes.
 func (t *tables) close() ([]builtFile, error) {
 	var files []builtFile
 	for _, w := range []struct {
@@ -148,13 +142,37 @@ func (t *tables) abort() {
 	t.toolSets.Abort()
 }
 
-func built(table, rel string, s shard.Shard) builtFile {
-	f := builtFile{local: s.Path, entry: schemas.ManifestFile{
-		Path: rel, Table: table, Split: s.Split, Rows: s.Rows, Bytes: s.Bytes,
-		Uncompressed: s.Uncompressed, RowGroups: s.RowGroups, SHA256: s.SHA256,
-	}}
-	if s.Split != "" {
-		f.entry.MinKey, f.entry.MaxKey = s.MinKey, s.MaxKey
+// writeSideTables writes the files of the side tables that have rows.
+func (p *publication) writeSideTables() ([]builtFile, error) {
+	var out []builtFile
+	if len(p.in.dead) > 0 {
+		f, err := writeOne(p, arrowrec.DeadLetters, exclusionsPath, p.in.dead)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
 	}
-	return f
+	if len(p.in.notes) > 0 {
+		f, err := writeOne(p, arrowrec.Annotations, annotationsPath, p.in.notes)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// writeOne writes a table to one file, whatever its size.
+func writeOne[T any](p *publication, table *arrowrec.Table, path string, rows []T) (builtFile, error) {
+	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer, DatasetVersion: p.version}
+	w := shard.New[T](shard.Config{Dir: p.scratch, Table: table.At(p.in.schema), Meta: meta})
+	defer w.Abort()
+	if err := w.Append(shard.Key{}, rows); err != nil {
+		return builtFile{}, fmt.Errorf("writing %s: %w", path, err)
+	}
+	shards, err := w.Close()
+	if err != nil {
+		return builtFile{}, fmt.Errorf("writing %s: %w", path, err)
+	}
+	return built(table.Name, path, shards[0]), nil
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// ErrNoEpisode: the dataset has no episode of that id.
+// ErrNoEpisode means that the dataset has no episode with the id.
 var ErrNoEpisode = errors.New("no such episode")
 
-// Trajectories streams whole episodes in sort order: both tables are sorted
-// alike, so one pass over each is enough.
+// Trajectories streams whole episodes in sort order, with one pass over each table.
 func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, error] {
 	return func(yield func(sinks.Trajectory, error) bool) {
 		var none sinks.Trajectory
@@ -48,7 +47,7 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 				return
 			}
 			if len(t.Steps) != int(e.NSteps) {
-				yield(none, d.corrupt("data/steps", fmt.Errorf("episode %s has %d steps there, its row says %d", e.EpisodeID, len(t.Steps), e.NSteps)))
+				yield(none, d.corrupt("data/steps", fmt.Errorf("episode %s has %d steps there, but %d in its row", e.EpisodeID, len(t.Steps), e.NSteps)))
 				return
 			}
 			if e.ToolSetSHA256 != nil {
@@ -69,8 +68,8 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 	}
 }
 
-// Trajectory finds one episode by id or by a prefix of it that is unique;
-// ErrNoEpisode if there is none.
+// Trajectory returns one episode by its id or a unique prefix of it of at least 4
+// characters; ErrNoEpisode if there is none.
 func (d *Dataset) Trajectory(ctx context.Context, id string) (sinks.Trajectory, error) {
 	var found sinks.Trajectory
 	n := 0
@@ -92,10 +91,10 @@ func (d *Dataset) Trajectory(ctx context.Context, id string) (sinks.Trajectory, 
 	case 1:
 		return found, nil
 	}
-	return sinks.Trajectory{}, fmt.Errorf("episode %q: %d ids begin so: give more characters", id, n)
+	return sinks.Trajectory{}, fmt.Errorf("episode %q: %d ids begin with it: give more characters", id, n)
 }
 
-// annotations are those of each episode; none where the version has no such table.
+// annotations returns the annotations by episode.
 func (d *Dataset) annotations(ctx context.Context) (map[string][]schemas.AnnotationRow, error) {
 	out := map[string][]schemas.AnnotationRow{}
 	for row, err := range rows[schemas.AnnotationRow](ctx, d, arrowrec.Annotations) {
@@ -107,7 +106,7 @@ func (d *Dataset) annotations(ctx context.Context) (map[string][]schemas.Annotat
 	return out, nil
 }
 
-// ToolSets maps tool_set_sha256 to its definitions.
+// ToolSets returns the tool definitions by tool_set_sha256.
 func (d *Dataset) ToolSets(ctx context.Context) (map[string][]schemas.ToolSchema, error) {
 	out := map[string][]schemas.ToolSchema{}
 	for row, err := range rows[schemas.ToolSetRow](ctx, d, arrowrec.ToolSets) {
@@ -123,7 +122,7 @@ func (d *Dataset) ToolSets(ctx context.Context) (map[string][]schemas.ToolSchema
 	return out, nil
 }
 
-// Kept is the set of episode ids that the version's selection kept.
+// Kept returns the ids of the episodes that the version's selection kept.
 func (d *Dataset) Kept(ctx context.Context) (map[string]bool, error) {
 	kept := map[string]bool{}
 	for row, err := range d.Selection(ctx) {

@@ -5,15 +5,8 @@ import (
 	"strings"
 )
 
-// taker is a function that takes a secret without naming it, such as login("joe", "VALUE").
-type taker struct {
-	Words []string // in its name
-	First int      // the first of its arguments that may be a secret
-	Sure  bool     // whatever a person may choose is one
-}
-
 // look looks at the arguments of a call whose name goes on at to.
-func (c taker) look(f *finder, _, to int) {
+func (c secretCall) look(f *finder, _, to int) {
 	if at := opening(f.text, to); at > 0 {
 		f.arguments(assignment{name: strong, prose: !c.Sure}, at, c.First)
 	}

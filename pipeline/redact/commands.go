@@ -2,24 +2,15 @@ package redact
 
 import "strings"
 
-// command is one that takes a secret behind a flag that does not name it, such as
-// mysql -pVALUE. A sign at the end of a flag stands before the secret in its argument:
-// "-u:" is that of curl -u joe:VALUE.
-type command struct {
-	Words    []string
-	Flags    []string
-	Striking bool // the secret must be no name
-}
-
 // look looks at the arguments of a command.
 func (c *command) look(f *finder, from, to int) {
 	text := f.text
-	if to == len(text) || from > 0 && text[from] > ' ' && (wordAt(text, from-1) || strings.IndexByte("-/.$", text[from-1]) >= 0 && text[from] == '/') || from < f.read[c] {
+	if to == len(text) || from > 0 && text[from] > ' ' && (wordAt(text, from-1) || strings.IndexByte("-/.$", text[from-1]) >= 0 && text[from] == '/') || from < f.commandEnd[c] {
 		return
 	}
 	line := text[to:min(len(text), to+window)]
 	line = line[:lineEnd(line)]
-	f.read[c] = to + len(line)
+	f.commandEnd[c] = to + len(line)
 	f.work.spend(perRun + len(line))
 	flag := ""
 	for at := 0; at < len(line); {

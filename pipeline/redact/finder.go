@@ -6,76 +6,22 @@ import (
 	"strings"
 )
 
-// span is a secret in a text.
-type span struct {
-	from, to int
-	kind     string
-	learn    bool // told by the name before it
-	rank     int  // of spans that begin at one place the highest names the kind
-	value    int  // the number of a known value
-}
-
 // finder looks for secrets in one text.
 type finder struct {
 	text         string
 	lower        []byte
 	work         *meter
 	spans        []span
-	done         int              // names that end before it were looked at
-	read         map[*command]int // up to where the arguments of commands were looked at
-	runEnd       int              // the end of the run of characters of keys that was looked at last
-	failed       map[*rule]int    // where rules that read on in their line found nothing last
-	taken        [2]int           // the last secret that a rule found: another may begin in it or behind it
-	table        [2]int           // the names of columns that were read last, and the end of the rows below them
-	placeholders [][]int          // of the text, from the one at hand on
+	nameEnd      int              // end of the last name that was searched
+	commandEnd   map[*command]int // end of the arguments that were searched, by command
+	runEnd       int              // end of the last run of key characters
+	failed       map[*rule]int    // position of the last failure of rules that read their whole line
+	taken        [2]int           // bounds of the last secret that a rule found
+	table        [2]int           // start of the last header of a table, and end of its rows
+	placeholders [][]int          // bounds of the placeholders that follow in the text
 }
 
-// meter counts what is done for one text, in bytes that are looked at by
-// expressions. A text that would need more than its budget is withheld.
-type meter struct{ spent, budget int }
-
-// Work of a text: what each run of an expression costs at least, and how much there
-// is for each byte of text. At 40 to 100 ns for each byte of work, no text takes more
-// than 0.2 s per MB.
-const (
-	perRun   = 8
-	perRead  = 3   // for a byte that an expression reads
-	perName  = 80  // to look what stands behind a name
-	perValue = 400 // to look what a value is like
-	perByte  = 5
-	atLeast  = 8 << 10
-	shortRun = 48
-)
-
-func (m *meter) spend(n int) { m.spent += n }
-
-// over tells whether the budget is used up.
-func (m *meter) over() bool { return m.spent > m.budget }
-
-// find returns the secrets of a text, apart from each other and in order.
-func find(text string, work *meter) []span {
-	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}, read: map[*command]int{}}
-	work.spend(len(text) / 4)
-	f.placeholders = placeholder.FindAllStringIndex(text, -1)
-	d := compiled()
-	d.trie.Walk(f.lower, func(end, n, pattern int64) bool {
-		k := &d.keywords[pattern]
-		from, to := int(end-n+1), int(end+1)
-		if f.replaced(from) {
-			return true
-		}
-		for _, r := range k.rules {
-			f.try(r, from, to)
-		}
-		for _, look := range k.looks {
-			look(f, from, to)
-		}
-		return !work.over()
-	})
-	return f.apart()
-}
-
-// replaced tells whether a keyword is part of a placeholder, such as [REDACTED:private_key:1].
+// replaced reports whether a keyword is part of a placeholder, such as [REDACTED:private_key:1].
 // Without it, the check of a redacted text takes more work than its redaction.
 func (f *finder) replaced(from int) bool {
 	for len(f.placeholders) > 0 && f.placeholders[0][1] <= from {
@@ -84,26 +30,15 @@ func (f *finder) replaced(from int) bool {
 	return len(f.placeholders) > 0 && f.placeholders[0][0] <= from
 }
 
-// lower is a text with small ASCII letters.
-func lower(s string) []byte {
-	b := []byte(s)
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + ('a' - 'A')
-		}
-	}
-	return b
-}
-
 func (f *finder) add(s span) {
 	if s.from < s.to {
 		f.spans = append(f.spans, s)
 	}
 }
 
-// apart parts secrets that overlap: a key has no mark at its end, so that it takes
-// along the key that stands directly behind it.
-func (f *finder) apart() []span {
+// separate separates overlapping secrets: a key's end is not marked, so a match may include
+// the key directly after it.
+func (f *finder) separate() []span {
 	slices.SortFunc(f.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.rank, a.rank))
 	})
@@ -122,8 +57,8 @@ func (f *finder) apart() []span {
 	return out
 }
 
-// try runs a rule at its keyword.
-func (f *finder) try(r *rule, from, to int) {
+// runRule runs a rule at its keyword.
+func (f *finder) runRule(r *rule, from, to int) {
 	if r.sign && !f.assigns(to) {
 		f.work.spend(1)
 		return
@@ -172,13 +107,13 @@ func (f *finder) try(r *rule, from, to int) {
 		}
 	}
 	s := span{from: start + m[2*g], to: start + m[2*g+1], kind: r.kind, rank: 1 + to - from}
-	if f.fits(r, &s, start+m[0]) {
+	if f.isSecret(r, &s, start+m[0]) {
 		f.add(s)
 		f.taken = [2]int{s.from, max(s.to, f.taken[1])}
 	}
 }
 
-// readBefore tells whether a rule that reads on in its line has just read what stands
+// readBefore reports whether a rule that reads on in its line has just read what stands
 // behind its keyword: a command that names another one twice is searched once.
 func (f *finder) readBefore(r *rule, from int) bool {
 	last, ok := f.failed[r]
@@ -189,7 +124,7 @@ func (f *finder) readBefore(r *rule, from int) bool {
 	return !strings.ContainsAny(f.text[last:from], "\n|;=\"'(")
 }
 
-// assigns tells whether a sign of an assignment can follow the name of a vendor.
+// assigns reports whether a sign of an assignment can follow the name of a vendor.
 func (f *finder) assigns(to int) bool {
 	end := min(len(f.text), to+24)
 	for to < end && (wordAt(f.text, to) || strings.IndexByte(" \t\r\n\f.-'\"", f.text[to]) >= 0) {
@@ -206,10 +141,10 @@ func (f *finder) run(from, end int) int {
 	return max(0, min(f.runEnd, end)-from-shortRun)
 }
 
-// fits tells whether a match of a rule is a secret, and takes along what belongs to it.
-func (f *finder) fits(r *rule, s *span, begin int) bool {
+// isSecret reports whether a match of a rule is a secret, and takes along what belongs to it.
+func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	value := strings.TrimRight(f.text[s.from:min(s.to, s.from+window)], "-_")
-	if filler(value) || r.entropy > 0 && bits(value) < r.entropy {
+	if isFiller(value) || r.entropy > 0 && bits(value) < r.entropy {
 		return false
 	}
 	switch {
@@ -242,7 +177,7 @@ func (f *finder) fits(r *rule, s *span, begin int) bool {
 	return true
 }
 
-// secretVendor tells whether what stands between the name of a vendor and a value
+// secretVendor reports whether what stands between the name of a vendor and a value
 // leaves room for a secret: hashes and UUIDs need a name that says so.
 func (f *finder) secretVendor(from, to int, value string) bool {
 	if !uuid.MatchString(value) && !hexadecimal(value) {
@@ -257,40 +192,5 @@ func (f *finder) secretVendor(from, to int, value string) bool {
 	return false
 }
 
-// wordAt tells whether a word goes on at i.
-func wordAt(s string, i int) bool { return i < len(s) && (alnum(s[i]) || s[i] == '_') }
-
 // keySize is how long a key is that may have something plain before or behind it.
 const keySize = 40
-
-// keyByte are the characters of which keys are made.
-var keyByte = func() (t [256]bool) {
-	for c := range 256 {
-		t[c] = alnum(byte(c)) || c == '_' || c == '-'
-	}
-	return t
-}()
-
-// inKey are the characters that may stand in a secret of any kind.
-var inKey = func() (t [256]bool) {
-	for c := range 256 {
-		t[c] = keyByte[c] || strings.IndexByte("./+=~%|:", byte(c)) >= 0
-	}
-	return t
-}()
-
-// escaped tells whether text ends in an escaped character, such as the end of a line
-// in JSON or in a URL.
-func escaped(text string) bool {
-	n := len(text)
-	return n > 1 && text[n-2] == '\\' && strings.IndexByte("nrt", text[n-1]) >= 0 || n > 2 && text[n-3] == '%' && isHex(text[n-2]) && isHex(text[n-1])
-}
-
-func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
-
-func capital(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' }
-
-func alnum(c byte) bool { return capital(c) || 'a' <= c && c <= 'z' }
-
-// mixed tells whether a value has small and capital letters.
-func mixed(s string) bool { return strings.ToLower(s) != s && strings.ToUpper(s) != s }

@@ -7,11 +7,6 @@ import (
 	"strings"
 )
 
-const (
-	privateKey = "private_key"
-	awsKey     = "aws_key"
-)
-
 // Parts of a private key, as it is and escaped for a URL.
 const (
 	pemSpace = `(?: |%20|\+)`

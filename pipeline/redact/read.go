@@ -7,6 +7,15 @@ import (
 	"strings"
 )
 
+const (
+	maxGap   = 160  // bytes between a name and its value
+	maxValue = 4096 // bytes of a value in quotes
+	nearby   = 100  // bytes around a name that are searched
+)
+
+// quote is a quote as it is, escaped (once or more) and written for HTML, URLs and JSON.
+const quote = "(?:\\\\*[\"'`]|&quot;|&#(?:34|39);|%2[27]|\\\\u002[27])"
+
 // lead is what may stand before the value itself: a call that only wraps it, a prefix of a string.
 var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|bytes\.fromhex|bytearray\.fromhex|(?:binascii\.)?unhexlify|Field|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\(|[\w.]*\((?:["']\w*["'],\s?)?default\s?=\s?|\(\s*|0x[0-9a-f]+ )?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
 
@@ -161,15 +170,10 @@ func (f *finder) takeFor(work int, a assignment, at int) {
 	trimmed := strings.TrimSpace(a.value)
 	at += strings.Index(a.value, trimmed)
 	a.value = trimmed
-	if a.hopeless() {
+	if a.cannotBeSecret() {
 		return
 	}
 	if f.work.spend(work + len(a.value)*perRead); a.secret() {
 		f.add(span{from: at, to: at + len(a.value), kind: "assigned", learn: learnable(a.value)})
 	}
-}
-
-// learnable tells whether a value can be looked for where nothing else tells it.
-func learnable(v string) bool {
-	return len(v) >= MinKnown && (letterDigit(v) || symbols(v) > 0)
 }

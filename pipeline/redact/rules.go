@@ -22,7 +22,7 @@ var ownRules string
 
 // ruleSet is what is read of a file of rules.
 type ruleSet struct {
-	Calls    []taker
+	Calls    []secretCall
 	Commands []command
 	Rules    []struct {
 		ID          string
@@ -36,37 +36,10 @@ type ruleSet struct {
 	}
 }
 
-// rule finds one kind of secret.
-type rule struct {
-	kind     string
-	re       *regexp.Regexp
-	group    int
-	back     int    // how far before its keyword a match may begin; 0 if it begins with it
-	ahead    int    // how far behind its keyword a match may go
-	needs    string // must follow the keyword in the window; "" is nothing
-	entropy  float64
-	vendor   bool // the name of a vendor before an arbitrary value
-	line     bool // reads on to the end of its line
-	sign     bool // of such rules, those that have no other form
-	password bool
-	striking bool // the password must be no name
-	mixed    bool // the value must have letters and digits
-	begins   bool // must not begin within a word, since its keyword may be a part of one
-	cost     int  // work of a run that finds nothing
-	bare     bool // a very short keyword, which must stand alone
-}
-
-const (
-	window    = 400      // bytes of text that decide most rules
-	maxWindow = 16 << 10 // bytes of the longest secret
-	lookback  = 80       // bytes before a keyword that stands in or behind its secret
-	capBits   = 1.5      // bits per character above which a secret with a prefix is no filler
-)
-
 // Some rules are left out: names, hosts and public halves are not secret, and
 // assignments, headers, curl and private keys are covered by rules of ours, which
 // know more forms and fewer false alarms.
-var leftOut = regexp.MustCompile(`^(?:generic-api-key|hashicorp-tf-password|curl-.*|kubernetes-secret-yaml|private-key|pkcs12-file|slack-webhook-url|jwt-base64|sourcegraph-access-token|.*-(?:client|access)-id|.*-pub(?:lic)?-.*key|.*-public-key)$`)
+var excludedRules = regexp.MustCompile(`^(?:generic-api-key|hashicorp-tf-password|curl-.*|kubernetes-secret-yaml|private-key|pkcs12-file|slack-webhook-url|jwt-base64|sourcegraph-access-token|.*-(?:client|access)-id|.*-pub(?:lic)?-.*key|.*-public-key)$`)
 
 // kinds are the types of placeholders of vendors with several rules.
 var kinds = [...][2]string{
@@ -131,7 +104,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			}
 		}
 		for _, r := range set.Rules {
-			if r.Regex == "" || i > 0 && leftOut.MatchString(r.ID) {
+			if r.Regex == "" || i > 0 && excludedRules.MatchString(r.ID) {
 				continue
 			}
 			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, needs: r.Needs, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "striking", striking: r.Value == "striking", mixed: r.Value == "generated"}
@@ -161,7 +134,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			}
 		}
 	}
-	for text, l := range looks {
+	for text, l := range keywordLooks {
 		look(l, text)
 	}
 	d := &dictionary{}
@@ -264,4 +237,11 @@ func starts(re *syntax.Regexp) (out []string, whole bool) {
 		return out, true
 	}
 	return []string{""}, false
+}
+
+// keywordLooks are the words that make the finder look at what stands around them.
+var keywordLooks = map[string]look{
+	"pass": lookName, "assword": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
+	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, "sessionid": lookName,
+	"://": lookAddress, "@": lookAt, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,
 }

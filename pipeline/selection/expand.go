@@ -12,29 +12,23 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// maxNodes bounds an expression with all names written out; an argument stands in
-// it as often as a predicate uses it.
+// maxNodes bounds an expanded expression, in which an argument is repeated for each use
+// in a predicate.
 const maxNodes = 20_000
 
-// expansion writes named predicates out: a name alone or a call becomes the
-// predicate's expression with the arguments in it. What it puts in has the place
-// of the name, so that errors point at what was written.
+// expansion expands named predicates: it replaces a name or a call by the predicate's
+// expression with its arguments. Inserted nodes have the position of the name, so that
+// errors point at the user's text.
 type expansion struct {
 	lib  *library
 	info *ast.SourceInfo
 	next int64
 	size int
 	used map[string]bool
-	err  *placed
+	err  *offsetError
 }
 
-// placed is an error at a place of an expression.
-type placed struct {
-	offset int32
-	text   string
-}
-
-// parseBody is the tree of an expression with the names in it written out.
+// parseBody returns the tree of an expression with named predicates expanded.
 func parseBody(env *cel.Env, lib *library, expr string) (ast.Expr, error) {
 	parsed, _, err := parseExpr(env, lib, expr)
 	if err != nil {
@@ -43,7 +37,7 @@ func parseBody(env *cel.Env, lib *library, expr string) (ast.Expr, error) {
 	return parsed.NativeRep().Expr(), nil
 }
 
-// parseExpr parses an expression and writes names out; used are those it had.
+// parseExpr parses an expression, expands named predicates, and returns their names.
 func parseExpr(env *cel.Env, lib *library, expr string) (*cel.Ast, map[string]bool, error) {
 	parsed, issues := env.Parse(expr)
 	if issues.Err() != nil {
@@ -73,19 +67,19 @@ func parseExpr(env *cel.Env, lib *library, expr string) (*cel.Ast, map[string]bo
 	if x.err != nil {
 		return nil, nil, x.err.in(expr)
 	}
-	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { wholeAsFraction(e, own) }))
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { intLiteralToDouble(e, own) }))
 	return parsed, x.used, nil
 }
 
-// wholeAsFraction makes avg == 1 of avg == 1.0: CEL compares the two, but its
-// checker takes them in <, <=, > and >= alone.
-func wholeAsFraction(e ast.Expr, own map[string]bool) {
+// intLiteralToDouble turns avg == 1 into avg == 1.0: CEL's checker accepts an int and a
+// double only for <, <=, > and >=.
+func intLiteralToDouble(e ast.Expr, own map[string]bool) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Equals && e.AsCall().FunctionName() != operators.NotEquals {
 		return
 	}
 	args := e.AsCall().Args()
 	for i, arg := range args {
-		if arg.Kind() != ast.LiteralKind || !isFraction(args[1-i], own) {
+		if arg.Kind() != ast.LiteralKind || !isDouble(args[1-i], own) {
 			continue
 		}
 		if n, whole := arg.AsLiteral().(types.Int); whole {
@@ -94,8 +88,8 @@ func wholeAsFraction(e ast.Expr, own map[string]bool) {
 	}
 }
 
-// isFraction tells whether e is of type double, whatever own variables are.
-func isFraction(e ast.Expr, own map[string]bool) bool {
+// isDouble reports whether e is of type double. Variables in own hide columns.
+func isDouble(e ast.Expr, own map[string]bool) bool {
 	switch e.Kind() {
 	case ast.IdentKind:
 		c, _ := arrowrec.Episodes.Column(e.AsIdent())
@@ -108,13 +102,13 @@ func isFraction(e ast.Expr, own map[string]bool) bool {
 		case "pass_at_k", "double":
 			return true
 		case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Negate:
-			return slices.ContainsFunc(e.AsCall().Args(), func(arg ast.Expr) bool { return isFraction(arg, own) })
+			return slices.ContainsFunc(e.AsCall().Args(), func(arg ast.Expr) bool { return isDouble(arg, own) })
 		}
 	}
 	return false
 }
 
-// replace makes e the body of n.
+// replace replaces e by the body of n.
 func (x *expansion) replace(e ast.Expr, n *Named, args []ast.Expr) {
 	at, _ := x.info.GetOffsetRange(e.ID())
 	if x.err != nil {
@@ -157,12 +151,12 @@ func paramIndex(n *Named, name string) int {
 	return -1
 }
 
-// copy gives every node a new id; its place is at, or its own one.
+// copy copies an expression with new ids; nodes have the position at, or keep theirs if at is nil.
 func (x *expansion) copy(e ast.Expr, at *ast.OffsetRange) ast.Expr {
 	out := ast.NewExprFactory().CopyExpr(e)
 	out.RenumberIDs(func(id int64) int64 {
 		if x.size++; x.size > maxNodes {
-			x.fail(0, "the expression is too long once its predicates are written out")
+			x.fail(0, "the expression is too long when its predicates are expanded")
 		}
 		place := at
 		if place == nil {
@@ -181,6 +175,6 @@ func (x *expansion) copy(e ast.Expr, at *ast.OffsetRange) ast.Expr {
 
 func (x *expansion) fail(offset int32, text string) {
 	if x.err == nil {
-		x.err = &placed{offset, text}
+		x.err = &offsetError{offset, text}
 	}
 }

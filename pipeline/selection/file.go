@@ -17,13 +17,13 @@ import (
 // FileSchema is the schema of selection files.
 const FileSchema = "tracesmith.selection/1"
 
-// Header is the first line of a selection file. The others are the decisions, a
-// schemas.SelectionRow each, in table order.
+// Header is the first line of a selection file. Each other line is a
+// schemas.SelectionRow, in table order.
 type Header struct {
 	Schema         string   `json:"schema"`
-	Dataset        string   `json:"dataset,omitempty"` // name and version; "" of a run
+	Dataset        string   `json:"dataset,omitempty"` // name and version; "" for runs
 	Version        string   `json:"version,omitempty"`
-	Runs           []string `json:"runs,omitempty"` // run ids of a run
+	Runs           []string `json:"runs,omitempty"` // ids of the runs
 	Episodes       int      `json:"episodes"`
 	Kept           int      `json:"kept"`
 	EpisodesSHA256 string   `json:"episodes_sha256"` // of the pairs (episode_id, content_sha256), sorted
@@ -32,8 +32,7 @@ type Header struct {
 	schemas.SelectionInfo
 }
 
-// File is a selection that was made before: it decides the same about the same
-// episodes, and refuses others.
+// File is a saved selection. It applies only to the episodes for which it was made.
 type File struct {
 	Header Header
 	Rows   []schemas.SelectionRow
@@ -42,8 +41,8 @@ type File struct {
 	sha   string
 }
 
-// NewHeader describes a result that r made. What was decided about (dataset,
-// version, runs) is the caller's to fill in.
+// NewHeader returns the header for a result of r. The caller fills in Dataset and
+// Version, or Runs.
 func NewHeader(r *Recipe, res Result) Header {
 	return Header{
 		Schema: FileSchema, Episodes: len(res.Rows), Kept: len(res.Kept), EpisodesSHA256: res.Episodes,
@@ -51,7 +50,7 @@ func NewHeader(r *Recipe, res Result) Header {
 	}
 }
 
-// Info is what a manifest says about the selection.
+// Info returns the entry for a manifest.
 func (h Header) Info() schemas.SelectionInfo { return h.SelectionInfo }
 
 // Write writes a selection file: canonical JSON, one line each.
@@ -78,13 +77,12 @@ func Write(w io.Writer, h Header, rows []schemas.SelectionRow) error {
 // maxLine bounds a line of a selection file, in bytes.
 const maxLine = 4 << 20
 
-// ParseFile reads a selection file; place names it in messages. Errors name the
-// line and what to do.
+// ParseFile reads a selection file; place names it in messages.
 func ParseFile(place string, r io.Reader) (*File, error) {
 	f := &File{place: place}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
-	var body bytes.Buffer // of what decides, for the hash
+	var body bytes.Buffer // the decisions, for the hash
 	seen := map[string]bool{}
 	kept := 0
 	for n := 1; lines.Scan(); n++ {
@@ -102,7 +100,7 @@ func ParseFile(place string, r io.Reader) (*File, error) {
 			return nil, fail(err)
 		}
 		if seen[row.EpisodeID] {
-			return nil, fail(fmt.Errorf("episode %s stands there twice", row.EpisodeID))
+			return nil, fail(fmt.Errorf("episode %s occurs twice", row.EpisodeID))
 		}
 		seen[row.EpisodeID] = true
 		if row.Kept {
@@ -118,7 +116,7 @@ func ParseFile(place string, r io.Reader) (*File, error) {
 		return nil, fmt.Errorf("selection file %s is empty: write it again with tracesmith filter", place)
 	}
 	if len(f.Rows) != f.Header.Episodes || kept != f.Header.Kept {
-		return nil, fmt.Errorf("selection file %s decides about %d episodes and keeps %d, its first line says %d and %d: it is cut or was changed: write it again with tracesmith filter",
+		return nil, fmt.Errorf("selection file %s decides about %d episodes and keeps %d, but its first line says %d and %d: it is truncated or was changed: write it again with tracesmith filter",
 			place, len(f.Rows), kept, f.Header.Episodes, f.Header.Kept)
 	}
 	f.sha = schemas.Hash(map[string]any{"recipe": f.Header.SHA256, "episodes": f.Header.EpisodesSHA256, "rows": schemas.HashBytes(body.Bytes())})
@@ -127,13 +125,13 @@ func ParseFile(place string, r io.Reader) (*File, error) {
 
 func (h *Header) parse(line []byte) error {
 	if err := json.Unmarshal(line, h); err != nil {
-		return fmt.Errorf("no header of a selection file (%w)", err)
+		return fmt.Errorf("not the header of a selection file (%w)", err)
 	}
 	if h.Schema != FileSchema {
 		return fmt.Errorf("schema is %q, this program reads %q", h.Schema, FileSchema)
 	}
 	if h.Name == "" || strings.ContainsAny(h.Name, "/\\ \x00") || strings.HasPrefix(h.Name, ".") {
-		return fmt.Errorf("name is %q, which no file can have", h.Name)
+		return fmt.Errorf("name is %q, which is not valid as a file name", h.Name)
 	}
 	return nil
 }
@@ -141,13 +139,13 @@ func (h *Header) parse(line []byte) error {
 func parseRow(line []byte) (schemas.SelectionRow, error) {
 	var row schemas.SelectionRow
 	if err := json.Unmarshal(line, &row); err != nil {
-		return row, fmt.Errorf("no decision about an episode (%w)", err)
+		return row, fmt.Errorf("not a decision about an episode (%w)", err)
 	}
 	if row.EpisodeID == "" {
-		return row, errors.New("it names no episode_id")
+		return row, errors.New("episode_id is missing")
 	}
 	if row.Kept == (len(row.Reasons) > 0) || row.Kept == (row.FirstReason != nil) {
-		return row, fmt.Errorf("episode %s is kept and has reasons against it, or neither", row.EpisodeID)
+		return row, fmt.Errorf("episode %s must be either kept or have reasons against it", row.EpisodeID)
 	}
 	if row.Reasons == nil {
 		row.Reasons = []string{}
@@ -155,7 +153,7 @@ func parseRow(line []byte) (schemas.SelectionRow, error) {
 	return row, nil
 }
 
-// About says where the decisions come from.
+// About returns the description of the recipe, or its expression.
 func (f *File) About() string {
 	if f.Header.Recipe != nil && f.Header.Recipe.Description != "" {
 		return f.Header.Recipe.Description
@@ -163,10 +161,10 @@ func (f *File) About() string {
 	return f.Header.Expr
 }
 
-// SHA256 identifies the decisions and how they came to be.
+// SHA256 identifies the recipe, the episodes and the decisions.
 func (f *File) SHA256() string { return f.sha }
 
-// Apply repeats the decisions; src must hold the episodes they were made about.
+// Apply repeats the decisions; src must have the episodes for which they were made.
 func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 	var all []*candidate
 	there := map[string]bool{}
@@ -178,7 +176,7 @@ func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 		all = append(all, c)
 		there[c.out.EpisodeID] = true
 	}
-	if err := f.belongs(all, there); err != nil {
+	if err := f.checkEpisodes(all, there); err != nil {
 		return Result{}, &Error{err}
 	}
 	decided := map[string]schemas.SelectionRow{}
@@ -201,8 +199,8 @@ func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 	return res, nil
 }
 
-// belongs refuses episodes that the decisions were not made about.
-func (f *File) belongs(all []*candidate, there map[string]bool) error {
+// checkEpisodes returns an error for episodes other than those of the decisions.
+func (f *File) checkEpisodes(all []*candidate, there map[string]bool) error {
 	again := "make one for these episodes with tracesmith filter"
 	var missing []string
 	for _, row := range f.Rows {
@@ -212,19 +210,19 @@ func (f *File) belongs(all []*candidate, there map[string]bool) error {
 	}
 	switch {
 	case len(missing) > 0 && len(missing) == len(f.Rows):
-		return fmt.Errorf("selection file %s belongs to %s: none of its %d episodes are here: %s", f.place, f.made(), len(f.Rows), again)
+		return fmt.Errorf("selection file %s belongs to %s: none of its %d episodes are here: %s", f.place, f.origin(), len(f.Rows), again)
 	case len(missing) > 0:
-		return fmt.Errorf("selection file %s, made for %s, names %d episodes that are missing here, such as %s: %s", f.place, f.made(), len(missing), missing[0], again)
+		return fmt.Errorf("selection file %s, made for %s, names %d episodes that are missing here, such as %s: %s", f.place, f.origin(), len(missing), missing[0], again)
 	case len(all) > len(f.Rows):
-		return fmt.Errorf("selection file %s, made for %s, says nothing about %d of the %d episodes here: %s", f.place, f.made(), len(all)-len(f.Rows), len(all), again)
+		return fmt.Errorf("selection file %s, made for %s, says nothing about %d of the %d episodes here: %s", f.place, f.origin(), len(all)-len(f.Rows), len(all), again)
 	case identity(all) != f.Header.EpisodesSHA256:
-		return fmt.Errorf("selection file %s, made for %s, belongs to other recordings of the episodes here: %s", f.place, f.made(), again)
+		return fmt.Errorf("selection file %s, made for %s, belongs to other recordings of the episodes here: %s", f.place, f.origin(), again)
 	}
 	return nil
 }
 
-// made names what the decisions were made about.
-func (f *File) made() string {
+// origin names the dataset or runs for which the decisions were made.
+func (f *File) origin() string {
 	switch h := f.Header; {
 	case h.Dataset != "":
 		return fmt.Sprintf("dataset %s, version %s", h.Dataset, h.Version)

@@ -99,15 +99,15 @@ func TestDamagedFilesAreExplained(t *testing.T) {
 	text := saved(t, load(t, halves), twenty())
 	lines := strings.SplitAfter(text, "\n")
 	for want, text := range map[string]string{
-		"line 1: no header":                  "{\"schema\":",
-		"line 1: schema is":                  "{\"schema\":\"tracesmith.filter/1\"}\n",
-		"line 1: name is":                    strings.Replace(text, `"name":"halves",`, `"name":"../halves",`, 2),
-		"line 3: no decision":                lines[0] + lines[1] + "{\n",
-		"line 2: it names no episode_id":     lines[0] + "{}\n",
-		"stands there twice":                 lines[0] + lines[1] + lines[1],
-		"kept and has reasons against it":    lines[0] + `{"episode_id":"a","kept":true,"reasons":["x"]}` + "\n",
-		"decides about 1 episodes and keeps": lines[0] + lines[1],
-		"p.jsonl is empty":                   "",
+		"line 1: not the header":                 "{\"schema\":",
+		"line 1: schema is":                      "{\"schema\":\"tracesmith.filter/1\"}\n",
+		"line 1: name is":                        strings.Replace(text, `"name":"halves",`, `"name":"../halves",`, 2),
+		"line 3: not a decision":                 lines[0] + lines[1] + "{\n",
+		"line 2: episode_id is missing":          lines[0] + "{}\n",
+		"occurs twice":                           lines[0] + lines[1] + lines[1],
+		"either kept or have reasons against it": lines[0] + `{"episode_id":"a","kept":true,"reasons":["x"]}` + "\n",
+		"decides about 1 episodes and keeps":     lines[0] + lines[1],
+		"p.jsonl is empty":                       "",
 	} {
 		_, err := selection.ParseFile("p.jsonl", strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "p.jsonl") {

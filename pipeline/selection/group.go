@@ -8,16 +8,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// groupTypes are the variables about the attempts of one task (one group).
+// groupTypes are the variables about the attempts of a group, such as one task.
 var groupTypes = map[string]*cel.Type{
 	"n": cel.IntType, "n_correct": cel.IntType, "avg": cel.DoubleType, "best": cel.DoubleType, "worst": cel.DoubleType, "solved": cel.BoolType,
 }
 
-// tally counts the attempts of a group. An attempt counts if it has a verdict:
-// what our own failures ended says nothing about the task.
-type tally struct{ n, correct int64 }
+// groupCounts counts the attempts of a group that have a verdict. Attempts ended by
+// infrastructure failures say nothing about the task.
+type groupCounts struct{ n, correct int64 }
 
-func (t *tally) add(e *schemas.EpisodeRow) {
+func (t *groupCounts) add(e *schemas.EpisodeRow) {
 	if e.Resolved == nil || e.TerminationClass == "infra" {
 		return
 	}
@@ -27,8 +27,8 @@ func (t *tally) add(e *schemas.EpisodeRow) {
 	}
 }
 
-// vars are the values of groupTypes; nil is unknown.
-func (t *tally) vars() map[string]any {
+// variables returns the values of groupTypes; nil is unknown.
+func (t *groupCounts) variables() map[string]any {
 	if t == nil || t.n == 0 {
 		return map[string]any{"n": int64(0), "n_correct": int64(0), "avg": nil, "best": nil, "worst": nil, "solved": nil}
 	}
@@ -44,9 +44,9 @@ func (t *tally) vars() map[string]any {
 	}
 }
 
-// passAtK is the unbiased estimator of pass@k from n attempts of which c are
-// correct, 1 - C(n-c, k) / C(n, k), as the product of Chen et al. 2021
-// (arXiv:2107.03374, figure 3), which does not overflow. Unknown where n < k.
+// passAtK is the unbiased estimator of pass@k from n attempts of which c are correct,
+// 1 - C(n-c, k) / C(n, k), computed as a product as in Chen et al. 2021
+// (arXiv:2107.03374, figure 3), which does not overflow. It is unknown if n < k.
 func passAtK(args ...ref.Val) ref.Val {
 	n, c, k := int64(args[0].(types.Int)), int64(args[1].(types.Int)), int64(args[2].(types.Int))
 	switch {

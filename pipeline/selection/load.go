@@ -2,6 +2,7 @@ package selection
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/configs/nearest"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -25,7 +27,7 @@ const (
 	maxExtends     = 8
 )
 
-// Builtin lists the names of the recipes that come with the program.
+// Builtin returns the names of the built-in recipes.
 func Builtin() []string {
 	entries, err := recipes.ReadDir("recipes")
 	if err != nil {
@@ -38,8 +40,8 @@ func Builtin() []string {
 	return names
 }
 
-// Load reads a recipe (a built-in one by name, a YAML file by path) or a
-// selection file that filter has written.
+// Load reads a built-in recipe by name, or a recipe in YAML or a selection file by
+// path.
 func Load(nameOrFile string) (Selector, error) {
 	if slices.Contains(Builtin(), nameOrFile) {
 		return LoadRecipe(nameOrFile)
@@ -66,7 +68,7 @@ func LoadRecipe(nameOrFile string) (*Recipe, error) {
 	return r, r.check(nameOrFile)
 }
 
-// read reads a recipe with all that it extends.
+// read reads a recipe and merges the recipes that it extends.
 func read(nameOrFile string, depth int) (*Recipe, error) {
 	raw, err := recipeText(nameOrFile)
 	if err != nil {
@@ -80,12 +82,12 @@ func read(nameOrFile string, depth int) (*Recipe, error) {
 	}
 	if r.Extends == "" {
 		if len(r.Without) > 0 {
-			return nil, fmt.Errorf("selection %s: without: there is nothing to leave out: say what it extends", nameOrFile)
+			return nil, fmt.Errorf("selection %s: without: there is nothing to leave out: set extends", nameOrFile)
 		}
 		return &r, nil
 	}
 	if depth++; depth > maxExtends {
-		return nil, fmt.Errorf("selection %s: extends %s: more than %d recipes extend one another, maybe in a circle", nameOrFile, r.Extends, maxExtends)
+		return nil, fmt.Errorf("selection %s: extends %s: more than %d recipes extend one another, perhaps in a cycle", nameOrFile, r.Extends, maxExtends)
 	}
 	below := r.Extends
 	if !slices.Contains(Builtin(), below) && !filepath.IsAbs(below) {
@@ -109,7 +111,7 @@ func recipeText(nameOrFile string) ([]byte, error) {
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxRecipeBytes+1))
 	if err == nil && len(raw) > maxRecipeBytes {
-		err = fmt.Errorf("it is longer than %d bytes, which no recipe is", maxRecipeBytes)
+		err = fmt.Errorf("it is longer than the maximum of %d bytes", maxRecipeBytes)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("loading selection %s: %w", nameOrFile, err)
@@ -131,3 +133,19 @@ func open(nameOrFile string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Selector is a selection: a *Recipe or a *File.
+type Selector interface {
+	// Apply selects episodes. The result depends only on the set of episodes.
+	Apply(ctx context.Context, src Source) (Result, error)
+	// SHA256 identifies the selection: equal hashes select alike.
+	SHA256() string
+	// About describes the selection in one sentence.
+	About() string
+}
+
+// Default is the selection that publish uses by default.
+const Default = "success-v1"
+
+// nearestOf returns the built-in recipe with the most similar name; "" if none is similar.
+func nearestOf(name string) string { return nearest.Name(name, Builtin(), 3) }

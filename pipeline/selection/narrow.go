@@ -9,15 +9,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// state is one application under way: all in table order, alive those still in.
-type state struct {
+// application is the state of one Apply: all candidates in table order, and those not yet rejected.
+type application struct {
 	all, alive []*candidate
 	funnel     []schemas.FunnelStep
 }
 
-// predicates makes the funnel of what judge found: it counts the first to fail,
-// the reasons list all.
-func (s *state) predicates(r *Recipe) {
+// predicates adds a funnel step for each predicate. The funnel counts an episode at its
+// first failed predicate; its reasons list all of them.
+func (s *application) predicates(r *Recipe) {
 	for k, p := range r.Predicates {
 		step := schemas.FunnelStep{Predicate: p.Name, Expr: r.programs[k].text}
 		for _, c := range s.all {
@@ -26,7 +26,7 @@ func (s *state) predicates(r *Recipe) {
 				continue
 			case c.firstFail != k:
 				step.Out++
-			case c.first[k]:
+			case c.unknownAt[k]:
 				step.Unknown++
 			}
 			step.In++
@@ -36,8 +36,8 @@ func (s *state) predicates(r *Recipe) {
 	s.alive = slices.DeleteFunc(slices.Clone(s.all), func(c *candidate) bool { return !c.out.Kept })
 }
 
-// reports counts over what is kept in the end.
-func (s *state) reports(r *Recipe) []schemas.FunnelStep {
+// reports evaluates the recipe's reports over the kept episodes.
+func (s *application) reports(r *Recipe) []schemas.FunnelStep {
 	var out []schemas.FunnelStep
 	for k, p := range r.Report {
 		step := schemas.FunnelStep{Predicate: p.Name, Expr: r.reports[k].text, In: len(s.alive)}
@@ -58,9 +58,9 @@ func (s *state) reports(r *Recipe) []schemas.FunnelStep {
 }
 
 // dedup keeps the first episode of each value of col.
-func (s *state) dedup(col string) {
+func (s *application) dedup(col string) {
 	seen := map[string]bool{}
-	s.narrow("dedup:"+col, "first of each "+col, func(c *candidate) bool {
+	s.filter("dedup:"+col, "first of each "+col, func(c *candidate) bool {
 		v := c.text[col]
 		if v == nil {
 			return true
@@ -71,38 +71,38 @@ func (s *state) dedup(col string) {
 	})
 }
 
-// choose keeps the best few of each group, as the recipe orders them.
-func (s *state) choose(r *Recipe) {
+// choose keeps the first episodes of each group, in the order of the recipe.
+func (s *application) choose(r *Recipe) {
 	if r.Select == "" {
 		return
 	}
-	if r.Select == correct {
-		s.narrow("select:"+correct, "those of each "+r.Group+" that are resolved", func(c *candidate) bool { return c.resolved })
+	if r.Select == selectCorrect {
+		s.filter("select:"+selectCorrect, "those of each "+r.Group+" that are resolved", func(c *candidate) bool { return c.resolved })
 		return
 	}
 	k := max(r.Best, 1)
 	ranks := s.rank(func(c *candidate) string { return c.group }, func(group []*candidate) {
 		counted := !slices.ContainsFunc(group, func(c *candidate) bool { return c.completion == nil })
 		slices.SortFunc(group, func(a, b *candidate) int {
-			return cmp.Or(orders[r.Select](a, b, counted), strings.Compare(a.out.EpisodeID, b.out.EpisodeID))
+			return cmp.Or(comparators[r.Select](a, b, counted), strings.Compare(a.out.EpisodeID, b.out.EpisodeID))
 		})
 	})
 	s.keepRanked("select:"+r.Select, fmt.Sprintf("the %s %d of each %s", r.Select, k, r.Group), k, ranks)
 }
 
-// orders compare two episodes of a group; counted says that all of it have
-// completion tokens.
-var orders = map[string]func(a, b *candidate, counted bool) int{
-	"shortest": shorter,
+// comparators compare two episodes of a group; counted means that the completion tokens
+// of the whole group are known.
+var comparators = map[string]func(a, b *candidate, counted bool) int{
+	"shortest": compareLength,
 	"best": func(a, b *candidate, counted bool) int {
-		return cmp.Or(falseLast(a.resolved, b.resolved), cmp.Compare(rewardOf(b), rewardOf(a)), shorter(a, b, counted))
+		return cmp.Or(falseLast(a.resolved, b.resolved), cmp.Compare(rewardOf(b), rewardOf(a)), compareLength(a, b, counted))
 	},
 	"first": func(a, b *candidate, _ bool) int {
 		return cmp.Or(cmp.Compare(a.attempt, b.attempt), a.created.Compare(b.created))
 	},
 }
 
-func shorter(a, b *candidate, counted bool) int {
+func compareLength(a, b *candidate, counted bool) int {
 	tokens := 0
 	if counted {
 		tokens = cmp.Compare(*a.completion, *b.completion)
@@ -120,7 +120,7 @@ func falseLast(a, b bool) int {
 	return 1
 }
 
-// rewardOf is the reward; one that is not known is the lowest.
+// rewardOf returns the reward; an unknown one is the lowest.
 func rewardOf(c *candidate) float64 {
 	if c.reward == nil {
 		return -1e308
@@ -128,10 +128,10 @@ func rewardOf(c *candidate) float64 {
 	return *c.reward
 }
 
-// limit keeps k episodes of each value of col, in an order that the seed and
-// the episode's id decide.
-func (s *state) limit(col string, k int, seed int64) {
-	value := func(c *candidate) string { // null is a value like others here
+// limit keeps k episodes per value of col, in a random order given by the seed and the
+// episode ids.
+func (s *application) limit(col string, k int, seed int64) {
+	value := func(c *candidate) string { // null counts as a value
 		if v := c.text[col]; v != nil {
 			return *v
 		}
@@ -147,8 +147,8 @@ func (s *state) limit(col string, k int, seed int64) {
 	s.keepRanked("cap:"+col, fmt.Sprintf("at most %d per %s", k, col), k, ranks)
 }
 
-// rank numbers the members of each group from 1, in the order that sort makes.
-func (s *state) rank(group func(*candidate) string, sort func([]*candidate)) map[*candidate]int32 {
+// rank numbers the members of each group from 1, in the order of sort.
+func (s *application) rank(group func(*candidate) string, sort func([]*candidate)) map[*candidate]int32 {
 	groups := map[string][]*candidate{}
 	for _, c := range s.alive {
 		groups[group(c)] = append(groups[group(c)], c)
@@ -163,14 +163,14 @@ func (s *state) rank(group func(*candidate) string, sort func([]*candidate)) map
 	return ranks
 }
 
-func (s *state) keepRanked(name, expr string, k int, ranks map[*candidate]int32) {
-	s.narrow(name, expr, func(c *candidate) bool {
+func (s *application) keepRanked(name, expr string, k int, ranks map[*candidate]int32) {
+	s.filter(name, expr, func(c *candidate) bool {
 		c.out.RankInGroup = new(ranks[c])
 		return ranks[c] <= int32(k)
 	})
 }
 
-func (s *state) narrow(name, expr string, keep func(*candidate) bool) {
+func (s *application) filter(name, expr string, keep func(*candidate) bool) {
 	step := schemas.FunnelStep{Predicate: name, Expr: expr, In: len(s.alive)}
 	var next []*candidate
 	for _, c := range s.alive {

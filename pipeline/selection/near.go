@@ -26,7 +26,7 @@ func readSignature(text string) (signature, bool) {
 	return s, true
 }
 
-// equals counts the places at which two signatures agree.
+// equals counts the positions at which two signatures are equal.
 func (s *signature) equals(o *signature) (n int) {
 	for i := range s {
 		if s[i] == o[i] {
@@ -36,22 +36,22 @@ func (s *signature) equals(o *signature) (n int) {
 	return n
 }
 
-// alike finds the near duplicates among signatures. It compares all that could be
-// one and no more: of two that differ in at most d places, one of d+1 bands of
-// places is the same in both.
-type alike struct {
-	least int // places that must agree
+// nearIndex finds near duplicates among signatures. It compares only signatures that
+// share a band: two signatures that differ in at most d positions have at least one of
+// d+1 bands in common.
+type nearIndex struct {
+	least int // positions that must be equal
 	bands int
 	seen  map[string][]*signature
 }
 
-func newAlike(threshold float64) *alike {
+func newNearIndex(threshold float64) *nearIndex {
 	least := int(math.Ceil(threshold*float64(len(signature{})) - 1e-9))
-	return &alike{least: least, bands: len(signature{}) - least + 1, seen: map[string][]*signature{}}
+	return &nearIndex{least: least, bands: len(signature{}) - least + 1, seen: map[string][]*signature{}}
 }
 
-// band is the key of the k-th band of places; there are never more than places.
-func (a *alike) band(s *signature, k int) string {
+// band returns the key of the k-th band of positions.
+func (a *nearIndex) band(s *signature, k int) string {
 	n := len(s)
 	key := binary.LittleEndian.AppendUint32(nil, uint32(k))
 	for _, v := range s[k*n/a.bands : (k+1)*n/a.bands] {
@@ -60,8 +60,8 @@ func (a *alike) band(s *signature, k int) string {
 	return string(key)
 }
 
-// has tells whether one like s was added before.
-func (a *alike) has(s *signature) bool {
+// has reports whether a near duplicate of s was added before.
+func (a *nearIndex) has(s *signature) bool {
 	for k := range a.bands {
 		for _, o := range a.seen[a.band(s, k)] {
 			if s.equals(o) >= a.least {
@@ -72,18 +72,18 @@ func (a *alike) has(s *signature) bool {
 	return false
 }
 
-func (a *alike) add(s *signature) {
+func (a *nearIndex) add(s *signature) {
 	for k := range a.bands {
 		key := a.band(s, k)
 		a.seen[key] = append(a.seen[key], s)
 	}
 }
 
-// near drops what is as similar to one that stays as the threshold says. What is
-// too short for a signature is like nothing.
-func (s *state) near(threshold float64) {
-	a := newAlike(threshold)
-	s.narrow("dedup:near", fmt.Sprintf("MinHash similarity to every one before below %g", threshold), func(c *candidate) bool {
+// near rejects episodes whose similarity to a kept one reaches the threshold. An
+// episode that is too short for a signature is never a duplicate.
+func (s *application) near(threshold float64) {
+	a := newNearIndex(threshold)
+	s.filter("dedup:near", fmt.Sprintf("MinHash similarity to every one before below %g", threshold), func(c *candidate) bool {
 		sig, ok := readSignature(c.minhash)
 		if !ok {
 			return true
@@ -96,10 +96,10 @@ func (s *state) near(threshold float64) {
 	})
 }
 
-// reportNear counts the near duplicates among what is kept, and drops none.
-func (s *state) reportNear(threshold float64) schemas.FunnelStep {
+// reportNear counts the near duplicates among the kept episodes without rejecting them.
+func (s *application) reportNear(threshold float64) schemas.FunnelStep {
 	step := schemas.FunnelStep{Predicate: "near", Expr: fmt.Sprintf("MinHash similarity to every one before below %g", threshold), In: len(s.alive)}
-	a := newAlike(threshold)
+	a := newNearIndex(threshold)
 	for _, c := range s.alive {
 		sig, ok := readSignature(c.minhash)
 		switch {
@@ -113,8 +113,8 @@ func (s *state) reportNear(threshold float64) schemas.FunnelStep {
 	return step
 }
 
-// sign fills in the signatures that the rows lack, from the steps.
-func (s *state) sign(ctx context.Context, src Source) error {
+// computeSignatures computes missing signatures from the steps.
+func (s *application) computeSignatures(ctx context.Context, src Source) error {
 	lack := map[string]*candidate{}
 	for _, c := range s.alive {
 		if c.minhash == "" {

@@ -1,15 +1,7 @@
-// Package selection decides which episodes a dataset keeps for training. A
-// selection is a recipe: predicates in CEL over the columns of table episodes,
-// over steps and over the attempts of one task; deduplication; a choice within
-// each group; caps. Applying it yields the ids, the reason of every rejection and
-// a funnel whose numbers add up. What was decided can be saved as a file, which
-// decides the same again. It imports schemas, schemas/arrowrec, configs/nearest
-// and CEL.
 package selection
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,46 +9,32 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// Default is the selection that publishing uses when none is named.
-const Default = "success-v1"
-
-// Selector decides about the episodes of a source: a *Recipe, or a *File.
-type Selector interface {
-	// Apply decides; the result depends on the set of episodes alone.
-	Apply(ctx context.Context, src Source) (Result, error)
-	// SHA256 identifies the content: equal hashes decide alike.
-	SHA256() string
-	// About is a sentence for people.
-	About() string
-}
-
-// Recipe is a selection as its file states it, with what it extends put in.
+// Recipe is the content of a recipe file, merged with the recipe that it extends.
 type Recipe struct {
 	Name        string         `yaml:"name" json:"name"`
 	Description string         `yaml:"description" json:"description,omitempty"`
-	Extends     string         `yaml:"extends" json:"-"` // a recipe: its list comes first, its other settings hold where this one has none
-	Without     []string       `yaml:"without" json:"-"` // names of its predicates and reports that are left out
+	Extends     string         `yaml:"extends" json:"-"` // a recipe whose predicates come first and whose other settings are defaults
+	Without     []string       `yaml:"without" json:"-"` // names of inherited predicates and reports to leave out
 	Predicates  []Predicate    `yaml:"predicates" json:"predicates"`
-	Report      []Predicate    `yaml:"report" json:"report,omitempty"`           // counted over what is kept; rejects nothing
-	Dedup       []string       `yaml:"dedup" json:"dedup,omitempty"`             // columns; equal values are duplicates, null is none
-	Near        float64        `yaml:"near" json:"near,omitempty"`               // MinHash similarity from which on an episode is a duplicate; 0 = none is
+	Report      []Predicate    `yaml:"report" json:"report,omitempty"`           // counted over the kept episodes; rejects none
+	Dedup       []string       `yaml:"dedup" json:"dedup,omitempty"`             // columns whose equal values are duplicates; null is never a duplicate
+	Near        float64        `yaml:"near" json:"near,omitempty"`               // MinHash similarity at which an episode is a duplicate; 0 = off
 	ReportNear  float64        `yaml:"report_near" json:"report_near,omitempty"` // the same, counted only
-	Group       string         `yaml:"group" json:"group,omitempty"`             // column whose equal values make a group; "" = group_id
-	Select      string         `yaml:"select" json:"select,omitempty"`           // one of Orders: what is kept of a group; "" = all
-	Best        int            `yaml:"best" json:"best,omitempty"`               // how many of a group Select keeps; 0 = 1
-	Caps        map[string]int `yaml:"caps" json:"caps,omitempty"`               // column -> most episodes per value
-	Seed        int64          `yaml:"seed" json:"seed"`                         // orders a group before its cap
+	Group       string         `yaml:"group" json:"group,omitempty"`             // column whose equal values form a group; "" = group_id
+	Select      string         `yaml:"select" json:"select,omitempty"`           // one of Orders: which episodes of a group are kept; "" = all
+	Best        int            `yaml:"best" json:"best,omitempty"`               // number of episodes that Select keeps of a group; 0 = 1
+	Caps        map[string]int `yaml:"caps" json:"caps,omitempty"`               // column -> maximum number of episodes per value
+	Seed        int64          `yaml:"seed" json:"seed"`                         // seed of the random order before caps
 
 	programs, reports []program
 }
 
-// Predicate is one named expression of type bool. In YAML it may be the
-// expression alone, which is then its name.
+// Predicate is a named expression of type bool. In YAML it may be only the
+// expression, which is then also the name.
 type Predicate struct {
 	Name string `yaml:"name" json:"name"`
 	Expr string `yaml:"expr" json:"expr"`
@@ -77,21 +55,21 @@ func (p *Predicate) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(p))
 }
 
-// Orders are the values of Recipe.Select. shortest: fewest completion tokens (if
-// all of the group have them), then fewest turns. best: resolved, then the
-// highest reward, then shortest. first: the lowest attempt. correct: all that are
-// resolved. In a recipe's file all is none of them, and best-3 is best with best: 3.
-var Orders = []string{"shortest", "best", "first", correct}
+// Orders are the values of Recipe.Select. shortest: fewest completion tokens (if known
+// for the whole group), then fewest turns. best: resolved, then the highest reward,
+// then shortest. first: the lowest attempt. correct: all resolved episodes. In a recipe
+// file, all stands for "", and best-3 for best with best: 3.
+var Orders = []string{"shortest", "best", "first", selectCorrect}
 
-const correct = "correct"
+const selectCorrect = "correct"
 
-// FromExpr is a recipe of the expressions alone, each a predicate by its own text.
+// FromExpr returns a recipe with the expressions as predicates, each its own name.
 func FromExpr(exprs ...string) (*Recipe, error) {
 	r := &Recipe{Name: "expression", Group: defaultGroup}
 	return r, r.Require(exprs...)
 }
 
-// Require adds predicates that are called by their own text.
+// Require adds expressions as predicates, each its own name.
 func (r *Recipe) Require(exprs ...string) error {
 	for _, e := range exprs {
 		r.Predicates = append(r.Predicates, Predicate{Name: e, Expr: e})
@@ -101,17 +79,17 @@ func (r *Recipe) Require(exprs ...string) error {
 
 const defaultGroup = "group_id"
 
-// check compiles a whole recipe; where names it in messages.
+// check validates and compiles the recipe; where names it in messages.
 func (r *Recipe) check(where string) error {
 	if r.Name == "" || strings.ContainsAny(r.Name, "/\\ \x00") || strings.HasPrefix(r.Name, ".") {
-		return fmt.Errorf("selection %s: name %q: give it a name that can be a file name", where, r.Name)
+		return fmt.Errorf("selection %s: name %q: use a name that is valid as a file name", where, r.Name)
 	}
 	if r.Group == "" {
 		r.Group = defaultGroup
 	}
 	for _, col := range slices.Concat(r.Dedup, r.capColumns(), []string{r.Group}) {
 		if c, ok := arrowrec.Episodes.Column(col); !ok || c.Kind != arrowrec.Text {
-			return fmt.Errorf("selection %s: %q is not a text column of episodes, which dedup, group and caps need%s", where, col, meant(col, textColumns()))
+			return fmt.Errorf("selection %s: %q is not a text column of episodes, which dedup, group and caps need%s", where, col, didYouMean(col, textColumns()))
 		}
 	}
 	for col, k := range r.Caps {
@@ -133,8 +111,8 @@ func (r *Recipe) check(where string) error {
 	if r.Select != "" && !slices.Contains(Orders, r.Select) {
 		return fmt.Errorf("selection %s: select %q: choose one of all, best-N, %s", where, r.Select, strings.Join(Orders, ", "))
 	}
-	if r.Best < 0 || r.Best > 0 && (r.Select == "" || r.Select == correct) {
-		return fmt.Errorf("selection %s: best %d: how many of a group select keeps: at least 1, and beside one of shortest, best, first", where, r.Best)
+	if r.Best < 0 || r.Best > 0 && (r.Select == "" || r.Select == selectCorrect) {
+		return fmt.Errorf("selection %s: best %d: it is the number that select keeps of a group: use at least 1, together with shortest, best or first", where, r.Best)
 	}
 	seen := map[string]bool{}
 	for _, p := range slices.Concat(r.Predicates, r.Report) {
@@ -169,7 +147,7 @@ func compileAll(where string, predicates []Predicate) ([]program, error) {
 	return out, nil
 }
 
-// extend puts the recipe that r extends below it.
+// extend merges the base recipe into r.
 func (r *Recipe) extend(where string, base *Recipe) error {
 	var names []string
 	for _, p := range slices.Concat(base.Predicates, base.Report) {
@@ -177,7 +155,7 @@ func (r *Recipe) extend(where string, base *Recipe) error {
 	}
 	for _, name := range r.Without {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("selection %s: without %q: %s has no predicate of that name%s", where, name, base.Name, meant(name, names))
+			return fmt.Errorf("selection %s: without %q: %s has no predicate of that name%s", where, name, base.Name, didYouMean(name, names))
 		}
 	}
 	kept := func(list []Predicate) []Predicate {
@@ -213,15 +191,15 @@ func (r *Recipe) capColumns() []string {
 	return cols
 }
 
-// About is the recipe's description.
+// About returns the recipe's description.
 func (r *Recipe) About() string { return r.Description }
 
-// SHA256 identifies the recipe's content and the definitions of what it names.
+// SHA256 identifies the recipe and the definitions of its named predicates.
 func (r *Recipe) SHA256() string {
 	return schemas.Hash(map[string]any{"recipe": r, "definitions": r.Definitions()})
 }
 
-// Definitions are the named predicates that the recipe uses: name -> expression.
+// Definitions returns the expressions of the named predicates that the recipe uses.
 func (r *Recipe) Definitions() map[string]string {
 	used := map[string]bool{}
 	for _, p := range slices.Concat(r.programs, r.reports) {
@@ -232,7 +210,7 @@ func (r *Recipe) Definitions() map[string]string {
 	return definitions(used)
 }
 
-// Expr is the one expression that the predicates come to.
+// Expr returns the conjunction of the predicates.
 func (r *Recipe) Expr() string {
 	if len(r.Predicates) == 1 {
 		return r.Predicates[0].Expr
@@ -243,16 +221,3 @@ func (r *Recipe) Expr() string {
 	}
 	return strings.Join(parts, " && ")
 }
-
-func textColumns() []string {
-	var names []string
-	for _, c := range arrowrec.Episodes.Columns {
-		if c.Kind == arrowrec.Text {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
-
-// nearestOf is a name that was meant, for a recipe that is not there.
-func nearestOf(name string) string { return nearest.Name(name, Builtin(), 3) }

@@ -49,7 +49,7 @@ func benchOf(t *testing.T, r Repo) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := openBench(t.Context(), &state{repo: r, command: c, driver: bubblewrap(t), spec: env.SandboxSpec{Workdir: r.Task.Workdir}})
+	b, err := openBench(t.Context(), bubblewrap(t), env.SandboxSpec{Workdir: r.Task.Workdir}, r.Tree, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,13 @@
 package synth
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
-// candidate is a bug that may be tried: sites of the mutator, a commit, or a
-// function for a model.
+// candidate is a possible bug: sites of the mutator, a commit to revert, or a function
+// for a model to rewrite.
 type candidate struct {
 	Key    string         `json:"key"`
 	Kind   string         `json:"kind"`
@@ -24,8 +20,8 @@ func single(site mutate.Site) candidate {
 	return candidate{Key: KindSingle + ":" + site.File + ":" + site.ID, Kind: KindSingle, Sites: []mutate.Site{site}}
 }
 
-// known refuses operators that do not exist.
-func known(asked []string, all []mutate.Operator) error {
+// checkOperators returns an error for operators that do not exist.
+func checkOperators(asked []string, all []mutate.Operator) error {
 	var ids []string
 	for _, op := range all {
 		ids = append(ids, op.ID)
@@ -38,70 +34,10 @@ func known(asked []string, all []mutate.Operator) error {
 	return nil
 }
 
-// OperatorError is an operator that does not exist.
-type OperatorError struct {
-	ID  string
-	All []string
-}
-
-func (e *OperatorError) Error() string {
-	return fmt.Sprintf("there is no operator %q: choose from %s", e.ID, strings.Join(e.All, ", "))
-}
-
 func lineRange(first, last int) []int {
 	var out []int
 	for n := first; n <= min(last, first+200); n++ {
 		out = append(out, n)
 	}
 	return out
-}
-
-// apply makes a candidate's patch and fills what it says of the trial.
-func (w *worker) apply(ctx context.Context, s *state, c candidate, t *Trial) error {
-	m, err := w.mutation(ctx, s, c, t)
-	if refused, ok := errors.AsType[*mutate.RefusedError](err); ok {
-		t.Outcome, t.Reason = Refused, refused.Why
-	} else if err != nil {
-		return err
-	}
-	for _, f := range m.Funcs {
-		t.Funcs = append(t.Funcs, f.File+"::"+f.Name)
-	}
-	if len(c.Sites) == 0 {
-		t.Operators = []string{c.Kind}
-		for _, f := range m.Funcs {
-			t.Sites = append(t.Sites, fmt.Sprintf("%s:%d", f.File, f.Line))
-		}
-	}
-	for _, site := range c.Sites {
-		t.Operators = append(t.Operators, site.Operator)
-		t.Sites = append(t.Sites, fmt.Sprintf("%s:%d", site.File, site.Line))
-	}
-	t.Patch, t.Body = string(m.Patch), m.BodyHash
-	_, t.Lines = linesOf(t.Patch)
-	return nil
-}
-
-// mutation is the change that a candidate stands for.
-func (w *worker) mutation(ctx context.Context, s *state, c candidate, t *Trial) (mutate.Mutation, error) {
-	switch c.Kind {
-	case KindCommit:
-		t.Commit = c.Commit
-		return w.bench.mutator.Invert(ctx, s.history, c.Commit, isTest)
-	case KindModel:
-		prompt, err := w.bench.mutator.Question(ctx, *c.Target)
-		if err != nil {
-			return mutate.Mutation{}, err
-		}
-		said, err := w.ask(ctx, t.Repo, c.Key, prompt)
-		if err != nil {
-			return mutate.Mutation{}, err
-		}
-		t.Model, t.PromptSHA256 = said.Model, said.PromptSHA256
-		if said.Refused != "" {
-			return mutate.Mutation{}, &mutate.RefusedError{Why: said.Refused}
-		}
-		return w.bench.mutator.Written(ctx, *c.Target, said.Answer)
-	}
-	return w.bench.mutator.Apply(ctx, c.Sites)
 }

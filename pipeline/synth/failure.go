@@ -3,10 +3,9 @@ package synth
 import (
 	"regexp"
 	"slices"
-	"strings"
 )
 
-// Failure is how one test failed, as python/tracesmith_failure.py describes it.
+// Failure describes how one test failed (python/tracesmith_failure.py).
 type Failure struct {
 	Test      string  `json:"test"`
 	Type      string  `json:"type"`    // of the exception
@@ -14,13 +13,13 @@ type Failure struct {
 	Text      string  `json:"text"`    // as a traceback ends
 	Frames    []Frame `json:"frames"`  // of the project, outermost first
 	Statement string  `json:"statement"`
-	Left      string  `json:"left,omitempty"` // of the comparison that did not hold
+	Left      string  `json:"left,omitempty"` // of the failed comparison
 	Right     string  `json:"right,omitempty"`
 }
 
 var address = regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}`)
 
-// settle takes out what differs from run to run.
+// settle removes details that differ between runs.
 func (f *Failure) settle() {
 	for _, text := range []*string{&f.Message, &f.Text, &f.Left, &f.Right} {
 		*text = address.ReplaceAllString(*text, "0x...")
@@ -41,8 +40,8 @@ const (
 	seenTests = 2 // frames of tests only
 )
 
-// visible says how much of the bug a failure's traceback shows. lines are the
-// changed lines by file.
+// visible returns how much of the bug a failure's traceback shows. lines are the changed
+// lines by file.
 func visible(f Failure, lines map[string][]int) int {
 	best := seenTests
 	for _, frame := range f.Frames {
@@ -54,15 +53,4 @@ func visible(f Failure, lines map[string][]int) int {
 		}
 	}
 	return best
-}
-
-// isTest says whether a path is that of tests, by the names that runners and
-// people give them.
-func isTest(file string) bool {
-	parts := strings.Split(file, "/")
-	name := parts[len(parts)-1]
-	if strings.HasPrefix(name, "test") || strings.HasSuffix(name, "_test.py") || name == "conftest.py" {
-		return true
-	}
-	return slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool { return p == "test" || p == "tests" || p == "testing" })
 }

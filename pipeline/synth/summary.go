@@ -1,38 +1,6 @@
 package synth
 
-import (
-	"maps"
-	"regexp"
-	"slices"
-	"strings"
-)
-
-// Progress is how far a run is.
-type Progress struct {
-	Repos    int             `json:"repos"`
-	Surveyed int             `json:"surveyed"`
-	Planned  int             `json:"planned"` // candidates, so far
-	Judged   int             `json:"judged"`
-	Kept     int             `json:"kept"` // of these by earlier runs
-	Outcomes map[Outcome]int `json:"outcomes"`
-	Chosen   int             `json:"chosen"` // valid ones that shall be tasks
-	Checked  int             `json:"checked"`
-	Released int             `json:"released"`
-	Unasked  int             `json:"unasked,omitempty"` // candidates that the model was not asked for: the budget
-	Seconds  float64         `json:"seconds"`
-}
-
-func (p *Progress) count(t *Trial) {
-	outcomes := maps.Clone(p.Outcomes) // whoever was told of the last one keeps it
-	if outcomes == nil {
-		outcomes = map[Outcome]int{}
-	}
-	outcomes[t.Outcome]++
-	p.Outcomes = outcomes
-	p.Judged++
-}
-
-// Summary is what a run made.
+// Summary is the result of a run.
 type Summary struct {
 	Schema     string                     `json:"schema"` // "tracesmith.synth/1"
 	Tasks      int                        `json:"tasks"`
@@ -41,31 +9,31 @@ type Summary struct {
 	Refused    map[string]string          `json:"refused"`         // repository -> why
 	Notes      map[string]string          `json:"notes,omitempty"` // repository -> what could not be looked for
 	Candidates int                        `json:"candidates"`
-	Unasked    int                        `json:"unasked,omitempty"` // further ones that the budget left no money to ask a model for
-	CostUSD    float64                    `json:"cost_usd"`          // of models, at most, earlier runs included
+	Unasked    int                        `json:"unasked,omitempty"` // candidates for which the budget prevented a model call
+	CostUSD    float64                    `json:"cost_usd"`          // maximum cost of model calls, including earlier runs
 	Resumed    int                        `json:"resumed"`           // candidates that earlier runs judged
 	Valid      int                        `json:"valid"`
 	Released   int                        `json:"released"`
 	Outcomes   map[Outcome]int            `json:"outcomes"`
-	Reasons    map[Outcome]map[string]int `json:"reasons"`   // why candidates are no tasks, where the outcome has more than one
-	Operators  map[string]*Tally          `json:"operators"` // by operator; kinds of bugs other than single ones by themselves
+	Reasons    map[Outcome]map[string]int `json:"reasons"`   // reasons by outcome, for outcomes with several
+	Operators  map[string]*Tally          `json:"operators"` // by operator, or by kind for bugs other than single mutations
 	PerHour    float64                    `json:"per_hour"`  // candidates judged in this run
 	Seconds    float64                    `json:"seconds"`
 	// NoFrame is the share of tasks whose first failing traceback shows no frame
 	// of the program.
 	NoFrame float64 `json:"no_program_frame"`
-	Texts   int     `json:"texts_refused"` // renderings that the linter refused
+	Texts   int     `json:"texts_refused"` // texts that the linter rejected
 }
 
-// Tally is what came of the candidates of one operator.
+// Tally counts the results of the candidates of one operator.
 type Tally struct {
 	Candidates int             `json:"candidates"`
-	Valid      int             `json:"valid"` // whether they became tasks or not
+	Valid      int             `json:"valid"` // including those that did not become tasks
 	Released   int             `json:"released"`
 	Outcomes   map[Outcome]int `json:"outcomes"`
 }
 
-// Yield is the share of candidates that are valid.
+// Yield returns the share of valid candidates.
 func (t Tally) Yield() float64 { return float64(t.Valid) / float64(max(t.Candidates, 1)) }
 
 func (t *Tally) add(o Outcome) {
@@ -79,46 +47,14 @@ func (t *Tally) add(o Outcome) {
 	}
 }
 
-var (
-	aboutFile = regexp.MustCompile(`^\S+\.py: `)
-	aboutSize = regexp.MustCompile(`\d+`)
-	aboutCap  = regexp.MustCompile(`^(\d+ of )(?:(function|file) .*|\S+ in .*)$`)
-)
+var ()
 
-// because is a trial's reason without what is of this trial alone; "" where the
-// outcome says it all.
-func (t *Trial) because() string {
-	switch t.Outcome {
-	case Refused, Crash, Unverified:
-		return aboutSize.ReplaceAllString(aboutFile.ReplaceAllString(t.Reason, ""), "N")
-	case Survived:
-		return t.Reason
-	case Duplicate:
-		if strings.HasPrefix(t.Reason, elsewhere) {
-			return "of a function that is in another repository, too"
-		}
-	case Capped:
-		if m := aboutCap.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
-			return m[1] + "one operator in a function"
-		} else if m != nil {
-			return m[1] + "a " + m[2]
-		}
-		return t.Reason
-	}
-	return ""
-}
-
-// Sound says that a candidate passed its trial, whether it became a task or not.
-func (o Outcome) Sound() bool {
-	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, Capped, Unverified, Released}, o)
-}
-
-func (st *stage) summary() Summary {
+func (st *factory) summary() Summary {
 	p := st.progress
 	sum := Summary{
 		Schema: "tracesmith.synth/1", Repos: len(st.states), Refused: map[string]string{}, Resumed: p.Kept,
 		Operators: map[string]*Tally{}, Reasons: map[Outcome]map[string]int{}, Seconds: p.Seconds,
-		Unasked: p.Unasked, CostUSD: st.purse.total(), Notes: map[string]string{},
+		Unasked: p.Unasked, CostUSD: st.budget.total(), Notes: map[string]string{},
 	}
 	all := Tally{Outcomes: map[Outcome]int{}}
 	for _, s := range st.states {

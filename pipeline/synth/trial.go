@@ -1,44 +1,42 @@
 package synth
 
 import (
-	"context"
-	"fmt"
-	"maps"
+	"regexp"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Outcome is the word for what became of a candidate; the list is closed.
+// Outcome is the result of a candidate.
 type Outcome string
 
-// The outcomes, in the order in which they are looked for.
+// The outcomes, in the order of the checks.
 const (
 	Refused    Outcome = "refused"       // it could not be applied, or changes nothing
 	Collect    Outcome = "collect"       // the tests can no longer be collected
 	Hang       Outcome = "hang"          // the tests run out of time
-	Crash      Outcome = "crash"         // the test runner did not come to its end
+	Crash      Outcome = "crash"         // the test runner did not finish
 	Survived   Outcome = "survived"      // every test still passes
 	BreaksAll  Outcome = "breaks_all"    // more than half of the tests fail
-	Litters    Outcome = "litters"       // the tests leave files behind that they did not leave before
+	Litters    Outcome = "litters"       // the tests leave files that they do not leave in the healthy tree
 	Flaky      Outcome = "flaky"         // two runs gave different verdicts
-	NoTrace    Outcome = "no_divergence" // the failing test does the same with the bug and without
+	NoTrace    Outcome = "no_divergence" // the failing test executes the same with and without the bug
 	Valid      Outcome = "valid"
 	Duplicate  Outcome = "duplicate"  // valid, but the same code as another
-	Equivalent Outcome = "equivalent" // valid, but not to be told from another by what it does
-	Capped     Outcome = "capped"     // valid, but there are enough like it
+	Equivalent Outcome = "equivalent" // valid, but behaves like another
+	Capped     Outcome = "capped"     // valid, but there are enough similar ones
 	Unverified Outcome = "unverified" // the verifier did not confirm it
 	Released   Outcome = "released"   // a task
 )
 
-// Outcomes lists all of them.
+// Outcomes lists all outcomes.
 var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksAll, Litters, Flaky, NoTrace, Valid, Duplicate, Equivalent, Capped, Unverified, Released}
 
-// Trial is what became of one candidate: a line of the journal.
+// Trial is the result of one candidate, a line of the journal.
 type Trial struct {
 	Repo      string   `json:"repo"`
-	Key       string   `json:"key"` // what it is, unique within its repository
+	Key       string   `json:"key"` // identifies the candidate within its repository
 	Kind      string   `json:"kind"`
 	Operators []string `json:"operators"`
 	Sites     []string `json:"sites"` // file:line
@@ -46,19 +44,19 @@ type Trial struct {
 	Outcome   Outcome  `json:"outcome"`
 	Reason    string   `json:"reason,omitempty"`
 
-	Commit       string `json:"commit,omitempty"`        // that the bug takes back
-	Model        string `json:"model,omitempty"`         // that wrote it, and
-	PromptSHA256 string `json:"prompt_sha256,omitempty"` // of what it was asked
+	Commit       string `json:"commit,omitempty"`        // reverted by the bug
+	Model        string `json:"model,omitempty"`         // that wrote the bug
+	PromptSHA256 string `json:"prompt_sha256,omitempty"` // of its prompt
 
 	Patch      string             `json:"patch,omitempty"` // healthy -> buggy
-	Body       string             `json:"body,omitempty"`  // hash of the changed functions without what does not matter, such as their files
-	Lines      map[string][]int   `json:"lines,omitempty"` // of the buggy files, that differ
+	Body       string             `json:"body,omitempty"`  // hash of the changed functions, without their files and other irrelevant details
+	Lines      map[string][]int   `json:"lines,omitempty"` // changed lines of the buggy files
 	FailToPass []string           `json:"fail_to_pass,omitempty"`
 	Failures   []Failure          `json:"failures,omitempty"`
-	Divergence string             `json:"divergence,omitempty"` // file:line name, where bug and fix part
+	Divergence string             `json:"divergence,omitempty"` // file:line name of the first difference in execution between bug and fix
 	Difficulty schemas.Difficulty `json:"difficulty"`
 	Runs       int                `json:"runs"`
-	Vectors    []vector           `json:"vectors,omitempty"` // of a flaky one: the two that differ
+	Vectors    []vector           `json:"vectors,omitempty"` // the two that differ, if flaky
 	Seconds    float64            `json:"seconds"`
 }
 
@@ -67,199 +65,45 @@ type vector map[string]string
 
 const missing = "missing"
 
-// vectorOf is what a run says of the kept tests.
-func vectorOf(kept []string, r run) vector {
-	v := vector{}
-	for _, id := range kept {
-		switch status, ran := r.tests[id]; {
-		case !ran:
-			v[id] = missing
-		case status != "passed":
-			v[id] = status
+// clone returns a copy, so that choosing does not change the journal's record.
+func (t *Trial) clone() *Trial {
+	c := *t
+	return &c
+}
+
+// elsewhere begins the reason of a duplicate of a task of another repository.
+const elsewhere = "the same functions are in "
+
+// because returns a trial's reason without details of this trial; "" if the outcome is
+// reason enough.
+func (t *Trial) because() string {
+	switch t.Outcome {
+	case Refused, Crash, Unverified:
+		return aboutSize.ReplaceAllString(aboutFile.ReplaceAllString(t.Reason, ""), "N")
+	case Survived:
+		return t.Reason
+	case Duplicate:
+		if strings.HasPrefix(t.Reason, elsewhere) {
+			return "of a function that is also in another repository"
 		}
-	}
-	return v
-}
-
-// minTimeout and the factor are the time a run of a candidate may take, against
-// that of the healthy repository.
-const (
-	minTimeout    = 3 * time.Second
-	timeoutFactor = 5
-	described     = 4 // failures of which a trial keeps the description
-)
-
-func timeout(base float64) float64 { return max(minTimeout.Seconds(), timeoutFactor*base) }
-
-// bounded runs a candidate's tests within their time. A run that uses it up is repeated,
-// in what the healthy tree takes now if that is more: on a busy machine everything takes
-// longer than when the repository was surveyed, and is no hang.
-func (w *worker) bounded(ctx context.Context, s *state, seed string, q request) (run, error) {
-	q.Timeout = timeout(s.seconds)
-	r, err := w.bench.run(ctx, seed, q)
-	if err != nil || !r.TimedOut {
-		return r, err
-	}
-	now, err := w.bench.run(ctx, seed, request{Only: s.kept, Timeout: warmBound})
-	if err != nil {
-		return r, err
-	}
-	q.Timeout = max(q.Timeout, timeout(now.Seconds))
-	return w.bench.run(ctx, seed, q)
-}
-
-// try judges one candidate. An error is ours, and nothing is known of it.
-func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error) {
-	begun := time.Now()
-	t := &Trial{Repo: s.repo.Task.InstanceID, Key: c.Key, Kind: c.Kind}
-	defer func() { t.Seconds = time.Since(begun).Seconds() }()
-	if err := w.apply(ctx, s, c, t); err != nil || t.Outcome != "" {
-		return t, err
-	}
-	files, err := s.changed(t.Patch)
-	if err != nil {
-		t.Outcome, t.Reason = Refused, err.Error()
-		return t, nil
-	}
-	before, _ := linesOf(t.Patch)
-	selected, reached := s.coverage.covering(before)
-	if !reached {
-		t.Outcome, t.Reason = Survived, "no test executes it"
-		return t, nil
-	}
-	q := request{
-		Files: files, First: selected, Only: s.kept, Most: w.mayFail(s), Describe: described,
-	}
-	first, err := w.bounded(ctx, s, firstSeed, q)
-	if err != nil {
-		return t, err
-	}
-	t.Runs = 1
-	s.classify(t, first, w.mayFail(s))
-	if t.Outcome != "" {
-		return t, nil
-	}
-	if err := w.again(ctx, s, t, files, vectorOf(s.kept, first), w.cfg.Runs); err != nil || t.Outcome != "" {
-		return t, err
-	}
-	if c.Kind == KindComposed {
-		if err := w.needed(ctx, s, c, t); err != nil || t.Outcome != "" {
-			return t, err
+	case Capped:
+		if m := aboutCap.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
+			return m[1] + "one operator in a function"
+		} else if m != nil {
+			return m[1] + "a " + m[2]
 		}
-	}
-	if err := w.measure(ctx, s, t, files); err != nil || t.Outcome != "" {
-		return t, err
-	}
-	t.Outcome = Valid
-	return t, nil
-}
-
-// mayFail is how many of the kept tests a bug may break.
-func (w *worker) mayFail(s *state) int {
-	return min(int(w.cfg.MaxFailing*float64(len(s.kept))), len(s.kept)-1)
-}
-
-// classify reads the first run, of which at most so many tests may fail.
-func (s *state) classify(t *Trial, r run, most int) {
-	v := vectorOf(s.kept, r)
-	failing := 0
-	for _, status := range v {
-		if status != missing {
-			failing++
-		}
-	}
-	say := func(o Outcome, reason string) { t.Outcome, t.Reason = o, reason }
-	switch {
-	case r.TimedOut:
-		say(Hang, fmt.Sprintf("more than %.0f s", timeout(s.seconds)))
-	case len(r.uncollected) > 0:
-		say(Collect, r.uncollected[0])
-	case !r.whole:
-		say(Crash, "the test runner did not come to its end")
-	case failing == 0 && len(r.tests) > 0:
-		// A run that ends after the selected tests has left the others out.
-		say(Survived, "")
-	case failing > most:
-		say(BreaksAll, fmt.Sprintf("%d of %d tests, or more", failing, len(s.kept)))
-	case len(v) > failing:
-		say(Crash, "the test runner left tests out")
-	case s.litters(r) != "":
-		say(Litters, s.litters(r))
-	}
-	if t.Outcome == "" {
-		t.FailToPass, t.Failures = sorted(v), r.failures
-	}
-}
-
-// litters names what a run leaves that runs of the healthy tree do not.
-func (s *state) litters(r run) string {
-	for _, path := range r.Left {
-		if !slices.Contains(s.litter, path) {
-			return path
-		}
+		return t.Reason
 	}
 	return ""
 }
 
-// again runs a candidate in other orders under other hash seeds, until as many
-// verdicts as asked for are the same, or one is not. The second run and every
-// fifth are of all tests, the others of those that the candidate may concern.
-func (w *worker) again(ctx context.Context, s *state, t *Trial, files map[string]string, want vector, runs int) error {
-	near := s.near(t)
-	for ; t.Runs < runs; t.Runs++ {
-		tests := near
-		if t.Runs == 1 || t.Runs%5 == 0 {
-			tests = s.kept
-		}
-		r, err := w.bounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: tests, Shuffle: s.shuffle(t.Key, t.Runs)})
-		if err != nil {
-			return err
-		}
-		got := vectorOf(tests, r)
-		if !maps.Equal(got, want) {
-			t.Outcome, t.Reason, t.Vectors = Flaky, fmt.Sprintf("run %d", t.Runs+1), []vector{want, got}
-			return nil
-		}
-		if path := s.litters(r); path != "" {
-			t.Outcome, t.Reason = Litters, path
-			return nil
-		}
-	}
-	return nil
+// Sound reports whether a candidate passed its trial, even if it did not become a task.
+func (o Outcome) Sound() bool {
+	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, Capped, Unverified, Released}, o)
 }
 
-// near are the kept tests that a trial may concern: those that execute one of its
-// lines and those that fail, sorted.
-func (s *state) near(t *Trial) []string {
-	lines, _ := linesOf(t.Patch)
-	tests, _ := s.coverage.covering(lines)
-	if tests == nil {
-		return s.kept
-	}
-	tests = append(tests, t.FailToPass...)
-	slices.Sort(tests)
-	return slices.Compact(tests)
-}
+var aboutFile = regexp.MustCompile(`^\S+\.py: `)
 
-// Hash seeds that runs are spread over; each is a process that stays.
-const (
-	firstSeed = "0"
-	hashSeeds = 5
-)
+var aboutSize = regexp.MustCompile(`\d+`)
 
-func hashSeed(run int) string { return fmt.Sprint([]int{0, 1, 7, 4242, 1234567}[run%hashSeeds]) }
-
-// shuffle is the order of the run-th run of a candidate; never 0.
-func (s *state) shuffle(key string, run int) int64 {
-	h := schemas.HashBytes(fmt.Appendf(nil, "%d %s %s %d", s.seed, s.repo.Task.InstanceID, key, run))
-	var n int64
-	for _, c := range []byte(h[:12]) {
-		n = n<<4 | int64(c&15)
-	}
-	return n | 1
-}
-
-// passToPass are the kept tests that a candidate leaves alone.
-func passToPass(kept, failing []string) []string {
-	return slices.DeleteFunc(slices.Clone(kept), func(id string) bool { _, bad := slices.BinarySearch(failing, id); return bad })
-}
+var aboutCap = regexp.MustCompile(`^(\d+ of )(?:(function|file) .*|\S+ in .*)$`)

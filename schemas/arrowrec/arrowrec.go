@@ -1,6 +1,6 @@
 // Package arrowrec maps the row structs of schemas to Arrow: one Table per
 // published table, derived by reflection from the col tags, so that the structs
-// stay the only place where a column is declared. It imports schemas and Arrow.
+// are the only place that declares columns.
 package arrowrec
 
 import (
@@ -17,7 +17,7 @@ import (
 // Kind is the type of a column.
 type Kind uint8
 
-// The kinds a row struct may use, with their Arrow types.
+// The kinds that a row struct may use, with their Arrow types.
 const (
 	Text      Kind = iota // utf8
 	Bool                  // bool
@@ -53,14 +53,14 @@ type Column struct {
 	Name     string
 	Kind     Kind
 	Required bool
-	Field    int  // index in the row struct; -1: no row has it any more, and it is null
+	Field    int  // index in the row struct; -1: a removed column, always null
 	Pointer  bool // the field is a pointer; nil is null
 }
 
-// Table describes one published table. Read-only after NewTable.
+// Table describes one published table.
 type Table struct {
 	Name    string
-	Version string // semver of its schema
+	Version string // version of its schema
 	Columns []Column
 }
 
@@ -75,11 +75,11 @@ var (
 	DeadLetters = NewTable[schemas.DeadLetterRow]("dead_letters", schemas.SchemaVersion)
 )
 
-// Tables lists them all.
+// Tables lists all published tables.
 var Tables = []*Table{Episodes, Steps, Blobs, ToolSets, Annotations, Selection, DeadLetters}
 
-// NewTable reads the col tags of T, a struct. A field without one, or of a type
-// no column has, is a programming error and panics.
+// NewTable returns the table whose rows are structs of type T. It panics if a field
+// has no col tag or a type that no column can have.
 func NewTable[T any](name, version string) *Table {
 	t := &Table{Name: name, Version: version}
 	row := reflect.TypeFor[T]()
@@ -93,7 +93,7 @@ func NewTable[T any](name, version string) *Table {
 		}
 		kind, ok := kinds[ft]
 		if !ok || col == "" {
-			panic(fmt.Sprintf("table %s: field %s has no column name or type %s, which no column has", name, f.Name, f.Type))
+			panic(fmt.Sprintf("table %s: field %s of type %s has no column name, or no column can have its type", name, f.Name, f.Type))
 		}
 		c.Kind = kind
 		t.Columns = append(t.Columns, c)
@@ -101,7 +101,7 @@ func NewTable[T any](name, version string) *Table {
 	return t
 }
 
-// At is the table as files of another schema version have it; see schemas.TableDoc.At.
+// At returns the table as files of the given schema version have it; see schemas.TableDoc.At.
 func (t *Table) At(version string) *Table {
 	doc, documented := schemas.Table(t.Name)
 	if !documented || schemas.Major(version) >= schemas.Major(t.Version) {
@@ -137,15 +137,15 @@ const (
 	SchemaName        = "trajectory"
 )
 
-// Meta is what a file says about its origin. DatasetVersion may be empty: a
-// shard that is shared between dataset versions belongs to none of them.
+// Meta describes the origin of a file. DatasetVersion is empty for a shard that
+// several dataset versions share.
 type Meta struct {
 	Producer       string
 	DatasetVersion string
 }
 
-// Schema is the table's Arrow schema. Every column is nullable, because readers
-// that match types strictly (Hugging Face datasets) expect it.
+// Schema returns the table's Arrow schema. Every column is nullable, because
+// readers that match types strictly (Hugging Face datasets) expect it.
 func (t *Table) Schema(m Meta) *arrow.Schema {
 	fields := make([]arrow.Field, len(t.Columns))
 	for i, c := range t.Columns {
@@ -160,7 +160,7 @@ func (t *Table) Schema(m Meta) *arrow.Schema {
 	return arrow.NewSchema(fields, &md)
 }
 
-// Column finds a column by name.
+// Column returns a column by its name.
 func (t *Table) Column(name string) (Column, bool) {
 	for _, c := range t.Columns {
 		if c.Name == name {
@@ -170,9 +170,9 @@ func (t *Table) Column(name string) (Column, bool) {
 	return Column{}, false
 }
 
-// Value is the column's value in row, a struct of the table's row type: nil for
-// null, else string, bool, int32, int64, float64, time.Time or []string. A
-// required list is never null.
+// Value returns the column's value in row, a struct of the table's row type: nil
+// for null, otherwise a string, bool, int32, int64, float64, time.Time or []string.
+// A required list is never null.
 func (c Column) Value(row reflect.Value) any {
 	if c.Field < 0 {
 		return nil
@@ -193,8 +193,8 @@ func (c Column) Value(row reflect.Value) any {
 	return f.Interface()
 }
 
-// SetValue is the inverse of Value; row must be addressable. v must have the
-// column's Go type.
+// SetValue sets the column's value in row, which must be addressable. v must be nil
+// or have the column's Go type.
 func (c Column) SetValue(row reflect.Value, v any) {
 	if c.Field < 0 {
 		return

@@ -11,12 +11,12 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// maxBatchBytes keeps a batch far from the 2 GiB that 32-bit string offsets can
+// maxBatchBytes keeps a batch well below the 2 GiB that 32-bit string offsets can
 // address.
 const maxBatchBytes = 1 << 30
 
-// Builder collects rows of type T into records. One goroutine uses it; Release
-// when done.
+// Builder collects rows of type T into records. It is not safe for concurrent use.
+// The caller must call Release.
 type Builder[T any] struct {
 	table  *Table
 	rb     *array.RecordBuilder
@@ -24,21 +24,21 @@ type Builder[T any] struct {
 	schema *arrow.Schema
 }
 
-// NewBuilder makes a builder for table t, whose row type must be T.
+// NewBuilder returns a builder for table t, whose row type must be T.
 func NewBuilder[T any](mem memory.Allocator, t *Table, m Meta) *Builder[T] {
 	s := t.Schema(m)
 	return &Builder[T]{table: t, schema: s, rb: array.NewRecordBuilder(mem, s)}
 }
 
-// Schema is the schema of the records.
+// Schema returns the schema of the records.
 func (b *Builder[T]) Schema() *arrow.Schema { return b.schema }
 
-// RawBytes is the size of the values appended since the last Record, before any
-// encoding: text length plus four, the width of everything else.
+// RawBytes returns the size of the values appended since the last Record, before
+// any encoding: four bytes plus its length for a text, the width of other types.
 func (b *Builder[T]) RawBytes() int64 { return b.raw }
 
-// Append adds one row. Text that is not valid UTF-8, or a batch beyond 1 GiB,
-// is an error that names the column; the builder is then unusable.
+// Append adds one row. It fails if a text is not valid UTF-8 or the batch exceeds
+// 1 GiB; the builder is then unusable.
 func (b *Builder[T]) Append(row *T) error {
 	rv := reflect.ValueOf(row).Elem()
 	for i, c := range b.table.Columns {
@@ -54,7 +54,7 @@ func (b *Builder[T]) Append(row *T) error {
 	return nil
 }
 
-// Record hands out what was appended and starts anew. The caller releases it.
+// Record returns the appended rows as a record, which the caller releases, and starts a new one.
 func (b *Builder[T]) Record() arrow.Record {
 	b.raw = 0
 	return b.rb.NewRecord()

@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden schemas of a new version, and docs/schema.md")
 
-// versions are all that were ever published, the present one last.
+// versions lists all published schema versions, the current one last.
 var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", schemas.SchemaVersion}
 
-// describe is the contract of a table as text: one column per line.
+// describe returns the schema of a table as text, one column per line.
 func describe(t *arrowrec.Table) string {
 	var b strings.Builder
 	s := t.Schema(arrowrec.Meta{Producer: "golden"})
@@ -34,13 +34,13 @@ func describe(t *arrowrec.Table) string {
 	return b.String()
 }
 
-// goldenFile holds the schema of a table in one version.
+// goldenFile returns the path of the schema of a table in one version.
 func goldenFile(table, version string) string {
 	return filepath.Join("testdata", table+"-"+version+".txt")
 }
 
-// columnsOf are the lines of a golden schema but for its title; nil if the
-// table was not there yet.
+// columnsOf returns the lines of a golden schema without its title, or nil if the
+// version does not have the table.
 func columnsOf(t *testing.T, table, version string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(goldenFile(table, version))
@@ -53,9 +53,9 @@ func columnsOf(t *testing.T, table, version string) []string {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")[1:]
 }
 
-// changed says how a table differs from the one that was published under its
-// version, "" if it does not. Appended says that it only has further nullable
-// columns, which -update may add to the golden file; any other difference is a new
+// changed describes how a table differs from the golden schema of its version; ""
+// means that it does not. If appended, it only has additional nullable columns,
+// which -update may add to the golden file. Any other difference requires a new
 // major version.
 func changed(golden []string, t *arrowrec.Table) (problem string, appended bool) {
 	now := strings.Split(strings.TrimSpace(describe(t)), "\n")[1:]
@@ -70,14 +70,14 @@ func changed(golden []string, t *arrowrec.Table) (problem string, appended bool)
 	if appended {
 		return fmt.Sprintf("table %s has columns that %s lacks: run with -update\n%s", t.Name, t.Version, diff), true
 	}
-	return fmt.Sprintf("table %s changes columns of %s, which takes a new major version: put columns at the end, nullable, and leave the others as they are\n%s",
+	return fmt.Sprintf("table %s changes columns of %s, which requires a new major version: add nullable columns at the end instead\n%s",
 		t.Name, t.Version, diff), false
 }
 
-// nullable ends the line of a column that may be added within a major version.
+// nullable is the end of a golden line whose column may be added within a major version.
 const nullable = "nullable=true required=false"
 
-func TestSchemasAreTheGoldenOnes(t *testing.T) {
+func TestSchemasMatchGoldenFiles(t *testing.T) {
 	for _, table := range arrowrec.Tables {
 		t.Run(table.Name, func(t *testing.T) {
 			golden := columnsOf(t, table.Name, table.Version)
@@ -147,16 +147,16 @@ func TestOnlyNullableColumnsAreAddedToAVersion(t *testing.T) {
 		"a loosened column": {arrowrec.NewTable[looser]("t", "1"), false},
 	} {
 		if problem, appended := changed(golden, c.table); problem == "" || appended != c.appended {
-			t.Errorf("%s: %q, may be added: %t", name, problem, appended)
+			t.Errorf("%s: problem %q, appended %t", name, problem, appended)
 		}
 	}
 }
 
-// Within a major version, columns are only added, nullable and at the end, so that a
-// reader of any version reads all later ones.
+// Within a major version, only nullable columns are added, at the end, so that
+// readers of any version can read all later ones.
 func TestVersionsOnlyAdd(t *testing.T) {
 	if slices.Contains(versions[:len(versions)-1], schemas.SchemaVersion) {
-		t.Fatalf("%s is there twice: take it off the list of older versions", schemas.SchemaVersion)
+		t.Fatalf("%s is listed twice: remove it from the older versions", schemas.SchemaVersion)
 	}
 	for _, table := range arrowrec.Tables {
 		var old []string
@@ -166,7 +166,7 @@ func TestVersionsOnlyAdd(t *testing.T) {
 				old = nil
 			}
 			if len(now) < len(old) || !slices.Equal(old, now[:len(old)]) {
-				t.Errorf("%s %s changes columns of the version before: that is a major version", table.Name, version)
+				t.Errorf("%s %s changes columns of the previous version, which requires a new major version", table.Name, version)
 				continue
 			}
 			for _, line := range now[len(old):] {
@@ -179,53 +179,52 @@ func TestVersionsOnlyAdd(t *testing.T) {
 	}
 }
 
-// Records of schema 1.x are published in the columns of its last version: those that
-// 2.0.0 removed are there, and those that came later are not.
+// Records of schema 1.x are published with the columns of its last version: with
+// those that 2.0.0 removed and without those that were added later.
 func TestTablesOfTheFirstMajorVersion(t *testing.T) {
 	for _, table := range arrowrec.Tables {
 		for _, version := range []string{"1.0.0", schemas.LastV1} {
 			old := table.At(version)
 			if diff := cmp.Diff(columnsOf(t, table.Name, schemas.LastV1), strings.Split(strings.TrimSpace(describe(old)), "\n")[1:]); diff != "" || old.Version != schemas.LastV1 {
-				t.Errorf("%s of %s is written as %s: %s", table.Name, version, old.Version, diff)
+				t.Errorf("%s of version %s is written as %s: %s", table.Name, version, old.Version, diff)
 			}
 		}
 		if table.At("2.7.0") != table {
-			t.Errorf("%s of this major version is not itself", table.Name)
+			t.Errorf("%s of the current major version is not the table itself", table.Name)
 		}
 	}
 }
 
-// arrowNames takes Arrow's names of types to those of the description.
+// arrowNames translates Arrow's type names to those of schemas.Column.
 var arrowNames = strings.NewReplacer("list<item: utf8, nullable>", "list<utf8>")
 
-// The description, which documents, cards and croissant.json are made of, is
-// held to the Arrow schema and to the versions that brought the columns.
+// The descriptions match the Arrow schema and the versions that added the columns.
 func TestColumnsAreDescribed(t *testing.T) {
-	if len(schemas.Documented) != len(arrowrec.Tables) {
-		t.Fatalf("%d tables are described, %d are published", len(schemas.Documented), len(arrowrec.Tables))
+	if len(schemas.TableDocs) != len(arrowrec.Tables) {
+		t.Fatalf("%d tables are described, %d are published", len(schemas.TableDocs), len(arrowrec.Tables))
 	}
 	for i, table := range arrowrec.Tables {
-		said := schemas.Documented[i]
-		if said.Name != table.Name || len(said.Columns) != len(table.Columns) {
-			t.Fatalf("%s (%d columns) is described as %s (%d)", table.Name, len(table.Columns), said.Name, len(said.Columns))
+		doc := schemas.TableDocs[i]
+		if doc.Name != table.Name || len(doc.Columns) != len(table.Columns) {
+			t.Fatalf("%s (%d columns) is described as %s (%d)", table.Name, len(table.Columns), doc.Name, len(doc.Columns))
 		}
 		fields := table.Schema(arrowrec.Meta{}).Fields()
-		since := map[string]string{} // the oldest version of all, across major ones
+		since := map[string]string{} // the oldest version with the column, across major versions
 		for _, version := range slices.Backward(versions) {
 			for _, line := range columnsOf(t, table.Name, version) {
 				name, _, _ := strings.Cut(line, " ")
 				since[name] = version
 			}
 		}
-		for j, c := range said.Columns {
+		for j, c := range doc.Columns {
 			if c.Name != fields[j].Name || c.Type != arrowNames.Replace(fields[j].Type.String()) || c.Required != table.Columns[j].Required {
 				t.Errorf("%s.%s is described as %s %s required=%t", table.Name, fields[j].Name, c.Name, c.Type, c.Required)
 			}
 			if c.Since != since[c.Name] {
-				t.Errorf("%s.%s is said to be there since %s, it came with %s", table.Name, c.Name, c.Since, since[c.Name])
+				t.Errorf("%s.%s is described as added in %s, but was added in %s", table.Name, c.Name, c.Since, since[c.Name])
 			}
 			if c.Meaning == "" || c.Source == "" || strings.ContainsAny(c.Meaning+c.Source+c.Unit, "\n|") {
-				t.Errorf("%s.%s: meaning and source must be said, on one line, without bars", table.Name, c.Name)
+				t.Errorf("%s.%s needs a meaning and a source, each on one line without |", table.Name, c.Name)
 			}
 			if strings.HasPrefix(c.Name, "gold_") && c.Name != "gold_used" && c.Name != "gold_edit" && !strings.HasPrefix(c.Source, "privileged") {
 				t.Errorf("%s.%s does not say that it is privileged", table.Name, c.Name)
@@ -239,9 +238,11 @@ func TestDocumentOfTheSchemaIsFresh(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Tables and columns, schema %s\n\n", schemas.SchemaVersion)
 	b.WriteString("<!-- Written by `go test ./schemas/arrowrec -update` from schemas/columns*.go. -->\n\n")
-	b.WriteString("Every column is nullable in the files; those in bold are never null. Null means not known or not applicable, never zero or empty. " +
-		"Times are UTC. Hashes are SHA-256 in hex, ids and keys of 32 characters the first half of one. Within a major version, columns are only added, and those are nullable; readers ignore columns they do not know. [Schema 2.0.0](schema-2.md) says what a change of the major version means for you.\n")
-	for _, table := range schemas.Documented {
+	b.WriteString("In the files, every column is nullable; columns in bold are never null. Null means not known or not applicable, never zero or empty. " +
+		"Times are UTC. Hashes are SHA-256 in hex; ids and keys of 32 characters are the first half of such a hash. " +
+		"Within a major version, only nullable columns are added, and readers ignore columns that they do not know. " +
+		"[Schema 2.0.0](schema-2.md) describes what a change of the major version means for you.\n")
+	for _, table := range schemas.TableDocs {
 		fmt.Fprintf(&b, "\n## %s\n\n%s Key: %s.\n\n%s", table.Name, table.About, table.Key, table.Markdown())
 	}
 	if *update {
@@ -258,7 +259,7 @@ func TestDocumentOfTheSchemaIsFresh(t *testing.T) {
 	}
 }
 
-// Golden files of versions that nobody lists would be checked by nobody.
+// No test would check the golden files of a version that is not listed.
 func TestEveryGoldenVersionIsListed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*-*.txt")
 	if err != nil {

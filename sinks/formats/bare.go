@@ -11,9 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// WriteBare writes units of rows to a new file as the library does by itself,
-// with the settings of tables: no hash, no count of bytes, nothing synced, named
-// or read back. It is what ShardWriter is measured by.
+// WriteBare writes units of rows to a new file with the library alone: without
+// hashing, syncing, naming or reading back. Benchmarks compare ShardWriter with it.
 func WriteBare[T any](path string, t *arrowrec.Table, units [][]T) (err error) {
 	f, err := os.Create(path)
 	if err != nil {

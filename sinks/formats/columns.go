@@ -9,17 +9,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// class decides how a text column is stored: dictionary and statistics.
+// class determines whether a text column is stored with a dictionary and statistics.
 type class uint8
 
 const (
 	classKey   class = iota // enums and repeated ids: dictionary, statistics
 	classHash               // unique per row: no dictionary, statistics
-	classProse              // free text: neither; min and max would leak it into footers
+	classProse              // free text: neither; min and max would copy it into footers
 )
 
-// proseColumns and hashColumns name the text columns that are not keys, in any
-// table. Names ending in _json are prose, names ending in sha256 are hashes.
+// proseColumns and hashColumns name the text columns of all tables that are not
+// keys. Names that end in _json are also prose, and names that end in sha256 hashes.
 var (
 	proseColumns = set("problem_statement", "error_message", "verify_reason", "patch", "patch_files", "test_patch_files",
 		"message", "reasoning", "arguments_raw", "observation", "targets", "files_changed", "content",
@@ -56,7 +56,7 @@ const (
 	groupRows   = 100_000
 	firstGroup  = 16 << 20 // small, for viewers
 	groupBytes  = 64 << 20
-	batchGroups = 16 // Append calls, that is episodes, per record batch
+	batchGroups = 16 // Append calls (episodes) per record batch
 )
 
 func writerProperties(t *arrowrec.Table) *parquet.WriterProperties {
@@ -73,7 +73,7 @@ func writerProperties(t *arrowrec.Table) *parquet.WriterProperties {
 		path := c.Name
 		switch c.Kind {
 		case arrowrec.Timestamp, arrowrec.Int32, arrowrec.Int64:
-			if c.Required || c.Kind == arrowrec.Timestamp { // counters and clocks grow row by row
+			if c.Required || c.Kind == arrowrec.Timestamp { // counters and times increase from row to row
 				opts = append(opts, parquet.WithDictionaryFor(path, false),
 					parquet.WithEncodingFor(path, parquet.Encodings.DeltaBinaryPacked))
 			}

@@ -10,11 +10,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// digestSeed makes digests comparable within this process only.
+// digestSeed is random, so digests can be compared only within this process.
 var digestSeed = maphash.MakeSeed()
 
-// digest fingerprints a sequence of rows: equal sums mean equal values in equal
-// order, with nulls, empty texts and empty lists told apart.
+// digest computes a fingerprint of a sequence of rows: equal sums mean equal values in
+// equal order. It distinguishes nulls, empty texts and empty lists.
 type digest struct {
 	table *arrowrec.Table
 	h     maphash.Hash
@@ -26,7 +26,7 @@ func newDigest(t *arrowrec.Table) *digest {
 	return d
 }
 
-// add takes a pointer to a row struct of the table.
+// add adds a row; row must be a pointer to a row struct of the table.
 func (d *digest) add(row any) {
 	rv := reflect.ValueOf(row).Elem()
 	for _, c := range d.table.Columns {

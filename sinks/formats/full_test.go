@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// A write error must surface although the library drops those between row
-// groups, and it must leave nothing. /dev/full is a disk without space.
+// A write error must be reported, although the library drops errors between row
+// groups, and no file may remain. /dev/full behaves like a full disk.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	w, err := CreateParquet[schemas.StepRow](dir, "train", arrowrec.Steps, arrowrec.Meta{})
@@ -34,11 +34,11 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("appending 100 MB: %v, want ENOSPC", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("files remain: %v, %v", entries, err)
 	}
 }
 
-// A name in the class lists that no table has is a typing mistake.
+// Every name in the class lists is a column of a table.
 func TestColumnClassesNameRealColumns(t *testing.T) {
 	for _, names := range []map[string]bool{proseColumns, hashColumns} {
 		for name := range names {
@@ -48,7 +48,7 @@ func TestColumnClassesNameRealColumns(t *testing.T) {
 				found = found || ok && (c.Kind == arrowrec.Text || c.Kind == arrowrec.TextList)
 			}
 			if !found {
-				t.Errorf("%s is a text column of no table", name)
+				t.Errorf("no table has the text column %s", name)
 			}
 		}
 	}

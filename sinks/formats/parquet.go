@@ -1,7 +1,6 @@
-// Package formats writes and reads the rows of a table as Parquet. The writer
-// is Arrow v17 under measured settings; everything is read back with parquet-go,
-// an independent implementation, so that no file is published which only its
-// own writer understands. It imports schemas and schemas/arrowrec.
+// Package formats writes and reads the rows of a table as Parquet. It writes with
+// Arrow v17 and reads every file back with parquet-go, an independent
+// implementation, so that no file is published that only its own writer can read.
 package formats
 
 import (
@@ -21,19 +20,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// ParquetWriter names the library in manifests.
+// ParquetWriter is the name of the library in manifests.
 const ParquetWriter = "arrow/go v17.0.0"
 
-// ShardWriter writes one file of rows. One goroutine uses it.
+// ShardWriter writes one file of rows. It is not safe for concurrent use.
 type ShardWriter[T any] interface {
-	// Append adds the rows of one episode (or any unit that must stay together).
+	// Append adds the rows of one episode, or of any unit that must stay together.
 	Append(rows []T) error
-	// Size is the bytes of the values appended so far, before encoding.
+	// Size returns the bytes of the values appended so far, before encoding.
 	Size() int64
-	// Close completes, verifies and names the file. After an error from either
-	// method nothing is left on disk.
+	// Close completes, verifies and names the file. After an error from Append or
+	// Close, no file remains.
 	Close() (ShardInfo, error)
-	// Abort drops the file; harmless after Close.
+	// Abort deletes the file. After Close it does nothing.
 	Abort()
 }
 
@@ -45,12 +44,12 @@ type ShardInfo struct {
 	Uncompressed int64 // bytes of the values before encoding
 	RowGroups    int
 	SHA256       string
-	ReadBack     time.Duration // what the independent reader took
+	ReadBack     time.Duration // time that reading the file back took
 }
 
-// sink hashes what is written and remembers the first error: the library loses
-// those of a row group that it closes to start the next. It has no Close, which
-// the library would call before the file is synced.
+// sink hashes the written bytes and remembers the first error, because the library
+// loses errors that occur when it closes a row group to start the next one. It has no
+// Close method, because the library would call it before the file is synced.
 type sink struct {
 	file *os.File
 	sum  hash.Hash
@@ -67,7 +66,7 @@ func (s *sink) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// parquetShard is the ShardWriter of this package.
+// parquetShard implements ShardWriter.
 type parquetShard[T any] struct {
 	table   *arrowrec.Table
 	prefix  string // final path without "-<sha16>.parquet"
@@ -83,8 +82,8 @@ type parquetShard[T any] struct {
 	digest  *digest
 }
 
-// CreateParquet starts a file in dir. Close names it <name>-<sha16>.parquet by
-// its content. T must be the row type of t.
+// CreateParquet creates a file in dir. Close names it <name>-<sha16>.parquet, after
+// the hash of its content. T must be the row type of t.
 func CreateParquet[T any](dir, name string, t *arrowrec.Table, m arrowrec.Meta) (ShardWriter[T], error) {
 	f, err := os.CreateTemp(dir, ".shard-*")
 	if err != nil {
@@ -121,8 +120,8 @@ func (p *parquetShard[T]) Append(rows []T) error {
 
 func (p *parquetShard[T]) Size() int64 { return p.raw + p.builder.RawBytes() }
 
-// flush writes the batch, starting a row group when the current one is full. We
-// count raw bytes ourselves: the library counts compressed, flushed pages.
+// flush writes the batch and starts a new row group if the current one is full. It
+// counts raw bytes itself, because the library counts compressed, flushed pages.
 func (p *parquetShard[T]) flush() error {
 	raw := p.builder.RawBytes()
 	rec := p.builder.Record()
@@ -201,14 +200,14 @@ func (p *parquetShard[T]) verify() (rowGroups int, err error) {
 		d.add(&row)
 	}
 	if rows != p.rows || d.sum() != p.digest.sum() {
-		return 0, fmt.Errorf("verifying shard of %s: an independent reader sees other data than was written (%d of %d rows)", p.table.Name, rows, p.rows)
+		return 0, fmt.Errorf("verifying shard of %s: the data read back differs from the data written (%d of %d rows)", p.table.Name, rows, p.rows)
 	}
 	return len(f.pq.RowGroups()), nil
 }
 
 func (p *parquetShard[T]) Abort() {
 	if p.writer != nil {
-		_ = p.writer.Close() // of a file that goes away
+		_ = p.writer.Close() // the file is deleted below
 		p.writer = nil
 	}
 	if err := p.file.Close(); errors.Is(err, os.ErrClosed) {

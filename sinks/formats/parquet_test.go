@@ -80,7 +80,7 @@ func TestRowsComeBackExactly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if schemas.HashBytes(body) != s.SHA256 || int64(len(body)) != s.Bytes {
-		t.Error("the recorded hash or size is not the file's")
+		t.Error("the recorded hash or size differs from the file's")
 	}
 	if want := "train-" + s.SHA256[:16] + ".parquet"; filepath.Base(s.Path) != want {
 		t.Errorf("named %s, want %s", filepath.Base(s.Path), want)
@@ -95,7 +95,7 @@ func TestEqualRowsGiveEqualBytes(t *testing.T) {
 	}
 	other := sinktest.Episode("run", 2).Steps
 	if c := writeSteps(t, t.TempDir(), other); c.SHA256 == a.SHA256 {
-		t.Error("other rows have the same hash")
+		t.Error("different rows have the same hash")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestEmptyTableIsAValidFile(t *testing.T) {
 	}
 }
 
-// The limits are read from the footer by the independent reader.
+// The independent reader reads the limits from the footer.
 func TestRowGroupsPagesAndStatistics(t *testing.T) {
 	dir := t.TempDir()
 	w, err := formats.CreateParquet[schemas.StepRow](dir, "train", arrowrec.Steps, meta)
@@ -178,7 +178,7 @@ func TestRowGroupsPagesAndStatistics(t *testing.T) {
 	}
 }
 
-// checkColumns: statistics where readers prune by them, no text in any, zstd.
+// checkColumns checks that key columns have statistics, that no statistics contain text, and the compression.
 func checkColumns(t *testing.T, g format.RowGroup) {
 	t.Helper()
 	for _, c := range g.Columns {
@@ -239,7 +239,7 @@ func wantNoFiles(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 0 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("files remain: %v, %v", entries, err)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestDamagedFilesGiveOneClearError(t *testing.T) {
 	}
 }
 
-// A file of a later minor version has columns we do not know, one of an earlier
+// A file of a later minor version has unknown columns, and a file of an earlier one
 // lacks some.
 func TestUnknownColumnsAreSkippedAndAbsentOnesNull(t *testing.T) {
 	type other struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// CorruptError: a file is not what a dataset holds, or not any more.
+// CorruptError means that a file is damaged or not a file of a dataset.
 type CorruptError struct {
 	Path string
 	Err  error
@@ -40,8 +40,8 @@ func ReadSteps(path string) iter.Seq2[schemas.StepRow, error] {
 	return Read[schemas.StepRow](path, arrowrec.Steps)
 }
 
-// Read streams the rows of a file of table t, whose row type must be T. Columns
-// this version does not know are skipped, columns the file lacks stay null.
+// Read streams the rows of a file of table t, whose row type must be T. It skips
+// columns that this version does not know; columns that the file lacks are null.
 func Read[T any](path string, t *arrowrec.Table) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -59,12 +59,12 @@ func Read[T any](path string, t *arrowrec.Table) iter.Seq2[T, error] {
 	}
 }
 
-// reader is an open file with the place of each leaf column in the row struct.
+// reader is an open file and the table column of each of its leaf columns.
 type reader struct {
 	path   string
 	file   *os.File
 	pq     *parquet.File
-	leaves []*arrowrec.Column // by leaf index; nil: unknown here
+	leaves []*arrowrec.Column // by leaf index; nil: unknown column
 }
 
 func (r *reader) close() { _ = r.file.Close() }
@@ -111,10 +111,10 @@ func openReader(path string, t *arrowrec.Table) (_ *reader, err error) {
 	return r, nil
 }
 
-// maxChunkBytes bounds what one column of a row group may unpack to.
+// maxChunkBytes limits the unpacked size of one column of a row group.
 const maxChunkBytes = 2 << 30
 
-// checkCodecs refuses files whose pages are not bounded by the claims in their footer.
+// checkCodecs refuses other codecs, because their pages could unpack to more than the footer claims.
 func checkCodecs(m *format.FileMetaData) error {
 	for _, g := range m.RowGroups {
 		for _, c := range g.Columns {
@@ -126,7 +126,7 @@ func checkCodecs(m *format.FileMetaData) error {
 	return nil
 }
 
-// checkSizes refuses claims that would make the library allocate without end.
+// checkSizes refuses footers whose sizes would make the library allocate too much memory.
 func checkSizes(m *format.FileMetaData, size int64) error {
 	for _, g := range m.RowGroups {
 		for _, c := range g.Columns {
@@ -222,7 +222,7 @@ func (r *reader) decode(row parquet.Row, dst reflect.Value) error {
 	return nil
 }
 
-// textList tells null (definition level 0) from empty (1) from elements (3).
+// textList distinguishes null (definition level 0), empty (1) and elements (3).
 func textList(values []parquet.Value) any {
 	if values[0].DefinitionLevel() == 0 {
 		return nil

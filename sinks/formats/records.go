@@ -11,11 +11,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Records streams the rows of any Parquet file, such as other people's datasets
-// are, as values of encoding/json's kinds: texts, numbers (int64, float64),
-// booleans, lists and maps; null columns are absent. A file that is damaged, or
-// claims more than maxChunkBytes for a column of a row group, ends the sequence
-// with an error that names it.
+// Records streams the rows of any Parquet file, for example of another project's
+// dataset, as maps of strings, numbers (int64, float64), booleans, lists and maps.
+// Null columns are absent. If the file is damaged, or claims more than maxChunkBytes
+// for a column of a row group, the sequence ends with an error that names the file.
 func Records(path string) iter.Seq2[map[string]any, error] {
 	return func(yield func(map[string]any, error) bool) {
 		file, err := os.Open(path)
@@ -26,10 +25,10 @@ func Records(path string) iter.Seq2[map[string]any, error] {
 		defer file.Close()
 		pq, err := openForeign(file)
 		if err != nil {
-			yield(nil, fmt.Errorf("%s is no Parquet file, or damaged: %w", path, err))
+			yield(nil, fmt.Errorf("%s is damaged or not a Parquet file: %w", path, err))
 			return
 		}
-		// Arrow calls the root of a schema repeated, which no row is.
+		// Arrow marks the root of a schema as repeated, but a row is not.
 		schema := parquet.NewSchema(pq.Schema().Name(), parquet.Required(pq.Schema()))
 		for _, group := range pq.RowGroups() {
 			rows := group.Rows()
@@ -62,7 +61,7 @@ func openForeign(file *os.File) (pq *parquet.File, err error) {
 	return pq, checkSizes(pq.Metadata(), st.Size())
 }
 
-// records hands on the rows of one group; more is false once the reader has enough.
+// records yields the rows of one group; more is false if the consumer stopped.
 func records(schema *parquet.Schema, rows parquet.Rows, yield func(map[string]any, error) bool) (more bool, err error) {
 	for {
 		batch, err := nextRecords(schema, rows)
@@ -108,7 +107,7 @@ func nextRecords(schema *parquet.Schema, rows parquet.Rows) (out []map[string]an
 	return out, err
 }
 
-// plain takes the library's values to those of encoding/json. Parquet's lists
+// plain converts the library's values to those that Records documents. Parquet's lists
 // are a group "list" of one field each ("element" or "item").
 func plain(v any) any {
 	switch v := v.(type) {

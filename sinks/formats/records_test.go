@@ -55,16 +55,16 @@ func TestRecordsOfAnyFile(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, there := got[1]["maybe"]; there {
-		t.Errorf("a null column is there: %v", got[1])
+		t.Errorf("a null column is present: %v", got[1])
 	}
 	for range formats.Records(path) {
-		break // stopping early is no error
+		break // stopping early must not panic
 	}
 }
 
-// Our own tables are read as anyone's, those with lists and times, and with nothing
-// but nulls in a column, among them.
-func TestRecordsOfOurTables(t *testing.T) {
+// Records also reads the tables of a dataset, including lists, times and columns that
+// contain only nulls.
+func TestRecordsOfDatasetTables(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	dead := []schemas.DeadLetterRow{{RunID: "r", UnitKey: "u", Stage: "rollout", State: "failed", Attempts: 2, FirstAt: &now}, {RunID: "r", UnitKey: "v", Stage: "publish", State: "filtered"}}
 	e := sinktest.Episode("run", 1)
@@ -87,7 +87,7 @@ func TestRecordsOfOurTables(t *testing.T) {
 	}
 }
 
-// Whatever a byte of a file says, reading it ends in rows or an error.
+// For any change of a byte, reading the file ends with rows or an error.
 func TestRecordsOfDamagedFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.parquet")
 	if err := parquet.WriteFile(path, []foreignRow{{Name: "a", Names: []string{"b"}}}); err != nil {
@@ -120,6 +120,6 @@ func TestRecordsOfDamagedFiles(t *testing.T) {
 		}
 	}
 	if damaged < tried/4 {
-		t.Errorf("only %d of %d damages were noticed", damaged, tried)
+		t.Errorf("only %d of %d damaged files were detected", damaged, tried)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// A table that another program has written again is not damaged, and must not be deleted.
+// A table that another program has rewritten is not reported as damaged, so that users do not delete it.
 func TestATableOfAnotherProgramIsNotCalledDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "steps.parquet")
 	f, err := os.Create(path)
@@ -35,7 +35,7 @@ func TestATableOfAnotherProgramIsNotCalledDamaged(t *testing.T) {
 		got = err
 	}
 	if _, corrupt := errors.AsType[*formats.CorruptError](got); corrupt || got == nil {
-		t.Fatalf("got %v, want an error that is no CorruptError", got)
+		t.Fatalf("got %v, want an error other than CorruptError", got)
 	}
 	for _, want := range []string{path, "column episode_id is compressed with SNAPPY", "another program", "original file"} {
 		if !strings.Contains(got.Error(), want) {

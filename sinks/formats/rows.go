@@ -13,23 +13,23 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// RowWriter writes the rows of a view in one container. Close completes it; it
-// does not close what it writes to.
+// RowWriter writes the rows of a view in one container. Close completes the
+// container; it does not close the underlying writer.
 type RowWriter interface {
-	// Write adds a row: value for JSON lines, columns, a struct with parquet tags,
-	// for Parquet.
+	// Write adds a row: JSON lines use value, Parquet uses columns, a struct with
+	// parquet tags.
 	Write(value, columns any) error
 	Close() error
 }
 
-// NewRowWriter writes rows to w in a container of package sinks. Equal rows give
-// equal bytes.
+// NewRowWriter returns a writer of rows to w in the given container (see
+// sinks.Containers). Equal rows give equal bytes.
 func NewRowWriter(w io.Writer, container string) (RowWriter, error) {
 	switch container {
 	case "jsonl":
 		return &lineWriter{w: w, close: func() error { return nil }}, nil
 	case "jsonl.gz":
-		zip := gzip.NewWriter(w) // no name and no time in its header
+		zip := gzip.NewWriter(w) // its header has no name and no time
 		return &lineWriter{w: zip, close: zip.Close}, nil
 	case "jsonl.zst":
 		zip, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
@@ -40,7 +40,7 @@ func NewRowWriter(w io.Writer, container string) (RowWriter, error) {
 	case "parquet":
 		return &columnWriter{w: w}, nil
 	}
-	return nil, fmt.Errorf("no container is called %q", container)
+	return nil, fmt.Errorf("unknown container %q", container)
 }
 
 type lineWriter struct {
@@ -66,14 +66,14 @@ func (l *lineWriter) Close() error {
 	return nil
 }
 
-// ErrNoColumns: the rows have no Parquet form.
+// ErrNoColumns means that the rows have no Parquet form.
 var ErrNoColumns = errors.New("these rows have no Parquet form")
 
-// exportGroup is how many rows a group has.
+// exportGroup is the number of rows in a row group.
 const exportGroup = 1024
 
-// columnWriter takes its schema from the first row. Nested rows are what
-// parquet-go writes from tags; the tables of a dataset are not made here.
+// columnWriter takes its schema from the first row. It uses parquet-go because it
+// writes nested rows from struct tags.
 type columnWriter struct {
 	w      io.Writer
 	writer *parquet.GenericWriter[any]

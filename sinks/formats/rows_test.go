@@ -26,8 +26,7 @@ type inner struct {
 	Args string `json:"args" parquet:"args"`
 }
 
-// Rows come back from each container as they were written, and the same rows are
-// the same bytes.
+// Rows read from each container equal those written, and equal rows give equal bytes.
 func TestRowsComeBackFromEveryContainer(t *testing.T) {
 	rows := []exported{{"a", []inner{{`{"x":1}`}, {"{}"}}, new("ü\n")}, {"b", nil, nil}}
 	const lines = `{"calls":[{"args":"{\"x\":1}"},{"args":"{}"}],"name":"a","said":"ü\n"}` + "\n" + `{"calls":null,"name":"b"}` + "\n"
@@ -98,6 +97,6 @@ func TestRowsWithoutColumnsAreNoParquet(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := formats.NewRowWriter(io.Discard, "tar"); err == nil {
-		t.Error("an unknown container is taken")
+		t.Error("an unknown container was accepted")
 	}
 }

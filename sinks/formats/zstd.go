@@ -2,9 +2,9 @@ package formats
 
 import "github.com/apache/arrow/go/v17/parquet/compress"
 
-// sharedZstd keeps one encoder for our level. Arrow v17 makes a new one, some
-// megabytes, for every page of every column; its Encode, which has the default
-// level and that is 3, shares one.
+// sharedZstd shares one encoder for zstdLevel. Arrow v17 creates a new encoder of
+// several megabytes for every page of every column; only its Encode method, which uses
+// the default level 3, shares one.
 type sharedZstd struct{ compress.Codec }
 
 func (z sharedZstd) EncodeLevel(dst, src []byte, level int) []byte {
@@ -17,7 +17,7 @@ func (z sharedZstd) EncodeLevel(dst, src []byte, level int) []byte {
 func init() {
 	codec, err := compress.GetCodec(compress.Codecs.Zstd)
 	if err != nil {
-		panic(err) // it is linked in
+		panic(err) // the codec is linked in
 	}
 	compress.RegisterCodec(compress.Codecs.Zstd, sharedZstd{codec})
 }

@@ -1,8 +1,8 @@
-// Package shard cuts a sorted stream of episodes into files. Cuts fall before
-// repositories whose hash says so, whatever stands around them: the repositories
-// between two such are a bucket, and new data changes the files of its bucket
-// alone. Within a bucket a cut falls at an episode boundary when a file has
-// MaxBytes of values. It imports sinks/formats.
+// Package shard splits a sorted stream of episodes into files. A new file begins
+// before each repository whose hash ends in a given number of zero bits. The
+// repositories between two such points form a bucket, and new data changes only the
+// files of its bucket. Within a bucket, a new file begins at an episode boundary once
+// a file has MaxBytes of values.
 package shard
 
 import (
@@ -19,23 +19,23 @@ import (
 // MaxBytes is the default size of a shard, before encoding.
 const MaxBytes = 512 << 20
 
-// Config says what is written where.
+// Config configures a Writer.
 type Config struct {
-	Dir      string // exists
+	Dir      string // must exist
 	Table    *arrowrec.Table
 	Meta     arrowrec.Meta
 	MaxBytes int64 // 0: MaxBytes
 	Buckets  Buckets
 }
 
-// Buckets says before which repositories a file begins: those whose hash ends in
-// this many zero bits; negative: before none.
+// Buckets is the number of zero bits in which the hash of a repository must end for
+// a file to begin before it. If negative, no repository begins a file.
 type Buckets int
 
-// BucketsFor makes buckets of half a file each, within a factor of two and on the
-// average, of a table with so many repositories and bytes. Both count as powers of
-// two, so that a table that grows gets other buckets when either has doubled: the
-// quotient itself would go up and down with each repository.
+// BucketsFor returns Buckets for a table with the given number of repositories and
+// bytes, such that a bucket is on average half a file, within a factor of two. It
+// rounds both numbers to powers of two, so that the buckets of a growing table change
+// only when one of them has doubled, not with each repository.
 func BucketsFor(repos int, size, maxBytes int64) Buckets {
 	if maxBytes == 0 {
 		maxBytes = MaxBytes
@@ -55,11 +55,11 @@ func (b Buckets) begin(repo string) bool {
 	return binary.BigEndian.Uint64(sum[:])&(1<<b-1) == 0
 }
 
-// Key places rows in the sort order. Tables without a split leave it empty, and
-// their files are called part-….
+// Key is the sort key of a row. Tables without a split leave Split empty; their files
+// are named part-….
 type Key struct{ Split, Repo, InstanceID, EpisodeID string }
 
-// Compare orders keys as tables are sorted.
+// Compare compares keys in the sort order of tables.
 func (k Key) Compare(o Key) int { return slices.Compare(k.list(), o.list()) }
 
 func (k Key) list() []string { return []string{k.Split, k.Repo, k.InstanceID, k.EpisodeID} }
@@ -72,8 +72,8 @@ type Shard struct {
 	MaxKey []string
 }
 
-// Writer writes the shards of one table, in the order of their keys. One
-// goroutine uses it.
+// Writer writes the shards of one table in the order of their keys. It is not safe
+// for concurrent use.
 type Writer[T any] struct {
 	cfg      Config
 	open     formats.ShardWriter[T]
@@ -81,7 +81,7 @@ type Writer[T any] struct {
 	done     []Shard
 }
 
-// New makes a writer; T is the row type of the table.
+// New returns a writer; T must be the row type of the table.
 func New[T any](cfg Config) *Writer[T] {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = MaxBytes
@@ -125,7 +125,7 @@ func (w *Writer[T]) finish() error {
 	return nil
 }
 
-// Close finishes the last file and lists all of them in key order.
+// Close finishes the last file and returns all files in key order.
 func (w *Writer[T]) Close() ([]Shard, error) {
 	if w.open != nil {
 		if err := w.finish(); err != nil {
@@ -138,7 +138,7 @@ func (w *Writer[T]) Close() ([]Shard, error) {
 	return w.done, nil
 }
 
-// Abort drops the unfinished file. Finished ones stay in Dir.
+// Abort deletes the unfinished file. Finished files remain in Dir.
 func (w *Writer[T]) Abort() {
 	if w.open != nil {
 		w.open.Abort()
@@ -146,5 +146,5 @@ func (w *Writer[T]) Abort() {
 	}
 }
 
-// Used tells whether any row was appended.
+// Used reports whether any row was appended.
 func (w *Writer[T]) Used() bool { return w.open != nil || len(w.done) > 0 }

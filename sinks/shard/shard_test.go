@@ -82,8 +82,8 @@ func TestShardsHoldWholeEpisodesInOrder(t *testing.T) {
 	}
 }
 
-// Wherever a repository is put in, the shards of one bucket change, or one shard
-// becomes two.
+// A new repository at any place changes only the shards of one bucket, or splits one
+// shard.
 func TestANewRepositoryChangesOnlyItsBucket(t *testing.T) {
 	hashes := func(shards []shard.Shard) []string {
 		var out []string
@@ -96,7 +96,7 @@ func TestANewRepositoryChangesOnlyItsBucket(t *testing.T) {
 	buckets := shard.BucketsFor(60, 60*4*5_200, 200_000)
 	before := hashes(writeEpisodes(t, 10_000_000, buckets, keys))
 	if len(before) < 6 {
-		t.Fatalf("%d shards: nothing is shown", len(before))
+		t.Fatalf("only %d shards: too few to prove anything", len(before))
 	}
 	for at := 0; at <= len(keys); at += 60 {
 		near := "r"

@@ -6,10 +6,10 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/shard"
 )
 
-// A table that grows by one repository after the other is cut anew when it has
-// doubled, and hardly ever otherwise: every cut anew writes all of its files.
+// While a table grows by single repositories, its buckets change about once per
+// doubling, because every change rewrites all files.
 func TestBucketsAreKeptWhileATableGrows(t *testing.T) {
-	for each := int64(20_000); each < 400_000; each += 10_000 { // bytes of a repository, on the average
+	for each := int64(20_000); each < 400_000; each += 10_000 { // average bytes of a repository
 		changes, was, size := 0, shard.Buckets(-1), int64(0)
 		for repos := 1; repos <= 2000; repos++ {
 			size += each*3/4 + int64(repos*7919%11)*each/20
@@ -18,7 +18,7 @@ func TestBucketsAreKeptWhileATableGrows(t *testing.T) {
 			}
 		}
 		if changes > 22 { // both numbers double 11 times at most
-			t.Errorf("%d bytes each: cut anew %d times", each, changes)
+			t.Errorf("%d bytes each: the buckets changed %d times", each, changes)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
-// faulty opens a store behind a proxy; both, so that tests can look past it.
+// faulty returns a store behind a proxy that injects faults, and the same store without the proxy.
 func faulty(t *testing.T) (s, direct sinks.Store, f *sinktest.Faults) {
 	t.Helper()
 	return faultyAt(t, sinktest.Serve(t).URL)
@@ -29,18 +29,18 @@ func faultyAt(t *testing.T, url string) (s, direct sinks.Store, f *sinktest.Faul
 	return s, open(t, "s3://traces/p", stores.S3Config{Endpoint: url}), f
 }
 
-// faultCase is an operation, what fails under it, and what it leaves.
+// faultCase is an operation, the faults to inject and the expected object afterwards.
 type faultCase struct {
 	kind   string
 	faults []sinktest.Fault
-	there  bool // the object is there before
+	exists bool // the object exists before
 	do     func(t *testing.T, s sinks.Store, key string) error
-	want   []byte // nil: nothing
+	want   []byte // nil: no object
 }
 
 var faultBody = bytes.Repeat([]byte("body "), 100_000)
 
-// faultCases has every operation; uploads are of the file, which holds big.
+// faultCases returns a case for every operation. file, which contains big, is uploaded.
 func faultCases(file string, big []byte) []faultCase {
 	upload := func(t *testing.T, s sinks.Store, key string) error { return s.CreateFile(t.Context(), key, file) }
 	return []faultCase{
@@ -53,7 +53,7 @@ func faultCases(file string, big []byte) []faultCase {
 		{"GET", []sinktest.Fault{sinktest.Unavailable, sinktest.Lost, sinktest.Torn, sinktest.HalfSilent}, true, func(t *testing.T, s sinks.Store, key string) error {
 			got, err := s.Get(t.Context(), key)
 			if err == nil && !bytes.Equal(got, faultBody) {
-				t.Errorf("read %d other bytes", len(got))
+				t.Errorf("read %d bytes, which differ from the object", len(got))
 			}
 			return err
 		}, faultBody},
@@ -84,9 +84,9 @@ func faultCases(file string, big []byte) []faultCase {
 	}
 }
 
-// Each fault hits two requests in a row; the call succeeds all the same, and
-// what it did is there once.
-func TestS3FaultsAreOutlived(t *testing.T) {
+// Each fault hits two consecutive requests. The operation still succeeds, and takes
+// effect once.
+func TestS3FaultsAreRetried(t *testing.T) {
 	s, direct, faults := faulty(t)
 	big := bytes.Repeat([]byte("0123456789abcdef"), 20<<16) // 20 MiB: three parts
 	file := filepath.Join(t.TempDir(), "big")
@@ -97,7 +97,7 @@ func TestS3FaultsAreOutlived(t *testing.T) {
 		for _, fault := range c.faults {
 			t.Run(c.kind+" "+string(fault), func(t *testing.T) {
 				key := c.kind + "/" + filepath.Base(t.Name())
-				if c.there {
+				if c.exists {
 					if err := direct.Create(t.Context(), key, faultBody); err != nil {
 						t.Fatal(err)
 					}
@@ -108,7 +108,7 @@ func TestS3FaultsAreOutlived(t *testing.T) {
 					t.Fatal(err)
 				}
 				if n := faults.Count(c.kind) - before; n < 3 && c.kind != "DELETE" {
-					t.Errorf("%d requests: the fault did not come about", n)
+					t.Errorf("%d requests: the fault did not occur", n)
 				}
 				got, err := direct.Get(t.Context(), key)
 				if c.want == nil && errors.Is(err, sinks.ErrNotFound) {
@@ -122,16 +122,15 @@ func TestS3FaultsAreOutlived(t *testing.T) {
 	}
 }
 
-// A server that never comes back is given up, with an error that says what was
-// tried, and after a bounded number of requests.
-func TestS3FaultsThatStayAreReported(t *testing.T) {
+// If a fault is permanent, the operation fails after a bounded number of requests.
+func TestS3FaultsThatPersistAreReported(t *testing.T) {
 	s, _, faults := faulty(t)
 	faults.Plan("PUT", sinktest.Unavailable, 1, 1000)
 	if err := s.Create(t.Context(), "k", nil); err == nil || errors.Is(err, sinks.ErrExists) {
 		t.Errorf("create: %v", err)
 	}
 	if n := faults.Count("PUT"); n != 8 {
-		t.Errorf("%d puts, want 8: one layer repeats them", n)
+		t.Errorf("%d puts, want 8: only one layer may repeat requests", n)
 	}
 	faults.Plan("LIST", sinktest.Torn, 1, 1000)
 	var last error
@@ -143,13 +142,14 @@ func TestS3FaultsThatStayAreReported(t *testing.T) {
 	}
 }
 
-// An object that is replaced while it is read is not read as a mixture.
-func TestS3ReadingOnNeverMixes(t *testing.T) { testReadingOn(t, sinktest.Serve(t).URL) }
+// A read that continues after a fault never mixes the content of two versions of an
+// object.
+func TestS3ResumedReadNeverMixes(t *testing.T) { testResumedRead(t, sinktest.Serve(t).URL) }
 
-// The same against a server that every run of the tests has. It reads with If-Match as
-// the real ones do.
-func TestReadingOnNeverMixesAgainstFake(t *testing.T) {
-	testReadingOn(t, sinktest.Fake(t, func(next http.Handler) http.Handler {
+// The same against the fake server, which is always available. The handler adds
+// If-Match for reads, which the fake does not support.
+func TestResumedReadNeverMixesAgainstFake(t *testing.T) {
+	testResumedRead(t, sinktest.Fake(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if want := r.Header.Get("If-Match"); r.Method == http.MethodGet && want != "" {
 				look := r.Clone(r.Context())
@@ -167,7 +167,7 @@ func TestReadingOnNeverMixesAgainstFake(t *testing.T) {
 	}))
 }
 
-func testReadingOn(t *testing.T, url string) {
+func testResumedRead(t *testing.T, url string) {
 	s, direct, faults := faultyAt(t, url)
 	old, other := bytes.Repeat([]byte("a"), 1<<20), bytes.Repeat([]byte("b"), 1<<20)
 	if err := direct.Create(t.Context(), "k", old); err != nil {
@@ -190,8 +190,8 @@ func testReadingOn(t *testing.T, url string) {
 	}
 }
 
-// A writer that dies in a multipart upload leaves no object, and pieces that
-// can be found and removed.
+// A writer that dies during a multipart upload leaves no object, and its parts can be
+// found and removed.
 func TestS3TornUploads(t *testing.T) {
 	s, direct, faults := faulty(t)
 	file := filepath.Join(t.TempDir(), "big")
@@ -199,7 +199,7 @@ func TestS3TornUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	faults.Plan("PART", sinktest.Unavailable, 2, 1000)
-	faults.Plan("DELETE", sinktest.Unavailable, 1, 1000) // nor can it clean up
+	faults.Plan("DELETE", sinktest.Unavailable, 1, 1000) // so that the writer cannot abort the upload
 	if err := s.CreateFile(t.Context(), "data/big", file); err == nil {
 		t.Fatal("an upload without its parts succeeded")
 	}

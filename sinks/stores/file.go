@@ -1,9 +1,9 @@
 package stores
 
 // The file store: a key is a path below the root. An object is written to a
-// temporary file, synced, and linked into place: link fails when the name is
-// taken, so a creation is atomic and exclusive, and a killed writer leaves
-// nothing under a final name.
+// temporary file, synced, and linked to its final name. Because link fails if the
+// name exists, creation is atomic and exclusive, and a killed writer leaves nothing
+// under a final name.
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func newFile(root string) (*fileStore, error) {
 		return nil, fmt.Errorf("opening directory %s: %w", root, err)
 	}
 	if st, err := os.Stat(abs); err == nil && !st.IsDir() {
-		return nil, fmt.Errorf("opening directory %s: a file is in the way: name a directory", root)
+		return nil, fmt.Errorf("opening directory %s: it is a file: name a directory", root)
 	}
 	return &fileStore{root: abs}, nil
 }
@@ -88,7 +88,7 @@ func (f *fileStore) create(ctx context.Context, key string, body io.Reader) erro
 	})
 }
 
-// write puts body into a synced temporary file and hands it to place.
+// write writes body to a synced temporary file and calls place to move it to its final name.
 func (f *fileStore) write(ctx context.Context, key string, body io.Reader, place func(temp, final string) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (f *fileStore) write(ctx context.Context, key string, body io.Reader, place
 	return syncDir(filepath.Dir(final))
 }
 
-// mkdir makes dir and syncs every directory that gained an entry.
+// mkdir creates dir and syncs every directory that gained an entry.
 func (f *fileStore) mkdir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -175,7 +175,7 @@ func (f *fileStore) Open(ctx context.Context, key string) (io.ReadCloser, error)
 	return r, nil
 }
 
-// Head reads the object to hash it: a hash kept beside it could disagree.
+// Head reads the object to hash it, because a hash that is stored separately could disagree.
 func (f *fileStore) Head(ctx context.Context, key string) (sinks.Object, error) {
 	r, err := f.Open(ctx, key)
 	if err != nil {
@@ -212,7 +212,7 @@ func (f *fileStore) walk(ctx context.Context, prefix string) ([]sinks.Object, er
 	err := filepath.WalkDir(f.LocalPath(dir), func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // an empty store, or an object deleted meanwhile
+				return nil // an empty store, or an object that was deleted during the walk
 			}
 			return err
 		}
@@ -256,16 +256,16 @@ func (f *fileStore) Delete(ctx context.Context, key string) error {
 func (f *fileStore) Probe(ctx context.Context) error {
 	return probe(ctx, f, guarded{
 		create: func(key string, body []byte) error { return f.create(ctx, key, bytes.NewReader(body)) },
-		look: func(key string) (func([]byte) error, error) {
+		read: func(key string) (func([]byte) error, error) {
 			seen, err := f.Get(ctx, key)
 			return func(body []byte) error { return f.swap(ctx, key, seen, body) }, err
 		},
 	})
 }
 
-func fileErr(doing, key string, err error) error {
+func fileErr(operation, key string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s %s: %w", doing, key, sinks.ErrNotFound)
+		return fmt.Errorf("%s %s: %w", operation, key, sinks.ErrNotFound)
 	}
-	return fmt.Errorf("%s %s: %w", doing, key, err)
+	return fmt.Errorf("%s %s: %w", operation, key, err)
 }

@@ -1,7 +1,7 @@
 package stores
 
-// What the file store does with objects that exist: it copies them as links,
-// swaps them under a lock, and finds what killed writers left.
+// Operations of the file store on existing objects, and the search for files of
+// killed writers.
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -22,7 +22,7 @@ import (
 // replaced.
 const fileLock = "lock"
 
-// Copy makes a copy of its own: one link would tie the fate of two versions.
+// Copy copies the bytes. With a hard link, damage to one object would also damage the other.
 func (f *fileStore) Copy(ctx context.Context, from, key string) error {
 	if err := checkNewKey(key); err != nil {
 		return err
@@ -44,14 +44,11 @@ func (f *fileStore) Swap(ctx context.Context, key string, old, body []byte) erro
 
 func (f *fileStore) swap(ctx context.Context, key string, old, body []byte) error {
 	return f.write(ctx, key, bytes.NewReader(body), func(temp, final string) error {
-		lock, err := os.OpenFile(filepath.Join(f.root, fileTemp, fileLock), os.O_RDWR|os.O_CREATE, 0o644)
-		if err != nil {
-			return err
-		}
-		defer lock.Close() // which ends the lock
-		if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		lock := flock.New(filepath.Join(f.root, fileTemp, fileLock), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))
+		if err := lock.Lock(); err != nil {
 			return fmt.Errorf("locking the store: %w", err)
 		}
+		defer lock.Close()
 		have, err := os.ReadFile(final)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(have, old) {
 			return sinks.ErrChanged
@@ -68,13 +65,13 @@ func (f *fileStore) Torn(ctx context.Context) ([]sinks.Torn, error) {
 	dir := filepath.Join(f.root, fileTemp)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("looking for unfinished objects: %w", err)
+		return nil, fmt.Errorf("listing unfinished objects: %w", err)
 	}
 	var out []sinks.Torn
 	for _, e := range entries {
 		st, err := e.Info()
 		if err != nil || e.Name() == fileLock || !st.Mode().IsRegular() {
-			continue // a live writer has finished it, or it is none of ours
+			continue // a writer has just finished it, or it is not an unfinished object
 		}
 		path := filepath.Join(dir, e.Name())
 		out = append(out, sinks.Torn{Name: path, Since: st.ModTime(), Remove: func(context.Context) error { return os.Remove(path) }})

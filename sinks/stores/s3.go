@@ -1,9 +1,9 @@
 package stores
 
-// The S3 store: objects below a prefix of a bucket. Creation is a put with
-// If-None-Match, a swap one with If-Match. The answer to a put can be lost and
-// the SDK's retry then be refused; a nonce in the object's metadata tells our
-// own first try from another writer's.
+// The S3 store: objects below a prefix of a bucket. Create is a put with
+// If-None-Match, Swap a put with If-Match. If the answer to a put is lost, the
+// server refuses the SDK's retry. A nonce in the object's metadata then shows
+// whether the object comes from this store's first attempt or from another writer.
 
 import (
 	"cmp"
@@ -44,7 +44,7 @@ type s3Store struct {
 	endpoint string // for messages
 }
 
-// newS3 opens bucket/prefix. Requests are repeated by the SDK alone.
+// newS3 opens the store at place, BUCKET/PREFIX. Only the SDK repeats requests.
 func newS3(ctx context.Context, place string, c S3Config) (*s3Store, error) {
 	bucket, prefix, _ := strings.Cut(place, "/")
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
@@ -106,7 +106,7 @@ func (s *s3Store) key(key string) *string { return aws.String(s.prefix + key) }
 func (s *s3Store) Probe(ctx context.Context) error {
 	return probe(ctx, s, guarded{
 		create: func(key string, body []byte) error { return s.create(ctx, key, body) },
-		look: func(key string) (func([]byte) error, error) {
+		read: func(key string) (func([]byte) error, error) {
 			_, tag, err := s.tagged(ctx, key)
 			return func(body []byte) error { return s.replace(ctx, key, tag, body) }, err
 		},

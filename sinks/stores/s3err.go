@@ -12,9 +12,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// mapErr turns an SDK error into one of the sentinels where it is one, and
-// always says what was done where. nil stays nil.
-func (s *s3Store) mapErr(doing, key string, err error) error {
+// mapErr maps an SDK error to a sentinel error of package sinks if there is one, and
+// adds the operation, the key and the store. It returns nil for nil.
+func (s *s3Store) mapErr(operation, key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -32,17 +32,17 @@ func (s *s3Store) mapErr(doing, key string, err error) error {
 	}
 	switch {
 	case untrusted:
-		return fmt.Errorf("%s %s in %s: %w: name the file of the CA that signed the server's certificate with AWS_CA_BUNDLE", doing, key, at, err)
+		return fmt.Errorf("%s %s in %s: %w: set AWS_CA_BUNDLE to the file of the CA that signed the server's certificate", operation, key, at, err)
 	case code == "NoSuchBucket":
-		return fmt.Errorf("%s %s: bucket %q does not exist (%s): create it or correct the name", doing, key, s.bucket, at)
+		return fmt.Errorf("%s %s: bucket %q does not exist (%s): create it or correct the name", operation, key, s.bucket, at)
 	case status == http.StatusPreconditionFailed || code == "PreconditionFailed":
-		return fmt.Errorf("%s %s in %s: %w", doing, key, at, sinks.ErrExists)
+		return fmt.Errorf("%s %s in %s: %w", operation, key, at, sinks.ErrExists)
 	case status == http.StatusForbidden || status == http.StatusUnauthorized:
-		return fmt.Errorf("%s %s in %s: %w (%d %s): check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy", doing, key, at, sinks.ErrDenied, status, code)
+		return fmt.Errorf("%s %s in %s: %w (%d %s): check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy", operation, key, at, sinks.ErrDenied, status, code)
 	case status == http.StatusNotImplemented:
-		return fmt.Errorf("%s %s in %s: %w: use a server that knows conditional writes; where it is checksums that it does not know, s3.checksum: off", doing, key, at, err)
+		return fmt.Errorf("%s %s in %s: %w: use a server that supports conditional writes; if it rejects checksums, set s3.checksum: off", operation, key, at, err)
 	case status == http.StatusNotFound || code == "NoSuchKey":
-		return fmt.Errorf("%s %s in %s: %w", doing, key, at, sinks.ErrNotFound)
+		return fmt.Errorf("%s %s in %s: %w", operation, key, at, sinks.ErrNotFound)
 	}
-	return fmt.Errorf("%s %s in %s: %w", doing, key, at, err)
+	return fmt.Errorf("%s %s in %s: %w", operation, key, at, err)
 }

@@ -20,7 +20,7 @@ func (s *s3Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return body, err
 }
 
-// tagged reads an object with the server's name for this content of it.
+// tagged reads an object and its ETag.
 func (s *s3Store) tagged(ctx context.Context, key string) ([]byte, *string, error) {
 	r, err := s.open(ctx, key)
 	if err != nil {
@@ -50,9 +50,8 @@ func (s *s3Store) open(ctx context.Context, key string) (*s3Body, error) {
 	return &s3Body{ctx: ctx, store: s, key: key, tag: out.ETag, body: out.Body}, nil
 }
 
-// s3Body reads an object and asks for the rest of the same content where an
-// answer breaks off, which the SDK does not: for it a request has ended well
-// with the first byte of its body.
+// s3Body reads an object. If the connection breaks, it requests the rest of the same
+// content. The SDK does not: it counts a request as successful once the body begins.
 type s3Body struct {
 	ctx   context.Context
 	store *s3Store
@@ -60,7 +59,7 @@ type s3Body struct {
 	tag   *string
 	body  io.ReadCloser
 	read  int64
-	tries int // since a byte came
+	tries int // since the last byte
 	err   error
 }
 
@@ -81,7 +80,7 @@ func (b *s3Body) Read(p []byte) (int, error) {
 	return 0, b.err
 }
 
-// resume opens the rest, after a pause that the SDK's retryer decides.
+// resume requests the rest, after a pause that the SDK's retryer chooses.
 func (b *s3Body) resume(cause error) error {
 	cause = b.store.mapErr("reading", b.key, cause)
 	retryer := b.store.client.Options().Retryer
@@ -97,14 +96,14 @@ func (b *s3Body) resume(cause error) error {
 		return b.ctx.Err()
 	case <-time.After(pause):
 	}
-	_ = b.body.Close() // it broke off
+	_ = b.body.Close() // it has failed already
 	out, err := b.store.client.GetObject(b.ctx, &s3.GetObjectInput{
 		Bucket: &b.store.bucket, Key: b.store.key(b.key), IfMatch: b.tag, Range: aws.String(fmt.Sprintf("bytes=%d-", b.read)),
 	})
 	if err != nil {
 		b.body = io.NopCloser(strings.NewReader(""))
-		if err = b.store.mapErr("reading on in", b.key, err); errors.Is(err, sinks.ErrExists) {
-			err = fmt.Errorf("reading on in %s: %w", b.key, sinks.ErrChanged)
+		if err = b.store.mapErr("reading", b.key, err); errors.Is(err, sinks.ErrExists) {
+			err = fmt.Errorf("reading %s: %w", b.key, sinks.ErrChanged)
 		}
 		return err
 	}

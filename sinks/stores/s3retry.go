@@ -14,13 +14,13 @@ import (
 	smithy "github.com/aws/smithy-go"
 )
 
-// s3Retryer is the one place where requests are repeated: 8 tries. Beyond what
-// the SDK takes for passing, a conditional put that met another is one, and an
-// answer that breaks off before it can be read; a certificate that is not trusted
-// will not be so later.
-func s3Retryer(longest time.Duration) aws.Retryer {
+// s3Retryer tries each request up to 8 times, and nothing else repeats requests. In
+// addition to the errors that the SDK considers temporary, it retries a conditional
+// put that conflicts with another one and an answer that breaks off. It does not
+// retry after an untrusted certificate.
+func s3Retryer(maxBackoff time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts, o.MaxBackoff = 8, longest
+		o.MaxAttempts, o.MaxBackoff = 8, maxBackoff
 		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
 			if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 				return aws.FalseTernary
@@ -37,8 +37,8 @@ func s3Retryer(longest time.Duration) aws.Retryer {
 	})
 }
 
-// s3Client ends requests whose connection is silent in both directions; a slow
-// upload is not silent.
+// s3Client ends a request if its connection transfers nothing in either direction
+// for the given time. A slow upload continues.
 func s3Client(silence time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		dial := t.DialContext
@@ -47,26 +47,26 @@ func s3Client(silence time.Duration) *awshttp.BuildableClient {
 			if err != nil {
 				return nil, err
 			}
-			return &impatientConn{c, silence}, nil
+			return &idleTimeoutConn{c, silence}, nil
 		}
 	})
 }
 
-// impatientConn is a connection whose reads fail after a time in which nothing
-// was read or written.
-type impatientConn struct {
+// idleTimeoutConn is a connection whose reads fail if nothing was read or written
+// for the time of silence.
+type idleTimeoutConn struct {
 	net.Conn
 	silence time.Duration
 }
 
-func (c *impatientConn) Read(b []byte) (int, error) {
+func (c *idleTimeoutConn) Read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
-func (c *impatientConn) Write(b []byte) (int, error) {
+func (c *idleTimeoutConn) Write(b []byte) (int, error) {
 	if err := c.SetDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}

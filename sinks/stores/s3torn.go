@@ -13,11 +13,11 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Torn implements sinks.Sweeper: multipart uploads that were neither completed
-// nor aborted.
+// Torn implements sinks.Sweeper: it lists multipart uploads that were neither
+// completed nor aborted.
 func (s *s3Store) Torn(ctx context.Context) ([]sinks.Torn, error) {
 	found, err := s.unfinished(ctx, s.prefix)
-	if err == nil && len(found) == 0 && s.prefix != "" { // MinIO takes a prefix for a whole key, and lists all without one
+	if err == nil && len(found) == 0 && s.prefix != "" { // MinIO treats the prefix as a whole key
 		found, err = s.unfinished(ctx, "")
 	}
 	var out []sinks.Torn
@@ -35,13 +35,13 @@ func (s *s3Store) Torn(ctx context.Context) ([]sinks.Torn, error) {
 	return out, err
 }
 
-// unfinished lists the uploads of keys with a prefix of the bucket.
+// unfinished lists the unfinished uploads of keys with a prefix.
 func (s *s3Store) unfinished(ctx context.Context, prefix string) (all []types.MultipartUpload, err error) {
 	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err = s.mapErr("listing unfinished uploads below", prefix, err); errors.Is(err, sinks.ErrNotFound) {
-			break // what some servers say of a bucket without any
+			break // some servers report a bucket without uploads this way
 		} else if err != nil {
 			return all, err
 		}
@@ -53,7 +53,7 @@ func (s *s3Store) unfinished(ctx context.Context, prefix string) (all []types.Mu
 func (s *s3Store) abort(ctx context.Context, key string, u types.MultipartUpload) error {
 	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: u.Key, UploadId: u.UploadId})
 	if err = s.mapErr("removing an unfinished upload of", key, err); errors.Is(err, sinks.ErrNotFound) {
-		return nil // completed or removed meanwhile
+		return nil // it was completed or removed in the meantime
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func (s *s3Store) create(ctx context.Context, key string, body []byte) error {
 	return s.settle(ctx, key, meta, s.mapErr("creating", key, err))
 }
 
-// s3Meta is the metadata of a new object: its hash, and whose put it was.
+// s3Meta returns the metadata of a new object: its hash and a nonce that identifies the put.
 func s3Meta(sha string) map[string]string {
 	return map[string]string{s3MetaSHA: sha, s3MetaNonce: rand.Text()}
 }
@@ -67,8 +67,8 @@ func (s *s3Store) CreateFile(ctx context.Context, key, path string) error {
 	return s.settle(ctx, key, meta, s.mapErr("creating", key, err))
 }
 
-// settle looks what became of a put that failed: if its own nonce is on the
-// object, an earlier try had won and only its answer was lost.
+// settle checks whether a failed put has succeeded after all: if the object has the
+// nonce of the put, an earlier attempt wrote it and only the answer was lost.
 func (s *s3Store) settle(ctx context.Context, key string, meta map[string]string, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, sinks.ErrDenied) {
 		return err
@@ -80,8 +80,8 @@ func (s *s3Store) settle(ctx context.Context, key string, meta map[string]string
 	return err
 }
 
-// Copy is done by the server. Its condition is not known to all of them: where
-// it is ignored, an object that was there a moment ago is still not touched.
+// Copy asks the server to copy the object. Some servers ignore the condition; the
+// check before the copy then still protects an existing object, except in a race.
 func (s *s3Store) Copy(ctx context.Context, from, key string) error {
 	if err := checkNewKey(key); err != nil {
 		return err
@@ -119,14 +119,14 @@ func (s *s3Store) Swap(ctx context.Context, key string, old, body []byte) error 
 	return s.replace(ctx, key, tag, body)
 }
 
-// replace puts body in the place of the content that the server calls tag.
+// replace replaces the content with the ETag tag by body.
 func (s *s3Store) replace(ctx context.Context, key string, tag *string, body []byte) error {
 	meta := s3Meta(schemas.HashBytes(body))
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: s.key(key), Body: bytes.NewReader(body), IfMatch: tag, Metadata: meta,
 	})
 	err = s.mapErr("replacing", key, err)
-	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrNotFound) { // the condition did not hold
+	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrNotFound) { // the condition failed
 		err = fmt.Errorf("replacing %s in %s: %w", key, s.URI(), sinks.ErrChanged)
 	}
 	return s.settle(ctx, key, meta, err)

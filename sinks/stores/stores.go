@@ -1,6 +1,5 @@
-// Package stores holds the places data can go: a directory (file) or an S3
-// bucket (s3). Both pass sinktest.RunStore. It imports sinks, configs/plugin
-// and, alone in the module, the AWS SDK.
+// Package stores implements sinks.Store for a directory (file) and for an S3 bucket
+// (s3). Both pass sinktest.RunStore. It is the only package that imports the AWS SDK.
 package stores
 
 import (
@@ -17,23 +16,22 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// S3Config says how to reach an S3-compatible server. Credentials never stand
-// in it: the SDK takes them from the environment or its shared files.
+// S3Config describes how to reach an S3-compatible server. It holds no credentials:
+// the SDK reads them from the environment or its shared files.
 type S3Config struct {
-	Endpoint  string `json:"endpoint,omitempty"`   // URL; empty: AWS
-	Region    string `json:"region,omitempty"`     // empty: the SDK's, else us-east-1
-	PathStyle bool   `json:"path_style,omitempty"` // implied by Endpoint
-	// Checksum is auto (a CRC32 with every put) or off, for servers that refuse
-	// it. Empty means auto.
+	Endpoint  string `json:"endpoint,omitempty"`   // URL; "" = AWS
+	Region    string `json:"region,omitempty"`     // "" = the SDK's region, or us-east-1 if it has none
+	PathStyle bool   `json:"path_style,omitempty"` // always true with Endpoint
+	// Checksum is auto (a CRC32 with every put) or off, for servers that reject it;
+	// "" = auto.
 	Checksum string `json:"checksum,omitempty"`
-	// Silence is how long the server may send and take nothing before a request
-	// counts as lost; 0: 30 s. MaxBackoff is the longest pause before the next
-	// try; 0: 20 s.
+	// Silence is the time after which a request fails if the connection transfers
+	// nothing; 0 = 30 s. MaxBackoff is the longest pause before a retry; 0 = 20 s.
 	Silence    time.Duration `json:"-"`
 	MaxBackoff time.Duration `json:"-"`
 }
 
-// request is what a store is opened from.
+// request holds the arguments of Open.
 type request struct {
 	ctx context.Context
 	uri string // without the scheme
@@ -44,51 +42,50 @@ type request struct {
 var registry = &plugin.Registry[sinks.Store, request]{What: "store"}
 
 // Open opens the store that uri names: a path, file://PATH, or
-// s3://BUCKET/PREFIX. It does not create anything; a directory comes into being
-// with its first object.
+// s3://BUCKET/PREFIX. It does not create anything; the first object creates the
+// directory.
 func Open(ctx context.Context, uri string, cfg S3Config) (sinks.Store, error) {
 	scheme, rest, ok := strings.Cut(uri, "://")
 	if !ok {
 		scheme, rest = "file", uri
 	}
 	if rest == "" {
-		return nil, fmt.Errorf("opening store %q: it names no place: give a path, file://PATH or s3://BUCKET/PREFIX", uri)
+		return nil, fmt.Errorf("opening store %q: the path or bucket is missing: write a path, file://PATH or s3://BUCKET/PREFIX", uri)
 	}
 	return registry.Build(scheme, nil, request{ctx: ctx, uri: rest, s3: cfg})
 }
 
-// reserved is the prefix of names the stores use for themselves; List hides
-// them.
+// reserved is the prefix of keys that stores use internally. List hides them.
 const reserved = ".tracesmith-"
 
-// checkKey keeps keys inside the store.
+// checkKey refuses keys that could lead out of the store.
 func checkKey(key string) error {
 	bad := key == "" || path.Clean(key) != key || path.IsAbs(key) || key == "." || key == ".." ||
 		strings.HasPrefix(key, "../") || strings.ContainsAny(key, "\\\x00")
 	if bad {
-		return fmt.Errorf("object key %q: want a clean relative path with slashes", key)
+		return fmt.Errorf("object key %q is not a clean relative path with slashes", key)
 	}
 	return nil
 }
 
-// checkNewKey is checkKey for a key that a caller wants to write.
+// checkNewKey checks a key that a caller wants to write. It also refuses reserved keys.
 func checkNewKey(key string) error {
 	if strings.HasPrefix(key, reserved) {
-		return fmt.Errorf("object key %q: names beginning with %s belong to the store", key, reserved)
+		return fmt.Errorf("object key %q: keys that begin with %s are reserved for the store", key, reserved)
 	}
 	return checkKey(key)
 }
 
-// guarded is what probe tries of a store, under names that belong to the store.
+// guarded holds a store's conditional writes without the check for reserved keys.
 type guarded struct {
 	create func(key string, body []byte) error
-	// look returns what replaces the content that key has now.
-	look func(key string) (replace func(body []byte) error, err error)
+	// read returns a function that replaces the current content of key.
+	read func(key string) (replace func(body []byte) error, err error)
 }
 
-// probe is Store.Probe for any store: of two creations of one key, and of two
-// replacements of what one look showed, the first must succeed, and the second be
-// refused and change nothing.
+// probe implements Store.Probe. It creates one key twice and replaces the content of
+// one read twice. The first write must succeed; the second must fail and change
+// nothing.
 func probe(ctx context.Context, s sinks.Store, g guarded) (err error) {
 	key := reserved + "probe-" + rand.Text()
 	defer func() {
@@ -102,15 +99,15 @@ func probe(ctx context.Context, s sinks.Store, g guarded) (err error) {
 	}
 	if err := g.create(key, []byte("second")); !errors.Is(err, sinks.ErrExists) {
 		if err == nil {
-			return fmt.Errorf("probing %s: %w: use a server that honours If-None-Match", s.URI(), sinks.ErrUnsafe)
+			return fmt.Errorf("probing %s: %w: use a server that honors If-None-Match", s.URI(), sinks.ErrUnsafe)
 		}
 		return fmt.Errorf("probing %s: %w", s.URI(), err)
 	}
-	if err := holds(ctx, s, key, first); err != nil {
+	if err := checkContent(ctx, s, key, first); err != nil {
 		return err
 	}
 	replaced := []byte("replaced")
-	replace, err := g.look(key)
+	replace, err := g.read(key)
 	if err == nil {
 		err = replace(replaced)
 	}
@@ -119,15 +116,15 @@ func probe(ctx context.Context, s sinks.Store, g guarded) (err error) {
 	}
 	if err := replace([]byte("once more")); !errors.Is(err, sinks.ErrChanged) {
 		if err == nil {
-			return fmt.Errorf("probing %s: %w: use a server that honours If-Match", s.URI(), sinks.ErrUnsafe)
+			return fmt.Errorf("probing %s: %w: use a server that honors If-Match", s.URI(), sinks.ErrUnsafe)
 		}
 		return fmt.Errorf("probing %s: %w", s.URI(), err)
 	}
-	return holds(ctx, s, key, replaced)
+	return checkContent(ctx, s, key, replaced)
 }
 
-// holds makes sure that a refused write has changed nothing.
-func holds(ctx context.Context, s sinks.Store, key string, want []byte) error {
+// checkContent checks that a refused write has changed nothing.
+func checkContent(ctx context.Context, s sinks.Store, key string, want []byte) error {
 	got, err := s.Get(ctx, key)
 	if err == nil && !bytes.Equal(got, want) {
 		err = sinks.ErrUnsafe

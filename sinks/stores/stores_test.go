@@ -98,11 +98,11 @@ func TestForbiddenIsFinal(t *testing.T) {
 		t.Errorf("got %v, want ErrDenied with a hint", err)
 	}
 	if calls.Load() != 1 {
-		t.Errorf("%d requests for a refused key, want 1", calls.Load())
+		t.Errorf("%d requests with refused credentials, want 1", calls.Load())
 	}
 }
 
-// A certificate that is not trusted is not asked for eight times.
+// A request to a server with an untrusted certificate is not repeated.
 func TestUntrustedServerIsExplained(t *testing.T) {
 	sinktest.Env(t, "a", "b")
 	var tries atomic.Int32
@@ -151,8 +151,8 @@ func TestS3MissingBucketIsNamed(t *testing.T) {
 	}
 }
 
-// A server that drops a condition overwrites silently; the probe must notice, and
-// say which one it is.
+// A server that ignores a condition overwrites silently. The probe must detect this
+// and name the condition.
 func TestProbeFindsUnsafeServer(t *testing.T) {
 	for _, condition := range []string{"If-None-Match", "If-Match"} {
 		t.Run(condition, func(t *testing.T) {
@@ -163,14 +163,15 @@ func TestProbeFindsUnsafeServer(t *testing.T) {
 				})
 			})
 			s := open(t, "s3://traces", stores.S3Config{Endpoint: url})
-			if err := s.Probe(t.Context()); !errors.Is(err, sinks.ErrUnsafe) || !strings.HasSuffix(err.Error(), "honours "+condition) {
+			if err := s.Probe(t.Context()); !errors.Is(err, sinks.ErrUnsafe) || !strings.HasSuffix(err.Error(), "honors "+condition) {
 				t.Errorf("got %v, want ErrUnsafe", err)
 			}
 		})
 	}
 }
 
-// One that refuses what it does not know is asked once, and said why.
+// A server that rejects unknown requests is asked once, and the error explains what
+// the server must support.
 func TestUnknownRequestsAreExplained(t *testing.T) {
 	var puts atomic.Int32
 	url := sinktest.Fake(t, func(next http.Handler) http.Handler {
@@ -186,17 +187,17 @@ func TestUnknownRequestsAreExplained(t *testing.T) {
 	})
 	s := open(t, "s3://traces", stores.S3Config{Endpoint: url})
 	err := s.Probe(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "no such header here") || !strings.Contains(err.Error(), "knows conditional writes") || !strings.Contains(err.Error(), "s3.checksum: off") {
-		t.Errorf("got %v, want what the server lacks", err)
+	if err == nil || !strings.Contains(err.Error(), "no such header here") || !strings.Contains(err.Error(), "supports conditional writes") || !strings.Contains(err.Error(), "s3.checksum: off") {
+		t.Errorf("got %v, want an error that names the missing feature", err)
 	}
 	if puts.Load() != 1 {
 		t.Errorf("%d puts, want 1", puts.Load())
 	}
 }
 
-// The put succeeds, its answer is lost, the SDK tries again and is refused: that
-// refusal is our own success.
-func TestLostAnswerIsRecognised(t *testing.T) {
+// If a put succeeds and its answer is lost, the server refuses the SDK's retry.
+// Create still reports success.
+func TestLostAnswerIsRecognized(t *testing.T) {
 	var lost atomic.Bool
 	url := sinktest.Fake(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +211,7 @@ func TestLostAnswerIsRecognised(t *testing.T) {
 	})
 	s := open(t, "s3://traces", stores.S3Config{Endpoint: url})
 	if err := s.Create(t.Context(), "k", []byte("mine")); err != nil {
-		t.Errorf("own first try not recognised: %v", err)
+		t.Errorf("the first attempt was not recognized: %v", err)
 	}
 	if err := s.Create(t.Context(), "k", []byte("mine")); !errors.Is(err, sinks.ErrExists) {
 		t.Errorf("a later call with equal bytes: %v, want ErrExists", err)
@@ -223,17 +224,17 @@ func (d *discard) Header() http.Header         { return d.h }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}
 
-func TestBadPlaces(t *testing.T) {
+func TestBadURIs(t *testing.T) {
 	sinktest.Env(t, "a", "b")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for uri, want := range map[string]string{
-		file:                    "a file is in the way",
+		file:                    "it is a file",
 		"ftp://x/y":             `unknown store "ftp": choose one of file, s3`,
-		"s3://":                 "names no place",
-		"":                      "names no place",
+		"s3://":                 "the path or bucket is missing",
+		"":                      "the path or bucket is missing",
 		"s3://bucket/../../etc": "clean relative path",
 	} {
 		if _, err := stores.Open(t.Context(), uri, stores.S3Config{}); err == nil || !strings.Contains(err.Error(), want) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// An episode is trimmed behind the turn that resolved its task: what that turn
-// called beside the fix was said at once. What is left out is counted.
+// Trimming keeps the turn that resolved the task whole, because the model made all its
+// calls in one reply. The notes count the omitted turns.
 func TestTrimmingKeepsTurnsWhole(t *testing.T) {
 	in := ungilded(short(1))
 	in.Episode.ResolvedAtStep = new(int32(3)) // the first of two calls
@@ -29,12 +29,12 @@ func TestTrimmingKeepsTurnsWhole(t *testing.T) {
 	in.Episode.ResolvedAtStep = nil
 	rows, notes = render(t, "sft-trl", sinks.ViewOptions{Trim: sinks.TrimResolved, Mask: sinks.MaskContext}, in)
 	if n := checkCalls(t, rows[0]["completion"], in.Steps); n != 5 || notes["episodes_not_trimmed"] != 1 {
-		t.Errorf("where it was resolved is not known: %d calls, %v", n, notes)
+		t.Errorf("the resolving step is unknown: %d calls, %v", n, notes)
 	}
 }
 
-// A call without an answer would have the whole file refused; at the end of a row
-// there can be none.
+// The servers would refuse a whole file for one call without an answer. Only the calls at
+// the end of a row have none.
 func TestOpenAIRowsHaveAllAnswers(t *testing.T) {
 	in := ungilded(short(1))
 	in.Steps[8].Observation = nil // of the last call
@@ -47,7 +47,7 @@ func TestOpenAIRowsHaveAllAnswers(t *testing.T) {
 	}
 }
 
-// All system prompts come along, where a format has room for one text.
+// A format with a single system text gets all system prompts.
 func TestShareGPTKeepsEverySystemPrompt(t *testing.T) {
 	in := short(1)
 	in.Steps[1].Source, in.Steps[1].Message = "system", "And be brief."
@@ -57,8 +57,8 @@ func TestShareGPTKeepsEverySystemPrompt(t *testing.T) {
 	}
 }
 
-// A directory that was listed is no file that was looked into, nor is one that was not found.
-func TestLocateTakesFilesThatWereSeen(t *testing.T) {
+// Listed directories and files that were not found are not hard negatives.
+func TestLocateTakesViewedFiles(t *testing.T) {
 	in := ungilded(short(1))
 	in.Steps[3].Targets, in.Steps[3].ToolCategory = []string{"."}, new("listdir")
 	in.Steps[5].Targets, in.Steps[5].IsError = []string{"cart/missing.py"}, new(true)
@@ -68,9 +68,9 @@ func TestLocateTakesFilesThatWereSeen(t *testing.T) {
 	}
 }
 
-// An agent that fixes a bug reads the failing test: a retriever must not push it away. A
-// test is known by its name, or because a runner named it.
-func TestTestsAreNoHardNegatives(t *testing.T) {
+// Tests are not hard negatives, because an agent that fixes a bug reads the failing test.
+// A file is a test by its name or because a test runner named it.
+func TestLocateLeavesOutTests(t *testing.T) {
 	for answer, negative := range map[string]bool{
 		"FAILED checks/verify_stock.py::test_total - assert 1 == 2":       false,
 		"  checks/verify_stock.py::test_total[a-b] (failed)":              false,
@@ -94,20 +94,20 @@ func TestTestsAreNoHardNegatives(t *testing.T) {
 	}
 }
 
-// An option that would change nothing is refused.
+// Views without conversations refuse the options that would have no effect.
 func TestViewsWithoutConversationsRefuseItsOptions(t *testing.T) {
 	for _, kind := range []string{"infoseek-locate", "infoseek-context-patch"} {
 		for word, o := range map[string]sinks.ViewOptions{
 			"--phase": {Phase: "seek"}, "--system": {System: sinks.SystemDrop}, "--trim": {Trim: sinks.TrimResolved},
 		} {
-			if _, err := sinks.Views.Build(kind, nil, o); err == nil || !strings.Contains(err.Error(), "leave out "+word) {
+			if _, err := sinks.Views.Build(kind, nil, o); err == nil || !strings.Contains(err.Error(), "omit "+word) {
 				t.Errorf("%s %s: %v", kind, word, err)
 			}
 		}
 	}
 }
 
-// A pair says which episodes it is made of, and the reason of those left out is counted.
+// A pair names its episodes, and the notes count why episodes were omitted.
 func TestPairsNameTheirEpisodes(t *testing.T) {
 	in := goldenInput("pref-pairs")
 	rows, _ := rowsOf(t, "pref-pairs", sinks.ViewOptions{}, in...)
@@ -120,8 +120,8 @@ func TestPairsNameTheirEpisodes(t *testing.T) {
 	}
 }
 
-// Every option with every view: followed, with rows that say the same calls, or
-// refused with what to do.
+// Every view either follows an option, with rows that contain the same calls, or refuses it
+// with a remedy.
 func TestEveryOptionWithEveryView(t *testing.T) {
 	all := map[string]sinks.ViewOptions{}
 	for _, mask := range sinks.Masks {
@@ -145,7 +145,7 @@ func TestEveryOptionWithEveryView(t *testing.T) {
 			o.AllowGold, o.Count = true, words
 			option, _, _ := strings.Cut(word, " ")
 			if _, err := sinks.Views.Build(kind, nil, o); err != nil {
-				if !strings.Contains(err.Error(), "choose one of ") && !strings.Contains(err.Error(), "leave out "+option) {
+				if !strings.Contains(err.Error(), "choose one of ") && !strings.Contains(err.Error(), "omit "+option) {
 					t.Errorf("%s %s: %v", kind, word, err)
 				}
 				continue

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// TRL trains on every token of a completion. So by default a completion is one reply,
-// never one that must not be trained on, and each reply that may be is one.
+// TRL trains on every token of a completion. By default, every reply that may be trained on
+// is therefore one completion, and no other reply is.
 func TestCompletionsAreOneReply(t *testing.T) {
 	masked := ungilded(short(1))
 	masked.Steps[5].Train, masked.Steps[5].MaskReason, masked.Steps[5].Message = false, new("tool_error"), "MASKED"
@@ -48,7 +48,7 @@ func TestCompletionsAreOneReply(t *testing.T) {
 	}
 }
 
-// Masks that put answers of tools into the completion say what that asks of the trainer.
+// For masks that put answers of tools into the completion, the notes name the setting that the trainer needs.
 func TestAnswersInCompletionsAreNoted(t *testing.T) {
 	for mask, want := range map[string]int{sinks.MaskSplitRows: 0, sinks.MaskContext: 1, sinks.MaskNone: 1} {
 		_, notes := render(t, "sft-trl", sinks.ViewOptions{Mask: mask}, ungilded(short(1)))

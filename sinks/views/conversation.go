@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// message is one message in the form of OpenAI, with arguments as objects. Absent keys
-// are left out, and content is never null.
+// message is one message in the format of OpenAI, with arguments as objects. Empty keys
+// are omitted, and content is never null.
 type message struct {
 	Role       string `json:"role"`
 	Content    string `json:"content"`
@@ -160,7 +160,7 @@ func (c *conversation) add(s *schemas.StepRow) error {
 		c.turns = append(c.turns, t)
 	}
 	if len(c.turns) == 0 {
-		return fmt.Errorf("a turn without its first row")
+		return fmt.Errorf("a turn lacks its first row")
 	}
 	return c.turns[len(c.turns)-1].add(s)
 }
@@ -216,10 +216,10 @@ func callOf(s *schemas.StepRow) (call, error) {
 	args := json.RawMessage(value(s.ArgumentsJSON))
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(args, &object); err != nil || object == nil {
-		return call{}, fmt.Errorf("arguments of %s are no JSON object: %.80q", *s.ToolName, args)
+		return call{}, fmt.Errorf("the arguments of %s are not a JSON object: %.80q", *s.ToolName, args)
 	}
 	if value(s.ToolCallID) == "" {
-		return call{}, fmt.Errorf("call of %s has no id", *s.ToolName)
+		return call{}, fmt.Errorf("the call of %s has no id", *s.ToolName)
 	}
 	return call{ID: *s.ToolCallID, Type: "function", Function: function{Name: *s.ToolName, Arguments: args}}, nil
 }

@@ -17,9 +17,9 @@ func init() {
 	})
 }
 
-// debugGymJSON writes EPISODE/INSTANCE/trajectory.json, as debug-gym lays out its
-// runs: step 0 is the reset, each later one a call with its answer. A reply
-// without a call is debug-gym's empty_tool_response. Prompts are not repeated.
+// debugGymJSON writes EPISODE/INSTANCE/trajectory.json, the layout of debug-gym's runs:
+// step 0 is the reset, each later step is a call with its answer. A reply without a call
+// is debug-gym's empty_tool_response. Prompts are not repeated.
 // Source: base_agent.py, history_tracker.py and the log viewer of debug-gym.
 type debugGymJSON struct{ opts sinks.ViewOptions }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// What no row has is refused with what to do, never made up.
-func TestViewsRefuseWhatNoRowHas(t *testing.T) {
+// If no episode has the data that a view needs, the view fails with a remedy.
+func TestViewsReportMissingData(t *testing.T) {
 	bare := sinktest.Episode("run", 1).Trajectory()
 	bare.Episode.Patch = nil
 	for kind, want := range map[string]string{
@@ -36,7 +36,7 @@ func TestViewsRefuseWhatNoRowHas(t *testing.T) {
 	}
 }
 
-// Labels and orders that come from gold need its flag.
+// Labels and orders that come from the gold patch need AllowGold.
 func TestGoldSettingsNeedTheFlag(t *testing.T) {
 	for kind, with := range map[string]map[string]any{"step-labels": {"labels": "gold"}, "infoseek-context-patch": {"evidence": "gold-ranked"}} {
 		if _, err := sinks.Views.Build(kind, with, sinks.ViewOptions{}); err == nil || !strings.Contains(err.Error(), "--allow-gold") {
@@ -53,7 +53,7 @@ func TestGoldSettingsNeedTheFlag(t *testing.T) {
 	}
 }
 
-// Only turns that looked and found something new are trained on.
+// Only turns that found new information are trained on.
 func TestInfoseekMaskedTrainsOnNews(t *testing.T) {
 	rows, _ := render(t, "infoseek-masked", sinks.ViewOptions{AllowGold: true}, short(1))
 	if len(rows) != 1 {
@@ -66,7 +66,7 @@ func TestInfoseekMaskedTrainsOnNews(t *testing.T) {
 		}
 	}
 	if !slices.Equal(trained, []int{2}) {
-		t.Errorf("trained messages %v, want the one reply that found something", trained)
+		t.Errorf("trained messages %v, want the one reply that found new information", trained)
 	}
 }
 
@@ -100,11 +100,11 @@ func TestNextActionsAreCapped(t *testing.T) {
 	}
 }
 
-// Evidence of the base state ends with the first change; later looks are stale or
-// fresh; a budget takes the earliest away.
+// Evidence of the base state ends with the first change. Later evidence is stale or fresh.
+// A budget drops the earliest evidence.
 func TestEvidencePolicies(t *testing.T) {
 	in := ungilded(short(1))
-	later := in.Steps[4] // looks again, behind the edit
+	later := in.Steps[4] // looks again, after the edit
 	later.StepIndex, later.Observation, later.WorkspaceSHA256 = 8, new("looked later"), new("w1")
 	again := in.Steps[7]
 	again.StepIndex, again.ToolCallID = 9, new("again")
@@ -149,7 +149,7 @@ func TestEvidencePolicies(t *testing.T) {
 	}
 }
 
-func TestLocatePairsPlacesWithLooksInVain(t *testing.T) {
+func TestLocatePairsPlacesWithOtherFiles(t *testing.T) {
 	rows, _ := render(t, "infoseek-locate", sinks.ViewOptions{}, ungilded(short(1)))
 	raw, err := json.Marshal(map[string]any{"p": rows[0]["positives"], "n": rows[0]["hard_negatives"], "s": rows[0]["patch_source"]})
 	if err != nil {
@@ -161,8 +161,9 @@ func TestLocatePairsPlacesWithLooksInVain(t *testing.T) {
 	}
 }
 
-// Facts that a gold patch judged wrong are shown with its flag alone; evidence never.
-func TestNegativePIShowsWrongFactsAlone(t *testing.T) {
+// Facts that were judged with the gold patch are shown only with AllowGold; evidence is
+// never shown.
+func TestNegativePIShowsOnlyWrongFacts(t *testing.T) {
 	in := goldenInput("sft-negative-pi")
 	for gold, want := range map[bool]string{false: "- statement 0\n</information>", true: "- statement 0\n- statement 2\n</information>"} {
 		rows, _ := rowsOf(t, "sft-negative-pi", sinks.ViewOptions{AllowGold: gold, Mask: sinks.MaskContext}, in...)

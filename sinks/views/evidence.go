@@ -97,7 +97,7 @@ func evidenceOf(s *schemas.StepRow, between []schemas.StepRow) evidence {
 	return e
 }
 
-// latest keeps the last of all evidence with the same text, and the last of all views of
+// latest keeps only the last evidence with the same text, and the last view of
 // the same place.
 func latest(all []evidence) []evidence {
 	seen := map[string]bool{}

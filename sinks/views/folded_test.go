@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// mistaken is an episode with a failed call in the middle of turns that are right. Each
-// text is found once in it.
+// mistaken returns an episode with a failed call between correct turns. Each text occurs
+// only once in it.
 func mistaken() sinks.Trajectory {
 	in := ungilded(short(1))
 	first, again := in.Steps[3], in.Steps[3]
@@ -30,7 +30,7 @@ func mistaken() sinks.Trajectory {
 	return in
 }
 
-// replies are the texts that a trainer of whole rows trains on, and the others.
+// replies splits a row into the texts that a trainer of all replies trains on, and the others.
 var replies = map[string]func(map[string]any) (trained, shown string){
 	"sft-sharegpt": func(row map[string]any) (trained, shown string) {
 		return split(row["conversations"], "from", "value", "gpt", "function_call")
@@ -60,7 +60,7 @@ func split(list any, role, content string, agent ...string) (trained, shown stri
 	return trained, shown
 }
 
-// A call that failed is not learned, and the turns after it are.
+// A failed call is not trained on, but the turns after it are.
 func TestAMistakeDoesNotCutTheRow(t *testing.T) {
 	for kind, read := range replies {
 		rows, notes := render(t, kind, sinks.ViewOptions{Count: words}, mistaken())
@@ -85,7 +85,7 @@ func TestAMistakeDoesNotCutTheRow(t *testing.T) {
 	}
 }
 
-// The mistake may come first or last, or be the only turn.
+// The mistake may be the first turn, the last or all of them.
 func TestMistakesAtTheEnds(t *testing.T) {
 	for kind, read := range replies {
 		for name, at := range map[string][]int{"first": {2}, "last": {5}, "all": {2, 3, 4, 5}, "first two": {2, 3}} {

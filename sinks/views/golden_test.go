@@ -20,15 +20,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// goldless views leave out edits whatever their origin.
+// goldless lists the views that omit edits whatever their origin.
 var goldless = map[string]bool{
 	"infoseek-masked": true, "infoseek-context-patch": true, "infoseek-locate": true, "infoseek-next-action": true, "pref-pairs": true, "sft-negative-pi": true,
 }
 
-// words stands in for a tokenizer.
+// words counts words in place of a tokenizer.
 func words(s string) int { return len(strings.Fields(s)) }
 
-// rowsOf renders episodes to the end, as export does.
+// rowsOf renders all episodes and calls Finish, as export does.
 func rowsOf(t *testing.T, kind string, o sinks.ViewOptions, in ...sinks.Trajectory) ([]sinks.Row, sinks.Notes) {
 	t.Helper()
 	o.Count = words
@@ -57,7 +57,7 @@ func rowsOf(t *testing.T, kind string, o sinks.ViewOptions, in ...sinks.Trajecto
 	return out, all
 }
 
-// canonical is a value as an export writes it.
+// canonical returns a value as an export writes it.
 func canonical(t *testing.T, v any) []byte {
 	t.Helper()
 	line, err := schemas.CanonicalJSON(v)
@@ -67,7 +67,7 @@ func canonical(t *testing.T, v any) []byte {
 	return line
 }
 
-// everything is all that a view writes of an episode.
+// everything returns all that a view writes for an episode.
 func everything(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Trajectory) string {
 	t.Helper()
 	rows, _ := rowsOf(t, kind, o, in)
@@ -82,11 +82,11 @@ func everything(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Traject
 	return b.String()
 }
 
-// short is the episode of all traps, with observations that fit a golden file and
-// what metrics and a verifier say of its steps.
+// short returns sinktest's episode with observations that are short enough for a golden
+// file, and with the columns that metrics and a verifier fill in.
 func short(n int) sinks.Trajectory {
 	in := sinktest.Episode("run", n).Trajectory()
-	in.Episode.SchemaVersion = "1.0.0" // whatever it is now
+	in.Episode.SchemaVersion = "1.0.0" // so that a new version does not change the golden files
 	in.Episode.ProblemStatement = new("The total is wrong.")
 	in.Episode.Patch = new("diff --git a/cart/stock.py b/cart/stock.py\n--- a/cart/stock.py\n+++ b/cart/stock.py\n@@ -1,3 +1,3 @@\n a\n-x\n+y\n b\n")
 	in.Steps[3].Observation = new("x = 1  # ünïcode\n")
@@ -103,7 +103,7 @@ func short(n int) sinks.Trajectory {
 	return in
 }
 
-// goldenInput are the episodes of a view's golden file.
+// goldenInput returns the episodes of a view's golden file.
 func goldenInput(kind string) []sinks.Trajectory {
 	first := short(1)
 	switch kind {
@@ -121,7 +121,7 @@ func goldenInput(kind string) []sinks.Trajectory {
 	return []sinks.Trajectory{first}
 }
 
-// ungilded is an episode whose edit is the agent's own.
+// ungilded returns the episode with the agent's own edit instead of a gold one.
 func ungilded(in sinks.Trajectory) sinks.Trajectory {
 	in.Steps = slices.Clone(in.Steps)
 	s := &in.Steps[7]
@@ -129,7 +129,7 @@ func ungilded(in sinks.Trajectory) sinks.Trajectory {
 	return in
 }
 
-// failure is the same episode, failed, and one turn shorter.
+// failure returns the same episode, failed and one turn shorter.
 func failure(in sinks.Trajectory) sinks.Trajectory {
 	in = ungilded(in)
 	in.Episode.EpisodeID, in.Episode.VerifyStatus, in.Episode.Resolved = "f"+in.Episode.EpisodeID[1:], "verified_fail", new(false)
@@ -137,7 +137,7 @@ func failure(in sinks.Trajectory) sinks.Trajectory {
 	return in
 }
 
-// A changed file here is a changed dataset: see CONTRIBUTING.md.
+// A change of a golden file is a change of the published formats: see CONTRIBUTING.md.
 func TestGoldenRows(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestGoldenRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("rewrite with -update if this is meant:\n%s", diff)
+				t.Errorf("run with -update if the change is intended:\n%s", diff)
 			}
 		})
 	}

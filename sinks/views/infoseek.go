@@ -10,14 +10,14 @@ import (
 // newsRequirement is what the views of turns that look for information require.
 func newsRequirement() requirement {
 	return requirement{
-		what:   "no turn that looked for something says whether it brought new information (is_new_information)",
-		remedy: "export a run or dataset made by tracesmith, not one that was imported, and with --phase the conversation that looks",
+		what:   "no turn that looked for information says whether it found new information (is_new_information)",
+		remedy: "export a run or dataset made by tracesmith, not an imported one; with --phase, choose the conversation that looks for information",
 	}
 }
 
 // newInformation returns the first row of a turn that looked for something and found
-// what the episode had not shown before; nil if it has none. known is false if no row
-// of the turn says whether it did.
+// new information; nil if there is none. known is false if no row of the turn says
+// whether it did.
 func (t turn) newInformation() (row *schemas.StepRow, known bool) {
 	for _, r := range t.rows {
 		if !strings.HasPrefix(r.ActionKind, "seek_") {

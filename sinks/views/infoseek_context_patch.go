@@ -13,7 +13,7 @@ import (
 
 func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "infoseek-context-patch", Summary: "issue and what was found out about it, and the patch: the reader's half",
+		Kind: "infoseek-context-patch", Summary: "prompt with issue and evidence, and the verified patch as its completion",
 		Default: func() any { return &contextPatchConfig{Evidence: "base-state", Budget: 8192} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
 			c := cfg.(*contextPatchConfig)
@@ -24,13 +24,13 @@ func init() {
 			case !slices.Contains(evidencePolicies, c.Evidence):
 				return nil, fmt.Errorf("evidence %q: choose one of %s", c.Evidence, strings.Join(evidencePolicies, ", "))
 			case c.Evidence == "gold-ranked" && !o.AllowGold:
-				return nil, errors.New("evidence gold-ranked is ordered by the gold patch: say --allow-gold if it may be")
+				return nil, errors.New("evidence gold-ranked is ordered by the gold patch: add --allow-gold to permit this")
 			case c.Budget < 1:
 				return nil, fmt.Errorf("budget %d: it must be at least 1 token", c.Budget)
 			}
 			return &contextPatch{o, *c, requirement{
-				what:   "no verified pass has a patch and a state of the workspace for each step (workspace_sha256)",
-				remedy: "select verified passes of a run or dataset made by tracesmith; say --allow-gold where their patches come from gold",
+				what:   "no verified pass has a patch and recorded states of the workspace (workspace_sha256)",
+				remedy: "select verified passes of a run or dataset made by tracesmith; add --allow-gold if their patches come from the gold patch",
 			}}, nil
 		},
 	})
@@ -42,7 +42,7 @@ type contextPatchConfig struct {
 }
 
 // contextPatch pairs an issue and the evidence of its episode with the patch that solved
-// it. Evidence is the answers to calls that looked for something and did not fail. With
+// it. Evidence is the answers to successful calls that looked for something. With
 // base-state they come from the time before the first change to the workspace. With
 // before-final-edit they include later ones, each marked stale if a file that it shows
 // was changed afterwards.

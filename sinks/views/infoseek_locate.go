@@ -14,12 +14,12 @@ import (
 
 func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "infoseek-locate", Summary: "issue, the places that a verified patch changed, and files looked at in vain",
+		Kind: "infoseek-locate", Summary: "issue, the places that a verified patch changed, and files viewed but not changed",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
 			o, err := supported{mask: recordMasks, noConversation: true}.check(o)
 			return &infoseekLocate{o, requirement{
-				what:   "no verified pass has a patch that may be used",
-				remedy: "select verified passes; say --allow-gold where their patches come from gold",
+				what:   "no verified pass has a usable patch",
+				remedy: "select verified passes; add --allow-gold if their patches come from the gold patch",
 			}}, err
 		},
 	})

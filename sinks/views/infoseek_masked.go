@@ -4,7 +4,7 @@ import "github.com/tracesmith/tracesmith/sinks"
 
 func init() {
 	register(shape{
-		kind: "infoseek-masked", summary: "conversations that train on turns alone which found new information",
+		kind: "infoseek-masked", summary: "conversations that train only on turns that found new information",
 		container: sinks.JSONL, loss: lossByTrain, row: axolotlRow,
 		options: axolotlOptions.withMasks(sinks.MaskContext, sinks.MaskSplitRows),
 		build: func(v *renderer, _ any) (sinks.View, error) {
@@ -15,8 +15,8 @@ func init() {
 	})
 }
 
-// infoseekMasked has the rows of sft-axolotl, with train true on turns that looked
-// and found something new.
+// infoseekMasked has the rows of sft-axolotl, with train true only for turns that looked
+// for something and found new information.
 type infoseekMasked struct {
 	*renderer
 	requirement

@@ -9,7 +9,7 @@ import (
 
 func init() {
 	register(shape{
-		kind: "infoseek-next-action", summary: "prompt and one turn that found new information, a few an episode",
+		kind: "infoseek-next-action", summary: "prompt and one turn that found new information, a few per episode",
 		container: sinks.JSONLGz, loss: lossOnCompletion, row: nextActionRowOf,
 		options:  trlOptions.withMasks(sinks.MaskSplitRows),
 		settings: func() any { return &nextActionConfig{PerEpisode: 8} },
@@ -26,7 +26,7 @@ func init() {
 }
 
 type nextActionConfig struct {
-	PerEpisode int `json:"per_episode"` // the most rows of an episode
+	PerEpisode int `json:"per_episode"` // maximum number of rows of an episode
 }
 
 // infoseekNextAction has the rows of sft-trl with one turn each. Prompts repeat, so an

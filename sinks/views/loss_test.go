@@ -8,9 +8,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Each text that a model reads of a row is trained on, masked or context. A mistake is
-// masked, in whatever way the format has for that, and answers of tools are context
-// unless the trainer's default loss is on them.
+// Each text of a row that a model reads is trained on, masked or context. A mistake is
+// masked in the way of the format, and answers of tools are context unless the trainer's
+// default loss includes them.
 func TestEveryTextIsTrainedMaskedOrContext(t *testing.T) {
 	for kind, whole := range map[string]bool{
 		"sft-openai": true, "sft-axolotl": true, "sft-sharegpt": true, "sft-verl": true, "debug-gym-sft": true, "sft-trl": false, "sft-text": false,
@@ -25,7 +25,7 @@ func TestEveryTextIsTrainedMaskedOrContext(t *testing.T) {
 			for _, text := range slices.Concat(row.Trained, row.Masked) {
 				at := slices.Index(rest, text)
 				if at < 0 {
-					t.Errorf("%s row %d: %q is trained on or masked, and not a text of the row", kind, i, text)
+					t.Errorf("%s row %d: %q is trained on or masked, but is not a text of the row", kind, i, text)
 					continue
 				}
 				rest = slices.Delete(rest, at, at+1)
@@ -49,10 +49,10 @@ func TestEveryTextIsTrainedMaskedOrContext(t *testing.T) {
 	}
 	rows, _ := rowsOf(t, "sft-trl", sinks.ViewOptions{Mask: sinks.MaskNone}, mistaken())
 	if got := strings.Join(rows[0].Trained, "|"); !strings.Contains(got, "WRONG was answered") {
-		t.Errorf("answers in a completion are trained on by default, and this says: %s", got)
+		t.Errorf("the default trains on answers in a completion, but the row trains on: %s", got)
 	}
 	rows, _ = rowsOf(t, "atif", sinks.ViewOptions{}, mistaken())
 	if len(rows[0].Trained)+len(rows[0].Masked) != 0 {
-		t.Error("a record of what happened trains on nothing")
+		t.Error("a record of what happened has texts to train on")
 	}
 }

@@ -66,7 +66,7 @@ func (t turn) masked(o sinks.ViewOptions) bool {
 	return t.skip || t.mask != "" && !(o.AllowGold && t.gold)
 }
 
-// reason is why a turn is masked, as notes name it.
+// reason returns why a turn is masked, in the form that notes use.
 func (t turn) reason() string {
 	if t.skip {
 		return "other"
@@ -75,7 +75,7 @@ func (t turn) reason() string {
 }
 
 // promptsExtend reports whether the prompt of each turn from from to before to begins
-// with the prompt of the turn before it: the model saw no more left out.
+// with the prompt of the turn before it, that is, no more steps were dropped.
 func (c *conversation) promptsExtend(from, to int) bool {
 	for i := from; i < to; i++ {
 		if !slices.Equal(c.turns[i].op.Dropped, c.turns[i-1].op.Dropped) {
@@ -85,9 +85,9 @@ func (c *conversation) promptsExtend(from, to int) bool {
 	return true
 }
 
-// folded is a list for trainers that train on every reply. With the mask context, a
-// masked turn and its answers become text of the message before, so that the later
-// turns keep their context and no reply of the row is one to leave out.
+// folded returns a list of messages for trainers that train on every reply. With the
+// mask context, a masked turn and its answers become text of the message before, so that
+// later turns keep their context and every reply of the row may be trained on.
 func (c *conversation) folded(list []message, o sinks.ViewOptions) []message {
 	if o.Mask != sinks.MaskContext {
 		return list
@@ -111,7 +111,7 @@ func (c *conversation) folded(list []message, o sinks.ViewOptions) []message {
 	return out
 }
 
-// asText is a message as text of another message.
+// asText returns a message as part of the text of another message.
 func (m message) asText() string {
 	var parts []string
 	if m.Content != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// tool is a tool definition in the form of OpenAI.
+// tool is a tool definition in the format of OpenAI.
 type tool struct {
 	Type     string             `json:"type"` // function
 	Function schemas.ToolSchema `json:"function"`
@@ -89,12 +89,12 @@ func texts(list []message, tools []tool) []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// replies returns the texts of the replies whose turn pick accepts.
+// replies returns the texts of the replies whose turns pick accepts.
 func replies(list []message, pick func(turn int) bool) []string {
 	return texts(slices.DeleteFunc(slices.Clone(list), func(m message) bool { return m.Role != "assistant" || !pick(m.turn) }), nil)
 }
 
-// lintMessages notes what a trainer or its template may fail on.
+// lintMessages notes properties of messages on which a trainer or its template may fail.
 func lintMessages(list []message, notes sinks.Notes) {
 	if !slices.ContainsFunc(list, func(m message) bool { return m.Role == "user" }) {
 		notes["rows_without_user"]++

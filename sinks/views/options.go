@@ -13,9 +13,9 @@ import (
 // default first. A view refuses an option whose list is nil.
 type supported struct {
 	mask, arguments, thinking, tools, content []string
-	// chatTemplate says that rows have a place for enable_thinking.
+	// chatTemplate means that rows have a place for enable_thinking.
 	chatTemplate bool
-	// noConversation says that rows hold no conversation, so that options which choose or
+	// noConversation means that rows hold no conversation, so that options that choose or
 	// change one are refused.
 	noConversation bool
 }
@@ -39,9 +39,9 @@ var (
 	jsonFirst    = []string{sinks.ToolsJSON, sinks.ToolsList}
 )
 
-// thinkingTemplates are the chat templates, by their names in TRL, that read
-// enable_thinking and on which a prompt is the beginning of prompt and completion
-// with it, in rows of any mask. `make trainers` measures them; see testdata/trl/masks.json.
+// thinkingTemplates lists the chat templates, by their names in TRL, that read
+// enable_thinking and render a prompt as the beginning of prompt and completion, in rows
+// of any mask. `make trainers` measures them; see testdata/trl/masks.json.
 var thinkingTemplates = []string{
 	"gemma4", "gemma4_v2", "gemma4_v3", "gemma4_v4", "glm4moe", "glm4moe_training",
 	"qwen3_5_nothink", "qwen3_5_nothink_training", "qwen3_5_think", "qwen3_5_think_training", "qwen3_6", "qwen3_6_training",
@@ -60,16 +60,16 @@ func (s supported) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	if s.noConversation {
 		system, trim = nil, nil
 		if o.Phase != "" {
-			return o, errors.New("it has no conversations to choose from: leave out --phase")
+			return o, errors.New("its rows hold no conversation: omit --phase")
 		}
 	}
 	switch {
 	case o.ChatTemplate == "":
 	case !s.chatTemplate:
-		return o, errors.New("it has no choice of chat-template: leave out --chat-template")
+		return o, errors.New("it does not support a chat template: omit --chat-template")
 	case !slices.Contains(thinkingTemplates, o.ChatTemplate):
-		return o, fmt.Errorf("chat-template %q: enable_thinking is written only for templates on which a prompt stays the beginning of prompt and completion: "+
-			"choose one of %s, or leave out --chat-template", o.ChatTemplate, strings.Join(thinkingTemplates, ", "))
+		return o, fmt.Errorf("chat-template %q: with this template, a prompt may differ from the beginning of prompt and completion: "+
+			"choose one of %s, or omit --chat-template", o.ChatTemplate, strings.Join(thinkingTemplates, ", "))
 	}
 	for _, option := range []struct {
 		name  string
@@ -89,7 +89,7 @@ func (s supported) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 			*option.value = option.can[0]
 		case *option.value == "":
 		case len(option.can) == 0:
-			return o, fmt.Errorf("it has no choice of %s: leave out --%s", option.name, option.name)
+			return o, fmt.Errorf("it does not support %s: omit --%s", option.name, option.name)
 		case !slices.Contains(option.can, *option.value):
 			return o, fmt.Errorf("%s %q: choose one of %s", option.name, *option.value, strings.Join(option.can, ", "))
 		}

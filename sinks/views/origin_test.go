@@ -8,9 +8,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Whatever shape a format has, each row says which episode it is made of and which
-// split that is in: in the row, or in the line beside it.
-func TestEveryRowSaysItsSplitAndEpisode(t *testing.T) {
+// Each row of every format names its episode and its split, in the row or in the origin
+// file.
+func TestEveryRowNamesItsSplitAndEpisode(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {
 			in := goldenInput(kind)
@@ -42,7 +42,7 @@ func TestEveryRowSaysItsSplitAndEpisode(t *testing.T) {
 					})
 				}
 				if !split || !episode {
-					t.Errorf("row %d: says its split: %v, its episode: %v", i, split, episode)
+					t.Errorf("row %d names its split: %v, its episode: %v", i, split, episode)
 				}
 			}
 		})

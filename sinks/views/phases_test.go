@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Tools may come or go within a conversation. A row of many turns names all of them,
-// so that no turn calls what the row does not know; a row of one turn its own.
+// The tools may change within a conversation. A row of several turns lists all tools that
+// its turns were shown; a row of one turn lists only those of the turn.
 func TestRowsNameEveryToolOfTheirTurns(t *testing.T) {
 	grown := sinktest.Phased("run", 1).Trajectory()
 	first, second := &grown.Steps[2], &grown.Steps[3]
@@ -34,8 +34,8 @@ func TestRowsNameEveryToolOfTheirTurns(t *testing.T) {
 	}
 }
 
-// Each phase of an episode is a conversation of its own, with its own opening and
-// the tools it was shown; one can be chosen.
+// Each phase of an episode is a separate conversation with its own opening messages and
+// tools, and the options can select one phase.
 func TestPhasesAreConversationsOfTheirOwn(t *testing.T) {
 	masked := sinktest.Phased("run", 1).Trajectory()
 	masked.Steps[3].Train, masked.Steps[3].MaskReason = false, new("tool_error")

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "pref-pairs", Summary: "prompt, chosen, rejected: a verified pass and a verified fail of one group",
+		Kind: "pref-pairs", Summary: "prompt, chosen and rejected: a verified pass and a verified fail of one group",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
 			o, err := supported{
 				mask: []string{sinks.MaskNone, sinks.MaskDropEpisode}, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst,
@@ -95,7 +95,7 @@ func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error)
 	return nil, notes, nil
 }
 
-// keep keeps the shorter of two sides, or of equal ones that with the lower id.
+// keep keeps the shorter of two sides, or the one with the lower id if both have the same length.
 func (v *prefPairs) keep(s *prefSide, passed bool) {
 	key := s.t.Episode.GroupID + "\x00" + s.phase
 	g := v.groups[key]
@@ -147,7 +147,7 @@ func (v *prefPairs) Finish() ([]sinks.Row, sinks.Notes, error) {
 	if len(rows) == 0 && len(v.groups) > 0 {
 		return nil, notes, &sinks.MissingError{
 			What:   "no group has both a verified pass and a verified fail with the same prompt",
-			Remedy: "run more attempts of each task, and select the failures, too (--all)",
+			Remedy: "run more attempts of each task, and select the failures as well (--all)",
 		}
 	}
 	return rows, notes, nil

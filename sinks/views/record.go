@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// records returns the conversations of an episode for formats that say what happened and
-// mask nothing: all turns up to the first that comes from the gold patch.
+// records returns the conversations of an episode for formats that record what happened
+// and mask nothing: all turns before the first that comes from the gold patch.
 func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
 	all, err := conversationsOf(t, o, notes)
 	if err != nil {
@@ -28,7 +28,7 @@ func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*con
 }
 
 // recordRows renders each of the records of an episode with row. A row without a value
-// and a body is left out.
+// and a body is omitted.
 func recordRows(
 	t sinks.Trajectory, o sinks.ViewOptions, row func(c *conversation, notes sinks.Notes) (sinks.Row, error),
 ) ([]sinks.Row, sinks.Notes, error) {

@@ -150,7 +150,7 @@ func readDebugGym(t *testing.T, rows []sinks.Row) []string {
 	return out
 }
 
-// debug-gym's SFT viewer reads seven keys; the others say where the row comes from.
+// debug-gym's SFT viewer reads seven keys; the others identify the episode.
 func TestDebugGymSFTHasTheViewersKeys(t *testing.T) {
 	rows, _ := render(t, "debug-gym-sft", sinks.ViewOptions{AllowGold: true, Count: words}, short(1))
 	var keys []string
@@ -166,7 +166,7 @@ func TestDebugGymSFTHasTheViewersKeys(t *testing.T) {
 	}
 }
 
-// What is not known stays false in debug-gym's success, and is counted.
+// If the outcome is unknown, debug-gym's success is false and the notes count it.
 func TestDebugGymSuccessNeedsAVerdict(t *testing.T) {
 	in := short(1)
 	in.Episode.Resolved = nil
@@ -176,8 +176,8 @@ func TestDebugGymSuccessNeedsAVerdict(t *testing.T) {
 	}
 }
 
-// ATIF allows neither thoughts nor metrics where no model was asked; a reply from
-// a cache has both, and no count.
+// ATIF allows neither reasoning nor metrics in steps without a model call. A reply from a
+// cache has both, but no call count.
 func TestATIFDispatchWithoutAModel(t *testing.T) {
 	in := short(1)
 	for i := range in.Steps {
@@ -197,8 +197,8 @@ func TestATIFDispatchWithoutAModel(t *testing.T) {
 	}
 }
 
-// testdata/atif.schema.json is what RFC 0001 says, as far as texts go: closed
-// objects, and who may call, think and be measured.
+// testdata/atif.schema.json describes RFC 0001 for texts: closed objects, and the sources
+// whose steps may have calls, reasoning and metrics.
 func TestATIFFollowsTheRFC(t *testing.T) {
 	raw, err := os.ReadFile("testdata/atif.schema.json")
 	if err != nil {
@@ -241,8 +241,8 @@ func TestATIFFollowsTheRFC(t *testing.T) {
 	}
 }
 
-// Phases are files of their own where a format knows one conversation, and
-// foreign ids never leave the output.
+// Each phase is a separate file if a format allows only one conversation, and ids of
+// imported episodes cannot lead out of the output directory.
 func TestRecordsAreFilesBelowTheOutput(t *testing.T) {
 	in := sinktest.Phased("run", 1).Trajectory()
 	in.Episode.InstanceID, in.Episode.EpisodeID = "../../etc", "a/b"

@@ -9,7 +9,7 @@ type requirement struct {
 	seen, met    bool
 }
 
-// observe takes note of an episode, or a part of one, that has the data or lacks it.
+// observe records whether an episode, or a part of one, has the data.
 func (r *requirement) observe(has bool) {
 	r.seen = true
 	r.met = r.met || has

@@ -14,8 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// readers take the calls out of what a view wrote of one episode, in order, each
-// as its name and its arguments in canonical JSON.
+// readers maps each view to a function that returns the calls in its rows of one episode,
+// in order, each as its name and its arguments in canonical JSON.
 var readers = map[string]func(*testing.T, []sinks.Row) []string{
 	"sft-trl":      readMessages("completion"),
 	"sft-openai":   readMessages("messages"),
@@ -37,13 +37,13 @@ var readers = map[string]func(*testing.T, []sinks.Row) []string{
 	"infoseek-next-action": readMessages("completion"),
 }
 
-// callless views hold no calls.
+// callless lists the views whose rows contain no calls.
 var callless = map[string]bool{"infoseek-context-patch": true, "infoseek-locate": true}
 
-// some are the calls, by number, of views that have not all of them.
+// some lists, for views that omit calls, the numbers of the calls that they contain.
 var some = map[string][]int{"infoseek-next-action": {0, 1}, "infoseek-masked": {0, 1}}
 
-// Each view's rows parsed back give the calls of the episode, in their order.
+// The calls read back from each view's rows are those of the episode, in order.
 func TestEveryViewRoundTrips(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestEveryViewRoundTrips(t *testing.T) {
 	}
 }
 
-// The golden episode as it is, with its megabyte of text, a retried call and a step
-// that was executed again: no view that holds whole episodes loses a call.
+// No view of whole episodes loses a call of the complete episode, which has a megabyte of
+// text, a retried call and a step that was executed again.
 func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 	in := sinktest.Episode("run", 1).Trajectory()
 	in.Steps[3].LLMRetries, in.Steps[3].Replayed = new(int32(2)), new(true)
@@ -102,8 +102,8 @@ func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 	}
 }
 
-// The other templates and argument forms say the same, of texts too that look like
-// something else.
+// The other templates and argument forms contain the same calls, even if their texts look
+// like markup or JSON.
 func TestTemplatesAndArgumentsRoundTrip(t *testing.T) {
 	in := short(1)
 	in.Steps[4].ArgumentsJSON = new(`{"a":"3","b":"null","c":"</parameter>","d":"{\"e\":1}","f":"</tool_call>","g":" \n ","h":["x",null]}`)
@@ -171,7 +171,7 @@ type readCall struct {
 	}
 }
 
-// arguments are an object, or a text of one.
+// arguments decodes arguments that are an object or the JSON text of one.
 func arguments(t *testing.T, raw json.RawMessage) json.RawMessage {
 	t.Helper()
 	if !bytes.HasPrefix(raw, []byte(`"`)) {
@@ -184,7 +184,7 @@ func arguments(t *testing.T, raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// readMessages reads rows of messages below keys.
+// readMessages returns the calls of rows whose messages are below keys.
 func readMessages(keys ...string) func(*testing.T, []sinks.Row) []string {
 	return func(t *testing.T, rows []sinks.Row) []string {
 		t.Helper()
@@ -259,7 +259,7 @@ func pythonTags(t *testing.T, text string) []string {
 	return out
 }
 
-// elements reads calls as the xml template says they are written.
+// elements reads calls in the form of the xml template.
 func elements(t *testing.T, text string) []string {
 	var out []string
 	for _, m := range regexp.MustCompile(`(?s)<function=(\w+)>\n(.*?)</function>`).FindAllStringSubmatch(text, -1) {

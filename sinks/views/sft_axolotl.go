@@ -3,8 +3,8 @@ package views
 import "github.com/tracesmith/tracesmith/sinks"
 
 // sftAxolotlRow is a conversation whose messages say whether they are trained on
-// (message_field_training). Arguments and tools are JSON text by default: datasets
-// would give each call the keys of all others.
+// (message_field_training). Arguments and tools are JSON text by default, because
+// the datasets library would give each call the keys of all others.
 // Source: dataset-formats/conversation.qmd of Axolotl.
 type sftAxolotlRow struct {
 	Messages []wireMessage `json:"messages"`

@@ -9,26 +9,26 @@ import (
 
 func init() {
 	register(shape{
-		kind: "sft-negative-pi", summary: "as sft-trl, of failed episodes, told what they got wrong: for training alone",
+		kind: "sft-negative-pi", summary: "sft-trl rows of failed episodes whose prompt lists the wrong facts: for training only",
 		container: sinks.JSONLGz, loss: lossOnCompletion, row: trlRow,
 		options:  trlOptions,
 		settings: func() any { return &negativePIConfig{MaxWrong: 0.8} },
 		build: func(v *renderer, settings any) (sinks.View, error) {
 			return &negativePI{sftTRL{v}, requirement{
-				what:   "no failed episode has facts labelled wrong (annotations of kind fact) that may be used",
-				remedy: "annotate the failures, select them (--all), and say --allow-gold where facts were judged by the gold patch",
+				what:   "no failed episode has usable facts labeled wrong (annotations of kind fact)",
+				remedy: "annotate the failures, select them (--all), and add --allow-gold if the gold patch was used to judge facts",
 			}, settings.(*negativePIConfig).MaxWrong}, nil
 		},
 	})
 }
 
 type negativePIConfig struct {
-	MaxWrong float64 `json:"max_wrong"` // share of wrong facts above which an episode is left out
+	MaxWrong float64 `json:"max_wrong"` // share of wrong facts above which an episode is omitted
 }
 
 // negativePI writes rows of sft-trl from failed episodes, with an <information> block in
 // the first message of the user: the facts of the episode that are wrong, without their
-// evidence. With AllowGold these include facts that were judged by a gold patch.
+// evidence. With AllowGold these include facts that were judged with the gold patch.
 // Source: debug-gym's post on Negative-PI.
 type negativePI struct {
 	sftTRL

@@ -29,7 +29,7 @@ func openAIRow(v *renderer, x example) (sinks.Row, error) {
 	return sinks.Row{Value: row, Origin: originOf(x.trajectory.Episode)}, nil
 }
 
-// answered reports whether every call that a message follows has its answer.
+// answered reports whether every call has an answer, except those of the last message.
 func answered(list []message) bool {
 	notes := sinks.Notes{}
 	lintMessages(list, notes)

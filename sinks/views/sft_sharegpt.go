@@ -7,15 +7,15 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// sftShareGPT writes what LLaMA-Factory's sharegpt converter takes: human or
-// observation and gpt or function_call take turns, in an even number. Calls made at
-// once come one after the other, each with its own answer; the text of a reply goes in
-// front of its first call as a thought. Every reply is trained on, or with
-// split-rows the last one (mask_history: true).
+// sftShareGPT writes rows for LLaMA-Factory's sharegpt converter: an even number of
+// messages in which human or observation alternates with gpt or function_call. Parallel
+// calls become consecutive ones, each with its own answer; the text of a reply becomes a
+// thought before its first call. Every reply is trained on, or only the last one with
+// split-rows (mask_history: true).
 // Source: converter.py and formatter.py of LLaMA-Factory.
 type sftShareGPT struct{ *renderer }
 
-// Sidecar is the entry that LLaMA-Factory looks up in dataset_info.json.
+// Sidecar returns the entry that LLaMA-Factory needs in dataset_info.json.
 func (sftShareGPT) Sidecar(name string) (string, []byte, error) {
 	entry := map[string]any{"tracesmith": map[string]any{
 		"file_name": name, "formatting": "sharegpt",

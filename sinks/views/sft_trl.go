@@ -2,13 +2,13 @@ package views
 
 import "github.com/tracesmith/tracesmith/sinks"
 
-// sftTRL writes what TRL loads with datasets >= 4.7. By default TRL's loss is on every
+// sftTRL writes rows for TRL with datasets >= 4.7. By default TRL's loss is on every
 // token of the completion, so a completion is one reply; with the other masks it also
 // holds the answers of tools, which only assistant_only_loss keeps out of the loss.
 // Source: dataset_formats.md of TRL.
 type sftTRL struct{ *renderer }
 
-// TokenLimit is the default max_length of SFTConfig.
+// TokenLimit returns the default max_length of SFTConfig.
 func (sftTRL) TokenLimit() (tokens int, remedy string) {
 	return 1024, "set max_length=None in SFTConfig"
 }

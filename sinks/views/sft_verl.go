@@ -6,17 +6,17 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// sftVerlRow holds messages of a role and a text alone. verl reads Parquet with
-// pandas, where objects of different calls would take each other's keys, and renders
-// each message by itself, which some templates do differently from the whole. So tools
-// are part of the system prompt, calls of the replies, and answers of messages of the
-// user, in the words that ChatML templates use.
+// sftVerlRow holds messages that consist only of a role and a text. verl reads Parquet
+// with pandas, where objects of different calls would take each other's keys, and renders
+// each message separately, which some templates do differently from the whole. Therefore
+// tools are part of the system prompt, calls are part of the replies, and answers are
+// part of user messages, in the format of ChatML templates.
 type sftVerlRow struct {
 	Messages []sftVerlMessage `json:"messages" parquet:"messages,list"`
 	origin
 }
 
-// sftVerlThinkingRow has the column that verl hands to the chat template. A null in it
+// sftVerlThinkingRow has the column that verl passes to the chat template. A null in it
 // would be an error there, so either all rows have a value or the column is absent.
 type sftVerlThinkingRow struct {
 	sftVerlRow

@@ -8,9 +8,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// shape describes a view whose rows hold conversations. The renderer does what these
-// views share: it chooses the turns of a row, places reasoning and tools, notes what a
-// trainer may fail on, and says which texts are trained on.
+// shape describes a view whose rows hold conversations. The renderer does the work that
+// these views share: it chooses the turns of a row, places reasoning and tools, notes
+// problems for trainers, and determines which texts are trained on.
 type shape struct {
 	kind, summary string
 	container     string
@@ -163,7 +163,7 @@ func (v *renderer) toolValues(x example) (value any, asText string, err error) {
 	return value, asText, err
 }
 
-// thinking is the value of enable_thinking, which tells a chat template whether to
+// thinking returns the value of enable_thinking, which tells a chat template whether to
 // render reasoning; nil if no template is named. place is where the template reads it.
 func (v *renderer) thinking(x example, place string) *bool {
 	if v.opts.ChatTemplate == "" {
@@ -172,7 +172,7 @@ func (v *renderer) thinking(x example, place string) *bool {
 	return new(v.opts.Thinking == place && x.conversation.hasReasoning())
 }
 
-// origin says where a row comes from.
+// origin identifies the episode that a row comes from.
 type origin struct {
 	EpisodeID  string `json:"episode_id" parquet:"episode_id"`
 	InstanceID string `json:"instance_id" parquet:"instance_id"`

@@ -12,7 +12,7 @@ import (
 
 func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
-		Kind: "step-labels", Summary: "prompt, completions, labels: TRL's stepwise supervision",
+		Kind: "step-labels", Summary: "prompt, completions and labels for TRL's stepwise supervision",
 		Default: func() any { return &stepLabelsConfig{Labels: "progress", Template: "chatml"} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
 			c := cfg.(*stepLabelsConfig)
@@ -23,12 +23,12 @@ func init() {
 			case c.Labels != "progress" && c.Labels != "gold":
 				return nil, fmt.Errorf("labels %q: choose progress or gold", c.Labels)
 			case c.Labels == "gold" && !o.AllowGold:
-				return nil, errors.New("labels gold come from the gold patch: say --allow-gold if they may")
+				return nil, errors.New("labels gold come from the gold patch: add --allow-gold to permit this")
 			}
 			d, err := newTextTemplate(c.Template)
 			return &stepLabels{opts: o, template: d, labels: c.Labels, requirement: requirement{
-				what:   "no step says whether it brought anything (is_new_information, is_error; with labels=gold: gold_hit_file)",
-				remedy: "export a run or dataset made by tracesmith, not one that was imported",
+				what:   "no step says whether it made progress (is_new_information, is_error; with labels=gold: gold_hit_file)",
+				remedy: "export a run or dataset made by tracesmith, not an imported one",
 			}}, err
 		},
 	})

@@ -66,8 +66,8 @@ func (t *textTemplate) execute(part string, data any) (string, error) {
 }
 
 // render renders messages one after the other; consecutive answers of tools are one
-// part. replies[i] holds the offsets in bytes where the i-th reply begins, after the
-// words that ask the model for it, and where it ends.
+// part. replies[i] holds the byte offsets at which the i-th reply begins, after the
+// generation prompt, and ends.
 func (t *textTemplate) render(list []message, tools []tool) (whole string, replies [][2]int, err error) {
 	var b strings.Builder
 	add := func(part string, data any) {

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// A model that writes its calls as text is trained on texts: no calls, no tools,
-// answers from the user, no two of them in a row.
+// If the model writes its calls as text, rows contain only texts: no calls, no tools, and
+// answers as user messages, never two in a row.
 func TestTextEpisodesStayText(t *testing.T) {
 	in := trajectory()
 	style := "text"

@@ -8,10 +8,10 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// enable_thinking changes what a template makes of a prompt. It is written only for a
-// template on which the prompt stays the beginning of prompt and completion.
+// enable_thinking changes how a template renders a prompt. It is written only for templates
+// that still render the prompt as the beginning of prompt and completion.
 func TestThinkingIsWrittenForNamedTemplatesOnly(t *testing.T) {
-	in := ungilded(short(1)) // its first turn has a thought
+	in := ungilded(short(1)) // its first turn has reasoning
 	silent := ungilded(short(1))
 	for i := range silent.Steps {
 		silent.Steps[i].Reasoning = nil
@@ -33,13 +33,13 @@ func TestThinkingIsWrittenForNamedTemplatesOnly(t *testing.T) {
 		}
 		for _, name := range []string{"qwen3", "qwen2_5", "Qwen/Qwen3-8B"} {
 			_, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{ChatTemplate: name})
-			if err == nil || !strings.Contains(err.Error(), "choose one of gemma4,") || !strings.Contains(err.Error(), "leave out --chat-template") {
+			if err == nil || !strings.Contains(err.Error(), "choose one of gemma4,") || !strings.Contains(err.Error(), "omit --chat-template") {
 				t.Errorf("%s for %s: %v", kind, name, err)
 			}
 		}
 	}
 	for _, kind := range []string{"sft-openai", "sft-text", "atif", "infoseek-locate"} {
-		if _, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{ChatTemplate: "qwen3_training"}); err == nil || !strings.Contains(err.Error(), "leave out --chat-template") {
+		if _, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{ChatTemplate: "qwen3_training"}); err == nil || !strings.Contains(err.Error(), "omit --chat-template") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// trlLine is a line of testdata/trl/rows.jsonl: a row of sft-trl, and the options it
-// was written with. Both are "" in the rows of the defaults.
+// trlLine is a line of testdata/trl/rows.jsonl: a row of sft-trl and the options with which
+// it was written. Both options are "" for the defaults.
 type trlLine struct {
 	Mask     string `json:"mask"`
 	Template string `json:"chat_template"`
@@ -34,14 +34,14 @@ type trlMasks struct {
 	Thinking map[string]bool              `json:"thinking"`
 }
 
-// trlRow is what TRL made of a row: the texts whose tokens have a loss, or why the
-// template refuses the row.
+// trlRow is TRL's result for a row: the texts whose tokens have a loss, or why the template
+// refuses the row.
 type trlRow struct {
 	Spans   []string `json:"spans"`
 	Refused string   `json:"refused"`
 }
 
-// trlTemplates are the chat templates of TRL whose masks are kept, and what each renders of a reply.
+// trlTemplates lists TRL's chat templates in masks.json, and which parts of a reply each renders.
 var trlTemplates = map[string]struct{ thoughts, textBesideCalls, callsAtOnce bool }{
 	"glm4moe":          {true, true, true},
 	"lfm2_v2":          {false, true, true},
@@ -62,8 +62,9 @@ type reply struct {
 
 type fixtureCall struct{ tool, args, answer string }
 
-// marked are episodes in which each text has a word of its own: with thoughts and calls
-// at once, and with neither. In both a call fails, and its turn and another are masked.
+// marked returns episodes in which each text has a unique word: one with reasoning and
+// parallel calls, and one with neither. In both, a call fails, and its turn and another are
+// masked.
 func marked() []sinks.Trajectory {
 	return []sinks.Trajectory{
 		markedEpisode(1,
@@ -121,7 +122,7 @@ func markedEpisode(n int, replies ...reply) sinks.Trajectory {
 	return in
 }
 
-// trlLines are the rows as the view writes them: with the defaults, and with
+// trlLines returns the rows as the view writes them: with the defaults, and with
 // enable_thinking for the masks whose rows differ most.
 func trlLines(t *testing.T) []byte {
 	t.Helper()
@@ -137,7 +138,7 @@ func trlLines(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// What TRL trains on was measured on the rows that the view writes today.
+// The rows on which TRL was measured are those that the view writes now.
 func TestTRLRows(t *testing.T) {
 	path := "testdata/trl/rows.jsonl"
 	got := trlLines(t)
@@ -188,7 +189,7 @@ func readTRL(t *testing.T) (masks trlMasks, rows map[string]trlExample) {
 	return masks, rows
 }
 
-// trlExample is a row as TRL reads it.
+// trlExample is a row in the form that TRL reads.
 type trlExample struct{ Prompt, Completion []trlMessage }
 
 type trlMessage struct {
@@ -202,7 +203,7 @@ type trlMessage struct {
 	} `json:"tool_calls"`
 }
 
-// TRL, with SFTConfig() and nothing but paths, trains on the agent's text of each row and on nothing else.
+// With SFTConfig() and only paths set, TRL trains on exactly the agent's text of each row.
 func TestTRLTrainsOnTheAgentAlone(t *testing.T) {
 	masks, rows := readTRL(t)
 	if len(rows) < 8 {
@@ -245,15 +246,15 @@ func TestTRLTrainsOnTheAgentAlone(t *testing.T) {
 	}
 }
 
-// trlMarkup are the words that templates put around the agent's.
+// trlMarkup lists the words that templates add to the agent's.
 var trlMarkup = strings.Fields("think tool_call tool_call_start tool_call_end function parameter name arguments parameters arg_key arg_value im_end eot_id")
 
 var word = regexp.MustCompile(`[\pL\pN_]+`)
 
-// spoken are the words of a text.
+// spoken returns the words of a text.
 func spoken(text string) []string { return word.FindAllString(text, -1) }
 
-// Each agent's text of the fixtures is trained on in one row, and no other text in any.
+// Each text of the agent in the fixtures is trained on in exactly one row, and no other text in any.
 func TestTRLTrainsOnEachTurnOnce(t *testing.T) {
 	masks, _ := readTRL(t)
 	count := map[string]int{}
@@ -273,15 +274,15 @@ func TestTRLTrainsOnEachTurnOnce(t *testing.T) {
 	}
 }
 
-// --chat-template takes the templates on which enable_thinking leaves the prompt the
-// beginning of prompt and completion, as measured.
+// --chat-template accepts the templates that, as measured with enable_thinking, render the
+// prompt as the beginning of prompt and completion.
 func TestThinkingTemplatesAreTheMeasuredOnes(t *testing.T) {
 	masks, _ := readTRL(t)
 	_, err := sinks.Views.Build("sft-trl", nil, sinks.ViewOptions{ChatTemplate: "none"})
 	if err == nil {
 		t.Fatal("a template that does not exist is taken")
 	}
-	list := regexp.MustCompile(`choose one of (.*), or leave out`).FindStringSubmatch(err.Error())
+	list := regexp.MustCompile(`choose one of (.*), or omit`).FindStringSubmatch(err.Error())
 	if list == nil {
 		t.Fatalf("no templates in: %v", err)
 	}
@@ -297,7 +298,7 @@ func TestThinkingTemplatesAreTheMeasuredOnes(t *testing.T) {
 	}
 }
 
-// The masks are those of the versions that make trainers installs.
+// masks.json comes from the versions that `make trainers` installs.
 func TestTRLMasksAreOfThePinnedVersions(t *testing.T) {
 	masks, _ := readTRL(t)
 	pins, err := os.ReadFile("../../scripts/trainers.txt")

@@ -57,7 +57,7 @@ func render(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Trajectory)
 	return out, notes
 }
 
-// roles spells a list of messages: s, u, a, t.
+// roles returns the roles of a list of messages as letters: s, u, a, t.
 func roles(list any) string {
 	var b strings.Builder
 	for _, m := range list.([]any) {
@@ -66,8 +66,8 @@ func roles(list any) string {
 	return b.String()
 }
 
-// checkCalls holds every view to the round trip: each call of the rows is in the
-// output with the same name, id and argument object.
+// checkCalls checks that each call of the rows is in the output with the same name, id and
+// argument object.
 func checkCalls(t *testing.T, list any, steps []schemas.StepRow) int {
 	t.Helper()
 	var want []string
@@ -186,8 +186,8 @@ func TestSFTTRLMasks(t *testing.T) {
 	}
 }
 
-// Every view that exists keeps gold text out unless it is allowed, and reports
-// rows that contradict themselves.
+// Every view omits text from the gold patch unless AllowGold is set, and reports
+// inconsistent rows.
 func TestEveryView(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestEveryView(t *testing.T) {
 	}
 }
 
-// Python's own json and gzip read the lines as trainers do.
+// Python's json and gzip modules, which trainers use, read the lines.
 func TestPythonReadsTheRows(t *testing.T) {
 	rows, _ := render(t, "sft-trl", sinks.ViewOptions{AllowGold: true, Mask: sinks.MaskContext}, trajectory())
 	path := filepath.Join(t.TempDir(), "train.jsonl.gz")

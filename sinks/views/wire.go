@@ -3,10 +3,10 @@ package views
 import "github.com/tracesmith/tracesmith/sinks"
 
 // wireMessage is a message in JSON lines: arguments as the options want them, and the
-// keys from which some trainers read masks. Absent keys are left out.
+// keys from which some trainers read masks. Empty keys are omitted.
 type wireMessage struct {
 	Role       string     `json:"role"`
-	Content    *string    `json:"content,omitempty"` // nil: left out
+	Content    *string    `json:"content,omitempty"` // nil: omitted
 	Reasoning  string     `json:"reasoning_content,omitempty"`
 	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`

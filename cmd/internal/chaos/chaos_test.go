@@ -126,7 +126,7 @@ func TestWordsOfAProcess(t *testing.T) {
 // The coordinator of a fleet also creates objects, and can be killed in one.
 func TestACoordinatorDiesOfATornObject(t *testing.T) {
 	for _, r := range []role{aCoordinator, aWorker} {
-		f := &fleet{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), unwatch: func() {}}
+		f := &clusterRun{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), unwatch: func() {}}
 		cmd := exec.Command("sleep", "600")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

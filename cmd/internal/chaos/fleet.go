@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
 )
 
 const (
@@ -30,9 +30,9 @@ const (
 	fleetStop = lease + 5*time.Second
 )
 
-// fleet is a run over a cluster: nodes, a coordinator and workers. A process that ends
+// clusterRun is a run over a cluster: nodes, a coordinator and workers. A process that ends
 // is started again, like a service.
-type fleet struct {
+type clusterRun struct {
 	t       *trial
 	ctx     context.Context
 	watched context.Context // canceled if the batch fails
@@ -56,7 +56,7 @@ type fleet struct {
 // the fleet.
 func (t *trial) playFleet(ctx context.Context) (err error) {
 	ctx, over := context.WithCancel(ctx)
-	f := &fleet{t: t, ctx: ctx, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
+	f := &clusterRun{t: t, ctx: ctx, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
 	f.watched, f.unwatch = context.WithCancel(ctx)
 	defer func() { f.clear(); over(); f.wg.Wait() }()
 	t.victims = f
@@ -105,7 +105,7 @@ func (t *trial) playFleet(ctx context.Context) (err error) {
 }
 
 // startNodes starts the cluster.
-func (f *fleet) startNodes() error {
+func (f *clusterRun) startNodes() error {
 	ports, err := freePorts(2 * nodes)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (f *fleet) startNodes() error {
 }
 
 // add adds a member to the fleet and restarts it until the end.
-func (f *fleet) add(r role, name string, start func() *exec.Cmd) {
+func (f *clusterRun) add(r role, name string, start func() *exec.Cmd) {
 	m := &member{role: r, name: name, start: start}
 	f.mu.Lock()
 	f.members = append(f.members, m)
@@ -139,7 +139,7 @@ func (f *fleet) add(r role, name string, start func() *exec.Cmd) {
 }
 
 // live runs one process of a member to its end and reports whether to start another.
-func (f *fleet) live(m *member) bool {
+func (f *clusterRun) live(m *member) bool {
 	f.mu.Lock()
 	if f.closing || m.leaving || f.ctx.Err() != nil {
 		f.mu.Unlock()
@@ -168,7 +168,7 @@ func (f *fleet) live(m *member) bool {
 }
 
 // ended checks the end of a process. The caller holds the lock.
-func (f *fleet) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
+func (f *clusterRun) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
 	if f.closing || f.ctx.Err() != nil {
 		return false
 	}
@@ -197,7 +197,7 @@ func (f *fleet) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
 }
 
 // end records how the batch ended; only the first call counts.
-func (f *fleet) end(err error) {
+func (f *clusterRun) end(err error) {
 	select {
 	case f.done <- err:
 	default:
@@ -205,13 +205,13 @@ func (f *fleet) end(err error) {
 }
 
 // fail records how a batch ended that cannot continue.
-func (f *fleet) fail(err error) {
+func (f *clusterRun) fail(err error) {
 	f.end(err)
 	f.unwatch()
 }
 
 // follow observes the run until the batch has ended.
-func (f *fleet) follow(conn *engine.Conn) error {
+func (f *clusterRun) follow(conn *engine.Conn) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	known, asked, since := map[string]string{}, 0, time.Now()
@@ -244,13 +244,13 @@ func (f *fleet) follow(conn *engine.Conn) error {
 }
 
 // look reads the status of the cluster's runs, whose figures must always add up.
-func (f *fleet) look(conn *engine.Conn) error {
+func (f *clusterRun) look(conn *engine.Conn) error {
 	runs, err := conn.Runs(f.watched)
 	if err != nil {
 		return fmt.Errorf("reading the status: %w", err)
 	}
 	for _, r := range runs {
-		s, ok, err := pipeline.ReadStatus(f.watched, conn, r.RunID, time.Now())
+		s, ok, err := fleet.ReadStatus(f.watched, conn, r.RunID, time.Now())
 		if err != nil {
 			return fmt.Errorf("reading the status: %w", err)
 		}
@@ -273,7 +273,7 @@ func (f *fleet) look(conn *engine.Conn) error {
 }
 
 // dismiss interrupts the processes of a role and waits until they have ended.
-func (f *fleet) dismiss(r role) {
+func (f *clusterRun) dismiss(r role) {
 	f.mu.Lock()
 	for _, m := range f.members {
 		if m.role == r && m.cmd != nil {
@@ -295,7 +295,7 @@ func (f *fleet) dismiss(r role) {
 }
 
 // clear kills the remaining processes.
-func (f *fleet) clear() {
+func (f *clusterRun) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closing = true
@@ -308,7 +308,7 @@ func (f *fleet) clear() {
 
 // again repeats the command of the finished run, which finds nothing to do and removes
 // what the last killed process left on this machine.
-func (f *fleet) again(run []string) error {
+func (f *clusterRun) again(run []string) error {
 	var out struct {
 		Ledger struct{ Selected, Reused, Ran int }
 	}
@@ -322,7 +322,7 @@ func (f *fleet) again(run []string) error {
 }
 
 // held looks for data that a finished run left on the cluster.
-func (f *fleet) held(conn *engine.Conn) error {
+func (f *clusterRun) held(conn *engine.Conn) error {
 	held, err := conn.Held(f.ctx)
 	if err != nil {
 		return fmt.Errorf("listing what the cluster holds: %w", err)
@@ -337,10 +337,10 @@ func (f *fleet) held(conn *engine.Conn) error {
 }
 
 // asked implements victims.
-func (f *fleet) asked() { f.working.Store(true) }
+func (f *clusterRun) asked() { f.working.Store(true) }
 
 // strike implements victims.
-func (f *fleet) strike(fault planned, asker string) (found bool, err error) {
+func (f *clusterRun) strike(fault planned, asker string) (found bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of := map[Kind]role{Worker: aWorker, Coordinator: aCoordinator, Node: aNode, Guest: aWorker, Container: aWorker, Stop: aWorker, Drain: aWorker, StoreTorn: aWorker}[fault.Kind]
@@ -371,7 +371,7 @@ func (f *fleet) strike(fault planned, asker string) (found bool, err error) {
 
 // choose returns a living member of a role: the one that asked, or one by number. It
 // returns a node only if all others are up.
-func (f *fleet) choose(of role, number int, asker string) *member {
+func (f *clusterRun) choose(of role, number int, asker string) *member {
 	var alive []*member
 	for _, m := range f.members {
 		if m.role == of && m.alive() {

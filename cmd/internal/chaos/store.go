@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
 	"github.com/tracesmith/tracesmith/sinks"
@@ -139,10 +140,7 @@ func readJSON(file string, into any) error {
 func writeJSON(file string, v any) error {
 	raw, err := json.Marshal(v)
 	if err == nil {
-		err = os.WriteFile(file+".new", raw, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(file+".new", file)
+		err = renameio.WriteFile(file, raw, 0o600, renameio.WithTempDir(filepath.Dir(file)))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the plan of faults: %w", err)

@@ -45,6 +45,10 @@ func (e *tinyEnv) Reset(_ context.Context, soft bool) (env.Info, error) {
 	return info, err
 }
 
+func (e *tinyEnv) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return e.Step(ctx, call)
+}
+
 func (e *tinyEnv) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
 	e.steps++
 	if c.Name == "" || c.ID == "" || !json.Valid(c.Arguments) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -59,7 +59,7 @@ func Usage(err error) error {
 }
 
 // shell returns a command that can be pasted.
-var shell = observe.Shell
+var shell = shellwords.Command
 
 // CodeOf returns the exit code for an error.
 func CodeOf(err error) int {

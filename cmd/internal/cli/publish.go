@@ -138,7 +138,7 @@ func checkDestination(ctx context.Context, cfg configs.Config) error {
 	if err != nil {
 		return Usage(fmt.Errorf("publish.to: %w", err))
 	}
-	switch _, err = publish.Look(ctx, dest, datasetName(cfg.Publish)); {
+	switch _, err = publish.Holds(ctx, dest, datasetName(cfg.Publish)); {
 	case errors.Is(err, publish.ErrName):
 		err = fmt.Errorf("publish.name: %w", err)
 	case err != nil:

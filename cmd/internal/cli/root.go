@@ -235,6 +235,11 @@ func (f *ConfigFlags) Load(s *State) (configs.Config, error) {
 	if err != nil {
 		return cfg, Usage(err)
 	}
+	if s.Stderr != nil {
+		for _, note := range cfg.Renamed {
+			fmt.Fprintln(s.Stderr, "warning: "+note)
+		}
+	}
 	return cfg, nil
 }
 

@@ -100,8 +100,8 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	}
 	opt := wire.RunOptions{
 		Fresh: f.fresh, Retry: f.retry, Command: append([]string{"tracesmith"}, s.Args...),
-		Producer: Version, Commit: commit(), Getenv: s.Getenv, Environ: s.Environ, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr, Crash: s.Crash,
-		Clock: s.Now, Staging: s.Staging,
+		Producer: Version, Commit: commit(), Getenv: s.Getenv, Environ: s.Environ, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr,
+		Clock: s.Now, Hooks: s.Hooks,
 	}
 	if cfg.NATS.URL == "" { // SIGTERM and SIGHUP leave no time to finish episodes
 		opt.Drain = s.drain("running episodes finish, no new ones start", syscall.SIGTERM, syscall.SIGHUP)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
-	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/pipeline"
 )
 
 // State is the process as the commands see it.
@@ -30,12 +30,8 @@ type State struct {
 	Now     func() time.Time
 	// Interrupts delivers the signals that end a command.
 	Interrupts <-chan os.Signal
-	// Crash is called at every boundary of a job, for tests that end the process
-	// there; nil outside tests.
-	Crash func(point string)
-	// Staging wraps the staging store of a run, so that chaos can make it fail; nil
-	// otherwise.
-	Staging func(sinks.Store) sinks.Store
+	// Hooks let tests and the lab disturb a run.
+	Hooks pipeline.Hooks
 	// TTY reports whether Stderr is a terminal, StdinTTY whether Stdin is.
 	TTY, StdinTTY bool
 
@@ -43,15 +39,15 @@ type State struct {
 	exitHook exitHook
 }
 
-// exitHook runs before a signal ends the process at once.
+// exitHook runs before a forced exit.
 type exitHook struct {
 	sync.Mutex
 	do func()
 }
 
-// OnForcedExit sets the function that runs before the second signal ends the process.
+// SetExitHook sets the function that runs before the second signal ends the process.
 // It must return quickly.
-func (s *State) OnForcedExit(do func()) {
+func (s *State) SetExitHook(do func()) {
 	s.exitHook.Lock()
 	defer s.exitHook.Unlock()
 	s.exitHook.do = do

@@ -96,7 +96,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 	if err != nil {
 		return err
 	}
-	tally, verdicts := publish.NewTally(), map[string]publish.Judged{}
+	tally, verdicts := publish.NewTally(), map[string]publish.VerdictCounts{}
 	for t, err := range data.Trajectories(ctx) {
 		if err != nil {
 			return Usage(err)
@@ -110,7 +110,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 			if v := by.Value(reflect.ValueOf(t.Episode)); v != nil {
 				value = fmt.Sprint(v)
 			}
-			verdicts[value] = verdicts[value].Plus(t.Episode)
+			verdicts[value] = verdicts[value].With(t.Episode)
 		}
 	}
 	if keep == nil {
@@ -130,7 +130,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 		return PrintJSON(s, struct {
 			Schema string `json:"schema"`
 			publish.Stats
-			By map[string]publish.Judged `json:"by,omitempty"` // value of the column of --by
+			By map[string]publish.VerdictCounts `json:"by,omitempty"` // value of the column of --by
 		}{"tracesmith.stats/1", stats, verdicts})
 	}
 	printStats(s.Stdout, stats, data.DeadPlace())
@@ -249,7 +249,7 @@ func printStats(w io.Writer, st publish.Stats, deadPlace string) {
 }
 
 // printJudged prints the verdicts by the values of a column, largest first.
-func printJudged(w io.Writer, column string, verdicts map[string]publish.Judged) {
+func printJudged(w io.Writer, column string, verdicts map[string]publish.VerdictCounts) {
 	keys := slices.SortedFunc(maps.Keys(verdicts), func(a, b string) int {
 		return cmp.Or(verdicts[b].All()-verdicts[a].All(), strings.Compare(a, b))
 	})

@@ -12,7 +12,8 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
 func newStatus(s *State) *cobra.Command {
@@ -42,11 +43,11 @@ the run, or a minority of the NATS nodes, are down. The figures always add up.`,
 				if err != nil {
 					return Usage(err)
 				}
-				return printStatuses(s, []pipeline.Status{r}, asJSON)
+				return printStatuses(s, []observe.Status{r}, asJSON)
 			}
 			runID := ""
 			if len(args) == 1 {
-				info, err := pipeline.ReadRunInfo(args[0])
+				info, err := rundir.ReadInfo(args[0])
 				if err != nil {
 					return Usage(err)
 				}
@@ -77,11 +78,11 @@ func showStatus(ctx context.Context, s *State, at configs.NATS, runID string, as
 	return printStatuses(s, list, asJSON)
 }
 
-func printStatuses(s *State, list []pipeline.Status, asJSON bool) error {
+func printStatuses(s *State, list []observe.Status, asJSON bool) error {
 	if asJSON {
 		return PrintJSON(s, struct {
-			Schema string            `json:"schema"`
-			Runs   []pipeline.Status `json:"runs"`
+			Schema string           `json:"schema"`
+			Runs   []observe.Status `json:"runs"`
 		}{"tracesmith.status/1", list})
 	}
 	for _, r := range list {
@@ -92,7 +93,7 @@ func printStatuses(s *State, list []pipeline.Status, asJSON bool) error {
 	return nil
 }
 
-func printStatus(s *State, r pipeline.Status) error {
+func printStatus(s *State, r observe.Status) error {
 	fmt.Fprintf(s.Stdout, "run %s: %s, %s, heard of %.0fs ago\n", r.RunID, r.Phase, r.Coordinator, r.Silent)
 	fmt.Fprintf(s.Stdout, "  %d selected = %d reused + %d ran + %d missing\n", r.Selected, r.Reused, r.Ran, r.Missing)
 	fmt.Fprintf(s.Stdout, "  %d selected = %d waiting + %d running + %d done + %d failed\n", r.Selected, r.Waiting, r.Running, r.Done, r.Failed)

@@ -93,9 +93,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 		},
 		Done: func(t schemas.Task, r check.Report, err error) {
 			p.done(t, r, err)
-			if s.Crash != nil {
-				s.Crash("checked")
-			}
+			s.Hooks.Reach("checked")
 		},
 	}
 	p.start(tasks, ledger, batch, f.out)

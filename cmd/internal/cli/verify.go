@@ -36,7 +36,7 @@ neither a dataset nor a run.`,
 			if asJSON {
 				err = PrintJSON(s, struct {
 					Schema string `json:"schema"`
-					publish.Audited
+					publish.AuditReport
 				}{"tracesmith.verify/1", report})
 			} else {
 				err = printAudit(s, report)
@@ -68,7 +68,7 @@ func unreadable(place string, err error) error {
 	return Usage(err)
 }
 
-func printAudit(s *State, r publish.Audited) error {
+func printAudit(s *State, r publish.AuditReport) error {
 	if len(r.Findings) > 0 {
 		w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
 		fmt.Fprintln(w, "PROBLEM\tOBJECT\tDETAIL")

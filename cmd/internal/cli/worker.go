@@ -70,7 +70,7 @@ func (f *workerFlags) run(ctx context.Context, s *State) error {
 	defer func() { _ = conn.Close() }()
 	err = wire.NewWorker(conn, wire.WorkerOptions{
 		RunID: f.runID, Name: f.name, Slots: f.slots, Patience: f.patience, Version: Version, Commit: commit(), Host: s.Host(),
-		Progress: s.Stderr, Drain: s.drain("running episodes finish, no new ones start"), Crash: s.Crash, Staging: s.Staging,
+		Progress: s.Stderr, Drain: s.drain("running episodes finish, no new ones start"), Hooks: s.Hooks,
 	}).Serve(ctx)
 	return Resumable(ctx, err)
 }

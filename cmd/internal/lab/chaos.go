@@ -90,7 +90,7 @@ func newChaosChild(s *cli.State) *cobra.Command {
 			now := s.Now
 			s.Now = func() time.Time { return now().Add(clock) }
 			if plan != "" {
-				s.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
+				s.Hooks.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
 			}
 			run := cli.NewRun(s)
 			if args[0] == "worker" {
@@ -168,7 +168,7 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		cfg.Progress = s.Stderr
 	}
 	cfg.OnForcedExit = func(do func() error) {
-		s.OnForcedExit(func() {
+		s.SetExitHook(func() {
 			if err := do(); err != nil {
 				fmt.Fprint(s.Stderr, cli.Describe(err))
 			}

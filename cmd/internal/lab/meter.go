@@ -63,8 +63,8 @@ func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, err
 	return r, err
 }
 
-// Workdir returns the driver's workspace directory, see env.WorkdirOf.
+// Workdir implements env.Placed: it passes on where the driver put the workspace.
 func (s meteredSandbox) Workdir() string { return env.WorkdirOf(s.Sandbox, "") }
 
-// TempDir returns the driver's directory of temporary files.
+// TempDir implements env.Placed.
 func (s meteredSandbox) TempDir() string { return env.TempDirOf(s.Sandbox) }

@@ -141,18 +141,18 @@ func printSoak(s *cli.State, r soak.Report) error {
 	row := func(name string, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	doors := func(hostile bool) {
-		for _, door := range slices.Sorted(maps.Keys(r.Doors)) {
-			if tool, is := strings.CutPrefix(door, "hostile "); is == hostile {
-				row("  "+tool, "%d", r.Doors[door])
+	printSurfaces := func(hostile bool) {
+		for _, surface := range slices.Sorted(maps.Keys(r.Surfaces)) {
+			if tool, is := strings.CutPrefix(surface, "hostile "); is == hostile {
+				row("  "+tool, "%d", r.Surfaces[surface])
 			}
 		}
 	}
 	row("calls", "%d in %.0f s, %d workers, seed %d", r.Calls, r.Wall, r.Workers, r.Seed)
 	row("ordinary", "%d, median %.2f ms, p99 %.2f ms", r.Calls-r.Hostile, r.Median, r.P99)
-	doors(false)
+	printSurfaces(false)
 	row("hostile", "%d, %d different cases", r.Hostile, len(r.Cases))
-	doors(true)
+	printSurfaces(true)
 	row("hung", "%d", r.Hung)
 	late := ""
 	if r.Late > 0 {

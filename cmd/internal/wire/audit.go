@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
 // Audit checks every object of a dataset or of a run.
-func Audit(ctx context.Context, place string, cfg configs.S3) (publish.Audited, error) {
-	var none publish.Audited
+func Audit(ctx context.Context, place string, cfg configs.S3) (publish.AuditReport, error) {
+	var none publish.AuditReport
 	if root, version := publish.VersionOf(place); version != "" {
 		return none, fmt.Errorf("%s is one version of a dataset: name %s, all of whose versions are checked", place, root)
 	}
@@ -34,7 +34,7 @@ func Audit(ctx context.Context, place string, cfg configs.S3) (publish.Audited, 
 		return none, err
 	}
 	dir := strings.TrimPrefix(place, "file://")
-	info, err := pipeline.ReadRunInfo(dir)
+	info, err := rundir.ReadInfo(dir)
 	if err != nil {
 		return none, err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/tape"
-	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -77,7 +77,7 @@ func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) 
 // OpenStaging opens the staging store of a run directory, with the s3 settings of that
 // run if cfg has none.
 func OpenStaging(ctx context.Context, dir string, cfg configs.S3) (sinks.Store, error) {
-	info, err := pipeline.ReadRunInfo(strings.TrimPrefix(dir, "file://"))
+	info, err := rundir.ReadInfo(strings.TrimPrefix(dir, "file://"))
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
-	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // Dial connects to the cluster of a configuration.
@@ -93,8 +93,7 @@ type WorkerOptions struct {
 	Host     Host
 	Progress io.Writer
 	Drain    <-chan struct{}
-	Crash    func(point string)
-	Staging  func(sinks.Store) sinks.Store // wraps the staging store, if set
+	Hooks    pipeline.Hooks
 }
 
 // Worker executes jobs of runs that other processes coordinate.
@@ -156,7 +155,7 @@ func (w *Worker) leave(ctx context.Context, err error) error {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		w.self.Reason = redact.New(redact.NewKnown(redact.Environment(w.opt.Host.Environ))).Text(reason)
 	}
-	_ = w.conn.Tell(end, w.self) // without it, silence has the same effect later
+	_ = w.conn.PutWorker(end, w.self) // if this fails, the coordinator finds the worker silent
 	return nil
 }
 
@@ -166,7 +165,7 @@ func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
 	begun, seen := time.Now(), map[string]uint64{}
 	for {
 		w.self.State, w.self.RunID = "waiting", ""
-		if err := w.conn.Tell(ctx, w.self); err != nil {
+		if err := w.conn.PutWorker(ctx, w.self); err != nil {
 			return engine.RunEntry{}, err
 		}
 		runs, err := w.conn.Runs(ctx)
@@ -223,7 +222,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	cfg.Run.Workers = w.opt.Slots
 	run, err := NewRun(ctx, cfg, RunOptions{
 		Cluster: w.conn, Drain: w.opt.Drain, Producer: w.opt.Version, Commit: w.opt.Commit, Getenv: w.opt.Host.Getenv, Environ: w.opt.Host.Environ,
-		Progress: w.opt.Progress, Warn: w.opt.Host.Warn, Crash: w.opt.Crash,
+		Progress: w.opt.Progress, Warn: w.opt.Host.Warn, Hooks: w.opt.Hooks,
 	})
 	if err != nil {
 		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("this machine cannot take part in run %s: %w", entry.RunID, err), Remedy: "copy the files that the run's configuration names to this machine, under the same paths"}
@@ -239,9 +238,6 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	if deps.Staging, err = OpenStore(ctx, o.Staging, cfg.S3); err != nil {
 		return err
 	}
-	if w.opt.Staging != nil {
-		deps.Staging = w.opt.Staging(deps.Staging)
-	}
 	if parts.RunDir = o.Staging; !o.Shared {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -253,11 +249,11 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	plain.RunStarted(observe.Start{RunID: o.RunID, RunDir: o.Staging, Workers: w.opt.Slots})
 	deps.Observer = plain
 	run.reap(ctx)
-	return pipeline.Work(ctx, parts, deps, w.self)
+	return fleet.Work(ctx, fleet.Config{Config: parts, Conn: w.conn}, deps, w.self)
 }
 
 func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer, err error) {
-	var info pipeline.FleetInfo
+	var info fleet.RunDetails
 	if err := json.Unmarshal(entry.Info, &info); err != nil {
 		return o, fmt.Errorf("reading the entry of run %s: %w", entry.RunID, err)
 	}

@@ -66,7 +66,7 @@ func refusedWorker(t *testing.T, conn *engine.Conn, runID, version string) strin
 	}
 	for _, e := range workers {
 		if e.ID == w.self.ID && (e.State != "refused" || e.Reason != stop.Error()) {
-			t.Errorf("on the board: %s, %q", e.State, e.Reason)
+			t.Errorf("in the registry: %s, %q", e.State, e.Reason)
 		}
 	}
 	return stop.Error()
@@ -144,11 +144,11 @@ func TestAWorkerOfAnotherProtocolIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	board, err := js.KeyValue(t.Context(), "TRACESMITH_RUNS")
+	registry, err := js.KeyValue(t.Context(), "TRACESMITH_RUNS")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := board.PutString(t.Context(), "r1", `{"run_id":"r1","phase":"working","version":"1.2.3","protocol":99}`); err != nil {
+	if _, err := registry.PutString(t.Context(), "r1", `{"run_id":"r1","phase":"working","version":"1.2.3","protocol":99}`); err != nil {
 		t.Fatal(err)
 	}
 	if said := refusedWorker(t, conn, "r1", "1.2.3"); !strings.Contains(said, "(protocol 99)") {

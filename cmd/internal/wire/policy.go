@@ -80,12 +80,8 @@ func (a *Agent) connect(getenv func(string) string) error {
 
 // connectMore connects the models that the agent's settings name.
 func (a *Agent) connectMore(getenv func(string) string) error {
-	names, err := agents.ModelsOf(a.cfg.Agent.Kind, a.settings())
-	if err != nil {
-		return err
-	}
 	a.models = map[string]agents.Model{}
-	for _, name := range names {
+	for _, name := range a.needs.Models {
 		l, ok := a.cfg.Models[name]
 		switch {
 		case name == a.cfg.LLM.Named: // both share the limits of its server
@@ -130,7 +126,7 @@ func (a *Agent) note(text string) {
 
 // Offer sets the tools that the environment offers.
 func (a *Agent) Offer(tools []schemas.ToolSchema) error {
-	for _, own := range agents.OwnTools(a.cfg.Agent.Kind) {
+	for _, own := range a.needs.Tools {
 		if slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == own.Name }) {
 			return fmt.Errorf("agent %[2]q has its own tool %[1]s: give the other one a prefix (mcp)", own.Name, a.cfg.Agent.Kind)
 		}
@@ -307,7 +303,7 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 		"agent":    a.cfg.Agent.Kind,
 		"settings": string(mustCanonical(a.settings())),
 		"prompts":  a.prompts.Version(),
-		"tools":    schemas.ShortHash(slices.Concat(tools, agents.OwnTools(a.cfg.Agent.Kind))),
+		"tools":    schemas.ShortHash(slices.Concat(tools, a.needs.Tools)),
 		"sandbox":  strings.Join(strings.Fields(cmp.Or(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
 	}
 	if len(a.cfg.MCP) > 0 {

@@ -48,7 +48,7 @@ func TestSecretsOfModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := configs.Config{}
-	cfg.Agent.Kind = "null"
+	cfg.Agent.Kind = "noop"
 	cfg.LLM = configs.LLM{APIKey: "file:" + file, Headers: map[string]string{"X-Team": "blue", "X-Api-Key": "env:A"},
 		With: configs.Block{"client_secret": "env:B", "api_version": "2024-10-21"}}
 	a, err := NewAgent(cfg, func(string) string { return "" })

@@ -124,9 +124,9 @@ func (k Kinship) Groups() map[string][]string {
 // Kinship compares the functions that the gold patches of tasks fix, in their fixed
 // state.
 func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k Kinship, err error) {
-	var mended []synth.Mended
+	var mended []synth.FixedRepo
 	for _, e := range entries {
-		m := synth.Mended{Bug: e.Task.BugPatch}
+		m := synth.FixedRepo{Bug: e.Task.BugPatch}
 		if m.Bug != "" {
 			m.Tree, err = e.Repository()
 		} else if m.Gold = e.Task.GoldPatch; m.Gold != "" {
@@ -140,7 +140,7 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 		mended = append(mended, m)
 	}
 	p := w.Printer()
-	functions, unread, err := synth.MendedFunctions(ctx, p.Driver, p.Spec, mended)
+	functions, unread, err := synth.FixedFunctions(ctx, p.Driver, p.Spec, mended)
 	if err != nil {
 		return k, err
 	}

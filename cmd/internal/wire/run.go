@@ -17,11 +17,12 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/schemas"
-	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // RunOptions is what a command adds to the configuration of a run.
@@ -37,10 +38,9 @@ type RunOptions struct {
 	Stdin            io.Reader // input of agents that are people
 	Progress         io.Writer
 	Warn             io.Writer
-	Crash            func(point string)            // see pipeline.Deps.Crash
-	Observer         observe.Observer              // nil: shows progress on Progress
-	Clock            func() time.Time              // nil: time.Now
-	Staging          func(sinks.Store) sinks.Store // wraps the staging store, if set
+	Observer         observe.Observer // nil: shows progress on Progress
+	Clock            func() time.Time // nil: time.Now
+	Hooks            pipeline.Hooks
 }
 
 // Run is a batch ready to start.
@@ -117,14 +117,18 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	if err != nil {
 		return observe.Report{}, err
 	}
-	if deps.Cluster != nil {
-		if cfg.Offer, err = r.offer(cfg); err != nil {
-			return observe.Report{}, err
-		}
-		fmt.Fprintf(r.opt.Progress, "coordinating via %s; start workers with: tracesmith worker --nats %s\n", deps.Cluster.Place(), deps.Cluster.Place())
+	if r.opt.Cluster == nil {
+		r.reap(ctx)
+		return pipeline.Run(ctx, cfg, deps)
 	}
+	offer, err := r.offer(cfg)
+	if err != nil {
+		return observe.Report{}, err
+	}
+	place := r.opt.Cluster.Place()
+	fmt.Fprintf(r.opt.Progress, "coordinating via %s; start workers with: tracesmith worker --nats %s\n", place, place)
 	r.reap(ctx)
-	return pipeline.Run(ctx, cfg, deps)
+	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, Offer: offer}, deps)
 }
 
 // Episodes returns the ids of the batch's episodes, in the order in which they start.
@@ -154,7 +158,7 @@ func (r *Run) runID(plan string) string {
 		if r.opt.Cluster != nil || r.cfg.Run.Staging != "" {
 			return
 		}
-		have, err := pipeline.ReadRunInfo(r.cfg.Run.Dir)
+		have, err := rundir.ReadInfo(r.cfg.Run.Dir)
 		if err == nil && !r.opt.Fresh && len(have.RunID) == len(name)+digits && strings.HasPrefix(have.RunID, name) {
 			r.id = have.RunID
 			return
@@ -178,11 +182,8 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 	if err != nil {
 		return pipeline.Config{}, pipeline.Deps{}, err
 	}
-	if r.opt.Staging != nil {
-		staging = r.opt.Staging(staging)
-	}
 	return pipeline.Config{
-			RunDir: r.cfg.Run.Dir, RunID: runID, Staging: place, Lease: r.cfg.Engine.Lease, InFlight: r.cfg.Engine.InFlight,
+			RunDir: r.cfg.Run.Dir, RunID: runID, Staging: place, Lease: r.cfg.Engine.Lease,
 			Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
 			Resolved: mustCanonical(r.cfg), Command: r.opt.Command,
 			Workers: r.cfg.Run.Workers, Retry: r.opt.Retry,
@@ -193,9 +194,9 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 			},
 			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: redact.NewKnown(append(r.Agent.Secrets(r.opt.Getenv), redact.Environment(r.opt.Environ)...))},
 		}, pipeline.Deps{
-			Cluster: r.opt.Cluster, Drain: r.opt.Drain, Clock: r.opt.Clock,
+			Drain: r.opt.Drain, Clock: r.opt.Clock,
 			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.NewPolicy, Verifier: r.Bench, Baseline: r.Baseline,
-			Preflight: r.preflight, Crash: r.opt.Crash, Staging: staging, Observer: r.observer(),
+			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(),
 		}, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/configs/plugin"
@@ -48,7 +47,7 @@ func checkModels(cfg configs.Config) error {
 // checkToolChoice refuses a tool_choice that is not an offered tool.
 func (a *Agent) checkToolChoice(offered []schemas.ToolSchema) error {
 	choices := []string{"auto", "required", "none"}
-	for _, t := range slices.Concat(offered, agents.OwnTools(a.cfg.Agent.Kind)) {
+	for _, t := range slices.Concat(offered, a.needs.Tools) {
 		choices = append(choices, t.Name)
 	}
 	check := func(section, choice string) error {

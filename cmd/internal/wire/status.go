@@ -12,10 +12,13 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
 // Statuses returns the status of one run, or if runID is "" of all runs of a cluster.
-func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() time.Time) ([]pipeline.Status, error) {
+func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() time.Time) ([]observe.Status, error) {
 	ids := []string{runID}
 	if runID == "" {
 		runs, err := conn.Runs(ctx)
@@ -30,9 +33,9 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 		}
 		slices.Sort(ids)
 	}
-	var out []pipeline.Status
+	var out []observe.Status
 	for _, id := range ids {
-		s, ok, err := pipeline.ReadStatus(ctx, conn, id, now())
+		s, ok, err := fleet.ReadStatus(ctx, conn, id, now())
 		switch {
 		case err != nil:
 			return out, err
@@ -46,15 +49,15 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 }
 
 // LocalStatus returns the status of the run in a directory, without a cluster.
-func LocalStatus(ctx context.Context, dir string) (pipeline.Status, error) {
+func LocalStatus(ctx context.Context, dir string) (observe.Status, error) {
 	if !isRun(dir) {
-		return pipeline.Status{}, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s is not a run directory: it has no run.json", dir), Remedy: "name the directory given to run --run-dir"}
+		return observe.Status{}, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s is not a run directory: it has no run.json", dir), Remedy: "name the directory given to run --run-dir"}
 	}
 	staging, err := OpenStaging(ctx, dir, configs.S3{})
 	if err != nil {
-		return pipeline.Status{}, err
+		return observe.Status{}, err
 	}
-	s, err := pipeline.ReadStanding(ctx, dir, staging)
+	s, err := rundir.ReadStatus(ctx, dir, staging)
 	if s.Staging = staging.URI(); errors.Is(err, fs.ErrNotExist) {
 		return s, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s has no status: it has not run without a cluster", dir), Remedy: "name its cluster with --nats URL"}
 	}

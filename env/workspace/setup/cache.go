@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -124,8 +125,8 @@ func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 // leftover is a directory whose lock must be had before it goes.
 func (c Cache) leftover(kind, dir string, since time.Time) env.Leftover {
 	return env.Leftover{Kind: kind, Name: dir, Since: since, Remove: func(context.Context) error {
-		f, err := lock(dir, unix.LOCK_EX|unix.LOCK_NB)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EWOULDBLOCK) {
+		f, err := lock(dir, tryLock)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, errInUse) {
 			return nil // gone, or in use again
 		}
 		if err != nil {
@@ -141,13 +142,24 @@ func (c Cache) leftover(kind, dir string, since time.Time) env.Leftover {
 	}}
 }
 
-// lock opens a directory and locks it; closing the file unlocks it.
-func lock(dir string, how int) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
+// errInUse means that another process has locked the directory.
+var errInUse = errors.New("the directory is in use")
+
+// tryLock takes an exclusive lock without waiting; errInUse if it is not free.
+func tryLock(f *flock.Flock) error {
+	got, err := f.TryLock()
+	if err == nil && !got {
+		err = errInUse
 	}
-	if err := unix.Flock(int(f.Fd()), how); err != nil {
+	return err
+}
+
+// lock locks a directory with take, a method of flock.Flock or tryLock. It returns
+// os.ErrNotExist if the directory was removed or replaced meanwhile. The caller closes
+// the lock.
+func lock(dir string, take func(*flock.Flock) error) (*flock.Flock, error) {
+	f := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+	if err := take(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	ours, err := f.Stat()
@@ -164,11 +176,11 @@ func lock(dir string, how int) (*os.File, error) {
 }
 
 func inUse(dir string) bool {
-	f, err := lock(dir, unix.LOCK_EX|unix.LOCK_NB)
+	f, err := lock(dir, tryLock)
 	if err == nil {
 		err = f.Close()
 	}
-	return errors.Is(err, unix.EWOULDBLOCK)
+	return errors.Is(err, errInUse)
 }
 
 // sizeOf is what an entry holds, counted once and written beside it.

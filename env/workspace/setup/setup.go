@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -32,8 +32,8 @@ type Builder struct {
 	Placement func(ctx context.Context, tree env.Tree, w io.Writer) error
 
 	mu    sync.Mutex
-	turns map[string]*turn    // by key, while a caller builds it or waits
-	used  map[string]*os.File // by entry, locked so that no process removes it
+	turns map[string]*turn        // by key, while a caller builds it or waits
+	used  map[string]*flock.Flock // shared locks by entry, so that other processes do not remove it
 }
 
 // Close releases the entries in use. The sandboxes that use them must have ended.
@@ -95,12 +95,12 @@ func (b *Builder) use(entry string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used[entry] == nil {
-		f, err := lock(entry, unix.LOCK_SH)
+		f, err := lock(entry, (*flock.Flock).RLock)
 		if err != nil {
 			return nil, err
 		}
 		if b.used == nil {
-			b.used = map[string]*os.File{}
+			b.used = map[string]*flock.Flock{}
 		}
 		b.used[entry] = f
 	}
@@ -159,7 +159,7 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(fresh) }()
-	held, err := lock(fresh, unix.LOCK_EX)
+	held, err := lock(fresh, (*flock.Flock).Lock)
 	if err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}

@@ -7,20 +7,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/internal/hostile"
 )
 
-// state is what a worker knows of its environment between two calls.
+// state is the state of the shell and the known answers between two calls.
 type state struct {
-	word   string            // value of the shell's variable
-	dir    string            // the shell's directory, relative to the workspace
-	learnt map[string]string // answers that do not change, by call
+	word  string            // value of the shell's variable
+	dir   string            // the shell's directory, relative to the workspace
+	known map[string]string // answers that do not change, by call
 }
 
-// limit of an ordinary call: far more than it needs.
+// limit is the timeout of ordinary calls, far more than they need.
 const limit = 60 * time.Second
 
-// ordinaryCalls is the mix; each entry is as likely as any other.
+// ordinaryCalls are the ordinary calls; all entries are equally likely.
 var ordinaryCalls = []struct {
 	name string
 	make func(w *worker, ctx context.Context, r *rand.Rand) (hostile.Answer, string)
@@ -30,11 +31,11 @@ var ordinaryCalls = []struct {
 	{"pdb", (*worker).product}, {"pdb", (*worker).product}, {"pdb", (*worker).product}, {"pdb", (*worker).product},
 }
 
-// evalEvery is how many ordinary calls come on one run of the tests, which
-// starts several programs.
+// evalEvery is the number of ordinary calls per run of the tests, which is slower because
+// it starts several programs.
 const evalEvery = 100
 
-// ordinary makes one call whose answer is known. False: the environment failed.
+// ordinary makes one call with a known answer. It returns false if the environment failed.
 func (w *worker) ordinary(ctx context.Context, index int, r *rand.Rand) bool {
 	name, call := "eval", (*worker).eval
 	if r.IntN(evalEvery) != 0 {
@@ -49,7 +50,7 @@ func (w *worker) ordinary(ctx context.Context, index int, r *rand.Rand) bool {
 	return wrong == "" && a.Err == nil
 }
 
-// want compares an answer to the byte.
+// want compares an answer byte by byte and describes the difference.
 func want(a hostile.Answer, text string) string {
 	if a.Err == nil && a.Text != text {
 		return fmt.Sprintf("got %.2000q, want %.2000q", a.Text, text)
@@ -57,7 +58,7 @@ func want(a hostile.Answer, text string) string {
 	return ""
 }
 
-// words are printable and nasty for a shell.
+// letters are printable characters, many of them special in a shell.
 var letters = []rune("abcXYZ 0189'\"$`\\!#%&*(){}[]<>|;~^?=+-_@:/.,\tßé漢字😀")
 
 func word(r *rand.Rand) string {
@@ -68,19 +69,17 @@ func word(r *rand.Rand) string {
 	return string(out)
 }
 
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
 func (w *worker) bash(ctx context.Context, command string) hostile.Answer {
-	return w.place.Call(ctx, "bash", map[string]any{"command": command}, limit)
+	return w.harness.Call(ctx, "bash", map[string]any{"command": command}, limit)
 }
 
 func (w *worker) echo(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	text := word(r)
-	a := w.bash(ctx, "printf '%s\\n' "+quote(text))
+	a := w.bash(ctx, "printf '%s\\n' "+shellwords.Quote(text))
 	return a, want(a, text+"\n")
 }
 
-// remember asks for what an earlier call left in the shell, and leaves more.
+// remember checks the shell state that the last call of it left, and leaves a new one.
 func (w *worker) remember(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	var expected string
 	command := ""
@@ -94,7 +93,7 @@ func (w *worker) remember(ctx context.Context, r *rand.Rand) (hostile.Answer, st
 		root = `"$ROOT"`
 		command = `ROOT=${ROOT:-$PWD}; ` + command
 	}
-	command += fmt.Sprintf("kept=%s; mkdir -p %s/%s && cd %s/%s && echo moved", quote(w.state.word), root, w.state.dir, root, w.state.dir)
+	command += fmt.Sprintf("kept=%s; mkdir -p %s/%s && cd %s/%s && echo moved", shellwords.Quote(w.state.word), root, w.state.dir, root, w.state.dir)
 	a := w.bash(ctx, command)
 	return a, want(a, expected+"moved\n")
 }
@@ -109,25 +108,25 @@ func (w *worker) fail(ctx context.Context, r *rand.Rand) (hostile.Answer, string
 	return a, wrong
 }
 
-// same makes a call whose answer is the same each time: the first one must hold
-// certain words, later ones must be the first.
+// same makes a call whose answer is always the same: the first answer must contain a text,
+// later ones must equal the first.
 func (w *worker) same(ctx context.Context, tool string, args map[string]any, holds string) (hostile.Answer, string) {
 	key := tool + fmt.Sprint(args)
-	a := w.place.Call(ctx, tool, args, limit)
+	a := w.harness.Call(ctx, tool, args, limit)
 	if a.Err != nil {
 		return a, ""
 	}
-	known, asked := w.state.learnt[key]
+	known, asked := w.state.known[key]
 	if asked {
 		return a, want(a, known)
 	}
 	if !strings.Contains(a.Text, holds) || a.IsError {
 		return a, fmt.Sprintf("got %.2000q, want %q in it", a.Text, holds)
 	}
-	if w.state.learnt == nil {
-		w.state.learnt = map[string]string{}
+	if w.state.known == nil {
+		w.state.known = map[string]string{}
 	}
-	w.state.learnt[key] = a.Text
+	w.state.known[key] = a.Text
 	return a, ""
 }
 
@@ -144,7 +143,7 @@ func (w *worker) grep(ctx context.Context, r *rand.Rand) (hostile.Answer, string
 }
 
 func (w *worker) list(ctx context.Context, _ *rand.Rand) (hostile.Answer, string) {
-	a := w.place.Call(ctx, "listdir", map[string]any{}, limit)
+	a := w.harness.Call(ctx, "listdir", map[string]any{}, limit)
 	if a.Err == nil && (!strings.Contains(a.Text, "app.py") || !strings.Contains(a.Text, "notes.txt")) {
 		return a, fmt.Sprintf("got %.2000q", a.Text)
 	}
@@ -154,12 +153,12 @@ func (w *worker) list(ctx context.Context, _ *rand.Rand) (hostile.Answer, string
 // edit replaces a file and reads it back through the shell.
 func (w *worker) edit(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	text := fmt.Sprintf("value = %d  # %s\n", r.Uint64(), strings.ReplaceAll(word(r), "\t", " "))
-	a := w.place.Call(ctx, "edit", map[string]any{"path": "scratch.py", "new_code": text}, limit)
-	w.place.Stale()
+	a := w.harness.Call(ctx, "edit", map[string]any{"path": "scratch.py", "new_code": text}, limit)
+	w.harness.Stale()
 	if a.Err != nil || a.IsError {
 		return a, want(a, "no error")
 	}
-	back := w.place.Call(ctx, "view", map[string]any{"path": "scratch.py", "line_numbers": false}, limit)
+	back := w.harness.Call(ctx, "view", map[string]any{"path": "scratch.py", "line_numbers": false}, limit)
 	if back.Err != nil {
 		return back, ""
 	}
@@ -170,18 +169,18 @@ func (w *worker) edit(ctx context.Context, r *rand.Rand) (hostile.Answer, string
 }
 
 func (w *worker) product(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
-	if !w.place.Standing() {
+	if !w.harness.Standing() {
 		began := time.Now()
-		wrong, err := w.place.Stand(ctx)
+		wrong, err := w.harness.Stand(ctx)
 		if wrong != "" || err != nil {
 			return hostile.Answer{Err: err, Limit: limit, Took: time.Since(began)}, wrong
 		}
 	}
-	return w.place.Product(ctx, r.Uint32(), r.Uint32())
+	return w.harness.Product(ctx, r.Uint32(), r.Uint32())
 }
 
 func (w *worker) eval(ctx context.Context, _ *rand.Rand) (hostile.Answer, string) {
-	a := w.place.Call(ctx, "eval", map[string]any{}, limit)
+	a := w.harness.Call(ctx, "eval", map[string]any{}, limit)
 	if a.Err == nil && (!strings.HasSuffix(a.Text, "\n\ntests ran\n") || a.Exit == nil || *a.Exit != 0) {
 		return a, fmt.Sprintf("got %.2000q", a.Text)
 	}

@@ -19,26 +19,26 @@ import (
 
 // Config of a soak. Open and Calls are required.
 type Config struct {
-	// Open makes an environment of the hostile repository; sandbox returns the
-	// one it uses at the moment.
+	// Open creates an environment of the hostile repository; sandbox returns its current
+	// sandbox.
 	Open     func(ctx context.Context) (e env.Env, sandbox func() env.Sandbox, err error)
-	Isolated bool // the driver keeps programs apart; else only harmless cases are played
+	Isolated bool // the driver isolates programs; otherwise only harmless cases are played
 	Calls    int
 	Workers  int // 0 = 4
 	Seed     uint64
-	Share    float64 // of hostile cases among the calls, 0 to 1
-	Only     string  // play this case alone, and nothing ordinary
-	// Progress is told of what was reached, about once a second; nil: nobody.
+	Share    float64 // share of hostile cases among the calls, 0 to 1
+	Only     string  // if set, play only this case and no ordinary calls
+	// Progress, if not nil, is called about once per second with the results so far.
 	Progress func(Report)
 }
 
-// ErrNoCase is returned by Run when Only names nothing that may be played.
+// ErrNoCase is returned by Run if Only does not name a case that may be played.
 var ErrNoCase = errors.New("no case")
 
-// perSandbox is how many calls a sandbox serves before it is replaced.
+// perSandbox is the number of calls after which a sandbox is replaced.
 const perSandbox = 1000
 
-// soak is one run.
+// soak is the state of one call of Run.
 type soak struct {
 	cfg   Config
 	cases []hostile.Case
@@ -46,9 +46,8 @@ type soak struct {
 	tally tally
 }
 
-// Run makes the calls and reports. A failure of the product is counted, not
-// returned: an error means that no environment could be had. When ctx ends, what
-// was reached is reported.
+// Run makes the calls and returns a report. The report counts wrong results; an error means
+// that an environment could not be created. If ctx ends, Run returns the results so far.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Workers <= 0 {
 		cfg.Workers = 4
@@ -60,13 +59,13 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	if len(s.cases) == 0 {
-		return Report{}, fmt.Errorf("%w %q among those that may be played here%s", ErrNoCase, cfg.Only, alike(cfg))
+		return Report{}, fmt.Errorf("%w %q among the cases that can be played here%s", ErrNoCase, cfg.Only, alike(cfg))
 	}
 	before := takeFootprint()
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var noPlace error // of the first worker that could not get an environment
+	var openErr error // of the first worker that could not create an environment
 	var once sync.Once
 	var workers, watcher sync.WaitGroup
 	done := make(chan struct{})
@@ -77,7 +76,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		workers.Go(func() {
 			w := &worker{soak: s, number: n}
 			if err := w.work(ctx); err != nil && ctx.Err() == nil {
-				once.Do(func() { noPlace = err })
+				once.Do(func() { openErr = err })
 				cancel()
 			}
 		})
@@ -88,10 +87,10 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	r := s.tally.report(time.Since(began))
 	r.Seed, r.Workers, r.Share = cfg.Seed, cfg.Workers, cfg.Share
 	r.Leaked = takeFootprint().since(before)
-	return r, noPlace
+	return r, openErr
 }
 
-// alike names the cases that share a word with the one that was asked for.
+// alike returns the end of a message with the cases that share a word with cfg.Only.
 func alike(cfg Config) string {
 	var names []string
 	for _, c := range hostile.Corpus() {
@@ -103,7 +102,7 @@ func alike(cfg Config) string {
 		}
 	}
 	if len(names) == 0 {
-		return ": a soak without --only lists their names at its end"
+		return ": a soak without --only lists their names at the end"
 	}
 	return ": there are " + strings.Join(names, ", ")
 }
@@ -121,13 +120,13 @@ func (s *soak) watch(done <-chan struct{}, began time.Time) {
 	}
 }
 
-// worker makes calls in one environment after the other.
+// worker makes calls, in one environment after the other.
 type worker struct {
-	soak   *soak
-	number int
-	place  *hostile.Place
-	served int
-	state  state
+	soak    *soak
+	number  int
+	harness *hostile.Harness
+	served  int
+	state   state
 }
 
 func (w *worker) work(ctx context.Context) error {
@@ -137,12 +136,12 @@ func (w *worker) work(ctx context.Context) error {
 		if index >= w.soak.cfg.Calls {
 			return nil
 		}
-		if w.place == nil {
+		if w.harness == nil {
 			if err := w.open(ctx); err != nil {
 				return err
 			}
 		}
-		// What a call is depends on seed and index alone.
+		// A call depends only on the seed and its index.
 		r := rand.New(rand.NewPCG(w.soak.cfg.Seed, uint64(index)))
 		ok := false
 		if w.soak.cfg.Only != "" || r.Float64() < w.soak.cfg.Share {
@@ -162,34 +161,34 @@ func (w *worker) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.place = &hostile.Place{Env: e, Sandbox: sandbox, Isolated: w.soak.cfg.Isolated}
+	w.harness = &hostile.Harness{Env: e, Sandbox: sandbox, Isolated: w.soak.cfg.Isolated}
 	w.served, w.state = 0, state{}
 	w.soak.tally.sandbox()
-	return w.place.Reset(ctx)
+	return w.harness.Reset(ctx)
 }
 
 func (w *worker) close(ctx context.Context) {
-	if w.place == nil {
+	if w.harness == nil {
 		return
 	}
-	_ = w.place.Env.Close(context.WithoutCancel(ctx))
-	w.place = nil
+	_ = w.harness.Env.Close(context.WithoutCancel(ctx))
+	w.harness = nil
 }
 
-// hostile plays a case. False: the place cannot go on.
+// hostile plays a case. It returns false if the environment must be replaced.
 func (w *worker) hostile(ctx context.Context, index int, r *rand.Rand) bool {
 	c := w.soak.draw(r)
-	v := w.place.Play(ctx, c)
+	v := w.harness.Play(ctx, c)
 	if ctx.Err() != nil {
 		return false
 	}
 	w.soak.tally.hostile(index, v)
 	w.state = state{} // the case may have changed anything
-	w.place.Stale()
+	w.harness.Stale()
 	return !v.Died && v.Err == nil && !v.Failed()
 }
 
-// draw picks a case, rare ones rarely.
+// draw picks a random case, rare ones less often.
 func (s *soak) draw(r *rand.Rand) hostile.Case {
 	for {
 		c := s.cases[r.IntN(len(s.cases))]
@@ -199,7 +198,7 @@ func (s *soak) draw(r *rand.Rand) hostile.Case {
 	}
 }
 
-// Footprint is what the process holds.
+// Footprint is the resource usage of the process.
 type Footprint struct {
 	Descriptors int   `json:"descriptors"`
 	Goroutines  int   `json:"goroutines"`
@@ -210,7 +209,7 @@ func takeFootprint() Footprint {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	fds, _ := os.ReadDir("/proc/self/fd") // none where there is no /proc
+	fds, _ := os.ReadDir("/proc/self/fd") // empty without /proc
 	return Footprint{Descriptors: len(fds), Goroutines: runtime.NumGoroutine(), HeapBytes: int64(m.HeapAlloc)}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// answering is an environment that answers every call with one text, or error.
+// answering is an environment that answers every call with the same text or error.
 type answering struct {
 	env.Env
 	text string
@@ -25,8 +25,8 @@ func (a answering) Step(context.Context, schemas.ToolCall) (env.Info, error) {
 	return env.Info{Observation: schemas.Observation{Text: a.text}}, a.err
 }
 
-// What goes wrong with ordinary calls is counted as what it is, with what plays
-// it again, and a report of it is not well.
+// Each kind of failure of an ordinary call has its own count, is described, and makes the
+// report not OK.
 func TestOrdinaryFailuresAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		e     answering
@@ -51,17 +51,17 @@ func TestOrdinaryFailuresAreCounted(t *testing.T) {
 			if r.Calls != 20 || c.count(r) != 20 || bad != 20 || r.OK() || len(r.Failures) != 20 {
 				t.Errorf("%+v", r)
 			}
-			if r.Sandboxes < 20 { // each is given up after its first failure
+			if r.Sandboxes < 20 { // each is replaced after its first failure
 				t.Errorf("%d sandboxes", r.Sandboxes)
 			}
 			if !strings.HasPrefix(r.Failures[0], "call ") {
-				t.Errorf("a failure is told as %q", r.Failures[0])
+				t.Errorf("a failure is described as %q", r.Failures[0])
 			}
 		})
 	}
 }
 
-// So it is with cases: each way to fail has its count.
+// Each kind of failure of a case has its own count.
 func TestCasesAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		v     hostile.Verdict
@@ -90,13 +90,13 @@ func TestCasesAreCounted(t *testing.T) {
 	}
 }
 
-// A soak that is stopped reports what it has reached, whatever stopped it.
+// A soak that is stopped reports its results so far.
 func TestStoppedSoakReports(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	opened := 0
 	r, err := Run(ctx, Config{
 		Open: func(context.Context) (env.Env, func() env.Sandbox, error) {
-			if opened++; opened == 3 { // each is given up after its first call
+			if opened++; opened == 3 { // each is replaced after its first call
 				stop(errors.New("interrupted"))
 			}
 			return answering{text: "nonsense"}, func() env.Sandbox { return nil }, nil
@@ -108,7 +108,7 @@ func TestStoppedSoakReports(t *testing.T) {
 	}
 }
 
-// A soak that may play nothing says so instead of doing nothing.
+// A soak that cannot play any case returns an error.
 func TestUnknownCase(t *testing.T) {
 	for _, only := range []string{"no such case", "fork bomb of the shell"} { // harmful ones need isolation
 		if _, err := Run(t.Context(), Config{Calls: 1, Only: only}); !errors.Is(err, ErrNoCase) || !strings.Contains(err.Error(), only) {

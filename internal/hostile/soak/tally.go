@@ -11,25 +11,25 @@ import (
 	"github.com/tracesmith/tracesmith/internal/hostile"
 )
 
-// Report is what a soak reached.
+// Report is the result of a soak.
 type Report struct {
-	Schema  string         `json:"schema"` // "tracesmith.soak.commands/2"
-	Seed    uint64         `json:"seed"`
-	Workers int            `json:"workers"`
-	Share   float64        `json:"hostile_share"`
-	Calls   int            `json:"calls"` // ordinary ones and cases; probes are not counted
-	Hostile int            `json:"hostile"`
-	Doors   map[string]int `json:"doors"`
-	Cases   map[string]int `json:"cases"`
+	Schema   string         `json:"schema"` // "tracesmith.soak.commands/2"
+	Seed     uint64         `json:"seed"`
+	Workers  int            `json:"workers"`
+	Share    float64        `json:"hostile_share"`
+	Calls    int            `json:"calls"` // ordinary calls and cases, without probes
+	Hostile  int            `json:"hostile"`
+	Surfaces map[string]int `json:"doors"`
+	Cases    map[string]int `json:"cases"`
 
 	Hung      int     `json:"hung"` // no answer within 30 s after the limit
 	Late      int     `json:"late"` // answered after limit + 1 s
 	WorstLate float64 `json:"worst_late_ms"`
 	LateCase  string  `json:"worst_late_case,omitempty"`
-	Misframed int     `json:"misframed"` // the command after a case was not answered correctly
-	Wrong     int     `json:"wrong"`     // an answer is not what it must be
-	Left      int     `json:"leftover"`  // cases of which processes were left
-	Failed    int     `json:"failed"`    // the environment failed otherwise
+	Misframed int     `json:"misframed"` // cases after which a command was answered wrongly
+	Wrong     int     `json:"wrong"`     // wrong answers
+	Left      int     `json:"leftover"`  // cases that left processes
+	Failed    int     `json:"failed"`    // other errors of the environment
 	Lost      int     `json:"lost"`      // sandboxes that died
 
 	Sandboxes int       `json:"sandboxes"`
@@ -37,27 +37,27 @@ type Report struct {
 	P99       float64   `json:"ordinary_p99_ms"`
 	Wall      float64   `json:"wall_seconds"`
 	Leaked    Footprint `json:"grown"`
-	// Failures are the first of them, each with what reproduces it.
+	// Failures describes the first failures, each with what is needed to reproduce it.
 	Failures []string `json:"failures"`
 }
 
-// OK says whether everything was as it must be; lateness is for the reader.
+// OK reports whether nothing failed. Late answers are not failures.
 func (r Report) OK() bool {
 	return r.Hung+r.Misframed+r.Wrong+r.Left+r.Failed+r.Lost == 0
 }
 
-// keptFailures are described; the rest is counted.
+// keptFailures is the number of failures that a report describes; the rest is only counted.
 const keptFailures = 50
 
-// tally counts. Safe for concurrent use.
+// tally counts results. It is safe for concurrent use.
 type tally struct {
 	mu sync.Mutex
 	r  Report
-	ms []float64 // of ordinary calls
+	ms []float64 // durations of ordinary calls in milliseconds
 }
 
 func newTally() tally {
-	return tally{r: Report{Schema: "tracesmith.soak.commands/2", Doors: map[string]int{}, Cases: map[string]int{}}}
+	return tally{r: Report{Schema: "tracesmith.soak.commands/2", Surfaces: map[string]int{}, Cases: map[string]int{}}}
 }
 
 func (t *tally) sandbox() {
@@ -70,7 +70,7 @@ func (t *tally) ordinary(index int, tool string, a hostile.Answer, wrong string)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.r.Calls++
-	t.r.Doors[tool]++
+	t.r.Surfaces[tool]++
 	t.ms = append(t.ms, float64(a.Took)/float64(time.Millisecond))
 	t.time(tool, a)
 	switch {
@@ -92,7 +92,7 @@ func (t *tally) hostile(index int, v hostile.Verdict) {
 	defer t.mu.Unlock()
 	t.r.Calls++
 	t.r.Hostile++
-	t.r.Doors["hostile "+string(v.Case.Door)]++
+	t.r.Surfaces["hostile "+string(v.Case.Surface)]++
 	t.r.Cases[v.Case.Name]++
 	t.time(v.Case.Name, v.Answer)
 	if !v.Failed() {
@@ -134,12 +134,12 @@ func (t *tally) fail(index int, name, text string) {
 	}
 }
 
-// report is a copy of the counts so far.
+// report returns a copy of the counts so far.
 func (t *tally) report(wall time.Duration) Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.r
-	r.Doors, r.Cases = maps.Clone(t.r.Doors), maps.Clone(t.r.Cases)
+	r.Surfaces, r.Cases = maps.Clone(t.r.Surfaces), maps.Clone(t.r.Cases)
 	r.Failures = slices.Clone(t.r.Failures)
 	r.Wall = wall.Seconds()
 	sorted := slices.Sorted(slices.Values(t.ms))
@@ -147,7 +147,7 @@ func (t *tally) report(wall time.Duration) Report {
 	return r
 }
 
-// rank is the nearest-rank quantile.
+// rank returns the nearest-rank quantile.
 func rank(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0

@@ -1,0 +1,350 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tracesmith/tracesmith/pipeline/budget"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// StagedEpisode is the staged object of a job.
+type StagedEpisode struct {
+	Episode observe.Episode
+	hash    string
+}
+
+// Batch is one invocation of a run: its plan, the jobs that are left, and how they end. Run
+// and package fleet set Engine, Stop and Drain before the first job starts.
+type Batch struct {
+	Config Config
+	Deps   Deps
+	RunID  string
+	ToDo   map[string]schemas.Job // by episode: the jobs that are not staged
+	Ledger *budget.Ledger
+	Engine *engine.Engine
+	Stop   func(reason error) // ends running jobs
+	Drain  func(reason error) // ends the taking of jobs
+
+	plan    plan
+	dir     *rundir.Dir // nil: this process only executes jobs for another one
+	started time.Time
+	status  *rundir.StatusFile // nil: the run has a cluster
+	staged  int                // objects of the run when it began
+
+	mu       sync.Mutex
+	episodes map[string]observe.Episode // by ID: reused ones and those that ended now
+	dead     map[string]engine.Entry    // jobs that were given up, by episode
+	friction observe.Friction
+	fatal    fatal
+}
+
+// Open selects the tasks of a run and opens its run directory. limits are those that this
+// process enforces. After Open succeeds, the caller must call Finish.
+func Open(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Batch, error) {
+	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	if err := cfg.validate(deps); err != nil {
+		return nil, err
+	}
+	if err := cfg.keepNoSecrets(); err != nil {
+		return nil, err
+	}
+	started := deps.Clock()
+	p, err := selectTasks(ctx, cfg, deps.Source)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Fresh && cfg.Staging != "" {
+		if err := rundir.RequireUnstaged(ctx, cfg.RunID, deps.Staging); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := rundir.Open(rundir.Options{
+		Path: cfg.RunDir, RunID: cfg.RunID, Fresh: cfg.Fresh, Staging: cfg.Staging, Identity: cfg.Identity, Tasks: p.set,
+		Config: cfg.Resolved, Producer: cfg.Normalise.Producer, Now: started,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.derive(dir.Info.RunID, cfg)
+	b := newBatch(cfg, deps, dir.Info.RunID, p, limits)
+	b.dir, b.started = dir, started
+	return b, nil
+}
+
+// Join returns the batch of a process that executes jobs of a run that another process
+// coordinates. It has no run directory of its own and plans no jobs.
+func Join(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Batch, error) {
+	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	if err := cfg.validate(deps); err != nil {
+		return nil, err
+	}
+	p, err := selectTasks(ctx, cfg, deps.Source)
+	if err != nil {
+		return nil, err
+	}
+	return newBatch(cfg, deps, cfg.RunID, p, limits), nil
+}
+
+func newBatch(cfg Config, deps Deps, runID string, p plan, limits budget.Limits) *Batch {
+	return &Batch{
+		Config: cfg, Deps: deps, RunID: runID, ToDo: map[string]schemas.Job{}, Ledger: budget.NewLedger(limits), plan: p,
+		episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
+	}
+}
+
+// Selected is how many jobs the run has.
+func (b *Batch) Selected() int { return len(b.plan.jobs) }
+
+// HasTask reports whether a task is selected.
+func (b *Batch) HasTask(id string) bool {
+	_, ok := b.plan.tasks[id]
+	return ok
+}
+
+// Key identifies the run directory under any path.
+func (b *Batch) Key() string { return b.dir.Info.Key }
+
+// AnnounceStart tells the observer that the run starts.
+func (b *Batch) AnnounceStart() {
+	b.Deps.Observer.RunStarted(observe.Start{
+		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo), Workers: b.Config.Workers,
+	})
+}
+
+// Preflight finds out whether jobs can run at all, before the first one starts.
+func (b *Batch) Preflight(ctx context.Context) error {
+	err := b.Deps.Preflight(ctx)
+	switch f := asFatal(err, false); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return Interrupted(ctx)
+	case f != nil:
+		return f
+	}
+	return &StopError{Code: 7, Err: err}
+}
+
+// Reuse finds the episodes that are staged already. The others become ToDo.
+func (b *Batch) Reuse(ctx context.Context) error {
+	staged := map[string]int64{}
+	for o, err := range b.Deps.Staging.List(ctx, rundir.StagedPrefix(b.RunID)) {
+		if err != nil {
+			return b.StoreError(fmt.Errorf("listing staged episodes: %w", err))
+		}
+		staged[o.Key] = o.Size
+	}
+	b.staged = len(staged)
+	found := make([]*observe.Episode, len(b.plan.jobs))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i, j := range b.plan.jobs {
+		key := sinks.StagedKey(b.RunID, j.EpisodeID)
+		size, ok := staged[key]
+		if !ok {
+			b.ToDo[j.EpisodeID] = j
+			continue
+		}
+		g.Go(func() error {
+			body, err := b.Deps.Staging.Get(gctx, key)
+			if err != nil {
+				return b.StoreError(fmt.Errorf("reading a staged episode: %w", err))
+			}
+			s, err := sinks.DecodeStaged(body)
+			if err != nil {
+				return &StopError{Code: 2, Err: fmt.Errorf("%s/%s is damaged: %w", b.Deps.Staging.URI(), key, err), Remedy: "delete it and start the same command again: it repeats the episode"}
+			}
+			e := observe.FromStaged(s, size)
+			found[i] = &e
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, e := range found {
+		if e != nil {
+			b.SetReused(b.plan.jobs[i], *e)
+		}
+	}
+	return nil
+}
+
+// SetReused makes a staged episode the result of its job.
+func (b *Batch) SetReused(job schemas.Job, e observe.Episode) {
+	e.Reused = true
+	b.mu.Lock()
+	b.episodes[e.ID] = e
+	b.mu.Unlock()
+	b.Ledger.AddEarlier(b.Ledger.Account(e.ID, job.TaskID), e.Calls, false)
+	delete(b.ToDo, e.ID)
+}
+
+// Has reports whether an episode is reused or has ended.
+func (b *Batch) Has(episode string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.episodes[episode]
+	return ok
+}
+
+// Reused is how many episodes are reused.
+func (b *Batch) Reused() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.episodes {
+		if e.Reused {
+			n++
+		}
+	}
+	return n
+}
+
+// Enqueue hands ToDo to the engine. Jobs that the engine gave up earlier return to the queue if
+// the run retries them, or if they were only not selected.
+func (b *Batch) Enqueue(ctx context.Context) error {
+	var jobs []engine.Job
+	for _, j := range b.plan.jobs {
+		if _, ok := b.ToDo[j.EpisodeID]; ok {
+			data, err := json.Marshal(j)
+			if err != nil {
+				return fmt.Errorf("encoding a job: %w", err)
+			}
+			jobs = append(jobs, engine.Job{ID: j.EpisodeID, Data: data})
+		}
+	}
+	if _, err := b.Engine.Enqueue(ctx, jobs); err != nil {
+		return fmt.Errorf("queueing jobs: %w", err)
+	}
+	entries, err := b.Engine.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	var revive []string
+	dead := 0 // that stay
+	for _, e := range entries {
+		if _, ok := b.ToDo[e.ID]; !ok {
+			continue
+		}
+		// A job that is done but has no object was staged, and the user deleted the object: it
+		// runs again.
+		if e.State == engine.Dead && (len(b.Config.Retry) > 0 || e.Class == ClassNotSelected) || e.State == engine.Done {
+			revive = append(revive, e.ID)
+		} else if e.State == engine.Dead {
+			dead++
+		}
+	}
+	if b.status != nil {
+		b.status.SetEarlier(dead)
+	}
+	_, err = b.Engine.Revive(ctx, revive)
+	return err
+}
+
+// CollectDead collects the jobs that were given up, in whichever process.
+func (b *Batch) CollectDead(ctx context.Context) error {
+	entries, err := b.Engine.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range entries {
+		if _, ok := b.ToDo[e.ID]; ok && e.State == engine.Dead {
+			b.dead[e.ID] = e
+		}
+	}
+	return nil
+}
+
+// Fail stops the run for a reason. The first reason counts. If it lies with the model, running
+// calls end and are recorded, because they are paid for, and no further call begins.
+func (b *Batch) Fail(err error) {
+	f := asFatal(err, b.Ledger.Answered())
+	if f == nil {
+		f = &StopError{Code: 1, Err: err, Remedy: resumes}
+	}
+	if !b.SetFatal(f) {
+		return
+	}
+	b.Ledger.Close(f)
+	switch f.ExitCode() {
+	case 4, 5, 7:
+		b.Drain(f)
+	default:
+		b.Stop(f)
+	}
+}
+
+// SetFatal records the reason for which the run fails, and stops nothing. It returns false if
+// there is one already, or if err carries no exit code.
+func (b *Batch) SetFatal(err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, ok := errors.AsType[fatal](err)
+	if !ok || b.fatal != nil {
+		return false
+	}
+	b.fatal = f
+	return true
+}
+
+// Fatal returns the reason for which the run failed, or nil.
+func (b *Batch) Fatal() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fatal == nil {
+		return nil
+	}
+	return b.fatal
+}
+
+// Left counts the jobs of ToDo without a result, and those that CollectDead found.
+func (b *Batch) Left() (unended, dead int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range b.ToDo {
+		if _, ended := b.episodes[id]; !ended {
+			unended++
+		}
+	}
+	return unended, len(b.dead)
+}
+
+// finish records the result of a job.
+func (b *Batch) finish(job schemas.Job, e observe.Episode) {
+	b.mu.Lock()
+	b.episodes[e.ID] = e
+	b.mu.Unlock()
+	b.Deps.Observer.JobFinished(job, e)
+}
+
+// JobStaged records a job whose episode is staged.
+func (b *Batch) JobStaged(job schemas.Job, s StagedEpisode) { b.finish(job, s.Episode) }
+
+// JobUnstaged records the outcome of a job without a staged episode.
+func (b *Batch) JobUnstaged(job schemas.Job, outcome, reason, cause string) {
+	b.finish(job, observe.Episode{
+		ID: job.EpisodeID, GroupID: job.GroupID, Instance: job.Instance, Attempt: job.Attempt,
+		Outcome: outcome, ExitReason: reason, Cause: b.Config.Clean(cause),
+	})
+}
+
+// JobRetried records that a job failed and is tried again.
+func (b *Batch) JobRetried(job schemas.Job, cause string) {
+	b.mu.Lock()
+	b.friction.InfraRetries++
+	b.mu.Unlock()
+	b.Deps.Observer.JobRetried(job, errors.New(b.Config.Clean(cause)))
+}

@@ -1,0 +1,332 @@
+package engine
+
+// The registry of a cluster: its runs with their coordinators, and its workers. It
+// is for information; the state of jobs is in their records.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Protocol is the version of the protocol between coordinators and workers.
+const Protocol = 2
+
+const (
+	runsBucket    = "TRACESMITH_RUNS"
+	workersBucket = "TRACESMITH_WORKERS"
+)
+
+// registryBeat is the interval at which entries are renewed.
+const registryBeat = 3 * time.Second
+
+// Phase of a run.
+type Phase string
+
+// The phases of a run. A stopped or completed run has no coordinator, but may get
+// one again.
+const (
+	Planning  Phase = "planning"
+	Working   Phase = "working"
+	Draining  Phase = "draining"  // no job is started any more
+	Stopping  Phase = "stopping"  // running jobs are given back
+	Stopped   Phase = "stopped"   // resumable
+	Completed Phase = "completed" // every job is done or dead
+)
+
+// Over reports whether workers must not work on the run.
+func (p Phase) Over() bool { return p == Stopping || p == Stopped || p == Completed }
+
+// RunEntry is a coordinator's entry about its run.
+type RunEntry struct {
+	RunID    string          `json:"run_id"`
+	Phase    Phase           `json:"phase"`
+	Host     string          `json:"host"`
+	PID      int             `json:"pid"`
+	Owner    string          `json:"owner"` // identifies the process
+	Dir      string          `json:"run_dir"`
+	Key      string          `json:"run_dir_key,omitempty"` // random, kept in the run directory
+	Version  string          `json:"version"`
+	Protocol int             `json:"protocol"`
+	Lease    time.Duration   `json:"lease_ns"`
+	Begun    time.Time       `json:"begun"`
+	Info     json.RawMessage `json:"info,omitempty"` // data of the caller
+	Beat     uint64          `json:"beat"`           // makes every renewal different
+
+	Seen     time.Time `json:"-"` // time at which the servers stored the entry
+	Revision uint64    `json:"-"`
+}
+
+// WorkerEntry is a worker's entry about itself.
+type WorkerEntry struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Host     string    `json:"host"`
+	PID      int       `json:"pid"`
+	Version  string    `json:"version"`
+	Protocol int       `json:"protocol"`
+	RunID    string    `json:"run_id,omitempty"` // "" = waiting for a run
+	State    string    `json:"state"`            // waiting, working, draining, refused, left
+	Reason   string    `json:"reason,omitempty"`
+	Slots    int       `json:"slots"`
+	Running  []string  `json:"running"` // job ids
+	Load     float64   `json:"load"`    // 1-minute load average of its machine
+	Begun    time.Time `json:"begun"`
+	Beat     uint64    `json:"beat"`
+
+	Seen time.Time `json:"-"`
+}
+
+// Alive reports whether the worker renewed its entry recently and has not left.
+func (w WorkerEntry) Alive(now time.Time) bool {
+	return w.State != "left" && w.State != "refused" && now.Sub(w.Seen) < 10*registryBeat
+}
+
+func (c *Conn) openRegistry(ctx context.Context) (err error) {
+	if c.runs, err = bucket(ctx, c.caller, c.js, runsBucket, c.replicas, 0, false); err == nil {
+		c.workers, err = bucket(ctx, c.caller, c.js, workersBucket, c.replicas, 24*time.Hour, false)
+	}
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	return nil
+}
+
+// Completed reports whether a run has completed, so that its streams are gone. A
+// worker asks if it cannot join a run that accepted workers a moment ago.
+func (c *Conn) Completed(ctx context.Context, id string) bool {
+	entry, ok, err := c.Run(ctx, id)
+	return err == nil && ok && entry.Phase == Completed
+}
+
+// Run returns the entry of a run; ok is false if there is none.
+func (c *Conn) Run(ctx context.Context, id string) (r RunEntry, ok bool, err error) {
+	var kve jetstream.KeyValueEntry
+	err = c.call(ctx, "reading the registry", func(ctx context.Context) (err error) {
+		kve, err = c.runs.Get(ctx, id)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	r, err = decodeRun(kve.Value(), kve.Revision(), kve.Created())
+	return r, err == nil, err
+}
+
+func decodeRun(body []byte, rev uint64, at time.Time) (r RunEntry, err error) {
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, fmt.Errorf("reading the registry: %w", err)
+	}
+	r.Revision, r.Seen = rev, at
+	return r, nil
+}
+
+// Runs returns the runs of the cluster, ordered by their last renewal.
+func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
+	var out []RunEntry
+	err := c.readRegistry(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
+		r, err := decodeRun(body, rev, at)
+		out = append(out, r)
+		return err
+	})
+	return out, err
+}
+
+// Workers returns the workers of the last 24 hours.
+func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
+	seen := map[string]int{}
+	var out []WorkerEntry
+	err := c.readRegistry(ctx, workersBucket, func(body []byte, _ uint64, at time.Time) error {
+		var w WorkerEntry
+		if err := json.Unmarshal(body, &w); err != nil {
+			return fmt.Errorf("reading the registry: %w", err)
+		}
+		w.Seen = at
+		if i, twice := seen[w.ID]; twice {
+			out[i] = w
+			return nil
+		}
+		seen[w.ID] = len(out)
+		out = append(out, w)
+		return nil
+	})
+	return out, err
+}
+
+func (c *Conn) readRegistry(ctx context.Context, name string, show func(body []byte, rev uint64, at time.Time) error) error {
+	var s jetstream.Stream
+	err := c.call(ctx, "reading the registry", func(ctx context.Context) (err error) {
+		s, err = c.js.Stream(ctx, "KV_"+name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.follow(ctx, s, 1, func(m jetstream.Msg, seq uint64) error {
+		meta, err := m.Metadata()
+		if err != nil || m.Headers().Get("KV-Operation") != "" {
+			return err
+		}
+		return show(m.Data(), seq, meta.Timestamp)
+	}, func() bool { return false })
+}
+
+// PutWorker stores a worker's entry.
+func (c *Conn) PutWorker(ctx context.Context, w WorkerEntry) error {
+	w.Protocol, w.Beat = Protocol, uint64(time.Now().UnixNano())
+	body, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("encoding a worker's entry: %w", err)
+	}
+	return c.call(ctx, "writing to the registry", func(ctx context.Context) error {
+		_, err := c.workers.Put(ctx, w.ID, body)
+		return err
+	})
+}
+
+// CoordinatorLease is the right to coordinate a run. It is renewed in the background until Release.
+type CoordinatorLease struct {
+	c      *Conn
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu         sync.Mutex
+	entry      RunEntry
+	unanswered []string // entries whose writes got no answer since the last success
+}
+
+// LeaseRun takes the right to coordinate a run if no live process has it: the run has
+// no coordinator, its coordinator used this run directory, whose lock the caller
+// holds, or the coordinator's lease has expired. A key identifies the run directory,
+// because host names and paths are often equal in containers. If another coordinator
+// is alive, LeaseRun returns a *LockedError.
+func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, error) {
+	host, _ := os.Hostname()
+	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
+	l := &CoordinatorLease{c: c}
+	first, quiet := uint64(0), time.Now()
+	for {
+		old, ok, err := c.Run(ctx, r.RunID)
+		if err != nil {
+			return nil, err
+		}
+		if first == 0 {
+			first = old.Revision
+		}
+		vacant := !ok || old.Phase == Stopped || old.Phase == Completed || old.Host == r.Host && old.Dir == r.Dir && old.Key == r.Key && r.Key != ""
+		if vacant || time.Since(quiet) > max(10*registryBeat, r.Lease) {
+			l.entry = r
+			l.entry.Revision = old.Revision
+			if r.Info == nil { // keep the previous coordinator's until there is a new one
+				l.entry.Info = old.Info
+			}
+			switch err := l.put(ctx); {
+			case err == nil:
+				l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+				l.wg.Go(l.beat)
+				return l, nil
+			case !errors.Is(err, ErrLeaseLost):
+				return nil, err
+			}
+		}
+		if !vacant && old.Revision > first { // renewed since the first look
+			return nil, &LockedError{Dir: r.RunID + " on " + c.Place(), What: "run", Holder: fmt.Sprintf("pid %d on %s, in %s", old.PID, old.Host, old.Dir)}
+		}
+		if err := Pause(ctx, time.Second); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// put writes the entry by compare-and-swap. The caller holds mu, or no other goroutine runs yet.
+func (l *CoordinatorLease) put(ctx context.Context) error {
+	l.entry.Beat++
+	body, err := json.Marshal(l.entry)
+	if err != nil {
+		return fmt.Errorf("encoding the run's entry: %w", err)
+	}
+	err = l.c.call(ctx, "writing to the registry", func(ctx context.Context) error {
+		rev, err := l.c.runs.Update(ctx, l.entry.RunID, body, l.entry.Revision)
+		for conflict(err) {
+			kve, getErr := l.c.runs.Get(ctx, l.entry.RunID)
+			switch {
+			case getErr == nil && string(kve.Value()) == string(body):
+				rev, err = kve.Revision(), nil
+			case getErr == nil && slices.Contains(l.unanswered, string(kve.Value())):
+				rev, err = l.c.runs.Update(ctx, l.entry.RunID, body, kve.Revision())
+			default:
+				return ErrLeaseLost
+			}
+		}
+		if err != nil {
+			return err
+		}
+		l.entry.Revision, l.unanswered = rev, nil
+		return nil
+	})
+	if err != nil {
+		l.unanswered = append(l.unanswered, string(body))
+	}
+	return err
+}
+
+func (l *CoordinatorLease) beat() {
+	tick := time.NewTicker(registryBeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		l.mu.Lock()
+		err := l.put(l.ctx)
+		l.mu.Unlock()
+		if errors.Is(err, ErrLeaseLost) {
+			l.cancel(errors.New("another process coordinates this run now"))
+			return
+		}
+	}
+}
+
+// SetPhase stores a new phase, and info unless it is nil.
+func (l *CoordinatorLease) SetPhase(ctx context.Context, p Phase, info json.RawMessage) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entry.Phase = p
+	if info != nil {
+		l.entry.Info = info
+	}
+	return l.put(ctx)
+}
+
+// Context returns a context that ends when another process takes over the run or at Release.
+func (l *CoordinatorLease) Context() context.Context { return l.ctx }
+
+// Release ends the renewal; the entry stays.
+func (l *CoordinatorLease) Release() {
+	l.cancel(context.Canceled)
+	l.wg.Wait()
+}
+
+// WorkerID turns a name into a valid key.
+func WorkerID(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, name)
+}

@@ -1,0 +1,308 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/budget"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// stopPatience bounds how long a cancelled run waits until workers have returned its jobs.
+const stopPatience = 15 * time.Second
+
+// coordinator coordinates one invocation of a run.
+type coordinator struct {
+	cfg       Config
+	batch     *pipeline.Batch
+	lease     *engine.CoordinatorLease
+	jobs      *tracker
+	budget    *budget.Coordinator // nil: the run has no shared budget
+	exhausted chan struct{}       // closed when the shared budget is used up
+}
+
+// Coordinate runs or resumes a batch whose jobs workers on the cluster execute. The report is
+// complete whenever the run directory could be opened, even with an error. An error carries
+// ExitCode and Hint. Cancelling ctx has workers return their jobs, which can be resumed.
+func Coordinate(ctx context.Context, cfg Config, deps pipeline.Deps) (observe.Report, error) {
+	cfg = cfg.withDefaults()
+	b, err := pipeline.Open(ctx, cfg.Config, deps, cfg.limits())
+	if err != nil {
+		return observe.Report{}, err
+	}
+	c := &coordinator{cfg: cfg, batch: b, jobs: newTracker(cfg.Conn, b), exhausted: make(chan struct{})}
+	return b.Finish(c.prepare(ctx))
+}
+
+// prepare finds out what is left to do, and then runs.
+func (c *coordinator) prepare(ctx context.Context) error {
+	b := c.batch
+	if err := b.Reuse(ctx); err != nil {
+		return err
+	}
+	if len(b.ToDo) > 0 {
+		if err := b.ProbeStaging(ctx); err != nil {
+			return err
+		}
+	}
+	b.AnnounceStart()
+	err := c.run(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return pipeline.Interrupted(ctx)
+	}
+	return err
+}
+
+// run has workers execute the jobs until each has ended, ctx ends or the run is drained.
+func (c *coordinator) run(ctx context.Context) (err error) {
+	b, conn := c.batch, c.cfg.Conn
+	owner, _ := os.Hostname()
+	owner += ":" + b.Config.RunDir
+	if c.lease, err = conn.LeaseRun(ctx, engine.RunEntry{
+		RunID: b.RunID, Owner: owner, Dir: b.Config.RunDir, Key: b.Key(), Version: b.Config.Normalise.Producer, Lease: b.Config.Lease,
+	}); err != nil {
+		return pipeline.WithExitCode(err)
+	}
+	defer c.lease.Release()
+	if b.Config.Fresh {
+		if err := conn.Sweep(ctx, b.RunID); err != nil {
+			return pipeline.WithExitCode(err)
+		}
+	}
+	if len(b.ToDo) == 0 {
+		return pipeline.WithExitCode(c.complete(ctx))
+	}
+	all, cancelAll := context.WithCancelCause(ctx)
+	defer cancelAll(nil)
+	defer context.AfterFunc(c.lease.Context(), func() { b.Fail(context.Cause(c.lease.Context())) })()
+	b.Stop, b.Drain = cancelAll, cancelAll
+	if b.Engine, err = engine.Open(ctx, engine.Options{
+		RunID: b.RunID, Conn: conn, Concurrency: c.cfg.InFlight, AckWait: b.Config.Lease, Log: b.Deps.Log,
+	}); err != nil {
+		return pipeline.WithExitCode(err)
+	}
+	defer func() { err = errors.Join(err, b.Engine.Close()) }()
+	err = c.begin(ctx)
+	if err == nil { // workers start while jobs are still being queued: if ctx ends meanwhile, lead stops them
+		if err = b.Enqueue(ctx); ctx.Err() != nil {
+			err = nil
+		}
+	}
+	if err != nil {
+		return pipeline.WithExitCode(errors.Join(err, c.lease.SetPhase(context.WithoutCancel(ctx), engine.Stopped, nil)))
+	}
+	// Workers of an earlier coordinator may have ended the last jobs: then there is nothing to watch.
+	drained := len(b.ToDo) > 0 && c.lead(all)
+	if err := c.jobs.reads.Wait(); err != nil && all.Err() == nil {
+		b.Fail(err)
+	}
+	return c.end(ctx, drained)
+}
+
+// end collects the results and sets the last phase of this invocation.
+func (c *coordinator) end(ctx context.Context, drained bool) error {
+	b, last := c.batch, context.WithoutCancel(ctx)
+	if err := errors.Join(b.CollectDead(last), b.RestoreCalls(last)); err != nil {
+		return pipeline.WithExitCode(err)
+	}
+	fatal := b.Fatal()
+	unended, dead := b.Left()
+	if unended == 0 && dead == 0 {
+		return pipeline.WithExitCode(c.complete(last))
+	}
+	err := c.lease.SetPhase(last, engine.Stopped, nil)
+	switch {
+	case fatal != nil:
+		return fatal
+	case ctx.Err() != nil:
+		return pipeline.Interrupted(ctx)
+	case drained && unended > 0:
+		return pipeline.ErrDrained
+	}
+	return pipeline.WithExitCode(err)
+}
+
+// complete sets the last phase of a run with nothing left to do. It removes what the cluster has
+// of the run, and what killed workers did not stage completely.
+func (c *coordinator) complete(ctx context.Context) error {
+	b := c.batch
+	details := RunDetails{Selected: b.Selected(), Reused: b.Reused(), Attempts: b.Config.Attempts, Staging: b.Deps.Staging.URI()}
+	if limits := c.cfg.sharedLimits(); limits.Run > 0 || limits.Task > 0 {
+		calls, _ := b.Ledger.Totals()
+		details.Budget = &observe.Budget{LimitUSD: limits.Run, SpentUSD: calls.Spent()}
+	}
+	body, err := details.encode()
+	if err != nil {
+		return err
+	}
+	if err := c.lease.SetPhase(ctx, engine.Completed, body); err != nil {
+		return err
+	}
+	return errors.Join(b.RemoveTorn(ctx), c.cfg.Conn.Sweep(ctx, b.RunID))
+}
+
+// begin offers the run to workers. It reuses what workers of an earlier coordinator have staged
+// since this one made its plan.
+func (c *coordinator) begin(ctx context.Context) error {
+	b := c.batch
+	if err := mark(ctx, b); err != nil {
+		return err
+	}
+	offer := "offer-" + schemas.HashBytes(c.cfg.Offer)[:16]
+	if err := b.Engine.PutBody(ctx, offer, c.cfg.Offer); err != nil {
+		return err
+	}
+	entries, err := b.Engine.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	settled, err := c.reuseDone(ctx, entries)
+	if err != nil {
+		return err
+	}
+	if err := b.AddEarlierCalls(ctx); err != nil {
+		return err
+	}
+	if c.budget, err = budget.Open(ctx, b.Engine, budget.Setup{
+		Limits: c.cfg.sharedLimits(), Ledger: b.Ledger, Jobs: entries, Staged: b.Has, Confirm: c.confirmBudget,
+	}); err != nil {
+		return err
+	}
+	body, err := RunDetails{
+		Selected: b.Selected(), Reused: b.Reused(), Since: c.jobs.since, Attempts: b.Config.Attempts, Offer: offer, Staging: b.Deps.Staging.URI(),
+		Settled: settled, Budgeted: c.budget != nil,
+	}.encode()
+	if err != nil {
+		return err
+	}
+	return c.lease.SetPhase(ctx, engine.Working, body)
+}
+
+// reuseDone reuses the episodes of jobs that are done by now. settled are reused episodes whose
+// records do not say that they are done.
+func (c *coordinator) reuseDone(ctx context.Context, entries []engine.Entry) (settled []string, err error) {
+	b := c.batch
+	for _, e := range entries {
+		c.jobs.since = max(c.jobs.since, e.Revision)
+		job, ok := b.ToDo[e.ID]
+		var other schemas.Job
+		if !ok && json.Unmarshal(e.Data, &other) == nil { // the calls in its log count for its task
+			b.Ledger.Account(e.ID, other.TaskID)
+		}
+		if e.State != engine.Done {
+			if b.Has(e.ID) {
+				settled = append(settled, e.ID)
+			}
+			continue
+		}
+		if !ok {
+			continue
+		}
+		staged, err := b.Fetch(ctx, job)
+		if errors.Is(err, sinks.ErrNotFound) {
+			continue // the user deleted the object: the job runs again
+		}
+		if err != nil {
+			return nil, err
+		}
+		b.SetReused(job, staged.Episode)
+	}
+	return settled, nil
+}
+
+// lead watches the jobs until they end. drained says that the run was asked to take no further
+// jobs, and that running ones have ended.
+func (c *coordinator) lead(all context.Context) (drained bool) {
+	b := c.batch
+	watching, done := context.WithCancel(context.WithoutCancel(all))
+	defer done()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer done()
+	ended := make(chan struct{})
+	watch.Go(func() {
+		defer close(ended)
+		if err := b.Engine.Watch(watching, c.jobs.see); err != nil && watching.Err() == nil {
+			b.Fail(pipeline.WithExitCode(err))
+		}
+	})
+	if c.budget != nil {
+		watch.Go(func() { c.checkBudget(watching) })
+	}
+	select {
+	case <-ended:
+		return false
+	case <-b.Deps.Drain:
+		drained = true
+	case <-c.exhausted: // running calls end and are recorded, because they are paid for
+		drained = true
+	case <-all.Done():
+	}
+	if drained {
+		c.setPhase(all, engine.Draining)
+		c.jobs.wait(all, ended, 0)
+		if all.Err() == nil {
+			return true
+		}
+	}
+	c.setPhase(all, engine.Stopping)
+	c.jobs.wait(context.WithoutCancel(all), ended, stopPatience)
+	return false
+}
+
+func (c *coordinator) setPhase(ctx context.Context, p engine.Phase) {
+	if err := c.lease.SetPhase(context.WithoutCancel(ctx), p, nil); err != nil {
+		c.batch.Deps.Log.Warn("setting the phase of the run", "phase", p, "error", err)
+	}
+}
+
+// confirmBudget refuses a budget for a run that had none while a worker may be at work that knows
+// of no budget.
+func (c *coordinator) confirmBudget(ctx context.Context) error {
+	workers, err := c.cfg.Conn.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	wait := c.batch.Config.Lease + workerTimeout
+	for _, w := range workers {
+		if w.RunID == c.batch.RunID && w.Alive(w.Seen) && time.Since(w.Seen) < wait {
+			return &pipeline.StopError{
+				Code:   2,
+				Err:    fmt.Errorf("worker %s may still work on run %s, which was started without limits.total_cost and limits.task_cost: what it spends would not be counted", w.Name, w.RunID),
+				Remedy: fmt.Sprintf("end that worker, or start the run without these limits and interrupt it; after %s of silence a worker counts as gone", wait),
+			}
+		}
+	}
+	return nil
+}
+
+// checkBudget checks the shared budget until ctx ends, and ends the run when it is used up.
+func (c *coordinator) checkBudget(ctx context.Context) {
+	tick := time.NewTicker(c.cfg.Poll / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		why, err := c.budget.Check(ctx, c.jobs.lost)
+		if err != nil && ctx.Err() == nil {
+			c.batch.Deps.Log.Warn("checking the budget", "error", err)
+		}
+		if why != "" {
+			c.batch.SetFatal(&budget.ExhaustedError{Why: why})
+			close(c.exhausted)
+			return
+		}
+	}
+}

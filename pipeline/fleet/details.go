@@ -1,0 +1,45 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+)
+
+// RunDetails is what a coordinator adds to the registry's entry of its run.
+type RunDetails struct {
+	Selected int    `json:"selected"`
+	Reused   int    `json:"reused"`   // staged before this coordinator started
+	Since    uint64 `json:"since"`    // records with a later revision changed under this coordinator
+	Attempts int    `json:"attempts"` // jobs of higher attempts are not selected
+	Offer    string `json:"offer"`    // name of the body with what workers need to execute jobs
+	Staging  string `json:"staging"`
+	// Budgeted says that no worker may make a call that the run's shared budget has no room for.
+	Budgeted bool `json:"budgeted,omitempty"`
+	// Budget is what a complete run has spent, if it had a limit.
+	Budget *observe.Budget `json:"budget,omitempty"`
+	// Settled lists reused episodes whose records do not say that they are done: their workers were
+	// killed before they could update the record, or are about to update it.
+	Settled []string `json:"settled,omitempty"`
+}
+
+// readDetails returns the details of an entry, empty ones if the coordinator has not set any yet.
+func readDetails(entry engine.RunEntry) (d RunDetails, err error) {
+	if len(entry.Info) == 0 {
+		return d, nil
+	}
+	if err := json.Unmarshal(entry.Info, &d); err != nil {
+		return d, fmt.Errorf("reading the registry: run %s: %w", entry.RunID, err)
+	}
+	return d, nil
+}
+
+func (d RunDetails) encode() ([]byte, error) {
+	body, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the run's figures: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,132 @@
+package fleet_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/tracesmith/tracesmith/internal/enginetest"
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/stores"
+)
+
+const (
+	turns     = pipelinetest.Turns
+	callCost  = pipelinetest.CallCost
+	callWorst = pipelinetest.CallWorst
+)
+
+// harness coordinates runs over a cluster, and executes their jobs.
+type harness struct {
+	*pipelinetest.Harness
+	conn *engine.Conn // of the next coordinator
+}
+
+func newHarness(dir string, tasks int) *harness {
+	return &harness{Harness: pipelinetest.New(dir, tasks, func(ctx context.Context, dir string) (sinks.Store, error) {
+		return stores.Open(ctx, dir, stores.S3Config{})
+	})}
+}
+
+func (h *harness) parts(ctx context.Context, conn *engine.Conn) (fleet.Config, pipeline.Deps, error) {
+	cfg, deps, err := h.Parts(ctx)
+	return fleet.Config{Config: cfg, Conn: conn, Poll: 20 * time.Millisecond}, deps, err
+}
+
+// run coordinates the run.
+func (h *harness) run(ctx context.Context) (observe.Report, error) {
+	cfg, deps, err := h.parts(ctx, h.conn)
+	if err != nil {
+		return observe.Report{}, err
+	}
+	return fleet.Coordinate(ctx, cfg, deps)
+}
+
+// join has a worker take part once the run takes jobs.
+func (h *harness) join(ctx context.Context, conn *engine.Conn, name string) error {
+	for {
+		entry, ok, err := conn.Run(ctx, h.Config.RunID)
+		if err != nil {
+			return err
+		}
+		if ok && entry.Phase == engine.Working {
+			break
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return h.work(ctx, conn, name)
+}
+
+func (h *harness) work(ctx context.Context, conn *engine.Conn, name string) error {
+	cfg, deps, err := h.parts(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return fleet.Work(ctx, cfg, deps, engine.WorkerEntry{ID: name, Name: name})
+}
+
+// result of a coordinator.
+type result struct {
+	rep  observe.Report
+	err  error
+	page *observe.Budget // the shared budget when the last job had ended, if the test asked for it
+}
+
+// coordinate coordinates the run in the background.
+func (h *harness) coordinate(ctx context.Context) <-chan result {
+	out := make(chan result, 1)
+	cfg, deps, err := h.parts(ctx, h.conn) // here: the test changes h for the workers
+	if err != nil {
+		out <- result{err: err}
+		return out
+	}
+	go func() {
+		rep, err := fleet.Coordinate(ctx, cfg, deps)
+		out <- result{rep: rep, err: err}
+	}()
+	return out
+}
+
+func startNATS(t *testing.T) (*server.Server, string) {
+	t.Helper()
+	srv := enginetest.NATS(t)
+	return srv, srv.ClientURL()
+}
+
+func dialNATS(t *testing.T, url string) *engine.Conn {
+	t.Helper()
+	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// newFleet returns a harness with a cluster of one server.
+func newFleet(t *testing.T, tasks int) (*harness, *engine.Conn) {
+	t.Helper()
+	_, url := startNATS(t)
+	h := newRun(t, dialNATS(t, url), tasks)
+	return h, h.conn
+}
+
+func newRun(t *testing.T, conn *engine.Conn, tasks int) *harness {
+	h := newHarness(t.TempDir()+"/run", tasks)
+	h.Config.RunID, h.Config.Lease, h.conn = "fleet-1", 30*time.Second, conn
+	return h
+}
+
+func TestMain(m *testing.M) {
+	enginetest.Main(m, func() bool { return os.Getenv(childRole) != "" && clusterChild() })
+}

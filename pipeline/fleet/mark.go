@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+func markKey(runID string) string { return "fleet/" + runID }
+
+// mark writes the run's mark to staging. A worker that finds it stages in the same place.
+func mark(ctx context.Context, b *pipeline.Batch) error {
+	err := b.WithStore(ctx, func(store sinks.Store) error {
+		return store.Create(ctx, markKey(b.RunID), []byte(b.RunID+"\n"))
+	})
+	if err != nil && !errors.Is(err, sinks.ErrExists) {
+		return b.StoreError(fmt.Errorf("marking the staging store: %w", err))
+	}
+	return nil
+}
+
+// checkMark makes sure that this worker stages where the coordinator does.
+func checkMark(ctx context.Context, b *pipeline.Batch) error {
+	staging := b.Deps.Staging
+	var body []byte
+	err := b.WithStore(ctx, func(store sinks.Store) (err error) {
+		body, err = store.Get(ctx, markKey(b.RunID))
+		return err
+	})
+	if err == nil && strings.TrimSpace(string(body)) == b.RunID {
+		return nil
+	}
+	if err != nil && !errors.Is(err, sinks.ErrNotFound) {
+		return &pipeline.StopError{Code: 8, Err: fmt.Errorf("opening the staging store %s: %w", staging.URI(), err), Remedy: "check its credentials and address on this machine"}
+	}
+	host, _ := os.Hostname()
+	return &pipeline.StopError{
+		Code: 2, Err: fmt.Errorf("run %s stages in %s, which is another place on this machine (%s): its mark is not there", b.RunID, staging.URI(), host),
+		Remedy: "workers on other machines need a bucket (run.staging: s3://BUCKET/PREFIX in the run's configuration) or a directory that is mounted under the same path on all of them",
+	}
+}

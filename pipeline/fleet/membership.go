@@ -1,0 +1,157 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+)
+
+var errRunOver = errors.New("the run takes no jobs any more")
+
+// membership keeps a worker's entry in the registry and follows the phase of its run.
+type membership struct {
+	worker   *worker
+	self     engine.WorkerEntry
+	revision uint64    // of the run's entry
+	changed  time.Time // when that changed
+	begun    time.Time // when the run's coordinator started
+	planning bool      // the coordinator has not published its settings yet
+	// over is closed when the run takes no jobs any more, cannot be followed, or has another
+	// coordinator.
+	over chan struct{}
+	once sync.Once
+}
+
+func newMembership(w *worker, self engine.WorkerEntry) *membership {
+	return &membership{worker: w, self: self, changed: time.Now(), over: make(chan struct{})}
+}
+
+// waitForPlan polls until the coordinator publishes its settings: it may have started after this
+// worker read whether the run has a budget. It returns false if the run cannot be followed.
+func (m *membership) waitForPlan(ctx, claims context.Context) bool {
+	tick := time.NewTicker(m.worker.cfg.Poll)
+	defer tick.Stop()
+	for m.poll(ctx, claims) {
+		if !m.planning {
+			return true
+		}
+		select {
+		case <-claims.Done():
+			return true
+		case <-tick.C:
+		}
+	}
+	return false
+}
+
+// keep polls until ctx ends or the run cannot be followed any more.
+func (m *membership) keep(ctx, claims context.Context) {
+	defer m.end()
+	tick := time.NewTicker(m.worker.cfg.Poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !m.poll(ctx, claims) {
+			return
+		}
+	}
+}
+
+// poll renews the worker's entry and reads that of the run. It returns false if the run cannot be
+// followed any more.
+func (m *membership) poll(ctx, claims context.Context) bool {
+	b, conn := m.worker.batch, m.worker.cfg.Conn
+	m.self.State = "working"
+	if claims.Err() != nil {
+		m.self.State = "draining"
+	}
+	m.self.RunID, m.self.Slots, m.self.Running, m.self.Load = b.RunID, b.Config.Workers, m.worker.executor.Running(), loadAverage()
+	err := conn.PutWorker(ctx, m.self)
+	var entry engine.RunEntry
+	if err == nil {
+		entry, _, err = conn.Run(ctx, b.RunID)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		b.Fail(pipeline.WithExitCode(err))
+		return false
+	case entry.Revision != m.revision:
+		m.revision, m.changed = entry.Revision, time.Now()
+	case time.Since(m.changed) > conn.Patience():
+		b.Fail(&pipeline.StopError{Code: 7, Err: fmt.Errorf("the coordinator of run %s has been silent for %s", b.RunID, conn.Patience()),
+			Remedy: "start its command again (it resumes), and this worker"})
+		return false
+	}
+	if m.begun.IsZero() {
+		m.begun = entry.Begun
+	}
+	if !m.begun.Equal(entry.Begun) { // a worker that waits because the money is used up: this coordinator may have more
+		m.end()
+	}
+	m.follow(entry)
+	return true
+}
+
+// follow does what the phase of the run demands.
+func (m *membership) follow(entry engine.RunEntry) {
+	b := m.worker.batch
+	m.planning = entry.Phase == engine.Planning
+	switch entry.Phase {
+	case engine.Working:
+		var details RunDetails
+		if json.Unmarshal(entry.Info, &details) != nil {
+			return
+		}
+		m.worker.attempts.Store(int64(details.Attempts))
+		if details.Budgeted && m.worker.executor.Budget == nil { // the run has a budget by now: join again
+			b.Stop(errRunOver)
+			m.end()
+		}
+	case engine.Planning:
+	case engine.Stopping, engine.Stopped: // the first may pass between two polls
+		b.Stop(errRunOver)
+		m.end()
+	default:
+		b.Drain(errRunOver)
+		m.end()
+	}
+}
+
+func (m *membership) end() { m.once.Do(func() { close(m.over) }) }
+
+// leave says in the registry that this worker executes no job of the run any more. If that fails,
+// the coordinator finds the worker silent.
+func (m *membership) leave(ctx context.Context) {
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	m.self.State, m.self.RunID, m.self.Running = "waiting", "", nil
+	if err := m.worker.cfg.Conn.PutWorker(brief, m.self); err != nil {
+		m.worker.batch.Deps.Log.Debug("writing the end of work to the registry", "error", err)
+	}
+}
+
+// loadAverage returns the load of the machine over the last minute, or 0 if it is unknown.
+func loadAverage() float64 {
+	body, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(body), " ")
+	v, _ := strconv.ParseFloat(first, 64)
+	return v
+}

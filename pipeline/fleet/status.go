@@ -1,0 +1,108 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/budget"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// ReadStatus reads the status of a run from the cluster, even if its coordinator is gone. ok is
+// false if the cluster has no such run.
+func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.Time) (s observe.Status, ok bool, err error) {
+	workers, err := conn.Workers(ctx)
+	if err != nil {
+		return s, false, err
+	}
+	for {
+		run, ok, err := conn.Run(ctx, runID)
+		if err != nil || !ok {
+			return s, false, err
+		}
+		entries, err := conn.Entries(ctx, runID)
+		if err != nil {
+			return s, true, err
+		}
+		spent, err := budget.Read(ctx, conn, runID)
+		if err != nil {
+			return s, true, err
+		}
+		again, _, err := conn.Run(ctx, runID)
+		if err != nil {
+			return s, true, err
+		}
+		if run.Phase != again.Phase || !bytes.Equal(run.Info, again.Info) {
+			continue // another coordinator has started, or the run has ended, between the two reads
+		}
+		if s, err = statusOf(again, entries, workers, now); spent != nil {
+			s.Budget = spent
+		}
+		return s, true, err
+	}
+}
+
+func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.WorkerEntry, now time.Time) (observe.Status, error) {
+	details, err := readDetails(run)
+	if err != nil {
+		return observe.Status{}, err
+	}
+	s := observe.Status{
+		RunID: run.RunID, Phase: string(run.Phase), Coordinator: fmt.Sprintf("pid %d on %s, in %s", run.PID, run.Host, run.Dir),
+		Silent: max(0, now.Sub(run.Seen).Seconds()), Staging: details.Staging, Budget: details.Budget, Selected: details.Selected, Reused: details.Reused, Workers: []observe.WorkerStatus{},
+	}
+	alive := map[string]bool{}
+	for _, w := range workers {
+		alive[w.ID] = w.Alive(now)
+		if w.RunID != run.RunID {
+			continue
+		}
+		state := w.State
+		if !alive[w.ID] && state != "left" && state != "refused" {
+			state = "silent"
+		}
+		s.Workers = append(s.Workers, observe.WorkerStatus{
+			Name: w.Name, Host: w.Host, Version: w.Version, State: state, Reason: w.Reason, Slots: w.Slots, Running: w.Running, Load: w.Load, Silent: max(0, now.Sub(w.Seen).Seconds()),
+		})
+	}
+	slices.SortFunc(s.Workers, func(a, b observe.WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
+	if run.Phase == engine.Completed {
+		s.Ran, s.Done = s.Selected-s.Reused, s.Selected
+		return s, nil
+	}
+	earlier := 0
+	for _, e := range entries {
+		var job schemas.Job
+		if err := json.Unmarshal(e.Data, &job); err != nil {
+			return s, fmt.Errorf("reading job %s: %w", e.ID, err)
+		}
+		now := e.Revision > details.Since
+		switch {
+		case job.Attempt >= details.Attempts || e.Class == pipeline.ClassNotSelected || slices.Contains(details.Settled, e.ID):
+		case e.State == engine.Running:
+			s.Running++
+			if worker, _, _ := strings.Cut(e.Owner, "/"); !alive[worker] {
+				s.Orphaned++
+			}
+		case e.State == engine.Done && now:
+			s.Done, s.Ran = s.Done+1, s.Ran+1
+		case e.State == engine.Dead && now:
+			s.Failed, s.Ran = s.Failed+1, s.Ran+1
+		case e.State == engine.Dead:
+			earlier++
+		}
+	}
+	s.Done += s.Reused
+	s.Failed += earlier
+	s.Missing = s.Selected - s.Reused - s.Ran
+	s.Waiting = s.Selected - s.Running - s.Done - s.Failed
+	return s, nil
+}

@@ -1,0 +1,83 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/budget"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+)
+
+// Work executes jobs of cfg.RunID on cfg.Workers slots until the run is over or drained,
+// Deps.Drain is closed (running jobs finish), or ctx ends (the worker returns its jobs). self
+// describes the worker, and its ID identifies the process. Deps.Observer sees events of jobs only.
+func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.WorkerEntry) error {
+	cfg = cfg.withDefaults()
+	b, err := pipeline.Join(ctx, cfg.Config, deps, cfg.limits())
+	if err != nil {
+		return err
+	}
+	if err := checkMark(ctx, b); err != nil {
+		return err
+	}
+	if err := b.Preflight(ctx); err != nil {
+		return err
+	}
+	w := newWorker(cfg, b)
+	all, cancelAll := context.WithCancelCause(ctx)
+	defer cancelAll(nil)
+	claims, cancelClaims := context.WithCancelCause(all)
+	defer cancelClaims(nil)
+	b.Stop, b.Drain = cancelAll, cancelClaims
+	if joined, err := w.join(ctx, self.ID); !joined {
+		return err
+	}
+	exhausted := w.execute(ctx, claims, all, self)
+	err = b.Engine.Close()
+	switch fatal := b.Fatal(); {
+	case fatal != nil && !exhausted:
+		return fatal
+	case ctx.Err() != nil:
+		return pipeline.Interrupted(ctx)
+	}
+	return err
+}
+
+// execute executes jobs until claims ends. exhausted says that the shared budget is used up, which
+// ends the run and is no failure of this worker.
+func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEntry) (exhausted bool) {
+	b := w.batch
+	var members sync.WaitGroup
+	present, leave := context.WithCancel(context.WithoutCancel(ctx))
+	m := newMembership(w, self)
+	members.Go(func() {
+		select {
+		case <-b.Deps.Drain:
+			b.Drain(pipeline.ErrDrained)
+		case <-claims.Done():
+		}
+	})
+	// Before the first claim: a coordinator that drains waits for the workers in the registry.
+	if m.waitForPlan(present, claims) {
+		members.Go(func() { m.keep(present, claims) })
+	} else {
+		m.end()
+	}
+	w.executor.Run(claims, all)
+	b.Drain(nil)
+	if w.executor.Budget != nil {
+		w.executor.Budget.Close()
+	}
+	if exhausted = budget.Exhausted(b.Fatal()); exhausted {
+		select {
+		case <-m.over:
+		case <-ctx.Done():
+		case <-b.Deps.Drain:
+		}
+	}
+	leave()
+	members.Wait()
+	m.leave(ctx)
+	return exhausted
+}

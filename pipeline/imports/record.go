@@ -1,0 +1,153 @@
+package imports
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// record is the content of a trajectory file; zero values are unknown.
+type record struct {
+	harness, agent, version, model string
+	instance, problem, runID       string
+	session, style                 string
+	task                           schemas.Task // other known fields; Source is its original source
+	policy                         string       // "": model
+	goldUsed                       bool
+	tools                          []schemas.ToolSchema
+	steps                          []schemas.Step
+	patch                          string
+	exit                           string // an exit reason of schemas; "" if unknown
+	claim                          *bool  // the file's claim of success
+	claimedBy                      string // the field with the claim
+	config                         json.RawMessage
+	cost                           *float64
+}
+
+// stated returns nil for 0, which means that the file does not contain the number.
+func stated(n *int64) *int64 {
+	if n == nil || *n == 0 {
+		return nil
+	}
+	return n
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func times(steps []schemas.Step) []time.Time {
+	var out []time.Time
+	for _, s := range steps {
+		if !s.At.IsZero() {
+			out = append(out, s.At)
+		}
+	}
+	return out
+}
+
+// episode converts the record. Ids come from the content, so importing a file twice
+// gives the same episode.
+func (r *record) episode(format, name string, raw []byte, modified time.Time) (*schemas.Episode, error) {
+	sum := schemas.HashBytes(raw)
+	config := map[string]any{"import": map[string]string{"format": format, "file": name, "sha256": sum}}
+	if len(r.config) > 0 && string(r.config) != "null" {
+		config["config"] = r.config
+	}
+	text, err := schemas.CanonicalJSON(config)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	agent, task := cmp.Or(r.agent, r.harness), r.task
+	task.Source, task.Instructions = cmp.Or(task.Source, "import/"+format), r.problem
+	task.InstanceID = cmp.Or(r.instance, strings.TrimSuffix(name, ".json"))
+	if task.Repo == "" { // derive the repository, which decides the split, from the id
+		task.Repo = provenance.Named(task.InstanceID)
+	}
+	ep := &schemas.Episode{
+		Job: schemas.Job{
+			EpisodeID: schemas.ShortHash([]string{"import", format, sum}), RunID: cmp.Or(r.runID, "import-"+format),
+			GroupID: schemas.ShortHash([]string{"import", format, r.instance, agent, r.model}),
+		},
+		Task: task,
+		Agent: schemas.AgentInfo{
+			Name: agent, Version: r.version, Policy: cmp.Or(r.policy, "model"), GoldUsed: r.goldUsed, Model: cmp.Or(r.model, "unknown"), ConfigJSON: string(text),
+			ToolCallStyle: r.style,
+		},
+		Tools: r.tools, Steps: r.steps, Patch: []byte(r.patch), ExitReason: r.exit,
+		Verdict: schemas.Verdict{Status: schemas.VerifyNotRun},
+	}
+	ep.Started, ep.Ended = modified, modified
+	if at := times(r.steps); len(at) > 0 {
+		ep.Started, ep.Ended = slices.MinFunc(at, time.Time.Compare), slices.MaxFunc(at, time.Time.Compare)
+	}
+	for i := range ep.Steps {
+		ep.Steps[i].Index = i
+		name := ep.Steps[i].Phase
+		if name != "" && !slices.ContainsFunc(ep.Agent.Phases, func(p schemas.PhaseInfo) bool { return p.Name == name }) {
+			ep.Agent.Phases = append(ep.Agent.Phases, schemas.PhaseInfo{Name: name})
+		}
+	}
+	return ep, nil
+}
+
+// forget clears the columns that normalizing fills for recorded episodes and that are
+// unknown for imported ones.
+func (r *record) forget(out *sinks.Staged, ep *schemas.Episode) {
+	e := &out.Episode
+	e.Harness, e.HarnessVersion, e.HarnessCommit = r.harness, text(r.version), nil
+	e.SessionID = text(r.session)
+	e.Seed, e.QueueMS, e.EnvMS, e.EnvKey, e.TaskKey, e.AgentKey = nil, nil, nil, nil, nil, nil
+	e.HistoryStripped, e.ContextTrimmed, e.NRetries, e.LLMMS = nil, nil, nil, nil
+	e.CostUSD, e.PriceTable = r.cost, nil
+	if len(times(ep.Steps)) == 0 {
+		e.EndedAt, e.WallMS = nil, nil
+	}
+	if r.problem == "" {
+		e.ProblemStatement, e.ProblemSHA256 = nil, nil
+	}
+	if len(r.tools) == 0 {
+		e.ToolSetSHA256, e.ToolNames = nil, nil
+	}
+	if r.exit == "" {
+		e.ExitReason, e.TerminationClass, e.Outcome = "unknown", "unknown", new(schemas.OutcomeUnverified)
+	}
+	if r.claim != nil {
+		e.VerifyMethod, e.VerifyReason = &r.claimedBy, new(fmt.Sprintf("%s says %t; nothing was verified here", r.claimedBy, *r.claim))
+	}
+	for i := range out.Steps {
+		s, from := &out.Steps[i], ep.Steps[i]
+		if from.At.IsZero() {
+			s.TS = nil
+		}
+		s.TerminationClass = &e.TerminationClass
+		s.EnvMS, s.Replayed = nil, nil
+		if !from.Synthetic {
+			s.Synthetic = nil
+		}
+		s.LLMCallCount, s.LLMRetries, s.LLMMS, s.ArgumentsRepaired = nil, nil, nil, nil
+		if o := from.Observation; o != nil && !o.IsError && o.ExitCode == nil {
+			s.IsError = nil // unknown
+		}
+		if from.Reply != nil && from.Reply.CostUSD == nil {
+			s.CostUSD = nil
+		}
+		s.ContextOp = nil
+		s.CachedTokens, s.ReasoningTokens = stated(s.CachedTokens), stated(s.ReasoningTokens)
+	}
+	e.NErrors = nil
+	e.CachedTokens, e.ReasoningTokens = stated(e.CachedTokens), stated(e.ReasoningTokens)
+	if slices.ContainsFunc(ep.Steps, func(s schemas.Step) bool { return s.Reply != nil && s.Reply.Usage == nil }) {
+		e.PromptTokens, e.CompletionTokens, e.CachedTokens, e.ReasoningTokens, e.MaxPromptTokens = nil, nil, nil, nil, nil
+	}
+}

@@ -1,0 +1,50 @@
+package observe
+
+// Status is the state of a run at one moment. Always, Selected = Reused + Ran + Missing and
+// Selected = Waiting + Running + Done + Failed.
+type Status struct {
+	RunID       string `json:"run_id"`
+	Phase       string `json:"phase"`
+	Coordinator string `json:"coordinator"` // pid, host and directory
+	// Silent is how many seconds ago the coordinator was last heard from.
+	Silent   float64 `json:"coordinator_silent_s"`
+	Staging  string  `json:"staging"`
+	Selected int     `json:"selected"`
+	Reused   int     `json:"reused"`
+	Ran      int     `json:"ran"`
+	Missing  int     `json:"missing"`
+	Waiting  int     `json:"waiting"`
+	Running  int     `json:"running"`
+	Done     int     `json:"done"`
+	Failed   int     `json:"failed"` // given up
+	// Budget is what the run has spent. It is null for runs without limits.total_cost and
+	// limits.task_cost, and for runs without a cluster.
+	Budget *Budget `json:"budget,omitempty"`
+	// Orphaned counts those of Running whose worker is silent or has left.
+	Orphaned int            `json:"orphaned"`
+	Workers  []WorkerStatus `json:"workers"`
+}
+
+// WorkerStatus describes a worker that took part in the last day.
+type WorkerStatus struct {
+	Name    string   `json:"name"`
+	Host    string   `json:"host"`
+	Version string   `json:"version"`
+	State   string   `json:"state"` // "silent" if its last message is too old
+	Reason  string   `json:"reason,omitempty"`
+	Slots   int      `json:"slots"`
+	Running []string `json:"running"`
+	Load    float64  `json:"load"`
+	Silent  float64  `json:"silent_s"`
+}
+
+// Budget is what a run on a cluster has spent, in USD, as its workers agree on it.
+type Budget struct {
+	LimitUSD float64 `json:"limit_usd"` // limits.total_cost; 0: none
+	SpentUSD float64 `json:"spent_usd"` // includes LostUSD
+	LostUSD  float64 `json:"lost_usd"`  // worst case of calls whose worker is gone, until a step log says more
+	// ReservedUSD is the worst case of running calls. SpentUSD + ReservedUSD never exceeds
+	// LimitUSD.
+	ReservedUSD float64 `json:"reserved_usd"`
+	Over        bool    `json:"used_up"`
+}

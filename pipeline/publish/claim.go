@@ -1,0 +1,88 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// datasetClaim is dataset.json, which claims a place for one dataset.
+type datasetClaim struct {
+	Dataset string `json:"dataset"`
+	Layout  int    `json:"layout"`
+}
+
+// Holds reports whether dest already contains the dataset name. It returns
+// ErrOccupied if dest contains anything else, and ErrName if the name is not valid.
+func Holds(ctx context.Context, dest sinks.Store, name string) (ours bool, err error) {
+	raw, err := readClaim(ctx, dest, name)
+	return raw != nil, err
+}
+
+// readClaim is Holds, but returns the content of dataset.json; nil if dest is empty.
+func readClaim(ctx context.Context, dest sinks.Store, name string) ([]byte, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	have, err := dest.Get(ctx, claimKey)
+	if errors.Is(err, sinks.ErrNotFound) {
+		for o, failing := range dest.List(ctx, "") {
+			if failing != nil {
+				return nil, fmt.Errorf("looking into the destination: %w", failing)
+			}
+			if have, err = dest.Get(ctx, claimKey); errors.Is(err, sinks.ErrNotFound) { // otherwise another publisher has just claimed it
+				return nil, fmt.Errorf("%w: %s holds %s and is not a tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
+			}
+			break
+		}
+		if errors.Is(err, sinks.ErrNotFound) {
+			return nil, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking into the destination: %w", err)
+	}
+	var c datasetClaim
+	if err := json.Unmarshal(have, &c); err != nil || c.Dataset == "" {
+		return nil, fmt.Errorf("%w: %s/%s is not a tracesmith file: choose an empty place", ErrOccupied, dest.URI(), claimKey)
+	}
+	if c.Dataset != name || c.Layout < 1 || c.Layout > layoutVersion {
+		return nil, fmt.Errorf("%w: %s holds dataset %q (layout %d), not %q: choose another place or the same name", ErrOccupied, dest.URI(), c.Dataset, c.Layout, name)
+	}
+	return have, nil
+}
+
+// claim claims dest for the dataset name, after checking that the store supports safe
+// commits. It raises the layout of an older claim, so that older programs no longer
+// publish there.
+func claim(ctx context.Context, dest sinks.Store, name string) error {
+	raw, err := schemas.CanonicalJSON(datasetClaim{Dataset: name, Layout: layoutVersion})
+	if err != nil {
+		return err
+	}
+	have, err := readClaim(ctx, dest, name)
+	switch {
+	case err != nil || bytes.Equal(have, raw):
+		return err
+	case have != nil:
+		err = dest.Swap(ctx, claimKey, have, raw)
+	default:
+		if err := dest.Probe(ctx); err != nil {
+			return err
+		}
+		err = dest.Create(ctx, claimKey, raw)
+	}
+	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrChanged) { // another publisher was first
+		_, err = readClaim(ctx, dest, name)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("claiming the destination: %w", err)
+	}
+	return nil
+}

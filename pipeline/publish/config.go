@@ -1,0 +1,72 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
+	"github.com/tracesmith/tracesmith/sinks"
+)
+
+// cutVersion is part of every version's id. Raise it when publishing the same
+// inputs writes different tables.
+const cutVersion = 3
+
+// textVersion is part of every version's id. Raise it when the card, reports or figures change.
+const textVersion = 11
+
+// Config says what to publish and where.
+type Config struct {
+	Staging []sinks.Store // run directories, whose staging/ has the episodes
+	Dest    sinks.Store   // root of the dataset
+	Name    string        // of the dataset
+	// Selection is a recipe or a selection file; nil: selection.Default.
+	Selection selection.Selector
+	// Benchmarks are compared with the episodes, for reports/contamination.json.
+	// nil: only the built-in lists of repositories are compared.
+	Benchmarks *provenance.Comparison
+	Imported   string             // format of imported episodes, for the card; "": runs
+	Secrets    *redact.Known      // exact values that must not be published
+	Producer   string             // version of this program, recorded in every table
+	Scratch    string             // directory for shards before upload; "": the system's
+	MaxShard   int64              // bytes of values per shard; 0: shard.MaxBytes
+	Lease      time.Duration      // how long another publisher may be silent before it is considered dead; 0: 30 s
+	Progress   func(stage string) // called at the beginning of each stage; may be nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case len(c.Staging) == 0:
+		return errors.New("publishing: no run directory given: name at least one")
+	case c.Producer == "":
+		return errors.New("publishing: no producer version given")
+	}
+	if err := checkName(c.Name); err != nil {
+		return err
+	}
+	if c.Selection == nil {
+		s, err := selection.Load(selection.Default)
+		if err != nil {
+			return err
+		}
+		c.Selection = s
+	}
+	return nil
+}
+
+func (c *Config) tell(stage string) {
+	if c.Progress != nil {
+		c.Progress(stage)
+	}
+}
+
+func checkName(name string) error {
+	if name == "" || strings.ContainsAny(name, "/\\\n\x00") || strings.HasPrefix(name, ".") {
+		return fmt.Errorf("%w %q: want one word without slashes that does not begin with a dot", ErrName, name)
+	}
+	return nil
+}

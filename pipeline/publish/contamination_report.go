@@ -1,0 +1,210 @@
+package publish
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance/overlap"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// contaminationPath is the path of Contamination in a version.
+const contaminationPath = "reports/contamination.json"
+
+// Contamination is reports/contamination.json: the tasks and episodes that match
+// public benchmarks, by test, and the number that could not be compared. It does not
+// change which episodes are published.
+type Contamination struct {
+	Schema     string           `json:"schema"` // tracesmith.contamination/1
+	Episodes   int              `json:"episodes"`
+	Tasks      int              `json:"tasks"`
+	Lists      Lists            `json:"lists"`
+	Hashes     string           `json:"hashes,omitempty"` // identity of the files written by "tasks hashes"; "" without any
+	Bounds     Bounds           `json:"bounds"`
+	Tests      []ComparedTest   `json:"tests"`
+	Benchmarks []BenchmarkFound `json:"benchmarks"` // by name
+	Limits     []string         `json:"limits"`
+}
+
+// Lists are the built-in lists of benchmarks' repositories.
+type Lists struct {
+	Version int            `json:"version"`
+	Repos   map[string]int `json:"repos"` // by benchmark
+}
+
+// Bounds are the thresholds at which a text counts as a benchmark's.
+type Bounds struct {
+	Words13      float64 `json:"share_13gram"`       // share of the shorter text's 13-word runs
+	MinHash      float64 `json:"similarity_minhash"` // estimated from signatures of 5-word runs
+	Least        int     `json:"least_runs"`         // minimum of both texts
+	CommonBeyond int     `json:"common_beyond"`      // 13-word runs in more of a benchmark's texts are boilerplate, and not counted
+}
+
+// ComparedTest says what data a test used, and how much of the dataset it covered.
+type ComparedTest struct {
+	Test            string `json:"test"`
+	With            string `json:"with"` // lists, hashes, lists and hashes, or nothing
+	Tasks           int    `json:"tasks"`
+	TasksWithout    int    `json:"tasks_not_compared"`
+	Episodes        int    `json:"episodes"`
+	EpisodesWithout int    `json:"episodes_not_compared"`
+}
+
+// BenchmarkFound is the result for one benchmark. Tasks and Episodes count matches of
+// any test.
+type BenchmarkFound struct {
+	Benchmark string                 `json:"benchmark"`
+	Hashed    provenance.KnownCounts `json:"hashed"` // content of its hashes
+	Tasks     int                    `json:"tasks"`
+	Episodes  int                    `json:"episodes"`
+	Share     float64                `json:"share"` // of all episodes
+	Tests     []TestFound            `json:"tests"`
+}
+
+// TestFound is the result of one test for one benchmark.
+type TestFound struct {
+	Test     string      `json:"test"`
+	Compared bool        `json:"compared"` // false: no data of the benchmark for this test
+	Tasks    int         `json:"tasks"`
+	Episodes int         `json:"episodes"`
+	Share    float64     `json:"share"`                   // of all episodes
+	Below    float64     `json:"highest_below,omitempty"` // highest overlap below the bound
+	Found    []TaskFound `json:"found"`
+}
+
+// TaskFound is one task that matches a benchmark.
+type TaskFound struct {
+	Source   string   `json:"task_source"`
+	Instance string   `json:"instance_id"`
+	Of       string   `json:"of"`                // the matching instance, repository, commit or request of the benchmark
+	Overlap  float64  `json:"overlap,omitempty"` // of texts: the maximum over its episodes
+	Episodes int      `json:"episodes"`
+	IDs      []string `json:"episode_ids,omitempty"` // of matching patches, which differ by episode
+}
+
+// identity identifies the hashes that are compared with; "" without hashes.
+func (c *contaminationCheck) identity() string {
+	if c.with == nil {
+		return ""
+	}
+	return c.with.Identity
+}
+
+// report returns the result so far.
+func (c *contaminationCheck) report() Contamination {
+	r := Contamination{
+		Schema: "tracesmith.contamination/1", Episodes: c.episodes, Tasks: len(c.tasks), Hashes: c.identity(),
+		Lists:  Lists{provenance.ListVersion, provenance.Listed()},
+		Bounds: Bounds{overlap.GramShare, overlap.NearShare, overlap.Least, overlap.Common},
+		Limits: []string{
+			"patches are the final patches of the episodes, because the reference fixes of the tasks are not staged",
+			"paraphrased or translated texts are not found",
+		},
+	}
+	known := map[string]provenance.KnownCounts{}
+	if c.with != nil {
+		for _, k := range c.with.Benchmarks {
+			known[k.Name] = k.Counts
+		}
+	} else {
+		r.Limits = append(r.Limits, "no hashes of benchmarks were given (publish --benchmark-hashes): commits, statements and patches are not compared, and ids only by their format")
+	}
+	names := map[string]bool{}
+	for _, of := range []map[string]bool{keys(r.Lists.Repos), keys(known), keys(c.byBenchmark)} {
+		maps.Copy(names, of)
+	}
+	for i, test := range provenance.Tests {
+		r.Tests = append(r.Tests, c.comparedTest(i, test))
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		r.Benchmarks = append(r.Benchmarks, c.benchmark(name, known[name], r.Lists.Repos[name]))
+	}
+	return r
+}
+
+func keys[V any](m map[string]V) map[string]bool {
+	out := map[string]bool{}
+	for k := range m {
+		out[k] = true
+	}
+	return out
+}
+
+func (c *contaminationCheck) comparedTest(i int, test string) ComparedTest {
+	t := ComparedTest{Test: test, With: "nothing", Episodes: c.compared[i]}
+	switch {
+	case (test == provenance.TestRepo || test == provenance.TestInstance) && c.with != nil:
+		t.With = "lists and hashes"
+	case test == provenance.TestRepo || test == provenance.TestInstance:
+		t.With = "lists"
+	case c.with != nil:
+		t.With = "hashes"
+	}
+	for _, can := range c.tasks {
+		if can&(1<<i) != 0 {
+			t.Tasks++
+		}
+	}
+	t.TasksWithout, t.EpisodesWithout = len(c.tasks)-t.Tasks, c.episodes-t.Episodes
+	return t
+}
+
+func (c *contaminationCheck) benchmark(name string, has provenance.KnownCounts, listed int) BenchmarkFound {
+	b := BenchmarkFound{Benchmark: name, Hashed: has}
+	if all := c.byBenchmark[name]; all != nil {
+		b.Tasks, b.Episodes = len(all.tasks), all.episodes
+	}
+	b.Share = c.share(b.Episodes)
+	for test, there := range map[string]int{
+		provenance.TestInstance: listed + has.Tasks, provenance.TestRepo: listed + has.Repos, provenance.TestCommit: has.Commits,
+		provenance.TestStatement: has.Statements, provenance.TestStatementNear: has.NearStatements,
+		provenance.TestPatch: has.Patches, provenance.TestPatchNear: has.NearPatches,
+	} {
+		b.Tests = append(b.Tests, c.test(benchmarkTest{name, test}, there > 0))
+	}
+	slices.SortFunc(b.Tests, func(a, b TestFound) int {
+		return cmp.Compare(slices.Index(provenance.Tests, a.Test), slices.Index(provenance.Tests, b.Test))
+	})
+	return b
+}
+
+func (c *contaminationCheck) test(key benchmarkTest, compared bool) TestFound {
+	t := TestFound{Test: key.test, Compared: compared, Below: round(c.below[key]), Found: []TaskFound{}}
+	found := c.byTest[key]
+	if found == nil {
+		return t
+	}
+	t.Compared, t.Tasks, t.Episodes, t.Share = true, len(found.tasks), found.episodes, c.share(found.episodes)
+	for k, m := range found.matches {
+		slices.Sort(m.ids)
+		t.Found = append(t.Found, TaskFound{k.task.source, k.task.instance, k.of, round(m.share), m.episodes, m.ids})
+	}
+	slices.SortFunc(t.Found, func(a, b TaskFound) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Of, b.Of))
+	})
+	return t
+}
+
+func (c *contaminationCheck) share(episodes int) float64 {
+	return round(float64(episodes) / float64(max(1, c.episodes)))
+}
+
+func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+
+// Cell returns the card's table cell for a test.
+func (t TestFound) Cell() string {
+	if !t.Compared {
+		return "not compared"
+	}
+	return fmt.Sprintf("%d / %d", t.Tasks, t.Episodes)
+}
+
+// file returns the report as a file of the version.
+func (r Contamination) file() (textFile, error) {
+	raw, err := schemas.CanonicalJSON(r)
+	return textFile{contaminationPath, raw}, err
+}

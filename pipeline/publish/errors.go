@@ -1,0 +1,29 @@
+package publish
+
+import "errors"
+
+// ErrEmpty means that nothing is staged.
+var ErrEmpty = errors.New("no staged episodes")
+
+// ErrName means that a dataset cannot have this name.
+var ErrName = errors.New("name of the dataset")
+
+// ErrSchemas means that the staged episodes have two major schema versions, or one
+// that this program does not support.
+var ErrSchemas = errors.New("the records cannot be published")
+
+// ErrDamaged means that a staged object or a side file is not valid.
+var ErrDamaged = errors.New("a staged episode is damaged")
+
+// ErrHeld means that every episode is withheld because of a possible secret.
+var ErrHeld = errors.New("all episodes are withheld")
+
+// ErrOccupied means that the destination contains something other than this dataset.
+var ErrOccupied = errors.New("destination is occupied")
+
+// ErrConflict means that an object of this version exists with different content.
+var ErrConflict = errors.New("something else wrote to the version")
+
+// ErrLeaseLost means that another publisher took over because this one did not renew
+// its lease in time. Anything this one wrote is either complete or has no effect.
+var ErrLeaseLost = errors.New("another publisher took over")

@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/tracesmith/tracesmith/internal/enginetest"
+	"github.com/tracesmith/tracesmith/pipeline/budget"
+	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// A call that could not be announced keeps its reservation if the step log may have it, and
+// keeps nothing if another worker has the episode.
+func TestACallThatIsNotAnnounced(t *testing.T) {
+	t.Parallel()
+	url := enginetest.NATS(t).ClientURL()
+	owner, err := engine.Dial(t.Context(), engine.Cluster{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = owner.Close() }()
+	own, err := engine.Open(t.Context(), engine.Options{RunID: "r", Conn: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = own.Close() }()
+	free := func(context.Context) error { return nil }
+	if _, err := budget.Open(t.Context(), own, budget.Setup{Limits: budget.Limits{Run: 1}, Ledger: budget.NewLedger(budget.Limits{}), Confirm: free}); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: time.Nanosecond, CallTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	e, err := engine.Open(t.Context(), engine.Options{RunID: "r", Conn: conn, Join: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	batch := newBatch(Config{}, Deps{}, "r", plan{}, budget.Limits{})
+	store, err := own.JoinBudget(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := budget.NewClient(t.Context(), store, "one", 20*time.Millisecond, slog.New(slog.DiscardHandler))
+	record := func(id string) *recorder {
+		log, _, err := e.OpenLog(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &recorder{batch: batch, budget: client, job: schemas.Job{EpisodeID: id, TaskID: "x"}, delivery: 1, log: log, account: batch.Ledger.Account(id, "x"), asking: t.Context()}
+	}
+	lost, unsure := record("a"), record("b")
+	record("a")
+	if _, err := lost.Begin(t.Context(), 0.2); !errors.Is(err, engine.ErrLeaseLost) {
+		t.Errorf("for another worker's episode: %v", err)
+	}
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Request("$JS.API.STREAM.DELETE.STEPS_r", nil, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unsure.Begin(t.Context(), 0.3); err == nil || errors.Is(err, engine.ErrLeaseLost) {
+		t.Errorf("without an answer: %v", err)
+	}
+	client.Close()
+	got, err := budget.Read(t.Context(), owner, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(observe.Budget{LimitUSD: 1, ReservedUSD: 0.3}, *got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,24 @@
+package redact
+
+// find returns the secrets of a text, apart from each other and in order.
+func find(text string, work *meter) []span {
+	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}, commandEnd: map[*command]int{}}
+	work.spend(len(text) / 4)
+	f.placeholders = placeholder.FindAllStringIndex(text, -1)
+	d := compiled()
+	d.trie.Walk(f.lower, func(end, n, pattern int64) bool {
+		k := &d.keywords[pattern]
+		from, to := int(end-n+1), int(end+1)
+		if f.replaced(from) {
+			return true
+		}
+		for _, r := range k.rules {
+			f.runRule(r, from, to)
+		}
+		for _, look := range k.looks {
+			look(f, from, to)
+		}
+		return !work.over()
+	})
+	return f.separate()
+}

@@ -1,0 +1,19 @@
+package rundir_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/internal/enginetest"
+	"github.com/tracesmith/tracesmith/internal/pipelinetest"
+	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/stores"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m, func() bool { return false }) }
+
+func newHarness(dir string, tasks int) *pipelinetest.Harness {
+	return pipelinetest.New(dir, tasks, func(ctx context.Context, dir string) (sinks.Store, error) {
+		return stores.Open(ctx, dir, stores.S3Config{})
+	})
+}

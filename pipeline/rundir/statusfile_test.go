@@ -1,0 +1,67 @@
+package rundir_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// The status of a run adds up at every moment: while jobs run, fail and are tried again, when one is
+// given up, after the end, and when the run is resumed.
+func TestStatusOfARunningRunAddsUp(t *testing.T) {
+	t.Parallel()
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 12)
+	h.Config.Workers = 3
+	if _, err := h.Status(t); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("before it began: %v", err)
+	}
+	h.OnReset = func(_ context.Context, j schemas.Job) error {
+		if j.Instance == "bug-04" {
+			return errors.New("no sandbox")
+		}
+		return nil
+	}
+	end := make(chan error, 1)
+	go func() {
+		_, err := h.Run(t.Context())
+		end <- err
+	}()
+	looks, seen := 0, 0
+	for ended := false; !ended; looks++ {
+		select {
+		case err := <-end:
+			if ended = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		s, err := h.Status(t)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && seen == 0:
+			continue
+		case err != nil:
+			t.Fatal(err)
+		}
+		if s.Done < seen || s.Done > len(h.Staged(t)) || s.Running > 3 || s.Selected != 12 {
+			t.Errorf("%d done before, %d staged now: %+v", seen, len(h.Staged(t)), s)
+		}
+		seen = s.Done
+	}
+	s, err := h.Status(t)
+	if err != nil || s.Phase != "stopped" || s.Done != 11 || s.Failed != 1 || s.Ran != 12 || s.Running != 0 {
+		t.Errorf("at its end, after %d looks: %+v, %v", looks, s, err)
+	}
+	h.MustRun(t) // what was given up is not tried again
+	if s, err = h.Status(t); err != nil || s.Reused != 11 || s.Failed != 1 || s.Ran != 0 || s.Missing != 1 {
+		t.Errorf("again: %+v, %v", s, err)
+	}
+	h.OnReset, h.Config.Retry = nil, []string{"infra"}
+	h.MustRun(t)
+	if s, err = h.Status(t); err != nil || s.Phase != "completed" || s.Reused != 11 || s.Done != 12 || s.Ran != 1 {
+		t.Errorf("with --retry infra: %+v, %v", s, err)
+	}
+}

@@ -1,0 +1,145 @@
+package selection
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"regexp"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+)
+
+// program is one compiled predicate.
+type program struct {
+	prg   cel.Program
+	text  string          // the expression with named predicates expanded, if possible
+	steps bool            // it uses steps
+	group bool            // it uses variables of the group
+	used  map[string]bool // named predicates that it uses
+}
+
+// verdict is the value of a predicate for an episode; unknown if it depends on a null
+// column.
+type verdict uint8
+
+const (
+	no verdict = iota
+	yes
+	unknown
+)
+
+func compile(expr string) (program, error) {
+	env, err := environment()
+	if err != nil {
+		return program{}, err
+	}
+	lib, err := loadLibrary()
+	if err != nil {
+		return program{}, err
+	}
+	parsed, used, err := parseExpr(env, lib, expr)
+	if err != nil {
+		return program{}, err
+	}
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		return program{}, explain(expr, lib, issues)
+	}
+	if checked.OutputType() != cel.BoolType {
+		return program{}, fmt.Errorf("%q is of type %s, want bool", expr, checked.OutputType())
+	}
+	if err := rejectIntDivision(expr, checked.NativeRep()); err != nil {
+		return program{}, err
+	}
+	prg, err := env.Program(checked, cel.EvalOptions(cel.OptPartialEval), cel.InterruptCheckFrequency(10_000))
+	if err != nil {
+		return program{}, fmt.Errorf("preparing %q: %w", expr, err)
+	}
+	p := program{prg: prg, used: used, text: expandedText(expr, used, checked)}
+	for _, ref := range checked.NativeRep().ReferenceMap() {
+		_, inGroup := groupTypes[ref.Name]
+		p.group = p.group || inGroup
+		p.steps = p.steps || ref.Name == varSteps || ref.Name == varCalls
+	}
+	return p, nil
+}
+
+var isKnown = regexp.MustCompile(`!\("(\w+)" in ` + nullColumns + `\)`)
+
+// expandedText returns an expression with named predicates expanded, except with loops.
+func expandedText(expr string, used map[string]bool, checked *cel.Ast) string {
+	if len(used) == 0 {
+		return expr
+	}
+	text, err := cel.AstToString(checked)
+	if err != nil {
+		return expr
+	}
+	return isKnown.ReplaceAllString(text, "known($1)")
+}
+
+// rejectIntDivision rejects int / int, which drops the fraction of a rate.
+func rejectIntDivision(expr string, tree *ast.AST) error {
+	var found *offsetError
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Divide || tree.GetType(e.ID()) != types.IntType {
+			return
+		}
+		at, _ := tree.SourceInfo().GetOffsetRange(e.ID())
+		found = &offsetError{at.Start, "dividing two whole numbers drops the fraction: write double(a) / double(b)"}
+	}))
+	if found == nil {
+		return nil
+	}
+	return found.in(expr)
+}
+
+// activation binds the columns of an episode. Null columns are unknown, so the logic is
+// three-valued.
+func activation(e *Episode, g *groupCounts) (cel.PartialActivation, error) {
+	vars := map[string]any{}
+	null := []string{}
+	var patterns []*cel.AttributePatternType
+	rv := reflect.ValueOf(&e.Row).Elem()
+	for _, c := range arrowrec.Episodes.Columns {
+		v := c.Value(rv)
+		if v == nil {
+			null = append(null, c.Name)
+			patterns = append(patterns, cel.AttributePattern(c.Name))
+			continue
+		}
+		vars[c.Name] = v
+	}
+	vars[nullColumns] = null
+	vars[varSteps] = stepList(e.Steps, func(*schemas.StepRow) bool { return true })
+	vars[varCalls] = stepList(e.Steps, func(s *schemas.StepRow) bool { return s.Source == "agent" })
+	for name, v := range g.variables() {
+		if v == nil {
+			patterns = append(patterns, cel.AttributePattern(name))
+			continue
+		}
+		vars[name] = v
+	}
+	return cel.PartialVars(vars, patterns...)
+}
+
+func (p program) eval(ctx context.Context, a cel.PartialActivation) (verdict, error) {
+	out, _, err := p.prg.ContextEval(ctx, a)
+	switch {
+	case ctx.Err() != nil:
+		return no, context.Cause(ctx)
+	case err != nil:
+		return no, err
+	case types.IsUnknown(out):
+		return unknown, nil
+	case out.Value() == true:
+		return yes, nil
+	}
+	return no, nil
+}

@@ -1,0 +1,104 @@
+package selection
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+)
+
+// stepType is the type of a row of table steps in expressions, with its columns as fields.
+var stepType = types.NewObjectType("step")
+
+// stepTypes tells CEL's checker the columns of steps.
+type stepTypes struct{ types.Provider }
+
+func (p stepTypes) FindStructType(name string) (*types.Type, bool) {
+	if name == stepType.TypeName() {
+		return types.NewTypeTypeWithParam(stepType), true
+	}
+	return p.Provider.FindStructType(name)
+}
+
+func (p stepTypes) FindStructFieldNames(name string) ([]string, bool) {
+	if name == stepType.TypeName() {
+		return columnNames(arrowrec.Steps), true
+	}
+	return p.Provider.FindStructFieldNames(name)
+}
+
+func (p stepTypes) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	if name != stepType.TypeName() {
+		return p.Provider.FindStructFieldType(name, field)
+	}
+	c, ok := arrowrec.Steps.Column(field)
+	if !ok {
+		return nil, false
+	}
+	value := func(target any) any {
+		row, ok := target.(*schemas.StepRow)
+		if !ok {
+			return nil
+		}
+		return c.Value(reflect.ValueOf(row).Elem())
+	}
+	return &types.FieldType{
+		Type:  celTypes[c.Kind],
+		IsSet: func(target any) bool { return value(target) != nil },
+		GetFrom: func(target any) (any, error) {
+			if v := value(target); v != nil {
+				return v, nil
+			}
+			return types.NewUnknown(0, types.NewAttributeTrail(name+"."+field)), nil
+		},
+	}, true
+}
+
+// stepValue is a row as a CEL value.
+type stepValue struct{ row *schemas.StepRow }
+
+func (s stepValue) ConvertToNative(reflect.Type) (any, error) { return s.row, nil }
+func (s stepValue) ConvertToType(t ref.Type) ref.Val {
+	if t == types.TypeType {
+		return stepType
+	}
+	return types.NewErr("a step is no %s", t.TypeName())
+}
+func (s stepValue) Equal(other ref.Val) ref.Val {
+	o, ok := other.(stepValue)
+	return types.Bool(ok && o.row == s.row)
+}
+func (s stepValue) Type() ref.Type { return stepType }
+func (s stepValue) Value() any     { return s.row }
+
+func stepList(rows []schemas.StepRow, in func(*schemas.StepRow) bool) []ref.Val {
+	out := []ref.Val{}
+	for i := range rows {
+		if in(&rows[i]) {
+			out = append(out, stepValue{&rows[i]})
+		}
+	}
+	return out
+}
+
+// tokensOf reads sft_tokens_json: {"<tokenizer>": n}. "" means the only tokenizer in it.
+func tokensOf(text, tokenizer ref.Val) ref.Val {
+	var counts map[string]int64
+	name := string(tokenizer.(types.String))
+	if err := json.Unmarshal([]byte(text.(types.String)), &counts); err != nil {
+		return types.NewErr("sft_tokens_json is no map of numbers: %v", err)
+	}
+	if name == "" && len(counts) == 1 {
+		for name = range counts {
+		}
+	}
+	n, ok := counts[name]
+	if !ok {
+		return types.NewUnknown(0, types.NewAttributeTrail("sft_tokens_json"))
+	}
+	return types.Int(n)
+}

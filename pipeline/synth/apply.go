@@ -1,0 +1,59 @@
+package synth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/env/mutate"
+)
+
+// apply creates a candidate's patch and fills the trial's fields about it.
+func (w *worker) apply(ctx context.Context, s *repoState, c candidate, t *Trial) error {
+	m, err := w.mutation(ctx, s, c, t)
+	if refused, ok := errors.AsType[*mutate.RefusedError](err); ok {
+		t.Outcome, t.Reason = Refused, refused.Why
+	} else if err != nil {
+		return err
+	}
+	for _, f := range m.Funcs {
+		t.Funcs = append(t.Funcs, f.File+"::"+f.Name)
+	}
+	if len(c.Sites) == 0 {
+		t.Operators = []string{c.Kind}
+		for _, f := range m.Funcs {
+			t.Sites = append(t.Sites, fmt.Sprintf("%s:%d", f.File, f.Line))
+		}
+	}
+	for _, site := range c.Sites {
+		t.Operators = append(t.Operators, site.Operator)
+		t.Sites = append(t.Sites, fmt.Sprintf("%s:%d", site.File, site.Line))
+	}
+	t.Patch, t.Body = string(m.Patch), m.BodyHash
+	_, t.Lines = linesOf(t.Patch)
+	return nil
+}
+
+// mutation returns the change of a candidate.
+func (w *worker) mutation(ctx context.Context, s *repoState, c candidate, t *Trial) (mutate.Mutation, error) {
+	switch c.Kind {
+	case KindCommit:
+		t.Commit = c.Commit
+		return w.bench.mutator.Invert(ctx, s.history, c.Commit, isTest)
+	case KindModel:
+		prompt, err := w.bench.mutator.Question(ctx, *c.Target)
+		if err != nil {
+			return mutate.Mutation{}, err
+		}
+		said, err := w.ask(ctx, t.Repo, c.Key, prompt)
+		if err != nil {
+			return mutate.Mutation{}, err
+		}
+		t.Model, t.PromptSHA256 = said.Model, said.PromptSHA256
+		if said.Refused != "" {
+			return mutate.Mutation{}, &mutate.RefusedError{Why: said.Refused}
+		}
+		return w.bench.mutator.Written(ctx, *c.Target, said.Answer)
+	}
+	return w.bench.mutator.Apply(ctx, c.Sites)
+}

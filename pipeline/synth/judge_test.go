@@ -1,0 +1,28 @@
+package synth
+
+import "testing"
+
+func TestABugMayBreakAShareOfTheTestsAndNeverAll(t *testing.T) {
+	s := &repoState{kept: []string{"a", "b", "c", "d"}}
+	failing := func(n int) run {
+		r := run{tests: map[string]string{}, whole: true}
+		for i, id := range s.kept {
+			if r.tests[id] = "passed"; i < n {
+				r.tests[id] = "failed"
+			}
+		}
+		return r
+	}
+	for _, c := range []struct {
+		share float64
+		tests int
+		want  Outcome
+	}{{0.5, 2, ""}, {0.5, 3, BreaksAll}, {0.25, 2, BreaksAll}, {1, 3, ""}, {1, 4, BreaksAll}} {
+		w := &worker{factory: &factory{cfg: Config{MaxFailing: c.share}}}
+		trial := &Trial{}
+		s.classify(trial, failing(c.tests), w.mayFail(s))
+		if trial.Outcome != c.want {
+			t.Errorf("%d of 4 tests fail, %v may: %q, want %q", c.tests, c.share, trial.Outcome, c.want)
+		}
+	}
+}

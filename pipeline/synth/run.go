@@ -1,0 +1,191 @@
+package synth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Run creates tasks from the repositories and writes them to Out. It can be stopped at
+// any time and resumes from the journal there. The summary lists repositories that
+// cannot be used; it is an error only if no repository can be used.
+func Run(ctx context.Context, cfg Config) (Summary, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return Summary{}, err
+	}
+	j, err := openJournal(cfg.Out, cfg.settings())
+	if err != nil {
+		return Summary{}, err
+	}
+	st := &factory{cfg: cfg, journal: j, begun: time.Now(), budget: newModelBudget(cfg.MaxCost, j.spent())}
+	for _, r := range cfg.Repos {
+		st.states = append(st.states, &repoState{repo: r, seed: cfg.Seed, trials: map[string]*Trial{}})
+	}
+	st.progress.Repos = len(st.states)
+	err = st.work(ctx)
+	var sum Summary
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = st.usable()
+	}
+	if err == nil {
+		sum, err = st.finish()
+	} else {
+		sum = st.summary()
+	}
+	if _, none := errors.AsType[*NoneError](err); none { // leave the directory free for another try
+		return sum, errors.Join(err, j.drop())
+	}
+	return sum, errors.Join(err, j.close())
+}
+
+// work runs the workers until all jobs are done.
+func (st *factory) work(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	st.queue = newJobQueue(ctx, st.states)
+	stop := context.AfterFunc(ctx, func() {
+		st.queue.mu.Lock()
+		defer st.queue.mu.Unlock()
+		st.queue.wake.Broadcast()
+	})
+	defer stop()
+	var group errgroup.Group
+	for range st.cfg.Workers {
+		group.Go(func() error {
+			w := &worker{factory: st}
+			defer w.leave(ctx)
+			for {
+				s, j, ok := st.queue.next(w.at)
+				if !ok {
+					return nil
+				}
+				err := w.attempt(ctx, j)
+				if ctx.Err() != nil {
+					err = ctx.Err()
+				}
+				st.queue.done(s, err, st.advance)
+			}
+		})
+	}
+	return errors.Join(group.Wait(), st.queue.err)
+}
+
+// usable returns an error if no repository can be used.
+func (st *factory) usable() error {
+	refused := map[string]string{}
+	for _, s := range st.states {
+		if s.refused == "" {
+			return nil
+		}
+		refused[s.repo.Task.InstanceID] = s.refused
+	}
+	return &NoneError{refused}
+}
+
+// attempts is the number of tries of a job after infrastructure failures.
+const attempts = 3
+
+// attempt does a job, and retries it in a new sandbox after an infrastructure failure.
+func (w *worker) attempt(ctx context.Context, j job) (err error) {
+	for range attempts {
+		err = j.do(ctx, w)
+		_, wrong := errors.AsType[*OperatorError](err)
+		if _, model := errors.AsType[*modelError](err); err == nil || wrong || model || ctx.Err() != nil {
+			return err
+		}
+		w.leave(ctx)
+	}
+	return fmt.Errorf("%s, tried %d times: %w", j.key, attempts, err)
+}
+
+// begin surveys a repository, or uses the survey of an earlier run.
+func (s *repoState) begin(ctx context.Context, w *worker) error {
+	found := w.journal.survey(s.repo.Task.InstanceID)
+	if found == nil {
+		var err error
+		if found, err = w.survey(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s.repo.Task.InstanceID, err)
+		}
+		if err := w.journal.add(entry{Repo: found}); err != nil {
+			return err
+		}
+	} else if found.Refused == "" {
+		if err := w.prepare(ctx, s); err != nil {
+			return err
+		}
+	}
+	s.applySurvey(found)
+	s.drawn = found.Drawn
+	w.update(func(p *Progress) { p.Surveyed++ })
+	return nil
+}
+
+// The phases of a repository. Each is planned when the previous one is done.
+const (
+	phaseSurvey = iota
+	phaseTrials
+	phaseComposed
+	phaseRelease
+	phaseDone
+)
+
+// advance plans the next phase that has jobs.
+func (st *factory) advance(s *repoState) error {
+	for s.phase < phaseDone && len(s.pending) == 0 {
+		s.phase++
+		switch {
+		case s.refused != "":
+			s.phase = phaseDone
+		case s.phase == phaseTrials:
+			st.plan(s, s.drawn)
+		case s.phase == phaseComposed && slices.Contains(st.cfg.Kinds, KindComposed):
+			st.plan(s, s.compose())
+		case s.phase == phaseRelease:
+			s.choose()
+			st.planReleases(s)
+		}
+	}
+	return nil
+}
+
+// plan adds trials of candidates that no earlier run has judged.
+func (st *factory) plan(s *repoState, list []candidate) {
+	for _, c := range list {
+		s.order = append(s.order, c.Key)
+		if known := st.journal.trial(s.repo.Task.InstanceID, c.Key); known != nil {
+			s.trials[c.Key] = known.clone()
+			st.update(func(p *Progress) { p.count(known); p.Kept++ })
+			continue
+		}
+		s.pending = append(s.pending, job{key: "the candidate " + c.Key + " of " + s.repo.Task.InstanceID, do: func(ctx context.Context, w *worker) error {
+			if err := w.enter(ctx, s); err != nil {
+				return err
+			}
+			t, err := w.judge(ctx, s, c)
+			if overBudget(err) {
+				w.update(func(p *Progress) { p.Unasked++ })
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := w.journal.add(entry{Trial: t}); err != nil {
+				return err
+			}
+			w.queue.mu.Lock()
+			s.trials[c.Key] = t.clone()
+			w.queue.mu.Unlock()
+			w.update(func(p *Progress) { p.count(t) })
+			return nil
+		}})
+	}
+	st.update(func(p *Progress) { p.Planned += len(list) })
+}
