@@ -292,7 +292,7 @@ func TestA2RecordForPeople(t *testing.T) {
 	a.Tools = []schemas.ToolSchema{{Name: "bash"}, {Name: "pdb"}}
 	got := print(op{Op: "reset", Soft: true})
 	for _, part := range []string{
-		"== soft reset == ended, score 3/4, 12 ms\n", "tools: bash, pdb\n", "stands at: a.py:3 in f\n",
+		"== soft reset == ended, score 3/4, 12 ms\n", "tools: bash, pdb\n", "stopped at: a.py:3 in f\n",
 		"breakpoints: a.py:1 if x > 1, a.py:2 (disabled), a.py:3 (temporary), a.py:4, a.py:5, and 5 more\n",
 	} {
 		if !strings.Contains(got, part) {

@@ -42,7 +42,7 @@ func writeText(out io.Writer, o op, a answer) error {
 		fmt.Fprintf(&b, "tools: %s\n", strings.Join(names, ", "))
 	}
 	if f := a.Frame; f != nil {
-		fmt.Fprintf(&b, "stands at: %s:%d in %s\n", f.File, f.Line, f.Function)
+		fmt.Fprintf(&b, "stopped at: %s:%d in %s\n", f.File, f.Line, f.Function)
 	}
 	if a.OK {
 		fmt.Fprintf(&b, "breakpoints: %s\n", breakpointList(a.Breakpoints))

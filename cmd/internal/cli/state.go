@@ -39,15 +39,15 @@ type State struct {
 	exitHook exitHook
 }
 
-// exitHook runs before a signal ends the process at once.
+// exitHook runs before a forced exit.
 type exitHook struct {
 	sync.Mutex
 	do func()
 }
 
-// OnForcedExit sets the function that runs before the second signal ends the process.
+// SetExitHook sets the function that runs before the second signal ends the process.
 // It must return quickly.
-func (s *State) OnForcedExit(do func()) {
+func (s *State) SetExitHook(do func()) {
 	s.exitHook.Lock()
 	defer s.exitHook.Unlock()
 	s.exitHook.do = do

@@ -168,7 +168,7 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		cfg.Progress = s.Stderr
 	}
 	cfg.OnForcedExit = func(do func() error) {
-		s.OnForcedExit(func() {
+		s.SetExitHook(func() {
 			if err := do(); err != nil {
 				fmt.Fprint(s.Stderr, cli.Describe(err))
 			}

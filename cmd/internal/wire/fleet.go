@@ -142,7 +142,7 @@ func (w *Worker) drained() bool {
 	}
 }
 
-// leave records that this worker has left, if the cluster answers.
+// leave announces that this worker has left, if the cluster can be reached.
 func (w *Worker) leave(ctx context.Context, err error) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
@@ -155,7 +155,7 @@ func (w *Worker) leave(ctx context.Context, err error) error {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		w.self.Reason = redact.New(redact.NewKnown(redact.Environment(w.opt.Host.Environ))).Text(reason)
 	}
-	_ = w.conn.PutWorker(end, w.self) // without it, silence has the same effect later
+	_ = w.conn.PutWorker(end, w.self) // if this fails, the coordinator finds the worker silent
 	return nil
 }
 
@@ -255,7 +255,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer, err error) {
 	var info fleet.RunDetails
 	if err := json.Unmarshal(entry.Info, &info); err != nil {
-		return o, fmt.Errorf("reading the registry: run %s: %w", entry.RunID, err)
+		return o, fmt.Errorf("reading the entry of run %s: %w", entry.RunID, err)
 	}
 	body, err := w.conn.Body(ctx, entry.RunID, info.Offer)
 	if err != nil {

@@ -62,8 +62,7 @@ func TestSecretsOfModels(t *testing.T) {
 	}
 }
 
-// What the configuration says of a model reaches the prompts, and what they are
-// must not change under a run.
+// The configured traits of a model reach the prompts, and must not change during a run.
 func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 	text := "hm"
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: &text}}}}})
@@ -122,9 +121,9 @@ func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 	}
 }
 
-// What is said later wins: the model's own block, section llm, the command line;
-// the agent's own sampling over all of them. What the model refuses is dropped at
-// the end, whoever set it, and each episode has a session of its own.
+// Later settings win: the model's own block, section llm, the command line, and the
+// agent's own sampling. A parameter that the model refuses is dropped, and each episode
+// has its own session.
 func TestG4LaterSettingsWin(t *testing.T) {
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("x")}, Repeat: true}}})
 	file := filepath.Join(t.TempDir(), "run.yaml")

@@ -38,7 +38,7 @@ type RunOptions struct {
 	Stdin            io.Reader // input of agents that are people
 	Progress         io.Writer
 	Warn             io.Writer
-	Observer         observe.Observer // nil: one that shows progress
+	Observer         observe.Observer // nil: shows progress on Progress
 	Clock            func() time.Time // nil: time.Now
 	Hooks            pipeline.Hooks
 }
