@@ -93,9 +93,9 @@ func viewOptions(t *testing.T, kind string) (rows []string) {
 			t.Fatalf("%s takes --%s ?", kind, option.name)
 		}
 		if _, values, ok := strings.Cut(err.Error(), "choose one of "); ok {
-			values, _, _ = strings.Cut(values, ", or leave out")
+			values, _, _ = strings.Cut(values, ", or omit")
 			rows = append(rows, fmt.Sprintf("| `--%s` | `%s` |\n", option.name, strings.ReplaceAll(values, ", ", "`, `")))
-		} else if !strings.Contains(err.Error(), "leave out --"+option.name) {
+		} else if !strings.Contains(err.Error(), "omit --"+option.name) {
 			t.Fatalf("%s: %v", kind, err)
 		}
 	}
