@@ -9,6 +9,6 @@ summary=$(mktemp)
 trap 'rm -f "$summary"; docker image rm "$image" >/dev/null 2>&1 || true' EXIT
 docker build --quiet --network none --tag "$image" . >/dev/null
 docker run --rm --network none "$image" --version
-docker run --rm --network none --privileged "$image" run -c quickstart -p 'tasks.ids=[stockroom]' --json >"$summary"
+docker run --rm --network none --security-opt seccomp=unconfined --security-opt systempaths=unconfined "$image" run -c quickstart -p 'tasks.ids=[stockroom]' --json >"$summary"
 grep -q '"resolved_gold_used": 1' "$summary" || { echo "the task was not resolved in the image:" >&2; cat "$summary" >&2; exit 1; }
 echo "the image runs a task"
