@@ -61,6 +61,7 @@ require (
 	k8s.io/client-go v0.36.6
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/streaming v0.36.6
+	mvdan.cc/sh/v3 v3.14.1
 )
 
 require (

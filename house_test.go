@@ -40,6 +40,7 @@ var homes = map[string][]string{
 	"github.com/spf13/cobra":            {"cmd/internal/cli", "cmd/internal/lab"},
 	"golang.org/x/term":                 {"cmd/internal/wire"},
 	"cel.dev/":                          {"pipeline/selection"},
+	"mvdan.cc/sh":                       {"env/shellwords"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "cmd/internal/cli"},
 	"k8s.io/":                                {"env/drivers/kubernetes", "internal/kubetest"},

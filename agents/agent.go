@@ -16,8 +16,9 @@ import (
 // One goroutine uses a policy; a new one is made per episode.
 type Policy interface {
 	Info() schemas.AgentInfo
-	// System and Problem are the first two messages; "" = none.
-	Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error)
+	// Prompts renders the messages that open the conversation t.Phase, whose model is
+	// shown t.Tools; "" = no such message.
+	Prompts(t *Transcript) (system, problem string, err error)
 	// Next makes one turn. An llms error with a class is mapped to an exit
 	// reason; Reply.Stop ends the episode.
 	Next(ctx context.Context, t *Transcript) (schemas.Reply, error)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -129,16 +130,16 @@ func fileEdits(f goldFile) ([]schemas.ToolCall, error) {
 	var calls []schemas.ToolCall
 	switch {
 	case f.IsDelete:
-		return []schemas.ToolCall{shell("rm -- " + quote(f.OldName))}, nil
+		return []schemas.ToolCall{shell("rm -- " + shellwords.Quote(f.OldName))}, nil
 	case f.IsRename, f.IsCopy:
 		verb := "mv -- "
 		if f.IsCopy {
 			verb = "cp -p -- "
 		}
-		calls = append(calls, shell("mkdir -p -- "+quote(path.Dir(f.NewName))+" && "+verb+quote(f.OldName)+" "+quote(f.NewName)))
+		calls = append(calls, shell("mkdir -p -- "+shellwords.Quote(path.Dir(f.NewName))+" && "+verb+shellwords.Quote(f.OldName)+" "+shellwords.Quote(f.NewName)))
 	}
 	if f.IsNew && len(f.TextFragments) == 0 {
-		calls = append(calls, shell("mkdir -p -- "+quote(path.Dir(f.NewName))+" && : > "+quote(f.NewName)))
+		calls = append(calls, shell("mkdir -p -- "+shellwords.Quote(path.Dir(f.NewName))+" && : > "+shellwords.Quote(f.NewName)))
 	}
 	for i := len(f.TextFragments) - 1; i >= 0; i-- {
 		more, err := hunkEdits(f, f.TextFragments[i])
@@ -149,7 +150,7 @@ func fileEdits(f goldFile) ([]schemas.ToolCall, error) {
 	}
 	calls = append(calls, finalNewline(f)...)
 	if m := f.NewMode; m != 0 && m.Perm() != f.OldMode.Perm() && (f.OldMode != 0 || m.Perm()&0o111 != 0) {
-		calls = append(calls, shell(fmt.Sprintf("chmod %03o -- %s", m.Perm(), quote(f.NewName))))
+		calls = append(calls, shell(fmt.Sprintf("chmod %03o -- %s", m.Perm(), shellwords.Quote(f.NewName))))
 	}
 	return calls, nil
 }
@@ -216,9 +217,9 @@ func finalNewline(f goldFile) []schemas.ToolCall {
 	case last == nil || now == nil || last.NoEOL() == now.NoEOL():
 		return nil
 	case last.NoEOL():
-		return []schemas.ToolCall{shell(`printf '\n' >> ` + quote(f.NewName))}
+		return []schemas.ToolCall{shell(`printf '\n' >> ` + shellwords.Quote(f.NewName))}
 	}
-	return []schemas.ToolCall{shell("truncate -s -1 -- " + quote(f.NewName))}
+	return []schemas.ToolCall{shell("truncate -s -1 -- " + shellwords.Quote(f.NewName))}
 }
 
 func splitHunk(h *gitdiff.TextFragment) []change {
@@ -278,6 +279,3 @@ func Arguments(args map[string]any) json.RawMessage {
 	}
 	return raw
 }
-
-// quote makes one word of a POSIX shell command line.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

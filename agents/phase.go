@@ -13,26 +13,42 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Phased is a Policy that holds more than one conversation in an episode, or
-// shows its model other tools than all of the environment's. Every method must
-// be a function of its arguments, as Next is, so that a recorded episode comes to
-// the same phase again.
+// Phased is a Policy that says which tools its model is shown now, and which
+// calls it answers itself. Both methods must be functions of their arguments, as
+// Next is, so that a recorded episode comes to the same phase again. A Policy that
+// is not Phased is always in the zero Phase and answers no call.
 type Phased interface {
 	Policy
 	// Phase is asked before each turn, and before each call of a turn; offered
 	// are the environment's tools. t.Phase is the one that was on.
 	Phase(t *Transcript, offered []schemas.ToolSchema) (Phase, error)
-	// Open renders what opens the conversation t.Phase, which t.Tools belong to.
-	// "" = no such message. Run asks it in place of Prompts.
-	Open(t *Transcript) (system, problem string, err error)
 	// Answer answers a call of a tool that is the policy's own, or one that it does
-	// not want executed; ok is false for all others. A reply without a call is asked
-	// about as the zero call. It must not depend on the sandbox: such calls are not
-	// executed again when an episode is taken up.
+	// not want executed; ok is false for all others. Run asks it about a reply without
+	// a call as the zero call, and not at all in the zero Phase. The answer must not
+	// depend on the sandbox: Run does not execute such calls again when it takes up an
+	// episode.
 	Answer(t *Transcript, call schemas.ToolCall) (o schemas.Observation, ok bool)
 }
 
-// Phase is where an episode stands.
+// PhasedOf returns p as a Phased policy.
+func PhasedOf(p Policy) Phased {
+	if own, ok := p.(Phased); ok {
+		return own
+	}
+	return unphased{p}
+}
+
+type unphased struct{ Policy }
+
+func (unphased) Phase(*Transcript, []schemas.ToolSchema) (Phase, error) { return Phase{}, nil }
+
+func (unphased) Answer(*Transcript, schemas.ToolCall) (schemas.Observation, bool) {
+	return schemas.Observation{}, false
+}
+
+// Phase is where an episode stands. The zero Phase, Recorded and Exit aside, is the
+// only conversation of an episode, in which the model is shown all of the
+// environment's tools and the environment answers every call.
 type Phase struct {
 	// Name goes to Step.Phase. Another name than before opens a conversation, whose
 	// model sees the steps of that name alone.
@@ -46,6 +62,21 @@ type Phase struct {
 	Numbered bool
 	// Exit ends the episode before the next turn, schemas.Exit*; "" = go on.
 	Exit string
+	// Recorded are the answers, as Settled, to the calls of the turn that the policy
+	// is about to repeat from a recording; "" = not known. Run compares them with the
+	// new answers.
+	Recorded []string
+}
+
+// Whole reports whether the model is shown all of the environment's tools and the
+// environment answers every call.
+func (ph Phase) Whole() bool { return ph.Name == "" && ph.Tools == nil }
+
+func (ph Phase) tools(offered []schemas.ToolSchema) []schemas.ToolSchema {
+	if ph.Whole() {
+		return offered
+	}
+	return ph.Tools
 }
 
 // Conversation is the part of Steps that the model of the current phase knows.
@@ -62,13 +93,8 @@ func (t *Transcript) Conversation() []schemas.Step {
 	return out
 }
 
-// phase asks which conversation is on: the only one, unless the policy says.
 func (r *run) phase() (Phase, error) {
-	p, ok := r.Policy.(Phased)
-	if !ok {
-		return Phase{Tools: r.offered}, nil
-	}
-	ph, err := p.Phase(&r.transcript, r.offered)
+	ph, err := r.policy.Phase(&r.transcript, r.offered)
 	if err != nil {
 		return ph, fmt.Errorf("finding the phase: %w", err)
 	}
@@ -86,7 +112,7 @@ func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
 	opened := ph.Name != r.current.Name || reset != nil
 	r.current = ph
 	r.transcript.Phase = ph.Name
-	r.show(ph.Tools)
+	r.show(ph.tools(r.offered))
 	if !opened {
 		return "", nil
 	}
@@ -115,11 +141,7 @@ func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
 // opening are the system prompt, the problem, and what tools said at the reset.
 // They begin when the reset began.
 func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) {
-	open := func() (string, string, error) { return r.Policy.Prompts(r.Task, r.transcript.Tools) }
-	if p, ok := r.Policy.(Phased); ok {
-		open = func() (string, string, error) { return p.Open(&r.transcript) }
-	}
-	system, problem, err := open()
+	system, problem, err := r.policy.Prompts(&r.transcript)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the prompts: %w", err)
 	}
@@ -159,7 +181,7 @@ func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) 
 // announce ends the answer of a step with the tools that it brings into the
 // conversation, so that the record says when a model was told.
 func (r *run) announce(step *schemas.Step) error {
-	if _, phased := r.Policy.(Phased); !phased || step.Turn < 0 || step.Observation == nil {
+	if r.current.Whole() || step.Turn < 0 || step.Observation == nil {
 		return nil
 	}
 	before, err := r.phase()
@@ -188,17 +210,13 @@ func (r *run) announce(step *schemas.Step) error {
 
 // Preview renders what opens an episode, before there is one.
 func Preview(p Policy, t schemas.Task, offered []schemas.ToolSchema) (system, problem string, err error) {
-	phased, ok := p.(Phased)
-	if !ok {
-		return p.Prompts(t, offered)
-	}
 	tr := Transcript{Task: t}
-	ph, err := phased.Phase(&tr, offered)
+	ph, err := PhasedOf(p).Phase(&tr, offered)
 	if err != nil {
 		return "", "", err
 	}
-	tr.Phase, tr.Tools = ph.Name, ph.Tools
-	return phased.Open(&tr)
+	tr.Phase, tr.Tools = ph.Name, ph.tools(offered)
+	return p.Prompts(&tr)
 }
 
 // number is how a step is named to the model. It stands behind the answer, so
@@ -212,7 +230,7 @@ func (r *run) show(tools []schemas.ToolSchema) {
 		return
 	}
 	r.transcript.Tools, r.toolSet = tools, schemas.Hash(tools)
-	if _, phased := r.Policy.(Phased); !phased {
+	if r.current.Whole() {
 		r.result.Tools = tools
 		return
 	}
@@ -229,8 +247,7 @@ func (r *run) show(tools []schemas.ToolSchema) {
 // answer answers a call that does not reach the environment: one of the policy's
 // own tools, or of a tool that is not shown in this phase.
 func (r *run) answer(call schemas.ToolCall) (schemas.Observation, bool) {
-	p, ok := r.Policy.(Phased)
-	if !ok {
+	if r.current.Whole() {
 		return schemas.Observation{}, false
 	}
 	var names []string
@@ -238,7 +255,7 @@ func (r *run) answer(call schemas.ToolCall) (schemas.Observation, bool) {
 		names = append(names, t.Name)
 	}
 	if slices.Contains(names, call.Name) {
-		return p.Answer(&r.transcript, call)
+		return r.policy.Answer(&r.transcript, call)
 	}
 	text := fmt.Sprintf("There is no tool named %q here. Call one of: %s.", call.Name, strings.Join(names, ", "))
 	return schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrUnknownTool}, true
@@ -253,7 +270,7 @@ func (r *run) executed(s schemas.Step) bool {
 	case schemas.ErrSandboxDied, schemas.ErrNotExecuted:
 		return false
 	}
-	if _, phased := r.Policy.(Phased); !phased {
+	if r.current.Whole() {
 		return true
 	}
 	known := slices.ContainsFunc(r.offered, func(t schemas.ToolSchema) bool { return t.Name == s.ToolCall.Name })

@@ -41,7 +41,7 @@ func (p *relay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agent
 	return ph, nil
 }
 
-func (p *relay) Open(t *agents.Transcript) (string, string, error) {
+func (p *relay) Prompts(t *agents.Transcript) (string, string, error) {
 	return "sys " + t.Phase, "problem with " + t.Tools[len(t.Tools)-1].Name, nil
 }
 

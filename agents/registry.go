@@ -13,7 +13,7 @@ type Deps struct {
 	// Gold is non-nil only for specs whose policy declares GoldUsed.
 	Gold   *Privileged
 	Client llms.Client          // nil where no model is configured
-	Models map[string]Model     // further ones, those that ModelsOf names
+	Models map[string]Model     // further ones, those that Needs.Models names
 	Tools  []schemas.ToolSchema // of the environment
 	Seed   int64
 	// Recording is what Needs names, of the same task; nil where there is none.
@@ -56,23 +56,31 @@ type Model struct {
 	Sampling llms.Sampling
 }
 
-// Spec describes one policy kind. Its config struct says what the policy needs,
-// see Needs.
+// Spec describes one policy kind. Its config struct may be Needy.
 type Spec = plugin.Spec[Policy, Deps]
 
 // Registry lists the policies that exist. agents/policies fills it.
 var Registry = &plugin.Registry[Policy, Deps]{What: "agent"}
 
-// Needs says what a policy must be given. A policy's config struct declares it
-// with a method Needs() Needs; without one it needs nothing.
+// Needs says what a policy must be given, and what it brings.
 type Needs struct {
 	Gold  bool // Deps.Gold: the policy is privileged
 	Model bool // Deps.Client
+	// Models are the entries of section models that it asks beside its first model:
+	// Deps.Models.
+	Models []string
+	// Tools are the policy's own, which it answers itself: they are part of no toolbox.
+	Tools []schemas.ToolSchema
 	// Console: a person acts, one episode at a time and without a clock.
 	Console bool
 	// Recording is the run directory or dataset that holds Deps.Recording, Episode the
 	// beginning of its id.
 	Recording, Episode string
+}
+
+// Needy is implemented by the config structs of policies that need something.
+type Needy interface {
+	Needs() Needs
 }
 
 // NeedsOf tells what policies of a kind with these settings need, before one is
@@ -82,35 +90,8 @@ func NeedsOf(kind string, with map[string]any) (Needs, error) {
 	if err != nil {
 		return Needs{}, err
 	}
-	if n, ok := cfg.(interface{ Needs() Needs }); ok {
+	if n, ok := cfg.(Needy); ok {
 		return n.Needs(), nil
 	}
 	return Needs{}, nil
-}
-
-// ModelsOf names the entries of section models that a policy with these settings
-// asks beside its first model. Its config struct declares them with a method
-// Models() []string.
-func ModelsOf(kind string, with map[string]any) ([]string, error) {
-	cfg, err := Registry.Config(kind, with)
-	if err != nil {
-		return nil, err
-	}
-	if m, ok := cfg.(interface{ Models() []string }); ok {
-		return m.Models(), nil
-	}
-	return nil, nil
-}
-
-// OwnTools are the tools that policies of a kind answer themselves: they are no
-// part of a toolbox. A config struct declares them with a method OwnTools.
-func OwnTools(kind string) []schemas.ToolSchema {
-	spec, ok := Registry.Lookup(kind)
-	if !ok || spec.Default == nil {
-		return nil
-	}
-	if o, ok := spec.Default().(interface{ OwnTools() []schemas.ToolSchema }); ok {
-		return o.OwnTools()
-	}
-	return nil
 }

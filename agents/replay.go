@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/tracesmith/tracesmith/agents/canonical"
-	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -99,7 +98,7 @@ func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 		if !r.executed(s) {
 			continue
 		}
-		info, err := r.Env.Step(env.WithRecorded(ctx, *s.Observation), *s.ToolCall)
+		info, err := r.Env.Repeat(ctx, *s.ToolCall, *s.Observation)
 		if err != nil {
 			return fmt.Errorf("repeating step %d (%s): %w", s.Index, s.ToolCall.Name, err)
 		}
@@ -108,21 +107,13 @@ func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 	return nil
 }
 
-// Recalling is a Policy that says again what was recorded.
-type Recalling interface {
-	Policy
-	// Recalled is what a step was answered when it was recorded, as Settled; "" = it
-	// was not, or nobody knows. t ends before s.
-	Recalled(t *Transcript, s schemas.Step) string
-}
-
-// recall holds a step of a Recalling policy to its recording.
+// recall holds a step to the recording that the policy repeats.
 func (r *run) recall(s schemas.Step) {
-	p, ok := r.Policy.(Recalling)
-	if !ok || s.Turn < 0 || s.Observation == nil {
+	call := max(s.Call, 0)
+	if s.Turn < 0 || s.Observation == nil || call >= len(r.current.Recorded) {
 		return
 	}
-	if then := p.Recalled(&r.transcript, s); then != "" {
+	if then := r.current.Recorded[call]; then != "" {
 		r.compare(s.Index, Settled(s.Observation.Text), then)
 	}
 }

@@ -36,7 +36,7 @@ type Limits struct {
 type Result struct {
 	Agent          schemas.AgentInfo
 	Tools          []schemas.ToolSchema   // all that were shown
-	ToolSets       [][]schemas.ToolSchema // each list that was shown, of Phased policies
+	ToolSets       [][]schemas.ToolSchema // each list that was shown; nil if it was always all of the environment's
 	Steps          []schemas.Step
 	ExitReason     string // schemas.Exit*
 	ErrorClass     string
@@ -67,6 +67,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	cfg.Task = cfg.Task.Public()
 	r := &run{
 		Config:     cfg,
+		policy:     PhasedOf(cfg.Policy),
 		parent:     ctx,
 		transcript: Transcript{Task: cfg.Task, Seed: cfg.Job.Seed},
 		result:     Result{Agent: cfg.Policy.Info(), Started: cfg.Clock().UTC()},
@@ -86,6 +87,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 // run is the state of one episode.
 type run struct {
 	Config
+	policy     Phased          // Config.Policy
 	parent     context.Context // without the wall-clock limit
 	transcript Transcript
 	result     Result
@@ -167,7 +169,7 @@ func (r *run) turn(ctx context.Context) (string, error) {
 	}
 	asked := r.Clock().UTC()
 	asking, done := r.Recorder.Asking(ctx)
-	reply, err := r.Policy.Next(asking, &r.transcript)
+	reply, err := r.policy.Next(asking, &r.transcript)
 	if err != nil && ctx.Err() == nil && asking.Err() != nil {
 		err = context.Cause(asking)
 	}
@@ -267,8 +269,8 @@ func (r *run) wrote(reply schemas.Reply) (class, text string) {
 		return schemas.ErrCutOff, "Your reply hit the token limit before it called a tool, so nothing happened. " +
 			"Say less, and call one tool."
 	}
-	if p, ok := r.Policy.(Phased); ok {
-		if o, ok := p.Answer(&r.transcript, schemas.ToolCall{}); ok {
+	if !r.current.Whole() {
+		if o, ok := r.policy.Answer(&r.transcript, schemas.ToolCall{}); ok {
 			return o.ErrorClass, o.Text
 		}
 	}

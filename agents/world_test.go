@@ -47,11 +47,13 @@ func (w *world) Reset(context.Context, bool) (env.Info, error) {
 		State: schemas.EnvState{EvalPassed: w.passed}, Tools: w.tools}, nil
 }
 
+func (w *world) Repeat(ctx context.Context, c schemas.ToolCall, o schemas.Observation) (env.Info, error) {
+	w.recorded = append(w.recorded, c.Name+" "+o.Text)
+	return w.Step(ctx, c)
+}
+
 func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	w.calls = append(w.calls, c.Name)
-	if o, again := env.Recorded(ctx); again {
-		w.recorded = append(w.recorded, c.Name+" "+o.Text)
-	}
 	o := schemas.Observation{Source: c.Name, Text: "ok", FullText: "uncut"}
 	switch {
 	case w.stepErr != nil:
@@ -94,7 +96,7 @@ type plan struct {
 func (p *plan) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "plan", Policy: p.policy}
 }
-func (p *plan) Prompts(schemas.Task, []schemas.ToolSchema) (string, string, error) {
+func (p *plan) Prompts(*agents.Transcript) (string, string, error) {
 	return "sys", "problem", nil
 }
 func (p *plan) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {

@@ -16,9 +16,10 @@ import (
 
 // checkNode compares a YAML document with Config and reports every unknown key and
 // every scalar of the wrong type with file and line, which viper does not know. It
-// also records in places where each setting was written.
-func checkNode(s Source, root *yaml.Node, places Places) []error {
-	c := checker{source: s, places: places}
+// also records in places where each setting was written, and in renamed a sentence for
+// each value that has a new name.
+func checkNode(s Source, root *yaml.Node, places Places, renamed *[]string) []error {
+	c := checker{source: s, places: places, renamed: renamed}
 	c.walk(root, reflect.TypeFor[Config](), "")
 	return c.problems
 }
@@ -31,9 +32,15 @@ var removed = map[string]string{
 	"sandbox.warm": "delete it; sandboxes start when they are needed",
 }
 
+// renames are values that earlier versions had, and their names of today.
+var renames = map[string]map[string]string{
+	"agent.kind": {"null": "noop"},
+}
+
 type checker struct {
 	source   Source
 	places   Places
+	renamed  *[]string
 	problems []error
 }
 
@@ -49,11 +56,14 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		c.tool(n, path)
 		return
 	}
+	if now := renames[path][n.Value]; now != "" {
+		if note := fmt.Sprintf("%s: %s is called %s now", path, n.Value, now); !slices.Contains(*c.renamed, note) {
+			*c.renamed = append(*c.renamed, note)
+		}
+		n.Tag, n.Value, n.Style = "!!str", now, 0
+	}
 	if n.Tag == "!!null" {
-		switch {
-		case path == "agent.kind" && n.Value == "null":
-			n.Tag, n.Style = "!!str", yaml.DoubleQuotedStyle // there is an agent called null, but YAML reads no value
-		case path == "tasks.source": // otherwise an unset shell variable would choose the built-in tasks
+		if path == "tasks.source" { // otherwise an unset shell variable would choose the built-in tasks
 			c.report(n, noSource)
 		}
 		return

@@ -31,7 +31,8 @@ type Config struct {
 	NATS   NATS   `mapstructure:"nats" json:"-"`
 	Engine Engine `mapstructure:"engine" json:"engine"`
 
-	Places Places `mapstructure:"-" json:"-"` // where each setting was written
+	Places  Places   `mapstructure:"-" json:"-"` // where each setting was written
+	Renamed []string `mapstructure:"-" json:"-"` // a sentence for each value that has another name today
 }
 
 // Run is the name, the place and the parallelism of a run.

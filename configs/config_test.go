@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,14 +186,18 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheNullAgentCanBeNamed(t *testing.T) {
+// YAML reads null as nothing, which would choose the default agent.
+func TestTheNullAgentIsCalledNoop(t *testing.T) {
 	for _, in := range []struct {
-		doc       string
-		overrides []string
-	}{{doc: "agent: {kind: null}\n"}, {doc: "{}", overrides: []string{"agent.kind=null"}}} {
-		got, err := load(t, nil, in.overrides, in.doc)
-		if err != nil || got.Agent.Kind != "null" {
-			t.Errorf("%+v: kind %q, %v", in, got.Agent.Kind, err)
+		doc                string
+		overrides, environ []string
+	}{
+		{doc: "agent: {kind: null}\n"}, {doc: "agent: {kind: 'null'}\n"}, {doc: "{}", overrides: []string{"agent.kind=null"}},
+		{doc: "agent: {kind: null}\n", environ: []string{"TRACESMITH_AGENT__KIND=null"}},
+	} {
+		got, err := load(t, in.environ, in.overrides, in.doc)
+		if err != nil || got.Agent.Kind != "noop" || !slices.Equal(got.Renamed, []string{"agent.kind: null is called noop now"}) {
+			t.Errorf("%+v: kind %q, %q, %v", in, got.Agent.Kind, got.Renamed, err)
 		}
 	}
 }

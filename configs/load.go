@@ -52,12 +52,13 @@ type Input struct {
 func Load(in Input) (Config, error) {
 	merged, places := map[string]any{}, Places{}
 	var problems []error
+	var renamed []string
 	for _, s := range in.Sources {
-		doc, errs := parse(s, places)
+		doc, errs := parse(s, places, &renamed)
 		problems = append(problems, errs...)
 		merge(merged, doc)
 	}
-	if err := applyOverrides(merged, in.Overrides, in.Environ, places); err != nil {
+	if err := applyOverrides(merged, in, places, &renamed); err != nil {
 		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -70,11 +71,12 @@ func Load(in Input) (Config, error) {
 	if len(places) > 0 {
 		cfg.Places = places
 	}
+	cfg.Renamed = renamed
 	return cfg, cfg.Validate()
 }
 
 // parse parses one document and checks its keys and scalar types against Config.
-func parse(s Source, places Places) (map[string]any, []error) {
+func parse(s Source, places Places, renamed *[]string) (map[string]any, []error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(s.Data, &node); err != nil {
 		return nil, []error{yamlError(s, err)}
@@ -82,7 +84,7 @@ func parse(s Source, places Places) (map[string]any, []error) {
 	if len(node.Content) == 0 {
 		return nil, nil
 	}
-	if errs := checkNode(s, node.Content[0], places); len(errs) > 0 {
+	if errs := checkNode(s, node.Content[0], places, renamed); len(errs) > 0 {
 		return nil, errs
 	}
 	var doc map[string]any
@@ -115,10 +117,10 @@ func merge(into, from map[string]any) {
 }
 
 // applyOverrides applies values from the environment, then those of -p, which take precedence.
-func applyOverrides(doc map[string]any, overrides, environ []string, places Places) error {
+func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]string) error {
 	var all []Source
 	var problems []error
-	for _, kv := range slices.Sorted(slices.Values(environ)) {
+	for _, kv := range slices.Sorted(slices.Values(in.Environ)) {
 		name, value, _ := strings.Cut(kv, "=")
 		path, ours := strings.CutPrefix(name, EnvPrefix+"_")
 		if !ours {
@@ -133,7 +135,7 @@ func applyOverrides(doc map[string]any, overrides, environ []string, places Plac
 		}
 		all = append(all, Source{Name: name, Data: []byte(strings.ToLower(strings.ReplaceAll(path, "__", ".")) + "=" + value)})
 	}
-	for _, o := range overrides {
+	for _, o := range in.Overrides {
 		all = append(all, Source{Name: "-p " + o, Data: []byte(o)})
 	}
 	for _, o := range all {
@@ -148,7 +150,7 @@ func applyOverrides(doc map[string]any, overrides, environ []string, places Plac
 			continue
 		}
 		set := Places{}
-		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true}, set)
+		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true}, set, renamed)
 		for at := range set {
 			if at == path || strings.HasPrefix(at, path+".") { // omit the value, which may be a secret
 				places[at], _, _ = strings.Cut(o.Name, "=")

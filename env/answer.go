@@ -7,13 +7,14 @@ import (
 
 type answerKey struct{}
 
-// AnswerBy says when the caller needs its answer: a sandbox that does not even
-// show signs of life a second after end is dead. It cancels nothing.
+// AnswerBy sets when the caller needs its answer: a sandbox that has not responded
+// a second after end is treated as dead. It does not cancel ctx. Like the deadline
+// of a context, end holds for every method of a sandbox and its terminals.
 func AnswerBy(ctx context.Context, end time.Time) context.Context {
 	return context.WithValue(ctx, answerKey{}, end)
 }
 
-// AnswerEnd is what AnswerBy said last.
+// AnswerEnd returns the time that AnswerBy set last.
 func AnswerEnd(ctx context.Context) (end time.Time, ok bool) {
 	end, ok = ctx.Value(answerKey{}).(time.Time)
 	return end, ok

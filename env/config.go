@@ -43,6 +43,12 @@ type Workspace interface {
 	Diff(ctx context.Context, tree Tree, final io.Reader) (patch []byte, treeSHA string, left []schemas.LeftOut, err error)
 }
 
+// Hashing is a Workspace that can name the tree it places.
+type Hashing interface {
+	// Base returns the hash of tree.
+	Base(ctx context.Context, tree Tree) (treeSHA string, err error)
+}
+
 func (c Config) validate() error {
 	for name, missing := range map[string]bool{
 		"Driver": c.Driver == nil, "Tree": c.Tree == nil, "Toolbox": c.Toolbox == nil,

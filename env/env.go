@@ -103,6 +103,10 @@ type Session struct {
 	Workdir string
 	// CommandTimeout bounds one tool call unless the tool's own argument does.
 	CommandTimeout time.Duration
+	// Recorded is what the call was answered the first time if Env repeats it, else
+	// nil. A tool whose effects lie outside the sandbox must not have them twice: it
+	// answers with Recorded instead.
+	Recorded *schemas.Observation
 	// Eval runs the task's entrypoint, for limit at most (0 = as long as the
 	// environment lets it), and records the report.
 	Eval func(ctx context.Context, limit time.Duration) (EvalReport, error)
@@ -132,6 +136,9 @@ type Env interface {
 	// Step runs one call. A model's mistake is an observation; an error means
 	// the environment cannot go on (ErrSandboxDied or infrastructure).
 	Step(ctx context.Context, call schemas.ToolCall) (Info, error)
+	// Repeat is Step for a call that was answered recorded the first time: an episode
+	// is taken up again, and its calls bring a fresh sandbox to the same place.
+	Repeat(ctx context.Context, call schemas.ToolCall, recorded schemas.Observation) (Info, error)
 	// NoCall is the step of a reply without any tool call.
 	NoCall(ctx context.Context) (Info, error)
 	// Patch is the git binary patch from the base tree to the current one, with

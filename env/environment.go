@@ -148,6 +148,15 @@ func (e *Environment) Step(ctx context.Context, call schemas.ToolCall) (Info, er
 	return e.info(own, said, began), nil
 }
 
+// Repeat implements Env.
+func (e *Environment) Repeat(ctx context.Context, call schemas.ToolCall, recorded schemas.Observation) (Info, error) {
+	if e.sess != nil {
+		e.sess.Recorded = &recorded
+		defer func() { e.sess.Recorded = nil }()
+	}
+	return e.Step(ctx, call)
+}
+
 // NoCall implements Env.
 func (e *Environment) NoCall(context.Context) (Info, error) {
 	switch {
@@ -273,9 +282,7 @@ func (e *Environment) LeftOut() []schemas.LeftOut { return e.left }
 
 // Base implements Based.
 func (e *Environment) Base(ctx context.Context) (string, error) {
-	store, ok := e.cfg.Workspace.(interface {
-		Base(ctx context.Context, tree Tree) (string, error)
-	})
+	store, ok := e.cfg.Workspace.(Hashing)
 	if !ok {
 		return "", nil
 	}

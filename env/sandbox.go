@@ -115,19 +115,28 @@ type Sandbox interface {
 	Close(ctx context.Context) error
 }
 
-// WorkdirOf is where programs in a sandbox find the workspace that was asked
-// for: there, except with a driver that has no file system of its own.
+// Placed is implemented by sandboxes of drivers that have no file system of their
+// own and choose where files go. A type that wraps a Sandbox must pass it on.
+type Placed interface {
+	// Workdir is the absolute path of the workspace as programs see it; "" = the one
+	// that was asked for.
+	Workdir() string
+	// TempDir is the directory for temporary files; "" = /tmp.
+	TempDir() string
+}
+
+// WorkdirOf returns where programs in sb find the workspace that was asked for.
 func WorkdirOf(sb Sandbox, asked string) string {
-	if placed, ok := sb.(interface{ Workdir() string }); ok && placed.Workdir() != "" {
+	if placed, ok := sb.(Placed); ok && placed.Workdir() != "" {
 		return placed.Workdir()
 	}
 	return asked
 }
 
-// TempDirOf is where files go that are no part of the workspace and end with the
-// sandbox: /tmp, except with a driver that has no file system of its own.
+// TempDirOf returns the directory in sb for files that are not part of the
+// workspace and end with the sandbox.
 func TempDirOf(sb Sandbox) string {
-	if placed, ok := sb.(interface{ TempDir() string }); ok && placed.TempDir() != "" {
+	if placed, ok := sb.(Placed); ok && placed.TempDir() != "" {
 		return placed.TempDir()
 	}
 	return "/tmp"
@@ -225,6 +234,13 @@ type Terminal interface {
 	// Close kills the process and its descendants. Exit tells how it ended.
 	Close(ctx context.Context) error
 	Exit() (code int, ended bool)
+}
+
+// Limited is a Terminal that knows the limits of its sandbox.
+type Limited interface {
+	// Limit is the limit that last killed processes of the terminal: "memory",
+	// "processes", or "" if none did.
+	Limit() string
 }
 
 // Source is one origin of tasks. Safe for concurrent use.

@@ -27,7 +27,9 @@ type Account interface {
 
 type accountKey struct{}
 
-// WithAccount has the calls under ctx paid from a.
+// WithAccount has the calls under ctx paid from a. The account is in the context and
+// not in the request so that no policy has to pass it on: a call cannot be made
+// without it by mistake.
 func WithAccount(ctx context.Context, a Account) context.Context {
 	return context.WithValue(ctx, accountKey{}, a)
 }

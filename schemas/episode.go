@@ -68,7 +68,7 @@ type PhaseInfo struct {
 }
 
 // EnvKey records how an episode was isolated. Unenforced lists limits that were
-// asked for and could not be enforced (design D3).
+// requested but could not be enforced.
 type EnvKey struct {
 	Driver      string            `json:"driver"`
 	Python      string            `json:"python,omitempty"` // version found in the sandbox

@@ -24,7 +24,7 @@ const (
 	ExitCancelled       = "cancelled"
 )
 
-// Outcomes: one exclusive word per episode (design §3).
+// The outcomes. Every episode has exactly one.
 const (
 	OutcomeResolved   = "resolved"
 	OutcomeUnresolved = "unresolved"

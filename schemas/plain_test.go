@@ -36,7 +36,7 @@ func TestControlCharactersAreFoundAnywhere(t *testing.T) {
 			case c < 0x20 && c != '\n' && c != '\t' || c >= 0x7f:
 				want = plain
 			}
-			if got := schemas.Plain(text); got != want && c != 0x1b { // an escape removes the text after it, too
+			if got := schemas.Plain(text); got != want && c != 0x1b { // an escape removes the text after it as well
 				t.Errorf("%#x at %d: %q", c, at, got)
 			}
 		}

@@ -26,7 +26,7 @@ type Task struct {
 	Instructions    string   `json:"instructions"`
 	Entrypoint      string   `json:"entrypoint"`                 // shell command line that runs the tests
 	DebugEntrypoint string   `json:"debug_entrypoint,omitempty"` // what pdb runs; "" = Entrypoint
-	Setup           []string `json:"setup,omitempty"`            // build commands, run once (design D2)
+	Setup           []string `json:"setup,omitempty"`            // build commands, run once
 	Hide            []string `json:"hide,omitempty"`             // directories below the interpreter's module path (pip/_vendor/NAME) that appear empty in sandboxes
 	Python          string   `json:"python,omitempty"`           // interpreter path on the host (bubblewrap)
 	Image           string   `json:"image,omitempty"`            // container image; empty = bubblewrap

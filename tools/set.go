@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
 // Set is the toolbox of an environment: it checks what the model sent, runs the
@@ -21,10 +22,11 @@ type Set struct {
 }
 
 type entry struct {
-	name  string
-	tool  Tool
-	check *checker
-	more  string
+	name    string
+	tool    Tool
+	args    *jsonschema.Tool
+	example string
+	more    string
 }
 
 var _ env.Toolbox = (*Set)(nil)
@@ -38,19 +40,15 @@ func NewSet(list []Tool) (*Set, error) {
 		if _, twice := s.find(schema.Name); twice {
 			return nil, fmt.Errorf("tool %q is listed twice", schema.Name)
 		}
-		example := "{}"
-		if e, ok := t.(interface{ Example() string }); ok {
-			example = e.Example()
+		example, more := "{}", ""
+		if d, ok := t.(Documented); ok {
+			example, more = d.Example(), d.More()
 		}
-		check, err := newChecker(schema, example)
+		args, err := jsonschema.Read(schema)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("tool %q: reading its schema: %w", schema.Name, err)
 		}
-		more := ""
-		if m, ok := t.(interface{ More() string }); ok {
-			more = m.More()
-		}
-		s.entries = append(s.entries, entry{schema.Name, t, check, more})
+		s.entries = append(s.entries, entry{schema.Name, t, args, example, more})
 		s.schemas = append(s.schemas, schema)
 	}
 	return s, nil
@@ -86,11 +84,14 @@ func (s *Set) Call(ctx context.Context, sess *env.Session, call schemas.ToolCall
 		return Fit(mistake(e.name, schemas.ErrCutOff, fmt.Sprintf("The call to %s was not run: %s.", e.name, call.Invalid)), ""), nil
 	}
 	if call.Invalid != "" {
-		return Fit(mistake(e.name, schemas.ErrBadArguments, e.check.malformed(call.Invalid)), ""), nil
+		return Fit(mistake(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: its arguments are not valid JSON (%s). "+
+			"Send one JSON object, with newlines and quotes inside texts escaped as \\n and \\\".\n"+
+			"A correct call has arguments like: %s", e.name, call.Invalid, e.example)), ""), nil
 	}
-	args, problem := e.check.check(call.Arguments)
-	if problem != "" {
-		return Fit(mistake(e.name, schemas.ErrBadArguments, problem), ""), nil
+	args, problems := e.args.Check(call.Arguments)
+	if len(problems) > 0 {
+		return Fit(mistake(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: %s.\n"+
+			"A correct call has arguments like: %s", e.name, strings.Join(problems, "; "), e.example)), ""), nil
 	}
 	return e.guard("", func() (schemas.Observation, error) { return e.tool.Call(ctx, sess, args) })
 }

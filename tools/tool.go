@@ -25,6 +25,16 @@ type Tool interface {
 	Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error)
 }
 
+// Documented is implemented by tools that help a model use them.
+type Documented interface {
+	// Example is a correct call's arguments, for observations that explain a wrong
+	// call.
+	Example() string
+	// More says, in a clause, how to see what was cut from a long observation; "" = a
+	// general hint.
+	More() string
+}
+
 // Listener is implemented by tools that react to events. An empty observation
 // text says nothing.
 type Listener interface {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
 // Mistake is what is wrong with a command line, and where.
@@ -80,7 +81,7 @@ func (p *typed) until(stop func(rune) bool) string {
 
 func (p *typed) space() { p.until(func(r rune) bool { return !unicode.IsSpace(r) }) }
 
-func (p *typed) arguments(tool property) (map[string]any, error) {
+func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 	args := map[string]any{}
 	for p.space(); p.at < len(p.line); p.space() {
 		start := p.at
@@ -91,25 +92,25 @@ func (p *typed) arguments(tool property) (map[string]any, error) {
 		case !word.MatchString(key):
 			return nil, mistake(start, "%q is not the name of an argument", key)
 		}
-		known := tool.of(key)
+		known := tool.Argument(key)
 		if _, twice := args[key]; twice {
 			return nil, mistake(start, "%s is given twice", key)
 		}
 		if known == nil {
-			if near := nearest.Name(key, tool.Properties.names, max(len(key)/3, 1)); near != "" {
+			if near := nearest.Name(key, tool.Names(), max(len(key)/3, 1)); near != "" {
 				return nil, mistake(start, "there is no argument %q: did you mean %s?", key, near)
 			}
-			return nil, mistake(start, "there is no argument %q: there are %s", key, anyOf(tool.Properties.names))
+			return nil, mistake(start, "there is no argument %q: there are %s", key, anyOf(tool.Names()))
 		}
 		p.at++
 		p.space()
-		value, err := p.value(key, *known)
+		value, err := p.value(known)
 		if err != nil {
 			return nil, err
 		}
 		args[key] = value
 	}
-	for _, key := range tool.Required {
+	for _, key := range tool.Required() {
 		if _, given := args[key]; !given {
 			return nil, mistake(len(p.line), "%s is missing: add %s=", key, key)
 		}
@@ -118,8 +119,8 @@ func (p *typed) arguments(tool property) (map[string]any, error) {
 }
 
 // value reads one value as its schema wants it.
-func (p *typed) value(key string, want property) (any, error) {
-	start := p.at
+func (p *typed) value(want *jsonschema.Argument) (any, error) {
+	start, key := p.at, want.Name
 	if start == len(p.line) {
 		return nil, mistake(start, "the value of %s is missing; an empty one is \"\"", key)
 	}
@@ -130,10 +131,10 @@ func (p *typed) value(key string, want property) (any, error) {
 		if text, closed = p.quoted(); !closed {
 			return nil, mistake(start, "the quote of %s is never closed", key)
 		}
-		if slices.Contains(want.Type, "string") {
-			return allowed(start, key, text, want)
+		if want.IsText() {
+			return allowed(start, text, want)
 		}
-	case (c == '[' || c == '{') && !slices.Contains(want.Type, "string"):
+	case (c == '[' || c == '{') && !want.IsText():
 		dec := json.NewDecoder(strings.NewReader(p.line[start:]))
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
@@ -144,20 +145,20 @@ func (p *typed) value(key string, want property) (any, error) {
 	default:
 		text = p.until(unicode.IsSpace)
 	}
-	return allowed(start, key, cast(text, &want), want)
+	return allowed(start, want.Cast(text), want)
 }
 
 // allowed checks a value against its type and its choices.
-func allowed(at int, key string, value any, want property) (any, error) {
+func allowed(at int, value any, want *jsonschema.Argument) (any, error) {
 	text, isText := value.(string)
-	if isText && len(want.Type) > 0 && !slices.Contains(want.Type, "string") {
-		return nil, mistake(at, "%s must be %s, not %q", key, strings.Join(want.Type, " or "), text)
+	if isText && len(want.Types) > 0 && !want.IsText() {
+		return nil, mistake(at, "%s must be %s, not %q", want.Name, strings.Join(want.Types, " or "), text)
 	}
-	if n, ok := value.(json.Number); ok && slices.Equal(want.Type, types{"integer"}) && strings.ContainsAny(n.String(), ".eE") {
-		return nil, mistake(at, "%s must be integer, not %s", key, n)
+	if n, ok := value.(json.Number); ok && slices.Equal(want.Types, []string{"integer"}) && strings.ContainsAny(n.String(), ".eE") {
+		return nil, mistake(at, "%s must be integer, not %s", want.Name, n)
 	}
 	if len(want.Enum) > 0 && !slices.ContainsFunc(want.Enum, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
-		return nil, mistake(at, "%s must be one of %s", key, anyOf(choices(want)))
+		return nil, mistake(at, "%s must be one of %s", want.Name, anyOf(want.Choices()))
 	}
 	return value, nil
 }
@@ -206,13 +207,13 @@ func Complete(line string, tools []schemas.ToolSchema) (from int, options []stri
 	case valued:
 		from += len(key) + 1
 		last = last[len(key)+1:]
-		if known := find(tools, fields[0]).of(key); known != nil {
-			for _, one := range choices(*known) {
+		if known := find(tools, fields[0]).Argument(key); known != nil {
+			for _, one := range known.Choices() {
 				all = append(all, one+" ")
 			}
 		}
 	default:
-		for _, name := range find(tools, fields[0]).Properties.names {
+		for _, name := range find(tools, fields[0]).Names() {
 			if !slices.ContainsFunc(fields[1:], func(f string) bool { return strings.HasPrefix(f, name+"=") }) {
 				all = append(all, name+"=")
 			}
@@ -232,33 +233,20 @@ func Usage(tools []schemas.ToolSchema) string {
 	var lines []string
 	for _, t := range tools {
 		line := t.Name
-		p := find(tools, t.Name)
-		for _, name := range p.Properties.names {
-			kind := strings.Join(p.Properties.byName[name].Type, "|")
-			if list := choices(p.Properties.byName[name]); len(list) > 0 {
-				kind = strings.Join(list, "|")
+		for _, a := range find(tools, t.Name).Arguments {
+			kinds := a.Choices()
+			if len(kinds) == 0 {
+				kinds = a.Types
 			}
-			if slices.Contains(p.Required, name) {
-				line += fmt.Sprintf(" %s=%s", name, kind)
-			} else {
-				line += fmt.Sprintf(" [%s=%s]", name, kind)
+			use := a.Name + "=" + strings.Join(kinds, "|")
+			if !a.Required {
+				use = "[" + use + "]"
 			}
+			line += " " + use
 		}
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
-}
-
-func choices(p property) (out []string) {
-	for _, one := range p.Enum {
-		if one != nil {
-			out = append(out, fmt.Sprint(one))
-		}
-	}
-	if len(out) == 0 && slices.Equal(p.Type, types{"boolean"}) {
-		return []string{"true", "false"}
-	}
-	return out
 }
 
 func toolNames(tools []schemas.ToolSchema) []string {

@@ -8,7 +8,21 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
+
+// find reads the parameters of a tool. A tool that is unknown or cannot be read
+// has none: its own check has the last word.
+func find(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
+	for _, t := range tools {
+		if t.Name == name {
+			if tool, err := jsonschema.Read(t); err == nil {
+				return tool
+			}
+		}
+	}
+	return &jsonschema.Tool{}
+}
 
 // Describe lists tools for a model that gets no other description of them.
 func Describe(tools []schemas.ToolSchema) string {
@@ -16,37 +30,37 @@ func Describe(tools []schemas.ToolSchema) string {
 	for _, t := range tools {
 		p := find(tools, t.Name)
 		text := "## " + t.Name + "\n\n" + strings.TrimSpace(t.Description) + "\n\n"
-		if len(p.Properties.names) == 0 {
+		if len(p.Arguments) == 0 {
 			out = append(out, text+"No parameters.")
 			continue
 		}
 		text += "Parameters:"
-		for _, name := range p.Properties.names {
-			text += "\n- " + describe(name, p.Properties.byName[name], slices.Contains(p.Required, name))
+		for _, a := range p.Arguments {
+			text += "\n- " + describe(a)
 		}
 		out = append(out, text)
 	}
 	return strings.Join(out, "\n\n")
 }
 
-func describe(name string, p property, required bool) string {
-	kind := strings.Join(p.Type, " or ")
-	if len(p.Items) > 0 {
-		kind += " of " + string(p.Items)
+func describe(a jsonschema.Argument) string {
+	kind := strings.Join(a.Types, " or ")
+	if a.Items != "" {
+		kind += " of " + a.Items
 	}
 	if kind == "" {
 		kind = "any"
 	}
-	if !required {
+	if !a.Required {
 		kind += ", optional"
 	}
-	text := fmt.Sprintf("%s (%s)", name, kind)
-	if d := strings.TrimSpace(p.Description); d != "" {
+	text := fmt.Sprintf("%s (%s)", a.Name, kind)
+	if d := strings.TrimSpace(a.Description); d != "" {
 		text += ": " + d
 	}
-	if len(p.Enum) > 0 {
+	if len(a.Enum) > 0 {
 		var values []string
-		for _, v := range p.Enum {
+		for _, v := range a.Enum {
 			values = append(values, fmt.Sprint(v))
 		}
 		text += " One of: " + strings.Join(values, ", ") + "."
@@ -56,11 +70,10 @@ func describe(name string, p property, required bool) string {
 
 // Example is a call of a tool with its required parameters, to be filled in.
 func Example(tool string, tools []schemas.ToolSchema) string {
-	p := find(tools, tool)
 	text := "<function=" + tool + ">\n"
-	for _, name := range p.Properties.names {
-		if slices.Contains(p.Required, name) {
-			text += "<parameter=" + name + ">" + strings.Join(p.Properties.byName[name].Type, " or ") + endParameter + "\n"
+	for _, a := range find(tools, tool).Arguments {
+		if a.Required {
+			text += "<parameter=" + a.Name + ">" + strings.Join(a.Types, " or ") + endParameter + "\n"
 		}
 	}
 	return text + endFunction

@@ -8,8 +8,8 @@
 //
 // One line break after a parameter's opening tag and one before its closing tag
 // belong to the tags; every other character is the value's. A value that begins
-// on a line of its own ends at a closing tag that does so, too, and may hold
-// anything else. It imports schemas only.
+// on a line of its own ends at a closing tag that does so as well,
+// and may hold anything else.
 package calltext
 
 import (
@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
 var (
@@ -155,7 +156,7 @@ func (c *cursor) object() (json.RawMessage, bool) {
 // argument reads the next parameter; done is the end of the call. Servers that
 // stop at </function> leave it out, and so do models: the end of the text and
 // the next call end one as well.
-func (c *cursor) argument(tool property, args map[string]any) (done bool, err error) {
+func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool, err error) {
 	c.skipBlanks()
 	rest := c.rest()
 	switch {
@@ -180,7 +181,7 @@ func (c *cursor) argument(tool property, args map[string]any) (done bool, err er
 	if _, twice := args[key]; twice {
 		return false, fmt.Errorf("parameter %q is given twice", key)
 	}
-	args[key] = cast(value, tool.of(key))
+	args[key] = tool.Argument(key).Cast(value)
 	return false, nil
 }
 

@@ -34,6 +34,10 @@ type talkative struct {
 	at map[int]string
 }
 
+func (b talkative) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return b.Step(ctx, call)
+}
+
 func (b talkative) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	info, err := b.bench.Step(ctx, c)
 	text := strings.Repeat(fmt.Sprintf("line %d of the file\n", len(b.asked)), 30)

@@ -52,7 +52,7 @@ func init() {
 // DemonstratorConfig has no settings; it declares what the policy needs.
 type DemonstratorConfig struct{}
 
-// Needs implements the declaration agents.NeedsOf reads.
+// Needs implements agents.Needy.
 func (*DemonstratorConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
 
 // Info implements agents.Policy.
@@ -65,8 +65,8 @@ func (d *demonstrator) Info() schemas.AgentInfo {
 
 // Prompts implements agents.Policy: the prompts a model would get, so that the
 // transcript trains one.
-func (d *demonstrator) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return prompts.Default().Opening("react", prompts.Model{}, t, tools)
+func (d *demonstrator) Prompts(t *agents.Transcript) (system, problem string, err error) {
+	return prompts.Default().Opening("react", prompts.Model{}, t.Task, t.Tools)
 }
 
 // Next implements agents.Policy. The script is run from its beginning over the

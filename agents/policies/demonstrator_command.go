@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
 var (
@@ -27,10 +29,15 @@ func alone(command, id string, canSelect bool) string {
 	if m == nil || strings.ContainsAny(m[2], "\n;&|<>$`()\\#{}~") {
 		return ""
 	}
-	words, ok := quotedWords(m[2])
-	switch {
-	case !ok:
+	split, err := shellwords.Split(m[2])
+	if err != nil {
 		return ""
+	}
+	words := make([]string, len(split))
+	for i, w := range split {
+		words[i] = w.Raw
+	}
+	switch {
 	case strings.HasSuffix(m[1], "unittest"):
 		return unittestAlone(m[1], words, id, canSelect)
 	}
@@ -54,32 +61,4 @@ func alone(command, id string, canSelect bool) string {
 		id = "'" + id + "'"
 	}
 	return strings.Join(append(out, id), " ")
-}
-
-// quotedWords divides at spaces outside of quotes, which stay where they are; ok is
-// false if a quote is left open.
-func quotedWords(line string) (words []string, ok bool) {
-	quote, start := rune(0), -1
-	for i, c := range line {
-		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == ' ' || c == '\t':
-			if start >= 0 {
-				words, start = append(words, line[start:i]), -1
-			}
-			continue
-		case c == '\'' || c == '"':
-			quote = c
-		}
-		if start < 0 {
-			start = i
-		}
-	}
-	if start >= 0 {
-		words = append(words, line[start:])
-	}
-	return words, quote == 0
 }

@@ -31,7 +31,7 @@ func init() {
 // HumanConfig has no settings.
 type HumanConfig struct{}
 
-// Needs implements the declaration agents.NeedsOf reads.
+// Needs implements agents.Needy.
 func (*HumanConfig) Needs() agents.Needs { return agents.Needs{Console: true} }
 
 // human shows a person what a model would see and takes one call a line. Lines
@@ -56,8 +56,8 @@ func (h *human) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "human", Version: "1", Policy: "human", ConfigJSON: "{}", ToolCallStyle: "native"}
 }
 
-func (h *human) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	_, problem, err = h.prompts.Opening("react", prompts.Model{}, t, tools)
+func (h *human) Prompts(t *agents.Transcript) (system, problem string, err error) {
+	_, problem, err = h.prompts.Opening("react", prompts.Model{}, t.Task, t.Tools)
 	return "", problem, err
 }
 

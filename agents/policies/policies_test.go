@@ -40,6 +40,10 @@ func (b *bench) Reset(context.Context, bool) (env.Info, error) {
 	return env.Info{Observation: own, Observations: []schemas.Observation{own, said}, Tools: b.tools}, nil
 }
 
+func (b *bench) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return b.Step(ctx, call)
+}
+
 func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
 	b.asked = append(b.asked, c)
 	o := schemas.Observation{Source: c.Name, Text: c.Name + " " + string(c.Arguments)}
@@ -208,16 +212,16 @@ func TestScriptedAndNull(t *testing.T) {
 		t.Errorf("steps %+v", res.Steps[:2])
 	}
 	b = &bench{}
-	if res := episode(t, b, build(t, "null", nil, agents.Deps{})); res.ExitReason != schemas.ExitSubmitted || len(b.asked) != 1 {
-		t.Errorf("null: exit %s, %v", res.ExitReason, outline(b.asked))
+	if res := episode(t, b, build(t, "noop", nil, agents.Deps{})); res.ExitReason != schemas.ExitSubmitted || len(b.asked) != 1 {
+		t.Errorf("noop: exit %s, %v", res.ExitReason, outline(b.asked))
 	}
 }
 
 func TestNeeds(t *testing.T) {
 	for kind, want := range map[string]agents.Needs{
-		"react": {Model: true}, "solution": {Gold: true}, "scripted": {}, "null": {},
+		"react": {Model: true}, "solution": {Gold: true}, "scripted": {}, "noop": {},
 	} {
-		if got, err := agents.NeedsOf(kind, nil); got != want || err != nil {
+		if got, err := agents.NeedsOf(kind, nil); !cmp.Equal(got, want) || err != nil {
 			t.Errorf("%s needs %+v, want %+v (%v)", kind, got, want, err)
 		}
 	}
@@ -239,7 +243,7 @@ func TestSettings(t *testing.T) {
 		{"scripted", map[string]any{"file": "/nowhere.yaml"}, "opening the script"},
 		{"scripted", map[string]any{"file": bad}, "must be a list of"},
 		{"scripted", map[string]any{"calls": []any{map[string]any{"message": "x"}}}, "call 1 has no tool"},
-		{"null", map[string]any{"x": 1}, "takes no settings"},
+		{"noop", map[string]any{"x": 1}, "takes no settings"},
 	} {
 		_, err := agents.Registry.Build(c.kind, c.with, agents.Deps{Task: task()})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -33,7 +33,7 @@ type ReactConfig struct {
 	Seeded bool `json:"seeded"`
 }
 
-// Needs implements the declaration agents.NeedsOf reads.
+// Needs implements agents.Needy.
 func (*ReactConfig) Needs() agents.Needs { return agents.Needs{Model: true} }
 
 // react asks a model for every turn. The message list is rebuilt from the
@@ -80,8 +80,8 @@ func newReact(cfg ReactConfig, deps agents.Deps) (*react, error) {
 
 func (r *react) Info() schemas.AgentInfo { return r.info }
 
-func (r *react) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return r.prompts.Opening(r.opening, r.model(), t, tools)
+func (r *react) Prompts(t *agents.Transcript) (system, problem string, err error) {
+	return r.prompts.Opening(r.opening, r.model(), t.Task, t.Tools)
 }
 
 // model is what prompts may know of it.

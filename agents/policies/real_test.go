@@ -47,12 +47,12 @@ func builtinTasks(t *testing.T) (env.Source, []schemas.Task) {
 }
 
 // In a real sandbox, with the real tools and pdb: the gold check of a task goes
-// through, and the null agent changes nothing.
+// through, and the noop agent changes nothing.
 func TestRealEnvironment(t *testing.T) {
 	source, tasks := builtinTasks(t)
 	kit := tooltest.Kit(t, nil)
 	task := tasks[0]
-	for _, kind := range []string{"solution", "null"} {
+	for _, kind := range []string{"solution", "noop"} {
 		e := real(t, source, task, kit)
 		deps := agents.Deps{Task: task}
 		if needs, err := agents.NeedsOf(kind, nil); err != nil {

@@ -42,9 +42,11 @@ const (
 	thenModel = "model"
 )
 
-// Needs implements the declaration agents.NeedsOf reads.
+// Needs implements agents.Needy.
 func (c *ReplayConfig) Needs() agents.Needs {
-	return agents.Needs{Model: c.Then == thenModel, Recording: c.From, Episode: c.Episode}
+	n := c.SeekerConfig.Needs()
+	n.Model, n.Recording, n.Episode = c.Then == thenModel, c.From, c.Episode
+	return n
 }
 
 // replay makes recorded replies, and is the agent of its kind after them. Their
@@ -53,20 +55,11 @@ type replay struct {
 	turns []agents.RecordedTurn
 	style string
 	info  schemas.AgentInfo
-	as    agents.Policy // of the recording's kind; nil: its opening is the task alone
+	as    agents.Phased // of the recording's kind; nil: its opening is the task alone
 	goOn  bool          // as goes on where the recording ends
 }
 
-// phasedReplay is a replay of an agent with conversations or answers of its own.
-type phasedReplay struct {
-	*replay
-	as agents.Phased
-}
-
-var (
-	_ agents.Recalling = (*replay)(nil)
-	_ agents.Phased    = phasedReplay{}
-)
+var _ agents.Phased = (*replay)(nil)
 
 func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 	switch {
@@ -84,9 +77,12 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 	if cfg.Turns > 0 && cfg.Turns < len(p.turns) {
 		p.turns = p.turns[:cfg.Turns]
 	}
-	var err error
-	if p.as, err = p.agent(cfg, deps, rec); err != nil {
+	as, err := p.agent(cfg, deps, rec)
+	if err != nil {
 		return nil, err
+	}
+	if as != nil {
+		p.as = agents.PhasedOf(as)
 	}
 	config, err := json.Marshal(cfg.ReactConfig)
 	p.info = schemas.AgentInfo{Version: "1", Policy: "replay", ToolCallStyle: "native"}
@@ -107,9 +103,6 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
 	p.info.Name, p.info.GoldUsed, p.info.ConfigJSON, p.info.Parent = "replay", rec.GoldUsed, string(config), rec.Episode
-	if as, ok := p.as.(agents.Phased); ok {
-		return phasedReplay{p, as}, nil
-	}
 	return p, nil
 }
 
@@ -154,11 +147,11 @@ func (p *replay) agent(cfg ReplayConfig, deps agents.Deps, rec agents.Recording)
 
 func (p *replay) Info() schemas.AgentInfo { return p.info }
 
-func (p *replay) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
+func (p *replay) Prompts(t *agents.Transcript) (system, problem string, err error) {
 	if p.as == nil {
-		return "", t.Instructions, nil
+		return "", t.Task.Instructions, nil
 	}
-	return p.as.Prompts(t, tools)
+	return p.as.Prompts(t)
 }
 
 // at is the recorded turn after those of t in a conversation; nil after the last,
@@ -206,45 +199,29 @@ func (p *replay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	return r, nil
 }
 
-// Recalled implements agents.Recalling.
-func (p *replay) Recalled(t *agents.Transcript, s schemas.Step) string {
-	before := *t
-	if s.Reply == nil { // its reply is the last of t
-		i := len(t.Steps)
-		for i > 0 && t.Steps[i-1].Turn == s.Turn {
-			i--
-		}
-		before.Steps = t.Steps[:i]
-	}
-	turn, call := p.at(&before, s.Phase), max(s.Call, 0)
-	if turn == nil || call >= len(turn.Answers) {
-		return ""
-	}
-	return turn.Answers[call]
-}
-
 // Phase implements agents.Phased: a recorded turn is shown the tools that it was
 // shown then, and no budget ends it.
-func (p phasedReplay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
-	ph, err := p.as.Phase(t, offered)
+func (p *replay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (ph agents.Phase, err error) {
+	if p.as != nil {
+		ph, err = p.as.Phase(t, offered)
+	}
 	turn := p.at(t, ph.Name)
 	if err != nil || turn == nil && p.goOn {
 		return ph, err
 	}
 	ph.Exit = ""
-	if turn != nil && turn.Tools != nil {
+	if turn == nil {
+		return ph, nil
+	}
+	ph.Recorded = turn.Answers
+	if turn.Tools != nil && !ph.Whole() {
 		ph.Tools, err = pick(append(slices.Clip(offered), handover.Schema()), turn.Tools)
 	}
 	return ph, err
 }
 
-// Open implements agents.Phased.
-func (p phasedReplay) Open(t *agents.Transcript) (system, problem string, err error) {
-	return p.as.Open(t)
-}
-
 // Answer implements agents.Phased.
-func (p phasedReplay) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
+func (p *replay) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
 	return p.as.Answer(t, call)
 }
 

@@ -54,6 +54,10 @@ func answersOf(steps []schemas.Step) []string {
 // changed is a library in which the line that view shows is another.
 type changed struct{ library }
 
+func (c *changed) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return c.Step(ctx, call)
+}
+
 func (c *changed) Step(ctx context.Context, call schemas.ToolCall) (env.Info, error) {
 	info, err := c.library.Step(ctx, call)
 	if call.Name == "view" {

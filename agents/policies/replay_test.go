@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/handover"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -95,7 +96,8 @@ func TestReplaySettings(t *testing.T) {
 		}
 	}
 	needs, err := agents.NeedsOf("replay", map[string]any{"from": "run", "episode": "ab", "then": "model"})
-	if want := (agents.Needs{Model: true, Recording: "run", Episode: "ab"}); err != nil || needs != want {
+	want := agents.Needs{Model: true, Recording: "run", Episode: "ab", Tools: []schemas.ToolSchema{handover.Schema()}}
+	if err != nil || !cmp.Equal(needs, want) {
 		t.Errorf("needs %+v, %v", needs, err)
 	}
 }

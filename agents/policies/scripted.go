@@ -109,8 +109,8 @@ func (s *scripted) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "scripted", Version: "1", Policy: "scripted", ConfigJSON: s.config, ToolCallStyle: "native"}
 }
 
-func (s *scripted) Prompts(t schemas.Task, _ []schemas.ToolSchema) (system, problem string, err error) {
-	return "", t.Instructions, nil
+func (s *scripted) Prompts(t *agents.Transcript) (system, problem string, err error) {
+	return "", t.Task.Instructions, nil
 }
 
 func (s *scripted) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {

@@ -47,16 +47,14 @@ func seekerDefaults() SeekerConfig {
 	}
 }
 
-// Models implements the declaration agents.ModelsOf reads.
-func (c *SeekerConfig) Models() []string {
-	if c.SolverModel == "" {
-		return nil
+// Needs implements agents.Needy.
+func (c *SeekerConfig) Needs() agents.Needs {
+	n := agents.Needs{Model: true, Tools: []schemas.ToolSchema{handover.Schema()}}
+	if c.SolverModel != "" {
+		n.Models = []string{c.SolverModel}
 	}
-	return []string{c.SolverModel}
+	return n
 }
-
-// OwnTools implements the declaration agents.OwnTools reads.
-func (*SeekerConfig) OwnTools() []schemas.ToolSchema { return []schemas.ToolSchema{handover.Schema()} }
 
 // Names of the two conversations.
 const (
@@ -152,8 +150,15 @@ func pick(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, e
 
 func (s *seeker) Info() schemas.AgentInfo { return s.seek.info }
 
-func (s *seeker) Prompts(t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return s.seek.prompts.Seek(s.seek.model(), t, tools, s.cfg.SeekSteps)
+func (s *seeker) Prompts(t *agents.Transcript) (system, problem string, err error) {
+	if t.Phase == phaseSeek {
+		return s.seek.prompts.Seek(s.seek.model(), t.Task, t.Tools, s.cfg.SeekSteps)
+	}
+	pack, ok := handover.Find(t.Task.Workdir, t.Steps)
+	if !ok {
+		return "", "", errors.New("nothing was handed over")
+	}
+	return s.solve.prompts.Solve(s.solve.model(), t.Task, t.Tools, pack)
 }
 
 // Phase implements agents.Phased.
@@ -226,18 +231,6 @@ func (s *seeker) tokens(before []schemas.Step, r *schemas.Reply) int64 {
 	}
 	said := llms.Message{Content: r.Message, ToolCalls: r.Calls}
 	return int64(tokens.For(s.seek.info.Model).Prompt(llms.Request{Messages: append(history.Messages(before, op), said)}))
-}
-
-// Open implements agents.Phased.
-func (s *seeker) Open(t *agents.Transcript) (system, problem string, err error) {
-	if t.Phase == phaseSeek {
-		return s.Prompts(t.Task, t.Tools)
-	}
-	pack, ok := handover.Find(t.Task.Workdir, t.Steps)
-	if !ok {
-		return "", "", errors.New("nothing was handed over")
-	}
-	return s.solve.prompts.Solve(s.solve.model(), t.Task, t.Tools, pack)
 }
 
 // Answer implements agents.Phased.

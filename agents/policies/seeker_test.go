@@ -35,6 +35,10 @@ func libraryTools() []schemas.ToolSchema {
 	return out
 }
 
+func (l *library) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return l.Step(ctx, call)
+}
+
 func (l *library) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	info, err := l.bench.Step(ctx, c)
 	if c.Name == "view" {
@@ -173,11 +177,12 @@ func TestSeekerSettings(t *testing.T) {
 			t.Errorf("%v: %v, want %s", with, err, want)
 		}
 	}
-	if names, err := agents.ModelsOf("seeker", map[string]any{"solver_model": "b"}); err != nil || !slices.Equal(names, []string{"b"}) {
-		t.Error(names, err)
+	needs, err := agents.NeedsOf("seeker", map[string]any{"solver_model": "b"})
+	if err != nil || !slices.Equal(needs.Models, []string{"b"}) || len(needs.Tools) != 1 || needs.Tools[0].Name != "handover" {
+		t.Error(needs, err)
 	}
-	if own := agents.OwnTools("seeker"); len(own) != 1 || own[0].Name != "handover" || agents.OwnTools("react") != nil {
-		t.Error(own)
+	if plain, err := agents.NeedsOf("react", nil); err != nil || plain.Tools != nil {
+		t.Error(plain, err)
 	}
 }
 

@@ -64,11 +64,6 @@ func (s simple) Phase(_ *agents.Transcript, offered []schemas.ToolSchema) (agent
 	return agents.Phase{Tools: offered}, nil
 }
 
-// Open implements agents.Phased.
-func (s simple) Open(t *agents.Transcript) (system, problem string, err error) {
-	return s.Prompts(t.Task, t.Tools)
-}
-
 // Answer implements agents.Phased: it answers what is not run.
 func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
 	switch {

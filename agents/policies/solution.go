@@ -25,7 +25,7 @@ func init() {
 // SolutionConfig has no settings; it declares what the policy needs.
 type SolutionConfig struct{}
 
-// Needs implements the declaration agents.NeedsOf reads.
+// Needs implements agents.Needy.
 func (*SolutionConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
 
 // solution walks a fixed list of calls: the tests must fail, the debugger must
@@ -112,8 +112,8 @@ func (s *solution) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "solution", Version: "1", Policy: "solution", GoldUsed: true, ConfigJSON: "{}", ToolCallStyle: "native"}
 }
 
-func (s *solution) Prompts(t schemas.Task, _ []schemas.ToolSchema) (system, problem string, err error) {
-	return "", t.Instructions, nil
+func (s *solution) Prompts(t *agents.Transcript) (system, problem string, err error) {
+	return "", t.Task.Instructions, nil
 }
 
 func (s *solution) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {

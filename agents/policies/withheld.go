@@ -109,11 +109,6 @@ func wasRun(class string) bool {
 	return true
 }
 
-// Open implements agents.Phased.
-func (w withheld) Open(t *agents.Transcript) (system, problem string, err error) {
-	return w.Prompts(t.Task, t.Tools)
-}
-
 // Answer implements agents.Phased.
 func (withheld) Answer(*agents.Transcript, schemas.ToolCall) (schemas.Observation, bool) {
 	return schemas.Observation{}, false

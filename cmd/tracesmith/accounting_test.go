@@ -20,15 +20,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Runs against a model server that misbehaves, compared with what the server
-// has counted: real processes, real sandboxes, HTTP.
+// These tests compare the accounts of runs, in real processes and sandboxes, with the
+// account of a model server that misbehaves.
 
-// troubles are what can happen to a call, in the order in which the first calls
-// of a run meet it; the stalls come first, to be waited for at once.
+// troubles are the faults that strike the first calls of a run, in this order. The
+// stalls come first, so that calls wait for them at the same time.
 var troubles = []string{"stall_start", "stall_headers", "stall_body", "rate_limit_ms", "server_error", "overloaded",
 	"truncated_json", "cut", "reset", "reset_body"}
 
-// trouble is a script's faults: each of the troubles once.
+// trouble returns faults for a script: each of the troubles once.
 var trouble = func() string {
 	text := "faults:\n"
 	for i, kind := range troubles {
@@ -37,8 +37,7 @@ var trouble = func() string {
 	return text
 }()
 
-// stallAt is one more of them: whoever waits for that many requests finds the
-// process alive.
+// stallAt adds a stall at a request, so that the process is still alive then.
 func stallAt(request int) string {
 	return fmt.Sprintf("  - {kind: stall_start, on: [%d]}\n", request)
 }
@@ -62,8 +61,8 @@ const mender = `sessions:
 // Prices of mender's model, USD for a million tokens.
 const inputPrice, cachedPrice, outputPrice = 1.0, 0.25, 30.0
 
-// quick is stockroom with an entrypoint that costs next to nothing: these runs are
-// about calls, and how pytest is judged is tested elsewhere.
+// quick is stockroom with an entrypoint that costs almost nothing, because these tests
+// are about calls.
 const quick = `tasks:
   source: path
   with: {path: "STOCKROOM", instance_id: stockroom, entrypoint: grep -q dict.shelves stockroom/store.py, debug_entrypoint: python3 -m pytest -q}
@@ -76,8 +75,8 @@ llm: {model: m, base_url: "SERVER", timeout: 5s, max_retries: 8, max_tokens: 500
 prices: [{model: m, input: 1, cached: 0.25, output: 30}]
 `
 
-// billed is the server's side of an account: what was answered whole, and what
-// broke off, which it may send a bill for as well.
+// billed is the server's account: complete answers, and broken ones, which it may bill
+// as well.
 func billed(t mock.Totals) float64 {
 	cost := func(u mock.Usage) float64 {
 		return (float64(u.Prompt-u.Cached)*inputPrice + float64(u.Cached)*cachedPrice + float64(u.Completion)*outputPrice) / 1e6
@@ -85,8 +84,7 @@ func billed(t mock.Totals) float64 {
 	return cost(t.Usage) + cost(t.Lost)
 }
 
-// mocked is a tracesmith mock: another process, that tells over HTTP what it has
-// counted.
+// mocked is a tracesmith mock in another process, which reports its counts over HTTP.
 type mocked struct {
 	t   *testing.T
 	url string // with /v1
@@ -120,7 +118,7 @@ func startMock(t *testing.T, script string) *mocked {
 	return &mocked{t, strings.TrimSpace(line)}
 }
 
-// get reads what the mock says of itself.
+// get reads a report of the mock.
 func (m *mocked) get(path string, into any) {
 	m.t.Helper()
 	resp, err := http.Get(m.url + path)
@@ -139,7 +137,7 @@ func (m *mocked) totals() (t mock.Totals) {
 	return t
 }
 
-// summary is what run --json prints, as far as it counts.
+// summary is the part of run --json that the tests need.
 type summary struct {
 	Verdict  string
 	ExitCode int `json:"exit_code"`
@@ -181,7 +179,7 @@ func (b *batch) args(more ...string) []string {
 	return append([]string{"run", "-c", b.config, "--run-dir", b.dir, "--json"}, more...)
 }
 
-// run runs the batch once more and returns its exit code and summary.
+// run runs the batch again and returns its exit code and summary.
 func (b *batch) run(more ...string) (int, summary) {
 	b.t.Helper()
 	cmd := exec.CommandContext(b.t.Context(), "tracesmith", b.args(more...)...)
@@ -197,8 +195,7 @@ func (b *batch) run(more ...string) (int, summary) {
 	return cmd.ProcessState.ExitCode(), s
 }
 
-// kill starts the batch and kills it outright when the server has been asked so
-// many times.
+// kill starts the batch and kills it after a number of requests.
 func (b *batch) kill(requests int, more ...string) {
 	b.t.Helper()
 	cmd := exec.CommandContext(b.t.Context(), "tracesmith", b.args(more...)...)
@@ -216,8 +213,8 @@ func (b *batch) kill(requests int, more ...string) {
 	}
 }
 
-// check compares both sides. Without lost calls they are equal to the token;
-// with some the run never knows less than what it can be billed.
+// check compares both accounts. Without lost calls they are equal to the token; with
+// some, the run's account is never lower than a possible bill.
 func (b *batch) check(s summary) mock.Totals {
 	b.t.Helper()
 	l, c := b.srv.totals(), s.Calls
@@ -248,8 +245,8 @@ func (b *batch) check(s summary) mock.Totals {
 	return l
 }
 
-// askedAgain counts the questions a server was asked after it had answered them,
-// each once: one that is asked again may meet a fault and be tried again.
+// askedAgain counts the requests that a server got again after it had answered them,
+// each once: a repeated one may meet a fault and be tried again.
 func (b *batch) askedAgain() int {
 	again := map[string]bool{}
 	var seen struct{ Problems []string }
@@ -305,8 +302,8 @@ func TestBudgetHoldsOverKilledProcesses(t *testing.T) {
 	}
 }
 
-// A process that is killed while its calls stall, whichever way, leaves each of
-// them lost in flight, at no less than the server may bill.
+// If a process is killed while its calls stall, each of them is lost in flight, at no
+// less than the server may bill.
 func TestStalledCallsOfAKilledProcessAreLostInFlight(t *testing.T) {
 	t.Parallel()
 	config := strings.NewReplacer("ATTEMPTS", "3", "workers: 16", "workers: 3", "timeout: 5s", "timeout: 5m").Replace(mending)
@@ -319,8 +316,8 @@ func TestStalledCallsOfAKilledProcessAreLostInFlight(t *testing.T) {
 	}
 }
 
-// Anthropic's prompt cache, without a word about its prices: the run's account and
-// the server's are equal, and the limit holds.
+// With Anthropic's prompt cache, and without configured prices of it, the accounts of
+// the run and of the server are equal, and the limit holds.
 func TestAnthropicsCacheIsBilledAsTheServerBillsIt(t *testing.T) {
 	t.Parallel()
 	script := "tokenizer: toy\nprices: [{model: m, input: 3, output: 15}]\nfaults: [{kind: rate_limit_ms, on: [2]}, {kind: cut, on: [4]}, {kind: overloaded, on: [7]}]\n" +

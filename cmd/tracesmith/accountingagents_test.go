@@ -37,8 +37,8 @@ const pair = `sessions:
       - {usage: {prompt: 2200, completion: 300}, tool_calls: [{name: submit, arguments: {}}]}
 `
 
-// Every agent that asks a model comes to its end on a server that throttles,
-// fails, breaks off and stalls, and both sides have counted the same.
+// Every agent that calls a model finishes on a server that throttles, fails, breaks off
+// and stalls, and both sides count the same.
 func TestEveryCallOfEveryAgentIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	scripts := map[string]string{"replay": mender, "react": mender, "rewrite": mender, "debug5": mender, "simple": speaker, "seeker": pair}

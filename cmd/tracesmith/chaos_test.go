@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// An interrupted trial ends its processes, gives its disk back and takes its
-// directory away; one that is interrupted again names the directory that stays. Not
-// even one that is killed leaves processes.
+// An interrupted trial ends its processes, unmounts its disk and removes its directory.
+// If it is interrupted again, it names the directory that stays. Even a killed one
+// leaves no processes.
 func TestEndedTrialLeavesNoProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  []string

@@ -30,7 +30,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms/tape"
 )
 
-// The commands that scripts have beside testscript's own.
+// The commands that scripts have in addition to testscript's own.
 
 // code N CMD ARGS...: CMD ends with exit code N.
 func code(ts *testscript.TestScript, neg bool, args []string) {
@@ -132,7 +132,7 @@ func unchanged(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// only is the one file that a pattern names.
+// only returns the one file that a pattern matches.
 func only(ts *testscript.TestScript, pattern string) string {
 	found, err := filepath.Glob(ts.MkAbs(pattern))
 	ts.Check(err)
@@ -142,7 +142,7 @@ func only(ts *testscript.TestScript, pattern string) string {
 	return found[0]
 }
 
-// flip PATTERN: one byte in the middle of the file is another.
+// flip PATTERN: changes one byte in the middle of the file.
 func flip(ts *testscript.TestScript, _ bool, args []string) {
 	file := only(ts, args[0])
 	body, err := os.ReadFile(file)
@@ -174,8 +174,8 @@ func startLLM(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// s3 VAR: an S3 server runs until the script ends, VAR holds its address. It is
-// a real one where the environment names it, an imitation otherwise.
+// s3 VAR: an S3 server runs until the script ends, VAR holds its address. It is a real
+// one if the environment names one, and a fake otherwise.
 func startS3(ts *testscript.TestScript, _ bool, args []string) {
 	for k, v := range map[string]string{
 		"AWS_ACCESS_KEY_ID": sinktest.AccessKey, "AWS_SECRET_ACCESS_KEY": sinktest.SecretKey, "AWS_REGION": "us-east-1",
@@ -218,7 +218,7 @@ func (t kubernetesTest) Fatal(a ...any)            { t.ts.Fatalf("%s", fmt.Sprin
 func (t kubernetesTest) Error(a ...any)            { t.ts.Logf("%s", fmt.Sprint(a...)) }
 func (t kubernetesTest) Errorf(f string, a ...any) { t.ts.Logf(f, a...) }
 
-// secretfree TEXT DIR...: TEXT stands nowhere below DIR, packed or not.
+// secretfree TEXT DIR...: TEXT is nowhere below DIR, compressed or not.
 func secretFree(ts *testscript.TestScript, neg bool, args []string) {
 	var found []string
 	for _, dir := range args[1:] {
@@ -241,8 +241,8 @@ func secretFree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// unpacked is what a file holds: the text of every value for Parquet, the
-// content for zstd and gzip.
+// unpacked returns the content of a file: the text of every value for Parquet, the
+// decompressed content for zstd and gzip.
 func unpacked(path string) ([]byte, error) {
 	body, err := os.ReadFile(path)
 	switch {

@@ -53,7 +53,7 @@ type answer struct {
 	VerifyStatus *string `json:"verify_status"`
 }
 
-// every answer has these, whatever was asked.
+// every lists the fields of all answers.
 var always = []string{
 	"ok", "error", "observation", "observations", "score", "max_score", "eval_passed", "terminated", "breakpoints",
 	"frame", "exit_code", "is_error", "timed_out", "truncated", "duration_ms",
@@ -113,7 +113,7 @@ func (d *driven) ask(line string) answer {
 	return a
 }
 
-// must asks and fails the test where the operation is not answered with ok.
+// must asks, and fails the test if the answer is not ok.
 func (d *driven) must(line string) answer {
 	d.t.Helper()
 	a := d.ask(line)
@@ -128,7 +128,7 @@ func (d *driven) step(tool, arguments string) answer {
 	return d.must(`{"op":"step","tool":"` + tool + `","arguments":` + arguments + `}`)
 }
 
-// end waits for the process after its input has ended or close was asked for.
+// end waits for the process after its input has ended or after close.
 func (d *driven) end() {
 	d.t.Helper()
 	rest, err := io.ReadAll(d.out)
@@ -173,8 +173,7 @@ func TestEnvContract(t *testing.T) {
 	d.end()
 }
 
-// testBadLines: nothing but reset goes before reset; bad lines are answered and
-// passed over.
+// testBadLines: only reset works before reset; bad lines are answered and skipped.
 func testBadLines(t *testing.T, d *driven) {
 	for line, want := range map[string]string{
 		`{"op":"step","tool":"pdb","arguments":{"command":"l"}}`: "step before reset",
@@ -233,7 +232,7 @@ func testVerdicts(t *testing.T, d *driven) {
 	}
 }
 
-// testTools calls each tool, and wrongly.
+// testTools calls each tool, also with wrong arguments.
 func testTools(t *testing.T, d *driven) {
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"listdir", `{}`, "stockroom/"},
@@ -303,7 +302,7 @@ func testDebugger(t *testing.T, d *driven) {
 	}
 }
 
-// A command past its limit is ended, and the environment goes on.
+// A command that exceeds its limit is ended, and the environment continues.
 func TestEnvTimeout(t *testing.T) {
 	d := drive(t, "--task", "stockroom", "--timeout", "1")
 	d.must(`{"op":"reset"}`)
@@ -320,7 +319,7 @@ func TestEnvTimeout(t *testing.T) {
 	d.end()
 }
 
-// Any program in a directory: its tests are found by running them.
+// env works on any program in a directory; it finds the tests by running them.
 func TestWC23AnyDirectoryIsATask(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

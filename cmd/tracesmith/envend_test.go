@@ -17,8 +17,8 @@ func write(t *testing.T, w io.Writer, text string) {
 	}
 }
 
-// A signal in the middle of a step ends the step, whose answer says so, then
-// everything.
+// A signal in the middle of a step ends the step, whose answer says so, and then the
+// program.
 func TestSignalEndsAStepUnderWay(t *testing.T) {
 	_, config, label := sleepy(t)
 	d := drive(t, "-c", config, "--task", label)
@@ -43,8 +43,8 @@ func TestSignalEndsAStepUnderWay(t *testing.T) {
 	wait(t, "nothing is left", func() bool { return sandboxes(label) == 0 && !running("sleep 600.417") })
 }
 
-// A client that stops reading is noticed by the next answer: the sandbox is
-// closed, and the process ends by itself, not by the signal of the pipe.
+// If a client stops reading, the next answer closes the sandbox, and the process exits
+// instead of dying of SIGPIPE.
 func TestReaderThatGoesAwayEndsTheEnvironment(t *testing.T) {
 	_, config, label := sleepy(t)
 	d := drive(t, "-c", config, "--task", label)
@@ -61,8 +61,8 @@ func TestReaderThatGoesAwayEndsTheEnvironment(t *testing.T) {
 	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
 }
 
-// A signal while it still looks for what others left is told once, without the
-// failure that it made of the looking.
+// A signal during the search for leftovers is reported once, without the failure that it
+// causes in the search.
 func TestSignalBeforeTheFirstSandbox(t *testing.T) {
 	daemon, err := net.Listen("tcp", "127.0.0.1:0") // a daemon that never answers
 	if err != nil {
@@ -80,15 +80,14 @@ func TestSignalBeforeTheFirstSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	want := "stopping: closing sandboxes (once more to stop at once)\ntracesmith: interrupted\n"
+	want := "stopping: closing sandboxes (interrupt again to stop at once)\ntracesmith: interrupted\n"
 	if code := cmd.ProcessState.ExitCode(); code != 130 || out.String() != want {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }
 
-// Operations may be sent ahead of their answers: each is answered in its turn,
-// the last one although its line has no end; half an operation at the end of
-// the input is an answer, too.
+// Operations may be sent ahead of their answers. Each is answered in turn, also the last
+// one without a newline and half an operation at the end of the input.
 func TestOperationsSentAhead(t *testing.T) {
 	for last, want := range map[string]string{`{"op":"patch","id":"last"}`: "", `{"op":"pat`: "not an operation"} {
 		d := drive(t, "--task", "stockroom")

@@ -77,7 +77,7 @@ func (c *mcpClient) must(tool, arguments, want string) answer {
 	return a
 }
 
-// An MCP client of another make debugs, repairs, and has its change judged.
+// An independent MCP client debugs, repairs and grades.
 func TestEnvAsMCPServer(t *testing.T) {
 	t.Parallel()
 	cmd := spawn(t, "--task", "stockroom")
@@ -151,7 +151,7 @@ func TestEnvAsMCPServer(t *testing.T) {
 	}
 }
 
-// cancelled: what the client gives up is killed, and the next call is right.
+// cancelled: a canceled call is killed, and the next one works.
 func (c *mcpClient) cancelled(progress *atomic.Int32) {
 	c.t.Helper()
 	c.must("bash", `{"command":"echo kept > /tmp/kept"}`, "")
@@ -176,7 +176,7 @@ func (c *mcpClient) cancelled(progress *atomic.Int32) {
 	c.must("pdb", `{"command":"b"}`, "store.py:43")
 }
 
-// The end of the input stops what runs, and nothing is left.
+// The end of the input stops the running call and leaves nothing behind.
 func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
 	for name, end := range map[string]func(cmd *exec.Cmd, in io.WriteCloser, out io.Closer){
 		"input": func(_ *exec.Cmd, in io.WriteCloser, _ io.Closer) { _ = in.Close() },
@@ -229,7 +229,7 @@ func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
 	}
 }
 
-// running tells whether there is a process whose command line begins with mark.
+// running reports whether there is a process whose command line begins with mark.
 func running(mark string) bool {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	return slices.ContainsFunc(lines, func(file string) bool {
@@ -238,7 +238,7 @@ func running(mark string) bool {
 	})
 }
 
-// Over HTTP each session has an environment of its own, which ends with it.
+// Over HTTP each session has its own environment, which ends with it.
 func TestEnvListensForMCPClients(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "env", "--mcp-listen", ":0", "--task", "stockroom")
 	stderr, err := cmd.StderrPipe()

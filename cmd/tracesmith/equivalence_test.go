@@ -22,7 +22,7 @@ const (
 	equivalenceProject = "testdata/equivalence/project"
 )
 
-// played is what `tracesmith env` answers to the script, line by line.
+// played holds the answers of `tracesmith env` to the script, line by line.
 type played struct {
 	name    string
 	answers [][]byte
@@ -75,8 +75,7 @@ func scriptLines(t *testing.T) []string {
 	return lines
 }
 
-// differences names the steps whose answers, after rules, are not the same in
-// every field.
+// differences names the steps whose answers differ in some field after the rules apply.
 func differences(t *testing.T, a, b played, rules ...canonical.Rule) (out []string) {
 	t.Helper()
 	lines := scriptLines(t)
@@ -118,8 +117,7 @@ func same(t *testing.T, a, b played) {
 	}
 }
 
-// The same calls are answered alike twice, also when the two environments run
-// beside each other.
+// The same calls get the same answers twice, also in two environments at the same time.
 func TestEnvAnswersAlikeTwice(t *testing.T) {
 	t.Parallel()
 	runs := make(chan played, 2)
@@ -137,8 +135,8 @@ func TestEnvAnswersAlikeTwice(t *testing.T) {
 	same(t, <-runs, <-runs)
 }
 
-// The same calls are answered alike by a container and by bubblewrap, whose
-// Pythons are of the same Debian packages.
+// The same calls get the same answers in a container and in bubblewrap, with Python from
+// the same Debian packages.
 func TestDockerEnvAnswersAlike(t *testing.T) {
 	suite.Docker.Need(t)
 	same(t, play(t, "bubblewrap", "--sandbox", "bubblewrap"), play(t, "docker", "--image", "tracesmith-base:latest"))

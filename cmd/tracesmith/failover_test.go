@@ -9,8 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// The credit ends in the middle of a run: it stops, and goes on where it stopped
-// when there is some again.
+// A run stops when the credit is used up, and continues when there is some again.
 func TestQuotaStopsARunThatResumes(t *testing.T) {
 	t.Parallel()
 	b := newBatch(t, "faults: [{kind: quota, on: [27]}, {kind: quota, on: [41]}]\n"+mender, strings.ReplaceAll(mending, "ATTEMPTS", "12"))
@@ -31,8 +30,8 @@ func TestQuotaStopsARunThatResumes(t *testing.T) {
 	}
 }
 
-// One of two endpoints dies in the middle: its conversations move, nothing is
-// asked twice of whoever answered, and both accounts add up to the run's.
+// If one of two endpoints dies, its conversations move, no answered request is repeated,
+// and both accounts add up to the run's.
 func TestRunOutlivesAnEndpoint(t *testing.T) {
 	t.Parallel()
 	script, err := mock.Parse([]byte(mender))
@@ -75,8 +74,8 @@ func TestRunOutlivesAnEndpoint(t *testing.T) {
 	}
 }
 
-// A second run with the same questions asks none of them, and its samples differ
-// as those of the first did.
+// A second run with the same requests sends none of them, and its samples differ like
+// those of the first run.
 func TestCachedRepliesAreNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -28,8 +28,8 @@ sessions:
       - {content: '{{.Last}} at {{capture "line (\\d+)" (index .Messages 2).Text}}', template: true}
 `
 
-// The official OpenAI client, told nothing of us, against the program: models,
-// retries, parallel tools, a second turn.
+// The official OpenAI client works with the mock server: models, retries, parallel
+// tools, a second turn.
 func TestForeignClientOfTheProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "script.yaml")
 	if err := os.WriteFile(file, []byte(foreignScript), 0o600); err != nil {

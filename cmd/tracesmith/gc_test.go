@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// What a run that was killed outright leaves of each kind of sandbox goes with
-// gc, and what a living run uses stays.
+// gc removes what a killed run left of each kind of sandbox, and keeps what a live run
+// uses.
 func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 	kinds := []string{"bubblewrap", "local"}
 	if suite.Docker.Value(t) != "" {
@@ -77,8 +77,8 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 	}
 }
 
-// lives tells whether a sandbox of a label runs: a guest that is a container's
-// first process has cleared its command line.
+// lives reports whether a sandbox of a label runs. A guest that is the first process of
+// a container has cleared its command line.
 func lives(kind, label string) bool {
 	if kind != "docker" {
 		return sandboxes(label) > 0
@@ -102,7 +102,7 @@ func gc(t *testing.T, want int, args ...string) []gcItem {
 	return report.Items
 }
 
-// kindsOf lists what is left of this test: labelled so, or in its directories.
+// kindsOf lists the leftovers of this test, by its label or in its directories.
 func kindsOf(items []gcItem, label string) (kinds []string) {
 	for _, i := range items {
 		if strings.Contains(i.What, label) || strings.HasPrefix(i.Name, os.TempDir()) {

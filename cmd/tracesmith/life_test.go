@@ -20,10 +20,10 @@ import (
 	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 )
 
-// What happens to a run whose process ends in the middle: signals, kills, and
-// a second process on the same directory.
+// These tests end the process of a run by signals and kills, and start a second process
+// on its directory.
 
-// twoTasks is a run of two short episodes, of tasks that are judged at once.
+// twoTasks is a run of two short episodes, whose tasks are graded quickly.
 const twoTasks = `version: 1
 run: {name: life, workers: 1}
 tasks: {source: dir, with: {path: "TASKS"}}
@@ -108,8 +108,8 @@ func tasksIn(t *testing.T, run string) []string {
 	return tasks
 }
 
-// Killed at any boundary of a job and started again, the program ends with one
-// episode of each task, and with no other staged object.
+// If the program is killed at any boundary of a job and started again, it stages one
+// episode per task and nothing else.
 func TestKilledAnywhereARunResumes(t *testing.T) {
 	t.Parallel()
 	tasks := t.TempDir()
@@ -141,8 +141,7 @@ func TestKilledAnywhereARunResumes(t *testing.T) {
 
 var sleepers atomic.Int32
 
-// sleepy is a task of its own name, so that its sandboxes can be told apart
-// from any other's.
+// sleepy returns a task with a unique name, by which its sandboxes can be recognized.
 func sleepy(t *testing.T) (dir, config, label string) {
 	t.Helper()
 	label = fmt.Sprintf("sleepy-%d-%d-%s", os.Getpid(), sleepers.Add(1), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
@@ -259,7 +258,7 @@ func TestSignalsStopARunThatResumes(t *testing.T) {
 				if err := cmd.Process.Signal(c.signal); err != nil {
 					t.Fatal(err)
 				}
-				wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: no new episodes") })
+				wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: running episodes finish") })
 			}
 			if err := cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
@@ -280,8 +279,8 @@ func TestSignalsStopARunThatResumes(t *testing.T) {
 	}
 }
 
-// A first interrupt ends the taking of jobs: the episode under way is staged, the
-// next one is not begun, and the same command makes it.
+// After a first interrupt, the running episode is staged and no other starts; the same
+// command runs the rest.
 func TestFirstInterruptDrains(t *testing.T) {
 	t.Parallel()
 	dir, config, label := sleepy(t)
@@ -294,7 +293,7 @@ func TestFirstInterruptDrains(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: no new episodes") })
+	wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: running episodes finish") })
 	place(t, dir, map[string]string{"gate": ""})
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 130 || len(stagedIn(t, run)) != 1 || !strings.Contains(out.String(), "INTERRUPTED") {
@@ -305,8 +304,7 @@ func TestFirstInterruptDrains(t *testing.T) {
 	}
 }
 
-// A process that is killed outright leaves no sandbox either, and what it leaves
-// on disk goes with the next start.
+// A killed process leaves no sandbox, and the next start removes what it left on disk.
 func TestKilledOutrightNoSandboxIsLeft(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir, config, label := sleepy(t)
@@ -325,8 +323,7 @@ func TestKilledOutrightNoSandboxIsLeft(t *testing.T) {
 	}
 }
 
-// An environment nobody talks to ends with the signal, and one whose driver has
-// gone ends with its input.
+// An idle environment ends with a signal; if its driver is gone, it ends with its input.
 func TestSignalsEndAnIdleEnvironment(t *testing.T) {
 	_, config, label := sleepy(t)
 	d := drive(t, "-c", config, "--task", label)
@@ -344,7 +341,7 @@ func TestSignalsEndAnIdleEnvironment(t *testing.T) {
 	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
 }
 
-// A soak that is interrupted tells what it has found until then.
+// A soak that is interrupted reports its results so far.
 func TestInterruptedSoakReports(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "tracesmith-lab", "soak", "commands", "-n", "1000000", "--workers", "1", "--json")
 	out, err := cmd.StdoutPipe()

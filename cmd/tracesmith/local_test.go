@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A local sandbox lies in another directory each time, and programs name it. That
-// is no divergence of a run that was killed and goes on.
+// A local sandbox is in another directory each time, which programs can print. This is
+// not a divergence of a run that was killed and resumed.
 func TestResumedLocalSandboxDoesNotDiverge(t *testing.T) {
 	t.Parallel()
 	tasks := t.TempDir()

@@ -23,8 +23,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// The test binary is four programs: a guest where a sandbox starts it as one,
-// tracesmith itself, a tracesmith that dies on the way, and tracesmith-lab.
+// The test binary is four programs: a guest if a sandbox starts it as one, tracesmith, a
+// tracesmith that dies at a given point, and tracesmith-lab.
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
 	if strings.HasSuffix(os.Args[0], ".test") { // under nohup the programs of the tests shall not be deaf, too
@@ -44,8 +44,8 @@ func experiments() {
 	os.Exit(cli.Main(context.Background(), state, lab.Root)) //nolint:gocritic // nothing is left to stop
 }
 
-// crash is tracesmith-crash POINT N ARGS...: tracesmith ARGS, killed with no
-// chance to clean up when it comes to the boundary POINT for the N-th time.
+// crash is tracesmith-crash POINT N ARGS...: tracesmith ARGS, killed without a chance to
+// clean up when it reaches the boundary POINT for the N-th time.
 func crash() {
 	point, args := os.Args[1], os.Args[3:]
 	nth, err := strconv.Atoi(os.Args[2])
@@ -125,8 +125,8 @@ func TestScripts(t *testing.T) {
 
 type python struct{ path, version string }
 
-// otherPython is an interpreter beside the system's, if this machine has one:
-// that of PATH or one of pyenv's.
+// otherPython returns an interpreter other than the system's, from PATH or pyenv, if
+// there is one.
 func otherPython() python {
 	candidates := []string{}
 	if p, err := exec.LookPath("python3"); err == nil {

@@ -15,10 +15,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// What scripts need to use a server as a user would: it runs beside them, is
-// asked, and is stopped.
+// The commands with which scripts start, call and stop a server.
 
-// beside are the programs that run beside one script, by name.
+// beside holds the programs that run during one script, by name.
 type beside struct {
 	mu       sync.Mutex
 	programs map[string]*program
@@ -31,7 +30,7 @@ type program struct {
 
 var servers beside
 
-// serve VAR ARGS...: tracesmith ARGS runs beside the script; VAR is the first
+// serve VAR ARGS...: tracesmith ARGS runs during the script; VAR is the first
 // line of its standard output, and its name for quit.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	p := &program{cmd: exec.Command("tracesmith", args[1:]...)}

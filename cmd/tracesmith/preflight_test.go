@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// What is wrong with a model server's address, key or model is found before a
-// call is made, whatever the API.
+// A wrong address, key or model of a model server is found before the first call, for
+// every API.
 func TestPreflightBillsNothing(t *testing.T) {
 	const key = "sk-right-0a1b2c3d4e5f"
 	t.Setenv("RIGHT_KEY", key)

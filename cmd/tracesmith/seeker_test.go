@@ -32,9 +32,8 @@ models:
   second: {model: m-solve, base_url: "SERVER", timeout: 5s, max_retries: 8, max_tokens: 500, price: {input: 1, cached: 0.25, output: 30}}
 `
 
-// Both halves against a server that misbehaves, killed in the one and in the
-// other: each call is accounted for, no recorded reply is asked for again, and
-// every episode is whole.
+// With a server that misbehaves, and kills in both halves, each call is accounted for,
+// no recorded reply is requested again, and every episode is complete.
 func TestSeekerIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	b := newBatch(t, halves+trouble+stallAt(24), strings.Replace(handing, "ATTEMPTS", "4", 1))
@@ -55,8 +54,8 @@ func TestSeekerIsAccountedFor(t *testing.T) {
 	}
 }
 
-// One budget holds for both models: no call of either is started that could pass
-// it, and a run with more money goes on where this one was.
+// One budget holds for both models: no call starts that could exceed it, and a run with
+// more money continues where this one stopped.
 func TestSeekerKeepsItsBudget(t *testing.T) {
 	t.Parallel()
 	b := newBatch(t, halves, strings.Replace(handing, "ATTEMPTS", "6", 1))

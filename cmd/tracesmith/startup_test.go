@@ -12,7 +12,7 @@ import (
 // init PACKAGE @0.1 ms, 0.2 ms clock, 1234 bytes, 5 allocs.
 var initLine = regexp.MustCompile(`(?m)^init (github\.com/tracesmith/\S+) @.* (\d+) bytes, \d+ allocs$`)
 
-// Every command pays for what packages do before main. Counted in bytes, because
+// Every command pays for what packages do before main. The test counts bytes, because
 // time depends on the machine: tables and patterns fit into 2 MB, data does not.
 func TestWP12StartingDoesLittle(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "version")
@@ -41,7 +41,7 @@ func TestWP12StartingDoesLittle(t *testing.T) {
 	}
 }
 
-// What runs in each sandbox carries none of what the host needs.
+// The guest in each sandbox contains no packages that only the host needs.
 func TestWP12GuestIsSmall(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../tracesmith-guest").Output()
 	if err != nil {

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
+
+var _ env.Placed = (*Sandbox)(nil)
 
 // Sandbox implements env.Sandbox with a guest and what must be torn down around it. Set the fields before the first
 // call; the methods are safe for concurrent use.
@@ -26,7 +29,7 @@ type Sandbox struct {
 // Key implements env.Sandbox.
 func (s *Sandbox) Key() schemas.EnvKey { return s.EnvKey }
 
-// TempDir is what env.TempDirOf asks for.
+// TempDir implements env.Placed, as the client's Workdir does.
 func (s *Sandbox) TempDir() string { return s.Temp }
 
 // Close implements env.Sandbox. It cleans up even if ctx has ended, and returns the same error each time.

@@ -128,8 +128,7 @@ func (t *Terminal) Exit() (code int, ended bool) {
 	return t.code, t.ended
 }
 
-// Limit is the limit for which processes of this terminal were last killed ("memory",
-// "processes"), "" if none were.
+// Limit implements env.Limited.
 func (t *Terminal) Limit() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\+?=`)
@@ -173,7 +175,7 @@ func shell(entry string, words []token) (string, error) {
 				return "", entryError(entry, "the command after "+w.lit+" must be one quoted text without variables, and nothing may follow it")
 			}
 			line, err := launchLine(words[i+1].lit)
-			return text(entry, words[:i+1]) + " " + quoted(line) + ` sh "$1" "$2" "$3"`, err
+			return text(entry, words[:i+1]) + " " + shellwords.Quote(line) + ` sh "$1" "$2" "$3"`, err
 		case !strings.HasPrefix(w.lit, "-"):
 			return "", entryError(entry, "it runs a script of the shell")
 		}

@@ -34,5 +34,3 @@ func text(entry string, words []token) string {
 	}
 	return strings.Join(parts, " ")
 }
-
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -3,6 +3,8 @@ package pdb
 import (
 	"regexp"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
 var interpreter = regexp.MustCompile(`^(?:python|pypy)[0-9.]*[dmt]?$`)
@@ -65,7 +67,7 @@ func pythonTarget(entry, front, flag string, at int, rest []token) (string, erro
 		}
 		value, shown, args = rest[0].lit, text(entry, rest[:1]), rest[1:]
 	} else {
-		shown = quoted(value)
+		shown = shellwords.Quote(value)
 	}
 	if flag[at] == 'm' && (value == "pdb" || value == "ipdb") {
 		if len(args) > 1 && args[0].lit == "-c" {

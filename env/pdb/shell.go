@@ -3,6 +3,8 @@ package pdb
 import (
 	"errors"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
 // token is one word or operator of a shell line, by its place in the text.
@@ -13,17 +15,16 @@ type token struct {
 	fixed      bool   // lit is what the shell will make of it: nothing expands
 }
 
-var (
-	errQuote = errors.New("a quote or bracket is not closed")
-	errNul   = errors.New("it contains a NUL byte")
-)
+var errNul = errors.New("it contains a NUL byte")
 
-// shellTokens splits a shell line far enough to find its simple commands: quotes, escapes,
-// expansions, comments and operators. It expands nothing.
+// shellTokens splits a shell line far enough to find its simple commands: words, comments and
+// operators. It does not parse the line, because the answer to a line that cannot be debugged
+// names the operator that stands in the way, in lines that are no shell command as well.
 func shellTokens(line string) ([]token, error) {
 	if strings.ContainsRune(line, 0) {
 		return nil, errNul
 	}
+	bare := strings.ReplaceAll(line, "\r", " ") // it ends a word
 	var out []token
 	for i := 0; i < len(line); {
 		c := line[i]
@@ -44,12 +45,12 @@ func shellTokens(line string) ([]token, error) {
 				i += n
 				continue
 			}
-			t, err := word(line, i)
+			w, _, err := shellwords.Next(bare[i:])
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, t)
-			i = t.end
+			out = append(out, token{start: i, end: i + len(w.Raw), lit: w.Text, fixed: w.Fixed})
+			i += len(w.Raw)
 		}
 	}
 	return out, nil
@@ -83,128 +84,4 @@ func operator(s string) int {
 		}
 	}
 	return 0
-}
-
-// word reads the word that begins at i.
-func word(line string, i int) (token, error) {
-	t := token{start: i, fixed: true}
-	var lit strings.Builder
-	for i < len(line) {
-		c := line[i]
-		n := 1
-		switch {
-		case strings.IndexByte(" \t\r\n;&|<>()", c) >= 0:
-			t.end, t.lit = i, lit.String()
-			return t, nil
-		case c == '\'':
-			end := strings.IndexByte(line[i+1:], '\'')
-			if end < 0 {
-				return t, errQuote
-			}
-			lit.WriteString(line[i+1 : i+1+end])
-			n = end + 2
-		case c == '"':
-			end, plain := doubleQuoted(line[i:], &lit)
-			if end < 0 {
-				return t, errQuote
-			}
-			t.fixed = t.fixed && plain
-			n = end
-		case c == '\\':
-			if i+1 >= len(line) {
-				return t, errQuote
-			}
-			if line[i+1] != '\n' {
-				lit.WriteByte(line[i+1])
-			}
-			n = 2
-		case c == '$' || c == '`':
-			if n = expansion(line[i:]); n < 0 {
-				return t, errQuote
-			}
-			t.fixed = false
-			lit.WriteString(line[i : i+n])
-		default:
-			if strings.IndexByte("*?[~{", c) >= 0 {
-				t.fixed = false
-			}
-			lit.WriteByte(c)
-		}
-		i += n
-	}
-	t.end, t.lit = i, lit.String()
-	return t, nil
-}
-
-// doubleQuoted reads a "..." word part and returns its length (-1: not closed)
-// and whether nothing in it expands.
-func doubleQuoted(s string, lit *strings.Builder) (int, bool) {
-	plain := true
-	for i := 1; i < len(s); {
-		switch c := s[i]; c {
-		case '"':
-			return i + 1, plain
-		case '\\':
-			if i+1 >= len(s) {
-				return -1, plain
-			}
-			if strings.IndexByte("$`\"\\\n", s[i+1]) < 0 {
-				lit.WriteByte(c)
-			}
-			lit.WriteByte(s[i+1])
-			i += 2
-		case '$', '`':
-			n := expansion(s[i:])
-			if n < 0 {
-				return -1, false
-			}
-			plain = false
-			lit.WriteString(s[i : i+n])
-			i += n
-		default:
-			lit.WriteByte(c)
-			i++
-		}
-	}
-	return -1, plain
-}
-
-// expansion returns the length of the $..., ${...}, $(...) or `...` at the start of s, -1 if it
-// is not closed. Quotes inside brackets hide brackets.
-func expansion(s string) int {
-	if s[0] == '`' {
-		for i := 1; i < len(s); i++ {
-			switch s[i] {
-			case '\\':
-				i++
-			case '`':
-				return i + 1
-			}
-		}
-		return -1
-	}
-	if len(s) < 2 || s[1] != '(' && s[1] != '{' {
-		return 1
-	}
-	depth, quote := 0, byte(0)
-	for i := 1; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c == '\\' && quote != '\'':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case c == '(' || c == '{':
-			depth++
-		case c == ')' || c == '}':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return -1
 }

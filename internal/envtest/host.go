@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// Nap returns a duration for the command sleep that no other test run uses. n, of one digit, tells the tests of a
-// package apart.
+// Nap returns a duration for the command sleep that no other test run uses. n is one digit that differs between the
+// tests of a package.
 func Nap(n int) string { return fmt.Sprintf("47.1%d%d", n, os.Getpid()) }
 
-// Sleepers lists the commands on this host that sleep for a duration.
+// Sleepers lists the processes on this host that run "sleep NAP".
 func Sleepers(t *testing.T, nap string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -91,12 +91,12 @@ func Children(t *testing.T, pid int) []int {
 	return out
 }
 
-// AsAnother runs one test of this test binary in another process and returns its output. The process has the user uid
-// (0 is the user of this one), only the environment environ beside PATH, HOME and TMPDIR, and is started by the
-// program under, which changes what it may do.
+// AsAnother runs one test of this test binary in another process and returns its output. The process runs as user uid
+// (0 means the current user), with environ, PATH, HOME and TMPDIR as its environment. The program under starts it and
+// changes its privileges.
 func AsAnother(t *testing.T, test string, uid uint32, environ []string, under ...string) (string, error) {
 	t.Helper()
-	// Another user cannot reach the place of the binary.
+	// Another user cannot access the directory of the binary.
 	dir, err := os.MkdirTemp("", "unprivileged-")
 	if err != nil {
 		t.Fatal(err)

@@ -282,7 +282,7 @@ while True:
 			t.Fatalf("the bomb still runs: %v", err)
 		}
 	}
-	if l, ok := term.(interface{ Limit() string }); !ok || l.Limit() != "processes" {
+	if l, ok := term.(env.Limited); !ok || l.Limit() != "processes" {
 		t.Error("the terminal does not tell of the limit")
 	}
 	f.gone(t, "os.fork")
@@ -330,7 +330,7 @@ func memoryHogTerminal(t *testing.T, f *fixture) {
 	term := open(t, f, true, "bash", "--norc", "--noprofile")
 	write(t, term, "python3 -c 'x = bytearray(600 << 20); import time; time.sleep(60)'; echo code $?\n")
 	readUntil(t, term, "code 137\n")
-	l, ok := term.(interface{ Limit() string })
+	l, ok := term.(env.Limited)
 	if !ok || l.Limit() != "memory" {
 		t.Error("the terminal does not tell of the limit")
 	}

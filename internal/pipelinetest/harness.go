@@ -76,6 +76,10 @@ func (f *fakeEnv) Reset(ctx context.Context, _ bool) (env.Info, error) {
 	return env.Info{Observation: schemas.Observation{Source: "env", Text: "add() is wrong"}, Tools: []schemas.ToolSchema{{Name: "view", Parameters: json.RawMessage(`{"type":"object"}`)}}}, nil
 }
 
+func (f *fakeEnv) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return f.Step(ctx, call)
+}
+
 func (f *fakeEnv) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	if f.h.OnStep != nil {
 		if err := f.h.OnStep(ctx, f.job, c); err != nil {
@@ -123,7 +127,7 @@ func (p *policy) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "scripted", Version: "1", Policy: "model", Model: "fake-1", ConfigJSON: "{}"}
 }
 
-func (p *policy) Prompts(schemas.Task, []schemas.ToolSchema) (string, string, error) {
+func (p *policy) Prompts(*agents.Transcript) (string, string, error) {
 	return "You debug.", "add() is wrong", nil
 }
 

@@ -152,7 +152,7 @@ func nonsense(schema jsonschema.Schema) []string {
 }
 
 func exampleOf(tool tools.Tool) string {
-	if e, ok := tool.(interface{ Example() string }); ok {
+	if e, ok := tool.(tools.Documented); ok {
 		return e.Example()
 	}
 	return "{}"

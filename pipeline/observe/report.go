@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -274,7 +275,7 @@ func (r *Report) judge() {
 	}
 	r.Next = r.Mend()
 	if r.Outcome.Episodes > 0 {
-		r.Next = append(r.Next, Shell("tracesmith", "show", r.RunDir), Shell("tracesmith", "publish", r.RunDir, "--to", "out/dataset"))
+		r.Next = append(r.Next, shellwords.Command("tracesmith", "show", r.RunDir), shellwords.Command("tracesmith", "publish", r.RunDir, "--to", "out/dataset"))
 	}
 }
 
@@ -291,12 +292,12 @@ func (r *Report) Mend() []string {
 		next = append(next, r.again("--retry", "infra"))
 	}
 	if r.Ledger.Outcomes[schemas.OutcomeInfra] > 0 {
-		next = append(next, Shell("cat", r.RunDir+"/dead-letters.jsonl")+"   # why they failed")
+		next = append(next, shellwords.Command("cat", r.RunDir+"/dead-letters.jsonl")+"   # why they failed")
 	}
 	for _, e := range r.Episodes {
 		switch e.Outcome {
 		case schemas.OutcomeUnresolved, schemas.OutcomeLimit, schemas.OutcomeAgentError:
-			return append(next, fmt.Sprintf("%s   # %s: why", Shell("tracesmith", "show", r.RunDir, e.ID[:min(12, len(e.ID))]), e.Outcome))
+			return append(next, fmt.Sprintf("%s   # %s: why", shellwords.Command("tracesmith", "show", r.RunDir, e.ID[:min(12, len(e.ID))]), e.Outcome))
 		}
 	}
 	return next
@@ -338,5 +339,5 @@ func (r *Report) again(more ...string) string {
 			words = append(words, command[i])
 		}
 	}
-	return Shell(append(words, more...)...)
+	return shellwords.Command(append(words, more...)...)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -95,9 +96,9 @@ func (p *publication) chosen() (word string, own bool) {
 // rebuild returns the command that recreates the version, with placeholders in
 // capitals for locations.
 func (p *publication) rebuild(chosen string) string {
-	command := "tracesmith publish RUN... --to DATASET --name " + shellQuote(p.cfg.Name) + " --selection " + chosen
+	command := "tracesmith publish RUN... --to DATASET --name " + shellwords.Command(p.cfg.Name) + " --selection " + chosen
 	if p.cfg.Imported != "" {
-		command = "tracesmith import " + p.cfg.Imported + " FILE... -o DATASET -p publish.name=" + shellQuote(p.cfg.Name) + " -p publish.selection=" + chosen
+		command = "tracesmith import " + p.cfg.Imported + " FILE... -o DATASET -p publish.name=" + shellwords.Command(p.cfg.Name) + " -p publish.selection=" + chosen
 	}
 	switch {
 	case p.cfg.Benchmarks == nil:
@@ -106,14 +107,6 @@ func (p *publication) rebuild(chosen string) string {
 		return command + " -p publish.benchmark_hashes=[HASHES]"
 	}
 	return command + " --benchmark-hashes HASHES"
-}
-
-// shellQuote quotes a word for a shell if necessary.
-func shellQuote(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func first(list []string, n int) []string { return list[:min(n, len(list))] }

@@ -1,7 +1,7 @@
 package redact
 
-// Values behind the name of a secret, in the forms in which programs, files of
-// settings, command lines, headers and printed values put them.
+// Values assigned to the name of a secret, in programs, settings, command lines, headers
+// and printed values.
 
 import (
 	"regexp"
@@ -31,10 +31,10 @@ var blanks = regexp.MustCompile(`^` + quote + `?[ \t]{1,8}(?:/t \w+ )?(?:/d |--?
 // lookName looks for a value behind the name around text[from:to].
 func lookName(f *finder, from, to int) {
 	from, to = name(f.text, from, to)
-	if to <= f.done {
+	if to <= f.nameEnd {
 		return
 	}
-	f.done = to
+	f.nameEnd = to
 	f.work.spend(perRun)
 	flag := from > 0 && f.text[from:min(from+1, to)] == "-"
 	rest := f.text[to:min(len(f.text), to+maxGap)]
@@ -64,7 +64,7 @@ func lookName(f *finder, from, to int) {
 }
 
 // behind looks for a value that a sign or a blank parts from the name before it, and
-// tells whether it was assigned.
+// reports whether it was assigned.
 func (f *finder) behind(from, to int, s strength, flag bool) bool {
 	rest := f.text[to:min(len(f.text), to+maxGap)]
 	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' && !strings.HasPrefix(rest, ": ") { // a part of a name in parts, such as an ARN
@@ -162,20 +162,20 @@ func (f *finder) cell(a assignment, from, at, sign int) {
 	}
 }
 
-// inCommand tells whether a name stands behind a blank or another sign, as in commands
+// inCommand reports whether a name stands behind a blank or another sign, as in commands
 // and logs, and not in a list of arguments.
 func (f *finder) inCommand(from int) bool {
 	return from > 0 && strings.IndexByte(" =;?&\t", f.text[from-1]) >= 0 && !strings.HasSuffix(strings.TrimRight(f.text[max(0, from-8):from], " "), ",")
 }
 
-// opens tells whether a name in quotes is the first of a list or a call: others are
+// opens reports whether a name in quotes is the first of a list or a call: others are
 // words beside each other.
 func (f *finder) opens(from int) bool {
 	before := strings.TrimRight(f.text[max(0, from-24):from], "\\\"' \t\nbru")
 	return before != "" && strings.IndexByte("([{", before[len(before)-1]) >= 0
 }
 
-// sets tells whether a name is that of a function which takes a secret.
+// sets reports whether a name is that of a function which takes a secret.
 func sets(name string) bool {
 	name = strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 	return strings.HasPrefix(name, "set") || strings.HasPrefix(name, "with") || strings.HasPrefix(name, "add") || !strings.ContainsAny(name, "_-") && !strings.HasSuffix(name, "pass")
@@ -203,7 +203,7 @@ func (f *finder) blank(from, to int, flag bool) int {
 // setterWords are the words before a name in commands that set it.
 var setterWords = regexp.MustCompile(`(?:^|[\s-])(?:ENV|ARG|SET|/v|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
 
-// set tells whether a command stands before a name that sets it.
+// set reports whether a command stands before a name that sets it.
 func (f *finder) set(from int) bool {
 	for least := max(1, from-maxGap/2); from > least && f.text[from-1] > ' '; from-- {
 	}
@@ -222,7 +222,7 @@ func (f *finder) set(from int) bool {
 // setters are the last words of such commands.
 var setters = set("env arg set /v setx setenv add put #define")
 
-// maySign tells whether a sign or a value may follow a name.
+// maySign reports whether a sign or a value may follow a name.
 func maySign(rest string, setBefore bool) bool {
 	for i := range len(rest) {
 		switch c := rest[i]; {
@@ -251,7 +251,7 @@ func maySign(rest string, setBefore bool) bool {
 	return false
 }
 
-// begins tells whether a name stands at the beginning of a line, perhaps exported.
+// begins reports whether a name stands at the beginning of a line, perhaps exported.
 func (f *finder) begins(from int) bool {
 	before := f.text[max(0, from-12):from]
 	before = strings.TrimSuffix(strings.TrimSuffix(before, "export "), "ENV ")
@@ -273,7 +273,7 @@ func lookAddress(f *finder, from, to int) {
 		return
 	}
 	if m[4] < 0 { // only a user, who may be a token
-		if user := f.text[from+m[2] : from+m[3]]; len(user) >= 20 && generated(user) && !filler(user) {
+		if user := f.text[from+m[2] : from+m[3]]; len(user) >= 20 && generated(user) && !isFiller(user) {
 			f.add(span{from: from + m[2], to: from + m[3], kind: "url_password", rank: 1})
 		}
 		return
@@ -283,7 +283,7 @@ func lookAddress(f *finder, from, to int) {
 		return
 	}
 	a := assignment{value: value, quoted: true, name: strong}
-	if a.secret() || len(value) >= 20 && !template.MatchString(value) && letterDigit(value) && !filler(value) {
+	if a.secret() || len(value) >= 20 && !template.MatchString(value) && letterDigit(value) && !isFiller(value) {
 		f.add(span{from: from + m[4], to: from + m[5], kind: "url_password", rank: 1})
 	}
 }
@@ -319,7 +319,7 @@ func lookBearer(f *finder, from, to int) {
 	f.work.spend(perRun * 2)
 	if m := bearer.FindStringSubmatchIndex(f.text[from:min(len(f.text), from+maxValue)]); m != nil {
 		f.work.spend(m[1] * perRead)
-		if v := f.text[from+m[2] : from+m[3]]; !filler(v) && letterDigit(v) && bits(v) >= 2.8 && !words(v) {
+		if v := f.text[from+m[2] : from+m[3]]; !isFiller(v) && letterDigit(v) && bits(v) >= 2.8 && !words(v) {
 			f.add(span{from: from + m[2], to: from + m[3], kind: "bearer", rank: 1})
 		}
 	}

@@ -45,7 +45,7 @@ func run(s string, i int) (from, to int) {
 	}
 }
 
-// printable tells whether eight characters of base64 stand for text.
+// printable reports whether eight characters of base64 stand for text.
 func printable(text string) bool {
 	b, err := base64.RawStdEncoding.DecodeString(text)
 	for _, c := range b {

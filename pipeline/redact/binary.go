@@ -17,9 +17,9 @@ const (
 	base85      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 )
 
-// packed is one side of a binary file's change: its lines, each with its length
+// base85Lines is one side of a binary file's change: its lines, each with its length
 // before it.
-var packed = regexp.MustCompile(`(?m)^((?:literal|delta) [0-9]+\n)((?:[A-Za-z][^\s]{5,65}\n)+)`)
+var base85Lines = regexp.MustCompile(`(?m)^((?:literal|delta) [0-9]+\n)((?:[A-Za-z][^\s]{5,65}\n)+)`)
 
 // binaries replaces what patches of binary files hold if there are secrets in it:
 // such a patch cannot be applied any more.
@@ -27,7 +27,7 @@ func (r *Redactor) binaries(s string) string {
 	if !strings.Contains(s, binaryPatch) {
 		return s
 	}
-	return packed.ReplaceAllStringFunc(s, func(part string) string {
+	return base85Lines.ReplaceAllStringFunc(s, func(part string) string {
 		head, lines, _ := strings.Cut(part, "\n")
 		written := r.n
 		if clean := r.layers(r.unpacked(lines), 0); r.n > written {

@@ -6,7 +6,7 @@ import (
 )
 
 // look looks at the arguments of a call whose name goes on at to.
-func (c taker) look(f *finder, _, to int) {
+func (c secretCall) look(f *finder, _, to int) {
 	if at := opening(f.text, to); at > 0 {
 		f.arguments(assignment{name: strong, prose: !c.Sure}, at, c.First)
 	}

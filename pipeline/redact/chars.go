@@ -8,10 +8,10 @@ func capital(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' 
 
 func alnum(c byte) bool { return capital(c) || 'a' <= c && c <= 'z' }
 
-// mixed tells whether a value has small and capital letters.
+// mixed reports whether a value has small and capital letters.
 func mixed(s string) bool { return strings.ToLower(s) != s && strings.ToUpper(s) != s }
 
-// wordAt tells whether a word goes on at i.
+// wordAt reports whether a word goes on at i.
 func wordAt(s string, i int) bool { return i < len(s) && (alnum(s[i]) || s[i] == '_') }
 
 // keyByte are the characters of which keys are made.
@@ -30,7 +30,7 @@ var inKey = func() (t [256]bool) {
 	return t
 }()
 
-// escaped tells whether text ends in an escaped character, such as the end of a line
+// escaped reports whether text ends in an escaped character, such as the end of a line
 // in JSON or in a URL.
 func escaped(text string) bool {
 	n := len(text)

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// Found is the error of an object that holds a secret where none may be any
-// more: the object is held back. It names place and type, never the value.
+// Found is the error of an object that contains a possible secret and is withheld. It
+// names the place and the type, never the value.
 type Found struct {
-	Object string // what is held back: an episode, a file
+	Object string // what is withheld: an episode, a file
 	Place  string // column or field, such as steps[3].observation
 	Kind   string // type of the secret, as in placeholders
 }
@@ -19,19 +19,19 @@ func (f *Found) Error() string {
 	return fmt.Sprintf("%s is held back: %s still holds a secret (%s)", f.Object, f.Place, f.Kind)
 }
 
-// Checker looks for secrets in what is about to leave. Safe for concurrent use.
+// Checker looks for secrets in objects before they are staged or published. It is safe for concurrent use.
 type Checker struct{ known *Known }
 
-// NewChecker makes one that knows some exact values beside the rules; known may be nil.
+// NewChecker returns a Checker that also looks for known values; known may be nil.
 func NewChecker(known *Known) *Checker { return &Checker{known} }
 
-// Check looks at every text in v, which may be made of structs, pointers, lists,
-// maps and bytes. The first secret is a *Found.
+// Check searches every text in v, which may consist of structs, pointers, lists, maps
+// and bytes. It returns the first secret as a *Found.
 func (c *Checker) Check(object string, v any) error { return c.CheckAfter(New(nil), object, v) }
 
-// CheckAfter is Check of what a redactor has made that knows all that the checker
-// knows: texts in which it found nothing are not searched a second time, all others
-// are, those that it was never given among them.
+// CheckAfter is Check for the output of a redactor that knows everything that the
+// checker knows. It skips texts in which the redactor found nothing, and searches all
+// others.
 func (c *Checker) CheckAfter(r *Redactor, object string, v any) error {
 	w := &walker{red: New(c.known), clear: r.clear}
 	if found := w.walk(reflect.ValueOf(v)); found != nil {
@@ -46,12 +46,12 @@ type walker struct {
 	clear map[string]bool
 }
 
-// numbers are columns of numbers in base64. No text is in them, and what keys look
-// like stands in one of some 80,000 by chance.
+// numbers are columns of numbers in base64. They contain no text, and about one in
+// 80,000 looks like a key by chance.
 var numbers = map[string]bool{"minhash_b64": true}
 
-// walk returns the first secret in v, with its place in v: places are put together
-// on the way back, since most texts hold none.
+// walk returns the first secret in v, with its place in v. It builds the place on the
+// way back, because most texts contain no secret.
 func (w *walker) walk(v reflect.Value) *Found {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -90,7 +90,7 @@ func (w *walker) walk(v reflect.Value) *Found {
 
 var textFields sync.Map // reflect.Type -> []int
 
-// texts are the fields of a struct that may hold text, by their index.
+// texts returns the indexes of the fields of a struct that may contain text.
 func texts(t reflect.Type) []int {
 	if known, ok := textFields.Load(t); ok {
 		return known.([]int)
@@ -105,7 +105,7 @@ func texts(t reflect.Type) []int {
 	return out
 }
 
-// mayHold tells whether a value of a type may have text in it.
+// mayHold reports whether a value of a type may contain text.
 func mayHold(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -118,7 +118,7 @@ func (f *Found) in(place string) *Found {
 	return f
 }
 
-// nameOf is what a field is called where it is written down.
+// nameOf returns the name of a field in files.
 func nameOf(f reflect.StructField) string {
 	for _, tag := range []string{"col", "json"} {
 		if name, _, _ := strings.Cut(f.Tag.Get(tag), ","); name != "" && name != "-" {

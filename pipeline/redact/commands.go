@@ -5,12 +5,12 @@ import "strings"
 // look looks at the arguments of a command.
 func (c *command) look(f *finder, from, to int) {
 	text := f.text
-	if to == len(text) || from > 0 && text[from] > ' ' && (wordAt(text, from-1) || strings.IndexByte("-/.$", text[from-1]) >= 0 && text[from] == '/') || from < f.read[c] {
+	if to == len(text) || from > 0 && text[from] > ' ' && (wordAt(text, from-1) || strings.IndexByte("-/.$", text[from-1]) >= 0 && text[from] == '/') || from < f.commandEnd[c] {
 		return
 	}
 	line := text[to:min(len(text), to+window)]
 	line = line[:lineEnd(line)]
-	f.read[c] = to + len(line)
+	f.commandEnd[c] = to + len(line)
 	f.work.spend(perRun + len(line))
 	flag := ""
 	for at := 0; at < len(line); {

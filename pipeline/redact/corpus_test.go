@@ -98,7 +98,7 @@ func (d drawer) byPrefix() (out []planting) {
 	return append(out, planting{"cookie: %s;", jwt}, planting{"Authorization: Basic %s", basic}, planting{"%s\n", pem}, planting{`"%s"`, ssh}, planting{"data: %s", packed})
 }
 
-// kept tells whether a secret stands in a cleaned text, whole or in its greater part.
+// kept reports whether a secret stands in a cleaned text, whole or in its greater part.
 func kept(text, secret string) bool {
 	n := max(4, len(secret)*2/3)
 	for i := 0; i+n <= len(secret); i++ {

@@ -1,6 +1,6 @@
 package redact
 
-// Texts in base64: a file that was printed so, a header of a request.
+// Texts in base64, such as an encoded file or a header of a request.
 
 import (
 	"encoding/base64"
@@ -9,7 +9,7 @@ import (
 
 var ()
 
-// encoded replaces texts in base64 that hold secrets by the placeholders of these.
+// encoded replaces texts in base64 that contain secrets by the secrets' placeholders.
 func (r *Redactor) encoded(s string, depth int) string {
 	var out strings.Builder
 	at := 0
@@ -36,8 +36,8 @@ func (r *Redactor) encoded(s string, depth int) string {
 	return out.String()
 }
 
-// within returns the placeholders of the secrets in a text that base64 stands for.
-// What stands directly before it, such as a path, may be taken for a part of it.
+// within returns the placeholders of the secrets in a text in base64. It skips up to
+// three characters, because text directly before it, such as a path, looks like base64.
 func (r *Redactor) within(run string, depth int) string {
 	if len(run) < minEncoded {
 		return ""

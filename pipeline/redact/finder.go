@@ -12,16 +12,16 @@ type finder struct {
 	lower        []byte
 	work         *meter
 	spans        []span
-	done         int              // names that end before it were looked at
-	read         map[*command]int // up to where the arguments of commands were looked at
-	runEnd       int              // the end of the run of characters of keys that was looked at last
-	failed       map[*rule]int    // where rules that read on in their line found nothing last
-	taken        [2]int           // the last secret that a rule found: another may begin in it or behind it
-	table        [2]int           // the names of columns that were read last, and the end of the rows below them
-	placeholders [][]int          // of the text, from the one at hand on
+	nameEnd      int              // end of the last name that was searched
+	commandEnd   map[*command]int // end of the arguments that were searched, by command
+	runEnd       int              // end of the last run of key characters
+	failed       map[*rule]int    // position of the last failure of rules that read their whole line
+	taken        [2]int           // bounds of the last secret that a rule found
+	table        [2]int           // start of the last header of a table, and end of its rows
+	placeholders [][]int          // bounds of the placeholders that follow in the text
 }
 
-// replaced tells whether a keyword is part of a placeholder, such as [REDACTED:private_key:1].
+// replaced reports whether a keyword is part of a placeholder, such as [REDACTED:private_key:1].
 // Without it, the check of a redacted text takes more work than its redaction.
 func (f *finder) replaced(from int) bool {
 	for len(f.placeholders) > 0 && f.placeholders[0][1] <= from {
@@ -36,9 +36,9 @@ func (f *finder) add(s span) {
 	}
 }
 
-// apart parts secrets that overlap: a key has no mark at its end, so that it takes
-// along the key that stands directly behind it.
-func (f *finder) apart() []span {
+// separate separates overlapping secrets: a key's end is not marked, so a match may include
+// the key directly after it.
+func (f *finder) separate() []span {
 	slices.SortFunc(f.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.rank, a.rank))
 	})
@@ -57,8 +57,8 @@ func (f *finder) apart() []span {
 	return out
 }
 
-// try runs a rule at its keyword.
-func (f *finder) try(r *rule, from, to int) {
+// runRule runs a rule at its keyword.
+func (f *finder) runRule(r *rule, from, to int) {
 	if r.sign && !f.assigns(to) {
 		f.work.spend(1)
 		return
@@ -107,13 +107,13 @@ func (f *finder) try(r *rule, from, to int) {
 		}
 	}
 	s := span{from: start + m[2*g], to: start + m[2*g+1], kind: r.kind, rank: 1 + to - from}
-	if f.fits(r, &s, start+m[0]) {
+	if f.isSecret(r, &s, start+m[0]) {
 		f.add(s)
 		f.taken = [2]int{s.from, max(s.to, f.taken[1])}
 	}
 }
 
-// readBefore tells whether a rule that reads on in its line has just read what stands
+// readBefore reports whether a rule that reads on in its line has just read what stands
 // behind its keyword: a command that names another one twice is searched once.
 func (f *finder) readBefore(r *rule, from int) bool {
 	last, ok := f.failed[r]
@@ -124,7 +124,7 @@ func (f *finder) readBefore(r *rule, from int) bool {
 	return !strings.ContainsAny(f.text[last:from], "\n|;=\"'(")
 }
 
-// assigns tells whether a sign of an assignment can follow the name of a vendor.
+// assigns reports whether a sign of an assignment can follow the name of a vendor.
 func (f *finder) assigns(to int) bool {
 	end := min(len(f.text), to+24)
 	for to < end && (wordAt(f.text, to) || strings.IndexByte(" \t\r\n\f.-'\"", f.text[to]) >= 0) {
@@ -141,10 +141,10 @@ func (f *finder) run(from, end int) int {
 	return max(0, min(f.runEnd, end)-from-shortRun)
 }
 
-// fits tells whether a match of a rule is a secret, and takes along what belongs to it.
-func (f *finder) fits(r *rule, s *span, begin int) bool {
+// isSecret reports whether a match of a rule is a secret, and takes along what belongs to it.
+func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	value := strings.TrimRight(f.text[s.from:min(s.to, s.from+window)], "-_")
-	if filler(value) || r.entropy > 0 && bits(value) < r.entropy {
+	if isFiller(value) || r.entropy > 0 && bits(value) < r.entropy {
 		return false
 	}
 	switch {
@@ -177,7 +177,7 @@ func (f *finder) fits(r *rule, s *span, begin int) bool {
 	return true
 }
 
-// secretVendor tells whether what stands between the name of a vendor and a value
+// secretVendor reports whether what stands between the name of a vendor and a value
 // leaves room for a secret: hashes and UUIDs need a name that says so.
 func (f *finder) secretVendor(from, to int, value string) bool {
 	if !uuid.MatchString(value) && !hexadecimal(value) {

@@ -13,23 +13,23 @@ import (
 	"strings"
 )
 
-// secretName are names of variables that hold a secret: MY_API_KEY, HF_TOKEN,
-// DB_PASSWORD_2, MYSQL_PWD. Other names say the same with less certainty:
-// SECRET_OF_THE_SHOP, TOKEN_TYPE.
+// secretName matches names of variables with a secret: MY_API_KEY, HF_TOKEN,
+// DB_PASSWORD_2, MYSQL_PWD. maybeName matches less certain names: SECRET_OF_THE_SHOP,
+// TOKEN_TYPE.
 var (
 	secretName = regexp.MustCompile(`(?i)(?:(?:^|_|[a-z])(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|PAT)|(?:^|_)(?:PASS|PWD|AUTH))(?:_?[0-9]+)?$`)
 	maybeName  = regexp.MustCompile(`(?i)(?:^|_)(?:SECRETS?|PASSWORD|PASSWD|PASSPHRASE|TOKEN|API_?KEY|CREDENTIALS?)_`)
 	inAddress  = regexp.MustCompile(`://[^\s:/@]*:([^\s/@]+)@`)
 )
 
-// plainWord are values nobody generated: they stand for themselves in any text.
+// plainWord matches short words and numbers, which occur in any text.
 var plainWord = regexp.MustCompile(`^[a-z]{1,11}$|^[0-9]+$`)
 
-// Environment are the values of the variables (NAME=value) that hold a secret by
-// their name, and the passwords in addresses that any variable holds. Paths, plain
-// words of less than 12 letters and numbers are no secrets: a password "postgres"
-// would tear every text about the database apart. Where the name is no proof, what
-// is made of words is none either.
+// Environment returns the values of variables (NAME=value) whose names say that they
+// are secret, and the passwords in addresses in all variables. It skips paths, numbers,
+// and words of less than 12 letters, because replacing a password "postgres" would
+// damage every text about the database. If a name is not certain, it also skips values
+// made of words.
 func Environment(environ []string) []string {
 	var out []string
 	add := func(value string) {
@@ -53,13 +53,13 @@ func Environment(environ []string) []string {
 	return slices.Compact(out)
 }
 
-// MinKnown is how many bytes a known value must have to be looked for: shorter
-// ones would tear ordinary words apart.
+// MinKnown is the minimum length of known values, in bytes. Shorter ones occur within
+// ordinary words.
 const MinKnown = 8
 
-// Known are exact values to look for, in all forms in which they are written. It is
-// built once and then shared: it does not change. Finding takes the same time however
-// many there are.
+// Known is an index of exact values in all forms in which they may be written. It is
+// immutable and safe for concurrent use. The time of a search does not depend on the
+// number of values.
 type Known struct {
 	values []string
 	forms  []form
@@ -73,7 +73,7 @@ type form struct {
 	value      int
 }
 
-// NewKnown reads known values; those of less than MinKnown bytes are left out.
+// NewKnown returns an index of values, without those shorter than MinKnown.
 func NewKnown(values []string) *Known {
 	k := &Known{}
 	for _, v := range values {
@@ -92,7 +92,7 @@ func (k *Known) add(value, kind string) {
 	}
 }
 
-// ready makes the index.
+// ready builds the index.
 func (k *Known) ready() *Known {
 	slices.SortStableFunc(k.forms, func(a, b form) int { return len(b.text) - len(a.text) })
 	k.begins = make(map[uint64][]int32, len(k.forms))
@@ -107,7 +107,7 @@ func (k *Known) ready() *Known {
 
 func hashed(head uint64) uint64 { return head * 0x9e3779b97f4a7c15 >> 46 }
 
-// find returns where known values stand, the longest form at each place.
+// find returns the positions of known values, with the longest form at each.
 func (k *Known) find(s string) (out []span) {
 	if len(k.forms) == 0 || len(s) < MinKnown {
 		return nil
@@ -116,7 +116,7 @@ func (k *Known) find(s string) (out []span) {
 	for i := range MinKnown - 1 {
 		head = head>>8 | uint64(s[i])<<56
 	}
-	next := 0 // what lies before it is taken
+	next := 0 // end of the last match
 	for i := MinKnown - 1; i < len(s); i++ {
 		head = head>>8 | uint64(s[i])<<56
 		if bit := hashed(head); k.filter[bit>>6]&(1<<(bit&63)) == 0 || i-MinKnown+1 < next {
@@ -134,13 +134,12 @@ func (k *Known) find(s string) (out []span) {
 	return out
 }
 
-// lineSecret is how long a line of a value of several lines must be to be
-// looked for on its own.
+// lineSecret is the length from which a line of a multi-line value is a value by itself.
 const lineSecret = 16
 
-// forms are the ways in which a value is written: as it is, line by line, in capitals,
-// quoted as JSON (once, twice, for HTML) and by Python and shells, escaped for URLs and
-// HTML, in hex and in base64, by itself and within a longer text.
+// forms returns the ways in which a value may be written: unchanged, line by line, in
+// upper and lower case, quoted for JSON (once, twice, for HTML), Python and shells,
+// escaped for URLs and HTML, in hex, and in base64, alone or within a longer text.
 func forms(value string) []string {
 	out := []string{value, quoted(value), quoted(quoted(value)), strings.ReplaceAll(value, `\`, `\\`), strings.ReplaceAll(value, `'`, `'\''`), html.EscapeString(value)}
 	if safe, err := json.Marshal(value); err == nil {
@@ -178,7 +177,7 @@ func forms(value string) []string {
 
 var lowerPercent = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// pairs are the two digits of each byte in hex.
+// pairs splits hex digits into bytes.
 func pairs(digits string) (out []string) {
 	for i := 0; i < len(digits); i += 2 {
 		out = append(out, digits[i:i+2])
@@ -188,7 +187,7 @@ func pairs(digits string) (out []string) {
 
 var urlSafe = strings.NewReplacer("+", "-", "/", "_")
 
-// quoted is a text within a JSON string.
+// quoted returns a text as the content of a JSON string.
 func quoted(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -199,7 +198,7 @@ func quoted(s string) string {
 	return strings.TrimSuffix(b.String(), "\"\n")[1:]
 }
 
-// learnable tells whether a value can be looked for where nothing else tells it.
+// learnable reports whether a value is specific enough to look for without its name.
 func learnable(v string) bool {
 	return len(v) >= MinKnown && (letterDigit(v) || symbols(v) > 0)
 }

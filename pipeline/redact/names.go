@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// strength is how much a name says about its value.
+// strength says how likely a name's value is a secret.
 type strength int
 
 const (
 	none    strength = iota
-	loose            // names such as "key": only what looks generated is secret
-	bare             // tokens of any kind: as loose, and hashes
-	special          // API keys and tokens: generated, hashes and UUIDs included
-	strong           // passwords: whatever a person may choose
+	loose            // names such as "key": only generated values are secret
+	bare             // tokens of any kind: generated values and hashes
+	special          // API keys and tokens: generated values, hashes and UUIDs
+	strong           // passwords: any value that a person may choose
 )
 
 const maxName = 80 // bytes of a name
 
-// tailWords may stand behind the word that says what a name is.
+// tailWords may follow the word that determines the kind of a name.
 var tailWords = set("base base64 b64 value val v prod production dev development test testing stage staging live sandbox old new current default raw plain plaintext cleartext text string str env confirmation confirm encoded ro rw admin root data input field")
 
 var (
@@ -35,7 +35,7 @@ var (
 	secretWord = set("access auth api bearer refresh session secret personal private bot deploy user oauth oauth2 jwt pat registry upload publish gh github gitlab slack npm pypi hf huggingface telegram discord service account admin root vault ci job security app application device csrf xsrf id")
 )
 
-// name is the name around the word at text[from:to].
+// name returns the bounds of the name around the word at text[from:to].
 func name(text string, from, to int) (int, int) {
 	least, most := max(0, from-maxName), min(len(text), to+maxName/2)
 	for from > least && (alnum(text[from-1]) || strings.IndexByte("_-.", text[from-1]) >= 0) {
@@ -50,7 +50,7 @@ func name(text string, from, to int) (int, int) {
 	return from, to
 }
 
-// split are the words of a name in small letters, without numbers at its end.
+// split returns the words of a name in lower case, without numbers at its end.
 func split(name string) (words []string) {
 	begin := -1
 	flush := func(end int) {
@@ -77,7 +77,7 @@ func split(name string) (words []string) {
 	return words
 }
 
-// nameStrength is what a name says about its value.
+// nameStrength returns the strength of a name.
 func nameStrength(name string) strength {
 	words := split(name)
 	for len(words) > 1 && tailWords[words[len(words)-1]] {

@@ -1,14 +1,14 @@
 package redact
 
-// Values that no sign parts from the names of secrets: in sentences, in the call that
-// fills in a field, in the answer to a prompt, and before their names.
+// Values that are not assigned to the names of secrets: in sentences, in calls that fill
+// in a field, in the answer to a prompt, and before their names.
 
 import (
 	"regexp"
 	"strings"
 )
 
-// place is where a value may stand around its name.
+// place is a set of places of a value relative to its name.
 type place int
 
 const (
@@ -18,8 +18,8 @@ const (
 	before                       // use VALUE as password
 )
 
-// around tells quickly where a value may stand around the name that begins at from and
-// ends before rest.
+// around returns, by a quick test, the places in which a value may be around the name
+// that begins at from and ends before rest.
 func (f *finder) around(from int, rest string) (p place) {
 	line, next, more := strings.Cut(rest, "\n")
 	if rest != "" {
@@ -45,7 +45,7 @@ func (f *finder) around(from int, rest string) (p place) {
 	return p
 }
 
-// lookAround looks for a value in the places around its name, up to the first.
+// lookAround looks for the first value in the places around its name.
 func (f *finder) lookAround(a assignment, from, to int, p place) {
 	found := len(f.spans)
 	rest := f.text[to:min(len(f.text), to+nearby)]
@@ -73,11 +73,11 @@ func (f *finder) lookAround(a assignment, from, to int, p place) {
 	}
 }
 
-// links are the words and signs in a sentence directly behind which a value may stand.
+// links are words and signs in a sentence that a value may directly follow.
 var links = set("is lautet ist was are be to now still from we it of use used remains equals got it's -> => - – — as")
 
-// sentence looks for a value among the words that follow a name: the first, one behind
-// a link, one in quotes or brackets.
+// sentence looks for a value among the words after a name: the first one, one after a
+// link, or one in quotes or brackets.
 func (f *finder) sentence(a assignment, to int, rest string) {
 	at, link := to, true
 	if strings.HasPrefix(rest, "'s ") {
@@ -116,7 +116,7 @@ func (f *finder) sentence(a assignment, to int, rest string) {
 	}
 }
 
-// filledIn is what stands between the name of a field and what is filled in there:
+// filledIn matches the text between the name of a field and its new value:
 // fill("#password", "VALUE"), password.send_keys("VALUE"), expect "password:" ⏎ send "VALUE".
 var filledIn = regexp.MustCompile(`^(?:[\]):*?"'\x60]|/i?\b)*(?:` +
 	`["'\x60/)]i?\)?,\s?(?:\{?\s?\w+:\s?)*|,\s?(?:\{?\s?(?:with|target|value):\s?)+` +
@@ -125,22 +125,22 @@ var filledIn = regexp.MustCompile(`^(?:[\]):*?"'\x60]|/i?\b)*(?:` +
 	`|(?:\.(?:data|value|text)|["']\))\s[!=]?=\s` +
 	`)\\*["'\x60]`)
 
-// columns is what stands between the name of a column and the values of a row.
+// columns matches the text between the name of a column and the values of a row.
 var columns = regexp.MustCompile(`(?i)^["'\x60]?(?:,\s*["'\x60]?\w+["'\x60]?\s*)*\)\s*values\s*\(`)
 
-// cases is what stands between the last of several names and the values of the first
+// cases matches the text between the last of several names and the values of the first
 // case: parametrize("user, password", [("joe", "VALUE"), ...]).
 var cases = regexp.MustCompile(`^["'],\s*\[\s*\(`)
 
 var (
-	// prompt is what stands in a line before an expression that the next line answers.
+	// prompt matches the start of a line whose expression is answered in the next line.
 	prompt = regexp.MustCompile(`^(?:.*[$#>%]|\([\w:+]+\)|.*\]:) `)
-	// result is what stands in a line before the answer.
+	// result matches the start of a line with an answer.
 	result = regexp.MustCompile(`^(?:\r?\n[ \t]*){1,2}(?:Out\[\d+\]: |=> |\$\d+ = (?:0x[0-9a-f]+ )?|0x[0-9a-f]+: |val \w+: \w+ = )?`)
 )
 
-// answer looks for a value that is all of the next line: the answer to a prompt that
-// ends with the name, or what a sentence that ends with a colon announces.
+// answer looks for a value that is the whole next line: the answer to a prompt that ends
+// with the name, or a value after a sentence that ends with a colon.
 func (f *finder) answer(a assignment, from, to int) {
 	line := strings.IndexByte(f.text[to:], '\n')
 	head := f.text[max(0, from-nearby):from]
@@ -185,11 +185,11 @@ var (
 	ruleLine = regexp.MustCompile(`^\n[ |:+-]+\n`) // below the names of columns
 )
 
-// maxRows is how many rows of a table are read.
+// maxRows is the maximum number of rows read of a table.
 const maxRows = 30
 
-// column looks for a value in the rows below the names of columns, of which head
-// are those before the name that stands before to.
+// column looks for values in the rows below the names of columns; head are the names
+// before the one that ends at to.
 func (f *finder) column(a assignment, sign byte, to int, head string) {
 	rest := f.text[to:min(len(f.text), to+2*nearby)]
 	line := strings.IndexByte(rest, '\n')
@@ -220,7 +220,7 @@ func (f *finder) column(a assignment, sign byte, to int, head string) {
 	}
 }
 
-// precedes is what stands before a name whose value comes first.
+// precedes matches a value and the text between it and its name.
 var precedes = regexp.MustCompile(`(?:` +
 	`\bwhere b?["']([^"']{4,})["'] = .*` +
 	`|["'\x60]([^"'\x60\s]{4,})["'\x60] (?:[!=]==? |is )[^"'=]*` +

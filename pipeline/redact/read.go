@@ -170,7 +170,7 @@ func (f *finder) takeFor(work int, a assignment, at int) {
 	trimmed := strings.TrimSpace(a.value)
 	at += strings.Index(a.value, trimmed)
 	a.value = trimmed
-	if a.hopeless() {
+	if a.cannotBeSecret() {
 		return
 	}
 	if f.work.spend(work + len(a.value)*perRead); a.secret() {

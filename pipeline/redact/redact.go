@@ -1,7 +1,12 @@
-// Package redact takes secrets out of text. One set of rules serves staging, which
-// replaces what it finds, and publishing and exports, which hold back what still
-// holds something: exact values that are known (of settings, of the
-// environment), and what secrets look like.
+// Package redact finds secrets in text: known exact values (from settings and the
+// environment), and values that look like secrets. Staging replaces them (Redactor);
+// publishing and exports withhold objects that still contain one (Checker).
+//
+// rules.go compiles rules from data to a dictionary of keywords. search.go looks for the
+// keywords in a text and runs the finder at each: rules (finder.go), names of secrets
+// (assign.go, places.go, names.go), calls and commands with secret arguments (calls.go,
+// commands.go) and private keys (pem.go). read.go reads the value and values.go judges
+// it.
 package redact
 
 import (
@@ -11,31 +16,30 @@ import (
 	"strings"
 )
 
-// Redactor replaces secrets by [REDACTED:type:n], n counting the different
-// values of a type in the order they were met: the same secret is the same
-// placeholder all through an episode. A value that was told by the name it was
-// assigned to is learned: where it stands without its name, a redactor that has
-// learned it finds it too. One goroutine uses it.
+// Redactor replaces secrets by [REDACTED:type:n], where n numbers the different values
+// of a type, so that a secret has the same placeholder in the whole episode. It learns
+// values that it recognized by their name; Wiser returns a redactor that finds them
+// without their name. A Redactor is not safe for concurrent use.
 type Redactor struct {
-	known   []*Known // of the run, and what was learned before
+	known   []*Known // known values of the run, and values learned before
 	learned map[string]string
-	aws     bool // there is an AWS key: look for its secret half
+	aws     bool // an AWS key was found: look for its secret half
 	names   map[string]string
 	counts  map[string]int  // placeholders written, by type
 	kinds   map[string]int  // different values, by type
-	n       int             // placeholders written since the last take
-	clear   map[string]bool // long texts in which there was nothing
-	work    *meter          // of the text in hand
+	n       int             // placeholders written since the last Take
+	clear   map[string]bool // long texts without secrets
+	work    *meter          // of the current text
 }
 
 const (
-	withheld = "withheld" // the type of a text that would take too much work to search
-	// maxLearned bounds what an episode may teach.
+	withheld = "withheld" // type of a text that takes too much work to search
+	// maxLearned bounds the learned values of an episode.
 	maxLearned = 1000
 	maxDepth   = 2 // nested texts in base64
 )
 
-// New makes a redactor for one episode or message. known may be nil.
+// New returns a redactor for one episode or message. known may be nil.
 func New(known *Known) *Redactor {
 	r := &Redactor{learned: map[string]string{}, names: map[string]string{}, counts: map[string]int{}, kinds: map[string]int{}, clear: map[string]bool{}}
 	if known != nil {
@@ -44,8 +48,8 @@ func New(known *Known) *Redactor {
 	return r
 }
 
-// Wiser is a fresh redactor that knows from the start what this one has
-// learned; nil if that is nothing.
+// Wiser returns a new redactor that knows the values that this one learned; nil if it
+// learned none.
 func (r *Redactor) Wiser(known *Known) *Redactor {
 	if len(r.learned) == 0 && !r.aws {
 		return nil
@@ -59,8 +63,8 @@ func (r *Redactor) Wiser(known *Known) *Redactor {
 	return w
 }
 
-// Text replaces the secrets of a text. A text that would take more work than its
-// length allows is replaced as a whole.
+// Text replaces the secrets in a text. It replaces a text as a whole if searching takes
+// more work than its length allows.
 func (r *Redactor) Text(s string) string {
 	written := r.n
 	r.work = &meter{budget: atLeast + perByte*len(s)}
@@ -74,11 +78,10 @@ func (r *Redactor) Text(s string) string {
 	return out
 }
 
-// longText is from how many bytes on it is worth while to remember that a text is clear.
+// longText is the length from which texts without secrets are remembered, in bytes.
 const longText = 32
 
-// layers replaces the secrets that a text says as they are, and those in what it
-// holds encoded.
+// layers replaces secrets in a text and in base64 within it.
 func (r *Redactor) layers(s string, depth int) string {
 	if s = r.plain(s); depth < maxDepth && !r.work.over() {
 		s = r.encoded(s, depth)
@@ -86,7 +89,7 @@ func (r *Redactor) layers(s string, depth int) string {
 	return s
 }
 
-// plain replaces the secrets that a text says as they are.
+// plain replaces secrets that are not encoded.
 func (r *Redactor) plain(s string) string {
 	for _, k := range r.known {
 		s = r.replace(s, k.find(s), k.values)
@@ -119,8 +122,8 @@ func (r *Redactor) plain(s string) string {
 	return s
 }
 
-// replace puts placeholders for spans, which stand for themselves or, if they are
-// forms of known values, for these.
+// replace replaces spans by placeholders. If values is not nil, the spans are forms of
+// these known values.
 func (r *Redactor) replace(s string, spans []span, values []string) string {
 	if len(spans) == 0 {
 		return s
@@ -151,15 +154,15 @@ func (r *Redactor) place(kind, value string) string {
 	return r.names[key]
 }
 
-// Take returns how many placeholders were written since the last call.
+// Take returns the number of placeholders written since the last call.
 func (r *Redactor) Take() int32 {
 	n := r.n
 	r.n = 0
 	return int32(n)
 }
 
-// Written is how many placeholders were written since the last Take.
+// Written returns the number of placeholders written since the last Take.
 func (r *Redactor) Written() int { return r.n }
 
-// Counts are all placeholders that were written, by type.
+// Counts returns the number of placeholders written, by type.
 func (r *Redactor) Counts() map[string]int { return maps.Clone(r.counts) }

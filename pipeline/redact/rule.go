@@ -1,6 +1,6 @@
 package redact
 
-// The data of rules: expressions at keywords, commands with secret arguments, and
+// Data of rules: expressions at keywords, commands with secret arguments, and
 // functions that take secrets.
 
 import "regexp"
@@ -47,8 +47,8 @@ type command struct {
 	Striking bool // the secret must be no name
 }
 
-// taker is a function that takes a secret without naming it, such as login("joe", "VALUE").
-type taker struct {
+// secretCall is a function that takes a secret without naming it, such as login("joe", "VALUE").
+type secretCall struct {
 	Words []string // in its name
 	First int      // the first of its arguments that may be a secret
 	Sure  bool     // whatever a person may choose is one

@@ -22,7 +22,7 @@ var ownRules string
 
 // ruleSet is what is read of a file of rules.
 type ruleSet struct {
-	Calls    []taker
+	Calls    []secretCall
 	Commands []command
 	Rules    []struct {
 		ID          string
@@ -39,7 +39,7 @@ type ruleSet struct {
 // Some rules are left out: names, hosts and public halves are not secret, and
 // assignments, headers, curl and private keys are covered by rules of ours, which
 // know more forms and fewer false alarms.
-var leftOut = regexp.MustCompile(`^(?:generic-api-key|hashicorp-tf-password|curl-.*|kubernetes-secret-yaml|private-key|pkcs12-file|slack-webhook-url|jwt-base64|sourcegraph-access-token|.*-(?:client|access)-id|.*-pub(?:lic)?-.*key|.*-public-key)$`)
+var excludedRules = regexp.MustCompile(`^(?:generic-api-key|hashicorp-tf-password|curl-.*|kubernetes-secret-yaml|private-key|pkcs12-file|slack-webhook-url|jwt-base64|sourcegraph-access-token|.*-(?:client|access)-id|.*-pub(?:lic)?-.*key|.*-public-key)$`)
 
 // kinds are the types of placeholders of vendors with several rules.
 var kinds = [...][2]string{
@@ -104,7 +104,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			}
 		}
 		for _, r := range set.Rules {
-			if r.Regex == "" || i > 0 && leftOut.MatchString(r.ID) {
+			if r.Regex == "" || i > 0 && excludedRules.MatchString(r.ID) {
 				continue
 			}
 			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, needs: r.Needs, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "striking", striking: r.Value == "striking", mixed: r.Value == "generated"}
@@ -134,7 +134,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			}
 		}
 	}
-	for text, l := range looks {
+	for text, l := range keywordLooks {
 		look(l, text)
 	}
 	d := &dictionary{}
@@ -239,8 +239,8 @@ func starts(re *syntax.Regexp) (out []string, whole bool) {
 	return []string{""}, false
 }
 
-// looks are the words that make the finder look at what stands around them.
-var looks = map[string]look{
+// keywordLooks are the words that make the finder look at what stands around them.
+var keywordLooks = map[string]look{
 	"pass": lookName, "assword": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
 	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, "sessionid": lookName,
 	"://": lookAddress, "@": lookAt, "bearer": lookBearer, "basic": lookBasic, "-----begin": lookKeyBegin, "-----end": lookKeyEnd,

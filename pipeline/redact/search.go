@@ -2,7 +2,7 @@ package redact
 
 // find returns the secrets of a text, apart from each other and in order.
 func find(text string, work *meter) []span {
-	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}, read: map[*command]int{}}
+	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}, commandEnd: map[*command]int{}}
 	work.spend(len(text) / 4)
 	f.placeholders = placeholder.FindAllStringIndex(text, -1)
 	d := compiled()
@@ -13,12 +13,12 @@ func find(text string, work *meter) []span {
 			return true
 		}
 		for _, r := range k.rules {
-			f.try(r, from, to)
+			f.runRule(r, from, to)
 		}
 		for _, look := range k.looks {
 			look(f, from, to)
 		}
 		return !work.over()
 	})
-	return f.apart()
+	return f.separate()
 }

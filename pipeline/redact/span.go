@@ -28,5 +28,5 @@ const (
 
 func (m *meter) spend(n int) { m.spent += n }
 
-// over tells whether the budget is used up.
+// over reports whether the budget is used up.
 func (m *meter) over() bool { return m.spent > m.budget }

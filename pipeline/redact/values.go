@@ -1,6 +1,6 @@
 package redact
 
-// What a value looks like: generated, chosen by a person, a placeholder, code.
+// Judges values: generated, chosen by a person, a placeholder, or code.
 
 import (
 	"math"
@@ -11,43 +11,43 @@ import (
 
 var (
 	uuid = regexp.MustCompile(`^[{(]?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}[)}]?$`)
-	// template are values that something else fills in.
+	// template matches values that are filled in later, and hashes of passwords.
 	template = regexp.MustCompile(`^(?:\$\w+|%\w+%|\*+|\.+|&\w+|@\w+@|:\w+)$|\$\{|\$\(|\{\{|<[A-Za-z_/!][^<>]*>|%\(\w+\)|^\{[\w.!:]*\}$|^\$?\{\w|^\$(?:2[abxy]|1|5|6|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$|^(?:pbkdf2_\w+|bcrypt\w*|scrypt|argon2|sha\d+)[$:]|^\{S?SHA|^(?:SHA(?:1|256|384|512)|MD5):|^\?\w*\}?$|^[x*!]:\d+:|^!(?:vault|Ref|Sub|GetAtt|secret|env)|^(?:env|vault|ssm|secrets?|op|file|arn|data):`)
 	verb     = regexp.MustCompile(`%[sdr]\b`)
 	// placeholderWord are words of values that someone is to replace, and of what stands for one.
 	placeholderWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:your?|my|change|changeme|changeit|change_?this|replace|replaceme|placeholder|example|dummy|insert|enter|redacted|removed|hidden|masked|todo|fixme|none|null|nil|undefined|true|false|not|empty|optional|required|some|invalid|the|goes|here|description|string)(?:$|[^a-z])`)
-	// named are the words of names of secrets: a value made of them is a name.
-	named = regexp.MustCompile(`(?i)pass|secret|token|key|user|name|field|login|auth|cred|header|param|column|test|value|type|config|default`)
+	// nameWords are the words of names of secrets: a value made of them is a name.
+	nameWords = regexp.MustCompile(`(?i)pass|secret|token|key|user|name|field|login|auth|cred|header|param|column|test|value|type|config|default`)
 	// call is program text: a call, an index, a field of something.
 	call     = regexp.MustCompile(`^[&*!-]{0,2}[A-Za-z_$][\w.$]*\s*(?:\(|\[|\{|->|::)|^[\[({]|^lambda\b|^function\b|^new\b|^await\b|^not\b|\)\.`)
 	chain    = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
 	field    = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[a-z0-9_]{1,16}){2,}$`) // layer4.2.bn3.running_var
 	simple   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 	typeName = regexp.MustCompile(`(?i)^(?:secretstr|secretbytes|(?:u?int|float|str|bytes?|char|varchar|utf|base|sha|md|aes|rsa|hs|rs|es)_?-?\d{1,4}(?:mb\d)?)$`)
-	// counted has the numbers that people add to words, technical those that name an encoding or a version.
-	counted   = regexp.MustCompile(`\d{3}|\d\d$`)
-	technical = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:sha|md|pbkdf|rfc|aes|utf|iso|base|argon|hs|rs|cve|pep|x|v|version|python|id|uid|gid|obj|tmp)[_-]?\d`)
-	numeric   = regexp.MustCompile(`^(?:(?:[0-9A-Fa-f]{2}:){7,}[0-9A-Fa-f]{2}|[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ].*|0x[0-9a-fA-F_]+)$`)
+	// trailingNumber has the numbers that people add to words, technical those that name an encoding or a version.
+	trailingNumber = regexp.MustCompile(`\d{3}|\d\d$`)
+	technical      = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:sha|md|pbkdf|rfc|aes|utf|iso|base|argon|hs|rs|cve|pep|x|v|version|python|id|uid|gid|obj|tmp)[_-]?\d`)
+	numeric        = regexp.MustCompile(`^(?:(?:[0-9A-Fa-f]{2}:){7,}[0-9A-Fa-f]{2}|[\d\s.,:/+-]*|\d{4}-\d\d-\d\d[T ].*|0x[0-9a-fA-F_]+)$`)
 )
 
-// fill are runs that no generator writes.
-var fill = []string{"xxxxx", "***", "...", "0000000000", "${", "your-", "your_", "replace-me", "replace_me"}
+// fillers are runs that no generator writes.
+var fillers = []string{"xxxxx", "***", "...", "0000000000", "${", "your-", "your_", "replace-me", "replace_me"}
 
-// filler tells whether a value is filled up rather than generated.
-func filler(s string) bool {
+// isFiller reports whether a value contains a filler, so that it is not generated.
+func isFiller(s string) bool {
 	s = strings.ToLower(s)
 	if i := strings.IndexByte(s, '<'); i >= 0 && i+1 < len(s) && 'a' <= s[i+1] && s[i+1] <= 'z' {
 		return true
 	}
-	return slices.ContainsFunc(fill, func(run string) bool { return strings.Contains(s, run) })
+	return slices.ContainsFunc(fillers, func(run string) bool { return strings.Contains(s, run) })
 }
 
-// filled tells whether something else fills the value in.
-func filled(s string) bool {
+// isTemplate reports whether a value is filled in later.
+func isTemplate(s string) bool {
 	return strings.ContainsAny(s, "$%*.&@:{<!?") && (template.MatchString(s) || verb.MatchString(s) && !generated(s))
 }
 
-// allHex tells whether a value is made of digits in hex.
+// allHex reports whether a value consists of hex digits.
 func allHex(s string) bool {
 	for i := range len(s) {
 		if !isHex(s[i]) {
@@ -57,7 +57,7 @@ func allHex(s string) bool {
 	return true
 }
 
-// hexadecimal tells whether a value may be a hash.
+// hexadecimal reports whether a value may be a hash in hex.
 func hexadecimal(s string) bool {
 	if !allHex(s) {
 		return false
@@ -69,24 +69,24 @@ func hexadecimal(s string) bool {
 	return false
 }
 
-// assignment is a value behind a name.
+// assignment is a value with what is known about its name and its place.
 type assignment struct {
 	value  string
 	name   strength
 	quoted bool
-	prose  bool // words stand between it and its name, or nothing
+	prose  bool // it is in a sentence: words or nothing between it and its name
 	env    bool // NAME=value, without blanks, to the end of its line
 	line   bool // at the beginning of a line and to its end
 	shell  bool // name=value between blanks, as in commands and logs
 }
 
-// hopeless tells quickly of most values that they are no secrets.
-func (a assignment) hopeless() bool {
+// cannotBeSecret excludes most values by a quick test.
+func (a assignment) cannotBeSecret() bool {
 	v := a.value
 	return len(v) < 4 || a.name < strong && len(v) < 8 || a.name < special && (len(v) < 16 || !random(v))
 }
 
-// secret tells whether the value is one.
+// secret reports whether the value is a secret.
 func (a assignment) secret() bool {
 	v := a.value
 	if strings.Contains(v, marker) {
@@ -96,7 +96,7 @@ func (a assignment) secret() bool {
 	if v = a.value; strings.HasPrefix(v, "0x") && hexadecimal(v[2:]) {
 		v = v[2:]
 	}
-	if a.hopeless() {
+	if a.cannotBeSecret() {
 		return false
 	}
 	if a.quoted && (dense(v) || octets.MatchString(v)) {
@@ -105,7 +105,7 @@ func (a assignment) secret() bool {
 	switch {
 	case alphabet.MatchString(v):
 		return false
-	case filled(v), filler(v), numeric.MatchString(v), typeName.MatchString(v), strings.Contains(v, "://"), isPath(v):
+	case isTemplate(v), isFiller(v), numeric.MatchString(v), typeName.MatchString(v), strings.Contains(v, "://"), isPath(v):
 		return false
 	case !a.quoted && a.isCode(v):
 		return false
@@ -127,7 +127,7 @@ func (a assignment) secret() bool {
 	}
 	switch a.name {
 	case strong:
-		return a.chosen(v)
+		return a.mayBePassword(v)
 	case special:
 		if strings.HasPrefix(v, "--") {
 			return false
@@ -144,13 +144,13 @@ func (a assignment) secret() bool {
 	}
 }
 
-// nameLike tells whether every part of a value is a word, a number or, if it may hold
+// nameLike reports whether every part of a value is a word, a number or, if it may hold
 // one, a hash: names of headers, fields and entries of caches.
 func nameLike(v string, hash bool) bool {
 	if hash && field.MatchString(v) {
 		return true
 	}
-	if !strings.ContainsAny(v, "-_.:/") || !hash && !named.MatchString(v) {
+	if !strings.ContainsAny(v, "-_.:/") || !hash && !nameWords.MatchString(v) {
 		return false
 	}
 	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_.:/", r) }) {
@@ -170,35 +170,35 @@ var alphabet = regexp.MustCompile(`(?i)^abcdefghijklmn`)
 // octets is a literal of bytes that are no text.
 var octets = regexp.MustCompile(`^(?:\\x[0-9a-fA-F]{2}){8,}`)
 
-// dense tells whether a value of all kinds of signs can only be generated.
+// dense reports whether a value has so many kinds of characters that it must be generated.
 func dense(v string) bool {
 	return len(v) >= 32 && symbols(v) >= 4 && letterDigit(v) && bits(v) >= 4.4 && strings.Count(v, " ") <= len(v)/20 && !strings.Contains(v, "://") && !alphabet.MatchString(v)
 }
 
-// isName tells whether a value made of words is a name of the kind that programs use.
-func isName(v string) bool { return strings.ContainsAny(v, "_-. ") && named.MatchString(v) }
+// isName reports whether a value made of words is a name of the kind that programs use.
+func isName(v string) bool { return strings.ContainsAny(v, "_-. ") && nameWords.MatchString(v) }
 
-// chosen tells whether a value may be the password of a person.
-func (a assignment) chosen(v string) bool {
+// mayBePassword reports whether a person may have chosen the value as a password.
+func (a assignment) mayBePassword(v string) bool {
 	if uuid.MatchString(v) {
 		return true
 	}
-	if chain.MatchString(v) && words(v) && !human(v) && !((a.quoted || a.env) && letterDigit(v) && !named.MatchString(v)) || strings.HasPrefix(v, "--") {
+	if chain.MatchString(v) && words(v) && !human(v) && !((a.quoted || a.env) && letterDigit(v) && !nameWords.MatchString(v)) || strings.HasPrefix(v, "--") {
 		return false
 	}
 	strange := symbols(v)
 	switch {
 	case letterDigit(v):
-		return (len(v) >= 5 || len(v) == 4 && a.quoted) && (!words(v) || strange > 0 || !strings.ContainsAny(v, "_-. ") || !named.MatchString(v))
+		return (len(v) >= 5 || len(v) == 4 && a.quoted) && (!words(v) || strange > 0 || !strings.ContainsAny(v, "_-. ") || !nameWords.MatchString(v))
 	case strange > 0:
-		return len(v) >= 6 && letters(v) && !(named.MatchString(v) && words(v)) && !(strange == 1 && strings.ContainsAny(v[len(v)-1:], "!?"))
+		return len(v) >= 6 && letters(v) && !(nameWords.MatchString(v) && words(v)) && !(strange == 1 && strings.ContainsAny(v[len(v)-1:], "!?"))
 	}
-	return len(v) >= 8 && letters(v) && !words(v) && !simpleWord(v) && !strings.ContainsAny(v, "_-. ") || len(v) >= 16 && plain.MatchString(v) && !named.MatchString(v) && a.quoted
+	return len(v) >= 8 && letters(v) && !words(v) && !simpleWord(v) && !strings.ContainsAny(v, "_-. ") || len(v) >= 16 && plain.MatchString(v) && !nameWords.MatchString(v) && a.quoted
 }
 
-// human tells whether a value is made of words and numbers as passwords are, and not as names in programs.
+// human reports whether a value is made of words and numbers as passwords are, and not as names in programs.
 func human(v string) bool {
-	return len(v) >= 8 && letterDigit(v) && counted.MatchString(v) && !named.MatchString(v) && !technical.MatchString(v)
+	return len(v) >= 8 && letterDigit(v) && trailingNumber.MatchString(v) && !nameWords.MatchString(v) && !technical.MatchString(v)
 }
 
 // inner has a number within a word, where names seldom have one.
@@ -206,7 +206,7 @@ var inner = regexp.MustCompile(`(?i)[a-z]\d+[a-z]`)
 
 var plain = regexp.MustCompile(`^[a-z]+$`)
 
-// simpleWord tells whether a value is one word of small letters, perhaps with a capital first.
+// simpleWord reports whether a value is one word of small letters, perhaps with a capital first.
 func simpleWord(v string) bool { return len(v) < 16 && plain.MatchString(strings.ToLower(v[:1])+v[1:]) }
 
 var (
@@ -215,10 +215,10 @@ var (
 	ofSentence    = regexp.MustCompile(`(?i)\b(?:is|are|a|an|to|of|for|in|on|and|or|if|with|be|must|should|at|than|least|most)\b`)
 )
 
-// phrase tells whether a value of several words is a pass phrase rather than a sentence.
+// phrase reports whether a value of several words is a pass phrase rather than a sentence.
 func phrase(v string) bool {
 	if parts := strings.Fields(v); len(parts) >= 4 && len(parts) <= 10 && (smallWords.MatchString(v) || wordsAndSigns.MatchString(v) && letterDigit(v)) {
-		return !placeholderWord.MatchString(strings.ReplaceAll(v, "the ", "")) && !named.MatchString(v) && !ofSentence.MatchString(v)
+		return !placeholderWord.MatchString(strings.ReplaceAll(v, "the ", "")) && !nameWords.MatchString(v) && !ofSentence.MatchString(v)
 	}
 	return len(v) <= 40 && strings.Count(v, " ") <= 2 && letterDigit(v) && !strings.ContainsAny(v, "{}()<>=,") && (symbols(v) >= 2 || human(v) && !placeholderWord.MatchString(v) && !numeric.MatchString(v))
 }
@@ -236,9 +236,9 @@ func isPath(v string) bool {
 	return strings.HasPrefix(v, "/") && (!random(v) || strings.Count(v, "/") > 3 || words(v))
 }
 
-// isCode tells whether a value without quotes is program text.
+// isCode reports whether a value without quotes is program text.
 func (a assignment) isCode(v string) bool {
-	if a.name == strong && (human(v) || a.env && letterDigit(v) && !named.MatchString(v)) && !call.MatchString(v) {
+	if a.name == strong && (human(v) || a.env && letterDigit(v) && !nameWords.MatchString(v)) && !call.MatchString(v) {
 		return false
 	}
 	if call.MatchString(v) || chain.MatchString(v) && (words(v) || !letterDigit(v)) || strings.HasSuffix(v, ":") && words(v) {
@@ -258,7 +258,7 @@ func letters(s string) bool {
 
 func letterDigit(s string) bool { return letters(s) && strings.ContainsAny(s, "0123456789") }
 
-// symbols counts the signs that people put into passwords and programs not into names.
+// symbols counts the characters that are common in passwords but not in names.
 func symbols(s string) (n int) {
 	for i := range len(s) {
 		if strings.IndexByte("!@#$%^&*?+=~|,;<>", s[i]) >= 0 {
@@ -268,7 +268,7 @@ func symbols(s string) (n int) {
 	return n
 }
 
-// bits is the entropy of a value, in bits per character.
+// bits returns the entropy of a value in bits per character.
 func bits(s string) (sum float64) {
 	var counts [256]int
 	for i := range len(s) {
@@ -283,16 +283,16 @@ func bits(s string) (sum float64) {
 	return sum
 }
 
-// random tells whether a value looks like a generated key rather than a name
+// random reports whether a value looks like a generated key rather than a name
 // or a path: letters and digits, at least 3.2 bits per character.
 func random(s string) bool { return letterDigit(s) && bits(s) >= 3.2 }
 
-// generated is random for values that may be short, and not made of words.
+// generated reports whether a value, which may be short, is random and not made of words.
 func generated(s string) bool { return letterDigit(s) && bits(s) >= 2.5 && !words(s) }
 
-// words tells whether a value is made of words, as names are: parted by signs, by
-// capitals, and by two numbers at most. What is generated has shorter ones, or
-// such as nobody can say.
+// words reports whether a value is made of words, like names: separated by signs, by
+// capitals, and by at most two numbers. The parts of generated values are shorter or
+// cannot be pronounced.
 func words(s string) bool {
 	letters, parts, numbers, vowels := 0, 0, 0, 0
 	hard := 0 // letters since the last vowel

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
-// apply makes a candidate's patch and fills what it says of the trial.
-func (w *worker) apply(ctx context.Context, s *state, c candidate, t *Trial) error {
+// apply creates a candidate's patch and fills the trial's fields about it.
+func (w *worker) apply(ctx context.Context, s *repoState, c candidate, t *Trial) error {
 	m, err := w.mutation(ctx, s, c, t)
 	if refused, ok := errors.AsType[*mutate.RefusedError](err); ok {
 		t.Outcome, t.Reason = Refused, refused.Why
@@ -34,8 +34,8 @@ func (w *worker) apply(ctx context.Context, s *state, c candidate, t *Trial) err
 	return nil
 }
 
-// mutation is the change that a candidate stands for.
-func (w *worker) mutation(ctx context.Context, s *state, c candidate, t *Trial) (mutate.Mutation, error) {
+// mutation returns the change of a candidate.
+func (w *worker) mutation(ctx context.Context, s *repoState, c candidate, t *Trial) (mutate.Mutation, error) {
 	switch c.Kind {
 	case KindCommit:
 		t.Commit = c.Commit

@@ -23,27 +23,27 @@ import (
 //go:embed python/*.py
 var scripts embed.FS
 
-// Bounds of what comes out of a sandbox.
+// Bounds of sandboxes and of their output.
 const (
 	maxAnswer   = 64 << 20 // bytes of one answer of a runner
-	maxCompiled = 64 << 20 // bytes of compiled code that is kept of a healthy tree
+	maxCompiled = 64 << 20 // bytes of compiled code kept of a healthy tree
 	startBound  = 60 * time.Second
-	grace       = 20 * time.Second // an answer after the run's own bound
-	warmBound   = 300              // seconds of a run of the healthy tree
+	grace       = 20 * time.Second // wait for an answer after the run's own timeout
+	warmBound   = 300              // timeout of a run of the healthy tree, in seconds
 )
 
-// bench runs the tests of one healthy tree with some files replaced. Each run has a
-// sandbox of its own, so no run can see what another one left behind. One goroutine
-// uses a bench at a time.
+// bench runs the tests of one healthy tree with some files replaced. Each run has its
+// own sandbox, so that runs cannot influence each other. A bench is not safe for
+// concurrent use.
 type bench struct {
 	driver   env.Driver
 	spec     env.SandboxSpec
 	tree     *workspace.Tree
 	command  command
-	compiled []byte // tar of what the interpreter compiled of the healthy tree, placed for every run
+	compiled []byte // tar of compiled code of the healthy tree, placed for every run
 
-	desk    env.Sandbox // holds the healthy tree and the mutator; the tests never run there
-	mutator *mutate.Mutator
+	mutatorSandbox env.Sandbox // has the healthy tree and the mutator; tests never run in it
+	mutator        *mutate.Mutator
 }
 
 // request is one run of the tests (python/tracesmith_session.py).
@@ -52,14 +52,14 @@ type request struct {
 	Argv     []string          `json:"argv"`
 	Module   bool              `json:"module"` // started with python -m
 	Env      map[string]string `json:"env,omitempty"`
-	Compile  bool              `json:"compile,omitempty"` // the run may leave compiled code in the tree
-	Files    map[string]string `json:"-"`                 // that replace those of the tree
+	Compile  bool              `json:"compile,omitempty"` // the run may write compiled code to the tree
+	Files    map[string]string `json:"-"`                 // replacements of files of the tree
 	Changed  []string          `json:"changed,omitempty"` // their names
-	First    []string          `json:"first,omitempty"`   // tests that run first; when all of them pass the run ends
+	First    []string          `json:"first,omitempty"`   // tests that run first; if all of them pass, the run ends
 	Only     []string          `json:"only"`              // nil = all
 	Shuffle  int64             `json:"shuffle,omitempty"`
 	Most     int               `json:"most,omitempty"`     // failures after which the run ends; 0 = none
-	Describe int               `json:"describe,omitempty"` // failures that are described
+	Describe int               `json:"describe,omitempty"` // number of failures to describe
 	Timeout  float64           `json:"timeout"`            // seconds
 	Probe    *probe            `json:"probe,omitempty"`
 }
@@ -70,7 +70,7 @@ type probe struct {
 	Limit  int64  `json:"-"`
 }
 
-// answer is what a runner says of one run; all of it is hostile.
+// answer is a runner's report of one run. It is untrusted.
 type answer struct {
 	Records  []record `json:"records"`
 	TimedOut bool     `json:"timed_out"`
@@ -95,16 +95,16 @@ type run struct {
 	tests       map[string]string
 	failures    []Failure
 	uncollected []string
-	whole       bool // the runner came to its end
+	whole       bool // the runner finished
 	code        int
-	probe       []byte // what the probe wrote
+	probe       []byte // output of the probe
 }
 
-// openBench starts the mutator beside the healthy tree and runs the tests of the tree
-// once, to keep what the interpreter compiles of it.
+// openBench starts the mutator on the healthy tree and runs the tests of the tree once,
+// to keep the compiled code.
 func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command) (*bench, error) {
 	b := &bench{driver: d, spec: spec, tree: tree, command: c}
-	err := b.furnish(ctx)
+	err := b.startMutator(ctx)
 	if err == nil {
 		err = b.warm(ctx)
 	}
@@ -117,28 +117,28 @@ func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *wo
 func (b *bench) close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if b.mutator != nil {
-		_ = b.mutator.Close(ctx) // its sandbox ends next
+		_ = b.mutator.Close(ctx) // its sandbox is closed next
 	}
-	if b.desk == nil {
+	if b.mutatorSandbox == nil {
 		return nil
 	}
-	return closed(ctx, b.desk)
+	return closeSandbox(ctx, b.mutatorSandbox)
 }
 
-// closed ends a sandbox; one that has died needs no end.
-func closed(ctx context.Context, sb env.Sandbox) error {
+// closeSandbox closes a sandbox, which may have died.
+func closeSandbox(ctx context.Context, sb env.Sandbox) error {
 	if err := sb.Close(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, env.ErrSandboxDied) {
 		return fmt.Errorf("closing a sandbox: %w", err)
 	}
 	return nil
 }
 
-// furnish starts the sandbox of the mutator.
-func (b *bench) furnish(ctx context.Context) (err error) {
-	if b.desk, err = b.start(ctx, b.tree); err != nil {
+// startMutator starts the mutator in its sandbox.
+func (b *bench) startMutator(ctx context.Context) (err error) {
+	if b.mutatorSandbox, err = b.start(ctx, b.tree); err != nil {
 		return err
 	}
-	b.mutator, err = mutate.Start(ctx, mutate.Config{Sandbox: b.desk, Workdir: b.workdir(b.desk)})
+	b.mutator, err = mutate.Start(ctx, mutate.Config{Sandbox: b.mutatorSandbox, Workdir: b.workdir(b.mutatorSandbox)})
 	return err
 }
 
@@ -146,7 +146,7 @@ func (b *bench) workdir(sb env.Sandbox) string { return env.WorkdirOf(sb, b.spec
 
 func scratch(sb env.Sandbox) string { return env.TempDirOf(sb) + "/tracesmith-synth" }
 
-// start starts a sandbox that holds a tree and the scripts.
+// start starts a sandbox with a tree and the scripts.
 func (b *bench) start(ctx context.Context, t *workspace.Tree) (env.Sandbox, error) {
 	sb, err := b.driver.Start(ctx, b.spec)
 	if err != nil {
@@ -160,12 +160,12 @@ func (b *bench) start(ctx context.Context, t *workspace.Tree) (env.Sandbox, erro
 		err = sb.TarIn(ctx, b.workdir(sb), bytes.NewReader(b.compiled))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("placing the repository: %w", err), closed(ctx, sb))
+		return nil, errors.Join(fmt.Errorf("placing the repository: %w", err), closeSandbox(ctx, sb))
 	}
 	return sb, nil
 }
 
-// place unpacks a tar archive while it is written.
+// place unpacks a tar archive in a sandbox while write writes it.
 func place(ctx context.Context, sb env.Sandbox, dir string, write func(io.Writer) error) error {
 	return env.Stream(write, func(r io.Reader) error { return sb.TarIn(ctx, dir, r) })
 }
@@ -191,10 +191,10 @@ func writeScripts(w io.Writer) error {
 	return out.Close()
 }
 
-// warm runs the tests of the healthy tree once and keeps what the interpreter compiles,
-// which saves every later run that work.
+// warm runs the tests of the healthy tree once and keeps the compiled code, which
+// speeds up later runs.
 func (b *bench) warm(ctx context.Context) error {
-	_, err := b.within(ctx, firstSeed, request{Compile: true, Timeout: warmBound}, func(sb env.Sandbox) error {
+	_, err := b.runAndInspect(ctx, firstSeed, request{Compile: true, Timeout: warmBound}, func(sb env.Sandbox) error {
 		var kept []byte
 		err := env.Stream(
 			func(w io.Writer) error { return sb.TarOut(ctx, b.workdir(sb), w) },
@@ -203,7 +203,7 @@ func (b *bench) warm(ctx context.Context) error {
 				return err
 			},
 		)
-		if errors.Is(err, env.ErrRefused) { // the tests left something that no archive holds
+		if errors.Is(err, env.ErrRefused) { // the tests created a file that an archive cannot contain
 			return nil
 		}
 		b.compiled = kept
@@ -212,7 +212,7 @@ func (b *bench) warm(ctx context.Context) error {
 	return err
 }
 
-// compiledIn copies from an archive of the tree what was compiled of its own files.
+// compiledIn returns the compiled code of the tree's own files from an archive of the tree.
 func (b *bench) compiledIn(archive io.Reader) ([]byte, error) {
 	sources := b.tree.Paths()
 	var kept bytes.Buffer
@@ -241,14 +241,14 @@ func (b *bench) compiledIn(archive io.Reader) ([]byte, error) {
 	}
 }
 
-// run runs the tests once, in a sandbox of its own. The returned run reports what the
-// tests did to the sandbox and to the runner; an error is an infrastructure failure.
+// run runs the tests once in a new sandbox. If the tests end the sandbox or the runner,
+// the returned run says so; an error is an infrastructure failure.
 func (b *bench) run(ctx context.Context, seed string, q request) (run, error) {
-	return b.within(ctx, seed, q, func(env.Sandbox) error { return nil })
+	return b.runAndInspect(ctx, seed, q, func(env.Sandbox) error { return nil })
 }
 
-// within is run that shows the sandbox to a function before it ends.
-func (b *bench) within(ctx context.Context, seed string, q request, look func(env.Sandbox) error) (out run, err error) {
+// runAndInspect is run, and calls a function with the sandbox before it is closed.
+func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look func(env.Sandbox) error) (out run, err error) {
 	t, err := b.replaced(q.Files)
 	if err != nil {
 		return out, err
@@ -257,7 +257,7 @@ func (b *bench) within(ctx context.Context, seed string, q request, look func(en
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, closed(ctx, sb)) }()
+	defer func() { err = errors.Join(err, closeSandbox(ctx, sb)) }()
 	q.Runner, q.Argv, q.Module, q.Env = b.command.runner, b.command.argv, b.command.module, b.command.env
 	q.Changed = slices.Sorted(maps.Keys(q.Files))
 	out.tests = map[string]string{}
@@ -271,7 +271,7 @@ func (b *bench) within(ctx context.Context, seed string, q request, look func(en
 		err = look(sb)
 	}
 	if died, ok := errors.AsType[*env.DiedError](err); ok && died.DuringCommand {
-		out.Log, err = died.Reason, nil // the tests' doing
+		out.Log, err = died.Reason, nil // caused by the tests
 	}
 	if err != nil {
 		return run{}, fmt.Errorf("running the tests: %w", err)
@@ -280,7 +280,7 @@ func (b *bench) within(ctx context.Context, seed string, q request, look func(en
 	return out, nil
 }
 
-// replaced is the healthy tree with some files replaced.
+// replaced returns the healthy tree with some files replaced.
 func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
 	var changes []workspace.Edit
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -293,7 +293,7 @@ func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
 	return b.tree.Edit(changes)
 }
 
-// sort takes the records apart.
+// sort distributes the records to the fields of the run.
 func (r *run) sort() {
 	for _, rec := range r.Records {
 		switch rec.Kind {
@@ -313,15 +313,15 @@ func (r *run) sort() {
 	r.Records = nil
 }
 
-// facts are what the project's own text says of a function.
-type facts struct {
+// functionFacts are measurements of a function's source.
+type functionFacts struct {
 	Cyclomatic int `json:"cyclomatic"` // 0 = no such function
 	Callers    int `json:"callers"`
 }
 
-func (b *bench) facts(ctx context.Context, file, function string) (f facts, err error) {
-	res, err := b.desk.Run(ctx, env.Command{
-		Args: []string{"python3", "-I", scratch(b.desk) + "/tracesmith_facts.py", b.workdir(b.desk), file, function}, Timeout: startBound,
+func (b *bench) facts(ctx context.Context, file, function string) (f functionFacts, err error) {
+	res, err := b.mutatorSandbox.Run(ctx, env.Command{
+		Args: []string{"python3", "-I", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox), file, function}, Timeout: startBound,
 	})
 	if err == nil {
 		err = json.Unmarshal(res.Output, &f)
@@ -332,7 +332,7 @@ func (b *bench) facts(ctx context.Context, file, function string) (f facts, err 
 	return f, nil
 }
 
-// Hash seeds that runs are spread over; each is a process that stays.
+// Hash seeds of Python, which the runs rotate through.
 const (
 	firstSeed = "0"
 	hashSeeds = 5

@@ -6,8 +6,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
-// candidate is a bug that may be tried: sites of the mutator, a commit, or a
-// function for a model.
+// candidate is a possible bug: sites of the mutator, a commit to revert, or a function
+// for a model to rewrite.
 type candidate struct {
 	Key    string         `json:"key"`
 	Kind   string         `json:"kind"`
@@ -20,8 +20,8 @@ func single(site mutate.Site) candidate {
 	return candidate{Key: KindSingle + ":" + site.File + ":" + site.ID, Kind: KindSingle, Sites: []mutate.Site{site}}
 }
 
-// known refuses operators that do not exist.
-func known(asked []string, all []mutate.Operator) error {
+// checkOperators returns an error for operators that do not exist.
+func checkOperators(asked []string, all []mutate.Operator) error {
 	var ids []string
 	for _, op := range all {
 		ids = append(ids, op.ID)

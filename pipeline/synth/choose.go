@@ -9,18 +9,18 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Caps on what one place may give.
+// Caps on the number of tasks.
 const (
 	maxPerFunction = 3
-	maxPerOperator = 2 // of one operator in a function
+	maxPerOperator = 2 // per operator in a function
 	maxPerFile     = 25
-	maxShare       = 20 // one in so many tasks may be of one repository, where there are as many repositories
+	maxShare       = 20 // 1/maxShare of the tasks may be of one repository, if there are enough repositories
 )
 
-// choose marks the valid trials that are no task of their own: duplicates,
-// equivalents, and those beyond a cap. The rest is chosen. The order in which
-// they were planned decides, never that in which they were done.
-func (s *state) choose() {
+// choose marks valid trials that do not become tasks: duplicates, equivalents, and
+// those beyond a cap. It chooses the rest. The order of planning decides, not the order
+// in which the trials finished.
+func (s *repoState) choose() {
 	var valid []*Trial
 	for _, key := range s.order {
 		if t := s.trials[key]; t != nil && t.Outcome == Valid {
@@ -50,20 +50,19 @@ func (s *state) choose() {
 	s.cap(valid)
 }
 
-// behaviour tells trials apart by what they do: function, verdicts, first
-// divergence.
-func (t *Trial) behaviour(s *state) string {
+// behaviour identifies what a trial does: function, verdicts, first divergence.
+func (t *Trial) behaviour(s *repoState) string {
 	where := t.Divergence
 	if where == "" {
-		where = t.Key // not measured: nothing is equivalent to it
+		where = t.Key // not measured, so equivalent to no other
 	}
 	return strings.Join([]string{strings.Join(t.Funcs, " "), schemas.ShortHash(t.FailToPass), where}, "\x00")
 }
 
 // cap applies the caps and chooses the rest.
-func (s *state) cap(valid []*Trial) {
+func (s *repoState) cap(valid []*Trial) {
 	count := map[string]int{}
-	// Rarer operators first: the caps shall not leave the common ones alone.
+	// Rarer operators first, so that the caps do not keep only common ones.
 	operators := map[string]int{}
 	for _, t := range valid {
 		operators[strings.Join(t.Operators, "+")]++

@@ -6,15 +6,17 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
-// Runners that candidates are judged with.
+// Test runners.
 const (
 	runPytest   = "pytest"
 	runUnittest = "unittest"
 )
 
-// command is an entrypoint taken apart: one run of one test runner.
+// command is a parsed entrypoint: one call of a test runner.
 type command struct {
 	runner string
 	argv   []string
@@ -24,8 +26,8 @@ type command struct {
 
 var assignment = regexp.MustCompile(`^([A-Za-z_]\w*)=(.*)$`)
 
-// parseCommand reads "[env] [NAME=value ...] python -m pytest|unittest ARGS" or "pytest
-// ARGS". Anything else is a RepoError: a fork cannot do what a shell would.
+// parseCommand parses "[env] [NAME=value ...] python -m pytest|unittest ARGS" or "pytest
+// ARGS". Anything else is a RepoError, because no shell runs the command.
 func parseCommand(line string) (command, error) {
 	wrong := func(what string) error {
 		return &RepoError{Kind: ErrEntrypoint, Detail: fmt.Sprintf("%q: %s", line, what), Remedy: `give one like "python -m pytest -q" or "python -m unittest"`}
@@ -72,45 +74,24 @@ func parseCommand(line string) (command, error) {
 	return c, nil
 }
 
-// splitWords splits a line as a shell would, and refuses what only a shell can do.
+// splitWords splits a line like a shell, and returns an error for other shell syntax.
 func splitWords(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	var quote rune
-	open, escaped := false, false
-	for _, r := range line {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			escaped, open = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == '"' && (r == '$' || r == '`'):
-			return nil, errors.New("it needs a shell")
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, open = r, true
-		case r == ' ' || r == '\t':
-			if open {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			open = false
-		case strings.ContainsRune(";&|<>$`()*?\n", r):
-			return nil, errors.New("it needs a shell")
-		default:
-			word.WriteRune(r)
-			open = true
-		}
-	}
-	if quote != 0 || escaped {
+	words, err := shellwords.Split(line)
+	switch {
+	case errors.Is(err, shellwords.ErrUnclosed):
 		return nil, errors.New("a quote is not closed")
+	case errors.Is(err, shellwords.ErrTooLong):
+		return nil, err
 	}
-	if open {
-		words = append(words, word.String())
+	var out []string
+	for _, w := range words {
+		if w.Expands || !w.Fixed && strings.ContainsAny(w.Raw, "*?") {
+			err = shellwords.ErrNoWord
+		}
+		out = append(out, w.Text)
 	}
-	return words, nil
+	if err != nil {
+		return nil, errors.New("it needs a shell")
+	}
+	return out, nil
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
-// composedShare is how many single bugs there are for each composed one.
+// composedShare is the number of single bugs per composed one.
 const composedShare = 4
 
-// compose puts valid single mutations together: of one function, of functions that
-// call each other, of one file; mostly two, at most four.
-func (s *state) compose() []candidate {
+// compose combines valid single mutations of one function, of functions that call each
+// other, or of one file; mostly two, at most four.
+func (s *repoState) compose() []candidate {
 	var valid []mutate.Site
 	singles := 0
 	for _, c := range s.drawn {
@@ -36,7 +36,7 @@ func (s *state) compose() []candidate {
 		}
 	}
 	slices.SortFunc(out, func(a, b candidate) int {
-		return cmp.Or(len(a.Sites)-len(b.Sites), cmp.Compare(s.lot(a.Key), s.lot(b.Key)))
+		return cmp.Or(len(a.Sites)-len(b.Sites), cmp.Compare(s.drawKey(a.Key), s.drawKey(b.Key)))
 	})
 	return out
 }
@@ -49,9 +49,9 @@ func composed(parts []mutate.Site) candidate {
 	return candidate{Key: KindComposed + ":" + strings.Join(ids, "+"), Kind: KindComposed, Sites: parts}
 }
 
-// needed says whether each part of a composed bug must be mended: whatever else
-// is mended, its tests fail. Single parts have shown that by themselves.
-func (w *worker) needed(ctx context.Context, s *state, c candidate, t *Trial) error {
+// checkPartsNeeded checks that each part of a composed bug must be fixed: with all other
+// parts fixed, tests still fail.
+func (w *worker) checkPartsNeeded(ctx context.Context, s *repoState, c candidate, t *Trial) error {
 	all := 1<<len(c.Sites) - 1
 	for set := 1; set < all; set++ {
 		var left []mutate.Site
@@ -71,7 +71,7 @@ func (w *worker) needed(ctx context.Context, s *state, c candidate, t *Trial) er
 		if err != nil {
 			return err
 		}
-		r, err := w.bounded(ctx, s, firstSeed, request{Files: files, Only: s.kept})
+		r, err := w.runBounded(ctx, s, firstSeed, request{Files: files, Only: s.kept})
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 const (
 	KindSingle   = "single"   // one mutation
 	KindComposed = "composed" // two to four of them, each valid by itself
-	KindCommit   = "commit"   // a commit of the repository's history, taken back
+	KindCommit   = "commit"   // a reverted commit of the repository's history
 	KindModel    = "model"    // a function that a model wrote
 )
 
@@ -37,7 +37,7 @@ type Repo struct {
 	History string
 }
 
-// Config of one run of the factory.
+// Config configures a run of the factory.
 type Config struct {
 	Repos []Repo
 	Out   string // directory of the task file and the journal
@@ -55,18 +55,18 @@ type Config struct {
 	Workers     int      // 0 = 1
 	Model       *Model   // writes bugs and reports; nil: none
 	MaxCost     float64  // USD that its calls may cost, those of earlier runs included; 0 = no limit
-	// Benchmarks are known by their functions: no bug is put into a repository that
-	// is one of theirs under another name. nil: not looked for.
+	// Benchmarks identifies the repositories of public benchmarks by their functions,
+	// to reject them under any name. nil: no check.
 	Benchmarks *provenance.Library
 
 	Store *workspace.Store
-	// Sandbox says where the tests of a repository run, its set-up done.
+	// Sandbox returns where the tests of a repository run, after its set-up.
 	Sandbox func(context.Context, schemas.Task, env.Tree) (env.Driver, env.SandboxSpec, error)
-	// Progress is told of every change, from one goroutine at a time.
+	// Progress is called after every change, not concurrently.
 	Progress func(Progress)
 }
 
-// Used where a Config leaves them open.
+// Defaults of Config.
 const (
 	DefaultRuns        = 5
 	DefaultReleaseRuns = 20
@@ -127,7 +127,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// settings are what the results depend on, the first line of a journal.
+// settings are the values on which the results depend, the first line of a journal.
 type settings struct {
 	Schema      string            `json:"schema"`
 	Seed        int64             `json:"seed"`
@@ -157,7 +157,7 @@ func (c Config) settings() settings {
 	return s
 }
 
-// differs names the first setting that is not the same, "" if there is none.
+// differs names the first setting that differs; "" if none does.
 func (s settings) differs(other settings) string {
 	for _, f := range []struct {
 		name string
@@ -186,7 +186,7 @@ type Model struct {
 	Sampling llms.Sampling
 }
 
-// identity is what must stay the same when a run goes on; "" of no model.
+// identity identifies the model, which must not change when a run resumes; "" without a model.
 func (m *Model) identity() string {
 	if m == nil {
 		return ""

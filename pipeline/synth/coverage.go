@@ -10,24 +10,24 @@ import (
 	"github.com/tracesmith/tracesmith/env/trace"
 )
 
-// coverage is which lines of the program run while it is imported, and which
-// under each kept test, as ranges: "3-7,9".
+// coverage is the lines of the program that run at import and under each kept test, as
+// ranges: "3-7,9".
 type coverage struct {
 	Import map[string]string            `json:"import"` // by file
 	Tests  map[string]map[string]string `json:"tests"`  // by test and file
 }
 
-// covering are the tests that execute one of some lines, sorted; nil with
-// reached set means all of them, because the lines run at import.
+// covering returns the tests that execute one of the lines, sorted. nil with reached
+// set means all tests, because a line runs at import.
 func (c coverage) covering(lines map[string][]int) (tests []string, reached bool) {
 	for file, numbers := range lines {
-		if within(c.Import[file], numbers) {
+		if containsAny(c.Import[file], numbers) {
 			return nil, true
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Tests)) {
 		for file, numbers := range lines {
-			if within(c.Tests[id][file], numbers) {
+			if containsAny(c.Tests[id][file], numbers) {
 				tests = append(tests, id)
 				break
 			}
@@ -36,7 +36,7 @@ func (c coverage) covering(lines map[string][]int) (tests []string, reached bool
 	return tests, len(tests) > 0
 }
 
-// lines are all lines of a file that run, sorted, at import or under a test.
+// lines returns the lines of a file that run at import or under a test, sorted.
 func (c coverage) lines(file string) []int {
 	all := map[int]bool{}
 	add := func(spans string) {
@@ -53,9 +53,9 @@ func (c coverage) lines(file string) []int {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// under are those of some lines that a test executes, where old tells what line of
-// the healthy file a line is.
-func (c coverage) under(id string, lines trace.Lines, old func(file string, line int) int) trace.Lines {
+// linesOfTest returns those of the lines that a test executes; old maps a line to the
+// line of the healthy file.
+func (c coverage) linesOfTest(id string, lines trace.Lines, old func(file string, line int) int) trace.Lines {
 	out := trace.Lines{}
 	for file, spans := range c.Tests[id] {
 		ranges := parseSpans(spans)
@@ -69,8 +69,8 @@ func (c coverage) under(id string, lines trace.Lines, old func(file string, line
 	return out
 }
 
-// within says whether one of the numbers lies in the ranges.
-func within(spans string, numbers []int) bool {
+// containsAny reports whether one of the numbers is in the ranges.
+func containsAny(spans string, numbers []int) bool {
 	for _, r := range parseSpans(spans) {
 		for _, n := range numbers {
 			if r[0] <= n && n <= r[1] {
@@ -100,7 +100,7 @@ func parseSpans(text string) [][2]int {
 	return out
 }
 
-// spans is the text of a sorted list of lines.
+// spans formats a sorted list of lines as ranges.
 func spans(lines []int) string {
 	var out []string
 	for i := 0; i < len(lines); {

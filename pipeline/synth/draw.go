@@ -13,12 +13,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// draw lists the candidates of a repository that do not need others to be judged
-// first, kind by kind.
-func (w *worker) draw(ctx context.Context, s *state, out *survey) error {
+// draw lists all candidates of a repository except composed ones, kind by kind.
+func (w *worker) draw(ctx context.Context, s *repoState, out *survey) error {
 	for _, kind := range []struct {
 		name string
-		draw func(context.Context, *state, *survey) error
+		draw func(context.Context, *repoState, *survey) error
 	}{{KindSingle, w.drawSites}, {KindCommit, w.drawCommits}, {KindModel, w.drawTargets}} {
 		if !slices.Contains(w.cfg.Kinds, kind.name) {
 			continue
@@ -30,8 +29,8 @@ func (w *worker) draw(ctx context.Context, s *state, out *survey) error {
 	return nil
 }
 
-// drawSites lists the sites that tests reach and chooses among them by the seed.
-func (w *worker) drawSites(ctx context.Context, s *state, out *survey) error {
+// drawSites chooses among the sites that tests reach, by the seed.
+func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error {
 	var files []mutate.File
 	for _, path := range s.sources() {
 		if lines := s.coverage.lines(path); len(lines) > 0 {
@@ -44,7 +43,7 @@ func (w *worker) drawSites(ctx context.Context, s *state, out *survey) error {
 	}
 	sites := list.Sites
 	if len(w.cfg.Operators) > 0 {
-		if err := known(w.cfg.Operators, w.bench.mutator.Operators()); err != nil {
+		if err := checkOperators(w.cfg.Operators, w.bench.mutator.Operators()); err != nil {
 			return err
 		}
 		sites = slices.DeleteFunc(sites, func(x mutate.Site) bool { return !slices.Contains(w.cfg.Operators, x.Operator) })
@@ -77,7 +76,7 @@ func (w *worker) drawSites(ctx context.Context, s *state, out *survey) error {
 }
 
 // outline lists the functions of the files that tests reach.
-func (w *worker) outline(ctx context.Context, s *state) ([]mutate.Outlined, error) {
+func (w *worker) outline(ctx context.Context, s *repoState) ([]mutate.Outlined, error) {
 	var out []mutate.Outlined
 	for _, path := range s.sources() {
 		if len(s.coverage.lines(path)) == 0 {
@@ -95,15 +94,15 @@ func (w *worker) outline(ctx context.Context, s *state) ([]mutate.Outlined, erro
 	return out, nil
 }
 
-// How many tests execute a place. What few tests reach breaks few of them; what
-// all reach breaks all, or nothing.
+// How many tests execute a place. A bug that few tests reach breaks few of them; a bug
+// that all tests reach breaks all or none.
 const (
 	reachesNone = iota
 	reachesFew
 	reachesMany
 )
 
-func (s *state) reach(file string, first, last int) int {
+func (s *repoState) reach(file string, first, last int) int {
 	tests, reached := s.coverage.covering(map[string][]int{file: lineRange(first, last)})
 	switch {
 	case !reached:
@@ -114,11 +113,11 @@ func (s *state) reach(file string, first, last int) int {
 	return reachesMany
 }
 
-// scanned is how many commits are looked at for each that is tried.
+// scanned is the number of commits inspected per candidate.
 const scanned = 20
 
 // drawCommits lists the newest commits that change code.
-func (w *worker) drawCommits(ctx context.Context, s *state, out *survey) error {
+func (w *worker) drawCommits(ctx context.Context, s *repoState, out *survey) error {
 	if s.history == nil {
 		out.Note = "no commit is taken back: " + s.unread
 		if len(w.cfg.Kinds) == 1 {
@@ -136,8 +135,8 @@ func (w *worker) drawCommits(ctx context.Context, s *state, out *survey) error {
 	return nil
 }
 
-// openHistory opens the git history of a repository that has one.
-func (w *worker) openHistory(s *state) {
+// openHistory opens the git history of a repository, if it has one.
+func (w *worker) openHistory(s *repoState) {
 	if s.unread = "it has no git history"; s.repo.History == "" || !slices.Contains(w.cfg.Kinds, KindCommit) {
 		return
 	}
@@ -149,15 +148,15 @@ func (w *worker) openHistory(s *state) {
 	s.history = h
 }
 
-// Functions that a model is asked about: worth a bug, and not a project.
+// Bounds of functions for a model: long enough for a bug, short enough for a prompt.
 const (
 	minStatements = 2
 	maxStatements = 60
 )
 
-// drawTargets chooses functions that tests reach, and how the model is asked about
-// each, by the seed.
-func (w *worker) drawTargets(ctx context.Context, s *state, out *survey) error {
+// drawTargets chooses functions that tests reach, and the kind of prompt for each, by
+// the seed.
+func (w *worker) drawTargets(ctx context.Context, s *repoState, out *survey) error {
 	funcs, err := w.outline(ctx, s)
 	if err != nil {
 		return err
@@ -167,7 +166,7 @@ func (w *worker) drawTargets(ctx context.Context, s *state, out *survey) error {
 		if f.Statements < minStatements || f.Statements > maxStatements {
 			continue
 		}
-		t := mutate.Target{File: f.File, Func: f.Name, Rewrite: s.lot("rewrite " + f.File + "::" + f.Name)[0]%2 == 0}
+		t := mutate.Target{File: f.File, Func: f.Name, Rewrite: s.drawKey("rewrite " + f.File + "::" + f.Name)[0]%2 == 0}
 		switch s.reach(f.File, f.Line+1, f.EndLine) { // the first line runs at import
 		case reachesFew:
 			few = append(few, t)
@@ -177,7 +176,7 @@ func (w *worker) drawTargets(ctx context.Context, s *state, out *survey) error {
 	}
 	for _, list := range [][]mutate.Target{few, many} {
 		slices.SortFunc(list, func(a, b mutate.Target) int {
-			return cmp.Compare(s.lot("target "+a.File+"::"+a.Func), s.lot("target "+b.File+"::"+b.Func))
+			return cmp.Compare(s.drawKey("target "+a.File+"::"+a.Func), s.drawKey("target "+b.File+"::"+b.Func))
 		})
 	}
 	all := slices.Concat(few, many)
@@ -191,7 +190,7 @@ func (w *worker) drawTargets(ctx context.Context, s *state, out *survey) error {
 	return nil
 }
 
-// lot is where something falls in an order that the seed decides.
-func (s *state) lot(what string) string {
+// drawKey returns the sort key of something in a random order given by the seed.
+func (s *repoState) drawKey(what string) string {
 	return schemas.HashBytes(fmt.Appendf(nil, "%d %s", s.seed, what))
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Why no bugs can be put into a repository; RepoError wraps one of them.
+// Reasons why a repository cannot be used; RepoError wraps one of them.
 var (
 	ErrEntrypoint = errors.New("the entrypoint cannot be used")
 	ErrNoTests    = errors.New("too few tests that always pass")
@@ -19,7 +19,7 @@ var (
 	ErrUnlike     = errors.New("the tests answer differently when they are run many times in one place")
 )
 
-// RepoError is a repository that no bug can be put into, with the remedy.
+// RepoError says that a repository cannot be used, and what to do about it.
 type RepoError struct {
 	Repo   string
 	Kind   error
@@ -58,25 +58,25 @@ func (e *NoneError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// OutError is an output directory that cannot be used.
+// OutError says that the output directory cannot be used.
 type OutError struct{ Err error }
 
-func (e *OutError) Error() string { return e.Err.Error() + ": name another directory with -o" }
+func (e *OutError) Error() string { return e.Err.Error() + ": use another directory (-o)" }
 func (e *OutError) Unwrap() error { return e.Err }
 
-// ConfigError is a setting that cannot be.
+// ConfigError is an invalid setting.
 type ConfigError struct{ What string }
 
 func (e *ConfigError) Error() string { return e.What }
 
-// UsedError is an output directory that holds another run of the factory.
+// UsedError says that the output directory belongs to another run of the factory.
 type UsedError struct{ Dir, What string }
 
 func (e *UsedError) Error() string {
-	return fmt.Sprintf("%s holds the work of another run (%s): name another directory with -o, or give the same settings again", e.Dir, e.What)
+	return fmt.Sprintf("%s belongs to another run (%s): use another directory (-o) or the same settings", e.Dir, e.What)
 }
 
-// OperatorError is an operator that does not exist.
+// OperatorError names an operator that does not exist.
 type OperatorError struct {
 	ID  string
 	All []string

@@ -9,31 +9,32 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// job is one thing that a worker does for a repository.
+// job is one unit of work for a repository.
 type job struct {
 	do  func(context.Context, *worker) error
 	key string
 }
 
-// shop hands out jobs. A worker stays with its repository as long as that has
-// jobs, because its sandbox holds it; then it takes a new one, then it helps.
-type shop struct {
+// jobQueue hands out jobs. A worker stays with its repository while that has jobs,
+// because its sandbox has the repository's tree. Then it takes a new repository, and
+// then helps with the one that has the most jobs.
+type jobQueue struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
-	states []*state
-	fresh  int // states[fresh:] were not begun
+	states []*repoState
+	fresh  int // states[fresh:] have not been started
 	err    error
 	ended  func() bool
 }
 
-func newShop(ctx context.Context, states []*state) *shop {
-	s := &shop{states: states, ended: func() bool { return ctx.Err() != nil }}
+func newJobQueue(ctx context.Context, states []*repoState) *jobQueue {
+	s := &jobQueue{states: states, ended: func() bool { return ctx.Err() != nil }}
 	s.wake = sync.NewCond(&s.mu)
 	return s
 }
 
-// next returns a job and its repository; ok is false when there is none left.
-func (p *shop) next(current *state) (s *state, j job, ok bool) {
+// next returns a job and its repository; ok is false when no job is left.
+func (p *jobQueue) next(current *repoState) (s *repoState, j job, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
@@ -66,17 +67,17 @@ func (p *shop) next(current *state) (s *state, j job, ok bool) {
 	}
 }
 
-// take removes the first pending job. The shop is locked.
-func (s *state) take() job {
+// take removes the first pending job. The caller holds the queue's lock.
+func (s *repoState) take() job {
 	j := s.pending[0]
 	s.pending = s.pending[1:]
 	s.running++
 	return j
 }
 
-// done ends a job. When it was the last of its repository's phase the next one
-// is planned, under the lock: planning is quick and touches the state alone.
-func (p *shop) done(s *state, err error, advance func(*state) error) {
+// done ends a job. After the last job of a phase it plans the next phase while holding
+// the lock, because planning is quick and changes only the repository's state.
+func (p *jobQueue) done(s *repoState, err error, advance func(*repoState) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.running--
@@ -89,34 +90,34 @@ func (p *shop) done(s *state, err error, advance func(*state) error) {
 	p.wake.Broadcast()
 }
 
-// stage is one run of the factory.
-type stage struct {
+// factory is one run: its settings, journal, budget, repositories and jobs.
+type factory struct {
 	cfg     Config
 	journal *journal
-	shop    *shop
-	purse   *purse
-	states  []*state
+	queue   *jobQueue
+	budget  *modelBudget
+	states  []*repoState
 	begun   time.Time
 
 	mu       sync.Mutex
 	progress Progress
 }
 
-// worker does jobs, one at a time, on a bench that it keeps for a repository.
+// worker does jobs, one at a time, on the bench of a repository.
 type worker struct {
-	*stage
+	*factory
 	bench *bench
-	at    *state // whose tree the bench holds
+	at    *repoState // the repository of the bench
 }
 
-// state is a repository under way.
-type state struct {
+// repoState is the progress of one repository.
+type repoState struct {
 	repo    Repo
 	seed    int64
 	command command
 	driver  env.Driver
 	spec    env.SandboxSpec
-	history *workspace.History // nil: none that can be read, unread says why
+	history *workspace.History // nil: no readable history, for the reason in unread
 	unread  string
 	note    string
 	calls   map[string][]string
@@ -133,13 +134,13 @@ type state struct {
 	pending []job
 	running int
 	trials  map[string]*Trial
-	order   []string // keys of the trials, as they were planned
+	order   []string // keys of the trials in the order of planning
 	chosen  []*Trial
 	refused string
 }
 
-// enter gives the worker a bench with the tree of a repository.
-func (w *worker) enter(ctx context.Context, s *state) error {
+// enter opens a bench for a repository, unless the worker has it already.
+func (w *worker) enter(ctx context.Context, s *repoState) error {
 	if w.bench != nil && w.at == s {
 		return nil
 	}
@@ -155,13 +156,13 @@ func (w *worker) enter(ctx context.Context, s *state) error {
 // leave closes the bench.
 func (w *worker) leave(ctx context.Context) {
 	if w.bench != nil {
-		_ = w.bench.close(ctx) // nothing of it is used again
+		_ = w.bench.close(ctx) // it is not used again
 	}
 	w.bench, w.at = nil, nil
 }
 
-// told changes the progress and tells of it.
-func (st *stage) told(change func(*Progress)) {
+// update changes the progress and reports it.
+func (st *factory) update(change func(*Progress)) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	change(&st.progress)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Failure is how one test failed, as python/tracesmith_failure.py describes it.
+// Failure describes how one test failed (python/tracesmith_failure.py).
 type Failure struct {
 	Test      string  `json:"test"`
 	Type      string  `json:"type"`    // of the exception
@@ -13,13 +13,13 @@ type Failure struct {
 	Text      string  `json:"text"`    // as a traceback ends
 	Frames    []Frame `json:"frames"`  // of the project, outermost first
 	Statement string  `json:"statement"`
-	Left      string  `json:"left,omitempty"` // of the comparison that did not hold
+	Left      string  `json:"left,omitempty"` // of the failed comparison
 	Right     string  `json:"right,omitempty"`
 }
 
 var address = regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}`)
 
-// settle takes out what differs from run to run.
+// settle removes details that differ between runs.
 func (f *Failure) settle() {
 	for _, text := range []*string{&f.Message, &f.Text, &f.Left, &f.Right} {
 		*text = address.ReplaceAllString(*text, "0x...")
@@ -40,8 +40,8 @@ const (
 	seenTests = 2 // frames of tests only
 )
 
-// visible says how much of the bug a failure's traceback shows. lines are the
-// changed lines by file.
+// visible returns how much of the bug a failure's traceback shows. lines are the changed
+// lines by file.
 func visible(f Failure, lines map[string][]int) int {
 	best := seenTests
 	for _, frame := range f.Frames {

@@ -45,21 +45,21 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Candidates, cfg.ReleaseRuns = *candidates, 2
-	st := &stage{cfg: cfg}
-	s := &state{repo: cfg.Repos[0], seed: cfg.Seed}
-	surveyor := &worker{stage: st}
+	st := &factory{cfg: cfg}
+	s := &repoState{repo: cfg.Repos[0], seed: cfg.Seed}
+	surveyor := &worker{factory: st}
 	found, err := surveyor.survey(t.Context(), s)
 	if err != nil || found.Refused != "" || len(found.Drawn) != *candidates {
 		t.Fatalf("%d candidates, %v, %q", len(found.Drawn), err, found.Refused)
 	}
 	surveyor.leave(t.Context())
-	s.adopt(found)
+	s.applySurvey(found)
 
 	judge := func(w *worker, c candidate) (*Trial, error) {
 		if err := w.enter(t.Context(), s); err != nil {
 			return nil, err
 		}
-		trial, err := w.try(t.Context(), s, c)
+		trial, err := w.judge(t.Context(), s, c)
 		if err == nil {
 			trial.Seconds = 0
 		}
@@ -72,7 +72,7 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		trials := make([]*Trial, len(list))
 		for first := range workers {
 			group.Go(func() error {
-				w := &worker{stage: st}
+				w := &worker{factory: st}
 				defer w.leave(t.Context())
 				for i := first; i < len(list); i += workers {
 					var err error

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// The renderings of one bug's issue text.
+// The kinds of issue texts.
 const (
 	TextTestRun  = "test-run" // the command that fails
-	TextSymptom  = "symptom"  // what was done, what came out, what was expected
+	TextSymptom  = "symptom"  // the action, the result and the expected result
 	TextReporter = "reporter" // a user's report, written by a model
 )
 
-// Texts lists the renderings, the default first.
+// Texts lists the kinds of issue texts, the default first.
 var Texts = []string{TextSymptom, TextTestRun, TextReporter}
 
 // facts an issue may be told from: nothing of the gold patch.
@@ -26,7 +26,7 @@ type issue struct {
 	Total    int
 }
 
-// testRun is the rendering that tells the failing command alone.
+// testRun returns the text that only names the failing command.
 func (i issue) testRun() string {
 	verb := "do"
 	if i.Failing == 1 {
@@ -37,8 +37,8 @@ func (i issue) testRun() string {
 
 const maxShown = 200
 
-// symptom tells the behaviour in a user's words, from the first failure that
-// says enough; "" if none does.
+// symptom describes the behavior in a user's words, from the first failure with enough
+// detail; "" if there is none.
 func (i issue) symptom() string {
 	text := i.noted()
 	switch {
@@ -52,7 +52,7 @@ func (i issue) symptom() string {
 	return text + fmt.Sprintf("\n\nThe program should do what its tests ask for (`%s`). Find the cause and mend it.", i.Command)
 }
 
-// noted is what happened in the first failure that says enough.
+// noted returns what happened in the first failure with enough detail.
 func (i issue) noted() string {
 	for _, f := range i.Failures {
 		if text := f.symptom(); text != "" {
@@ -88,7 +88,7 @@ func (f Failure) symptom() string {
 
 var assertCall = regexp.MustCompile(`^(?:await )?(?:self|cls|case|test)\.assert\w+\(`)
 
-// callsOf is what a test's statement does, without the assertion around it.
+// callsOf returns the calls of a test's statement, without the assertion around them.
 func callsOf(statement string) string {
 	s := strings.TrimSpace(statement)
 	if at := assertCall.FindString(s); at != "" && strings.HasSuffix(s, ")") {
@@ -113,8 +113,8 @@ func callsOf(statement string) string {
 	return s
 }
 
-// expectedFirst says whether the first operand of the test's statement is the
-// expected value: a plain one, where the second is a call.
+// expectedFirst reports whether the first operand of the test's statement is the
+// expected value, which is so if it is a plain value and the second operand is a call.
 func expectedFirst(statement string) bool {
 	s := strings.TrimSpace(statement)
 	var left, right string

@@ -44,7 +44,7 @@ func TestSymptomSaysWhatWasDoneGotAndExpected(t *testing.T) {
 }
 
 func TestLinterFindsWhatATextGivesAway(t *testing.T) {
-	s := secret{
+	s := hiddenNames{
 		files: []string{"pkg/ledger.py"}, functions: []string{"Book.settle_all", "get"}, words: []string{"overdraft"},
 		output: "test_book.py::test_total\nassert Book().total() == 3\n",
 	}
@@ -109,7 +109,7 @@ func TestTestsFarFromABugExecuteWhatTheyDidBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := c.under("far", trace.Lines{"p.py": {1, 2, 3, 4, 5, 6, 7, 8}, "q.py": {2, 3}}, old)
+	got := c.linesOfTest("far", trace.Lines{"p.py": {1, 2, 3, 4, 5, 6, 7, 8}, "q.py": {2, 3}}, old)
 	if want := (trace.Lines{"p.py": {1, 2, 6, 7}, "q.py": {3}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -162,11 +162,11 @@ func TestEntrypoints(t *testing.T) {
 // sentence are the patch's.
 func TestTheFailingCommandGivesNothingAway(t *testing.T) {
 	cfg := Config{}
-	w := &worker{stage: &stage{cfg: cfg}}
-	s := &state{repo: Repo{Task: schemas.Task{InstanceID: "r", Entrypoint: "python -m pytest -q"}}, kept: []string{"a", "b"}}
+	w := &worker{factory: &factory{cfg: cfg}}
+	s := &repoState{repo: Repo{Task: schemas.Task{InstanceID: "r", Entrypoint: "python -m pytest -q"}}, kept: []string{"a", "b"}}
 	trial := &Trial{Repo: "r", FailToPass: []string{"a"}, Patch: "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-m.pytest(right, cause)\n+q\n"}
 	var r release
-	if err := w.word(t.Context(), s, trial, &r); err != nil {
+	if err := w.writeTexts(t.Context(), s, trial, &r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Texts[TextTestRun] == "" {

@@ -17,34 +17,34 @@ import (
 // the settings, then a line for each repository and each finished candidate.
 const journalName = "journal.jsonl"
 
-// entry is one line of the journal; one of the fields is set.
+// entry is one line of the journal; exactly one field is set.
 type entry struct {
-	Settings *settings `json:"settings,omitempty"`
-	Repo     *survey   `json:"repo,omitempty"`
-	Trial    *Trial    `json:"trial,omitempty"`
-	Release  *release  `json:"release,omitempty"`
-	Answer   *spoken   `json:"answer,omitempty"`
+	Settings *settings    `json:"settings,omitempty"`
+	Repo     *survey      `json:"repo,omitempty"`
+	Trial    *Trial       `json:"trial,omitempty"`
+	Release  *release     `json:"release,omitempty"`
+	Answer   *modelAnswer `json:"answer,omitempty"`
 }
 
-// journal appends lines and remembers those of an earlier run. Safe for
-// concurrent use.
+// journal appends lines and remembers those of earlier runs. It is safe for concurrent
+// use.
 type journal struct {
 	mu       sync.Mutex
 	file     *os.File
-	surveys  map[string]*survey            // by repository
-	trials   map[string]map[string]*Trial  // by repository and key
-	releases map[string]map[string]release // by repository and key
-	answers  map[string]map[string]spoken  // by repository and key
+	surveys  map[string]*survey                // by repository
+	trials   map[string]map[string]*Trial      // by repository and key
+	releases map[string]map[string]release     // by repository and key
+	answers  map[string]map[string]modelAnswer // by repository and key
 }
 
-// openJournal opens the journal in dir, or begins one with the settings.
+// openJournal opens the journal in dir, or creates one with the settings.
 func openJournal(dir string, s settings) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, &OutError{fmt.Errorf("making the output directory: %w", err)}
 	}
 	j := &journal{
 		surveys: map[string]*survey{}, trials: map[string]map[string]*Trial{}, releases: map[string]map[string]release{},
-		answers: map[string]map[string]spoken{},
+		answers: map[string]map[string]modelAnswer{},
 	}
 	path := filepath.Join(dir, journalName)
 	whole, err := j.load(path, s)
@@ -55,7 +55,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 	if err != nil {
 		return nil, &OutError{fmt.Errorf("opening the journal: %w", err)}
 	}
-	// What a killed run wrote of its last line goes.
+	// Remove a partial last line of a killed run.
 	err = j.file.Truncate(whole)
 	if _, seek := j.file.Seek(whole, io.SeekStart); err == nil {
 		err = seek
@@ -69,7 +69,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 	return j, nil
 }
 
-// load reads the whole lines there are and returns their length in bytes.
+// load reads the complete lines and returns their length in bytes.
 func (j *journal) load(path string, s settings) (int64, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,11 +91,11 @@ func (j *journal) load(path string, s settings) (int64, error) {
 		}
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return 0, fmt.Errorf("reading the journal: line %d of %s: %w: take the line away, or name another directory", n, path, err)
+			return 0, fmt.Errorf("reading the journal: line %d of %s: %w: delete the line, or use another directory", n, path, err)
 		}
 		if n == 1 {
 			if e.Settings == nil {
-				return 0, fmt.Errorf("%s is no journal of this command: name another directory", path)
+				return 0, fmt.Errorf("%s is not a journal of this command: use another directory", path)
 			}
 			if what := e.Settings.differs(s); what != "" {
 				return 0, &UsedError{filepath.Dir(path), what}
@@ -106,14 +106,14 @@ func (j *journal) load(path string, s settings) (int64, error) {
 	}
 }
 
-// refuseForeign keeps the factory from mixing its files with those of others.
+// refuseForeign returns an error if the directory contains other files.
 func refuseForeign(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("reading the output directory: %w", err)
 	}
 	if len(list) > 0 {
-		return &UsedError{dir, "it has no journal, but holds " + list[0].Name()}
+		return &UsedError{dir, "it has no journal, but contains " + list[0].Name()}
 	}
 	return nil
 }
@@ -134,13 +134,13 @@ func (j *journal) remember(e entry) {
 		j.releases[e.Release.Repo][e.Release.Key] = *e.Release
 	case e.Answer != nil:
 		if j.answers[e.Answer.Repo] == nil {
-			j.answers[e.Answer.Repo] = map[string]spoken{}
+			j.answers[e.Answer.Repo] = map[string]modelAnswer{}
 		}
 		j.answers[e.Answer.Repo][e.Answer.Key] = *e.Answer
 	}
 }
 
-// add writes one line; it is there once add has returned.
+// add writes one line before it returns.
 func (j *journal) add(e entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -162,7 +162,7 @@ func (j *journal) put(e entry) error {
 	return err
 }
 
-// trial is what an earlier run found of a candidate, nil if none did.
+// trial returns the result of a candidate in this or an earlier run; nil if none.
 func (j *journal) trial(repo, key string) *Trial {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -182,8 +182,8 @@ func (j *journal) release(repo, key string) (release, bool) {
 	return r, ok
 }
 
-// answer is what a model has said in this run or an earlier one.
-func (j *journal) answer(repo, key string) (spoken, bool) {
+// answer returns the model's answer in this or an earlier run.
+func (j *journal) answer(repo, key string) (modelAnswer, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	a, ok := j.answers[repo][key]
@@ -192,7 +192,7 @@ func (j *journal) answer(repo, key string) (spoken, bool) {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// drop takes the journal away, and its directory where nothing else is in it.
+// drop removes the journal, and its directory if it is empty.
 func (j *journal) drop() error {
 	err := errors.Join(j.file.Close(), os.Remove(j.file.Name()))
 	if left, reading := os.ReadDir(filepath.Dir(j.file.Name())); reading == nil && len(left) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// vectorOf is what a run says of the kept tests.
+// vectorOf returns a run's verdicts on the kept tests.
 func vectorOf(kept []string, r run) vector {
 	v := vector{}
 	for _, id := range kept {
@@ -24,20 +24,19 @@ func vectorOf(kept []string, r run) vector {
 	return v
 }
 
-// minTimeout and the factor are the time a run of a candidate may take, against
-// that of the healthy repository.
+// The timeout of a candidate's run is a multiple of the healthy repository's run time.
 const (
 	minTimeout    = 3 * time.Second
 	timeoutFactor = 5
-	described     = 4 // failures of which a trial keeps the description
+	described     = 4 // failures that a trial describes
 )
 
 func timeout(base float64) float64 { return max(minTimeout.Seconds(), timeoutFactor*base) }
 
-// bounded runs a candidate's tests within their time. A run that uses it up is repeated,
-// in what the healthy tree takes now if that is more: on a busy machine everything takes
-// longer than when the repository was surveyed, and is no hang.
-func (w *worker) bounded(ctx context.Context, s *state, seed string, q request) (run, error) {
+// runBounded runs a candidate's tests with a timeout. A run that times out is repeated
+// with a timeout from the healthy tree's current run time, because a machine that is
+// busier than during the survey must not look like a hang.
+func (w *worker) runBounded(ctx context.Context, s *repoState, seed string, q request) (run, error) {
 	q.Timeout = timeout(s.seconds)
 	r, err := w.bench.run(ctx, seed, q)
 	if err != nil || !r.TimedOut {
@@ -51,8 +50,8 @@ func (w *worker) bounded(ctx context.Context, s *state, seed string, q request) 
 	return w.bench.run(ctx, seed, q)
 }
 
-// try judges one candidate. An error is ours, and nothing is known of it.
-func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error) {
+// judge judges one candidate. An error is an infrastructure failure, not a verdict.
+func (w *worker) judge(ctx context.Context, s *repoState, c candidate) (*Trial, error) {
 	begun := time.Now()
 	t := &Trial{Repo: s.repo.Task.InstanceID, Key: c.Key, Kind: c.Kind}
 	defer func() { t.Seconds = time.Since(begun).Seconds() }()
@@ -73,7 +72,7 @@ func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error)
 	q := request{
 		Files: files, First: selected, Only: s.kept, Most: w.mayFail(s), Describe: described,
 	}
-	first, err := w.bounded(ctx, s, firstSeed, q)
+	first, err := w.runBounded(ctx, s, firstSeed, q)
 	if err != nil {
 		return t, err
 	}
@@ -82,11 +81,11 @@ func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error)
 	if t.Outcome != "" {
 		return t, nil
 	}
-	if err := w.again(ctx, s, t, files, vectorOf(s.kept, first), w.cfg.Runs); err != nil || t.Outcome != "" {
+	if err := w.rerun(ctx, s, t, files, vectorOf(s.kept, first), w.cfg.Runs); err != nil || t.Outcome != "" {
 		return t, err
 	}
 	if c.Kind == KindComposed {
-		if err := w.needed(ctx, s, c, t); err != nil || t.Outcome != "" {
+		if err := w.checkPartsNeeded(ctx, s, c, t); err != nil || t.Outcome != "" {
 			return t, err
 		}
 	}
@@ -97,13 +96,13 @@ func (w *worker) try(ctx context.Context, s *state, c candidate) (*Trial, error)
 	return t, nil
 }
 
-// mayFail is how many of the kept tests a bug may break.
-func (w *worker) mayFail(s *state) int {
+// mayFail returns how many of the kept tests a bug may break.
+func (w *worker) mayFail(s *repoState) int {
 	return min(int(w.cfg.MaxFailing*float64(len(s.kept))), len(s.kept)-1)
 }
 
-// classify reads the first run, of which at most so many tests may fail.
-func (s *state) classify(t *Trial, r run, most int) {
+// classify judges the first run, in which at most most tests may fail.
+func (s *repoState) classify(t *Trial, r run, most int) {
 	v := vectorOf(s.kept, r)
 	failing := 0
 	for _, status := range v {
@@ -118,24 +117,24 @@ func (s *state) classify(t *Trial, r run, most int) {
 	case len(r.uncollected) > 0:
 		say(Collect, r.uncollected[0])
 	case !r.whole:
-		say(Crash, "the test runner did not come to its end")
+		say(Crash, "the test runner did not finish")
 	case failing == 0 && len(r.tests) > 0:
-		// A run that ends after the selected tests has left the others out.
+		// A run that ends after the selected tests did not run the others.
 		say(Survived, "")
 	case failing > most:
 		say(BreaksAll, fmt.Sprintf("%d of %d tests, or more", failing, len(s.kept)))
 	case len(v) > failing:
 		say(Crash, "the test runner left tests out")
-	case s.litters(r) != "":
-		say(Litters, s.litters(r))
+	case s.newLitter(r) != "":
+		say(Litters, s.newLitter(r))
 	}
 	if t.Outcome == "" {
 		t.FailToPass, t.Failures = slices.Sorted(maps.Keys(v)), r.failures
 	}
 }
 
-// litters names what a run leaves that runs of the healthy tree do not.
-func (s *state) litters(r run) string {
+// newLitter returns a file that a run left and runs of the healthy tree do not; "" if none.
+func (s *repoState) newLitter(r run) string {
 	for _, path := range r.Left {
 		if !slices.Contains(s.litter, path) {
 			return path
@@ -144,17 +143,17 @@ func (s *state) litters(r run) string {
 	return ""
 }
 
-// again runs a candidate in other orders under other hash seeds, until as many
-// verdicts as asked for are the same, or one is not. The second run and every
-// fifth are of all tests, the others of those that the candidate may concern.
-func (w *worker) again(ctx context.Context, s *state, t *Trial, files map[string]string, want vector, runs int) error {
+// rerun repeats a candidate's tests in other orders with other hash seeds, until runs
+// verdicts are equal or one differs. The second run and every fifth run all tests, the
+// others only the tests that the candidate may affect.
+func (w *worker) rerun(ctx context.Context, s *repoState, t *Trial, files map[string]string, want vector, runs int) error {
 	near := s.near(t)
 	for ; t.Runs < runs; t.Runs++ {
 		tests := near
 		if t.Runs == 1 || t.Runs%5 == 0 {
 			tests = s.kept
 		}
-		r, err := w.bounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: tests, Shuffle: s.shuffle(t.Key, t.Runs)})
+		r, err := w.runBounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: tests, Shuffle: s.shuffle(t.Key, t.Runs)})
 		if err != nil {
 			return err
 		}
@@ -163,7 +162,7 @@ func (w *worker) again(ctx context.Context, s *state, t *Trial, files map[string
 			t.Outcome, t.Reason, t.Vectors = Flaky, fmt.Sprintf("run %d", t.Runs+1), []vector{want, got}
 			return nil
 		}
-		if path := s.litters(r); path != "" {
+		if path := s.newLitter(r); path != "" {
 			t.Outcome, t.Reason = Litters, path
 			return nil
 		}
@@ -171,9 +170,9 @@ func (w *worker) again(ctx context.Context, s *state, t *Trial, files map[string
 	return nil
 }
 
-// near are the kept tests that a trial may concern: those that execute one of its
-// lines and those that fail, sorted.
-func (s *state) near(t *Trial) []string {
+// near returns the kept tests that a trial may affect, sorted: the tests that execute
+// one of its lines and the tests that fail.
+func (s *repoState) near(t *Trial) []string {
 	lines, _ := linesOf(t.Patch)
 	tests, _ := s.coverage.covering(lines)
 	if tests == nil {
@@ -184,8 +183,8 @@ func (s *state) near(t *Trial) []string {
 	return slices.Compact(tests)
 }
 
-// shuffle is the order of the run-th run of a candidate; never 0.
-func (s *state) shuffle(key string, run int) int64 {
+// shuffle returns the seed of the test order of a candidate's run; never 0.
+func (s *repoState) shuffle(key string, run int) int64 {
 	h := schemas.HashBytes(fmt.Appendf(nil, "%d %s %s %d", s.seed, s.repo.Task.InstanceID, key, run))
 	var n int64
 	for _, c := range []byte(h[:12]) {
@@ -194,7 +193,7 @@ func (s *state) shuffle(key string, run int) int64 {
 	return n | 1
 }
 
-// passToPass are the kept tests that a candidate leaves alone.
+// passToPass returns the kept tests that a candidate does not break.
 func passToPass(kept, failing []string) []string {
 	return slices.DeleteFunc(slices.Clone(kept), func(id string) bool { _, bad := slices.BinarySearch(failing, id); return bad })
 }

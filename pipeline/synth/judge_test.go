@@ -3,7 +3,7 @@ package synth
 import "testing"
 
 func TestABugMayBreakAShareOfTheTestsAndNeverAll(t *testing.T) {
-	s := &state{kept: []string{"a", "b", "c", "d"}}
+	s := &repoState{kept: []string{"a", "b", "c", "d"}}
 	failing := func(n int) run {
 		r := run{tests: map[string]string{}, whole: true}
 		for i, id := range s.kept {
@@ -18,7 +18,7 @@ func TestABugMayBreakAShareOfTheTestsAndNeverAll(t *testing.T) {
 		tests int
 		want  Outcome
 	}{{0.5, 2, ""}, {0.5, 3, BreaksAll}, {0.25, 2, BreaksAll}, {1, 3, ""}, {1, 4, BreaksAll}} {
-		w := &worker{stage: &stage{cfg: Config{MaxFailing: c.share}}}
+		w := &worker{factory: &factory{cfg: Config{MaxFailing: c.share}}}
 		trial := &Trial{}
 		s.classify(trial, failing(c.tests), w.mayFail(s))
 		if trial.Outcome != c.want {

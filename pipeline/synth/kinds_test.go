@@ -205,7 +205,7 @@ func (r *reporter) Chat(ctx context.Context, q llms.Request) (out llms.Response,
 }
 
 func TestAPurseWaitsForCallsUnderWayAndKeepsItsLimit(t *testing.T) {
-	p := newPurse(1, 0.2)
+	p := newModelBudget(1, 0.2)
 	a := &account{purse: p}
 	if _, err := a.Begin(t.Context(), 0.5); err != nil {
 		t.Fatal(err)

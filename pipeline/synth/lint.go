@@ -9,42 +9,41 @@ import (
 	"strings"
 )
 
-// secret is what an issue text must not tell unless the failing output does.
-type secret struct {
+// hiddenNames are names that an issue text must not contain unless the failing output does.
+type hiddenNames struct {
 	files     []string // paths of the gold patch
 	functions []string // qualified names that it changes
-	words     []string // identifiers on its changed lines, but not on both sides
-	output    string   // what the failing tests print
+	words     []string // identifiers on only one side of its changed lines
+	output    string   // output of the failing tests
 }
 
-// leak is a finding of the linter.
-type leak struct{ what, token string }
+// lintFinding is a name that a text gives away.
+type lintFinding struct{ what, token string }
 
-func (l leak) String() string { return fmt.Sprintf("%s %q", l.what, l.token) }
+func (l lintFinding) String() string { return fmt.Sprintf("%s %q", l.what, l.token) }
 
 var (
 	lineNumber = regexp.MustCompile(`(?i)\b(?:on |at |in )?lines? *(?:number|no\.?)? *:? *#?(\d+)\b|\.py:(\d+)\b|\bL(\d+)\b`)
 	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// lint finds what a text gives away: a file or function of the gold patch that
-// the failing output does not name, an identifier that the patch changes, or a
-// line number.
-func lint(text string, s secret) []leak {
-	var found []leak
+// lint returns what a text gives away: a file or function of the gold patch that the
+// failing output does not name, an identifier that the patch changes, or a line number.
+func lint(text string, s hiddenNames) []lintFinding {
+	var found []lintFinding
 	shown, told := wordsOf(s.output), wordsOf(text)
 	if m := lineNumber.FindString(text); m != "" {
-		found = append(found, leak{"line number", m})
+		found = append(found, lintFinding{"line number", m})
 	}
 	for _, file := range s.files {
 		stem := strings.TrimSuffix(path.Base(file), ".py")
 		switch {
 		case strings.Contains(text, file) && !strings.Contains(s.output, file):
-			found = append(found, leak{"file", file})
+			found = append(found, lintFinding{"file", file})
 		case told[stem] && !shown[stem] && strings.Contains(text, path.Base(file)):
-			found = append(found, leak{"file", path.Base(file)})
+			found = append(found, lintFinding{"file", path.Base(file)})
 		case told[stem] && !shown[stem] && !ordinary(stem):
-			found = append(found, leak{"module", stem})
+			found = append(found, lintFinding{"module", stem})
 		}
 	}
 	for _, function := range s.functions {
@@ -53,13 +52,13 @@ func lint(text string, s secret) []leak {
 				continue
 			}
 			if told[name] && !shown[name] && !(ordinary(name) && !codelike(text, name)) {
-				found = append(found, leak{"function", name})
+				found = append(found, lintFinding{"function", name})
 			}
 		}
 	}
 	for _, word := range s.words {
 		if told[word] && !shown[word] && !(ordinary(word) && !codelike(text, word)) {
-			found = append(found, leak{"changed identifier", word})
+			found = append(found, lintFinding{"changed identifier", word})
 		}
 	}
 	return found
@@ -73,8 +72,8 @@ func wordsOf(text string) map[string]bool {
 	return out
 }
 
-// ordinary says that a name is also a word of plain English or of every Python
-// program, so that its mere presence tells nothing.
+// ordinary reports whether a name is also a common English word or common in Python
+// programs, so that its presence gives nothing away.
 func ordinary(word string) bool { return plainWords[word] }
 
 var plainWords = func() map[string]bool {
@@ -90,8 +89,8 @@ var plainWords = func() map[string]bool {
 	return out
 }()
 
-// codelike says whether a word stands in the text as code: in backquotes, in an
-// indented line, called, or behind a dot.
+// codelike reports whether a word occurs in the text as code: in backquotes, in an
+// indented line, called, or after a dot.
 func codelike(text, word string) bool {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "    ") && wordsOf(line)[word] {
@@ -102,8 +101,7 @@ func codelike(text, word string) bool {
 	return quoted.MatchString(text)
 }
 
-// changedWords are the identifiers that only one side of a patch's changed lines
-// has.
+// changedWords returns the identifiers on only one side of a patch's changed lines.
 func changedWords(patch []byte) []string {
 	removed, added := map[string]int{}, map[string]int{}
 	for line := range strings.Lines(string(patch)) {
@@ -131,7 +129,7 @@ func changedWords(patch []byte) []string {
 	return out
 }
 
-// keywords of Python: they are in every text about a program.
+// keywords are words of Python that are in many texts about programs.
 var keywords = func() map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from

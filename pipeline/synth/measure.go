@@ -17,7 +17,7 @@ import (
 // observer runs a repository's tests in a worker's bench for env/trace.
 type observer struct {
 	w *worker
-	s *state
+	s *repoState
 }
 
 var _ trace.Runner = observer{}
@@ -51,8 +51,8 @@ func (o observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patch
 	return out, nil
 }
 
-// cover finds what each kept test executes.
-func (w *worker) cover(ctx context.Context, s *state, kept []string) (coverage, error) {
+// cover returns the lines that each kept test executes.
+func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (coverage, error) {
 	found, _, err := trace.Cover(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, nil, verify.Variant{Only: kept})
 	if err != nil {
 		return coverage{}, err
@@ -73,9 +73,9 @@ func (w *worker) cover(ctx context.Context, s *state, kept []string) (coverage, 
 	return c, nil
 }
 
-// measure fills the difficulty of a trial, and drops one whose failing test does
-// the same with the bug and without.
-func (w *worker) measure(ctx context.Context, s *state, t *Trial, files map[string]string) error {
+// measure fills the difficulty of a trial. It rejects a trial whose failing test
+// executes the same with and without the bug.
+func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[string]string) error {
 	d := &t.Difficulty
 	d.Edits, d.Files = number(max(len(t.Operators), 1)), number(len(files))
 	test := t.FailToPass[0]
@@ -120,11 +120,11 @@ func (w *worker) measure(ctx context.Context, s *state, t *Trial, files map[stri
 	return nil
 }
 
-// rank is the place of the changed lines among all, by how much executing a line
-// has to do with failing; where none of them runs, because the interpreter leaves
-// `if False:` out, that of the line where bug and fix part. Tests that do not come
-// near the bug execute what they execute in the healthy tree.
-func (w *worker) rank(ctx context.Context, s *state, t *Trial, d0 *trace.Divergence) error {
+// rank computes the rank of the changed lines among all lines, by how strongly executing
+// a line correlates with failing. If no changed line runs, because the interpreter
+// removes `if False:`, it ranks the line of the first divergence. Tests that do not
+// reach the bug execute the same lines as in the healthy tree.
+func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Divergence) error {
 	near := s.near(t)
 	found, _, err := trace.Cover(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: near})
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *worker) rank(ctx context.Context, s *state, t *Trial, d0 *trace.Diverge
 	doubted := suspects(found, failing)
 	for _, id := range s.kept {
 		if _, known := slices.BinarySearch(near, id); !known {
-			found.Tests[id] = s.coverage.under(id, doubted, old)
+			found.Tests[id] = s.coverage.linesOfTest(id, doubted, old)
 		}
 	}
 	for _, suspect := range found.Ochiai(failing, func(file string) bool { return !isTest(file) }) {
@@ -153,7 +153,7 @@ func (w *worker) rank(ctx context.Context, s *state, t *Trial, d0 *trace.Diverge
 	return nil
 }
 
-// suspects are the program's lines that failing tests execute.
+// suspects returns the program's lines that failing tests execute.
 func suspects(c trace.Coverage, failing func(id string) bool) trace.Lines {
 	out := trace.Lines{}
 	for id, files := range c.Tests {
@@ -173,8 +173,7 @@ func suspects(c trace.Coverage, failing func(id string) bool) trace.Lines {
 	return out
 }
 
-// crossesFiles says that the symptom shows in another file of the program than
-// the bug's.
+// crossesFiles reports whether the symptom is in another file than the bug.
 func (t *Trial) crossesFiles() bool {
 	if len(t.Failures) == 0 {
 		return false
@@ -188,8 +187,9 @@ func (t *Trial) crossesFiles() bool {
 	return last != "" && t.Lines[last] == nil
 }
 
-// bin is the coarse difficulty: T0 shown by the traceback and ranked first, T1 to
-// T3 by the rank of the changed lines, T4 not executed by failing tests at all.
+// bin returns the coarse difficulty: T0 if the traceback shows the bug and it ranks
+// first, T1 to T3 by the rank of the changed lines, T4 if failing tests do not execute
+// them.
 func bin(d schemas.Difficulty, elsewhere bool) string {
 	switch {
 	case d.OchiaiRank == nil:

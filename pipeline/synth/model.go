@@ -8,16 +8,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// ask has the model answer a prompt, unless the journal holds its answer. An error
-// that is llms.ErrBudget says that it was not asked; one of a model server that
-// repeating cannot help ends the run.
-func (w *worker) ask(ctx context.Context, repo, key, prompt string) (spoken, error) {
+// ask returns the model's answer to a prompt, from the journal if it is there. The
+// error is llms.ErrBudget if the budget prevented the call. A permanent error of the
+// model server ends the run.
+func (w *worker) ask(ctx context.Context, repo, key, prompt string) (modelAnswer, error) {
 	messages := []llms.Message{{Role: "user", Content: prompt}}
-	said := spoken{Repo: repo, Key: key, PromptSHA256: llms.PromptSHA256(messages)}
+	said := modelAnswer{Repo: repo, Key: key, PromptSHA256: llms.PromptSHA256(messages)}
 	if known, ok := w.journal.answer(repo, key); ok && known.PromptSHA256 == said.PromptSHA256 {
 		return known, nil
 	}
-	m, account := w.cfg.Model, &account{purse: w.purse}
+	m, account := w.cfg.Model, &account{purse: w.budget}
 	resp, err := m.Client.Chat(llms.WithAccount(ctx, account), llms.Request{
 		Messages: messages, Sampling: m.Sampling, SessionID: "synth-" + schemas.ShortHash([]string{repo, key}),
 	})

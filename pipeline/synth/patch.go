@@ -8,9 +8,8 @@ import (
 
 var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
 
-// linesOf are the lines that a unified diff changes, by file: on the side before
-// it, where an insertion stands for its neighbours, and on the side after it,
-// where a removal does.
+// linesOf returns the lines that a unified diff changes, by file, before and after it.
+// An insertion counts as its neighboring lines before, a removal as those after.
 func linesOf(patch string) (before, after map[string][]int) {
 	before, after = map[string][]int{}, map[string][]int{}
 	file := ""

@@ -11,12 +11,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// substance is how many statements a function has by which code is known again:
-// shorter ones are written alike by people who never met.
+// substance is the minimum number of statements of a function that identifies code:
+// different people write equal short functions.
 const substance = 3
 
-// Printer knows repositories by their functions. It reads equal files once. One
-// goroutine uses it.
+// Printer hashes the functions of repositories. It reads equal files once. It is not
+// safe for concurrent use.
 type Printer struct {
 	Store  *workspace.Store
 	Driver env.Driver
@@ -25,9 +25,8 @@ type Printer struct {
 	seen map[string][]string // text -> hashes
 }
 
-// Functions are the hashes of a repository's program, as provenance.Prints has
-// them, found in a sandbox of its own; unread counts files that are no Python of
-// its interpreter.
+// Functions returns the hashes of a repository's functions, as in provenance.Prints,
+// computed in a new sandbox. unread counts files that its Python cannot parse.
 func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string, unread int, err error) {
 	base, err := p.Store.Base(ctx, repo)
 	if err != nil {
@@ -73,8 +72,8 @@ func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string
 	return slices.Compact(hashes), len(skipped), nil
 }
 
-// copied refuses a repository that is one of a benchmark under another name.
-func (w *worker) copied(ctx context.Context, s *state) error {
+// checkBenchmarks returns an error for a benchmark's repository under another name.
+func (w *worker) checkBenchmarks(ctx context.Context, s *repoState) error {
 	if w.cfg.Benchmarks == nil {
 		return nil
 	}
@@ -90,15 +89,15 @@ func (w *worker) copied(ctx context.Context, s *state) error {
 	return nil
 }
 
-// Mended is a healthy repository with the patch that would take it to the bug, or
-// the one that mended it; without either no function is compared.
-type Mended struct {
+// FixedRepo is a healthy repository with the patch that introduces the bug, or the
+// patch that fixed it. Without either, it has no functions to compare.
+type FixedRepo struct {
 	Tree      *workspace.Tree
 	Bug, Gold string
 }
 
-// lines are those of the healthy files that the bug is about.
-func (m Mended) lines() map[string][]int {
+// lines returns the lines of the healthy files that the bug concerns.
+func (m FixedRepo) lines() map[string][]int {
 	if m.Bug != "" {
 		before, _ := linesOf(m.Bug)
 		return before
@@ -107,9 +106,9 @@ func (m Mended) lines() map[string][]int {
 	return after
 }
 
-// MendedFunctions lists, of each, the hashes of the functions that its bug is
-// about, as they are without the bug; unread as for Printer.
-func MendedFunctions(ctx context.Context, d env.Driver, spec env.SandboxSpec, list []Mended) (hashes [][]string, unread int, err error) {
+// FixedFunctions returns, for each repository, the hashes of the functions that its bug
+// concerns, without the bug. unread is as for Printer.
+func FixedFunctions(ctx context.Context, d env.Driver, spec env.SandboxSpec, list []FixedRepo) (hashes [][]string, unread int, err error) {
 	texts := map[string][]byte{} // by content, so that each is read once
 	for _, m := range list {
 		for file := range m.lines() {

@@ -66,14 +66,14 @@ func TestFilesThatAreNoPythonAreCounted(t *testing.T) {
 		}
 	}
 	// A whole file that mends, and one that takes a file away.
-	m := []Mended{
+	m := []FixedRepo{
 		{Tree: r.Tree, Gold: "--- a/new.py\n+++ b/new.py\n@@ -2,1 +2,1 @@\n-    a = 1\n+    a = x\n"},
 		{Tree: r.Tree, Bug: "--- a/new.py\n+++ b/new.py\n@@ -4,1 +4,1 @@\n-    return b\n+    return a\n"},
 		{Tree: r.Tree, Gold: "--- a/gone.py\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a = 1\n"},
 		{Tree: r.Tree, Gold: "--- a/old.py\n+++ b/old.py\n@@ -1,1 +1,1 @@\n-print 'y'\n+print 'x'\n"},
 		{Tree: r.Tree},
 	}
-	got, unread, err := MendedFunctions(t.Context(), p.Driver, p.Spec, m)
+	got, unread, err := FixedFunctions(t.Context(), p.Driver, p.Spec, m)
 	if err != nil || unread != 1 || len(got) != 5 {
 		t.Fatalf("%v, %d unread, %v", got, unread, err)
 	}
@@ -124,7 +124,7 @@ func TestADirectoryThatCannotBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Run(t.Context(), configOf(t, filepath.Join(file, "out"), healthy(t, "bank", "python -m pytest -q", bank)))
-	if _, ok := errors.AsType[*OutError](err); !ok || !strings.Contains(err.Error(), "name another directory with -o") {
+	if _, ok := errors.AsType[*OutError](err); !ok || !strings.Contains(err.Error(), "use another directory (-o)") {
 		t.Errorf("%v", err)
 	}
 }

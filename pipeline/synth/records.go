@@ -2,24 +2,24 @@ package synth
 
 import "github.com/tracesmith/tracesmith/schemas"
 
-// survey is what a healthy repository's own runs tell: a line of the journal.
+// survey is the result of running a healthy repository's tests, a line of the journal.
 type survey struct {
 	Repo     string   `json:"repo"`
-	Refused  string   `json:"refused,omitempty"` // why no bug is put into it
+	Refused  string   `json:"refused,omitempty"` // why the repository cannot be used
 	Method   string   `json:"method,omitempty"`
 	Kept     []string `json:"kept,omitempty"`    // tests that pass in every run, sorted
-	Seconds  float64  `json:"seconds,omitempty"` // of the slowest run in a bench
-	Litter   []string `json:"litter,omitempty"`  // what its tests leave behind
+	Seconds  float64  `json:"seconds,omitempty"` // duration of the slowest run in a bench
+	Litter   []string `json:"litter,omitempty"`  // files that its tests leave
 	Coverage coverage `json:"coverage,omitempty"`
-	Sites    int      `json:"sites,omitempty"` // where a mutation is possible
-	Note     string   `json:"note,omitempty"`  // what could not be looked for
-	// Calls are the functions that functions call, for compositions of chains.
+	Sites    int      `json:"sites,omitempty"` // number of possible mutations
+	Note     string   `json:"note,omitempty"`  // what could not be searched
+	// Calls are the functions that each function calls, for composing bugs along calls.
 	Calls map[string][]string `json:"calls,omitempty"`
-	// Drawn are the candidates that are tried first, in order: all but composed ones.
+	// Drawn are the candidates in order, except composed ones.
 	Drawn []candidate `json:"drawn,omitempty"`
 }
 
-// release is what the last checks said of a chosen trial: a line of the journal.
+// release is the result of a chosen trial's release checks, a line of the journal.
 type release struct {
 	Repo    string            `json:"repo"`
 	Key     string            `json:"key"`
@@ -30,12 +30,12 @@ type release struct {
 	Gold    string            `json:"gold,omitempty"`
 	Tree    string            `json:"tree,omitempty"` // sha256 of the buggy tree
 	Texts   map[string]string `json:"texts,omitempty"`
-	Leaks   map[string]string `json:"leaks,omitempty"` // texts that the linter refused -> why
+	Leaks   map[string]string `json:"leaks,omitempty"` // rejected text -> reason of the linter
 }
 
-// spoken is a model's answer: a line of the journal, so that it is never asked for
+// modelAnswer is a model's answer: a line of the journal, so that it is never asked for
 // again.
-type spoken struct {
+type modelAnswer struct {
 	Repo         string          `json:"repo"`
 	Key          string          `json:"key"` // the candidate's, or textKey of it
 	Model        string          `json:"model"`

@@ -14,9 +14,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// planReleases adds the checks of what was chosen.
-func (st *stage) planReleases(s *state) {
-	st.told(func(p *Progress) { p.Chosen += len(s.chosen) })
+// planReleases adds the release checks of the chosen trials.
+func (st *factory) planReleases(s *repoState) {
+	st.update(func(p *Progress) { p.Chosen += len(s.chosen) })
 	for _, t := range s.chosen {
 		if known, ok := st.journal.release(t.Repo, t.Key); ok {
 			st.settle(s, t, known)
@@ -39,9 +39,9 @@ func (st *stage) planReleases(s *state) {
 	}
 }
 
-// settle writes down what became of a chosen trial.
-func (st *stage) settle(s *state, t *Trial, r release) {
-	st.told(func(p *Progress) {
+// settle records the result of a chosen trial's release checks.
+func (st *factory) settle(s *repoState, t *Trial, r release) {
+	st.update(func(p *Progress) {
 		if p.Checked++; r.Outcome == Released {
 			p.Released++
 		}
@@ -53,16 +53,16 @@ func (st *stage) settle(s *state, t *Trial, r release) {
 	})
 }
 
-// release asks everything of a trial that a task must stand: more runs, the gold
-// patch byte for byte, the verifier in fresh sandboxes. It writes the texts.
-func (w *worker) release(ctx context.Context, s *state, t *Trial) (release, error) {
+// release does the final checks of a trial: more runs, the gold patch byte for byte, and
+// the verifier in new sandboxes. It also writes the texts.
+func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (release, error) {
 	r := release{Repo: t.Repo, Key: t.Key, Outcome: Released}
 	files, err := s.changed(t.Patch)
 	if err != nil {
 		return r, err
 	}
 	again := t.clone()
-	first, err := w.bounded(ctx, s, firstSeed, request{Files: files, Only: s.kept})
+	first, err := w.runBounded(ctx, s, firstSeed, request{Files: files, Only: s.kept})
 	if err != nil {
 		return r, err
 	}
@@ -71,7 +71,7 @@ func (w *worker) release(ctx context.Context, s *state, t *Trial) (release, erro
 		r.Outcome, r.Reason, r.Vectors = Flaky, "when it was run again", []vector{failing}
 		return r, nil
 	}
-	if err := w.again(ctx, s, again, files, failing, w.cfg.ReleaseRuns); err != nil {
+	if err := w.rerun(ctx, s, again, files, failing, w.cfg.ReleaseRuns); err != nil {
 		return r, err
 	}
 	r.Runs = again.Runs
@@ -89,7 +89,7 @@ func (w *worker) release(ctx context.Context, s *state, t *Trial) (release, erro
 		return r, err
 	}
 	r.Gold = string(gold)
-	if err := w.word(ctx, s, t, &r); err != nil {
+	if err := w.writeTexts(ctx, s, t, &r); err != nil {
 		return r, err
 	}
 	reason, err := w.confirm(ctx, s, w.task(s, t, r), buggy)
@@ -102,8 +102,8 @@ func (w *worker) release(ctx context.Context, s *state, t *Trial) (release, erro
 	return r, nil
 }
 
-// gold is the patch from the buggy tree to the healthy one; applied it gives that
-// byte for byte.
+// gold returns the patch from the buggy tree to the healthy one, and checks that
+// applying it restores the healthy tree byte for byte.
 func (w *worker) gold(ctx context.Context, healthy, buggy *workspace.Tree) ([]byte, error) {
 	store := w.cfg.Store
 	good, err := store.Base(ctx, healthy)
@@ -120,14 +120,14 @@ func (w *worker) gold(ctx context.Context, healthy, buggy *workspace.Tree) ([]by
 	}
 	back, err := store.Apply(ctx, bad, gold)
 	if err == nil && back != good {
-		err = errors.New("the gold patch does not give the healthy tree back")
+		err = errors.New("the gold patch does not restore the healthy tree")
 	}
 	return gold, err
 }
 
-// confirm has the verifier judge the gold patch, no patch, and those that change
-// nothing but the tests and what configures them. It says what is wrong, or "".
-func (w *worker) confirm(ctx context.Context, s *state, t schemas.Task, buggy *workspace.Tree) (string, error) {
+// confirm verifies the gold patch, an empty patch, and patches that change only tests
+// and their configuration. It returns what is wrong with the task, or "".
+func (w *worker) confirm(ctx context.Context, s *repoState, t schemas.Task, buggy *workspace.Tree) (string, error) {
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
 	if why := unfit(t); why != "" {
 		return why, nil
@@ -153,7 +153,7 @@ func (w *worker) confirm(ctx context.Context, s *state, t schemas.Task, buggy *w
 	return how + " resolves it", nil
 }
 
-// unfit says why a task cannot be one, whatever the verifier would say; "" if it can.
+// unfit returns why a task cannot be used, regardless of the verifier; "" if it can.
 func unfit(t schemas.Task) string {
 	switch {
 	case strings.TrimSpace(t.GoldPatch) == "" || strings.TrimSpace(t.BugPatch) == "":
@@ -163,7 +163,7 @@ func unfit(t schemas.Task) string {
 	case len(t.Tests.PassToPass) == 0:
 		return "no test passes"
 	case strings.TrimSpace(t.Instructions) == "":
-		return "every text of it gives something away"
+		return "every issue text gives something away"
 	}
 	return ""
 }

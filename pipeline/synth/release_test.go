@@ -18,7 +18,7 @@ func TestATaskNeedsAPatchAndTests(t *testing.T) {
 		"patch is empty":   func(t *schemas.Task) { t.GoldPatch = "\n" },
 		"no test fails":    func(t *schemas.Task) { t.Tests.FailToPass = nil },
 		"no test passes":   func(t *schemas.Task) { t.Tests.PassToPass = nil },
-		"every text of it": func(t *schemas.Task) { t.Instructions = " " },
+		"every issue text": func(t *schemas.Task) { t.Instructions = " " },
 		"its patch is em":  func(t *schemas.Task) { t.BugPatch = "" },
 	} {
 		task := sound
@@ -37,8 +37,8 @@ func TestTestsThatCouldBeRewrittenAreNoticed(t *testing.T) {
 		"lib/check_sums.py": "import unittest\nfrom sums import count, total\n\n\nclass Sums(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n\n    def test_count(self):\n        self.assertEqual(count([1, 2]), 2)\n",
 	})
 	cfg := configOf(t, t.TempDir(), r)
-	w := &worker{stage: &stage{cfg: cfg}}
-	s := &state{repo: r, driver: bubblewrap(t), spec: env.SandboxSpec{Workdir: r.Task.Workdir}}
+	w := &worker{factory: &factory{cfg: cfg}}
+	s := &repoState{repo: r, driver: bubblewrap(t), spec: env.SandboxSpec{Workdir: r.Task.Workdir}}
 	bug := "--- a/lib/sums.py\n+++ b/lib/sums.py\n@@ -1,2 +1,2 @@\n def total(xs):\n-    return sum(xs)\n+    return sum(xs[1:])\n"
 	buggy, err := taskfile.Apply(r.Tree, []byte(bug))
 	if err != nil {

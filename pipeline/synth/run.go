@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run makes tasks of the repositories and writes them to Out. It may be stopped
-// at any time and goes on with what the journal there holds. A repository that
-// cannot be used is told in the summary; only when none can, it is an error.
+// Run creates tasks from the repositories and writes them to Out. It can be stopped at
+// any time and resumes from the journal there. The summary lists repositories that
+// cannot be used; it is an error only if no repository can be used.
 func Run(ctx context.Context, cfg Config) (Summary, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -22,9 +22,9 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	st := &stage{cfg: cfg, journal: j, begun: time.Now(), purse: newPurse(cfg.MaxCost, j.spent())}
+	st := &factory{cfg: cfg, journal: j, begun: time.Now(), budget: newModelBudget(cfg.MaxCost, j.spent())}
 	for _, r := range cfg.Repos {
-		st.states = append(st.states, &state{repo: r, seed: cfg.Seed, trials: map[string]*Trial{}})
+		st.states = append(st.states, &repoState{repo: r, seed: cfg.Seed, trials: map[string]*Trial{}})
 	}
 	st.progress.Repos = len(st.states)
 	err = st.work(ctx)
@@ -40,30 +40,30 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	} else {
 		sum = st.summary()
 	}
-	if _, none := errors.AsType[*NoneError](err); none { // the place is free for what was meant
+	if _, none := errors.AsType[*NoneError](err); none { // leave the directory free for another try
 		return sum, errors.Join(err, j.drop())
 	}
 	return sum, errors.Join(err, j.close())
 }
 
-// work has the workers do all jobs.
-func (st *stage) work(ctx context.Context) error {
+// work runs the workers until all jobs are done.
+func (st *factory) work(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	st.shop = newShop(ctx, st.states)
+	st.queue = newJobQueue(ctx, st.states)
 	stop := context.AfterFunc(ctx, func() {
-		st.shop.mu.Lock()
-		defer st.shop.mu.Unlock()
-		st.shop.wake.Broadcast()
+		st.queue.mu.Lock()
+		defer st.queue.mu.Unlock()
+		st.queue.wake.Broadcast()
 	})
 	defer stop()
 	var group errgroup.Group
 	for range st.cfg.Workers {
 		group.Go(func() error {
-			w := &worker{stage: st}
+			w := &worker{factory: st}
 			defer w.leave(ctx)
 			for {
-				s, j, ok := st.shop.next(w.at)
+				s, j, ok := st.queue.next(w.at)
 				if !ok {
 					return nil
 				}
@@ -71,15 +71,15 @@ func (st *stage) work(ctx context.Context) error {
 				if ctx.Err() != nil {
 					err = ctx.Err()
 				}
-				st.shop.done(s, err, st.advance)
+				st.queue.done(s, err, st.advance)
 			}
 		})
 	}
-	return errors.Join(group.Wait(), st.shop.err)
+	return errors.Join(group.Wait(), st.queue.err)
 }
 
-// usable is an error where no repository can be used.
-func (st *stage) usable() error {
+// usable returns an error if no repository can be used.
+func (st *factory) usable() error {
 	refused := map[string]string{}
 	for _, s := range st.states {
 		if s.refused == "" {
@@ -90,10 +90,10 @@ func (st *stage) usable() error {
 	return &NoneError{refused}
 }
 
-// attempts is how often a job is tried when our own machinery fails.
+// attempts is the number of tries of a job after infrastructure failures.
 const attempts = 3
 
-// attempt does a job; after a failure of ours it is tried again in a fresh sandbox.
+// attempt does a job, and retries it in a new sandbox after an infrastructure failure.
 func (w *worker) attempt(ctx context.Context, j job) (err error) {
 	for range attempts {
 		err = j.do(ctx, w)
@@ -106,8 +106,8 @@ func (w *worker) attempt(ctx context.Context, j job) (err error) {
 	return fmt.Errorf("%s, tried %d times: %w", j.key, attempts, err)
 }
 
-// begin surveys a repository, or takes what an earlier run found of it.
-func (s *state) begin(ctx context.Context, w *worker) error {
+// begin surveys a repository, or uses the survey of an earlier run.
+func (s *repoState) begin(ctx context.Context, w *worker) error {
 	found := w.journal.survey(s.repo.Task.InstanceID)
 	if found == nil {
 		var err error
@@ -122,13 +122,13 @@ func (s *state) begin(ctx context.Context, w *worker) error {
 			return err
 		}
 	}
-	s.adopt(found)
+	s.applySurvey(found)
 	s.drawn = found.Drawn
-	w.told(func(p *Progress) { p.Surveyed++ })
+	w.update(func(p *Progress) { p.Surveyed++ })
 	return nil
 }
 
-// The phases of a repository, each planned when the one before is done.
+// The phases of a repository. Each is planned when the previous one is done.
 const (
 	phaseSurvey = iota
 	phaseTrials
@@ -137,8 +137,8 @@ const (
 	phaseDone
 )
 
-// advance plans the next phase that has something to do.
-func (st *stage) advance(s *state) error {
+// advance plans the next phase that has jobs.
+func (st *factory) advance(s *repoState) error {
 	for s.phase < phaseDone && len(s.pending) == 0 {
 		s.phase++
 		switch {
@@ -156,22 +156,22 @@ func (st *stage) advance(s *state) error {
 	return nil
 }
 
-// plan adds the trials of candidates that no earlier run has judged.
-func (st *stage) plan(s *state, list []candidate) {
+// plan adds trials of candidates that no earlier run has judged.
+func (st *factory) plan(s *repoState, list []candidate) {
 	for _, c := range list {
 		s.order = append(s.order, c.Key)
 		if known := st.journal.trial(s.repo.Task.InstanceID, c.Key); known != nil {
 			s.trials[c.Key] = known.clone()
-			st.told(func(p *Progress) { p.count(known); p.Kept++ })
+			st.update(func(p *Progress) { p.count(known); p.Kept++ })
 			continue
 		}
 		s.pending = append(s.pending, job{key: "the candidate " + c.Key + " of " + s.repo.Task.InstanceID, do: func(ctx context.Context, w *worker) error {
 			if err := w.enter(ctx, s); err != nil {
 				return err
 			}
-			t, err := w.try(ctx, s, c)
-			if unasked(err) {
-				w.told(func(p *Progress) { p.Unasked++ })
+			t, err := w.judge(ctx, s, c)
+			if overBudget(err) {
+				w.update(func(p *Progress) { p.Unasked++ })
 				return nil
 			}
 			if err != nil {
@@ -180,12 +180,12 @@ func (st *stage) plan(s *state, list []candidate) {
 			if err := w.journal.add(entry{Trial: t}); err != nil {
 				return err
 			}
-			w.shop.mu.Lock()
+			w.queue.mu.Lock()
 			s.trials[c.Key] = t.clone()
-			w.shop.mu.Unlock()
-			w.told(func(p *Progress) { p.count(t) })
+			w.queue.mu.Unlock()
+			w.update(func(p *Progress) { p.count(t) })
 			return nil
 		}})
 	}
-	st.told(func(p *Progress) { p.Planned += len(list) })
+	st.update(func(p *Progress) { p.Planned += len(list) })
 }

@@ -17,9 +17,9 @@ type runner struct {
 	buf  []byte
 }
 
-// ask runs the tests in a sandbox, ends everything they have started, and lists what
-// they have left in the tree. A runner that the tests have ended gives no answer, or
-// none that can be read: the run is then not whole.
+// ask runs the tests in a sandbox, ends every process that they started, and lists the
+// files that they left in the tree. If the tests end the runner, there is no readable
+// answer, and the run is not whole.
 func (b *bench) ask(ctx context.Context, sb env.Sandbox, seed string, q request, into *answer) error {
 	line, err := json.Marshal(q)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *bench) ask(ctx context.Context, sb env.Sandbox, seed string, q request,
 	return nil
 }
 
-// What the tests can do to a runner, beside ending it.
+// Ways in which tests can disturb a runner without ending it.
 var (
 	errGarbled = errors.New("the test runner's answer cannot be read")
 	errSilent  = errors.New("the test runner gave no answer")

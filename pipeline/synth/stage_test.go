@@ -161,8 +161,8 @@ func TestFactoryTasksComeOutOfAHealthyRepository(t *testing.T) {
 			o.Operator == "" || !strings.HasPrefix(o.Site, "bank.py:") || d.Visible == nil || d.TraceLen == nil || d.Cyclomatic == nil || d.Bin == "" {
 			t.Errorf("%s: %+v %+v %+v", task.InstanceID, task.Tests, o, d)
 		}
-		if found := lint(task.Instructions, secret{words: changedWords([]byte(task.BugPatch)), files: []string{"bank.py"}}); task.Instructions == "" ||
-			slices.ContainsFunc(found, func(l leak) bool { return l.what == "file" || l.what == "line number" }) {
+		if found := lint(task.Instructions, hiddenNames{words: changedWords([]byte(task.BugPatch)), files: []string{"bank.py"}}); task.Instructions == "" ||
+			slices.ContainsFunc(found, func(l lintFinding) bool { return l.what == "file" || l.what == "line number" }) {
 			t.Errorf("%s says %q: %v", task.InstanceID, task.Instructions, found)
 		}
 	}
@@ -242,13 +242,13 @@ func TestFactoryWhatIsSlowIsNoHang(t *testing.T) {
 		"test_slow.py": "import time\n\nfrom slow import f\n\n\ndef test_slow():\n    time.sleep(3.2)\n    assert f(1) == 1\n\n\ndef test_one():\n    assert f(2) == 2\n",
 	})
 	kept := []string{"test_slow.py::test_one", "test_slow.py::test_slow"}
-	s := &state{repo: r, kept: kept, seconds: 0.1}
+	s := &repoState{repo: r, kept: kept, seconds: 0.1}
 	w := &worker{bench: benchOf(t, r), at: s}
-	got, err := w.bounded(t.Context(), s, firstSeed, request{Only: kept, Files: map[string]string{"slow.py": "def f(x):\n    return 1\n"}})
+	got, err := w.runBounded(t.Context(), s, firstSeed, request{Only: kept, Files: map[string]string{"slow.py": "def f(x):\n    return 1\n"}})
 	if err != nil || got.TimedOut || strings.Join(slices.Sorted(maps.Keys(vectorOf(kept, got))), " ") != "test_slow.py::test_one" {
 		t.Errorf("%v, %+v", err, got)
 	}
-	if got, err = w.bounded(t.Context(), s, firstSeed, request{Only: kept, Files: map[string]string{"slow.py": "def f(x):\n    while True:\n        pass\n"}}); err != nil || !got.TimedOut {
+	if got, err = w.runBounded(t.Context(), s, firstSeed, request{Only: kept, Files: map[string]string{"slow.py": "def f(x):\n    while True:\n        pass\n"}}); err != nil || !got.TimedOut {
 		t.Errorf("%v, %+v", err, got)
 	}
 }

@@ -1,6 +1,6 @@
 package synth
 
-// Summary is what a run made.
+// Summary is the result of a run.
 type Summary struct {
 	Schema     string                     `json:"schema"` // "tracesmith.synth/1"
 	Tasks      int                        `json:"tasks"`
@@ -9,31 +9,31 @@ type Summary struct {
 	Refused    map[string]string          `json:"refused"`         // repository -> why
 	Notes      map[string]string          `json:"notes,omitempty"` // repository -> what could not be looked for
 	Candidates int                        `json:"candidates"`
-	Unasked    int                        `json:"unasked,omitempty"` // further ones that the budget left no money to ask a model for
-	CostUSD    float64                    `json:"cost_usd"`          // of models, at most, earlier runs included
+	Unasked    int                        `json:"unasked,omitempty"` // candidates for which the budget prevented a model call
+	CostUSD    float64                    `json:"cost_usd"`          // maximum cost of model calls, including earlier runs
 	Resumed    int                        `json:"resumed"`           // candidates that earlier runs judged
 	Valid      int                        `json:"valid"`
 	Released   int                        `json:"released"`
 	Outcomes   map[Outcome]int            `json:"outcomes"`
-	Reasons    map[Outcome]map[string]int `json:"reasons"`   // why candidates are no tasks, where the outcome has more than one
-	Operators  map[string]*Tally          `json:"operators"` // by operator; kinds of bugs other than single ones by themselves
+	Reasons    map[Outcome]map[string]int `json:"reasons"`   // reasons by outcome, for outcomes with several
+	Operators  map[string]*Tally          `json:"operators"` // by operator, or by kind for bugs other than single mutations
 	PerHour    float64                    `json:"per_hour"`  // candidates judged in this run
 	Seconds    float64                    `json:"seconds"`
 	// NoFrame is the share of tasks whose first failing traceback shows no frame
 	// of the program.
 	NoFrame float64 `json:"no_program_frame"`
-	Texts   int     `json:"texts_refused"` // renderings that the linter refused
+	Texts   int     `json:"texts_refused"` // texts that the linter rejected
 }
 
-// Tally is what came of the candidates of one operator.
+// Tally counts the results of the candidates of one operator.
 type Tally struct {
 	Candidates int             `json:"candidates"`
-	Valid      int             `json:"valid"` // whether they became tasks or not
+	Valid      int             `json:"valid"` // including those that did not become tasks
 	Released   int             `json:"released"`
 	Outcomes   map[Outcome]int `json:"outcomes"`
 }
 
-// Yield is the share of candidates that are valid.
+// Yield returns the share of valid candidates.
 func (t Tally) Yield() float64 { return float64(t.Valid) / float64(max(t.Candidates, 1)) }
 
 func (t *Tally) add(o Outcome) {
@@ -49,12 +49,12 @@ func (t *Tally) add(o Outcome) {
 
 var ()
 
-func (st *stage) summary() Summary {
+func (st *factory) summary() Summary {
 	p := st.progress
 	sum := Summary{
 		Schema: "tracesmith.synth/1", Repos: len(st.states), Refused: map[string]string{}, Resumed: p.Kept,
 		Operators: map[string]*Tally{}, Reasons: map[Outcome]map[string]int{}, Seconds: p.Seconds,
-		Unasked: p.Unasked, CostUSD: st.purse.total(), Notes: map[string]string{},
+		Unasked: p.Unasked, CostUSD: st.budget.total(), Notes: map[string]string{},
 	}
 	all := Tally{Outcomes: map[Outcome]int{}}
 	for _, s := range st.states {

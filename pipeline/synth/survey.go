@@ -14,23 +14,23 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// Bounds of a survey.
-const maxAlone = 60 * time.Second // for runs of each test alone
+// maxAlone bounds the time for running each test alone.
+const maxAlone = 60 * time.Second
 
-// survey runs the healthy repository: in sandboxes of its own, then in the bench,
-// where every kept test must do the same.
-func (w *worker) survey(ctx context.Context, s *state) (*survey, error) {
+// survey runs the tests of the healthy repository in new sandboxes and then in the
+// bench, where every kept test must have the same result.
+func (w *worker) survey(ctx context.Context, s *repoState) (*survey, error) {
 	out := &survey{Repo: s.repo.Task.InstanceID}
-	err := w.base(ctx, s, out)
-	if refused := refusal(err); refused != nil {
+	err := w.surveyHealthy(ctx, s, out)
+	if refused := repoError(err); refused != nil {
 		refused.Repo = out.Repo
 		return &survey{Repo: out.Repo, Refused: refused.Error()}, nil
 	}
 	return out, err
 }
 
-// refusal is the error of a repository that cannot be used, nil for one of ours.
-func refusal(err error) *RepoError {
+// repoError returns the error of a repository that cannot be used; nil for infrastructure failures.
+func repoError(err error) *RepoError {
 	if e, ok := errors.AsType[*RepoError](err); ok {
 		return e
 	}
@@ -49,7 +49,7 @@ func refusal(err error) *RepoError {
 	return nil
 }
 
-func (w *worker) base(ctx context.Context, s *state, out *survey) error {
+func (w *worker) surveyHealthy(ctx context.Context, s *repoState, out *survey) error {
 	t := s.repo.Task
 	for _, name := range []string{t.Repo, t.RepoSource} {
 		if list := provenance.Benchmark(name); list != "" {
@@ -61,7 +61,7 @@ func (w *worker) base(ctx context.Context, s *state, out *survey) error {
 	}
 	err := w.prepare(ctx, s)
 	if err == nil {
-		err = w.copied(ctx, s)
+		err = w.checkBenchmarks(ctx, s)
 	}
 	if err != nil {
 		return err
@@ -83,12 +83,12 @@ func (w *worker) base(ctx context.Context, s *state, out *survey) error {
 	if out.Coverage, err = w.cover(ctx, s, out.Kept); err != nil {
 		return err
 	}
-	s.adopt(out)
+	s.applySurvey(out)
 	return w.draw(ctx, s, out)
 }
 
-// prepare finds out where and how the tests run.
-func (w *worker) prepare(ctx context.Context, s *state) (err error) {
+// prepare determines where and how the tests run.
+func (w *worker) prepare(ctx context.Context, s *repoState) (err error) {
 	if s.command, err = parseCommand(s.repo.Task.Entrypoint); err == nil {
 		s.driver, s.spec, err = w.cfg.Sandbox(ctx, s.repo.Task, s.repo.Tree)
 	}
@@ -96,9 +96,9 @@ func (w *worker) prepare(ctx context.Context, s *state) (err error) {
 	return err
 }
 
-// warm runs the healthy tree in the bench: as often as the bugs of a task are run,
-// and each test alone. Tests that do not pass every time are no longer kept.
-func (w *worker) warm(ctx context.Context, s *state, out *survey) error {
+// warm runs the healthy tree's tests in the bench, as often as those of a task's bug,
+// and then each test alone. It drops tests that do not pass every time.
+func (w *worker) warm(ctx context.Context, s *repoState, out *survey) error {
 	drop := func(bad vector) {
 		out.Kept = slices.DeleteFunc(out.Kept, func(id string) bool { return bad[id] != "" })
 	}
@@ -139,14 +139,14 @@ func (w *worker) warm(ctx context.Context, s *state, out *survey) error {
 	return nil
 }
 
-// adopt takes over what a survey found, now or in an earlier run.
-func (s *state) adopt(v *survey) {
+// applySurvey uses the result of a survey, by this run or an earlier one.
+func (s *repoState) applySurvey(v *survey) {
 	s.kept, s.seconds, s.litter, s.coverage, s.refused = v.Kept, v.Seconds, v.Litter, v.Coverage, v.Refused
 	s.note, s.calls = v.Note, v.Calls
 }
 
-// sources are the program's files: Python that is no test and can be changed.
-func (s *state) sources() []string {
+// sources returns the program's files: Python files that are not tests.
+func (s *repoState) sources() []string {
 	var out []string
 	for _, p := range s.repo.Tree.Paths() {
 		if isProgram(p) {
@@ -156,8 +156,8 @@ func (s *state) sources() []string {
 	return out
 }
 
-// changed are the texts of the files that a patch changes.
-func (s *state) changed(patch string) (map[string]string, error) {
+// changed returns the contents of the files that a patch changes.
+func (s *repoState) changed(patch string) (map[string]string, error) {
 	buggy, err := taskfile.Apply(s.repo.Tree, []byte(patch))
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (s *state) changed(patch string) (map[string]string, error) {
 	return out, nil
 }
 
-// touched are the paths that a patch of ours changes.
+// touched returns the paths that a patch changes.
 func touched(patch string) []string {
 	var out []string
 	for line := range strings.Lines(patch) {

@@ -20,7 +20,7 @@ const (
 	TextsName = "texts.jsonl"
 )
 
-// shown is what the failing tests print: names in it are no secret.
+// shown returns the output of the failing tests; an issue text may contain its names.
 func shown(t *Trial) string {
 	var b strings.Builder
 	for _, id := range t.FailToPass {
@@ -35,8 +35,8 @@ func shown(t *Trial) string {
 	return b.String()
 }
 
-// task is the task of a released trial. Its id tells nothing of the bug.
-func (st *stage) task(s *state, t *Trial, r release) schemas.Task {
+// task returns the task of a released trial. Its id says nothing about the bug.
+func (st *factory) task(s *repoState, t *Trial, r release) schemas.Task {
 	from := s.repo.Task
 	text := r.Texts[st.cfg.Text]
 	if text == "" {
@@ -66,7 +66,7 @@ func (st *stage) task(s *state, t *Trial, r release) schemas.Task {
 	return taskfile.Complete(out, "")
 }
 
-// upstream is the canonical repository, "" where the task's is nobody's.
+// upstream returns the canonical repository; "" if the task has no public one.
 func upstream(t schemas.Task) string {
 	if t.RepoSource == "" && !strings.Contains(strings.Split(t.Repo, "/")[0], ".") {
 		return ""
@@ -74,15 +74,15 @@ func upstream(t schemas.Task) string {
 	return provenance.Canonical(t.Repo)
 }
 
-// instance names a task after its repository and the hash of its bug.
+// instance returns the id of a task, from its repository and the hash of its bug.
 func instance(repo, patch string) string {
 	const most = 100
 	return repo[:min(len(repo), most)] + "-" + schemas.HashBytes([]byte(patch))[:10]
 }
 
-// finish writes the task file and the texts; the same tasks in the same order
-// whatever the workers did.
-func (st *stage) finish() (Summary, error) {
+// finish writes the task file and the texts, in an order that does not depend on the
+// workers.
+func (st *factory) finish() (Summary, error) {
 	tasks := st.released()
 	sum := st.summary()
 	w, err := taskfile.Create(filepath.Join(st.cfg.Out, TasksName))
@@ -119,18 +119,18 @@ func (st *stage) finish() (Summary, error) {
 	return sum, nil
 }
 
-// made is a task with what it comes from.
-type made struct {
-	state   *state
+// releasedTask is a task with its origin.
+type releasedTask struct {
+	state   *repoState
 	release release
 	task    schemas.Task
 }
 
-// released are the tasks of the set, repository by repository. Where there are
-// enough repositories none may have more than its share.
-func (st *stage) released() []made {
-	var out []made
-	total := st.once()
+// released returns the tasks, sorted by id. If there are enough repositories, none has
+// more than its share.
+func (st *factory) released() []releasedTask {
+	var out []releasedTask
+	total := st.markDuplicates()
 	most := total
 	if len(st.states) >= 2*maxShare {
 		most = max(total/maxShare, 1)
@@ -146,16 +146,16 @@ func (st *stage) released() []made {
 				t.Outcome, t.Reason = Capped, "the share of one repository"
 				continue
 			}
-			out = append(out, made{s, r, st.task(s, t, r)})
+			out = append(out, releasedTask{s, r, st.task(s, t, r)})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b made) int { return strings.Compare(a.task.InstanceID, b.task.InstanceID) })
+	slices.SortStableFunc(out, func(a, b releasedTask) int { return strings.Compare(a.task.InstanceID, b.task.InstanceID) })
 	return out
 }
 
-// once marks tasks whose code is that of a task of an earlier repository, and counts
-// the others.
-func (st *stage) once() (left int) {
+// markDuplicates marks tasks whose code equals a task of an earlier repository, and
+// returns the number of the others.
+func (st *factory) markDuplicates() (left int) {
 	bodies := map[string]string{} // -> repository
 	for _, s := range st.states {
 		for _, t := range s.chosen {
@@ -173,7 +173,7 @@ func (st *stage) once() (left int) {
 	return left
 }
 
-// textLine is a task's line of the file of texts.
+// textLine returns a task's line of the file of texts.
 func textLine(t schemas.Task, r release) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

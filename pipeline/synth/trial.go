@@ -8,35 +8,35 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Outcome is the word for what became of a candidate; the list is closed.
+// Outcome is the result of a candidate.
 type Outcome string
 
-// The outcomes, in the order in which they are looked for.
+// The outcomes, in the order of the checks.
 const (
 	Refused    Outcome = "refused"       // it could not be applied, or changes nothing
 	Collect    Outcome = "collect"       // the tests can no longer be collected
 	Hang       Outcome = "hang"          // the tests run out of time
-	Crash      Outcome = "crash"         // the test runner did not come to its end
+	Crash      Outcome = "crash"         // the test runner did not finish
 	Survived   Outcome = "survived"      // every test still passes
 	BreaksAll  Outcome = "breaks_all"    // more than half of the tests fail
-	Litters    Outcome = "litters"       // the tests leave files behind that they did not leave before
+	Litters    Outcome = "litters"       // the tests leave files that they do not leave in the healthy tree
 	Flaky      Outcome = "flaky"         // two runs gave different verdicts
-	NoTrace    Outcome = "no_divergence" // the failing test does the same with the bug and without
+	NoTrace    Outcome = "no_divergence" // the failing test executes the same with and without the bug
 	Valid      Outcome = "valid"
 	Duplicate  Outcome = "duplicate"  // valid, but the same code as another
-	Equivalent Outcome = "equivalent" // valid, but not to be told from another by what it does
-	Capped     Outcome = "capped"     // valid, but there are enough like it
+	Equivalent Outcome = "equivalent" // valid, but behaves like another
+	Capped     Outcome = "capped"     // valid, but there are enough similar ones
 	Unverified Outcome = "unverified" // the verifier did not confirm it
 	Released   Outcome = "released"   // a task
 )
 
-// Outcomes lists all of them.
+// Outcomes lists all outcomes.
 var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksAll, Litters, Flaky, NoTrace, Valid, Duplicate, Equivalent, Capped, Unverified, Released}
 
-// Trial is what became of one candidate: a line of the journal.
+// Trial is the result of one candidate, a line of the journal.
 type Trial struct {
 	Repo      string   `json:"repo"`
-	Key       string   `json:"key"` // what it is, unique within its repository
+	Key       string   `json:"key"` // identifies the candidate within its repository
 	Kind      string   `json:"kind"`
 	Operators []string `json:"operators"`
 	Sites     []string `json:"sites"` // file:line
@@ -44,19 +44,19 @@ type Trial struct {
 	Outcome   Outcome  `json:"outcome"`
 	Reason    string   `json:"reason,omitempty"`
 
-	Commit       string `json:"commit,omitempty"`        // that the bug takes back
-	Model        string `json:"model,omitempty"`         // that wrote it, and
-	PromptSHA256 string `json:"prompt_sha256,omitempty"` // of what it was asked
+	Commit       string `json:"commit,omitempty"`        // reverted by the bug
+	Model        string `json:"model,omitempty"`         // that wrote the bug
+	PromptSHA256 string `json:"prompt_sha256,omitempty"` // of its prompt
 
 	Patch      string             `json:"patch,omitempty"` // healthy -> buggy
-	Body       string             `json:"body,omitempty"`  // hash of the changed functions without what does not matter, such as their files
-	Lines      map[string][]int   `json:"lines,omitempty"` // of the buggy files, that differ
+	Body       string             `json:"body,omitempty"`  // hash of the changed functions, without their files and other irrelevant details
+	Lines      map[string][]int   `json:"lines,omitempty"` // changed lines of the buggy files
 	FailToPass []string           `json:"fail_to_pass,omitempty"`
 	Failures   []Failure          `json:"failures,omitempty"`
-	Divergence string             `json:"divergence,omitempty"` // file:line name, where bug and fix part
+	Divergence string             `json:"divergence,omitempty"` // file:line name of the first difference in execution between bug and fix
 	Difficulty schemas.Difficulty `json:"difficulty"`
 	Runs       int                `json:"runs"`
-	Vectors    []vector           `json:"vectors,omitempty"` // of a flaky one: the two that differ
+	Vectors    []vector           `json:"vectors,omitempty"` // the two that differ, if flaky
 	Seconds    float64            `json:"seconds"`
 }
 
@@ -65,17 +65,17 @@ type vector map[string]string
 
 const missing = "missing"
 
-// clone keeps the journal's record of a trial from what is chosen later.
+// clone returns a copy, so that choosing does not change the journal's record.
 func (t *Trial) clone() *Trial {
 	c := *t
 	return &c
 }
 
-// elsewhere begins the reason of a duplicate in another repository.
+// elsewhere begins the reason of a duplicate of a task of another repository.
 const elsewhere = "the same functions are in "
 
-// because is a trial's reason without what is of this trial alone; "" where the
-// outcome says it all.
+// because returns a trial's reason without details of this trial; "" if the outcome is
+// reason enough.
 func (t *Trial) because() string {
 	switch t.Outcome {
 	case Refused, Crash, Unverified:
@@ -84,7 +84,7 @@ func (t *Trial) because() string {
 		return t.Reason
 	case Duplicate:
 		if strings.HasPrefix(t.Reason, elsewhere) {
-			return "of a function that is in another repository, too"
+			return "of a function that is also in another repository"
 		}
 	case Capped:
 		if m := aboutCap.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
@@ -97,7 +97,7 @@ func (t *Trial) because() string {
 	return ""
 }
 
-// Sound says that a candidate passed its trial, whether it became a task or not.
+// Sound reports whether a candidate passed its trial, even if it did not become a task.
 func (o Outcome) Sound() bool {
 	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, Capped, Unverified, Released}, o)
 }

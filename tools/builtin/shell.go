@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/guest/framing"
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/tools"
 )
 
@@ -145,7 +146,7 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 	}
 	what := ". " + sh.command()
 	if err := sh.write(ctx, s, command); errors.Is(err, env.ErrNoSpace) {
-		what = "eval '" + strings.ReplaceAll(command, "'", `'\''`) + "'" // it may be what makes room
+		what = "eval " + shellwords.Quote(command) // it may be what makes room
 	} else if err != nil {
 		return result{}, err
 	}

@@ -294,12 +294,12 @@ func TestRepeatedCallsHaveNoSecondEffect(t *testing.T) {
 	own.ID, own.Prefix, own.PerEpisode = "own", "own__", true
 	set := open(t, newWarnings(), shared, own)
 	s := session()
-	ctx := env.WithRecorded(t.Context(), schemas.Observation{Text: "7", Source: "srv__count"})
-	o, err := set.Call(ctx, s, schemas.ToolCall{Name: "srv__count", Arguments: []byte("{}")})
+	s.Recorded = &schemas.Observation{Text: "7", Source: "srv__count"}
+	o, err := set.Call(t.Context(), s, schemas.ToolCall{Name: "srv__count", Arguments: []byte("{}")})
 	if err != nil || o.Text != "7" || read(log) != "" {
 		t.Errorf("%+v, %v, %s", o, err, read(log))
 	}
-	o, err = set.Call(ctx, s, schemas.ToolCall{Name: "own__count", Arguments: []byte("{}")})
+	o, err = set.Call(t.Context(), s, schemas.ToolCall{Name: "own__count", Arguments: []byte("{}")})
 	if err != nil || o.Text != "1" || read(log) != "count\n" {
 		t.Errorf("%+v, %v, %s", o, err, read(log))
 	}

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
+	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
 // Bounds of one tool's schema: every prompt repeats it.
@@ -59,15 +58,9 @@ func accept(foreign any) (params json.RawMessage, example string, err error) {
 		props = map[string]any{}
 		root["properties"] = props
 	}
-	required := map[string]bool{}
-	names, _ := root["required"].([]any)
-	for _, n := range names {
-		if s, ok := n.(string); ok {
-			required[s] = true
-		}
-	}
+	required, _ := root["required"].([]any)
 	for name, p := range props {
-		if s, ok := p.(map[string]any); ok && !required[name] {
+		if s, ok := p.(map[string]any); ok && !slices.Contains(required, any(name)) {
 			props[name] = nullable(s)
 		}
 	}
@@ -75,26 +68,12 @@ func accept(foreign any) (params json.RawMessage, example string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if err := sound(params); err != nil {
+	tool, err := jsonschema.Read(schemas.ToolSchema{Parameters: params})
+	if err != nil {
 		return nil, "", err
 	}
-	example, err = exampleOf(props, required)
+	example, err = exampleOf(props, tool.Required())
 	return params, example, err
-}
-
-// sound checks that it is a JSON Schema whose references lead somewhere in it.
-func sound(params []byte) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.New("no validator can read it")
-		}
-	}()
-	var s jsonschema.Schema
-	if err := json.Unmarshal(params, &s); err != nil {
-		return err
-	}
-	_, err = s.Resolve(nil)
-	return err
 }
 
 // kinds are the types of JSON Schema.
@@ -209,9 +188,9 @@ func either(s map[string]any) map[string]any {
 }
 
 // exampleOf is a call with the required arguments alone.
-func exampleOf(props map[string]any, required map[string]bool) (string, error) {
+func exampleOf(props map[string]any, required []string) (string, error) {
 	args := map[string]any{}
-	for name := range required {
+	for _, name := range required {
 		p, _ := props[name].(map[string]any)
 		args[name] = sample(p)
 	}

@@ -130,8 +130,8 @@ func (t *tool) On(_ context.Context, s *env.Session, e env.Event) (schemas.Obser
 // second time when an episode is taken up again; one of the episode's own is
 // brought to the same place by the same calls.
 func (t *tool) Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error) {
-	if o, again := env.Recorded(ctx); again && !t.c.cfg.PerEpisode {
-		return o, nil
+	if s.Recorded != nil && !t.c.cfg.PerEpisode {
+		return *s.Recorded, nil
 	}
 	limit := t.c.cfg.Timeout
 	if s.CommandTimeout > 0 {

@@ -18,39 +18,39 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Config of one trial. All fields are required but Progress and AtOnce.
+// Config configures one trial. All fields except Progress and OnForcedExit are required.
 type Config struct {
-	Dir      string // an empty directory of the trial's own
+	Dir      string // an empty directory
 	Episodes int    // 2 to MostEpisodes
 	Faults   int
 	Seed     uint64
 	Kinds    []Kind
 	Workers  int
-	Fleet    int           // 0: a run in one process; else worker processes on a cluster of three nodes
-	Store    string        // "": the run's directory; else a new place below which to stage and publish
+	Fleet    int           // worker processes on a cluster of three nodes; 0: a run in one process
+	Store    string        // a new place to stage and publish below; "": directories
 	Endpoint string        // of an S3 server that holds Store
 	Sandbox  string        // kind of sandbox
 	Within   time.Duration // bound on the first new call after a restart
 
-	// Child is a command of the program: args as a user gives them. One of run or
-	// worker is also given the plan of its store's faults and how far its clock is off.
+	// Child returns a command of the program with the arguments of a user. Run does so
+	// for run and worker, with the plan of store faults and the offset of the clock.
 	Child func(ctx context.Context, args ...string) *exec.Cmd
 	Run   func(ctx context.Context, storePlan string, clock time.Duration, args ...string) *exec.Cmd
 	// Read yields the episodes of a run directory or a dataset.
 	Read func(ctx context.Context, place string) (iter.Seq2[sinks.Trajectory, error], func() error, error)
 	// Open opens the store of a dataset, or the staging of a run directory.
 	Open func(ctx context.Context, place string) (sinks.Store, error)
-	// Guest is the first argument of a guest, by which it is known among processes.
+	// Guest is the first argument of a guest process, by which it is recognized.
 	Guest    string
 	Progress io.Writer // nil: silent
-	// AtOnce is given what is left to do where the program has to end without
-	// waiting for Run. nil: that does not happen.
-	AtOnce func(func() error)
+	// OnForcedExit, if not nil, receives a function to call if the program exits
+	// without waiting for Run.
+	OnForcedExit func(func() error)
 }
 
-// Run makes the trial. The report holds what was found; an error is one of the
-// trial itself, or of ctx: a RefusedError where it could not begin. No process of
-// the trial is left then.
+// Run runs the trial and reports what it found. An error is a failure of the trial
+// itself, or of ctx; it is a RefusedError if the trial could not begin. After an error,
+// no process of the trial is left.
 func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	if cfg.Progress == nil {
 		cfg.Progress = io.Discard
@@ -71,7 +71,7 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 		}
 	}
 	if cfg.Sandbox != "bubblewrap" && cfg.Sandbox != "local" {
-		leave(Guest, "the guests of sandbox "+cfg.Sandbox+" are no children of the run")
+		leave(Guest, "the guests of sandbox "+cfg.Sandbox+" are not children of the run")
 	}
 	if _, err := exec.LookPath("docker"); err != nil {
 		leave(Container, err.Error())
@@ -87,12 +87,12 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	if t.run = filepath.Join(cfg.Dir, "run"); t.disk != nil {
 		t.run = filepath.Join(t.disk.dir, "run")
 	}
-	if cfg.AtOnce != nil {
-		cfg.AtOnce(t.disk.close)
+	if cfg.OnForcedExit != nil {
+		cfg.OnForcedExit(t.disk.close)
 	}
 	t.plan = newPlan(cfg.Seed, kinds, cfg.Faults, cfg.Episodes)
-	err = t.make(ctx)
-	if t.disk != nil { // what was on it stays to be looked at
+	err = t.execute(ctx)
+	if t.disk != nil { // keep its files for inspection
 		err = errors.Join(err, t.keep(), t.disk.close())
 	}
 	for _, k := range kinds {
@@ -105,9 +105,9 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	return t.report, err
 }
 
-// make plays the batch and checks what came of it.
-func (t *trial) make(ctx context.Context) (err error) {
-	if err = t.standBefore(ctx); err != nil {
+// execute runs the batch and checks the result.
+func (t *trial) execute(ctx context.Context) (err error) {
+	if err = t.startProxy(ctx); err != nil {
 		return err
 	}
 	if t.proxy != nil {
@@ -122,14 +122,14 @@ func (t *trial) make(ctx context.Context) (err error) {
 		_, unseen := t.still()
 		return errors.Join(err, unseen)
 	}
-	if err = t.check(ctx); err != nil && ctx.Err() == nil && len(t.report.Breaches) > 0 { // of which this comes
+	if err = t.check(ctx); err != nil && ctx.Err() == nil && len(t.report.Breaches) > 0 { // which explain it
 		t.breach("unchecked", "%v", err)
 		err = nil
 	}
 	return err
 }
 
-// keep takes the run's directory off its disk.
+// keep copies the run's directory from its disk.
 func (t *trial) keep() error {
 	if _, err := os.Stat(t.run); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -143,7 +143,7 @@ func noneLeft(out []LeftOut) error {
 	for _, l := range out {
 		why = append(why, string(l.Kind)+": "+l.Why)
 	}
-	return &RefusedError{Code: 2, Err: fmt.Errorf("none of these faults can be made here: %s", strings.Join(why, "; ")), Try: "other --kinds"}
+	return &RefusedError{Code: 2, Err: fmt.Errorf("none of these faults can be injected here: %s", strings.Join(why, "; ")), Try: "other --kinds"}
 }
 
 // Report is what a trial found.
@@ -165,8 +165,7 @@ type Report struct {
 	Calls    Calls     `json:"calls"`
 	Resume   Resume    `json:"resume"`
 	Sets     Sets      `json:"sets"`
-	// HandedAgain counts the jobs of a fleet that were handed out once more, as far
-	// as that was seen.
+	// HandedAgain counts the repeated deliveries of a fleet's jobs that were observed.
 	HandedAgain int      `json:"handed_again"`
 	Breaches    []Breach `json:"breaches"`
 
@@ -180,7 +179,7 @@ type Struck struct {
 	Struck  int  `json:"struck"`
 }
 
-// LeftOut is a kind of fault that cannot be made here.
+// LeftOut is a kind of fault that cannot be injected here.
 type LeftOut struct {
 	Kind Kind   `json:"kind"`
 	Why  string `json:"why"`
@@ -192,14 +191,14 @@ type Breach struct {
 	Detail string `json:"detail"`
 }
 
-// Server is the model server's side of the account.
+// Server is the account of the model server.
 type Server struct {
 	Requests int `json:"requests"` // that arrived
-	Answered int `json:"answered"` // whole
-	Again    int `json:"again"`    // answered whole for a turn that had been answered whole
+	Answered int `json:"answered"` // completely
+	Again    int `json:"again"`    // complete answers to turns that had one already
 }
 
-// Calls is the run's side.
+// Calls is the account of the run.
 type Calls struct {
 	Made     int `json:"made"`
 	Answered int `json:"answered"`
@@ -207,8 +206,8 @@ type Calls struct {
 	Lost     int `json:"lost_in_flight"`
 }
 
-// Resume is how long it took from a start of the run to its first model call,
-// which follows the replay of an episode's steps, milliseconds.
+// Resume is the time in milliseconds from a start of the run to its first model call,
+// which follows the replay of an episode's steps.
 type Resume struct {
 	N      int     `json:"n"`
 	Median float64 `json:"median_ms"`
@@ -216,7 +215,7 @@ type Resume struct {
 	Within float64 `json:"within_ms"`
 }
 
-// Sets are how many episodes there are in each place.
+// Sets counts the episodes in each place.
 type Sets struct {
 	Expected  int `json:"expected"`
 	Staged    int `json:"staged"`
@@ -233,27 +232,27 @@ type trial struct {
 	server *server
 	lone   *lone // nil in a fleet
 	victims
-	proxy *proxy // before the store; nil where that is a directory
+	proxy *proxy // in front of the store; nil if that is a directory
 	pids  []int  // of the run's processes
 
 	breaches sync.Mutex
 }
 
-// standBefore puts a proxy before the store, if that is a server.
-func (t *trial) standBefore(ctx context.Context) (err error) {
+// startProxy puts a proxy in front of the store, if it is a server.
+func (t *trial) startProxy(ctx context.Context) (err error) {
 	if t.cfg.Endpoint == "" {
 		return nil
 	}
 	if err := reach(ctx, t.cfg.Endpoint); err != nil {
 		return err
 	}
-	t.proxy, err = before(t.cfg.Endpoint, t.plan.store, func(asker string) (bool, error) {
+	t.proxy, err = newProxy(t.cfg.Endpoint, t.plan.store, func(asker string) (bool, error) {
 		return t.strike(planned{Kind: StoreTorn}, asker)
 	})
 	return err
 }
 
-// dataset is where the batch is published.
+// dataset returns the place to publish the batch.
 func (t *trial) dataset() string {
 	if t.cfg.Store != "" {
 		return t.cfg.Store + "/dataset"

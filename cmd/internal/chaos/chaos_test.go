@@ -21,8 +21,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
-// A plan follows from its seed, has each kind in its turn, and strikes within the
-// batch.
+// A plan follows from its seed, has each kind in turn, and strikes within the batch.
 func TestPlanFollowsFromItsSeed(t *testing.T) {
 	p := newPlan(7, Kinds(), 32, 40)
 	if again := newPlan(7, Kinds(), 32, 40); !reflect.DeepEqual(p, again) {
@@ -58,7 +57,7 @@ func TestPlanFollowsFromItsSeed(t *testing.T) {
 	}
 }
 
-// Any number of episodes is a batch of several tasks that a configuration takes.
+// Any number of episodes makes a valid configuration with several tasks.
 func TestBatchHasAnyNumberOfEpisodes(t *testing.T) {
 	for _, episodes := range []int{2, 3, 40, 60, 997, 1000, 1001, 1009, 1200, 2000, 9973, MostEpisodes} {
 		dir := t.TempDir()
@@ -88,7 +87,7 @@ func TestBatchHasAnyNumberOfEpisodes(t *testing.T) {
 	}
 }
 
-// A process of a large batch may live long, as long as it asks.
+// A process of a large batch may live long if it keeps calling the model.
 func TestHungIsWhoAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lone
@@ -110,7 +109,7 @@ func TestHungIsWhoAsksNothing(t *testing.T) {
 	})
 }
 
-// What a process says at its end is told as it was said.
+// The message and the remedy of a failed process are found in its standard error.
 func TestWordsOfAProcess(t *testing.T) {
 	for errs, want := range map[string][2]string{
 		"":                           {"it did not say why", ""},
@@ -124,7 +123,7 @@ func TestWordsOfAProcess(t *testing.T) {
 	}
 }
 
-// The coordinator of a fleet creates objects, too, and can be torn away from one.
+// The coordinator of a fleet also creates objects, and can be killed in one.
 func TestACoordinatorDiesOfATornObject(t *testing.T) {
 	for _, r := range []role{aCoordinator, aWorker} {
 		f := &clusterRun{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), unwatch: func() {}}
@@ -156,8 +155,7 @@ func (k *kept) Create(_ context.Context, key string, body []byte) error {
 	return nil
 }
 
-// Two faults of the model server on one request would be one, and the other would
-// find nothing to strike.
+// Of two faults of the model server on one request, only one would strike.
 func TestAnAnswerGoesWrongInOneWay(t *testing.T) {
 	for seed := range uint64(200) {
 		struck := map[int]string{}
@@ -172,7 +170,7 @@ func TestAnAnswerGoesWrongInOneWay(t *testing.T) {
 	}
 }
 
-// The store's faults strike their creations, whichever process makes them.
+// The store's faults strike counted creations of all processes.
 func TestFaultyStoreCountsOverProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "store.json")
 	if err := writeJSON(file, storePlan{Faults: []storeFault{{StoreError, 2}, {StoreLost, 3}}}); err != nil {
@@ -194,7 +192,7 @@ func TestFaultyStoreCountsOverProcesses(t *testing.T) {
 	}
 }
 
-// Each promise is found broken where it is.
+// Each broken promise is found.
 func TestBreachesAreFound(t *testing.T) {
 	dir := t.TempDir()
 	staged := filepath.Join(dir, "run", "staging", "r")
@@ -246,12 +244,12 @@ func TestBreachesAreFound(t *testing.T) {
 	}
 }
 
-// A worker that is dismissed before it has found the cluster is interrupted; one that
-// serves has to drain.
+// A worker that is interrupted before it has found the cluster ends at once; one that
+// serves must drain.
 func TestOnlyAStartingWorkerIsInterrupted(t *testing.T) {
 	for errs, want := range map[string]bool{
-		"stopping: closing sandboxes (once more to stop at once)\n":                     true,
-		"stopping: running episodes end, no new one begins (once more to stop at once)": false,
+		"stopping: closing sandboxes (interrupt again to stop at once)\n":                        true,
+		"stopping: running episodes finish, no new ones start (interrupt again to stop at once)": false,
 		"": false,
 	} {
 		for _, m := range []*member{{role: aWorker, leaving: true}, {role: aWorker, ended: map[Kind]bool{Drain: true}}} {

@@ -20,15 +20,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// unchanged holds the staged objects to what they were: there for good, and the
-// same bytes.
+// unchanged checks that staged objects stay, with the same bytes.
 func (t *trial) unchanged(ctx context.Context, known map[string]string) error {
 	if _, err := os.Stat(filepath.Join(t.run, "run.json")); errors.Is(err, fs.ErrNotExist) && len(known) == 0 {
 		return nil
 	}
 	store, err := t.cfg.Open(ctx, t.run)
 	if err != nil {
-		return fmt.Errorf("opening what is staged: %w", err)
+		return fmt.Errorf("opening the staged episodes: %w", err)
 	}
 	now := map[string]string{}
 	for o, err := range store.List(ctx, "staging/") {
@@ -37,7 +36,7 @@ func (t *trial) unchanged(ctx context.Context, known map[string]string) error {
 			body, err = store.Get(ctx, o.Key)
 		}
 		if err != nil {
-			return fmt.Errorf("reading what is staged: %w", err)
+			return fmt.Errorf("reading the staged episodes: %w", err)
 		}
 		sum := sha256.Sum256(body)
 		now[o.Key] = hex.EncodeToString(sum[:])
@@ -47,14 +46,14 @@ func (t *trial) unchanged(ctx context.Context, known map[string]string) error {
 		case !ok:
 			t.breach("lost", "%s was staged and is gone", name)
 		case is != sum:
-			t.breach("changed", "%s was staged and is another", name)
+			t.breach("changed", "%s was staged and has changed", name)
 		}
 	}
 	maps.Copy(known, now)
 	return nil
 }
 
-// walk shows the files below a directory, which need not exist.
+// walk calls show for the files below a directory, which need not exist.
 func walk(dir string, show func(path string) error) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +66,7 @@ func walk(dir string, show func(path string) error) error {
 	})
 }
 
-// check compares the ends.
+// check checks the result of the batch.
 func (t *trial) check(ctx context.Context) error {
 	t.account()
 	if t.lone != nil {
@@ -79,17 +78,17 @@ func (t *trial) check(ctx context.Context) error {
 	return t.leftBehind(ctx)
 }
 
-// sets holds the episodes that were planned, staged and published together.
+// sets compares the episodes that were planned, staged and published.
 func (t *trial) sets(ctx context.Context) error {
 	var planned struct {
 		IDs []string `json:"episode_ids"`
 	}
 	config := filepath.Join(t.cfg.Dir, "run.yaml")
-	if err := t.tell(ctx, &planned, "run", "-c", config, "--run-dir", t.run, "--dry-run", "--json"); err != nil {
+	if err := t.runJSON(ctx, &planned, "run", "-c", config, "--run-dir", t.run, "--dry-run", "--json"); err != nil {
 		return err
 	}
 	if n := len(planned.IDs); n != t.cfg.Episodes {
-		t.breach("unplanned", "%d episodes are planned, %d were asked for", n, t.cfg.Episodes)
+		t.breach("unplanned", "%d episodes are planned, %d were requested", n, t.cfg.Episodes)
 	}
 	dataset := t.dataset()
 	publish := []string{"publish", t.run, "--to", dataset, "--json"}
@@ -98,7 +97,7 @@ func (t *trial) sets(ctx context.Context) error {
 		publish = append(publish, "--s3-endpoint", t.proxy.URL)
 	}
 	var published struct{}
-	if err := t.tell(ctx, &published, publish...); err != nil {
+	if err := t.runJSON(ctx, &published, publish...); err != nil {
 		t.breach("unpublished", "%v", err)
 		return nil
 	}
@@ -133,14 +132,14 @@ func (t *trial) sets(ctx context.Context) error {
 	for _, id := range append(slices.Sorted(maps.Keys(staged)), slices.Sorted(maps.Keys(shipped))...) {
 		t.breach("surplus", "episode %s was never planned", id)
 	}
-	if len(calls) > 1 && t.cfg.Sandbox != "local" { // whose answers name its directory
+	if len(calls) > 1 && t.cfg.Sandbox != "local" { // its observations name its directory
 		t.breach("differs", "the same calls were answered in %d ways, %v times", len(calls), slices.Sorted(maps.Values(calls)))
 	}
 	return nil
 }
 
-// episode is an episode by what counts: its outcome, what was called and seen,
-// and the whole of it.
+// episode is what is compared of an episode: its outcome, and hashes of its calls and
+// observations, and of everything.
 type episode struct{ outcome, calls, all string }
 
 func (t *trial) read(ctx context.Context, place string) (map[string]episode, error) {
@@ -154,7 +153,7 @@ func (t *trial) read(ctx context.Context, place string) (map[string]episode, err
 			return nil, errors.Join(fmt.Errorf("reading %s: %w", place, err), done())
 		}
 		if _, twice := out[tr.Episode.EpisodeID]; twice {
-			t.breach("surplus", "episode %s stands twice in %s", tr.Episode.EpisodeID, place)
+			t.breach("surplus", "episode %s is twice in %s", tr.Episode.EpisodeID, place)
 		}
 		if out[tr.Episode.EpisodeID], err = digest(tr); err != nil {
 			return nil, errors.Join(err, done())
@@ -170,7 +169,7 @@ func digest(tr sinks.Trajectory) (e episode, err error) {
 	calls, all := sha256.New(), sha256.New()
 	for i, s := range tr.Steps {
 		if int(s.StepIndex) != i {
-			return e, fmt.Errorf("episode %s: step %d stands in place %d", tr.Episode.EpisodeID, s.StepIndex, i)
+			return e, fmt.Errorf("episode %s: step %d is in place %d", tr.Episode.EpisodeID, s.StepIndex, i)
 		}
 		shown, err := json.Marshal([]any{s.Source, s.Message, s.ToolName, s.ArgumentsJSON, s.Observation})
 		if err != nil {
@@ -187,8 +186,8 @@ func digest(tr sinks.Trajectory) (e episode, err error) {
 	return e, nil
 }
 
-// tell runs a command of the program that prints JSON.
-func (t *trial) tell(ctx context.Context, into any, args ...string) error {
+// runJSON runs a command of the program and decodes the JSON that it prints.
+func (t *trial) runJSON(ctx context.Context, into any, args ...string) error {
 	out, err := t.cfg.Child(ctx, args...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		text, _ := words(string(exit.Stderr))
@@ -203,7 +202,7 @@ func (t *trial) tell(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// account holds what was paid to what was recorded.
+// account compares what was paid with what was recorded.
 func (t *trial) account() {
 	totals, c := t.server.Totals(), t.report.Calls
 	answered, again := map[string]bool{}, 0
@@ -223,9 +222,9 @@ func (t *trial) account() {
 		}
 		t.report.struck[k] += n
 	}
-	late := max(0, c.Failed-faults) // given up by the client, whatever the server did
+	late := max(0, c.Failed-faults) // the client gave up, whatever the server did
 	most := t.cfg.Workers * (t.report.struck[Kill] + t.report.struck[Clock] + t.report.struck[Disk] + t.report.struck[StoreTorn])
-	if t.cfg.Fleet > 0 { // who is stopped loses its jobs; so does who can't renew its lease in an election
+	if t.cfg.Fleet > 0 { // a stopped worker loses its jobs; so does one that cannot renew its lease in an election
 		most = max(slots*(t.report.struck[Worker]+t.report.struck[Stop]+t.report.struck[StoreTorn]), t.report.HandedAgain)
 	}
 	if c.Made != c.Answered+c.Failed+c.Lost {
@@ -241,7 +240,7 @@ func (t *trial) account() {
 		t.breach("asked_again", "%d answers were asked for again, %d were lost in flight", again, c.Lost+late)
 	}
 	if c.Lost > most {
-		t.breach("lost_calls", "%d calls were lost, %d were under way at most when processes ended", c.Lost, most)
+		t.breach("lost_calls", "%d calls were lost, at most %d were running when processes ended", c.Lost, most)
 	}
 	for _, p := range t.server.Problems() {
 		if !strings.Contains(p, "was asked for again after its answer") {
@@ -250,7 +249,7 @@ func (t *trial) account() {
 	}
 }
 
-// resumed judges how soon restarted processes were at work.
+// resumed checks how soon restarted processes were at work.
 func (t *trial) resumed(took []time.Duration) {
 	var all []float64
 	for _, d := range took[min(1, len(took)):] { // the first start resumes nothing
@@ -264,11 +263,11 @@ func (t *trial) resumed(took []time.Duration) {
 	r := &t.report.Resume
 	r.N, r.Median, r.Max = len(all), all[(len(all)-1)/2], all[len(all)-1]
 	if r.Max > r.Within {
-		t.breach("slow_resume", "a restarted process asked its first question after %.0f ms, %.0f are the bound", r.Max, r.Within)
+		t.breach("slow_resume", "a restarted process made its first call after %.0f ms, the bound is %.0f", r.Max, r.Within)
 	}
 }
 
-// leftBehind looks for what the batch should have taken away.
+// leftBehind looks for what the batch should have removed.
 func (t *trial) leftBehind(ctx context.Context) error {
 	alive, err := t.still()
 	if err != nil {
@@ -316,8 +315,8 @@ func (t *trial) leftBehind(ctx context.Context) error {
 	)
 }
 
-// still lists the processes of the batch that run, and stay: what is of the killed
-// ends a moment after them.
+// still lists the processes of the batch that stay alive: children of killed processes
+// end a moment after them.
 func (t *trial) still() (alive []string, err error) {
 	alive, err = t.alive()
 	for n := 0; n < 300 && err == nil && len(alive) > 0; n++ {
@@ -327,8 +326,8 @@ func (t *trial) still() (alive []string, err error) {
 	return alive, err
 }
 
-// alive lists the processes of the batch that still run: those with its place for
-// temporary files, and guests that its processes own.
+// alive lists the running processes of the batch: those with its directory of temporary
+// files, and the guests of its processes.
 func (t *trial) alive() (out []string, err error) {
 	all, err := processes()
 	for _, p := range all {
@@ -340,5 +339,5 @@ func (t *trial) alive() (out []string, err error) {
 	return out, err
 }
 
-// temp is where the children put their temporary files.
+// temp returns the children's directory of temporary files.
 func (t *trial) temp() string { return filepath.Join(t.cfg.Dir, "tmp") }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// removeContainer takes one sandbox from a process that made it with docker.
+// removeContainer removes one container of the process owner.
 func removeContainer(owner, choose int) (found bool, err error) {
 	ids, err := containers(owner)
 	if err != nil || len(ids) == 0 {
@@ -22,7 +22,7 @@ func removeContainer(owner, choose int) (found bool, err error) {
 	return err == nil, err
 }
 
-// containers are those that processes have made, which their labels say.
+// containers returns the containers of processes, by their labels.
 func containers(owners ...int) (ids []string, err error) {
 	out, err := docker("ps", "--all", "--no-trunc", "--filter", "label=tracesmith.owner", "--format", `{{.ID}} {{.Label "tracesmith.owner"}}`)
 	if err != nil {

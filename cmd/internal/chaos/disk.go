@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is a file system in memory that can be made full.
+// disk is a file system in memory that can be filled.
 type disk struct{ dir string }
 
-// room bounds what the disk holds; the engine wants half a GiB to be free.
+// room is the size of the disk; the engine needs half a GiB to be free.
 const room = 4 << 30
 
 func mountDisk(dir string) (*disk, error) {
@@ -19,12 +19,12 @@ func mountDisk(dir string) (*disk, error) {
 		return nil, fmt.Errorf("making a disk: %w", err)
 	}
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=0755", room)); err != nil {
-		return nil, errors.Join(fmt.Errorf("mounting a disk of its own needs root: %w", err), os.Remove(dir))
+		return nil, errors.Join(fmt.Errorf("mounting a separate disk needs root: %w", err), os.Remove(dir))
 	}
 	return &disk{dir}, nil
 }
 
-// fill leaves so many bytes free.
+// fill shrinks the disk until only free bytes are left.
 func (d *disk) fill(free uint64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(d.dir, &st); err != nil {
@@ -33,7 +33,7 @@ func (d *disk) fill(free uint64) error {
 	return d.size((st.Blocks-st.Bfree)*uint64(st.Bsize) + free)
 }
 
-// empty gives the room back.
+// empty restores the size of the disk.
 func (d *disk) empty() error { return d.size(room) }
 
 func (d *disk) size(bytes uint64) error {
@@ -51,7 +51,7 @@ func (d *disk) close() error {
 		return fmt.Errorf("unmounting the disk: %w", err)
 	}
 	if err := os.Remove(d.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing the place of the disk: %w", err)
+		return fmt.Errorf("removing the mount point of the disk: %w", err)
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 // model is the name of the scripted model.
 const model = "scripted"
 
-// turns are what the model says in each episode. The calls count, so that a
-// replay that leaves one out or makes one twice is seen in what follows.
+// turns are the model's replies in each episode. The commands count up, so that later
+// observations show whether a replay left out or repeated one.
 var turns = []mock.Turn{
 	mock.Tool("listdir", map[string]any{}),
 	mock.Tool("bash", map[string]any{"command": "echo once >> count.txt; wc -l < count.txt"}),
@@ -27,7 +27,7 @@ var turns = []mock.Turn{
 	mock.Tool("submit", map[string]any{}),
 }
 
-// script is what the model server says, and how it fails.
+// script returns the answers of the model server and its faults.
 func script(faults []mock.Fault) mock.Script {
 	said := make([]mock.Turn, len(turns))
 	for i, t := range turns {
@@ -37,14 +37,15 @@ func script(faults []mock.Fault) mock.Script {
 	return mock.Script{Sessions: []mock.Session{{Model: model, Turns: said}}, Faults: faults}
 }
 
-// MostEpisodes is how many a trial can have: the model server keeps all that it was
-// asked, and each start of the run and each look at it reads all that is staged.
+// MostEpisodes bounds the episodes of a trial: the model server keeps all requests, and
+// each start and each check of the run reads all staged episodes.
 const MostEpisodes = 10_000
 
-// mostAttempts is how many a configuration takes of one task.
+// mostAttempts is the limit of a configuration for attempts per task.
 const mostAttempts = 1000
 
-// shape of a batch: always several tasks, as few as make up the episodes.
+// shape returns the numbers of tasks, of which there are several but as few as possible,
+// and of attempts.
 func shape(episodes int) (tasks, attempts int) {
 	for attempts = min(episodes/2, mostAttempts); episodes%attempts != 0; attempts-- {
 	}
@@ -60,8 +61,8 @@ llm: {model: %s, base_url: %q, timeout: 10s, max_retries: 12, price: {free: true
 engine: {lease: %s}
 `
 
-// lay writes the repository, the tasks and the configuration of the batch below
-// dir. endpoint is that of the store, "" for a directory.
+// lay writes the repository, the tasks and the configuration of the batch below dir.
+// endpoint is the S3 server of the store, "" for a directory.
 func (c Config) lay(dir, url, endpoint string) (file string, err error) {
 	tasks, attempts := shape(c.Episodes)
 	list := filepath.Join(dir, "tasks.jsonl")
@@ -83,8 +84,8 @@ func (c Config) lay(dir, url, endpoint string) (file string, err error) {
 	return file, nil
 }
 
-// layTasks writes tasks that differ in their names only, so that the same calls
-// have the same answers in all of them, and the repository they share.
+// layTasks writes tasks that differ only in their names, so that the same calls have the
+// same results in all of them, and their common repository.
 func layTasks(list string, n int) error {
 	const name = "repo"
 	repo := filepath.Join(filepath.Dir(list), name)

@@ -23,37 +23,37 @@ const (
 	nodes = 3
 	slots = 2 // of a worker
 
-	// lease is that of the batch: an election takes 4 to 9 s.
+	// lease is the lease of jobs; an election takes 4 to 9 s.
 	lease = 15 * time.Second
-	// outlasting is for how long a process is stopped in a fleet: its jobs are
-	// another one's when it goes on.
-	outlasting = lease + 5*time.Second
+	// fleetStop is how long the fault Stop stops a process of a fleet: longer than a
+	// lease, so that other workers get its jobs.
+	fleetStop = lease + 5*time.Second
 )
 
-// clusterRun is a run over a cluster: nodes, a coordinator and workers. Who ends is
-// started again, as a service would be.
+// clusterRun is a run over a cluster: nodes, a coordinator and workers. A process that ends
+// is started again, like a service.
 type clusterRun struct {
 	t       *trial
 	ctx     context.Context
-	watched context.Context // ends with a batch that fails
+	watched context.Context // canceled if the batch fails
 	unwatch context.CancelFunc
 	url     string
 	wg      sync.WaitGroup
-	working atomic.Bool // somebody has asked something
+	working atomic.Bool // a model call has arrived
 
 	mu       sync.Mutex
 	members  []*member
-	closing  bool            // nobody is started again
+	closing  bool            // start no more processes
 	complete bool            // the coordinator ended with all done
-	torn     int             // ends that only the store explains
-	done     chan error      // takes how the batch ended, once
-	handed   map[string]int  // how often a job was handed out, by id, as far as it was seen
+	torn     int             // process ends that only a store fault explains
+	done     chan error      // receives once how the batch ended
+	handed   map[string]int  // observed deliveries by job id
 	adrift   map[string]bool // statuses that did not add up
-	drainOne int             // whom the next drain strikes
+	drainOne int             // even: the next drain strikes the coordinator
 }
 
-// playFleet runs the batch over a cluster until its coordinator ends with all
-// done, and takes the fleet down.
+// playFleet runs the batch over a cluster until its coordinator has finished, and stops
+// the fleet.
 func (t *trial) playFleet(ctx context.Context) (err error) {
 	ctx, over := context.WithCancel(ctx)
 	f := &clusterRun{t: t, ctx: ctx, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
@@ -99,7 +99,7 @@ func (t *trial) playFleet(ctx context.Context) (err error) {
 	}
 	f.dismiss(aWorker)
 	if n := t.torn(storePlanFile); f.torn > n {
-		t.breach("ended", "%d processes were killed, by nobody we know of", f.torn-n)
+		t.breach("ended", "%d processes were killed for an unknown reason", f.torn-n)
 	}
 	return errors.Join(f.again(run), f.held(conn), errors.Join(t.server.failures...), t.countStored(storePlanFile))
 }
@@ -126,7 +126,7 @@ func (f *clusterRun) startNodes() error {
 	return nil
 }
 
-// add fills a place of the fleet until the end.
+// add adds a member to the fleet and restarts it until the end.
 func (f *clusterRun) add(r role, name string, start func() *exec.Cmd) {
 	m := &member{role: r, name: name, start: start}
 	f.mu.Lock()
@@ -138,8 +138,7 @@ func (f *clusterRun) add(r role, name string, start func() *exec.Cmd) {
 	})
 }
 
-// live runs one process of a member to its end and tells whether there is to be
-// another one.
+// live runs one process of a member to its end and reports whether to start another.
 func (f *clusterRun) live(m *member) bool {
 	f.mu.Lock()
 	if f.closing || m.leaving || f.ctx.Err() != nil {
@@ -168,13 +167,13 @@ func (f *clusterRun) live(m *member) bool {
 	return f.ended(m, cmd, many)
 }
 
-// ended judges the end of a process. The caller holds the lock.
+// ended checks the end of a process. The caller holds the lock.
 func (f *clusterRun) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
 	if f.closing || f.ctx.Err() != nil {
 		return false
 	}
 	code := exitCode(cmd)
-	f.t.report.Ends = append(f.t.report.Ends, m.name+" "+how(code, m.ended, m.errs.String()))
+	f.t.report.Ends = append(f.t.report.Ends, m.name+" "+describeEnd(code, m.ended, m.errs.String()))
 	switch {
 	case m.role == aCoordinator && code == 0:
 		f.complete = true
@@ -190,14 +189,14 @@ func (f *clusterRun) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
 		f.fail(nil)
 		return false
 	case many:
-		f.t.breach("hung", "the run did not come to its end with %d processes", f.t.report.Starts)
+		f.t.breach("hung", "the run did not finish with %d processes", f.t.report.Starts)
 		f.fail(nil)
 		return false
 	}
 	return !m.leaving
 }
 
-// end says how the batch ended; the first word counts.
+// end records how the batch ended; only the first call counts.
 func (f *clusterRun) end(err error) {
 	select {
 	case f.done <- err:
@@ -205,13 +204,13 @@ func (f *clusterRun) end(err error) {
 	}
 }
 
-// fail says how a batch ended that does not go on.
+// fail records how a batch ended that cannot continue.
 func (f *clusterRun) fail(err error) {
 	f.end(err)
 	f.unwatch()
 }
 
-// follow looks at the run until the batch has ended.
+// follow observes the run until the batch has ended.
 func (f *clusterRun) follow(conn *engine.Conn) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -228,7 +227,7 @@ func (f *clusterRun) follow(conn *engine.Conn) error {
 		if n := f.t.server.questions(); n > asked {
 			asked, since = n, time.Now()
 		} else if time.Since(since) > silence {
-			f.t.breach("hung", "nobody asked anything for %s", silence)
+			f.t.breach("hung", "no model call arrived for %s", silence)
 			return nil
 		}
 		select {
@@ -244,7 +243,7 @@ func (f *clusterRun) follow(conn *engine.Conn) error {
 	}
 }
 
-// look reads how the runs of the cluster stand: the figures add up at every moment.
+// look reads the status of the cluster's runs, whose figures must always add up.
 func (f *clusterRun) look(conn *engine.Conn) error {
 	runs, err := conn.Runs(f.watched)
 	if err != nil {
@@ -273,7 +272,7 @@ func (f *clusterRun) look(conn *engine.Conn) error {
 	return nil
 }
 
-// dismiss has the processes of a role end as they should.
+// dismiss interrupts the processes of a role and waits until they have ended.
 func (f *clusterRun) dismiss(r role) {
 	f.mu.Lock()
 	for _, m := range f.members {
@@ -295,7 +294,7 @@ func (f *clusterRun) dismiss(r role) {
 	f.t.breach("hung", "a %s did not leave in %s", r, silence)
 }
 
-// clear kills whoever is left.
+// clear kills the remaining processes.
 func (f *clusterRun) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -307,13 +306,13 @@ func (f *clusterRun) clear() {
 	}
 }
 
-// again gives the finished run's command once more: it has nothing to do, and
-// removes what the last of the killed left on this machine.
+// again repeats the command of the finished run, which finds nothing to do and removes
+// what the last killed process left on this machine.
 func (f *clusterRun) again(run []string) error {
 	var out struct {
 		Ledger struct{ Selected, Reused, Ran int }
 	}
-	if err := f.t.tell(f.ctx, &out, run...); err != nil {
+	if err := f.t.runJSON(f.ctx, &out, run...); err != nil {
 		return err
 	}
 	if l := out.Ledger; l.Reused != l.Selected || l.Ran != 0 {
@@ -322,7 +321,7 @@ func (f *clusterRun) again(run []string) error {
 	return nil
 }
 
-// held looks for what a finished run left on the cluster.
+// held looks for data that a finished run left on the cluster.
 func (f *clusterRun) held(conn *engine.Conn) error {
 	held, err := conn.Held(f.ctx)
 	if err != nil {
@@ -359,7 +358,7 @@ func (f *clusterRun) strike(fault planned, asker string) (found bool, err error)
 	case Container:
 		return removeContainer(p.Pid, fault.At)
 	case Stop:
-		f.wg.Go(func() { wake(f.ctx, p, outlasting) })
+		f.wg.Go(func() { wake(f.ctx, p, fleetStop) })
 		return true, p.Signal(syscall.SIGSTOP)
 	case Drain:
 		f.drainOne++
@@ -370,8 +369,8 @@ func (f *clusterRun) strike(fault planned, asker string) (found bool, err error)
 	return true, p.Kill()
 }
 
-// choose takes a living member of a role: who asked, or one by number. A node is
-// taken where all others are up.
+// choose returns a living member of a role: the one that asked, or one by number. It
+// returns a node only if all others are up.
 func (f *clusterRun) choose(of role, number int, asker string) *member {
 	var alive []*member
 	for _, m := range f.members {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// stopped is how long a stopped process stands still.
-const stopped = 2 * time.Second
+// stopTime is how long the fault Stop stops a process.
+const stopTime = 2 * time.Second
 
 // lone is the one process of a run that is coordinator, engine and workers.
 type lone struct {
@@ -17,17 +17,17 @@ type lone struct {
 	disk  *disk
 
 	mu      sync.Mutex
-	child   *os.Process // nil: none is alive, or it is about to end
+	child   *os.Process // nil: there is none, or it is about to end
 	started time.Time   // of the child
-	watch   *time.Timer // runs out where the child is silent; nil after its end
+	watch   *time.Timer // fires if the child is silent; nil after its end
 	waking  bool        // the child has not asked yet
 	resumed []time.Duration
-	ended   map[Kind]bool  // what the child was brought to its end with
-	pending sync.WaitGroup // children to be woken up
+	ended   map[Kind]bool  // faults that ended the child
+	pending sync.WaitGroup // stopped children to wake up
 }
 
-// begin names the process that faults strike from now on; hung is called where it
-// falls silent.
+// begin sets the process that faults strike from now on. hung is called if it is silent
+// for too long.
 func (l *lone) begin(child *os.Process, hung func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *lone) begin(child *os.Process, hung func()) {
 	l.watch = time.AfterFunc(silence, hung)
 }
 
-// end tells what brought the process to its end.
+// end returns the faults that ended the process.
 func (l *lone) end() map[Kind]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *lone) end() map[Kind]bool {
 func (l *lone) asked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.watch != nil { // a question may be read after the end of who asked it
+	if l.watch != nil { // a request may be read after the end of its process
 		l.watch.Reset(silence)
 	}
 	if l.waking {
@@ -68,14 +68,14 @@ func (l *lone) strike(f planned, _ string) (found bool, err error) {
 		l.child, l.ended[f.Kind] = nil, true
 		err = child.Kill()
 	case Drain:
-		l.child, l.ended[Drain] = nil, true // a second one would cancel
+		l.child, l.ended[Drain] = nil, true // a second signal would cancel
 		err = child.Signal(syscall.SIGINT)
 	case Disk:
 		l.child, l.ended[Disk] = nil, true
 		err = l.disk.fill(uint64(f.At%2) * 40 << 20)
 	case Stop:
 		err = child.Signal(syscall.SIGSTOP)
-		l.pending.Go(func() { wake(context.Background(), child, stopped) })
+		l.pending.Go(func() { wake(context.Background(), child, stopTime) })
 	case Guest:
 		return killGuest(child.Pid, l.guest, f.At)
 	case Container:
@@ -84,7 +84,7 @@ func (l *lone) strike(f planned, _ string) (found bool, err error) {
 	return true, err
 }
 
-// wake has a stopped process go on, after a while or at the end of ctx.
+// wake continues a stopped process after a while, or when ctx ends.
 func wake(ctx context.Context, p *os.Process, after time.Duration) {
 	select {
 	case <-time.After(after):

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// role of a process in a fleet.
+// role is the role of a process in a fleet.
 type role string
 
 const (
@@ -28,16 +28,16 @@ type member struct {
 	name  string
 	start func() *exec.Cmd
 
-	cmd       *exec.Cmd     // nil: none is alive
+	cmd       *exec.Cmd     // nil: there is none
 	out, errs *bytes.Buffer // of cmd
-	ended     map[Kind]bool // what cmd was brought to its end with
+	ended     map[Kind]bool // faults that ended cmd
 	leaving   bool          // cmd is to end
 }
 
-// alive tells whether there is a process that nothing has struck yet.
+// alive reports whether there is a process that no fault has struck yet.
 func (m *member) alive() bool { return m.cmd != nil && len(m.ended) == 0 && !m.leaving }
 
-// place is the member in words.
+// place names the member in messages.
 func (m *member) place() string {
 	if m.role == aCoordinator {
 		return m.name
@@ -45,7 +45,7 @@ func (m *member) place() string {
 	return string(m.role) + " " + m.name
 }
 
-// foreseen tells whether what befell a process explains its exit code, which is
+// foreseen reports whether the faults of a process explain its exit code, which is
 // negative for a signal.
 func (m *member) foreseen(code int) bool {
 	switch code {
@@ -60,7 +60,7 @@ func (m *member) foreseen(code int) bool {
 	return false
 }
 
-// exitCode of a process that has ended, negative for a signal.
+// exitCode returns the exit code of a process that has ended, negative for a signal.
 func exitCode(cmd *exec.Cmd) int {
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return -int(status.Signal())
@@ -68,8 +68,8 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// how a process ended, in words; errs is what it said.
-func how(code int, ended map[Kind]bool, errs string) string {
+// describeEnd describes how a process ended; errs is its standard error.
+func describeEnd(code int, ended map[Kind]bool, errs string) string {
 	var kinds []string
 	for k := range ended {
 		kinds = append(kinds, string(k))
@@ -82,9 +82,8 @@ func how(code int, ended map[Kind]bool, errs string) string {
 	return text
 }
 
-// freePorts finds ports of loopback that nobody listens on, below those that the
-// kernel gives to outgoing connections: a node that is started again must find its
-// own.
+// freePorts finds free ports on loopback, below those that the kernel gives to outgoing
+// connections, so that a restarted node can use its port again.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for tries := 0; len(ports) < n; tries++ {
@@ -102,8 +101,7 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// owns tells whether a process holds the end of a connection that stands in the
-// kernel's table under that inode.
+// owns reports whether a process holds the socket with that inode.
 func owns(pid int, inode string) bool {
 	dir := fmt.Sprintf("/proc/%d/fd/", pid)
 	fds, _ := os.ReadDir(dir) // it may have ended
@@ -113,8 +111,8 @@ func owns(pid int, inode string) bool {
 	})
 }
 
-// inodeOf is the kernel's name for the socket with that local address on loopback,
-// "" where it is not told.
+// inodeOf returns the inode of the socket with that local address on loopback, "" if it
+// is unknown.
 func inodeOf(address string) string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package chaos disturbs a run and finds out whether anything came of it. It
-// starts a batch of scripted episodes as processes of the real program, against
-// a model server of its own that counts what is asked; kills, stops, starves and
-// misleads them by a plan that a seed decides; and holds what is staged,
-// published, paid and left behind against what must be.
+// Package chaos injects faults into a run and checks that they do no harm. It starts a
+// batch of scripted episodes as processes of the real program, against its own model
+// server, which counts requests. It kills, stops, starves and misleads the processes by
+// a plan that a seed decides, and checks what is staged, published, paid and left behind.
 //
-// Faults strike at counted requests and creations, never at times, so that the
-// same seed meets the same boundaries on a slow machine.
+// Faults strike at counted requests and creations, never at times, so that the same seed
+// strikes the same points on a slow machine.
 package chaos
 
 import (
@@ -17,20 +16,20 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// Kind is a sort of fault.
+// Kind is a kind of fault.
 type Kind string
 
-// The faults. The first group befalls the process, the second parts of a fleet,
-// the third the answers of the model server, the fourth the staging store.
+// The faults of a process, of parts of a fleet, of the model server's answers, and of
+// the staging store.
 const (
 	Kill  Kind = "kill"  // SIGKILL of the run: coordinator, engine and workers
 	Guest Kind = "guest" // SIGKILL of the guest of one sandbox
-	// Container removes one sandbox of the run by the docker command.
+	// Container removes one sandbox of the run with the docker command.
 	Container Kind = "container"
 	Disk      Kind = "disk"  // the run directory's disk is full
 	Stop      Kind = "stop"  // SIGSTOP, and SIGCONT a while later
-	Drain     Kind = "drain" // SIGINT: what is under way comes to its end
-	Clock     Kind = "clock" // killed, and started again with a clock an hour off
+	Drain     Kind = "drain" // SIGINT: running episodes finish
+	Clock     Kind = "clock" // SIGKILL, and a restart with a clock that is an hour off
 
 	Worker      Kind = "worker"      // SIGKILL of a worker
 	Coordinator Kind = "coordinator" // SIGKILL of the coordinator
@@ -46,7 +45,7 @@ const (
 	StoreError Kind = "store_error" // an object is refused, as by a 5xx
 	StoreLost  Kind = "store_lost"  // an object is created and the answer is lost
 	StoreTorn  Kind = "store_torn"  // killed in the middle of an object
-	// StoreSilence has an object created and no answer come until the client gives up.
+	// StoreSilence: an object is created, and no answer comes until the client gives up.
 	StoreSilence Kind = "store_silence"
 )
 
@@ -55,15 +54,14 @@ func Kinds() []Kind {
 	return append([]Kind{Kill, Guest, Disk, Stop, Drain, Clock}, ofOthers...)
 }
 
-// FleetKinds lists those of a run over a cluster. Stop is longer there than a
-// lease, and Drain strikes the coordinator and workers in turn.
+// FleetKinds lists the faults of a run over a cluster, where Stop is longer than a lease
+// and Drain strikes the coordinator and workers in turn.
 func FleetKinds() []Kind {
 	return append([]Kind{Worker, Coordinator, Node, Guest, Stop, Drain}, ofOthers...)
 }
 
-// KindsOf lists the faults of a trial: those of one process or of a fleet; with
-// docker containers go, since their guests are no children of the run; a server
-// falls silent, a directory does not.
+// KindsOf lists the faults of a trial. With docker, Container replaces Guest, because
+// guests are not children of the run. Only a store on a server can fall silent.
 func KindsOf(fleet bool, sandbox string, server bool) []Kind {
 	all := Kinds()
 	if fleet {
@@ -80,7 +78,7 @@ func KindsOf(fleet bool, sandbox string, server bool) []Kind {
 
 var ofOthers = []Kind{RateLimit, Error500, Error529, Reset, Silence, Truncated, StoreError, StoreLost, StoreTorn}
 
-// ofServer are the faults of the model server by its own names for them.
+// ofServer maps the faults of the model server to its names for them.
 var ofServer = map[Kind]string{
 	RateLimit: "rate_limit_ms", Error500: "server_error", Error529: "overloaded", Reset: "reset", Silence: "stall_start", Truncated: "truncated_json",
 }
@@ -90,7 +88,7 @@ var ofStore = []Kind{StoreError, StoreLost, StoreTorn, StoreSilence}
 // storm is how many requests in a row a rate limit refuses.
 const storm = 6
 
-// ParseKinds reads names of the faults there are; none means all.
+// ParseKinds returns the faults with these names; no names mean all.
 func ParseKinds(names []string, all []Kind) ([]Kind, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -108,15 +106,15 @@ func ParseKinds(names []string, all []Kind) ([]Kind, error) {
 	return out, nil
 }
 
-// planned is one fault of a process: it strikes at the first request from At on
-// that finds the process alive.
+// planned is one fault of a process. It strikes at the first request from At on at which
+// the process is alive.
 type planned struct {
 	Kind Kind
 	At   int
-	Late bool // after the request was answered rather than before
+	Late bool // after the answer instead of before
 }
 
-// plan is everything that will go wrong.
+// plan holds all faults of a trial.
 type plan struct {
 	process []planned    // by At
 	server  []mock.Fault // at the server's own count
@@ -124,7 +122,7 @@ type plan struct {
 	count   map[Kind]int
 }
 
-// newPlan spreads faults of the kinds over a batch, each kind in its turn.
+// newPlan spreads faults over a batch, each kind in turn.
 func newPlan(seed uint64, kinds []Kind, faults, episodes int) plan {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	p := plan{count: map[Kind]int{}}
@@ -135,21 +133,21 @@ func newPlan(seed uint64, kinds []Kind, faults, episodes int) plan {
 		order = append(order, round...)
 	}
 	order = order[:faults]
-	// The last tenth is left alone, so that what is late still finds a request.
+	// The last tenth has no faults, so that delayed faults still find a request.
 	requests, creations := episodes*len(turns)*9/10, episodes*9/10
-	taken, spoilt := map[int]bool{}, map[int]bool{}
+	taken, struck := map[int]bool{}, map[int]bool{}
 	for i, k := range order {
 		p.count[k]++
 		at := 2 + i*(requests-2)/faults + rnd.IntN(max(1, requests/faults))
 		switch {
 		case ofServer[k] != "":
 			f := serverFault(k, at)
-			for slices.ContainsFunc(f.On, func(n int) bool { return spoilt[n] }) { // an answer goes wrong in one way
+			for slices.ContainsFunc(f.On, func(n int) bool { return struck[n] }) { // at most one fault per answer
 				at++
 				f = serverFault(k, at)
 			}
 			for _, n := range f.On {
-				spoilt[n] = true
+				struck[n] = true
 			}
 			p.server = append(p.server, f)
 		case slices.Contains(ofStore, k):

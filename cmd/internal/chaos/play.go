@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// silence is how long a process of the batch may live without asking anything
-// before it counts as hung.
+// silence is how long a process of the batch may live without a model call before it
+// counts as hung.
 const silence = 10 * time.Minute
 
-// play runs the batch, again and again, until a process ends with all done.
+// play runs the batch again and again until a process finishes it.
 func (t *trial) play(ctx context.Context) (err error) {
 	t.lone = &lone{guest: t.cfg.Guest, disk: t.disk}
 	t.victims = t.lone
@@ -34,20 +34,20 @@ func (t *trial) play(ctx context.Context) (err error) {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(t.run), 0o755); err != nil {
-		return fmt.Errorf("making the run's place: %w", err)
+		return fmt.Errorf("making the run's directory: %w", err)
 	}
 	known := map[string]string{}
 	clock, ahead := time.Duration(0), true
 	for t.report.Starts <= 2*t.cfg.Faults+10 {
 		created := t.created(storePlanFile)
 		cmd := t.cfg.Run(ctx, storePlanFile, clock, "run", "-c", config, "--run-dir", t.run, "--json")
-		ended, code, said, err := t.once(ctx, cmd)
+		ended, code, stderr, err := t.once(ctx, cmd)
 		if err != nil {
 			return err
 		}
 		torn := ended[StoreTorn] || t.tore(storePlanFile, created)
 		if code > 0 && t.report.Starts == 1 && t.server.questions() == 0 && !torn {
-			return refusal("the run", code, said)
+			return refusal("the run", code, stderr)
 		}
 		if err := t.unchanged(ctx, known); err != nil {
 			return err
@@ -72,12 +72,12 @@ func (t *trial) play(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	t.breach("hung", "the run did not come to its end in %d starts", t.report.Starts)
+	t.breach("hung", "the run did not finish in %d starts", t.report.Starts)
 	return nil
 }
 
-// lay writes the batch's files. plan is that of the store's faults, "" where the
-// proxy makes them.
+// lay writes the batch's files. plan is the file of store faults, "" if the proxy makes
+// them.
 func (t *trial) lay() (config, plan string, err error) {
 	endpoint := ""
 	if t.proxy != nil {
@@ -90,7 +90,7 @@ func (t *trial) lay() (config, plan string, err error) {
 	return config, plan, writeJSON(plan, storePlan{Faults: t.plan.store})
 }
 
-// foreseen tells whether what befell a process explains its exit code, which is
+// foreseen reports whether the faults of a process explain its exit code, which is
 // negative for a signal.
 func foreseen(ended map[Kind]bool, torn bool, code int) bool {
 	switch code {
@@ -98,14 +98,14 @@ func foreseen(ended map[Kind]bool, torn bool, code int) bool {
 		return ended[Kill] || ended[Clock] || torn
 	case 130:
 		return ended[Drain]
-	case 1, 2: // stuck in a full disk, or told about it
+	case 1, 2: // it met a full disk
 		return ended[Disk]
 	}
 	return false
 }
 
-// once runs one process of the batch to its end. said is its standard error.
-func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, code int, said string, err error) {
+// once runs one process of the batch to its end. stderr is its standard error.
+func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, code int, stderr string, err error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
@@ -114,7 +114,7 @@ func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, c
 	t.report.Starts++
 	t.pids = append(t.pids, cmd.Process.Pid)
 	t.lone.begin(cmd.Process, func() {
-		t.breach("hung", "a process of the run asked nothing for %s", silence)
+		t.breach("hung", "a process of the run made no model call for %s", silence)
 		_ = cmd.Process.Kill()
 	})
 	_ = cmd.Wait() // how it ended is read below
@@ -123,14 +123,14 @@ func (t *trial) once(ctx context.Context, cmd *exec.Cmd) (ended map[Kind]bool, c
 		return nil, 0, "", context.Cause(ctx)
 	}
 	code = exitCode(cmd)
-	t.report.Ends = append(t.report.Ends, how(code, ended, errs.String()))
+	t.report.Ends = append(t.report.Ends, describeEnd(code, ended, errs.String()))
 	if code == 0 {
 		err = t.summary(out.Bytes())
 	}
 	return ended, code, errs.String(), err
 }
 
-// summary takes the calls from what a run prints at its end.
+// summary reads the calls from the summary that a run prints.
 func (t *trial) summary(out []byte) error {
 	var s struct{ Calls Calls }
 	if err := json.Unmarshal(out, &s); err != nil {
@@ -150,11 +150,11 @@ func (t *trial) created(file string) int {
 	if file == "" {
 		return 0
 	}
-	_ = readJSON(file, &p) // an error shows itself in the processes that use it
+	_ = readJSON(file, &p) // the processes that use it report an error
 	return p.Created
 }
 
-// tore tells whether a creation since then was to end its process.
+// tore reports whether a creation after number before was planned to end its process.
 func (t *trial) tore(file string, before int) bool {
 	if file == "" {
 		return false
@@ -163,7 +163,7 @@ func (t *trial) tore(file string, before int) bool {
 	return slices.ContainsFunc(t.plan.store, func(f storeFault) bool { return f.Kind == StoreTorn && f.At > before && f.At <= now })
 }
 
-// torn counts the creations that were to end their processes and were made.
+// torn counts the creations so far that were planned to end their processes.
 func (t *trial) torn(file string) (n int) {
 	if file == "" {
 		return 0

@@ -19,7 +19,7 @@ type process struct {
 	environ     []byte
 }
 
-// processes reads the process table; what ends meanwhile is left out.
+// processes reads the process table, without processes that end meanwhile.
 func processes() (all []process, err error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -28,7 +28,7 @@ func processes() (all []process, err error) {
 	for _, dir := range dirs {
 		stat, err1 := os.ReadFile(dir + "/stat")
 		args, err2 := os.ReadFile(dir + "/cmdline")
-		environ, _ := os.ReadFile(dir + "/environ") // others' need not be readable
+		environ, _ := os.ReadFile(dir + "/environ") // those of other users may be unreadable
 		pid, err3 := strconv.Atoi(filepath.Base(dir))
 		// The name, in parentheses, may hold anything; state and parent follow it.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
@@ -41,7 +41,7 @@ func processes() (all []process, err error) {
 	return all, nil
 }
 
-// killGuest kills one guest below a process, not what holds its sandbox.
+// killGuest kills one guest below a process, but not the process that holds its sandbox.
 func killGuest(root int, guest string, choose int) (found bool, err error) {
 	all, err := processes()
 	if err != nil {
@@ -61,7 +61,7 @@ func killGuest(root int, guest string, choose int) (found bool, err error) {
 		served[p.pid] = below[p.pid] && len(p.args) > 1 && p.args[1] == guest
 	}
 	var guests []int
-	for _, p := range all { // what a guest has just forked still bears its name
+	for _, p := range all { // a child that a guest has just forked has the same arguments
 		if served[p.pid] && !served[p.parent] {
 			guests = append(guests, p.pid)
 		}

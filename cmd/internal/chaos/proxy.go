@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// proxy stands before an S3 server and makes the store's faults: counted creations
-// are refused, their answers lost or never sent, or their bodies cut off with the
-// death of who sends them.
+// proxy injects faults in front of an S3 server: at counted creations it refuses the
+// request, loses or withholds the answer, or cuts the body and kills the sender.
 type proxy struct {
 	URL      string
 	upstream *httputil.ReverseProxy
@@ -32,12 +31,12 @@ type proxy struct {
 	failures []error
 }
 
-// reach refuses a store that nobody answers for: behind the proxy it would look
-// like one that is ill for a while.
+// reach refuses a store that does not answer: behind the proxy it would look like a
+// temporary failure.
 func reach(ctx context.Context, endpoint string) error {
 	to, err := url.Parse(endpoint)
 	if err != nil {
-		return err // never: it was looked at
+		return err // impossible: the flag was checked
 	}
 	port := cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])
 	conn, err := (&net.Dialer{Timeout: 30 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(to.Hostname(), port))
@@ -47,11 +46,11 @@ func reach(ctx context.Context, endpoint string) error {
 	return conn.Close()
 }
 
-// before puts a proxy in front of endpoint.
-func before(endpoint string, faults []storeFault, kill func(asker string) (bool, error)) (*proxy, error) {
+// newProxy starts a proxy in front of endpoint.
+func newProxy(endpoint string, faults []storeFault, kill func(asker string) (bool, error)) (*proxy, error) {
 	to, err := url.Parse(endpoint)
 	if err != nil || to.Host == "" {
-		return nil, fmt.Errorf("the endpoint %q is no URL", endpoint)
+		return nil, fmt.Errorf("the endpoint %q is not a URL", endpoint)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,11 +80,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "<Error><Code>SlowDown</Code><Message>planned</Message></Error>")
 	case StoreLost:
-		p.upstream.ServeHTTP(nowhere{}, r)
+		p.upstream.ServeHTTP(discard{}, r)
 		panic(http.ErrAbortHandler)
 	case StoreSilence:
-		p.upstream.ServeHTTP(nowhere{}, r)
-		<-r.Context().Done() // the client's patience ends first
+		p.upstream.ServeHTTP(discard{}, r)
+		<-r.Context().Done() // the client gives up first
 		panic(http.ErrAbortHandler)
 	case StoreTorn:
 		p.tear(r)
@@ -94,7 +93,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next counts a creation and says what befalls it.
+// next counts a creation and returns its fault, if any.
 func (p *proxy) next(r *http.Request) Kind {
 	if r.Method != http.MethodPut || r.Header.Get("If-None-Match") != "*" {
 		return ""
@@ -118,18 +117,18 @@ func (p *proxy) next(r *http.Request) Kind {
 
 var errHalf = errors.New("half of the object is enough")
 
-// tear sends half of the object on, and kills the sender; where it can't be found
-// the next creation is torn.
+// tear forwards half of the object and kills the sender. If it does not find the sender,
+// it tears the next creation.
 func (p *proxy) tear(r *http.Request) {
 	half := r.Clone(r.Context())
 	half.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, r.ContentLength/2), broken{}))
 	cut := &httputil.ReverseProxy{ErrorLog: p.upstream.ErrorLog, Rewrite: p.upstream.Rewrite, ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}}
-	cut.ServeHTTP(nowhere{}, half)
+	cut.ServeHTTP(discard{}, half)
 	found, err := p.kill(r.RemoteAddr)
 	p.mu.Lock()
 	switch {
 	case err != nil:
-		p.failures = append(p.failures, fmt.Errorf("making a fault of kind %s: %w", StoreTorn, err))
+		p.failures = append(p.failures, fmt.Errorf("injecting a fault of kind %s: %w", StoreTorn, err))
 	case found:
 		p.struck[StoreTorn]++
 	default:
@@ -143,25 +142,25 @@ func (p *proxy) tear(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// nowhere is where an answer goes that is lost.
-type nowhere struct{}
+// discard swallows an answer.
+type discard struct{}
 
-func (nowhere) Header() http.Header         { return http.Header{} }
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (nowhere) WriteHeader(int)             {}
+func (discard) Header() http.Header         { return http.Header{} }
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) WriteHeader(int)             {}
 
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errHalf }
 
-// batchOver has the creations of a publication fail steadily.
+// batchOver makes every third creation of a publication fail.
 func (p *proxy) batchOver() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.steady = true
 }
 
-// results are the faults that struck.
+// results adds the faults that struck to into.
 func (p *proxy) results(into map[Kind]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
-// The proxy's faults strike counted creations and are outlived by the store; a
-// torn object costs a process, and waits where none can be found.
+// The proxy's faults strike counted creations, and the store survives them. A torn
+// object kills a process, and waits until there is one.
 func TestProxyStrikesCountedCreations(t *testing.T) {
 	killed := 0
-	p, err := before(sinktest.Fake(t, nil), []storeFault{{StoreError, 1}, {StoreLost, 2}, {StoreTorn, 4}, {StoreSilence, 5}}, func(asker string) (bool, error) {
+	p, err := newProxy(sinktest.Fake(t, nil), []storeFault{{StoreError, 1}, {StoreLost, 2}, {StoreTorn, 4}, {StoreSilence, 5}}, func(asker string) (bool, error) {
 		killed++
 		return asker != "" && killed > 1, nil
 	})

@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// RefusedError is the end of a trial that could not begin: nothing was asked and
-// nothing is staged.
+// RefusedError means that a trial could not begin: no model was called and nothing is
+// staged.
 type RefusedError struct {
-	Code int // that the program ends with
+	Code int // exit code of the program
 	Err  error
-	Try  string // the next thing to try, "" where Err says it
+	Try  string // the next thing to try; "" if Err says it
 }
 
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ExitCode and Hint are read off any error that has them.
+// ExitCode returns the exit code of the program.
 func (e *RefusedError) ExitCode() int { return e.Code }
 
-// Hint is the next thing to try.
+// Hint returns the next thing to try.
 func (e *RefusedError) Hint() string { return e.Try }
 
-// refusal is what a process said that ended before it asked anything.
+// refusal returns the error of a process that ended before its first model call.
 func refusal(who string, code int, errs string) *RefusedError {
 	text, try := words(errs)
 	return &RefusedError{Code: code, Err: fmt.Errorf("%s cannot start: %s", who, text), Try: try}
 }
 
-// words takes the message of a failed command, and its remedy, from its standard
+// words returns the message of a failed command and its remedy, from its standard
 // error.
 func words(errs string) (text, try string) {
 	const begin, remedy = "tracesmith: ", "try: "

@@ -13,15 +13,15 @@ import (
 
 // victims are the processes that the faults of processes strike.
 type victims interface {
-	// asked is told of each question before it is answered.
+	// asked is called for each request before its answer.
 	asked()
-	// strike makes a fault happen, to the process that asks from that address
-	// where it can choose; false where there is nothing to strike now.
+	// strike injects a fault, if possible into the process that asks from that
+	// address. found is false if there is no process to strike now.
 	strike(f planned, asker string) (found bool, err error)
 }
 
-// server is the model server of a trial and, because it counts the requests,
-// what makes the faults of processes strike.
+// server is the model server of a trial. It counts requests, at which it injects the
+// faults of processes.
 type server struct {
 	*mock.Handler
 	URL string
@@ -49,14 +49,14 @@ func serve(cfg Config, p plan, v victims, struck map[Kind]int) (*server, error) 
 
 func (s *server) close() { _ = s.web.Close() }
 
-// questions is how many came so far.
+// questions returns the number of requests so far.
 func (s *server) questions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
 }
 
-// ServeHTTP counts the questions and lets the faults strike around them.
+// ServeHTTP counts requests and injects faults before or after their answers.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 		s.Handler.ServeHTTP(w, r)
@@ -77,7 +77,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next takes the fault that is due.
+// next returns and removes the fault that is due.
 func (s *server) next() (planned, bool) {
 	if len(s.due) == 0 || s.due[0].At > s.asked {
 		return planned{}, false
@@ -87,7 +87,7 @@ func (s *server) next() (planned, bool) {
 	return fault, true
 }
 
-// strike makes a fault happen; one that finds nothing waits for a later request.
+// strike injects a fault. One that finds no process waits for a later request.
 func (s *server) strike(f planned, asker string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *server) strike(f planned, asker string) {
 	}
 	s.struck[f.Kind]++
 	if err != nil {
-		s.failures = append(s.failures, fmt.Errorf("making a fault of kind %s: %w", f.Kind, err))
+		s.failures = append(s.failures, fmt.Errorf("injecting a fault of kind %s: %w", f.Kind, err))
 	}
 	fmt.Fprintf(s.cfg.Progress, "request %d: %s\n", s.asked, f.Kind)
 }

@@ -19,22 +19,21 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// storeFault strikes the At-th creation of the batch, counted over all its
-// processes.
+// storeFault strikes creation number At of the batch, counted over all its processes.
 type storeFault struct {
 	Kind Kind `json:"kind"`
 	At   int  `json:"at"`
 }
 
-// storePlan is what a process of the batch reads and writes of the store's
-// faults: a file, because the count goes on where a killed process left it.
+// storePlan holds the store's faults and the count of creations. It is in a file, which
+// all processes of the batch share and which outlives them.
 type storePlan struct {
 	Faults  []storeFault `json:"faults"`
 	Created int          `json:"created"`
 }
 
-// Faulty wraps the staging store of a process of the batch: creations fail as
-// the plan in file says, which several processes may use.
+// Faulty wraps the staging store of a process of the batch, so that creations fail as
+// the plan in file says. Processes may share the file.
 func Faulty(inner sinks.Store, file string) sinks.Store { return &faulty{Store: inner, file: file} }
 
 type faulty struct {
@@ -43,7 +42,7 @@ type faulty struct {
 	mu   sync.Mutex
 }
 
-// errStore is an answer of the store, or that there is none.
+// errStore is a failure of the store.
 var errStore = errors.New("the store answers 503 Service Unavailable")
 
 // Torn implements sinks.Sweeper.
@@ -74,7 +73,7 @@ func (f *faulty) Create(ctx context.Context, key string, body []byte) error {
 	return f.Store.Create(ctx, key, body)
 }
 
-// next counts a creation and says what befalls it.
+// next counts a creation and returns its fault, if any.
 func (f *faulty) next() (Kind, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +98,8 @@ func (f *faulty) next() (Kind, error) {
 	return "", nil
 }
 
-// tear has the store create the object from a pipe that gives it half of the
-// body, and dies when the store has taken that.
+// tear lets the store create the object from a pipe, and kills this process when the
+// store has read half of the body.
 func (f *faulty) tear(ctx context.Context, key string, body []byte) error {
 	pipe := filepath.Join(filepath.Dir(f.file), fmt.Sprintf("half-%d", os.Getpid()))
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -123,7 +122,7 @@ func (f *faulty) tear(ctx context.Context, key string, body []byte) error {
 	if err := f.CreateFile(ctx, key, pipe); err != nil {
 		return err
 	}
-	select {} // the end of the process is near
+	select {} // until the kill
 }
 
 func readJSON(file string, into any) error {
@@ -137,7 +136,7 @@ func readJSON(file string, into any) error {
 	return nil
 }
 
-// writeJSON replaces a file as a whole: its writer may be killed.
+// writeJSON replaces a file atomically, because its writer may be killed.
 func writeJSON(file string, v any) error {
 	raw, err := json.Marshal(v)
 	if err == nil {

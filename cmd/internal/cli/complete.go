@@ -1,6 +1,6 @@
 package cli
 
-// What a shell may complete: names that the program or a configuration knows.
+// Shell completion of names that the program or a configuration knows.
 
 import (
 	"maps"
@@ -26,7 +26,7 @@ func OneOf(names ...string) completer {
 	}
 }
 
-// orFile completes fixed names beside files.
+// orFile completes fixed names and files.
 func orFile(names ...string) completer {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		return beginning(begun, names), cobra.ShellCompDirectiveDefault
@@ -47,7 +47,7 @@ func beginning(begun string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, begun) })
 }
 
-// models are the entries of section models of the files that -c names so far.
+// models completes the entries of section models in the files that -c names so far.
 func (f *ConfigFlags) models() completer {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		cfg, err := f.Load(&State{})
@@ -58,7 +58,7 @@ func (f *ConfigFlags) models() completer {
 	}
 }
 
-// override completes section.key=value: the key, or names that the value may be.
+// override completes section.key=value: the key, then the value if it is a name.
 func (f *ConfigFlags) override() completer {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		key, value, hasValue := strings.Cut(begun, "=")
@@ -91,12 +91,17 @@ func (f *ConfigFlags) override() completer {
 // registerExport completes the flags of export.
 func registerExport(c *cobra.Command) {
 	c.ValidArgsFunction = firstArg(OneOf(sinks.Views.Kinds()...))
-	for flag, names := range map[string]completer{"mask": OneOf(sinks.Masks...), "phase": OneOf("seek", "solve"), "content-null": OneOf(sinks.ContentEmpty, sinks.ContentOmit), "split": OneOf(append(slices.Clone(schemas.Splits), allSplits)...), "selection": orFile(selection.Builtin()...), "container": OneOf(sinks.Containers...)} {
+	for flag, names := range map[string]completer{
+		"mask": OneOf(sinks.Masks...), "phase": OneOf("seek", "solve"),
+		"content-null": OneOf(sinks.ContentEmpty, sinks.ContentOmit),
+		"split":        OneOf(append(slices.Clone(schemas.Splits), allSplits)...),
+		"selection":    orFile(selection.Builtin()...), "container": OneOf(sinks.Containers...),
+	} {
 		Must(c.RegisterFlagCompletionFunc(flag, names))
 	}
 }
 
-// must is for what can only fail where a flag is misspelt.
+// Must panics if err is not nil; only a misspelled flag makes it fail.
 func Must(err error) {
 	if err != nil {
 		panic(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a shell is told, as its completion script asks for it.
+// The test asks for completions as the completion script of a shell does.
 func TestShellsCompleteNames(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.yaml")
 	if err := os.WriteFile(file, []byte("version: 1\nmodels:\n  scout: {model: a}\n  smith: {model: b}\n"), 0o600); err != nil {

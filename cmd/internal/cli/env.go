@@ -41,7 +41,7 @@ func newEnv(s *State) *cobra.Command {
 		Use:   "env",
 		Short: "Drive one environment: JSON operations on stdin, answers on stdout",
 		Long: `Drive one debugging environment from any language. Each line on stdin is one
-operation, each line on stdout its answer:
+operation, and each line on stdout is its answer:
 
   {"op":"reset"}                                    start, instructions first
   {"op":"step","tool":"pdb","arguments":{"command":"b app.py:10"}}
@@ -49,43 +49,44 @@ operation, each line on stdout its answer:
   {"op":"grade"}                                    verdict from a fresh sandbox
   {"op":"close"}
 
-An operation may carry an id, which its answer repeats. Arguments may be given as
+An operation may carry an id, which its answer repeats. Arguments may also be
 the text of an object, as model servers send them.
 
-With --text answers are for people, and so may operations be: reset, patch, grade,
-close, or a tool and what it takes, such as: pdb b app.py:10
+With --text, output is for people, and input may be: reset, patch, grade, close,
+or a tool and its argument, such as: pdb b app.py:10
 
-It ends with 7 when no sandbox could be had.
+With --mcp, the environment is a Model Context Protocol server on standard input
+and output, for any MCP client: it offers the environment's tools, env_reset,
+env_patch and env_grade. With --mcp-listen, it serves streamable HTTP, with one
+environment per session.
 
-With --mcp the same environment is a Model Context Protocol server: its tools, and
-env_reset, env_patch and env_grade, for any MCP client. Standard input and output
-carry the protocol; --mcp-listen serves streamable HTTP, one environment per session.`,
+Exit code 7: no sandbox could be started.`,
 		Example: "  echo '{\"op\":\"reset\"}' | tracesmith env --task stockroom\n" +
 			"  tracesmith env --text --path ./my-project --entrypoint 'python3 -m pytest -q'\n" +
 			"  tracesmith env --mcp --task stockroom",
-		Args: ExactArgs(0, 0),
+		Args: RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return f.serve(c.Context(), s) },
 	}
 	f.Add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.task, "task", "", "task of the source: instance id, source/instance or id prefix")
-	fl.StringVar(&f.path, "path", "", "a directory with a program, instead of --task")
-	fl.StringVar(&f.entrypoint, "entrypoint", "", "with --path: the command that shows the bug")
+	fl.StringVar(&f.path, "path", "", "directory of a program, instead of --task")
+	fl.StringVar(&f.entrypoint, "entrypoint", "", "with --path: command that shows the bug")
 	fl.StringVar(&f.debug, "debug-entrypoint", "", "with --path: what the debugger runs (default: the entrypoint)")
-	fl.StringVar(&f.instructions, "instructions", "", "with --path: what the agent is told")
-	fl.StringArrayVar(&f.setup, "setup", nil, "with --path: a command that installs what the program needs; may be repeated")
+	fl.StringVar(&f.instructions, "instructions", "", "with --path: instructions for the agent")
+	fl.StringArrayVar(&f.setup, "setup", nil, "with --path: command that installs what the program needs; may be repeated")
 	fl.StringVar(&f.python, "python", "", "host interpreter to bring into the sandbox")
 	f.AddSandbox(c, "")
-	fl.StringVar(&f.image, "image", "", "container image, for docker (what it means by itself) or kubernetes")
-	fl.StringVar(&f.tools, "tools", "", "tools to offer, comma-separated, with settings if need be: 'pdb,{bash: {timeout: 120}}'")
-	fl.BoolVar(&f.text, "text", false, "answer for people instead of with JSON, and take their words")
-	fl.Float64Var(&f.timeout, "timeout", 0, "seconds a command may take (default: sandbox.command_timeout)")
-	fl.BoolVar(&f.mcp, "mcp", false, "be an MCP server on standard input and output")
-	fl.StringVar(&f.mcpListen, "mcp-listen", "", "be an MCP server at this address (HOST:PORT; without a host: loopback)")
+	fl.StringVar(&f.image, "image", "", "container image, for docker (the default with --image) or kubernetes")
+	fl.StringVar(&f.tools, "tools", "", "tools to offer, separated by commas, some with settings: 'pdb,{bash: {timeout: 120}}'")
+	fl.BoolVar(&f.text, "text", false, "human-readable input and output instead of JSON")
+	fl.Float64Var(&f.timeout, "timeout", 0, "seconds that a command may take (default: sandbox.command_timeout)")
+	fl.BoolVar(&f.mcp, "mcp", false, "serve MCP on standard input and output")
+	fl.StringVar(&f.mcpListen, "mcp-listen", "", "serve MCP at this address (HOST:PORT; without a host: loopback)")
 	return c
 }
 
-// contradiction refuses flags that would be left unheard.
+// contradiction refuses flags that exclude each other or have no effect.
 func (f *envFlags) contradiction(sandbox string) error {
 	mcp := f.mcp || f.mcpListen != ""
 	switch {
@@ -94,15 +95,15 @@ func (f *envFlags) contradiction(sandbox string) error {
 	case f.path != "" && f.task != "":
 		return errors.New("give --task or --path, not both")
 	case f.path != "" && f.named():
-		return errors.New("--dir, --tasks and --source say where a --task is from: leave them out beside --path")
+		return errors.New("--dir, --tasks and --source say where --task comes from: leave them out with --path")
 	case f.task != "" && (f.entrypoint != "" || f.debug != "" || f.instructions != "" || len(f.setup) > 0):
 		return errors.New("--entrypoint, --debug-entrypoint, --instructions and --setup describe the program of --path: a task has its own")
 	case f.mcp && f.mcpListen != "":
 		return errors.New("give --mcp or --mcp-listen, not both")
 	case f.text && mcp:
-		return errors.New("--text is about answers to operations: leave it out beside --mcp and --mcp-listen")
+		return errors.New("--text does not apply to MCP: leave it out with --mcp and --mcp-listen")
 	case f.image != "" && (sandbox == "bubblewrap" || sandbox == "local"):
-		return fmt.Errorf("--image is for sandboxes of images: choose --sandbox docker or kubernetes, not %s", sandbox)
+		return fmt.Errorf("--image needs a sandbox that runs images: choose --sandbox docker or kubernetes, not %s", sandbox)
 	case f.timeout < 0:
 		return fmt.Errorf("--timeout must be positive, got %g", f.timeout)
 	}
@@ -149,7 +150,7 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 	return cfg, nil
 }
 
-// serve offers the environment in the way that was asked for.
+// serve serves the environment in the way that the flags choose.
 func (f *envFlags) serve(ctx context.Context, s *State) error {
 	cfg, err := f.config(s)
 	if err != nil {
@@ -176,8 +177,8 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if _, err := bench.Reap(ctx, []schemas.Task{task}); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "warning: %v\n", err)
 	}
-	// A reader that goes away shall be an error of a write, so that the sandbox is
-	// closed. Ignoring the signal instead would be inherited by programs.
+	// If the reader of the output goes away, a write must fail, so that the sandbox is
+	// closed. Programs would inherit an ignored signal, so it is caught.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
@@ -200,25 +201,25 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	return serveLines(ctx, s, loop)
 }
 
-// serveLines has a loop answer what stands on standard input.
+// serveLines answers the operations on standard input.
 func serveLines(ctx context.Context, s *State, loop *envLoop) error {
 	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
 	switch {
-	case s.Typed && loop.text:
-		fmt.Fprintln(s.Stderr, "type reset, then a tool and what it takes (pdb b app.py:10); Ctrl-D ends")
-	case s.Typed:
+	case s.StdinTTY && loop.text:
+		fmt.Fprintln(s.Stderr, "type reset, then a tool and its argument (pdb b app.py:10); Ctrl-D ends")
+	case s.StdinTTY:
 		fmt.Fprintln(s.Stderr, `one JSON operation per line, {"op":"reset"} first (or use --text); Ctrl-D ends`)
 	}
 	if err := loop.serve(ctx, s.Stdin, s.Stdout); err != nil {
 		return err
 	}
 	if loop.tried && !loop.began {
-		return &Error{Code: ExitPreflight, Err: errors.New("no reset succeeded: the answers to them say why")}
+		return &Error{Code: ExitPreflight, Err: errors.New("no reset succeeded: their answers say why")}
 	}
 	return loop.env.Close(ctx)
 }
 
-// newEnvLoop makes the environment of a task; its sandbox starts with reset.
+// newEnvLoop creates the environment of a task; reset starts its sandbox.
 func newEnvLoop(ctx context.Context, s *State, bench *wire.Workbench, task schemas.Task) (*envLoop, error) {
 	e, err := bench.NewEnv(ctx, task)
 	if err != nil {
@@ -233,8 +234,8 @@ func newEnvLoop(ctx context.Context, s *State, bench *wire.Workbench, task schem
 	}, nil
 }
 
-// grader judges patches of one task. A task without test lists gets its
-// baseline first and keeps it; a baseline that failed is tried again.
+// grader returns a function that grades patches of one task. If the task has no test
+// lists, the first call runs its baseline; a failed baseline is run again.
 func grader(bench *wire.Workbench, task schemas.Task) func(context.Context, []byte, string) (schemas.Verdict, error) {
 	known := len(task.Tests.FailToPass) > 0 || task.Tests.Method == schemas.VerifyExitCode
 	return func(ctx context.Context, patch []byte, treeSHA string) (schemas.Verdict, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpIdle is how long a session may be silent before its environment is closed.
+// mcpIdle is how long a session may be idle before its environment is closed.
 const mcpIdle = 30 * time.Minute
 
 // listen serves streamable HTTP at an address until ctx ends. Each session has
@@ -29,7 +29,7 @@ func (m *mcpEnv) listen(ctx context.Context, s *State, address string) error {
 		return Usage(fmt.Errorf("--mcp-listen: %w", err))
 	}
 	if a, ok := ln.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		fmt.Fprintln(s.Stderr, "warning: whoever can reach this address can run programs in sandboxes here: it asks for no password")
+		fmt.Fprintln(s.Stderr, "warning: anyone who can reach this address can run programs in sandboxes here, without a password")
 	}
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return m.server }, &mcp.StreamableHTTPOptions{
 		SessionTimeout: mcpIdle, MaxRequestBodyBytes: maxOpLine,

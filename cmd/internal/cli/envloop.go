@@ -15,13 +15,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// answer is one line on stdout. Fields that an operation does not fill keep
-// their zero so that readers in any language find every key.
+// answer is one line on stdout. Fields that an operation does not fill keep their zero
+// value, so that readers in any language find every key.
 type answer struct {
 	OK           bool                 `json:"ok"`
 	Error        string               `json:"error"`
 	Observation  string               `json:"observation"`
-	Observations []sourced            `json:"observations"`
+	Observations []sourceText         `json:"observations"`
 	Score        float64              `json:"score"`
 	MaxScore     *float64             `json:"max_score"`
 	EvalPassed   *bool                `json:"eval_passed"`
@@ -44,7 +44,7 @@ type answer struct {
 	ID           json.RawMessage      `json:"id,omitempty"` // of the operation, if it had one
 }
 
-type sourced struct {
+type sourceText struct {
 	Source string `json:"source"`
 	Text   string `json:"text"`
 }
@@ -70,10 +70,10 @@ type envLoop struct {
 	grade func(ctx context.Context, patch []byte, treeSHA string) (schemas.Verdict, error)
 	now   func() float64 // milliseconds, monotonic
 	last  answer         // state after the last reset or step
-	tried bool           // a reset was asked for
+	tried bool           // a reset was requested
 	began bool           // a reset has succeeded
 	ready bool           // the last reset has succeeded
-	text  bool           // answers are for people, who may type words
+	text  bool           // input and output are for people
 	tools []schemas.ToolSchema
 	calls int
 }
@@ -82,8 +82,8 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	lines := make(chan line)
-	// Nothing interrupts a read of standard input: after a signal this goroutine
-	// stays with its read until the process ends.
+	// A read of standard input cannot be interrupted: after a signal this goroutine
+	// blocks until the process ends.
 	go readLines(ctx, in, lines)
 	parse, write := parseOp, writeJSON
 	if l.text {
@@ -125,8 +125,8 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	}
 }
 
-// unread is why an answer could not be written. A reader that has seen enough
-// is nothing to tell of.
+// unread returns the error for an answer that could not be written. A reader that
+// closed the pipe needs no message.
 func unread(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return silent{ExitPipe}
@@ -140,12 +140,12 @@ func writeJSON(out io.Writer, _ op, a answer) error {
 	return enc.Encode(a)
 }
 
-// handle answers one operation; what needs an environment needs a reset first.
+// handle answers one operation; it refuses those that need a reset first.
 func (l *envLoop) handle(ctx context.Context, o op) answer {
 	switch {
 	case o.Op == "close":
 		a := l.last
-		a.OK, a.Error, a.Observation, a.Observations, a.Tools = true, "", "", []sourced{}, nil
+		a.OK, a.Error, a.Observation, a.Observations, a.Tools = true, "", "", []sourceText{}, nil
 		if a.Breakpoints == nil { // nothing has been reset
 			a.Breakpoints = []breakpoint{}
 		}
@@ -192,7 +192,7 @@ func (l *envLoop) patch(ctx context.Context) answer {
 		return failed(err)
 	}
 	a, text := l.last, string(patch)
-	a.Observation, a.Observations, a.Tools = "", []sourced{}, nil
+	a.Observation, a.Observations, a.Tools = "", []sourceText{}, nil
 	a.Patch, a.TreeSHA256 = &text, sha
 	if t, ok := l.env.(env.Trimming); ok {
 		a.LeftOut = t.LeftOut()
@@ -215,7 +215,7 @@ func (l *envLoop) verdict(ctx context.Context) answer {
 }
 
 func (l *envLoop) answer(ctx context.Context, info env.Info, err error) answer {
-	a := answer{OK: err == nil, Observations: []sourced{}, Breakpoints: []breakpoint{}}
+	a := answer{OK: err == nil, Observations: []sourceText{}, Breakpoints: []breakpoint{}}
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -230,9 +230,9 @@ func (l *envLoop) answer(ctx context.Context, info env.Info, err error) answer {
 	a.ExitCode, a.TimedOut, a.Truncated = o.ExitCode, o.TimedOut, o.Truncated
 	for _, each := range info.Observations {
 		if each.Source == "" && each.Text == "" {
-			continue // of a step that a signal or a death has stopped
+			continue // a signal or the sandbox's death stopped the step
 		}
-		a.Observations = append(a.Observations, sourced{each.Source, each.Text})
+		a.Observations = append(a.Observations, sourceText{each.Source, each.Text})
 	}
 	s := info.State
 	a.Score, a.MaxScore, a.EvalPassed, a.Terminated = s.Score, s.MaxScore, s.EvalPassed, s.Terminated
@@ -258,5 +258,5 @@ func failed(err error) answer {
 	if err == nil {
 		return answer{}
 	}
-	return answer{Error: err.Error(), Observations: []sourced{}, Breakpoints: []breakpoint{}}
+	return answer{Error: err.Error(), Observations: []sourceText{}, Breakpoints: []breakpoint{}}
 }

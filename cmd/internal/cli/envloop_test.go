@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// tinyEnv answers every operation out of its own counters.
+// tinyEnv is a fake environment that counts.
 type tinyEnv struct {
 	steps int
 	down  bool // the next operation fails
@@ -43,6 +43,10 @@ func (e *tinyEnv) Reset(_ context.Context, soft bool) (env.Info, error) {
 	info, err := e.info(text)
 	info.Tools = []schemas.ToolSchema{{Name: "tiny", Parameters: json.RawMessage(`{"type":"object"}`)}}
 	return info, err
+}
+
+func (e *tinyEnv) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+	return e.Step(ctx, call)
 }
 
 func (e *tinyEnv) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
@@ -126,7 +130,7 @@ func TestEnvLoop(t *testing.T) {
 	}
 }
 
-// What the environment cannot do is an answer; a failed reset needs another.
+// Failures are answers; after a failed reset, only reset works.
 func TestEnvLoopTellsFailures(t *testing.T) {
 	e := &tinyEnv{down: true}
 	l := newLoop(e)
@@ -149,7 +153,7 @@ func TestEnvLoopTellsFailures(t *testing.T) {
 	}
 }
 
-// A line beyond the bound is skipped whole; what follows is served.
+// A line that is too long is skipped, and the next one is served.
 func TestEnvLoopBoundsLines(t *testing.T) {
 	got := serve(t, newLoop(&tinyEnv{}), `{"op":"`+strings.Repeat("x", maxOpLine)+"\"}\n{\"op\":\"reset\"}")
 	if len(got) != 2 || got[0].OK || !strings.Contains(got[0].Error, "shorter than") || !got[1].OK {
@@ -157,7 +161,7 @@ func TestEnvLoopBoundsLines(t *testing.T) {
 	}
 }
 
-// A signal ends the loop although nobody writes and nobody closes.
+// A signal ends the loop although the input stays open.
 func TestEnvLoopStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	in, w := io.Pipe()
@@ -173,8 +177,8 @@ func TestEnvLoopStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// Whatever stands on the lines, each non-empty one before close has exactly one
-// answer with every field, and no broken call reaches the environment.
+// Each non-empty line before close has exactly one answer with every field, and no broken
+// call reaches the environment.
 func FuzzEnvLoop(f *testing.F) {
 	for _, seed := range []string{
 		`{"op":"reset"}`, `{"op":"step","tool":"pdb","arguments":{"command":"n"}}`, `{"op":"step","arguments":"x","tool":"y"}`,
@@ -216,8 +220,8 @@ func FuzzEnvLoop(f *testing.F) {
 	})
 }
 
-// What is wrong with a line is said in the words of JSON; numbers do for ids,
-// a byte order mark is passed over, and ids come back.
+// Errors use the terms of JSON, ids may be numbers, a byte order mark is skipped, and
+// answers repeat ids.
 func TestEnvLoopExplainsLines(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"op":7}`:                           `"op" must be a text, not a number`,
@@ -247,8 +251,8 @@ func TestEnvLoopExplainsLines(t *testing.T) {
 	}
 }
 
-// Arguments may be the text of an object, as model servers send them; what is no
-// object reaches the environment as a model's mistake.
+// Arguments may be the text of an object, as model servers send them. Other text reaches
+// the environment as a model's mistake.
 func TestEnvLoopTakesArgumentsAsText(t *testing.T) {
 	for given, want := range map[string]schemas.ToolCall{
 		`{"a":1}`:      {Arguments: []byte(`{"a":1}`)},
@@ -265,9 +269,9 @@ func TestEnvLoopTakesArgumentsAsText(t *testing.T) {
 	}
 }
 
-// The text form tells people what the record tells programs.
+// The text form has the same information as the record.
 func TestA2RecordForPeople(t *testing.T) {
-	a := answer{OK: true, DurationMS: 12, Observations: []sourced{{"pdb", "at ```line``` 3\n"}, {"eval", "1 failed"}}}
+	a := answer{OK: true, DurationMS: 12, Observations: []sourceText{{"pdb", "at ```line``` 3\n"}, {"eval", "1 failed"}}}
 	print := func(o op) string {
 		var b strings.Builder
 		if err := writeText(&b, o, a); err != nil {

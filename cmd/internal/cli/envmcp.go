@@ -19,9 +19,9 @@ import (
 
 // mcpEnv offers environments of one task to MCP clients: the environment's tools
 // under their own names, and the operations of the line protocol as env_reset,
-// env_patch and env_grade. Each session has an environment of its own, begun with
-// its first call and closed with the session; calls of a session run one after
-// the other, by the same code that serves lines.
+// env_patch and env_grade. Each session has its own environment, which its first call
+// opens and its end closes. Calls of a session run one after another, by the code that
+// serves lines.
 type mcpEnv struct {
 	server *mcp.Server
 	open   func(context.Context) (*envLoop, error)
@@ -40,10 +40,10 @@ type mcpSession struct {
 	end  context.CancelFunc
 }
 
-// maxMCPSessions bounds the sandboxes that clients can make us start.
+// maxMCPSessions bounds the sandboxes that clients can start.
 const maxMCPSessions = 64
 
-// operations are what a client can do besides calling a tool.
+// operations lists what a client can do besides calling a tool.
 var operations = []struct{ op, description, schema string }{
 	{
 		"reset", "Begin again: a fresh sandbox with the program as it was at first. The first call of any tool does this by itself. " +
@@ -61,8 +61,8 @@ const opPrefix = "env_"
 
 func newMCPEnv(task schemas.Task, tools []schemas.ToolSchema, open func(context.Context) (*envLoop, error)) (*mcpEnv, error) {
 	m := &mcpEnv{open: open, sessions: map[*mcp.ServerSession]*mcpSession{}}
-	// Protocols from 2026-07-28 on know no session over HTTP, hence no environment
-	// that a client could come back to.
+	// Protocols from 2026-07-28 on have no sessions over HTTP, so that a client could
+	// not return to its environment.
 	var versions []string
 	for _, v := range mcp.SupportedProtocolVersions() {
 		if v < "2026-07-28" {
@@ -136,7 +136,7 @@ func (m *mcpEnv) add(name, description string, schema json.RawMessage, read func
 		})
 }
 
-// session finds or makes the environment of a client.
+// session returns the environment of a client, and creates it if needed.
 func (m *mcpEnv) session(client *mcp.ServerSession) (*mcpSession, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +153,7 @@ func (m *mcpEnv) session(client *mcp.ServerSession) (*mcpSession, error) {
 	s.life, s.end = context.WithCancel(context.Background())
 	m.sessions[client] = s
 	m.watches.Go(func() {
-		_ = client.Wait() // how it ended says nothing
+		_ = client.Wait() // how it ended does not matter
 		m.mu.Lock()
 		delete(m.sessions, client)
 		m.mu.Unlock()
@@ -162,8 +162,8 @@ func (m *mcpEnv) session(client *mcp.ServerSession) (*mcpSession, error) {
 	return s, nil
 }
 
-// do takes its turn and executes one operation. The error is the client's own
-// cancellation, or the end of its session.
+// do waits for its turn and executes one operation. The error is the client's
+// cancellation or the end of its session.
 func (s *mcpSession) do(ctx context.Context, open func(context.Context) (*envLoop, error), o op) (answer, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -192,17 +192,17 @@ func (s *mcpSession) do(ctx context.Context, open func(context.Context) (*envLoo
 	return a, ctx.Err()
 }
 
-// close stops what runs and closes the environment.
+// close cancels the running call and closes the environment.
 func (s *mcpSession) close() {
 	s.end()
-	s.turn <- struct{}{} // for good: what ran has returned
+	s.turn <- struct{}{} // the running call has returned, and no other may start
 	if s.loop != nil {
-		_ = s.loop.env.Close(context.Background()) // bounded; there is nobody left to tell
+		_ = s.loop.env.Close(context.Background()) // bounded; no client is left to read an error
 	}
 }
 
-// resultOf is an answer as a tool's result: each observation a text, the first
-// one the call's own, and the whole answer as structured content.
+// resultOf returns an answer as a tool's result: a text per observation, that of the
+// call first, and the whole answer as structured content.
 func resultOf(a answer) *mcp.CallToolResult {
 	r := &mcp.CallToolResult{IsError: !a.OK || a.IsError}
 	say := func(text string) { r.Content = append(r.Content, &mcp.TextContent{Text: text}) }
@@ -239,11 +239,11 @@ func verdictLine(v schemas.Verdict) string {
 	return line
 }
 
-// progressEvery is how often a client that asked for it hears that a call runs.
+// progressEvery is the interval between progress notifications.
 const progressEvery = 2 * time.Second
 
-// tellProgress keeps a client that asked for it from giving up on a long call.
-// The returned function ends it.
+// tellProgress notifies a client that asked for progress, so that it does not give up
+// on a long call. The returned function ends it.
 func tellProgress(ctx context.Context, req *mcp.CallToolRequest, name string) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -284,8 +284,8 @@ func (m *mcpEnv) close() {
 	m.watches.Wait()
 }
 
-// serve speaks the protocol on standard input and output until the input ends,
-// which also stops what runs, or ctx does.
+// serve speaks the protocol on standard input and output until ctx or the input ends.
+// The end of the input also cancels running calls.
 func (m *mcpEnv) serve(ctx context.Context, s *State) error {
 	defer context.AfterFunc(ctx, m.stop)()
 	in := &untilEnd{Reader: s.Stdin, end: m.stop}
@@ -303,7 +303,7 @@ func (m *mcpEnv) serve(ctx context.Context, s *State) error {
 	return nil
 }
 
-// stop cancels what runs; sessions end by themselves then.
+// stop cancels running calls; the sessions then end.
 func (m *mcpEnv) stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -312,8 +312,8 @@ func (m *mcpEnv) stop() {
 	}
 }
 
-// untilEnd tells when a reader has ended. Closing it closes nothing: a read of
-// standard input cannot be interrupted, and ends with the process.
+// untilEnd calls end when the reader ends. Close does nothing: a read of standard input
+// cannot be interrupted, and ends with the process.
 type untilEnd struct {
 	io.Reader
 	end func()

@@ -25,8 +25,8 @@ type op struct {
 	ID        json.RawMessage `json:"id"`        // echoed in the answer
 }
 
-// parseOp reads one operation. What is wrong with it is said in the words of
-// JSON, because its writer may know no Go.
+// parseOp reads one operation. Its errors use the terms of JSON, because the caller may
+// not know Go.
 func parseOp(text []byte) (op, error) {
 	var o op
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // some writers begin with a byte order mark
@@ -43,8 +43,8 @@ func parseOp(text []byte) (op, error) {
 	return o, notAnOp(inJSON(err, "there are op, soft, tool, arguments and id"))
 }
 
-// inJSON says what is wrong with an object in the words of JSON; known is what
-// fields it may have.
+// inJSON translates an error of decoding an object into the terms of JSON; known says
+// which fields the object may have.
 func inJSON(err error, known string) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		switch wrong.Field {
@@ -72,7 +72,7 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// call is the call of a step; n numbers those without an id of their own.
+// call returns the tool call of a step; n numbers calls without an id.
 func (o op) call(n int) schemas.ToolCall {
 	c := schemas.ToolCall{ID: fmt.Sprintf("call_%d", n), Name: o.Tool, Arguments: o.Arguments}
 	if len(o.ID) > 0 && string(o.ID) != "null" {
@@ -94,7 +94,7 @@ func (o op) call(n int) schemas.ToolCall {
 	return c
 }
 
-// line is one line of input, or why there is none.
+// line is one line of input, or the error of reading it.
 type line struct {
 	text []byte
 	err  error
@@ -115,8 +115,8 @@ func readLines(ctx context.Context, in io.Reader, out chan<- line) {
 	}
 }
 
-// readLine reads one line of at most maxOpLine bytes; a longer one is skipped
-// whole and reported.
+// readLine reads one line of at most maxOpLine bytes; it skips a longer one and returns
+// an error.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var text []byte
 	tooLong := false

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// textBreakpoints are named before "and N more".
+// textBreakpoints is how many breakpoints are listed before "and N more".
 const textBreakpoints = 5
 
-// writeText writes an answer for people: a line on what was done and how the
-// episode stands, the observation in a fence, then tools and breakpoints.
+// writeText writes an answer for people: a line with the operation and the state of the
+// episode, the observations in fences, then tools and breakpoints.
 func writeText(out io.Writer, o op, a answer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "== %s == %s, score %s, %.0f ms\n", title(o), status(a), score(a), a.DurationMS)
@@ -82,7 +82,7 @@ func status(a answer) string {
 	return "in progress"
 }
 
-// score is score/maximum; nobody knows the maximum before an evaluation.
+// score returns score/maximum; the maximum is unknown before an evaluation.
 func score(a answer) string {
 	if a.MaxScore == nil {
 		return fmt.Sprintf("%g/?", a.Score)
@@ -90,7 +90,7 @@ func score(a answer) string {
 	return fmt.Sprintf("%g/%g", a.Score, *a.MaxScore)
 }
 
-// fence puts text between marks that do not stand in it.
+// fence writes text between marks that do not occur in it.
 func fence(b *bytes.Buffer, text string) {
 	mark := "```"
 	for strings.Contains(text, mark) {

@@ -10,15 +10,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// parseWords reads an operation as a person types it with --text: a word for
-// the operation, or the name of a tool and what it takes, which is the text of
-// its first argument, or the object of them all.
+// parseWords reads an operation as a person types it with --text: an operation, or a
+// tool with its first argument or with the object of all arguments.
 //
 //	reset
 //	pdb b app.py:10
 //	view {"path": "app.py", "start": 3}
 //
-// A line that is an object is an operation as programs write it.
+// A line that begins with { is an operation in JSON.
 func parseWords(line []byte, tools []schemas.ToolSchema) (op, error) {
 	line = bytes.TrimSpace(line)
 	if bytes.HasPrefix(line, []byte("{")) {
@@ -31,7 +30,7 @@ func parseWords(line []byte, tools []schemas.ToolSchema) (op, error) {
 		return op{Op: "reset", Soft: true}, nil
 	case slices.Contains([]string{"reset", "patch", "grade", "close"}, word):
 		if rest != "" {
-			return op{}, fmt.Errorf("%s takes nothing after it, not %q", word, rest)
+			return op{}, fmt.Errorf("%s takes no argument, got %q", word, rest)
 		}
 		return op{Op: word}, nil
 	}
@@ -43,29 +42,29 @@ func parseWords(line []byte, tools []schemas.ToolSchema) (op, error) {
 		}
 		names = append(names, t.Name)
 	}
-	return op{}, fmt.Errorf("%q is neither an operation (reset, reset soft, patch, grade, close) nor a tool (%s): type one, a tool with what it takes, such as: pdb b app.py:10",
+	return op{}, fmt.Errorf("%q is neither an operation (reset, reset soft, patch, grade, close) nor a tool (%s): type one, a tool with its argument, such as: pdb b app.py:10",
 		word, strings.Join(names, ", "))
 }
 
-// argumentsOf makes the arguments of a call out of the words after the tool.
+// argumentsOf makes the arguments of a call from the words after the tool.
 func argumentsOf(t schemas.ToolSchema, words string) (json.RawMessage, error) {
 	switch name := firstArgument(t); {
 	case words == "":
 		return nil, nil
 	case strings.HasPrefix(words, "{"):
 		if !json.Valid([]byte(words)) {
-			return nil, fmt.Errorf("what follows %s is no JSON object: close it, or begin with another character than {", t.Name)
+			return nil, fmt.Errorf("the text after %s is not a JSON object: close it, or begin with another character than {", t.Name)
 		}
 		return json.RawMessage(words), nil
 	case name == "":
-		return nil, fmt.Errorf("%s takes nothing after it, not %q", t.Name, words)
+		return nil, fmt.Errorf("%s takes no argument, got %q", t.Name, words)
 	default:
 		return json.Marshal(map[string]string{name: words})
 	}
 }
 
-// firstArgument is the one that words stand for: the first that is required,
-// else the first; "" if the tool takes none.
+// firstArgument returns the name of the argument that words stand for: the first that
+// is required, else the first; "" if the tool takes none.
 func firstArgument(t schemas.ToolSchema) string {
 	var schema struct {
 		Required   []string        `json:"required"`
@@ -78,7 +77,7 @@ func firstArgument(t schemas.ToolSchema) string {
 		return schema.Required[0]
 	}
 	dec := json.NewDecoder(bytes.NewReader(schema.Properties))
-	_, _ = dec.Token() // the object begins; what is none has no first key either
+	_, _ = dec.Token() // the opening brace; without one there is no first key either
 	first, _ := dec.Token()
 	name, _ := first.(string)
 	return name

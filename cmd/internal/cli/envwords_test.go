@@ -9,8 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// People type words; each stands for one operation, or is answered with what
-// could be typed instead.
+// A line of words is one operation, or an error that says what to type instead.
 func TestParseWords(t *testing.T) {
 	tools := []schemas.ToolSchema{
 		{Name: "pdb", Parameters: []byte(`{"properties":{"entrypoint":{},"command":{}},"required":["command"]}`)},
@@ -35,9 +34,9 @@ func TestParseWords(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"help":       `"help" is neither an operation (reset, reset soft, patch, grade, close) nor a tool (pdb, listdir, eval)`,
-		"eval x":     `eval takes nothing after it, not "x"`,
-		"patch x":    `patch takes nothing after it, not "x"`,
-		"pdb {x":     "what follows pdb is no JSON object",
+		"eval x":     `eval takes no argument, got "x"`,
+		"patch x":    `patch takes no argument, got "x"`,
+		"pdb {x":     "the text after pdb is not a JSON object",
 		`{"op":"re`:  "not an operation",
 		"\xff\x00 x": "is neither",
 	} {

@@ -7,49 +7,50 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/llms"
-	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Exit codes: the table scripts rely on.
+// Exit codes, which scripts rely on.
 const (
 	ExitOK        = 0
 	ExitBug       = 1   // unexpected failure
 	ExitUsage     = 2   // usage, configuration or unusable output directory
 	ExitGaps      = 3   // finished with infrastructure errors or missing tasks
 	ExitAuth      = 4   // credentials missing or refused
-	ExitBudget    = 5   // stopped by a budget; Resumable
-	ExitGate      = 6   // a check was made and not passed
+	ExitBudget    = 5   // stopped by a budget; resumable
+	ExitGate      = 6   // a check failed
 	ExitPreflight = 7   // unreachable model or unusable sandbox: nothing was billed
 	ExitStorage   = 8   // remote storage failed; local data complete
 	ExitLocked    = 9   // run directory held by a live process
 	ExitHangup    = 129 // SIGHUP
 	ExitInt       = 130 // SIGINT
-	ExitPipe      = 141 // SIGPIPE: nobody reads the output any more
+	ExitPipe      = 141 // SIGPIPE: the reader of the output is gone
 	ExitTerm      = 143 // SIGTERM
 )
 
 // Error is a failure with its exit code and the next thing to try.
 type Error struct {
 	Code int
-	Try  string // the next thing to try; "" where the message says it
+	Try  string // the next thing to try; "" if the message says it
 	Err  error
-	// Stands: being stopped is how the command ends, and this is how it went.
+	// Stands keeps this error if a signal stopped the command, which may have no other
+	// way to end.
 	Stands bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitCode and Hint are read off any error that has them, ours or another
-// package's.
+// ExitCode returns the exit code. CodeOf and Describe ask errors of any package for
+// ExitCode and Hint.
 func (e *Error) ExitCode() int { return e.Code }
 
-// Hint is the next thing to try.
+// Hint returns the next thing to try.
 func (e *Error) Hint() string { return e.Try }
 
-// Usage marks err as the caller's mistake, unless it says itself what it is.
+// Usage marks err as the caller's mistake, unless it has another exit code.
 func Usage(err error) error {
 	if err == nil || CodeOf(err) != ExitBug {
 		return err
@@ -57,10 +58,10 @@ func Usage(err error) error {
 	return &Error{Code: ExitUsage, Err: err}
 }
 
-// shell is a command that can be pasted.
-var shell = observe.Shell
+// shell returns a command that can be pasted.
+var shell = shellwords.Command
 
-// CodeOf maps an error to the exit code of the table, once, at the top.
+// CodeOf returns the exit code for an error.
 func CodeOf(err error) int {
 	if err == nil {
 		return ExitOK
@@ -90,12 +91,12 @@ func CodeOf(err error) int {
 	return ExitBug
 }
 
-// unwritable says that a disk took no more, or takes nothing.
+// unwritable reports whether err comes from a full or read-only disk.
 func unwritable(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
-// describe prints an error as one message with its remedy.
+// Describe formats an error as a message with its remedy.
 func Describe(err error) string {
 	var b strings.Builder
 	lines := strings.Split(strings.TrimRight(err.Error(), "\n"), "\n")
@@ -108,7 +109,7 @@ func Describe(err error) string {
 	case errors.As(err, &hinted) && hinted.Hint() != "":
 		fmt.Fprintf(&b, "       try: %s\n", hinted.Hint())
 	case unwritable(err):
-		b.WriteString("       try: free some space, or name another place, and start the same command again\n")
+		b.WriteString("       try: free some space or name another place, and repeat the command\n")
 	}
 	return b.String()
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A disk that takes no more is the caller's to mend, in whatever command.
+// A full disk is a usage error in every command.
 func TestAFullDiskHasItsCodeAndItsRemedy(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
 		err := fmt.Errorf("storing a repository: %w", &fs.PathError{Op: "write", Path: "out/x", Err: errno})

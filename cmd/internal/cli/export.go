@@ -38,20 +38,20 @@ func newExport(s *State) *cobra.Command {
 	var f exportFlags
 	c := &cobra.Command{
 		Use: "export VIEW DATASET-or-RUN", Short: "Render episodes for a trainer or another tool",
-		Long: "Render the selected episodes as one view and write a lint report beside it.\n" +
-			"Only the train split is written unless --split names others.\n" +
-			"Steps that come from a gold patch are never exported without --allow-gold.\n\nViews:\n" + viewList(),
+		Long: "Render the selected episodes as one view, and write a lint report next to the\n" +
+			"output. Without --split, export writes only the train split; without\n" +
+			"--allow-gold, it writes no step that comes from a gold patch.\n\nViews:\n" + viewList(),
 		Example: "  tracesmith export sft-trl out/quickstart/dataset -o train.jsonl.gz\n" +
-			"  tracesmith export sft-text out/quickstart/dataset --with template=llama3 -o train.parquet\n" +
-			"  tracesmith export sft-trl out/quickstart/dataset --split validation,test -o held-out.jsonl.gz\n" +
+			"  tracesmith export sft-text out/quickstart/dataset --with template=llama3 \\\n    -o train.parquet\n" +
+			"  tracesmith export sft-trl out/quickstart/dataset --split validation,test \\\n    -o held-out.jsonl.gz\n" +
 			"  tracesmith export atif out/quickstart/dataset -o trajectories",
-		Args: ExactArgs(2, 2),
+		Args: RangeArgs(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.view = args[0]
 			if f.all && c.Flags().Changed("selection") {
 				return Usage(errors.New("--all takes every episode, --selection some: leave one of them out"))
 			}
-			if why := unmakeable[f.view]; why != "" {
+			if why := impossibleViews[f.view]; why != "" {
 				return Usage(fmt.Errorf("%s: %s", f.view, why))
 			}
 			if err := f.checkSplits(); err != nil {
@@ -71,43 +71,43 @@ func newExport(s *State) *cobra.Command {
 	}
 	f.Add(c)
 	fl := c.Flags()
-	fl.StringVarP(&f.out, "output", "o", "", "file or directory to write (default: export, in this directory)")
-	fl.StringVar(&f.container, "container", "", "how rows are written: "+strings.Join(sinks.Containers, ", ")+" (default: by the output's name, else the view's own)")
-	fl.StringVar(&f.selection, "selection", "success-v1", "which episodes: a built-in recipe, a recipe's file, or a file that filter has written")
-	fl.BoolVar(&f.all, "all", false, "every episode, whatever became of it")
-	fl.StringSliceVar(&f.splits, "split", []string{trainSplit}, "which splits: "+strings.Join(append(slices.Clone(schemas.Splits), allSplits), ", ")+"; several are separated by commas")
+	fl.StringVarP(&f.out, "output", "o", "", "file or directory to write (default: export in the current directory)")
+	fl.StringVar(&f.container, "container", "", "format of the rows: "+strings.Join(sinks.Containers, ", ")+" (default: by the name of the output, else the view's own)")
+	fl.StringVar(&f.selection, "selection", "success-v1", "episodes to export: a built-in recipe, a recipe file, or a file that filter wrote")
+	fl.BoolVar(&f.all, "all", false, "export every episode, whatever its outcome")
+	fl.StringSliceVar(&f.splits, "split", []string{trainSplit}, "splits to export, separated by commas: "+strings.Join(append(slices.Clone(schemas.Splits), allSplits), ", "))
 	fl.BoolVar(&f.force, "force", false, "overwrite the output")
-	fl.StringVar(&f.options.Mask, "mask", "", "turns that must not be trained on: "+strings.Join(sinks.Masks, ", ")+" (default: the view's first)")
-	fl.StringVar(&f.options.Phase, "phase", "", "of episodes with more than one conversation only this one: seek, solve")
-	fl.StringVar(&f.options.Arguments, "arguments", "", "arguments of calls: object, string")
-	fl.StringVar(&f.options.Thinking, "thinking", "", "thoughts of replies: field, inline, drop")
-	fl.StringVar(&f.options.ChatTemplate, "chat-template", "", "write enable_thinking for this chat template, by its name in TRL, such as qwen3_training")
-	fl.StringVar(&f.options.Tools, "tools", "", "tool definitions: list, json-string")
-	fl.StringVar(&f.options.ContentNull, "content-null", "", "content of replies that are calls alone: empty (\"\"), omit (no such key)")
+	fl.StringVar(&f.options.Mask, "mask", "", "how to mark turns that must not be trained on: "+strings.Join(sinks.Masks, ", ")+" (default: the view's first)")
+	fl.StringVar(&f.options.Phase, "phase", "", "only this conversation of episodes with several: seek, solve")
+	fl.StringVar(&f.options.Arguments, "arguments", "", "how to write arguments of calls: object, string")
+	fl.StringVar(&f.options.Thinking, "thinking", "", "how to write thoughts of replies: field, inline, drop")
+	fl.StringVar(&f.options.ChatTemplate, "chat-template", "", "write enable_thinking for the chat template with this name in TRL, such as qwen3_training")
+	fl.StringVar(&f.options.Tools, "tools", "", "how to write tool definitions: list, json-string")
+	fl.StringVar(&f.options.ContentNull, "content-null", "", "content of replies that only make calls: empty (\"\"), omit (no such key)")
 	fl.StringVar(&f.options.System, "system", "", "system prompt: keep, drop, replace:FILE")
-	fl.StringVar(&f.options.Trim, "trim", "", "none, or after-resolved: leave out what follows the turn that resolved the task")
-	fl.IntVar(&f.maxTokens, "max-tokens", 0, "leave out rows of more tokens than this")
-	fl.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "the vocabulary to count with: "+strings.Join(wire.Vocabularies(), ", "))
-	fl.StringArrayVar(&f.settings, "with", nil, "a setting of the view's own, as key=value")
+	fl.StringVar(&f.options.Trim, "trim", "", "turns to leave out: none, after-resolved (those after the turn that resolved the task)")
+	fl.IntVar(&f.maxTokens, "max-tokens", 0, "leave out rows with more tokens than this")
+	fl.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary to count tokens with: "+strings.Join(wire.Vocabularies(), ", "))
+	fl.StringArrayVar(&f.settings, "with", nil, "setting of the view, as key=value; may be repeated")
 	registerExport(c)
-	fl.BoolVar(&f.options.AllowGold, "allow-gold", false, "export steps that come from gold patches, too")
+	fl.BoolVar(&f.options.AllowGold, "allow-gold", false, "also export steps that come from gold patches")
 	return c
 }
 
-// unmakeable are views that people ask for and no row can be made of.
-var unmakeable = map[string]string{
-	"skyrl-tokens": "it needs the tokens that a model sampled, with their ids, and model servers here are asked for texts: " +
-		"there is no table step_tokens. SkyRL reads texts, too: export sft-openai, and set messages_key to messages",
+// impossibleViews explains why views that users ask for cannot exist.
+var impossibleViews = map[string]string{
+	"skyrl-tokens": "it needs the ids of the tokens that a model sampled, but tracesmith asks model servers for text: " +
+		"there is no table step_tokens. SkyRL also reads text: export sft-openai, and set messages_key to messages",
 }
 
-// viewList is a line for each view.
+// viewList returns the table of views.
 func viewList() string {
-	var b strings.Builder
+	var rows [][2]string
 	for _, kind := range sinks.Views.Kinds() {
 		spec, _ := sinks.Views.Lookup(kind)
-		fmt.Fprintf(&b, "  %-24s %s\n", kind, spec.Summary)
+		rows = append(rows, [2]string{kind, spec.Summary})
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.TrimSuffix(table(rows), "\n")
 }
 
 // build makes the view from the flags.
@@ -149,10 +149,10 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 		return Usage(fmt.Errorf("%s writes a directory with a file per episode: leave out --container, and name a directory with -o", f.view))
 	}
 	if ext := filepath.Ext(f.out); ext != "" && rep.Container != sinks.Dir && f.container == "" && !strings.HasSuffix("."+rep.Container, ext) {
-		return Usage(fmt.Errorf("-o %s: no container is called %s, and this would be %s: end the name in one of .%s, or say --container", f.out, ext, rep.Container, strings.Join(sinks.Containers, ", .")))
+		return Usage(fmt.Errorf("-o %s: there is no container %s, and the rows would be %s: end the name in one of .%s, or set --container", f.out, ext, rep.Container, strings.Join(sinks.Containers, ", .")))
 	}
 	if f.options.ContentNull == sinks.ContentOmit && rep.Container == sinks.Parquet {
-		return Usage(errors.New("--content-null omit: in Parquet a column is of every row: choose --container " + sinks.JSONL))
+		return Usage(errors.New("--content-null omit: every row of a Parquet file has every column: choose --container " + sinks.JSONL))
 	}
 	if f.out == "" {
 		f.out = "export"
@@ -160,7 +160,7 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 			f.out += "." + rep.Container
 		}
 	}
-	f.out = filepath.Clean(f.out) // the report of "traces/" stands beside it
+	f.out = filepath.Clean(f.out) // the report of "traces/" goes next to it
 	out, err := createOutput(f.out, rep.Container, f.force)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	}
 	rep.settle()
 	if err == nil && rep.Rows == 0 {
-		err = f.nothing(rep)
+		err = f.noRows(rep)
 	}
 	if errors.Is(err, wire.ErrNoColumns) {
 		err = Usage(fmt.Errorf("%s has no Parquet form: choose --container %s", f.view, view.Container()))
@@ -257,8 +257,8 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	return keep, rep, nil
 }
 
-// nothing says why there are no rows.
-func (f *exportFlags) nothing(rep lint) error {
+// noRows returns the reason for an export without rows.
+func (f *exportFlags) noRows(rep lint) error {
 	if rep.held != nil {
 		return Usage(fmt.Errorf("no row: %d of %d selected episodes are held back: %w", rep.Dropped[heldBack], rep.Selected, rep.held))
 	}
@@ -270,7 +270,7 @@ func (f *exportFlags) nothing(rep lint) error {
 		why = "none holds more than one conversation: leave out --phase"
 	case phase != "" && !slices.Contains(rep.phases, phase):
 		why = fmt.Sprintf("none has a conversation %q: choose %s", phase, strings.Join(rep.phases, " or "))
-	case len(rep.all()) > 1: // the first is that there are none
+	case len(rep.all()) > 1: // one is episodes_without_rows
 		why = strings.Join(rep.all(), ", ")
 	}
 	return &Error{Code: ExitUsage, Err: fmt.Errorf("no row of %d selected episodes: %s", rep.Selected, why)}
@@ -325,7 +325,7 @@ func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, 
 	return f.write(out, rows, rep)
 }
 
-// write adds rows to the output, those that are not too long.
+// write adds the rows that are not too long to the output.
 func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
 	for _, row := range rows {
 		tokens := f.tokens(row.Texts)

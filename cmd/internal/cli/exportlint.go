@@ -13,17 +13,17 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// The report of an export: its schema, and what it is called beside the output.
+// The schema of an export's report, and the suffix of its file next to the output.
 const (
 	lintSchema = "tracesmith.lint/1"
 	lintSuffix = ".lint.json"
 )
 
-// heldBack counts the episodes that still hold a secret.
+// heldBack is the key in lint.Dropped of episodes with a possible secret.
 const heldBack = "held back: a secret"
 
-// lint is the report beside an export. Some of the episodes read are selected. Each
-// of these is exported, held back, without rows, or of a split that was not asked for.
+// lint is the report next to an export. Each selected episode is exported, held back,
+// without rows, or in a split that --split does not name.
 type lint struct {
 	Schema    string      `json:"schema"`
 	View      string      `json:"view"`
@@ -34,12 +34,12 @@ type lint struct {
 	Read      int         `json:"episodes_read"`
 	Selected  int         `json:"episodes_selected"`
 	Exported  int         `json:"episodes_exported"`
-	// OtherSplits counts the selected episodes of splits that were not asked for.
+	// OtherSplits counts the selected episodes in splits that --split does not name.
 	OtherSplits map[string]int `json:"episodes_of_other_splits"`
 	Rows        int            `json:"rows"`
 	Tokens      lintTokens     `json:"tokens"`
-	// Dropped are rows and turns that are in no row, by reason; Notes what else a
-	// reader of the rows may stumble over.
+	// Dropped counts rows and turns that were left out, by reason; Notes counts
+	// whatever else may surprise a reader of the rows.
 	Dropped map[string]int `json:"dropped"`
 	Notes   map[string]int `json:"notes"`
 
@@ -47,7 +47,7 @@ type lint struct {
 	check  *redact.Checker
 	limit  int      // tokens of a row that the trainer takes by default; 0: all
 	remedy string   // what to set for more
-	held   error    // of the last episode that still holds a secret
+	held   error    // error of the last episode with a possible secret
 	phases []string // conversations of the selected episodes
 }
 
@@ -67,9 +67,9 @@ type lintOptions struct {
 	Settings  map[string]any `json:"settings,omitempty"`
 }
 
-// lintTokens counts what a model reads of the rows, without a chat template. Of the
-// total, the trainer's default loss is on those trained; masked ones are the agent's and
-// not to be learned; the others are context.
+// lintTokens counts the tokens of the rows, without a chat template. The trainer's
+// default loss covers the trained ones; masked ones are the agent's, but must not be
+// learned; the others are context.
 type lintTokens struct {
 	Tokenizer string `json:"tokenizer"`
 	Total     int64  `json:"total"`
@@ -77,7 +77,7 @@ type lintTokens struct {
 	Masked    int64  `json:"masked"`
 	Context   int64  `json:"context"`
 	Longest   int    `json:"longest_row"`
-	// OverLimit counts the rows that the trainer's default length does not hold.
+	// OverLimit counts the rows that exceed the trainer's default length.
 	OverLimit int `json:"rows_over_trainer_limit"`
 }
 
@@ -91,7 +91,7 @@ func (r *lint) note(notes sinks.Notes) {
 	}
 }
 
-// settle counts the selected episodes that have no rows for a reason of their own.
+// settle counts the selected episodes that have no rows for any other reason.
 func (r *lint) settle() {
 	r.Exported = len(r.in)
 	if n := r.Selected - r.Exported - r.Dropped[heldBack] - r.outside(); n > 0 {
@@ -99,7 +99,7 @@ func (r *lint) settle() {
 	}
 }
 
-// all are the counts of both kinds by name.
+// all returns the counts of both kinds, sorted by name.
 func (r *lint) all() []string {
 	both := maps.Clone(r.Notes)
 	maps.Copy(both, r.Dropped)
@@ -110,7 +110,7 @@ func (r *lint) all() []string {
 	return out
 }
 
-// overLimit says how many rows the trainer's default length does not hold; "" for none.
+// overLimit reports how many rows exceed the trainer's default length; "" if none does.
 func (r *lint) overLimit() string {
 	if r.Tokens.OverLimit == 0 {
 		return ""
@@ -130,7 +130,7 @@ func (r *lint) write(path string) error {
 	return nil
 }
 
-// settingsOf reads key=value pairs: values are JSON where they can be.
+// settingsOf reads key=value pairs. A value that is not JSON is a string.
 func settingsOf(pairs []string) (map[string]any, error) {
 	var out map[string]any
 	for _, p := range pairs {

@@ -10,14 +10,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// words is a row whose texts have as many tokens as words: all, and those trained and masked.
+// words returns a row with these numbers of tokens: all, trained and masked.
 func words(all, trained, masked int) sinks.Row {
 	some := func(n int) []string { return []string{strings.Repeat("x ", n)} }
 	return sinks.Row{Value: all, Texts: some(all), Trained: some(trained), Masked: some(masked)}
 }
 
-// The report tells apart the tokens that a trainer learns, those that it must not, and the
-// context, and counts the rows that are longer than the trainer's default.
+// The report separates the tokens that a trainer learns, those that it must not learn, and
+// the context, and counts the rows that exceed the trainer's default length.
 func TestLintCountsTokens(t *testing.T) {
 	f := exportFlags{maxTokens: 4000}
 	f.options.Count = func(text string) int { return len(strings.Fields(text)) }

@@ -14,12 +14,12 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// output is what an export writes: one file of rows, or a directory. Until keep
-// it stands in a directory of its own beside its place, where what was there
-// before is as it was.
+// output is what an export writes: one file of rows, or a directory. It grows in a
+// temporary directory until keep moves it into place, so that an earlier output stays
+// as it is until then.
 type output struct {
-	path  string // where it goes
-	stage string // the directory it is made in
+	path  string // final place
+	stage string // temporary directory next to path
 	made  string // within stage
 	force bool
 	rows  wire.RowWriter
@@ -28,11 +28,11 @@ type output struct {
 	origins *os.File // split and episode of rows whose format has no field for them; nil until the first such row
 }
 
-// originSuffix is what the file with the origins of rows is called beside the output.
+// originSuffix ends the name of the file with the origins of rows next to the output.
 const originSuffix = ".origin.jsonl"
 
-// createOutput begins a file or directory; one that exists is a usage error unless
-// force says so, and a directory that no export has made is one in any case.
+// createOutput starts a file or directory. An existing one is a usage error, unless
+// force is set and it is a plain file or a directory that export wrote.
 func createOutput(path, container string, force bool) (*output, error) {
 	o := &output{path: path, force: force}
 	if err := o.free(container == sinks.Dir); err != nil {
@@ -54,7 +54,7 @@ func createOutput(path, container string, force bool) (*output, error) {
 	return o, nil
 }
 
-// free tells whether the output may take its place.
+// free returns an error if the output must not be moved into place.
 func (o *output) free(dir bool) error {
 	st, err := os.Lstat(o.path)
 	switch {
@@ -63,18 +63,18 @@ func (o *output) free(dir bool) error {
 	case err != nil:
 		return Usage(fmt.Errorf("creating the output: %w", err))
 	case !o.force:
-		return Usage(fmt.Errorf("%s exists: choose another -o, or say --force to overwrite it", o.path))
+		return Usage(fmt.Errorf("%s exists: choose another -o, or use --force to overwrite it", o.path))
 	case !dir && !st.Mode().IsRegular():
-		return Usage(fmt.Errorf("%s exists and is no plain file: choose another -o", o.path))
+		return Usage(fmt.Errorf("%s exists and is not a plain file: choose another -o", o.path))
 	case dir && !st.IsDir():
-		return Usage(fmt.Errorf("%s exists and is no directory: choose another -o", o.path))
+		return Usage(fmt.Errorf("%s exists and is not a directory: choose another -o", o.path))
 	case dir && !exported(o.path):
-		return Usage(fmt.Errorf("%s exists and no export has made it: choose another -o", o.path))
+		return Usage(fmt.Errorf("%s exists and was not written by export: choose another -o", o.path))
 	}
 	return nil
 }
 
-// exported tells whether the report of an export stands beside a directory.
+// exported reports whether the report of an export is next to a directory.
 func exported(path string) bool {
 	raw, err := os.ReadFile(path + lintSuffix)
 	var report lint
@@ -92,7 +92,7 @@ func (o *output) write(r sinks.Row) error {
 	}
 	path := filepath.Join(o.made, filepath.FromSlash(r.File))
 	if !filepath.IsLocal(filepath.FromSlash(r.File)) {
-		return fmt.Errorf("a row is to be written to %q, outside the output", r.File)
+		return fmt.Errorf("a row would be written to %q, outside the output", r.File)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("writing rows: %w", err)
@@ -103,7 +103,7 @@ func (o *output) write(r sinks.Row) error {
 	return nil
 }
 
-// writeOrigin adds the line of a row to the file beside the output.
+// writeOrigin adds a line to the file with the origins of rows.
 func (o *output) writeOrigin(origin any) error {
 	if o.origins == nil {
 		var err error
@@ -135,9 +135,9 @@ func (o *output) close() error {
 	return err
 }
 
-// keep puts the output into its place; what it replaces goes.
+// keep moves the output into place and removes what it replaces.
 func (o *output) keep() error {
-	if err := o.free(o.rows == nil); err != nil { // somebody may have come first
+	if err := o.free(o.rows == nil); err != nil { // another process may have written it meanwhile
 		return err
 	}
 	if o.rows == nil && o.force {
@@ -156,17 +156,17 @@ func (o *output) keep() error {
 	return o.drop()
 }
 
-// drop removes what was made and is not kept.
+// drop removes the temporary directory.
 func (o *output) drop() error {
 	for _, f := range []*os.File{o.file, o.origins} {
 		if f != nil {
-			_ = f.Close() // of a file that goes away, or is closed
+			_ = f.Close() // it is removed, or closed already
 		}
 	}
 	return os.RemoveAll(o.stage)
 }
 
-// containerOf is what the name of an output asks for; "" if it asks for nothing.
+// containerOf returns the container that the name of an output ends with, or "".
 func containerOf(path string) string {
 	for _, c := range sinks.Containers {
 		if strings.HasSuffix(path, "."+c) {

@@ -8,13 +8,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Values of --split beside the names of splits.
+// Special values of --split.
 const (
 	trainSplit = "train" // the default
 	allSplits  = "all"
 )
 
-// checkSplits refuses names that are no splits.
+// checkSplits refuses unknown splits.
 func (f *exportFlags) checkSplits() error {
 	for _, split := range f.splits {
 		if split != allSplits && !slices.Contains(schemas.Splits, split) {
@@ -42,7 +42,7 @@ func (f *exportFlags) splitsText() string {
 	return "splits " + strings.Join(f.splits, ", ")
 }
 
-// outside counts the selected episodes of splits that were not asked for.
+// outside counts the selected episodes in splits that --split does not name.
 func (r *lint) outside() int {
 	n := 0
 	for _, k := range r.OtherSplits {
@@ -51,7 +51,7 @@ func (r *lint) outside() int {
 	return n
 }
 
-// otherSplits says how many episodes of which splits were left out, or "".
+// otherSplits describes the episodes that outside counts; "" if there are none.
 func (r *lint) otherSplits() string {
 	if r.outside() == 0 {
 		return ""

@@ -31,14 +31,15 @@ type filterFlags struct {
 func newFilter(s *State) *cobra.Command {
 	var f filterFlags
 	c := &cobra.Command{
-		Use: "filter DATASET-or-RUN", Short: "Choose episodes by predicates, and say why others are left out",
-		Long: "Ask predicates about every episode and write a selection file, which publish and export take.\n" +
-			"A predicate is a CEL expression over the columns, or a named one: see docs/filter.md.\n" +
-			"With --recipe and -e both, the expressions are asked after the recipe's. Without either it is " + selection.Default + ".",
+		Use: "filter DATASET-or-RUN", Short: "Select episodes by predicates, and show why others are left out",
+		Long: "Apply predicates to every episode and write a selection file, which publish and\n" +
+			"export accept. A predicate is a CEL expression over the columns, or a named\n" +
+			"predicate; docs/filter.md describes both. Expressions of -e apply after those of\n" +
+			"--recipe. Without either, the recipe is " + selection.Default + ".",
 		Example: "  tracesmith filter runs/a --dry-run\n" +
-			"  tracesmith filter runs/a -e 'resolved && n_turns <= 20' -e 'uses_debugger(2)' -o picked.jsonl\n" +
+			"  tracesmith filter runs/a -e 'resolved && n_turns <= 20' \\\n    -e 'uses_debugger(2)' -o picked.jsonl\n" +
 			"  tracesmith export sft-trl runs/a --selection picked.jsonl -o train.jsonl.gz",
-		Args: ExactArgs(1, 1),
+		Args: RangeArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.out == "" && !f.dryRun {
 				return Usage(errors.New("say where to write the selection with -o FILE, or look first with --dry-run"))
@@ -57,17 +58,17 @@ func newFilter(s *State) *cobra.Command {
 	}
 	f.Add(c)
 	fl := c.Flags()
-	fl.StringArrayVarP(&f.exprs, "expr", "e", nil, "a predicate, such as 'n_turns <= 20'; may be repeated, all must hold")
-	fl.StringVar(&f.recipe, "recipe", "", "a recipe: "+strings.Join(selection.Builtin(), ", ")+", or a file")
+	fl.StringArrayVarP(&f.exprs, "expr", "e", nil, "predicate, such as 'n_turns <= 20'; may be repeated, all must hold")
+	fl.StringVar(&f.recipe, "recipe", "", "recipe: "+strings.Join(selection.Builtin(), ", ")+", or a file")
 	fl.StringVarP(&f.out, "output", "o", "", "selection file to write")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be kept and write nothing")
-	fl.BoolVar(&f.reasons, "reasons", false, "list every episode that is left out, with all its reasons")
+	fl.BoolVar(&f.reasons, "reasons", false, "list every episode that is left out, with all reasons")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	Must(c.RegisterFlagCompletionFunc("recipe", orFile(selection.Builtin()...)))
 	return c
 }
 
-// load makes the recipe that the flags describe.
+// load returns the recipe that the flags describe.
 func (f *filterFlags) load() (*selection.Recipe, error) {
 	switch {
 	case f.recipe == "" && len(f.exprs) > 0:
@@ -82,12 +83,12 @@ func (f *filterFlags) load() (*selection.Recipe, error) {
 	return r, r.Require(f.exprs...)
 }
 
-// filtered is what the command prints as JSON.
-type filtered struct {
+// filterOutput is what filter --json prints.
+type filterOutput struct {
 	Schema  string                 `json:"schema"`
 	Output  string                 `json:"output,omitempty"` // the file that was written
 	Header  selection.Header       `json:"selection"`
-	Reasons map[string]int         `json:"first_reasons"` // episodes that are left out by their first reason
+	Reasons map[string]int         `json:"first_reasons"` // counts episodes that are left out by their first reason
 	Rows    []schemas.SelectionRow `json:"episodes"`
 }
 
@@ -110,7 +111,7 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 		}
 	}
 	if f.asJSON {
-		out := filtered{Schema: "tracesmith.filter/1", Header: h, Reasons: result.Reasons(), Rows: result.Rows}
+		out := filterOutput{Schema: "tracesmith.filter/1", Header: h, Reasons: result.Reasons(), Rows: result.Rows}
 		if !f.dryRun {
 			out.Output = f.out
 		}
@@ -132,7 +133,7 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 	return nil
 }
 
-// write makes the file whole or not at all.
+// write creates the file whole or not at all.
 func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) error {
 	tmp, err := os.CreateTemp(filepath.Dir(f.out), "."+filepath.Base(f.out)+"-")
 	if err != nil {
@@ -141,7 +142,7 @@ func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) err
 	defer os.Remove(tmp.Name())
 	err = errors.Join(selection.Write(tmp, h, rows), tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
 	if err == nil {
-		err = os.Link(tmp.Name(), f.out) // refuses to overwrite what came meanwhile
+		err = os.Link(tmp.Name(), f.out) // fails if the file exists meanwhile
 	}
 	if errors.Is(err, os.ErrExist) {
 		return Usage(fmt.Errorf("%s exists: choose another -o", f.out))
@@ -152,7 +153,7 @@ func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) err
 	return nil
 }
 
-// withGold says how many of the kept episodes are no successes of an agent; "" if all are.
+// withGold reports the kept episodes that are not an agent's success; "" if n is 0.
 func withGold(n int) string {
 	if n == 0 {
 		return ""
@@ -160,7 +161,7 @@ func withGold(n int) string {
 	return fmt.Sprintf(", %d of them with the gold patch", n)
 }
 
-// printFunnel prints what each step let through.
+// printFunnel prints how many episodes pass each predicate.
 func printFunnel(w io.Writer, r selection.Result) {
 	fmt.Fprintf(w, "selection %s: %d of %d episodes kept%s\n\n", r.Info.Name, len(r.Kept), len(r.Rows), withGold(r.Info.KeptGold))
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
@@ -173,7 +174,7 @@ func printFunnel(w io.Writer, r selection.Result) {
 	if len(r.Info.Reports) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\ncounted over the %d that are kept, and not applied\n", len(r.Kept))
+	fmt.Fprintf(w, "\ncounted over the %d kept episodes, not applied\n", len(r.Kept))
 	t = tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
 	line("of", "yes", "no", "unknown", "predicate")
 	for _, p := range r.Info.Reports {
@@ -182,7 +183,7 @@ func printFunnel(w io.Writer, r selection.Result) {
 	_ = t.Flush()
 }
 
-// stepName is a predicate's name with what it means, on one line.
+// stepName returns a predicate's name and expression on one line.
 func stepName(p schemas.FunnelStep) string {
 	expr := []rune(strings.Join(strings.Fields(p.Expr), " "))
 	if len(expr) > 100 {

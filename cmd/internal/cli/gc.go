@@ -30,9 +30,9 @@ type gcReport struct {
 	Schema string   `json:"schema"`
 	DryRun bool     `json:"dry_run"`
 	Items  []gcItem `json:"items"`
-	// Absent are daemons and clusters that were not asked: nobody answers there.
+	// Absent lists daemons and clusters that do not answer.
 	Absent []string `json:"absent,omitempty"`
-	// Errors say where it was not possible to look.
+	// Errors lists the locations that could not be checked, with the reasons.
 	Errors []string `json:"errors,omitempty"`
 }
 
@@ -42,23 +42,26 @@ func newGC(s *State) *cobra.Command {
 	var nats, runID string
 	var older time.Duration
 	c := &cobra.Command{
-		Use: "gc [PLACE...]", Short: "Remove containers, files and uploads that killed runs left", Args: ExactArgs(0, -1),
-		Long: `Remove what processes of tracesmith that are gone left behind: containers and
-volumes of the Docker daemon, pods of the cluster, guests, scratch directories, and
-cached set-up results that are too many or too old. The daemon and the cluster are
-those of the configuration (-c, -p sandbox.kind=... and what is below sandbox.with),
-else those that the environment names. Nothing of a process that lives is touched.
-A run does the same for its own kind of sandbox when it starts.
+		Use: "gc [PLACE...]", Short: "Remove containers, files and uploads that killed runs left", Args: RangeArgs(0, -1),
+		Long: `Remove what killed processes of tracesmith left behind: containers and volumes
+of the Docker daemon, pods of the cluster, guests, scratch directories, and
+cached set-up results that are too many or too old. The configuration (-c,
+-p sandbox.kind=... and sandbox.with) names the daemon and the cluster; without
+one, the environment does. gc touches nothing of a live process. A run cleans up
+after its own kind of sandbox when it starts.
 
-In each PLACE (a dataset, a directory or s3://bucket/prefix), and where the
-configuration stages and publishes to, pieces of uploads that never became objects go
-too. Only their age tells whether somebody is still at it: a day, or --older-than.
+gc also removes pieces of unfinished uploads from each PLACE (a dataset, a
+directory or s3://bucket/prefix) and from where the configuration stages and
+publishes to. Only their age tells whether an upload is still running: gc waits
+for a day, or for --older-than.
 
-With --nats it removes what complete runs left on the cluster, and nothing here;
-with --run a run that could be resumed, too, unless a process coordinates it.
+With --nats, gc removes what complete runs left on the cluster, and nothing from
+this machine. With --run, it also removes a run that could be resumed, unless a
+process coordinates it.
 
-It exits with 3 when something could not be removed or looked for. A Docker daemon
-or a cluster that does not answer is named; it is a failure with --set sandbox.kind.`,
+Exit code 3: some leftovers could not be removed, or a location could not be
+checked. A Docker daemon or cluster that does not answer is only named, but with
+--set sandbox.kind it is a failure.`,
 		Example: "  tracesmith gc --dry-run\n  tracesmith gc --older-than 24h --json",
 		RunE: func(c *cobra.Command, places []string) error {
 			cfg, err := f.config(s)
@@ -90,15 +93,15 @@ or a cluster that does not answer is named; it is a failure with --set sandbox.k
 		},
 	}
 	f.Add(c)
-	c.Flags().BoolVar(&dry, "dry-run", false, "only list what would go")
+	c.Flags().BoolVar(&dry, "dry-run", false, "list the leftovers, and remove nothing")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().StringVar(&nats, "nats", "", "clean the NATS cluster at these URLs instead of this machine")
 	c.Flags().StringVar(&runID, "run", "", "with --nats: remove this run, complete or not")
-	c.Flags().DurationVar(&older, "older-than", 0, "only what was made this long ago, such as 24h")
+	c.Flags().DurationVar(&older, "older-than", 0, "only leftovers of at least this age, such as 24h")
 	return c
 }
 
-// here removes what was left on this machine.
+// here removes leftovers from this machine.
 func (r *gcReport) here(ctx context.Context, s *State, cfg configs.Config, older time.Duration) {
 	found, absent, lookErr := wire.Leftovers(ctx, cfg)
 	r.Absent = absent
@@ -108,7 +111,7 @@ func (r *gcReport) here(ctx context.Context, s *State, cfg configs.Config, older
 	r.collect(ctx, s, found, older)
 }
 
-// uploads removes torn ones, by default a day after they were begun.
+// uploads removes unfinished uploads, by default a day after they began.
 func (r *gcReport) uploads(ctx context.Context, s *State, places []string, cfg configs.Config, older time.Duration) {
 	if older == 0 {
 		older = 24 * time.Hour
@@ -120,7 +123,7 @@ func (r *gcReport) uploads(ctx context.Context, s *State, places []string, cfg c
 	r.collect(ctx, s, found, older)
 }
 
-// cluster removes what was left on a cluster.
+// cluster removes leftovers from a cluster.
 func (r *gcReport) cluster(ctx context.Context, s *State, at configs.NATS, runID string, older time.Duration) error {
 	conn, err := wire.Dial(ctx, at, 30*time.Second)
 	if err != nil {
@@ -138,7 +141,7 @@ func (r *gcReport) cluster(ctx context.Context, s *State, at configs.NATS, runID
 	return nil
 }
 
-// collect removes, or only lists, what was left behind and is older.
+// collect removes, or with --dry-run lists, the leftovers that are old enough.
 func (r *gcReport) collect(ctx context.Context, s *State, found []env.Leftover, older time.Duration) {
 	for _, l := range found {
 		if older > 0 && (l.Since.IsZero() || s.Now().Sub(l.Since) < older) {
@@ -160,10 +163,10 @@ func (r *gcReport) collect(ctx context.Context, s *State, found []env.Leftover, 
 
 func (r gcReport) print(s *State) error {
 	for _, where := range r.Absent {
-		fmt.Fprintf(s.Stderr, "not asked: %s\n", firstLine(where))
+		fmt.Fprintf(s.Stderr, "skipped: %s\n", firstLine(where))
 	}
 	if len(r.Items) == 0 {
-		fmt.Fprintln(s.Stdout, "nothing is left behind")
+		fmt.Fprintln(s.Stdout, "nothing to clean up")
 		return nil
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
@@ -181,7 +184,7 @@ func (r gcReport) print(s *State) error {
 	return w.Flush()
 }
 
-// failure is the error of a clean-up that is not complete.
+// failure returns an error if the clean-up is not complete.
 func (r gcReport) failure() error {
 	failed := 0
 	for _, i := range r.Items {
@@ -191,9 +194,9 @@ func (r gcReport) failure() error {
 	}
 	switch {
 	case failed > 0:
-		return &Error{Code: ExitGaps, Err: fmt.Errorf("%d of %d could not be removed", failed, len(r.Items))}
+		return &Error{Code: ExitGaps, Err: fmt.Errorf("could not remove %d of %s", failed, count(len(r.Items), "leftover"))}
 	case len(r.Errors) > 0:
-		return &Error{Code: ExitGaps, Err: fmt.Errorf("not everywhere was it possible to look: %s", r.Errors[0])}
+		return &Error{Code: ExitGaps, Err: fmt.Errorf("could not check every location: %s", r.Errors[0])}
 	}
 	return nil
 }

@@ -27,10 +27,12 @@ func newImport(s *State) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "import FORMAT FILE...", Short: "Turn trajectories of other tools into a dataset",
-		Long: "Read trajectories of another tool and publish them as a dataset: " + strings.Join(imports.Formats(), ", ") + ".\n" +
-			"What a file does not say is null. What it claims about success stays a claim: nothing is verified.",
+		Long: "Read trajectories of another tool and publish them as a dataset. The formats are\n" +
+			strings.Join(imports.Formats(), ", ") + ".\n\n" +
+			"A value that a file does not state is null. What a file says about success is\n" +
+			"kept as a claim: tracesmith does not verify it.",
 		Example: "  tracesmith import debug-gym exps/*/*/trajectory.json -o datasets/old",
-		Args:    ExactArgs(2, -1),
+		Args:    RangeArgs(2, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(imports.Formats(), args[0]) {
 				return Usage(fmt.Errorf("unknown format %q: choose one of %s", args[0], strings.Join(imports.Formats(), ", ")))
@@ -53,7 +55,7 @@ func newImport(s *State) *cobra.Command {
 	return c
 }
 
-// importFiles reads every file before anything is published.
+// importFiles reads every file before it publishes anything.
 func importFiles(ctx context.Context, s *State, cfg configs.Config, format string, files []string, asJSON bool) error {
 	if err := checkDestination(ctx, cfg); err != nil {
 		return err
@@ -108,7 +110,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	if asJSON {
 		return PrintJSON(s, map[string]any{"schema": "tracesmith.import/1", "files": len(files), "same_twice": twice, "published": report})
 	}
-	fmt.Fprintf(s.Stdout, "%d files read, %d of them the same as another\n", len(files), twice)
+	fmt.Fprintf(s.Stdout, "%s read, %d of them the same as another\n", count(len(files), "file"), twice)
 	printPublished(s, report, cfg.Publish.To)
 	return nil
 }
@@ -117,7 +119,7 @@ func importFile(format, file string, secrets *redact.Known) (sinks.Staged, error
 	st, err := os.Stat(file)
 	switch {
 	case err != nil:
-		return sinks.Staged{}, fmt.Errorf("%s: no such file, or it cannot be read: %w", file, err)
+		return sinks.Staged{}, fmt.Errorf("%s cannot be read: %w", file, err)
 	case st.IsDir():
 		return sinks.Staged{}, fmt.Errorf("%s is a directory: name the files in it", file)
 	}

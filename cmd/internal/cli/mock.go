@@ -28,23 +28,25 @@ func newMock(s *State) *cobra.Command {
 	var f mockFlags
 	c := &cobra.Command{
 		Use: "mock SCRIPT | --cassettes DIR | --from DATASET-or-RUN", Short: "Serve a scripted model server",
-		Long: `Answer model calls from a script (YAML): sessions of turns with text, reasoning, tool
-calls and usage, and faults (errors, delays, broken connections, rate limits). The server
-speaks the OpenAI chat completions API and Anthropic's Messages API, without streaming. It
-prints its base URL, and nothing else, on standard output.
+		Long: `Answer model calls from a script (YAML): sessions of turns with text, reasoning,
+tool calls and usage, and faults (errors, delays, broken connections, rate
+limits). The server speaks the OpenAI chat completions API and Anthropic's
+Messages API, without streaming. Its base URL is the only line on standard
+output.
 
---cassettes plays back what tracesmith record wrote. --from makes the script from recorded
-episodes: the same agent on the same task gets the answers that it got then.
+--cassettes plays back what tracesmith record wrote. --from makes the script
+from recorded episodes: the same agent on the same task gets the same answers.
 
-The server checks the requests: GET /__problems lists the mistakes of clients, /__totals
-what was asked and billed, /__log every request; POST /__reset clears all of them. When the
-server stops it prints the totals and the problems; with --strict any problem makes the
-exit code 1. docs/mock.md describes every field of a script.`,
+The server checks the requests: GET /__problems lists the mistakes of clients,
+/__totals counts requests and billed tokens, and /__log lists every request.
+POST /__reset clears all of them. When the server stops, it prints the totals
+and the problems; with --strict, any problem makes the exit code 1. docs/mock.md
+describes every field of a script.`,
 		Example: "  tracesmith mock answers.yaml --listen 127.0.0.1:8080\n" +
 			"  tracesmith mock --cassettes cassettes --strict\n" +
 			"  tracesmith mock --from runs/a --episode stockroom",
-		Args:        ExactArgs(0, 1),
-		Annotations: map[string]string{StoppingText: "ending what is under way"},
+		Args:        RangeArgs(0, 1),
+		Annotations: map[string]string{StoppingText: "finishing running requests"},
 		RunE: func(c *cobra.Command, args []string) error {
 			sources := len(args)
 			for _, flag := range []string{f.cassettes, f.from} {
@@ -76,13 +78,13 @@ exit code 1. docs/mock.md describes every field of a script.`,
 		},
 	}
 	f.Add(c)
-	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0", "address; port 0: any free one")
-	c.Flags().StringVar(&f.tls, "tls", "", "speak https; write the certificate to this `file`, for clients to trust (SSL_CERT_FILE)")
+	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0", "address to listen on; port 0 is any free one")
+	c.Flags().StringVar(&f.tls, "tls", "", "speak HTTPS; write the certificate that clients must trust (SSL_CERT_FILE) to this `file`")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit with code 1 if a client made mistakes")
 	c.Flags().StringVar(&f.cassettes, "cassettes", "", "play back the cassettes of this directory")
-	c.Flags().StringVar(&f.mode, "mode", cassettes.Strict, "of playing back: "+strings.Join(cassettes.Modes(), ", "))
-	c.Flags().StringVar(&f.upstream, "upstream", "", "with --mode passthrough: where other requests go, and are recorded from")
-	c.Flags().Float64Var(&f.speed, "speed", 0, "of playing back: 0 at once, 1 as recorded, 2 twice as fast")
+	c.Flags().StringVar(&f.mode, "mode", cassettes.Strict, "how to play back: "+strings.Join(cassettes.Modes(), ", "))
+	c.Flags().StringVar(&f.upstream, "upstream", "", "with --mode passthrough: base URL to send other requests to and record them")
+	c.Flags().Float64Var(&f.speed, "speed", 0, "speed of playback: 0 at once, 1 as recorded, 2 twice as fast")
 	c.Flags().StringVar(&f.from, "from", "", "make the script from the episodes of a dataset or run")
 	c.Flags().StringVar(&f.episode, "episode", "", "with --from: only this episode (id, prefix or instance id)")
 	return c
@@ -168,12 +170,12 @@ func (f mockFlags) verdict(s *State, problems []string) error {
 		fmt.Fprintf(s.Stderr, "problem: %s\n", p)
 	}
 	if f.strict && len(problems) > 0 {
-		return &Error{Code: ExitBug, Stands: true, Err: fmt.Errorf("the clients made mistakes: %d, listed above", len(problems))}
+		return &Error{Code: ExitBug, Stands: true, Err: fmt.Errorf("the clients made %s, listed above", count(len(problems), "mistake"))}
 	}
 	return nil
 }
 
-// recorded makes a script from what the models of recorded episodes said.
+// recorded makes a script from the model answers in recorded episodes.
 func (f mockFlags) recorded(c *cobra.Command, s *State) (mock.Script, error) {
 	var script mock.Script
 	data, err := f.open(c, s, f.from)
@@ -189,7 +191,7 @@ func (f mockFlags) recorded(c *cobra.Command, s *State) (mock.Script, error) {
 			len(f.episode) >= 4 && strings.HasPrefix(t.Episode.EpisodeID, f.episode) {
 			for _, session := range mock.FromEpisode(t.Episode, t.Steps) {
 				if slices.ContainsFunc(script.Sessions, func(o mock.Session) bool { return o.User == session.User }) {
-					fmt.Fprintf(s.Stderr, "left out: episode %s begins as another one does; name one with --episode\n", t.Episode.EpisodeID[:12])
+					fmt.Fprintf(s.Stderr, "left out: episode %s begins like another one; name one with --episode\n", t.Episode.EpisodeID[:12])
 					continue
 				}
 				script.Sessions = append(script.Sessions, session)
@@ -197,7 +199,7 @@ func (f mockFlags) recorded(c *cobra.Command, s *State) (mock.Script, error) {
 		}
 	}
 	if len(script.Sessions) == 0 {
-		return script, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", f.from), Err: fmt.Errorf("no episode with answers of a model matches in %s", f.from)}
+		return script, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", f.from), Err: fmt.Errorf("no episode in %s matches and has answers of a model", f.from)}
 	}
 	return script, nil
 }

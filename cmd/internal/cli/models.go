@@ -27,7 +27,7 @@ func newModels(s *State) *cobra.Command {
 func newModelsList(s *State) *cobra.Command {
 	var f modelFlags
 	c := &cobra.Command{
-		Use: "list", Short: "Models of a configuration, or of the server at --base-url", Args: ExactArgs(0, 0),
+		Use: "list", Short: "List the models of a configuration, or of the server at --base-url", Args: RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := f.Load(s)
 			if err != nil {
@@ -40,7 +40,7 @@ func newModelsList(s *State) *cobra.Command {
 		},
 	}
 	f.Add(c)
-	c.Flags().StringVar(&f.baseURL, "base-url", "", "address of a server that no configuration names")
+	c.Flags().StringVar(&f.baseURL, "base-url", "", "list the models of the server at this address")
 	c.Flags().StringVar(&f.provider, "provider", "openai", "with --base-url: "+strings.Join(llms.Providers.Kinds(), ", "))
 	c.Flags().StringVar(&f.apiKey, "api-key", "", "with --base-url: env:NAME or file:PATH")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")

@@ -15,13 +15,12 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// graceful is how long exchanges under way have to end by themselves.
+// graceful is how long a stopped server waits for running exchanges.
 const graceful = 10 * time.Second
 
-// serveModels serves a stand-in for a model server until the command is stopped,
-// which is how it ends. Its base URL, with path, is the one line on standard
-// output.
-// With trust it speaks TLS: the file gets the certificate that clients must trust.
+// serveModels serves h in place of a model server until the command is stopped. Its
+// base URL, with path, is the only line on standard output. If trust is set, it speaks
+// TLS and writes the certificate that clients must trust to that file.
 func serveModels(ctx context.Context, s *State, listen, path, trust string, h http.Handler) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -46,15 +45,15 @@ func serveModels(ctx context.Context, s *State, listen, path, trust string, h ht
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
 	defer cancel()
 	if err := web.Shutdown(patience); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("ending: %w", err)
+		return fmt.Errorf("stopping the server: %w", err)
 	}
 	_ = web.Close()
 	<-ended
 	return nil
 }
 
-// secured puts TLS before a listener, with a certificate that is made now, holds
-// for this machine's names of itself and for a month, and is written to a file.
+// secured adds TLS to a listener, with a new certificate for this machine's local
+// names that is valid for a month, and writes the certificate to a file.
 func secured(l net.Listener, file string) (net.Listener, error) {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
 	if at, _, err := net.SplitHostPort(l.Addr().String()); err == nil {

@@ -26,13 +26,16 @@ func newPublish(s *State) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "publish RUN_DIR...", Short: "Turn staged episodes into a dataset version",
-		Long: "Read what runs have staged, sort it, write verified Parquet shards and, last of all, the manifest.\n" +
-			"Repeating it with the same input writes nothing.\n\n" +
-			"reports/contamination.json and the card say which tasks and episodes are those of public benchmarks: by the lists\n" +
-			"of repositories that tracesmith brings and, with --benchmark-hashes, by base commits and texts. Nothing is left out\n" +
-			"because of it: filter does that, by column contamination.",
-		Example: "  tracesmith publish runs/a --to datasets/a\n  tracesmith publish runs/a runs/b --to s3://bucket/traces --s3-endpoint http://127.0.0.1:7070",
-		Args:    ExactArgs(1, -1),
+		Long: `Read the staged episodes of runs, sort them, write verified Parquet shards and,
+last, the manifest. Publishing the same input again writes nothing.
+
+reports/contamination.json and the dataset card name the tasks and episodes that
+belong to public benchmarks. publish recognizes them by built-in lists of
+repositories and, with --benchmark-hashes, by base commits and texts. It leaves
+none of them out; filter can, by column contamination.`,
+		Example: "  tracesmith publish runs/a --to datasets/a\n" +
+			"  tracesmith publish runs/a runs/b --to s3://bucket/traces \\\n    --s3-endpoint http://127.0.0.1:7070",
+		Args: RangeArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := f.Load(s)
 			if err != nil {
@@ -70,9 +73,9 @@ func newPublish(s *State) *cobra.Command {
 	}
 	f.Add(c)
 	c.Flags().StringVar(&to, "to", "", "destination: a directory or s3://bucket/prefix")
-	c.Flags().StringVar(&name, "name", "", "name of the dataset (default: the destination's last part)")
-	c.Flags().StringVar(&recipe, "selection", "", "selection to write beside the data: a built-in recipe, a recipe's file, or a file that filter has written")
-	c.Flags().StringSliceVar(&hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": tasks and episodes of these benchmarks are named in reports/contamination.json")
+	c.Flags().StringVar(&name, "name", "", "name of the dataset (default: the last part of the destination)")
+	c.Flags().StringVar(&recipe, "selection", "", "selection to write with the data: a built-in recipe, a recipe file, or a file that filter wrote")
+	c.Flags().StringSliceVar(&hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": reports/contamination.json names tasks and episodes of these benchmarks")
 	c.Flags().StringVar(&endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -125,8 +128,8 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	return report, unpublished(err, cfg.Publish.To)
 }
 
-// checkDestination finds a place that could not be published to, or hashes that
-// cannot be read, before a run is made for it. It writes nothing.
+// checkDestination returns an error if the destination or the benchmark hashes cannot
+// be used, so that a run fails before it starts. It writes nothing.
 func checkDestination(ctx context.Context, cfg configs.Config) error {
 	if _, err := libraryOf(cfg.Publish.BenchmarkHashes); err != nil {
 		return fmt.Errorf("publish.benchmark_hashes: %w", err)
@@ -151,8 +154,8 @@ func datasetName(p configs.Publish) string {
 	return filepath.Base(p.To)
 }
 
-// unpublished gives a failure to publish its exit code: the places and the runs
-// are the caller's choice, a remote store is not.
+// unpublished returns the error of a failed publication with its exit code: the caller
+// chose the places and the runs, but does not control a remote store.
 func unpublished(err error, to string) error {
 	_, local := errors.AsType[*fs.PathError](err)
 	_, choice := errors.AsType[*selection.Error](err)
@@ -168,7 +171,7 @@ func unpublished(err error, to string) error {
 	case remote(to):
 		return &Error{Code: ExitStorage, Try: "the same command again; the run directory is complete", Err: err}
 	case local:
-		return &Error{Code: ExitUsage, Try: "another place to publish to, one that can be written", Err: err}
+		return &Error{Code: ExitUsage, Try: "another place to publish to that can be written", Err: err}
 	}
 	return err
 }
@@ -179,7 +182,7 @@ func printPublished(s *State, r publish.Report, place string) {
 	} else {
 		copied := ""
 		if r.Copied > 0 {
-			copied = fmt.Sprintf(", %d taken over from the version before", r.Copied)
+			copied = fmt.Sprintf(", %d taken over from the previous version", r.Copied)
 		}
 		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: %d files, %d written%s\n", r.Dataset, r.Version, r.Files, r.Uploaded, copied)
 	}
@@ -193,8 +196,8 @@ func printPublished(s *State, r publish.Report, place string) {
 	printLoading(s, place)
 }
 
-// printLoading says how Python loads what lies at place. The path of the table is
-// also what polars.read_parquet and DuckDB's read_parquet take.
+// printLoading prints how Python loads the dataset at place. The path of the table
+// also works in polars.read_parquet and DuckDB's read_parquet.
 func printLoading(s *State, place string) {
 	table := strings.TrimRight(place, "/") + "/data/episodes"
 	if remote(place) {

@@ -13,17 +13,18 @@ import (
 func newRecord(s *State) *cobra.Command {
 	var to, upstream, listen string
 	c := &cobra.Command{
-		Use: "record --to DIR --upstream URL", Short: "Record what goes to a model server, to be played back",
-		Long: `Stand between clients and a model server, and write every exchange to a cassette: JSON
-lines, one file per session, with the bytes and the time of every piece of the answer.
-Clients use the base URL on standard output in place of the server's, with their own key.
+		Use: "record --to DIR --upstream URL", Short: "Record the calls to a model server, for playback",
+		Long: `Run a proxy between clients and a model server that writes every exchange to a
+cassette: JSON lines, one file per session, with the bytes and the time of each
+piece of the answer. Clients use the base URL on standard output instead of the
+server's, with their own key.
 
-Keys, cookies and what else stands in headers that carry secrets are left out, and their
-values are starred out wherever else they occur. Prompts and answers are written as they
-are. Play cassettes back with tracesmith mock --cassettes DIR.`,
-		Example:     "  tracesmith record --to cassettes --upstream https://api.openai.com/v1 --listen 127.0.0.1:8080",
-		Args:        ExactArgs(0, 0),
-		Annotations: map[string]string{StoppingText: "waiting for exchanges under way"},
+The proxy leaves out keys, cookies and other headers that carry secrets, and
+replaces their values by asterisks wherever else they occur. It writes prompts
+and answers as they are. tracesmith mock --cassettes DIR plays cassettes back.`,
+		Example:     "  tracesmith record --to cassettes --upstream https://api.openai.com/v1",
+		Args:        RangeArgs(0, 0),
+		Annotations: map[string]string{StoppingText: "waiting for running exchanges"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if to == "" || upstream == "" {
 				return &Error{Code: ExitUsage, Try: "tracesmith record --help", Err: fmt.Errorf("record needs --to DIR and --upstream URL")}
@@ -38,18 +39,18 @@ are. Play cassettes back with tracesmith mock --cassettes DIR.`,
 			n, err := r.Wait()
 			fmt.Fprintf(s.Stderr, "%d exchanges recorded in %s\n", n, to)
 			if err != nil {
-				return &Error{Code: ExitUsage, Stands: true, Try: "make room, and record again", Err: err}
+				return &Error{Code: ExitUsage, Stands: true, Try: "free some space, and record again", Err: err}
 			}
 			return nil
 		},
 	}
-	c.Flags().StringVar(&to, "to", "", "directory of the cassettes; it is made, and added to")
+	c.Flags().StringVar(&to, "to", "", "directory of the cassettes; may exist and have some")
 	c.Flags().StringVar(&upstream, "upstream", "", "base URL of the model server")
-	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address; port 0: any free one")
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on; port 0 is any free one")
 	return c
 }
 
-// pathOf is the path of a base URL.
+// pathOf returns the path of a base URL.
 func pathOf(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {

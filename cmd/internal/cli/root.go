@@ -18,22 +18,22 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 )
 
-// stoppedBy are the causes that signals cancel a command with.
+// stoppedBy maps each signal to the cause with which it cancels a command.
 var stoppedBy = map[os.Signal]*Error{
 	syscall.SIGINT:  {Code: ExitInt, Err: errors.New("interrupted")},
 	syscall.SIGTERM: {Code: ExitTerm, Err: errors.New("terminated")},
 	syscall.SIGHUP:  {Code: ExitHangup, Err: errors.New("the terminal was closed")},
 }
 
-// StoppingText is the annotation of a command that says what it does between the
-// first signal and its end.
+// StoppingText is the annotation that says what a command does between the first
+// signal and its exit.
 const StoppingText = "stopping"
 
-// Resumable is the error of a command that goes on where it stopped when it is
-// given again.
+// Resumable adds to the error of a command that a signal stopped the hint to repeat
+// it. It is for commands that continue where they stopped.
 func Resumable(ctx context.Context, err error) error {
 	if stopped, ok := errors.AsType[*Error](context.Cause(ctx)); ok && err != nil && err.Error() != "" {
-		return &Error{Code: stopped.Code, Try: "the same command again: it goes on where it stopped", Err: stopped}
+		return &Error{Code: stopped.Code, Try: "the same command again: it continues where it stopped", Err: stopped}
 	}
 	return err
 }
@@ -63,8 +63,8 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 	}
 	close(done)
 	<-watched
-	said, ok := errors.AsType[*Error](err)
-	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && said.Stands) {
+	stated, ok := errors.AsType[*Error](err)
+	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && stated.Stands) {
 		err = cause
 	}
 	if err != nil && err.Error() != "" {
@@ -73,9 +73,9 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 	return CodeOf(err)
 }
 
-// watchSignals cancels at the first signal and says so; the second one ends the
-// process at once, for a user who does not want to wait for the clean-up. A
-// command that can be drained is drained before.
+// watchSignals cancels the command at the first signal and ends the process at the
+// second one, for a user who does not want to wait for the clean-up. A command that
+// can be drained is drained before that.
 func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	count := 0
 	for {
@@ -85,14 +85,14 @@ func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, don
 		case sig := <-s.Interrupts:
 			cause := stoppedBy[sig]
 			if text, ok := s.drained(sig); ok {
-				fmt.Fprintf(s.Stderr, "stopping: %s (once more to cancel them)\n", text)
+				fmt.Fprintf(s.Stderr, "stopping: %s (interrupt again to cancel them)\n", text)
 				continue
 			}
 			if count++; count > 1 {
 				s.runExitHook()
 				os.Exit(cause.Code)
 			}
-			fmt.Fprintf(s.Stderr, "stopping: %s (once more to stop at once)\n", stopping)
+			fmt.Fprintf(s.Stderr, "stopping: %s (interrupt again to stop at once)\n", stopping)
 			cancel(cause)
 		}
 	}
@@ -104,7 +104,7 @@ func Tracesmith(s *State) *cobra.Command {
 		Use:   "tracesmith",
 		Short: "Turn buggy Python repositories into verified debugging trajectories",
 		Long: "tracesmith runs debugging agents on buggy Python programs in sandboxes with a\n" +
-			"real debugger, judges their patches in fresh sandboxes, and publishes every\n" +
+			"real debugger, grades their patches in fresh sandboxes, and publishes every\n" +
 			"step as Parquet.\n\n" +
 			"Start with:  tracesmith run -c quickstart",
 		Args: knownCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -118,7 +118,7 @@ func Tracesmith(s *State) *cobra.Command {
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how Go read a number is of no use
+		text, _, _ := strings.Cut(err.Error(), ": strconv.") // drop what strconv says
 		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text + suggestFlag(c, text))}
 	})
 	root.AddGroup(&cobra.Group{ID: "make", Title: "Make data:"}, &cobra.Group{ID: "read", Title: "Read data:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
@@ -132,13 +132,23 @@ func Tracesmith(s *State) *cobra.Command {
 	add("read", newStatus(s), newShow(s), newStats(s), newVerify(s), newTasks(s))
 	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newGC(s), newVersion(s))
 	add("make", newFilter(s))
+	root.SetUsageTemplate(usageTemplate(root))
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newTopics()...)
 	return root
 }
 
-// ExactArgs is cobra's check with our exit code and a usage line.
-func ExactArgs(min, max int) cobra.PositionalArgs {
+// usageTemplate returns cobra's template with the descriptions of flags wrapped.
+func usageTemplate(root *cobra.Command) string {
+	return strings.NewReplacer(
+		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", columns),
+		" for more information about a command.", " for more about a command.",
+	).Replace(root.UsageTemplate())
+}
+
+// RangeArgs accepts min to max arguments, or at least min if max is negative. It is
+// cobra's check with ExitUsage and a usage line.
+func RangeArgs(min, max int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= min && (max < 0 || len(args) <= max) {
 			return nil
@@ -148,7 +158,7 @@ func ExactArgs(min, max int) cobra.PositionalArgs {
 	}
 }
 
-// group is a command that only has subcommands.
+// Group returns a command that only has subcommands.
 func Group(use, short string, cmds ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short, Args: knownCommand, SuggestionsMinimumDistance: 2,
@@ -186,26 +196,29 @@ func argCount(min, max int) string {
 	return fmt.Sprintf("%d to %d arguments", min, max)
 }
 
-// ConfigFlags are what every command that reads a configuration takes.
+// ConfigFlags are the flags of every command that reads a configuration.
 type ConfigFlags struct {
 	files     []string
 	overrides []string
 	Sandbox   string // short for sandbox.kind, if set
 }
 
+// Add defines --config and --set.
 func (f *ConfigFlags) Add(c *cobra.Command) {
-	c.Flags().StringArrayVarP(&f.files, "config", "c", nil, "configuration file or profile; may be repeated, later ones win ("+strings.Join(configs.Profiles(), ", ")+")")
-	c.Flags().StringArrayVarP(&f.overrides, "set", "p", nil, "override one setting: section.key=value")
+	c.Flags().StringArrayVarP(&f.files, "config", "c", nil, "configuration file or profile ("+strings.Join(configs.Profiles(), ", ")+"); may be repeated, later ones win")
+	c.Flags().StringArrayVarP(&f.overrides, "set", "p", nil, "set one setting: section.key=value; may be repeated")
 	Must(c.RegisterFlagCompletionFunc("config", orFile(configs.Profiles()...)))
 	Must(c.RegisterFlagCompletionFunc("set", f.override()))
 }
 
-// addSandbox is for the commands that open sandboxes; byDefault says what an empty sandbox.kind means there.
+// AddSandbox defines --sandbox. byDefault ends its description and says what an empty
+// sandbox.kind means.
 func (f *ConfigFlags) AddSandbox(c *cobra.Command, byDefault string) {
 	c.Flags().StringVar(&f.Sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", ")+byDefault)
 	Must(c.RegisterFlagCompletionFunc("sandbox", OneOf(wire.DriverKinds()...)))
 }
 
+// Load reads the configuration that the flags and the environment name.
 func (f *ConfigFlags) Load(s *State) (configs.Config, error) {
 	in := configs.Input{Environ: s.Environ, Overrides: f.overrides}
 	if f.Sandbox != "" {
@@ -221,6 +234,11 @@ func (f *ConfigFlags) Load(s *State) (configs.Config, error) {
 	cfg, err := configs.Load(in)
 	if err != nil {
 		return cfg, Usage(err)
+	}
+	if s.Stderr != nil {
+		for _, note := range cfg.Renamed {
+			fmt.Fprintln(s.Stderr, "warning: "+note)
+		}
 	}
 	return cfg, nil
 }

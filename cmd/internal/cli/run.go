@@ -33,22 +33,24 @@ func NewRun(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "run", Aliases: []string{"r"},
 		Short: "Run or resume a batch of episodes",
-		Long: "Run the selected tasks, grade every patch in a fresh sandbox, and stage one object per episode\n" +
-			"in the run directory. The same run directory again resumes: what is staged is not repeated.\n" +
-			"A first interrupt lets the episodes under way come to their end, a second one cancels them.",
+		Long: `Run the selected tasks, grade every patch in a fresh sandbox, and stage one
+object per episode in the run directory. To resume a run, name its directory
+again: staged episodes are not repeated.
+
+The first interrupt lets running episodes finish, the second cancels them.`,
 		Example: "  tracesmith run -c quickstart\n  tracesmith run -c my.yaml --run-dir runs/a -n 8 -p agent.max_steps=40",
-		Args:    ExactArgs(0, 0),
+		Args:    RangeArgs(0, 0),
 		RunE:    func(c *cobra.Command, _ []string) error { return Resumable(c.Context(), f.run(c.Context(), s)) },
 	}
 	f.Add(c)
 	fl := c.Flags()
-	fl.StringVar(&f.dir, "run-dir", "", "the run's directory: its identity; naming it again resumes")
-	fl.IntVarP(&f.workers, "workers", "n", 0, "episodes at once")
-	fl.BoolVar(&f.fresh, "fresh", false, "start anew; a used run directory is moved aside, never deleted")
-	fl.StringSliceVar(&f.retry, "retry", nil, "run these outcomes again: infra")
+	fl.StringVar(&f.dir, "run-dir", "", "directory of the run; name it again to resume the run")
+	fl.IntVarP(&f.workers, "workers", "n", 0, "episodes to run at once")
+	fl.BoolVar(&f.fresh, "fresh", false, "start over; a used run directory is moved aside, never deleted")
+	fl.StringSliceVar(&f.retry, "retry", nil, "repeat episodes with this outcome: infra")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and print what would run")
-	fl.StringVar(&f.nats, "nats", "", "coordinate over this NATS cluster; tracesmith worker executes")
+	fl.StringVar(&f.nats, "nats", "", "coordinate the run on this NATS cluster; tracesmith worker executes it")
 	f.AddSandbox(c, "")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
 	return c
@@ -101,15 +103,15 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 		Producer: Version, Commit: commit(), Getenv: s.Getenv, Environ: s.Environ, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr,
 		Clock: s.Now, Hooks: s.Hooks,
 	}
-	if cfg.NATS.URL == "" { // who terminates it, or closes its terminal, will not wait
-		opt.Drain = s.drain("no new episodes, those under way come to their end", syscall.SIGTERM, syscall.SIGHUP)
+	if cfg.NATS.URL == "" { // SIGTERM and SIGHUP leave no time to finish episodes
+		opt.Drain = s.drain("running episodes finish, no new ones start", syscall.SIGTERM, syscall.SIGHUP)
 	}
 	if cfg.NATS.URL != "" && !f.dryRun {
 		if opt.Cluster, err = wire.Dial(ctx, cfg.NATS, time.Minute); err != nil {
 			return err
 		}
 		defer func() { _ = opt.Cluster.Close() }()
-		opt.Drain = s.drain("workers finish their episodes and begin no new one")
+		opt.Drain = s.drain("workers finish their episodes and start no new ones")
 	}
 	run, err := wire.NewRun(ctx, cfg, opt)
 	if err != nil {
@@ -134,7 +136,7 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 	begun := report.Ledger.Reused+report.Ledger.Ran > 0
 	if begun && !f.asJSON {
 		if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
-			report.Next = report.Mend() // publishing says what else is next
+			report.Next = report.Mend() // publishing prints the other next steps
 		}
 		if werr := report.WriteText(s.Stdout); werr != nil {
 			return fmt.Errorf("writing the summary: %w", werr)
@@ -170,7 +172,7 @@ type runOutput struct {
 	Published *publish.Report `json:"published"`
 }
 
-// silent carries an exit code whose reason the summary has told already.
+// silent is an exit code whose reason the summary has given.
 type silent struct{ code int }
 
 func (s silent) Error() string { return "" }

@@ -29,11 +29,11 @@ type showFlags struct {
 func newShow(s *State) *cobra.Command {
 	f := showFlags{step: -1}
 	c := &cobra.Command{
-		Use: "show DATASET-or-RUN [EPISODE]", Short: "Read one trajectory step by step; without EPISODE, list them",
-		Long: "Print one episode: what the agent said, what it called, what it saw, where the debugger stood.\n" +
-			"EPISODE is an episode id, a prefix of one, or a task's instance id.",
+		Use: "show DATASET-or-RUN [EPISODE]", Short: "Show one trajectory step by step; without EPISODE, list all",
+		Long: "Print one episode: what the agent said, called and saw, and where the debugger\n" +
+			"stood. EPISODE is an episode id, a prefix of one, or a task's instance id.",
 		Example: "  tracesmith show out/quickstart/dataset\n  tracesmith show out/quickstart/dataset stockroom --step 7",
-		Args:    ExactArgs(1, 2),
+		Args:    RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			data, err := f.open(c, s, args[0])
 			if err != nil {
@@ -73,16 +73,15 @@ func newShow(s *State) *cobra.Command {
 		},
 	}
 	f.Add(c)
-	c.Flags().IntVar(&f.step, "step", -1, "only this step")
-	c.Flags().BoolVar(&f.last, "last", false, "only the last step")
+	c.Flags().IntVar(&f.step, "step", -1, "show only this step")
+	c.Flags().BoolVar(&f.last, "last", false, "show only the last step")
 	c.Flags().BoolVar(&f.full, "full", false, "do not shorten long observations")
-	c.Flags().BoolVar(&f.bytes, "wire", false, "show the calls to the model server as bytes, failed ones too; of a run, not of a dataset")
+	c.Flags().BoolVar(&f.bytes, "wire", false, "show the bytes of the model calls, failed ones included; only of a run")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the rows as JSON")
 	return c
 }
 
-// matches tells whether name means an episode: by its id, the beginning of it, or
-// its task.
+// matches reports whether name is an episode's id, a prefix of it, or its task.
 func matches(name, id, instance string) bool {
 	return name == id || name == instance || len(name) >= 4 && strings.HasPrefix(id, name)
 }
@@ -118,12 +117,12 @@ func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found [
 	printDead(s.Stdout, data, dead)
 	begun, err := data.Unfinished(ctx)
 	for _, u := range slices.DeleteFunc(begun, func(u wire.Unfinished) bool { return u.Dead }) {
-		fmt.Fprintf(s.Stderr, "%s  %s  not finished: the same run command again goes on with it\n", u.ID[:min(12, len(u.ID))], u.Instance)
+		fmt.Fprintf(s.Stderr, "%s  %s  not finished: repeat the run command to continue it\n", u.ID[:min(12, len(u.ID))], u.Instance)
 	}
 	return err
 }
 
-// printDead lists the jobs that ended without an episode, the first of them by name.
+// printDead counts the jobs that ended without an episode, and lists the first ones.
 func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
 	tally := publish.NewTally()
 	for _, d := range dead {
@@ -139,12 +138,12 @@ func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
 	fmt.Fprintf(w, "  all of them: %s\n", data.DeadPlace())
 }
 
-// deadReason is why a job has no episode, on one line.
+// deadReason returns on one line why a job has no episode.
 func deadReason(d wire.Dead) string {
 	return fmt.Sprintf("%s after %s: %s", text(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(text(d.ErrorMessage)))
 }
 
-// outcomeText is the outcome of an episode. It marks an episode whose policy could see
+// outcomeText returns the outcome of an episode. It marks an episode whose policy could see
 // the gold patch, because that is not an agent's success.
 func outcomeText(e schemas.EpisodeRow) string {
 	if e.GoldUsed && text(e.Outcome) == "resolved" {
@@ -193,14 +192,14 @@ func printEpisodeHead(w io.Writer, e schemas.EpisodeRow) {
 		fmt.Fprintf(w, "models  %s\n", strings.Join(acts, ", "))
 	}
 	if e.NDiverged != nil && *e.NDiverged > 0 && e.FirstDivergedStep != nil {
-		fmt.Fprintf(w, "again   %d answers are not those recorded before; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
+		fmt.Fprintf(w, "again   %d answers differ from the recorded ones; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
 	}
-	fmt.Fprintf(w, "outcome %s (%s), judged by %s: %s\n", outcomeText(e), e.ExitReason, text(e.VerifyMethod), e.VerifyStatus)
+	fmt.Fprintf(w, "outcome %s (%s), graded by %s: %s\n", outcomeText(e), e.ExitReason, text(e.VerifyMethod), e.VerifyStatus)
 }
 
 func printEpisodeEnd(w io.Writer, e schemas.EpisodeRow) {
 	if e.F2PTotal != nil && e.F2PPassed != nil && e.P2PPassed != nil && e.P2PTotal != nil {
-		fmt.Fprintf(w, "\n── verdict from a fresh sandbox: %s · mended %d of %d failing tests, kept %d of %d passing ones\n",
+		fmt.Fprintf(w, "\n── verdict from a fresh sandbox: %s · fixed %d of %d failing tests, kept %d of %d passing ones\n",
 			e.VerifyStatus, *e.F2PPassed, *e.F2PTotal, *e.P2PPassed, *e.P2PTotal)
 	}
 	if e.VerifyReason != nil {
@@ -214,8 +213,7 @@ func printEpisodeEnd(w io.Writer, e schemas.EpisodeRow) {
 	}
 }
 
-// printStep prints one step: a line that says what it is, then what was said
-// and seen.
+// printStep prints one step: a headline, then what was said and seen.
 func (f *showFlags) printStep(w io.Writer, s schemas.StepRow) {
 	head := []string{fmt.Sprintf("── %d", s.StepIndex), s.Source}
 	if s.ToolName != nil {
@@ -251,7 +249,7 @@ func (f *showFlags) printStep(w io.Writer, s schemas.StepRow) {
 	}
 }
 
-// previewLines of a long text are shown without --full.
+// previewLines is how many lines of a long text are shown without --full.
 const previewLines = 40
 
 func (f *showFlags) indent(w io.Writer, prefix, body string) {
@@ -271,7 +269,7 @@ func (f *showFlags) indent(w io.Writer, prefix, body string) {
 	}
 }
 
-// text is a nullable text for people.
+// text returns a nullable text, "" for nil.
 func text(s *string) string {
 	if s == nil {
 		return ""

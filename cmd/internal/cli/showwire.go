@@ -13,9 +13,9 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 )
 
-// wire prints what was said to the model server for the shown steps: each try,
-// the request as it was sent, the response as it came. With all steps, calls that
-// became none are among them.
+// wire prints the model calls of the shown steps: every try, with the request as it
+// was sent and the response as it came. If all steps are shown, calls that became no
+// step are included.
 func (f *showFlags) wire(s *State, data *wire.Data, t sinks.Trajectory, steps []schemas.StepRow) error {
 	stepOf := map[string]int32{}
 	for _, step := range steps {
@@ -39,7 +39,7 @@ func (f *showFlags) wire(s *State, data *wire.Data, t sinks.Trajectory, steps []
 	return f.calls(s, t.Episode.EpisodeID, calls, stepOf)
 }
 
-// calls prints calls; those of no step stand under "-".
+// calls prints calls; "-" marks those that became no step.
 func (f *showFlags) calls(s *State, episode string, calls []wire.Call, stepOf map[string]int32) error {
 	out := []map[string]any{}
 	for i, c := range calls {
@@ -67,7 +67,7 @@ func (f *showFlags) calls(s *State, episode string, calls []wire.Call, stepOf ma
 	return nil
 }
 
-// printCall prints call i as one of the tries of the same request.
+// printCall prints call i, numbered among the tries of its request.
 func printCall(w io.Writer, step string, i int, calls []wire.Call) {
 	first, end := i, i+1
 	for first > 0 && calls[first-1].RequestSHA256 == calls[i].RequestSHA256 {
@@ -82,14 +82,14 @@ func printCall(w io.Writer, step string, i int, calls []wire.Call) {
 		ended += ", " + c.Failure
 	}
 	fmt.Fprintf(w, "── %s · call %d of %d · %s · %s\n", step, i-first+1, end-first, ended, c.At.Format("2006-01-02 15:04:05.000"))
-	if i == first { // the others asked the same
+	if i == first { // the other tries sent the same
 		fmt.Fprintf(w, "%s\n", c.Request)
 	}
 	fmt.Fprintf(w, "← %s\n\n", c.Response)
 }
 
-// failed is the answer to a name that means a job without an episode; nil if it means
-// none, or if its calls are asked for.
+// failed returns the error for the name of a job without an episode; nil if no such job
+// has the name, or if --wire asks for its calls.
 func (f *showFlags) failed(ctx context.Context, data *wire.Data, name string) error {
 	dead, err := data.Dead(ctx)
 	if err != nil {
@@ -103,8 +103,8 @@ func (f *showFlags) failed(ctx context.Context, data *wire.Data, name string) er
 		Err: fmt.Errorf("job %s has no episode: %s", dead[i].UnitKey, deadReason(dead[i]))}
 }
 
-// unfinished shows what there is of an episode that is not staged yet: its calls.
-// ok is false where the run knows of no such episode.
+// unfinished shows the calls of an episode that is not staged yet. ok is false if the
+// run has no such episode.
 func (f *showFlags) unfinished(ctx context.Context, s *State, data *wire.Data, name string) (ok bool, err error) {
 	begun, err := data.Unfinished(ctx)
 	if err != nil {
@@ -115,19 +115,19 @@ func (f *showFlags) unfinished(ctx context.Context, s *State, data *wire.Data, n
 		return false, nil
 	}
 	u := begun[i]
-	what := fmt.Errorf("episode %s is not finished: its steps can be read when it is staged; the same run command again goes on with it", u.ID)
+	what := fmt.Errorf("episode %s is not finished, and can be shown when it is staged: repeat the run command to continue it", u.ID)
 	if u.Dead {
 		what = fmt.Errorf("job %s has no episode; these are the calls that it made", u.ID)
 	}
 	if !f.bytes {
-		return true, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", data.Place, name, "--wire") + "   # what was said to its model so far", Err: what}
+		return true, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", data.Place, name, "--wire") + "   # its model calls so far", Err: what}
 	}
 	calls, err := data.Calls(u.ID, func(string) bool { return true })
 	switch {
 	case err != nil:
 		return true, Usage(err)
 	case len(calls) == 0:
-		return true, Usage(errors.Join(what, errors.New("no model was asked in it so far")))
+		return true, Usage(errors.Join(what, errors.New("it has called no model so far")))
 	}
 	fmt.Fprintf(s.Stderr, "%v\n", what)
 	return true, f.calls(s, u.ID, calls, nil)

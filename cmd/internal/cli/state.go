@@ -1,6 +1,6 @@
-// Package cli holds the commands of tracesmith, one file each. Everything a
-// command touches of its process comes through State, so that a test runs the
-// whole program in-process. Data goes to Stdout, everything else to Stderr.
+// Package cli holds the commands of tracesmith, one file each. Commands reach their
+// process only through State, so that a test can run the whole program in-process.
+// Data goes to Stdout, everything else to Stderr.
 package cli
 
 import (
@@ -32,59 +32,60 @@ type State struct {
 	Interrupts <-chan os.Signal
 	// Hooks let tests and the lab disturb a run.
 	Hooks pipeline.Hooks
-	// TTY tells whether Stderr is a terminal, Typed whether Stdin is.
-	TTY, Typed bool
+	// TTY reports whether Stderr is a terminal, StdinTTY whether Stdin is.
+	TTY, StdinTTY bool
 
-	draining drains
-	exit     exitHook
+	drainer  drainer
+	exitHook exitHook
 }
 
-// exitHook runs before a forced exit.
+// exitHook runs before a signal ends the process at once.
 type exitHook struct {
 	sync.Mutex
 	do func()
 }
 
-// SetExitHook sets what runs when the second signal ends the process. It must not take long.
-func (s *State) SetExitHook(do func()) {
-	s.exit.Lock()
-	defer s.exit.Unlock()
-	s.exit.do = do
+// OnForcedExit sets the function that runs before the second signal ends the process.
+// It must return quickly.
+func (s *State) OnForcedExit(do func()) {
+	s.exitHook.Lock()
+	defer s.exitHook.Unlock()
+	s.exitHook.do = do
 }
 
-// runExitHook runs what SetExitHook has set.
 func (s *State) runExitHook() {
-	s.exit.Lock()
-	defer s.exit.Unlock()
-	if s.exit.do != nil {
-		s.exit.do()
+	s.exitHook.Lock()
+	defer s.exitHook.Unlock()
+	if s.exitHook.do != nil {
+		s.exitHook.do()
 	}
 }
 
-// drains is what a command does at the first signal instead of being cancelled.
-type drains struct {
+// drainer lets a command finish its work after the first signal.
+type drainer struct {
 	sync.Mutex
-	text string
-	ch   chan struct{} // nil: it is cancelled
-	done bool
-	keen []os.Signal // that cancel at once
+	text      string
+	ch        chan struct{} // nil: the first signal cancels the command
+	done      bool
+	immediate []os.Signal // these cancel the command at once
 }
 
-// drain has the first signal close the channel, with a word of what happens then,
-// and the second one cancel the command; keen signals cancel at once.
-func (s *State) drain(text string, keen ...os.Signal) <-chan struct{} {
-	s.draining.Lock()
-	defer s.draining.Unlock()
-	s.draining.text, s.draining.ch, s.draining.keen = text, make(chan struct{}), keen
-	return s.draining.ch
+// drain makes the first signal print text and close the returned channel, and the
+// second one cancel the command. The signals in immediate cancel it at once.
+func (s *State) drain(text string, immediate ...os.Signal) <-chan struct{} {
+	s.drainer.Lock()
+	defer s.drainer.Unlock()
+	s.drainer.text, s.drainer.ch, s.drainer.immediate = text, make(chan struct{}), immediate
+	return s.drainer.ch
 }
 
-// drained drains the command, if it can be and was not.
+// drained closes the channel that drain returned, unless it is closed, and returns
+// drain's text; ok is false if sig is to cancel the command.
 func (s *State) drained(sig os.Signal) (text string, ok bool) {
-	d := &s.draining
+	d := &s.drainer
 	d.Lock()
 	defer d.Unlock()
-	if d.ch == nil || d.done || slices.Contains(d.keen, sig) {
+	if d.ch == nil || d.done || slices.Contains(d.immediate, sig) {
 		return "", false
 	}
 	close(d.ch)
@@ -92,17 +93,17 @@ func (s *State) drained(sig os.Signal) (text string, ok bool) {
 	return d.text, true
 }
 
-// OSState is the State of the real process; stop ends its signal delivery.
+// OSState returns the State of the real process; stop ends its signal delivery.
 func OSState() (s *State, stop func()) {
 	ch := make(chan os.Signal, 4)
 	for sig := range stoppedBy {
-		if sig != syscall.SIGHUP || !signal.Ignored(sig) { // nohup ignores it, and so do we then
+		if sig != syscall.SIGHUP || !signal.Ignored(sig) { // nohup makes the process ignore it
 			signal.Notify(ch, sig)
 		}
 	}
 	return &State{
 		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Now: time.Now, Interrupts: ch, TTY: isTerminal(os.Stderr), Typed: isTerminal(os.Stdin),
+		Now: time.Now, Interrupts: ch, TTY: isTerminal(os.Stderr), StdinTTY: isTerminal(os.Stdin),
 	}, func() { signal.Stop(ch) }
 }
 
@@ -111,7 +112,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// Getenv looks a variable up in the State's environment; the last one wins.
+// Getenv returns the value of a variable in Environ; the last entry wins.
 func (s *State) Getenv(name string) string {
 	value := ""
 	for _, kv := range s.Environ {
@@ -122,14 +123,14 @@ func (s *State) Getenv(name string) string {
 	return value
 }
 
-// host is what components take from the process.
+// Host returns what components need of the process.
 func (s *State) Host() wire.Host {
 	return wire.Host{Getenv: s.Getenv, Environ: s.Environ, Warn: s.Stderr, Version: Version}
 }
 
-// Version is the release in the file VERSION, with the commit of the build behind a
-// plus sign; data that this program writes names it. `make build` sets Version and
-// Commit; in other builds Commit comes from the VCS stamp, if there is one.
+// Version is the release in the file VERSION, to which `make build` adds a plus sign
+// and the commit. The records that this program writes hold it. Commit is empty in
+// other builds, which have a VCS stamp at best.
 var (
 	Version = "0.2.0"
 	Commit  = ""

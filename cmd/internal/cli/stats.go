@@ -37,7 +37,7 @@ func (f *dataFlags) Add(c *cobra.Command) {
 	c.Flags().StringVar(&f.endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
 }
 
-// config knows how S3 is reached.
+// config returns the configuration with the address of the S3 server.
 func (f *dataFlags) config(s *State) (configs.Config, error) {
 	cfg, err := f.Load(s)
 	if f.endpoint != "" {
@@ -67,7 +67,7 @@ type statsFlags struct {
 func newStats(s *State) *cobra.Command {
 	var f statsFlags
 	c := &cobra.Command{
-		Use: "stats DATASET-or-RUN", Short: "Distributions: outcomes, turns, tokens, tools, debugger commands", Args: ExactArgs(1, 1),
+		Use: "stats DATASET-or-RUN", Short: "Show distributions: outcomes, turns, tokens, tools, pdb commands", Args: RangeArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			by, err := columnOf(f.by)
 			if err != nil {
@@ -83,10 +83,10 @@ func newStats(s *State) *cobra.Command {
 	}
 	f.Add(c)
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
-	c.Flags().StringVar(&f.chosen, "selection", "", "of these episodes alone: a built-in recipe, a recipe's file, or a file that filter has written")
+	c.Flags().StringVar(&f.chosen, "selection", "", "only these episodes: a built-in recipe, a recipe file, or a file that filter wrote")
 	Must(c.RegisterFlagCompletionFunc("selection", orFile(selection.Builtin()...)))
-	c.Flags().StringVar(&f.plots, "plots", "", "directory to write figures into, as SVG")
-	c.Flags().StringVar(&f.by, "by", "", "verdicts by this column of table episodes, such as model or bug_kind")
+	c.Flags().StringVar(&f.plots, "plots", "", "directory to write figures to, as SVG")
+	c.Flags().StringVar(&f.by, "by", "", "show verdicts by this column of table episodes, such as model or bug_kind")
 	Must(c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(episodeColumns(), cobra.ShellCompDirectiveNoFileComp)))
 	return c
 }
@@ -140,7 +140,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 	return nil
 }
 
-// columnOf is a column of table episodes.
+// columnOf returns a column of table episodes.
 func columnOf(name string) (arrowrec.Column, error) {
 	c, ok := arrowrec.Episodes.Column(name)
 	if name == "" || ok {
@@ -161,7 +161,7 @@ func episodeColumns() []string {
 	return names
 }
 
-// chosenOf are the ids that a selection keeps; nil where none is named.
+// chosenOf returns the ids that a selection keeps; nil if none is named.
 func chosenOf(ctx context.Context, data *wire.Data, nameOrFile string) (map[string]bool, error) {
 	if nameOrFile == "" {
 		return nil, nil
@@ -184,7 +184,7 @@ func chosenOf(ctx context.Context, data *wire.Data, nameOrFile string) (map[stri
 	return keep, nil
 }
 
-// writePlots makes one file per figure; "" writes none. Files that are there stay.
+// writePlots writes one file per figure, unless dir is "". It overwrites none.
 func writePlots(dir string, plots []publish.Plot) error {
 	if dir == "" {
 		return nil
@@ -217,7 +217,7 @@ func printStats(w io.Writer, st publish.Stats, deadPlace string) {
 		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadPlace)
 	}
 	fmt.Fprintf(w, "resolved %d, resolved with the gold patch %d, unresolved %d, not verified %d\n", st.Resolved, st.ResolvedGold, st.Unresolved, st.Unverified)
-	fmt.Fprintf(w, "%d repeat calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
+	fmt.Fprintf(w, "%d repeat the calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
 	if st.CostUSD != nil {
 		fmt.Fprintf(w, "cost $%.4f, of the %d episodes that report one\n", *st.CostUSD, st.Cost.N)
 	}
@@ -241,7 +241,7 @@ func printStats(w io.Writer, st publish.Stats, deadPlace string) {
 		counts map[string]int
 	}{
 		{"outcome", st.Outcomes}, {"exit reason", st.ExitReasons}, {"verified by", st.Verdicts}, {"agent", st.Agents}, {"model", st.Models},
-		{"source", st.Sources}, {"split", st.Splits}, {"licence", st.Licenses}, {"tool", st.Tools}, {"pdb command", st.PDBCommands},
+		{"source", st.Sources}, {"split", st.Splits}, {"license", st.Licenses}, {"tool", st.Tools}, {"pdb command", st.PDBCommands},
 		{"error", st.Errors}, {"not trained on", st.Masks},
 	} {
 		printCounts(w, table.name, table.counts)

@@ -21,11 +21,11 @@ func newStatus(s *State) *cobra.Command {
 	var nats string
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "status [RUN_DIR]", Args: ExactArgs(0, 1),
-		Short: "Show how a run stands, or the runs and workers of a cluster",
-		Long: "Show how the run of a run directory stands, from what its process keeps there; with --nats one run or all\n" +
-			"runs of the cluster, from what is stored on it. The processes may be gone, and a minority of the nodes.\n" +
-			"The figures add up at every moment.",
+		Use: "status [RUN_DIR]", Args: RangeArgs(0, 1),
+		Short: "Show the progress of a run, or the runs of a cluster",
+		Long: `Show the progress of the run in a run directory or, with --nats, of one run or
+all runs of a cluster and of their workers. This works even if the processes of
+the run, or a minority of the NATS nodes, are down. The figures always add up.`,
 		Example: "  tracesmith status runs/a\n  tracesmith status runs/a --nats nats://n1:4222\n  tracesmith status --nats nats://n1:4222 --json",
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := f.Load(s)
@@ -39,7 +39,7 @@ func newStatus(s *State) *cobra.Command {
 				return Usage(errors.New("name a run directory, or a cluster: --nats URL or nats.url"))
 			}
 			if cfg.NATS.URL == "" {
-				r, err := wire.Standing(c.Context(), args[0])
+				r, err := wire.LocalStatus(c.Context(), args[0])
 				if err != nil {
 					return Usage(err)
 				}
@@ -102,13 +102,13 @@ func printStatus(s *State, r observe.Status) error {
 		if b.LimitUSD > 0 {
 			limit = fmt.Sprintf("of $%.4f", b.LimitUSD)
 		}
-		fmt.Fprintf(s.Stdout, "  $%.4f spent + $%.4f set aside for calls under way, %s\n", b.SpentUSD, b.ReservedUSD, limit)
+		fmt.Fprintf(s.Stdout, "  $%.4f spent + $%.4f reserved for running calls, %s\n", b.SpentUSD, b.ReservedUSD, limit)
 		if b.LostUSD > 0 {
-			fmt.Fprintf(s.Stdout, "  $%.4f of what is spent is the worst case of calls whose worker is gone\n", b.LostUSD)
+			fmt.Fprintf(s.Stdout, "  $%.4f of this is the worst case of calls whose worker is gone\n", b.LostUSD)
 		}
 	}
 	if r.Orphaned > 0 {
-		fmt.Fprintf(s.Stdout, "  %d of those running are in silent hands: they are handed out again when their leases run out\n", r.Orphaned)
+		fmt.Fprintf(s.Stdout, "  %d of the running episodes belong to silent workers: other workers get them when the leases expire\n", r.Orphaned)
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
 	for i, k := range r.Workers {

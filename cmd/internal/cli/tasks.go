@@ -28,10 +28,10 @@ func (f *taskFlags) Add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "tasks", "", "task file (.jsonl or .parquet); short for --source file -p tasks.with.path=FILE")
 }
 
-// named says that a flag chooses the source.
+// named reports whether a flag chooses the source.
 func (f *taskFlags) named() bool { return f.dir != "" || f.source != "" || f.file != "" }
 
-// load is the configuration with the source of the flags.
+// Load returns the configuration with the source that the flags choose.
 func (f *taskFlags) Load(s *State) (configs.Config, error) {
 	cfg, err := f.ConfigFlags.Load(s)
 	switch {
@@ -65,8 +65,8 @@ func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
 	return tasks, nil
 }
 
-// chosen opens the workbench and lists the tasks that are named, or all of the
-// source. Who gets no error closes the workbench.
+// chosen opens the workbench and returns the named tasks, or all tasks of the source.
+// Without an error, the caller must close the workbench.
 func (f *taskFlags) chosen(ctx context.Context, s *State, names []string) (cfg configs.Config, bench *wire.Workbench, tasks []schemas.Task, err error) {
 	if cfg, err = f.Load(s); err != nil {
 		return cfg, nil, nil, err
@@ -96,7 +96,7 @@ func namedTasks(ctx context.Context, bench *wire.Workbench, from configs.Tasks, 
 	return out, nil
 }
 
-// liveLine is a line of progress on a terminal, drawn anew; nothing elsewhere.
+// liveLine is a line of progress that is redrawn on a terminal, and left out elsewhere.
 type liveLine struct {
 	w    io.Writer
 	live bool
@@ -118,7 +118,7 @@ func newTasksList(s *State) *cobra.Command {
 	var f taskFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List the tasks of a source", Args: ExactArgs(0, 0),
+		Use: "list", Short: "List the tasks of a source", Args: RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			tasks, err := f.tasks(c, s)
 			if err != nil {
@@ -131,7 +131,7 @@ func newTasksList(s *State) *cobra.Command {
 				return PrintJSON(s, map[string]any{"schema": "tracesmith.tasks/1", "tasks": tasks})
 			}
 			w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "TASK\tKIND\tTESTS\tGOLD\tWHAT USERS SEE")
+			fmt.Fprintln(w, "TASK\tKIND\tTESTS\tGOLD\tINSTRUCTIONS")
 			for _, t := range tasks {
 				fmt.Fprintf(w, "%s/%s\t%s\t%d+%d\t%s\t%s\n", t.Source, t.InstanceID, t.BugKind,
 					len(t.Tests.FailToPass), len(t.Tests.PassToPass), yesNo(t.GoldPatch != ""), clip(firstLine(t.Instructions), 70))
@@ -148,7 +148,7 @@ func newTasksShow(s *State) *cobra.Command {
 	var f taskFlags
 	var asJSON, gold bool
 	c := &cobra.Command{
-		Use: "show TASK", Short: "Show one task: instructions, tests, how it is judged", Args: ExactArgs(1, 1),
+		Use: "show TASK", Short: "Show one task: instructions, tests, how it is graded", Args: RangeArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			tasks, err := f.tasks(c, s)
 			if err != nil {
@@ -173,7 +173,7 @@ func newTasksShow(s *State) *cobra.Command {
 	}
 	f.Add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&gold, "gold", false, "show what is privileged, too: the gold patch, hidden tests, where the bug is from")
+	c.Flags().BoolVar(&gold, "gold", false, "also show privileged data: the gold patch, hidden tests, the origin of the bug")
 	return c
 }
 
@@ -186,16 +186,16 @@ func printTask(s *State, t schemas.Task) {
 	}
 	row("repository", t.Repo)
 	row("kind", t.BugKind)
-	row("licence", t.License)
+	row("license", t.License)
 	row("entrypoint", t.Entrypoint)
 	row("debugger", t.DebugEntrypoint)
 	row("setup", strings.Join(t.Setup, " && "))
 	row("hide", strings.Join(t.Hide, " "))
 	row("image", t.Image)
-	row("judged by", fmt.Sprintf("%s: %d tests must be mended, %d must stay", t.Tests.Method, len(t.Tests.FailToPass), len(t.Tests.PassToPass)))
+	row("graded by", fmt.Sprintf("%s: %d tests must be fixed, %d must keep passing", t.Tests.Method, len(t.Tests.FailToPass), len(t.Tests.PassToPass)))
 	fmt.Fprintf(s.Stdout, "\n%s\n", strings.TrimRight(t.Instructions, "\n"))
 	for _, id := range t.Tests.FailToPass {
-		fmt.Fprintf(s.Stdout, "\n  must be mended  %s", id)
+		fmt.Fprintf(s.Stdout, "\n  must be fixed  %s", id)
 	}
 	fmt.Fprintln(s.Stdout)
 	if t.GoldPatch != "" {

@@ -24,34 +24,36 @@ type hashesFlags struct {
 func newTasksHashes(s *State) *cobra.Command {
 	var f hashesFlags
 	c := &cobra.Command{
-		Use: "hashes [REPO...]", Short: "Write what the repositories and tasks of a benchmark are known by, whatever they are called",
-		Long: `Write the hashes of all functions of healthy repositories, without tests and without
-functions of less than three statements. REPO is a directory, or one of repositories;
---tasks, --dir or --source take those of tasks. A function's hash is of its name and its
-code: comments, docstrings, layout and the path of the file make no difference.
+		Use: "hashes [REPO...]", Short: "Write content hashes of a benchmark, to detect contamination",
+		Long: `Write the hashes of all functions of healthy repositories, except tests and
+functions of less than three statements. REPO is a directory of one repository
+or of several; --tasks, --dir or --source take the repositories of tasks. A hash
+covers the name and the code of a function: comments, docstrings, layout and the
+path of the file make no difference.
 
-With such a file "tasks synth --benchmark-hashes" refuses repositories of which at least
-half of the functions stand in one of the benchmark's, and "tasks split
+"tasks synth --benchmark-hashes" refuses repositories that have at least half of
+their functions from a repository in the file, and "tasks split
 --benchmark-hashes" keeps tasks of such repositories in test.
 
-Of tasks the file also has ids, base commits, and hashes of the words of problem
-statements and reference fixes, by which "publish --benchmark-hashes" reports them.
-It holds no text; but who has half of one can find out whether it is there.`,
-		Example: "  tracesmith tasks hashes --source swebench -p tasks.with.repos=clones --benchmark swe-bench -o swe-bench.hashes",
-		Args:    ExactArgs(0, -1),
+For tasks, the file also holds ids, base commits, and hashes of the words of
+problem statements and reference fixes, by which "publish --benchmark-hashes"
+recognizes the tasks. It holds no text, but a reader who has half of a text can
+find out whether the text was hashed.`,
+		Example: "  tracesmith tasks hashes --source swebench -p tasks.with.repos=clones \\\n    --benchmark swe-bench -o swe-bench.hashes",
+		Args:    RangeArgs(0, -1),
 		RunE:    func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, args) },
 	}
 	f.Add(c)
 	f.AddSandbox(c, " (default bubblewrap)")
-	c.Flags().StringVar(&f.benchmark, "benchmark", "", "name of the benchmark (default: as env/tasks/provenance lists the repository)")
-	c.Flags().StringVarP(&f.out, "out", "o", "", "file of hashes, JSONL")
-	c.Flags().BoolVar(&f.noFunctions, "no-functions", false, "of tasks alone: read no repository (synth and split find no copies by such a file)")
+	c.Flags().StringVar(&f.benchmark, "benchmark", "", "name of the benchmark (default: from the built-in lists of repositories)")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "file of hashes to write, JSONL")
+	c.Flags().BoolVar(&f.noFunctions, "no-functions", false, "hash only tasks, and read no repository (synth and split cannot use such a file)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
 
-// hashed is a repository as it is reported.
-type hashed struct {
+// hashedRepo is a repository in the output.
+type hashedRepo struct {
 	Repo      string `json:"repo"`
 	Benchmark string `json:"benchmark"`
 	Trees     int    `json:"trees"`
@@ -65,12 +67,12 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 	case len(args) == 0 == !f.named():
 		return &Error{Code: ExitUsage, Try: "tracesmith tasks hashes DIR --benchmark NAME -o FILE", Err: errors.New("name repositories: directories, or tasks with --tasks, --dir or --source, not both")}
 	case f.noFunctions && len(args) > 0:
-		return Usage(errors.New("--no-functions leaves nothing of a directory: name tasks with --tasks, --dir or --source"))
+		return Usage(errors.New("--no-functions hashes nothing of a directory: name tasks with --tasks, --dir or --source"))
 	case f.out == "":
 		return Usage(errors.New("name the file of hashes with -o"))
 	}
 	if info, err := os.Stat(f.out); err == nil && !info.Mode().IsRegular() {
-		return Usage(fmt.Errorf("%s is no regular file: name another one with -o", f.out))
+		return Usage(fmt.Errorf("%s is not a regular file: name another one with -o", f.out))
 	}
 	cfg, err := f.Load(s)
 	if err != nil {
@@ -87,14 +89,14 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 	}
 	for i, p := range list {
 		if list[i].Benchmark = cmp.Or(f.benchmark, p.Benchmark); list[i].Benchmark == "" {
-			return Usage(fmt.Errorf("no list has %s: name the benchmark with --benchmark", p.Repo))
+			return Usage(fmt.Errorf("no built-in list has %s: name the benchmark with --benchmark", p.Repo))
 		}
 	}
 	var prints []provenance.Prints
 	var tasks []provenance.TaskPrints
-	var rows []hashed
+	var rows []hashedRepo
 	for _, r := range list {
-		row := hashed{Repo: r.Repo, Benchmark: r.Benchmark, Tasks: len(r.Tasks)}
+		row := hashedRepo{Repo: r.Repo, Benchmark: r.Benchmark, Tasks: len(r.Tasks)}
 		for _, t := range r.Tasks {
 			tasks = append(tasks, provenance.PrintsOf(t, r.Benchmark))
 		}
@@ -117,7 +119,7 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 	for _, r := range rows {
 		fmt.Fprintf(s.Stdout, "%-40s  %-12s %6d functions, %5d tasks", r.Repo, r.Benchmark, r.Functions, r.Tasks)
 		if r.Unread > 0 {
-			fmt.Fprintf(s.Stdout, ", %d files are no Python of this interpreter", r.Unread)
+			fmt.Fprintf(s.Stdout, ", %d files that this interpreter cannot parse", r.Unread)
 		}
 		fmt.Fprintln(s.Stdout)
 	}
@@ -129,17 +131,17 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 	return nil
 }
 
-// functionsOf makes the prints of a repository, which must have enough functions
-// to be known by.
-func functionsOf(ctx context.Context, r *wire.Hashed) (provenance.Prints, int, error) {
+// functionsOf returns the hashes of a repository's functions, or an error if it has too
+// few to recognize it by.
+func functionsOf(ctx context.Context, r *wire.HashedRepo) (provenance.Prints, int, error) {
 	p, unread, err := r.Prints(ctx)
 	if err == nil && len(p.Functions) < provenance.CopyLeast {
-		err = Usage(fmt.Errorf("%s has %d functions of three statements or more, by which nothing can be known again: name the directory that holds its .py files, or hash tasks with --no-functions", p.Repo, len(p.Functions)))
+		err = Usage(fmt.Errorf("%s has %d functions of three statements or more, too few to recognize it by: name the directory that holds its .py files, or hash tasks with --no-functions", p.Repo, len(p.Functions)))
 	}
 	return p, unread, err
 }
 
-// comparisonOf reads files of hashes to compare with; nil for none.
+// comparisonOf reads files of hashes to compare with; it returns nil without files.
 func comparisonOf(files []string) (*provenance.Comparison, error) {
 	l, err := libraryOf(files)
 	if l == nil || err != nil {
@@ -148,7 +150,7 @@ func comparisonOf(files []string) (*provenance.Comparison, error) {
 	return l.Comparison(), nil
 }
 
-// libraryOf reads files of hashes; nil for none.
+// libraryOf reads files of hashes; it returns nil without files.
 func libraryOf(files []string) (*provenance.Library, error) {
 	if len(files) == 0 {
 		return nil, nil

@@ -20,13 +20,12 @@ type prepullFlags struct {
 func newTasksPrepull(s *State) *cobra.Command {
 	var f prepullFlags
 	c := &cobra.Command{
-		Use: "prepull [TASK...]", Short: "Fetch the container images that tasks run in", Args: ExactArgs(0, -1),
-		Long: `Fetch every image that the tasks name, or that sandbox.image gives them, unless the
-daemon has it. An image that cannot be had holds up no other; the same command again
-goes on with what is missing, and the daemon keeps the layers that have come.
+		Use: "prepull [TASK...]", Short: "Pull the container images that tasks run in", Args: RangeArgs(0, -1),
+		Long: `Pull every image that the tasks name, or that sandbox.image gives them, unless
+the daemon has it. An image that cannot be pulled does not stop the others. To
+pull what is missing, repeat the command; the daemon keeps the layers it has.
 
-The exit code is 0 when all images are there, 3 when some could not be had, 7 when
-none could.`,
+Exit code 3: some images could not be pulled. Exit code 7: none could.`,
 		Example: "  tracesmith tasks prepull --source swebench -p tasks.with.repos=clones -n 4",
 		RunE: func(c *cobra.Command, args []string) error {
 			return Resumable(c.Context(), f.pull(c.Context(), s, args))
@@ -34,7 +33,7 @@ none could.`,
 	}
 	f.Add(c)
 	f.AddSandbox(c, "")
-	c.Flags().IntVarP(&f.workers, "workers", "n", 2, "images at once")
+	c.Flags().IntVarP(&f.workers, "workers", "n", 2, "images to pull at once")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -62,7 +61,7 @@ func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error
 	return pullEnd(ctx, list)
 }
 
-// pullEnd is the exit code of what the summary told.
+// pullEnd returns the error for images that could not be pulled.
 func pullEnd(ctx context.Context, list []wire.Image) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -79,10 +78,10 @@ func pullEnd(ctx context.Context, list []wire.Image) error {
 	case 0:
 		return nil
 	case len(list):
-		return &Error{Code: ExitPreflight, Err: fmt.Errorf("no image could be had, the first: %s", reason)}
+		return &Error{Code: ExitPreflight, Err: fmt.Errorf("could not pull any image; the first error: %s", reason)}
 	}
-	return &Error{Code: ExitGaps, Err: fmt.Errorf("%d of %d images could not be had, the first: %s", failed, len(list), reason),
-		Try: "the same command again: it goes on with what is missing"}
+	return &Error{Code: ExitGaps, Err: fmt.Errorf("could not pull %d of %d images; the first error: %s", failed, len(list), reason),
+		Try: "the same command again: it pulls what is missing"}
 }
 
 // prepullOutput is what tasks prepull --json prints.
@@ -120,8 +119,7 @@ func (f *prepullFlags) print(s *State, list []wire.Image) error {
 	return nil
 }
 
-// pullProgress tells how far it is: a line per image, or on a terminal one line
-// that is drawn anew.
+// pullProgress prints a line per image and, on a terminal, a line that it redraws.
 type pullProgress struct {
 	liveLine
 	total, at, running int
@@ -151,5 +149,5 @@ func (p *pullProgress) done(i wire.Image) {
 }
 
 func (p *pullProgress) draw() {
-	p.show("  %d/%d images, %d under way, %d of %d MB", p.at, p.total, p.running, p.have>>20, p.known>>20)
+	p.show("  %d/%d images, %d running, %d of %d MB", p.at, p.total, p.running, p.have>>20, p.known>>20)
 }

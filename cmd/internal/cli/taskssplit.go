@@ -31,32 +31,33 @@ type splitFlags struct {
 func newTasksSplit(s *State) *cobra.Command {
 	var f splitFlags
 	c := &cobra.Command{
-		Use: "split FILE...", Short: "Split task files by repository, so that no repository is in two parts",
-		Long: `Split task files into train.jsonl, validation.jsonl and test.jsonl. A repository goes
-into a part by the hash of its canonical upstream name: all its tasks, mirrors and forks
-under other names go with it, and new repositories move no old one.
+		Use: "split FILE...", Short: "Split task files by repository into train, validation and test",
+		Long: `Split task files into train.jsonl, validation.jsonl and test.jsonl. The hash of
+a repository's canonical upstream name decides its part, so that all its tasks,
+mirrors and forks go together, and new repositories do not move old ones.
 
-Repositories whose tasks mend the same function (its name and its code are equal, and it
-has three statements or more) go together, by the hash of the first of their names; with
---by repo names alone count, and no sandbox is opened to read the code.
+Repositories whose tasks fix the same function (equal in name and code, with at
+least three statements) stay together, by the hash of the first of their names.
+With --by repo, only names count, and no sandbox is opened to read the code.
 
-Repositories that public benchmarks take their tasks from, by name or, with
---benchmark-hashes, by their functions, may only be in test; see --allow-benchmarks.`,
+Repositories of public benchmarks, recognized by name or, with
+--benchmark-hashes, by their functions, go only into test; --allow-benchmarks
+lifts this rule.`,
 		Example: "  tracesmith tasks split bugs/tasks.jsonl --train 0.9 --val 0.05 --test 0.05",
-		Args:    ExactArgs(1, -1),
+		Args:    RangeArgs(1, -1),
 		RunE:    func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, args) },
 	}
 	f.Add(c)
 	f.AddSandbox(c, " (default bubblewrap)")
 	fl := c.Flags()
-	fl.StringVar(&f.by, "by", splitByFunction, "what stays together: "+splitByFunction+" (repositories that share one) or "+splitByRepo)
+	fl.StringVar(&f.by, "by", splitByFunction, "what keeps tasks together: "+splitByFunction+" (which repositories share) or "+splitByRepo)
 	fl.Float64Var(&f.shares[0], "train", 0.9, "share of repositories in train")
 	fl.Float64Var(&f.shares[1], "val", 0.05, "share of repositories in validation")
 	fl.Float64Var(&f.shares[2], "test", 0.05, "share of repositories in test")
-	fl.StringVar(&f.salt, "salt", provenance.Salt, "changes which repository goes where")
-	fl.BoolVar(&f.allow, "allow-benchmarks", false, "treat repositories of public benchmarks as any other")
-	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": copies of these repositories are of the benchmark, too")
-	fl.StringVarP(&f.dir, "out", "o", "", "output directory (default: that of the first file)")
+	fl.StringVar(&f.salt, "salt", provenance.Salt, "text that changes which repository goes where")
+	fl.BoolVar(&f.allow, "allow-benchmarks", false, "treat repositories of public benchmarks like any other")
+	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": copies of these repositories belong to the benchmark")
+	fl.StringVarP(&f.dir, "out", "o", "", "output directory (default: directory of the first file)")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -67,7 +68,7 @@ const (
 	splitByFunction = "function"
 )
 
-// splitPart is one part as it is reported.
+// splitPart is one part in the output.
 type splitPart struct {
 	Split string `json:"split"`
 	File  string `json:"file"`
@@ -82,7 +83,7 @@ type splitOutput struct {
 	ListsVersion int                 `json:"lists_version"`
 	Held         []string            `json:"benchmark_repos"` // in test because of their name
 	Copies       []wire.Copy         `json:"benchmark_copies,omitempty"`
-	Groups       map[string][]string `json:"groups,omitempty"` // of repositories that share functions, by the name they go by
+	Groups       map[string][]string `json:"groups,omitempty"` // repositories that share functions, by the name that decides their part
 	Unread       int                 `json:"unread_files,omitempty"`
 }
 
@@ -121,7 +122,7 @@ func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
 	return nil
 }
 
-// readTogether reads task files as one.
+// readTogether reads several task files as one.
 func readTogether(ctx context.Context, names []string) (entries []*taskfile.Entry, err error) {
 	seen := map[string]string{}
 	for _, name := range names {
@@ -170,15 +171,15 @@ func printSplit(s *State, out splitOutput) {
 		fmt.Fprintf(s.Stdout, "in test because benchmarks use them: %s\n", strings.Join(out.Held, ", "))
 	}
 	for _, c := range out.Copies {
-		fmt.Fprintf(s.Stdout, "in test because %d of its %d functions stand in %s (%s): %s\n", c.Shared, c.Functions, c.Of, c.Benchmark, c.Repo)
+		fmt.Fprintf(s.Stdout, "in test because %d of its %d functions are in %s (%s): %s\n", c.Shared, c.Functions, c.Of, c.Benchmark, c.Repo)
 	}
 	if out.Unread > 0 {
-		fmt.Fprintf(s.Stdout, "%d files are no Python of this interpreter: their functions were not compared\n", out.Unread)
+		fmt.Fprintf(s.Stdout, "this interpreter cannot parse %d files: their functions were not compared\n", out.Unread)
 	}
 }
 
-// write makes the parts; held are the benchmark repositories that were kept out
-// of the others for their name.
+// write writes the parts. held lists the benchmark repositories that it put into test
+// because of their names.
 func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts []splitPart, held []string, err error) {
 	inTest := map[string]bool{} // groups
 	held = []string{}
@@ -229,8 +230,7 @@ func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts [
 	return parts, held, nil
 }
 
-// put writes a task of one file into a part. Its repository is stored beside it,
-// without the bug, as it was.
+// put writes a task into a part, with its repository as it was without the bug.
 func put(w *taskfile.Writer, e *taskfile.Entry, split string) error {
 	healthy, err := e.Repository()
 	if err != nil {

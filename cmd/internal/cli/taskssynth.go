@@ -32,13 +32,14 @@ type synthFlags struct {
 func newTasksSynth(s *State) *cobra.Command {
 	var f synthFlags
 	c := &cobra.Command{
-		Use: "synth [REPO...]", Short: "Put bugs into healthy repositories and keep those their tests show",
-		Long: `Put bugs into healthy Python repositories, judge each by the repository's own tests
-in a sandbox, and write those that are sound as a task file. REPO is a directory, or
-one of repositories; --tasks, --dir or --source take those of tasks, mended. The
-output directory is the run's identity: naming it again goes on where it stopped.`,
+		Use: "synth [REPO...]", Short: "Inject bugs into repositories and keep those that tests reveal",
+		Long: `Inject bugs into healthy Python repositories, check each bug with the
+repository's own tests in a sandbox, and write the valid ones as a task file.
+REPO is a directory of one repository or of several; --tasks, --dir or --source
+take the repositories of tasks, with their bugs fixed. To resume, name the
+output directory again.`,
 		Example: "  tracesmith tasks synth ../mypackage -n 200 -o bugs\n  tracesmith tasks list --tasks bugs/tasks.jsonl",
-		Args:    ExactArgs(0, -1),
+		Args:    RangeArgs(0, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return Resumable(c.Context(), f.run(c.Context(), s, args))
 		},
@@ -48,20 +49,20 @@ output directory is the run's identity: naming it again goes on where it stopped
 	fl := c.Flags()
 	fl.StringVar(&f.task.Entrypoint, "entrypoint", "", "command that runs the tests: pytest or unittest (default "+wire.DefaultEntrypoint+")")
 	fl.StringArrayVar(&f.task.Setup, "setup", nil, "command that prepares the sandbox, run once; may be repeated")
-	fl.StringVar(&f.task.License, "license", "", "SPDX id of the repository (default: as its licence file says)")
-	fl.IntVarP(&f.cfg.Candidates, "candidates", "n", 100, "single mutations tried in each repository; 0 = every site")
-	fl.IntVar(&f.cfg.Commits, "commits", synth.DefaultCommits, "newest commits that kind commit takes back, in each repository")
-	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "functions that kind model has the model of section llm write, in each repository")
-	fl.Float64Var(&f.cost, "max-cost", 0, "ask the model nothing more before all its calls cost more than this many USD")
-	fl.Int64Var(&f.cfg.Seed, "seed", 1, "seed of every choice")
+	fl.StringVar(&f.task.License, "license", "", "SPDX id of the repository's license (default: from its license file)")
+	fl.IntVarP(&f.cfg.Candidates, "candidates", "n", 100, "single mutations to try in each repository; 0: every site")
+	fl.IntVar(&f.cfg.Commits, "commits", synth.DefaultCommits, "newest commits in each repository that kind commit reverts")
+	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "functions in each repository that kind model has the model of section llm write")
+	fl.Float64Var(&f.cost, "max-cost", 0, "stop asking the model before its calls cost more than this many USD")
+	fl.Int64Var(&f.cfg.Seed, "seed", 1, "seed of every random choice")
 	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators")
 	fl.StringSliceVar(&f.cfg.Kinds, "kinds", []string{synth.KindSingle}, "kinds of bugs: "+strings.Join(synth.Kinds, ", "))
-	fl.IntVar(&f.cfg.Workers, "workers", runtime.NumCPU(), "sandboxes at once")
+	fl.IntVar(&f.cfg.Workers, "workers", runtime.NumCPU(), "sandboxes to run at once")
 	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "identical verdicts that make a candidate valid")
-	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "identical verdicts that make it a task")
-	fl.Float64Var(&f.cfg.MaxFailing, "max-failing", synth.DefaultMaxFailing, "share of the tests that a bug may break, at most; never all")
-	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue tells: "+strings.Join(synth.Texts, ", "))
-	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": repositories that are copies of these are left out")
+	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "identical verdicts that make a valid candidate a task")
+	fl.Float64Var(&f.cfg.MaxFailing, "max-failing", synth.DefaultMaxFailing, "largest share of the tests that a bug may break; never all")
+	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue describes: "+strings.Join(synth.Texts, ", "))
+	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": leave out copies of these repositories")
 	fl.StringVarP(&f.cfg.Out, "out", "o", "synth", "output directory")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
 	return c
@@ -112,13 +113,13 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 		err = printSynth(s, sum)
 	}
 	if err == nil && sum.Unasked > 0 {
-		return &Error{Code: ExitBudget, Try: "raise --max-cost and start the same command again: it goes on",
+		return &Error{Code: ExitBudget, Try: "raise --max-cost and repeat the command: it continues where it stopped",
 			Err: fmt.Errorf("the cost budget is used up: the model was not asked for %d bugs", sum.Unasked)}
 	}
 	return err
 }
 
-// model connects the model, where a kind of bugs or the text needs one.
+// model connects the model if a kind of bugs or the text needs one.
 func (f *synthFlags) model(ctx context.Context, s *State, settings configs.Config) (err error) {
 	f.cfg.MaxCost = settings.Limits.TotalCost
 	if slices.Contains(f.cfg.Kinds, synth.KindModel) || f.cfg.Text == synth.TextReporter {
@@ -127,7 +128,7 @@ func (f *synthFlags) model(ctx context.Context, s *State, settings configs.Confi
 	return Usage(err)
 }
 
-// repos are the healthy repositories that the command line names.
+// repos returns the healthy repositories that the command line names.
 func (f *synthFlags) repos(ctx context.Context, bench *wire.Workbench, tasks configs.Tasks, args []string) ([]synth.Repo, error) {
 	if len(args) > 0 {
 		t := f.task
@@ -149,7 +150,7 @@ func (f *synthFlags) repos(ctx context.Context, bench *wire.Workbench, tasks con
 	return bench.Healthy(ctx, list)
 }
 
-// synthError tells what is the caller's to mend.
+// synthError marks mistakes of the caller as usage errors.
 func synthError(err error) error {
 	_, repo := errors.AsType[*synth.NoneError](err)
 	_, used := errors.AsType[*synth.UsedError](err)
@@ -161,8 +162,8 @@ func synthError(err error) error {
 	return err
 }
 
-// synthProgress shows how far the factory is: in place on a terminal, else a line
-// now and then.
+// synthProgress shows the progress: in place on a terminal, else as a line every 15
+// seconds.
 func synthProgress(s *State) func(synth.Progress) {
 	every := 15 * time.Second
 	if s.TTY {
@@ -200,7 +201,7 @@ func synthLine(p synth.Progress) string {
 	return line
 }
 
-// printSynth is the summary: what came of each operator, why, and the totals.
+// printSynth prints the summary: the results of each operator, reasons, and totals.
 func printSynth(s *State, sum synth.Summary) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
 	var others []synth.Outcome

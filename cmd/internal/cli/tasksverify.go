@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -26,24 +25,24 @@ type verifyFlags struct {
 func newTasksVerify(s *State) *cobra.Command {
 	var f verifyFlags
 	c := &cobra.Command{
-		Use: "verify [TASK...]", Short: "Check that tasks are sound: tests, gold patch, debugger, reruns, leaks", Args: ExactArgs(0, -1),
-		Long: `Check each task in sandboxes of its own: its tests fail because of the bug and pass
-with the gold patch, which reverses byte for byte; no patch resolves it that is
-empty, rewrites or deletes tests, or changes what configures them; the debugger
-answers; the sandbox shows nothing of the fix; and reruns under other hash seeds and
-in other orders, and of single tests, give the same verdicts.
+		Use: "verify [TASK...]", Short: "Check tasks: tests, gold patch, debugger, reruns, leaks", Args: RangeArgs(0, -1),
+		Long: `Check each task in its own sandboxes: its tests fail because of the bug and pass
+with the gold patch, which reverses byte for byte; no patch resolves the task
+that is empty, rewrites or deletes tests, or changes their configuration; the
+debugger works; the sandbox shows nothing of the fix; and reruns with other hash
+seeds, in other orders, and of single tests give the same verdicts.
 
-The report (-o) is one JSON line per finished task, and the state: the same command
-again checks only what is missing there, or was run fewer times. Each task has one
-status:
+The report (-o) has one JSON line per finished task. The same command again
+checks only tasks that are missing from it, or that were run fewer times. Each
+task has one status:
 
 ` + statusHelp() + `
-The exit code is 0 when all are sound (or no_gold), 6 when one is not, 3 when one
-could not be checked.`,
+Exit code 6: a task is neither sound nor no_gold. Exit code 3: a task could not
+be checked.`,
 		Example: "  tracesmith tasks verify --source builtin -o checks.jsonl\n  tracesmith tasks verify --dir tasks --runs 20 --workers 4 stockroom",
 		RunE: func(c *cobra.Command, args []string) error {
 			err := f.verify(c.Context(), s, args)
-			if f.out == "" { // nothing was kept that could be gone on from
+			if f.out == "" { // there is no report to resume from
 				return err
 			}
 			return Resumable(c.Context(), err)
@@ -52,20 +51,20 @@ could not be checked.`,
 	f.Add(c)
 	fl := c.Flags()
 	f.AddSandbox(c, "")
-	fl.IntVar(&f.runs, "runs", check.DefaultRuns, "runs of the tests, with and without the gold patch")
-	fl.IntVarP(&f.workers, "workers", "n", 0, "tasks at once")
-	fl.Int64Var(&f.seed, "seed", 0, "seed of hash seeds and orders")
-	fl.StringVarP(&f.out, "out", "o", "", "keep the reports in this file, and go on from it")
+	fl.IntVar(&f.runs, "runs", check.DefaultRuns, "runs of the tests with and without the gold patch")
+	fl.IntVarP(&f.workers, "workers", "n", 0, "tasks to check at once")
+	fl.Int64Var(&f.seed, "seed", 0, "seed of hash seeds and test orders")
+	fl.StringVarP(&f.out, "out", "o", "", "keep the reports in this file, and resume from it")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
 
 func statusHelp() string {
-	var b strings.Builder
+	var rows [][2]string
 	for _, status := range check.Statuses {
-		fmt.Fprintf(&b, "  %-12s %s\n", status, check.Meanings[status].Sentence)
+		rows = append(rows, [2]string{string(status), check.Meanings[status].Sentence})
 	}
-	return b.String()
+	return table(rows)
 }
 
 func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err error) {
@@ -106,7 +105,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	return verifyEnd(result, stopped)
 }
 
-// verifyEnd is the exit code of what the summary told.
+// verifyEnd returns the exit code of the result that the summary shows.
 func verifyEnd(r check.Result, stopped error) error {
 	if stopped != nil {
 		return stopped
@@ -167,7 +166,7 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 		}
 	}
 	if quoting > 0 {
-		fmt.Fprintf(s.Stdout, "%5d %-12s sound or not, have a text that quotes the fix itself; see quoted in the report\n", quoting, "note")
+		fmt.Fprintf(s.Stdout, "%5d %-12s sound or not, have an issue that quotes the fix; see quoted in the report\n", quoting, "note")
 	}
 	if len(r.Gaps) > 0 {
 		fmt.Fprintf(s.Stdout, "%5d %-12s could not be checked; the first: %s: %s\n", len(r.Gaps), "gaps", r.Gaps[0].InstanceID, firstLine(r.Gaps[0].Reason))
@@ -178,7 +177,7 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 	return nil
 }
 
-// remark is what is found, or worth a note.
+// remark returns what the check found, or a note.
 func remark(r check.Report) string {
 	if r.Reason == "" && len(r.Quoted) > 0 {
 		return fmt.Sprintf("note: the issue itself quotes the %s %q of the fix", r.Quoted[0].Kind, r.Quoted[0].Token)
@@ -186,11 +185,11 @@ func remark(r check.Report) string {
 	return r.Reason
 }
 
-// maxSoundRows is up to how many tasks the sound ones have rows, too.
+// maxSoundRows is the number of tasks beyond which sound ones have no row.
 const maxSoundRows = 40
 
-// verifyProgress tells how far a batch is: a line per finished task, or on a
-// terminal one line that is drawn anew, and lines of what is not sound.
+// verifyProgress prints a line per finished task. On a terminal it redraws one line
+// instead, and prints only tasks that are not sound.
 type verifyProgress struct {
 	liveLine
 	total   int

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 )
 
-// columns is the width of a topic.
+// columns is the width of all help.
 const columns = 80
 
 // newTopics returns the additional help topics; cobra lists them at the end of --help.
@@ -53,7 +53,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// explained are the names below c that help explains.
+// explained returns the names below c that help explains.
 func explained(c *cobra.Command) (names []string) {
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 )
 
 const repository = "../../.."
 
-// helpText is what tracesmith prints for these arguments.
+// helpText returns what tracesmith prints for these arguments.
 func helpText(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -28,7 +30,16 @@ func helpText(t *testing.T, args ...string) string {
 }
 
 func TestHelpFitsEightyColumns(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"help", "config"}, {"help", "environment"}, {"help", "exit-codes"}} {
+	calls := [][]string{{"--help"}}
+	var add func(c *cobra.Command)
+	add = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			calls = append(calls, append([]string{"help"}, strings.Fields(sub.CommandPath())[1:]...))
+			add(sub)
+		}
+	}
+	add(Tracesmith(&State{}))
+	for _, args := range calls {
 		for line := range strings.Lines(helpText(t, args...)) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("%q: %d columns: %s", args, n, line)
@@ -76,7 +87,7 @@ var readElsewhere = map[string]string{
 	"testGuest":              "",
 }
 
-// Every variable that code of the program reads by its name is in the topic.
+// Every variable that the program reads by its name is in the topic.
 func TestHelpNamesEveryVariable(t *testing.T) {
 	topic, seen := helpText(t, "help", "environment"), map[string]bool{}
 	check := func(at token.Position, name string) {
@@ -137,7 +148,7 @@ func TestHelpNamesEveryVariable(t *testing.T) {
 	}
 }
 
-// expression is a name, a selected name, or the text of a string.
+// expression returns a name, a selected name, or the text of a string.
 func expression(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -2,8 +2,8 @@ package cli
 
 import "strings"
 
-// variables are the environment variables that the program reads, itself or through its
-// libraries, by what they are for.
+// variables lists the environment variables that the program and its libraries read, by
+// purpose.
 var variables = []struct {
 	title string
 	rows  [][2]string
@@ -27,7 +27,7 @@ var variables = []struct {
 	}},
 	{"Network", [][2]string{
 		{"HTTPS_PROXY, HTTP_PROXY", "The proxy for model servers, storage and downloads. MCP servers are reached without one."},
-		{"NO_PROXY", "Hosts that are reached without the proxy."},
+		{"NO_PROXY", "Hosts to reach without the proxy."},
 		{"SSL_CERT_FILE, SSL_CERT_DIR", "Certificates of CAs to trust instead of the system's."},
 	}},
 	{"Docker and Kubernetes sandboxes", [][2]string{

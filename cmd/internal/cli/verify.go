@@ -15,14 +15,14 @@ func newVerify(s *State) *cobra.Command {
 	var f dataFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "verify DATASET-or-RUN", Short: "Check every object of a dataset or a run against its manifests", Args: ExactArgs(1, 1),
-		Long: `Read every object of every version of a dataset and the copy of the latest version at
-its root, or every staged episode of a run, on disk or in S3, and name each object that
-is damaged, missing or surplus. An object that its server refuses to give out is
-damaged. Nothing is changed.
+		Use: "verify DATASET-or-RUN", Short: "Check every object of a dataset or a run against its manifests", Args: RangeArgs(1, 1),
+		Long: `Read every object of every version of a dataset and the copy of the latest
+version at its root, or every staged episode of a run, on disk or in S3, and
+name each object that is damaged, missing or surplus. An object that its server
+refuses to return counts as damaged. verify changes nothing.
 
-Exit code 6: some objects failed verification. Exit code 2: the location holds neither
-a dataset nor a run.`,
+Exit code 6: some objects failed verification. Exit code 2: the location holds
+neither a dataset nor a run.`,
 		Example: "  tracesmith verify datasets/a\n  tracesmith verify s3://bucket/traces --json",
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := f.config(s)
@@ -42,7 +42,7 @@ a dataset nor a run.`,
 				err = printAudit(s, report)
 			}
 			if err == nil && len(report.Findings) > 0 {
-				err = &Error{Code: ExitGate, Err: fmt.Errorf("something is wrong with %s of %s", count(len(report.Findings), "object"), args[0])}
+				err = &Error{Code: ExitGate, Err: fmt.Errorf("%s of %s failed verification", count(len(report.Findings), "object"), args[0])}
 			}
 			return err
 		},
@@ -52,7 +52,7 @@ a dataset nor a run.`,
 	return c
 }
 
-// count says a number of things.
+// count returns a number of things, such as "1 file" or "2 files".
 func count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -60,7 +60,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// unreadable gives a place that could not be looked into its exit code.
+// unreadable returns the error of a place that cannot be read, with its exit code.
 func unreadable(place string, err error) error {
 	if remote(place) && !errors.Is(err, publish.ErrNoDataset) && CodeOf(err) == ExitBug {
 		return &Error{Code: ExitStorage, Try: "the same command again", Err: err}
@@ -76,7 +76,7 @@ func printAudit(s *State, r publish.AuditReport) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Problem, f.Object, firstLine(f.Detail))
 		}
 		if err := w.Flush(); err != nil {
-			return fmt.Errorf("printing what is wrong: %w", err)
+			return fmt.Errorf("printing the problems: %w", err)
 		}
 	}
 	of := ""

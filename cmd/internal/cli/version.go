@@ -11,8 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// versionLine is what version and --version print: the release, and what it was
-// built from.
+// versionLine returns what version and --version print: the release and its build.
 func versionLine() string {
 	release, build, _ := strings.Cut(Version, "+")
 	commit := cmp.Or(build, commit(), "unknown")
@@ -22,7 +21,7 @@ func versionLine() string {
 func newVersion(s *State) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "version", Short: "Print the version of the program and of the record schema", Args: ExactArgs(0, 0),
+		Use: "version", Short: "Print the version of the program and of the record schema", Args: RangeArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				release, _, _ := strings.Cut(Version, "+")

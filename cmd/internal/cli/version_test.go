@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Builds that the Makefile does not make also have the release that the file names.
+// Builds without the Makefile have the release in the file VERSION.
 func TestVersionIsThatOfTheFile(t *testing.T) {
 	raw, err := os.ReadFile("../../../VERSION")
 	if err != nil {

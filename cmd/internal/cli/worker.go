@@ -23,22 +23,24 @@ type workerFlags struct {
 func NewWorker(s *State) *cobra.Command {
 	var f workerFlags
 	c := &cobra.Command{
-		Use: "worker", Args: ExactArgs(0, 0),
-		Short: "Execute jobs of runs that another process coordinates",
-		Long: "Join the NATS cluster, and execute episodes of the runs that tracesmith run --nats coordinates there,\n" +
-			"one run after another. How to run an episode comes from the run; how to reach the cluster, and the keys\n" +
-			"of model servers and stores, from this process's configuration and environment.\n\n" +
-			"The first interrupt lets running episodes end, the second gives them back.",
+		Use: "worker", Args: RangeArgs(0, 0),
+		Short: "Execute episodes of runs that another process coordinates",
+		Long: `Join a NATS cluster and execute episodes of the runs that tracesmith run --nats
+coordinates there, one run after another. The run says how to execute an
+episode. This process's configuration and environment say how to reach the
+cluster, and hold the keys of model servers and stores.
+
+The first interrupt lets running episodes finish, the second gives them back.`,
 		Example: "  tracesmith worker --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 -n 8\n  tracesmith worker -c cluster.yaml --run mine-0a1b2c3d --patience 30m",
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
 	}
 	f.Add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.nats, "nats", "", "URLs of the NATS cluster, separated by commas")
-	fl.StringVar(&f.runID, "run", "", "work for this run alone, and end with it")
-	fl.StringVar(&f.name, "name", "", "what status calls this worker (default: made up)")
-	fl.IntVarP(&f.slots, "workers", "n", 2, "episodes at once")
-	fl.DurationVar(&f.patience, "patience", 5*time.Minute, "how long a lost cluster, a silent coordinator or the next run is waited for")
+	fl.StringVar(&f.runID, "run", "", "execute only this run, and exit when it ends")
+	fl.StringVar(&f.name, "name", "", "name of this worker in status (default: generated)")
+	fl.IntVarP(&f.slots, "workers", "n", 2, "episodes to run at once")
+	fl.DurationVar(&f.patience, "patience", 5*time.Minute, "how long to wait for a lost cluster, a silent coordinator or the next run")
 	return c
 }
 
@@ -68,7 +70,7 @@ func (f *workerFlags) run(ctx context.Context, s *State) error {
 	defer func() { _ = conn.Close() }()
 	err = wire.NewWorker(conn, wire.WorkerOptions{
 		RunID: f.runID, Name: f.name, Slots: f.slots, Patience: f.patience, Version: Version, Commit: commit(), Host: s.Host(),
-		Progress: s.Stderr, Drain: s.drain("running episodes end, no new one begins"), Hooks: s.Hooks,
+		Progress: s.Stderr, Drain: s.drain("running episodes finish, no new ones start"), Hooks: s.Hooks,
 	}).Serve(ctx)
 	return Resumable(ctx, err)
 }

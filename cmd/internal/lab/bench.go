@@ -21,11 +21,12 @@ func newBenchEnv(s *cli.State) *cobra.Command {
 	var kinds []string
 	var rounds int
 	c := &cobra.Command{
-		Use: "env", Short: "Step latency per tool and sandbox: medians, p99, overhead over the bare program", Args: cli.ExactArgs(0, 0),
-		Long: `Measure starts, resets, tool calls and whole episodes on the first built-in task,
-beside the bare costs of the same without tracesmith. Targets bound medians and, of
-calls, the overhead; a missed one is told and is no failure: machines differ, and
-a busy one misses more. Everything is made once before it is counted.`,
+		Use: "env", Short: "Measure the latency of starts, tool calls and episodes", Args: cli.RangeArgs(0, 0),
+		Long: `Measure starts, resets, tool calls and whole episodes on the first built-in
+task, and the bare costs of the same without tracesmith. Targets bound the
+medians and, for calls, the overhead. A missed target is reported but is not a
+failure: machines differ, and a busy one misses more. The first run of each
+measurement does not count.`,
 		Example: "  tracesmith-lab bench env\n  tracesmith-lab bench env --sandbox bubblewrap,docker --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(kinds) > 0 {
@@ -63,6 +64,6 @@ a busy one misses more. Everything is made once before it is counted.`,
 	f.Add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().StringSliceVar(&kinds, "sandbox", nil, "sandbox kinds to measure: "+strings.Join(wire.DriverKinds(), ", ")+" (default bubblewrap)")
-	c.Flags().IntVar(&rounds, "rounds", 50, "calls of each tool")
+	c.Flags().IntVar(&rounds, "rounds", 50, "calls to measure of each tool")
 	return c
 }

@@ -18,16 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bareCosts are what the parts cost without us, medians in milliseconds; nil
-// where this machine cannot tell.
+// bareCosts are the costs without tracesmith, medians in milliseconds; nil if this
+// machine cannot measure them.
 type bareCosts struct {
 	start   *float64 // of a bwrap or a container around `true`
 	program *float64 // bash -c true
 	pdb     *float64 // p 1 over a pipe
 }
 
-// measureBare measures beside the first sandbox of a kind, when everything both
-// need is in the page cache.
+// measureBare must run while a sandbox of the kind exists, so that the page cache holds
+// what both need.
 func measureBare(ctx context.Context, kind string, rounds int) (bareCosts, error) {
 	var b bareCosts
 	var err error
@@ -44,7 +44,7 @@ func measureBare(ctx context.Context, kind string, rounds int) (bareCosts, error
 	return b, err
 }
 
-// medianOf runs f once unmeasured, then n times; nil when it fails.
+// medianOf runs f once unmeasured, then n times; it returns nil if f fails.
 func medianOf(n int, f func() error) *float64 {
 	var all []float64
 	for i := range n + 1 {
@@ -60,7 +60,7 @@ func medianOf(n int, f func() error) *float64 {
 	return &m
 }
 
-// barePdb is a p command to pdb over a pipe, nothing between.
+// barePdb measures a p command to pdb over a pipe.
 func barePdb(ctx context.Context, rounds int) (*float64, error) {
 	dir, err := os.MkdirTemp("", "tracesmith-bench-")
 	if err != nil {
@@ -102,8 +102,8 @@ func barePdb(ctx context.Context, rounds int) (*float64, error) {
 	}), nil
 }
 
-// bareContainer creates and starts a container of the base image through the
-// daemon's own interface; that it removes itself is not part of the time.
+// bareContainer creates and starts a container of the base image through the daemon's
+// API. The container removes itself later.
 func bareContainer(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", "/var/run/docker.sock")
@@ -136,7 +136,7 @@ func bareContainer(ctx context.Context) error {
 	return err
 }
 
-// machine is where figures come from, so that a reader can judge them.
+// machine describes where figures come from, so that readers can judge them.
 type machine struct {
 	Cores  int    `json:"cores"`
 	CPU    string `json:"cpu"`

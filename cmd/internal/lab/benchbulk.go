@@ -14,11 +14,11 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// noS3 is for places that are directories.
+// noS3 serves for directories.
 var noS3 configs.S3
 
-// episode is number n: the texts of one that was normalised under keys of its
-// own. Long texts differ, so that each is kept.
+// episode returns episode n: a normalised one under other ids. Its long texts differ
+// from those of others, so that each is stored.
 func (b *bulk) episode(n int) (sinks.Staged, error) {
 	s, err := sinks.DecodeStaged(b.made[n%len(b.made)])
 	if err != nil || n < len(b.made) {
@@ -48,14 +48,13 @@ func (b *bulk) episode(n int) (sinks.Staged, error) {
 	return s, nil
 }
 
-// resetPeak gives unused memory back and makes the kernel forget the most that
-// this process ever had.
+// resetPeak frees unused memory and resets the kernel's peak of this process.
 func resetPeak() error {
 	debug.FreeOSMemory()
 	return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 }
 
-// memory is the resident memory of this process, bytes: now, and the most.
+// memory returns the resident memory of this process in bytes, current and peak.
 func memory() (now, peak int64, err error) {
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {

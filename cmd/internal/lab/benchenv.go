@@ -14,9 +14,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// envBench measures one sandbox kind on the first task of the source. Calls of
-// one group take turns, so that a busy moment of the machine meets all of them
-// alike; the first turn is not counted.
+// envBench measures one sandbox kind on the first task of the source. Calls of a group
+// take turns, so that a busy moment of the machine affects all alike; the first turn
+// does not count.
 type envBench struct {
 	bench  *wire.Workbench
 	kind   string
@@ -103,8 +103,8 @@ func (b *envBench) life(ctx context.Context) error {
 	return b.calls(ctx, e, m)
 }
 
-// startTarget is the bound on a cold start in milliseconds; docker's depends on
-// what the daemon itself takes.
+// startTarget returns the target of a cold start in milliseconds, or 0. That of docker
+// depends on the time that the daemon itself takes.
 func (b *envBench) startTarget() float64 {
 	switch {
 	case b.kind == "bubblewrap":
@@ -171,8 +171,8 @@ func (b *envBench) call(ctx context.Context, e env.Env, c benchCall, round int) 
 	return took, nil
 }
 
-// episodes measures whole 12-step episodes of trivial calls, from a cold
-// sandbox to its end.
+// episodes measures whole 12-step episodes of trivial calls, from a cold start to the
+// end of the sandbox.
 func (b *envBench) episodes(ctx context.Context) error {
 	calls := []schemas.ToolCall{}
 	for _, c := range [][2]string{

@@ -21,7 +21,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// durabilityShare bounds what durability may add to an episode.
+// durabilityShare is the target for the share that durability adds to an episode.
 const durabilityShare = 0.10
 
 func newBenchEpisodes(s *cli.State) *cobra.Command {
@@ -30,11 +30,12 @@ func newBenchEpisodes(s *cli.State) *cobra.Command {
 	var rounds int
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "episodes", Short: "Whole episodes, durable and bare in turn: what durability costs", Args: cli.ExactArgs(0, 0),
-		Long: `Run 12-step episodes without a model through the pipeline, each step on disk before the
-next, and between two of them one without: no queue, no step log, no staging. Both are
-judged. The share that durability costs should be under 10 %; a missed target is told and
-is no failure. --dir should be on the disk that runs will use.`,
+		Use: "episodes", Short: "Measure the cost of durability for whole episodes", Args: cli.RangeArgs(0, 0),
+		Long: `Run 12-step episodes without a model through the pipeline, with each step on
+disk before the next, in turn with bare episodes without queue, step log and
+staging. Both are graded. The target for the share that durability costs is
+10 %; a missed target is reported but is not a failure. --dir should be on the
+disk that runs will use.`,
 		Example: "  tracesmith-lab bench episodes\n  tracesmith-lab bench episodes --rounds 100 --dir /data --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if rounds < 2 {
@@ -56,7 +57,7 @@ is no failure. --dir should be on the disk that runs will use.`,
 	}
 	f.Add(c)
 	f.AddSandbox(c, " (default bubblewrap)")
-	c.Flags().IntVar(&rounds, "rounds", 20, "episodes of each sort")
+	c.Flags().IntVar(&rounds, "rounds", 20, "episodes of each kind")
 	c.Flags().StringVar(&dir, "dir", ".", "directory on the disk to measure; nothing is left in it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -70,17 +71,17 @@ type episodesReport struct {
 	Rounds  int     `json:"rounds"`
 	Bare    float64 `json:"bare_ms"`
 	Durable float64 `json:"durable_ms"`
-	Cost    float64 `json:"cost_ms"` // median of the differences of neighbours
-	Share   float64 `json:"share"`   // Cost of Bare
+	Cost    float64 `json:"cost_ms"` // median difference of neighbors
+	Share   float64 `json:"share"`   // Cost / Bare
 	Target  float64 `json:"target"`
 	Met     bool    `json:"met"`
 	Sync    float64 `json:"sync_ms"` // of an fsync after 4 KiB, median
 	SyncP99 float64 `json:"sync_p99_ms"`
-	Memory  bool    `json:"in_memory"` // the directory is on no disk at all
+	Memory  bool    `json:"in_memory"` // the directory is not on a disk
 }
 
-// paired runs a bare episode after each durable one, in the same process, so
-// that a busy moment of the machine meets both alike.
+// paired runs a bare episode after each durable one in the same process, so that a busy
+// moment of the machine affects both alike.
 type paired struct {
 	observe.Silent
 	ctx           context.Context
@@ -107,8 +108,8 @@ func (p *paired) JobFinished(j schemas.Job, e observe.Episode) {
 	p.since = time.Now() // the next one begins with its claim
 }
 
-// bareEpisode takes one job through the agent and the verifier and makes nothing
-// durable: what an episode costs without the pipeline.
+// bareEpisode runs one job through the agent and the verifier without the pipeline,
+// which makes episodes durable.
 func bareEpisode(ctx context.Context, r *wire.Run, j schemas.Job) (err error) {
 	task := r.Tasks[slices.IndexFunc(r.Tasks, func(t schemas.Task) bool { return t.ID == j.TaskID })]
 	e, err := r.NewEnv(ctx, j, task)
@@ -164,10 +165,10 @@ func benchEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, dir st
 		return r, errors.Join(err, p.err)
 	}
 	if len(p.bare) != rounds+1 {
-		return r, fmt.Errorf("%d of %d episodes came to their end", len(p.bare), rounds+1)
+		return r, fmt.Errorf("%d of %d episodes finished", len(p.bare), rounds+1)
 	}
 	var differences []float64
-	for i := range p.bare[1:] { // the first of each is not counted
+	for i := range p.bare[1:] { // the first pair does not count
 		differences = append(differences, p.durable[i+1]-p.bare[i+1])
 	}
 	r.Durable, r.Bare, r.Cost = quantile(p.durable[1:], 0.5), quantile(p.bare[1:], 0.5), quantile(differences, 0.5)
@@ -182,7 +183,8 @@ func benchEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, dir st
 	return r, nil
 }
 
-// scriptedEpisodes is a batch of the built-in tasks' first, by a list of calls.
+// scriptedEpisodes returns the configuration of a batch that plays a list of calls on
+// the first task.
 func scriptedEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, run string, episodes int) (configs.Config, error) {
 	cfg.Sandbox.Kind = cmp.Or(cfg.Sandbox.Kind, "bubblewrap")
 	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
@@ -214,7 +216,7 @@ func scriptedEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, run
 	return cfg, nil
 }
 
-// measureSyncs is what it takes to append 4 KiB to a file and have it on disk.
+// measureSyncs measures how long it takes to append 4 KiB to a file and sync it.
 func measureSyncs(path string, n int) ([]float64, error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -236,8 +238,8 @@ func measureSyncs(path string, n int) ([]float64, error) {
 	return out, nil
 }
 
-// inMemory tells whether a directory is on a file system without a disk, where
-// syncing costs nothing and means nothing.
+// inMemory reports whether a directory is on a file system in memory, where a sync has
+// no cost and no effect.
 func inMemory(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC)
@@ -246,7 +248,7 @@ func inMemory(dir string) bool {
 func (r episodesReport) print(s *cli.State) error {
 	verdict := map[bool]string{true: "met", false: "missed"}[r.Met]
 	_, err := fmt.Fprintf(s.Stdout, `%s
-12-step episodes, judged, %s, %d of each sort in turn
+12-step episodes, graded, %s, %d of each kind in turn
   bare      %8.1f ms
   durable   %8.1f ms
   cost      %8.1f ms, %.1f %% (target: at most %.0f %%: %s)

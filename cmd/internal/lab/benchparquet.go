@@ -27,17 +27,16 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// Targets of bench parquet (MB are 10^6 bytes): what our writer keeps of the bare
-// library's pace, text made into rows per second, and the memory that publishing may
-// take, however much is published.
+// Targets of bench parquet (1 MB is 10^6 bytes): the speed of tracesmith's writer
+// relative to the bare library's, MB of text made into rows per second, and the peak
+// memory of publishing any amount of data.
 const (
 	writeShare    = 0.8
 	normaliseRate = 100
 	publishMemory = 1 << 30
 )
 
-// How many episodes are made and normalised; runs of more steps are these again
-// under other ids.
+// The number of different episodes; larger runs repeat them under other ids.
 const (
 	fewMade  = 4
 	mostMade = 128
@@ -49,12 +48,13 @@ func newBenchParquet(s *cli.State) *cobra.Command {
 	var seed uint64
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "parquet", Short: "Rows per second, bytes per second and memory of normalising and publishing", Args: cli.ExactArgs(0, 0),
-		Long: `Make up episodes of real shape (40 steps of some KB on the average), normalise them,
-write their rows with and without what tracesmith adds to the Parquet library, then
-stage and publish as many steps as named: text per second and the most memory this
-process had. Targets are told and are no failure. 100,000 steps take about 0.5 GB
-below --dir, and go when they are measured.`,
+		Use: "parquet", Short: "Measure the speed and memory of normalizing and publishing", Args: cli.RangeArgs(0, 0),
+		Long: `Generate episodes of realistic shape (on average 40 steps of some KB),
+normalize them, and write their rows with and without what tracesmith adds to
+the Parquet library. Then stage and publish --steps steps, and report text per
+second and the peak memory of this process. A missed target is reported but is
+not a failure. 100,000 steps take about 0.5 GB below --dir, which is removed
+after each measurement.`,
 		Example: "  tracesmith-lab bench parquet\n  tracesmith-lab bench parquet --steps 1000000 --dir /data --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(steps) == 0 || slices.Min(steps) < 1 {
@@ -83,16 +83,16 @@ type parquetReport struct {
 	Machine machine `json:"machine"`
 	Seed    uint64  `json:"seed"`
 
-	Rows      int64   `json:"rows"`             // that were written both ways
+	Rows      int64   `json:"rows"`             // written both ways
 	Bytes     int64   `json:"bytes"`            // of their values
 	Clean     float64 `json:"rows_mb"`          // texts cleaned, secrets replaced, rows made
 	Normalise float64 `json:"normalise_mb"`     // prompts rebuilt, metrics and tokens counted with that
 	AtOnce    float64 `json:"normalise_all_mb"` // the same, as many episodes at once as there are cores
-	Redact    float64 `json:"redact_mb"`        // texts searched for secrets, alone
+	Redact    float64 `json:"redact_mb"`        // texts only searched for secrets
 	Bare      float64 `json:"bare_mb"`          // the library alone
 	Write     float64 `json:"write_mb"`         // with hashes, sizes, one sync
 	ReadBack  float64 `json:"read_back_mb"`     // the independent reader, comparing every value
-	Share     float64 `json:"share"`            // Write of Bare
+	Share     float64 `json:"share"`            // Write / Bare
 	ShareMet  bool    `json:"share_met"`
 	CleanMet  bool    `json:"rows_met"`
 	RedactMet bool    `json:"redact_met"`
@@ -114,7 +114,7 @@ type publishMeasure struct {
 	MB       float64 `json:"mb_per_s"` // of text
 	Before   int64   `json:"rss_before_bytes"`
 	Peak     int64   `json:"peak_rss_bytes"`
-	Whole    bool    `json:"peak_is_of_the_process"` // it could not be reset
+	Whole    bool    `json:"peak_is_of_the_process"` // the peak could not be reset
 	Met      bool    `json:"met"`
 }
 
@@ -150,7 +150,7 @@ func benchParquet(ctx context.Context, s *cli.State, dir string, steps []int, se
 			return r, err
 		}
 	}
-	made = nil // what is measured below has the memory for itself
+	made = nil // frees memory before it is measured
 	for i, n := range steps {
 		tell("staging and publishing %d steps", n)
 		b := bulk{place: filepath.Join(place, fmt.Sprint(i)), made: packed}
@@ -164,7 +164,7 @@ func benchParquet(ctx context.Context, s *cli.State, dir string, steps []int, se
 	return r, nil
 }
 
-// normalise makes the episodes that everything is measured with.
+// normalise makes the episodes for all measurements.
 func (r *parquetReport) normalise(ctx context.Context, seed uint64, n int) ([]sinks.Staged, error) {
 	var made []sinks.Staged
 	var rows, took, search time.Duration
@@ -202,8 +202,8 @@ func (r *parquetReport) normalise(ctx context.Context, seed uint64, n int) ([]si
 	return made, nil
 }
 
-// normaliseAtOnce normalises other episodes of the same shape, whose tokens were not
-// counted before.
+// normaliseAtOnce normalises other episodes of the same shape on all cores. Tokens of
+// these are in no cache.
 func (r *parquetReport) normaliseAtOnce(ctx context.Context, seed uint64, n int) error {
 	episodes := make([]*schemas.Episode, n)
 	for i := range episodes {
@@ -227,7 +227,7 @@ func (r *parquetReport) normaliseAtOnce(ctx context.Context, seed uint64, n int)
 	return nil
 }
 
-// textOf is the bytes of an episode's texts.
+// textOf returns the size of an episode's texts.
 func textOf(s sinks.Staged) (n int64) {
 	for i := range s.Steps {
 		st := &s.Steps[i]
@@ -244,7 +244,7 @@ func textOf(s sinks.Staged) (n int64) {
 	return n
 }
 
-// writeRounds is how often rows are written each way; the first is not counted.
+// writeRounds is how often rows are written each way; the first time does not count.
 const writeRounds = 4
 
 // write writes the same rows both ways, in turn.

@@ -28,8 +28,8 @@ type measure struct {
 	N       int     `json:"n"`
 	Median  float64 `json:"median_ms"`
 	P99     float64 `json:"p99_ms"`
-	// Overhead is wall time minus the time of the program that ran, as the
-	// guest measured it.
+	// The overhead is wall time minus the run time of the program, as the guest
+	// measures it.
 	OverheadMedian *float64 `json:"overhead_median_ms"`
 	OverheadP99    *float64 `json:"overhead_p99_ms"`
 	Bare           *float64 `json:"bare_ms"` // the same without tracesmith, median
@@ -37,11 +37,11 @@ type measure struct {
 	Met            *bool    `json:"met,omitempty"`
 }
 
-// overheadP99 bounds the 99th percentile where the overhead has a target.
+// overheadP99 is the target for the 99th percentile of the overhead.
 const overheadP99 = 20
 
-// add records a measure. The target bounds the overhead of calls, median and
-// p99, and the median of everything else.
+// add records a measure. The target is for the overhead of calls, median and p99, and
+// for the median of everything else.
 func (b *envBench) add(what string, samples []sample, target float64, call bool, bare *float64) {
 	wall, over := []float64{}, []float64{}
 	for _, s := range samples {
@@ -63,7 +63,7 @@ func (b *envBench) add(what string, samples []sample, target float64, call bool,
 	b.rows = append(b.rows, m)
 }
 
-// quantile is the nearest-rank quantile of unsorted values.
+// quantile returns the nearest-rank quantile of unsorted values.
 func quantile(values []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	rank := int(math.Ceil(q*float64(len(sorted)))) - 1
@@ -71,7 +71,7 @@ func quantile(values []float64, q float64) float64 {
 }
 
 func (r benchReport) print(s *cli.State) error {
-	fmt.Fprintf(s.Stdout, "%s\nmilliseconds; over: overhead, wall minus the program's own time; bare: without\ntracesmith. Calls take turns, the first turn is not counted.\n", r.Machine)
+	fmt.Fprintf(s.Stdout, "%s\nmilliseconds; over: overhead, wall minus the program's own time; bare: without\ntracesmith. Calls take turns, the first turn does not count.\n", r.Machine)
 	for i, m := range r.Measures {
 		if i == 0 || m.Sandbox != r.Measures[i-1].Sandbox {
 			if err := r.printSandbox(s, m.Sandbox); err != nil {
@@ -82,8 +82,7 @@ func (r benchReport) print(s *cli.State) error {
 	return nil
 }
 
-// printSandbox writes the table of one sandbox kind, and which targets it
-// misses.
+// printSandbox prints the table of one sandbox kind and the targets that it misses.
 func (r benchReport) printSandbox(s *cli.State, kind string) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 1, ' ', 0)
 	targets, missed := 0, []string{}
@@ -107,8 +106,7 @@ func (r benchReport) printSandbox(s *cli.State, kind string) error {
 	return w.Flush()
 }
 
-// optional is a figure of milliseconds that keeps to its column, also of a second and
-// more.
+// optional formats milliseconds to fit their column; "" for nil.
 func optional(v *float64) string {
 	switch {
 	case v == nil:

@@ -33,28 +33,29 @@ type chaosFlags struct {
 	cfg    chaos.Config
 	kinds  []string
 	fleet  bool
-	manned bool // --workers was given
+	sized  bool // --workers is set
 	asJSON bool
 }
 
 func newChaos(s *cli.State) *cobra.Command {
 	var f chaosFlags
 	c := &cobra.Command{
-		Use: "chaos", Short: "Disturb a run in every way and prove that nothing is lost or paid twice",
-		Long: `Run a batch of scripted episodes as processes of this program, against a model server
-of its own, and kill, stop, starve and mislead them by a plan that --seed decides. Then
-compare what was planned, staged and published, what was paid and recorded, and what was
-left behind. Each promise that did not hold is a breach with a name. The exit code is 0
-without one, and 1 otherwise. Root is needed to fill a disk; without it that is left out.
+		Use: "chaos", Short: "Inject faults into a run and prove that it loses nothing",
+		Long: `Run a batch of scripted episodes as processes of this program, against its own
+model server, and kill, stop, starve and mislead them by a plan that --seed
+decides. Then compare what was planned, staged and published, what was paid and
+recorded, and what was left behind. Each promise that did not hold is a breach
+with a name; the exit code is 1 if there is one. To fill a disk, chaos needs
+root; without root it leaves that fault out.
 
-With --fleet the batch runs over a cluster of three NATS servers on loopback, which are
-processes of this program, too: workers, coordinator and servers are killed. With --store
-it stages and publishes on an S3 server, behind a proxy that refuses objects, loses
-answers and cuts objects in half.`,
+With --fleet, the batch runs over a cluster of three NATS servers on loopback,
+also processes of this program: workers, coordinator and servers are killed.
+With --store, it stages and publishes on an S3 server, behind a proxy that
+refuses objects, loses answers and cuts objects in half.`,
 		Example: "  tracesmith-lab chaos\n  tracesmith-lab chaos --fleet --workers 4\n  tracesmith-lab chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith-lab chaos --kinds kill,guest --dir out/chaos",
-		Args:    cli.ExactArgs(0, 0),
+		Args:    cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			f.manned = c.Flags().Changed("workers")
+			f.sized = c.Flags().Changed("workers")
 			return f.run(c.Context(), s)
 		},
 		Annotations: map[string]string{cli.StoppingText: "ending the trial's processes"},
@@ -63,14 +64,14 @@ answers and cuts objects in half.`,
 	fl.IntVar(&f.cfg.Episodes, "episodes", 60, "episodes of the batch")
 	fl.IntVar(&f.cfg.Faults, "faults", 30, "faults to make, all kinds in turn")
 	fl.Uint64Var(&f.cfg.Seed, "seed", 1, "seed of the plan")
-	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v; of a fleet %v; with --sandbox docker %s for %s; with --store also %s (default all)",
+	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v; with --fleet %v; with --sandbox docker %s instead of %s; with --store also %s (default all)",
 		chaos.Kinds(), chaos.FleetKinds(), chaos.Container, chaos.Guest, chaos.StoreSilence))
-	fl.BoolVar(&f.fleet, "fleet", false, "over a cluster: three NATS servers, a coordinator and workers as processes of their own")
-	fl.IntVar(&f.cfg.Fleet, "workers", 3, "worker processes of a fleet, two episodes at once in each")
-	fl.DurationVar(&f.cfg.Within, "within", 2*time.Second, "bound on the first new call after a restart")
-	fl.StringVar(&f.cfg.Dir, "dir", "", "keep everything in this directory, which must be empty or new (default: a temporary one, removed when all is well)")
+	fl.BoolVar(&f.fleet, "fleet", false, "run over a cluster of three NATS servers, with a coordinator and workers")
+	fl.IntVar(&f.cfg.Fleet, "workers", 3, "worker processes of a fleet, each with two episodes at once")
+	fl.DurationVar(&f.cfg.Within, "within", 2*time.Second, "time for a restarted process to make its first new call")
+	fl.StringVar(&f.cfg.Dir, "dir", "", "keep everything in this directory, which must be empty or new (default: temporary, removed on success)")
 	fl.StringVar(&f.cfg.Sandbox, "sandbox", "bubblewrap", "sandbox kind")
-	fl.StringVar(&f.cfg.Store, "store", "", "stage and publish below this s3://bucket/prefix, behind a proxy that makes the store's faults")
+	fl.StringVar(&f.cfg.Store, "store", "", "stage and publish below this s3://bucket/prefix, behind a proxy that injects faults")
 	fl.StringVar(&f.cfg.Endpoint, "s3-endpoint", "", "URL of the S3 server of --store")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	cli.Must(c.RegisterFlagCompletionFunc("sandbox", cli.OneOf(wire.DriverKinds()...)))
@@ -78,13 +79,13 @@ answers and cuts objects in half.`,
 	return c
 }
 
-// newChaosChild is the program as the processes of a trial run it: with a store
-// that fails and a clock that is off.
+// newChaosChild returns the command that the processes of a trial run: run or worker,
+// with a failing store and a wrong clock.
 func newChaosChild(s *cli.State) *cobra.Command {
 	var plan string
 	var clock time.Duration
 	c := &cobra.Command{
-		Use: "child -- run|worker ARGS", Hidden: true, Args: cli.ExactArgs(1, -1),
+		Use: "child -- run|worker ARGS", Hidden: true, Args: cli.RangeArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			now := s.Now
 			s.Now = func() time.Time { return now().Add(clock) }
@@ -107,11 +108,11 @@ func newChaosChild(s *cli.State) *cobra.Command {
 	return c
 }
 
-// newChaosNode is one server of a fleet's cluster.
+// newChaosNode returns the command that runs one NATS server of a fleet.
 func newChaosNode() *cobra.Command {
 	var n engine.Node
 	c := &cobra.Command{
-		Use: "node", Hidden: true, Args: cli.ExactArgs(0, 0),
+		Use: "node", Hidden: true, Args: cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return n.Serve(c.Context()) },
 	}
 	fl := c.Flags()
@@ -135,8 +136,8 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		return cli.Usage(fmt.Errorf("--store %s names no bucket: give s3://BUCKET/PREFIX", cfg.Store))
 	case !isURL(cfg.Endpoint):
 		return cli.Usage(fmt.Errorf("--s3-endpoint %q is not a URL: give http://HOST:PORT", cfg.Endpoint))
-	case f.manned && !f.fleet:
-		return cli.Usage(errors.New("--workers is of --fleet: a run in one process has four episodes at once"))
+	case f.sized && !f.fleet:
+		return cli.Usage(errors.New("--workers needs --fleet: a run in one process has four episodes at once"))
 	case cfg.Fleet < 1 || cfg.Fleet > 64:
 		return cli.Usage(fmt.Errorf("--workers must be between 1 and 64, got %d", cfg.Fleet))
 	case cfg.Episodes < 2 || cfg.Episodes > chaos.MostEpisodes:
@@ -166,8 +167,8 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 	if s.TTY {
 		cfg.Progress = s.Stderr
 	}
-	cfg.AtOnce = func(do func() error) {
-		s.SetExitHook(func() {
+	cfg.OnForcedExit = func(do func() error) {
+		s.OnForcedExit(func() {
 			if err := do(); err != nil {
 				fmt.Fprint(s.Stderr, cli.Describe(err))
 			}
@@ -196,12 +197,12 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 	return err
 }
 
-// failed takes away what is left of a trial that came to no result: all of it where
-// it could not begin, and where it was interrupted what nobody asked to be kept.
+// failed removes what a trial without a result left: everything if the trial could not
+// begin; if it was interrupted, everything unless --dir keeps it.
 func (f *chaosFlags) failed(ctx context.Context, kept bool, err error) error {
 	_, refused := errors.AsType[*chaos.RefusedError](err)
 	switch {
-	case refused && kept: // the directory was empty, and the same command can be given again
+	case refused && kept: // empty the directory, so that the same command works again
 		entries, listing := os.ReadDir(f.cfg.Dir)
 		for _, e := range entries {
 			listing = errors.Join(listing, os.RemoveAll(filepath.Join(f.cfg.Dir, e.Name())))
@@ -216,19 +217,19 @@ func (f *chaosFlags) failed(ctx context.Context, kept bool, err error) error {
 	}
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if emptied := f.empty(brief); !refused { // what refuses may be the store itself
+	if emptied := f.empty(brief); !refused { // the store itself may have refused
 		err = errors.Join(err, emptied)
 	}
 	return err
 }
 
-// isURL takes "" as well.
+// isURL also accepts "".
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return s == "" || err == nil && u.Host != "" && strings.HasPrefix(u.Scheme, "http")
 }
 
-// empty removes what a trial put into a server's store.
+// empty removes what a trial stored on an S3 server.
 func (f *chaosFlags) empty(ctx context.Context) error {
 	if f.cfg.Store == "" {
 		return nil
@@ -248,7 +249,7 @@ func (f *chaosFlags) empty(ctx context.Context) error {
 	return nil
 }
 
-// emptyDir makes a directory for a trial, or takes one that is empty.
+// emptyDir creates a directory for a trial, or accepts an empty one.
 func emptyDir(dir string) (string, error) {
 	if dir == "" {
 		made, err := os.MkdirTemp("", "tracesmith-chaos-")
@@ -270,7 +271,7 @@ func emptyDir(dir string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// children says how the processes of a trial are started and read.
+// children sets how the trial starts processes and reads their results.
 func (f *chaosFlags) children(s *cli.State) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -285,8 +286,8 @@ func (f *chaosFlags) children(s *cli.State) error {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Args[0] = "tracesmith-lab"
 		cmd.Env = append(slices.Clone(s.Environ), "TMPDIR="+temp, "XDG_CACHE_HOME="+filepath.Join(f.cfg.Dir, "cache"))
-		// A terminal's interrupt is for the driver alone, which ends the others; they
-		// do not outlive it either way.
+		// A terminal's interrupt must reach only the driver, which ends the others. The
+		// kernel kills them if the driver dies.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = 10 * time.Second

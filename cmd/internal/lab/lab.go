@@ -9,14 +9,15 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/cli"
 )
 
-// Root returns the root command of tracesmith-lab: all of tracesmith, whose commands
-// the experiments run as processes, and the experiments.
+// Root returns the root command of tracesmith-lab. It includes the commands of
+// tracesmith, which the experiments run as processes.
 func Root(s *cli.State) *cobra.Command {
 	root := cli.Tracesmith(s)
 	root.Use = "tracesmith-lab"
 	root.Short = "Measure tracesmith, and prove that it loses nothing"
-	root.Long = "tracesmith-lab is tracesmith with three more commands: bench measures this machine, soak makes\n" +
-		"thousands of tool calls and debuggers, and chaos disturbs a run by a plan and checks what it leaves."
+	root.Long = "tracesmith-lab is tracesmith with three more commands: bench measures speed on\n" +
+		"this machine, soak makes thousands of tool calls and debugger sessions, and\n" +
+		"chaos injects faults into a run and checks the result."
 	root.AddGroup(&cobra.Group{ID: "lab", Title: "Experiments:"})
 	for _, c := range []*cobra.Command{newBench(s), newSoak(s), newChaos(s)} {
 		c.GroupID = "lab"

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// meter separates the time of the programs a sandbox ran from everything
-// around them. Safe for concurrent use.
+// meter measures the time of the programs that a sandbox runs, and of its start. It is
+// safe for concurrent use.
 type meter struct {
 	mu      sync.Mutex
 	program time.Duration
@@ -63,8 +63,8 @@ func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, err
 	return r, err
 }
 
-// Workdir passes on where the driver put the workspace, see env.WorkdirOf.
+// Workdir implements env.Placed: it passes on where the driver put the workspace.
 func (s meteredSandbox) Workdir() string { return env.WorkdirOf(s.Sandbox, "") }
 
-// TempDir does so for its temporary files.
+// TempDir implements env.Placed.
 func (s meteredSandbox) TempDir() string { return env.TempDirOf(s.Sandbox) }

@@ -21,7 +21,7 @@ import (
 )
 
 func newSoak(s *cli.State) *cobra.Command {
-	return cli.Group("soak", "Run the environment for a long time and count what goes wrong", newSoakCommands(s), newSoakSessions(s))
+	return cli.Group("soak", "Run the environment for long and count what goes wrong", newSoakCommands(s), newSoakSessions(s))
 }
 
 func newSoakCommands(s *cli.State) *cobra.Command {
@@ -29,14 +29,16 @@ func newSoakCommands(s *cli.State) *cobra.Command {
 	var cfg soak.Config
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "commands", Short: "Tool calls by the thousand, hostile ones among them: hung, mis-framed and wrong answers",
-		Long: `Run ordinary tool calls with known answers over several environments at once, with
-a share of hostile cases among them, and check every answer, its time, and what is
-left running. A failure names its call and case: --seed S --only CASE plays that
-case alone. A soak that is stopped tells what it has reached. The exit code is 1 when an answer was hung, mis-framed or wrong, when
-processes were left, or when a sandbox died.`,
+		Use: "commands", Short: "Make thousands of tool calls, some of them hostile",
+		Long: `Run ordinary tool calls with known answers in several environments at once,
+mixed with hostile cases, and check every answer, its time, and leftover
+processes. A failure names its call and case; --seed S --only CASE plays only
+that case. A soak that is stopped reports its results so far.
+
+Exit code 1: an answer hung, was mis-framed or wrong, processes were left over,
+or a sandbox died.`,
 		Example: "  tracesmith-lab soak commands -n 5000\n  tracesmith-lab soak commands --only 'fork bomb of Python' -n 20",
-		Args:    cli.ExactArgs(0, 0),
+		Args:    cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return soakCommands(c.Context(), s, &f, cfg, asJSON)
 		},
@@ -45,7 +47,7 @@ processes were left, or when a sandbox died.`,
 	fl := c.Flags()
 	fl.IntVarP(&cfg.Calls, "calls", "n", 100_000, "calls to make")
 	f.AddSandbox(c, " (default bubblewrap)")
-	fl.IntVar(&cfg.Workers, "workers", 6, "environments at once")
+	fl.IntVar(&cfg.Workers, "workers", 6, "environments to run at once")
 	fl.Uint64Var(&cfg.Seed, "seed", 1, "seed of the calls")
 	fl.Float64Var(&cfg.Share, "share", 0.05, "share of hostile cases, 0 to 1")
 	fl.StringVar(&cfg.Only, "only", "", "play only this case")
@@ -62,7 +64,7 @@ func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soa
 		return err
 	}
 	settings.Sandbox.Kind = cmp.Or(settings.Sandbox.Kind, "bubblewrap")
-	// Small limits: using them up is quick and costs the host little.
+	// Small limits are used up quickly, at little cost for the host.
 	settings.Sandbox.Memory, settings.Sandbox.Disk, settings.Sandbox.Processes = 384<<20, 96<<20, 128
 	settings.Agent.Tools = configs.Tools("bash", "pdb", "view", "grep", "edit", "listdir", "eval")
 	bench, err := wire.NewWorkbench(ctx, settings, s.Host())
@@ -107,17 +109,17 @@ func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soa
 		err = printSoak(s, r)
 	}
 	if err == nil && !r.OK() {
-		err = fmt.Errorf("the soak found what must not be: %s (seed %d)", troubles(r), r.Seed)
+		err = fmt.Errorf("the soak failed: %s (seed %d)", troubles(r), r.Seed)
 	}
 	return errors.Join(err, ctx.Err())
 }
 
-// soakLine is the progress in one line that fits a terminal.
+// soakLine returns the progress in one line that fits a terminal.
 func soakLine(r soak.Report, calls int) string {
 	return fmt.Sprintf("%d of %d calls, %.0f/s, %d hostile: %s", r.Calls, calls, float64(r.Calls)/max(r.Wall, 0.001), r.Hostile, troubles(r))
 }
 
-// troubles names the counts that are not 0.
+// troubles lists the counts that are not 0.
 func troubles(r soak.Report) string {
 	var out []string
 	for _, c := range []struct {
@@ -178,7 +180,7 @@ func printSoak(s *cli.State, r soak.Report) error {
 	return nil
 }
 
-// watched is a driver that shows each sandbox it started.
+// watched is a driver that calls started with each new sandbox.
 type watched struct {
 	env.Driver
 	started func(env.Sandbox)

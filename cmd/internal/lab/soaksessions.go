@@ -31,27 +31,29 @@ type sessionsFlags struct {
 func newSoakSessions(s *cli.State) *cobra.Command {
 	var f sessionsFlags
 	c := &cobra.Command{
-		Use: "sessions", Short: "Live pdb sessions by the hundred: the memory they need, and how fast old ones answer",
-		Long: `Open N environments, each a sandbox with its guest, a workspace and a pdb session
-standing at a breakpoint, and keep them all alive. After each step the memory of
-the machine is measured and random sessions are asked for their value. At the end
-each session must still answer its own value; the exit code is 1 when one did not,
-or when fewer than N could be opened.`,
+		Use: "sessions", Short: "Open hundreds of pdb sessions; measure their memory and speed",
+		Long: `Open N environments, each a sandbox with its guest, a workspace and a pdb
+session at a breakpoint, and keep them all alive. After each step, measure the
+memory of the machine and ask random sessions for their value. At the end, each
+session must still answer with its own value.
+
+Exit code 1: a session did not answer correctly, or fewer than N could be
+opened.`,
 		Example: "  tracesmith-lab soak sessions -n 1000 --keep 1m\n  tracesmith-lab soak sessions -n 100 --sandbox docker --step 20 --json",
-		Args:    cli.ExactArgs(0, 0),
+		Args:    cli.RangeArgs(0, 0),
 		RunE:    func(c *cobra.Command, _ []string) error { return f.soak(c.Context(), s) },
 	}
 	f.Add(c)
 	fl := c.Flags()
 	fl.IntVarP(&f.run.Sessions, "sessions", "n", 1000, "sessions to open")
 	fl.IntVar(&f.run.Step, "step", 50, "sessions between two measurements")
-	fl.IntVar(&f.run.Openers, "openers", 2, "sessions opened at once")
-	fl.IntVar(&f.run.Asks, "asks", 200, "answers measured at each step")
-	fl.DurationVar(&f.run.Keep, "keep", 0, "keep all alive for so long: half of it idle, half of it asked")
+	fl.IntVar(&f.run.Openers, "openers", 2, "sessions to open at once")
+	fl.IntVar(&f.run.Asks, "asks", 200, "answers to measure at each step")
+	fl.DurationVar(&f.run.Keep, "keep", 0, "keep all alive for this long: idle for half of it, asked for the other half")
 	fl.Uint64Var(&f.run.Seed, "seed", 1, "seed of the choice of sessions")
-	fl.StringVar(&f.run.Entrypoint, "entrypoint", density.Entrypoint, "what is debugged; try: python3 -m pytest -q "+density.ProgramName)
+	fl.StringVar(&f.run.Entrypoint, "entrypoint", density.Entrypoint, "program to debug, such as: python3 -m pytest -q "+density.ProgramName)
 	f.AddSandbox(c, " (default bubblewrap)")
-	fl.StringVar(&f.limit, "memory-limit", "16GiB", "stop when the sessions take more, as they add up or as the machine has less available")
+	fl.StringVar(&f.limit, "memory-limit", "16GiB", "stop when the sessions use more, by their sum or by the machine's available memory")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -117,8 +119,8 @@ func (f *sessionsFlags) soak(ctx context.Context, s *cli.State) error {
 	return nil
 }
 
-// printSessions draws what the sessions need as two tables, of all and of one,
-// and a plot.
+// printSessions prints the memory of the sessions as two tables, of all and of one, and
+// as a plot.
 func printSessions(s *cli.State, r density.Report) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(s.Stdout, "used: less memory available on the machine than before the first session")

@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Check asks whether a task of the source is sound. A task whose repository
-// cannot be had is broken; an error is no word about the task.
+// Check checks whether a task of the source is sound. A task whose repository cannot
+// be read is broken. An error says nothing about the task.
 func (w *Workbench) Check(ctx context.Context, t schemas.Task, runs int, seed int64) (soundness.Report, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {

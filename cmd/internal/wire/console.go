@@ -14,14 +14,14 @@ import (
 	"golang.org/x/term"
 )
 
-// console is an agents.Console: with line editing, history and completion where
-// in is a terminal, line by line elsewhere. It serves all episodes of a process.
+// console is an agents.Console, with line editing, history and completion if its input
+// is a terminal. It serves all episodes of a process.
 type console struct {
 	io.Writer
-	lines    *bufio.Reader // of what is no terminal
+	lines    *bufio.Reader // input that is not a terminal
 	tty      *os.File
 	terminal *term.Terminal
-	ctx      context.Context // of the line that is read
+	ctx      context.Context // of the current ReadLine
 }
 
 // maxLine bounds a line, in bytes.
@@ -34,10 +34,10 @@ func newConsole(in io.Reader, out io.Writer) *console {
 		c.terminal = term.NewTerminal(struct {
 			io.Reader
 			io.Writer
-		}{keys{c}, out}, "")
+		}{keyReader{c}, out}, "")
 		return c
 	}
-	c.lines = bufio.NewReader(until{c, in})
+	c.lines = bufio.NewReader(cancelableReader{c, in})
 	return c
 }
 
@@ -53,7 +53,7 @@ func (c *console) ReadLine(ctx context.Context, prompt string, complete func(str
 	}
 	defer func() { _ = term.Restore(int(c.tty.Fd()), state) }()
 	if width, height, err := term.GetSize(int(c.tty.Fd())); err == nil && width > 0 {
-		_ = c.terminal.SetSize(width, height) // only the look of a long line depends on it
+		_ = c.terminal.SetSize(width, height) // it matters only for the look of a long line
 	}
 	c.terminal.SetPrompt(prompt)
 	c.terminal.AutoCompleteCallback = func(line string, at int, key rune) (string, int, bool) {
@@ -61,7 +61,7 @@ func (c *console) ReadLine(ctx context.Context, prompt string, complete func(str
 			return "", 0, false
 		}
 		from, options := complete(line[:at])
-		common := shared(options)
+		common := commonPrefix(options)
 		if len(options) > 1 && common == line[from:at] {
 			fmt.Fprintf(c.terminal, "%s\n", strings.Join(options, " "))
 		}
@@ -77,7 +77,7 @@ func (c *console) ReadLine(ctx context.Context, prompt string, complete func(str
 	return line, err
 }
 
-// next is a line of what is no terminal; the last may lack its break.
+// next returns a line of input that is not a terminal; the last may lack a newline.
 func (c *console) next() (string, error) {
 	var line []byte
 	for {
@@ -94,8 +94,8 @@ func (c *console) next() (string, error) {
 	}
 }
 
-// shared is what all options begin with.
-func shared(options []string) string {
+// commonPrefix returns the longest prefix of all options.
+func commonPrefix(options []string) string {
 	if len(options) == 0 {
 		return ""
 	}
@@ -108,12 +108,12 @@ func shared(options []string) string {
 	return common
 }
 
-// keys are those pressed, until the context of the line ends. In raw mode the
-// terminal does not turn Ctrl-C into a signal.
-type keys struct{ c *console }
+// keyReader reads the terminal in raw mode, which does not turn Ctrl-C into a signal, so
+// keyReader does.
+type keyReader struct{ c *console }
 
-func (k keys) Read(p []byte) (int, error) {
-	n, err := (until{k.c, k.c.tty}).Read(p)
+func (k keyReader) Read(p []byte) (int, error) {
+	n, err := (cancelableReader{k.c, k.c.tty}).Read(p)
 	if strings.IndexByte(string(p[:n]), 3) >= 0 {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 			return 0, fmt.Errorf("passing the interrupt on: %w", err)
@@ -123,14 +123,14 @@ func (k keys) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// until reads while the context of the line lasts: a read that waits for a
-// person cannot be called back, so it begins only when there is something.
-type until struct {
+// cancelableReader reads until the context of the current line ends. A read of a file
+// cannot be interrupted, so it starts only when there is input.
+type cancelableReader struct {
 	c  *console
 	in io.Reader
 }
 
-func (u until) Read(p []byte) (int, error) {
+func (u cancelableReader) Read(p []byte) (int, error) {
 	f, ok := u.in.(*os.File)
 	for ok {
 		if u.c.ctx.Err() != nil {

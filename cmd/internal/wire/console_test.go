@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Where nobody types, input is read line by line, over all episodes.
+// Input that is not a terminal is read line by line, over all episodes.
 func TestG16ConsoleReadsLines(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	c := newConsole(strings.NewReader("one\r\n\n"+long+"\nlast"), io.Discard)
@@ -27,7 +27,7 @@ func TestG16ConsoleReadsLines(t *testing.T) {
 	}
 }
 
-// Waiting for a person ends with the episode.
+// ReadLine returns when the episode ends.
 func TestG16ConsoleStopsWaiting(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -50,7 +50,7 @@ func TestG16ConsoleStopsWaiting(t *testing.T) {
 
 func TestG16ConsoleCompletesWhatIsShared(t *testing.T) {
 	for want, options := range map[string][]string{"": nil, "view ": {"view "}, "l": {"line=", "levels="}, "pa": {"path=", "part="}} {
-		if got := shared(options); got != want {
+		if got := commonPrefix(options); got != want {
 			t.Errorf("%v: %q", options, got)
 		}
 	}

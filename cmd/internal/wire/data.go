@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,8 +74,8 @@ func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) 
 	return d, nil
 }
 
-// OpenStaging opens what a run directory stages in, with the s3 settings of that
-// run where cfg has none.
+// OpenStaging opens the staging store of a run directory, with the s3 settings of that
+// run if cfg has none.
 func OpenStaging(ctx context.Context, dir string, cfg configs.S3) (sinks.Store, error) {
 	info, err := rundir.ReadInfo(strings.TrimPrefix(dir, "file://"))
 	if err != nil {
@@ -89,7 +90,7 @@ func OpenStaging(ctx context.Context, dir string, cfg configs.S3) (sinks.Store, 
 	if err := json.Unmarshal(info.Config, &was); err != nil {
 		return nil, fmt.Errorf("reading the configuration in %s: %w", filepath.Join(dir, "run.json"), err)
 	}
-	cfg.Endpoint, cfg.Region, cfg.Checksum = first(cfg.Endpoint, was.S3.Endpoint), first(cfg.Region, was.S3.Region), first(cfg.Checksum, was.S3.Checksum)
+	cfg.Endpoint, cfg.Region, cfg.Checksum = cmp.Or(cfg.Endpoint, was.S3.Endpoint), cmp.Or(cfg.Region, was.S3.Region), cmp.Or(cfg.Checksum, was.S3.Checksum)
 	cfg.PathStyle = cfg.PathStyle || was.S3.PathStyle
 	return OpenStore(ctx, info.Staging, cfg)
 }
@@ -133,8 +134,8 @@ func (d *Data) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, err
 	}
 }
 
-// Episodes is the source of selections: a dataset's steps are read only where they
-// are asked for.
+// Episodes is the source of selections. It reads the steps of a dataset only if steps
+// is set.
 func (d *Data) Episodes(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
 	return func(yield func(selection.Episode, error) bool) {
 		if d.Dataset != nil && !steps {
@@ -153,7 +154,7 @@ func (d *Data) Episodes(ctx context.Context, steps bool) iter.Seq2[selection.Epi
 	}
 }
 
-// EpisodesOf is Episodes, and notes the runs they are of.
+// EpisodesOf is Episodes, and adds the runs of the episodes to runs.
 func (d *Data) EpisodesOf(runs map[string]bool) selection.Source {
 	return func(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
 		return func(yield func(selection.Episode, error) bool) {
@@ -169,8 +170,7 @@ func (d *Data) EpisodesOf(runs map[string]bool) selection.Source {
 	}
 }
 
-// Identity names what was read: the dataset's name and version, or the ids of the
-// runs whose episodes these are.
+// Identity returns the name and version of the dataset, or the ids of runs.
 func (d *Data) Identity(runs map[string]bool) (dataset, version string, ids []string) {
 	if d.Dataset != nil {
 		return d.Dataset.Manifest.Dataset, d.Dataset.Manifest.Version, nil
@@ -190,7 +190,7 @@ func (d *Data) staged(ctx context.Context, key string) (sinks.Trajectory, error)
 	return s.Trajectory(), nil
 }
 
-// Close removes what was downloaded.
+// Close removes downloaded files.
 func (d *Data) Close() error {
 	if d.Dataset == nil {
 		return nil
@@ -198,17 +198,17 @@ func (d *Data) Close() error {
 	return d.Dataset.Close()
 }
 
-// Call is one try of a request, as bytes.
+// Call is one try of a model call, as bytes.
 type Call struct {
 	llms.Exchange
 	RequestSHA256 string // of the request as it was sent, masked secrets included
 }
 
-// Calls are those of an episode whose request's hash match takes, in order. Only
-// run directories have them.
+// Calls returns the model calls of an episode whose request hashes match, in order.
+// Only run directories have them.
 func (d *Data) Calls(episodeID string, match func(requestSHA256 string) bool) ([]Call, error) {
 	if d.Dataset != nil {
-		return nil, fmt.Errorf("%s is a dataset, which holds the hashes of model calls alone: name the run directory that it came from", d.Place)
+		return nil, fmt.Errorf("%s is a dataset, which holds only hashes of model calls: name the run directory that it came from", d.Place)
 	}
 	path := tape.Path(strings.TrimPrefix(d.Place, "file://"), episodeID)
 	var hashes []string

@@ -24,11 +24,11 @@ import (
 // Dead is a job that ended without an episode.
 type Dead struct {
 	schemas.DeadLetterRow
-	Instance string // its task; "" = not known
+	Instance string // its task; "" if unknown
 }
 
-// Dead are the jobs of the run, or of the runs that were published, that ended without
-// an episode.
+// Dead returns the jobs of the run, or of the published runs, that ended without an
+// episode.
 func (d *Data) Dead(ctx context.Context) ([]Dead, error) {
 	var rows []schemas.DeadLetterRow
 	var err error
@@ -56,7 +56,7 @@ func (d *Data) Dead(ctx context.Context) ([]Dead, error) {
 	return out, err
 }
 
-// DeadPlace is where they can be read.
+// DeadPlace returns the path of the file that lists the jobs that Dead returns.
 func (d *Data) DeadPlace() string {
 	if d.Dataset != nil {
 		root, _ := publish.VersionOf(d.Place)
@@ -86,19 +86,19 @@ func lastReport(dir string) (observe.Report, error) {
 
 // Unfinished is an episode that a run has begun and not staged.
 type Unfinished struct {
-	ID, Instance string // Instance "" = not known
+	ID, Instance string // Instance is "" if unknown
 	Dead         bool   // it ended without an episode
 }
 
-// Unfinished are those of a run directory, by their ids: each that has asked a
-// model or that the last summary names; none of a dataset.
+// Unfinished returns the unfinished episodes of a run directory, sorted by id: those
+// that have called a model or that the last summary names. A dataset has none.
 func (d *Data) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	if d.Dataset != nil {
 		return nil, nil
 	}
 	dir := d.runDir()
 	instances := map[string]string{}
-	tapes, err := filepath.Glob(tape.Path(globbed.Replace(dir), "*"))
+	tapes, err := filepath.Glob(tape.Path(escapeGlob.Replace(dir), "*"))
 	if err != nil {
 		return nil, fmt.Errorf("listing the records of model calls: %w", err)
 	}
@@ -137,5 +137,5 @@ func (d *Data) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	return out, nil
 }
 
-// globbed takes the meaning of a pattern out of a path.
-var globbed = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+// escapeGlob escapes the special characters of patterns in a path.
+var escapeGlob = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)

@@ -10,18 +10,18 @@ import (
 // RowWriter writes the rows of an export.
 type RowWriter = formats.RowWriter
 
-// ErrNoColumns: rows have no Parquet form.
+// ErrNoColumns means that rows have no Parquet form.
 var ErrNoColumns = formats.ErrNoColumns
 
-// NewRowWriter writes rows in a container of package sinks.
+// NewRowWriter returns a writer of rows in a container, such as sinks.Parquet.
 func NewRowWriter(w io.Writer, container string) (RowWriter, error) {
 	return formats.NewRowWriter(w, container)
 }
 
-// Vocabularies are the names that TokenCounter takes.
+// Vocabularies returns the names that TokenCounter accepts.
 func Vocabularies() []string { return tokens.Vocabularies() }
 
-// TokenCounter counts the tokens of texts by a vocabulary.
+// TokenCounter returns a function that counts the tokens of a text in a vocabulary.
 func TokenCounter(vocabulary string) (func(string) int, error) {
 	c, err := tokens.Named(vocabulary)
 	if err != nil {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ func Dial(ctx context.Context, cfg configs.NATS, patience time.Duration) (*engin
 	for part := range strings.SplitSeq(cfg.URL, ",") {
 		scheme, _, named := strings.Cut(strings.TrimSpace(part), "://")
 		if named && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) {
-			return nil, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s:// is no scheme of NATS servers", scheme), Remedy: "give nats://HOST:PORT, several separated by commas"}
+			return nil, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s:// is not a scheme of NATS servers", scheme), Remedy: "give nats://HOST:PORT, several separated by commas"}
 		}
 	}
 	return engine.Dial(ctx, engine.Cluster{
@@ -35,7 +36,7 @@ func Dial(ctx context.Context, cfg configs.NATS, patience time.Duration) (*engin
 	})
 }
 
-// stagingPlace is where a run stages; "": in its directory.
+// stagingPlace returns where a run stages its episodes; "" is its own directory.
 func stagingPlace(cfg configs.Run, runID string) string {
 	switch {
 	case cfg.Staging == "":
@@ -46,8 +47,8 @@ func stagingPlace(cfg configs.Run, runID string) string {
 	return filepath.Join(cfg.Staging, runID)
 }
 
-// offer is what workers of a cluster need to execute a run's jobs. Keys and
-// passwords are not in it: each worker has its own environment.
+// offer is what workers of a cluster need to execute a run's jobs. It holds no keys or
+// passwords: each worker takes them from its environment.
 type offer struct {
 	RunID    string            `json:"run_id"`
 	Config   configs.Config    `json:"config"`
@@ -81,9 +82,9 @@ func tasksHash(tasks []schemas.Task) string {
 	return schemas.ShortHash(ids)
 }
 
-// WorkerOptions are those of a worker process.
+// WorkerOptions configure a Worker.
 type WorkerOptions struct {
-	RunID    string // only this run; "" = whichever is coordinated
+	RunID    string // only this run; "": any run with a coordinator
 	Name     string
 	Slots    int
 	Patience time.Duration
@@ -102,18 +103,17 @@ type Worker struct {
 	self engine.WorkerEntry
 }
 
-// NewWorker makes up a worker's name.
+// NewWorker returns a worker, which gets a generated name if opt has none.
 func NewWorker(conn *engine.Conn, opt WorkerOptions) *Worker {
 	host, _ := os.Hostname()
 	id := engine.Instance()
 	return &Worker{conn: conn, opt: opt, self: engine.WorkerEntry{
-		ID: id, Name: first(opt.Name, id), Host: host, PID: os.Getpid(), Version: opt.Version, Slots: opt.Slots, Running: []string{}, Begun: time.Now().UTC(),
+		ID: id, Name: cmp.Or(opt.Name, id), Host: host, PID: os.Getpid(), Version: opt.Version, Slots: opt.Slots, Running: []string{}, Begun: time.Now().UTC(),
 	}}
 }
 
-// Serve takes part in one run after another until it is drained or ctx ends, or
-// in the one run it is for. Nothing to do for as long as it is patient is its end,
-// too.
+// Serve executes one run after another, or only opt.RunID. It returns when the run has
+// ended, the worker is drained, ctx ends, or there is nothing to do for opt.Patience.
 func (w *Worker) Serve(ctx context.Context) error {
 	for {
 		entry, err := w.await(ctx)
@@ -126,8 +126,8 @@ func (w *Worker) Serve(ctx context.Context) error {
 	}
 }
 
-// led tells whether the one run that this worker is for takes workers all the same: it got
-// a coordinator, or a budget, while the worker was at work.
+// led reports whether opt.RunID still takes workers, because it got a new coordinator
+// or more budget meanwhile.
 func (w *Worker) led(ctx context.Context) bool {
 	entry, ok, err := w.conn.Run(ctx, w.opt.RunID)
 	return err == nil && ok && (entry.Phase == engine.Planning || entry.Phase == engine.Working)
@@ -155,11 +155,11 @@ func (w *Worker) leave(ctx context.Context, err error) error {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		w.self.Reason = redact.New(redact.NewKnown(redact.Environment(w.opt.Host.Environ))).Text(reason)
 	}
-	_ = w.conn.PutWorker(end, w.self) // if this fails, the coordinator finds the worker silent
+	_ = w.conn.PutWorker(end, w.self) // without it, silence has the same effect later
 	return nil
 }
 
-// await returns a run that takes workers; one without an id where there is
+// await waits for a run that takes workers; it returns a zero RunEntry if there is
 // nothing to do.
 func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
 	begun, seen := time.Now(), map[string]uint64{}
@@ -204,11 +204,11 @@ func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
 	}
 }
 
-// execute takes part in a run until it is over.
+// execute works for a run until it is over.
 func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	if entry.Version != w.opt.Version || entry.Protocol != engine.Protocol {
 		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is coordinated by tracesmith %s (protocol %d), and this worker is %s (protocol %d)",
-			entry.RunID, entry.Version, entry.Protocol, w.opt.Version, engine.Protocol), Remedy: "install the same version here as there: rows of one run come from one version"}
+			entry.RunID, entry.Version, entry.Protocol, w.opt.Version, engine.Protocol), Remedy: "install the same version here: rows of one run come from one version"}
 	}
 	o, err := w.fetchOffer(ctx, entry)
 	if err != nil {
@@ -225,7 +225,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 		Progress: w.opt.Progress, Warn: w.opt.Host.Warn, Hooks: w.opt.Hooks,
 	})
 	if err != nil {
-		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("this machine cannot take part in run %s: %w", entry.RunID, err), Remedy: "files that the run's configuration names must be here, too, under the same paths"}
+		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("this machine cannot take part in run %s: %w", entry.RunID, err), Remedy: "copy the files that the run's configuration names to this machine, under the same paths"}
 	}
 	defer func() { _ = run.Close() }()
 	parts, deps, err := run.parts(ctx)
@@ -267,7 +267,7 @@ func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer
 	return o, nil
 }
 
-// matches makes sure that the same configuration means the same run here.
+// matches returns an error if the configuration means another run on this machine.
 func (o offer) matches(cfg pipeline.Config, tasks []schemas.Task) error {
 	var diff []string
 	for _, name := range slices.Sorted(maps.Keys(o.Identity)) {
@@ -281,6 +281,6 @@ func (o offer) matches(cfg pipeline.Config, tasks []schemas.Task) error {
 	if len(diff) == 0 && cfg.RunID == o.RunID {
 		return nil
 	}
-	return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is another one on this machine: %s differ", o.RunID, strings.Join(diff, ", ")),
-		Remedy: "give this machine the same task files, templates and recordings under the same paths as the coordinator has them"}
+	return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is a different run on this machine: %s differ", o.RunID, strings.Join(diff, ", ")),
+		Remedy: "give this machine the coordinator's task files, templates and recordings, under the same paths"}
 }

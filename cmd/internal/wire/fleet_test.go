@@ -27,7 +27,7 @@ agent: {kind: react, prompts: {system: SYSTEM}}
 llm: {model: m, base_url: "http://127.0.0.1:1/v1", price: {free: true}}
 `
 
-// cluster is a server on loopback, and a connection to it.
+// cluster starts a server on loopback and returns a connection to it.
 func cluster(t *testing.T) (string, *engine.Conn) {
 	t.Helper()
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()})
@@ -47,7 +47,7 @@ func cluster(t *testing.T) (string, *engine.Conn) {
 	return srv.ClientURL(), conn
 }
 
-// refusedWorker has a worker join a run and be refused; what it says.
+// refusedWorker returns the message of a worker that is refused by a run.
 func refusedWorker(t *testing.T, conn *engine.Conn, runID, version string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -72,8 +72,8 @@ func refusedWorker(t *testing.T, conn *engine.Conn, runID, version string) strin
 	return stop.Error()
 }
 
-// A worker where the same configuration means other tasks or other prompts, or of
-// another version, takes no job and says why.
+// A worker of another version, or on a machine where the configuration means other tasks
+// or prompts, takes no job and says why.
 func TestWorkersOfAnotherRunAreRefused(t *testing.T) {
 	_, conn := cluster(t)
 	dir := t.TempDir()
@@ -113,12 +113,12 @@ func TestWorkersOfAnotherRunAreRefused(t *testing.T) {
 		t.Error(said)
 	}
 	write(source, "price = 2\n")
-	if said := refuse("1.2.3"); !strings.Contains(said, "is another one on this machine: tasks differ") {
+	if said := refuse("1.2.3"); !strings.Contains(said, "is a different run on this machine: tasks differ") {
 		t.Error(said)
 	}
 	write(source, "price = 1\n")
 	write(system, "Take your time.\n")
-	if said := refuse("1.2.3"); !strings.Contains(said, "is another one on this machine: prompts differ") {
+	if said := refuse("1.2.3"); !strings.Contains(said, "is a different run on this machine: prompts differ") {
 		t.Error(said)
 	}
 	if err := os.Remove(system); err != nil {

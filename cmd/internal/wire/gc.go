@@ -14,11 +14,10 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Leftovers lists what processes that are gone left on this host and with the
-// daemons its sandboxes use, and cached results beyond their limits; oldest
-// first, each once. absent names what was not asked because nobody answers, and
-// is not the configured sandbox.kind. An error says where it was not possible to
-// look; the list holds the rest.
+// Leftovers lists what dead processes left on this host and in the daemons of its
+// sandboxes, and cached results beyond their limits, each once, oldest first. absent
+// names daemons and clusters that do not answer, unless sandbox.kind chooses them. An
+// error names the places that could not be checked; the list holds the rest.
 func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, absent []string, _ error) {
 	errs := []error{}
 	seen := map[string]bool{}
@@ -55,9 +54,9 @@ func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, abs
 	return all, absent, errors.Join(errs...)
 }
 
-// TornUploads lists pieces of objects that were never completed, in the places
-// given and where the configuration stages and publishes to. An error says where
-// it was not possible to look; the list holds the rest.
+// TornUploads lists pieces of unfinished uploads in places and where the configuration
+// stages and publishes to. An error names the places that could not be checked; the
+// list holds the rest.
 func TornUploads(ctx context.Context, places []string, cfg configs.Config) (all []env.Leftover, _ error) {
 	var errs []error
 	for _, place := range append(slices.Clone(places), cfg.Run.Staging, cfg.Publish.To) {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Image is a container image that tasks run in, and what became of it.
+// Image is a container image that tasks run in, with the result of its pull.
 type Image struct {
 	Name    string  `json:"image"`
 	Tasks   int     `json:"tasks"`  // that name it
@@ -25,21 +26,21 @@ type Image struct {
 
 // Values of Image.Status.
 const (
-	ImageThere  = "there"  // it needed no fetching
-	ImagePulled = "pulled" // it was fetched now
+	ImageThere  = "there"  // it was there before
+	ImagePulled = "pulled" // it was pulled now
 	ImageFailed = "failed"
-	ImageLeft   = "left" // nobody came to it
+	ImageLeft   = "left" // Pull was stopped before it
 )
 
 // Images lists the images that tasks run in, each once, in the order of the tasks.
 func (w *Workbench) Images(tasks []schemas.Task) (list []Image, err error) {
 	for _, t := range tasks {
-		kind, name := w.kind(t), first(w.cfg.Sandbox.Image, t.Image)
+		kind, name := w.kind(t), cmp.Or(w.cfg.Sandbox.Image, t.Image)
 		if name == "" || kind == "bubblewrap" || kind == "local" {
 			continue
 		}
 		if _, can := w.drivers[kind].(env.Puller); !can {
-			return nil, fmt.Errorf("sandbox %s fetches its images by itself: nothing can be pulled before", kind)
+			return nil, fmt.Errorf("sandbox %s pulls images only when it starts: prepull cannot pull them", kind)
 		}
 		at := slices.IndexFunc(list, func(i Image) bool { return i.Name == name && i.kind == kind })
 		if at < 0 {
@@ -50,15 +51,15 @@ func (w *Workbench) Images(tasks []schemas.Task) (list []Image, err error) {
 	return list, nil
 }
 
-// PullProgress is told of a pull from one goroutine at a time.
+// PullProgress receives the progress of Pull, one call at a time.
 type PullProgress struct {
 	Begun func(Image)
-	Bytes func(have, total int64) // of all pulls under way and done together
+	Bytes func(have, total int64) // sum over all pulls, running and done
 	Done  func(Image)
 }
 
-// Pull fetches the images that are missing, so many at once, and fills in what
-// became of each. One that fails holds up no other.
+// Pull pulls the missing images, as many at once as there are workers, and fills in
+// the result of each. One that fails does not stop the others.
 func (w *Workbench) Pull(ctx context.Context, list []Image, workers int, p PullProgress) {
 	var mu sync.Mutex
 	loaded := make([][2]int64, len(list))

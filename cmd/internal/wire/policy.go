@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,29 +23,29 @@ import (
 
 // Agent builds policies, one per episode, on one shared model client.
 type Agent struct {
-	Warn    io.Writer      // nil: nowhere
-	Console agents.Console // for those that need one
+	Warn    io.Writer      // nil: no warnings
+	Console agents.Console // for agents that need one
 
 	cfg     configs.Config
 	needs   agents.Needs
 	client  llms.Client
-	models  map[string]agents.Model // further ones, by their names in section models
+	models  map[string]agents.Model // further models, by their names in section models
 	checks  [][]llms.Checker        // of each model
 	tools   []schemas.ToolSchema
 	prompts *prompts.Set
 
-	recordings map[string][]recorded // by instance id, in order
+	recordings map[string][]attemptRecording // by instance id, in order
 }
 
-// NewAgent checks the agent's kind, its settings and its model's settings.
-// Nothing is asked yet.
+// NewAgent checks the agent's kind, its settings and its model's settings, without
+// calling the model.
 func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
 	spec, ok := agents.Registry.Lookup(cfg.Agent.Kind)
 	if !ok {
-		_, err := agents.Registry.Config(cfg.Agent.Kind, nil) // it lists the known ones
+		_, err := agents.Registry.Config(cfg.Agent.Kind, nil) // the error lists the known kinds
 		return nil, fmt.Errorf("agent.kind: %w", err)
 	}
-	cfg.Agent.Kind = spec.Kind // an alias is the same agent, and the same run
+	cfg.Agent.Kind = spec.Kind // an alias means the same agent and the same run
 	needs, err := agents.NeedsOf(cfg.Agent.Kind, cfg.Agent.With)
 	if err != nil {
 		return nil, Placed(cfg, "agent.with", fmt.Errorf("agent.with: %w", err))
@@ -79,20 +80,16 @@ func (a *Agent) connect(getenv func(string) string) error {
 
 // connectMore connects the models that the agent's settings name.
 func (a *Agent) connectMore(getenv func(string) string) error {
-	names, err := agents.ModelsOf(a.cfg.Agent.Kind, a.settings())
-	if err != nil {
-		return err
-	}
 	a.models = map[string]agents.Model{}
-	for _, name := range names {
+	for _, name := range a.needs.Models {
 		l, ok := a.cfg.Models[name]
 		switch {
-		case name == a.cfg.LLM.Named: // the same limits of its server hold for both
+		case name == a.cfg.LLM.Named: // both share the limits of its server
 			a.models[name] = agents.Model{Client: a.client, Sampling: sampling(a.cfg.LLM)}
 			continue
 		case !ok:
-			return fmt.Errorf("agent %q asks a model %q that section models does not have: it has %s",
-				a.cfg.Agent.Kind, name, first(strings.Join(slices.Sorted(maps.Keys(a.cfg.Models)), ", "), "none"))
+			return fmt.Errorf("agent %q asks model %q, which section models does not have: it has %s",
+				a.cfg.Agent.Kind, name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(a.cfg.Models)), ", "), "none"))
 		case l.All()[0].BaseURL == "" && l.Provider == "openai":
 			return fmt.Errorf("agent %q asks model %q: set models.%s.base_url", a.cfg.Agent.Kind, name, name)
 		}
@@ -115,23 +112,23 @@ func (a *Agent) open(section string, l configs.LLM, getenv func(string) string) 
 	return llms.WithTraits(client, traits(l)), nil
 }
 
-// traits are what the configuration says of a model.
+// traits returns the traits of a model that the configuration sets.
 func traits(l configs.LLM) llms.Traits {
 	return llms.Traits{ContextLimit: l.ContextLimit, Vocabulary: l.Tokenizer, NoSystem: l.SystemRole != nil && !*l.SystemRole}
 }
 
-// note is a word to the user in the middle of a run.
+// note warns the user during a run.
 func (a *Agent) note(text string) {
 	if a.Warn != nil {
 		fmt.Fprintf(a.Warn, "warning: %s\n", text)
 	}
 }
 
-// Offer tells the agent which tools the environment has.
+// Offer sets the tools that the environment offers.
 func (a *Agent) Offer(tools []schemas.ToolSchema) error {
-	for _, own := range agents.OwnTools(a.cfg.Agent.Kind) {
+	for _, own := range a.needs.Tools {
 		if slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == own.Name }) {
-			return fmt.Errorf("a tool named %s is agent %q's own: give the other one a prefix (mcp)", own.Name, a.cfg.Agent.Kind)
+			return fmt.Errorf("agent %[2]q has its own tool %[1]s: give the other one a prefix (mcp)", own.Name, a.cfg.Agent.Kind)
 		}
 	}
 	if a.needs.Model {
@@ -143,7 +140,7 @@ func (a *Agent) Offer(tools []schemas.ToolSchema) error {
 	return nil
 }
 
-// provided is the provider's own client of a model at one endpoint.
+// provided returns the provider's client of a model at one endpoint.
 func provided(section string, l configs.LLM, e configs.LLMEndpoint, getenv func(string) string) (llms.Client, error) {
 	with := maps.Clone(map[string]any(l.With))
 	if with == nil {
@@ -157,7 +154,7 @@ func provided(section string, l configs.LLM, e configs.LLMEndpoint, getenv func(
 		with["headers"] = l.Headers
 	}
 	client, err := llms.Providers.Build(l.Provider, with, llms.Deps{Getenv: getenv})
-	if e, ok := errors.AsType[*llms.Error](err); ok { // nothing was called: a key is missing
+	if e, ok := errors.AsType[*llms.Error](err); ok { // no server was called: a key is missing
 		return nil, &pipeline.StopError{Code: 4, Err: fmt.Errorf("%s.%s", section, e.Message)}
 	}
 	if err != nil {
@@ -166,9 +163,9 @@ func provided(section string, l configs.LLM, e configs.LLMEndpoint, getenv func(
 	return client, nil
 }
 
-// newClient is a client of one model, over all of its endpoints; section is where
-// the model stands in the configuration. checks ask each endpoint, at no cost,
-// whether it is there.
+// newClient returns a client of one model over all of its endpoints, and checks that
+// ask each endpoint, at no cost, whether it works. section is the place of the model in
+// the configuration.
 func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string, note func(string)) (llms.Client, []llms.Checker, error) {
 	var endpoints []middle.Endpoint
 	var checks []llms.Checker
@@ -196,7 +193,7 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 	return c, checks, nil
 }
 
-// prices are those of section prices, after the model's own.
+// prices returns the model's own price, then those of section prices.
 func (a *Agent) prices(l configs.LLM) middle.Prices {
 	var out middle.Prices
 	all := a.cfg.Prices
@@ -211,8 +208,8 @@ func (a *Agent) prices(l configs.LLM) middle.Prices {
 	return out
 }
 
-// Check asks the server of each model, at no cost, whether it is there and takes
-// the key. It returns nil for agents without a model.
+// Check asks the server of each model, at no cost, whether it works and accepts the key.
+// It returns nil for agents without a model.
 func (a *Agent) Check(ctx context.Context) error {
 	for _, checks := range a.checks {
 		if err := check(ctx, checks); err != nil {
@@ -230,18 +227,18 @@ func check(ctx context.Context, checks []llms.Checker) error {
 		case err == nil:
 			answered = true
 		case llms.ClassOf(err) != llms.ClassUnreachable:
-			return err // a refused key, wherever
+			return err // such as a refused key
 		default:
 			down = err
 		}
 	}
-	if answered { // others may stand in for what is down
+	if answered { // it can replace those that are down
 		return nil
 	}
 	return down
 }
 
-// sampling is what goes out with every call of a model.
+// sampling returns the sampling parameters of a model.
 func sampling(l configs.LLM) llms.Sampling {
 	return llms.Sampling{Temperature: l.Temperature, TopP: l.TopP, MaxTokens: l.MaxTokens, ToolChoice: l.ToolChoice, Extra: l.Extra}
 }
@@ -256,7 +253,7 @@ func (a *Agent) Policy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
 	return agents.Registry.Build(a.cfg.Agent.Kind, a.settings(), deps)
 }
 
-// checkPrompts renders what will open an episode.
+// checkPrompts renders the prompts of a task, to find errors in templates.
 func (a *Agent) checkPrompts(p agents.Policy, t schemas.Task) error {
 	own := a.cfg.Agent.Prompts
 	info := p.Info()
@@ -275,7 +272,7 @@ func (a *Agent) checkPrompts(p agents.Policy, t schemas.Task) error {
 	return err
 }
 
-// solver is the model of an agent's second conversation.
+// solver returns the model of an agent's second conversation.
 func (a *Agent) solver() prompts.Model {
 	client := a.client
 	for _, m := range a.models {
@@ -287,8 +284,8 @@ func (a *Agent) solver() prompts.Model {
 	return prompts.Model{Name: client.Model(), ContextLimit: llms.TraitsOf(client).ContextLimit}
 }
 
-// settings are the agent's own, with the sampling parameters of section llm
-// where it asks a model and does not set them itself.
+// settings returns agent.with. For an agent with a model it adds the sampling parameters
+// of section llm, unless agent.with has its own.
 func (a *Agent) settings() map[string]any {
 	with := maps.Clone(map[string]any(a.cfg.Agent.With))
 	if a.needs.Model && with["sampling"] == nil {
@@ -300,14 +297,14 @@ func (a *Agent) settings() map[string]any {
 	return with
 }
 
-// Identity names what must stay the same when a run directory is used again.
+// Identity returns what must stay the same when a run directory is used again.
 func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 	id := map[string]string{
 		"agent":    a.cfg.Agent.Kind,
 		"settings": string(mustCanonical(a.settings())),
 		"prompts":  a.prompts.Version(),
-		"tools":    schemas.ShortHash(slices.Concat(tools, agents.OwnTools(a.cfg.Agent.Kind))),
-		"sandbox":  strings.Join(strings.Fields(first(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
+		"tools":    schemas.ShortHash(slices.Concat(tools, a.needs.Tools)),
+		"sandbox":  strings.Join(strings.Fields(cmp.Or(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
 	}
 	if len(a.cfg.MCP) > 0 {
 		id["mcp"] = mcpIdentity(a.cfg.MCP)
@@ -330,7 +327,7 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 	return id
 }
 
-// Secrets are the values that must never reach a record.
+// Secrets returns the values that must never reach a record.
 func (a *Agent) Secrets(getenv func(string) string) []string {
 	secrets := mcpSecrets(a.cfg.MCP, getenv)
 	for _, l := range append(slices.Collect(maps.Values(a.cfg.Models)), a.cfg.LLM) {

@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// No retries means that the model is asked once, and that its failure is told.
+// Without retries the model is called once, and its failure is reported.
 func TestWC41NoRetriesIsOneCall(t *testing.T) {
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
 		{Fault: &mock.Fault{Status: 500, Body: `{"error":{"message":"boom"}}`}},
@@ -41,14 +41,14 @@ func TestWC41NoRetriesIsOneCall(t *testing.T) {
 	}
 }
 
-// Whatever a configuration refers to as a secret is known to the redaction.
+// Redaction knows every secret that a configuration refers to.
 func TestSecretsOfModels(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("from-the-file\nrest"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cfg := configs.Config{}
-	cfg.Agent.Kind = "null"
+	cfg.Agent.Kind = "noop"
 	cfg.LLM = configs.LLM{APIKey: "file:" + file, Headers: map[string]string{"X-Team": "blue", "X-Api-Key": "env:A"},
 		With: configs.Block{"client_secret": "env:B", "api_version": "2024-10-21"}}
 	a, err := NewAgent(cfg, func(string) string { return "" })

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Printer knows repositories by their functions. What it reads it only parses: one
-// sandbox does for all tasks, whatever images they run in.
+// Printer hashes the functions of repositories. It only parses them, so that one kind
+// of sandbox serves tasks of all images.
 func (w *Workbench) Printer() *synth.Printer {
 	kind, c := w.kind(schemas.Task{}), w.cfg.Sandbox
 	return &synth.Printer{Store: w.store, Driver: w.drivers[kind], Spec: env.SandboxSpec{
@@ -24,24 +25,23 @@ func (w *Workbench) Printer() *synth.Printer {
 	}}
 }
 
-// Hashed is a repository with its states, of which prints are made.
-type Hashed struct {
+// HashedRepo is a repository whose functions and tasks are to be hashed.
+type HashedRepo struct {
 	Repo, Benchmark string
-	Tasks           []schemas.Task // of it; none where directories were named
+	Tasks           []schemas.Task // of the repository; none if it is a directory
 
 	printer *synth.Printer
 	states  []func(context.Context) (env.Tree, error)
 }
 
-// Hashed lists the repositories of directories, or those of tasks where none is
-// given, each once.
-func (w *Workbench) Hashed(ctx context.Context, dirs []string, tasks configs.Tasks) ([]*Hashed, error) {
-	var list []*Hashed
-	known := map[string]*Hashed{}
+// Hashed returns the repositories in dirs, or without dirs those of tasks, each once.
+func (w *Workbench) Hashed(ctx context.Context, dirs []string, tasks configs.Tasks) ([]*HashedRepo, error) {
+	var list []*HashedRepo
+	known := map[string]*HashedRepo{}
 	add := func(t schemas.Task, state func(context.Context) (env.Tree, error)) {
 		name := provenance.Upstream(t)
 		if known[name] == nil {
-			known[name] = &Hashed{Repo: name, Benchmark: provenance.Benchmark(name), printer: w.Printer()}
+			known[name] = &HashedRepo{Repo: name, Benchmark: provenance.Benchmark(name), printer: w.Printer()}
 			list = append(list, known[name])
 		}
 		known[name].states = append(known[name].states, state)
@@ -63,14 +63,14 @@ func (w *Workbench) Hashed(ctx context.Context, dirs []string, tasks configs.Tas
 	for _, t := range chosen {
 		add(t, func(ctx context.Context) (env.Tree, error) { return w.Source.Tree(ctx, t.InstanceID) })
 		h := known[provenance.Upstream(t)]
-		h.Benchmark, h.Tasks = first(h.Benchmark, provenance.BenchmarkOf(t)), append(h.Tasks, t)
+		h.Benchmark, h.Tasks = cmp.Or(h.Benchmark, provenance.BenchmarkOf(t)), append(h.Tasks, t)
 	}
 	return list, nil
 }
 
-// Prints reads all states of the repository; unread counts the files that are no
-// Python of the sandbox's interpreter.
-func (h *Hashed) Prints(ctx context.Context) (p provenance.Prints, unread int, err error) {
+// Prints hashes the functions in all states of the repository. unread counts the files
+// that the sandbox's interpreter cannot parse.
+func (h *HashedRepo) Prints(ctx context.Context) (p provenance.Prints, unread int, err error) {
 	p = provenance.Prints{Schema: provenance.PrintsSchema, Repo: h.Repo, Benchmark: h.Benchmark}
 	seen := map[string]bool{}
 	for _, state := range h.states {
@@ -92,15 +92,15 @@ func (h *Hashed) Prints(ctx context.Context) (p provenance.Prints, unread int, e
 	return p, unread, nil
 }
 
-// Kinship is what repositories of tasks have in common; the zero one is nothing.
+// Kinship says which repositories of tasks belong together; the zero value relates none.
 type Kinship struct {
-	Copies []Copy // of repositories of benchmarks, in the order of the tasks
-	Unread int    // files that are no Python of the sandbox's interpreter
+	Copies []Copy // of benchmarks' repositories, in the order of the tasks
+	Unread int    // files that the sandbox's interpreter cannot parse
 
 	together map[string]string
 }
 
-// Copy is a repository that is one of a benchmark's under another name.
+// Copy is a repository that copies one of a benchmark's under another name.
 type Copy struct {
 	Repo      string `json:"repo"`
 	Of        string `json:"of"`
@@ -109,10 +109,10 @@ type Copy struct {
 	Functions int    `json:"functions"`
 }
 
-// Group is the name by which a repository goes with others; its own for most.
-func (k Kinship) Group(name string) string { return first(k.together[name], name) }
+// Group returns the name of a repository's group, which for most is its own name.
+func (k Kinship) Group(name string) string { return cmp.Or(k.together[name], name) }
 
-// Groups are the repositories that go together, by the name they go by.
+// Groups returns the repositories that belong together, by the name of their group.
 func (k Kinship) Groups() map[string][]string {
 	out := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(k.together)) {
@@ -121,12 +121,12 @@ func (k Kinship) Groups() map[string][]string {
 	return out
 }
 
-// Kinship compares the functions that the gold patches of tasks mend, as they are
-// afterwards.
+// Kinship compares the functions that the gold patches of tasks fix, in their fixed
+// state.
 func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k Kinship, err error) {
-	var mended []synth.Mended
+	var mended []synth.FixedRepo
 	for _, e := range entries {
-		m := synth.Mended{Bug: e.Task.BugPatch}
+		m := synth.FixedRepo{Bug: e.Task.BugPatch}
 		if m.Bug != "" {
 			m.Tree, err = e.Repository()
 		} else if m.Gold = e.Task.GoldPatch; m.Gold != "" {
@@ -135,12 +135,12 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 			}
 		}
 		if err != nil {
-			return k, fmt.Errorf("mending %s: %w: tasks verify tells more; --by repo compares no functions", e.Task.InstanceID, err)
+			return k, fmt.Errorf("applying the gold patch of %s: %w: see tasks verify, or use --by repo, which compares no functions", e.Task.InstanceID, err)
 		}
 		mended = append(mended, m)
 	}
 	p := w.Printer()
-	functions, unread, err := synth.MendedFunctions(ctx, p.Driver, p.Spec, mended)
+	functions, unread, err := synth.FixedFunctions(ctx, p.Driver, p.Spec, mended)
 	if err != nil {
 		return k, err
 	}
@@ -153,8 +153,8 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 	return Kinship{Unread: unread, together: provenance.Together(having)}, nil
 }
 
-// Copies compares the repositories of tasks with those of benchmarks; library may
-// be nil.
+// Copies returns the repositories of tasks that copy one of a benchmark in library,
+// which may be nil.
 func (w *Workbench) Copies(ctx context.Context, entries []*taskfile.Entry, library *provenance.Library) ([]Copy, error) {
 	if library == nil {
 		return nil, nil

@@ -17,14 +17,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// recorded is an episode to say again, and which attempt it was.
-type recorded struct {
+// attemptRecording is a recorded episode and the number of its attempt.
+type attemptRecording struct {
 	attempt   int32
 	recording agents.Recording
 }
 
-// ReadRecordings reads the recorded episodes that the agent says again, those of
-// the tasks; nothing for other agents.
+// ReadRecordings reads the recorded episodes of the tasks, for an agent that replays
+// them; for other agents it does nothing.
 func (a *Agent) ReadRecordings(ctx context.Context, tasks []schemas.Task, s3 configs.S3) error {
 	from := a.needs.Recording
 	if from == "" {
@@ -39,7 +39,7 @@ func (a *Agent) ReadRecordings(ctx context.Context, tasks []schemas.Task, s3 con
 	for _, t := range tasks {
 		wanted[t.InstanceID] = true
 	}
-	a.recordings = map[string][]recorded{}
+	a.recordings = map[string][]attemptRecording{}
 	for t, err := range data.Trajectories(ctx) {
 		if err != nil {
 			return fmt.Errorf("agent.with.from: %w", err)
@@ -52,27 +52,27 @@ func (a *Agent) ReadRecordings(ctx context.Context, tasks []schemas.Task, s3 con
 		if err != nil {
 			return fmt.Errorf("agent.with.from: episode %s of %s: %w", e.EpisodeID, from, err)
 		}
-		a.recordings[e.InstanceID] = append(a.recordings[e.InstanceID], recorded{e.Attempt, rec})
+		a.recordings[e.InstanceID] = append(a.recordings[e.InstanceID], attemptRecording{e.Attempt, rec})
 	}
 	for _, list := range a.recordings {
-		slices.SortFunc(list, func(a, b recorded) int {
+		slices.SortFunc(list, func(a, b attemptRecording) int {
 			return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.recording.Episode, b.recording.Episode))
 		})
 	}
 	return nil
 }
 
-// recording is that of a job: of the same attempt, or else the first there is.
+// recording returns the recording for a job: of the same attempt, or else the first.
 func (a *Agent) recording(j schemas.Job, t schemas.Task) *agents.Recording {
 	list := a.recordings[t.InstanceID]
 	if len(list) == 0 {
 		return nil
 	}
-	at := slices.IndexFunc(list, func(r recorded) bool { return int(r.attempt) == j.Attempt })
+	at := slices.IndexFunc(list, func(r attemptRecording) bool { return int(r.attempt) == j.Attempt })
 	return &list[max(at, 0)].recording
 }
 
-// recordingOf takes the turns out of an episode's rows.
+// recordingOf makes a recording from the rows of an episode.
 func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 	rec := agents.Recording{Episode: t.Episode.EpisodeID, GoldUsed: t.Episode.GoldUsed, Style: text(t.Episode.ToolCallStyle)}
 	steps, err := history.Steps(t.Steps)
@@ -84,7 +84,7 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 		if s.Turn < 0 {
 			continue
 		}
-		if s.Reply != nil { // it holds all its calls already
+		if s.Reply != nil { // a reply holds all its calls
 			s.Reply.Reasoning = text(row.Reasoning)
 			s.Reply.CallAsText = text(row.ErrorClass) == schemas.ErrCallAsText
 			turn := agents.RecordedTurn{Reply: *s.Reply, Phase: s.Phase}
@@ -93,7 +93,7 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 					turn.Tools = append(turn.Tools, tool.Name)
 				}
 			}
-			if op := text(row.ContextOpJSON); op != "" && s.Phase != "" { // nothing is handed over that was not seen then
+			if op := text(row.ContextOpJSON); op != "" && s.Phase != "" { // a handover needs what was seen then
 				if err := json.Unmarshal([]byte(op), &turn.Reply.Context); err != nil {
 					return rec, fmt.Errorf("context_op_json of step %d: %w", row.StepIndex, err)
 				}
@@ -120,7 +120,7 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 	return rec, nil
 }
 
-// complete tells whether a row holds all of what its step was answered.
+// complete reports whether a row holds the whole observation of its step.
 func complete(row *schemas.StepRow) bool {
 	secret := row.Redacted != nil && *row.Redacted > 0
 	return !secret && len(*row.Observation) <= normalise.MaxObservation-utf8.UTFMax
@@ -133,8 +133,8 @@ func text(s *string) string {
 	return *s
 }
 
-// recordedHash is what must stay the same of a task's recordings.
-func recordedHash(list []recorded) string {
+// recordedHash returns the hash of a task's recordings, for Identity.
+func recordedHash(list []attemptRecording) string {
 	var all []agents.Recording
 	for _, r := range list {
 		all = append(all, r.recording)

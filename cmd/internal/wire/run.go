@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,7 +25,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// RunOptions are what a command adds to a configuration.
+// RunOptions is what a command adds to the configuration of a run.
 type RunOptions struct {
 	Fresh            bool
 	Retry            []string
@@ -33,8 +34,8 @@ type RunOptions struct {
 	Command          []string
 	Producer, Commit string
 	Getenv           func(string) string
-	Environ          []string  // NAME=value: what is secret by its name is redacted
-	Stdin            io.Reader // what a person types, for agents that are one
+	Environ          []string  // NAME=value; values of secret names are redacted
+	Stdin            io.Reader // input of agents that are people
 	Progress         io.Writer
 	Warn             io.Writer
 	Observer         observe.Observer // nil: one that shows progress
@@ -56,7 +57,7 @@ type Run struct {
 	id    string // of the run
 }
 
-// NewRun checks everything that can be checked without starting anything but the
+// NewRun checks everything that can be checked before a sandbox starts. It starts the
 // MCP servers.
 func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, error) {
 	agent, err := NewAgent(cfg, opt.Getenv)
@@ -67,7 +68,7 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	if agent.needs.Console {
 		agent.Console = newConsole(opt.Stdin, opt.Progress)
 		cfg.Run.Workers = 1
-		if cfg.Agent.Wall == configs.Default().Agent.Wall { // people think as long as they like
+		if cfg.Agent.Wall == configs.Default().Agent.Wall { // people may think as long as they like
 			cfg.Agent.Wall = 0
 		}
 	}
@@ -91,8 +92,8 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	return r, nil
 }
 
-// policies builds each task's policy once and renders its prompts, so that a
-// wrong setting, a wrong template or a task this agent cannot take is found now.
+// policies builds each task's policy once and renders its prompts, to find wrong
+// settings, wrong templates and tasks that the agent cannot work on.
 func (r *Run) policies() error {
 	for _, t := range r.Tasks {
 		p, err := r.Agent.Policy(schemas.Job{}, t)
@@ -130,8 +131,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, Offer: offer}, deps)
 }
 
-// Episodes are the ids of the batch's episodes, in the order in which they are
-// taken up.
+// Episodes returns the ids of the batch's episodes, in the order in which they start.
 func (r *Run) Episodes(ctx context.Context) ([]string, error) {
 	cfg, deps, err := r.parts(ctx)
 	if err != nil {
@@ -145,11 +145,11 @@ func (r *Run) Episodes(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// runID names the run, and so its episodes. A run that keeps its episodes in its own
-// directory has an id of its own, so that the same configuration in two directories
-// makes different episodes, which can be published together. Where machines meet, in
-// a cluster or in shared staging, the plan alone names it, so that the same command
-// resumes the same run on each machine.
+// runID returns the id of the run, on which the ids of its episodes depend. A run that
+// stages in its own directory has a random id, so that the same configuration in two
+// directories makes different episodes, which can be published together. With a cluster
+// or shared staging the id depends only on the plan, so that the same command resumes
+// the same run on every machine.
 func (r *Run) runID(plan string) string {
 	r.named.Do(func() {
 		const digits = 8
@@ -168,7 +168,8 @@ func (r *Run) runID(plan string) string {
 	return r.id
 }
 
-// parts returns what the pipeline makes a run of, the same in every process that takes part.
+// parts returns the pipeline's configuration and dependencies, which are the same for
+// the coordinator and all workers of a run.
 func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error) {
 	identity := r.Agent.Identity(r.Bench.Toolbox.Schemas())
 	var ids []string
@@ -177,7 +178,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 	}
 	runID := r.runID(schemas.ShortHash([]any{identity, ids}))
 	place := stagingPlace(r.cfg.Run, runID)
-	staging, err := OpenStore(ctx, first(place, r.cfg.Run.Dir), r.cfg.S3)
+	staging, err := OpenStore(ctx, cmp.Or(place, r.cfg.Run.Dir), r.cfg.S3)
 	if err != nil {
 		return pipeline.Config{}, pipeline.Deps{}, err
 	}
@@ -199,7 +200,8 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 		}, nil
 }
 
-// observer shows how far the run is; where a person is at work in lines that stay.
+// observer returns the display of progress: plain lines if the agent is a person, who
+// uses the terminal.
 func (r *Run) observer() observe.Observer {
 	if r.opt.Observer != nil {
 		return r.opt.Observer
@@ -210,8 +212,8 @@ func (r *Run) observer() observe.Observer {
 	return observe.New(r.opt.Progress)
 }
 
-// reap removes what killed processes left, also where nothing is left to do: the
-// last of them may have died between its last episode and its end.
+// reap removes what killed processes left behind, even if no job is left: the last
+// process may have died between its last episode and its exit.
 func (r *Run) reap(ctx context.Context) {
 	if n, err := r.Bench.Reap(ctx, r.Tasks); err != nil {
 		fmt.Fprintf(r.opt.Warn, "warning: %v\n", err)
@@ -220,9 +222,9 @@ func (r *Run) reap(ctx context.Context) {
 	}
 }
 
-// preflight runs before the first episode of a run, and never when everything
-// is staged already: a canary sandbox of each kind, the model server, and where
-// there is but one task, whether it has tests that fail.
+// preflight runs before the first episode of a run, unless everything is staged already.
+// It starts a canary sandbox of each kind and checks the model server and, if there is
+// only one task, whether its tests fail.
 func (r *Run) preflight(ctx context.Context) error {
 	seen := map[string]bool{}
 	for _, t := range r.Tasks {
@@ -239,7 +241,7 @@ func (r *Run) preflight(ctx context.Context) error {
 		return &agents.FatalError{Class: llms.ClassOf(err), Err: err}
 	}
 	if len(r.Tasks) == 1 {
-		err := r.tested(ctx, r.Tasks[0])
+		err := r.checkTests(ctx, r.Tasks[0])
 		if defect, ok := errors.AsType[*pipeline.TaskError](err); ok {
 			return &pipeline.StopError{Code: 2, Err: defect}
 		}
@@ -248,9 +250,9 @@ func (r *Run) preflight(ctx context.Context) error {
 	return nil
 }
 
-// tested makes sure that a task which comes without test lists has tests that
-// fail, before an agent works on it for nothing.
-func (r *Run) tested(ctx context.Context, t schemas.Task) error {
+// checkTests returns an error if a task without test lists has no tests that fail, so
+// that no agent works on it in vain.
+func (r *Run) checkTests(ctx context.Context, t schemas.Task) error {
 	if !t.Tests.NeedsBaseline() && t.Tests.Method != schemas.VerifyExitCode {
 		return nil
 	}
@@ -258,14 +260,14 @@ func (r *Run) tested(ctx context.Context, t schemas.Task) error {
 	return err
 }
 
-// Baseline returns the test lists of a task and finds them once for all its jobs.
+// Baseline returns the test lists of a task. It finds them once for all jobs.
 func (r *Run) Baseline(ctx context.Context, t schemas.Task) (schemas.TestSpec, error) {
 	return r.baselines.Get(ctx, t.ID, func(ctx context.Context) (schemas.TestSpec, error) { return r.Bench.Baseline(ctx, t) })
 }
 
 func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
 	sb, err := d.Start(ctx, env.SandboxSpec{
-		Label: "preflight", Image: first(r.cfg.Sandbox.Image, t.Image), Python: first(r.cfg.Sandbox.Python, t.Python), Workdir: t.Workdir,
+		Label: "preflight", Image: cmp.Or(r.cfg.Sandbox.Image, t.Image), Python: cmp.Or(r.cfg.Sandbox.Python, t.Python), Workdir: t.Workdir,
 	})
 	if err != nil {
 		return err
@@ -274,23 +276,23 @@ func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
 	for _, limit := range key.Unenforced {
 		fmt.Fprintf(r.opt.Warn, "warning: %s cannot enforce its %s limit here; recorded in env_key\n", d.Name(), limit)
 	}
-	return errors.Join(r.Bench.equipped(ctx, sb), sb.Close(ctx))
+	return errors.Join(r.Bench.checkPrograms(ctx, sb), sb.Close(ctx))
 }
 
-// NewEnv makes the environment of one job; a task whose tests do not fail is an error.
+// NewEnv returns the environment of one job. A task whose tests do not fail is an error.
 func (r *Run) NewEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.Env, error) {
-	if err := r.tested(ctx, t); err != nil {
+	if err := r.checkTests(ctx, t); err != nil {
 		return nil, err
 	}
 	return r.Bench.NewEnv(ctx, t)
 }
 
-// NewPolicy makes the agent of one job.
+// NewPolicy returns the agent of one job.
 func (r *Run) NewPolicy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
 	return r.Agent.Policy(j, t)
 }
 
-// priceTable names the prices costs are computed with.
+// priceTable returns a name for the prices that costs are computed with.
 func priceTable(prices []configs.Price) string {
 	if len(prices) == 0 {
 		return ""

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/configs/plugin"
@@ -15,8 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Placed puts before an error about a setting of a component where it was
-// written; block is where the component's settings stand (llm.with).
+// Placed adds the file and line of a setting to an error about it. block is the place of
+// the component's settings in the configuration, such as llm.with.
 func Placed(cfg configs.Config, block string, err error) error {
 	wrong, ok := errors.AsType[*plugin.FieldError](err)
 	if !ok {
@@ -39,16 +38,16 @@ func checkModels(cfg configs.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		check("models."+name, cfg.Models[name])
 	}
-	if cfg.LLM.Named == "" || len(problems) == 0 { // what is wrong with a named model is said once
+	if cfg.LLM.Named == "" || len(problems) == 0 { // report the problems of a named model once
 		check("llm", cfg.LLM)
 	}
 	return errors.Join(problems...)
 }
 
-// checkToolChoice refuses a tool that nobody offers.
+// checkToolChoice refuses a tool_choice that is not an offered tool.
 func (a *Agent) checkToolChoice(offered []schemas.ToolSchema) error {
 	choices := []string{"auto", "required", "none"}
-	for _, t := range slices.Concat(offered, agents.OwnTools(a.cfg.Agent.Kind)) {
+	for _, t := range slices.Concat(offered, a.needs.Tools) {
 		choices = append(choices, t.Name)
 	}
 	check := func(section, choice string) error {

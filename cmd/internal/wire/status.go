@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
-// Statuses are those of one run, or with runID "" of all runs of a cluster.
+// Statuses returns the status of one run, or if runID is "" of all runs of a cluster.
 func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() time.Time) ([]observe.Status, error) {
 	ids := []string{runID}
 	if runID == "" {
@@ -48,10 +48,10 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 	return out, nil
 }
 
-// Standing is how the run of a directory stands that needs no cluster.
-func Standing(ctx context.Context, dir string) (observe.Status, error) {
+// LocalStatus returns the status of the run in a directory, without a cluster.
+func LocalStatus(ctx context.Context, dir string) (observe.Status, error) {
 	if !isRun(dir) {
-		return observe.Status{}, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s is no run directory: it has no run.json", dir), Remedy: "name the directory given to run --run-dir"}
+		return observe.Status{}, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s is not a run directory: it has no run.json", dir), Remedy: "name the directory given to run --run-dir"}
 	}
 	staging, err := OpenStaging(ctx, dir, configs.S3{})
 	if err != nil {
@@ -59,14 +59,14 @@ func Standing(ctx context.Context, dir string) (observe.Status, error) {
 	}
 	s, err := rundir.ReadStatus(ctx, dir, staging)
 	if s.Staging = staging.URI(); errors.Is(err, fs.ErrNotExist) {
-		return s, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s has no status: nobody has run it on this machine alone", dir), Remedy: "name the cluster that it runs over with --nats URL"}
+		return s, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s has no status: it has not run without a cluster", dir), Remedy: "name its cluster with --nats URL"}
 	}
 	return s, err
 }
 
-// ClusterLeftovers are the runs of which a cluster holds more than it must: complete
-// ones, those that nobody knows of, and with runID that one, unless it has a
-// coordinator. kept are the others, each with the reason.
+// ClusterLeftovers returns the runs whose data a cluster no longer needs: complete and
+// unknown runs or, if runID is set, only that run, unless it has a coordinator. kept
+// lists the other runs with reasons.
 func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all []env.Leftover, kept []string, err error) {
 	held, err := conn.Held(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all
 		r, listed := known[id]
 		switch {
 		case listed && r.Phase != engine.Completed:
-			kept = append(kept, id+": it is not complete; if nobody will resume it, remove it with --run "+id)
+			kept = append(kept, id+": it is not complete; unless you want to resume it, remove it with --run "+id)
 		default:
 			all = append(all, runLeftover(conn, id, bytes, r))
 		}

@@ -20,10 +20,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// DefaultEntrypoint runs the tests of a repository about which nothing is said.
+// DefaultEntrypoint runs the tests of a repository without a configured entrypoint.
 const DefaultEntrypoint = "python -m pytest -q"
 
-// Factory fills what the factory needs of the workbench.
+// Factory returns cfg with the store and the sandboxes of the workbench.
 func (w *Workbench) Factory(cfg synth.Config) synth.Config {
 	cfg.Store = w.store
 	cfg.Sandbox = func(ctx context.Context, t schemas.Task, tree env.Tree) (env.Driver, env.SandboxSpec, error) {
@@ -34,12 +34,12 @@ func (w *Workbench) Factory(cfg synth.Config) synth.Config {
 	return cfg
 }
 
-// Writer connects the model of section llm, which writes bugs and reports, and asks
-// whether it is there.
+// Writer connects the model of section llm, which writes bugs and reports, and checks
+// that it works.
 func Writer(ctx context.Context, cfg configs.Config, getenv func(string) string, warn io.Writer) (*synth.Model, error) {
 	l := cfg.LLM
 	if l.Model == "" || l.All()[0].BaseURL == "" && l.Provider == "openai" {
-		return nil, errors.New("bugs of the kind model and reports are written by a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
+		return nil, errors.New("a model writes reports and bugs of the kind model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
 	}
 	if err := checkModels(cfg); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func Writer(ctx context.Context, cfg configs.Config, getenv func(string) string,
 	return &synth.Model{Client: client, Sampling: sampling(l)}, a.Check(ctx)
 }
 
-// Healthy takes the repositories of tasks as healthy ones, their gold patches
-// applied; tasks that end in the same repository give one.
+// Healthy returns the repositories of tasks with their gold patches applied. Tasks with
+// the same result share one repository.
 func (w *Workbench) Healthy(ctx context.Context, tasks []schemas.Task) ([]synth.Repo, error) {
 	var out []synth.Repo
 	seen := map[string]bool{}
@@ -65,11 +65,11 @@ func (w *Workbench) Healthy(ctx context.Context, tasks []schemas.Task) ([]synth.
 		}
 		base, ok := any.(*workspace.Tree)
 		if !ok {
-			return nil, fmt.Errorf("the source %s has no repositories that can be changed here: write them as a task file first", w.Source.Name())
+			return nil, fmt.Errorf("the source %s has no repositories that can be changed: write its tasks to a task file first", w.Source.Name())
 		}
 		healthy, err := taskfile.Apply(base, []byte(t.GoldPatch))
 		if err != nil {
-			return nil, fmt.Errorf("mending %s: %w", t.InstanceID, err)
+			return nil, fmt.Errorf("applying the gold patch of %s: %w", t.InstanceID, err)
 		}
 		if key := healthy.SHA256() + t.Entrypoint; !seen[key] {
 			seen[key] = true
@@ -79,8 +79,8 @@ func (w *Workbench) Healthy(ctx context.Context, tasks []schemas.Task) ([]synth.
 	return out, nil
 }
 
-// Repositories reads healthy repositories from directories. A directory that
-// holds nothing but repositories stands for them. base says how their tests run.
+// Repositories reads healthy repositories from directories, which are repositories or
+// contain some. base says how their tests run.
 func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
 	var out []synth.Repo
 	for _, path := range paths {
@@ -99,15 +99,15 @@ func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
 	return out, nil
 }
 
-// repositoriesIn are the directories that path stands for: itself, or, where it
-// has no file of Python or of a project at its top, each that has one.
+// repositoriesIn returns path if it looks like a repository, or else the directories in
+// it that do.
 func repositoriesIn(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading a repository: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no directory: name a repository, or a directory of repositories", path)
+		return nil, fmt.Errorf("%s is not a directory: name a repository, or a directory of repositories", path)
 	}
 	if isRepository(path) {
 		return []string{path}, nil
@@ -124,7 +124,7 @@ func repositoriesIn(path string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return []string{path}, nil // the factory says what is missing
+		return []string{path}, nil // the factory reports what is missing
 	}
 	return out, nil
 }
@@ -138,7 +138,7 @@ func isRepository(dir string) bool {
 	return false
 }
 
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+var notInID = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
 
 func repository(dir string, base schemas.Task) (synth.Repo, error) {
 	full, err := filepath.Abs(dir)
@@ -146,9 +146,9 @@ func repository(dir string, base schemas.Task) (synth.Repo, error) {
 		return synth.Repo{}, err
 	}
 	t := base
-	t.InstanceID = strings.Trim(unfit.ReplaceAllString(filepath.Base(full), "-"), "-.")
+	t.InstanceID = strings.Trim(notInID.ReplaceAllString(filepath.Base(full), "-"), "-.")
 	if !taskfile.InstancePattern.MatchString(t.InstanceID) {
-		return synth.Repo{}, fmt.Errorf("%s: the directory's name makes no name of a task: rename it", dir)
+		return synth.Repo{}, fmt.Errorf("%s: the directory's name cannot become the name of a task: rename it", dir)
 	}
 	snapshot, err := workspace.FromDir(dir)
 	if err != nil {
@@ -171,7 +171,7 @@ func repository(dir string, base schemas.Task) (synth.Repo, error) {
 
 var originURL = regexp.MustCompile(`\[remote "origin"\]\n(?:[^\[\n]*\n)*?\s*url\s*=\s*(.+)`)
 
-// checkout reads origin and commit of a git work tree without running git.
+// checkout returns the origin and the commit of a git work tree, without running git.
 func checkout(dir string) (origin, commit string) {
 	git := filepath.Join(dir, ".git")
 	if text := readShort(filepath.Join(git, "config")); text != "" {
@@ -194,7 +194,7 @@ func checkout(dir string) (origin, commit string) {
 	return origin, commit
 }
 
-// license is the SPDX id of a repository's licence file, "" where it is not known.
+// license returns the SPDX id of a repository's license file, "" if it is unknown.
 func license(dir string) string {
 	for _, name := range []string{"LICENSE", "LICENSE.txt", "LICENSE.md", "LICENSE.rst", "COPYING", "LICENCE"} {
 		if text := readShort(filepath.Join(dir, name)); text != "" {
@@ -204,7 +204,7 @@ func license(dir string) string {
 	return ""
 }
 
-// readShort is a small file's text, "" for one that is not there.
+// readShort returns the text of a small file, "" if there is none.
 func readShort(path string) string {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err != nil || info.Size() > 1<<20 || !info.Mode().IsRegular() {

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A clone of a directory, a bundle or a machine of the user's own gives tasks that name the
-// directory they were made of, and no path.
+// Tasks of a clone of a directory, a bundle or a private machine name the directory, but
+// no path.
 func TestARepositoryNamesNoPlaceOnAMachine(t *testing.T) {
 	clone := func(t *testing.T, config string) schemas.Task {
 		t.Helper()

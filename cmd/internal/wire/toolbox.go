@@ -16,15 +16,15 @@ import (
 	"github.com/tracesmith/tracesmith/tools/mcp"
 )
 
-// Host is what components take from the process they run in.
+// Host is what components need of the process that they run in.
 type Host struct {
 	Getenv  func(string) string
-	Environ []string  // NAME=value: what is secret by its name is redacted
+	Environ []string  // NAME=value; values of secret names are redacted
 	Warn    io.Writer // lines for the user
 	Version string
 }
 
-// equip makes the tool set: those of agent.tools, then those of the MCP servers.
+// equip makes the tool set from agent.tools and the tools of the MCP servers.
 func (w *Workbench) equip(ctx context.Context, host Host) error {
 	var list []tools.Tool
 	for _, item := range w.cfg.Agent.Tools {
@@ -76,13 +76,13 @@ func openServers(ctx context.Context, cfg configs.MCP, host Host) (*mcp.Servers,
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, mcp.ErrNoVariable):
-		return nil, &pipeline.StopError{Code: 4, Err: err, Remedy: "put the value into that environment variable"}
+		return nil, &pipeline.StopError{Code: 4, Err: err, Remedy: "set that environment variable"}
 	}
-	return nil, &pipeline.StopError{Code: 7, Err: err, Remedy: "check the server by hand, or let the run go on without it: optional: true"}
+	return nil, &pipeline.StopError{Code: 7, Err: err, Remedy: "check the server by hand, or let the run continue without it with optional: true"}
 }
 
-// mcpIdentity is what must stay the same of the servers when a run directory is
-// used again; their tools are part of the tool set's own hash.
+// mcpIdentity returns what must stay the same about the servers when a run directory is
+// used again; the hash of the tool set covers their tools.
 func mcpIdentity(cfg configs.MCP) string {
 	var parts []string
 	for _, id := range slices.Sorted(maps.Keys(cfg)) {
@@ -92,7 +92,7 @@ func mcpIdentity(cfg configs.MCP) string {
 	return strings.Join(parts, "; ")
 }
 
-// mcpSecrets are the values of host variables that servers are given.
+// mcpSecrets returns the values of host variables that are passed to servers.
 func mcpSecrets(cfg configs.MCP, getenv func(string) string) []string {
 	var out []string
 	for _, s := range cfg {

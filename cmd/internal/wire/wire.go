@@ -1,5 +1,5 @@
-// Package wire builds the components a command needs out of a configuration. It
-// is the only package that imports implementations.
+// Package wire builds the components that a command needs from a configuration. It is
+// the only package that imports implementations.
 package wire
 
 import (
@@ -25,10 +25,10 @@ import (
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
 )
 
-// SourceKinds lists what --source takes.
+// SourceKinds returns the values of --source.
 func SourceKinds() []string { return env.Sources.Kinds() }
 
-// DriverKinds lists what --sandbox takes.
+// DriverKinds returns the values of --sandbox.
 func DriverKinds() []string { return env.Drivers.Kinds() }
 
 // Source builds the task source of a configuration.
@@ -69,12 +69,12 @@ func SelectTasks(ctx context.Context, src env.Source, cfg configs.Tasks) ([]sche
 	}
 	selected = selected[min(from, to):to]
 	if len(selected) == 0 {
-		return nil, fmt.Errorf("no task is left of the %d of source %q: loosen tasks.ids, tasks.filter or tasks.slice", len(all), src.Name())
+		return nil, fmt.Errorf("none of the %d tasks of source %q is selected: loosen tasks.ids, tasks.filter or tasks.slice", len(all), src.Name())
 	}
 	return selected, nil
 }
 
-// FindTask looks a task up by instance id, source/instance or id prefix.
+// FindTask finds a task by its instance id, source/instance or a prefix of its id.
 func FindTask(tasks []schemas.Task, ref string) (schemas.Task, error) {
 	var names []string
 	for _, t := range tasks {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools/mcp"
 )
 
-// Workbench holds what environments, baselines and verdicts are made of: the
-// task source, sandbox drivers, the tool set and the git store. Safe for
-// concurrent use; Close removes its scratch files and the MCP servers.
+// Workbench makes environments, baselines and verdicts. It holds the task source, the
+// sandbox drivers, the tool set and the git store. It is safe for concurrent use.
 type Workbench struct {
 	Source  env.Source
 	Toolbox *tools.Set
@@ -37,14 +37,13 @@ type Workbench struct {
 	builder *setup.Builder
 	scratch string
 	drivers map[string]env.Driver
-	limited map[string]env.Driver // the same, with the limit on concurrent starts
+	limited map[string]env.Driver // drivers with the limit on concurrent starts
 
-	gradings *semaphore.Weighted // runs of tests under way; nil: no limit
+	gradings *semaphore.Weighted // running tests; nil: no limit
 }
 
-// NewWorkbench builds the components a configuration names; an unknown one is
-// an error that lists what exists. Nothing is started but the MCP servers, whose
-// tools are part of what a run is.
+// NewWorkbench builds the components that a configuration names. It starts only the MCP
+// servers, whose tools are part of a run's identity.
 func NewWorkbench(ctx context.Context, cfg configs.Config, host Host) (*Workbench, error) {
 	w := &Workbench{
 		cfg: cfg, drivers: map[string]env.Driver{}, limited: map[string]env.Driver{},
@@ -85,7 +84,7 @@ func (w *Workbench) build(ctx context.Context, host Host) (err error) {
 	return w.equip(ctx, host)
 }
 
-// Close removes the workbench's scratch files and the MCP servers.
+// Close removes the scratch files and stops the MCP servers.
 func (w *Workbench) Close() error {
 	if w.servers != nil {
 		w.servers.Close()
@@ -93,8 +92,8 @@ func (w *Workbench) Close() error {
 	return errors.Join(w.builder.Close(), os.RemoveAll(w.scratch))
 }
 
-// Driver chooses the sandbox kind of a task: the configured one, docker for a
-// task that names an image, bubblewrap otherwise. There is no fall-back.
+// Driver returns the sandbox driver of a task: the configured one, docker for a task
+// that names an image, bubblewrap otherwise.
 func (w *Workbench) Driver(t schemas.Task) env.Driver {
 	return w.limited[w.kind(t)]
 }
@@ -131,22 +130,22 @@ func (w *Workbench) Reap(ctx context.Context, tasks []schemas.Task) (int, error)
 	return total + n, nil
 }
 
-// spec is the sandbox of a task, its set-up results mounted.
+// spec returns the sandbox of a task, with its set-up results.
 func (w *Workbench) spec(ctx context.Context, d env.Driver, t schemas.Task, tree env.Tree) (env.SandboxSpec, error) {
 	c := w.cfg.Sandbox
 	s := env.SandboxSpec{
-		Label: t.InstanceID, Image: first(c.Image, t.Image), Python: first(c.Python, t.Python), Workdir: t.Workdir,
+		Label: t.InstanceID, Image: cmp.Or(c.Image, t.Image), Python: cmp.Or(c.Python, t.Python), Workdir: t.Workdir,
 		Limits: env.Limits{MemoryBytes: int64(c.Memory), DiskBytes: int64(c.Disk), Processes: c.Processes, CPUs: c.CPUs},
 	}
 	return w.builder.Prepare(ctx, d, s, t, tree)
 }
 
-// NewEnv makes the environment of a task; its sandbox starts with Reset.
+// NewEnv returns the environment of a task; Reset starts its sandbox.
 func (w *Workbench) NewEnv(ctx context.Context, t schemas.Task) (env.Env, error) {
 	return w.NewEnvOn(ctx, w.Driver(t), t)
 }
 
-// NewEnvOn is NewEnv with sandboxes of the driver d.
+// NewEnvOn is NewEnv with another driver.
 func (w *Workbench) NewEnvOn(ctx context.Context, d env.Driver, t schemas.Task) (env.Env, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {
@@ -167,7 +166,7 @@ func (w *Workbench) NewEnvOn(ctx context.Context, d env.Driver, t schemas.Task) 
 }
 
 func newDebugger(sb env.Sandbox, t schemas.Task) env.Debugger {
-	return pdb.New(pdb.Config{Sandbox: sb, Workdir: t.Workdir, Entrypoint: first(t.DebugEntrypoint, t.Entrypoint)})
+	return pdb.New(pdb.Config{Sandbox: sb, Workdir: t.Workdir, Entrypoint: cmp.Or(t.DebugEntrypoint, t.Entrypoint)})
 }
 
 func (w *Workbench) evaluate(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Duration) (env.EvalReport, error) {
@@ -186,11 +185,11 @@ func (w *Workbench) Verify(ctx context.Context, t schemas.Task, tree env.Tree, p
 	}
 	defer done()
 	verdict, err := v.Verify(ctx, t, tree, patch, finalSHA)
-	return verdict, final(err)
+	return verdict, asTaskError(err)
 }
 
-// Baseline finds a task's test lists by running its tests on the base, and on
-// the gold state where there is one.
+// Baseline finds a task's test lists by running its tests on the base and, if there is
+// a gold patch, on the fixed state.
 func (w *Workbench) Baseline(ctx context.Context, t schemas.Task) (schemas.TestSpec, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {
@@ -206,10 +205,10 @@ func (w *Workbench) Baseline(ctx context.Context, t schemas.Task) (schemas.TestS
 	}
 	defer done()
 	spec, err := v.Baseline(ctx, t, tree)
-	return spec, final(err)
+	return spec, asTaskError(err)
 }
 
-// grading waits for a turn to run the tests of a task; done gives it back.
+// grading waits until another run of tests may start; done releases its place.
 func (w *Workbench) grading(ctx context.Context) (done func(), err error) {
 	if w.gradings == nil {
 		return func() {}, nil
@@ -220,8 +219,8 @@ func (w *Workbench) grading(ctx context.Context) (done func(), err error) {
 	return func() { w.gradings.Release(1) }, nil
 }
 
-// final tells the pipeline which errors are the task's: they would come again.
-func final(err error) error {
+// asTaskError marks an error that is a defect of the task, and would recur.
+func asTaskError(err error) error {
 	if defect, ok := errors.AsType[*verify.TaskError](err); ok {
 		return &pipeline.TaskError{Err: defect}
 	}
@@ -237,7 +236,7 @@ func (w *Workbench) verifier(ctx context.Context, t schemas.Task, tree env.Tree)
 	return verify.New(verify.Config{Driver: d, Spec: spec, Store: w.store, Timeout: w.cfg.Sandbox.VerifyTimeout}), nil
 }
 
-// AnyTask is the first task of the source.
+// AnyTask returns the first task of the source.
 func (w *Workbench) AnyTask(ctx context.Context) (schemas.Task, error) {
 	tasks, err := SelectTasks(ctx, w.Source, w.cfg.Tasks)
 	if err != nil {
@@ -276,8 +275,8 @@ func (w *Workbench) ProgramLine(ctx context.Context, t schemas.Task) (file strin
 	return "", 0, fmt.Errorf("task %s has no program line to stop at", t.InstanceID)
 }
 
-// firstStatement is the line after a one-line def that holds a return, an
-// assignment or a condition; 0 if there is none.
+// firstStatement returns the number of the first line that follows a one-line def and is
+// a return, an assignment or a condition; 0 if there is none.
 func firstStatement(source string) int {
 	lines := strings.Split(source, "\n")
 	for i := 1; i < len(lines); i++ {
@@ -288,13 +287,4 @@ func firstStatement(source string) int {
 		}
 	}
 	return 0
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -108,9 +108,12 @@ func (c *sshConn) Close() error {
 	return err
 }
 
+// halfCloser is a stream of which one direction can be closed.
+type halfCloser interface{ CloseWrite() error }
+
 // CloseWrite ends the output; hijacked streams need it.
 func (c *sshConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+	if half, ok := c.Conn.(halfCloser); ok {
 		return half.CloseWrite()
 	}
 	return nil

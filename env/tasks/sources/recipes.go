@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
@@ -93,7 +94,7 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 	if len(recipe.Pip) > 0 {
 		quoted := make([]string, len(recipe.Pip))
 		for i, r := range recipe.Pip {
-			quoted[i] = "'" + strings.ReplaceAll(r, "'", `'\''`) + "'"
+			quoted[i] = shellwords.Quote(r)
 		}
 		in.task.Setup = append(in.task.Setup, "python3 -m pip install -q "+strings.Join(quoted, " "))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/internal/hostile"
 )
 
@@ -68,15 +69,13 @@ func word(r *rand.Rand) string {
 	return string(out)
 }
 
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
 func (w *worker) bash(ctx context.Context, command string) hostile.Answer {
 	return w.harness.Call(ctx, "bash", map[string]any{"command": command}, limit)
 }
 
 func (w *worker) echo(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	text := word(r)
-	a := w.bash(ctx, "printf '%s\\n' "+quote(text))
+	a := w.bash(ctx, "printf '%s\\n' "+shellwords.Quote(text))
 	return a, want(a, text+"\n")
 }
 
@@ -94,7 +93,7 @@ func (w *worker) remember(ctx context.Context, r *rand.Rand) (hostile.Answer, st
 		root = `"$ROOT"`
 		command = `ROOT=${ROOT:-$PWD}; ` + command
 	}
-	command += fmt.Sprintf("kept=%s; mkdir -p %s/%s && cd %s/%s && echo moved", quote(w.state.word), root, w.state.dir, root, w.state.dir)
+	command += fmt.Sprintf("kept=%s; mkdir -p %s/%s && cd %s/%s && echo moved", shellwords.Quote(w.state.word), root, w.state.dir, root, w.state.dir)
 	a := w.bash(ctx, command)
 	return a, want(a, expected+"moved\n")
 }

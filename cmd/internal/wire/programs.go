@@ -10,9 +10,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// needed are the programs tools cannot do without; every other tool works
-// through the guest alone.
-var needed = []struct {
+// requiredPrograms lists the programs that tools need in a sandbox; other tools need
+// only the guest.
+var requiredPrograms = []struct {
 	program string
 	tools   []string
 }{
@@ -20,11 +20,11 @@ var needed = []struct {
 	{"python3", []string{"pdb"}},
 }
 
-// equipped is an error where a sandbox lacks programs that the tools on offer
+// checkPrograms returns an error if a sandbox lacks programs that the offered tools
 // need: it names the image, the programs and the tools.
-func (w *Workbench) equipped(ctx context.Context, sb env.Sandbox) error {
+func (w *Workbench) checkPrograms(ctx context.Context, sb env.Sandbox) error {
 	var lacks, idle []string
-	for _, n := range needed {
+	for _, n := range requiredPrograms {
 		affected := slices.DeleteFunc(slices.Clone(n.tools), func(name string) bool {
 			return !slices.ContainsFunc(w.Toolbox.Schemas(), func(t schemas.ToolSchema) bool { return t.Name == name })
 		})
@@ -47,6 +47,6 @@ func (w *Workbench) equipped(ctx context.Context, sb env.Sandbox) error {
 	if image := sb.Key().Image; image != "" {
 		where = "image " + image
 	}
-	return fmt.Errorf("%s lacks %s, which the tools %s need: use one that has them (Debian: apt-get install bash python3), or offer other tools (agent.tools)",
+	return fmt.Errorf("%s lacks %s, which the tools %s need: install them (Debian: apt-get install bash python3), or offer other tools (agent.tools)",
 		where, strings.Join(lacks, " and "), strings.Join(slices.Compact(idle), ", "))
 }

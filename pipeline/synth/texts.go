@@ -14,11 +14,10 @@ var reportText string
 
 var reportPrompt = template.Must(template.New("report").Parse(reportText))
 
-// word makes the issue texts that the linter lets pass, that of a model where there
-// is one.
-func (w *worker) word(ctx context.Context, s *state, t *Trial, r *release) error {
+// writeTexts creates the issue texts and keeps those that pass the linter.
+func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *release) error {
 	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: len(t.FailToPass), Total: len(s.kept)}
-	sec := secret{words: changedWords([]byte(t.Patch)), files: touched(t.Patch), output: shown(t) + i.Command}
+	sec := hiddenNames{words: changedWords([]byte(t.Patch)), files: touched(t.Patch), output: shown(t) + i.Command}
 	for _, fn := range t.Funcs {
 		_, name, _ := strings.Cut(fn, "::")
 		sec.functions = append(sec.functions, name)
@@ -36,7 +35,7 @@ func (w *worker) word(ctx context.Context, s *state, t *Trial, r *release) error
 	if w.cfg.Model == nil {
 		return nil
 	}
-	text, why, err := w.reported(ctx, t, i)
+	text, why, err := w.reportText(ctx, t, i)
 	if err != nil {
 		return err
 	}
@@ -50,8 +49,8 @@ func (w *worker) word(ctx context.Context, s *state, t *Trial, r *release) error
 // maxReport bounds a report, in bytes.
 const maxReport = 3000
 
-// reported is the report that a model writes, or why there is none.
-func (w *worker) reported(ctx context.Context, t *Trial, i issue) (text, why string, err error) {
+// reportText returns a report written by the model, or why there is none.
+func (w *worker) reportText(ctx context.Context, t *Trial, i issue) (text, why string, err error) {
 	if len(t.Failures) == 0 {
 		return "", "no failure is described", nil
 	}
@@ -61,7 +60,7 @@ func (w *worker) reported(ctx context.Context, t *Trial, i issue) (text, why str
 	}
 	said, err := w.ask(ctx, t.Repo, reportKey(t.Key), prompt.String())
 	switch {
-	case unasked(err):
+	case overBudget(err):
 		return "", "not written: the budget is used up", nil
 	case err != nil:
 		return "", "", err
@@ -76,5 +75,5 @@ func (w *worker) reported(ctx context.Context, t *Trial, i issue) (text, why str
 	return text, "", nil
 }
 
-// reportKey is the journal's key of the report of a trial.
+// reportKey returns the journal's key of a trial's report.
 func reportKey(key string) string { return "report:" + key }

@@ -10,20 +10,20 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// purse is what a run may spend on models. Safe for concurrent use.
-type purse struct {
+// modelBudget limits a run's spending on models. It is safe for concurrent use.
+type modelBudget struct {
 	mu          sync.Mutex
 	limit       float64 // USD; 0 = none
 	spent, held float64
 	settled     chan struct{} // closed when a call has ended
 }
 
-func newPurse(limit, spent float64) *purse {
-	return &purse{limit: limit, spent: spent, settled: make(chan struct{})}
+func newModelBudget(limit, spent float64) *modelBudget {
+	return &modelBudget{limit: limit, spent: spent, settled: make(chan struct{})}
 }
 
-// begin sets worst aside. It waits while calls under way hold what may be left.
-func (p *purse) begin(ctx context.Context, worst float64) error {
+// begin reserves worst. It waits while reservations of running calls may be released.
+func (p *modelBudget) begin(ctx context.Context, worst float64) error {
 	for {
 		p.mu.Lock()
 		if p.limit > 0 && p.spent+worst > p.limit {
@@ -45,7 +45,7 @@ func (p *purse) begin(ctx context.Context, worst float64) error {
 	}
 }
 
-func (p *purse) end(worst, spent float64) {
+func (p *modelBudget) end(worst, spent float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held -= worst
@@ -54,17 +54,17 @@ func (p *purse) end(worst, spent float64) {
 	p.settled = make(chan struct{})
 }
 
-func (p *purse) total() float64 {
+func (p *modelBudget) total() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.spent
 }
 
-// account is the purse as one question sees it.
+// account is the budget for one prompt.
 type account struct {
-	purse *purse
+	purse *modelBudget
 	worst float64
-	paid  schemas.Payment // of its last call, with what all before put at risk
+	paid  schemas.Payment // of the last call, plus the risk of earlier calls
 }
 
 // Begin implements llms.Account.
@@ -87,11 +87,10 @@ func (a *account) Attempt() int { return 0 }
 // FromCache implements llms.Account.
 func (a *account) FromCache() {}
 
-// modelError is a failure of a model server that its client's retries have not
-// mended.
+// modelError is a failure of a model server that remained after the client's retries.
 type modelError struct{ error }
 
 func (e *modelError) Unwrap() error { return e.error }
 
-// unasked says that only the budget stands in the way.
-func unasked(err error) bool { return errors.Is(err, llms.ErrBudget) }
+// overBudget reports whether the budget prevented a call.
+func overBudget(err error) bool { return errors.Is(err, llms.ErrBudget) }

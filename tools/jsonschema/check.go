@@ -1,0 +1,287 @@
+package jsonschema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/tracesmith/tracesmith/configs/nearest"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Check turns what a model sent into canonical arguments that satisfy the
+// schema, or names every problem and what was expected. It forgives what is
+// harmless and has one meaning only: "12" or 12.0 for the integer 12, "true" for
+// a boolean, null for an argument that may be left out, a bare number for a text.
+func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
+	given, err := object(raw)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	out := map[string]any{}
+	for _, name := range sortedKeys(given) {
+		prop, known := t.schema.Properties[name]
+		if !known {
+			if more := t.schema.AdditionalProperties; more != nil && more.Not != nil {
+				problems = append(problems, t.unknown(name))
+			} else {
+				out[name] = given[name]
+			}
+			continue
+		}
+		value, keep, ok := coerce(prop, given[name])
+		switch {
+		case ok && !keep && !slices.Contains(t.schema.Required, name):
+			// left out
+		case given[name] == nil && admitsNull(prop):
+			out[name] = nil // required, and may be null: validation has the last word
+		case !ok || !keep:
+			problems = append(problems, fmt.Sprintf("argument %q must be %s, but it was %s",
+				name, typeName(prop), show(given[name])))
+		case hasNUL(value):
+			problems = append(problems, fmt.Sprintf("argument %q must not contain NUL characters", name))
+		default:
+			out[name] = plainNumbers(value)
+		}
+	}
+	for _, name := range t.schema.Required {
+		if _, there := given[name]; !there {
+			problems = append(problems, fmt.Sprintf("argument %q (%s) is missing", name, typeName(t.schema.Properties[name])))
+		}
+	}
+	if len(problems) == 0 {
+		if err := t.resolved.Validate(out); err != nil {
+			problems = append(problems, strings.TrimPrefix(err.Error(), "validating root: "))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	args, err = schemas.CanonicalJSON(out)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	return args, nil
+}
+
+func (t *Tool) unknown(name string) string {
+	var takes []string // required arguments as the schema requires them, then the rest by name
+	for _, known := range append(slices.Clone(t.schema.Required), sortedKeys(t.schema.Properties)...) {
+		optional := known + " (optional)"
+		switch {
+		case slices.Contains(takes, known):
+		case slices.Contains(t.schema.Required, known):
+			takes = append(takes, known)
+		default:
+			takes = append(takes, optional)
+		}
+	}
+	if len(takes) == 0 {
+		return fmt.Sprintf("unknown argument %q: %s takes no arguments", name, t.Name)
+	}
+	hint := ""
+	if near := nearest.Name(name, sortedKeys(t.schema.Properties), max(len(name)/2, 2)); near != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return fmt.Sprintf("unknown argument %q%s: %s takes %s", name, hint, t.Name, strings.Join(takes, ", "))
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// object decodes one JSON object; numbers keep their text. Nothing at all is an
+// empty object, because models call tools without arguments that way.
+func object(raw []byte) (map[string]any, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || string(raw) == "null" {
+		return map[string]any{}, nil
+	}
+	v, err := decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments are not valid JSON (%w)", err)
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the arguments must be one JSON object, but they were %s", show(v))
+	}
+	return m, nil
+}
+
+func decode(raw []byte) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
+}
+
+// coerce brings v to the type that prop asks for. keep is false for a value that
+// means "not given". ok is false if v has no harmless reading.
+func coerce(prop *jsonschema.Schema, v any) (out any, keep, ok bool) {
+	if v == nil {
+		return nil, false, true
+	}
+	types := typesOf(prop)
+	if len(types) == 0 {
+		return v, true, true
+	}
+	for _, t := range types {
+		switch t {
+		case "integer", "number", "boolean":
+			if isNothing(v) {
+				return nil, false, true
+			}
+			out, ok = scalar(t, v)
+		case "string":
+			out, ok = text(v)
+		case "array":
+			out, ok = list(prop, v)
+		case "object":
+			out, ok = block(prop, v)
+		}
+		if ok {
+			return out, true, true
+		}
+	}
+	return nil, false, false
+}
+
+// unpacked decodes a text that is JSON and stands in the place of a list or an
+// object.
+func unpacked(v any) any {
+	if s, ok := v.(string); ok && json.Valid([]byte(s)) {
+		if inner, err := decode([]byte(s)); err == nil {
+			return inner
+		}
+	}
+	return v
+}
+
+// list coerces the items of a list. It keeps an item without a harmless reading,
+// for validation to name.
+func list(prop *jsonschema.Schema, v any) (any, bool) {
+	items, ok := unpacked(v).([]any)
+	if !ok {
+		return nil, false
+	}
+	out := []any{}
+	for _, item := range items {
+		if value, keep, ok := coerce(prop.Items, item); ok && keep {
+			item = value
+		}
+		out = append(out, item)
+	}
+	return out, true
+}
+
+// block coerces the properties of an object, and drops those that are not given.
+func block(prop *jsonschema.Schema, v any) (any, bool) {
+	fields, ok := unpacked(v).(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	out := map[string]any{}
+	for name, field := range fields {
+		sub, known := prop.Properties[name]
+		value, keep, ok := field, true, true
+		if known {
+			value, keep, ok = coerce(sub, field)
+		}
+		switch {
+		case ok && keep:
+			out[name] = value
+		case !ok, field == nil && admitsNull(sub), slices.Contains(prop.Required, name):
+			out[name] = field
+		}
+	}
+	return out, true
+}
+
+// isNothing recognizes the ways in which models write "no value" as a text; for a
+// number or a boolean such a text can mean nothing else.
+func isNothing(v any) bool {
+	s, ok := v.(string)
+	return ok && slices.Contains([]string{"", "null", "none", "None"}, strings.TrimSpace(s))
+}
+
+func scalar(kind string, v any) (any, bool) {
+	if kind == "boolean" {
+		return boolean(v)
+	}
+	f, ok := number(v)
+	if !ok || kind == "number" {
+		return f, ok
+	}
+	return int64(f), f == math.Trunc(f) && math.Abs(f) <= 1<<53
+}
+
+func number(v any) (float64, bool) {
+	var s string
+	switch v := v.(type) {
+	case json.Number:
+		s = v.String()
+	case string:
+		s = strings.TrimSpace(v)
+	default:
+		return 0, false
+	}
+	if strings.ContainsAny(s, "xXpP_iInN") { // no hexadecimal, no infinities
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil
+}
+
+func boolean(v any) (any, bool) {
+	switch v := v.(type) {
+	case bool:
+		return v, true
+	case string:
+		switch strings.ToLower(strings.TrimSpace(v)) {
+		case "true":
+			return true, true
+		case "false":
+			return false, true
+		}
+	}
+	return nil, false
+}
+
+func text(v any) (any, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	}
+	return nil, false
+}
+
+// hasNUL: no path, command or source text has a NUL, and no program takes one.
+func hasNUL(v any) bool {
+	s, ok := v.(string)
+	return ok && strings.ContainsRune(s, 0)
+}
+
+// plainNumbers replaces json.Number by float64, which schema validation knows.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = plainNumbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = plainNumbers(v[k])
+		}
+	}
+	return v
+}
