@@ -45,10 +45,9 @@ func Next(line string) (w Word, rest string, err error) {
 		return Word{}, line, ErrTooLong
 	}
 	var word *syntax.Word
-	err = syntax.NewParser().Words(strings.NewReader(line), func(found *syntax.Word) bool {
-		word = found
-		return false
-	})
+	for word, err = range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
+		break // the first word
+	}
 	if word != nil {
 		word.Parts = word.Parts[:simple(word.Parts)]
 	}
