@@ -177,12 +177,13 @@ func replaced(line, how, root string) string {
 	return strings.Join(checks, " && ")
 }
 
-// sameOutput holds the printed output of a page to that of its commands, but for numbers,
-// ids and the width of columns.
+// sameOutput holds the printed output of a page to that of its commands, except numbers,
+// durations, ids and the width of columns.
 func sameOutput(t *testing.T, page, out string) {
 	t.Helper()
 	plain := func(text string) string {
 		text = regexp.MustCompile(`\b[0-9a-f]{8,}\b`).ReplaceAllString(text, "ID")
+		text = regexp.MustCompile(`([0-9.]+ ?(ms|s|m|min|h)\b ?)+`).ReplaceAllString(text, "0 s ")
 		text = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`).ReplaceAllString(text, "0")
 		return strings.Join(strings.Fields(text), " ")
 	}
