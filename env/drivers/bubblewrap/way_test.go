@@ -44,7 +44,7 @@ func TestBubblewrapWithoutRoot(t *testing.T) {
 	out, err := envtest.AsAnother(t, "^(TestStartWays|TestMounts|TestBubblewrap)$/"+
 		"(output_and|cancelling|timeout|close|no_|host_is|read-only|fork_bomb|memory|full_disk|bytes_of|files_of|open_files|threads|keys|removal)",
 		64_321, nil)
-	if err != nil || !strings.Contains(out, "--- PASS: TestBubblewrap/files_of_every_writable_place") || !strings.Contains(out, "--- PASS: TestMounts") {
+	if err != nil || !strings.Contains(out, "--- PASS: TestBubblewrap/files_of_every_writable_directory") || !strings.Contains(out, "--- PASS: TestMounts") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
