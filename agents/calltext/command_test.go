@@ -21,7 +21,8 @@ var typedTools = []schemas.ToolSchema{
 	{Name: "strange", Parameters: json.RawMessage(`[]`)},
 }
 
-// commandLines and the call they make, or the byte at which they make none and why.
+// commandLines maps a command line to the call that it makes, or to the byte offset of the
+// mistake in it and the beginning of the message.
 var commandLines = map[string]string{
 	// Calls.
 	`submit`:                            `submit {}`,
@@ -69,7 +70,7 @@ var commandLines = map[string]string{
 	`probe either=five`:                 `probe {"either":"five"}`,
 	`probe either="5"`:                  `probe {"either":"5"}`,
 
-	// Mistakes, with their place.
+	// Mistakes.
 	``:                                `0: nothing was entered`,
 	`   `:                             `3: nothing was entered`,
 	`2bash command=x`:                 `0: "2bash" is not the name of a tool`,
@@ -104,8 +105,8 @@ var commandLines = map[string]string{
 	`strange x=1`:                     `8: there is no argument "x": there are none`,
 }
 
-// A line of key=value is a call, or says at which byte it is none. The peer takes
-// a value's type from how it looks; here the schema decides, and quotes know \n.
+// A line of key=value pairs gives a call, or a *Mistake with a byte offset. The tool's schema
+// decides the type of a value, not its appearance, and \n in quotes is a line break.
 func TestG16CommandLines(t *testing.T) {
 	for line, want := range commandLines {
 		call, err := calltext.ParseCommand(line, typedTools)

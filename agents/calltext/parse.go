@@ -1,15 +1,16 @@
-// Package calltext is a way to call tools by plain text, for models and servers
-// without calls of their own: it describes tools to a model, reads calls out of
-// what it wrote, and writes them.
+// Package calltext represents tool calls as plain text, for models and servers without native
+// tool calls. It describes tools to a model, parses the calls in the model's replies, and formats
+// calls. It also parses and completes the command lines of a person who calls tools.
+//
+// A model writes a call like this:
 //
 //	<function=NAME>
 //	<parameter=KEY>value</parameter>
 //	</function>
 //
-// One line break after a parameter's opening tag and one before its closing tag
-// belong to the tags; every other character is the value's. A value that begins
-// on a line of its own ends at a closing tag that does so as well,
-// and may hold anything else.
+// One line break after a parameter's opening tag and one before its closing tag belong to the
+// tags. Every other character belongs to the value. A value that begins on its own line ends at
+// the first closing tag that also begins a line, so it may contain closing tags elsewhere.
 package calltext
 
 import (
@@ -28,7 +29,7 @@ var (
 	parameter = regexp.MustCompile(`^<parameter\s*=\s*([^<>\n]*)>`)
 	ownLine   = regexp.MustCompile(`\n[ \t]*</parameter>`)
 	lastBreak = regexp.MustCompile(`\r?\n[ \t]*$`)
-	// strayed are calls in other grammars, by name.
+	// strayed matches a call in another syntax and captures its name.
 	strayed = regexp.MustCompile(`<(?:function|invoke)\s+name\s*=\s*["']?([\w.-]+)|<tool_call>\s*\{\s*"name"\s*:\s*"([\w.-]+)"`)
 )
 
@@ -36,14 +37,13 @@ const (
 	endFunction  = "</function>"
 	endParameter = "</parameter>"
 	maxProblem   = 60 // characters of the model's text that a problem quotes
-	maxCalls     = 32 // what follows belongs to the last one
+	maxCalls     = 32 // the last call's Raw holds the rest of the text
 )
 
-// Parse takes a model's text apart: what it said before its first call, and the
-// calls in order. The message and the Raw texts of all calls, put together, are
-// text again. Arguments are cast to what the tool's schema asks for where that
-// has one meaning. A call that cannot be read says why in Invalid. cut: the text
-// ended at the model's output limit.
+// Parse splits a model's text into the message before the first call, and the calls in order. The
+// message followed by the Raw texts of all calls equals text. Parse casts each parameter to the
+// first type in the tool's schema that fits its value, or keeps it a string. If a call cannot be
+// parsed, its Invalid says why. cut reports whether text ended at the model's output limit.
 func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, calls []schemas.ToolCall) {
 	first := opening.FindStringIndex(text)
 	if first == nil {
@@ -65,7 +65,8 @@ func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, c
 	return message, calls
 }
 
-// stray recognises a call in a grammar of another kind, to say so.
+// stray recognizes a call in another syntax and returns it as an invalid call, so that the model
+// learns the right syntax.
 func stray(text string) (string, []schemas.ToolCall) {
 	loc := strayed.FindStringSubmatchIndex(text)
 	if loc == nil {
@@ -81,12 +82,13 @@ func stray(text string) (string, []schemas.ToolCall) {
 		Invalid: "a call begins with <function=" + name + "> and gives each argument as <parameter=...>"}}
 }
 
-// cursor reads calls one after the other.
+// cursor reads calls one after another.
 type cursor struct {
 	text string
 	at   int
 	cut  bool
-	// No closing tag on a line of its own is ahead: looked for once.
+	// noOwnLine says that no closing tag after at begins a line. It saves repeated searches, which
+	// would take quadratic time.
 	noOwnLine bool
 }
 
@@ -94,7 +96,8 @@ func (c *cursor) rest() string { return c.text[c.at:] }
 
 func (c *cursor) skipBlanks() { c.at = len(c.text) - len(strings.TrimLeft(c.rest(), " \t\r\n")) }
 
-// call reads from <function= on, to behind the call or to where it breaks.
+// call reads one call that begins with <function=. It moves the cursor past the call, or to the
+// place of the first error in it.
 func (c *cursor) call(tools []schemas.ToolSchema) schemas.ToolCall {
 	out := schemas.ToolCall{Arguments: json.RawMessage("{}")}
 	c.at += opening.FindStringIndex(c.rest())[1]
@@ -131,7 +134,7 @@ func (c *cursor) call(tools []schemas.ToolSchema) schemas.ToolCall {
 	}
 }
 
-// object accepts one JSON object in the place of parameters.
+// object reads one JSON object in place of the parameters, if there is one.
 func (c *cursor) object() (json.RawMessage, bool) {
 	if !strings.HasPrefix(strings.TrimLeft(c.rest(), " \t\r\n"), "{") {
 		return nil, false
@@ -153,9 +156,9 @@ func (c *cursor) object() (json.RawMessage, bool) {
 	return encoded, true
 }
 
-// argument reads the next parameter; done is the end of the call. Servers that
-// stop at </function> leave it out, and so do models: the end of the text and
-// the next call end one as well.
+// argument reads the next parameter into args. done reports that the call has ended instead. The
+// end of the text or the next call also ends a call, because models omit </function>, and servers
+// that use it as a stop sequence remove it.
 func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool, err error) {
 	c.skipBlanks()
 	rest := c.rest()
@@ -187,7 +190,7 @@ func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool
 
 var errCut = errors.New("your reply was cut off at the limit of its length, before the call was complete: say less before the call, or split the work into smaller calls")
 
-// value reads to behind the closing tag.
+// value reads a parameter's value and moves the cursor past the closing tag.
 func (c *cursor) value(key string) (string, error) {
 	rest := c.rest()
 	end := strings.Index(rest, endParameter)

@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// typist enters lines and sees what a person would.
+// typist is an agents.Console that enters lines and records what a person would see.
 type typist struct {
 	bytes.Buffer
 	lines []string
@@ -63,8 +63,8 @@ func TestG16HumanActs(t *testing.T) {
 	}
 }
 
-// After ten lines that are no call the turn is over, and what was written is on
-// record; good lines in between do not count.
+// The turn ends after ten lines that are not valid calls. The reply's message holds the
+// thoughts, which do not count, and the last invalid line.
 func TestG16TenBadLines(t *testing.T) {
 	lines := strings.Split(strings.Repeat("bash ls\n", 9)+"# hm\nwarp\nbash command=x", "\n")
 	reply, seen := entered(t, nil, lines...)

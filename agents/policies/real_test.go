@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// real is the environment of a built-in task in a bubblewrap sandbox.
+// real returns an environment for a task of source in a bubblewrap sandbox, with the tools in kit.
 func real(t *testing.T, source env.Source, task schemas.Task, kit []tools.Tool) env.Env {
 	t.Helper()
 	tree, err := source.Tree(t.Context(), task.InstanceID)
@@ -46,8 +46,8 @@ func builtinTasks(t *testing.T) (env.Source, []schemas.Task) {
 	return source, tasks
 }
 
-// In a real sandbox, with the real tools and pdb: the gold check of a task goes
-// through, and the noop agent changes nothing.
+// In a real sandbox with the real tools and pdb, both agents submit: the solution agent changes
+// the code, and the noop agent does not.
 func TestRealEnvironment(t *testing.T) {
 	source, tasks := builtinTasks(t)
 	kit := tooltest.Kit(t, nil)

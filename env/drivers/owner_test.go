@@ -11,10 +11,10 @@ func TestOwner(t *testing.T) {
 		change func(*Owner)
 		dead   bool
 	}{
-		{func(o *Owner) { o.start++ }, true},
+		{func(o *Owner) { o.start++ }, true}, // its pid belongs to a later process
 		{func(o *Owner) { o.boot = "another" }, true},
-		{func(o *Owner) { o.boot, o.host = "another", "another" }, false},
-		{func(o *Owner) { o.start++; o.space = "1" }, false},
+		{func(o *Owner) { o.boot, o.host = "another", "another" }, false}, // unknown: another machine
+		{func(o *Owner) { o.start++; o.space = "1" }, false},              // unknown: another pid namespace
 	} {
 		o := me
 		c.change(&o)

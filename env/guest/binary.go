@@ -17,19 +17,20 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// bin holds the guest binary if `make build` has made one.
+// bin holds the guest binary if `make guest` has built one.
 //
 //go:embed all:bin
 var bin embed.FS
 
 const testGuest = "TRACESMITH_TEST_GUEST"
 
-// Binary returns the host path of an executable that serves when started with ServeArg. It
-// is the embedded guest, which Binary writes to the user's cache directory once, or the
-// running executable if none is embedded or that directory cannot be written. A test binary
-// is its own guest, so that no test runs against the code of an earlier build, unless
-// testGuest names a guest that was built for it: a test binary takes twenty times as long to
-// start.
+// Binary returns the path, on the host, of an executable that acts as the guest when it is
+// started with ServeArg. This is the embedded guest, which Binary writes to the user's cache
+// directory once. If no guest is embedded, or the directory cannot be written, it is the
+// running executable.
+//
+// A test binary is its own guest, so that no test runs against an earlier build. It takes
+// twenty times as long to start, so testGuest can name a guest that was built for the test.
 func Binary() (string, error) {
 	if testing.Testing() {
 		if name := os.Getenv(testGuest); name != "" {
@@ -45,18 +46,18 @@ func Binary() (string, error) {
 		return "", fmt.Errorf("reading the embedded guest: %w", err)
 	}
 	cache, err := os.UserCacheDir()
-	if err != nil { // without a home: a file below /tmp may belong to another user
+	if err != nil { // no home directory; a file below /tmp may belong to another user
 		return os.Executable()
 	}
 	name, err := cached.path(cache, raw)
-	if err != nil { // read-only, full, of another user
+	if err != nil { // the directory is read-only, full or owned by another user
 		return os.Executable()
 	}
 	return name, nil
 }
 
 // cachedGuest remembers which file this process has compared with the embedded guest.
-// Safe for concurrent use.
+// It is safe for concurrent use.
 type cachedGuest struct {
 	mu   sync.Mutex
 	file fs.FileInfo // nil before the first comparison
@@ -64,9 +65,9 @@ type cachedGuest struct {
 
 var cached cachedGuest
 
-// path returns the path of the guest below a cache directory, and writes the guest if it is
-// missing or its content differs. It compares a file again only if it has been replaced
-// since.
+// path returns the path of the guest below a cache directory. It writes the guest if the file
+// is missing or its content differs. After the first call, it compares the content again only
+// if the file has been replaced or modified.
 func (c *cachedGuest) path(cache string, raw []byte) (string, error) {
 	sum := sha256.Sum256(raw)
 	name := filepath.Join(cache, "tracesmith", "guest-"+hex.EncodeToString(sum[:8]))
@@ -85,9 +86,9 @@ func (c *cachedGuest) path(cache string, raw []byte) (string, error) {
 	return name, err
 }
 
-// writeExecutable writes an executable atomically, also if the machine loses power. This
-// process starts no program meanwhile: a child that has not yet become its program holds
-// every descriptor, and a file that is open for writing cannot be executed.
+// writeExecutable writes an executable atomically, even if the machine loses power. It holds
+// ForkLock because a child between fork and exec has a copy of every descriptor, and the kernel
+// does not execute a file that any process has open for writing.
 func writeExecutable(name string, raw []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

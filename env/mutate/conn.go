@@ -11,13 +11,15 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// conn is one process of the program.
+// conn is the connection to one mutator process.
 type conn struct {
 	term    env.Terminal
-	pending []byte
-	last    int
+	pending []byte // read after the last line
+	last    int    // ID of the last request
 }
 
+// ask sends a request and decodes its answer into into. The error wraps errGone if the process ends
+// or does not answer within timeout. It is a *RefusedError if the mutator refuses the request.
 func (c *conn) ask(ctx context.Context, r request, timeout time.Duration, into answer) error {
 	c.last++
 	r.ID = c.last
@@ -36,7 +38,8 @@ func (c *conn) ask(ctx context.Context, r request, timeout time.Duration, into a
 	return decode(said, r, into)
 }
 
-// line reads one line of at most maxAnswer bytes.
+// line reads one line and returns it without its line break. The error wraps errGone if the process
+// ends, the deadline passes or the line is longer than about maxAnswer bytes.
 func (c *conn) line(ctx context.Context, deadline time.Time) ([]byte, error) {
 	for scanned := 0; ; {
 		if n := slices.Index(c.pending[scanned:], '\n'); n >= 0 {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// where names the current frame.
+// where describes the current frame: its position, why the program stopped there, and which changed
+// files the program still runs in their old version.
 func where(at *state) string {
 	text := fmt.Sprintf("Current frame: %s:%d in %s", at.File, at.Line, at.Function)
 	switch {
@@ -32,8 +33,8 @@ func where(at *state) string {
 	return text
 }
 
-// listing shows the source around the current line, as pdb's list does: ->
-// marks the current line, B a breakpoint.
+// listing returns the source around the current line in the format of pdb's list command: ->
+// marks the current line, and B marks a breakpoint.
 func listing(at *state, points []point) string {
 	if len(at.Lines) == 0 {
 		return "(no source is available for this frame)"
@@ -63,7 +64,8 @@ func listing(at *state, points []point) string {
 	return b.String()
 }
 
-// target names the lines that a listing shows, "" if they are outside the workspace.
+// target returns the lines that listing shows as FILE:FIRST-LAST. It returns "" if the frame has no
+// source or its file is outside the workspace.
 func target(at *state) string {
 	if len(at.Lines) == 0 || path.IsAbs(at.File) || strings.HasPrefix(at.File, "<") {
 		return ""

@@ -8,18 +8,18 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Points lists the points of every job at which Hooks calls its function, in order.
+// Points lists, in order, the points that every job reaches and for which Hooks calls its function.
 var Points = []string{
 	"claimed", "logged-reply", "logged-step", "logged-rollout", "logged-verdict", "before-stage", "staged", "done", "acked",
 }
 
-// Hooks returns hooks that call at with the name of each point that a job reaches, also before
-// and after it stages its episode.
+// Hooks returns hooks that call at with the name of each point that a job reaches. Two of these
+// points are just before and just after the job stages its episode.
 func Hooks(at func(point string)) pipeline.Hooks {
 	return pipeline.Hooks{At: at, Staging: func(s sinks.Store) sinks.Store { return watchedStore{s, at} }}
 }
 
-// watchedStore calls at before and after it creates an episode.
+// watchedStore calls at before it creates a staged episode, and afterwards if that succeeded.
 type watchedStore struct {
 	sinks.Store
 	at func(point string)
@@ -37,7 +37,7 @@ func (s watchedStore) Create(ctx context.Context, key string, body []byte) error
 	return err
 }
 
-// Torn implements sinks.Sweeper, as far as the store does.
+// Torn implements sinks.Sweeper. It returns nothing if the wrapped store is not a Sweeper.
 func (s watchedStore) Torn(ctx context.Context) ([]sinks.Torn, error) {
 	if sweeper, ok := s.Store.(sinks.Sweeper); ok {
 		return sweeper.Torn(ctx)

@@ -10,28 +10,29 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-// maxRepairs is how many shares a coordinator repairs with one write of the state.
+// maxRepairs is the largest number of shares that a coordinator repairs in one write of the state.
 const maxRepairs = 20
 
-// Coordinator is the part of the process that coordinates a run in the run's shared budget:
-// it sets the limits and finds the calls that are lost.
+// Coordinator maintains the shared budget of a run, in the process that coordinates the run. It
+// sets the limits and marks the calls whose workers have lost their jobs.
 type Coordinator struct {
 	store  *engine.BudgetStore
-	name   string // of the process
+	name   string // of this process
 	writes int
 }
 
 // Setup is what Open needs to know about a run.
 type Setup struct {
-	Limits  Limits         // Episode is not used
-	Ledger  *Ledger        // what was paid before
-	Jobs    []engine.Entry // records of the jobs, read before the step logs that Ledger counts
-	Staged  func(episode string) bool
-	Confirm func(context.Context) error // called before a run that had no budget gets one
+	Limits  Limits                      // Open ignores Episode
+	Ledger  *Ledger                     // what earlier processes paid
+	Jobs    []engine.Entry              // records of the jobs, read before the step logs that Ledger counts
+	Staged  func(episode string) bool   // reports whether an episode is staged
+	Confirm func(context.Context) error // called before Open writes the first state; Open returns its error
 }
 
-// Open opens the shared budget of a run and sets its limits. If the run has none, Open creates
-// one from the ledger, or returns nil if there is no limit for the run and its tasks.
+// Open opens the shared budget of a run and sets its limits. If the run has no budget, Open
+// creates one from the ledger. It returns nil if the run has no budget and s.Limits limits neither
+// the run nor its tasks.
 func Open(ctx context.Context, e *engine.Engine, s Setup) (*Coordinator, error) {
 	limited := s.Limits.Run > 0 || s.Limits.Task > 0
 	store, err := e.OpenBudget(ctx, limited)
@@ -44,7 +45,7 @@ func Open(ctx context.Context, e *engine.Engine, s Setup) (*Coordinator, error) 
 		if err != nil {
 			return nil, err
 		}
-		if revision == 0 && !limited { // Confirm refused the first state
+		if revision == 0 && !limited { // an earlier Open ended before it wrote a state
 			return nil, nil
 		}
 		more := false
@@ -71,7 +72,7 @@ func (c *Coordinator) replace(ctx context.Context, d *draft, revision uint64) (b
 	return ok, err
 }
 
-// create prepares the first state and writes its totals.
+// create writes the totals of a new budget and fills in its first state, which the caller writes.
 func (c *Coordinator) create(ctx context.Context, d *draft, s Setup) error {
 	err := s.Confirm(ctx)
 	if err != nil {
@@ -97,8 +98,9 @@ func (c *Coordinator) create(ctx context.Context, d *draft, s Setup) error {
 	return c.store.PutTotals(ctx, totals)
 }
 
-// repair makes the shares of episodes that are staged, or that no worker executes, what the
-// ledger says. It stops after some and returns more: workers write the state meanwhile.
+// repair corrects the shares of episodes that are staged, or that no worker executes: it sets what
+// they spent to what the ledger says, and closes them. It stops after maxRepairs shares and returns
+// more if shares remain, because a long repair would let workers change the state before the write.
 func repair(d *draft, s Setup) (more bool, err error) {
 	_, _, spent := s.Ledger.spent()
 	jobs := map[string]engine.Entry{}
@@ -122,9 +124,9 @@ func repair(d *draft, s Setup) (more bool, err error) {
 	return false, nil
 }
 
-// Check marks the calls of workers that have lost their job, and returns the reason for which
-// no further call may begin, "" if there is none. lost reports whether no worker executes a
-// delivery of an episode's job any more.
+// Check marks the running calls of workers that have lost their jobs. It returns the reason why no
+// further call may begin, or "" if calls may begin. lost reports whether no worker executes the
+// given delivery of an episode's job any longer.
 func (c *Coordinator) Check(ctx context.Context, lost func(episode string, delivery int) bool) (exhausted string, err error) {
 	d, revision, err := readState(ctx, c.store)
 	if err != nil {
@@ -136,7 +138,7 @@ func (c *Coordinator) Check(ctx context.Context, lost func(episode string, deliv
 		}
 	}
 	if d.changed {
-		_, err = c.replace(ctx, d, revision) // if another process was faster, the next check repeats it
+		_, err = c.replace(ctx, d, revision) // if another process wrote first, the next Check marks the calls
 	}
 	return d.Exhausted, err
 }

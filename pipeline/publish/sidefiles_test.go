@@ -107,13 +107,13 @@ func TestEpisodesWithSecretsAreHeldBack(t *testing.T) {
 			t.Errorf("the secret stands in %s", rel)
 		}
 	}
-	rows, err := schemas.CanonicalJSON(dead) // which its file has compressed
+	rows, err := schemas.CanonicalJSON(dead) // compressed in the file, so the search above cannot find a secret in them
 	if err != nil || strings.Contains(string(rows), secret) {
 		t.Errorf("%s, %v", rows, err)
 	}
 	wantDataset(t, dir(t, root), all[0], all[2])
 
-	// A value that only the publisher knows, in all of them.
+	// Each remaining episode contains a secret that only the publisher knows.
 	cfg := config(t, dir(t, t.TempDir()), staging)
 	cfg.Secrets = redact.NewKnown([]string{all[0].Episode.EpisodeID, all[2].Episode.EpisodeID})
 	if _, err := publish.Publish(t.Context(), cfg); !errors.Is(err, publish.ErrHeld) {

@@ -8,14 +8,15 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// StagedPrefix is the common prefix of the keys under which a run stages its episodes.
+// StagedPrefix returns the common prefix of the keys under which a run stages its episodes.
 func StagedPrefix(runID string) string {
 	key := sinks.StagedKey(runID, "")
 	return key[:strings.LastIndex(key, "/")+1]
 }
 
-// RequireUnstaged refuses a fresh run if staging outside of its directory holds its episodes:
-// they cannot be moved aside, and the run would reuse them.
+// RequireUnstaged returns an *Error if staging holds episodes of the run. Call it for a fresh run
+// that stages outside its directory: --fresh does not move these episodes aside, and the run would
+// reuse them.
 func RequireUnstaged(ctx context.Context, runID string, staging sinks.Store) error {
 	for _, err := range staging.List(ctx, StagedPrefix(runID)) {
 		if err != nil {

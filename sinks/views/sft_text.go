@@ -6,9 +6,9 @@ type sftTextConfig struct {
 	Template string `json:"template"` // chatml, llama3 or xml
 }
 
-// sftTextRow is plain text. With the masks that keep turns apart (context, split-rows)
-// a row is one turn: prompt and completion. With the others it is a whole
-// conversation: text, for trainers that find the replies by their markers.
+// sftTextRow is one row of plain text. Under the masks context and split-rows it holds one turn
+// as Prompt and Completion. Under all other masks it holds a whole conversation as Text, for
+// trainers that find the replies by the template's markers.
 type sftTextRow struct {
 	Prompt     *string `json:"prompt,omitempty" parquet:"prompt,optional"`
 	Completion *string `json:"completion,omitempty" parquet:"completion,optional"`
@@ -19,7 +19,7 @@ type sftTextRow struct {
 }
 
 func buildText(v *renderer, settings any) (sinks.View, error) {
-	if v.opts.Mask == sinks.MaskContext { // a text has no place for a mask
+	if v.opts.Mask == sinks.MaskContext { // plain text cannot mark turns as masked
 		v.opts.Mask = sinks.MaskSplitRows
 	}
 	return v.withTemplate(settings.(*sftTextConfig).Template)

@@ -25,7 +25,7 @@ func TestACopyIsMostlyOfOneRepository(t *testing.T) {
 		t.Errorf("an empty library has %q", repo)
 	}
 	l.Add(Prints{Repo: "a/one", Benchmark: "swe-bench", Functions: hashes(0, 100)})
-	l.Add(Prints{Repo: "a/one", Benchmark: "swe-bench", Functions: hashes(90, 110)}) // another version
+	l.Add(Prints{Repo: "a/one", Benchmark: "swe-bench", Functions: hashes(90, 110)}) // another version of a/one
 	l.Add(Prints{Repo: "b/two", Benchmark: "bugsinpy", Functions: hashes(100, 200)})
 	for name, c := range map[string]struct {
 		functions []string
@@ -84,7 +84,7 @@ func TestFilesOfPrints(t *testing.T) {
 }
 
 func FuzzPrints(f *testing.F) {
-	line, _ := json.Marshal(Prints{Schema: PrintsSchema, Repo: "a/b", Benchmark: "x", Functions: hashes(0, 2)}) // always can be
+	line, _ := json.Marshal(Prints{Schema: PrintsSchema, Repo: "a/b", Benchmark: "x", Functions: hashes(0, 2)})
 	f.Add(string(line) + "\n")
 	f.Add("{}\nnull\n[]")
 	line, _ = json.Marshal(PrintsOf(task("acme__calc-12", "acme/calc", someCommit, issue("alpha")), "x"))

@@ -18,24 +18,23 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// row is one row of a public dataset with its place, and the problems found in its columns: each names
-// the place, the column and the expected value.
+// row is one row of a public dataset.
 type row struct {
-	where    string
-	index    int // in its file, from 0
+	where    string // file and row or line number, for messages
+	index    int    // in its file, from 0
 	fields   map[string]any
-	problems []error
+	problems []error // with where, the column and the expected value
 }
 
-// Bounds of a dataset's rows.
+// Limits on reading a dataset.
 const (
 	maxRow     = 256 << 20 // bytes of one JSONL line
 	maxJSON    = 1 << 30   // bytes of one JSON list
 	maxTrouble = 20        // problems reported at once
 )
 
-// readRows reads the rows of a file (Parquet, JSON list, JSONL), or of the files
-// of one split in a directory, in name order.
+// readRows reads all rows of the files that dataFiles returns: Parquet, a JSON list or JSONL.
+// It fails if there are no rows.
 func readRows(ctx context.Context, name, split string) ([]row, error) {
 	files, err := dataFiles(name, split)
 	if err != nil {
@@ -66,8 +65,9 @@ func readRows(ctx context.Context, name, split string) ([]row, error) {
 	return rows, nil
 }
 
-// dataFiles lists the files of a split: name itself, or the files in the directory (or its data/) whose
-// names begin with the split's. If there are none, it lists all files, if they belong to one split.
+// dataFiles returns name if it is a file. If name is a directory, dataFiles returns the .parquet and .jsonl
+// files in it and in its data/ whose names begin with split, or all of them if split is "". It fails if there
+// are none. Within each directory, the files are in name order.
 func dataFiles(name, split string) ([]string, error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +151,8 @@ func jsonlRows(file string) ([]row, error) {
 	return rows, nil
 }
 
-// jsonRows reads a list of objects. A file with one object per line may also be named .json.
+// jsonRows reads a JSON list of objects, or JSONL if the file begins with an object, because some
+// datasets name such files .json.
 func jsonRows(file string) ([]row, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -177,8 +178,8 @@ func jsonRows(file string) ([]row, error) {
 	return rows, nil
 }
 
-// parse reads the columns. It refuses text that is not UTF-8: the decoder would replace bytes silently,
-// and a patch would no longer apply.
+// parse decodes the columns. It refuses text that is not UTF-8, because the decoder would silently replace
+// the invalid bytes and a patch would no longer apply.
 func (r *row) parse(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8: convert the file")
@@ -190,7 +191,8 @@ func (r *row) problem(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("%s: %s", r.where, fmt.Sprintf(format, args...)))
 }
 
-// text reads a required text column; maybe reads an optional one.
+// text returns a required text column. If the column is missing or empty, text records a problem,
+// unless the row already has one.
 func (r *row) text(column string) string {
 	s := r.maybe(column)
 	if strings.TrimSpace(s) == "" && len(r.problems) == 0 {
@@ -199,6 +201,7 @@ func (r *row) text(column string) string {
 	return s
 }
 
+// maybe returns an optional text column, or "" if it is missing. A number becomes its text.
 func (r *row) maybe(column string) string {
 	switch v := r.fields[column].(type) {
 	case nil:
@@ -212,7 +215,8 @@ func (r *row) maybe(column string) string {
 	return ""
 }
 
-// list reads a column of texts, which is a list in some datasets and the JSON of a list in others.
+// list returns a column of non-empty strings, which is a list in some datasets and the JSON text of a
+// list in others. For anything else it records a problem and returns nil.
 func (r *row) list(column string) []string {
 	v := r.fields[column]
 	if s, ok := v.(string); ok {
@@ -239,7 +243,8 @@ func (r *row) list(column string) []string {
 	return out
 }
 
-// object reads a column with the JSON text of an object.
+// object decodes a required column that holds the JSON text of an object. It reports whether into is
+// filled, and records a problem if not.
 func (r *row) object(column string, into any) bool {
 	s := r.text(column)
 	if s == "" {
