@@ -1,8 +1,8 @@
 package agents
 
-// Taking up an episode: its first steps, and the steps an earlier delivery
-// recorded. Recorded calls are executed again to bring the environment to the
-// same place; what was observed then stays what the policy sees.
+// The start of an episode, and its continuation after an interruption. Run executes the
+// calls that an earlier delivery recorded again, to bring the environment to the same
+// state. The policy sees the recorded answers, not the new ones.
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// begin resets the environment, opens the first conversation, and replays what
-// is recorded.
+// begin resets the environment, opens the first conversation and replays the recorded
+// steps. It returns the exit reason if the episode is over.
 func (r *run) begin(ctx context.Context) (string, error) {
 	began := r.Clock().UTC()
 	info, err := r.Env.Reset(ctx, false)
@@ -37,9 +37,8 @@ func (r *run) begin(ctx context.Context) (string, error) {
 	return r.resume(ctx, pending)
 }
 
-// resume executes recorded turns again and goes on where they end: in the
-// middle of a reply's calls, at a reply that was never executed, or at the next
-// turn.
+// resume executes recorded turns again and continues where they end: between two calls of
+// a reply, before the first call of a reply, or at the next turn.
 func (r *run) resume(ctx context.Context, pending *schemas.Reply) (string, error) {
 	if err := r.repeat(ctx, r.recorded); err != nil {
 		return "", err
@@ -62,7 +61,8 @@ func (r *run) resume(ctx context.Context, pending *schemas.Reply) (string, error
 	return r.execute(ctx, *pending, 0, r.Clock().UTC())
 }
 
-// retake takes up one recorded turn, and executes what is left of it.
+// retake replays the recorded steps of one turn, and executes the calls of its reply that
+// have no step.
 func (r *run) retake(ctx context.Context) (string, error) {
 	var reply *schemas.Reply
 	done := 0
@@ -92,7 +92,7 @@ func (r *run) replay(s schemas.Step) {
 }
 
 // repeat executes the calls of steps again, except those that did not reach the
-// environment or that killed their sandbox.
+// environment or that killed their sandbox. It compares the answers.
 func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 	for _, s := range steps {
 		if !r.executed(s) {
@@ -107,7 +107,7 @@ func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 	return nil
 }
 
-// recall holds a step to the recording that the policy repeats.
+// recall compares a step with the recording that the policy repeats, if there is one.
 func (r *run) recall(s schemas.Step) {
 	call := max(s.Call, 0)
 	if s.Turn < 0 || s.Observation == nil || call >= len(r.current.Recorded) {
@@ -118,7 +118,8 @@ func (r *run) recall(s schemas.Step) {
 	}
 }
 
-// compare counts an answer that was given twice.
+// compare counts a call that was made twice, and lists its step in Diverged if the answers
+// differ.
 func (r *run) compare(step int, now, then string) {
 	r.result.Compared++
 	at, counted := slices.BinarySearch(r.result.Diverged, step)
@@ -127,12 +128,12 @@ func (r *run) compare(step int, now, then string) {
 	}
 }
 
-// noise is what differs between two honest runs of one command beside what
-// package canonical names: durations and addresses, wherever they stand.
+// noise matches durations and addresses anywhere in a text. They differ between two runs
+// of the same command, and package canonical removes them only from known places.
 var noise = regexp.MustCompile(`\b\d+(\.\d+)?\s?(s|ms|µs|us|ns|seconds?)\b|0x[0-9a-f]+`)
 
-// Settled is a hash of an answer as rows hold it, without what may differ between
-// two honest runs: equal ones are the same answer.
+// Settled returns a hash of an answer as rows hold it, without what may differ between two
+// runs of the same command. Answers with equal hashes count as the same.
 func Settled(text string) string {
 	text, _ = schemas.ValidUTF8(text)
 	return schemas.ShortHash([]string{noise.ReplaceAllString(canonical.Text(schemas.Plain(text)), "#")})

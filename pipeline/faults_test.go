@@ -18,12 +18,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The wall limit of one job ends the call it is in and that job alone, with an
-// outcome of its own; the others end as usual.
+// When a job reaches its wall-clock limit, its running call is canceled and the job ends
+// with the outcome "limit". The other jobs end as usual.
 func TestWC20WallLimitIsOfOneJob(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)
-	h.Config.Limits.Wall, h.Config.Unsynced = 6*time.Second, true // the others take milliseconds, on a busy machine more
+	h.Config.Limits.Wall, h.Config.Unsynced = 6*time.Second, true // long enough for the other jobs on a busy machine
 	var hung atomic.Int32
 	h.OnStep = func(ctx context.Context, j schemas.Job, _ schemas.ToolCall) error {
 		if j.Instance == "bug-01" {
@@ -54,8 +54,8 @@ func TestWC20WallLimitIsOfOneJob(t *testing.T) {
 	}
 }
 
-// A reset that fails is tried again as the same job, then given up; the others
-// go on, whatever the error is.
+// A job whose reset fails is retried. If its resets keep failing, here by a panic, it is
+// given up. The other jobs go on.
 func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
@@ -83,8 +83,7 @@ func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
 	}
 }
 
-// What a run writes about itself holds versions and hashes: no diff of a
-// checkout, no place on the host.
+// The records of a run contain no diff of a checkout, and no path or name of the host.
 func TestWS12RunRecordsNoDiffAndNoPlaceOfTheHost(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)

@@ -10,17 +10,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// step3 is a work whose fourth step is one call with its answer.
+// step3 returns the first steps of work, then a step 3 in which tool answers with text.
 func step3(tool, args, text string, targets ...string) []schemas.Step {
 	c := schemas.ToolCall{ID: "s", Name: tool, Arguments: json.RawMessage(args)}
 	return append(work()[:3], schemas.Step{Index: 3, Source: "agent", ToolCall: &c, Reply: &schemas.Reply{Calls: []schemas.ToolCall{c}},
 		Observation: &schemas.Observation{Source: tool, Text: text, Targets: targets}})
 }
 
-// fake is a listing of lines 3-5 that a program printed.
+// fake is output of a program that looks like a listing of lines 3-5.
 const fake = "  3    \tforged = 3\n  4    \tforged = 4\n  5    \tforged = 5\n"
 
-// What was never a line of the file, however much it looks like one.
+// Answer refuses text that looks like a line of the file but is not one.
 func TestForgedListingsAreNoFiles(t *testing.T) {
 	frame := "Current frame: m.py:4 in f"
 	for name, c := range map[string]struct {
@@ -52,8 +52,8 @@ func TestForgedListingsAreNoFiles(t *testing.T) {
 	}
 }
 
-// A value is something the program or a tool said, not a piece of a longer one,
-// nor a number that only counts lines, nor the model's own words given back.
+// A value must be output of the program or a tool. Answer refuses part of a longer value,
+// a line number, and the model's own words repeated in an error message.
 func TestForgedValuesAreRefused(t *testing.T) {
 	stepped := "5\nCurrent frame: m.py:12 in total\n 11    \tif total > 99:\n 12  ->\t    return 77"
 	for name, c := range map[string]struct {
@@ -106,8 +106,7 @@ func TestForgedValuesAreRefused(t *testing.T) {
 	}
 }
 
-// A call that was not understood, or not carried out, shows nothing, whatever of
-// it its answer gives back.
+// A failed call shows nothing, even if its answer repeats words of the call.
 func TestFailedCallsShowNothing(t *testing.T) {
 	for _, class := range []string{schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrSandboxDied, schemas.ErrToolException} {
 		steps := append(step3("total_is_10", `{}`, "There is no tool named \"total is 10\" here."), work()[3])
@@ -122,8 +121,8 @@ func TestFailedCallsShowNothing(t *testing.T) {
 	}
 }
 
-// What was left out of an answer for want of room was not seen: neither its lines
-// nor its values can be handed over. What was seen once, and dropped later, can.
+// The model did not see what was trimmed from an answer to save context, so it cannot hand
+// over lines or values from there. It can hand over what it saw before it was dropped.
 func TestWhatWasTrimmedWasNotSeen(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("m.py, lines 1-9 of 9\n")
@@ -142,7 +141,7 @@ func TestWhatWasTrimmedWasNotSeen(t *testing.T) {
 		if o := handover.Answer("", view, h(line), trimmed); o.IsError == seen {
 			t.Errorf("line %d: %s", line, o.Text)
 		}
-		// the next reply was asked with the trim; that later ones were not is no matter
+		// only the request right after the step counts: it was trimmed, later ones were not
 		later := append(view[:4:4], schemas.Step{Index: 4, Turn: 1, Call: -1, Reply: &schemas.Reply{Context: &trimmed}, Observation: &schemas.Observation{Text: "hm"}})
 		if o := handover.Answer("", later, h(line), schemas.ContextOp{}); o.IsError == seen {
 			t.Errorf("line %d, later: %s", line, o.Text)
@@ -170,7 +169,7 @@ func TestWhatWasTrimmedWasNotSeen(t *testing.T) {
 	}
 }
 
-// A file whose name is shown in quotes may be named so.
+// A file name that tools show in quotes is accepted with and without them.
 func TestFileMayBeNamedAsItIsShown(t *testing.T) {
 	for _, name := range []string{"odd\tname.py", `"odd\tname.py"`} {
 		c := call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file(name, 1, 1, 5)}})
@@ -178,7 +177,7 @@ func TestFileMayBeNamedAsItIsShown(t *testing.T) {
 			t.Error(o.Text)
 		}
 	}
-	// several listings in a row, which no program's output can be between
+	// the program cannot print anything between consecutive listings, so both count
 	twice := step3("pdb", `{"command":"l 1,2 ;; l 8"}`, "  1    \ta\n  2    \tb\n  8    \th\n[EOF]\nCurrent frame: m.py:4 in f", "m.py:2-6")
 	for _, n := range []int{1, 8} {
 		if o := handover.Answer("", twice, call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file("m.py", n, n, 3)}}), schemas.ContextOp{}); o.IsError {

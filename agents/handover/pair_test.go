@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// looked is one step of a tool.
+// looked returns a step in which the agent calls tool and gets text as the answer.
 func looked(tool, command, text string, targets ...string) schemas.Step {
 	args, err := json.Marshal(map[string]any{"command": command})
 	if err != nil {
@@ -24,9 +24,9 @@ func looked(tool, command, text string, targets ...string) schemas.Step {
 		Observation: &schemas.Observation{Source: tool, Text: text, ExitCode: new(0), Targets: targets}}
 }
 
-// A value is that of its expression where the step evaluated it and the answer says
-// which part is the result; a pair that the answer refutes is refused, and one that
-// nobody can check is marked.
+// A value is verified if the step evaluated its expression and the answer shows which part
+// is the result. Answer refuses a pair that the step contradicts, and marks one that cannot
+// be checked as unverified.
 func TestValuesBelongToTheirExpressions(t *testing.T) {
 	const frame = "\nCurrent frame: m.py:1 in f"
 	source := schemas.Step{Index: 1, Turn: -1, Source: "env", Observation: &schemas.Observation{Source: "eval", Text: "1 failed"}}
@@ -35,18 +35,18 @@ func TestValuesBelongToTheirExpressions(t *testing.T) {
 		want                                   string // verified, unverified, or the refusal
 	}{
 		{"pdb", "p total", "3" + frame, "total", "3", "verified"},
-		{"pdb", "p  total", "[1, 2]" + frame, "total", "2", "verified"}, // a part of it
+		{"pdb", "p  total", "[1, 2]" + frame, "total", "2", "verified"}, // part of the result
 		{"pdb", "total", "3" + frame, "total", "3", "verified"},
 		{"pdb", "print(total)", "3" + frame, "total", "3", "verified"},
 		{"pdb", "p a ;; p b", "3\n4" + frame, "b", "4", "verified"},
 		{"pdb", "p a ;; p b", "3\n4" + frame, "a", "4", `"4" is printed for another expression than "a"`},
 		{"pdb", "p a\npp b", "3\n4" + frame, "b", "3", `"3" is printed for another expression than "b"`},
 		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 at m.py:3\n7\n3" + frame, "a", "3", "verified"},
-		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 at m.py:3\n7\n3" + frame, "a", "7", "unverified"}, // what the program printed
+		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 at m.py:3\n7\n3" + frame, "a", "7", "unverified"}, // the program printed the 7
 		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 hit.\n> m.py(3)f()\n-> x = 1\n3" + frame, "a", "3", "verified"},
 		{"pdb", "p a ;; c", "3\n7" + frame, "a", "3", "verified"},
 		{"pdb", "p a ;; c", "3\n7" + frame, "a", "7", "unverified"},
-		{"pdb", "p a ;; n ;; p a", "3\n4" + frame, "a", "3", "unverified"}, // which of them?
+		{"pdb", "p a ;; n ;; p a", "3\n4" + frame, "a", "3", "unverified"}, // a is printed twice, with different values
 		{"pdb", "alias p !4 ;; p a", "4" + frame, "a", "4", "unverified"},
 		{"pdb", "p total", "4" + frame, "tot", "4", "neither asked for"},
 		{"pdb", "p vars(x)", "{'a': 3}" + frame, "x", "3", "unverified"},
@@ -74,7 +74,8 @@ func TestValuesBelongToTheirExpressions(t *testing.T) {
 	}
 }
 
-// After anything that may have changed the shell, what it prints is no file.
+// After a command that may have changed the shell, the shell's output does not count as
+// the content of a file.
 func TestAChangedShellShowsNoFiles(t *testing.T) {
 	for _, before := range []string{"cd src", "alias cat=tac", "cat() { echo 1; }", "exec 2>&1", "(sleep 1; echo 9) &", "PATH=/tmp", ". ./env", "ls"} {
 		first, second := looked("bash", before, "ok"), looked("bash", "cat m.py", "x = 1")
@@ -87,7 +88,7 @@ func TestAChangedShellShowsNoFiles(t *testing.T) {
 	}
 }
 
-// The listings of every Python's own debugger are read.
+// Answer reads the listings of pdb of every installed Python.
 func TestListingsOfEveryPython(t *testing.T) {
 	home, err := os.UserHomeDir()
 	if err != nil {

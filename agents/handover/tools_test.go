@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What the tools really say is read line by line, and nothing beside it: if one of
-// them changes its words, this fails.
+// Answer accepts the lines that the real tools show, and no others. The test fails if
+// a tool changes its output format.
 func TestWhatToolsShowIsRead(t *testing.T) {
 	program := "import sys\n\n\ndef double(x):\n    print(' 99  ->\\tfake = 1')\n    y = x + 1\n\treturn_ = 0\n    return y\n\n\nprint(double(4))\n"
 	program = strings.Replace(program, "\treturn_", "    return_", 1)
@@ -56,12 +56,12 @@ func TestWhatToolsShowIsRead(t *testing.T) {
 	}{
 		{"view", `{"path":"calc.py"}`, "calc.py", lines(1, 11), 12},
 		{"pdb", `{"command":"b calc.py:8"}`, "calc.py", lines(1, 6), 7},
-		{"view", `{"path":"/testbed/calc.py","start":4,"end":8}`, "/testbed/calc.py", lines(4, 8), 3}, // with a breakpoint
+		{"view", `{"path":"/testbed/calc.py","start":4,"end":8}`, "/testbed/calc.py", lines(4, 8), 3}, // line 8 has a breakpoint mark
 		{"view", `{"path":"calc.py","start":2,"end":3,"line_numbers":"false"}`, "calc.py", lines(2, 3), 4},
 		{"view", `{"path":"dir/crlf.py"}`, "dir/crlf.py", map[int]string{1: "one = 1", 2: "two = 2"}, 3},
 		{"grep", `{"pattern":"two|double","context":1}`, "dir/tab\tin.py", map[int]string{1: `two = '\x1b[31m'`}, 2},
 		{"grep", `{"pattern":"two|double","context":1}`, "calc.py", map[int]string{3: "", 4: code[3], 5: code[4], 10: "", 11: code[10]}, 6},
-		{"pdb", `{"command":"c"}`, "calc.py", lines(3, 11), 99}, // the program prints a line of its own
+		{"pdb", `{"command":"c"}`, "calc.py", lines(3, 11), 99}, // the program prints a line that looks like a listing
 		{"pdb", `{"command":"ll"}`, "calc.py", lines(4, 8), 3},
 		{"pdb", `{"command":"u ;; l 1, 4"}`, "calc.py", lines(1, 4), 5},
 		{"pdb", `{"command":"p ' 98  ->\\tfake'\nll"}`, "calc.py", nil, 98},

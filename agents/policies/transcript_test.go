@@ -14,7 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// scripted runs react against a model server that says turns.
+// scripted runs an episode of the react agent against a model server that replies with
+// turns.
 func scripted(t *testing.T, with map[string]any, job schemas.Job, turns ...mock.Turn) (*bench, agents.Result, *mock.Server) {
 	t.Helper()
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns}}})
@@ -30,8 +31,9 @@ func raw(name, arguments string) mock.Turn {
 	return mock.Turn{ToolCalls: []mock.Call{{Name: name, Raw: &arguments}}}
 }
 
-// Arguments that are no JSON are told to the model, whose next reply is asked
-// for as ever; its own words stay in the record.
+// If the arguments of a call are not a JSON object, the model gets an error as the
+// observation and is asked for its next reply. The record keeps the arguments as the
+// model wrote them.
 func TestWC26MalformedArgumentsAreAnObservation(t *testing.T) {
 	broken := []string{`{"path": "m.py`, `path=m.py`, `{"path": "m.py"}{"path": "n.py"}`, `[1, 2]`, "{\"path\": \"\x01\"}"}
 	var turns []mock.Turn
@@ -50,8 +52,8 @@ func TestWC26MalformedArgumentsAreAnObservation(t *testing.T) {
 	}
 }
 
-// Texts arrive as they were sent: with markup that other grammars end at, with
-// their first blanks, with every character.
+// A tool gets text exactly as the model sent it, including leading spaces, unusual
+// characters and markup that ends a call in other formats.
 func TestWC30ArgumentsArriveAsSent(t *testing.T) {
 	code := "        if x:\n            return '</parameter></function>'  # <tool_call>{\"a\": 1}\n\t\r\n é\u2028 </s> <|im_end|> \\n \\\\ \n\n  "
 	encoded, err := json.Marshal(map[string]string{"new_code": code, "path": " m.py"})
@@ -66,7 +68,7 @@ func TestWC30ArgumentsArriveAsSent(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"new_code": code, "path": " m.py"}, got); diff != "" {
 		t.Error(diff)
 	}
-	// Null content is no text: not in the record, not in the next question.
+	// Null content stays empty, in the record and in the next request.
 	if reply := res.Steps[3].Reply; reply.Message != "" {
 		t.Errorf("message %q", reply.Message)
 	}
@@ -86,8 +88,8 @@ func TestWC30ArgumentsArriveAsSent(t *testing.T) {
 	}
 }
 
-// What was sent once is sent again byte by byte, with more behind it, so that a
-// server's cache of the prompt holds from turn to turn.
+// Each request repeats the previous one byte for byte and appends to its messages, so
+// that the server's prompt cache stays valid from turn to turn.
 func TestWP7PromptGrowsByAppending(t *testing.T) {
 	text := "I look."
 	_, _, srv := scripted(t, nil, schemas.Job{},
@@ -117,8 +119,8 @@ func TestWP7PromptGrowsByAppending(t *testing.T) {
 	}
 }
 
-// One question to the server per turn: nothing is counted or trimmed by further
-// calls, and the counts in the record are the server's own.
+// A turn makes one request: counting and trimming tokens need no further ones. The
+// record holds the token counts that the server reports.
 func TestWP8TokensAreTheServersCount(t *testing.T) {
 	turn := func(n int64) mock.Turn {
 		return mock.Turn{ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"path": strings.Repeat("x", int(n))}}}, Usage: &mock.Usage{Prompt: 1000 * n, Completion: n, Cached: 900 * n}}
@@ -137,8 +139,8 @@ func TestWP8TokensAreTheServersCount(t *testing.T) {
 	}
 }
 
-// A job's seed follows from what the job is, differs between attempts, and
-// reaches the model.
+// A job's seed is derived from the job and differs between attempts. The agent sends it
+// to the model only if "seeded" is set.
 func TestA27SeedOfAJobReachesTheModel(t *testing.T) {
 	job := func(attempt int) schemas.Job { return schemas.NewJob("run", task(), "agent", attempt) }
 	if a, same, other := job(0), job(0), job(1); a != same || a.Seed == other.Seed || a.Seed < 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// write makes files in a new directory, and returns it.
+// write creates files in a new directory and returns the directory.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,8 +37,8 @@ func opening(t *testing.T, files prompts.Files) (system, problem string, err err
 	return s.Opening("react", prompts.Model{Name: "m-1", ContextLimit: 30}, schemas.Task{InstanceID: "one", Instructions: "Fix <it> & go.", Entrypoint: "pytest", Workdir: "/testbed"}, tools("eval"))
 }
 
-// Files use files, relative to themselves, nested; they import what others
-// define, take the built-in templates by name, and every path out of them works.
+// A template can include files by paths relative to itself, at any depth and outside its
+// own directory. It can also use what included files define, and the built-in templates.
 func TestF3TemplatesOfFiles(t *testing.T) {
 	dir := write(t, map[string]string{
 		"a/system.tmpl":       `{{template "../lib/macros.tmpl" .}}{{template "greet" .InstanceID}} {{template "parts/rules.tmpl" .}}{{if .Has "eval"}} Call eval.{{end}}{{if .Has "pdb"}} Call pdb.{{end}}`,
@@ -58,14 +58,14 @@ func TestF3TemplatesOfFiles(t *testing.T) {
 	if want := "Fix <it> & go.\n\nThe tests are run with: pytest\n \"eval\""; problem != want {
 		t.Errorf("problem %q, want %q", problem, want)
 	}
-	// One of them stands in for its own part alone.
+	// A file for one prompt leaves the other prompt as it is.
 	system, problem, err = opening(t, prompts.Files{Problem: filepath.Join(dir, "problem.tmpl")})
 	if err != nil || !strings.HasPrefix(system, "You are an expert Python debugger.") || !strings.HasSuffix(problem, `"eval"`) {
 		t.Errorf("%q, %q, %v", system, problem, err)
 	}
 }
 
-// Whatever is wrong is told with file and line, and what to do about it.
+// An error in a template names the setting and the file and, if there is one, the line.
 func TestF3WrongTemplatesAreTold(t *testing.T) {
 	dir := write(t, map[string]string{
 		"syntax.tmpl": "a\n{{if}}", "field.tmpl": "a\n\n{{.Gold}}", "missing.tmpl": "\n{{template \"nowhere.tmpl\" .}}",
@@ -92,7 +92,7 @@ func TestF3WrongTemplatesAreTold(t *testing.T) {
 	}
 }
 
-// A limit may be a part of what the model takes, and templates know who it is.
+// A limit can be a percentage of the model's context. Templates can use the model's name.
 func TestF7TemplatesTrimToAPartOfTheContext(t *testing.T) {
 	dir := write(t, map[string]string{
 		"part.tmpl":  `{{.Model}} {{.ContextLimit}}: {{trim_message "10%" "end" "one two three four five six"}}`,
@@ -118,7 +118,8 @@ func TestF7TemplatesTrimToAPartOfTheContext(t *testing.T) {
 	}
 }
 
-// The version names a user's files with what is in them, wherever they lie.
+// The version contains the names of a user's files and hashes of their content, but not
+// their directory.
 func TestVersionNamesFiles(t *testing.T) {
 	version := func(rules string) string {
 		dir := write(t, map[string]string{"s.tmpl": `{{template "rules.tmpl"}}`, "rules.tmpl": rules})
@@ -134,7 +135,8 @@ func TestVersionNamesFiles(t *testing.T) {
 	}
 }
 
-// Without files the problem is the instructions and how the tests are run.
+// Without files, the problem prompt consists of the instructions and the command that runs
+// the tests.
 func TestF4DefaultProblem(t *testing.T) {
 	_, problem, err := opening(t, prompts.Files{})
 	if want := "Fix <it> & go.\n\nThe tests are run with: pytest"; err != nil || problem != want {
@@ -142,8 +144,8 @@ func TestF4DefaultProblem(t *testing.T) {
 	}
 }
 
-// The default prompt speaks of the tools there are, and of no others; it is the
-// same text for the same tools.
+// The default prompt mentions the tools that the agent has, and no others. The same tools
+// give the same text.
 func TestF8DefaultPromptFollowsTheTools(t *testing.T) {
 	said := func(names ...string) string {
 		system, _, err := prompts.Default().Opening("react", prompts.Model{Name: "m-1", ContextLimit: 30}, schemas.Task{Instructions: "Fix it.", Workdir: "/testbed"}, tools(names...))

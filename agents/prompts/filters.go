@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms/tokens"
 )
 
-// prettyJSON is a value as indented JSON.
+// prettyJSON returns a value as indented JSON.
 func prettyJSON(v any) (string, error) {
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
@@ -21,11 +21,11 @@ func prettyJSON(v any) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// ellipsis stands where a text was cut, and counts as one token or character.
+// ellipsis replaces what trimMessage removes. It counts toward the limit.
 const ellipsis = "…"
 
-// room reads a limit: "200 tokens", "2000 characters", or "30%" of the tokens that
-// the model takes.
+// room parses a limit: "200 tokens", "2000 characters", or "30%" of the model's context. It
+// returns a percentage as a number of tokens.
 func (s *Set) room(limit string) (n int, unit string, err error) {
 	digits, unit, _ := strings.Cut(strings.TrimSpace(limit), " ")
 	part, percent := strings.CutSuffix(digits, "%")
@@ -44,9 +44,9 @@ func (s *Set) room(limit string) (n int, unit string, err error) {
 	return n, unit, nil
 }
 
-// trimMessage cuts a text to a limit at its start, middle or end. Tokens are of
-// the vocabulary that counts for unknown models. Bytes that are no UTF-8 are
-// dropped.
+// trimMessage shortens a text to a limit by removing its start, middle or end. It counts
+// tokens with the default vocabulary, whatever the model is. It drops bytes that are not
+// valid UTF-8.
 func (s *Set) trimMessage(limit, where, text string) (string, error) {
 	n, unit, err := s.room(limit)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Set) trimMessage(limit, where, text string) (string, error) {
 		if counter.Text(text) <= n {
 			return text, nil
 		}
-		// Counts do not grow quite evenly: the longest rest that fits is looked for.
+		// Tokens differ in length, so search for the longest text that fits.
 		low, high := 0, len(runes)
 		for low < high {
 			mid := (low + high + 1) / 2
@@ -85,7 +85,7 @@ func (s *Set) trimMessage(limit, where, text string) (string, error) {
 	return cut(runes, keep, where)
 }
 
-// cut keeps n characters.
+// cut keeps n characters of a text and puts the ellipsis where the others were.
 func cut(text []rune, n int, where string) (string, error) {
 	switch where {
 	case "start":
@@ -98,7 +98,7 @@ func cut(text []rune, n int, where string) (string, error) {
 	return "", fmt.Errorf("trim_message: %q is no place: write start, middle or end", where)
 }
 
-// steps names steps: "step 3", "steps 3, 5".
+// steps lists the numbers of steps, as in "step 3" or "steps 3, 5".
 func steps(numbers []int) string {
 	var out []string
 	for _, n := range numbers {
@@ -110,5 +110,5 @@ func steps(numbers []int) string {
 	return "steps " + strings.Join(out, ", ")
 }
 
-// indent sets a text off from the one around it.
+// indent indents the lines of a text, so that it stands out from the text around it.
 func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }

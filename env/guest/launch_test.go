@@ -13,9 +13,9 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// Where the kernel forbids tracing, programs start by the launcher: with tag and
-// limits, arguments, environment, directory and exit code as ever, and are killed
-// at their bound.
+// If the kernel forbids tracing, the guest starts programs with the launcher. They get the
+// same limits, arguments, environment and exit codes as with tracing, and are killed when
+// their time is up.
 func TestProgramsStartWithoutTracing(t *testing.T) {
 	s := newServer(tagKey{}, 0)
 	s.starter.traced = false

@@ -1,9 +1,9 @@
 package providers
 
-// The OpenAI-compatible provider. go-openai builds the request; what its structs
-// cannot say is patched in (openai_wire.go) on an exchange, which keeps the bytes
-// of both directions; the reply is read from those bytes (openai_decode.go),
-// because servers say more than the SDK's structs hold.
+// The OpenAI-compatible provider. go-openai builds the request, and patchBody
+// (openai_wire.go) adds what its structs cannot express. The exchange keeps the bytes of
+// the request and the response. The reply is decoded from those bytes (openai_decode.go),
+// because servers send more than the SDK's structs hold.
 
 import (
 	"context"
@@ -30,8 +30,8 @@ func init() {
 	})
 }
 
-// OpenAIConfig configures one endpoint and model; base_url goes up to and
-// includes the version, as in http://127.0.0.1:8000/v1.
+// OpenAIConfig configures one endpoint and model. The base_url includes the API version,
+// as in http://127.0.0.1:8000/v1.
 type OpenAIConfig struct {
 	Endpoint
 	Dialect
@@ -60,11 +60,11 @@ func NewOpenAI(cfg OpenAIConfig, deps llms.Deps) (*OpenAI, error) {
 	return c, nil
 }
 
-// Provider is "openai": the wire format, not the vendor.
+// Provider returns "openai", which names the wire format, not the vendor.
 func (c *OpenAI) Provider() string { return "openai" }
 
-// Chat makes one call and no retry. Errors are *llms.Error, or the context's
-// own error when the caller ended it.
+// Chat sends one request and does not retry. It returns an *llms.Error, or the error of
+// ctx if the caller ended it.
 func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	if err := checkExtra(r.Sampling.Extra); err != nil {
 		return llms.Response{}, err
@@ -80,15 +80,15 @@ func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 	})
 }
 
-// CacheRates are the dearest that vendors behind this API charge for a write. What
-// a read costs differs too much between them to assume less than the price of input.
+// CacheRates returns the highest rates that vendors with this API charge for a write. The
+// price of a read differs so much between them that it assumes the full price of input.
 func (c *OpenAI) CacheRates(r llms.Request) llms.CacheRates {
 	return llms.CacheRates{Read: 1, Write: 1.25, WriteHour: 2, Hour: asksForHour(r)}
 }
 
-// Check asks the server for its models, which costs nothing: it finds an
-// unreachable host, a refused key and a base_url that is not quite right before a
-// run starts. A server without that endpoint passes.
+// Check asks the server for its models, which costs nothing, so that an unreachable host,
+// a refused key, a wrong base_url or an unknown model shows up before a run starts. A
+// server without that endpoint passes.
 func (c *OpenAI) Check(ctx context.Context) error {
 	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
 	defer cancel()
@@ -111,16 +111,16 @@ func (c *OpenAI) Check(ctx context.Context) error {
 	return nil
 }
 
-// elsewhere returns the error for a base_url that serves no API, judged by its answer
-// to a request for the list of models.
+// elsewhere returns an error if the API is not at base_url but at a similar URL. ex is
+// the request for the list of models with its answer.
 func (c *OpenAI) elsewhere(ctx context.Context, ex *exchange) *llms.Error {
 	if c.sdkConfig.APIType != openai.APITypeOpenAI || ex.status == http.StatusOK && listsModels(ex.received) {
-		return nil // Azure has paths of its own
+		return nil // Azure uses other paths
 	}
 	return c.misplaced(ctx, openaiAPI)
 }
 
-// Models lists what the server has. Errors are as of Chat.
+// Models lists the models that the server offers. Its errors are like those of Chat.
 func (c *OpenAI) Models(ctx context.Context) ([]llms.ModelInfo, error) {
 	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
 	defer cancel()
@@ -148,7 +148,7 @@ func (c *OpenAI) sdk(ex *exchange) *openai.Client {
 	return openai.NewClientWithConfig(cfg)
 }
 
-// request says in the SDK's words what they can say; patchBody adds the rest.
+// request fills in what the SDK's structs can express; patchBody adds the rest.
 func (c *OpenAI) request(r llms.Request) openai.ChatCompletionRequest {
 	out := openai.ChatCompletionRequest{Model: c.model}
 	for _, m := range r.Messages {
@@ -169,7 +169,7 @@ func (c *OpenAI) request(r llms.Request) openai.ChatCompletionRequest {
 	s := r.Sampling
 	if s.MaxTokens != nil {
 		if c.dialect.MaxTokensField == "max_tokens" {
-			//lint:ignore SA1019 most compatible servers know no other spelling
+			//lint:ignore SA1019 most compatible servers accept only this field
 			out.MaxTokens = *s.MaxTokens
 		} else {
 			out.MaxCompletionTokens = *s.MaxTokens
@@ -189,9 +189,9 @@ func (c *OpenAI) request(r llms.Request) openai.ChatCompletionRequest {
 	return out
 }
 
-// echoArguments is the text of a call's arguments in the history: the model's
-// own where it was a JSON object, else the canonical form. Unparsable text is
-// not sent back: several servers parse the history and refuse the whole call.
+// echoArguments returns the arguments of an earlier call for the history: the model's own
+// text if it is a JSON object, else the canonical form. It never returns text that cannot
+// be parsed, because several servers parse the history and reject the whole request.
 func echoArguments(call schemas.ToolCall) string {
 	if call.Raw != "" && isObject(call.Raw) {
 		return call.Raw
@@ -202,8 +202,8 @@ func echoArguments(call schemas.ToolCall) string {
 	return string(call.Arguments)
 }
 
-// checkExtra refuses extra sampling fields that would replace the conversation
-// or a setting of its own.
+// checkExtra rejects extra sampling fields that would replace the conversation or a
+// separate setting. more lists further names to reject.
 func checkExtra(extra map[string]any, more ...string) error {
 	for _, name := range append(more, "messages", "model", "stream", "tools", "n") {
 		if _, ok := extra[name]; ok {

@@ -1,7 +1,7 @@
 package engine
 
-// The registry of a cluster: its runs with their coordinators, and its workers. It
-// is for information; the state of jobs is in their records.
+// The registry of a cluster lists its workers and its runs. The entry of a run is also the
+// lease of its coordinator. The state of jobs is not here, but in their records.
 
 import (
 	"context"
@@ -28,16 +28,16 @@ const (
 // registryBeat is the interval at which entries are renewed.
 const registryBeat = 3 * time.Second
 
-// Phase of a run.
+// Phase is the state of a run, as its coordinator reports it.
 type Phase string
 
-// The phases of a run. A stopped or completed run has no coordinator, but may get
-// one again.
+// The phases of a run. A stopped or completed run has no coordinator, but can get a new
+// one.
 const (
 	Planning  Phase = "planning"
 	Working   Phase = "working"
-	Draining  Phase = "draining"  // no job is started any more
-	Stopping  Phase = "stopping"  // running jobs are given back
+	Draining  Phase = "draining"  // no new job starts
+	Stopping  Phase = "stopping"  // workers return running jobs to the queue
 	Stopped   Phase = "stopped"   // resumable
 	Completed Phase = "completed" // every job is done or dead
 )
@@ -100,8 +100,9 @@ func (c *Conn) openRegistry(ctx context.Context) (err error) {
 	return nil
 }
 
-// Completed reports whether a run has completed, so that its streams are gone. A
-// worker asks if it cannot join a run that accepted workers a moment ago.
+// Completed reports whether a run has completed and its streams are gone. It explains to a
+// worker why it cannot join a run that accepted workers a moment ago. If the registry
+// cannot be read, Completed returns false.
 func (c *Conn) Completed(ctx context.Context, id string) bool {
 	entry, ok, err := c.Run(ctx, id)
 	return err == nil && ok && entry.Phase == Completed
@@ -132,7 +133,7 @@ func decodeRun(body []byte, rev uint64, at time.Time) (r RunEntry, err error) {
 	return r, nil
 }
 
-// Runs returns the runs of the cluster, ordered by their last renewal.
+// Runs returns the runs of the cluster, ordered by their last renewal, oldest first.
 func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
 	var out []RunEntry
 	err := c.readRegistry(ctx, runsBucket, func(body []byte, rev uint64, at time.Time) error {
@@ -143,7 +144,7 @@ func (c *Conn) Runs(ctx context.Context) ([]RunEntry, error) {
 	return out, err
 }
 
-// Workers returns the workers of the last 24 hours.
+// Workers returns the workers that renewed their entry in the last 24 hours.
 func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
 	seen := map[string]int{}
 	var out []WorkerEntry
@@ -182,7 +183,7 @@ func (c *Conn) readRegistry(ctx context.Context, name string, show func(body []b
 	}, func() bool { return false })
 }
 
-// PutWorker stores a worker's entry.
+// PutWorker stores or renews a worker's entry. It sets Protocol and Beat.
 func (c *Conn) PutWorker(ctx context.Context, w WorkerEntry) error {
 	w.Protocol, w.Beat = Protocol, uint64(time.Now().UnixNano())
 	body, err := json.Marshal(w)
@@ -207,11 +208,16 @@ type CoordinatorLease struct {
 	unanswered []string // entries whose writes got no answer since the last success
 }
 
-// LeaseRun takes the right to coordinate a run if no live process has it: the run has
-// no coordinator, its coordinator used this run directory, whose lock the caller
-// holds, or the coordinator's lease has expired. A key identifies the run directory,
-// because host names and paths are often equal in containers. If another coordinator
-// is alive, LeaseRun returns a *LockedError.
+// LeaseRun takes the right to coordinate a run, which is free in any of these cases:
+//
+//   - The run has no coordinator.
+//   - Its coordinator used the caller's run directory. The caller holds the lock of the
+//     directory, so that coordinator is dead. RunEntry.Key identifies the directory, because
+//     host names and paths are often equal in containers.
+//   - Its coordinator's lease has expired.
+//
+// LeaseRun waits until it sees the coordinator renew its entry or the lease expire. If the
+// coordinator is alive, LeaseRun returns a *LockedError.
 func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, error) {
 	host, _ := os.Hostname()
 	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
@@ -229,7 +235,7 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 		if vacant || time.Since(quiet) > max(10*registryBeat, r.Lease) {
 			l.entry = r
 			l.entry.Revision = old.Revision
-			if r.Info == nil { // keep the previous coordinator's until there is a new one
+			if r.Info == nil { // keep the previous coordinator's info until SetPhase stores new info
 				l.entry.Info = old.Info
 			}
 			switch err := l.put(ctx); {
@@ -250,7 +256,8 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 	}
 }
 
-// put writes the entry by compare-and-swap. The caller holds mu, or no other goroutine runs yet.
+// put writes the entry by compare-and-swap. It returns ErrLeaseLost if another process has
+// written the entry. The caller holds mu, or no other goroutine runs yet.
 func (l *CoordinatorLease) put(ctx context.Context) error {
 	l.entry.Beat++
 	body, err := json.Marshal(l.entry)
@@ -301,7 +308,7 @@ func (l *CoordinatorLease) beat() {
 	}
 }
 
-// SetPhase stores a new phase, and info unless it is nil.
+// SetPhase stores a new phase. It also stores info unless info is nil.
 func (l *CoordinatorLease) SetPhase(ctx context.Context, p Phase, info json.RawMessage) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -315,13 +322,13 @@ func (l *CoordinatorLease) SetPhase(ctx context.Context, p Phase, info json.RawM
 // Context returns a context that ends when another process takes over the run or at Release.
 func (l *CoordinatorLease) Context() context.Context { return l.ctx }
 
-// Release ends the renewal; the entry stays.
+// Release stops the renewal and ends the context. The entry stays in the registry.
 func (l *CoordinatorLease) Release() {
 	l.cancel(context.Canceled)
 	l.wg.Wait()
 }
 
-// WorkerID turns a name into a valid key.
+// WorkerID turns a name into a valid key of the registry. Different names may get one key.
 func WorkerID(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {

@@ -11,20 +11,21 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// datasetClaim is dataset.json, which claims a place for one dataset.
+// datasetClaim is the content of dataset.json, which reserves a destination for one dataset.
 type datasetClaim struct {
 	Dataset string `json:"dataset"`
 	Layout  int    `json:"layout"`
 }
 
-// Holds reports whether dest already contains the dataset name. It returns
-// ErrOccupied if dest contains anything else, and ErrName if the name is not valid.
+// Holds reports whether dest already contains the dataset name; it does not if dest is
+// empty. It returns ErrOccupied if dest contains anything else, and ErrName if the name is
+// not valid.
 func Holds(ctx context.Context, dest sinks.Store, name string) (ours bool, err error) {
 	raw, err := readClaim(ctx, dest, name)
 	return raw != nil, err
 }
 
-// readClaim is Holds, but returns the content of dataset.json; nil if dest is empty.
+// readClaim is like Holds, but returns the content of dataset.json, or nil if dest is empty.
 func readClaim(ctx context.Context, dest sinks.Store, name string) ([]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -57,9 +58,9 @@ func readClaim(ctx context.Context, dest sinks.Store, name string) ([]byte, erro
 	return have, nil
 }
 
-// claim claims dest for the dataset name, after checking that the store supports safe
-// commits. It raises the layout of an older claim, so that older programs no longer
-// publish there.
+// claim claims dest for the dataset name. Before the first claim it checks that the store
+// enforces conditional writes. It raises the layout of an older claim, so that older
+// programs no longer publish there.
 func claim(ctx context.Context, dest sinks.Store, name string) error {
 	raw, err := schemas.CanonicalJSON(datasetClaim{Dataset: name, Layout: layoutVersion})
 	if err != nil {

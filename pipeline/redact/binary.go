@@ -1,7 +1,7 @@
 package redact
 
-// Binary files in patches: git writes them packed and in base 85 (git's
-// Documentation/diff-format and base85.c).
+// Binary files in patches. Git compresses them with zlib and encodes them in base85 (see
+// base85.c and Documentation/diff-format in git's source).
 
 import (
 	"bytes"
@@ -17,12 +17,12 @@ const (
 	base85      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 )
 
-// base85Lines is one side of a binary file's change: its lines, each with its length
-// before it.
+// base85Lines matches one side of a change to a binary file: a header, then lines of base85
+// that each begin with a letter for their length.
 var base85Lines = regexp.MustCompile(`(?m)^((?:literal|delta) [0-9]+\n)((?:[A-Za-z][^\s]{5,65}\n)+)`)
 
-// binaries replaces what patches of binary files hold if there are secrets in it:
-// such a patch cannot be applied any more.
+// binaries replaces the binary data in patches that contains secrets by the placeholders
+// of the secrets. Such a patch can no longer be applied.
 func (r *Redactor) binaries(s string) string {
 	if !strings.Contains(s, binaryPatch) {
 		return s
@@ -37,7 +37,8 @@ func (r *Redactor) binaries(s string) string {
 	})
 }
 
-// unpacked is what lines of a binary patch stand for, as far as they can be read.
+// unpacked decodes lines of a binary patch. It returns what precedes damage, and "" if the
+// data is not zlib's.
 func (r *Redactor) unpacked(lines string) string {
 	var raw []byte
 	for line := range strings.Lines(lines) {
@@ -60,7 +61,7 @@ func (r *Redactor) unpacked(lines string) string {
 	if err != nil {
 		return ""
 	}
-	out, _ := io.ReadAll(io.LimitReader(z, maxUnpacked)) // what can be read is looked at
-	r.work.spend(len(out) / 2)                           // a packed file is the longer text
+	out, _ := io.ReadAll(io.LimitReader(z, maxUnpacked)) // search what precedes damage
+	r.work.spend(len(out) / 2)                           // the budget counts compressed bytes, which can unpack to many more
 	return string(out)
 }
