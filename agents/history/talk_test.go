@@ -15,16 +15,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// model counts factor tokens where we count one, and takes no prompt longer than
-// limit.
+// model is a client that counts factor times as many tokens as the tokenizer. It
+// refuses prompts of more than limit tokens; 0 = no limit.
 type model struct {
 	llms.Client
 	limit   int
 	factor  float64
-	mute    bool // it does not say what it counted
-	named   int  // the limit it names when it refuses
-	asked   int
-	prompts [][]llms.Message // that it answered
+	mute    bool             // replies have no usage
+	named   int              // the context limit that a refusal reports
+	asked   int              // calls of Chat, refused ones included
+	prompts [][]llms.Message // the prompts it answered
 }
 
 func (m *model) Model() string { return "m" }
@@ -56,7 +56,7 @@ func opening() []schemas.Step {
 	}
 }
 
-// talk is a conversation of so many turns; answers says what calls are answered.
+// talk is a conversation with a model: its steps so far, and the builder of its prompts.
 type talk struct {
 	*model
 	steps   []schemas.Step
@@ -72,7 +72,7 @@ func newTalk(t *testing.T, m *model, cfg history.Config, traits llms.Traits, s l
 	return &talk{model: m, steps: numbered(opening()), builder: b}
 }
 
-// turn asks once and answers the calls with text.
+// turn asks for one reply and answers each of its calls with text.
 func (k *talk) turn(t *testing.T, text string) (schemas.Reply, error) {
 	t.Helper()
 	reply, err := k.builder.Ask(t.Context(), k.model, k.steps, llms.Request{})
@@ -90,6 +90,7 @@ func (k *talk) turn(t *testing.T, text string) (schemas.Reply, error) {
 	return reply, nil
 }
 
+// turns makes n turns, with answers of about the given number of words.
 func (k *talk) turns(t *testing.T, n, words int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
@@ -112,7 +113,7 @@ func breaks(prompts [][]llms.Message) int {
 	return n
 }
 
-// cuts counts how often more was dropped than before.
+// cuts counts how often the end of the dropped steps moved.
 func cuts(steps []schemas.Step) int {
 	n, last := 0, -1
 	for _, s := range steps {
@@ -126,8 +127,9 @@ func cuts(steps []schemas.Step) int {
 	return n
 }
 
-// wellFormed: the opening stands, each call is answered right after it, nothing
-// answers what is not there, and the newest turn is the last.
+// wellFormed checks that the prompt begins with the opening, that the answers to a
+// turn's calls follow it directly and in order, that each answer belongs to a call,
+// and that the last turn is newest.
 func wellFormed(t *testing.T, prompt []llms.Message, newest string) {
 	t.Helper()
 	if prompt[0].Role != "system" || prompt[0].Content != "You are a debugger." || prompt[1].Role != "user" || !strings.HasPrefix(prompt[1].Content, "Fix the bug in a.py.\n\n1 failed") {

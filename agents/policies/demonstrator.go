@@ -11,16 +11,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// demonstratorVersion counts changes to what the demonstrator does or says: its
-// words are data.
+// demonstratorVersion goes up with every change to what the demonstrator does or
+// says, because its messages are training data.
 const demonstratorVersion = "4"
 
-// demonstrator shows how a bug is found with a debugger, without any model: it
+// demonstrator shows, without a model, how to find a bug with a debugger: it
 // reproduces the failure, follows the test into the code, stops at breakpoints,
-// inspects values, applies the gold patch, evaluates and submits. It chooses
-// with knowledge of the fix but may only name what the transcript has shown:
-// its words and calls are built from evidence read out of observations. The
-// edits themselves come from the gold patch and are marked GoldEdit.
+// inspects values, applies the gold patch, evaluates and submits. It knows the fix
+// and uses it to choose its next action. Its messages and calls, however, name only
+// what earlier observations have shown. The edits are the exception: they come from
+// the gold patch and are marked GoldEdit.
 type demonstrator struct {
 	deps   agents.Deps
 	edits  []schemas.ToolCall
@@ -63,15 +63,15 @@ func (d *demonstrator) Info() schemas.AgentInfo {
 	}
 }
 
-// Prompts implements agents.Policy: the prompts a model would get, so that the
-// transcript trains one.
+// Prompts implements agents.Policy. It returns the prompts that the agent react
+// sends to a model, so that a model can be trained on the transcript.
 func (d *demonstrator) Prompts(t *agents.Transcript) (system, problem string, err error) {
 	return prompts.Default().Opening("react", prompts.Model{}, t.Task, t.Tools)
 }
 
-// Next implements agents.Policy. The script is run from its beginning over the
-// recorded observations and stopped where they end: that makes Next a function
-// of the transcript, and resuming costs nothing but this loop.
+// Next implements agents.Policy. It runs the script from the beginning, feeds it the
+// recorded observations, and returns the first turn that has none. It therefore
+// depends only on the transcript, and a resumed episode needs no other state.
 func (d *demonstrator) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	var past []schemas.Step
 	for _, s := range t.Steps {
@@ -90,18 +90,20 @@ func (d *demonstrator) Next(_ context.Context, t *agents.Transcript) (schemas.Re
 	return schemas.Reply{}, errors.New("the demonstration is over, but the episode is not")
 }
 
-// script is one run over a transcript.
+// script is one run of the demonstration over a transcript.
 type script struct {
 	*demonstrator
 	known *evidence
 	last  schemas.Step // the step that answered the latest turn
-	count int
+	count int          // calls so far
 	yield func(schemas.Reply) bool
 }
 
-// errOver unwinds the script once the transcript has no further observation.
+// errOver unwinds the script when the transcript has no further observation.
 var errOver = errors.New("transcript ends here")
 
+// turns yields the turns of the demonstration. Before it continues, the consumer must set
+// s.last to the step that answers the turn.
 func (s *script) turns() iter.Seq[schemas.Reply] {
 	return func(yield func(schemas.Reply) bool) {
 		s.yield = yield
@@ -115,7 +117,8 @@ func (s *script) turns() iter.Seq[schemas.Reply] {
 	}
 }
 
-// act makes one turn of one call and returns when its observation is known.
+// act makes a turn with one call. When it returns nil, s.last has the observation. It
+// returns errOver if the transcript has none.
 func (s *script) act(message, tool string, args map[string]any) error {
 	return s.do(message, schemas.ToolCall{Name: tool, Arguments: agents.Arguments(args)})
 }
@@ -129,5 +132,5 @@ func (s *script) do(message string, call schemas.ToolCall) error {
 	return nil
 }
 
-// failed tells whether the last call went wrong.
+// failed reports whether the last call failed.
 func (s *script) failed() bool { return s.last.Observation == nil || s.last.Observation.IsError }

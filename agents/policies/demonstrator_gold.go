@@ -7,9 +7,9 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// goldSpot is where the gold patch touches one file, in lines of the buggy
-// file: removed lines, or the neighbours of a pure insertion. It steers which
-// of the licensed actions is taken; none of it is ever written out.
+// goldSpot lists the lines of one buggy file that the gold patch touches: the lines
+// it removes, and the two lines around a pure insertion. It only helps to choose among
+// the actions that the evidence allows; messages and calls must not reveal it.
 type goldSpot struct {
 	path  string
 	lines []int

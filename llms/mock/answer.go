@@ -12,21 +12,23 @@ import (
 	"time"
 )
 
-// conversation is a request in the form of its API.
+// conversation is a request to one of the two APIs.
 type conversation interface {
 	common() head
 	texts() []textMessage // the messages as plain text, the system prompt first
-	// check returns what is wrong with the request by itself.
+	// check returns the problems of the request alone, without regard to earlier ones.
 	check(body []byte) []string
-	// prefix returns why the request is not the previous one, its answer, and more.
+	// prefix returns why the request does not continue the previous exchange, or "" if it does.
+	// To continue it, a request has the same tools, begins with the same messages and adds more.
 	prefix(previous Exchange) string
-	// echoed returns which part of the previous answer the request does not return.
+	// echoed returns how the request's copy of the previous answer differs from that answer,
+	// or "" if it does not.
 	echoed(previous Exchange) string
-	render(ex Exchange, t Turn) []byte
-	failure(status int, code, message string) []byte // the body of an error
+	render(ex Exchange, t Turn) []byte               // the body of a regular answer
+	failure(status int, code, message string) []byte // the body of an error response
 }
 
-// head is what requests of both APIs have in common.
+// head holds the fields that both APIs have in their requests.
 type head struct {
 	Model        string          `json:"model"`
 	Tools        json.RawMessage `json:"tools"`
@@ -43,10 +45,10 @@ func decode[T conversation](body []byte) (conversation, error) {
 	return r, err
 }
 
-// maxRequest bounds how many bytes of one request are read.
+// maxRequest is the largest size of a request body, in bytes.
 const maxRequest = 64 << 20
 
-// streaming is the answer to requests for a stream.
+// streaming is the message that refuses a request for a stream.
 const streaming = `streaming is not supported: this server sends each answer in one piece; leave out "stream", or set it to false`
 
 // chat answers one model call.
@@ -78,9 +80,9 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, parse func([]byte
 	h.settle(entry, transmit(w, r, entry.Answer, fault))
 }
 
-// settle corrects the log if an answer was not sent whole. The entry already
-// expects a whole answer, so that a client which has read all of it and asks for
-// the log right away finds it correct.
+// settle records how long an answer took, and corrects its log entry if the answer
+// was not sent completely. Until then the entry says that it was, so that a client
+// that reads the log right after the answer finds it correct.
 func (h *Handler) settle(entry *Exchange, out delivery) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,8 +94,9 @@ func (h *Handler) settle(entry *Exchange, out delivery) {
 	entry.Fault = cmp.Or(entry.Fault, "client left")
 }
 
-// answer finds the turn, checks the request and logs it. The fault it returns is
-// resolved; refusal says why there is no answer.
+// answer finds the turn, checks the request and logs it. It returns the log entry, which
+// holds the answer, and the fault to apply while sending it, with all defaults filled in.
+// If there is no answer, refusal says why.
 func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault Fault, refusal string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,8 +144,9 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	return entry, fault, ""
 }
 
-// faultOf returns the fault of an answer, nil for none. A request that the model
-// does not take fails whatever the script says.
+// faultOf returns the fault of an answer, nil for none. A request with a parameter that
+// the model refuses, or with a prompt longer than its context, fails even if the script
+// has another fault for it, or none.
 func (h *Handler) faultOf(key turnKey, turn *Turn, ex Exchange, req conversation, messages []textMessage) *Fault {
 	session := &h.script.Sessions[ex.Session]
 	scripted := h.strike(key, turn, session)
@@ -156,7 +160,7 @@ func (h *Handler) faultOf(key turnKey, turn *Turn, ex Exchange, req conversation
 	return scripted
 }
 
-// firstOf returns the first of the named parameters that a request has, or "".
+// firstOf returns the first of names that is a parameter of the request, or "".
 func firstOf(body []byte, names []string) string {
 	var params map[string]json.RawMessage
 	if len(names) == 0 || json.Unmarshal(body, &params) != nil {
@@ -170,8 +174,8 @@ func firstOf(body []byte, names []string) string {
 	return ""
 }
 
-// turn returns a copy of the script's turn that a request asks for, or why there
-// is none.
+// turn returns a copy of the script's turn that a request asks for, or nil and the
+// reason why there is none.
 func (h *Handler) turn(ex Exchange, messages []textMessage) (*Turn, string) {
 	if ex.Session < 0 {
 		return nil, fmt.Sprintf("no session of the script matches X-Session-ID %q, model %q%s", ex.SessionID, ex.Model, h.mismatch(ex, messages))
@@ -194,7 +198,7 @@ func (h *Handler) turn(ex Exchange, messages []textMessage) (*Turn, string) {
 	return &t, ""
 }
 
-// mismatch shows how a request differs from the first few sessions.
+// mismatch shows how a request differs from the first five sessions of the script.
 func (h *Handler) mismatch(ex Exchange, messages []textMessage) string {
 	var b strings.Builder
 	for i, s := range h.script.Sessions[:min(5, len(h.script.Sessions))] {
@@ -214,7 +218,7 @@ func (h *Handler) mismatch(ex Exchange, messages []textMessage) string {
 	return b.String()
 }
 
-// check adds what is wrong with a request to the problems.
+// check appends what is wrong with a request to h.problems.
 func (h *Handler) check(ex Exchange, req conversation, messages []textMessage, previous *Exchange, turn *Turn) {
 	found := req.check(ex.Body)
 	expects := []*Expect{h.script.Expect}
@@ -247,9 +251,10 @@ func (h *Handler) check(ex Exchange, req conversation, messages []textMessage, p
 	}
 }
 
-// find fills in the session and the turn of a request, and returns its messages.
-// The session is found by X-Session-ID, by what follows the last @ of the model,
-// or by a tag in the system prompt.
+// find fills in the session and the turn of a request, and returns its messages. It
+// takes the first session of the script whose id, model, tag and user text all match; a
+// value that a session leaves out matches every request. The id is X-Session-ID. Without
+// this header, it is the part of the model's name after the last @, if a session has that id.
 func (h *Handler) find(ex *Exchange, req conversation) []textMessage {
 	messages := req.texts()
 	ex.Model, ex.Turn = req.common().Model, 0
@@ -277,7 +282,7 @@ func (h *Handler) find(ex *Exchange, req conversation) []textMessage {
 	return messages
 }
 
-// answers counts the turns of a conversation that were answered.
+// answers counts the requests of a conversation that were answered completely.
 func (h *Handler) answers(ex Exchange) int {
 	n := 0
 	for _, e := range h.conversations[ex.key()] {
@@ -288,7 +293,7 @@ func (h *Handler) answers(ex Exchange) int {
 	return n
 }
 
-// logOverLimit logs a request that exceeds the limits.
+// logOverLimit logs a request that is refused because it exceeds a limit.
 func (h *Handler) logOverLimit(ex Exchange, req conversation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -322,8 +327,9 @@ func (ex *Exchange) noteFault(f Fault) {
 	}
 }
 
-// answered reports whether this turn already had a regular answer. Without a
-// session id two conversations cannot be told apart, and it reports false.
+// answered reports whether this turn already had a complete answer without a fault. It
+// reports false for requests without a session id, because their conversations cannot be
+// told apart.
 func (h *Handler) answered(ex Exchange) bool {
 	return slices.ContainsFunc(h.conversations[ex.key()], func(e *Exchange) bool { return e.Turn == ex.Turn && e.plain && e.Answered })
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A server that can't write says so in words of its own; where the disk is full,
-// that is what is told.
+// If the disk is full, an answer with status 500 becomes a *DiskFullError, because the
+// server's own message varies. An answer such as 404 does not.
 func TestAFailureOnAFullDiskIsTheDisks(t *testing.T) {
 	t.Parallel()
 	full := func(cause error) error { return &DiskFullError{Dir: "run/engine", Floor: 1 << 20, Err: cause} }

@@ -16,8 +16,8 @@ type Tally struct {
 	instances  map[string]bool
 	sources    map[schemas.ManifestInput]map[string]bool // instances by input
 	perRun     map[string]*schemas.ManifestRun
-	contents   map[string]bool // content_sha256
-	otherSplit int             // episodes whose split does not come from the hash of their repository
+	contents   map[string]bool // content_sha256 of the episodes so far
+	otherSplit int             // episodes whose split differs from the one that the hash of their repository gives
 
 	steps, turns, wall, prompt, cached, output, reasoning, sft []int64
 	cost                                                       []float64
@@ -86,7 +86,8 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 	}
 }
 
-// AddDead counts jobs without an episode.
+// AddDead counts jobs that ended without an episode: withheld ones, and infrastructure
+// failures by error class.
 func (t *Tally) AddDead(dead []schemas.DeadLetterRow) {
 	for _, d := range dead {
 		if d.State == withheldState {
@@ -118,8 +119,8 @@ func (t *Tally) addFlags(e schemas.EpisodeRow) {
 	s.Redactions = t.redaction.Placeholders
 }
 
-// addCriteria counts the criteria that an episode meets, and their combination
-// without parameters.
+// addCriteria counts each criterion that an episode meets, and their combination. The
+// combination leaves out the parameters of the criteria.
 func (t *Tally) addCriteria(e schemas.EpisodeRow) {
 	var names []string
 	for _, c := range e.SatisfiedCriteria {
@@ -150,7 +151,8 @@ func (t *Tally) addLineage(e schemas.EpisodeRow) {
 	r.CostUSD = addCost(r.CostUSD, e.CostUSD)
 }
 
-// Stats returns the statistics of the episodes added so far.
+// Stats returns the statistics of the episodes and jobs added so far. It shares its maps with
+// t, so later calls of Add change them.
 func (t *Tally) Stats() Stats {
 	s := t.stats
 	s.Instances = len(t.instances)

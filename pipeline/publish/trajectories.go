@@ -12,10 +12,11 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// ErrNoEpisode means that the dataset has no episode with the id.
+// ErrNoEpisode means that no episode of the dataset has the requested id.
 var ErrNoEpisode = errors.New("no such episode")
 
-// Trajectories streams whole episodes in sort order, with one pass over each table.
+// Trajectories streams whole episodes in the sort order of table episodes. It reads each
+// table once. An error ends the sequence.
 func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, error] {
 	return func(yield func(sinks.Trajectory, error) bool) {
 		var none sinks.Trajectory
@@ -68,8 +69,9 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 	}
 }
 
-// Trajectory returns one episode by its id or a unique prefix of it of at least 4
-// characters; ErrNoEpisode if there is none.
+// Trajectory returns the episode with the given id. A prefix of at least 4 characters is
+// enough if only one id begins with it. Trajectory returns ErrNoEpisode if no id matches,
+// and another error if several do.
 func (d *Dataset) Trajectory(ctx context.Context, id string) (sinks.Trajectory, error) {
 	var found sinks.Trajectory
 	n := 0
@@ -94,7 +96,7 @@ func (d *Dataset) Trajectory(ctx context.Context, id string) (sinks.Trajectory, 
 	return sinks.Trajectory{}, fmt.Errorf("episode %q: %d ids begin with it: give more characters", id, n)
 }
 
-// annotations returns the annotations by episode.
+// annotations returns the annotations, keyed by episode_id.
 func (d *Dataset) annotations(ctx context.Context) (map[string][]schemas.AnnotationRow, error) {
 	out := map[string][]schemas.AnnotationRow{}
 	for row, err := range rows[schemas.AnnotationRow](ctx, d, arrowrec.Annotations) {
@@ -106,7 +108,7 @@ func (d *Dataset) annotations(ctx context.Context) (map[string][]schemas.Annotat
 	return out, nil
 }
 
-// ToolSets returns the tool definitions by tool_set_sha256.
+// ToolSets returns the tool definitions, keyed by tool_set_sha256.
 func (d *Dataset) ToolSets(ctx context.Context) (map[string][]schemas.ToolSchema, error) {
 	out := map[string][]schemas.ToolSchema{}
 	for row, err := range rows[schemas.ToolSetRow](ctx, d, arrowrec.ToolSets) {

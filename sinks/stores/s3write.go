@@ -38,7 +38,8 @@ func (s *s3Store) create(ctx context.Context, key string, body []byte) error {
 	return s.settle(ctx, key, meta, s.mapErr("creating", key, err))
 }
 
-// s3Meta returns the metadata of a new object: its hash and a nonce that identifies the put.
+// s3Meta returns the metadata of a new object: sha, the hash of its content, and a nonce that
+// identifies the put.
 func s3Meta(sha string) map[string]string {
 	return map[string]string{s3MetaSHA: sha, s3MetaNonce: rand.Text()}
 }
@@ -67,8 +68,9 @@ func (s *s3Store) CreateFile(ctx context.Context, key, path string) error {
 	return s.settle(ctx, key, meta, s.mapErr("creating", key, err))
 }
 
-// settle checks whether a failed put has succeeded after all: if the object has the
-// nonce of the put, an earlier attempt wrote it and only the answer was lost.
+// settle returns err, the result of a put or copy, unless the object was written after all. If
+// the object has the nonce in meta, an earlier attempt wrote it and only the answer was lost:
+// settle then returns nil.
 func (s *s3Store) settle(ctx context.Context, key string, meta map[string]string, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, sinks.ErrDenied) {
 		return err
@@ -80,8 +82,9 @@ func (s *s3Store) settle(ctx context.Context, key string, meta map[string]string
 	return err
 }
 
-// Copy asks the server to copy the object. Some servers ignore the condition; the
-// check before the copy then still protects an existing object, except in a race.
+// Copy has the server copy the object. Some servers ignore If-None-Match when they copy, so
+// Copy first checks that key does not exist. On such servers, it can still overwrite an object
+// that another writer creates after the check.
 func (s *s3Store) Copy(ctx context.Context, from, key string) error {
 	if err := checkNewKey(key); err != nil {
 		return err
@@ -97,6 +100,7 @@ func (s *s3Store) Copy(ctx context.Context, from, key string) error {
 		return err
 	}
 	meta := s3Meta(src.SHA256)
+	// EscapedPath keeps a +, which S3 would decode as a space.
 	source := (&url.URL{Path: s.bucket + "/" + s.prefix + from}).EscapedPath()
 	_, err = s.client.CopyObject(ctx, &s3.CopyObjectInput{
 		Bucket: &s.bucket, Key: s.key(key), CopySource: aws.String(strings.ReplaceAll(source, "+", "%2B")),
@@ -119,14 +123,15 @@ func (s *s3Store) Swap(ctx context.Context, key string, old, body []byte) error 
 	return s.replace(ctx, key, tag, body)
 }
 
-// replace replaces the content with the ETag tag by body.
+// replace writes body to key if the ETag of the object is still tag. If it is not, or the
+// object is gone, replace returns sinks.ErrChanged.
 func (s *s3Store) replace(ctx context.Context, key string, tag *string, body []byte) error {
 	meta := s3Meta(schemas.HashBytes(body))
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: s.key(key), Body: bytes.NewReader(body), IfMatch: tag, Metadata: meta,
 	})
 	err = s.mapErr("replacing", key, err)
-	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrNotFound) { // the condition failed
+	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrNotFound) { // mapErr reports a failed If-Match as ErrExists
 		err = fmt.Errorf("replacing %s in %s: %w", key, s.URI(), sinks.ErrChanged)
 	}
 	return s.settle(ctx, key, meta, err)

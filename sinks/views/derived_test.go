@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// If no episode has the data that a view needs, the view fails with a remedy.
+// If no episode has the data that a view needs, Finish fails and says how to get it.
 func TestViewsReportMissingData(t *testing.T) {
 	bare := sinktest.Episode("run", 1).Trajectory()
 	bare.Episode.Patch = nil
@@ -36,7 +36,7 @@ func TestViewsReportMissingData(t *testing.T) {
 	}
 }
 
-// Labels and orders that come from the gold patch need AllowGold.
+// Settings that use the gold patch need AllowGold.
 func TestGoldSettingsNeedTheFlag(t *testing.T) {
 	for kind, with := range map[string]map[string]any{"step-labels": {"labels": "gold"}, "infoseek-context-patch": {"evidence": "gold-ranked"}} {
 		if _, err := sinks.Views.Build(kind, with, sinks.ViewOptions{}); err == nil || !strings.Contains(err.Error(), "--allow-gold") {
@@ -100,15 +100,16 @@ func TestNextActionsAreCapped(t *testing.T) {
 	}
 }
 
-// Evidence of the base state ends with the first change. Later evidence is stale or fresh.
-// A budget drops the earliest evidence.
+// The policy base-state stops at the first change. The others go on to the final edit and
+// mark evidence stale if its file changed in between. A budget drops the earliest evidence, or
+// the lowest-ranked.
 func TestEvidencePolicies(t *testing.T) {
 	in := ungilded(short(1))
-	later := in.Steps[4] // looks again, after the edit
+	later := in.Steps[4] // made a look after the first edit
 	later.StepIndex, later.Observation, later.WorkspaceSHA256 = 8, new("looked later"), new("w1")
 	again := in.Steps[7]
 	again.StepIndex, again.ToolCallID = 9, new("again")
-	later.Targets, again.FilesChanged = []string{"cart/late.py:1-3"}, []string{"cart/late.py"} // the final edit finds it as it was shown
+	later.Targets, again.FilesChanged = []string{"cart/late.py:1-3"}, []string{"cart/late.py"} // the final edit does not make the evidence for it stale
 	in.Steps = append(slices.Clone(in.Steps[:8]), later, again)
 	for _, c := range []struct {
 		with map[string]any
@@ -161,8 +162,8 @@ func TestLocatePairsPlacesWithOtherFiles(t *testing.T) {
 	}
 }
 
-// Facts that were judged with the gold patch are shown only with AllowGold; evidence is
-// never shown.
+// The prompt lists the facts labeled wrong. It lists those judged with the gold patch only
+// with AllowGold, and never shows the evidence for a label.
 func TestNegativePIShowsOnlyWrongFacts(t *testing.T) {
 	in := goldenInput("sft-negative-pi")
 	for gold, want := range map[bool]string{false: "- statement 0\n</information>", true: "- statement 0\n- statement 2\n</information>"} {
@@ -189,7 +190,7 @@ func TestStepLabels(t *testing.T) {
 	in.Steps[8].IsError = new(true)
 	rows, _ := render(t, "step-labels", sinks.ViewOptions{}, in)
 	raw, _ := json.Marshal(rows[0]["labels"])
-	if string(raw) != "[true,false,true,true,false,true]" { // news, nothing new, a thought, the edit, an error, the end
+	if string(raw) != "[true,false,true,true,false,true]" { // new information, nothing new, a thought, the edit, a failed submit, the last reply
 		t.Errorf("labels %s", raw)
 	}
 }

@@ -17,7 +17,8 @@ func some(s string) *string     { return &s }
 func yes() *bool                { return new(true) }
 func existing(rel string) place { return place{Rel: rel, Exists: true} }
 
-// rewrite is a planned edit and its result.
+// rewrite plans an edit of the file f and applies it. It returns the new text, the answer
+// that describes the edit, and the splices.
 func rewrite(old string, a editArgs) (text, did string, cuts []splice, err error) {
 	cuts, did, err = plan(existing("f"), old, a)
 	if err != nil {
@@ -152,8 +153,8 @@ func TestB14EditMistakes(t *testing.T) {
 	}
 }
 
-// Each event can be applied by itself, with the line numbers of the old text;
-// lines that stay are not among the removed ones.
+// Events go from the last line to the first and use the old line numbers, so none
+// shifts the lines of the next. They do not remove lines that stay.
 func TestB15EditEvents(t *testing.T) {
 	type at struct{ first, removed, added int }
 	const ten = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
@@ -251,9 +252,10 @@ func TestB13EditAnswersWithADiff(t *testing.T) {
 	}
 }
 
-// Whatever an edit is not told to change stays: an end without a start is refused,
-// lines can be deleted, an appended line is one line, CRLF, final newline, mode
-// and mark stay, a zero is not "not given".
+// An edit changes only what its arguments name. It keeps CRLF, the final newline, the
+// mode and the byte order mark. An appended line is one line, and an empty new_code
+// deletes lines. An end without a start is refused, and so is 0: it does not mean that
+// the argument is missing.
 func TestWC15EditKeepsWhatItIsNotTold(t *testing.T) {
 	b := newBench(t, files{"a.py": "1\n2\n3\n", "crlf.py": "1\r\n2\r\n", "bare": "1\n2", "mixed": "1\r\n2\n3\r\n", "bom.py": bom + "1\n2\n", "run": "#!/bin/sh\n"})
 	b.refused("edit", args{"path": "a.py", "end": 2, "new_code": "x"}, "end=2 has no start")
@@ -286,8 +288,7 @@ func TestWC15EditKeepsWhatItIsNotTold(t *testing.T) {
 	}
 }
 
-// An edit is at most four calls of the guest and a view two; the peer needs a
-// process for each primitive.
+// The tools start no process in the sandbox and need only a few calls to the guest.
 func TestWP3NoProcessPerPrimitive(t *testing.T) {
 	b := newBench(t, project)
 	counted := &counting{Sandbox: b.Sandbox}
@@ -308,7 +309,7 @@ func TestWP3NoProcessPerPrimitive(t *testing.T) {
 	}
 }
 
-// The time for the events of an edit grows with the edit, not with its square.
+// The time to compute the events of an edit is not quadratic in the size of the edit.
 func TestEventsOfAHugeEdit(t *testing.T) {
 	old := strings.Repeat("a line\n", 500_000)
 	began := time.Now()
@@ -319,7 +320,7 @@ func TestEventsOfAHugeEdit(t *testing.T) {
 	if got := changed("f", old, cuts); len(got) != 1 || got[0] != (env.Edit{File: "f", First: 1, Removed: 500_000, Added: 500_000}) {
 		t.Errorf("%+v", got)
 	}
-	if took := time.Since(began); took > 30*time.Second { // the square would take minutes
+	if took := time.Since(began); took > 30*time.Second { // quadratic time would be minutes
 		t.Errorf("it took %s", took)
 	}
 }
@@ -343,7 +344,7 @@ func FuzzRewrite(f *testing.F) {
 			for _, e := range edits {
 				shift += e.Added - e.Removed
 			}
-			at := shift               // where a line of the new text is, less the number in the old one
+			at := shift               // what to add to an old line number to get the new one
 			for _, e := range edits { // from the last to the first
 				if e.First < 1 || e.Removed < 0 || e.Added < 0 || e.First-1+e.Removed > len(kept) {
 					t.Fatalf("%q -> %q: %+v", old, text, edits)

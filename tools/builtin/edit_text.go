@@ -9,8 +9,9 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// replaceText replaces the one occurrence of a text, or all of them. A line end
-// is a line end here, LF or CRLF.
+// replaceText plans the replacement of the only occurrence of old_code, or of every
+// occurrence if replace_all is set. LF and CRLF match each other. It returns the splices
+// and a sentence that describes them.
 func replaceText(p place, old, code string, a editArgs) ([]splice, string, error) {
 	if !p.Exists {
 		return nil, "", tools.Mistake("%s does not exist, so there is no old_code in it. To create it, leave old_code out.", p)
@@ -48,7 +49,7 @@ func replaceText(p place, old, code string, a editArgs) ([]splice, string, error
 	return cuts, fmt.Sprintf("Replaced text in %s of %s.", asLines(first, last), p), nil
 }
 
-// endAt is how the line around an offset ends.
+// endAt returns the line ending of the line at an offset, LF if it has none.
 func endAt(s string, offset int) string {
 	if n := strings.IndexByte(s[offset:], '\n'); n >= 0 {
 		return ending(s[:offset+n+1])
@@ -56,7 +57,7 @@ func endAt(s string, offset int) string {
 	return "\n"
 }
 
-// unix is a text with LF line ends that knows where it stands in the original.
+// unix is a text converted to LF line endings. It maps its offsets to those of the original.
 type unix struct {
 	lf      string
 	removed []int // offsets in lf of the newlines that had a CR before them
@@ -79,16 +80,18 @@ func unixText(s string) unix {
 	return u
 }
 
-// raw is where an offset of lf stands in the original: before the CR of a line
-// end that follows.
+// raw converts an offset in lf to one in the original. The offset of a newline that
+// had a CR becomes the offset of the CR.
 func (u unix) raw(offset int) int {
 	n, _ := slices.BinarySearch(u.removed, offset)
 	return offset + n
 }
 
+// line returns the line number, from 1, of an offset in lf.
 func (u unix) line(offset int) int { return 1 + strings.Count(u.lf[:offset], "\n") }
 
-// linesOf lists where offsets stand, at most ten of them.
+// linesOf lists the line numbers of the first ten offsets, and says how many more there
+// are.
 func (u unix) linesOf(offsets []int) string {
 	var out []string
 	for _, offset := range offsets[:min(len(offsets), 10)] {
@@ -100,8 +103,9 @@ func (u unix) linesOf(offsets []int) string {
 	return strings.Join(out, ", ")
 }
 
-// nearMiss says where the text stands with other spaces, or which line is most
-// like it, as a sentence with a leading space.
+// nearMiss helps if want is not in text. It returns a sentence, with a leading space, that
+// says where want occurs with other whitespace, or which line is most similar to the
+// longest line of want. It returns "" if no line is similar enough.
 func nearMiss(text, want string) string {
 	have, wanted := bareLines(text), bareLines(strings.Trim(want, "\n"))
 	if len(wanted) <= 100 {
@@ -129,7 +133,8 @@ func nearMiss(text, want string) string {
 	return fmt.Sprintf(" Line %d is like it: %s.", at+1, have[at])
 }
 
-// bareLines is the lines of a text with single spaces between words.
+// bareLines returns the lines of a text with single spaces between words and none around
+// them.
 func bareLines(text string) []string {
 	all := strings.Split(text, "\n")
 	for i, l := range all {

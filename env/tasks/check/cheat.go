@@ -17,7 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// reversed checks that reverting the gold patch gives the repository byte for byte.
+// reversed checks that reverting the gold patch after applying it restores the repository byte
+// for byte.
 func (c *checker) reversed(ctx context.Context) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil
@@ -36,7 +37,7 @@ func (c *checker) reversed(ctx context.Context) (finding, error) {
 	return finding{}, err
 }
 
-// cheated tries patches that fix nothing.
+// cheated reports the finding Unprotected if a patch that fixes nothing resolves the task.
 func (c *checker) cheated(ctx context.Context) (finding, error) {
 	how, err := Cheated(ctx, c.v, c.Store, c.task, c.tree)
 	if err != nil || how == "" {
@@ -45,9 +46,10 @@ func (c *checker) cheated(ctx context.Context) (finding, error) {
 	return finding{Unprotected, how + " resolves the task"}, nil
 }
 
-// Cheated describes a patch that changes only tests or their configuration and resolves a task; ""
-// if there is none. The task must name its tests, and an empty patch must not resolve it: if the
-// verifier reverts a whole patch, its verdict is that of the empty patch, and it does not run.
+// Cheated tries patches that change only tests or their configuration. It describes the first one
+// that resolves the task, and returns "" if none does. The task must name its tests, and the empty
+// patch must not resolve it. Cheated skips a patch that the verifier refuses or reverts completely:
+// after a complete revert, the verdict is that of the empty patch.
 func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
 	base, err := store.Base(ctx, tree)
 	if err != nil {
@@ -84,15 +86,16 @@ func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t 
 	return "", nil
 }
 
-// cheat is a patch that fixes nothing, by the files it changes; nil deletes a file.
+// cheat is a patch that fixes nothing. files maps each changed file to its new content, or to nil
+// if the patch deletes it.
 type cheat struct {
 	what  string
 	files map[string][]byte
 }
 
-// cheats makes patches that rewrite the tests of a task without assertions, or delete them. For
-// pytest there are also a conftest.py that reports all tests as passed, one that removes the
-// failing tests, and settings that leave them out.
+// cheats returns a patch that replaces the tests of a task with tests that assert nothing, and one
+// that deletes them. For pytest it adds a conftest.py that reports every test as passed, one that
+// hides the failing tests, and settings that deselect them.
 func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base string) ([]cheat, error) {
 	files, err := store.Files(ctx, base)
 	if err != nil {
@@ -133,7 +136,8 @@ func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base st
 		cheat{"a setting that leaves the failing tests out", deselect(text, t.Tests.FailToPass)}), nil
 }
 
-// Python for a conftest.py.
+// Python code for a conftest.py. hidesTests is a format: the existing content comes first, then a
+// list of test ids.
 const (
 	reportsPassed = `
 
@@ -151,7 +155,8 @@ def pytest_collection_modifyitems(items):
 `
 )
 
-// settingsFiles configure pytest. It reads only the first of them with a section for pytest.
+// settingsFiles are the files that can configure pytest, in the order in which pytest looks for
+// them. It reads only the first one that has a section for it.
 var settingsFiles = []string{"pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"}
 
 var (
@@ -159,11 +164,12 @@ var (
 	options = regexp.MustCompile(`(?m)^(addopts[ \t]*=[ \t]*)(["']?)`)
 )
 
-// deselect adds options that leave tests out to the existing settings, or to a new pytest.ini.
+// deselect adds a --deselect option for each test to the existing settings of pytest, or to a new
+// pytest.ini. It returns the changed file.
 func deselect(text map[string]string, ids []string) map[string][]byte {
 	var b strings.Builder
 	for _, id := range ids {
-		id, _, _ = strings.Cut(id, "[") // parameters may need quotes, so all cases of the test are left out
+		id, _, _ = strings.Cut(id, "[") // parameters may need quotes, so deselect all cases of the test
 		b.WriteString("--deselect=" + id + " ")
 	}
 	words := strings.ReplaceAll(b.String(), "$", "$$")

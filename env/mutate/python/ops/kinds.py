@@ -1,4 +1,4 @@
-"""e1 and t1: the wrong type, of exceptions and of values."""
+"""e1 and t1: exceptions of the wrong class, and values of the wrong type."""
 import ast
 
 from phrases import arguments, replaced, shorter, without
