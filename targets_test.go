@@ -12,12 +12,12 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// notInCI are the targets with tests that only make full makes, and why.
+// notInCI maps each target whose tests only `make full` runs to the reason.
 var notInCI = map[string]string{
 	"s3-second": "a second S3 server, whose last version is old and starts slowly",
 }
 
-// targetsOfCI are the targets that .ci/run makes.
+// targetsOfCI returns the targets that .ci/run makes.
 func targetsOfCI(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(".ci/run")
@@ -86,7 +86,8 @@ func TestSuitesHaveTargets(t *testing.T) {
 	}
 }
 
-// The name of a script that depends on a suite begins like those that its target runs.
+// The name of a script that depends on a suite begins with the prefix that the suite's
+// target selects.
 func TestSwitchedScriptsAreNamedAlike(t *testing.T) {
 	begins := map[string]string{"docker": "docker", "factory": "factory_", "soak": "soak_", "s3-server": "s3"}
 	files, err := filepath.Glob("cmd/tracesmith/testdata/script/*.txtar")
@@ -113,7 +114,7 @@ func TestSwitchedScriptsAreNamedAlike(t *testing.T) {
 	}
 }
 
-// No file of tests is left out of the build of make test.
+// make test builds every test file.
 func TestMakeTestBuildsEveryTest(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "git", "grep", "--untracked", "-hE", `^//go:build `, "--", "*_test.go").Output()
 	if err != nil {
@@ -126,8 +127,8 @@ func TestMakeTestBuildsEveryTest(t *testing.T) {
 	}
 }
 
-// The targets that .ci/run makes run a test in its short form; make full makes them
-// all and runs each test in its long form.
+// .ci/run runs tests with -short. make full makes the same targets and more, without
+// -short.
 func TestMakeFullRunsTheLongForms(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {

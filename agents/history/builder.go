@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Config is block history of the agents that ask a model.
+// Config holds the settings under `history` of agents that ask a model.
 type Config struct {
 	MaxSteps  int `json:"max_steps"`  // turns that prompts keep; 0 = all
 	MaxTokens int `json:"max_tokens"` // tokens of a prompt; 0 = what the model's context limit leaves
@@ -20,30 +20,31 @@ type Config struct {
 	Trim string `json:"trim,omitempty"`
 }
 
-// TextStyle is for agents whose model writes its calls into the text of its
-// reply, which Reply.Message holds as it was written.
+// TextStyle is the style of agents whose model writes its tool calls in the text of
+// its reply. Reply.Message holds this text unchanged.
 const TextStyle = "text"
 
-// Note stands where turns were left out. A fixed text keeps the prefix before the
-// kept turns the same at every later cut; without any, a model that finds itself
-// in the middle of work it cannot see starts again.
+// Note replaces the turns that a prompt leaves out. Its text is fixed, so that the
+// prompt up to the first kept turn is the same after every cut. Without a note, a
+// model does not know that it has already done part of the work, and starts over.
 const Note = "[The first part of your work is left out here to save space: the calls, and what they showed. Whatever it changed in the files is still there.]"
 
-// refusals is how often a prompt that its server finds too long is cut and sent
-// again.
+// refusals is how many times Ask shortens and resends a prompt that the server
+// rejects as too long.
 const refusals = 3
 
-// Builder makes the prompts of one conversation and asks its model. It keeps
-// nothing between turns; one may serve several conversations at once.
+// Builder builds the prompts of conversations with one model and sends them. It has
+// no state between turns, so one Builder may serve several conversations at once.
 type Builder struct {
 	cfg    Config
 	traits llms.Traits
 	style  string
-	answer int // tokens to leave for the answer
+	answer int // tokens reserved for the answer
 	count  *tokens.Counter
 }
 
-// New is a Builder for a client. style is "" for native calls, or TextStyle.
+// New returns a Builder for client. style is "" for native tool calls, or TextStyle.
+// It fails if a setting is invalid or if the answer leaves no room for a prompt.
 func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builder, error) {
 	if !slices.Contains([]string{"", trimStart, trimMiddle, trimEnd}, cfg.Trim) {
 		return nil, fmt.Errorf("history.trim is %q: choose start, middle or end", cfg.Trim)
@@ -65,9 +66,10 @@ func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builde
 	return b, nil
 }
 
-// Ask asks for the next turn of a conversation. r holds all but the messages. A
-// prompt that the server finds too long is cut further, three times; the error
-// of class context is what remains.
+// Ask asks the model for the next turn of a conversation, whose steps so far are
+// steps. r holds the request without its messages. If the server rejects the prompt
+// as too long, Ask shortens and resends it up to three times, and then returns the
+// server's error, whose class is llms.ClassContext.
 func (b *Builder) Ask(ctx context.Context, client llms.Client, steps []schemas.Step, r llms.Request) (schemas.Reply, error) {
 	c := b.conversation(steps, r.Tools)
 	op := c.next()
@@ -89,7 +91,8 @@ func (b *Builder) Ask(ctx context.Context, client llms.Client, steps []schemas.S
 	}
 }
 
-// recorded is a reply with the prompt that it answers.
+// recorded returns reply with the facts about its prompt that an episode records. It
+// counts the refused requests as calls and retries.
 func recorded(reply schemas.Reply, sent []llms.Message, op schemas.ContextOp, refused int) schemas.Reply {
 	reply.PromptSHA256, reply.PromptCount = llms.PromptSHA256(sent), len(sent)
 	reply.LLMCalls += refused

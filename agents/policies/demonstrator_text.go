@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// What the demonstrator says: one to three sentences per step. Every name, path,
-// number and value in them comes in through the arguments, which come out of
-// the evidence; the words in between are these.
+// The functions of this file return the messages of the demonstrator, one to three
+// sentences per step. Every name, path, number and value in a message is an argument
+// that the caller took from the evidence. The rest of the text is fixed.
 
 func sayReproduce() string {
 	return "Before reading any code I reproduce the failure, so that I know exactly which test fails and how."

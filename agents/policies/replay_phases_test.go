@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// recordedFrom is the recording of an episode.
+// recordedFrom returns the recording of an episode.
 func recordedFrom(res agents.Result) *agents.Recording {
 	rec := &agents.Recording{Episode: "e1", Style: res.Agent.ToolCallStyle}
 	for _, s := range res.Steps {
@@ -40,7 +40,8 @@ func recordedFrom(res agents.Result) *agents.Recording {
 	return rec
 }
 
-// answersOf are each step that is no opening: conversation, call, answer.
+// answersOf returns one line for each call after the opening: its conversation,
+// tool and answer.
 func answersOf(steps []schemas.Step) []string {
 	var out []string
 	for _, s := range steps {
@@ -51,7 +52,7 @@ func answersOf(steps []schemas.Step) []string {
 	return out
 }
 
-// changed is a library in which the line that view shows is another.
+// changed is a library whose view shows a different line.
 type changed struct{ library }
 
 func (c *changed) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
@@ -67,9 +68,9 @@ func (c *changed) Step(ctx context.Context, call schemas.ToolCall) (env.Info, er
 	return info, err
 }
 
-// Both conversations of a seeker are said again, a refused handover and one that
-// shares its reply with another call included: no model is asked, and every answer
-// is the one it was.
+// A replay repeats both conversations of a seeker without asking a model, and gets
+// the same answers. One handover is refused, and one shares its reply with another
+// call.
 func TestReplayOfBothConversations(t *testing.T) {
 	both := handOver(3)
 	both.ToolCalls = append(both.ToolCalls, mock.Call{Name: "grep"})
@@ -95,8 +96,8 @@ func TestReplayOfBothConversations(t *testing.T) {
 	}
 }
 
-// Where the program has changed, the answers that differ are named, and the
-// episode ends where its replies would stand in the wrong conversation.
+// If the program has changed, the result lists the steps whose answers differ. The
+// episode ends before a reply would go to the wrong conversation.
 func TestReplayNamesWhatDiverges(t *testing.T) {
 	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{mock.Tool("view", map[string]any{"path": "m.py"}), handOver(3)}, []mock.Turn{mock.Tool("submit", nil)})
 	deps := agents.Deps{Recording: recordedFrom(whole), Tools: libraryTools()}
@@ -109,7 +110,7 @@ func TestReplayNamesWhatDiverges(t *testing.T) {
 	if want := "its next reply belongs to solve, and this episode is in seek"; !strings.Contains(last.Reply.Message, want) {
 		t.Errorf("%q, want %q", last.Reply.Message, want)
 	}
-	// Steps that an earlier delivery recorded are held to the recording, too.
+	// Steps that an earlier delivery recorded are also compared with the recording.
 	rec := &log{steps: res.Steps[:4]}
 	again, err := agents.Run(t.Context(), agents.Config{Env: &changed{}, Policy: build(t, "replay", map[string]any{"from": "run"}, deps), Task: task(), Recorder: rec})
 	if err != nil || !slices.Equal(again.Diverged, res.Diverged) || again.Replayed != 4 {
@@ -117,7 +118,7 @@ func TestReplayNamesWhatDiverges(t *testing.T) {
 	}
 }
 
-// log is what an earlier delivery recorded.
+// log is a Recorder with the steps of an earlier delivery.
 type log struct{ steps []schemas.Step }
 
 func (l *log) Replayed() ([]schemas.Step, *schemas.Reply) { return l.steps, nil }
@@ -127,7 +128,7 @@ func (l *log) Asking(ctx context.Context) (context.Context, func()) {
 func (*log) Reply(context.Context, int, schemas.Reply) error { return nil }
 func (*log) Step(context.Context, schemas.Step) error        { return nil }
 
-// A seeker's recording is gone on with by a seeker, in either conversation.
+// A model continues a seeker's recording as a seeker, in either conversation.
 func TestReplayGoesOnAsASeeker(t *testing.T) {
 	look := mock.Tool("view", map[string]any{"path": "m.py"})
 	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)})
@@ -169,8 +170,8 @@ func TestReplayGoesOnAsASeeker(t *testing.T) {
 	}
 }
 
-// A recording whose calls stand in its texts is read as it was then, and gone on
-// with in the same way.
+// If the calls of a recording are written in its messages, the replay parses them
+// from there. A model that continues it also writes its calls as text.
 func TestReplayOfTexts(t *testing.T) {
 	text := func(i int, body string) agents.RecordedTurn {
 		return agents.RecordedTurn{Reply: schemas.Reply{Message: fmt.Sprintf("Turn %d.\n%s", i, body)}}

@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// recording returns a recording with one turn for each text, which calls view.
 func recording(texts ...string) *agents.Recording {
 	rec := &agents.Recording{Episode: "e1"}
 	for i, text := range texts {
@@ -23,11 +24,11 @@ func recording(texts ...string) *agents.Recording {
 	return rec
 }
 
-// What was recorded is said again in its order, without asking anyone; the model
-// goes on where it ends, and knows all of it.
+// A replay repeats the recorded replies in order without asking a model. The model
+// continues after the last one, and its prompt contains them all.
 func TestF12RecordingThenModel(t *testing.T) {
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
-		mock.Text("zero"), mock.Text("one"), // turns are found by the replies before them
+		mock.Text("zero"), mock.Text("one"), // never sent: the server counts the replies in a request to find its turn
 		raw("edit", `{}`), raw("submit", `{}`),
 	}}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
@@ -60,8 +61,8 @@ func TestF12RecordingThenModel(t *testing.T) {
 	}
 }
 
-// Without a model the episode ends with the recording, or earlier if told to;
-// there is nothing to do for an empty one.
+// Without a model, the episode ends after the recording, or after `turns` if that is
+// earlier. With an empty recording, it ends at once.
 func TestF12RecordingAlone(t *testing.T) {
 	for turns, want := range map[int]int{0: 3, 2: 2, 9: 3} {
 		b := &bench{}

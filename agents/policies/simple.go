@@ -24,15 +24,16 @@ func init() {
 	})
 }
 
-// simple is react without native calls: tools stand in the system prompt, calls
-// are read out of what the model writes, and answers are messages of the user.
-// The first call of a reply is run; what is wrong with a reply is told.
+// simple is react without native tool calls. The system prompt describes the
+// tools, the calls are parsed from the text of a reply, and their results go back
+// as user messages. Only the first call of a reply is run. The model gets an
+// explanation for every other call and for every malformed reply.
 type simple struct{ *react }
 
 var _ agents.Phased = simple{}
 
 func newSimple(cfg ReactConfig, deps agents.Deps) (agents.Policy, error) {
-	cfg.Sampling.ToolChoice = "" // servers refuse it without tools
+	cfg.Sampling.ToolChoice = "" // servers reject tool_choice in a request without tools
 	r, err := newReact(cfg, deps)
 	if err != nil {
 		return nil, err
@@ -49,22 +50,23 @@ func (s simple) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 	if err != nil {
 		return reply, err
 	}
-	reply.CallAsText = false // as it should be here
+	reply.CallAsText = false // a call written as text is no error here
 	_, reply.Calls = calltext.Parse(reply.Message, t.Tools, reply.Truncated)
 	for i := range reply.Calls {
 		if reply.Calls[i].Invalid == "" {
-			reply.Calls[i].Raw = "" // the message holds it
+			reply.Calls[i].Raw = "" // the message contains it
 		}
 	}
 	return reply, nil
 }
 
-// Phase implements agents.Phased: one conversation, all tools.
+// Phase implements agents.Phased: there is one conversation, with all tools.
 func (s simple) Phase(_ *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
 	return agents.Phase{Tools: offered}, nil
 }
 
-// Answer implements agents.Phased: it answers what is not run.
+// Answer implements agents.Phased. It answers replies without a call, and calls
+// that must not be run.
 func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
 	switch {
 	case call.Name == "":
@@ -82,8 +84,8 @@ func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Obs
 	return schemas.Observation{}, false
 }
 
-// later tells whether a call is not the first of its reply, whose first one the
-// transcript holds already.
+// later reports whether call is a second or later call of its reply: the
+// transcript then already contains a step of that reply.
 func later(t *agents.Transcript, call schemas.ToolCall) bool {
 	for _, s := range slices.Backward(t.Steps) {
 		if s.Reply != nil {

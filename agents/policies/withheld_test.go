@@ -19,7 +19,8 @@ func offered(names ...string) []schemas.ToolSchema {
 	return out
 }
 
-// Without the debugger it is neither shown, nor spoken of, nor run.
+// The agent rewrite neither offers the debugger to its model, nor mentions it, nor
+// runs it.
 func TestRewriteHasNoDebugger(t *testing.T) {
 	b := &bench{tools: offered("eval", "pdb", "edit", "submit")}
 	res, srv := talk(t, "rewrite", nil, b, raw("pdb", `{"command":"b m.py:2"}`), raw("edit", `{}`), raw("submit", `{}`))
@@ -39,17 +40,17 @@ func TestRewriteHasNoDebugger(t *testing.T) {
 	}
 }
 
-// The debugger comes with the failed edit that is one too many: told in its
-// answer, shown from the next request on, and in the tool set of the replies.
+// The edit that brings the number of failed edits to `after` unlocks the debugger. Its
+// answer says so, and all later requests and recorded tool sets contain the debugger.
 func TestDebug5UnlocksTheDebugger(t *testing.T) {
 	b := &bench{tools: offered("eval", "pdb", "edit", "submit"), failing: true}
 	turns := []mock.Turn{
-		raw("edit", `{"n":1}`),  // 1
+		raw("edit", `{"n":1}`),  // failed edit 1
 		raw("eval", `{}`),       // fails
-		raw("edit", `{"broken`), // never came to the tool
-		raw("pdb", `{}`),        // not yet
-		raw("edit", `{"n":2}`),  // 2
-		{ToolCalls: []mock.Call{{Name: "edit"}, {Name: "pdb"}}}, // 3; the list of this turn is what was shown
+		raw("edit", `{"broken`), // does not count: the tool did not run
+		raw("pdb", `{}`),        // still locked
+		raw("edit", `{"n":2}`),  // failed edit 2
+		{ToolCalls: []mock.Call{{Name: "edit"}, {Name: "pdb"}}}, // failed edit 3; the request for this turn did not offer pdb
 		raw("pdb", `{"command":"w"}`), raw("submit", `{}`),
 	}
 	res, srv := talk(t, "debug_5_agent", map[string]any{"after": 3}, b, turns...)
@@ -79,9 +80,10 @@ func TestDebug5UnlocksTheDebugger(t *testing.T) {
 	}
 }
 
-// An evaluation that passes begins the count anew; what is unlocked stays so.
+// An evaluation that passes resets the count of failed edits, but does not lock the
+// debugger again.
 func TestDebug5CountsWhatFailed(t *testing.T) {
-	b := &bench{tools: offered("eval", "pdb", "edit", "submit")} // edits help
+	b := &bench{tools: offered("eval", "pdb", "edit", "submit")} // evaluations pass after the first edit
 	res, srv := talk(t, "debug5", map[string]any{"after": 2}, b,
 		raw("edit", `{"n":1}`), raw("eval", `{}`), raw("edit", `{"n":2}`), raw("eval", `{}`),
 		raw("edit", `{"n":3}`), raw("edit", `{"n":4}`), raw("eval", `{}`), raw("submit", `{}`))

@@ -13,12 +13,12 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-// TestEachDriverHostDies kills a process that owns sandboxes: nothing of them may stay after Reap. The test binary plays the
-// owner.
+// TestEachDriverHostDies kills a process that owns sandboxes and checks that their programs end and that Reap removes the
+// rest. A second process of this test binary is the owner.
 func TestEachDriverHostDies(t *testing.T) {
 	kinds := append(kinds(t), "kubernetes")
 	t.Setenv("KUBECONFIG", kubetest.Start(t).Kubeconfig())
-	t.Setenv("TMPDIR", t.TempDir()) // in that of all others a run beside us removes what the dead left
+	t.Setenv("TMPDIR", t.TempDir()) // in the shared one, a concurrent test run would remove the leftovers
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOwnerOfSandboxes$", "-test.v")
 	cmd.Env = append(os.Environ(), "TRACESMITH_TEST_OWNER="+strings.Join(kinds, ","), "TRACESMITH_TEST_NAP="+envtest.Nap(0))
 	out, err := cmd.StdoutPipe()
@@ -37,7 +37,7 @@ func TestEachDriverHostDies(t *testing.T) {
 		}
 	}
 	_ = cmd.Process.Kill()
-	_ = cmd.Wait() // killed, as we know
+	_ = cmd.Wait() // returns "signal: killed"
 	for end := time.Now().Add(60 * time.Second); len(envtest.Sleepers(t, envtest.Nap(0))) > 0; {
 		if time.Now().After(end) {
 			t.Fatalf("alive: %q", envtest.Sleepers(t, envtest.Nap(0)))
@@ -50,7 +50,7 @@ func TestEachDriverHostDies(t *testing.T) {
 		if err != nil || kind != "bubblewrap" && n == 0 {
 			t.Errorf("%s: reaped %d, %v", kind, n, err)
 		}
-		for end := time.Now().Add(60 * time.Second); ; { // other processes' orphans count too while they die beside us
+		for end := time.Now().Add(60 * time.Second); ; { // while other test runs end, their orphans also count
 			n, err := d.Reap(t.Context())
 			if n == 0 && err == nil {
 				break
@@ -70,7 +70,7 @@ func TestEachDriverHostDies(t *testing.T) {
 func TestOwnerOfSandboxes(t *testing.T) {
 	owned := os.Getenv("TRACESMITH_TEST_OWNER")
 	if owned == "" {
-		return // nothing to own
+		return // not started by TestEachDriverHostDies
 	}
 	for kind := range strings.SplitSeq(owned, ",") {
 		s, err := envtest.Driver(t, kind).Start(t.Context(), env.SandboxSpec{Label: "orphan"})

@@ -14,30 +14,30 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// Bounds of one walk or search.
+// Limits of one walk or search.
 const (
-	maxVisited   = 1_000_000 // entries looked at
-	maxWalkDepth = 200       // each level holds a descriptor
+	maxVisited   = 1_000_000 // entries
+	maxWalkDepth = 200       // each level keeps a file descriptor open
 	maxEntries   = 50_000
-	maxFound     = 1 << 20 // bytes of names and texts in one answer
+	maxFound     = 1 << 20 // bytes of paths and texts in one response
 	maxGlob      = 500
 )
 
-// walker visits what is below a directory, depth first, names in natural order. It opens
-// every directory by its name in its open parent and follows no link, so nothing that a
-// program does meanwhile leads out of the tree.
+// walker visits the entries below a directory, depth first, with names in natural order.
+// It opens each directory relative to its open parent and follows no symbolic links, so a
+// program that changes the tree during the walk cannot lead it outside.
 type walker struct {
 	ignore     []string
 	end        time.Time
-	left       int // entries that may still be looked at
+	left       int // number of entries that may still be visited
 	unreadable int64
 	incomplete bool
-	// visit is called for each entry, and returns whether to enter a directory.
+	// visit is called for each entry. Its result matters only for directories.
 	visit func(dir *os.File, e *entry) (enter bool)
 }
 
 type entry struct {
-	name, path string // path is below the root
+	name, path string // path is relative to the root
 	level      int    // 1 is directly below the root
 	stat       unix.Stat_t
 }
@@ -49,8 +49,8 @@ func newWalker(ignore [][]byte, timeout time.Duration) (*walker, error) {
 	return &walker{ignore: globs, end: time.Now().Add(timeout), left: maxVisited}, err
 }
 
-// below walks dir, whose path below the root is path. It returns false if the whole walk
-// is to end.
+// below walks dir, whose path relative to the root is path. It returns false if the whole
+// walk must stop.
 func (w *walker) below(dir *os.File, path string, level int) bool {
 	names, _ := dir.Readdirnames(w.left + 1)
 	if len(names) > w.left || level > maxWalkDepth {
@@ -72,7 +72,7 @@ func (w *walker) below(dir *os.File, path string, level int) bool {
 			e.path = path + "/" + name
 		}
 		if unix.Fstatat(int(dir.Fd()), name, &e.stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
-			continue // removed meanwhile
+			continue // removed since its name was read
 		}
 		if !w.visit(dir, e) || !e.isDir() || anyMatch(w.ignore, name) {
 			continue
@@ -91,7 +91,7 @@ func (w *walker) below(dir *os.File, path string, level int) bool {
 	return w.left > 0 || !w.incomplete
 }
 
-// openIn opens an entry of a directory for reading, never through a link.
+// openIn opens an entry of dir for reading. It fails if the entry is a symbolic link.
 func openIn(dir *os.File, name string, flags int) (*os.File, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -100,7 +100,7 @@ func openIn(dir *os.File, name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// walk lists what is below the directory at path.
+// walk lists the entries below the directory at path.
 func walk(path string, r *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
 	w, err := newWalker(r.Ignore, time.Duration(r.TimeoutNs))
 	if err != nil {
@@ -147,8 +147,8 @@ func entryOf(dir *os.File, e *entry) *guestpb.Entry {
 	return out
 }
 
-// globs checks patterns for names. The number of alternatives is limited because they
-// multiply.
+// globs returns raw as strings, or an error if one is not a valid pattern. It limits the
+// alternatives of a pattern because their number multiplies with each pair of braces.
 func globs(raw [][]byte) ([]string, error) {
 	out := texts(raw)
 	if len(out) > 100 {
@@ -169,7 +169,7 @@ func anyMatch(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, name) })
 }
 
-// natural compares two names as people do: runs of digits by their value.
+// natural compares two names, runs of digits by their value: file2 is before file10.
 func natural(a, b string) int {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
@@ -193,12 +193,12 @@ func natural(a, b string) int {
 	if rest := (len(a) - i) - (len(b) - j); rest != 0 {
 		return rest
 	}
-	return strings.Compare(a, b) // 01 and 1
+	return strings.Compare(a, b) // such as 01 and 1
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// digits is the run of digits that s begins with.
+// digits returns the run of digits at the start of s.
 func digits(s string) string {
 	n := 0
 	for n < len(s) && isDigit(s[n]) {

@@ -11,15 +11,15 @@ import (
 	"text/template"
 )
 
-// The texts of a turn with `template: true` are templates (text/template) over the
-// request, so that a script can lead an agent by what its tools print.
+// The texts of a turn with `template: true` are executed as text/template with the
+// request as data, so that an answer can depend on what the agent's tools printed.
 
-// templateData is the request as a template sees it.
+// templateData is the data of a template: the request.
 type templateData struct {
 	Session, Model string
 	Turn           int
-	System, User   string // the system prompt, the first message of the user
-	Last           string // the last message: an observation, or the user's
+	System, User   string // the first system message and the first user message
+	Last           string // the last message, such as an observation
 	Messages       []textMessage
 }
 
@@ -50,7 +50,7 @@ var templateFuncs = template.FuncMap{
 		if m == nil {
 			return "", fmt.Errorf("%q does not match %q", pattern, clip(text))
 		}
-		return m[min(1, len(m)-1)], nil
+		return m[min(1, len(m)-1)], nil // the first group, or else the whole match
 	},
 	"has":   func(pattern, text string) (bool, error) { return regexp.MatchString(pattern, text) },
 	"quote": func(text string) (string, error) { raw, err := json.Marshal(text); return string(raw), err },
@@ -66,7 +66,7 @@ var templateFuncs = template.FuncMap{
 	},
 }
 
-// clip returns the start of a text on one line.
+// clip returns the first 200 characters of a text, on one line.
 func clip(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 200 {
@@ -83,7 +83,7 @@ func parseTemplate(text string) (*template.Template, error) {
 	return t, nil
 }
 
-// maxText bounds how many bytes one template produces.
+// maxText is the maximum number of bytes that one template may produce.
 const maxText = 8 << 20
 
 type limitedBuilder struct{ strings.Builder }
@@ -95,7 +95,8 @@ func (b *limitedBuilder) Write(p []byte) (int, error) {
 	return b.Builder.Write(p)
 }
 
-// expand returns the turn with each of its texts replaced by what each returns.
+// expand returns a copy of the turn in which each has replaced every text. It returns
+// the first error of each.
 func (t Turn) expand(each func(string) (string, error)) (Turn, error) {
 	var failed error
 	replace := func(text string) string {
@@ -143,7 +144,7 @@ func expandValue(v any, replace func(string) string) any {
 	return v
 }
 
-// fill returns the turn with its templates executed.
+// fill returns a copy of the turn with its templates executed.
 func (t Turn) fill(data templateData) (Turn, error) {
 	return t.expand(func(text string) (string, error) {
 		if !strings.Contains(text, "{{") {

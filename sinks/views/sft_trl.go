@@ -2,10 +2,10 @@ package views
 
 import "github.com/tracesmith/tracesmith/sinks"
 
-// sftTRL writes rows for TRL with datasets >= 4.7. By default TRL's loss is on every
-// token of the completion, so a completion is one reply; with the other masks it also
-// holds the answers of tools, which only assistant_only_loss keeps out of the loss.
-// Source: dataset_formats.md of TRL.
+// sftTRL writes rows for TRL with datasets >= 4.7. By default, TRL trains on every
+// token of a completion, so a completion is a single reply. With the other masks, a
+// completion also contains tool results, and training needs assistant_only_loss to
+// leave them out of the loss. Source: dataset_formats.md of TRL.
 type sftTRL struct{ *renderer }
 
 // TokenLimit returns the default max_length of SFTConfig.
@@ -18,7 +18,7 @@ type sftTRLRow struct {
 	Completion []wireMessage   `json:"completion"`
 	Tools      any             `json:"tools"`
 	Template   *sftTRLTemplate `json:"chat_template_kwargs,omitempty"`
-	Phase      string          `json:"phase,omitempty"` // of episodes with more than one conversation
+	Phase      string          `json:"phase,omitempty"` // set if the episode has more than one conversation
 	origin
 }
 

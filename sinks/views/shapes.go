@@ -12,8 +12,8 @@ func init() {
 	}
 }
 
-// shapes lists the formats of trainers, one entry for each view. The source of a format
-// is named at its row type, next to the row function.
+// shapes lists the views that write training formats. The file of a row function
+// describes its format.
 var shapes = []shape{
 	{
 		kind: "sft-trl", summary: "conversations for TRL's SFTTrainer: prompt, completion, object arguments",
@@ -61,7 +61,7 @@ var shapes = []shape{
 	},
 }
 
-// Options of views that share the rows of sft-trl or of sft-axolotl.
+// Options of sft-trl and sft-axolotl, which other views with the same rows also use.
 var (
 	trlOptions = supported{
 		mask: rowMasks, chatTemplate: true, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst,

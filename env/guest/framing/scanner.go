@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Bounds in bytes: of one escape, which is ordinary output if it is longer, and of a frame made of
-// several.
+// Limits in bytes of one escape, and of the body of a frame that several escapes make up. What is
+// longer counts as output.
 const (
 	MaxPiece = 8 << 10
 	MaxFrame = 1 << 20
@@ -20,34 +20,35 @@ const (
 	prefix = "\x1b]7717;"
 )
 
-// Frame is one announcement of the process.
+// Frame is one announcement of the process: it is ready for the next command.
 type Frame struct {
 	Seq  uint64
 	PID  int
 	Body json.RawMessage // valid JSON
 }
 
-// Scanner splits a stream into output and frames, whatever its chunks. It holds back at most one
-// unfinished escape. Until Expect is called everything is output. Not safe for concurrent use.
+// Scanner splits a stream into output and frames. The stream may arrive in chunks of any size. A
+// Scanner holds back at most one unfinished escape. Until Expect is called, everything is output. A
+// Scanner is not safe for concurrent use.
 type Scanner struct {
-	start  []byte // how every frame of the nonce begins
-	held   []byte // an escape begun and not yet ended
-	seq    uint64 // of the last frame with this nonce
-	pid    int    // 0: no frame yet
-	begun  Frame  // the pieces of a frame so far
-	pieces int
-	of     int
+	start  []byte // the first bytes of every escape with the expected nonce
+	held   []byte // an unfinished escape
+	seq    uint64 // of the last complete frame with this nonce
+	pid    int    // of the process; 0: no frame yet
+	begun  Frame  // an incomplete frame
+	pieces int    // number of its pieces so far
+	of     int    // number of its pieces in all
 }
 
-// Expect accepts only frames with nonce, which must consist of letters and digits, from now on. Call
-// Flush before.
+// Expect sets the nonce, which must consist of letters and digits. From then on, only escapes with this
+// nonce count as frames. Call Flush first.
 func (s *Scanner) Expect(nonce string) {
 	s.start, s.seq, s.pieces = []byte(prefix+nonce+";"), 0, 0
 }
 
-// Next consumes p up to the end of the next frame. It hands output to text in
-// order and returns the rest of p; frame is nil when p ended without one. The
-// slices given to text are only valid during the call.
+// Next consumes p up to the end of the next frame and returns the frame and the
+// rest of p. It passes the output before the frame to text, in order. frame is nil
+// if p ends before a frame is complete. text must not keep the slices it gets.
 func (s *Scanner) Next(p []byte, text func([]byte)) (frame *Frame, rest []byte) {
 	for len(p) > 0 {
 		if len(s.held) == 0 {
@@ -82,9 +83,10 @@ func (s *Scanner) Next(p []byte, text func([]byte)) (frame *Frame, rest []byte) 
 	return nil, nil
 }
 
-// hold moves bytes of p that can continue the held escape into it, up to and
-// including its BEL, and reports how many, and whether it can still be a frame.
-// A byte that cannot continue it is left in p: it may begin the next escape.
+// hold appends to the held escape the bytes of p that can continue it, up to and
+// including BEL, and returns their number. ok is false if p[n] cannot continue the
+// escape, so that it is no frame. hold does not consume that byte, because it may
+// begin the next escape.
 func (s *Scanner) hold(p []byte) (n int, ok bool) {
 	for n < len(p) {
 		c, at := p[n], len(s.held)
@@ -111,8 +113,8 @@ func bodyByte(c byte) bool {
 		c == '+' || c == '/' || c == '=' || c == ';'
 }
 
-// parse reads the held escape from ESC to BEL. It refuses an escape out of order or of another
-// process; frame is nil while pieces are missing.
+// parse reads the held escape from ESC to BEL. ok is false if the escape is malformed, out of order
+// or from another process. frame is nil while pieces are missing.
 func (s *Scanner) parse() (frame *Frame, ok bool) {
 	fields := bytes.Split(s.held[len(s.start):len(s.held)-1], []byte{';'})
 	if len(fields) != 5 {
@@ -157,7 +159,8 @@ func (s *Scanner) parse() (frame *Frame, ok bool) {
 	return &f, true
 }
 
-// Flush returns an unfinished escape as output, at the end of the stream or before another nonce.
+// Flush passes an unfinished escape to text as output. Call it at the end of the stream, and before
+// Expect.
 func (s *Scanner) Flush(text func([]byte)) {
 	if len(s.held) > 0 {
 		text(s.held)

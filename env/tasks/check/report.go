@@ -6,10 +6,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Status is the word for what a check found; the list is closed.
+// Status is the result of a check: one of the constants below.
 type Status string
 
-// The statuses, in the order in which they are looked for.
+// The statuses, in the order in which a check looks for them.
 const (
 	Broken      Status = "broken"
 	TooSlow     Status = "too_slow"
@@ -28,13 +28,13 @@ const (
 	Sound       Status = "sound"
 )
 
-// Statuses lists them all, in that order.
+// Statuses lists all statuses, in the same order.
 var Statuses = []Status{
 	Broken, TooSlow, Untrusted, NotFailing, NotPassing, GoldFails, GoldInexact, Unprotected, Leaking, Exposed, PDBSilent, Flaky, Unjudged, NoGold, Sound,
 }
 
-// Meaning is what a status says and what to do about it; Remedy is "" where
-// nothing has to be done.
+// Meaning says what a status means and what to do about it. Remedy is "" if there is
+// nothing to do.
 type Meaning struct{ Sentence, Remedy string }
 
 // Meanings explains every status.
@@ -68,15 +68,15 @@ var Meanings = map[Status]Meaning{
 	Sound:    {"All checks passed.", ""},
 }
 
-// Usable says whether a task of this status may be worked on.
+// Usable reports whether agents may work on a task with this status.
 func (s Status) Usable() bool { return s == Sound || s == NoGold || s == Unjudged }
 
-// Vector is the verdict on each listed test of one run: test id -> passed,
-// failed, error, skipped, xfailed, xpassed or missing. A task without per-test
-// results has the one id "exit_code".
+// Vector maps the id of each listed test to its verdict in one run: passed, failed,
+// error, skipped, xfailed, xpassed or missing. A task without per-test results has
+// the single id "exit_code".
 type Vector map[string]string
 
-// Report is what is known of one task after its check.
+// Report is the result of checking one task.
 type Report struct {
 	Schema     string `json:"schema"` // "tracesmith.check/1"
 	TaskID     string `json:"task_id"`
@@ -90,24 +90,24 @@ type Report struct {
 	Method     string   `json:"method"`
 	FailToPass []string `json:"fail_to_pass,omitempty"`
 	PassToPass []string `json:"pass_to_pass,omitempty"`
-	Runs       int      `json:"runs"`               // of each side that gave one verdict vector, the first included
+	Runs       int      `json:"runs"`               // runs of each side with equal verdicts, including the first
 	Isolated   int      `json:"isolated,omitempty"` // tests of each side that were also run alone
-	Before     Vector   `json:"before,omitempty"`   // of the repository as it is
-	After      Vector   `json:"after,omitempty"`    // with the gold patch
+	Before     Vector   `json:"before,omitempty"`   // verdicts on the repository without the fix
+	After      Vector   `json:"after,omitempty"`    // verdicts with the gold patch
 	Flake      *Flake   `json:"flake,omitempty"`
-	PDB        string   `json:"pdb,omitempty"` // where the debugger stood: file:line function
+	PDB        string   `json:"pdb,omitempty"` // where the debugger stopped: file:line function
 	Leaks      []Leak   `json:"leaks,omitempty"`
-	Quoted     []Leak   `json:"quoted,omitempty"` // what a published task's own text says of the fix: a note, no failure
-	Tokens     int      `json:"leak_tokens"`      // words, texts and lines of the gold patch that were looked for
-	TestWall   float64  `json:"test_wall_s"`      // of the first run, in seconds
-	Seconds    float64  `json:"seconds"`          // of the whole check
+	Quoted     []Leak   `json:"quoted,omitempty"` // tokens of the fix in the text of a published task; not a failure
+	Tokens     int      `json:"leak_tokens"`      // number of words, texts and lines of the gold patch that the check searched for
+	TestWall   float64  `json:"test_wall_s"`      // wall time of the first run
+	Seconds    float64  `json:"seconds"`          // duration of the whole check
 }
 
-// Flake is two runs of the same code with different verdicts.
+// Flake describes two runs of the same code with different verdicts.
 type Flake struct {
 	Side    string    `json:"side"`  // before, after
 	Tests   []string  `json:"tests"` // those that differ
-	Kinds   [2]string `json:"kinds"` // how each run was made
+	Kinds   [2]string `json:"kinds"` // the conditions of each run
 	Vectors [2]Vector `json:"vectors"`
 }
 
@@ -116,17 +116,17 @@ type Leak struct {
 	Place string `json:"place"` // a path in the sandbox, "task text", "environment", ...
 	Token string `json:"token"`
 	Kind  string `json:"kind"` // word, text, line, code, file
-	From  string `json:"from"` // whose place it is: FromTask, FromPip or FromHost
+	From  string `json:"from"` // where the place comes from: FromTask, FromPip or FromHost
 }
 
 // Values of Leak.From.
 const (
-	FromTask = "task" // its words, repository, set-up results and image
-	FromPip  = "pip"  // the libraries that pip brings for itself
+	FromTask = "task" // the task's text, repository, set-up results and image
+	FromPip  = "pip"  // the libraries that pip bundles for its own use
 	FromHost = "host" // the interpreter's packages and the host's tools
 )
 
-// finding ends a check with a status.
+// finding is the result that ends a check.
 type finding struct {
 	status Status
 	reason string
@@ -136,7 +136,8 @@ func (r *Report) close(f finding) {
 	r.Status, r.Reason, r.Remedy = f.status, f.reason, Meanings[f.status].Remedy
 }
 
-// Unreadable is the report on a task whose repository cannot be had.
+// Unreadable returns the report on a task whose repository cannot be read because of
+// err.
 func Unreadable(t schemas.Task, err error) Report {
 	r := newReport(t)
 	reason, _, _ := strings.Cut(err.Error(), "\n")
