@@ -13,7 +13,7 @@ var (
 	promisedBy  = regexp.MustCompile("^`([a-z/]+)` (Test[A-Za-z0-9]+(?:, Test[A-Za-z0-9]+)*)$")
 )
 
-// Each test that docs/internals/promises.md names stands in the folder it names.
+// Each test that docs/internals/promises.md lists exists in the folder that it gives.
 func TestPromisesOfTheDatasetHaveTheirTests(t *testing.T) {
 	page, err := os.ReadFile("docs/internals/promises.md")
 	if err != nil {

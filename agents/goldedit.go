@@ -14,11 +14,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// GoldEdits expresses a unified diff as calls of the tools edit and bash that,
-// run in order on the base tree, give the patched one. Calls have GoldEdit set
-// and no id. Within a file they go from the bottom up, so every line number is
-// one of the base. Binary changes, and insertions without any context line to
-// hang them on, are errors.
+// GoldEdits converts a unified diff to calls of the tools edit and bash. Run in order
+// on the base tree, the calls produce the patched tree. Each has GoldEdit set and no id.
+// The edits of a file go from the bottom up, so their line numbers are those of the base.
+// GoldEdits returns an error for an invalid patch, for binary files and symbolic links, and
+// for an insertion without an adjacent context line.
 func GoldEdits(patch string) ([]schemas.ToolCall, error) {
 	files, err := parsePatch(patch)
 	if err != nil {
@@ -35,9 +35,10 @@ func GoldEdits(patch string) ([]schemas.ToolCall, error) {
 	return calls, nil
 }
 
-// GoldLine is a place in the base tree that a gold patch changes: the first
-// line with program text among the removed and context lines of its hunks,
-// Python files outside test directories first. ok is false if there is none.
+// GoldLine returns a place in the base tree that a gold patch changes: the first line
+// of code that the patch removes from a file, or else the first in the context of its
+// hunks. It prefers Python files that are not named like tests. ok is false if there is
+// no such line or patch is invalid.
 func GoldLine(patch string) (file string, line int, ok bool) {
 	files, err := parsePatch(patch)
 	if err != nil {
@@ -97,7 +98,7 @@ func parsePatch(patch string) ([]goldFile, error) {
 	if len(parsed) == 0 {
 		return nil, errors.New("reading the gold patch: it changes no file")
 	}
-	// The parser drops a/ and b/ only below a "diff --git" line.
+	// The parser removes a/ and b/ only after a "diff --git" line.
 	bare := !strings.Contains("\n"+patch, "\ndiff --git ")
 	var out []goldFile
 	for _, f := range parsed {
@@ -121,8 +122,8 @@ func dropSide(name string) string {
 	return name
 }
 
-// fileEdits are the calls for one file: whole-file changes through bash, text
-// through edit, the mode last.
+// fileEdits returns the calls for one file: bash calls that delete, move or copy it or create it empty,
+// then edit calls for its text, then bash calls for its final newline and its mode.
 func fileEdits(f goldFile) ([]schemas.ToolCall, error) {
 	if f.IsBinary || f.NewMode&fs.ModeSymlink != 0 {
 		return nil, errors.New("binary files and links cannot be edited as text")
@@ -155,19 +156,18 @@ func fileEdits(f goldFile) ([]schemas.ToolCall, error) {
 	return calls, nil
 }
 
-// emptyBlob is how git names the empty file.
+// emptyBlob is the abbreviated hash of an empty file in git.
 const emptyBlob = "e69de29"
 
-// change is a run of removed and added lines of one hunk. Line numbers are
-// those of the base, 1-based.
+// change is a run of adjacent removed and added lines in a hunk.
 type change struct {
-	first, removed int
+	first, removed int    // first line in the base, 1-based, and number of removed lines
 	old            string // the removed lines
 	added          []string
-	before, after  *string // the lines around it, where the hunk shows them
+	before, after  *string // the adjacent context lines; nil if the hunk has none
 }
 
-// hunkEdits are the edits of one hunk, from the bottom up.
+// hunkEdits returns the edits of one hunk, from the bottom up.
 func hunkEdits(f goldFile, h *gitdiff.TextFragment) ([]schemas.ToolCall, error) {
 	if f.IsNew || h.OldLines == 0 && strings.HasPrefix(f.OldOIDPrefix, emptyBlob) {
 		var text strings.Builder
@@ -183,7 +183,7 @@ func hunkEdits(f goldFile, h *gitdiff.TextFragment) ([]schemas.ToolCall, error) 
 		text := strings.Join(c.added, "")
 		switch {
 		case c.removed > 0 && strings.TrimSuffix(c.old, "\n") == strings.TrimSuffix(text, "\n"):
-			// Only the newline at the end of the file: see finalNewline.
+			// Only the newline at the end of the file differs: finalNewline changes it.
 		case c.removed > 0:
 			calls = append(calls, edit(f.NewName, c.first, c.first+c.removed-1, text))
 		case c.before != nil:
@@ -197,8 +197,8 @@ func hunkEdits(f goldFile, h *gitdiff.TextFragment) ([]schemas.ToolCall, error) 
 	return calls, nil
 }
 
-// finalNewline adds or removes the newline at the end of a file, which the edit
-// tool leaves as it finds it.
+// finalNewline returns the call that adds or removes the newline at the end of a file.
+// The edit tool cannot do this: it keeps the end of a file as it is.
 func finalNewline(f goldFile) []schemas.ToolCall {
 	if f.IsNew || len(f.TextFragments) == 0 {
 		return nil
@@ -250,7 +250,7 @@ func splitHunk(h *gitdiff.TextFragment) []change {
 	return out
 }
 
-// edit is one call of the edit tool; start 0 writes the whole file.
+// edit returns a call that replaces lines start to end, or the whole file if start is 0.
 func edit(file string, start, end int, text string) schemas.ToolCall {
 	args := map[string]any{"path": file, "new_code": text}
 	if start > 0 {
@@ -267,8 +267,8 @@ func goldCall(tool string, args map[string]any) schemas.ToolCall {
 	return schemas.ToolCall{Name: tool, Arguments: Arguments(args), GoldEdit: true}
 }
 
-// Arguments encodes the arguments of a call that tracesmith itself makes. It
-// panics on what JSON cannot say.
+// Arguments encodes the arguments of a call that tracesmith itself makes. It panics if
+// JSON cannot represent them.
 func Arguments(args map[string]any) json.RawMessage {
 	if len(args) == 0 {
 		return json.RawMessage("{}")

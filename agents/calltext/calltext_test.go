@@ -77,7 +77,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What Format writes Parse reads, and a text is the sum of its parts.
+// Parse reads back a call that Format wrote. The message and the raw calls that Parse returns
+// add up to the whole text.
 func FuzzParse(f *testing.F) {
 	f.Add("Look.\n<function=view>\n<parameter=path>m.py</parameter>\n</function>", "m.py", false)
 	f.Add("<function=view><parameter=path>\n</parameter><function=", "a\n  </x>\n", true)
@@ -97,7 +98,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q became %q", text, whole)
 		}
 		if strings.Contains(value, "</parameter>") || strings.Contains(value, "\r") {
-			return // no text can say these
+			return // the format cannot represent these values
 		}
 		args, err := schemas.CanonicalJSON(map[string]any{"path": value})
 		if err != nil {
@@ -111,7 +112,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A text of many broken calls is read once, not once per call.
+// Parse reads a text with many broken calls once, not once per call.
 func TestParseIsLinear(t *testing.T) {
 	for _, part := range []string{"<function=view><parameter=path>\nx</parameter>", "<function=view>\n", "<function=view>{", "<parameter=path>\n"} {
 		text := "<function=view>" + strings.Repeat(part, 4<<20/len(part))

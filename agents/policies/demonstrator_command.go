@@ -10,10 +10,10 @@ import (
 
 var (
 	runner = regexp.MustCompile(`^(.*(?:^|[\s/])(?:pytest|py\.test|unittest))(\s.*)?$`)
-	// bare are options of pytest that take no value of their own.
+	// bare matches pytest options that do not take the next word as their value.
 	bare = regexp.MustCompile(`^(?:-[qvxslbf]+|-r[A-Za-z]+|-[A-Za-z]\d+|--?[\w-]+=.*|--(?:quiet|verbose|exitfirst|failfast|locals|buffer|showlocals|disable-warnings|` +
 		`disable-pytest-warnings|no-header|no-summary|strict|strict-markers|strict-config|no-cov|forked|cache-clear))$`)
-	// valued are options that take the next word.
+	// valued lists pytest options that take the next word as their value.
 	valued = strings.Fields(`-k -m -c -o -p -W -n --rootdir --ignore --ignore-glob --deselect --confcutdir --basetemp --override-ini --import-mode
 		--durations --maxfail --tb --color --capture --junitxml --junit-xml --log-level --log-cli-level --timeout --numprocesses --dist
 		--cov --cov-report --cov-config`)
@@ -21,9 +21,9 @@ var (
 	dottedID = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
 )
 
-// alone narrows a test command to one test: what the command names beside its options
-// gives way to the id of the test. canSelect tells whether unittest knows -k. The result
-// is "" if the command cannot be read.
+// alone narrows a test command to one test: it keeps the options and replaces the tests that
+// the command names with id. canSelect reports whether unittest accepts -k. The result is ""
+// if alone cannot parse the command or the id.
 func alone(command, id string, canSelect bool) string {
 	m := runner.FindStringSubmatch(command)
 	if m == nil || strings.ContainsAny(m[2], "\n;&|<>$`()\\#{}~") {
@@ -51,7 +51,7 @@ func alone(command, id string, canSelect bool) string {
 			i++
 			out = append(out, w, words[i])
 		case strings.HasPrefix(w, "-"):
-			return "" // it may take the next word
+			return "" // an unknown option may take the next word
 		}
 	}
 	switch {

@@ -13,10 +13,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// talk runs an agent that asks a model against a server that says turns.
+// talk runs an episode of an agent whose model is a mock server that answers with turns.
 func talk(t *testing.T, kind string, with map[string]any, b *bench, turns ...mock.Turn) (agents.Result, *mock.Server) {
 	t.Helper()
-	// The tools of debug5 change, as the history of others may.
+	// Without Rewrites, the server would report that debug5 changes its tools.
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns, Rewrites: strings.HasPrefix(kind, "debug")}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 	if err != nil {
@@ -25,7 +25,7 @@ func talk(t *testing.T, kind string, with map[string]any, b *bench, turns ...moc
 	return episode(t, b, build(t, kind, with, agents.Deps{Client: client})), srv
 }
 
-// sent is the body of a request, as far as tests look at it.
+// sent holds the parts of a request body that tests check.
 type sent struct {
 	Tools    []struct{ Function struct{ Name string } }
 	Choice   any `json:"tool_choice"`
@@ -56,8 +56,9 @@ func asked(t *testing.T, srv *mock.Server) []sent {
 	return out
 }
 
-// The whole protocol without native calls: the first call of a reply is run, what
-// is wrong with others is told, and the server sees texts of two roles in turn.
+// Without native tool calls, the agent runs the first call of each reply and tells the
+// model what is wrong with other calls. After the system prompt, the server receives only
+// text messages, alternately from user and assistant.
 func TestF9TextProtocolOverHTTP(t *testing.T) {
 	edit := "I fix it.\n<function=edit>\n<parameter=path>m.py</parameter>\n<parameter=start>2</parameter>\n<parameter=new_code>\n    x = 2\n    y = '</parameter>'\n</parameter>\n</function>"
 	said := []string{

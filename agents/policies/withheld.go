@@ -42,13 +42,14 @@ type Debug5Config struct {
 	After int `json:"after"` // failed edits after which the agent gets the debugger
 }
 
-// debugger is the tool that is withheld.
+// debugger is the name of the tool that the policies hide.
 const debugger = "pdb"
 
-// withheld is react without the debugger: always, or until after edits have failed.
+// withheld is react without the debugger. If after is not 0, the agent gets the debugger once
+// after edits have failed.
 type withheld struct {
 	*react
-	after int // 0: always
+	after int
 }
 
 var _ agents.Phased = withheld{}
@@ -73,7 +74,7 @@ func newDebug5(cfg Debug5Config, deps agents.Deps) (agents.Policy, error) {
 	return withheld{r, cfg.After}, nil
 }
 
-// Phase implements agents.Phased: one conversation, whose tools may grow.
+// Phase hides the debugger until it is unlocked. The conversation stays the same.
 func (w withheld) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
 	if w.after > 0 && unlocked(t.Steps, w.after) {
 		return agents.Phase{Tools: offered}, nil
@@ -81,8 +82,8 @@ func (w withheld) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (age
 	return agents.Phase{Tools: slices.DeleteFunc(slices.Clone(offered), func(t schemas.ToolSchema) bool { return t.Name == debugger })}, nil
 }
 
-// unlocked tells whether n edits in a row have failed at some time: edits that
-// were run, applied or not, without an evaluation after any of them that passed.
+// unlocked reports whether at any time n edits in a row failed. Every edit that reached the
+// tool counts as failed, even if it was applied; a passing evaluation resets the count.
 func unlocked(steps []schemas.Step, n int) bool {
 	failed := 0
 	for _, s := range steps {
@@ -100,7 +101,7 @@ func unlocked(steps []schemas.Step, n int) bool {
 	return false
 }
 
-// wasRun is false for calls that never came to the tool.
+// wasRun reports whether a call with this error class reached the tool.
 func wasRun(class string) bool {
 	switch class {
 	case schemas.ErrBadArguments, schemas.ErrCutOff, schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrSandboxDied:
@@ -109,7 +110,7 @@ func wasRun(class string) bool {
 	return true
 }
 
-// Answer implements agents.Phased.
+// Answer leaves all calls to the environment.
 func (withheld) Answer(*agents.Transcript, schemas.ToolCall) (schemas.Observation, bool) {
 	return schemas.Observation{}, false
 }

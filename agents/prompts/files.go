@@ -1,11 +1,11 @@
 package prompts
 
-// A user's templates: files in place of the embedded ones, which may use other
-// files and the embedded templates by name.
+// Users can replace embedded templates with their own files. These can use other files and
+// the embedded templates by name.
 //
-// {{template "NAME" .}} and {{include "NAME" .}} take, in this order, what a
-// {{define}} names, a file (its path relative to the file that says so), or an
-// embedded template. include gives a text that can be passed on:
+// In {{template "NAME" .}}, NAME is a template from a {{define}}, a file (relative to the
+// file that contains the action) or an embedded template. The first that exists wins, in
+// this order. {{include "NAME" .}} accepts the last two. It returns text for a pipeline:
 // {{include "notes.md" . | trim_message "200 tokens" "end"}}.
 
 import (
@@ -22,15 +22,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Files take the place of an agent's own templates; "" leaves one alone.
+// Files are the paths of a user's templates, which replace those of an agent. "" keeps the
+// agent's template.
 type Files struct {
 	System       string
 	Problem      string
-	SolveSystem  string // of a second conversation
-	SolveProblem string
+	SolveSystem  string // for a second conversation
+	SolveProblem string // for a second conversation
 }
 
-// roles are the files by their settings.
+// roles returns pairs of a setting's name and a path.
 func (f Files) roles() [][2]string {
 	return [][2]string{{"system", f.System}, {"problem", f.Problem}, {"solve_system", f.SolveSystem}, {"solve_problem", f.SolveProblem}}
 }
@@ -40,7 +41,8 @@ const (
 	maxFiles = 100
 )
 
-// Load reads a user's files. An error names file and line.
+// Load reads a user's files and all files that they use. Without any, it returns the embedded
+// templates. An error in a template names the file and the line.
 func Load(files Files) (*Set, error) {
 	if files == (Files{}) {
 		return builtin, nil
@@ -63,25 +65,25 @@ func Load(files Files) (*Set, error) {
 	return s, nil
 }
 
-// root is an empty template with the functions of all.
+// root returns an empty template with the functions that all templates may call.
 func (s *Set) root() *template.Template {
 	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{
 		"trim": strings.TrimSpace, "to_pretty_json": prettyJSON, "trim_message": s.trimMessage, "include": s.include, "steps": steps, "indent": indent,
 	})
 }
 
-// loader reads files into one set.
+// loader reads files into set.
 type loader struct {
 	set     *template.Template
 	hashes  map[string]string // by path
-	order   []string          // of paths
-	stack   []string          // files that are being read
-	pending []reference       // names that no file has: defined later, or nowhere
+	order   []string          // paths, in the order of reading
+	stack   []string          // files being read, outermost first
+	pending []reference       // unresolved names, which a later file may define
 }
 
 type reference struct{ place, name, file string }
 
-// load reads one file, under its path as its name, and the files it uses.
+// load parses a file as the template named path, and then the files that it uses.
 func (l *loader) load(path string) error {
 	if slices.Contains(l.stack, path) {
 		return fmt.Errorf("%s uses itself, by way of %s", path, strings.Join(l.stack, " -> "))
@@ -98,12 +100,12 @@ func (l *loader) load(path string) error {
 	}
 	l.hashes[path], l.order = schemas.ShortHash(text), append(l.order, path)
 	if _, err := l.set.New(path).Parse(text); err != nil {
-		return err // it names file and line
+		return err // already names the file and the line
 	}
 	l.stack = append(l.stack, path)
 	defer func() { l.stack = l.stack[:len(l.stack)-1] }()
 	for _, t := range l.set.Templates() {
-		if t.Tree != nil && t.Tree.ParseName == path { // the file and what it defines
+		if t.Tree != nil && t.Tree.ParseName == path { // the file itself or a template that it defines
 			if err := l.walk(path, t.Tree, t.Root); err != nil {
 				return err
 			}
@@ -112,7 +114,8 @@ func (l *loader) load(path string) error {
 	return nil
 }
 
-// resolve finds what a name stands for, and loads it where it is a file.
+// resolve returns the full name of the template that name refers to in file from. It loads
+// the template if it is a file. place is for messages.
 func (l *loader) resolve(from string, place, name string) (string, error) {
 	file := name
 	if !filepath.IsAbs(name) {
@@ -131,7 +134,7 @@ func (l *loader) resolve(from string, place, name string) (string, error) {
 	return name, nil
 }
 
-// settle finds names that nothing stands for.
+// settle returns an error if a pending name is still undefined.
 func (l *loader) settle() error {
 	for _, p := range l.pending {
 		if l.set.Lookup(p.name) == nil {
@@ -141,7 +144,7 @@ func (l *loader) settle() error {
 	return nil
 }
 
-// walk resolves the names that a tree uses, in place.
+// walk replaces each name that a tree uses with the name that it resolves to.
 func (l *loader) walk(from string, tree *parse.Tree, n parse.Node) (err error) {
 	all := func(nodes ...parse.Node) error {
 		for _, one := range nodes {
@@ -189,7 +192,7 @@ func (l *loader) walk(from string, tree *parse.Tree, n parse.Node) (err error) {
 	return nil
 }
 
-// include resolves the name in a call of that function.
+// include does the same for the name in a call of the function include.
 func (l *loader) include(from string, tree *parse.Tree, c *parse.CommandNode) error {
 	for i, arg := range c.Args {
 		id, ok := arg.(*parse.IdentifierNode)
@@ -215,7 +218,7 @@ func (l *loader) include(from string, tree *parse.Tree, c *parse.CommandNode) er
 	return nil
 }
 
-// names says which files there are, and what is in them.
+// names returns the settings, names and hashes of all files, for Set.Version.
 func (l *loader) names(files Files) string {
 	text := ""
 	for _, path := range l.order {

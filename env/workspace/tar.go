@@ -11,12 +11,14 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Ignored are the names of caches that programs leave in a workspace. No tree contains a file
-// of such a name or below it, at any depth, nor the .git of the workspace itself.
+// Ignored lists the names of caches that programs leave in a workspace. A tree omits entries
+// with these names, at any depth, and all that they contain. It also omits the workspace's own
+// .git.
 var Ignored = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
-// RefusedError says that a workspace cannot be imported because of a hostile or impossible
-// entry, or one beyond the limits. The fault is the workspace's, not the machinery's.
+// RefusedError means that a workspace cannot be imported or diffed because an entry is hostile
+// or impossible, or because it exceeds a limit. The cause is the workspace, not tracesmith.
+// Path may be empty.
 type RefusedError struct{ Path, Why string }
 
 func (e *RefusedError) Error() string {
@@ -26,11 +28,11 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("workspace entry %q: %s", e.Path, e.Why)
 }
 
-// Is makes a RefusedError an env.ErrRefused.
+// Is makes errors.Is report true for env.ErrRefused.
 func (e *RefusedError) Is(target error) bool { return target == env.ErrRefused }
 
-// cleanPath turns an entry's name into a path of the tree; skip is set for the
-// root, caches and the workspace's own .git.
+// cleanPath converts the name of a tar entry to a path in the tree. skip is true for the root,
+// caches and the workspace's own .git. The error is a *RefusedError.
 func cleanPath(name string) (path string, skip bool, err error) {
 	refuse := func(why string) (string, bool, error) { return "", false, &RefusedError{name, why} }
 	switch {
@@ -64,8 +66,8 @@ func cleanPath(name string) (path string, skip bool, err error) {
 	return strings.Join(parts, "/"), len(parts) == 0, nil
 }
 
-// Export writes a tree as a tar: git's order, directories first, no times, no
-// owners, so equal trees give equal bytes.
+// Export writes a tree to w as a tar archive. Equal trees give equal bytes: entries are in
+// git's order, a directory comes before its contents, and there are no times or owners.
 func (s *Store) Export(ctx context.Context, tree string, w io.Writer) error {
 	out := tar.NewWriter(w)
 	if err := s.exportTo(ctx, tree, out); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// A client that is not ours, the official one, gets along with the server:
-// models, a call, parallel tools, errors that pass and errors that stay.
+// The official OpenAI client works with the server: it lists models, receives parallel
+// tool calls, retries after a temporary error, and reports a permanent one.
 func TestForeignClient(t *testing.T) {
 	text := "Grüße, and more text"
 	srv := mock.Serve(t, mock.Script{Key: "k", Models: []string{"m"}, Sessions: []mock.Session{{Model: "m", Turns: []mock.Turn{
@@ -53,7 +53,7 @@ func TestForeignClient(t *testing.T) {
 	srv.TakeProblems()
 }
 
-// The server's own limits: what is over them is refused, and told how to wait.
+// The server refuses requests over its limits and says how long to wait.
 func TestLimitsOfTheServer(t *testing.T) {
 	srv := mock.Serve(t, mock.Script{Limits: mock.Limits{RPM: 3, TPM: 2000}, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("a")}}}})
 	post := func(maxTokens int) *http.Response {

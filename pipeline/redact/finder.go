@@ -15,14 +15,15 @@ type finder struct {
 	nameEnd      int              // end of the last name that was searched
 	commandEnd   map[*command]int // end of the arguments that were searched, by command
 	runEnd       int              // end of the last run of key characters
-	failed       map[*rule]int    // position of the last failure of rules that read their whole line
+	failed       map[*rule]int    // position of the last failure, of rules that read their whole line
 	taken        [2]int           // bounds of the last secret that a rule found
-	table        [2]int           // start of the last header of a table, and end of its rows
-	placeholders [][]int          // bounds of the placeholders that follow in the text
+	table        [2]int           // start of the last table header, and end of its rows
+	placeholders [][]int          // bounds of the placeholders ahead in the text
 }
 
-// replaced reports whether a keyword is part of a placeholder, such as [REDACTED:private_key:1].
-// Without it, the check of a redacted text takes more work than its redaction.
+// replaced reports whether the keyword at from is part of a placeholder, such as
+// [REDACTED:private_key:1]. Without this test, searching a redacted text again would take more
+// work than redacting it. Successive calls must not go back in the text.
 func (f *finder) replaced(from int) bool {
 	for len(f.placeholders) > 0 && f.placeholders[0][1] <= from {
 		f.placeholders = f.placeholders[1:]
@@ -36,8 +37,8 @@ func (f *finder) add(s span) {
 	}
 }
 
-// separate separates overlapping secrets: a key's end is not marked, so a match may include
-// the key directly after it.
+// separate sorts the secrets, and merges or cuts those that overlap. Secrets overlap because
+// nothing marks the end of a key: a match may include the key directly after it.
 func (f *finder) separate() []span {
 	slices.SortFunc(f.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.rank, a.rank))
@@ -57,14 +58,14 @@ func (f *finder) separate() []span {
 	return out
 }
 
-// runRule runs a rule at its keyword.
+// runRule applies a rule to the text around its keyword at text[from:to].
 func (f *finder) runRule(r *rule, from, to int) {
 	if r.sign && !f.assigns(to) {
 		f.work.spend(1)
 		return
 	}
 	start := max(0, from-r.back)
-	if f.taken[1] <= from { // what was found already is not found again
+	if f.taken[1] <= from { // do not find the same secret again
 		start = max(start, min(from, f.taken[1]))
 	}
 	end := min(len(f.text), to+r.ahead)
@@ -82,7 +83,7 @@ func (f *finder) runRule(r *rule, from, to int) {
 		f.work.spend((end - start) * perRead)
 	}
 	m := r.re.FindStringSubmatchIndex(f.text[start:end])
-	if r.back > 0 { // it looks at the whole window
+	if r.back > 0 { // the expression reads the whole window
 		f.work.spend((end - start) * perRead)
 	}
 	f.work.spend(r.cost + perRead*f.run(from, end))
@@ -93,7 +94,7 @@ func (f *finder) runRule(r *rule, from, to int) {
 		return
 	}
 	f.work.spend(m[1]*perRead + perValue/2)
-	if start+m[1] == end && end < len(f.text) { // it may go on
+	if start+m[1] == end && end < len(f.text) { // the secret may continue after the window
 		end = min(len(f.text), start+maxWindow)
 		f.work.spend((end - start) * perRead)
 		m = r.re.FindStringSubmatchIndex(f.text[start:end])
@@ -113,8 +114,9 @@ func (f *finder) runRule(r *rule, from, to int) {
 	}
 }
 
-// readBefore reports whether a rule that reads on in its line has just read what stands
-// behind its keyword: a command that names another one twice is searched once.
+// readBefore reports whether a rule that reads its whole line already failed on the text after
+// its keyword, at an earlier keyword of the same command. This avoids a second search if the
+// command repeats the keyword.
 func (f *finder) readBefore(r *rule, from int) bool {
 	last, ok := f.failed[r]
 	if !ok || from-last > window/2 {
@@ -124,7 +126,7 @@ func (f *finder) readBefore(r *rule, from int) bool {
 	return !strings.ContainsAny(f.text[last:from], "\n|;=\"'(")
 }
 
-// assigns reports whether a sign of an assignment can follow the name of a vendor.
+// assigns reports whether an assignment operator may follow the vendor name that ends at to.
 func (f *finder) assigns(to int) bool {
 	end := min(len(f.text), to+24)
 	for to < end && (wordAt(f.text, to) || strings.IndexByte(" \t\r\n\f.-'\"", f.text[to]) >= 0) {
@@ -133,15 +135,16 @@ func (f *finder) assigns(to int) bool {
 	return to < end && strings.IndexByte("=>:|?,", f.text[to]) >= 0
 }
 
-// run is how many characters of which keys are made stand before end, from a place on,
-// beyond the usual few: expressions read that many before they fail.
+// run returns how many key characters follow from without a gap, up to end, less the first
+// shortRun, which cost nothing extra. Expressions read all of them before they fail.
 func (f *finder) run(from, end int) int {
 	for f.runEnd = max(f.runEnd, from); f.runEnd < len(f.text) && inKey[f.text[f.runEnd]]; f.runEnd++ {
 	}
 	return max(0, min(f.runEnd, end)-from-shortRun)
 }
 
-// isSecret reports whether a match of a rule is a secret, and takes along what belongs to it.
+// isSecret reports whether a match of a rule is a secret. The match starts at begin, and s is
+// its value. isSecret extends s to the end of a longer key, and sets s.learn for passwords.
 func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	value := strings.TrimRight(f.text[s.from:min(s.to, s.from+window)], "-_")
 	if isFiller(value) || r.entropy > 0 && bits(value) < r.entropy {
@@ -161,11 +164,11 @@ func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	switch {
 	case r.bare && (!apart || wordAt(f.text, s.to) || !generated(value)), !apart && r.begins:
 		return false
-	case !apart && (len(value) < keySize && !letterDigit(value) || r.mixed && (len(value) < keySize || !mixed(value))): // "task-1", "disk-a2b"
+	case !apart && (len(value) < keySize && !letterDigit(value) || r.mixed && (len(value) < keySize || !mixed(value))): // such as the end of "task-1" or "disk-a2b"
 		return false
 	}
 	if rest := s.to; rest < len(f.text) && alnum(f.text[rest]) {
-		if r.kind == awsKey && !letterDigit(value) { // other words of capitals, such as DNA, may be longer
+		if r.kind == awsKey && !letterDigit(value) { // a longer run of capitals, such as a DNA sequence
 			return false
 		}
 		for rest < len(f.text) && keyByte[f.text[rest]] {
@@ -177,8 +180,8 @@ func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	return true
 }
 
-// secretVendor reports whether what stands between the name of a vendor and a value
-// leaves room for a secret: hashes and UUIDs need a name that says so.
+// secretVendor reports whether a value after the name of a vendor can be a secret. A hash or a
+// UUID can be one only if the name before it contains a word such as "token".
 func (f *finder) secretVendor(from, to int, value string) bool {
 	if !uuid.MatchString(value) && !hexadecimal(value) {
 		return true
@@ -192,5 +195,5 @@ func (f *finder) secretVendor(from, to int, value string) bool {
 	return false
 }
 
-// keySize is how long a key is that may have something plain before or behind it.
+// keySize is the length from which a value may be a key even if it directly adjoins other text.
 const keySize = 40

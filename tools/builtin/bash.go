@@ -59,8 +59,8 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 		return schemas.Observation{}, err
 	}
 	o := schemas.Observation{FullBytes: r.out.Total}
-	// The shell names the file it reads; to the model that is bash. The process
-	// numbers of programs that a signal ended differ from run to run.
+	// Bash begins its error messages with the name of the command file, which the model does
+	// not know. The process IDs of killed programs differ from run to run.
 	text := strings.NewReplacer(sh.command()+": ", "bash: ", "bash: eval: ", "bash: ").Replace(r.out.Text())
 	if strings.Contains(text, "bash: line ") {
 		text = killedBy.ReplaceAllString(text, "$1 $2")
@@ -93,17 +93,17 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 	return o, nil
 }
 
-// killedBy is bash's notice about a program that a signal has ended.
+// killedBy matches bash's notice that a signal ended a program.
 var killedBy = regexp.MustCompile(`(?m)^(bash: line \d+:) +\d+ ([A-Z][a-z])`)
 
-// tracedLine is a command as "set -x" shows it; for bash every command here is in
-// a file that it reads, which is one plus sign more.
+// tracedLine matches a command that "set -x" prints. Bash prints one plus sign more than in a
+// terminal because it reads each command from a file. traces matches commands that turn this on.
 var (
 	tracedLine = regexp.MustCompile(`(?m)^\+(\++ )`)
 	traces     = regexp.MustCompile(`\bset -[a-z]*x|\bxtrace\b`)
 )
 
-// line appends a line of its own.
+// line appends more to text as a separate line.
 func line(text, more string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -111,7 +111,7 @@ func line(text, more string) string {
 	return text + more + "\n"
 }
 
-// bashReset gives the next episode in the same sandbox a shell of its own.
+// bashReset stops the shell at a reset, so that the next episode in the sandbox gets a new one.
 func bashReset(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
 	if e.Kind != env.EventReset {
 		return schemas.Observation{}, nil

@@ -69,8 +69,8 @@ func (c evalSettings) call(ctx context.Context, s *env.Session, _ evalArgs) (sch
 	return o, nil
 }
 
-// tooLarge warns of files that the patch of the workspace cannot hold; "" if there are
-// none. It looks at a bounded number of entries.
+// tooLarge returns a warning about files that are too large for a patch, or "" if there are
+// none. It looks at no more than walkMaxEntries entries of the workspace.
 func tooLarge(ctx context.Context, s *env.Session) (string, error) {
 	r, err := s.Sandbox.Walk(ctx, env.WalkSpec{
 		Dir: s.Workdir, Ignore: defaultIgnore, MaxEntries: walkMaxEntries, Timeout: s.CommandTimeout,
@@ -99,10 +99,10 @@ const (
 	largeListed    = 5
 )
 
-// evalListed bounds the failing tests named in the summary.
+// evalListed is the maximum length of each list of tests in the summary.
 const evalListed = 20
 
-// summary says from the report, never from the output, what passed.
+// summary describes a test run. It uses the results in the report and never the output.
 func (c evalSettings) summary(r env.EvalReport) string {
 	var failing []string
 	passed, failed := r.Counts()
@@ -137,7 +137,7 @@ func (c evalSettings) summary(r env.EvalReport) string {
 	return b.String()
 }
 
-// ended says how and where the tests ended if that was before their end.
+// ended describes how and where an incomplete test run stopped. It returns "" for a complete one.
 func ended(r env.EvalReport) string {
 	where := "before any test began"
 	switch {
@@ -159,7 +159,7 @@ func ended(r env.EvalReport) string {
 	return " The test process ended early, " + where + ", with " + how + "."
 }
 
-// list names tests below each other, the first ones of many.
+// list writes test IDs, one per line. After evalListed of them it writes how many remain.
 func list(b *strings.Builder, ids []string) {
 	for i, id := range ids {
 		if i == evalListed {
@@ -170,16 +170,15 @@ func list(b *strings.Builder, ids []string) {
 	}
 }
 
-// What differs from run to run in the output of pytest and unittest, though
-// nothing has changed, beside what canonical knows: pytest's numbered directories,
-// and the lines that describe the machine.
+// Parts of the output of pytest that vary although the workspace is the same, and that package
+// canonical does not cover: lines that describe the machine, and numbered directories.
 var (
 	machineLines = regexp.MustCompile(`(?m)^(platform |cachedir: |rootdir: |plugins: |configfile: ).*\n`)
 	pytestDirs   = regexp.MustCompile(`/tmp/pytest-of-\w+/pytest-\d+\b`)
 )
 
-// stableEnds is how much of each end of an output is made stable: more than is
-// ever shown. All of a flood would take longer than the tests were given.
+// stableEnds is how many bytes at each end of an output stableOutput rewrites. A model never
+// sees more than that. Rewriting all of a huge output could take longer than the tests' timeout.
 const stableEnds = tools.MaxText
 
 func stableOutput(s string) string {

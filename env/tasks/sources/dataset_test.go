@@ -28,11 +28,11 @@ const (
 		"diff --git a/tests/test_new.py b/tests/test_new.py\nnew file mode 100644\n--- /dev/null\n+++ b/tests/test_new.py\n@@ -0,0 +1,4 @@\n+from lib import double\n+\n+def test_three():\n+    assert double(3) == 6\n"
 )
 
-// clone makes a directory of clones with one of owner/name, whose second commit is
-// the fix, and returns the first commit.
+// clone creates a directory with a clone of owner/name. The clone has two commits: the files
+// of first, and then the fix. clone returns the directory and the first commit.
 func clone(t *testing.T, first map[string]string) (dir, commit string) {
 	t.Helper()
-	// What the cache holds must be this test's.
+	// Tests must not share a cache.
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir = t.TempDir()
 	repo := filepath.Join(dir, "owner__name")
@@ -60,7 +60,7 @@ func clone(t *testing.T, first map[string]string) (dir, commit string) {
 	for name, text := range first {
 		write(name, text)
 	}
-	// An archive would leave these out, or change them.
+	// These attributes make git archive omit the tests and convert line endings. Sources must not.
 	write(".gitattributes", "tests/** export-ignore\n*.py eol=crlf\n")
 	git("add", "-A")
 	git("commit", "-qm", "base")
@@ -70,7 +70,7 @@ func clone(t *testing.T, first map[string]string) (dir, commit string) {
 	return dir, commit
 }
 
-// source builds a source over rows in a JSONL file.
+// source writes rows to a JSONL file and returns a source that reads it.
 func source(t *testing.T, kind string, with map[string]any, rows ...map[string]any) env.Source {
 	t.Helper()
 	var text strings.Builder
@@ -94,7 +94,7 @@ func source(t *testing.T, kind string, with map[string]any, rows ...map[string]a
 	return src
 }
 
-// one lists the only task of a source, and opens its tree.
+// one returns the only task of a source and its tree.
 func one(t *testing.T, src env.Source) (schemas.Task, *workspace.Tree) {
 	t.Helper()
 	tasks, err := src.Tasks(t.Context())
@@ -119,7 +119,7 @@ func contents(t *testing.T, files *workspace.Tree) map[string]string {
 	return out
 }
 
-// sweRow has the columns of SWE-bench.
+// sweRow returns a row of SWE-bench.
 func sweRow(commit string) map[string]any {
 	return map[string]any{
 		"repo": "owner/name", "instance_id": "owner__name-1", "base_commit": commit, "patch": libFix, "test_patch": libTests,
@@ -174,7 +174,7 @@ func TestE5SWEBenchDebugHasItsTestsInTheRepository(t *testing.T) {
 	}
 }
 
-// The lists are JSON text or lists, the file Parquet, a JSON list or JSONL.
+// A list of tests may be a list or JSON text, and the rows may be in Parquet or in a JSON list.
 func TestSWEBenchRowsInEveryForm(t *testing.T) {
 	type parquetRow struct {
 		Repo       string   `parquet:"repo,snappy,dict"`
@@ -201,7 +201,7 @@ func TestSWEBenchRowsInEveryForm(t *testing.T) {
 	if err := parquet.WriteFile(filepath.Join(dir, "data", "dev-00000-of-00001.parquet"), rows); err != nil {
 		t.Fatal(err)
 	}
-	list, err := json.Marshal([]any{r, r}) // some editions have rows twice
+	list, err := json.Marshal([]any{r, r}) // some releases of the dataset repeat rows
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestSWEBenchRowsInEveryForm(t *testing.T) {
 	}
 }
 
-// Each broken column is one clear message with its place.
+// A broken column causes one short error that says what is wrong and where.
 func TestBrokenColumns(t *testing.T) {
 	for _, c := range []struct {
 		kind, column string
@@ -259,7 +259,7 @@ func TestBrokenColumns(t *testing.T) {
 		}
 		_, err := source(t, c.kind, nil, row).Tasks(t.Context())
 		if c.want == "" {
-			continue // a number where text is wanted is taken as its text
+			continue // a number is accepted as text
 		}
 		if c.kind == "sweqa" && err != nil && strings.Contains(err.Error(), "none of the benchmark's repositories") {
 			continue
@@ -289,7 +289,7 @@ func TestDjangoIDsAreThoseOfUnittest(t *testing.T) {
 	}
 }
 
-// smithRow has the columns of SWE-smith: its patch is the bug.
+// smithRow returns a row of SWE-smith. Its patch introduces the bug.
 func smithRow(commit string) map[string]any {
 	bug, err := taskfile.Reverse([]byte(libFix))
 	if err != nil {
@@ -334,7 +334,7 @@ func TestE6SWESmithPlacesTheBugAndNoCommitOfIt(t *testing.T) {
 	}
 }
 
-// r2eRow has the columns of R2E-Gym that are used.
+// r2eRow returns a row of R2E-Gym with the columns that the source reads.
 func r2eRow(commit string) map[string]any {
 	text := func(v any) string {
 		b, err := json.Marshal(v)

@@ -25,8 +25,8 @@ func (a answering) Step(context.Context, schemas.ToolCall) (env.Info, error) {
 	return env.Info{Observation: schemas.Observation{Text: a.text}}, a.err
 }
 
-// Each kind of failure of an ordinary call has its own count, is described, and makes the
-// report not OK.
+// The report counts each kind of failure of an ordinary call separately, describes each
+// failure, and is not OK.
 func TestOrdinaryFailuresAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		e     answering
@@ -51,7 +51,7 @@ func TestOrdinaryFailuresAreCounted(t *testing.T) {
 			if r.Calls != 20 || c.count(r) != 20 || bad != 20 || r.OK() || len(r.Failures) != 20 {
 				t.Errorf("%+v", r)
 			}
-			if r.Sandboxes < 20 { // each is replaced after its first failure
+			if r.Sandboxes < 20 { // a failed call ends its sandbox
 				t.Errorf("%d sandboxes", r.Sandboxes)
 			}
 			if !strings.HasPrefix(r.Failures[0], "call ") {
@@ -61,7 +61,8 @@ func TestOrdinaryFailuresAreCounted(t *testing.T) {
 	}
 }
 
-// Each kind of failure of a case has its own count.
+// The report counts each kind of failure of a hostile case separately. It also counts late
+// answers, which are not failures.
 func TestCasesAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		v     hostile.Verdict
@@ -96,7 +97,7 @@ func TestStoppedSoakReports(t *testing.T) {
 	opened := 0
 	r, err := Run(ctx, Config{
 		Open: func(context.Context) (env.Env, func() env.Sandbox, error) {
-			if opened++; opened == 3 { // each is replaced after its first call
+			if opened++; opened == 3 { // every call fails, and a failed call ends its sandbox
 				stop(errors.New("interrupted"))
 			}
 			return answering{text: "nonsense"}, func() env.Sandbox { return nil }, nil
@@ -108,9 +109,9 @@ func TestStoppedSoakReports(t *testing.T) {
 	}
 }
 
-// A soak that cannot play any case returns an error.
+// Run returns ErrNoCase if Only matches no case that may run.
 func TestUnknownCase(t *testing.T) {
-	for _, only := range []string{"no such case", "fork bomb of the shell"} { // harmful ones need isolation
+	for _, only := range []string{"no such case", "fork bomb of the shell"} { // harmful cases need isolation
 		if _, err := Run(t.Context(), Config{Calls: 1, Only: only}); !errors.Is(err, ErrNoCase) || !strings.Contains(err.Error(), only) {
 			t.Errorf("%s: %v", only, err)
 		}
