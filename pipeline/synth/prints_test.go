@@ -102,7 +102,7 @@ func TestFactorySameBugInTwoRepositoriesIsOneTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sum.Tasks == 0 || sum.Outcomes[Duplicate] != sum.Tasks || strings.Contains(string(text), `"instance_id":"till-`) ||
-		sum.Reasons[Duplicate]["of a function that is in another repository, too"] != sum.Tasks {
+		sum.Reasons[Duplicate]["of a function that is also in another repository"] != sum.Tasks {
 		t.Errorf("%+v", sum)
 	}
 }
