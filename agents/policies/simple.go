@@ -50,7 +50,7 @@ func (s simple) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 	if err != nil {
 		return reply, err
 	}
-	reply.CallAsText = false // a call written as text is no error here
+	reply.CallAsText = false // this agent expects calls as text
 	_, reply.Calls = calltext.Parse(reply.Message, t.Tools, reply.Truncated)
 	for i := range reply.Calls {
 		if reply.Calls[i].Invalid == "" {

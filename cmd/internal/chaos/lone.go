@@ -17,7 +17,7 @@ type lone struct {
 	disk  *disk
 
 	mu      sync.Mutex
-	child   *os.Process // nil: there is none, or it is about to end
+	child   *os.Process // nil if no process runs, or if it is about to end
 	started time.Time   // of the child
 	watch   *time.Timer // fires if the child is silent; nil after its end
 	waking  bool        // the child has not asked yet

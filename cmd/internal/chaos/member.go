@@ -28,7 +28,7 @@ type member struct {
 	name  string
 	start func() *exec.Cmd
 
-	cmd       *exec.Cmd     // nil: there is none
+	cmd       *exec.Cmd     // nil if no process runs
 	out, errs *bytes.Buffer // of cmd
 	ended     map[Kind]bool // faults that ended cmd
 	leaving   bool          // cmd is to end

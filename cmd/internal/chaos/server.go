@@ -16,7 +16,7 @@ type victims interface {
 	// asked is called for each request before its answer.
 	asked()
 	// strike injects a fault, if possible into the process that asks from that
-	// address. found is false if there is no process to strike now.
+	// address. found is false if no process runs now.
 	strike(f planned, asker string) (found bool, err error)
 }
 

@@ -77,7 +77,7 @@ func firstArgument(t schemas.ToolSchema) string {
 		return schema.Required[0]
 	}
 	dec := json.NewDecoder(bytes.NewReader(schema.Properties))
-	_, _ = dec.Token() // the opening brace; without one there is no first key either
+	_, _ = dec.Token() // skip the opening brace; if it is missing, reading the first key fails
 	first, _ := dec.Token()
 	name, _ := first.(string)
 	return name
