@@ -238,9 +238,15 @@ func TestBreachesAreFound(t *testing.T) {
 		names = append(names, b.Name)
 	}
 	slices.Sort(names)
-	want := []string{"changed", "left_file", "left_sandbox", "left_upload", "lost", "lost_calls", "unaccounted", "unaccounted", "unaccounted"}
+	want := []string{"changed", "left_file", "left_sandbox", "left_upload", "lost", "lost_calls", "unaccounted", "unaccounted", "unaccounted", "unkept"}
 	if !slices.Equal(names, want) {
 		t.Errorf("found %v, want %v", names, want)
+	}
+
+	tr.report.Breaches, tr.report.struck = nil, map[Kind]int{Disk: 4} // each may lose a reply of the one worker
+	tr.account()
+	if slices.ContainsFunc(tr.report.Breaches, func(b Breach) bool { return b.Name == "unkept" }) {
+		t.Errorf("replies without room on the disk: %v", tr.report.Breaches)
 	}
 }
 

@@ -223,9 +223,12 @@ func (t *trial) account() {
 		t.report.struck[k] += n
 	}
 	late := max(0, c.Failed-faults) // the client gave up, whatever the server did
+	// A full disk may have room for a payment but not for the reply that was paid for.
+	unkept, mostUnkept := max(0, c.Answered-t.cfg.Episodes*len(turns)), t.cfg.Workers*t.report.struck[Disk]
 	most := t.cfg.Workers * (t.report.struck[Kill] + t.report.struck[Clock] + t.report.struck[Disk] + t.report.struck[StoreTorn])
 	if t.cfg.Fleet > 0 { // a stopped worker loses its jobs; so does one that cannot renew its lease in an election
 		most = max(slots*(t.report.struck[Worker]+t.report.struck[Stop]+t.report.struck[StoreTorn]), t.report.HandedAgain)
+		mostUnkept = most
 	}
 	if c.Made != c.Answered+c.Failed+c.Lost {
 		t.breach("unaccounted", "%d calls were made: %d answered, %d failed, %d lost", c.Made, c.Answered, c.Failed, c.Lost)
@@ -236,8 +239,11 @@ func (t *trial) account() {
 	if totals.Answered < c.Answered || totals.Answered > c.Answered+c.Lost+late {
 		t.breach("unaccounted", "the server answered %d times, the run recorded %d, lost %d and gave up %d", totals.Answered, c.Answered, c.Lost, late)
 	}
-	if again > c.Lost+late {
-		t.breach("asked_again", "%d answers were asked for again, %d were lost in flight", again, c.Lost+late)
+	if unkept > mostUnkept {
+		t.breach("unkept", "%d answers were paid for and not recorded, at most %d had no room on the disk", unkept, mostUnkept)
+	}
+	if again > c.Lost+late+unkept {
+		t.breach("asked_again", "%d answers were requested again, %d were lost in flight, %d could not be recorded", again, c.Lost+late, unkept)
 	}
 	if c.Lost > most {
 		t.breach("lost_calls", "%d calls were lost, at most %d were running when processes ended", c.Lost, most)
