@@ -11,6 +11,8 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 PKG     := github.com/tracesmith/tracesmith
 CLI     := $(PKG)/cmd/internal/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
+# Without this tag, grpc executes a template to show traces, and then the linker keeps all methods of all types.
+TAGS    := grpcnotrace
 GUEST   := env/guest/bin/tracesmith-guest
 export TRACESMITH_TEST_GUEST := $(CURDIR)/$(GUEST)
 
@@ -39,7 +41,7 @@ guest: toolchain ## the static helper of sandboxes, which build embeds and tests
 	@go build -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
 
 build: guest ## bin/tracesmith, static
-	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
+	@go build -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
 
 # It builds nothing, because it often runs as root.
 PREFIX ?= /usr/local
@@ -50,7 +52,7 @@ install: ## copy bin/tracesmith to $(DESTDIR)$(PREFIX)/bin, by default /usr/loca
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/tracesmith"
 
 lab: guest ## bin/tracesmith-lab: measurements, long runs, injected faults
-	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith-lab ./cmd/tracesmith-lab
+	@go build -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/tracesmith-lab ./cmd/tracesmith-lab
 
 demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
@@ -132,7 +134,7 @@ test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on T
 fuzz: toolchain ## a short run of every fuzz target
 	scripts/fuzz.sh 10s
 
-check: toolchain ## formatting, vet, linters, tidy
+check: toolchain ## formatting, vet, linters, tidy, the size of the release
 	scripts/check.sh
 
 docs: toolchain ## write the pages that come from the code: docs/reference and a table of docs/filter.md

@@ -107,6 +107,18 @@ func TestHeavyDependenciesHaveOneHome(t *testing.T) {
 	}
 }
 
+// A program that executes a template of the standard library keeps all methods of all its types,
+// because a template may call any of them: 19 MB. See docs/decisions/binary-size.md.
+func TestNoTemplatesOfTheStandardLibrary(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, imp := range p.Imports {
+			if imp == "text/template" || imp == "html/template" {
+				t.Errorf("%s imports %s: use github.com/DataDog/datadog-agent/pkg/template/text", strings.TrimPrefix(p.ImportPath, module), imp)
+			}
+		}
+	}
+}
+
 func TestOnlyWireImportsImplementations(t *testing.T) {
 	wire := "cmd/internal/wire"
 	found := 0

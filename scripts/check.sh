@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What must hold before anything lands: formatting, vet, static analysis, a tidy
-# module, generated files up to date.
+# module, generated files up to date, a release of at most 100 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unformatted=$(git ls-files '*.go' | xargs gofmt -l)
@@ -12,3 +12,6 @@ out/tools/staticcheck ./... || { echo "staticcheck found the above"; exit 1; }
 scripts/again.sh bash -c 'diff=$(go mod tidy -diff) || [ -n "$diff" ]'
 go mod tidy -diff
 CGO_ENABLED=0 go build -o /dev/null ./cmd/...
+make --no-print-directory build
+size=$(stat -c %s bin/tracesmith)
+[ "$size" -le 100000000 ] || { echo "bin/tracesmith has $size bytes, at most 100,000,000: see docs/decisions/binary-size.md"; exit 1; }

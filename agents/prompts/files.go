@@ -9,15 +9,15 @@ package prompts
 // {{include "notes.md" . | trim_message "200 tokens" "end"}}.
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 	"text/template/parse"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -61,6 +61,7 @@ func Load(files Files) (*Set, error) {
 	if err := l.settle(); err != nil {
 		return nil, fmt.Errorf("agent.prompts: %w: %s", err, remedy)
 	}
+	s.rewriteHas()
 	s.own = l.names(files)
 	return s, nil
 }
@@ -68,7 +69,7 @@ func Load(files Files) (*Set, error) {
 // root returns an empty template with the functions that all templates may call.
 func (s *Set) root() *template.Template {
 	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-		"trim": strings.TrimSpace, "to_pretty_json": prettyJSON, "trim_message": s.trimMessage, "include": s.include, "steps": steps, "indent": indent,
+		"trim": strings.TrimSpace, "to_pretty_json": prettyJSON, "trim_message": s.trimMessage, "include": s.include, "steps": steps, "indent": indent, "has": has,
 	})
 }
 
@@ -106,7 +107,7 @@ func (l *loader) load(path string) error {
 	defer func() { l.stack = l.stack[:len(l.stack)-1] }()
 	for _, t := range l.set.Templates() {
 		if t.Tree != nil && t.Tree.ParseName == path { // the file itself or a template that it defines
-			if err := l.walk(path, t.Tree, t.Root); err != nil {
+			if err := visit(t.Root, func(n parse.Node) error { return l.rename(path, t.Tree, n) }); err != nil {
 				return err
 			}
 		}
@@ -144,52 +145,15 @@ func (l *loader) settle() error {
 	return nil
 }
 
-// walk replaces each name that a tree uses with the name that it resolves to.
-func (l *loader) walk(from string, tree *parse.Tree, n parse.Node) (err error) {
-	all := func(nodes ...parse.Node) error {
-		for _, one := range nodes {
-			if err := l.walk(from, tree, one); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	list := func(list *parse.ListNode) error {
-		if list == nil {
-			return nil
-		}
-		return all(list.Nodes...)
-	}
-	branch := func(b *parse.BranchNode) error {
-		return errors.Join(all(b.Pipe), list(b.List), list(b.ElseList))
-	}
+// rename replaces the name that a node uses, if any, with the name that it resolves to.
+func (l *loader) rename(from string, tree *parse.Tree, n parse.Node) (err error) {
 	switch n := n.(type) {
-	case *parse.ListNode:
-		return list(n)
-	case *parse.IfNode:
-		return branch(&n.BranchNode)
-	case *parse.RangeNode:
-		return branch(&n.BranchNode)
-	case *parse.WithNode:
-		return branch(&n.BranchNode)
-	case *parse.ActionNode:
-		return all(n.Pipe)
 	case *parse.TemplateNode:
-		if n.Pipe != nil {
-			err = all(n.Pipe)
-		}
-		if err == nil {
-			n.Name, err = l.resolve(from, fmt.Sprintf("%s:%d", from, n.Line), n.Name)
-		}
-		return err
-	case *parse.PipeNode:
-		for _, c := range n.Cmds {
-			if err := errors.Join(l.include(from, tree, c), all(c.Args...)); err != nil {
-				return err
-			}
-		}
+		n.Name, err = l.resolve(from, fmt.Sprintf("%s:%d", from, n.Line), n.Name)
+	case *parse.CommandNode:
+		err = l.include(from, tree, n)
 	}
-	return nil
+	return err
 }
 
 // include does the same for the name in a call of the function include.

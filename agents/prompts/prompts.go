@@ -13,7 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 
 	"github.com/tracesmith/tracesmith/agents/calltext"
 	"github.com/tracesmith/tracesmith/agents/handover"
@@ -41,6 +42,7 @@ type Set struct {
 var builtin = func() *Set {
 	s := &Set{}
 	s.templates = template.Must(s.root().ParseFS(embedded, "*.tmpl"))
+	s.rewriteHas()
 	return s
 }()
 
@@ -65,7 +67,8 @@ func (s *Set) Version() string {
 	return number + "+" + schemas.ShortHash(all)[:12] + s.own
 }
 
-// View is what templates may use of an episode: nothing privileged.
+// View is what templates may use of an episode: nothing privileged. Templates can also write
+// {{.Has "TOOL"}}.
 type View struct {
 	Agent        string
 	InstanceID   string
@@ -73,6 +76,7 @@ type View struct {
 	Entrypoint   string
 	Workdir      string
 	Tools        []schemas.ToolSchema
+	Describe     string         // the list of tools for models that get no other description
 	Model        string         // that acts; "" = none
 	ContextLimit int            // of the model, in tokens; 0 = not known
 	Steps        int            // replies that may be made, 0 = any number
@@ -85,13 +89,10 @@ type Model struct {
 	ContextLimit int // tokens, 0 = not known
 }
 
-// Has tells whether the agent has a tool.
-func (v View) Has(tool string) bool {
+// has reports whether the agent has a tool. It is {{.Has "TOOL"}} in templates.
+func has(v View, tool string) bool {
 	return slices.ContainsFunc(v.Tools, func(t schemas.ToolSchema) bool { return t.Name == tool })
 }
-
-// Describe is the list of tools for models that get no other description.
-func (v View) Describe() string { return calltext.Describe(v.Tools) }
 
 // Opening renders the pair of messages that opens an agent's episode: the
 // templates AGENT_system.tmpl and AGENT_problem.tmpl, or the files in their place.
@@ -116,7 +117,7 @@ func (s *Set) Solve(m Model, t schemas.Task, tools []schemas.ToolSchema, pack ha
 
 func view(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) View {
 	return View{Agent: agent, Model: m.Name, ContextLimit: m.ContextLimit, InstanceID: t.InstanceID, Instructions: t.Instructions,
-		Entrypoint: t.Entrypoint, Workdir: t.Workdir, Tools: tools}
+		Entrypoint: t.Entrypoint, Workdir: t.Workdir, Tools: tools, Describe: calltext.Describe(tools)}
 }
 
 // pair renders two files, "" being the agent's own template.

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 
 	"github.com/tracesmith/tracesmith/env/shellwords"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
@@ -16,7 +17,7 @@ import (
 var cardText string
 
 var cardTemplate = template.Must(template.New("card").Funcs(template.FuncMap{
-	"rows": byCount[int], "judged": byCount[VerdictCounts], "spread": spreadCells, "share": percent, "quote": quoteYAML, "cell": cell, "usd": usd,
+	"rows": byCount[int], "judged": byCount[VerdictCounts], "spread": spreadCells, "share": percent, "quote": quoteYAML, "cell": cell, "usd": usd, "columns": schemas.TableDoc.Markdown, "found": TestFound.cell,
 }).Parse(cardText))
 
 // card is the data of the template.

@@ -195,8 +195,8 @@ func (c *contaminationCheck) share(episodes int) float64 {
 
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
-// Cell returns the card's table cell for a test.
-func (t TestFound) Cell() string {
+// cell returns the card's table cell for a test.
+func (t TestFound) cell() string {
 	if !t.Compared {
 		return "not compared"
 	}

@@ -6,7 +6,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
-	"text/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 )
 
 //go:embed report.tmpl

@@ -112,8 +112,7 @@ func Tracesmith(s *State) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.Version = Version
-	root.SetVersionTemplate(versionLine())
+	addVersion(root)
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
@@ -132,18 +131,10 @@ func Tracesmith(s *State) *cobra.Command {
 	add("read", newStatus(s), newShow(s), newStats(s), newVerify(s), newTasks(s))
 	add("tool", newEnv(s), newModels(s), newMock(s), newRecord(s), newGC(s), newVersion(s))
 	add("make", newFilter(s))
-	root.SetUsageTemplate(usageTemplate(root))
+	root.SetUsageFunc(usage)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newTopics()...)
 	return root
-}
-
-// usageTemplate returns cobra's template with the descriptions of flags wrapped.
-func usageTemplate(root *cobra.Command) string {
-	return strings.NewReplacer(
-		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", columns),
-		" for more information about a command.", " for more about a command.",
-	).Replace(root.UsageTemplate())
 }
 
 // RangeArgs accepts min to max arguments, or at least min if max is negative. It is

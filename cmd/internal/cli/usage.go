@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// usage prints cobra's text with the descriptions of flags wrapped. It does not set a template: a
+// program that executes text/template keeps all methods of all its types, 19 MB.
+func usage(c *cobra.Command) error {
+	out := c.OutOrStderr()
+	var text strings.Builder
+	c.SetOut(&text)
+	err := new(cobra.Command).UsageFunc()(c)
+	c.SetOut(out)
+	if err != nil {
+		return err
+	}
+	changes := []string{" for more information about a command.", " for more about a command."}
+	for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
+		if flags.HasAvailableFlags() {
+			changes = append(changes, trimRight(flags.FlagUsages()), trimRight(flags.FlagUsagesWrapped(columns)))
+		}
+	}
+	_, err = io.WriteString(out, strings.NewReplacer(changes...).Replace(text.String()))
+	return err
+}
+
+func trimRight(s string) string { return strings.TrimRight(s, " \n") }
+
+// addVersion adds --version to the root command. Like --help, it ignores arguments.
+func addVersion(root *cobra.Command) {
+	asked := root.Flags().BoolP("version", "v", false, "version for "+root.Name())
+	check, run := root.Args, root.RunE
+	root.Args = func(c *cobra.Command, args []string) error {
+		if *asked {
+			return nil
+		}
+		return check(c, args)
+	}
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if *asked {
+			_, err := fmt.Fprint(c.OutOrStdout(), versionLine())
+			return err
+		}
+		return run(c, args)
+	}
+}
