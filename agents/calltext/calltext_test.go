@@ -77,8 +77,16 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Parse reads back a call that Format wrote. The message and the raw calls that Parse returns
-// add up to the whole text.
+// callText writes a call of view in the form that the prompt of the agent simple asks for.
+func callText(path string) string {
+	if strings.ContainsAny(path, "\n<") || path == "" {
+		path = "\n" + path + "\n"
+	}
+	return "<function=view>\n<parameter=path>" + path + "</parameter>\n</function>"
+}
+
+// Parse reads back a call in the form that prompts ask for. The message and the raw calls
+// that Parse returns add up to the whole text.
 func FuzzParse(f *testing.F) {
 	f.Add("Look.\n<function=view>\n<parameter=path>m.py</parameter>\n</function>", "m.py", false)
 	f.Add("<function=view><parameter=path>\n</parameter><function=", "a\n  </x>\n", true)
@@ -104,10 +112,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := schemas.ToolCall{Name: "view", Arguments: args}
-		_, again := calltext.Parse("So.\n"+calltext.Format(call), tools(), false)
+		_, again := calltext.Parse("So.\n"+callText(value), tools(), false)
 		if len(again) != 1 || again[0].Invalid != "" || string(again[0].Arguments) != string(args) {
-			t.Errorf("%s was read back as %v", calltext.Format(call), arguments(again))
+			t.Errorf("%s was read back as %v", callText(value), arguments(again))
 		}
 	})
 }

@@ -1,10 +1,7 @@
 package calltext
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
@@ -77,29 +74,4 @@ func Example(tool string, tools []schemas.ToolSchema) string {
 		}
 	}
 	return text + endFunction
-}
-
-// Format writes a call as Parse reads it. Values of several lines stand on lines
-// of their own.
-func Format(call schemas.ToolCall) string {
-	var args map[string]json.RawMessage
-	text := "<function=" + call.Name + ">\n"
-	if json.Unmarshal(call.Arguments, &args) == nil {
-		for _, name := range slices.Sorted(maps.Keys(args)) {
-			text += "<parameter=" + name + ">" + plain(args[name]) + endParameter + "\n"
-		}
-	}
-	return text + endFunction
-}
-
-// plain is a value as it is written between tags.
-func plain(value json.RawMessage) string {
-	var s string
-	if json.Unmarshal(value, &s) != nil {
-		return string(value)
-	}
-	if strings.ContainsAny(s, "\n<") || s == "" {
-		return "\n" + s + "\n"
-	}
-	return s
 }

@@ -46,7 +46,7 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	if deps.Gold == nil || deps.Gold.GoldPatch == "" {
 		return nil, fmt.Errorf("task %s has no gold patch to check", deps.Task.InstanceID)
 	}
-	edits, err := agents.GoldEdits(deps.Gold.GoldPatch)
+	edits, err := goldEdits(deps.Gold.GoldPatch)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func newSolution(deps agents.Deps) (*solution, error) {
 		if !has(deps.Tools, tool) {
 			return // what is not there need not work
 		}
-		s.plan = append(s.plan, planned{schemas.ToolCall{Name: tool, Arguments: agents.Arguments(args)}, check})
+		s.plan = append(s.plan, planned{schemas.ToolCall{Name: tool, Arguments: arguments(args)}, check})
 	}
 	add(mustFail, "eval", nil)
-	if file, line, ok := agents.GoldLine(deps.Gold.GoldPatch); ok {
+	if file, line, ok := goldLine(deps.Gold.GoldPatch); ok {
 		add(nil, "pdb", map[string]any{"command": fmt.Sprintf("b %s:%d", file, line)})
 		add(nil, "pdb", map[string]any{"command": "c"}) // it may be no line that runs
 	}
