@@ -102,10 +102,10 @@ func TestPhasesOfAnEpisode(t *testing.T) {
 		"-1.-1 system: sys first", "-1.-1 user: problem with pass", "-1.-1 env: failing",
 		"0.0 agent/add: 1", `0.1 agent/submit: There is no tool named "submit" here. Call one of: add, read, pass.`,
 		"1.0 agent/pass: not yet", "2.0 agent/add: 2",
-		"3.0 agent/pass: passed", "3.1 agent/add: Not executed: your part of the work had ended before this call.",
+		"3.0 agent/pass: passed", "3.1 agent/add: Not executed: your part of the work had already ended.",
 		"-1.-1 system: sys second", "-1.-1 user: problem with die",
 		`4.0 agent/read: There is no tool named "read" here. Call one of: add, submit, die.`, "4.1 agent/add: 3",
-		"5.0 agent/die: The sandbox died while this call ran. A fresh one was started and your earlier calls were repeated in it, without this one. Do not repeat it: next time the episode ends.",
+		"5.0 agent/die: The sandbox died while this call was running. A new sandbox was started, and your earlier calls were repeated in it, without this one. Do not make this call again: if the sandbox dies once more, the episode ends.",
 		"6.0 agent/add: 4", "7.0 agent/submit: ok",
 	}
 	if diff := cmp.Diff(want, outline(res.Steps)); diff != "" {

@@ -224,12 +224,12 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 		switch {
 		case err != nil:
 		case r.terminated || ended != nil || r.deaths > 1:
-			err = r.skip(step, "the episode had ended before this call")
+			err = r.skip(step, "the episode had already ended")
 		case now.Name != r.current.Name:
-			err = r.skip(step, "your part of the work had ended before this call")
+			err = r.skip(step, "your part of the work had already ended")
 		default:
 			if err = r.call(ctx, step); err != nil && context.Cause(ctx) == errWall && r.parent.Err() == nil {
-				ended, err = err, r.skip(step, "the episode had ended before this call")
+				ended, err = err, r.skip(step, "the episode had already ended")
 			}
 		}
 		if err != nil {
@@ -263,10 +263,10 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 func (r *run) wrote(reply schemas.Reply) (class, text string) {
 	switch {
 	case reply.CallAsText:
-		return schemas.ErrCallAsText, "Your reply holds a tool call written out as text, so nothing happened. " +
-			"Make the call with the tool calling interface instead of writing it."
+		return schemas.ErrCallAsText, "Your reply contains a tool call written out as text, so nothing happened. " +
+			"Make the call through the tool-calling interface instead."
 	case reply.Truncated:
-		return schemas.ErrCutOff, "Your reply hit the token limit before it called a tool, so nothing happened. " +
+		return schemas.ErrCutOff, "Your reply reached the token limit before it called a tool, so nothing happened. " +
 			"Say less, and call one tool."
 	}
 	if !r.current.Whole() {
@@ -299,9 +299,9 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 		fill(&step, info)
 		return r.add(step)
 	}
-	text := "The sandbox died while this call ran."
+	text := "The sandbox died while this call was running."
 	if r.deaths == 0 {
-		text += " A fresh one was started and your earlier calls were repeated in it, without this one. Do not repeat it: next time the episode ends."
+		text += " A new sandbox was started, and your earlier calls were repeated in it, without this one. Do not make this call again: if the sandbox dies once more, the episode ends."
 	}
 	info.Observation = schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrSandboxDied}
 	info.Observations, info.State.Terminated = nil, false

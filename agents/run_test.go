@@ -64,7 +64,7 @@ func TestStepsOfAnEpisode(t *testing.T) {
 		"-1.-1 system: sys", "-1.-1 user: problem", "-1.-1 env: 2 failed",
 		"0.0 agent/add: 1", "0.1 agent/add: 2",
 		"1.-1 agent: call a tool",
-		"2.0 agent/read: n is 2, in 1.2s", "2.1 agent/submit: ok", "2.2 agent/add: Not executed: the episode had ended before this call.",
+		"2.0 agent/read: n is 2, in 1.2s", "2.1 agent/submit: ok", "2.2 agent/add: Not executed: the episode had already ended.",
 	}
 	if diff := cmp.Diff(want, outline(res.Steps)); diff != "" {
 		t.Error(diff)
@@ -201,7 +201,7 @@ func TestKilledSandboxIsRebuiltOnce(t *testing.T) {
 		t.Errorf("%d resets, executed %v", w.resets, w.calls)
 	}
 	died := res.Steps[4]
-	if died.Observation.ErrorClass != schemas.ErrSandboxDied || died.State.Terminated || !strings.Contains(died.Observation.Text, "fresh one") {
+	if died.Observation.ErrorClass != schemas.ErrSandboxDied || died.State.Terminated || !strings.Contains(died.Observation.Text, "new sandbox") {
 		t.Errorf("step %+v", died)
 	}
 	if got := res.Steps[6].Observation.Text; !strings.HasPrefix(got, "n is 3") {

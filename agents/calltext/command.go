@@ -40,15 +40,15 @@ func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, er
 	name := p.until(unicode.IsSpace)
 	switch known := slices.IndexFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name }); {
 	case name == "":
-		return schemas.ToolCall{}, mistake(start, "nothing was entered: write a tool and its arguments, such as %s", Usage(tools[:min(1, len(tools))]))
+		return schemas.ToolCall{}, mistake(start, "the line is empty: enter a tool and its arguments, such as %s", Usage(tools[:min(1, len(tools))]))
 	case !word.MatchString(name):
-		return schemas.ToolCall{}, mistake(start, "%q is not the name of a tool", name)
+		return schemas.ToolCall{}, mistake(start, "%q is not a tool name", name)
 	case known < 0:
 		names := toolNames(tools)
 		if near := nearest.Name(name, names, max(len(name)/2, 1)); near != "" {
 			return schemas.ToolCall{}, mistake(start, "there is no tool %q: did you mean %s?", name, near)
 		}
-		return schemas.ToolCall{}, mistake(start, "there is no tool %q: there are %s", name, strings.Join(names, ", "))
+		return schemas.ToolCall{}, mistake(start, "there is no tool %q: choose one of %s", name, strings.Join(names, ", "))
 	}
 	args, err := p.arguments(find(tools, name))
 	if err != nil {
@@ -56,7 +56,7 @@ func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, er
 	}
 	raw, fault := schemas.CanonicalJSON(args)
 	if fault != nil {
-		return schemas.ToolCall{}, mistake(0, "the arguments are not what JSON can say: %v", fault)
+		return schemas.ToolCall{}, mistake(0, "JSON cannot represent the arguments: %v", fault)
 	}
 	return schemas.ToolCall{Name: name, Arguments: raw}, nil
 }
@@ -88,9 +88,9 @@ func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 		key := p.until(func(r rune) bool { return unicode.IsSpace(r) || r == '=' })
 		switch {
 		case p.at == len(p.line) || p.line[p.at] != '=':
-			return nil, mistake(start, "after %q a = and a value is missing; a value with spaces stands in quotes", key)
+			return nil, mistake(start, "%q is not key=value: put a value with spaces in quotes", key)
 		case !word.MatchString(key):
-			return nil, mistake(start, "%q is not the name of an argument", key)
+			return nil, mistake(start, "%q is not an argument name", key)
 		}
 		known := tool.Argument(key)
 		if _, twice := args[key]; twice {
@@ -100,7 +100,10 @@ func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 			if near := nearest.Name(key, tool.Names(), max(len(key)/3, 1)); near != "" {
 				return nil, mistake(start, "there is no argument %q: did you mean %s?", key, near)
 			}
-			return nil, mistake(start, "there is no argument %q: there are %s", key, anyOf(tool.Names()))
+			if len(tool.Names()) == 0 {
+				return nil, mistake(start, "there is no argument %q: the tool takes none", key)
+			}
+			return nil, mistake(start, "there is no argument %q: choose one of %s", key, strings.Join(tool.Names(), ", "))
 		}
 		p.at++
 		p.space()
@@ -122,14 +125,14 @@ func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 func (p *typed) value(want *jsonschema.Argument) (any, error) {
 	start, key := p.at, want.Name
 	if start == len(p.line) {
-		return nil, mistake(start, "the value of %s is missing; an empty one is \"\"", key)
+		return nil, mistake(start, "the value of %s is missing: write \"\" for an empty value", key)
 	}
 	var text string
 	switch c := p.line[start]; {
 	case c == '"' || c == '\'':
 		var closed bool
 		if text, closed = p.quoted(); !closed {
-			return nil, mistake(start, "the quote of %s is never closed", key)
+			return nil, mistake(start, "the quoted value of %s has no closing quote", key)
 		}
 		if want.IsText() {
 			return allowed(start, text, want)
@@ -158,7 +161,7 @@ func allowed(at int, value any, want *jsonschema.Argument) (any, error) {
 		return nil, mistake(at, "%s must be integer, not %s", want.Name, n)
 	}
 	if len(want.Enum) > 0 && !slices.ContainsFunc(want.Enum, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
-		return nil, mistake(at, "%s must be one of %s", want.Name, anyOf(want.Choices()))
+		return nil, mistake(at, "%s must be one of %s", want.Name, strings.Join(want.Choices(), ", "))
 	}
 	return value, nil
 }
@@ -255,11 +258,4 @@ func toolNames(tools []schemas.ToolSchema) []string {
 		names = append(names, t.Name)
 	}
 	return names
-}
-
-func anyOf(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }

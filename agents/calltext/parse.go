@@ -79,7 +79,7 @@ func stray(text string) (string, []schemas.ToolCall) {
 		}
 	}
 	return text[:loc[0]], []schemas.ToolCall{{Name: name, Arguments: json.RawMessage("{}"), Raw: text[loc[0]:],
-		Invalid: "a call begins with <function=" + name + "> and gives each argument as <parameter=...>"}}
+		Invalid: "a call must begin with <function=" + name + "> and give each argument as <parameter=...>"}}
 }
 
 // cursor reads calls one after another.
@@ -173,7 +173,7 @@ func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool
 	}
 	tag := parameter.FindStringSubmatch(rest)
 	if tag == nil {
-		return false, fmt.Errorf("where <parameter=...> or </function> should stand it reads %q", head(rest))
+		return false, fmt.Errorf("expected <parameter=...> or </function>, but found %q", head(rest))
 	}
 	key := strings.Trim(tag[1], " \t\r\"'")
 	c.at += len(tag[0])
@@ -188,7 +188,7 @@ func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool
 	return false, nil
 }
 
-var errCut = errors.New("your reply was cut off at the limit of its length, before the call was complete: say less before the call, or split the work into smaller calls")
+var errCut = errors.New("your reply was cut off at its length limit before the call was complete: say less before the call, or split the work into smaller calls")
 
 // value reads a parameter's value and moves the cursor past the closing tag.
 func (c *cursor) value(key string) (string, error) {

@@ -9,12 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents/canonical"
-	"github.com/tracesmith/tracesmith/internal/canonicaltest"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
 func value(t testing.TB, text string, rules ...canonical.Rule) any {
 	t.Helper()
-	v, err := canonicaltest.JSON([]byte(text), rules...)
+	v, err := envtest.Canonical([]byte(text), rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,8 @@ func TestRulesLeaveOtherTextAlone(t *testing.T) {
 	if d := cmp.Diff(map[string]any{"a": []any{map[string]any{"n": 1.5}, "at 0x..."}, "b": nil}, got); d != "" {
 		t.Error(d)
 	}
-	if _, err := canonicaltest.JSON([]byte(`{`)); err == nil {
-		t.Error("JSON accepted an incomplete value")
+	if _, err := envtest.Canonical([]byte(`{`)); err == nil {
+		t.Error("Canonical accepted an incomplete value")
 	}
 }
 

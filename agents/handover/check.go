@@ -41,7 +41,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 	case p.Cause == "":
 		bad("cause", "is empty: say in one sentence which code makes which value wrong")
 	case len(p.Cause) > maxCause:
-		bad("cause", "has %d bytes: one sentence of at most %d", len(p.Cause), maxCause)
+		bad("cause", "has %d bytes: write one sentence of at most %d", len(p.Cause), maxCause)
 	}
 	if len(a.CauseSteps) == 0 || len(a.CauseSteps) > maxItems {
 		bad("cause_steps", "name at least one and at most %d steps that show the cause", maxItems)
@@ -68,7 +68,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 		p.Files = append(p.Files, e)
 	}
 	if lines > maxLines {
-		bad("files", "have %d lines together: at most %d, name what matters", lines, maxLines)
+		bad("files", "have %d lines in total, and at most %d are allowed: name only those that matter", lines, maxLines)
 	}
 	for i, v := range a.Values {
 		e, why := c.value(v)
@@ -79,7 +79,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 		p.Values = append(p.Values, e)
 	}
 	if size > maxPack {
-		bad("files and values", "have %d bytes together: at most %d, name what matters", size, maxPack)
+		bad("files and values", "have %d bytes in total, and at most %d are allowed: name only what matters", size, maxPack)
 	}
 	if n := len(problems); n > maxProblem {
 		problems = append(problems[:maxProblem], fmt.Sprintf("and %d more", n-maxProblem))
@@ -96,11 +96,11 @@ func (c checker) step(n int) (schemas.Step, string) {
 	s := c.steps[i]
 	switch {
 	case i >= c.seen:
-		return s, fmt.Sprintf("step %d was called together with this handover, so you have not seen its answer", n)
+		return s, fmt.Sprintf("step %d belongs to the same reply as this handover, so you had not seen its answer", n)
 	case s.Observation == nil, failed(s.Observation.ErrorClass):
 		return s, fmt.Sprintf("step %d showed nothing", n)
 	case s.ToolCall == nil && s.Turn >= 0, s.ToolCall != nil && s.ToolCall.Name == Name:
-		return s, fmt.Sprintf("step %d is not the answer of a tool that looks at something", n)
+		return s, fmt.Sprintf("step %d is not the answer of a tool that shows something", n)
 	}
 	o := *s.Observation
 	o.Text = c.visible(i)
@@ -180,11 +180,11 @@ func (c checker) excerpt(f excerpt) (Excerpt, string) {
 	case why != "":
 		return e, why
 	case e.Start < 1 || e.End < e.Start:
-		return e, fmt.Sprintf("lines %d-%d are no range: lines are counted from 1, and start <= end", e.Start, e.End)
+		return e, fmt.Sprintf("lines %d-%d are not a range: line numbers begin at 1, and start must not be greater than end", e.Start, e.End)
 	case e.End-e.Start >= maxLines:
-		return e, fmt.Sprintf("%d lines are too many: name those that matter", e.End-e.Start+1)
+		return e, fmt.Sprintf("%d lines are too many: name only those that matter", e.End-e.Start+1)
 	case len(e.Note) > maxNote:
-		return e, fmt.Sprintf("its note has %d bytes, at most %d", len(e.Note), maxNote)
+		return e, fmt.Sprintf("its note has %d bytes, and at most %d are allowed", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
 	files, numbered := shown(s, c.aliased(f.Step))
@@ -194,7 +194,7 @@ func (c checker) excerpt(f excerpt) (Excerpt, string) {
 		}
 	}
 	if !numbered {
-		return e, fmt.Sprintf("step %d is an answer of %s, which shows no numbered lines of files: name a step of view, grep or pdb, or of bash that did nothing but cat, head, sed -n or grep -n of one file; or quote it under values", f.Step, e.Tool)
+		return e, fmt.Sprintf("step %d is an answer of %s that shows no numbered lines of a file: name a step of view, grep or pdb, or a step of bash that only ran cat, head, sed -n or grep -n on one file; or quote the text under values", f.Step, e.Tool)
 	}
 	if name, err := strconv.Unquote(e.Path); err == nil && files[e.Path] == nil {
 		e.Path = name // as it is shown
@@ -206,7 +206,7 @@ func (c checker) excerpt(f excerpt) (Excerpt, string) {
 	for n := e.Start; n <= e.End; n++ {
 		text, ok := lines[n]
 		if !ok {
-			return e, fmt.Sprintf("step %d did not show line %d of it, only %s", f.Step, n, ranges(slices.Sorted(maps.Keys(lines))))
+			return e, fmt.Sprintf("step %d did not show line %d of this file, only %s", f.Step, n, ranges(slices.Sorted(maps.Keys(lines))))
 		}
 		e.Lines = append(e.Lines, Line{n, text})
 	}
@@ -222,9 +222,9 @@ func (c checker) value(v value) (Value, string) {
 	case e.Expression == "" || e.Value == "":
 		return e, "expression and value must both be given"
 	case len(e.Value) > maxValue || len(e.Expression) > maxValue:
-		return e, fmt.Sprintf("it has %d bytes, at most %d: quote the part that matters", max(len(e.Value), len(e.Expression)), maxValue)
+		return e, fmt.Sprintf("it has %d bytes, and at most %d are allowed: quote only the part that matters", max(len(e.Value), len(e.Expression)), maxValue)
 	case len(e.Note) > maxNote:
-		return e, fmt.Sprintf("its note has %d bytes, at most %d", len(e.Note), maxNote)
+		return e, fmt.Sprintf("its note has %d bytes, and at most %d are allowed", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
 	text := s.Observation.Text
@@ -235,16 +235,16 @@ func (c checker) value(v value) (Value, string) {
 	found, ok := quote(said, e.Value, placed(s.ToolCall, said))
 	if !ok {
 		if _, ok = quote(code, e.Value, placed(s.ToolCall, code)); ok {
-			return e, fmt.Sprintf("in step %d, %q stands in the source around the line only: name lines of code under files", v.Step, short(e.Value))
+			return e, fmt.Sprintf("in step %d, %q appears only in the source around the current line: name lines of code under files", v.Step, short(e.Value))
 		}
-		return e, fmt.Sprintf("step %d did not show the value %q; it must be copied exactly", v.Step, short(e.Value))
+		return e, fmt.Sprintf("step %d did not show the value %q: copy it exactly", v.Step, short(e.Value))
 	}
 	if echoed(s, found) {
-		return e, fmt.Sprintf("in step %d, %q are words of your own call, given back: quote what the answer says of them", v.Step, short(e.Value))
+		return e, fmt.Sprintf("in step %d, %q only repeats words of your own call: quote what the answer says about them", v.Step, short(e.Value))
 	}
 	switch belongs(s, said, e.Expression, found, c.aliased(v.Step+1)) {
 	case refuted:
-		return e, fmt.Sprintf("in step %d, %q is printed for another expression than %q: name the one that it was printed for", v.Step, short(e.Value), short(e.Expression))
+		return e, fmt.Sprintf("in step %d, %q was printed for another expression than %q: name the expression it was printed for", v.Step, short(e.Value), short(e.Expression))
 	case unknown:
 		e.Unverified = true
 	}

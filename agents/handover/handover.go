@@ -57,33 +57,33 @@ type Value struct {
 
 // arguments are what the model calls the tool with.
 type arguments struct {
-	Cause      string    `json:"cause" jsonschema:"One sentence: which code makes which value wrong, and why that gives the failure."`
-	CauseSteps []int     `json:"cause_steps,omitempty" jsonschema:"Numbers of the steps that show it."`
-	Files      []excerpt `json:"files,omitempty" jsonschema:"The code that has to be understood or changed, as view, grep or the debugger's listing showed it."`
-	Values     []value   `json:"values,omitempty" jsonschema:"What you observed: values of expressions, outputs, error messages."`
+	Cause      string    `json:"cause" jsonschema:"One sentence: which code makes which value wrong, and why that leads to the failure."`
+	CauseSteps []int     `json:"cause_steps,omitempty" jsonschema:"Numbers of the steps that show the cause."`
+	Files      []excerpt `json:"files,omitempty" jsonschema:"The code that the engineer must understand or change, as view, grep or the debugger's listing showed it."`
+	Values     []value   `json:"values,omitempty" jsonschema:"What you observed: values of expressions, output, error messages."`
 }
 
 type excerpt struct {
-	Path  string  `json:"path" jsonschema:"File, relative to the workspace."`
+	Path  string  `json:"path" jsonschema:"Path of the file, relative to the workspace."`
 	Start int     `json:"start" jsonschema:"First line."`
 	End   *int    `json:"end,omitempty" jsonschema:"Last line, inclusive. Default: start."`
 	Step  int     `json:"step" jsonschema:"Number of the step that showed these lines."`
-	Note  *string `json:"note,omitempty" jsonschema:"What to see in them."`
+	Note  *string `json:"note,omitempty" jsonschema:"What to notice in these lines."`
 }
 
 type value struct {
-	Expression string  `json:"expression" jsonschema:"What was looked at, as you wrote it in that step or as the step showed it."`
+	Expression string  `json:"expression" jsonschema:"What you looked at, as you wrote it in that step or as the step showed it."`
 	Value      string  `json:"value" jsonschema:"What the step showed, copied exactly."`
-	Step       int     `json:"step" jsonschema:"Number of the step that showed it."`
-	Note       *string `json:"note,omitempty" jsonschema:"What it means."`
+	Step       int     `json:"step" jsonschema:"Number of the step that showed the value."`
+	Note       *string `json:"note,omitempty" jsonschema:"What the value means."`
 }
 
 var definition = tools.Def[arguments]{
 	Name: Name, Category: Name,
-	Description: "End your part: hand what you found to an engineer who writes the fix and sees nothing else of your work. " +
-		"Name the cause, the lines of code that matter and the values you observed, each with the number of the step that " +
-		"showed it; it stands at the end of each answer. Every item is checked: a line or a value that its step did not show " +
-		"is refused, and you can mend the call. The engineer gets the lines as they were shown, so name all that a fix needs.",
+	Description: "End your part of the work: hand over what you found to an engineer, who writes the fix and sees nothing else of your work. " +
+		"Give the cause, the lines of code that matter, and the values you observed, each with the number of the step that " +
+		"showed it. Each answer ends with the number of its step. Every item is checked: if its step did not show a line or a value, " +
+		"the call is refused, and you can correct it. The engineer gets the lines as they were shown, so include all lines that a fix needs.",
 	Required: []string{"cause_steps", "files"},
 	Example: arguments{
 		Cause:      "total() rounds each line before it adds them up, so the sum is a cent short.",
@@ -133,10 +133,10 @@ func read(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt sc
 		c := checker{workdir: workdir, steps: steps, seen: seen(steps), prompt: prompt}
 		p, problems := c.pack(a)
 		if len(problems) > 0 {
-			return schemas.Observation{}, tools.Mistake("Nothing was handed over:\n%s\nMend the call, or look once more.", "- "+strings.Join(problems, "\n- "))
+			return schemas.Observation{}, tools.Mistake("Nothing was handed over:\n%s\nCorrect the call, or look again first.", "- "+strings.Join(problems, "\n- "))
 		}
 		pack = p
-		return schemas.Observation{Text: fmt.Sprintf("Handed over: %d of code, %d of values%s. Your part is done.", len(p.Files), len(p.Values), unverified(p))}, nil
+		return schemas.Observation{Text: fmt.Sprintf("Handed over: %s and %s%s. Your part of the work is done.", plural(len(p.Files), "code excerpt"), plural(len(p.Values), "value"), unverified(p))}, nil
 	}
 	set, err := tools.NewSet([]tools.Tool{tools.Define(d)})
 	if err != nil {
@@ -149,7 +149,14 @@ func read(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt sc
 	return pack, o
 }
 
-// unverified says how many of a pack's values are marked so.
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// unverified says for how many values of a pack Unverified is set, or returns "" if there are none.
 func unverified(p Pack) string {
 	n := 0
 	for _, v := range p.Values {
@@ -160,7 +167,7 @@ func unverified(p Pack) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d marked as not verified to be those of their expressions)", n)
+	return fmt.Sprintf(" (for %d of them, it is not verified that the value belongs to its expression)", n)
 }
 
 // seen is how many of the steps the model knew when it made its call: a reply's

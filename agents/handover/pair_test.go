@@ -39,8 +39,8 @@ func TestValuesBelongToTheirExpressions(t *testing.T) {
 		{"pdb", "total", "3" + frame, "total", "3", "verified"},
 		{"pdb", "print(total)", "3" + frame, "total", "3", "verified"},
 		{"pdb", "p a ;; p b", "3\n4" + frame, "b", "4", "verified"},
-		{"pdb", "p a ;; p b", "3\n4" + frame, "a", "4", `"4" is printed for another expression than "a"`},
-		{"pdb", "p a\npp b", "3\n4" + frame, "b", "3", `"3" is printed for another expression than "b"`},
+		{"pdb", "p a ;; p b", "3\n4" + frame, "a", "4", `"4" was printed for another expression than "a"`},
+		{"pdb", "p a\npp b", "3\n4" + frame, "b", "3", `"3" was printed for another expression than "b"`},
 		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 at m.py:3\n7\n3" + frame, "a", "3", "verified"},
 		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 at m.py:3\n7\n3" + frame, "a", "7", "unverified"}, // the program printed the 7
 		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 hit.\n> m.py(3)f()\n-> x = 1\n3" + frame, "a", "3", "verified"},

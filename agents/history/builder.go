@@ -27,7 +27,7 @@ const TextStyle = "text"
 // Note replaces the turns that a prompt leaves out. Its text is fixed, so that the
 // prompt up to the first kept turn is the same after every cut. Without a note, a
 // model does not know that it has already done part of the work, and starts over.
-const Note = "[The first part of your work is left out here to save space: the calls, and what they showed. Whatever it changed in the files is still there.]"
+const Note = "[To save space, the first part of your work is omitted here: your calls and what they showed. All changes that you made to files are still in place.]"
 
 // refusals is how many times Ask shortens and resends a prompt that the server
 // rejects as too long.

@@ -160,16 +160,19 @@ func TestF7LongAnswerIsTrimmed(t *testing.T) {
 		if len(op.Context.Trimmed) == 0 || op.Context.Kind() != schemas.ContextTrim {
 			t.Fatalf("nothing is recorded: %+v", op.Context)
 		}
-		shown := ""
+		shown, byCall := "", map[string]string{}
 		for _, p := range m.prompts[len(m.prompts)-2:] {
 			for _, msg := range p {
-				if msg.Role == "tool" && strings.Contains(msg.Content, "left out here") {
-					if shown != "" && msg.Content != shown && msg.ToolCallID == p[len(p)-1].ToolCallID {
-						t.Error("it is trimmed otherwise later on")
+				if msg.Role == "tool" && strings.Contains(msg.Content, "omitted here") {
+					if before, ok := byCall[msg.ToolCallID]; ok && msg.Content != before {
+						t.Errorf("the answer to %s is trimmed differently in the next prompt", msg.ToolCallID)
 					}
-					shown = msg.Content
+					shown, byCall[msg.ToolCallID] = msg.Content, msg.Content
 				}
 			}
+		}
+		if len(byCall) == 0 {
+			t.Errorf("%q: no answer is trimmed", where)
 		}
 		if got := [2]bool{strings.HasPrefix(shown, "FIRST"), strings.Contains(shown, "LAST")}; got != want {
 			t.Errorf("%q: first and last are shown %v, want %v", where, got, want)

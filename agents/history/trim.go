@@ -77,7 +77,7 @@ func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 
 // cutOut leaves keep of so many characters.
 func (c *conversation) cutOut(step, length, keep int) schemas.Trim {
-	mark := fmt.Sprintf("[... %d characters are left out here: there is no room for more ...]", length-keep)
+	mark := fmt.Sprintf("[... %d characters omitted here to save space ...]", length-keep)
 	switch c.cfg.Trim {
 	case trimStart:
 		return schemas.Trim{Step: step, From: 0, To: length - keep, Mark: mark + "\n"}

@@ -13,7 +13,7 @@ import (
 
 // demonstratorVersion goes up with every change to what the demonstrator does or
 // says, because its messages are training data.
-const demonstratorVersion = "4"
+const demonstratorVersion = "5"
 
 // demonstrator shows, without a model, how to find a bug with a debugger: it
 // reproduces the failure, follows the test into the code, stops at breakpoints,

@@ -17,11 +17,11 @@ import (
 func init() {
 	agents.Registry.Register(agents.Spec{
 		Kind:    "human",
-		Summary: "you, at the terminal: tool key=value, one call a line",
+		Summary: "you, at the terminal: tool key=value, one call per line",
 		Default: func() any { return &HumanConfig{} },
 		New: func(_ any, deps agents.Deps) (agents.Policy, error) {
 			if deps.Console == nil {
-				return nil, errors.New("there is no terminal to play at")
+				return nil, errors.New("agent human needs a terminal: run tracesmith in one")
 			}
 			return &human{console: deps.Console, prompts: deps.Templates()}, nil
 		},
@@ -46,10 +46,10 @@ type human struct {
 // a call.
 const patience = 10
 
-const humanHelp = `Write a tool and its arguments: tool key=value key="a value". In quotes \n is a line break.
-  # text     what you think, recorded with the next call
-  ?          the tools; ? NAME  what one of them does
-Tab completes, arrows bring lines back, Ctrl-D ends the episode.
+const humanHelp = `Enter a tool and its arguments: tool key=value key="a value". In quotes, \n is a line break.
+  # text     records your thoughts with the next call
+  ?          lists the tools; ? NAME describes one of them
+Tab completes a word, the arrow keys recall lines, and Ctrl-D ends the episode.
 `
 
 func (h *human) Info() schemas.AgentInfo {
@@ -89,7 +89,7 @@ func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 			}
 		}
 	}
-	fmt.Fprintf(h.console, "That were %d lines without a call: the turn is over.\n", patience)
+	fmt.Fprintf(h.console, "These were %d lines without a call, so the turn is over.\n", patience)
 	return schemas.Reply{Message: strings.Join(append(thoughts, wrong), "\n")}, nil
 }
 

@@ -144,7 +144,7 @@ func TestSolverKnowsIssueAndPack(t *testing.T) {
 			if text := string(ex.Body); strings.Contains(text, "1 failed") || strings.Contains(text, "This was step") {
 				t.Errorf("the solver was sent %s", text)
 			}
-			if diff := cmp.Diff("x is wrong\n\n# What was found\n\nCause: x is 1 (step 4)\n\n# Code\n\nm.py, line 2 (step 4, view)\n    2  x = 1", body.Messages[1].Content); diff != "" {
+			if diff := cmp.Diff("x is wrong\n\n# Findings\n\nCause: x is 1 (step 4)\n\n# Code\n\nm.py, line 2 (step 4, view)\n    2  x = 1", body.Messages[1].Content); diff != "" {
 				t.Error(diff)
 			}
 		case ex.Turn == 2: // the budget is used up

@@ -70,11 +70,11 @@ func (s simple) Phase(_ *agents.Transcript, offered []schemas.ToolSchema) (agent
 func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
 	switch {
 	case call.Name == "":
-		return refusal(schemas.ErrNoToolCall, "Your reply called no tool, so nothing happened. Every reply ends with one call, in this form:\n"+
+		return refusal(schemas.ErrNoToolCall, "Your reply called no tool, so nothing happened. End every reply with one call in this form:\n"+
 			"<function=NAME>\n<parameter=KEY>value</parameter>\n</function>\nWhen the bug is fixed, call submit."), true
 	case later(t, call):
-		return refusal(schemas.ErrNotExecuted, fmt.Sprintf("Not executed: only the first call of a reply is run, and this call of %s was not. "+
-			"Look at what the first one showed; then repeat this one if you still need it.", call.Name)), true
+		return refusal(schemas.ErrNotExecuted, fmt.Sprintf("Not executed: only the first call of a reply is run, and this call of %s was not the first. "+
+			"Look at what the first call showed, then repeat this one if you still need it.", call.Name)), true
 	case call.Truncated:
 		return refusal(schemas.ErrCutOff, fmt.Sprintf("The call to %s was not run: %s.", call.Name, call.Invalid)), true
 	case call.Invalid != "":

@@ -24,7 +24,7 @@ import (
 var embedded embed.FS
 
 // number counts changes made on purpose.
-const number = "4"
+const number = "5"
 
 // Set is the templates of all agents. Safe for concurrent use.
 type Set struct {
@@ -128,7 +128,7 @@ func (s *Set) pair(first, second string, v View) (system, problem string, err er
 		return "", "", err
 	}
 	if system == "" && problem == "" {
-		return "", "", errors.New("both prompts are empty: the model must be told something")
+		return "", "", errors.New("both prompts are empty, and the model needs at least one")
 	}
 	return system, problem, nil
 }

@@ -1,6 +1,4 @@
-// Package canonicaltest applies the rules of package canonical to whole JSON answers, so that
-// tests can compare the answers of two sandboxes in all fields.
-package canonicaltest
+package envtest
 
 import (
 	"encoding/json"
@@ -10,9 +8,10 @@ import (
 	"github.com/tracesmith/tracesmith/agents/canonical"
 )
 
-// JSON decodes a JSON value as encoding/json does, rewrites its texts and drops its fields as
-// the given rules say. Without rules, it applies all of canonical.Rules.
-func JSON(value []byte, rules ...canonical.Rule) (any, error) {
+// Canonical decodes an answer of an environment, rewrites its texts and drops its fields as the
+// given rules say. Without rules, it applies all of canonical.Rules. Answers of two sandboxes
+// that are equal in all fields give equal values.
+func Canonical(value []byte, rules ...canonical.Rule) (any, error) {
 	if len(rules) == 0 {
 		rules = canonical.Rules
 	}
@@ -26,21 +25,21 @@ func JSON(value []byte, rules ...canonical.Rule) (any, error) {
 			dropped[f] = true
 		}
 	}
-	return walk(v, dropped, rules), nil
+	return canonicalValue(v, dropped, rules), nil
 }
 
-func walk(v any, dropped map[string]bool, rules []canonical.Rule) any {
+func canonicalValue(v any, dropped map[string]bool, rules []canonical.Rule) any {
 	switch v := v.(type) {
 	case string:
 		return canonical.Text(v, rules...)
 	case []any:
 		for i := range v {
-			v[i] = walk(v[i], dropped, rules)
+			v[i] = canonicalValue(v[i], dropped, rules)
 		}
 	case map[string]any:
 		maps.DeleteFunc(v, func(name string, _ any) bool { return dropped[name] })
 		for name := range v {
-			v[name] = walk(v[name], dropped, rules)
+			v[name] = canonicalValue(v[name], dropped, rules)
 		}
 	}
 	return v
