@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,9 @@ func TestClusterBudget(t *testing.T) {
 	until("a third spent", spent(0.3))
 	kill("the coordinator", coordinator)
 	kill("a worker", workers[1])
+	if err := os.WriteFile(releaseFile(dir), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	coordinator = part(t, "coordinator", "c", env...)
 	workers[0] = part(t, "worker", "w4", env...)
 	until("stopped", func(s observe.Status) bool { return s.Phase == string(engine.Stopped) && s.Budget.Over })
