@@ -35,14 +35,14 @@ func PhasedOf(p Policy) Phased {
 	if own, ok := p.(Phased); ok {
 		return own
 	}
-	return unphased{p}
+	return singlePhase{p}
 }
 
-type unphased struct{ Policy }
+type singlePhase struct{ Policy }
 
-func (unphased) Phase(*Transcript, []schemas.ToolSchema) (Phase, error) { return Phase{}, nil }
+func (singlePhase) Phase(*Transcript, []schemas.ToolSchema) (Phase, error) { return Phase{}, nil }
 
-func (unphased) Answer(*Transcript, schemas.ToolCall) (schemas.Observation, bool) {
+func (singlePhase) Answer(*Transcript, schemas.ToolCall) (schemas.Observation, bool) {
 	return schemas.Observation{}, false
 }
 
@@ -70,10 +70,10 @@ type Phase struct {
 
 // Whole reports whether the model is shown all of the environment's tools and the
 // environment answers every call.
-func (ph Phase) Whole() bool { return ph.Name == "" && ph.Tools == nil }
+func (ph Phase) IsDefault() bool { return ph.Name == "" && ph.Tools == nil }
 
-func (ph Phase) tools(offered []schemas.ToolSchema) []schemas.ToolSchema {
-	if ph.Whole() {
+func (ph Phase) shownTools(offered []schemas.ToolSchema) []schemas.ToolSchema {
+	if ph.IsDefault() {
 		return offered
 	}
 	return ph.Tools
@@ -94,7 +94,7 @@ func (t *Transcript) Conversation() []schemas.Step {
 }
 
 func (r *run) phase() (Phase, error) {
-	ph, err := r.policy.Phase(&r.transcript, r.offered)
+	ph, err := r.policy.Phase(&r.transcript, r.envTools)
 	if err != nil {
 		return ph, fmt.Errorf("finding the phase: %w", err)
 	}
@@ -104,7 +104,7 @@ func (r *run) phase() (Phase, error) {
 // enter makes the phase of the next turn the current one. A new conversation is
 // opened with what is recorded of its opening, and the rest is written now: its
 // prompts, then what tools said at the reset, if there was one.
-func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
+func (r *run) enterPhase(reset *env.Info, began time.Time) (exit string, err error) {
 	ph, err := r.phase()
 	if err != nil || ph.Exit != "" {
 		return ph.Exit, err
@@ -112,12 +112,12 @@ func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
 	opened := ph.Name != r.current.Name || reset != nil
 	r.current = ph
 	r.transcript.Phase = ph.Name
-	r.show(ph.tools(r.offered))
+	r.showTools(ph.shownTools(r.envTools))
 	if !opened {
 		return "", nil
 	}
-	r.format, r.lately, r.context = 0, nil, 0
-	steps, err := r.opening(reset, began)
+	r.formatErrors, r.recentCalls, r.conversationTokens = 0, nil, 0
+	steps, err := r.openingSteps(reset, began)
 	if err != nil {
 		return "", err
 	}
@@ -140,7 +140,7 @@ func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
 
 // opening are the system prompt, the problem, and what tools said at the reset.
 // They begin when the reset began.
-func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) {
+func (r *run) openingSteps(reset *env.Info, began time.Time) ([]schemas.Step, error) {
 	system, problem, err := r.policy.Prompts(&r.transcript)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the prompts: %w", err)
@@ -166,7 +166,7 @@ func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) 
 			}
 			text := o.Text
 			if r.current.Numbered {
-				text += "\n\n" + number(len(r.result.Steps)+len(steps))
+				text += "\n\n" + stepNumber(len(r.result.Steps)+len(steps))
 			}
 			add(schemas.Step{Source: "env", Text: text, Observation: &o})
 		}
@@ -180,8 +180,8 @@ func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) 
 
 // announce ends the answer of a step with the tools that it brings into the
 // conversation, so that the record says when a model was told.
-func (r *run) announce(step *schemas.Step) error {
-	if r.current.Whole() || step.Turn < 0 || step.Observation == nil {
+func (r *run) announceTools(step *schemas.Step) error {
+	if r.current.IsDefault() || step.Turn < 0 || step.Observation == nil {
 		return nil
 	}
 	before, err := r.phase()
@@ -189,7 +189,7 @@ func (r *run) announce(step *schemas.Step) error {
 		return err
 	}
 	steps := r.transcript.Steps
-	r.transcript.Steps = append(steps, visible(*step))
+	r.transcript.Steps = append(steps, withoutFullText(*step))
 	after, err := r.phase()
 	r.transcript.Steps = steps
 	if err != nil || after.Name != before.Name {
@@ -215,22 +215,22 @@ func Preview(p Policy, t schemas.Task, offered []schemas.ToolSchema) (system, pr
 	if err != nil {
 		return "", "", err
 	}
-	tr.Phase, tr.Tools = ph.Name, ph.tools(offered)
+	tr.Phase, tr.Tools = ph.Name, ph.shownTools(offered)
 	return p.Prompts(&tr)
 }
 
 // number is how a step is named to the model. It stands behind the answer, so
 // that equal answers stay equal.
-func number(index int) string { return fmt.Sprintf("[This was step %d.]", index) }
+func stepNumber(index int) string { return fmt.Sprintf("[This was step %d.]", index) }
 
 // show makes tools what the model sees, and keeps each list that was shown.
-func (r *run) show(tools []schemas.ToolSchema) {
+func (r *run) showTools(tools []schemas.ToolSchema) {
 	same := func(a, b schemas.ToolSchema) bool { return a.Name == b.Name } // all are of one set
 	if r.toolSet != "" && slices.EqualFunc(r.transcript.Tools, tools, same) {
 		return
 	}
 	r.transcript.Tools, r.toolSet = tools, schemas.Hash(tools)
-	if r.current.Whole() {
+	if r.current.IsDefault() {
 		r.result.Tools = tools
 		return
 	}
@@ -246,8 +246,8 @@ func (r *run) show(tools []schemas.ToolSchema) {
 
 // answer answers a call that does not reach the environment: one of the policy's
 // own tools, or of a tool that is not shown in this phase.
-func (r *run) answer(call schemas.ToolCall) (schemas.Observation, bool) {
-	if r.current.Whole() {
+func (r *run) answerLocally(call schemas.ToolCall) (schemas.Observation, bool) {
+	if r.current.IsDefault() {
 		return schemas.Observation{}, false
 	}
 	var names []string
@@ -262,7 +262,7 @@ func (r *run) answer(call schemas.ToolCall) (schemas.Observation, bool) {
 }
 
 // executed tells whether a recorded call reached the environment.
-func (r *run) executed(s schemas.Step) bool {
+func (r *run) reachedEnv(s schemas.Step) bool {
 	if s.ToolCall == nil || s.Observation == nil {
 		return false
 	}
@@ -270,15 +270,15 @@ func (r *run) executed(s schemas.Step) bool {
 	case schemas.ErrSandboxDied, schemas.ErrNotExecuted:
 		return false
 	}
-	if r.current.Whole() {
+	if r.current.IsDefault() {
 		return true
 	}
-	known := slices.ContainsFunc(r.offered, func(t schemas.ToolSchema) bool { return t.Name == s.ToolCall.Name })
+	known := slices.ContainsFunc(r.envTools, func(t schemas.ToolSchema) bool { return t.Name == s.ToolCall.Name })
 	return known && s.ToolCall.Invalid == "" && s.Observation.ErrorClass != schemas.ErrUnknownTool
 }
 
 // unaltered is the state after a call that did not reach the environment.
-func (r *run) unaltered() *schemas.EnvState {
+func (r *run) stateBefore() *schemas.EnvState {
 	for _, s := range slices.Backward(r.result.Steps) {
 		if s.State != nil {
 			state := *s.State

@@ -62,7 +62,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 		cfg.Clock = time.Now
 	}
 	if cfg.Recorder == nil {
-		cfg.Recorder = unrecorded{}
+		cfg.Recorder = nopRecorder{}
 	}
 	cfg.Task = cfg.Task.Public()
 	r := &run{
@@ -92,18 +92,18 @@ type run struct {
 	transcript Transcript
 	result     Result
 
-	offered  []schemas.ToolSchema // by the environment
+	envTools []schemas.ToolSchema // by the environment
 	current  Phase
 	toolSet  string         // hash of the tools shown
 	recorded []schemas.Step // by an earlier delivery, not taken up yet
 
-	turnNo     int // of the next turn
-	terminated bool
-	deaths     int // sandboxes the agent has killed
-	format     int // turns in a row without a well-formed call
-	wellFormed bool
-	lately     []string // hashes of the last calls with their answers
-	context    int64    // tokens of the conversation after the last reply, 0: unknown
+	turnNo             int // of the next turn
+	terminated         bool
+	sandboxDeaths      int // sandboxes the agent has killed
+	formatErrors       int // turns in a row without a well-formed call
+	wellFormed         bool
+	recentCalls        []string // hashes of the last calls with their answers
+	conversationTokens int64    // tokens of the conversation after the last reply, 0: unknown
 }
 
 // finish turns the way the loop ended into a result. A context that ended
@@ -161,10 +161,10 @@ func (r *run) turn(ctx context.Context) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if exit, err := r.enter(nil, r.Clock().UTC()); exit != "" || err != nil {
+	if exit, err := r.enterPhase(nil, r.Clock().UTC()); exit != "" || err != nil {
 		return exit, err
 	}
-	if r.Limits.MaxPromptTokens > 0 && r.context >= r.Limits.MaxPromptTokens {
+	if r.Limits.MaxPromptTokens > 0 && r.conversationTokens >= r.Limits.MaxPromptTokens {
 		return schemas.ExitMaxContext, nil
 	}
 	asked := r.Clock().UTC()
@@ -177,16 +177,16 @@ func (r *run) turn(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("turn %d: %w", r.turnNo, err)
 	}
-	complete(&reply, r.turnNo)
+	fillDefaults(&reply, r.turnNo)
 	reply.ToolSet = r.toolSet
-	if err := r.record(func(ctx context.Context) error { return r.Recorder.Reply(ctx, r.turnNo, reply) }); err != nil {
+	if err := r.withRecorder(func(ctx context.Context) error { return r.Recorder.Reply(ctx, r.turnNo, reply) }); err != nil {
 		return "", fmt.Errorf("recording the reply: %w", err)
 	}
 	return r.execute(ctx, reply, 0, asked)
 }
 
 // complete fills what a policy may leave open: ids and empty arguments.
-func complete(reply *schemas.Reply, turn int) {
+func fillDefaults(reply *schemas.Reply, turn int) {
 	for i := range reply.Calls {
 		c := &reply.Calls[i]
 		if c.ID == "" {
@@ -223,7 +223,7 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 		now, err := r.phase()
 		switch {
 		case err != nil:
-		case r.terminated || ended != nil || r.deaths > 1:
+		case r.terminated || ended != nil || r.sandboxDeaths > 1:
 			err = r.skip(step, "the episode had already ended")
 		case now.Name != r.current.Name:
 			err = r.skip(step, "your part of the work had already ended")
@@ -251,8 +251,8 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 		if err != nil {
 			return fmt.Errorf("answering a reply without a call: %w", err)
 		}
-		fill(&step, info)
-		if class, text := r.wrote(reply); class != "" && step.Observation.ErrorClass == schemas.ErrNoToolCall {
+		setObservation(&step, info)
+		if class, text := r.explainNoCall(reply); class != "" && step.Observation.ErrorClass == schemas.ErrNoToolCall {
 			step.Observation.ErrorClass, step.Observation.Text, step.Observation.FullBytes = class, text, int64(len(text))
 		}
 	}
@@ -260,7 +260,7 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 }
 
 // wrote says what a reply has in the place of a call, where that is known.
-func (r *run) wrote(reply schemas.Reply) (class, text string) {
+func (r *run) explainNoCall(reply schemas.Reply) (class, text string) {
 	switch {
 	case reply.CallAsText:
 		return schemas.ErrCallAsText, "Your reply contains a tool call written out as text, so nothing happened. " +
@@ -269,7 +269,7 @@ func (r *run) wrote(reply schemas.Reply) (class, text string) {
 		return schemas.ErrCutOff, "Your reply reached the token limit before it called a tool, so nothing happened. " +
 			"Say less, and call one tool."
 	}
-	if !r.current.Whole() {
+	if !r.current.IsDefault() {
 		if o, ok := r.policy.Answer(&r.transcript, schemas.ToolCall{}); ok {
 			return o.ErrorClass, o.Text
 		}
@@ -280,8 +280,8 @@ func (r *run) wrote(reply schemas.Reply) (class, text string) {
 // call executes one call. The first sandbox the agent kills is replaced by one
 // in which its earlier calls are repeated; the second ends the episode.
 func (r *run) call(ctx context.Context, step schemas.Step) error {
-	if o, ok := r.answer(*step.ToolCall); ok {
-		step.Observation, step.State = &o, r.unaltered()
+	if o, ok := r.answerLocally(*step.ToolCall); ok {
+		step.Observation, step.State = &o, r.stateBefore()
 		return r.add(step)
 	}
 	info, err := r.Env.Step(ctx, *step.ToolCall)
@@ -296,21 +296,21 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 		return fmt.Errorf("running %s: %w", step.ToolCall.Name, err)
 	}
 	if !died {
-		fill(&step, info)
+		setObservation(&step, info)
 		return r.add(step)
 	}
 	text := "The sandbox died while this call was running."
-	if r.deaths == 0 {
+	if r.sandboxDeaths == 0 {
 		text += " A new sandbox was started, and your earlier calls were repeated in it, without this one. Do not make this call again: if the sandbox dies once more, the episode ends."
 	}
 	info.Observation = schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrSandboxDied}
 	info.Observations, info.State.Terminated = nil, false
-	fill(&step, info)
+	setObservation(&step, info)
 	before := r.result.Steps
 	if err := r.add(step); err != nil {
 		return err
 	}
-	if r.deaths > 1 {
+	if r.sandboxDeaths > 1 {
 		return nil
 	}
 	if _, err := r.Env.Reset(ctx, false); err != nil {
@@ -326,7 +326,7 @@ func (r *run) skip(step schemas.Step, why string) error {
 	return r.add(step)
 }
 
-func fill(step *schemas.Step, info env.Info) {
+func setObservation(step *schemas.Step, info env.Info) {
 	own, state := info.Observation, info.State
 	step.Observation, step.State = &own, &state
 	if len(info.Observations) > 1 {
@@ -339,19 +339,19 @@ func fill(step *schemas.Step, info env.Info) {
 func (r *run) add(step schemas.Step) error {
 	step.Index = len(r.result.Steps)
 	if o := step.Observation; r.current.Numbered && step.ToolCall != nil && o.ErrorClass != schemas.ErrNotExecuted {
-		step.Triggered = append(slices.Clip(step.Triggered), schemas.Observation{Source: "env", Text: number(step.Index)})
+		step.Triggered = append(slices.Clip(step.Triggered), schemas.Observation{Source: "env", Text: stepNumber(step.Index)})
 	}
-	if err := r.announce(&step); err != nil {
+	if err := r.announceTools(&step); err != nil {
 		return err
 	}
-	if err := r.record(func(ctx context.Context) error { return r.Recorder.Step(ctx, step) }); err != nil {
+	if err := r.withRecorder(func(ctx context.Context) error { return r.Recorder.Step(ctx, step) }); err != nil {
 		return fmt.Errorf("recording a step: %w", err)
 	}
-	r.keep(step)
+	r.appendStep(step)
 	return nil
 }
 
-func (r *run) record(write func(context.Context) error) error {
+func (r *run) withRecorder(write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.parent), recordTimeout)
 	defer cancel()
 	return write(ctx)

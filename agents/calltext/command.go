@@ -34,7 +34,7 @@ var word = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // any other backslash is one. Lists and objects are JSON. What a value is, the
 // tool's schema decides; the error is a *Mistake.
 func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, error) {
-	p := typed{line: line}
+	p := commandReader{line: line}
 	p.space()
 	start := p.at
 	name := p.until(unicode.IsSpace)
@@ -50,7 +50,7 @@ func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, er
 		}
 		return schemas.ToolCall{}, mistake(start, "there is no tool %q: choose one of %s", name, strings.Join(names, ", "))
 	}
-	args, err := p.arguments(find(tools, name))
+	args, err := p.arguments(findTool(tools, name))
 	if err != nil {
 		return schemas.ToolCall{}, err
 	}
@@ -62,12 +62,12 @@ func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, er
 }
 
 // typed is a line and how far it was read.
-type typed struct {
+type commandReader struct {
 	line string
 	at   int
 }
 
-func (p *typed) until(stop func(rune) bool) string {
+func (p *commandReader) until(stop func(rune) bool) string {
 	start := p.at
 	for p.at < len(p.line) {
 		r, size := utf8.DecodeRuneInString(p.line[p.at:])
@@ -79,9 +79,9 @@ func (p *typed) until(stop func(rune) bool) string {
 	return p.line[start:p.at]
 }
 
-func (p *typed) space() { p.until(func(r rune) bool { return !unicode.IsSpace(r) }) }
+func (p *commandReader) space() { p.until(func(r rune) bool { return !unicode.IsSpace(r) }) }
 
-func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
+func (p *commandReader) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 	args := map[string]any{}
 	for p.space(); p.at < len(p.line); p.space() {
 		start := p.at
@@ -122,7 +122,7 @@ func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 }
 
 // value reads one value as its schema wants it.
-func (p *typed) value(want *jsonschema.Argument) (any, error) {
+func (p *commandReader) value(want *jsonschema.Argument) (any, error) {
 	start, key := p.at, want.Name
 	if start == len(p.line) {
 		return nil, mistake(start, "the value of %s is missing: write \"\" for an empty value", key)
@@ -135,7 +135,7 @@ func (p *typed) value(want *jsonschema.Argument) (any, error) {
 			return nil, mistake(start, "the quoted value of %s has no closing quote", key)
 		}
 		if want.IsText() {
-			return allowed(start, text, want)
+			return checkValue(start, text, want)
 		}
 	case (c == '[' || c == '{') && !want.IsText():
 		dec := json.NewDecoder(strings.NewReader(p.line[start:]))
@@ -148,11 +148,11 @@ func (p *typed) value(want *jsonschema.Argument) (any, error) {
 	default:
 		text = p.until(unicode.IsSpace)
 	}
-	return allowed(start, want.Cast(text), want)
+	return checkValue(start, want.Cast(text), want)
 }
 
 // allowed checks a value against its type and its choices.
-func allowed(at int, value any, want *jsonschema.Argument) (any, error) {
+func checkValue(at int, value any, want *jsonschema.Argument) (any, error) {
 	text, isText := value.(string)
 	if isText && len(want.Types) > 0 && !want.IsText() {
 		return nil, mistake(at, "%s must be %s, not %q", want.Name, strings.Join(want.Types, " or "), text)
@@ -167,7 +167,7 @@ func allowed(at int, value any, want *jsonschema.Argument) (any, error) {
 }
 
 // quoted reads a quoted text and its closing quote.
-func (p *typed) quoted() (text string, closed bool) {
+func (p *commandReader) quoted() (text string, closed bool) {
 	quote := p.line[p.at]
 	var out strings.Builder
 	for i := p.at + 1; i < len(p.line); i++ {
@@ -210,13 +210,13 @@ func Complete(line string, tools []schemas.ToolSchema) (from int, options []stri
 	case valued:
 		from += len(key) + 1
 		last = last[len(key)+1:]
-		if known := find(tools, fields[0]).Argument(key); known != nil {
+		if known := findTool(tools, fields[0]).Argument(key); known != nil {
 			for _, one := range known.Choices() {
 				all = append(all, one+" ")
 			}
 		}
 	default:
-		for _, name := range find(tools, fields[0]).Names() {
+		for _, name := range findTool(tools, fields[0]).Names() {
 			if !slices.ContainsFunc(fields[1:], func(f string) bool { return strings.HasPrefix(f, name+"=") }) {
 				all = append(all, name+"=")
 			}
@@ -236,7 +236,7 @@ func Usage(tools []schemas.ToolSchema) string {
 	var lines []string
 	for _, t := range tools {
 		line := t.Name
-		for _, a := range find(tools, t.Name).Arguments {
+		for _, a := range findTool(tools, t.Name).Arguments {
 			kinds := a.Choices()
 			if len(kinds) == 0 {
 				kinds = a.Types

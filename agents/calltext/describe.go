@@ -10,7 +10,7 @@ import (
 
 // find reads the parameters of a tool. A tool that is unknown or cannot be read
 // has none: its own check has the last word.
-func find(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
+func findTool(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 	for _, t := range tools {
 		if t.Name == name {
 			if tool, err := jsonschema.Read(t); err == nil {
@@ -25,7 +25,7 @@ func find(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 func Describe(tools []schemas.ToolSchema) string {
 	var out []string
 	for _, t := range tools {
-		p := find(tools, t.Name)
+		p := findTool(tools, t.Name)
 		text := "## " + t.Name + "\n\n" + strings.TrimSpace(t.Description) + "\n\n"
 		if len(p.Arguments) == 0 {
 			out = append(out, text+"No parameters.")
@@ -68,7 +68,7 @@ func describe(a jsonschema.Argument) string {
 // Example is a call of a tool with its required parameters, to be filled in.
 func Example(tool string, tools []schemas.ToolSchema) string {
 	text := "<function=" + tool + ">\n"
-	for _, a := range find(tools, tool).Arguments {
+	for _, a := range findTool(tools, tool).Arguments {
 		if a.Required {
 			text += "<parameter=" + a.Name + ">" + strings.Join(a.Types, " or ") + endParameter + "\n"
 		}

@@ -30,7 +30,7 @@ var (
 	ownLine   = regexp.MustCompile(`\n[ \t]*</parameter>`)
 	lastBreak = regexp.MustCompile(`\r?\n[ \t]*$`)
 	// strayed matches a call in another syntax and captures its name.
-	strayed = regexp.MustCompile(`<(?:function|invoke)\s+name\s*=\s*["']?([\w.-]+)|<tool_call>\s*\{\s*"name"\s*:\s*"([\w.-]+)"`)
+	foreignCall = regexp.MustCompile(`<(?:function|invoke)\s+name\s*=\s*["']?([\w.-]+)|<tool_call>\s*\{\s*"name"\s*:\s*"([\w.-]+)"`)
 )
 
 const (
@@ -47,7 +47,7 @@ const (
 func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, calls []schemas.ToolCall) {
 	first := opening.FindStringIndex(text)
 	if first == nil {
-		return stray(text)
+		return parseForeign(text)
 	}
 	message = text[:first[0]]
 	c := cursor{text: text, cut: cut}
@@ -67,8 +67,8 @@ func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, c
 
 // stray recognizes a call in another syntax and returns it as an invalid call, so that the model
 // learns the right syntax.
-func stray(text string) (string, []schemas.ToolCall) {
-	loc := strayed.FindStringSubmatchIndex(text)
+func parseForeign(text string) (string, []schemas.ToolCall) {
+	loc := foreignCall.FindStringSubmatchIndex(text)
 	if loc == nil {
 		return text, nil
 	}
@@ -110,7 +110,7 @@ func (c *cursor) call(tools []schemas.ToolSchema) schemas.ToolCall {
 		return out
 	}
 	c.at += len(name) + 1
-	tool := find(tools, out.Name)
+	tool := findTool(tools, out.Name)
 	if args, ok := c.object(); ok {
 		out.Arguments = args
 		return out
@@ -173,7 +173,7 @@ func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool
 	}
 	tag := parameter.FindStringSubmatch(rest)
 	if tag == nil {
-		return false, fmt.Errorf("expected <parameter=...> or </function>, but found %q", head(rest))
+		return false, fmt.Errorf("expected <parameter=...> or </function>, but found %q", beginning(rest))
 	}
 	key := strings.Trim(tag[1], " \t\r\"'")
 	c.at += len(tag[0])
@@ -218,7 +218,7 @@ func (c *cursor) value(key string) (string, error) {
 	return strings.TrimPrefix(value, "\n"), nil
 }
 
-func head(s string) string {
+func beginning(s string) string {
 	if r := []rune(s[:min(len(s), 4*maxProblem)]); len(r) > maxProblem {
 		return string(r[:maxProblem]) + "…"
 	}

@@ -24,10 +24,10 @@ const (
 
 // checker compares a call with the steps before it.
 type checker struct {
-	workdir string
-	steps   []schemas.Step
-	seen    int // steps that the model had been shown
-	prompt  schemas.ContextOp
+	workdir   string
+	steps     []schemas.Step
+	seenSteps int // steps that the model had been shown
+	prompt    schemas.ContextOp
 }
 
 // pack is the call as a pack, or everything that is wrong with it.
@@ -59,7 +59,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 	for i, f := range a.Files {
 		e, why := c.excerpt(f)
 		if why != "" {
-			bad(fmt.Sprintf("files[%d] (%s)", i, short(f.Path)), "%s", why)
+			bad(fmt.Sprintf("files[%d] (%s)", i, abbreviate(f.Path)), "%s", why)
 		}
 		lines += len(e.Lines)
 		for _, l := range e.Lines {
@@ -73,7 +73,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 	for i, v := range a.Values {
 		e, why := c.value(v)
 		if why != "" {
-			bad(fmt.Sprintf("values[%d] (%s)", i, short(v.Expression)), "%s", why)
+			bad(fmt.Sprintf("values[%d] (%s)", i, abbreviate(v.Expression)), "%s", why)
 		}
 		size += len(e.Value) + len(e.Expression)
 		p.Values = append(p.Values, e)
@@ -95,9 +95,9 @@ func (c checker) step(n int) (schemas.Step, string) {
 	}
 	s := c.steps[i]
 	switch {
-	case i >= c.seen:
+	case i >= c.seenSteps:
 		return s, fmt.Sprintf("step %d belongs to the same reply as this handover, so you had not seen its answer", n)
-	case s.Observation == nil, failed(s.Observation.ErrorClass):
+	case s.Observation == nil, notCarriedOut(s.Observation.ErrorClass):
 		return s, fmt.Sprintf("step %d showed nothing", n)
 	case s.ToolCall == nil && s.Turn >= 0, s.ToolCall != nil && s.ToolCall.Name == Name:
 		return s, fmt.Sprintf("step %d is not the answer of a tool that shows something", n)
@@ -110,7 +110,7 @@ func (c checker) step(n int) (schemas.Step, string) {
 
 // failed tells whether calls of an error class were not carried out as they were
 // meant: their answers say so and give back words of the call, no more.
-func failed(class string) bool {
+func notCarriedOut(class string) bool {
 	switch class {
 	case schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrSandboxDied, schemas.ErrToolException:
 		return true
@@ -120,7 +120,7 @@ func failed(class string) bool {
 
 // hidden stands for each character that a model was not shown. No text of a tool
 // has it.
-const hidden = '\x00'
+const hiddenRune = '\x00'
 
 // visible is the text of an answer as the model saw it when it was new. What was
 // left out for want of room is hidden, and so is the end of each line in it.
@@ -144,7 +144,7 @@ func (c checker) visible(i int) string {
 		for _, r := range text {
 			left := t.From <= n && n < t.To
 			if left {
-				out.WriteRune(hidden)
+				out.WriteRune(hiddenRune)
 			}
 			if !left || r == '\n' {
 				out.WriteRune(r)
@@ -165,12 +165,12 @@ func (c checker) aliased(before int) bool {
 }
 
 // before are the steps before one.
-func (c checker) before(step int) []schemas.Step {
+func (c checker) stepsBefore(step int) []schemas.Step {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index >= step })
 	return c.steps[:max(i, 0)]
 }
 
-func (c checker) excerpt(f excerpt) (Excerpt, string) {
+func (c checker) excerpt(f excerptArgs) (Excerpt, string) {
 	e := Excerpt{Path: c.relative(f.Path), Start: f.Start, End: f.Start, Step: f.Step, Note: note(f.Note)}
 	if f.End != nil {
 		e.End = *f.End
@@ -187,9 +187,9 @@ func (c checker) excerpt(f excerpt) (Excerpt, string) {
 		return e, fmt.Sprintf("its note has %d bytes, and at most %d are allowed", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
-	files, numbered := shown(s, c.aliased(f.Step))
+	files, numbered := shownLines(s, c.aliased(f.Step))
 	if e.Tool == "bash" {
-		if file, lines := printed(s, c.before(f.Step)); file != "" {
+		if file, lines := shellLines(s, c.stepsBefore(f.Step)); file != "" {
 			files, numbered = map[string]map[int]string{c.relative(file): lines}, true
 		}
 	}
@@ -201,7 +201,7 @@ func (c checker) excerpt(f excerpt) (Excerpt, string) {
 	}
 	lines := files[e.Path]
 	if len(lines) == 0 {
-		return e, fmt.Sprintf("step %d did not show this file%s", f.Step, showed(slices.Sorted(maps.Keys(files))))
+		return e, fmt.Sprintf("step %d did not show this file%s", f.Step, otherFiles(slices.Sorted(maps.Keys(files))))
 	}
 	for n := e.Start; n <= e.End; n++ {
 		text, ok := lines[n]
@@ -213,7 +213,7 @@ func (c checker) excerpt(f excerpt) (Excerpt, string) {
 	return e, ""
 }
 
-func (c checker) value(v value) (Value, string) {
+func (c checker) value(v valueArgs) (Value, string) {
 	e := Value{Expression: oneLine(v.Expression), Value: strings.TrimSpace(v.Value), Step: v.Step, Note: note(v.Note)}
 	s, why := c.step(v.Step)
 	switch {
@@ -228,24 +228,24 @@ func (c checker) value(v value) (Value, string) {
 	}
 	e.Tool = toolOf(s)
 	text := s.Observation.Text
-	if _, ok := quote(text+"\n"+asked(s), e.Expression, nil); !ok {
-		return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, short(e.Expression))
+	if _, ok := quote(text+"\n"+callWords(s), e.Expression, nil); !ok {
+		return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, abbreviate(e.Expression))
 	}
-	said, code := output(s)
-	found, ok := quote(said, e.Value, placed(s.ToolCall, said))
+	said, code := splitSource(s)
+	found, ok := quote(said, e.Value, locationRanges(s.ToolCall, said))
 	if !ok {
-		if _, ok = quote(code, e.Value, placed(s.ToolCall, code)); ok {
-			return e, fmt.Sprintf("in step %d, %q appears only in the source around the current line: name lines of code under files", v.Step, short(e.Value))
+		if _, ok = quote(code, e.Value, locationRanges(s.ToolCall, code)); ok {
+			return e, fmt.Sprintf("in step %d, %q appears only in the source around the current line: name lines of code under files", v.Step, abbreviate(e.Value))
 		}
-		return e, fmt.Sprintf("step %d did not show the value %q: copy it exactly", v.Step, short(e.Value))
+		return e, fmt.Sprintf("step %d did not show the value %q: copy it exactly", v.Step, abbreviate(e.Value))
 	}
-	if echoed(s, found) {
-		return e, fmt.Sprintf("in step %d, %q only repeats words of your own call: quote what the answer says about them", v.Step, short(e.Value))
+	if echoesCall(s, found) {
+		return e, fmt.Sprintf("in step %d, %q only repeats words of your own call: quote what the answer says about them", v.Step, abbreviate(e.Value))
 	}
-	switch belongs(s, said, e.Expression, found, c.aliased(v.Step+1)) {
-	case refuted:
-		return e, fmt.Sprintf("in step %d, %q was printed for another expression than %q: name the expression it was printed for", v.Step, short(e.Value), short(e.Expression))
-	case unknown:
+	switch pairingOf(s, said, e.Expression, found, c.aliased(v.Step+1)) {
+	case pairRefuted:
+		return e, fmt.Sprintf("in step %d, %q was printed for another expression than %q: name the expression it was printed for", v.Step, abbreviate(e.Value), abbreviate(e.Expression))
+	case pairUnknown:
 		e.Unverified = true
 	}
 	e.Value = found
@@ -278,14 +278,14 @@ func note(s *string) string {
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // short is enough of a text to recognise it.
-func short(s string) string {
+func abbreviate(s string) string {
 	if s = oneLine(s); len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "..."
 	}
 	return s
 }
 
-func showed(files []string) string {
+func otherFiles(files []string) string {
 	if len(files) == 0 {
 		return ""
 	}

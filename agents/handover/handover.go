@@ -57,13 +57,13 @@ type Value struct {
 
 // arguments are what the model calls the tool with.
 type arguments struct {
-	Cause      string    `json:"cause" jsonschema:"One sentence: which code makes which value wrong, and why that leads to the failure."`
-	CauseSteps []int     `json:"cause_steps,omitempty" jsonschema:"Numbers of the steps that show the cause."`
-	Files      []excerpt `json:"files,omitempty" jsonschema:"The code that the engineer must understand or change, as view, grep or the debugger's listing showed it."`
-	Values     []value   `json:"values,omitempty" jsonschema:"What you observed: values of expressions, output, error messages."`
+	Cause      string        `json:"cause" jsonschema:"One sentence: which code makes which value wrong, and why that leads to the failure."`
+	CauseSteps []int         `json:"cause_steps,omitempty" jsonschema:"Numbers of the steps that show the cause."`
+	Files      []excerptArgs `json:"files,omitempty" jsonschema:"The code that the engineer must understand or change, as view, grep or the debugger's listing showed it."`
+	Values     []valueArgs   `json:"values,omitempty" jsonschema:"What you observed: values of expressions, output, error messages."`
 }
 
-type excerpt struct {
+type excerptArgs struct {
 	Path  string  `json:"path" jsonschema:"Path of the file, relative to the workspace."`
 	Start int     `json:"start" jsonschema:"First line."`
 	End   *int    `json:"end,omitempty" jsonschema:"Last line, inclusive. Default: start."`
@@ -71,7 +71,7 @@ type excerpt struct {
 	Note  *string `json:"note,omitempty" jsonschema:"What to notice in these lines."`
 }
 
-type value struct {
+type valueArgs struct {
 	Expression string  `json:"expression" jsonschema:"What you looked at, as you wrote it in that step or as the step showed it."`
 	Value      string  `json:"value" jsonschema:"What the step showed, copied exactly."`
 	Step       int     `json:"step" jsonschema:"Number of the step that showed the value."`
@@ -88,33 +88,33 @@ var definition = tools.Def[arguments]{
 	Example: arguments{
 		Cause:      "total() rounds each line before it adds them up, so the sum is a cent short.",
 		CauseSteps: []int{9},
-		Files:      []excerpt{{Path: "src/cart.py", Start: 12, End: new(18), Step: 7, Note: new("the rounding")}},
-		Values:     []value{{Expression: "line.net", Value: "Decimal('0.335')", Step: 9, Note: new("before it is rounded")}},
+		Files:      []excerptArgs{{Path: "src/cart.py", Start: 12, End: new(18), Step: 7, Note: new("the rounding")}},
+		Values:     []valueArgs{{Expression: "line.net", Value: "Decimal('0.335')", Step: 9, Note: new("before it is rounded")}},
 	},
 }
 
 // Schema describes the tool to a model.
-func Schema() schemas.ToolSchema { return described() }
+func Schema() schemas.ToolSchema { return toolSchema() }
 
-var described = sync.OnceValue(func() schemas.ToolSchema { return tools.Define(definition).Schema() })
+var toolSchema = sync.OnceValue(func() schemas.ToolSchema { return tools.Define(definition).Schema() })
 
 // Answer checks a call against the steps before it; prompt is how the prompt was
 // made that the call answers. The observation of a call that is refused says why;
 // that of one that is taken is no error.
 func Answer(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) schemas.Observation {
-	_, o := read(workdir, steps, call, prompt)
+	_, o := check(workdir, steps, call, prompt)
 	return o
 }
 
 // Find returns the pack that was taken, if there is one among the steps.
 func Find(workdir string, steps []schemas.Step) (Pack, bool) {
 	for i, s := range steps {
-		if Taken(s) {
+		if Accepted(s) {
 			var prompt schemas.ContextOp
 			if s.Reply != nil && s.Reply.Context != nil {
 				prompt = *s.Reply.Context
 			}
-			pack, _ := read(workdir, steps[:i], *s.ToolCall, prompt)
+			pack, _ := check(workdir, steps[:i], *s.ToolCall, prompt)
 			return pack, true
 		}
 	}
@@ -122,21 +122,21 @@ func Find(workdir string, steps []schemas.Step) (Pack, bool) {
 }
 
 // Taken tells whether a step is a handover that was not refused.
-func Taken(s schemas.Step) bool {
+func Accepted(s schemas.Step) bool {
 	return s.ToolCall != nil && s.ToolCall.Name == Name && s.Observation != nil && !s.Observation.IsError
 }
 
-func read(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) (Pack, schemas.Observation) {
+func check(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) (Pack, schemas.Observation) {
 	var pack Pack
 	d := definition
 	d.Call = func(_ context.Context, _ *env.Session, a arguments) (schemas.Observation, error) {
-		c := checker{workdir: workdir, steps: steps, seen: seen(steps), prompt: prompt}
+		c := checker{workdir: workdir, steps: steps, seenSteps: seenSteps(steps), prompt: prompt}
 		p, problems := c.pack(a)
 		if len(problems) > 0 {
 			return schemas.Observation{}, tools.Mistake("Nothing was handed over:\n%s\nCorrect the call, or look again first.", "- "+strings.Join(problems, "\n- "))
 		}
 		pack = p
-		return schemas.Observation{Text: fmt.Sprintf("Handed over: %s and %s%s. Your part of the work is done.", plural(len(p.Files), "code excerpt"), plural(len(p.Values), "value"), unverified(p))}, nil
+		return schemas.Observation{Text: fmt.Sprintf("Handed over: %s and %s%s. Your part of the work is done.", plural(len(p.Files), "code excerpt"), plural(len(p.Values), "value"), unverifiedNote(p))}, nil
 	}
 	set, err := tools.NewSet([]tools.Tool{tools.Define(d)})
 	if err != nil {
@@ -157,7 +157,7 @@ func plural(n int, noun string) string {
 }
 
 // unverified says for how many values of a pack Unverified is set, or returns "" if there are none.
-func unverified(p Pack) string {
+func unverifiedNote(p Pack) string {
 	n := 0
 	for _, v := range p.Values {
 		if v.Unverified {
@@ -172,7 +172,7 @@ func unverified(p Pack) string {
 
 // seen is how many of the steps the model knew when it made its call: a reply's
 // calls are written before the first of them is answered.
-func seen(steps []schemas.Step) int {
+func seenSteps(steps []schemas.Step) int {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if r := steps[i].Reply; r != nil {
 			if len(steps)-i < len(r.Calls) {

@@ -29,7 +29,7 @@ func quote(text, words string, apart [][]int) (string, bool) {
 	}
 	for _, at := range re.FindAllStringIndex(text, -1) {
 		within := func(r []int) bool { return r[0] <= at[0] && at[1] <= r[1] }
-		if whole(text, at[0], at[1]) && !slices.ContainsFunc(apart, within) {
+		if isWhole(text, at[0], at[1]) && !slices.ContainsFunc(apart, within) {
 			return text[at[0]:at[1]], true
 		}
 	}
@@ -37,7 +37,7 @@ func quote(text, words string, apart [][]int) (string, bool) {
 }
 
 // whole tells whether text[from:to] is not cut out of a longer word or number.
-func whole(text string, from, to int) bool {
+func isWhole(text string, from, to int) bool {
 	before, width := utf8.DecodeLastRuneInString(text[:from])
 	ahead, _ := utf8.DecodeLastRuneInString(text[:from-width])
 	first, width := utf8.DecodeRuneInString(text[from:])
@@ -47,50 +47,50 @@ func whole(text string, from, to int) bool {
 	after, width := utf8.DecodeRuneInString(text[to:])
 	beyond, _ := utf8.DecodeRuneInString(text[to+width:])
 	switch {
-	case wordly(before) && wordly(first), wordly(last) && wordly(after):
+	case isWordRune(before) && isWordRune(first), isWordRune(last) && isWordRune(after):
 		return false
-	case before == hidden || after == hidden:
+	case before == hiddenRune || after == hiddenRune:
 		return false
 	case unicode.IsDigit(first) && strings.ContainsRune(".-\u2212", before):
 		return false
-	case unicode.IsDigit(second) && strings.ContainsRune(".-+\u2212", first) && wordly(before):
+	case unicode.IsDigit(second) && strings.ContainsRune(".-+\u2212", first) && isWordRune(before):
 		return false
 	case unicode.IsDigit(last) && after == '.' && unicode.IsDigit(beyond):
 		return false
 	case unicode.IsDigit(previous) && last == '.' && unicode.IsDigit(after):
 		return false
-	case before == ',' && unicode.IsDigit(ahead) && thousands.MatchString(text[from:]):
+	case before == ',' && unicode.IsDigit(ahead) && thousandsGroup.MatchString(text[from:]):
 		return false
-	case unicode.IsDigit(last) && after == ',' && thousands.MatchString(text[to+1:]):
+	case unicode.IsDigit(last) && after == ',' && thousandsGroup.MatchString(text[to+1:]):
 		return false
 	}
 	return true
 }
 
 // thousands begin the rest of a number like 12,500.
-var thousands = regexp.MustCompile(`^\d{3}(?:\D|$)`)
+var thousandsGroup = regexp.MustCompile(`^\d{3}(?:\D|$)`)
 
 // wordly tells whether a character belongs to the word or number beside it: an
 // accent and what cannot be seen do, too.
-func wordly(r rune) bool {
+func isWordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
 }
 
 // places are numbers that say where something is and are no value of anything:
 // group 1.
-var places = map[string]*regexp.Regexp{
+var locationNumbers = map[string]*regexp.Regexp{
 	"view": regexp.MustCompile(`(?m)(\A.*)|^[ B] *(\d+)  `),
 	"grep": regexp.MustCompile(`(?m)^ *(\d+)[:-] `),
 	"pdb":  regexp.MustCompile(`(?m)^ *(\d+) *B? *(?:->|>>)? *\t|^Current frame: .*:(\d+) in `),
 }
 
 // placed are the ranges of such numbers in an answer.
-func placed(call *schemas.ToolCall, text string) [][]int {
-	if call == nil || places[call.Name] == nil {
+func locationRanges(call *schemas.ToolCall, text string) [][]int {
+	if call == nil || locationNumbers[call.Name] == nil {
 		return nil
 	}
 	var out [][]int
-	for _, at := range places[call.Name].FindAllStringSubmatchIndex(text, -1) {
+	for _, at := range locationNumbers[call.Name].FindAllStringSubmatchIndex(text, -1) {
 		for g := 2; g < len(at); g += 2 {
 			if at[g] >= 0 {
 				out = append(out, at[g:g+2])
@@ -102,15 +102,15 @@ func placed(call *schemas.ToolCall, text string) [][]int {
 
 // output divides an answer into what was said and the source around the line that
 // ends an answer of pdb.
-func output(s schemas.Step) (said, code string) {
+func splitSource(s schemas.Step) (said, code string) {
 	text := s.Observation.Text
 	if s.ToolCall == nil || s.ToolCall.Name != "pdb" {
 		return text, ""
 	}
 	lines := strings.Split(text, "\n")
-	_, first, last, ok := span(s.Observation)
+	_, first, last, ok := targetRange(s.Observation)
 	if n := len(lines) - (last - first + 1); ok && n >= 0 {
-		if _, whole := inOrder(lines[n:], first, last, pdbLine, false); whole {
+		if _, whole := consecutiveLines(lines[n:], first, last, pdbLine, false); whole {
 			return strings.Join(lines[:n], "\n"), strings.Join(lines[n:], "\n")
 		}
 	}
@@ -119,19 +119,19 @@ func output(s schemas.Step) (said, code string) {
 
 // echoed tells whether a value is nothing but words of the call itself, in an
 // answer that found nothing or refused the call.
-func echoed(s schemas.Step, value string) bool {
+func echoesCall(s schemas.Step, value string) bool {
 	o := s.Observation
 	if s.ToolCall == nil || o.ErrorClass != schemas.ErrUserError && (s.ToolCall.Name != "grep" || len(o.Targets) > 0) {
 		return false
 	}
-	apart := func(r rune) bool { return !wordly(r) }
-	own := strings.FieldsFunc(asked(s), apart)
+	apart := func(r rune) bool { return !isWordRune(r) }
+	own := strings.FieldsFunc(callWords(s), apart)
 	return !slices.ContainsFunc(strings.FieldsFunc(value, apart), func(w string) bool { return !slices.Contains(own, w) })
 }
 
 // asked is what a step was about before it was answered: its tool, and the texts
 // among the call's arguments.
-func asked(s schemas.Step) string {
+func callWords(s schemas.Step) string {
 	if s.ToolCall == nil {
 		return s.Observation.Source
 	}

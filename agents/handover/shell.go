@@ -15,7 +15,7 @@ import (
 
 // printers are those commands: group 1 is the file, 2 the first line that is
 // printed where lines have no numbers. form reads a numbered line.
-var printers = []struct {
+var printCommands = []struct {
 	command, form *regexp.Regexp
 }{
 	{regexp.MustCompile(`^(?:cat -n|nl -b ?a) ` + plainPath + `$`), regexp.MustCompile(`^ *(\d+)\t(.*)$`)},
@@ -30,23 +30,23 @@ const plainPath = `([A-Za-z0-9_/.][A-Za-z0-9_/.-]*)`
 var (
 	firstLine = regexp.MustCompile(`^sed -n ['"]?(\d+)`)
 	// changes are words after which a shell may not be what it was.
-	changes = regexp.MustCompile(`\b(?:cd|pushd|popd|alias|function|exec|set|shopt|trap|eval|source|export|PATH)\b|\(\)|(?:^|[^&>])&(?:[^&>]|$)|(?:^|[\s;])\. `)
+	shellChange = regexp.MustCompile(`\b(?:cd|pushd|popd|alias|function|exec|set|shopt|trap|eval|source|export|PATH)\b|\(\)|(?:^|[^&>])&(?:[^&>]|$)|(?:^|[\s;])\. `)
 )
 
 // printed are the lines of a file that a call of bash printed; nil if it may have
 // done something else.
-func printed(s schemas.Step, before []schemas.Step) (file string, lines map[int]string) {
+func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[int]string) {
 	o := s.Observation
 	if o.IsError || o.TimedOut || o.ExitCode == nil || *o.ExitCode != 0 {
 		return "", nil
 	}
 	for _, b := range before {
-		if b.ToolCall != nil && b.ToolCall.Name == "bash" && (changes.MatchString(commandOf(b.ToolCall)) || b.Observation == nil || b.Observation.TimedOut) {
+		if b.ToolCall != nil && b.ToolCall.Name == "bash" && (shellChange.MatchString(commandArgument(b.ToolCall)) || b.Observation == nil || b.Observation.TimedOut) {
 			return "", nil
 		}
 	}
-	command := strings.TrimSpace(commandOf(s.ToolCall))
-	for _, p := range printers {
+	command := strings.TrimSpace(commandArgument(s.ToolCall))
+	for _, p := range printCommands {
 		m := p.command.FindStringSubmatch(command)
 		if m == nil || p.form == nil && o.Truncated {
 			continue
@@ -58,7 +58,7 @@ func printed(s schemas.Step, before []schemas.Step) (file string, lines map[int]
 		lines = map[int]string{}
 		for i, text := range strings.Split(strings.TrimSuffix(o.Text, "\n"), "\n") {
 			number := n + i
-			if strings.ContainsRune(text, hidden) {
+			if strings.ContainsRune(text, hiddenRune) {
 				continue
 			}
 			if p.form != nil {
@@ -77,7 +77,7 @@ func printed(s schemas.Step, before []schemas.Step) (file string, lines map[int]
 }
 
 // commandOf is what a call of bash or of the debugger was told.
-func commandOf(call *schemas.ToolCall) string {
+func commandArgument(call *schemas.ToolCall) string {
 	var args struct {
 		Command string `json:"command"`
 	}

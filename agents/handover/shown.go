@@ -25,30 +25,30 @@ var (
 
 // shown are the lines a step showed, by file and number; numbered is false for
 // tools that show none. aliased: commands of pdb may not mean what they say.
-func shown(s schemas.Step, aliased bool) (files map[string]map[int]string, numbered bool) {
+func shownLines(s schemas.Step, aliased bool) (files map[string]map[int]string, numbered bool) {
 	if s.ToolCall == nil || s.Observation == nil {
 		return nil, false
 	}
 	o := s.Observation
 	lines := strings.Split(strings.TrimSuffix(o.Text, "\n"), "\n")
-	file, first, last, ok := span(o)
+	file, first, last, ok := targetRange(o)
 	var of map[int]string
 	switch s.ToolCall.Name {
 	case "grep":
-		return grouped(lines, o.Targets), true
+		return grepLines(lines, o.Targets), true
 	case "view":
 		if ok {
-			of, _ = inOrder(lines[1:], first, last, viewLine, !withNumbers(s.ToolCall))
+			of, _ = consecutiveLines(lines[1:], first, last, viewLine, !hasLineNumbers(s.ToolCall))
 		}
 	case "pdb":
 		from := len(lines) - (last - first + 1)
 		switch {
 		case !ok:
 		case onlyLists(s.ToolCall) && !aliased:
-			of = listed(lines)
+			of = pdbListings(lines)
 		case from >= 0:
 			var whole bool
-			if of, whole = inOrder(lines[from:], first, last, pdbLine, false); !whole { // there is no listing
+			if of, whole = consecutiveLines(lines[from:], first, last, pdbLine, false); !whole { // there is no listing
 				of = nil
 			}
 		}
@@ -62,7 +62,7 @@ func shown(s schemas.Step, aliased bool) (files map[string]map[int]string, numbe
 }
 
 // span reads the one target of an observation, path:first[-last].
-func span(o *schemas.Observation) (file string, first, last int, ok bool) {
+func targetRange(o *schemas.Observation) (file string, first, last int, ok bool) {
 	if len(o.Targets) != 1 {
 		return "", 0, 0, false
 	}
@@ -85,14 +85,14 @@ func span(o *schemas.Observation) (file string, first, last int, ok bool) {
 // inOrder reads lines first to last, one after the other, up to one that is not
 // in its place; whole tells that there was none. Lines of which a part is hidden
 // are in their place, and not read.
-func inOrder(lines []string, first, last int, form *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
+func consecutiveLines(lines []string, first, last int, form *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
 	read = map[int]string{}
 	for n := first; n <= last; n++ {
 		if n-first >= len(lines) {
 			return read, false
 		}
 		text := lines[n-first]
-		if strings.ContainsRune(text, hidden) {
+		if strings.ContainsRune(text, hiddenRune) {
 			continue
 		}
 		if !bare {
@@ -108,7 +108,7 @@ func inOrder(lines []string, first, last int, form *regexp.Regexp, bare bool) (r
 }
 
 // listed reads the listings that end an answer of pdb, before it names the frame.
-func listed(lines []string) map[int]string {
+func pdbListings(lines []string) map[int]string {
 	out := map[int]string{}
 	end := len(lines) - 1
 	for end > 0 && !strings.HasPrefix(lines[end], "Current frame: ") {
@@ -118,7 +118,7 @@ func listed(lines []string) map[int]string {
 		line := lines[i]
 		m := pdbLine.FindStringSubmatch(line)
 		switch {
-		case strings.ContainsRune(line, hidden), line == "[EOF]":
+		case strings.ContainsRune(line, hiddenRune), line == "[EOF]":
 			continue
 		case m == nil:
 			return out
@@ -133,8 +133,8 @@ func listed(lines []string) map[int]string {
 // lists and moves are commands that show source, and that choose the frame, with
 // arguments that are numbers: an assignment to a name like theirs is neither.
 var (
-	lists = regexp.MustCompile(`^(?:l|list|ll|longlist)(?:[ \t][ \t\d,.]*)?$`)
-	moves = regexp.MustCompile(`^(?:u|up|d|down)(?:[ \t][ \t\d]*)?$`)
+	listCommand = regexp.MustCompile(`^(?:l|list|ll|longlist)(?:[ \t][ \t\d,.]*)?$`)
+	moveCommand = regexp.MustCompile(`^(?:u|up|d|down)(?:[ \t][ \t\d]*)?$`)
 )
 
 // onlyLists tells whether a call of pdb did nothing but list source, after moving
@@ -142,11 +142,11 @@ var (
 // Aliases are looked for elsewhere.
 func onlyLists(call *schemas.ToolCall) bool {
 	list := false
-	for _, c := range strings.FieldsFunc(commandOf(call), func(r rune) bool { return r == ';' || r == '\n' }) {
+	for _, c := range strings.FieldsFunc(commandArgument(call), func(r rune) bool { return r == ';' || r == '\n' }) {
 		switch c = strings.TrimSpace(c); {
-		case lists.MatchString(c):
+		case listCommand.MatchString(c):
 			list = true
-		case list || c != "" && !moves.MatchString(c):
+		case list || c != "" && !moveCommand.MatchString(c):
 			return false
 		}
 	}
@@ -155,7 +155,7 @@ func onlyLists(call *schemas.ToolCall) bool {
 
 // grouped reads the answer of grep: after an empty line the name of a file, one of
 // its targets, then lines of that file up to something else.
-func grouped(lines, targets []string) map[string]map[int]string {
+func grepLines(lines, targets []string) map[string]map[int]string {
 	out := map[string]map[int]string{}
 	file := ""
 	for i, line := range lines {
@@ -169,7 +169,7 @@ func grouped(lines, targets []string) map[string]map[int]string {
 			if !slices.Contains(targets, file) {
 				file = ""
 			}
-		case strings.ContainsRune(line, hidden), m == nil && line != "    --":
+		case strings.ContainsRune(line, hiddenRune), m == nil && line != "    --":
 			file = ""
 		case m != nil && file != "":
 			if out[file] == nil {
@@ -185,7 +185,7 @@ func grouped(lines, targets []string) map[string]map[int]string {
 
 // withNumbers tells whether a call of view asked for line numbers, as it does
 // when it says nothing.
-func withNumbers(call *schemas.ToolCall) bool {
+func hasLineNumbers(call *schemas.ToolCall) bool {
 	var args struct {
 		LineNumbers any `json:"line_numbers"`
 	}

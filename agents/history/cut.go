@@ -11,18 +11,18 @@ import (
 // stride is what is left of a prompt, or of its turns, when it is cut: so much
 // goes at once that many turns pass, and find their prefix in the server's cache,
 // until the next cut.
-const stride = 0.6
+const keepRatio = 0.6
 
 // learned is the part of a refused prompt that is taken for the limit.
-const learned = 0.9
+const refusedRatio = 0.9
 
 // conversation is one question: how are these steps to be shown?
 type conversation struct {
 	*Builder
-	steps []schemas.Step
-	tools []schemas.ToolSchema
-	turns [][]int // positions in steps, by turn
-	known float64 // see scale; 0: not looked for yet
+	steps      []schemas.Step
+	tools      []schemas.ToolSchema
+	turns      [][]int // positions in steps, by turn
+	scaleCache float64 // see scale; 0: not looked for yet
 }
 
 func (b *Builder) conversation(steps []schemas.Step, tools []schemas.ToolSchema) *conversation {
@@ -45,24 +45,24 @@ func (b *Builder) conversation(steps []schemas.Step, tools []schemas.ToolSchema)
 // of the conversation whose size was reported: the record alone decides, not what
 // other conversations have learned.
 func (c *conversation) scale() float64 {
-	if c.known > 0 {
-		return c.known
+	if c.scaleCache > 0 {
+		return c.scaleCache
 	}
-	c.known = tokens.Unknown
+	c.scaleCache = tokens.Unknown
 	for i := len(c.steps) - 1; i >= 0; i-- {
 		r := c.steps[i].Reply
 		if r == nil || r.Usage == nil {
 			continue
 		}
-		if ratio := tokens.Ratio(c.counted(c.steps[:i], opOf(r)), r.Usage.Prompt); ratio > 0 {
-			c.known = ratio
+		if ratio := tokens.Ratio(c.localCount(c.steps[:i], contextOpOf(r)), r.Usage.Prompt); ratio > 0 {
+			c.scaleCache = ratio
 			break
 		}
 	}
-	return c.known
+	return c.scaleCache
 }
 
-func opOf(r *schemas.Reply) schemas.ContextOp {
+func contextOpOf(r *schemas.Reply) schemas.ContextOp {
 	if r == nil || r.Context == nil {
 		return schemas.ContextOp{}
 	}
@@ -70,31 +70,31 @@ func opOf(r *schemas.Reply) schemas.ContextOp {
 }
 
 // counted is the size of a prompt by our count.
-func (c *conversation) counted(steps []schemas.Step, op schemas.ContextOp) int {
-	return c.count.Prompt(llms.Request{Messages: Messages(steps, op), Tools: c.tools})
+func (c *conversation) localCount(steps []schemas.Step, op schemas.ContextOp) int {
+	return c.counter.Prompt(llms.Request{Messages: Messages(steps, op), Tools: c.tools})
 }
 
 // size is what the server will probably count for a prompt.
 func (c *conversation) size(op schemas.ContextOp) int {
-	return int(float64(c.counted(c.steps, op)) * c.scale())
+	return int(float64(c.localCount(c.steps, op)) * c.scale())
 }
 
 // next is the operation of the next prompt: that of the last one, as long as it
 // is within the limits.
-func (c *conversation) next() schemas.ContextOp {
+func (c *conversation) nextOp() schemas.ContextOp {
 	op := schemas.ContextOp{Style: c.style}
 	if c.traits.NoSystem {
 		op.SystemAs = "user"
 	}
 	for i := len(c.steps) - 1; i >= 0; i-- {
 		if r := c.steps[i].Reply; r != nil {
-			was := opOf(r)
+			was := contextOpOf(r)
 			op.Dropped, op.Note, op.Trimmed, op.Limit = was.Dropped, was.Note, was.Trimmed, was.Limit
 			break
 		}
 	}
-	if kept := len(c.kept(op)); c.cfg.MaxSteps > 0 && kept > c.cfg.MaxSteps {
-		op = c.drop(op, kept-max(1, int(float64(c.cfg.MaxSteps)*stride)))
+	if kept := len(c.keptTurns(op)); c.cfg.MaxSteps > 0 && kept > c.cfg.MaxSteps {
+		op = c.drop(op, kept-max(1, int(float64(c.cfg.MaxSteps)*keepRatio)))
 	}
 	if limit := c.limit(op); limit > 0 && c.size(op) > limit {
 		op = c.fit(op, limit)
@@ -105,7 +105,7 @@ func (c *conversation) next() schemas.ContextOp {
 // limit of a prompt in tokens, as the server counts them; 0 is none.
 func (c *conversation) limit(op schemas.ContextOp) int {
 	limit := 0
-	for _, l := range []int{c.cfg.MaxTokens, c.traits.ContextLimit - c.answer, op.Limit} {
+	for _, l := range []int{c.cfg.MaxTokens, c.traits.ContextLimit - c.answerTokens, op.Limit} {
 		if l > 0 && (limit == 0 || l < limit) {
 			limit = l
 		}
@@ -114,17 +114,17 @@ func (c *conversation) limit(op schemas.ContextOp) int {
 }
 
 // believable is the smallest limit of a model that a server's word is taken for.
-const believable = 512
+const minServerLimit = 512
 
 // shorter is the operation after the server has refused a prompt: as if it had
 // been too long by a tenth, or more where the limit that the server names (0:
 // none) says so. ok is false where nothing is left to leave out.
-func (c *conversation) shorter(refused schemas.ContextOp, named int) (op schemas.ContextOp, ok bool) {
+func (c *conversation) afterRefusal(refused schemas.ContextOp, named int) (op schemas.ContextOp, ok bool) {
 	was := c.size(refused)
 	op = refused
-	op.Limit = max(1, int(float64(was)*learned))
-	if named >= believable {
-		op.Limit = min(op.Limit, named-min(c.answer, named/4))
+	op.Limit = max(1, int(float64(was)*refusedRatio))
+	if named >= minServerLimit {
+		op.Limit = min(op.Limit, named-min(c.answerTokens, named/4))
 	}
 	op = c.fit(op, op.Limit)
 	return op, c.size(op) < was
@@ -134,8 +134,8 @@ func (c *conversation) shorter(refused schemas.ContextOp, named int) (op schemas
 // newest turn stays; where it does not fit, its answers are trimmed, and those
 // from before the first turn.
 func (c *conversation) fit(op schemas.ContextOp, limit int) schemas.ContextOp {
-	target := int(float64(limit) * stride)
-	for len(c.kept(op)) > 1 && c.size(op) > target {
+	target := int(float64(limit) * keepRatio)
+	for len(c.keptTurns(op)) > 1 && c.size(op) > target {
 		op = c.drop(op, 1)
 	}
 	if c.size(op) > limit {
@@ -145,7 +145,7 @@ func (c *conversation) fit(op schemas.ContextOp, limit int) schemas.ContextOp {
 }
 
 // kept are the turns that an operation shows.
-func (c *conversation) kept(op schemas.ContextOp) [][]int {
+func (c *conversation) keptTurns(op schemas.ContextOp) [][]int {
 	first := 0
 	for first < len(c.turns) && op.Drops(c.steps[c.turns[first][0]].Index) {
 		first++
@@ -155,7 +155,7 @@ func (c *conversation) kept(op schemas.ContextOp) [][]int {
 
 // drop leaves out the first n turns of those that are kept.
 func (c *conversation) drop(op schemas.ContextOp, n int) schemas.ContextOp {
-	kept := c.kept(op)
+	kept := c.keptTurns(op)
 	last := kept[n-1]
 	op.Note = Note
 	op.Dropped = [][2]int{{c.steps[c.turns[0][0]].Index, c.steps[last[len(last)-1]].Index}}

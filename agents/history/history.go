@@ -23,22 +23,22 @@ import (
 // a call is answered by a user message. Calls that were never answered get a
 // tool message that says so, because servers refuse a gap.
 func Messages(steps []schemas.Step, op schemas.ContextOp) []llms.Message {
-	l := list{op: op}
+	l := messageList{op: op}
 	for i := range steps {
 		l.add(&steps[i])
 	}
-	return l.answered()
+	return l.complete()
 }
 
 // list is a message list in the making.
-type list struct {
-	op   schemas.ContextOp
-	out  []llms.Message
-	open []string // calls of the last reply without an answer yet
-	body bool     // a turn was begun
+type messageList struct {
+	op         schemas.ContextOp
+	out        []llms.Message
+	unanswered []string // calls of the last reply without an answer yet
+	hasTurns   bool     // a turn was begun
 }
 
-func (l *list) add(s *schemas.Step) {
+func (l *messageList) add(s *schemas.Step) {
 	switch {
 	case l.op.Drops(s.Index):
 	case s.Turn < 0:
@@ -49,7 +49,7 @@ func (l *list) add(s *schemas.Step) {
 }
 
 // opening adds a step from before the first turn.
-func (l *list) opening(s *schemas.Step) {
+func (l *messageList) opening(s *schemas.Step) {
 	text := l.op.Shown(s.Index, schemas.Plain(s.Text))
 	switch {
 	case s.Source == "system" && l.op.SystemAs == "":
@@ -61,7 +61,7 @@ func (l *list) opening(s *schemas.Step) {
 
 // user adds a message of the user. Some servers insist that user and assistant
 // take turns.
-func (l *list) user(text string) {
+func (l *messageList) user(text string) {
 	if n := len(l.out); n > 0 && l.out[n-1].Role == "user" {
 		l.out[n-1].Content += "\n\n" + text
 		return
@@ -69,9 +69,9 @@ func (l *list) user(text string) {
 	l.out = append(l.out, llms.Message{Role: "user", Content: text})
 }
 
-func (l *list) turn(s *schemas.Step) {
-	if !l.body {
-		l.body = true
+func (l *messageList) turn(s *schemas.Step) {
+	if !l.hasTurns {
+		l.hasTurns = true
 		if l.op.Note != "" {
 			l.user(l.op.Note)
 		}
@@ -84,7 +84,7 @@ func (l *list) turn(s *schemas.Step) {
 		}
 		l.out = append(l.out, m)
 		for _, c := range m.ToolCalls {
-			l.open = append(l.open, c.ID)
+			l.unanswered = append(l.unanswered, c.ID)
 		}
 	}
 	if s.Observation == nil {
@@ -96,17 +96,17 @@ func (l *list) turn(s *schemas.Step) {
 		return
 	}
 	l.out = append(l.out, llms.Message{Role: "tool", ToolCallID: s.ToolCall.ID, Content: text})
-	if len(l.open) > 0 && l.open[0] == s.ToolCall.ID {
-		l.open = l.open[1:]
+	if len(l.unanswered) > 0 && l.unanswered[0] == s.ToolCall.ID {
+		l.unanswered = l.unanswered[1:]
 	}
 }
 
-func (l *list) closeTurn() { l.out, l.open = l.answered(), nil }
+func (l *messageList) closeTurn() { l.out, l.unanswered = l.complete(), nil }
 
 // answered are the messages with an answer to each call of the last reply.
-func (l *list) answered() []llms.Message {
+func (l *messageList) complete() []llms.Message {
 	out := l.out[:len(l.out):len(l.out)] // more may follow, which are not to be written over these
-	for _, id := range l.open {
+	for _, id := range l.unanswered {
 		out = append(out, llms.Message{Role: "tool", ToolCallID: id, Content: "Not executed."})
 	}
 	return out

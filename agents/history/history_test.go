@@ -88,7 +88,7 @@ func FuzzRebuild(f *testing.F) {
 			rows[n].PromptSHA256 = new(llms.PromptSHA256(messages))
 			err = errors.Join(err, bad)
 		}
-		got := history.Rebuilt(rows)
+		got := history.PromptsRebuild(rows)
 		if len(got) != len(rows) {
 			t.Errorf("%d answers for %d rows", len(got), len(rows))
 		}

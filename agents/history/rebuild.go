@@ -18,27 +18,27 @@ func Rebuild(rows []schemas.StepRow, n int) ([]llms.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return of(steps, rows[n])
+	return promptOf(steps, rows[n])
 }
 
 // Rebuilt tells for each row whether Rebuild finds the prompt that was sent; nil
 // where no model was asked.
-func Rebuilt(rows []schemas.StepRow) []*bool {
+func PromptsRebuild(rows []schemas.StepRow) []*bool {
 	out := make([]*bool, len(rows))
 	steps, err := Steps(rows)
-	told := map[string]*retold{} // by phase
+	told := map[string]*rebuiltPrompt{} // by phase
 	for i := range rows {
 		if rows[i].PromptSHA256 == nil {
 			continue
 		}
-		op, bad := contextOf(rows[i])
+		op, bad := contextOpOfRow(rows[i])
 		if err != nil || bad != nil { // one row cannot be read: none is vouched for
 			out[i] = new(false)
 			continue
 		}
 		phase := value(rows[i].Phase)
 		if told[phase] == nil {
-			told[phase] = &retold{}
+			told[phase] = &rebuiltPrompt{}
 		}
 		out[i] = new(told[phase].prompt(steps[:i], phase, op) == *rows[i].PromptSHA256)
 	}
@@ -47,16 +47,16 @@ func Rebuilt(rows []schemas.StepRow) []*bool {
 
 // retold is the conversation of a phase as far as it was rebuilt: most prompts are the one before
 // them and a turn more.
-type retold struct {
-	list  list
+type rebuiltPrompt struct {
+	list  messageList
 	steps int // that were looked at
 	hash  llms.PromptHash
 }
 
 // prompt is the hash of the prompt after steps, with which those of the last one begin.
-func (c *retold) prompt(steps []schemas.Step, phase string, op schemas.ContextOp) string {
+func (c *rebuiltPrompt) prompt(steps []schemas.Step, phase string, op schemas.ContextOp) string {
 	if !reflect.DeepEqual(op, c.list.op) {
-		c.list, c.steps = list{op: op}, 0
+		c.list, c.steps = messageList{op: op}, 0
 	}
 	for i := range steps[c.steps:] {
 		if s := &steps[c.steps+i]; s.Phase == phase {
@@ -64,12 +64,12 @@ func (c *retold) prompt(steps []schemas.Step, phase string, op schemas.ContextOp
 		}
 	}
 	c.steps = len(steps)
-	return c.hash.SHA256(c.list.answered())
+	return c.hash.SHA256(c.list.complete())
 }
 
 // of is the prompt of a reply after steps.
-func of(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, error) {
-	op, err := contextOf(reply)
+func promptOf(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, error) {
+	op, err := contextOpOfRow(reply)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func of(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, error) {
 }
 
 // contextOf says how the prompt of a reply was made.
-func contextOf(reply schemas.StepRow) (op schemas.ContextOp, err error) {
+func contextOpOfRow(reply schemas.StepRow) (op schemas.ContextOp, err error) {
 	if text := value(reply.ContextOpJSON); text != "" {
 		if err := json.Unmarshal([]byte(text), &op); err != nil {
 			return op, fmt.Errorf("context_op_json of step %d: %w", reply.StepIndex, err)

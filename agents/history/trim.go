@@ -15,7 +15,7 @@ const (
 )
 
 // shortest is what an answer is not trimmed below, in tokens by our count.
-const shortest = 64
+const minTrimmed = 64
 
 // trim shortens the answers of the newest turn and those from before the first
 // until the prompt has the target's size. The longest lose most: each keeps all
@@ -41,14 +41,14 @@ func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp 
 	sizes := map[int]int{}
 	total := 0
 	for _, i := range at {
-		sizes[i] = c.count.Text(op.Shown(c.steps[i].Index, texts[i]))
+		sizes[i] = c.counter.Text(op.Shown(c.steps[i].Index, texts[i]))
 		total += sizes[i]
 	}
 	slices.SortStableFunc(at, func(a, b int) int { return sizes[a] - sizes[b] })
 	left := total - int(float64(c.size(op)-target)/c.scale())
 	op.Trimmed = slices.Clone(op.Trimmed)
 	for n, i := range at {
-		level := max(shortest, left/(len(at)-n))
+		level := max(minTrimmed, left/(len(at)-n))
 		left -= min(sizes[i], level)
 		if sizes[i] <= level {
 			continue
@@ -67,7 +67,7 @@ func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 	keep := len(runes)
 	for {
 		t := c.cutOut(step, len(runes), keep)
-		n := c.count.Text(t.Of(text))
+		n := c.counter.Text(t.Of(text))
 		if n <= level || keep == 0 {
 			return t
 		}

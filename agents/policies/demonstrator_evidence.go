@@ -36,16 +36,16 @@ type failure struct {
 }
 
 var (
-	failedID  = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
-	location  = regexp.MustCompile(`(?m)^([\w./-]+\.py):\d+:`)
-	claimLine = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
-	numbered  = regexp.MustCompile(`^[ B]\s*(\d+)  (.*)$`)
-	viewHead  = regexp.MustCompile(`^(\S+), lines \d+-\d+ of \d+`)
-	grepLine  = regexp.MustCompile(`^ *(\d+): (.*)$`)
-	defLine   = regexp.MustCompile(`^(\s*)(?:async\s+def|def|class)\s+([A-Za-z_]\w*)`)
-	callName  = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
-	assigned  = regexp.MustCompile(`(?m)(?:^|\bfor\b|\bas\b)\s*([A-Za-z_]\w*)(?:\s*,\s*([A-Za-z_]\w*))?\s*(?:=[^=]|:\s*\w+\s*=[^=]|\bin\b|:)`)
-	word      = regexp.MustCompile(`[A-Za-z_]\w*`)
+	failedID   = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
+	location   = regexp.MustCompile(`(?m)^([\w./-]+\.py):\d+:`)
+	claimLine  = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
+	viewLine   = regexp.MustCompile(`^[ B]\s*(\d+)  (.*)$`)
+	viewHead   = regexp.MustCompile(`^(\S+), lines \d+-\d+ of \d+`)
+	grepLine   = regexp.MustCompile(`^ *(\d+): (.*)$`)
+	defLine    = regexp.MustCompile(`^(\s*)(?:async\s+def|def|class)\s+([A-Za-z_]\w*)`)
+	callName   = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
+	assignment = regexp.MustCompile(`(?m)(?:^|\bfor\b|\bas\b)\s*([A-Za-z_]\w*)(?:\s*,\s*([A-Za-z_]\w*))?\s*(?:=[^=]|:\s*\w+\s*=[^=]|\bin\b|:)`)
+	word       = regexp.MustCompile(`[A-Za-z_]\w*`)
 )
 
 func newEvidence(t *agents.Transcript) *evidence {
@@ -78,7 +78,7 @@ func (e *evidence) read(step schemas.Step) {
 	}
 }
 
-func (e *evidence) see(path string, line int, text string) {
+func (e *evidence) addLine(path string, line int, text string) {
 	if e.lines[path] == nil {
 		e.lines[path] = map[int]string{}
 	}
@@ -88,7 +88,7 @@ func (e *evidence) see(path string, line int, text string) {
 func (e *evidence) readTests(text string) {
 	e.fail = failure{}
 	if m := failedID.FindStringSubmatch(text); m != nil {
-		e.fail.id = dotted(m[1])
+		e.fail.id = dottedName(m[1])
 		if path, _, ok := strings.Cut(m[1], "::"); ok {
 			e.fail.path = path
 		}
@@ -114,9 +114,9 @@ func (e *evidence) readView(text string) {
 		return
 	}
 	for line := range strings.SplitSeq(body, "\n") {
-		if n := numbered.FindStringSubmatch(line); n != nil {
+		if n := viewLine.FindStringSubmatch(line); n != nil {
 			number, _ := strconv.Atoi(n[1])
-			e.see(m[1], number, n[2])
+			e.addLine(m[1], number, n[2])
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (e *evidence) readGrep(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if n := grepLine.FindStringSubmatch(line); n != nil && path != "" {
 			number, _ := strconv.Atoi(n[1])
-			e.see(path, number, n[2])
+			e.addLine(path, number, n[2])
 			if d := defLine.FindStringSubmatch(n[2]); d != nil {
 				e.defs = append(e.defs, definition{
 					name: d[2], path: path, line: number, indent: len(d[1]),
@@ -338,7 +338,7 @@ func (e *evidence) locals(path string, line int) []string {
 	params := parameters(source)
 	known := slices.Clone(params)
 	for n := d.line; n < line; n++ {
-		for _, m := range assigned.FindAllStringSubmatch(e.lines[path][n], -1) {
+		for _, m := range assignment.FindAllStringSubmatch(e.lines[path][n], -1) {
 			known = append(known, m[1], m[2])
 		}
 	}
@@ -386,6 +386,6 @@ func parameters(source string) []string {
 	return out
 }
 
-var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+var stringLiteral = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
-func stripStrings(s string) string { return quoted.ReplaceAllString(s, "") }
+func stripStrings(s string) string { return stringLiteral.ReplaceAllString(s, "") }

@@ -131,7 +131,7 @@ func nextHop(frontier []hop, goal, read []definition) (next *definition, message
 // stopInside sets breakpoints until the program stops in one of the functions. It runs
 // the failing test alone: in another test, the values would tell another story.
 func (s *script) stopInside(route []definition, failing failure) (bool, error) {
-	tried, entry := 0, alone(s.known.command, failing.id, true)
+	tried, entry := 0, onlyTest(s.known.command, failing.id, true)
 	for _, d := range route {
 		for _, line := range s.known.stops(d) {
 			if tried == maxStops*2 || entry == "" {
@@ -142,7 +142,7 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 				return false, err
 			}
 			if strings.Contains(s.last.Observation.Text, noSelectText) {
-				if entry = alone(s.known.command, failing.id, false); entry == "" {
+				if entry = onlyTest(s.known.command, failing.id, false); entry == "" {
 					return false, nil
 				}
 				if err := s.runTo(sayNoSelect(), d, line, entry); err != nil {

@@ -70,7 +70,7 @@ func unittestAlone(command string, words []string, id string, canSelect bool) st
 
 // dotted is the full name of a test that unittest writes as `test_x (module.Class)` or,
 // since Python 3.11, `test_x (module.Class.test_x)`; other IDs stay as they are.
-func dotted(id string) string {
+func dottedName(id string) string {
 	m := unittestName.FindStringSubmatch(id)
 	if m == nil {
 		return id
@@ -83,10 +83,10 @@ func dotted(id string) string {
 func (e *evidence) readUnittest(text string) {
 	for _, block := range strings.Split(text, "\n"+strings.Repeat("=", 70)+"\n")[1:] {
 		m := unittestHead.FindStringSubmatch(block)
-		if m == nil || e.fail.path != "" || e.fail.id != "" && e.fail.id != dotted(m[1]) {
+		if m == nil || e.fail.path != "" || e.fail.id != "" && e.fail.id != dottedName(m[1]) {
 			continue
 		}
-		e.fail.id = dotted(m[1])
+		e.fail.id = dottedName(m[1])
 		for _, f := range unittestFrame.FindAllStringSubmatch(block, -1) {
 			file, inside := strings.CutPrefix(f[1], e.workdir+"/")
 			if inside && (f[2] == testFunction(e.fail.id) || e.fail.path == "" && isTest(file)) {

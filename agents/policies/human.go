@@ -44,7 +44,7 @@ type human struct {
 
 // patience is how many lines in a row may be wrong before the turn ends without
 // a call.
-const patience = 10
+const maxBadLines = 10
 
 const humanHelp = `Enter a tool and its arguments: tool key=value key="a value". In quotes, \n is a line break.
   # text     records your thoughts with the next call
@@ -66,7 +66,7 @@ func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 	h.show(t)
 	var thoughts []string
 	wrong := ""
-	for bad := 0; bad < patience; {
+	for bad := 0; bad < maxBadLines; {
 		line, err := h.console.ReadLine(ctx, "> ", func(line string) (int, []string) { return calltext.Complete(line, t.Tools) })
 		switch text := strings.TrimSpace(line); {
 		case errors.Is(err, io.EOF):
@@ -89,7 +89,7 @@ func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 			}
 		}
 	}
-	fmt.Fprintf(h.console, "These were %d lines without a call, so the turn is over.\n", patience)
+	fmt.Fprintf(h.console, "These were %d lines without a call, so the turn is over.\n", maxBadLines)
 	return schemas.Reply{Message: strings.Join(append(thoughts, wrong), "\n")}, nil
 }
 

@@ -52,11 +52,11 @@ func (c *ReplayConfig) Needs() agents.Needs {
 // replay makes recorded replies, and is the agent of its kind after them. Their
 // observations are new: the environment executes the calls.
 type replay struct {
-	turns []agents.RecordedTurn
-	style string
-	info  schemas.AgentInfo
-	as    agents.Phased // of the recording's kind; nil: its opening is the task alone
-	goOn  bool          // as goes on where the recording ends
+	turns     []agents.RecordedTurn
+	style     string
+	info      schemas.AgentInfo
+	agent     agents.Phased // of the recording's kind; nil: its opening is the task alone
+	continues bool          // as goes on where the recording ends
 }
 
 var _ agents.Phased = (*replay)(nil)
@@ -73,26 +73,26 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 		return nil, fmt.Errorf("%s holds no episode of task %s", cfg.From, deps.Task.InstanceID)
 	}
 	rec := *deps.Recording
-	p := &replay{turns: rec.Turns, style: rec.Style, goOn: cfg.Then == thenModel}
+	p := &replay{turns: rec.Turns, style: rec.Style, continues: cfg.Then == thenModel}
 	if cfg.Turns > 0 && cfg.Turns < len(p.turns) {
 		p.turns = p.turns[:cfg.Turns]
 	}
-	as, err := p.agent(cfg, deps, rec)
+	as, err := p.buildAgent(cfg, deps, rec)
 	if err != nil {
 		return nil, err
 	}
 	if as != nil {
-		p.as = agents.PhasedOf(as)
+		p.agent = agents.PhasedOf(as)
 	}
 	config, err := json.Marshal(cfg.ReactConfig)
 	p.info = schemas.AgentInfo{Version: "1", Policy: "replay", ToolCallStyle: "native"}
-	if p.as != nil {
-		as := p.as.Info()
+	if p.agent != nil {
+		as := p.agent.Info()
 		config, p.info.ToolCallStyle = []byte(as.ConfigJSON), as.ToolCallStyle
 		for _, ph := range as.Phases {
 			p.info.Phases = append(p.info.Phases, schemas.PhaseInfo{Name: ph.Name})
 		}
-		if p.goOn {
+		if p.continues {
 			p.info = as
 		}
 	}
@@ -118,28 +118,28 @@ func (p *replay) config(settings []byte, cfg ReplayConfig, rec agents.Recording)
 }
 
 // agent is one of the kind that was recorded.
-func (p *replay) agent(cfg ReplayConfig, deps agents.Deps, rec agents.Recording) (agents.Policy, error) {
-	if !p.goOn {
-		cfg.SolverModel, deps.Client = "", unasked{}
+func (p *replay) buildAgent(cfg ReplayConfig, deps agents.Deps, rec agents.Recording) (agents.Policy, error) {
+	if !p.continues {
+		cfg.SolverModel, deps.Client = "", noModel{}
 	}
 	switch {
 	case slices.ContainsFunc(rec.Turns, func(t agents.RecordedTurn) bool { return t.Phase != "" }):
 		for _, t := range p.turns {
 			var err error
 			if deps.Tools != nil {
-				_, err = pick(append(slices.Clip(deps.Tools), handover.Schema()), t.Tools)
+				_, err = pickTools(append(slices.Clip(deps.Tools), handover.Schema()), t.Tools)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("episode %s cannot be said again: %w", rec.Episode, err)
 			}
 		}
-		if !p.goOn {
+		if !p.continues {
 			cfg.SeekTools, cfg.SolveTools = nil, nil // those of each turn
 		}
 		return newSeeker(cfg.SeekerConfig, deps)
 	case rec.Style == history.TextStyle:
 		return newSimple(cfg.ReactConfig, deps)
-	case p.goOn:
+	case p.continues:
 		return newReact(cfg.ReactConfig, deps)
 	}
 	return nil, nil
@@ -148,15 +148,15 @@ func (p *replay) agent(cfg ReplayConfig, deps agents.Deps, rec agents.Recording)
 func (p *replay) Info() schemas.AgentInfo { return p.info }
 
 func (p *replay) Prompts(t *agents.Transcript) (system, problem string, err error) {
-	if p.as == nil {
+	if p.agent == nil {
 		return "", t.Task.Instructions, nil
 	}
-	return p.as.Prompts(t)
+	return p.agent.Prompts(t)
 }
 
 // at is the recorded turn after those of t in a conversation; nil after the last,
 // and from the first on that was not of the conversation which was on.
-func (p *replay) at(t *agents.Transcript, phase string) *agents.RecordedTurn {
+func (p *replay) recordedTurn(t *agents.Transcript, phase string) *agents.RecordedTurn {
 	n := 0
 	for _, s := range t.Steps {
 		if s.Reply == nil {
@@ -174,12 +174,12 @@ func (p *replay) at(t *agents.Transcript, phase string) *agents.RecordedTurn {
 }
 
 func (p *replay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
-	turn := p.at(t, t.Phase)
+	turn := p.recordedTurn(t, t.Phase)
 	switch {
-	case turn == nil && p.goOn:
-		return p.as.Next(ctx, t)
-	case turn == nil && turns(t) < len(p.turns):
-		left := p.turns[turns(t)].Phase
+	case turn == nil && p.continues:
+		return p.agent.Next(ctx, t)
+	case turn == nil && countTurns(t) < len(p.turns):
+		left := p.turns[countTurns(t)].Phase
 		return schemas.Reply{Stop: schemas.ExitGaveUp,
 			Message: fmt.Sprintf("The recording cannot be followed: its next reply belongs to %s, and this episode is in %s.", left, t.Phase)}, nil
 	case turn == nil:
@@ -202,11 +202,11 @@ func (p *replay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 // Phase implements agents.Phased: a recorded turn is shown the tools that it was
 // shown then, and no budget ends it.
 func (p *replay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (ph agents.Phase, err error) {
-	if p.as != nil {
-		ph, err = p.as.Phase(t, offered)
+	if p.agent != nil {
+		ph, err = p.agent.Phase(t, offered)
 	}
-	turn := p.at(t, ph.Name)
-	if err != nil || turn == nil && p.goOn {
+	turn := p.recordedTurn(t, ph.Name)
+	if err != nil || turn == nil && p.continues {
 		return ph, err
 	}
 	ph.Exit = ""
@@ -214,22 +214,22 @@ func (p *replay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (ph a
 		return ph, nil
 	}
 	ph.Recorded = turn.Answers
-	if turn.Tools != nil && !ph.Whole() {
-		ph.Tools, err = pick(append(slices.Clip(offered), handover.Schema()), turn.Tools)
+	if turn.Tools != nil && !ph.IsDefault() {
+		ph.Tools, err = pickTools(append(slices.Clip(offered), handover.Schema()), turn.Tools)
 	}
 	return ph, err
 }
 
 // Answer implements agents.Phased.
 func (p *replay) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
-	return p.as.Answer(t, call)
+	return p.agent.Answer(t, call)
 }
 
 // unasked stands where an agent is needed for all but its questions.
-type unasked struct{}
+type noModel struct{}
 
-func (unasked) Chat(context.Context, llms.Request) (llms.Response, error) {
+func (noModel) Chat(context.Context, llms.Request) (llms.Response, error) {
 	return llms.Response{}, errors.New("a recording asks no model")
 }
-func (unasked) Provider() string { return "" }
-func (unasked) Model() string    { return "" }
+func (noModel) Provider() string { return "" }
+func (noModel) Model() string    { return "" }

@@ -35,7 +35,7 @@ func recordedFrom(res agents.Result) *agents.Recording {
 			rec.Turns = append(rec.Turns, turn)
 		}
 		turn := &rec.Turns[len(rec.Turns)-1]
-		turn.Answers = append(turn.Answers, agents.Settled(s.Observation.Text))
+		turn.Answers = append(turn.Answers, agents.AnswerHash(s.Observation.Text))
 	}
 	return rec
 }

@@ -114,7 +114,7 @@ func (s *scripted) Prompts(t *agents.Transcript) (system, problem string, err er
 }
 
 func (s *scripted) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {
-	n := turns(t)
+	n := countTurns(t)
 	if n >= len(s.replies) {
 		return schemas.Reply{Stop: schemas.ExitGaveUp, Message: "The script has ended."}, nil
 	}
@@ -124,7 +124,7 @@ func (s *scripted) Next(_ context.Context, t *agents.Transcript) (schemas.Reply,
 }
 
 // turns is how many turns a transcript holds.
-func turns(t *agents.Transcript) int {
+func countTurns(t *agents.Transcript) int {
 	n := 0
 	for _, s := range t.Steps {
 		if s.Reply != nil {

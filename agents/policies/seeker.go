@@ -126,17 +126,17 @@ func (c SeekerConfig) check(offered []schemas.ToolSchema) error {
 	if offered == nil { // not known yet
 		return nil
 	}
-	if _, err := pick(offered, c.SeekTools); err != nil {
+	if _, err := pickTools(offered, c.SeekTools); err != nil {
 		return fmt.Errorf("seek_tools: %w", err)
 	}
-	if _, err := pick(offered, c.SolveTools); err != nil {
+	if _, err := pickTools(offered, c.SolveTools); err != nil {
 		return fmt.Errorf("solve_tools: %w", err)
 	}
 	return nil
 }
 
 // pick finds tools by their names.
-func pick(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, error) {
+func pickTools(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, error) {
 	var out []schemas.ToolSchema
 	for _, name := range names {
 		i := slices.IndexFunc(offered, func(t schemas.ToolSchema) bool { return t.Name == name })
@@ -180,14 +180,14 @@ func (s *seeker) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agen
 		}
 	}
 	var err error
-	if ph.Tools, err = pick(offered, names); ph.Name == phaseSeek {
+	if ph.Tools, err = pickTools(offered, names); ph.Name == phaseSeek {
 		ph.Tools = append(ph.Tools, handover.Schema())
 	}
 	return ph, err
 }
 
 // budget is what an episode has spent.
-type budget struct {
+type spending struct {
 	seeking    int   // replies
 	tokens     int64 // of them
 	beyond     int   // replies after the budget was used up
@@ -195,12 +195,12 @@ type budget struct {
 	solving    int // replies
 }
 
-func (s *seeker) over(b budget) bool {
+func (s *seeker) over(b spending) bool {
 	return s.cfg.SeekSteps > 0 && b.seeking >= s.cfg.SeekSteps || s.cfg.SeekTokens > 0 && b.tokens >= s.cfg.SeekTokens
 }
 
-func (s *seeker) spent(t *agents.Transcript) budget {
-	var b budget
+func (s *seeker) spent(t *agents.Transcript) spending {
+	var b spending
 	for i, step := range t.Steps {
 		switch {
 		case step.Reply == nil:
@@ -215,7 +215,7 @@ func (s *seeker) spent(t *agents.Transcript) budget {
 				b.tokens += s.tokens(t.Steps[:i], step.Reply)
 			}
 		}
-		b.handedOver = b.handedOver || handover.Taken(step)
+		b.handedOver = b.handedOver || handover.Accepted(step)
 	}
 	return b
 }

@@ -72,7 +72,7 @@ func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Obs
 	case call.Name == "":
 		return refusal(schemas.ErrNoToolCall, "Your reply called no tool, so nothing happened. End every reply with one call in this form:\n"+
 			"<function=NAME>\n<parameter=KEY>value</parameter>\n</function>\nWhen the bug is fixed, call submit."), true
-	case later(t, call):
+	case isLaterCall(t, call):
 		return refusal(schemas.ErrNotExecuted, fmt.Sprintf("Not executed: only the first call of a reply is run, and this call of %s was not the first. "+
 			"Look at what the first call showed, then repeat this one if you still need it.", call.Name)), true
 	case call.Truncated:
@@ -86,7 +86,7 @@ func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Obs
 
 // later reports whether call is a second or later call of its reply: the
 // transcript then already contains a step of that reply.
-func later(t *agents.Transcript, call schemas.ToolCall) bool {
+func isLaterCall(t *agents.Transcript, call schemas.ToolCall) bool {
 	for _, s := range slices.Backward(t.Steps) {
 		if s.Reply != nil {
 			return slices.ContainsFunc(s.Reply.Calls, func(c schemas.ToolCall) bool { return c.ID == call.ID })

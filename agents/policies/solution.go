@@ -33,11 +33,11 @@ func (*SolutionConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
 // up where a check does not hold; whether the patch resolves the task is the
 // verifier's word.
 type solution struct {
-	plan []planned
+	plan []plannedCall
 }
 
 // planned is one call, and the check of what it showed; "" is fine.
-type planned struct {
+type plannedCall struct {
 	call  schemas.ToolCall
 	check func(schemas.Step) string
 }
@@ -50,15 +50,15 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !has(deps.Tools, "edit") || !has(deps.Tools, "submit") {
+	if !offers(deps.Tools, "edit") || !offers(deps.Tools, "submit") {
 		return nil, errors.New("the gold check needs the tools edit and submit: list them in agent.tools")
 	}
 	s := &solution{}
 	add := func(check func(schemas.Step) string, tool string, args map[string]any) {
-		if !has(deps.Tools, tool) {
+		if !offers(deps.Tools, tool) {
 			return // what is not there need not work
 		}
-		s.plan = append(s.plan, planned{schemas.ToolCall{Name: tool, Arguments: arguments(args)}, check})
+		s.plan = append(s.plan, plannedCall{schemas.ToolCall{Name: tool, Arguments: arguments(args)}, check})
 	}
 	add(mustFail, "eval", nil)
 	if file, line, ok := goldLine(deps.Gold.GoldPatch); ok {
@@ -68,7 +68,7 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	add(mustAnswer, "pdb", map[string]any{"command": "restart"})
 	add(mustAnswer, "pdb", map[string]any{"command": "w"})
 	for _, e := range edits {
-		s.plan = append(s.plan, planned{e, mustApply})
+		s.plan = append(s.plan, plannedCall{e, mustApply})
 	}
 	add(mustPass, "eval", nil)
 	add(nil, "submit", nil)
@@ -76,7 +76,7 @@ func newSolution(deps agents.Deps) (*solution, error) {
 }
 
 // has tells whether a tool is offered; nil: all are.
-func has(tools []schemas.ToolSchema, name string) bool {
+func offers(tools []schemas.ToolSchema, name string) bool {
 	return tools == nil || slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name })
 }
 
@@ -117,7 +117,7 @@ func (s *solution) Prompts(t *agents.Transcript) (system, problem string, err er
 }
 
 func (s *solution) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {
-	n := turns(t)
+	n := countTurns(t)
 	if n > 0 {
 		last := t.Steps[len(t.Steps)-1]
 		if check := s.plan[n-1].check; check != nil && last.Observation != nil {

@@ -58,10 +58,10 @@ func Load(files Files) (*Set, error) {
 			return nil, fmt.Errorf("agent.prompts.%s: %w: %s", role[0], err, remedy)
 		}
 	}
-	if err := l.settle(); err != nil {
+	if err := l.checkPending(); err != nil {
 		return nil, fmt.Errorf("agent.prompts: %w: %s", err, remedy)
 	}
-	s.own = l.names(files)
+	s.fileVersions = l.names(files)
 	return s, nil
 }
 
@@ -135,7 +135,7 @@ func (l *loader) resolve(from string, place, name string) (string, error) {
 }
 
 // settle returns an error if a pending name is still undefined.
-func (l *loader) settle() error {
+func (l *loader) checkPending() error {
 	for _, p := range l.pending {
 		if l.set.Lookup(p.name) == nil {
 			return fmt.Errorf("%s: there is no file %s, and no template is defined as %q", p.place, p.file, p.name)

@@ -26,7 +26,7 @@ const ellipsis = "…"
 
 // room parses a limit: "200 tokens", "2000 characters", or "30%" of the model's context. It
 // returns a percentage as a number of tokens.
-func (s *Set) room(limit string) (n int, unit string, err error) {
+func (s *Set) parseLimit(limit string) (n int, unit string, err error) {
 	digits, unit, _ := strings.Cut(strings.TrimSpace(limit), " ")
 	part, percent := strings.CutSuffix(digits, "%")
 	if percent {
@@ -48,7 +48,7 @@ func (s *Set) room(limit string) (n int, unit string, err error) {
 // tokens with the default vocabulary, whatever the model is. It drops bytes that are not
 // valid UTF-8.
 func (s *Set) trimMessage(limit, where, text string) (string, error) {
-	n, unit, err := s.room(limit)
+	n, unit, err := s.parseLimit(limit)
 	if err != nil {
 		return "", err
 	}

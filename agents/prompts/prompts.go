@@ -24,13 +24,13 @@ import (
 var embedded embed.FS
 
 // number counts changes made on purpose.
-const number = "5"
+const version = "5"
 
 // Set is the templates of all agents. Safe for concurrent use.
 type Set struct {
-	templates *template.Template
-	files     Files
-	own       string // what Version says of a user's files
+	templates    *template.Template
+	files        Files
+	fileVersions string // what Version says of a user's files
 
 	mu    sync.Mutex // held by render
 	depth int        // of includes
@@ -62,7 +62,7 @@ func (s *Set) Version() string {
 		}
 		all[e.Name()] = string(text)
 	}
-	return number + "+" + schemas.ShortHash(all)[:12] + s.own
+	return version + "+" + schemas.ShortHash(all)[:12] + s.fileVersions
 }
 
 // View is what templates may use of an episode: nothing privileged.
@@ -96,7 +96,7 @@ func (v View) Describe() string { return calltext.Describe(v.Tools) }
 // Opening renders the pair of messages that opens an agent's episode: the
 // templates AGENT_system.tmpl and AGENT_problem.tmpl, or the files in their place.
 func (s *Set) Opening(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return s.pair(s.files.System, s.files.Problem, view(agent, m, t, tools))
+	return s.renderPair(s.files.System, s.files.Problem, view(agent, m, t, tools))
 }
 
 // Seek is the pair for an agent that finds out and changes nothing; steps is how
@@ -104,14 +104,14 @@ func (s *Set) Opening(agent string, m Model, t schemas.Task, tools []schemas.Too
 func (s *Set) Seek(m Model, t schemas.Task, tools []schemas.ToolSchema, steps int) (system, problem string, err error) {
 	v := view("seek", m, t, tools)
 	v.Steps = steps
-	return s.pair(s.files.System, s.files.Problem, v)
+	return s.renderPair(s.files.System, s.files.Problem, v)
 }
 
 // Solve is the pair for an agent that writes a fix from what was handed over.
 func (s *Set) Solve(m Model, t schemas.Task, tools []schemas.ToolSchema, pack handover.Pack) (system, problem string, err error) {
 	v := view("solve", m, t, tools)
 	v.Pack = &pack
-	return s.pair(s.files.SolveSystem, s.files.SolveProblem, v)
+	return s.renderPair(s.files.SolveSystem, s.files.SolveProblem, v)
 }
 
 func view(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) View {
@@ -120,7 +120,7 @@ func view(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) Vie
 }
 
 // pair renders two files, "" being the agent's own template.
-func (s *Set) pair(first, second string, v View) (system, problem string, err error) {
+func (s *Set) renderPair(first, second string, v View) (system, problem string, err error) {
 	if system, err = s.render(cmp.Or(first, v.Agent+"_system.tmpl"), v); err != nil {
 		return "", "", err
 	}
@@ -145,7 +145,7 @@ func (s *Set) render(name string, data View) (string, error) {
 }
 
 func (s *Set) execute(name string, data any) (string, error) {
-	var out limited
+	var out boundedBuilder
 	if err := s.templates.ExecuteTemplate(&out, name, data); err != nil {
 		return "", err
 	}
@@ -166,11 +166,11 @@ const maxDepth = 100
 const remedy = "correct the template, or leave it out of agent.prompts for the built-in one"
 
 // limited is a text that does not grow for ever.
-type limited struct{ strings.Builder }
+type boundedBuilder struct{ strings.Builder }
 
 const maxPrompt = 4 << 20 // bytes
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *boundedBuilder) Write(p []byte) (int, error) {
 	if l.Len()+len(p) > maxPrompt {
 		return 0, fmt.Errorf("it is longer than %d MiB", maxPrompt>>20)
 	}
