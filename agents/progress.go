@@ -1,7 +1,7 @@
 package agents
 
-// What the loop learns from each step, whether it was taken now or recorded by
-// an earlier delivery: the end of the episode, loops, format errors.
+// This file keeps the state that decides when an episode ends. New steps and steps that an
+// earlier delivery recorded update it in the same way.
 
 import (
 	"context"
@@ -10,8 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// keep appends a step to the result and to the transcript, which shows a
-// policy what the model sees and no more.
+// appendStep appends a step to the result, and what the model sees of it to the transcript.
 func (r *run) appendStep(step schemas.Step) {
 	r.compareWithRecording(step)
 	r.result.Steps = append(r.result.Steps, step)
@@ -43,11 +42,11 @@ func (r *run) appendStep(step schemas.Step) {
 	}
 }
 
-// maxCycle is the longest round of calls that is seen to go round and round.
+// maxCycle is the length of the longest cycle of calls that stuck detects.
 const maxCycle = 3
 
-// stuck tells whether the last calls are one round of at most maxCycle calls, over
-// and over with the same answers.
+// stuck reports whether the agent has repeated a cycle of at most maxCycle calls
+// Limits.MaxRepeats times and got the same answers.
 func (r *run) stuck() bool {
 	times := r.Limits.MaxRepeats
 	for cycle := 1; times > 0 && cycle <= maxCycle; cycle++ {
@@ -59,7 +58,7 @@ func (r *run) stuck() bool {
 	return false
 }
 
-// visible is a step without what was cut from its observations.
+// withoutFullText returns a copy of a step that has only the texts that the model sees.
 func withoutFullText(step schemas.Step) schemas.Step {
 	if step.Observation != nil && step.Observation.FullText != "" {
 		o := *step.Observation
@@ -77,7 +76,7 @@ func withoutFullText(step schemas.Step) schemas.Step {
 	return step
 }
 
-// endTurn decides whether the episode is over after a whole turn.
+// endTurn returns the exit reason if the episode is over after a whole turn.
 func (r *run) endTurn(reply schemas.Reply) string {
 	r.turnNo++
 	r.formatErrors++
@@ -99,7 +98,7 @@ func (r *run) endTurn(reply schemas.Reply) string {
 	return ""
 }
 
-// unrecorded is the Recorder of episodes nobody wants back.
+// nopRecorder discards everything.
 type nopRecorder struct{}
 
 func (nopRecorder) Replayed() ([]schemas.Step, *schemas.Reply) { return nil, nil }

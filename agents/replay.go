@@ -61,7 +61,7 @@ func (r *run) resume(ctx context.Context, pending *schemas.Reply) (string, error
 	return r.execute(ctx, *pending, 0, r.Clock().UTC())
 }
 
-// retake replays the recorded steps of one turn, and executes the calls of its reply that
+// replayTurn replays the recorded steps of one turn, and executes the calls of its reply that
 // have no step.
 func (r *run) replayTurn(ctx context.Context) (string, error) {
 	var reply *schemas.Reply
@@ -107,7 +107,7 @@ func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 	return nil
 }
 
-// recall compares a step with the recording that the policy repeats, if there is one.
+// compareWithRecording compares a step with the recording that the policy repeats, if there is one.
 func (r *run) compareWithRecording(s schemas.Step) {
 	call := max(s.Call, 0)
 	if s.Turn < 0 || s.Observation == nil || call >= len(r.current.Recorded) {
@@ -128,11 +128,11 @@ func (r *run) compare(step int, now, then string) {
 	}
 }
 
-// noise matches durations and addresses anywhere in a text. They differ between two runs
-// of the same command, and package canonical removes them only from known places.
+// volatileText matches durations and addresses anywhere in a text. They differ between two runs
+// of the same command. Package canonical removes them only in known contexts.
 var volatileText = regexp.MustCompile(`\b\d+(\.\d+)?\s?(s|ms|µs|us|ns|seconds?)\b|0x[0-9a-f]+`)
 
-// Settled returns a hash of an answer as rows hold it, without what may differ between two
+// AnswerHash returns a hash of an answer as rows hold it, without what may differ between two
 // runs of the same command. Answers with equal hashes count as the same.
 func AnswerHash(text string) string {
 	text, _ = schemas.ValidUTF8(text)

@@ -61,7 +61,7 @@ func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, er
 	return schemas.ToolCall{Name: name, Arguments: raw}, nil
 }
 
-// typed is a line and how far it was read.
+// commandReader is a line and how far it was read.
 type commandReader struct {
 	line string
 	at   int
@@ -151,7 +151,7 @@ func (p *commandReader) value(want *jsonschema.Argument) (any, error) {
 	return checkValue(start, want.Cast(text), want)
 }
 
-// allowed checks a value against its type and its choices.
+// checkValue checks a value against its type and its choices.
 func checkValue(at int, value any, want *jsonschema.Argument) (any, error) {
 	text, isText := value.(string)
 	if isText && len(want.Types) > 0 && !want.IsText() {

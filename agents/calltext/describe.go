@@ -8,7 +8,7 @@ import (
 	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
-// find reads the parameters of a tool. A tool that is unknown or cannot be read
+// findTool reads the parameters of a tool. A tool that is unknown or cannot be read
 // has none: its own check has the last word.
 func findTool(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 	for _, t := range tools {

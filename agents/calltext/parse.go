@@ -29,7 +29,7 @@ var (
 	parameter = regexp.MustCompile(`^<parameter\s*=\s*([^<>\n]*)>`)
 	ownLine   = regexp.MustCompile(`\n[ \t]*</parameter>`)
 	lastBreak = regexp.MustCompile(`\r?\n[ \t]*$`)
-	// strayed matches a call in another syntax and captures its name.
+	// foreignCall matches a call in another syntax and captures its name.
 	foreignCall = regexp.MustCompile(`<(?:function|invoke)\s+name\s*=\s*["']?([\w.-]+)|<tool_call>\s*\{\s*"name"\s*:\s*"([\w.-]+)"`)
 )
 
@@ -65,7 +65,7 @@ func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, c
 	return message, calls
 }
 
-// stray recognizes a call in another syntax and returns it as an invalid call, so that the model
+// parseForeign recognizes a call in another syntax and returns it as an invalid call, so that the model
 // learns the right syntax.
 func parseForeign(text string) (string, []schemas.ToolCall) {
 	loc := foreignCall.FindStringSubmatchIndex(text)

@@ -108,7 +108,7 @@ func (c checker) step(n int) (schemas.Step, string) {
 	return s, ""
 }
 
-// failed tells whether calls of an error class were not carried out as they were
+// notCarriedOut tells whether calls of an error class were not carried out as they were
 // meant: their answers say so and give back words of the call, no more.
 func notCarriedOut(class string) bool {
 	switch class {
@@ -118,7 +118,7 @@ func notCarriedOut(class string) bool {
 	return false
 }
 
-// hidden stands for each character that a model was not shown. No text of a tool
+// hiddenRune stands for each character that a model was not shown. No text of a tool
 // has it.
 const hiddenRune = '\x00'
 
@@ -164,7 +164,7 @@ func (c checker) aliased(before int) bool {
 	})
 }
 
-// before are the steps before one.
+// stepsBefore are the steps before one.
 func (c checker) stepsBefore(step int) []schemas.Step {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index >= step })
 	return c.steps[:max(i, 0)]
@@ -277,7 +277,7 @@ func note(s *string) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// short is enough of a text to recognise it.
+// abbreviate is enough of a text to recognise it.
 func abbreviate(s string) string {
 	if s = oneLine(s); len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "..."

@@ -121,7 +121,7 @@ func Find(workdir string, steps []schemas.Step) (Pack, bool) {
 	return Pack{}, false
 }
 
-// Taken tells whether a step is a handover that was not refused.
+// Accepted tells whether a step is a handover that was not refused.
 func Accepted(s schemas.Step) bool {
 	return s.ToolCall != nil && s.ToolCall.Name == Name && s.Observation != nil && !s.Observation.IsError
 }
@@ -156,7 +156,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// unverified says for how many values of a pack Unverified is set, or returns "" if there are none.
+// unverifiedNote says for how many values of a pack Unverified is set, or returns "" if there are none.
 func unverifiedNote(p Pack) string {
 	n := 0
 	for _, v := range p.Values {
@@ -170,7 +170,7 @@ func unverifiedNote(p Pack) string {
 	return fmt.Sprintf(" (for %d of them, it is not verified that the value belongs to its expression)", n)
 }
 
-// seen is how many of the steps the model knew when it made its call: a reply's
+// seenSteps is how many of the steps the model knew when it made its call: a reply's
 // calls are written before the first of them is answered.
 func seenSteps(steps []schemas.Step) int {
 	for i := len(steps) - 1; i >= 0; i-- {

@@ -19,11 +19,11 @@ const (
 	pairRefuted
 )
 
-// printing is a command of the debugger that prints the value of an expression,
+// printCommand is a command of the debugger that prints the value of an expression,
 // which is group 1.
 var printCommand = regexp.MustCompile(`(?s)^(?:pp?[ \t]+|print[ \t]*\(|!)(.*)$`)
 
-// evaluates is the expression that a command of the debugger prints; bare ones
+// printedExpression is the expression that a command of the debugger prints; bare ones
 // are expressions, or commands that print something of their own.
 func printedExpression(command string) (expression string, prints bool) {
 	command = oneLine(command)
@@ -37,7 +37,7 @@ func printedExpression(command string) (expression string, prints bool) {
 	return oneLine(m[1]), true
 }
 
-// belongs tells whether value, found in what a step said, is that of expression.
+// pairingOf tells whether value, found in what a step said, is that of expression.
 // aliased: commands of the debugger may not mean what they say.
 func pairingOf(s schemas.Step, said, expression, value string, aliased bool) pairing {
 	if assignsOnOneLine(said, expression, value) {
@@ -100,7 +100,7 @@ func confirmedIf(is bool) pairing {
 	return pairUnknown
 }
 
-// results are the lines of an answer of the debugger before it names the frame.
+// resultLines are the lines of an answer of the debugger before it names the frame.
 func resultLines(said string) []string {
 	lines := strings.Split(strings.TrimRight(said, "\n"), "\n")
 	if last := len(lines) - 1; strings.HasPrefix(lines[last], "Current frame: ") {
@@ -109,7 +109,7 @@ func resultLines(said string) []string {
 	return lines
 }
 
-// onOneLine tells whether a line says of the expression that it is the value.
+// assignsOnOneLine tells whether a line says of the expression that it is the value.
 func assignsOnOneLine(said, expression, value string) bool {
 	e, v := strings.Fields(expression), strings.Fields(value)
 	for i := range e {

@@ -36,7 +36,7 @@ func quote(text, words string, apart [][]int) (string, bool) {
 	return "", false
 }
 
-// whole tells whether text[from:to] is not cut out of a longer word or number.
+// isWhole tells whether text[from:to] is not cut out of a longer word or number.
 func isWhole(text string, from, to int) bool {
 	before, width := utf8.DecodeLastRuneInString(text[:from])
 	ahead, _ := utf8.DecodeLastRuneInString(text[:from-width])
@@ -67,16 +67,16 @@ func isWhole(text string, from, to int) bool {
 	return true
 }
 
-// thousands begin the rest of a number like 12,500.
+// thousandsGroup begin the rest of a number like 12,500.
 var thousandsGroup = regexp.MustCompile(`^\d{3}(?:\D|$)`)
 
-// wordly tells whether a character belongs to the word or number beside it: an
+// isWordRune tells whether a character belongs to the word or number beside it: an
 // accent and what cannot be seen do, too.
 func isWordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
 }
 
-// places are numbers that say where something is and are no value of anything:
+// locationNumbers are numbers that say where something is and are no value of anything:
 // group 1.
 var locationNumbers = map[string]*regexp.Regexp{
 	"view": regexp.MustCompile(`(?m)(\A.*)|^[ B] *(\d+)  `),
@@ -84,7 +84,7 @@ var locationNumbers = map[string]*regexp.Regexp{
 	"pdb":  regexp.MustCompile(`(?m)^ *(\d+) *B? *(?:->|>>)? *\t|^Current frame: .*:(\d+) in `),
 }
 
-// placed are the ranges of such numbers in an answer.
+// locationRanges are the ranges of such numbers in an answer.
 func locationRanges(call *schemas.ToolCall, text string) [][]int {
 	if call == nil || locationNumbers[call.Name] == nil {
 		return nil
@@ -100,7 +100,7 @@ func locationRanges(call *schemas.ToolCall, text string) [][]int {
 	return out
 }
 
-// output divides an answer into what was said and the source around the line that
+// splitSource divides an answer into what was said and the source around the line that
 // ends an answer of pdb.
 func splitSource(s schemas.Step) (said, code string) {
 	text := s.Observation.Text
@@ -117,7 +117,7 @@ func splitSource(s schemas.Step) (said, code string) {
 	return text, ""
 }
 
-// echoed tells whether a value is nothing but words of the call itself, in an
+// echoesCall tells whether a value is nothing but words of the call itself, in an
 // answer that found nothing or refused the call.
 func echoesCall(s schemas.Step, value string) bool {
 	o := s.Observation
@@ -129,7 +129,7 @@ func echoesCall(s schemas.Step, value string) bool {
 	return !slices.ContainsFunc(strings.FieldsFunc(value, apart), func(w string) bool { return !slices.Contains(own, w) })
 }
 
-// asked is what a step was about before it was answered: its tool, and the texts
+// callWords is what a step was about before it was answered: its tool, and the texts
 // among the call's arguments.
 func callWords(s schemas.Step) string {
 	if s.ToolCall == nil {

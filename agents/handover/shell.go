@@ -13,7 +13,7 @@ import (
 // print one file count, in a shell that no earlier command can have changed: its
 // directory, what the names of commands mean, what prints beside them.
 
-// printers are those commands: group 1 is the file, 2 the first line that is
+// printCommands are those commands: group 1 is the file, 2 the first line that is
 // printed where lines have no numbers. form reads a numbered line.
 var printCommands = []struct {
 	command, form *regexp.Regexp
@@ -29,11 +29,11 @@ const plainPath = `([A-Za-z0-9_/.][A-Za-z0-9_/.-]*)`
 
 var (
 	firstLine = regexp.MustCompile(`^sed -n ['"]?(\d+)`)
-	// changes are words after which a shell may not be what it was.
+	// shellChange are words after which a shell may not be what it was.
 	shellChange = regexp.MustCompile(`\b(?:cd|pushd|popd|alias|function|exec|set|shopt|trap|eval|source|export|PATH)\b|\(\)|(?:^|[^&>])&(?:[^&>]|$)|(?:^|[\s;])\. `)
 )
 
-// printed are the lines of a file that a call of bash printed; nil if it may have
+// shellLines are the lines of a file that a call of bash printed; nil if it may have
 // done something else.
 func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[int]string) {
 	o := s.Observation
@@ -76,7 +76,7 @@ func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[i
 	return "", nil
 }
 
-// commandOf is what a call of bash or of the debugger was told.
+// commandArgument is what a call of bash or of the debugger was told.
 func commandArgument(call *schemas.ToolCall) string {
 	var args struct {
 		Command string `json:"command"`

@@ -23,7 +23,7 @@ var (
 	pdbLine  = regexp.MustCompile(`^ *(\d+) *B? *(?:->|>>)? *\t(.*)$`)
 )
 
-// shown are the lines a step showed, by file and number; numbered is false for
+// shownLines are the lines a step showed, by file and number; numbered is false for
 // tools that show none. aliased: commands of pdb may not mean what they say.
 func shownLines(s schemas.Step, aliased bool) (files map[string]map[int]string, numbered bool) {
 	if s.ToolCall == nil || s.Observation == nil {
@@ -61,7 +61,7 @@ func shownLines(s schemas.Step, aliased bool) (files map[string]map[int]string, 
 	return map[string]map[int]string{file: of}, true
 }
 
-// span reads the one target of an observation, path:first[-last].
+// targetRange reads the one target of an observation, path:first[-last].
 func targetRange(o *schemas.Observation) (file string, first, last int, ok bool) {
 	if len(o.Targets) != 1 {
 		return "", 0, 0, false
@@ -82,7 +82,7 @@ func targetRange(o *schemas.Observation) (file string, first, last int, ok bool)
 	return o.Targets[0][:at], first, last, true
 }
 
-// inOrder reads lines first to last, one after the other, up to one that is not
+// consecutiveLines reads lines first to last, one after the other, up to one that is not
 // in its place; whole tells that there was none. Lines of which a part is hidden
 // are in their place, and not read.
 func consecutiveLines(lines []string, first, last int, form *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
@@ -107,7 +107,7 @@ func consecutiveLines(lines []string, first, last int, form *regexp.Regexp, bare
 	return read, true
 }
 
-// listed reads the listings that end an answer of pdb, before it names the frame.
+// pdbListings reads the listings that end an answer of pdb, before it names the frame.
 func pdbListings(lines []string) map[int]string {
 	out := map[int]string{}
 	end := len(lines) - 1
@@ -153,7 +153,7 @@ func onlyLists(call *schemas.ToolCall) bool {
 	return list
 }
 
-// grouped reads the answer of grep: after an empty line the name of a file, one of
+// grepLines reads the answer of grep: after an empty line the name of a file, one of
 // its targets, then lines of that file up to something else.
 func grepLines(lines, targets []string) map[string]map[int]string {
 	out := map[string]map[int]string{}
@@ -183,7 +183,7 @@ func grepLines(lines, targets []string) map[string]map[int]string {
 	return out
 }
 
-// withNumbers tells whether a call of view asked for line numbers, as it does
+// hasLineNumbers tells whether a call of view asked for line numbers, as it does
 // when it says nothing.
 func hasLineNumbers(call *schemas.ToolCall) bool {
 	var args struct {

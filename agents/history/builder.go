@@ -29,7 +29,7 @@ const TextStyle = "text"
 // model does not know that it has already done part of the work, and starts over.
 const Note = "[To save space, the first part of your work is omitted here: your calls and what they showed. All changes that you made to files are still in place.]"
 
-// refusals is how many times Ask shortens and resends a prompt that the server
+// maxRefusals is how many times Ask shortens and resends a prompt that the server
 // rejects as too long.
 const maxRefusals = 3
 
@@ -91,7 +91,7 @@ func (b *Builder) Ask(ctx context.Context, client llms.Client, steps []schemas.S
 	}
 }
 
-// recorded returns reply with the facts about its prompt that an episode records. It
+// withPromptFacts returns reply with the facts about its prompt that an episode records. It
 // counts the refused requests as calls and retries.
 func withPromptFacts(reply schemas.Reply, sent []llms.Message, op schemas.ContextOp, refused int) schemas.Reply {
 	reply.PromptSHA256, reply.PromptCount = llms.PromptSHA256(sent), len(sent)

@@ -8,12 +8,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// stride is what is left of a prompt, or of its turns, when it is cut: so much
+// keepRatio is what is left of a prompt, or of its turns, when it is cut: so much
 // goes at once that many turns pass, and find their prefix in the server's cache,
 // until the next cut.
 const keepRatio = 0.6
 
-// learned is the part of a refused prompt that is taken for the limit.
+// refusedRatio is the part of a refused prompt that is taken for the limit.
 const refusedRatio = 0.9
 
 // conversation is one question: how are these steps to be shown?
@@ -69,7 +69,7 @@ func contextOpOf(r *schemas.Reply) schemas.ContextOp {
 	return *r.Context
 }
 
-// counted is the size of a prompt by our count.
+// localCount is the size of a prompt by our count.
 func (c *conversation) localCount(steps []schemas.Step, op schemas.ContextOp) int {
 	return c.counter.Prompt(llms.Request{Messages: Messages(steps, op), Tools: c.tools})
 }
@@ -79,7 +79,7 @@ func (c *conversation) size(op schemas.ContextOp) int {
 	return int(float64(c.localCount(c.steps, op)) * c.scale())
 }
 
-// next is the operation of the next prompt: that of the last one, as long as it
+// nextOp is the operation of the next prompt: that of the last one, as long as it
 // is within the limits.
 func (c *conversation) nextOp() schemas.ContextOp {
 	op := schemas.ContextOp{Style: c.style}
@@ -113,10 +113,10 @@ func (c *conversation) limit(op schemas.ContextOp) int {
 	return limit
 }
 
-// believable is the smallest limit of a model that a server's word is taken for.
+// minServerLimit is the smallest limit of a model that a server's word is taken for.
 const minServerLimit = 512
 
-// shorter is the operation after the server has refused a prompt: as if it had
+// afterRefusal is the operation after the server has refused a prompt: as if it had
 // been too long by a tenth, or more where the limit that the server names (0:
 // none) says so. ok is false where nothing is left to leave out.
 func (c *conversation) afterRefusal(refused schemas.ContextOp, named int) (op schemas.ContextOp, ok bool) {
@@ -144,7 +144,7 @@ func (c *conversation) fit(op schemas.ContextOp, limit int) schemas.ContextOp {
 	return op
 }
 
-// kept are the turns that an operation shows.
+// keptTurns are the turns that an operation shows.
 func (c *conversation) keptTurns(op schemas.ContextOp) [][]int {
 	first := 0
 	for first < len(c.turns) && op.Drops(c.steps[c.turns[first][0]].Index) {

@@ -30,7 +30,7 @@ func Messages(steps []schemas.Step, op schemas.ContextOp) []llms.Message {
 	return l.complete()
 }
 
-// list is a message list in the making.
+// messageList is a message list in the making.
 type messageList struct {
 	op         schemas.ContextOp
 	out        []llms.Message
@@ -103,7 +103,7 @@ func (l *messageList) turn(s *schemas.Step) {
 
 func (l *messageList) closeTurn() { l.out, l.unanswered = l.complete(), nil }
 
-// answered are the messages with an answer to each call of the last reply.
+// complete are the messages with an answer to each call of the last reply.
 func (l *messageList) complete() []llms.Message {
 	out := l.out[:len(l.out):len(l.out)] // more may follow, which are not to be written over these
 	for _, id := range l.unanswered {

@@ -21,7 +21,7 @@ func Rebuild(rows []schemas.StepRow, n int) ([]llms.Message, error) {
 	return promptOf(steps, rows[n])
 }
 
-// Rebuilt tells for each row whether Rebuild finds the prompt that was sent; nil
+// PromptsRebuild tells for each row whether Rebuild finds the prompt that was sent; nil
 // where no model was asked.
 func PromptsRebuild(rows []schemas.StepRow) []*bool {
 	out := make([]*bool, len(rows))
@@ -45,7 +45,7 @@ func PromptsRebuild(rows []schemas.StepRow) []*bool {
 	return out
 }
 
-// retold is the conversation of a phase as far as it was rebuilt: most prompts are the one before
+// rebuiltPrompt is the conversation of a phase as far as it was rebuilt: most prompts are the one before
 // them and a turn more.
 type rebuiltPrompt struct {
 	list  messageList
@@ -67,7 +67,7 @@ func (c *rebuiltPrompt) prompt(steps []schemas.Step, phase string, op schemas.Co
 	return c.hash.SHA256(c.list.complete())
 }
 
-// of is the prompt of a reply after steps.
+// promptOf is the prompt of a reply after steps.
 func promptOf(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, error) {
 	op, err := contextOpOfRow(reply)
 	if err != nil {
@@ -82,7 +82,7 @@ func promptOf(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, erro
 	return Messages(own, op), nil
 }
 
-// contextOf says how the prompt of a reply was made.
+// contextOpOfRow says how the prompt of a reply was made.
 func contextOpOfRow(reply schemas.StepRow) (op schemas.ContextOp, err error) {
 	if text := value(reply.ContextOpJSON); text != "" {
 		if err := json.Unmarshal([]byte(text), &op); err != nil {

@@ -14,7 +14,7 @@ const (
 	trimEnd    = "end"
 )
 
-// shortest is what an answer is not trimmed below, in tokens by our count.
+// minTrimmed is what an answer is not trimmed below, in tokens by our count.
 const minTrimmed = 64
 
 // trim shortens the answers of the newest turn and those from before the first

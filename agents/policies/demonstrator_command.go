@@ -10,10 +10,10 @@ import (
 
 var (
 	runner = regexp.MustCompile(`^(.*(?:^|[\s/])(?:pytest|py\.test|unittest))(\s.*)?$`)
-	// bare matches pytest options that do not take the next word as their value.
+	// flagOption matches pytest options that do not take the next word as their value.
 	flagOption = regexp.MustCompile(`^(?:-[qvxslbf]+|-r[A-Za-z]+|-[A-Za-z]\d+|--?[\w-]+=.*|--(?:quiet|verbose|exitfirst|failfast|locals|buffer|showlocals|disable-warnings|` +
 		`disable-pytest-warnings|no-header|no-summary|strict|strict-markers|strict-config|no-cov|forked|cache-clear))$`)
-	// valued lists pytest options that take the next word as their value.
+	// valueOptions lists pytest options that take the next word as their value.
 	valueOptions = strings.Fields(`-k -m -c -o -p -W -n --rootdir --ignore --ignore-glob --deselect --confcutdir --basetemp --override-ini --import-mode
 		--durations --maxfail --tb --color --capture --junitxml --junit-xml --log-level --log-cli-level --timeout --numprocesses --dist
 		--cov --cov-report --cov-config`)
@@ -21,7 +21,7 @@ var (
 	dottedID = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
 )
 
-// alone narrows a test command to one test: it keeps the options and replaces the tests that
+// onlyTest narrows a test command to one test: it keeps the options and replaces the tests that
 // the command names with id. canSelect reports whether unittest accepts -k. The result is ""
 // if alone cannot parse the command or the id.
 func onlyTest(command, id string, canSelect bool) string {

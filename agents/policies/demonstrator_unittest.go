@@ -68,7 +68,7 @@ func unittestAlone(command string, words []string, id string, canSelect bool) st
 	return ""
 }
 
-// dotted is the full name of a test that unittest writes as `test_x (module.Class)` or,
+// dottedName is the full name of a test that unittest writes as `test_x (module.Class)` or,
 // since Python 3.11, `test_x (module.Class.test_x)`; other IDs stay as they are.
 func dottedName(id string) string {
 	m := unittestName.FindStringSubmatch(id)

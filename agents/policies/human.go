@@ -42,7 +42,7 @@ type human struct {
 	shown   int // steps
 }
 
-// patience is how many lines in a row may be wrong before the turn ends without
+// maxBadLines is how many lines in a row may be wrong before the turn ends without
 // a call.
 const maxBadLines = 10
 

@@ -117,7 +117,7 @@ func (p *replay) config(settings []byte, cfg ReplayConfig, rec agents.Recording)
 	return schemas.CanonicalJSON(all)
 }
 
-// agent is one of the kind that was recorded.
+// buildAgent is one of the kind that was recorded.
 func (p *replay) buildAgent(cfg ReplayConfig, deps agents.Deps, rec agents.Recording) (agents.Policy, error) {
 	if !p.continues {
 		cfg.SolverModel, deps.Client = "", noModel{}
@@ -154,7 +154,7 @@ func (p *replay) Prompts(t *agents.Transcript) (system, problem string, err erro
 	return p.agent.Prompts(t)
 }
 
-// at is the recorded turn after those of t in a conversation; nil after the last,
+// recordedTurn is the recorded turn after those of t in a conversation; nil after the last,
 // and from the first on that was not of the conversation which was on.
 func (p *replay) recordedTurn(t *agents.Transcript, phase string) *agents.RecordedTurn {
 	n := 0
@@ -225,7 +225,7 @@ func (p *replay) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Ob
 	return p.agent.Answer(t, call)
 }
 
-// unasked stands where an agent is needed for all but its questions.
+// noModel stands where an agent is needed for all but its questions.
 type noModel struct{}
 
 func (noModel) Chat(context.Context, llms.Request) (llms.Response, error) {

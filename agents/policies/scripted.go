@@ -123,7 +123,7 @@ func (s *scripted) Next(_ context.Context, t *agents.Transcript) (schemas.Reply,
 	return r, nil
 }
 
-// turns is how many turns a transcript holds.
+// countTurns is how many turns a transcript holds.
 func countTurns(t *agents.Transcript) int {
 	n := 0
 	for _, s := range t.Steps {

@@ -135,7 +135,7 @@ func (c SeekerConfig) check(offered []schemas.ToolSchema) error {
 	return nil
 }
 
-// pick finds tools by their names.
+// pickTools finds tools by their names.
 func pickTools(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, error) {
 	var out []schemas.ToolSchema
 	for _, name := range names {
@@ -186,7 +186,7 @@ func (s *seeker) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agen
 	return ph, err
 }
 
-// budget is what an episode has spent.
+// spending is what an episode has spent.
 type spending struct {
 	seeking    int   // replies
 	tokens     int64 // of them

@@ -84,7 +84,7 @@ func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Obs
 	return schemas.Observation{}, false
 }
 
-// later reports whether call is a second or later call of its reply: the
+// isLaterCall reports whether call is a second or later call of its reply: the
 // transcript then already contains a step of that reply.
 func isLaterCall(t *agents.Transcript, call schemas.ToolCall) bool {
 	for _, s := range slices.Backward(t.Steps) {

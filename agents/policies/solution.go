@@ -36,7 +36,7 @@ type solution struct {
 	plan []plannedCall
 }
 
-// planned is one call, and the check of what it showed; "" is fine.
+// plannedCall is one call, and the check of what it showed; "" is fine.
 type plannedCall struct {
 	call  schemas.ToolCall
 	check func(schemas.Step) string
@@ -75,7 +75,7 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	return s, nil
 }
 
-// has tells whether a tool is offered; nil: all are.
+// offers tells whether a tool is offered; nil: all are.
 func offers(tools []schemas.ToolSchema, name string) bool {
 	return tools == nil || slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name })
 }

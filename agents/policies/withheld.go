@@ -42,10 +42,10 @@ type Debug5Config struct {
 	After int `json:"after"` // failed edits after which the agent gets the debugger
 }
 
-// debugger is the name of the tool that the policies hide.
+// pdbTool is the name of the tool that the policies hide.
 const pdbTool = "pdb"
 
-// withheld is react without the debugger. If after is not 0, the agent gets the debugger once
+// withoutDebugger is react without the debugger. If after is not 0, the agent gets the debugger once
 // after edits have failed.
 type withoutDebugger struct {
 	*react
@@ -82,7 +82,7 @@ func (w withoutDebugger) Phase(t *agents.Transcript, offered []schemas.ToolSchem
 	return agents.Phase{Tools: slices.DeleteFunc(slices.Clone(offered), func(t schemas.ToolSchema) bool { return t.Name == pdbTool })}, nil
 }
 
-// unlocked reports whether at any time n edits in a row failed. Every edit that reached the
+// debuggerUnlocked reports whether at any time n edits in a row failed. Every edit that reached the
 // tool counts as failed, even if it was applied; a passing evaluation resets the count.
 func debuggerUnlocked(steps []schemas.Step, n int) bool {
 	failed := 0
@@ -101,7 +101,7 @@ func debuggerUnlocked(steps []schemas.Step, n int) bool {
 	return false
 }
 
-// wasRun reports whether a call with this error class reached the tool.
+// reachedTool reports whether a call with this error class reached the tool.
 func reachedTool(class string) bool {
 	switch class {
 	case schemas.ErrBadArguments, schemas.ErrCutOff, schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrSandboxDied:

@@ -134,7 +134,7 @@ func (l *loader) resolve(from string, place, name string) (string, error) {
 	return name, nil
 }
 
-// settle returns an error if a pending name is still undefined.
+// checkPending returns an error if a pending name is still undefined.
 func (l *loader) checkPending() error {
 	for _, p := range l.pending {
 		if l.set.Lookup(p.name) == nil {

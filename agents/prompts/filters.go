@@ -24,7 +24,7 @@ func prettyJSON(v any) (string, error) {
 // ellipsis replaces what trimMessage removes. It counts toward the limit.
 const ellipsis = "…"
 
-// room parses a limit: "200 tokens", "2000 characters", or "30%" of the model's context. It
+// parseLimit parses a limit: "200 tokens", "2000 characters", or "30%" of the model's context. It
 // returns a percentage as a number of tokens.
 func (s *Set) parseLimit(limit string) (n int, unit string, err error) {
 	digits, unit, _ := strings.Cut(strings.TrimSpace(limit), " ")

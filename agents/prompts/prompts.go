@@ -23,7 +23,7 @@ import (
 //go:embed *.tmpl
 var embedded embed.FS
 
-// number counts changes made on purpose.
+// version counts changes made on purpose.
 const version = "5"
 
 // Set is the templates of all agents. Safe for concurrent use.
@@ -119,7 +119,7 @@ func view(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) Vie
 		Entrypoint: t.Entrypoint, Workdir: t.Workdir, Tools: tools}
 }
 
-// pair renders two files, "" being the agent's own template.
+// renderPair renders two files, "" being the agent's own template.
 func (s *Set) renderPair(first, second string, v View) (system, problem string, err error) {
 	if system, err = s.render(cmp.Or(first, v.Agent+"_system.tmpl"), v); err != nil {
 		return "", "", err
@@ -165,7 +165,7 @@ const maxDepth = 100
 
 const remedy = "correct the template, or leave it out of agent.prompts for the built-in one"
 
-// limited is a text that does not grow for ever.
+// boundedBuilder is a text that does not grow for ever.
 type boundedBuilder struct{ strings.Builder }
 
 const maxPrompt = 4 << 20 // bytes
