@@ -15,8 +15,8 @@ import (
 type Config struct {
 	MaxSteps  int `json:"max_steps"`  // turns that prompts keep; 0 = all
 	MaxTokens int `json:"max_tokens"` // tokens of a prompt; 0 = what the model's context limit leaves
-	// What is left out of an answer that does not fit by itself: start, middle or end; unset =
-	// middle.
+	// Part that is removed from an answer that is too long by itself: start, middle or end; unset
+	// = middle.
 	Trim string `json:"trim,omitempty"`
 }
 
@@ -24,7 +24,7 @@ type Config struct {
 // its reply. Reply.Message holds this text unchanged.
 const TextStyle = "text"
 
-// Note replaces the turns that a prompt leaves out. Its text is fixed, so that the
+// Note replaces the turns that a prompt omits. Its text is fixed, so that the
 // prompt up to the first kept turn is the same after every cut. Without a note, a
 // model does not know that it has already done part of the work, and starts over.
 const Note = "[To save space, the first part of your work is omitted here: your calls and what they showed. All changes that you made to files are still in place.]"
@@ -61,7 +61,7 @@ func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builde
 		b.answerTokens = *s.MaxTokens
 	}
 	if limit := b.traits.ContextLimit; limit > 0 && b.answerTokens >= limit {
-		return nil, fmt.Errorf("the model's context_limit of %d tokens leaves nothing for a prompt beside an answer of max_tokens %d", limit, b.answerTokens)
+		return nil, fmt.Errorf("the model's context_limit of %d tokens leaves no room for a prompt, because max_tokens reserves %d for the answer: lower max_tokens", limit, b.answerTokens)
 	}
 	return b, nil
 }
@@ -85,7 +85,7 @@ func (b *Builder) Ask(ctx context.Context, client llms.Client, steps []schemas.S
 		}
 		shorter, ok := c.afterRefusal(op, int(e.ContextLimit))
 		if !ok {
-			return resp.Reply, fmt.Errorf("nothing more can be left out of the prompt: %w", err)
+			return resp.Reply, fmt.Errorf("the prompt cannot be shortened further: %w", err)
 		}
 		op = shorter
 	}

@@ -8,21 +8,20 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// keepRatio is what is left of a prompt, or of its turns, when it is cut: so much
-// goes at once that many turns pass, and find their prefix in the server's cache,
-// until the next cut.
+// keepRatio is the part of a prompt, or of its turns, that a cut keeps. A cut removes much at
+// once, so that the prompts of the next turns share a prefix that the server can cache.
 const keepRatio = 0.6
 
-// refusedRatio is the part of a refused prompt that is taken for the limit.
+// refusedRatio is the part of a refused prompt that is assumed to be the limit.
 const refusedRatio = 0.9
 
-// conversation is one question: how are these steps to be shown?
+// conversation computes how to shorten one conversation's next prompt.
 type conversation struct {
 	*Builder
 	steps      []schemas.Step
 	tools      []schemas.ToolSchema
-	turns      [][]int // positions in steps, by turn
-	scaleCache float64 // see scale; 0: not looked for yet
+	turns      [][]int // for each turn, the indexes of its steps in steps
+	scaleCache float64 // the result of scale; 0 if not computed yet
 }
 
 func (b *Builder) conversation(steps []schemas.Step, tools []schemas.ToolSchema) *conversation {
@@ -41,9 +40,9 @@ func (b *Builder) conversation(steps []schemas.Step, tools []schemas.ToolSchema)
 	return c
 }
 
-// scale is the ratio of what the server counts to our count, from the last prompt
-// of the conversation whose size was reported: the record alone decides, not what
-// other conversations have learned.
+// scale returns the ratio of the server's token count to the local one. It uses the last prompt of
+// the conversation whose size the server reported. It ignores other conversations, so that it
+// depends only on the record.
 func (c *conversation) scale() float64 {
 	if c.scaleCache > 0 {
 		return c.scaleCache
@@ -69,18 +68,18 @@ func contextOpOf(r *schemas.Reply) schemas.ContextOp {
 	return *r.Context
 }
 
-// localCount is the size of a prompt by our count.
+// localCount returns the size of a prompt as the local tokenizer counts it.
 func (c *conversation) localCount(steps []schemas.Step, op schemas.ContextOp) int {
 	return c.counter.Prompt(llms.Request{Messages: Messages(steps, op), Tools: c.tools})
 }
 
-// size is what the server will probably count for a prompt.
+// size estimates the size of a prompt as the server counts it.
 func (c *conversation) size(op schemas.ContextOp) int {
 	return int(float64(c.localCount(c.steps, op)) * c.scale())
 }
 
-// nextOp is the operation of the next prompt: that of the last one, as long as it
-// is within the limits.
+// nextOp returns the operation for the next prompt. It is that of the last prompt as long as the
+// limits allow it.
 func (c *conversation) nextOp() schemas.ContextOp {
 	op := schemas.ContextOp{Style: c.style}
 	if c.traits.NoSystem {
@@ -102,7 +101,7 @@ func (c *conversation) nextOp() schemas.ContextOp {
 	return op
 }
 
-// limit of a prompt in tokens, as the server counts them; 0 is none.
+// limit returns the limit of a prompt in the server's tokens, or 0 if there is none.
 func (c *conversation) limit(op schemas.ContextOp) int {
 	limit := 0
 	for _, l := range []int{c.cfg.MaxTokens, c.traits.ContextLimit - c.answerTokens, op.Limit} {
@@ -113,12 +112,12 @@ func (c *conversation) limit(op schemas.ContextOp) int {
 	return limit
 }
 
-// minServerLimit is the smallest limit of a model that a server's word is taken for.
+// minServerLimit is the smallest context limit that is believed if a server reports it.
 const minServerLimit = 512
 
-// afterRefusal is the operation after the server has refused a prompt: as if it had
-// been too long by a tenth, or more where the limit that the server names (0:
-// none) says so. ok is false where nothing is left to leave out.
+// afterRefusal returns a shorter operation after the server has refused a prompt. It assumes that
+// the prompt was too long by a tenth, or by more if the limit that the server named (0 if none)
+// says so. ok is false if the prompt cannot be shortened.
 func (c *conversation) afterRefusal(refused schemas.ContextOp, named int) (op schemas.ContextOp, ok bool) {
 	was := c.size(refused)
 	op = refused
@@ -130,9 +129,8 @@ func (c *conversation) afterRefusal(refused schemas.ContextOp, named int) (op sc
 	return op, c.size(op) < was
 }
 
-// fit drops the oldest turns until a stride below the limit is reached. The
-// newest turn stays; where it does not fit, its answers are trimmed, and those
-// from before the first turn.
+// fit drops the oldest turns until the prompt is below keepRatio of the limit. It keeps the newest
+// turn. If that does not fit, fit trims its answers and those from before the first turn.
 func (c *conversation) fit(op schemas.ContextOp, limit int) schemas.ContextOp {
 	target := int(float64(limit) * keepRatio)
 	for len(c.keptTurns(op)) > 1 && c.size(op) > target {
@@ -144,7 +142,7 @@ func (c *conversation) fit(op schemas.ContextOp, limit int) schemas.ContextOp {
 	return op
 }
 
-// keptTurns are the turns that an operation shows.
+// keptTurns returns the turns that an operation shows.
 func (c *conversation) keptTurns(op schemas.ContextOp) [][]int {
 	first := 0
 	for first < len(c.turns) && op.Drops(c.steps[c.turns[first][0]].Index) {
@@ -153,7 +151,7 @@ func (c *conversation) keptTurns(op schemas.ContextOp) [][]int {
 	return c.turns[first:]
 }
 
-// drop leaves out the first n turns of those that are kept.
+// drop omits n more turns, the oldest first.
 func (c *conversation) drop(op schemas.ContextOp, n int) schemas.ContextOp {
 	kept := c.keptTurns(op)
 	last := kept[n-1]

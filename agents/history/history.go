@@ -1,13 +1,11 @@
-// Package history turns the steps of a conversation into the message list a
-// model is sent. Messages is that list for a given schemas.ContextOp; Builder
-// decides on the operation and asks the model.
+// Package history renders the steps of a conversation as the list of messages that a model
+// receives. Messages renders the list for a given schemas.ContextOp. Builder chooses the
+// operation and asks the model.
 //
-// A list only ever grows at its end, so that servers can keep their prefix
-// caches, until it must be cut; then much is left out at once, and the cut stays
-// where it is until the limit is met again. The operation is recorded with each
-// reply, and depends on what is recorded alone: taken up after a crash, a
-// conversation sends the same prompts, and Rebuild finds them in the rows. It
-// imports schemas, llms and llms/tokens.
+// As long as it fits, each list extends the one before it, so that servers can use their prefix
+// caches. Then a cut omits much at once, and stays the same until the limit is reached again.
+// The operation is recorded with each reply and depends only on the record. A conversation that
+// is resumed after a crash therefore sends the same prompts, and Rebuild finds them in the rows.
 package history
 
 import (
@@ -17,11 +15,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Messages renders steps: the system prompt; one user message of the problem
-// and what tools said at reset; then per turn the assistant's message with all
-// its calls as it was received, and one tool message per call. A reply without
-// a call is answered by a user message. Calls that were never answered get a
-// tool message that says so, because servers refuse a gap.
+// Messages renders steps as a system message, a user message with the problem and the
+// observations at the reset, and for each turn the assistant's message with its calls, as
+// received, followed by one tool message per call. A user message answers a reply without a
+// call. Calls without an answer get a tool message that says so, because servers refuse lists
+// in which answers are missing.
 func Messages(steps []schemas.Step, op schemas.ContextOp) []llms.Message {
 	l := messageList{op: op}
 	for i := range steps {
@@ -30,12 +28,12 @@ func Messages(steps []schemas.Step, op schemas.ContextOp) []llms.Message {
 	return l.complete()
 }
 
-// messageList is a message list in the making.
+// messageList is a list of messages under construction.
 type messageList struct {
 	op         schemas.ContextOp
 	out        []llms.Message
-	unanswered []string // calls of the last reply without an answer yet
-	hasTurns   bool     // a turn was begun
+	unanswered []string // ids of the last reply's calls that have no answer yet
+	hasTurns   bool     // a turn has begun
 }
 
 func (l *messageList) add(s *schemas.Step) {
@@ -48,7 +46,7 @@ func (l *messageList) add(s *schemas.Step) {
 	}
 }
 
-// opening adds a step from before the first turn.
+// opening adds a step that precedes the first turn.
 func (l *messageList) opening(s *schemas.Step) {
 	text := l.op.Shown(s.Index, schemas.Plain(s.Text))
 	switch {
@@ -59,8 +57,8 @@ func (l *messageList) opening(s *schemas.Step) {
 	}
 }
 
-// user adds a message of the user. Some servers insist that user and assistant
-// take turns.
+// user adds text to the last user message, or as a new one. Some servers require that user and
+// assistant alternate.
 func (l *messageList) user(text string) {
 	if n := len(l.out); n > 0 && l.out[n-1].Role == "user" {
 		l.out[n-1].Content += "\n\n" + text
@@ -103,17 +101,17 @@ func (l *messageList) turn(s *schemas.Step) {
 
 func (l *messageList) closeTurn() { l.out, l.unanswered = l.complete(), nil }
 
-// complete are the messages with an answer to each call of the last reply.
+// complete returns the messages, with an answer to each call of the last reply.
 func (l *messageList) complete() []llms.Message {
-	out := l.out[:len(l.out):len(l.out)] // more may follow, which are not to be written over these
+	out := l.out[:len(l.out):len(l.out)] // clipped, so that appending to the list later does not overwrite these answers
 	for _, id := range l.unanswered {
 		out = append(out, llms.Message{Role: "tool", ToolCallID: id, Content: "Not executed."})
 	}
 	return out
 }
 
-// Observed is all a step showed, as rows hold it: its own observation and the
-// triggered ones.
+// Observed returns all that a step showed, as rows hold it: its observation and the triggered
+// ones.
 func Observed(s schemas.Step) string {
 	texts := []string{schemas.Plain(s.Observation.Text)}
 	for _, o := range s.Triggered {

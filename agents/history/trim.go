@@ -7,19 +7,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What is left out of an answer: Config.Trim.
+// Values of Config.Trim.
 const (
 	trimStart  = "start"
 	trimMiddle = "middle"
 	trimEnd    = "end"
 )
 
-// minTrimmed is what an answer is not trimmed below, in tokens by our count.
+// minTrimmed is the smallest size, in local tokens, that an answer is trimmed to.
 const minTrimmed = 64
 
-// trim shortens the answers of the newest turn and those from before the first
-// until the prompt has the target's size. The longest lose most: each keeps all
-// of what it has up to a level that is the same for all.
+// trim shortens the answers of the newest turn and the observations from before the first turn
+// until the prompt has the target size. Texts below a common level stay whole, and longer ones
+// are cut to that level.
 func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp {
 	texts := map[int]string{} // by position in steps
 	var at []int
@@ -36,8 +36,7 @@ func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp 
 	if len(at) == 0 {
 		return op
 	}
-	// As they are shown now, which may be trimmed already: a refused prompt is
-	// trimmed again.
+	// Measure the texts as shown now. They may be trimmed already if the server refused a prompt.
 	sizes := map[int]int{}
 	total := 0
 	for _, i := range at {
@@ -60,8 +59,7 @@ func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp 
 	return op
 }
 
-// shorten keeps so much of a text that it has at most so many tokens, by our
-// count, with the mark that stands for the rest.
+// shorten returns a trim after which a text has at most level local tokens, its mark included.
 func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 	runes := []rune(text)
 	keep := len(runes)
@@ -75,7 +73,7 @@ func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 	}
 }
 
-// cutOut leaves keep of so many characters.
+// cutOut returns a trim that keeps so many of a text's characters.
 func (c *conversation) cutOut(step, length, keep int) schemas.Trim {
 	mark := fmt.Sprintf("[... %d characters omitted here to save space ...]", length-keep)
 	switch c.cfg.Trim {
