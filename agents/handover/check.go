@@ -11,15 +11,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Bounds of a pack; it is to be read, not searched.
+// Bounds of a pack, so that the solver can read all of it.
 const (
-	maxItems   = 40   // excerpts, and values
+	maxItems   = 40   // excerpts; also values
 	maxLines   = 1000 // of all excerpts
 	maxCause   = 1000 // bytes
 	maxNote    = 500
 	maxValue   = 4000
 	maxPack    = 64 << 10 // bytes of all excerpts and values
-	maxProblem = 12       // told at once
+	maxProblem = 12       // problems in one answer
 )
 
 // checker compares a call with the steps before it.
@@ -30,7 +30,7 @@ type checker struct {
 	prompt    schemas.ContextOp
 }
 
-// pack is the call as a pack, or everything that is wrong with it.
+// pack returns the call as a pack, and all problems with it.
 func (c checker) pack(a arguments) (Pack, []string) {
 	var problems []string
 	bad := func(where, format string, args ...any) {
@@ -87,7 +87,8 @@ func (c checker) pack(a arguments) (Pack, []string) {
 	return p, problems
 }
 
-// step finds the step of a number, or says why it can bear nothing.
+// step returns the step with number n, with its text as the model saw it, or says why the step
+// shows nothing that can be handed over.
 func (c checker) step(n int) (schemas.Step, string) {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index == n })
 	if i < 0 {
@@ -108,8 +109,8 @@ func (c checker) step(n int) (schemas.Step, string) {
 	return s, ""
 }
 
-// notCarriedOut tells whether calls of an error class were not carried out as they were
-// meant: their answers say so and give back words of the call, no more.
+// notCarriedOut reports whether calls of an error class were not executed as the model intended.
+// Their answers may repeat words of the call.
 func notCarriedOut(class string) bool {
 	switch class {
 	case schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrSandboxDied, schemas.ErrToolException:
@@ -118,12 +119,12 @@ func notCarriedOut(class string) bool {
 	return false
 }
 
-// hiddenRune stands for each character that a model was not shown. No text of a tool
-// has it.
+// hiddenRune replaces each character that the model was not shown. Texts of tools do not
+// contain it.
 const hiddenRune = '\x00'
 
-// visible is the text of an answer as the model saw it when it was new. What was
-// left out for want of room is hidden, and so is the end of each line in it.
+// visible returns the text of an answer as the model first saw it. It replaces what was trimmed
+// to save space with hiddenRune, and keeps the line breaks.
 func (c checker) visible(i int) string {
 	text, prompt := schemas.Plain(c.steps[i].Observation.Text), c.prompt
 	for _, s := range c.steps[i+1:] {
@@ -156,15 +157,14 @@ func (c checker) visible(i int) string {
 	return text
 }
 
-// aliased tells whether a command of the debugger may have been given another
-// meaning before a step.
+// aliased reports whether a step before the given one may have redefined a command of pdb.
 func (c checker) aliased(before int) bool {
 	return slices.ContainsFunc(c.steps, func(s schemas.Step) bool {
 		return s.Index < before && s.ToolCall != nil && s.ToolCall.Name == "pdb" && strings.Contains(string(s.ToolCall.Arguments), "alias")
 	})
 }
 
-// stepsBefore are the steps before one.
+// stepsBefore returns the steps before the given one.
 func (c checker) stepsBefore(step int) []schemas.Step {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index >= step })
 	return c.steps[:max(i, 0)]
@@ -197,7 +197,7 @@ func (c checker) excerpt(f excerptArgs) (Excerpt, string) {
 		return e, fmt.Sprintf("step %d is an answer of %s that shows no numbered lines of a file: name a step of view, grep or pdb, or a step of bash that only ran cat, head, sed -n or grep -n on one file; or quote the text under values", f.Step, e.Tool)
 	}
 	if name, err := strconv.Unquote(e.Path); err == nil && files[e.Path] == nil {
-		e.Path = name // as it is shown
+		e.Path = name // tools show unusual names in quotes
 	}
 	lines := files[e.Path]
 	if len(lines) == 0 {
@@ -252,7 +252,7 @@ func (c checker) value(v valueArgs) (Value, string) {
 	return e, ""
 }
 
-// relative is a path as tools show it.
+// relative returns a path as tools show it, relative to the workspace.
 func (c checker) relative(p string) string {
 	p = path.Clean(strings.TrimSpace(p))
 	if below, ok := strings.CutPrefix(p, strings.TrimSuffix(c.workdir, "/")+"/"); ok && c.workdir != "" {
@@ -277,7 +277,7 @@ func note(s *string) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// abbreviate is enough of a text to recognise it.
+// abbreviate shortens a text for a message.
 func abbreviate(s string) string {
 	if s = oneLine(s); len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "..."
@@ -296,7 +296,7 @@ func otherFiles(files []string) string {
 	return ", but " + strings.Join(files, ", ") + more
 }
 
-// ranges spells sorted line numbers: 3-5, 9.
+// ranges formats sorted line numbers, such as "3-5, 9".
 func ranges(lines []int) string {
 	var out []string
 	for i := 0; i < len(lines); {

@@ -1,8 +1,7 @@
-// Package handover is how a seeking model ends its part: the tool it calls, and
-// the context pack a solving model gets. An item of the pack names the step that
-// showed it, and is taken only if that step really did; what the pack quotes is
-// what was shown then, never the disk. It imports tools, env and schemas, and
-// everything in it is a function of recorded steps.
+// Package handover defines the tool with which a seeking model ends its part, and the context
+// pack that a solving model gets. Each item of the pack names the step that showed it. The call
+// is refused unless that step did show it. The pack quotes the text of the step, not the disk,
+// so everything in this package is a function of recorded steps.
 package handover
 
 import (
@@ -16,10 +15,10 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// Name of the tool.
+// Name is the name of the tool.
 const Name = "handover"
 
-// Pack is what is handed over.
+// Pack is what a seeker hands over to a solver.
 type Pack struct {
 	Cause      string
 	CauseSteps []int
@@ -27,35 +26,36 @@ type Pack struct {
 	Values     []Value
 }
 
-// Excerpt are lines of a file as a step showed them.
+// Excerpt holds lines of a file as a step showed them.
 type Excerpt struct {
 	Path  string // relative to the workspace
 	Start int    // 1-based
 	End   int    // inclusive
 	Step  int    // index of the step
-	Tool  string // of the step
+	Tool  string // the tool that the step called
 	Note  string
 	Lines []Line
 }
 
-// Line is one line without its end.
+// Line is a line without its line break.
 type Line struct {
 	Number int
 	Text   string
 }
 
-// Value is something a step showed, and what it is the value of.
+// Value is a value that a step showed, and the expression that it belongs to.
 type Value struct {
 	Expression string
 	Value      string
 	Step       int
 	Tool       string
 	Note       string
-	// Unverified: both were shown, but not that the one is the value of the other.
+	// Unverified says that the step showed expression and value, but not that they belong
+	// together.
 	Unverified bool
 }
 
-// arguments are what the model calls the tool with.
+// arguments holds the arguments of a call.
 type arguments struct {
 	Cause      string        `json:"cause" jsonschema:"One sentence: which code makes which value wrong, and why that leads to the failure."`
 	CauseSteps []int         `json:"cause_steps,omitempty" jsonschema:"Numbers of the steps that show the cause."`
@@ -93,20 +93,20 @@ var definition = tools.Def[arguments]{
 	},
 }
 
-// Schema describes the tool to a model.
+// Schema returns the tool's description for models.
 func Schema() schemas.ToolSchema { return toolSchema() }
 
 var toolSchema = sync.OnceValue(func() schemas.ToolSchema { return tools.Define(definition).Schema() })
 
-// Answer checks a call against the steps before it; prompt is how the prompt was
-// made that the call answers. The observation of a call that is refused says why;
-// that of one that is taken is no error.
+// Answer checks a call against the steps before it. prompt describes the prompt that the call's
+// reply answers. If the call is accepted, the observation is not an error; otherwise it lists
+// what is wrong.
 func Answer(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) schemas.Observation {
 	_, o := check(workdir, steps, call, prompt)
 	return o
 }
 
-// Find returns the pack that was taken, if there is one among the steps.
+// Find returns the pack of the accepted call among the steps, if there is one.
 func Find(workdir string, steps []schemas.Step) (Pack, bool) {
 	for i, s := range steps {
 		if Accepted(s) {
@@ -121,7 +121,7 @@ func Find(workdir string, steps []schemas.Step) (Pack, bool) {
 	return Pack{}, false
 }
 
-// Accepted tells whether a step is a handover that was not refused.
+// Accepted reports whether a step is a call of handover that was accepted.
 func Accepted(s schemas.Step) bool {
 	return s.ToolCall != nil && s.ToolCall.Name == Name && s.Observation != nil && !s.Observation.IsError
 }
@@ -144,7 +144,7 @@ func check(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt s
 	}
 	o, err := set.Call(context.Background(), nil, call)
 	if err != nil {
-		panic(err) // only a sandbox fails, and there is none
+		panic(err) // only sandboxes fail, and this tool uses none
 	}
 	return pack, o
 }
@@ -170,8 +170,8 @@ func unverifiedNote(p Pack) string {
 	return fmt.Sprintf(" (for %d of them, it is not verified that the value belongs to its expression)", n)
 }
 
-// seenSteps is how many of the steps the model knew when it made its call: a reply's
-// calls are written before the first of them is answered.
+// seenSteps returns how many of the steps the model had seen when it made its call. It had not
+// seen the answers to other calls of the same reply.
 func seenSteps(steps []schemas.Step) int {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if r := steps[i].Reply; r != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// work is what a seeker has done: index, tool, arguments, answer, targets.
+// work returns the steps of a seeker.
 func work() []schemas.Step {
 	steps := []schemas.Step{
 		{Turn: -1, Source: "system", Text: "sys"},
@@ -90,13 +90,12 @@ func TestPackQuotesWhatWasShown(t *testing.T) {
 		t.Error(ok, diff)
 	}
 	if _, ok := handover.Find("/testbed", work()); ok {
-		t.Error("a pack out of nothing")
+		t.Error("Find returned a pack, but nothing was handed over")
 	}
 }
 
-// An item whose step did not show it is refused, with the reason, and nothing of
-// the pack is taken.
-func TestDishonestItemsAreRefused(t *testing.T) {
+// A call with an item that its step did not show is refused as a whole, with the reason.
+func TestUnseenItemsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		field string
 		item  any
@@ -113,7 +112,7 @@ func TestDishonestItemsAreRefused(t *testing.T) {
 		"lines after the marker of cuts": {"files", file("notes.txt", 4, 4, 4), "step 4 did not show line 4 of this file, only 1-3"},
 		"no range":                       {"files", file("src/cart.py", 11, 9, 3), "lines 11-9 are not a range"},
 		"a huge range":                   {"files", file("src/cart.py", 1, 1<<40, 3), "too many"},
-		"a value nobody saw":             {"values", observed("lines[0].net", "Decimal('0.336')", 6), `values[0] (lines[0].net): step 6 did not show the value "Decimal('0.336')"`},
+		"a value that was not shown":     {"values", observed("lines[0].net", "Decimal('0.336')", 6), `values[0] (lines[0].net): step 6 did not show the value "Decimal('0.336')"`},
 		"part of a number":               {"values", observed("in all", "13.50", 7), `did not show the value "13.50"`},
 		"digits of a number":             {"values", observed("in all", "-13", 7), `did not show the value "-13"`},
 		"part of a word":                 {"values", observed("lines", "ecimal", 6), `did not show`},
@@ -151,7 +150,7 @@ func TestDishonestItemsAreRefused(t *testing.T) {
 	}
 }
 
-// What was called together with the handover was not seen when it was written.
+// The seeker had not seen the answers to other calls of the same reply.
 func TestAnswersOfTheSameReplyAreNoEvidence(t *testing.T) {
 	steps := work()
 	h := call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file("src/cart.py", 9, 9, 3), file("src/cart.py", 9, 9, 9)}})
@@ -167,7 +166,7 @@ func TestAnswersOfTheSameReplyAreNoEvidence(t *testing.T) {
 	}
 }
 
-// Neither an answer of a tool nor a call can break the reading of them.
+// Answer accepts any text of a tool and any call, and a pack holds only text that was shown.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range work() {
 		if s.ToolCall != nil {
@@ -203,8 +202,8 @@ func FuzzAnswer(f *testing.F) {
 
 var update = flag.Bool("update", false, "rewrite the golden file; then say so in CHANGELOG.md, under Dataset")
 
-// What a model is told of the tool is part of the dataset.
-func TestWordsOfTheTool(t *testing.T) {
+// The tool's description is part of the dataset.
+func TestToolDescription(t *testing.T) {
 	s := handover.Schema()
 	got := s.Description + "\n" + string(s.Parameters) + "\n"
 	golden := filepath.Join("testdata", "handover.golden")

@@ -7,9 +7,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Whether a value is that of its expression. Where a step evaluated the expression
-// and its answer says which part is the result, that is known either way; else it
-// is the seeker's word, and the pack says so.
+// This file decides whether a value belongs to its expression. If the step evaluated the expression
+// and its answer shows which part is the result, this can be checked. Otherwise the pack marks
+// the value as unverified.
 
 type pairing int
 
@@ -19,12 +19,11 @@ const (
 	pairRefuted
 )
 
-// printCommand is a command of the debugger that prints the value of an expression,
-// which is group 1.
+// printCommand matches a pdb command that prints the value of an expression, which is group 1.
 var printCommand = regexp.MustCompile(`(?s)^(?:pp?[ \t]+|print[ \t]*\(|!)(.*)$`)
 
-// printedExpression is the expression that a command of the debugger prints; bare ones
-// are expressions, or commands that print something of their own.
+// printedExpression returns the expression that a pdb command evaluates. prints reports whether the
+// command is sure to print its value; other commands may print something else.
 func printedExpression(command string) (expression string, prints bool) {
 	command = oneLine(command)
 	m := printCommand.FindStringSubmatch(command)
@@ -37,8 +36,8 @@ func printedExpression(command string) (expression string, prints bool) {
 	return oneLine(m[1]), true
 }
 
-// pairingOf tells whether value, found in what a step said, is that of expression.
-// aliased: commands of the debugger may not mean what they say.
+// pairingOf decides whether value, which was found in said, belongs to expression. aliased says
+// that pdb commands may have been redefined.
 func pairingOf(s schemas.Step, said, expression, value string, aliased bool) pairing {
 	if assignsOnOneLine(said, expression, value) {
 		return pairConfirmed
@@ -50,7 +49,7 @@ func pairingOf(s schemas.Step, said, expression, value string, aliased bool) pai
 	if s.ToolCall.Name != "pdb" {
 		return confirmedIf(expression == oneLine(command) || expression == s.ToolCall.Name)
 	}
-	if expression == oneLine(command) { // the answer as a whole is its
+	if expression == oneLine(command) { // all of the answer belongs to it
 		return pairConfirmed
 	}
 	var commands []string
@@ -80,7 +79,7 @@ func pairingOf(s schemas.Step, said, expression, value string, aliased bool) pai
 	switch n := len(lines); {
 	case len(commands) == 1:
 		return pairConfirmed
-	case allPrint && n == len(commands): // a line for each
+	case allPrint && n == len(commands): // one line for each command
 		if has(lines[at]) {
 			return pairConfirmed
 		}
@@ -100,7 +99,7 @@ func confirmedIf(is bool) pairing {
 	return pairUnknown
 }
 
-// resultLines are the lines of an answer of the debugger before it names the frame.
+// resultLines returns the lines of an answer of pdb that come before the current frame.
 func resultLines(said string) []string {
 	lines := strings.Split(strings.TrimRight(said, "\n"), "\n")
 	if last := len(lines) - 1; strings.HasPrefix(lines[last], "Current frame: ") {
@@ -109,7 +108,7 @@ func resultLines(said string) []string {
 	return lines
 }
 
-// assignsOnOneLine tells whether a line says of the expression that it is the value.
+// assignsOnOneLine reports whether a line has the form "expression = value" or similar.
 func assignsOnOneLine(said, expression, value string) bool {
 	e, v := strings.Fields(expression), strings.Fields(value)
 	for i := range e {

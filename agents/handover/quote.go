@@ -12,31 +12,31 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What counts as a value that an answer holds: whole words of what the program or
-// the tool said. Numbers of lines are none, nor is a piece of a longer number.
+// This file finds values in answers. A value consists of whole words of the output of a program or
+// tool. Line numbers and parts of longer numbers do not count.
 
-// quote finds words in a text, whatever blanks are between them, and returns them
-// as they stand there. A part of a longer word or number is no find, nor is what
-// lies within one of the ranges apart.
-func quote(text, words string, apart [][]int) (string, bool) {
+// quote finds words in a text, with any blanks between them, and returns them as the text has
+// them. It skips matches that are part of a longer word or number, or that lie within one of the
+// ranges in skip.
+func quote(text, words string, skip [][]int) (string, bool) {
 	fields := strings.Fields(words)
 	for i := range fields {
 		fields[i] = regexp.QuoteMeta(fields[i])
 	}
-	re, err := regexp.Compile(strings.Join(fields, `[\s\v\x{85}\pZ]+`)) // as strings.Fields
+	re, err := regexp.Compile(strings.Join(fields, `[\s\v\x{85}\pZ]+`)) // the same blanks as in strings.Fields
 	if err != nil {                                                     // not UTF-8
 		return "", false
 	}
 	for _, at := range re.FindAllStringIndex(text, -1) {
 		within := func(r []int) bool { return r[0] <= at[0] && at[1] <= r[1] }
-		if isWhole(text, at[0], at[1]) && !slices.ContainsFunc(apart, within) {
+		if isWhole(text, at[0], at[1]) && !slices.ContainsFunc(skip, within) {
 			return text[at[0]:at[1]], true
 		}
 	}
 	return "", false
 }
 
-// isWhole tells whether text[from:to] is not cut out of a longer word or number.
+// isWhole reports whether text[from:to] is not part of a longer word or number.
 func isWhole(text string, from, to int) bool {
 	before, width := utf8.DecodeLastRuneInString(text[:from])
 	ahead, _ := utf8.DecodeLastRuneInString(text[:from-width])
@@ -67,24 +67,23 @@ func isWhole(text string, from, to int) bool {
 	return true
 }
 
-// thousandsGroup begin the rest of a number like 12,500.
+// thousandsGroup matches the rest of a number like 12,500 after its comma.
 var thousandsGroup = regexp.MustCompile(`^\d{3}(?:\D|$)`)
 
-// isWordRune tells whether a character belongs to the word or number beside it: an
-// accent and what cannot be seen do, too.
+// isWordRune reports whether a character belongs to the word or number beside it. Combining marks
+// and invisible characters do.
 func isWordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
 }
 
-// locationNumbers are numbers that say where something is and are no value of anything:
-// group 1.
+// locationNumbers matches, by tool, numbers that only say where something is. They are in groups.
 var locationNumbers = map[string]*regexp.Regexp{
 	"view": regexp.MustCompile(`(?m)(\A.*)|^[ B] *(\d+)  `),
 	"grep": regexp.MustCompile(`(?m)^ *(\d+)[:-] `),
 	"pdb":  regexp.MustCompile(`(?m)^ *(\d+) *B? *(?:->|>>)? *\t|^Current frame: .*:(\d+) in `),
 }
 
-// locationRanges are the ranges of such numbers in an answer.
+// locationRanges returns the ranges of such numbers in an answer.
 func locationRanges(call *schemas.ToolCall, text string) [][]int {
 	if call == nil || locationNumbers[call.Name] == nil {
 		return nil
@@ -100,8 +99,7 @@ func locationRanges(call *schemas.ToolCall, text string) [][]int {
 	return out
 }
 
-// splitSource divides an answer into what was said and the source around the line that
-// ends an answer of pdb.
+// splitSource separates an answer into output and, for pdb, the source listing at its end.
 func splitSource(s schemas.Step) (said, code string) {
 	text := s.Observation.Text
 	if s.ToolCall == nil || s.ToolCall.Name != "pdb" {
@@ -117,8 +115,8 @@ func splitSource(s schemas.Step) (said, code string) {
 	return text, ""
 }
 
-// echoesCall tells whether a value is nothing but words of the call itself, in an
-// answer that found nothing or refused the call.
+// echoesCall reports whether a value consists only of words of the call itself, in an answer that
+// found nothing or refused the call.
 func echoesCall(s schemas.Step, value string) bool {
 	o := s.Observation
 	if s.ToolCall == nil || o.ErrorClass != schemas.ErrUserError && (s.ToolCall.Name != "grep" || len(o.Targets) > 0) {
@@ -129,8 +127,8 @@ func echoesCall(s schemas.Step, value string) bool {
 	return !slices.ContainsFunc(strings.FieldsFunc(value, apart), func(w string) bool { return !slices.Contains(own, w) })
 }
 
-// callWords is what a step was about before it was answered: its tool, and the texts
-// among the call's arguments.
+// callWords returns the name of the tool and the texts among the call's arguments. For the
+// observations at the reset, it returns their source.
 func callWords(s schemas.Step) string {
 	if s.ToolCall == nil {
 		return s.Observation.Source
