@@ -14,9 +14,9 @@ import (
 	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
-// Mistake is what is wrong with a command line, and where.
+// Mistake is an error in a command line.
 type Mistake struct {
-	At      int // byte in the line
+	At      int // byte offset in the line
 	Message string
 }
 
@@ -28,11 +28,10 @@ func mistake(at int, format string, a ...any) *Mistake {
 
 var word = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// ParseCommand reads one call as a person types it: a tool, then key=value for
-// each argument. A value with spaces stands in quotes, single or double; in them
-// \n and \t are a line break and a tab, \\, \" and \' the character itself, and
-// any other backslash is one. Lists and objects are JSON. What a value is, the
-// tool's schema decides; the error is a *Mistake.
+// ParseCommand parses a command line of a person: the name of a tool, then key=value for each
+// argument. A value with spaces is in single or double quotes. In quotes, \n is a line break, \t a
+// tab, and \\, \" and \' stand for the second character; any other backslash is itself. Lists and
+// objects are JSON. The tool's schema decides the types of values. Errors are of type *Mistake.
 func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, error) {
 	p := commandReader{line: line}
 	p.space()
@@ -61,7 +60,7 @@ func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, er
 	return schemas.ToolCall{Name: name, Arguments: raw}, nil
 }
 
-// commandReader is a line and how far it was read.
+// commandReader reads a line from left to right.
 type commandReader struct {
 	line string
 	at   int
@@ -121,7 +120,7 @@ func (p *commandReader) arguments(tool *jsonschema.Tool) (map[string]any, error)
 	return args, nil
 }
 
-// value reads one value as its schema wants it.
+// value reads one value and casts it to a type that the schema allows.
 func (p *commandReader) value(want *jsonschema.Argument) (any, error) {
 	start, key := p.at, want.Name
 	if start == len(p.line) {
@@ -166,7 +165,7 @@ func checkValue(at int, value any, want *jsonschema.Argument) (any, error) {
 	return value, nil
 }
 
-// quoted reads a quoted text and its closing quote.
+// quoted reads a quoted text up to and including its closing quote.
 func (p *commandReader) quoted() (text string, closed bool) {
 	quote := p.line[p.at]
 	var out strings.Builder
@@ -195,8 +194,8 @@ func (p *commandReader) quoted() (text string, closed bool) {
 	return out.String(), false
 }
 
-// Complete lists what may stand at the end of a line, and where it would begin:
-// names of tools, of arguments that are not given yet, choices of a value.
+// Complete returns completions of the last word of a line, and the byte offset at which the word
+// begins: names of tools, names of arguments that are not given yet, and choices of a value.
 func Complete(line string, tools []schemas.ToolSchema) (from int, options []string) {
 	from = strings.LastIndexFunc(line, unicode.IsSpace) + 1
 	last := line[from:]
@@ -230,8 +229,7 @@ func Complete(line string, tools []schemas.ToolSchema) (from int, options []stri
 	return from, options
 }
 
-// Usage shows how each tool is called, one a line; what may be left out stands in
-// brackets.
+// Usage shows how to call each tool, one per line. Optional arguments are in brackets.
 func Usage(tools []schemas.ToolSchema) string {
 	var lines []string
 	for _, t := range tools {

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
-// findTool reads the parameters of a tool. A tool that is unknown or cannot be read
-// has none: its own check has the last word.
+// findTool returns the parameters of a tool. It returns no parameters for a tool that is unknown or
+// whose schema is invalid, because the tool's own check reports that.
 func findTool(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 	for _, t := range tools {
 		if t.Name == name {
@@ -21,7 +21,7 @@ func findTool(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 	return &jsonschema.Tool{}
 }
 
-// Describe lists tools for a model that gets no other description of them.
+// Describe describes tools as text, for models that get no native description of them.
 func Describe(tools []schemas.ToolSchema) string {
 	var out []string
 	for _, t := range tools {
@@ -65,7 +65,7 @@ func describe(a jsonschema.Argument) string {
 	return text
 }
 
-// Example is a call of a tool with its required parameters, to be filled in.
+// Example returns a sample call of a tool with its required parameters and their types.
 func Example(tool string, tools []schemas.ToolSchema) string {
 	text := "<function=" + tool + ">\n"
 	for _, a := range findTool(tools, tool).Arguments {

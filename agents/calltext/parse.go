@@ -1,6 +1,6 @@
 // Package calltext represents tool calls as plain text, for models and servers without native
-// tool calls. It describes tools to a model, parses the calls in the model's replies, and formats
-// calls. It also parses and completes the command lines of a person who calls tools.
+// tool calls. It describes tools to a model and parses the calls in the model's replies. It also
+// parses and completes the command lines of a person who calls tools.
 //
 // A model writes a call like this:
 //

@@ -92,7 +92,7 @@ func (l *loader) load(path string) error {
 		return nil
 	}
 	if len(l.order) >= maxFiles {
-		return fmt.Errorf("%s: more than %d files", path, maxFiles)
+		return fmt.Errorf("%s: templates use more than %d files", path, maxFiles)
 	}
 	text, err := readFile(path)
 	if err != nil {
@@ -208,7 +208,7 @@ func (l *loader) include(from string, tree *parse.Tree, c *parse.CommandNode) er
 			return fmt.Errorf("%s: include takes a name in quotes, as in {{include \"part.tmpl\" .}}", place)
 		}
 		if known := l.set.Lookup(name.Text); known != nil && known.Tree != nil && known.ParseName != name.Text {
-			return fmt.Errorf("%s: include takes a file: use {{template %q .}} for what is defined", place, name.Text)
+			return fmt.Errorf("%s: include takes a file: use {{template %q .}} for a defined template", place, name.Text)
 		}
 		var err error
 		if name.Text, err = l.resolve(from, place, name.Text); err != nil {
