@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The functions of this file return the messages of the demonstrator, one to three
+// The functions in this file return the messages of the demonstrator, one to three
 // sentences per step. Every name, path, number and value in a message is an argument
 // that the caller took from the evidence. The rest of the text is fixed.
 

@@ -191,7 +191,7 @@ func hunkEdits(f goldFile, h *gitdiff.TextFragment) ([]schemas.ToolCall, error) 
 		case c.after != nil:
 			calls = append(calls, edit(f.NewName, c.first, c.first, text+*c.after))
 		default:
-			return nil, fmt.Errorf("the insertion at line %d has no context line", c.first)
+			return nil, fmt.Errorf("the insertion at line %d has no context line: give a patch with context", c.first)
 		}
 	}
 	return calls, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// git runs git in dir, away from any configuration of the machine.
+// git runs git in dir without the machine's configuration.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t", "-c", "core.autocrlf=false"}, args...)...)
@@ -44,7 +44,7 @@ func (tr tree) write(t *testing.T, dir string) {
 	}
 }
 
-// patchOf is git's diff between two trees; the base tree is left in dir.
+// patchOf returns git's diff between two trees, and leaves the base tree in dir.
 func patchOf(t *testing.T, dir string, from, to tree) string {
 	t.Helper()
 	git(t, dir, "init", "-q")
@@ -87,7 +87,7 @@ func read(t *testing.T, dir string) tree {
 	return out
 }
 
-// perform does what the edit and bash tools document.
+// perform executes a call as the documentation of edit and bash describes.
 func perform(t *testing.T, dir string, c schemas.ToolCall) {
 	t.Helper()
 	var a struct {

@@ -34,16 +34,15 @@ type HumanConfig struct{}
 // Needs implements agents.Needy.
 func (*HumanConfig) Needs() agents.Needs { return agents.Needs{Console: true} }
 
-// human shows a person what a model would see and takes one call a line. Lines
-// that begin with # are the message that goes with the next call.
+// human shows a person what a model would see, and takes one call per line. Lines that begin with #
+// become the message of the next call.
 type human struct {
 	console agents.Console
 	prompts *prompts.Set
-	shown   int // steps
+	shown   int // number of steps shown
 }
 
-// maxBadLines is how many lines in a row may be wrong before the turn ends without
-// a call.
+// maxBadLines is the number of invalid lines after which the turn ends without a call.
 const maxBadLines = 10
 
 const humanHelp = `Enter a tool and its arguments: tool key=value key="a value". In quotes, \n is a line break.
@@ -61,7 +60,7 @@ func (h *human) Prompts(t *agents.Transcript) (system, problem string, err error
 	return "", problem, err
 }
 
-// Next shows what is new and reads until there is a call.
+// Next shows the new steps and reads lines until one is a call.
 func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	h.show(t)
 	var thoughts []string

@@ -24,10 +24,9 @@ func init() {
 	})
 }
 
-// simple is react without native tool calls. The system prompt describes the
-// tools, the calls are parsed from the text of a reply, and their results go back
-// as user messages. Only the first call of a reply is run. The model gets an
-// explanation for every other call and for every malformed reply.
+// simple is react without native tool calls. The system prompt describes the tools, calls are parsed
+// from the text of a reply, and their results go back as user messages. Only the first call of
+// a reply is executed. Every other call and every malformed reply gets an explanation.
 type simple struct{ *react }
 
 var _ agents.Phased = simple{}
@@ -60,13 +59,13 @@ func (s simple) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 	return reply, nil
 }
 
-// Phase implements agents.Phased: there is one conversation, with all tools.
+// Phase implements agents.Phased. There is one conversation, with all tools.
 func (s simple) Phase(_ *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
 	return agents.Phase{Tools: offered}, nil
 }
 
-// Answer implements agents.Phased. It answers replies without a call, and calls
-// that must not be run.
+// Answer implements agents.Phased. It answers replies without a call, and calls that must not be
+// executed.
 func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
 	switch {
 	case call.Name == "":

@@ -28,15 +28,14 @@ type SolutionConfig struct{}
 // Needs implements agents.Needy.
 func (*SolutionConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
 
-// solution walks a fixed list of calls: the tests must fail, the debugger must
-// stop somewhere, then the gold patch goes in and the tests run again. It gives
-// up where a check does not hold; whether the patch resolves the task is the
-// verifier's word.
+// solution makes a fixed list of calls: the tests must fail and the debugger must stop, then it
+// applies the gold patch and runs the tests again. It gives up when a check fails. The verifier
+// decides whether the patch resolves the task.
 type solution struct {
 	plan []plannedCall
 }
 
-// plannedCall is one call, and the check of what it showed; "" is fine.
+// plannedCall is a call and the check of its step. The check returns the problem, or "".
 type plannedCall struct {
 	call  schemas.ToolCall
 	check func(schemas.Step) string
@@ -56,14 +55,14 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	s := &solution{}
 	add := func(check func(schemas.Step) string, tool string, args map[string]any) {
 		if !offers(deps.Tools, tool) {
-			return // what is not there need not work
+			return // a tool that the agent does not have need not work
 		}
 		s.plan = append(s.plan, plannedCall{schemas.ToolCall{Name: tool, Arguments: arguments(args)}, check})
 	}
 	add(mustFail, "eval", nil)
 	if file, line, ok := goldLine(deps.Gold.GoldPatch); ok {
 		add(nil, "pdb", map[string]any{"command": fmt.Sprintf("b %s:%d", file, line)})
-		add(nil, "pdb", map[string]any{"command": "c"}) // it may be no line that runs
+		add(nil, "pdb", map[string]any{"command": "c"}) // the line may never run
 	}
 	add(mustAnswer, "pdb", map[string]any{"command": "restart"})
 	add(mustAnswer, "pdb", map[string]any{"command": "w"})
@@ -75,7 +74,7 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	return s, nil
 }
 
-// offers tells whether a tool is offered; nil: all are.
+// offers reports whether tools contains a tool. nil stands for all tools.
 func offers(tools []schemas.ToolSchema, name string) bool {
 	return tools == nil || slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name })
 }
@@ -127,7 +126,7 @@ func (s *solution) Next(_ context.Context, t *agents.Transcript) (schemas.Reply,
 		}
 	}
 	if n >= len(s.plan) {
-		return schemas.Reply{}, errors.New("the gold check went on after its submit")
+		return schemas.Reply{}, errors.New("the episode continues after the gold check has submitted")
 	}
 	return schemas.Reply{Calls: []schemas.ToolCall{s.plan[n].call}}, nil
 }

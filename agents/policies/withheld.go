@@ -36,7 +36,7 @@ func init() {
 	})
 }
 
-// Debug5Config are the settings of the debug5 policy.
+// Debug5Config holds the settings of the debug5 policy.
 type Debug5Config struct {
 	ReactConfig
 	After int `json:"after"` // failed edits after which the agent gets the debugger
