@@ -49,6 +49,13 @@ const heldCalls = 50
 // releaseFile tells the models of a run with a budget to answer all further calls.
 func releaseFile(dir string) string { return filepath.Join(filepath.Dir(dir), "release") }
 
+func release(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.WriteFile(releaseFile(dir), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // clusterChild plays a part of a cluster and reports whether this process has one.
 func clusterChild() bool {
 	var err error
