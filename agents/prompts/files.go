@@ -22,7 +22,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Files are the paths of a user's templates, which replace those of an agent. "" keeps the
+// Files holds the paths of a user's templates, which replace those of an agent. "" keeps the
 // agent's template.
 type Files struct {
 	System       string
