@@ -1,4 +1,4 @@
-"""What an operator is: a generator that looks at one node and yields changes."""
+"""The registry of operators: an operator is a generator that gets one node and yields changes."""
 OPERATORS = {}
 
 
@@ -8,8 +8,8 @@ class Operator:
 
 
 def operator(ident, family, title, symptom, *kinds):
-    """Registers find(src, node, scope), which yields Change, for nodes of these kinds. The symptom is what a user of the
-    program sees."""
+    """Registers find(src, node, scope), which yields Changes, for nodes of these kinds. The symptom says how a user of
+    the program notices the bug."""
     def register(find):
         if ident in OPERATORS:
             raise ValueError("operator %s is registered twice" % ident)
@@ -19,7 +19,7 @@ def operator(ident, family, title, symptom, *kinds):
 
 
 class Change:
-    """Edits are (begin, end, new bytes); swaps are (old node, new node) and say the same of the tree."""
+    """A change of the text as edits (begin, end, new bytes), and the same change of the tree as swaps (old node, new node)."""
 
     def __init__(self, edits, swaps):
         self.edits, self.swaps = edits, swaps
