@@ -60,7 +60,7 @@ func withTree(t *testing.T, files fstest.MapFS) func(*env.Config) {
 
 // The record holds all that a step showed, and nothing of earlier steps but the
 // state; what the model said stays in its transcript.
-func TestA1RecordOfResetAndStep(t *testing.T) {
+func TestRecordsOfResetAndStep(t *testing.T) {
 	f := open(t)
 	text := func(source, s string) schemas.Observation {
 		return schemas.Observation{Source: source, Text: s, FullBytes: int64(len(s))}
@@ -85,7 +85,7 @@ func TestA1RecordOfResetAndStep(t *testing.T) {
 }
 
 // Two evaluations of the same files are the same in all they say.
-func TestA3EvaluationsOfTheSameFilesAreEqual(t *testing.T) {
+func TestEvaluationsOfTheSameFilesAreEqual(t *testing.T) {
 	var reports []env.EvalReport
 	f := open(t, func(c *env.Config) {
 		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
@@ -111,7 +111,7 @@ func TestA3EvaluationsOfTheSameFilesAreEqual(t *testing.T) {
 	}
 }
 
-func TestA4HardResetBeginsAgain(t *testing.T) {
+func TestHardResetStartsOver(t *testing.T) {
 	var driver *starts
 	f := open(t, counted(&driver))
 	f.reset(false)
@@ -140,7 +140,7 @@ func TestA4HardResetBeginsAgain(t *testing.T) {
 	}
 }
 
-func TestA7UnknownToolListsTheTools(t *testing.T) {
+func TestUnknownToolListsTheTools(t *testing.T) {
 	f := open(t)
 	var names []string
 	for _, schema := range f.reset(false).Tools {
@@ -158,7 +158,7 @@ func TestA7UnknownToolListsTheTools(t *testing.T) {
 
 // What a model does wrong is explained with its names; nothing of Go or Python
 // shows through.
-func TestA9MistakesAreObservations(t *testing.T) {
+func TestMistakesAreObservations(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	for _, c := range []struct{ tool, args, class, want string }{
@@ -183,7 +183,7 @@ func TestA9MistakesAreObservations(t *testing.T) {
 
 // A passing evaluation goes on, submit ends, and what comes after the end is
 // answered without being executed, so that what is graded is what was submitted.
-func TestA12SubmitAloneEndsAnEpisode(t *testing.T) {
+func TestOnlySubmitEndsAnEpisode(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	f.step("edit", `{"path":"calc.py","old_code":"x + 1","new_code":"x * 2"}`)
@@ -203,7 +203,7 @@ func TestA12SubmitAloneEndsAnEpisode(t *testing.T) {
 	}
 }
 
-func TestA13ScoreIsOfTheLastEvaluation(t *testing.T) {
+func TestScoreIsThatOfTheLastEvaluation(t *testing.T) {
 	f := open(t)
 	if s := f.reset(false).State; s.Score != 0 || s.MaxScore != nil || s.EvalPassed != nil {
 		t.Errorf("before an evaluation: %+v", s)
@@ -220,7 +220,7 @@ func TestA13ScoreIsOfTheLastEvaluation(t *testing.T) {
 	score(f.step("bash", `{"command":"true"}`), 1, 1, true)
 }
 
-func TestA19PatchIsExact(t *testing.T) {
+func TestPatchIsExact(t *testing.T) {
 	f := open(t, withTree(t, fstest.MapFS{"a.txt": {Mode: 0o644}, "b.txt": {Data: []byte("b\n"), Mode: 0o644}}))
 	f.reset(false)
 	if patch, _, err := f.Patch(t.Context()); err != nil || len(patch) != 0 {
@@ -236,7 +236,7 @@ func TestA19PatchIsExact(t *testing.T) {
 
 // Both kinds of events there are come out of an episode, in the order of what
 // caused them.
-func TestA22EventsAreSent(t *testing.T) {
+func TestEventsAreEmittedInOrder(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	f.step("edit", `{"path":"calc.py","old_code":"x + 1","new_code":"x * 2"}`)
@@ -250,7 +250,7 @@ func TestA22EventsAreSent(t *testing.T) {
 
 // At a reset the shell and the debugger begin anew; the tests do not run by
 // themselves, because the instructions tell what fails.
-func TestA25WhoReactsToAReset(t *testing.T) {
+func TestResetRestartsShellAndDebugger(t *testing.T) {
 	evaluated := 0
 	f := open(t, func(c *env.Config) {
 		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
@@ -286,7 +286,7 @@ type brokenTree struct{ env.Tree }
 
 func (brokenTree) WriteTar(io.Writer) error { return errors.New("the disk is gone") }
 
-func TestA26CloseAtAnyTime(t *testing.T) {
+func TestCloseWorksAtAnyTime(t *testing.T) {
 	if err := (&env.Environment{}).Close(t.Context()); err != nil {
 		t.Errorf("of nothing: %v", err)
 	}
@@ -326,7 +326,7 @@ func TestA26CloseAtAnyTime(t *testing.T) {
 }
 
 // Every tool passes the sandbox's death on as it is.
-func TestB41DeathPassesEveryTool(t *testing.T) {
+func TestEveryToolReturnsTheSandboxsDeath(t *testing.T) {
 	f := open(t)
 	calls := map[string]string{
 		"bash": `{"command":"true"}`, "edit": `{"path":"calc.py","new_code":"x"}`, "eval": `{}`, "grep": `{"pattern":"x"}`,
@@ -354,7 +354,7 @@ func TestB41DeathPassesEveryTool(t *testing.T) {
 
 // A reset that fails leaves no half of a session behind, soft ones included: the
 // next one begins anew.
-func TestResetThatFails(t *testing.T) {
+func TestFailedResetLeavesNoSession(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	if err := f.sess.Sandbox.Close(t.Context()); err != nil {

@@ -16,7 +16,7 @@ func (k *kept) Close() error {
 }
 
 // What tools keep lives as long as the session and is closed with it, once.
-func TestLocalsEndWithTheSession(t *testing.T) {
+func TestSessionValuesAreClosedOnce(t *testing.T) {
 	f := open(t)
 	closed := 0
 	hold := func() { env.Local[kept](f.sess).closed = &closed }

@@ -15,7 +15,7 @@ import (
 
 // What the agent left behind and no patch can hold is its failure, not ours. It is not
 // tried again, and the base tree is not judged in its place.
-func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
+func TestRefusedWorkspacesAreTheAgentsFailure(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.OnPatch = func() error { return fmt.Errorf("reading the patch: %w: sub/.git", env.ErrRefused) }

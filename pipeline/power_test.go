@@ -253,7 +253,7 @@ func stands(pid int) error {
 
 // What the checks above would find if nothing were synced: without it, a cut
 // takes recorded replies with it.
-func TestSoakPowerCutWithoutSyncsLoses(t *testing.T) {
+func TestSoakPowerCutWithoutSyncsLosesReplies(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
 	m := newImage(t)

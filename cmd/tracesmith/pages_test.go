@@ -38,7 +38,7 @@ serve() { stop; rm -f address; "$@" >address & server=$!; until [ -s address ]; 
 `
 
 // Every command in a fenced block of a page runs, the blocks of a page as one script.
-func TestCommandsOfThePages(t *testing.T) {
+func TestCommandsInDocumentationRun(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {

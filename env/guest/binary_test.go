@@ -12,7 +12,7 @@ import (
 
 // A guest can be started as soon as it is written, whatever else this process
 // starts meanwhile.
-func TestMaterialisedWhileOthersStart(t *testing.T) {
+func TestMaterializeWhileOtherProcessesStart(t *testing.T) {
 	path, err := exec.LookPath("true")
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestMaterialisedWhileOthersStart(t *testing.T) {
 }
 
 // Without a cache that can be written the running executable serves.
-func TestPlacedNowhere(t *testing.T) {
+func TestMaterializeWithoutACache(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestPlacedNowhere(t *testing.T) {
 }
 
 // A cached guest that lost its content, as a power cut leaves it, is written again.
-func TestPlacedReplacesADamagedGuest(t *testing.T) {
+func TestMaterializeReplacesADamagedGuest(t *testing.T) {
 	raw := []byte("a guest")
 	cache := t.TempDir()
 	for _, content := range []string{"zeros: " + strings.Repeat("\x00", 7), "a guess", "a gue", ""} {
@@ -83,7 +83,7 @@ func TestPlacedReplacesADamagedGuest(t *testing.T) {
 }
 
 // One process compares the content once, and again if the file is another.
-func TestPlacedNoticesAnotherFile(t *testing.T) {
+func TestMaterializeNoticesAChangedFile(t *testing.T) {
 	raw := []byte("a guest")
 	cache := t.TempDir()
 	var guest cachedGuest
@@ -102,7 +102,7 @@ func TestPlacedNoticesAnotherFile(t *testing.T) {
 	}
 }
 
-func TestMaterialise(t *testing.T) {
+func TestMaterialize(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "cache", "guest")
 	for _, content := range []string{"one", "another"} {
 		if err := writeExecutable(name, []byte(content)); err != nil {

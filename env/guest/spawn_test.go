@@ -11,7 +11,7 @@ import (
 
 // A program at its exec waits for the guest, however slow the guest is on a busy machine:
 // it must not be taken for one that agent code has stopped before its start.
-func TestASlowGuestStartsPrograms(t *testing.T) {
+func TestSlowGuestsStartPrograms(t *testing.T) {
 	s := newServer(tagKey{}, 0).starter
 	if !s.traced {
 		t.Skip("the kernel forbids tracing here: there is no stop at an exec")

@@ -14,7 +14,7 @@ import (
 // Every site of two files, one of them with another encoding, tabs, CRLF, form
 // feeds, comments inside conditions and no end of line at its end: the patch applies
 // and changes nothing outside the site's lines.
-func TestEverySiteGivesAPatchOfItsOwnLines(t *testing.T) {
+func TestEverySitePatchesOnlyItsLines(t *testing.T) {
 	b := start(t, "testdata/shop")
 	sites := b.sites("stock.py", "odd.py")
 	seen := map[string]bool{}
@@ -42,7 +42,7 @@ func TestEverySiteGivesAPatchOfItsOwnLines(t *testing.T) {
 	}
 }
 
-func TestAMutationNamesWhatItChanges(t *testing.T) {
+func TestMutationsNameTheirFunctions(t *testing.T) {
 	b := start(t, "testdata/shop")
 	sites := b.sites("stock.py")
 	i := slices.IndexFunc(sites, func(s Site) bool { return s.Operator == "r1" && s.Func == "Stock.add" })

@@ -25,7 +25,7 @@ func cases(t *testing.T, file string) (names, texts []string) {
 
 // Each operator makes exactly the changes of its table, in the order of the text:
 // behind >> stand the lines that a change takes out and puts in.
-func TestOperatorsDoWhatTheirTableSays(t *testing.T) {
+func TestOperatorsMatchTheirTables(t *testing.T) {
 	b := start(t, "testdata/shop")
 	names, texts := cases(t, "testdata/operators.txt")
 	known := map[string]bool{}
@@ -71,7 +71,7 @@ func changedLines(patch []byte) string {
 }
 
 // A name may end in the operators that are meant; without, all are.
-func TestPlacesThatAreLeftAlone(t *testing.T) {
+func TestSkippedPlacesHaveNoSites(t *testing.T) {
 	b := start(t, "testdata/shop")
 	names, texts := cases(t, "testdata/untouched.txt")
 	for i, name := range names {

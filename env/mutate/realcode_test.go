@@ -46,7 +46,7 @@ func library(t *testing.T) (root string, files []string) {
 
 // Real code: of each file and operator a few sites are applied; git takes every
 // patch, and no line outside the site's own differs.
-func TestRealCode(t *testing.T) {
+func TestSitesOfRealCodeApply(t *testing.T) {
 	root, files := library(t)
 	sb := envtest.Sandbox(t, "local", env.SandboxSpec{Label: "mutate-test", Workdir: workdir})
 	m, err := Start(t.Context(), Config{Sandbox: sb, Workdir: workdir})

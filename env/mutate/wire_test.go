@@ -76,7 +76,7 @@ func (h house) Open(context.Context, env.TerminalSpec) (env.Terminal, error) {
 	return &liar{says: h.says}, nil
 }
 
-func TestAnswersThatCannotBeTrue(t *testing.T) {
+func TestInvalidAnswersAreRefused(t *testing.T) {
 	const site = `{"id":"0123456789abcdef","file":"a.py","line":1,"end_line":1,"start":0,"end":1,"func":"f","operator":"r1"}`
 	for name, says := range map[string]string{
 		"no JSON":          "Traceback (most recent call last):\n",

@@ -8,7 +8,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-func TestA15EntrypointsAreLaunched(t *testing.T) {
+func TestEntrypointsAreLaunched(t *testing.T) {
 	const u, v = ` -u -c "$1" "$3" `, `bash -c "$2" sh "$1" "$3" `
 	cases := map[string]string{
 		"python -m pytest -q tests/test_a.py": "exec python" + u + "-m pytest -q tests/test_a.py",

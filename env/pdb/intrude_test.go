@@ -7,7 +7,7 @@ import (
 
 // A program may have modules under the names of those the debugger works with:
 // it gets its own, the debugger Python's.
-func TestEachPythonModulesNamedLikeTheDebuggers(t *testing.T) {
+func TestEachPythonProgramMayShadowTheDebuggersModules(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		names := strings.Fields("ast bdb binascii cmd dis fcntl inspect json pdb pprint runpy select signal threading traceback types zipfile")
 		b := open(t, py+" src/start.py")
@@ -26,7 +26,7 @@ func TestEachPythonModulesNamedLikeTheDebuggers(t *testing.T) {
 }
 
 // Tests replace builtins; what the program uses of Python's own modules sees that.
-func TestEachPythonReplacedInputIsTheProgramsOwn(t *testing.T) {
+func TestEachPythonProgramMayReplaceInput(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" ask.py")
 		b.write("ask.py", `import builtins, cmd

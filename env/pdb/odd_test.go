@@ -73,7 +73,7 @@ func TestEachPythonOddPrograms(t *testing.T) {
 	})
 }
 
-func TestOddEndsWithinTheLimit(t *testing.T) {
+func TestOddProgramsEndWithinTheLimit(t *testing.T) {
 	b := open(t, "python3 odd.py hanging_exit_handler")
 	b.do("n")
 	r := b.within("c", hangs)

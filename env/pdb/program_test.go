@@ -26,7 +26,7 @@ func TestEachPythonScriptStepByStep(t *testing.T) {
 	})
 }
 
-func TestEachPythonEnds(t *testing.T) {
+func TestEachPythonProgramEnds(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py soft_exit")
 		r := b.do("c")
@@ -228,7 +228,7 @@ func TestEachPythonThreadsAndForks(t *testing.T) {
 	})
 }
 
-func TestFloodIsCut(t *testing.T) {
+func TestLongOutputIsTruncated(t *testing.T) {
 	b := open(t, "python3 tricky.py flood")
 	r := b.do("c")
 	b.has(r, "line 0\n", "line 199999\n", "bytes of output cut ...]", "exit code 0")

@@ -195,7 +195,7 @@ func TestEval(t *testing.T) {
 }
 
 // What the hooks put around a test is no part of its traceback.
-func TestTracebacksHoldTheProjectAlone(t *testing.T) {
+func TestTracebacksContainOnlyTheProject(t *testing.T) {
 	p := fixture(t).edited("tests/test_basket.py", `
 import unittest
 

@@ -40,7 +40,7 @@ func (d *doomed) Run(ctx context.Context, _ env.Command) (env.Result, error) {
 
 // A sandbox that somebody kills says nothing about a patch; one that dies each
 // time is the patch's doing.
-func TestADeadSandboxIsAskedAgain(t *testing.T) {
+func TestDeadSandboxesAreRetried(t *testing.T) {
 	base := fixture(t)
 	for kills, want := range map[int]string{1: schemas.VerifiedPass, 2: schemas.VerifiedPass, maxDeaths: schemas.VerifiedFail} {
 		v := verifier(t)
@@ -58,7 +58,7 @@ func TestADeadSandboxIsAskedAgain(t *testing.T) {
 }
 
 // A verdict is never made of what the driver knows to be somebody else's doing.
-func TestAKilledSandboxDecidesNothing(t *testing.T) {
+func TestKilledSandboxesDecideNothing(t *testing.T) {
 	base := fixture(t)
 	v := verifier(t)
 	driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{Reason: "somebody killed its process"}, kills: maxDeaths}

@@ -26,7 +26,7 @@ class EarlyTest(unittest.TestCase):
 `
 
 // A run that ends early says in which test, and which tests had not begun.
-func TestEvalSaysWhereARunEndedEarly(t *testing.T) {
+func TestEvalNamesTheTestThatEndedTheRun(t *testing.T) {
 	v := verifier(t)
 	entries := map[string]struct{ entry, prefix string }{
 		"pytest":   {"python3 -m pytest -q tests/test_early.py", "tests/test_early.py::EarlyTest::"},
@@ -67,7 +67,7 @@ func TestEvalSaysWhereARunEndedEarly(t *testing.T) {
 }
 
 // A run that ends in order says nothing of the kind, whatever its tests did.
-func TestEvalSaysNothingOfARunThatEndsInOrder(t *testing.T) {
+func TestEvalOfACompleteRunNamesNoEarlyEnd(t *testing.T) {
 	v := verifier(t)
 	for name, does := range map[string]string{
 		"fails": "self.fail()", "raises": "raise SystemExit(0)", "skips": "self.skipTest('no')",
@@ -85,7 +85,7 @@ func TestEvalSaysNothingOfARunThatEndsInOrder(t *testing.T) {
 }
 
 // A run that dies before its first test names none.
-func TestEvalOfARunThatDiesWhileItCollects(t *testing.T) {
+func TestEvalOfARunThatDiesWhileCollecting(t *testing.T) {
 	p := fixture(t).edited("tests/conftest.py", "import os\nos._exit(0)\n")
 	got, err := Eval(t.Context(), started(t, verifier(t), p), task(p, pytestEntry, schemas.TestSpec{}), 0)
 	if err != nil || !got.Died || got.Running != "" || len(got.NotRun) > 0 || len(got.Tests) > 0 || got.Passed {

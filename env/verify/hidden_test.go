@@ -73,7 +73,7 @@ func leaving(t *testing.T, v *Verifier, base, final project, without string, mor
 }
 
 // The hidden tests that judge are those of the task, whatever lies in their place.
-func TestWC25HiddenTestsSurviveWhateverTheAgentPutsThere(t *testing.T) {
+func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
 	pass := "def test_three():\n    pass\ndef test_added():\n    pass\n"
@@ -155,7 +155,7 @@ func withSandbox(t *testing.T, v *Verifier, p project, fn func(env.Sandbox)) {
 	fn(sb)
 }
 
-func TestHiddenTestsThatDoNotFitAreTheTasksFault(t *testing.T) {
+func TestHiddenTestsThatDoNotApplyAreATaskError(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
 	task.Tests.Patch = "--- a/tests/none.py\n+++ b/tests/none.py\n@@ -1 +1 @@\n-a\n+b\n"
@@ -182,7 +182,7 @@ func TestBaselineRunsTheHiddenTests(t *testing.T) {
 	}
 }
 
-func TestTasksThatNothingCanJudge(t *testing.T) {
+func TestTasksWithoutAVerificationMethod(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	got, err := v.Verify(t.Context(), task(base, "true", schemas.TestSpec{Method: schemas.VerifyNone}), base, nil, "")
 	if err != nil || got.Resolved != nil || got.Status != schemas.VerifyNotAppl {

@@ -7,7 +7,7 @@ import (
 )
 
 // ReadFile reads the directories on the way to a file and no others.
-func TestReadFileReadsOnlyTheWay(t *testing.T) {
+func TestReadFileReadsOnlyParentDirectories(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 // What was pulled when its owner was told to stop is given back: nobody waits for
 // a lease of it to run out.
-func TestAClaimAtTheEndGivesItsJobBack(t *testing.T) {
+func TestCanceledClaimsReturnTheirJob(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	enqueue(t, e, 1)

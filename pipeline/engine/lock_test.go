@@ -11,7 +11,7 @@ import (
 )
 
 // Looking at a lock tells who has it, refuses nobody, and leaves nothing.
-func TestLookingAtALockKeepsNobodyOut(t *testing.T) {
+func TestInspectingALockDoesNotTakeIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if held, err := Locked(dir); held || err != nil {

@@ -15,7 +15,7 @@ import (
 
 // The configuration of a node that docs/fleet.md shows is one, lets nobody in without
 // a certificate and a password, and encrypts what nodes tell each other.
-func TestTheNodesOfThePage(t *testing.T) {
+func TestNodeConfigurationInDocumentationIsValid(t *testing.T) {
 	page, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {
 		t.Fatal(err)

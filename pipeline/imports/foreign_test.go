@@ -32,7 +32,7 @@ func masks(steps []schemas.StepRow) []string {
 
 // The format says that copied context and what no model was asked for must not be
 // trained on; a reply without a call may be an answer to the user.
-func TestATIFSaysWhatIsNotTrainedOn(t *testing.T) {
+func TestATIFMarksUntrainedSteps(t *testing.T) {
 	s := read(t, "atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a", "version": "1"}, "steps": [
 		{"step_id": 1, "source": "user", "message": "Fix it."},
 		{"step_id": 2, "timestamp": "2025-10-16T14:30:00.25", "source": "agent", "message": "copied", "is_copied_context": true,

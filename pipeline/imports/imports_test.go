@@ -109,7 +109,7 @@ func TestFormatsAreRead(t *testing.T) {
 	}
 }
 
-func TestClaimsStayClaims(t *testing.T) {
+func TestImportedVerdictsStayClaims(t *testing.T) {
 	gym := read(t, "debug-gym", samples["debug-gym"])
 	if e := gym.Episode; e.Resolved != nil || e.VerifyStatus != schemas.VerifyNotRun || *e.VerifyMethod != "debug-gym.success" || !strings.Contains(*e.VerifyReason, "true") || e.ExitReason != "unknown" || *e.Outcome != schemas.OutcomeUnverified || *e.PromptTokens != 30 {
 		t.Errorf("%+v", e)
@@ -130,7 +130,7 @@ func TestClaimsStayClaims(t *testing.T) {
 }
 
 // A repository is on one side of the line, wherever its trajectories come from.
-func TestImportsFallIntoTheSplitOfTheirRepository(t *testing.T) {
+func TestImportsGetTheSplitOfTheirRepository(t *testing.T) {
 	for instance, want := range map[string][2]string{
 		"django__django-11099":                       {"github.com/django/django", "test"},
 		"acme__tool.95280573.combine_file__0fwdrjk9": {"github.com/acme/tool", "train"},
@@ -194,7 +194,7 @@ func TestUnknownCostsAreNull(t *testing.T) {
 }
 
 // What export writes import reads back: the same words, calls and answers.
-func TestExportsComeBack(t *testing.T) {
+func TestExportsSurviveARoundTrip(t *testing.T) {
 	for kind, format := range map[string]string{"atif": "atif", "debug-gym-json": "debug-gym"} {
 		for _, from := range []sinks.Staged{sinktest.Episode("run", 2)} {
 			in := from.Trajectory()

@@ -30,7 +30,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-func TestPDBCommandOfABlankOneIsNothing(t *testing.T) {
+func TestBlankPDBCommandHasNoKind(t *testing.T) {
 	for text, want := range map[string]string{"": "", "  ": "", "p x": "p", "b a.py:3": "b", "p(x)": "p", "pp(x.y)": "pp", "parse(x)": "parse(x)"} {
 		if got := PDBCommand(call("pdb", text)); got != want {
 			t.Errorf("%q: %q", text, got)
@@ -121,7 +121,7 @@ func TestParsePatch(t *testing.T) {
 	}
 }
 
-func TestSteppingIsNoRepeat(t *testing.T) {
+func TestSteppingIsNotARepeat(t *testing.T) {
 	row := func(i int32, tool, args, hash string) schemas.StepRow {
 		return schemas.StepRow{StepIndex: i, TurnIndex: &i, Source: "agent", ToolName: &tool, ArgumentsJSON: &args, ObservationSHA256: &hash, ActionKind: SeekDynamic}
 	}

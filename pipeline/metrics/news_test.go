@@ -157,7 +157,7 @@ var transcripts = map[string][]step{
 	},
 }
 
-func TestNewsIsWhatWasNotShownBefore(t *testing.T) {
+func TestNewsIsTextNotShownBefore(t *testing.T) {
 	for name, steps := range transcripts {
 		var rows []schemas.StepRow
 		var want, got []string

@@ -149,7 +149,7 @@ func TestSameEpisodeSameBytes(t *testing.T) {
 }
 
 // What the golden file cannot say for itself.
-func TestRowsAreTrue(t *testing.T) {
+func TestRowsAgreeWithTheEpisode(t *testing.T) {
 	s := normalised(t, golden(), Config{})
 	e, rows := s.Episode, s.Steps
 	var cost float64
@@ -316,7 +316,7 @@ func TestOrdinaryTextIsLeftAlone(t *testing.T) {
 }
 
 // Rows go by the upstream, however a source spells it.
-func TestRowsGoByTheUpstream(t *testing.T) {
+func TestRowsUseTheUpstreamsName(t *testing.T) {
 	for _, c := range []struct {
 		task                schemas.Task
 		repo, source, split string

@@ -93,7 +93,7 @@ func TestAuditNamesEveryFile(t *testing.T) {
 	}
 }
 
-func TestDamageIsNamed(t *testing.T) {
+func TestDamagedFilesAreNamed(t *testing.T) {
 	root := t.TempDir()
 	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
 	version := filepath.Join(root, ".versions", rep.Version)

@@ -238,7 +238,7 @@ func wantLines(t *testing.T, card string, lines ...string) {
 // The card promises nothing that does not hold for all of the data: a licence that
 // one episode lacks, a verdict where a file only claims one, a cost that some did
 // not report.
-func TestCardPromisesWhatHolds(t *testing.T) {
+func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {
 	all := golden("run", 4)
 	for i := range all {
 		all[i].Episode.LicenseSPDX, all[i].Episode.VerifyMethod = new("MIT"), new("pytest")

@@ -75,7 +75,7 @@ func wantRoot(t *testing.T, root string, version string, n int) {
 	}
 }
 
-func TestTheRootHoldsTheLatestVersionAlone(t *testing.T) {
+func TestRootHasOnlyTheLatestVersion(t *testing.T) {
 	root := t.TempDir()
 	for n := 2; n <= 4; n++ {
 		rep := run(t, config(t, dir(t, root), stage(t, "run", 0, n)))
@@ -180,7 +180,7 @@ func TestKilledBetweenTwoVersions(t *testing.T) {
 
 // A dataset that version a703807 of the program wrote, whose version lies at the
 // root, is read, checked and published into; that version stays as it is.
-func TestEarlierLayout(t *testing.T) {
+func TestDatasetsOfTheEarlierLayoutStayReadable(t *testing.T) {
 	root := t.TempDir()
 	for rel := range tree(t, filepath.Join(v1, "dataset")) {
 		copyFile(t, filepath.Join(v1, "dataset", rel), filepath.Join(root, rel))

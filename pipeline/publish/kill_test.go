@@ -54,7 +54,7 @@ func (o *overtaken) Get(ctx context.Context, key string) ([]byte, error) {
 	return body, err
 }
 
-func TestPlaceIsClaimedWhileWeLook(t *testing.T) {
+func TestPlaceIsClaimedDuringTheCheck(t *testing.T) {
 	root, staging := t.TempDir(), stage(t, "run", 0, 1)
 	dest := &overtaken{Store: dir(t, root), claim: func() { run(t, config(t, dir(t, root), staging)) }}
 	if rep := run(t, config(t, dest, staging)); !rep.Already {

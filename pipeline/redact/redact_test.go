@@ -74,7 +74,7 @@ func TestSameSecretSamePlaceholder(t *testing.T) {
 }
 
 // A value that its name tells once goes wherever the same text says it.
-func TestSecretsAgainInTheirText(t *testing.T) {
+func TestRepeatedSecretsAreRedacted(t *testing.T) {
 	for _, text := range []string{
 		"assert 'Bramble!7302' == 'other'\n +  where 'Bramble!7302' = <Config>.password\n",
 		"$ echo Bramble!7302 | sudo -S ls\nBramble!7302: command not found\n",
@@ -209,7 +209,7 @@ func TestPartsOfAPrivateKey(t *testing.T) {
 }
 
 // A program that reads keys holds none.
-func TestMarkersOfAPrivateKeyAreCode(t *testing.T) {
+func TestMarkersOfAPrivateKeyAreNotAKey(t *testing.T) {
 	for _, s := range []string{
 		"_BEGIN = b\"" + pemFirst + "\"\n_END = b\"" + pemLast + "\"\n\ndef load(text):\n    return text\n",
 		"if line == '" + pemFirst + "':\n    inside = True\n",
@@ -303,7 +303,7 @@ func TestBase64WithoutSecrets(t *testing.T) {
 
 // What stands directly before a key is no part of it: the end of a line in JSON, a
 // blank in a URL, the letters that fill a long line.
-func TestSecretsBehindLetters(t *testing.T) {
+func TestSecretsAfterLetters(t *testing.T) {
 	for kind, secret := range planted {
 		for _, before := range []string{`a\n`, `b\t`, "x%20", "x%0A", "yyyyyyyyyyyy"} {
 			if strings.HasPrefix(before, "yy") && len(secret) < keySize && (kind == "openai_key" || kind == "anthropic_key") {

@@ -7,7 +7,7 @@ import (
 
 // The less a name says about its value, the longer a secret is at least. Each value is
 // the shortest of its kind, and the same without its last character stays.
-func TestTheShortestSecrets(t *testing.T) {
+func TestShortestSecrets(t *testing.T) {
 	for before, value := range map[string]string{
 		"DB_PASSWORD=": "x7Qp",
 		"API_KEY=":     "x7Qp9Zk2",

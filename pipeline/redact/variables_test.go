@@ -19,7 +19,7 @@ func TestSecretsOfTheEnvironment(t *testing.T) {
 }
 
 // A signature is no text: what looks like a key in it is chance, and cost an episode.
-func TestSignaturesHoldNoSecrets(t *testing.T) {
+func TestSignaturesContainNoSecrets(t *testing.T) {
 	type row struct {
 		MinHash *string `col:"minhash_b64"`
 		Text    string  `col:"text"`

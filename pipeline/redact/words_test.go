@@ -7,7 +7,7 @@ import (
 
 // Programs assign names, calls and fields to what they call key or token: such text
 // stays as it is, and so does the rest of the episode that says the same.
-func TestCodeIsNoSecret(t *testing.T) {
+func TestCodeIsNotASecret(t *testing.T) {
 	for _, s := range []string{
 		"encoded_key = base64.b64encode(encryption_key).decode()",
 		"token = base64.urlsafe_b64encode(raw)",
@@ -31,7 +31,7 @@ func TestCodeIsNoSecret(t *testing.T) {
 }
 
 // Where programs do not write words, words are a secret, too.
-func TestWordsAsSecrets(t *testing.T) {
+func TestWordsMayBeSecrets(t *testing.T) {
 	for _, s := range []string{
 		"API_KEY=" + "SuperSecretValue2024", `api_key = "` + `SuperSecretValue2024"`, "password=" + "longpasswordwithmanyletters123",
 		`password = "` + `SuperSecretPassw0rd123"`, `"client_secret": "` + `correct-horse-battery-7"`,
@@ -43,7 +43,7 @@ func TestWordsAsSecrets(t *testing.T) {
 }
 
 // Of values that were generated, hardly any is taken for words.
-func TestGeneratedValuesAreNoWords(t *testing.T) {
+func TestGeneratedValuesAreNotWords(t *testing.T) {
 	for name, c := range map[string]struct {
 		alphabet string
 		n, most  int // length; how many of 2,000 may look like words

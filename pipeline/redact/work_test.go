@@ -155,7 +155,7 @@ func TestOrdinaryTextNeedsLittleWork(t *testing.T) {
 }
 
 // A comment in the text does not switch the rules off.
-func TestCommentsAllowNothing(t *testing.T) {
+func TestCommentsDoNotDisableRules(t *testing.T) {
 	secret := planted["github_token"]
 	for _, comment := range []string{"gitleaks:allow", "# gitleaks:allow", "// pragma: allowlist secret", "# nosec", "trufflehog:ignore"} {
 		if got := New(nil).Text("t = '" + secret + "' " + comment); strings.Contains(got, secret) {

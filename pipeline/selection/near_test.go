@@ -55,7 +55,7 @@ func TestNearDuplicates(t *testing.T) {
 }
 
 // Of all pairs that agree in enough places none is missed, at any threshold.
-func TestNearMissesNothing(t *testing.T) {
+func TestNearFindsAllPairs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var rows []schemas.EpisodeRow
 	for i, e := range episodes(60) {

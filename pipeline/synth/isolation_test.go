@@ -16,7 +16,7 @@ import (
 var candidates = flag.Int("candidates", 6, "candidates that TestFactoryVerdictsDependOnTheCandidateAlone judges, each three times")
 
 // What the tests of a run leave behind, wherever it is, is not there in the next one.
-func TestARunSeesNothingOfOthers(t *testing.T) {
+func TestRunsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := benchOf(t, healthy(t, "littering", "python -m pytest -q", envtest.Littering(2)))
 	buggy := map[string]string{"sums.py": strings.ReplaceAll(envtest.Littering(2)["sums.py"], "return x - y", "return x + y")}

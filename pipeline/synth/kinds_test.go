@@ -61,7 +61,7 @@ func versioned(t *testing.T) (r Repo, fix, note string) {
 	return r, fix, note
 }
 
-func TestFactoryCommitIsTakenBackWhereItsTestsFail(t *testing.T) {
+func TestFactoryInvertsCommitsWhoseTestsFail(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	r, fix, note := versioned(t)
@@ -168,7 +168,7 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 }
 
 // A task's own text is the model's where that tells nothing, else the command alone.
-func TestFactoryReportIsTheTaskWhereItTellsNothing(t *testing.T) {
+func TestFactoryReportReplacesAnUninformativeTask(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	for report, want := range map[string]string{
@@ -204,7 +204,7 @@ func (r *reporter) Chat(ctx context.Context, q llms.Request) (out llms.Response,
 	return r.Client.Chat(ctx, q)
 }
 
-func TestAPurseWaitsForCallsUnderWayAndKeepsItsLimit(t *testing.T) {
+func TestModelBudgetWaitsForRunningCalls(t *testing.T) {
 	p := newModelBudget(1, 0.2)
 	a := &account{purse: p}
 	if _, err := a.Begin(t.Context(), 0.5); err != nil {

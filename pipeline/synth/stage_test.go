@@ -136,7 +136,7 @@ func configOf(t *testing.T, out string, repos ...Repo) Config {
 	}
 }
 
-func TestFactoryTasksComeOutOfAHealthyRepository(t *testing.T) {
+func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
@@ -233,7 +233,7 @@ func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
 }
 
 // A busy machine makes no hang of what is only slow: the healthy tree is, too.
-func TestFactoryWhatIsSlowIsNoHang(t *testing.T) {
+func TestFactorySlowTestsAreNotHangs(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	// Slower than minTimeout, and no more: the endless loop gets timeoutFactor times that.
@@ -255,7 +255,7 @@ func TestFactoryWhatIsSlowIsNoHang(t *testing.T) {
 
 // The interpreter leaves `if False:` out: the line that was changed never runs, and
 // yet it is the failing test that shows the bug.
-func TestFactoryBugThatLeavesNoLineBehindIsRanked(t *testing.T) {
+func TestFactoryBugWithoutExecutedLinesIsRanked(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))

@@ -49,7 +49,7 @@ func removePod(d env.Driver) func(*testing.T, string) {
 func TestKubernetes(t *testing.T) {
 	d := kube(t, kubetest.Start(t), nil)
 	// The node of that server has no control groups: what is asked of one is in
-	// TestD12KubernetesLimitsAreSettings, and a real one in TestKubernetesCluster.
+	// TestKubernetesLimitsAreSettings, and a real one in TestKubernetesCluster.
 	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, Absent: []string{"cpus"}, Remove: removePod(d)})
 }
 

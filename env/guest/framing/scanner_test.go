@@ -102,7 +102,7 @@ func TestScannerBoundsAFrame(t *testing.T) {
 
 // What has been looked at is handed on and never looked at again: of a flood in
 // small pieces, with escapes that are not ours, no more than one escape waits.
-func TestWP1EachByteIsScannedOnce(t *testing.T) {
+func TestEachByteIsScannedOnce(t *testing.T) {
 	var s Scanner
 	s.Expect("abc")
 	piece := []byte(strings.Repeat("output \x1b[31mred\x1b[0m (Pdb) ", 40) + "\x1b]7717;xyz;1;1;1;")

@@ -6,7 +6,7 @@ import (
 )
 
 // A gold patch that can mend nothing is refused for what it is.
-func TestGoldPatchesThatMendNothing(t *testing.T) {
+func TestUselessGoldPatchesAreRefused(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 1, -1
 	onlyTests := till.with(project{"tests/test_money.py": strings.Replace(till["tests/test_money.py"], "== 3", "== 2", 1)})
@@ -29,7 +29,7 @@ func TestGoldPatchesThatMendNothing(t *testing.T) {
 }
 
 // A task without any test, or whose lists name none that shows the bug, is refused.
-func TestTasksWithoutTests(t *testing.T) {
+func TestTasksWithoutTestsAreRefused(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 1, -1
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))

@@ -166,7 +166,7 @@ func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
 
 // What the authors of a public dataset wrote about the fix is theirs, and secret
 // nowhere else; a copy that came with pip is told apart from the task's own places.
-func TestQuotedWordsAreANoteAndCopiesOfPipHaveTheirOwnRemedy(t *testing.T) {
+func TestQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
 	cfg := config(t)
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))
 	published := func(text string) schemas.Task {
@@ -224,7 +224,7 @@ func TestQuotedWordsAreANoteAndCopiesOfPipHaveTheirOwnRemedy(t *testing.T) {
 
 // A file of the host that bears the name of a module, and has a word of the fix, is
 // no copy of it; one that has its lines is.
-func TestStrangersOfTheSameName(t *testing.T) {
+func TestUnrelatedFilesOfTheSameNameAreNotLeaks(t *testing.T) {
 	cfg := config(t)
 	flat := project{"till.py": till["till/money.py"], "test_till.py": "from till import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"}
 	task := tillTask(patch(t, cfg, flat, flat.with(project{"till.py": tillFixed})))
@@ -241,7 +241,7 @@ func TestStrangersOfTheSameName(t *testing.T) {
 	}
 }
 
-func TestOwnersOfPlaces(t *testing.T) {
+func TestLeaksAreAttributedToTheirOwner(t *testing.T) {
 	c := &checker{Config: Config{Spec: env.SandboxSpec{Mounts: []env.Mount{{Path: "/opt/task"}}}}}
 	task := schemas.Task{Workdir: "/testbed"}
 	for place, want := range map[string]string{
@@ -271,7 +271,7 @@ func TestBytecodeOfAFixWithoutWordsIsFound(t *testing.T) {
 	}
 }
 
-func TestProseIsNoLeak(t *testing.T) {
+func TestProseIsNotALeak(t *testing.T) {
 	s := secrets{Lines: []string{"return running_sum + offset"}, Words: []string{"offset", "reversed_order"}, Texts: []string{"never below nothing"}}
 	for text, want := range map[string]string{
 		"The offset of a page is wrong.":             "",

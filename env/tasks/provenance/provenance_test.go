@@ -58,7 +58,7 @@ func TestBenchmarksAreKnownUnderEveryName(t *testing.T) {
 	}
 }
 
-func TestSplitIsOfTheRepository(t *testing.T) {
+func TestSplitDependsOnTheRepository(t *testing.T) {
 	ratios := [3]float64{0.8, 0.1, 0.1}
 	count := map[string]int{}
 	for i := range 5000 {

@@ -205,7 +205,7 @@ func TestBuiltinTasksBeforeAndAfterGold(t *testing.T) {
 
 // A failing test fails when it is run alone, too: no test relies on another one
 // to show the bug.
-func TestBuiltinFailuresStandAlone(t *testing.T) {
+func TestBuiltinTestsFailAlone(t *testing.T) {
 	src, tasks := builtinList(t)
 	for _, task := range tasks {
 		t.Run(task.InstanceID, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestBuiltinFailuresStandAlone(t *testing.T) {
 	}
 }
 
-func TestBuiltinSetIsWide(t *testing.T) {
+func TestBuiltinTasksCoverManyBugKinds(t *testing.T) {
 	src, tasks := builtinList(t)
 	kinds := map[string]bool{}
 	for _, task := range tasks {

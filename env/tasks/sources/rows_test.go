@@ -10,7 +10,7 @@ import (
 
 // A broken file is one clear message with the place; nothing of it is replaced by
 // something else.
-func TestBrokenFiles(t *testing.T) {
+func TestBrokenFilesAreExplained(t *testing.T) {
 	line, err := json.Marshal(sweRow(strings.Repeat("a", 40)))
 	if err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ func TestDirProblems(t *testing.T) {
 	}
 }
 
-func TestE1PathIsACopyOfADirectory(t *testing.T) {
+func TestPathIsACopyOfADirectory(t *testing.T) {
 	dir := filepath.Join(files(t, map[string]string{"my app!/a.py": "x", "my app!/.git/HEAD": "ref"}), "my app!")
 	tasks, err := tasksOf(t, "path", map[string]any{
 		"path": dir, "entrypoint": "python3 -m unittest", "python": "/opt/py", "setup": []string{"make"},
@@ -202,7 +202,7 @@ func TestPathTreeIsPinned(t *testing.T) {
 	}
 }
 
-func TestA29SettingsAreCheckedFirst(t *testing.T) {
+func TestSourceSettingsAreCheckedFirst(t *testing.T) {
 	dir := files(t, map[string]string{"a.py": "", "empty/": ""})
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for name, tc := range map[string]struct {
@@ -262,7 +262,7 @@ func FuzzTaskFile(f *testing.F) {
 }
 
 // Names are exact; an unknown one is answered with those there are.
-func TestA28SourcesAreChosenByExactName(t *testing.T) {
+func TestSourcesAreChosenByExactName(t *testing.T) {
 	for _, kind := range env.Sources.Kinds() {
 		if spec, ok := env.Sources.Lookup(kind); !ok || spec.Summary == "" {
 			t.Errorf("%s is not described", kind)

@@ -134,7 +134,7 @@ func TestWrittenTasksAreRead(t *testing.T) {
 }
 
 // What an id is of: the content, not what is said about it.
-func TestIDsAreOfTheContent(t *testing.T) {
+func TestIDsDependOnContentOnly(t *testing.T) {
 	base := healthy(t)
 	a := Complete(task(t, base, "one"), "")
 	b := a
@@ -154,7 +154,7 @@ func TestIDsAreOfTheContent(t *testing.T) {
 }
 
 // The same repository in every form a task file may name.
-func TestRepoTreeForms(t *testing.T) {
+func TestRepositoryFormsGiveTheSameTree(t *testing.T) {
 	base := healthy(t)
 	var plain bytes.Buffer
 	if err := base.WriteTar(&plain); err != nil {
@@ -259,7 +259,7 @@ func TestBrokenTaskFiles(t *testing.T) {
 }
 
 // A tree that is not the one the task is about is refused with both hashes.
-func TestAnotherTreeIsRefused(t *testing.T) {
+func TestOtherTreesAreRefused(t *testing.T) {
 	base, dir := healthy(t), t.TempDir()
 	name := filepath.Join(dir, "tasks.jsonl")
 	wrong := task(t, base, "one")

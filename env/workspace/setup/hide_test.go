@@ -11,7 +11,7 @@ import (
 )
 
 // A recipe takes a copy of the library out of sight that came with the interpreter.
-func TestWhatATaskHidesIsEmptyInItsSandboxes(t *testing.T) {
+func TestHiddenPathsAreEmptyInSandboxes(t *testing.T) {
 	b := open(t, "bubblewrap")
 	python := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-m", "venv", "--without-pip", python).CombinedOutput(); err != nil {

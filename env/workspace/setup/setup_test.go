@@ -195,7 +195,7 @@ sys.dont_write_bytecode or py_compile.compile(name, doraise=True)"`)
 }
 
 // A set-up that fails is an error with its output, and its sandbox is gone.
-func TestD10SetupFailure(t *testing.T) {
+func TestFailedSetupIsAnErrorWithItsOutput(t *testing.T) {
 	b := open(t, "bubblewrap")
 	if spec, err := b.prepare(); err != nil || len(spec.Mounts) > 0 {
 		t.Errorf("without commands: %+v, %v", spec, err)
