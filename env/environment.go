@@ -18,8 +18,8 @@ type Environment struct {
 	cfg  Config
 	sess *Session // nil before the first Reset and after Close
 
-	debugger   *watched    // sess.Debugger
-	eval       *EvalReport // the last one since Reset
+	debugger   *trackedDebugger // sess.Debugger
+	eval       *EvalReport      // the last one since Reset
 	terminated bool
 	edits      []Edit            // of the step being taken, not yet told to the tools
 	left       []schemas.LeftOut // by the last Patch
@@ -91,7 +91,7 @@ func (e *Environment) start(ctx context.Context) error {
 	}
 	task := e.cfg.Task
 	task.Workdir = WorkdirOf(sb, e.cfg.Spec.Workdir)
-	e.debugger = &watched{Debugger: e.cfg.NewDebugger(sb, task)}
+	e.debugger = &trackedDebugger{Debugger: e.cfg.NewDebugger(sb, task)}
 	e.sess = &Session{
 		Task: task, Sandbox: sb, Debugger: e.debugger,
 		Workdir: task.Workdir, CommandTimeout: e.cfg.CommandTimeout,
@@ -224,15 +224,15 @@ func (e *Environment) info(own schemas.Observation, said []schemas.Observation, 
 // eventFinished is the event of a debugger whose program has ended.
 const eventFinished = "finished"
 
-// watched is a debugger that remembers how its program left it: a debugger
-// without a frame has not started, or its program has ended.
-type watched struct {
+// trackedDebugger remembers whether its program has ended. A debugger without a frame
+// either has not started, or its program has ended.
+type trackedDebugger struct {
 	Debugger
 	finished bool
 }
 
 // Command implements Debugger.
-func (w *watched) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
+func (w *trackedDebugger) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
 	reply, err := w.Debugger.Command(ctx, c)
 	if reply.Frame != nil {
 		w.finished = reply.Frame.Event == eventFinished
@@ -241,7 +241,7 @@ func (w *watched) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply
 }
 
 // Reset implements Debugger.
-func (w *watched) Reset(ctx context.Context, clear bool) error {
+func (w *trackedDebugger) Reset(ctx context.Context, clear bool) error {
 	w.finished = false
 	return w.Debugger.Reset(ctx, clear)
 }

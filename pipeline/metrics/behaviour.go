@@ -54,7 +54,7 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 		case Verify:
 			tests++
 		case Edit:
-			if !edited && carriedOut(r) {
+			if !edited && wasExecuted(r) {
 				e.FirstEditTurn, edited = new(turn), true
 			}
 		}
@@ -97,8 +97,8 @@ func refused(r schemas.StepRow) bool {
 	return false
 }
 
-// carriedOut reports whether a call was executed.
-func carriedOut(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
+// wasExecuted reports whether a call was executed.
+func wasExecuted(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
 
 // LastChange returns the step of the last executed edit, after which the workspace
 // stayed the same. It returns nil if a later command may have changed files.
@@ -106,7 +106,7 @@ func LastChange(rows []schemas.StepRow) *int32 {
 	var last *int32
 	for _, r := range rows {
 		switch {
-		case r.ActionKind == Edit && carriedOut(r) || len(r.FilesChanged) > 0:
+		case r.ActionKind == Edit && wasExecuted(r) || len(r.FilesChanged) > 0:
 			last = new(r.StepIndex)
 		case r.ActionKind == Exec:
 			last = nil

@@ -11,7 +11,7 @@ import (
 
 func TestATaskNeedsAPatchAndTests(t *testing.T) {
 	sound := schemas.Task{Instructions: "It fails.", GoldPatch: "+", BugPatch: "-", Tests: schemas.TestSpec{FailToPass: []string{"a"}, PassToPass: []string{"b"}}}
-	if why := unfit(sound); why != "" {
+	if why := whyUnusable(sound); why != "" {
 		t.Errorf("a sound task is refused: %s", why)
 	}
 	for want, change := range map[string]func(*schemas.Task){
@@ -23,7 +23,7 @@ func TestATaskNeedsAPatchAndTests(t *testing.T) {
 	} {
 		task := sound
 		change(&task)
-		if why := unfit(task); !strings.Contains(why, want) {
+		if why := whyUnusable(task); !strings.Contains(why, want) {
 			t.Errorf("%q, want %q", why, want)
 		}
 	}

@@ -90,7 +90,7 @@ func TestBatchesMayHaveAnyNumberOfEpisodes(t *testing.T) {
 // A process of a large batch may live long if it keeps calling the model.
 func TestOnlyProcessesThatCallNoModelCountAsHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l lone
+		var l singleProcess
 		var hung atomic.Bool
 		l.begin(nil, func() { hung.Store(true) })
 		for range 5 {
@@ -259,11 +259,11 @@ func TestOnlyAStartingWorkerIsInterrupted(t *testing.T) {
 		"": false,
 	} {
 		for _, m := range []*member{{role: aWorker, leaving: true}, {role: aWorker, ended: map[Kind]bool{Drain: true}}} {
-			if m.errs = bytes.NewBufferString(errs); m.foreseen(130) != want {
+			if m.errs = bytes.NewBufferString(errs); m.exitIsExplained(130) != want {
 				t.Errorf("after %q: %v", errs, !want)
 			}
 		}
-		if m := (&member{role: aWorker, errs: bytes.NewBufferString(errs)}); m.foreseen(130) {
+		if m := (&member{role: aWorker, errs: bytes.NewBufferString(errs)}); m.exitIsExplained(130) {
 			t.Errorf("nobody stopped it: %q", errs)
 		}
 	}

@@ -45,9 +45,9 @@ func (m *member) place() string {
 	return string(m.role) + " " + m.name
 }
 
-// foreseen reports whether the faults of a process explain its exit code, which is
+// exitIsExplained reports whether the faults of a process explain its exit code, which is
 // negative for a signal.
-func (m *member) foreseen(code int) bool {
+func (m *member) exitIsExplained(code int) bool {
 	switch code {
 	case 0: // of a coordinator it is the end of the batch
 		return m.role == aCoordinator || m.leaving || m.ended[Drain]

@@ -108,7 +108,7 @@ func FuzzPrints(f *testing.F) {
 }
 
 func TestCopiedRepositoriesAreGrouped(t *testing.T) {
-	got := Together(map[string][]string{"f": {"c", "b"}, "g": {"b", "d"}, "h": {"x", "y"}, "i": {"alone"}, "j": {"d", "a"}})
+	got := Groups(map[string][]string{"f": {"c", "b"}, "g": {"b", "d"}, "h": {"x", "y"}, "i": {"alone"}, "j": {"d", "a"}})
 	want := map[string]string{"a": "a", "b": "a", "c": "a", "d": "a", "x": "x", "y": "x"}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

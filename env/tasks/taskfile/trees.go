@@ -18,9 +18,9 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// shelf opens the repositories that the lines of one task file name, each once.
+// treeCache opens the repositories that the lines of one task file name, each once.
 // Safe for concurrent use.
-type shelf struct {
+type treeCache struct {
 	root  string // directory of the task file
 	cache string
 
@@ -28,7 +28,7 @@ type shelf struct {
 	trees map[string]*workspace.Tree
 }
 
-func (s *shelf) open(ref string) (*workspace.Tree, error) {
+func (s *treeCache) open(ref string) (*workspace.Tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.trees[ref]; t != nil {
@@ -50,7 +50,7 @@ func (s *shelf) open(ref string) (*workspace.Tree, error) {
 }
 
 // place is the file that repo_tree names; one outside of root is refused.
-func (s *shelf) place(ref string) (string, error) {
+func (s *treeCache) place(ref string) (string, error) {
 	if !filepath.IsLocal(ref) {
 		return "", fmt.Errorf("repo_tree %.200q: want a path below the directory of the task file", ref)
 	}
