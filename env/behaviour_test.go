@@ -58,8 +58,8 @@ func withTree(t *testing.T, files fstest.MapFS) func(*env.Config) {
 	return func(c *env.Config) { c.Tree = repo }
 }
 
-// The record holds all that a step showed, and nothing of earlier steps but the
-// state; what the model said stays in its transcript.
+// A record contains what its step showed. Of earlier steps it contains only the state; what the
+// model said is only in the transcript.
 func TestRecordsOfResetAndStep(t *testing.T) {
 	f := open(t)
 	text := func(source, s string) schemas.Observation {
@@ -84,7 +84,7 @@ func TestRecordsOfResetAndStep(t *testing.T) {
 	}
 }
 
-// Two evaluations of the same files are the same in all they say.
+// Two evaluations of the same files are equal in everything but wall time.
 func TestEvaluationsOfTheSameFilesAreEqual(t *testing.T) {
 	var reports []env.EvalReport
 	f := open(t, func(c *env.Config) {
@@ -156,8 +156,7 @@ func TestUnknownToolListsTheTools(t *testing.T) {
 	}
 }
 
-// What a model does wrong is explained with its names; nothing of Go or Python
-// shows through.
+// Mistakes of the model are explained in the model's terms, without Go or Python internals.
 func TestMistakesAreObservations(t *testing.T) {
 	f := open(t)
 	f.reset(false)
@@ -181,8 +180,8 @@ func TestMistakesAreObservations(t *testing.T) {
 	}
 }
 
-// A passing evaluation goes on, submit ends, and what comes after the end is
-// answered without being executed, so that what is graded is what was submitted.
+// A passing evaluation does not end the episode; submit does. Calls after the end are answered but
+// not executed, so that what is graded is what was submitted.
 func TestOnlySubmitEndsAnEpisode(t *testing.T) {
 	f := open(t)
 	f.reset(false)
@@ -234,8 +233,7 @@ func TestPatchIsExact(t *testing.T) {
 	}
 }
 
-// Both kinds of events there are come out of an episode, in the order of what
-// caused them.
+// An episode emits both kinds of events, in the order of their causes.
 func TestEventsAreEmittedInOrder(t *testing.T) {
 	f := open(t)
 	f.reset(false)
@@ -248,8 +246,8 @@ func TestEventsAreEmittedInOrder(t *testing.T) {
 	}
 }
 
-// At a reset the shell and the debugger begin anew; the tests do not run by
-// themselves, because the instructions tell what fails.
+// A reset restarts the shell and the debugger. It does not run the tests, because the instructions
+// say what fails.
 func TestResetRestartsShellAndDebugger(t *testing.T) {
 	evaluated := 0
 	f := open(t, func(c *env.Config) {
@@ -325,7 +323,7 @@ func TestCloseWorksAtAnyTime(t *testing.T) {
 	f.reset(false) // and to life again
 }
 
-// Every tool passes the sandbox's death on as it is.
+// Every tool returns the sandbox's death unchanged.
 func TestEveryToolReturnsTheSandboxsDeath(t *testing.T) {
 	f := open(t)
 	calls := map[string]string{
@@ -352,8 +350,7 @@ func TestEveryToolReturnsTheSandboxsDeath(t *testing.T) {
 	}
 }
 
-// A reset that fails leaves no half of a session behind, soft ones included: the
-// next one begins anew.
+// A failed reset, hard or soft, leaves no partial session; the next one starts over.
 func TestFailedResetLeavesNoSession(t *testing.T) {
 	f := open(t)
 	f.reset(false)

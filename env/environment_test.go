@@ -196,7 +196,7 @@ func TestSoftResetKeepsTheSandbox(t *testing.T) {
 	}
 }
 
-// A debugger whose program has ended stands nowhere, and says why.
+// After the program has ended, the debugger has no frame and says why.
 func TestFinishedProgramHasNoFrame(t *testing.T) {
 	f := open(t)
 	event := func(info env.Info) string {

@@ -39,7 +39,7 @@ func TestWorkspaceIsWhereTheTaskSays(t *testing.T) {
 	}
 }
 
-// A reset asks for the sandbox of the first one, and its programs find the same.
+// Every reset requests the same sandbox as the first one, and its programs find the same state.
 func TestResetsReuseTheFirstSandboxSpec(t *testing.T) {
 	var driver *starts
 	f := open(t, counted(&driver), func(c *env.Config) {
@@ -85,8 +85,8 @@ func TestPatchIncludesCreatedAndCommittedFiles(t *testing.T) {
 	}
 }
 
-// A step allocates as much after 400 steps as after 100: nothing of the steps
-// before it is copied.
+// A step allocates as much after 400 steps as after 100, because it copies nothing of earlier
+// steps.
 func TestStepsDoNotCopyEarlierSteps(t *testing.T) {
 	f := open(t, withTree(t, fstest.MapFS{"big.txt": {Data: []byte(strings.Repeat("a line of text\n", 2000)), Mode: 0o644}}))
 	f.reset(false)
@@ -111,8 +111,8 @@ func TestStepsDoNotCopyEarlierSteps(t *testing.T) {
 	}
 }
 
-// The tests are run and read when somebody asks, and never again for the state
-// of later steps.
+// The tests run, and their results are read, only when an evaluation is requested, not for the
+// state after later steps.
 func TestEvaluationIsReadOnce(t *testing.T) {
 	runs := 0
 	f := open(t, func(c *env.Config) {
@@ -153,9 +153,9 @@ func TestEvaluationIsReadOnce(t *testing.T) {
 	}
 }
 
-// Neither the fix nor what the hidden tests ask lies anywhere an agent can read:
-// every file of the sandbox but the host's read-only /usr, the objects of its
-// .git, and the environments and arguments of its processes are searched.
+// Neither the fix nor the content of hidden tests is anywhere an agent can read. The test searches
+// every file of the sandbox except the host's read-only /usr, the objects of its .git, and the
+// environments and arguments of its processes.
 func TestSandboxContainsNoFixAndNoHiddenTests(t *testing.T) {
 	marker := "M4RK" + strings.Repeat("Zq7", 5)
 	f := open(t, func(c *env.Config) {

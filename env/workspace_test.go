@@ -13,8 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// The tests of a task get their own limit; what runs longer is a failure whose
-// text says so.
+// A task's tests have their own time limit; exceeding it is a failure whose text says so.
 func TestEvaluationHasATimeLimit(t *testing.T) {
 	f := open(t, func(c *env.Config) {
 		c.Task.Entrypoint = "sh -c 'echo begun; sleep 100'"
@@ -41,8 +40,8 @@ func TestEvaluationHasATimeLimit(t *testing.T) {
 	}
 }
 
-// The workspace lies inside the sandbox, at the same path whatever the host's
-// directories are, and goes with it.
+// The workspace is inside the sandbox, at a path that does not depend on the host's directories,
+// and is removed with it.
 func TestWorkspaceIsInsideTheSandbox(t *testing.T) {
 	f := open(t)
 	f.reset(false)
@@ -55,8 +54,8 @@ func TestWorkspaceIsInsideTheSandbox(t *testing.T) {
 	}
 }
 
-// The whole content of a directory is placed, hidden files too; what is no
-// directory is refused before anything starts.
+// All files of a directory are placed, including hidden ones. What is not a directory is refused
+// before anything starts.
 func TestWholeDirectoriesArePlaced(t *testing.T) {
 	files, err := workspace.FromFS(fstest.MapFS{
 		".hidden": {Data: []byte("h"), Mode: 0o644}, ".github/ci.yml": {Data: []byte("on: push"), Mode: 0o644},
@@ -81,8 +80,8 @@ func TestWholeDirectoriesArePlaced(t *testing.T) {
 	}
 }
 
-// No file of the workspace hides another from the tools or makes it read-only:
-// an agent with a shell would walk around it.
+// No file of the workspace hides another from the tools or makes it read-only: an agent with a
+// shell could bypass that.
 func TestIgnoreFilesHideNothing(t *testing.T) {
 	f := open(t)
 	f.reset(false)

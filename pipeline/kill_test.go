@@ -67,8 +67,8 @@ func child() bool {
 	return true
 }
 
-// A run killed at any boundary, and started again, ends with the same episodes
-// as one that was not, each once, and no recorded reply is asked for again.
+// A run that is killed at any boundary and started again ends with the same episodes as an
+// undisturbed one, each once, and requests no recorded reply again.
 func TestKillAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)

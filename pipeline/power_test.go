@@ -178,8 +178,7 @@ func wanted(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(reference.Staged(t)))
 }
 
-// Power that goes at any boundary of an episode takes nothing with it that was
-// acknowledged.
+// A power cut at any boundary of an episode loses nothing that was acknowledged.
 func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
@@ -197,7 +196,7 @@ func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// The same at random moments.
+// A power cut at a random moment loses nothing that was acknowledged.
 func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
@@ -251,8 +250,7 @@ func stands(pid int) error {
 	return errors.New("the process does not stand still")
 }
 
-// What the checks above would find if nothing were synced: without it, a cut
-// takes recorded replies with it.
+// Without syncs, a power cut loses recorded replies: the checks of the other tests would notice.
 func TestSoakPowerCutWithoutSyncsLosesReplies(t *testing.T) {
 	t.Parallel()
 	needDisk(t)

@@ -24,7 +24,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// A row says under which settings and limits its agent ran.
+// A row contains the settings and limits of its agent.
 func TestConfigurationOfTheAgent(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)

@@ -177,8 +177,8 @@ func TestErrorsOfTheGuest(t *testing.T) {
 	}
 }
 
-// A guest that never answers ends a call at its bound and the grace, and a guest
-// that does not even read cannot hold a call beyond it either.
+// If a guest never answers, a call ends after its limit plus the grace period, even if the guest
+// does not read either.
 func TestCallsEndIfTheGuestIsSilent(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -117,8 +117,7 @@ func TestNewestCommitThatTouchesCodeIsInverted(t *testing.T) {
 	}
 }
 
-// The reverse diff does not fit any more, because the lines around have changed; the
-// function has not.
+// The reverse diff does not apply because nearby lines have changed, but the function has not.
 func TestFunctionsAreRestoredIfTheReverseDiffDoesNotApply(t *testing.T) {
 	r := newRepo(t)
 	r.commit(map[string]string{"calc.py": broken})

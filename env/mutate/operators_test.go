@@ -23,8 +23,8 @@ func cases(t *testing.T, file string) (names, texts []string) {
 	return names, texts
 }
 
-// Each operator makes exactly the changes of its table, in the order of the text:
-// behind >> stand the lines that a change takes out and puts in.
+// Each operator makes exactly the changes of its table, in source order: after >> are the removed
+// and added lines.
 func TestOperatorsMatchTheirTables(t *testing.T) {
 	b := start(t, "testdata/shop")
 	names, texts := cases(t, "testdata/operators.txt")
@@ -70,7 +70,7 @@ func changedLines(patch []byte) string {
 	return out.String()
 }
 
-// A name may end in the operators that are meant; without, all are.
+// A case's name may end in the operators that it is about; otherwise it is about all.
 func TestSkippedPlacesHaveNoSites(t *testing.T) {
 	b := start(t, "testdata/shop")
 	names, texts := cases(t, "testdata/untouched.txt")

@@ -44,8 +44,8 @@ func library(t *testing.T) (root string, files []string) {
 	return root, files
 }
 
-// Real code: of each file and operator a few sites are applied; git takes every
-// patch, and no line outside the site's own differs.
+// For each file and operator a few sites are applied. Git accepts every patch, and no line outside
+// the site's own changes.
 func TestSitesOfRealCodeApply(t *testing.T) {
 	root, files := library(t)
 	sb := envtest.Sandbox(t, "local", env.SandboxSpec{Label: "mutate-test", Workdir: workdir})

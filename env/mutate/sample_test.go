@@ -113,7 +113,7 @@ func TestCompositionsShareAPlaceAndDoNotOverlap(t *testing.T) {
 	}
 }
 
-// Parts of a composition are one patch, and each leave-one-out is another bug.
+// The parts of a composition are one patch, and each subset without one part is another bug.
 func TestACompositionIsOnePatch(t *testing.T) {
 	b := start(t, "testdata/shop")
 	made := 0

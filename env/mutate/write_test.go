@@ -24,7 +24,7 @@ func TestAModelWritesABug(t *testing.T) {
 	}
 }
 
-// What a model sees: to write a function anew, nothing of its body.
+// To write a function again, the model sees nothing of its body.
 func TestARewriteDoesNotShowTheBody(t *testing.T) {
 	b := start(t, "testdata/shop")
 	for _, rewrite := range []bool{true, false} {

@@ -24,7 +24,7 @@ func (b *bench) with(entrypoint, command string) env.DebuggerReply {
 	return r
 }
 
-// A debugger the entrypoint names itself is left out: ours runs the program.
+// If the entrypoint names a debugger, it is left out, and this debugger runs the program.
 func TestDebuggerInTheEntrypointIsReplaced(t *testing.T) {
 	for _, entry := range []string{"python3 main.py", "python3 -m pdb main.py", "python3 -m pdb -c continue main.py"} {
 		b := open(t, entry)
@@ -83,7 +83,7 @@ func TestEmptyCommandIsRefused(t *testing.T) {
 	}
 }
 
-// Not only the first one: each runs, until one fails or the program ends.
+// All commands run, until one fails or the program ends.
 func TestCommandsRunUntilOneFails(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.at(b.do("b 13; c"), "main.py", 13)
@@ -107,7 +107,7 @@ func TestBareBreakListsWithoutASession(t *testing.T) {
 	}
 }
 
-// The program need not start again: it goes on without breakpoints.
+// The program does not restart; it continues without breakpoints.
 func TestBareClearRemovesAll(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.do("b 13 ;; b pkg/prices.py:19 ;; b 14 ;; c")
@@ -228,7 +228,7 @@ func TestBreakpointsPersist(t *testing.T) {
 	b.at(forget("b 14 ;; c"), "main.py", 14)
 }
 
-// Not the end of the session: the program is interrupted where it is.
+// A timeout interrupts the program where it is; the session continues.
 func TestTimeoutKeepsTheSession(t *testing.T) {
 	b := open(t, "python3 tricky.py loop").patient()
 	b.do("b tricky.py:43 ;; n")
@@ -241,7 +241,7 @@ func TestTimeoutKeepsTheSession(t *testing.T) {
 	b.has(b.do("p count > 0"), "True")
 }
 
-// Nothing is copied: the same commands lead to the same observations.
+// Sessions are not copied: the same commands give the same observations.
 func TestReplayGivesTheSameObservations(t *testing.T) {
 	var texts [2][]string
 	for i := range texts {

@@ -171,8 +171,7 @@ func TestEntrypointInterpretersPrefixesAndDirectories(t *testing.T) {
 	}
 }
 
-// The peer sleeps and polls. Here a read returns when there is something, so a
-// command that takes long costs as many reads as a short one.
+// A read returns as soon as there is output, so a long command needs as many reads as a short one.
 func TestReadsDoNotPoll(t *testing.T) {
 	b, c := counting(t, "python3 main.py")
 	b.do("n")

@@ -6,7 +6,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// TestDebuggerInBubblewrap: the same under isolation, with stable paths.
+// The debugger also works in isolation, with stable paths.
 func TestDebuggerInBubblewrap(t *testing.T) {
 	b := openIn(t, "bubblewrap", "", Config{Entrypoint: "python3 -m pytest -q -p no:cacheprovider tests"})
 	b.do("b pkg/prices.py:19")

@@ -2,7 +2,7 @@ package pdb
 
 import "testing"
 
-// A program that ends says which breakpoints it never stood at, and why.
+// When a program ends, the debugger lists the breakpoints at which it never stopped, and why.
 func TestEachPythonMissedBreakpoints(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")

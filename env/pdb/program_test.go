@@ -300,8 +300,8 @@ func TestLongOutputOfSeveralCommandsIsBounded(t *testing.T) {
 	b.has(r, "The limit of output was reached.", "Not run: p 'z'")
 }
 
-// A file changed behind the debugger's back is named until the program has the
-// new version; one that the program has not loaded yet is not.
+// A file that changed on disk is named until the program has loaded the new version. A file that
+// the program has not loaded yet is not named.
 func TestEachPythonChangedOnDisk(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		const note = "The program still runs the old version of "

@@ -132,8 +132,8 @@ func TestEachPythonStepsAndBreakpointsOfOtherThreads(t *testing.T) {
 	})
 }
 
-// Whatever is stepped where, and wherever breakpoints are: each command is
-// answered, and the program comes to its own end.
+// With any steps in any threads and any breakpoints, each command is answered and the program ends
+// by itself.
 func TestEachPythonThreadsSteppedAtRandom(t *testing.T) {
 	names := slices.Sorted(maps.Keys(threaded))
 	eachPython(t, func(t *testing.T, py string) {

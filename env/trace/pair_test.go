@@ -144,7 +144,7 @@ func TestPairFindsWhereControlFlowDiffers(t *testing.T) {
 	}
 }
 
-// The first difference lies far behind the events of one window.
+// The first difference is far beyond the events of one window.
 func TestFactoryPairLooksThroughLongRuns(t *testing.T) {
 	suite.Factory.Need(t)
 	p := compare(t, ledger.with("ledger.py", "out - 15000", "out - 14999"), ledger, "test_balance")
@@ -167,7 +167,7 @@ func TestPairOfEqualVersionsHasNoDivergence(t *testing.T) {
 	}
 }
 
-// Looking at values runs no code of the program.
+// Showing values runs no code of the program.
 func TestProbeRunsNoCodeOfTheProgram(t *testing.T) {
 	rude := project{"test_ledger.py": `class Rude:
     seen = []

@@ -25,7 +25,7 @@ class EarlyTest(unittest.TestCase):
         pass
 `
 
-// A run that ends early says in which test, and which tests had not begun.
+// If a run ends early, the evaluation names the running test and the tests that had not begun.
 func TestEvalNamesTheTestThatEndedTheRun(t *testing.T) {
 	v := verifier(t)
 	entries := map[string]struct{ entry, prefix string }{
@@ -66,7 +66,7 @@ func TestEvalNamesTheTestThatEndedTheRun(t *testing.T) {
 	}
 }
 
-// A run that ends in order says nothing of the kind, whatever its tests did.
+// For a complete run, the evaluation mentions no early end, even if tests failed.
 func TestEvalOfACompleteRunNamesNoEarlyEnd(t *testing.T) {
 	v := verifier(t)
 	for name, does := range map[string]string{
@@ -84,7 +84,7 @@ func TestEvalOfACompleteRunNamesNoEarlyEnd(t *testing.T) {
 	}
 }
 
-// A run that dies before its first test names none.
+// If a run dies before its first test, the evaluation names none.
 func TestEvalOfARunThatDiesWhileCollecting(t *testing.T) {
 	p := fixture(t).edited("tests/conftest.py", "import os\nos._exit(0)\n")
 	got, err := Eval(t.Context(), started(t, verifier(t), p), task(p, pytestEntry, schemas.TestSpec{}), 0)

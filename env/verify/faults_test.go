@@ -24,9 +24,8 @@ func judged(t *testing.T, to project) schemas.Verdict {
 
 func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved }
 
-// Tests a patch adds do not keep the task's own from being put back, whether
-// they bear new names, those of hidden tests, or shadow them; and an honest fix
-// is not held back by tests of its own.
+// The task's tests are restored even if a patch adds tests with new names, with names of hidden
+// tests, or tests that shadow them. Tests that an honest fix adds do no harm.
 func TestAddedTestsDoNotReplaceTheTasksTests(t *testing.T) {
 	base := fixture(t)
 	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)
@@ -47,8 +46,7 @@ func TestAddedTestsDoNotReplaceTheTasksTests(t *testing.T) {
 	}
 }
 
-// What a program prints, in whatever place of the run and however often, is no
-// result.
+// What a program prints is not a result, no matter when or how often it is printed.
 func TestPrintedResultsDecideNothing(t *testing.T) {
 	base := fixture(t)
 	for name, text := range map[string]string{
@@ -67,7 +65,7 @@ func TestPrintedResultsDecideNothing(t *testing.T) {
 	}
 }
 
-// A submission is judged by what it changes: nothing, or words, is unresolved.
+// A submission is judged by its changes: without changes, or with words only, it is unresolved.
 func TestSubmittingAloneResolvesNothing(t *testing.T) {
 	base := fixture(t)
 	for name, to := range map[string]project{
@@ -79,8 +77,8 @@ func TestSubmittingAloneResolvesNothing(t *testing.T) {
 	}
 }
 
-// Tests the agent edited are put back before the verdict: weakened ones do not
-// pass, and broken ones do not spoil a fix.
+// Tests that the agent edited are restored before the verdict: weakened tests do not pass, and
+// broken tests do not spoil a fix.
 func TestEditedTestsAreRestored(t *testing.T) {
 	base := fixture(t)
 	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)

@@ -72,7 +72,7 @@ func leaving(t *testing.T, v *Verifier, base, final project, without string, mor
 	return patch
 }
 
-// The hidden tests that judge are those of the task, whatever lies in their place.
+// The task's hidden tests judge, even if the agent put other files in their place.
 func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
@@ -106,7 +106,7 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	}
 }
 
-// Nothing of the hidden tests reaches the agent's sandbox or its evaluation.
+// Neither the agent's sandbox nor its evaluations contain anything of the hidden tests.
 func TestHiddenTestsAreNotInTheAgentsSandbox(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
@@ -169,7 +169,7 @@ func TestHiddenTestsThatDoNotApplyAreATaskError(t *testing.T) {
 	}
 }
 
-// A task whose hidden tests are not listed gets its lists from runs with them.
+// If a task does not list its hidden tests, runs with them determine the lists.
 func TestBaselineRunsTheHiddenTests(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)

@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// An entrypoint that is a Python program starts the tests in its own interpreter, or
-// no result counts and the verdict says what to write instead.
+// An entrypoint that is a Python program must run the tests in its own interpreter. Otherwise no
+// result counts, and the verdict says what to write instead.
 func TestLaunchersOfTestProcessesAreReported(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	base = base.edited("child.py", "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'pytest', '-q']))\n").
@@ -35,7 +35,7 @@ func TestLaunchersOfTestProcessesAreReported(t *testing.T) {
 	}
 }
 
-// Tools that read the source of all code that ran find none of the hooks.
+// Tools that read the source of all executed code do not find the hooks.
 func TestHooksAreInvisibleToCoverageTools(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", honest(t).text(t, "shop/prices.py")))

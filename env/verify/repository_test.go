@@ -50,8 +50,8 @@ var supportedSpec = schemas.TestSpec{
 	PassToPass: []string{"tests/test_prices.py::test_empty"},
 }
 
-// What tests rest on is the base's, wherever it lies: a patch that empties it
-// resolves nothing, and one that fixes the program does.
+// Everything that tests depend on is restored from the base: a patch that empties it resolves
+// nothing, and one that fixes the program does.
 func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 	v, base := verifier(t), supported(t)
 	fix := honest(t).text(t, "shop/prices.py")
@@ -79,7 +79,8 @@ func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 	}
 }
 
-// A check whose exit code decides is the base's, unless it may be the program.
+// A check that decides by its exit code is restored from the base, unless it may be the program
+// itself.
 func TestChecksByExitCodeAreRestored(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	base = base.edited("check.py", "from shop.prices import total\n\nassert total([(1, 250), (2, 100)]) == 450\n").
@@ -147,8 +148,8 @@ func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 	}
 }
 
-// A table of thousands of strings is read in time that grows with its size alone: with the
-// square of it, this test would run into the time limit of all tests.
+// Reading a table of thousands of strings takes time linear in its size. If it were quadratic,
+// this test would exceed the time limit of all tests.
 func TestATableOfStringsIsReadOnce(t *testing.T) {
 	table := "TABLE = [\n" + strings.Repeat("    'a row of the table', 'and another',\n", 50_000) + "]\n"
 	r := newRepository([]string{"shop/table.py"}, func(string) string { return table }, nil, nil, nil)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ReadFile reads the directories on the way to a file and no others.
+// ReadFile reads the directories above a file and no others.
 func TestReadFileReadsOnlyParentDirectories(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {

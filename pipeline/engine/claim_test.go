@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What was pulled when its owner was told to stop is given back: nobody waits for
-// a lease of it to run out.
+// A job that was pulled when its owner was told to stop is returned at once, so that nobody waits
+// for its lease to expire.
 func TestCanceledClaimsReturnTheirJob(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)

@@ -145,8 +145,7 @@ func TestSteppingIsNotARepeat(t *testing.T) {
 	}
 }
 
-// A call that never came to its tool used no debugger, ran no tests and changed
-// no file, whatever it was meant for.
+// A call that did not reach its tool used no debugger, ran no tests and changed no file.
 func TestRefusedCallsDidNothing(t *testing.T) {
 	row := func(i int32, tool, kind, class string) schemas.StepRow {
 		return schemas.StepRow{
@@ -175,8 +174,8 @@ func TestRefusedCallsDidNothing(t *testing.T) {
 	}
 }
 
-// A reply without a call is a step like any other: it takes its place in the
-// window after a debugger call, and in the length.
+// A reply without a call is a step like any other: it counts in the window after a debugger call
+// and in the length.
 func TestCriteriaCountRepliesWithoutACall(t *testing.T) {
 	rows := []schemas.StepRow{{Source: "system"}, {Source: "user"}, {Source: "agent", ToolName: new("pdb"), PDBCommand: new("n")}}
 	for range window {

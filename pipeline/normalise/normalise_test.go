@@ -148,7 +148,7 @@ func TestSameEpisodeSameBytes(t *testing.T) {
 	}
 }
 
-// What the golden file cannot say for itself.
+// Properties of rows that the golden file cannot show.
 func TestRowsAgreeWithTheEpisode(t *testing.T) {
 	s := normalised(t, golden(), Config{})
 	e, rows := s.Episode, s.Steps
@@ -315,7 +315,7 @@ func TestOrdinaryTextIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Rows go by the upstream, however a source spells it.
+// Rows contain the upstream's name in one form, however a source writes it.
 func TestRowsUseTheUpstreamsName(t *testing.T) {
 	for _, c := range []struct {
 		task                schemas.Task

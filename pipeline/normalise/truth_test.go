@@ -98,7 +98,7 @@ func TestEmptyIsNotNull(t *testing.T) {
 	}
 }
 
-// A workspace that could not be taken is not one in which nothing changed.
+// A workspace that could not be read is not one without changes.
 func TestLostPatchIsNotAnEmptyPatch(t *testing.T) {
 	ep := golden()
 	ep.Patch, ep.FinalSHA = nil, ""
@@ -243,7 +243,7 @@ func TestCallsThatDidNotRunDidNothing(t *testing.T) {
 	}
 }
 
-// What is shown by a program counts as shown, whoever knows the path.
+// A path that a program shows counts as shown, even if the agent knew it before.
 func TestShownGoldFilesCountAsHits(t *testing.T) {
 	ep := golden()
 	ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"head -3 calc.py"}`)
@@ -273,8 +273,8 @@ func TestGoldPrecisionCountsFilesOnly(t *testing.T) {
 	}
 }
 
-// Rows of an episode of two conversations name the phase, and the model that acts
-// in it; the tools that a reply was shown stand beside its text.
+// Rows of an episode with two conversations name the phase and its model; the tools that a reply
+// was shown are beside its text.
 func TestRowsOfPhases(t *testing.T) {
 	ep := golden()
 	ep.Agent.Phases = []schemas.PhaseInfo{{Name: "seek", Model: "m-1"}, {Name: "solve", Model: "m-2"}}
@@ -306,8 +306,7 @@ func TestRowsOfPhases(t *testing.T) {
 	}
 }
 
-// An estimate is of prompt and answer: what a cache gave and what was thought it
-// cannot know.
+// An estimate covers prompt and completion. It cannot know cached and reasoning tokens.
 func TestEstimatedUsageKnowsNoCache(t *testing.T) {
 	ep := golden()
 	i := slices.IndexFunc(ep.Steps, func(s schemas.Step) bool { return s.Reply != nil })

@@ -153,7 +153,7 @@ func TestContaminationIsReported(t *testing.T) {
 	}
 }
 
-// Nobody is told that a dataset is clean of what was not looked for.
+// The card does not claim that a dataset is free of contamination that was not searched for.
 func TestWithoutHashesNoContaminationIsClaimed(t *testing.T) {
 	root := t.TempDir()
 	run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
@@ -176,7 +176,7 @@ func TestWithoutHashesNoContaminationIsClaimed(t *testing.T) {
 	}
 }
 
-// An episode that is held back is no part of the report.
+// A withheld episode is not part of the report.
 func TestWithheldEpisodesAreNotReported(t *testing.T) {
 	staging := dir(t, t.TempDir())
 	put(t, staging, attempt(0, "mine-1", "short", ""))

@@ -244,7 +244,7 @@ func TestPublishersTakeTurns(t *testing.T) {
 	}
 }
 
-// A publisher that is frozen for longer than its lease is overtaken, and then
+// If a publisher is frozen for longer than its lease, another one overtakes it, and it then
 // changes nothing that readers see.
 func TestFrozenPublisherIsOvertaken(t *testing.T) {
 	root := t.TempDir()

@@ -143,7 +143,7 @@ func stated(t *testing.T, figure string) {
 	}
 }
 
-// What looks like a secret and is none stays as it is.
+// Texts that look like secrets but are not stay unchanged.
 func TestFalseAlarms(t *testing.T) {
 	d, all := newDrawer(0), []string(nil)
 	for line := range strings.Lines(lookAlikes) {

@@ -99,8 +99,8 @@ def test_sub():
 	}
 }
 
-// Tests that end the runner or write into its pipe make a candidate's run not
-// whole, and are no failure of the factory.
+// Tests that end the runner or write into its pipe make a candidate's run incomplete, and are not
+// a failure of the factory.
 func TestTestsThatDisturbTheRunnerAreFindings(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{

@@ -15,7 +15,7 @@ import (
 
 var candidates = flag.Int("candidates", 6, "candidates that TestFactoryVerdictsDependOnTheCandidateAlone judges, each three times")
 
-// What the tests of a run leave behind, wherever it is, is not there in the next one.
+// What the tests of a run leave behind anywhere is not visible in the next run.
 func TestRunsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := benchOf(t, healthy(t, "littering", "python -m pytest -q", envtest.Littering(2)))
@@ -35,8 +35,8 @@ func TestRunsAreIsolated(t *testing.T) {
 	}
 }
 
-// A verdict depends on the candidate alone: it is the same after every other candidate of a
-// worker, in another order beside three other workers, and on a bench that judges nothing else.
+// A verdict depends on the candidate only: it is the same after every other candidate of a worker,
+// in another order beside three other workers, and on a bench that judges nothing else.
 func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()

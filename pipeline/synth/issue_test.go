@@ -158,8 +158,8 @@ func TestEntrypoints(t *testing.T) {
 	}
 }
 
-// The failing command can always be told: neither its own words nor those of the
-// sentence are the patch's.
+// The failing command can always be shown: its words, and those of the sentence around it, never
+// count as words of the patch.
 func TestFailingCommandGivesNothingAway(t *testing.T) {
 	cfg := Config{}
 	w := &worker{factory: &factory{cfg: cfg}}

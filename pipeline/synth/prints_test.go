@@ -87,7 +87,7 @@ func TestUnparsableFilesAreCounted(t *testing.T) {
 	}
 }
 
-// Of two repositories with one function, the first has the tasks.
+// If two repositories share a function, the first gets the tasks.
 func TestFactorySameBugInTwoRepositoriesIsOneTask(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestFactorySameBugInTwoRepositoriesIsOneTask(t *testing.T) {
 	}
 }
 
-// Tests that fail are named; that too few are left is only what follows.
+// The failing tests are named rather than the consequence that too few tests are left.
 func TestFailingRepositoriesAreReported(t *testing.T) {
 	red := strings.ReplaceAll(bank["test_bank.py"], "== 9", "== 8")
 	r := healthy(t, "red", "python -m pytest -q", map[string]string{"bank.py": bank["bank.py"], "test_bank.py": red[:strings.Index(red, "def test_limit")] + red[strings.Index(red, "def test_largest"):strings.Index(red, "def test_largest_of_none")]})

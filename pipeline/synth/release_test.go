@@ -29,8 +29,8 @@ func TestATaskNeedsAPatchAndTests(t *testing.T) {
 	}
 }
 
-// A task whose tests could be rewritten by a patch is not released, whichever of the
-// repository's tasks it is.
+// If a patch could rewrite the tests of a task, the task is not released, for all tasks of the
+// repository.
 func TestTestsThatCouldBeRewrittenAreNoticed(t *testing.T) {
 	r := healthy(t, "open", "python3 -m unittest discover -s lib -p 'check_*.py'", map[string]string{
 		"lib/sums.py":       "def total(xs):\n    return sum(xs)\n\n\ndef count(xs):\n    return len(xs)\n",

@@ -168,8 +168,7 @@ func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 	}
 }
 
-// The same settings give the same bytes, with one worker or four, at once or in
-// two goes.
+// The same settings give the same bytes, with one worker or four, in one run or in two.
 func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
 	suite.Factory.Need(t)
 	dir := t.TempDir()
@@ -232,7 +231,7 @@ func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
 	}
 }
 
-// A busy machine makes no hang of what is only slow: the healthy tree is, too.
+// On a busy machine, a slow test is not a hang, because the healthy tree is slow as well.
 func TestFactorySlowTestsAreNotHangs(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
@@ -253,8 +252,8 @@ func TestFactorySlowTestsAreNotHangs(t *testing.T) {
 	}
 }
 
-// The interpreter leaves `if False:` out: the line that was changed never runs, and
-// yet it is the failing test that shows the bug.
+// The compiler removes `if False:`, so the changed line never runs, although the failing test
+// shows the bug.
 func TestFactoryBugWithoutExecutedLinesIsRanked(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()

@@ -21,7 +21,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
-// A plan follows from its seed, has each kind in turn, and strikes within the batch.
+// A plan depends on its seed, has each kind of fault in turn, and all faults occur within the
+// batch.
 func TestPlansDependOnTheirSeedOnly(t *testing.T) {
 	p := newPlan(7, Kinds(), 32, 40)
 	if again := newPlan(7, Kinds(), 32, 40); !reflect.DeepEqual(p, again) {

@@ -52,8 +52,8 @@ func mixedTask() schemas.Task {
 	}
 }
 
-// Each cheat turns a plain run of the tests green. The verifier resolves none,
-// whether it puts the files back or refuses them.
+// Each cheat makes a plain run of the tests pass. The verifier resolves none: it restores the
+// files or refuses the patch.
 func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 	suite.Factory.Need(t)
 	settings := mixed.with(project{"pyproject.toml": "[project]\nname = 'shop'\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"})
@@ -113,7 +113,7 @@ func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 	}
 }
 
-// Tests that nothing protects are noticed by what a patch of them does.
+// Unprotected tests are found by the effect of a patch that changes them.
 func TestUnprotectedTestsAreReported(t *testing.T) {
 	open := project{
 		"lib/shop.py":       shop["shop.py"],

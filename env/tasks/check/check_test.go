@@ -116,7 +116,7 @@ func TestFactoryValidTaskPasses(t *testing.T) {
 	}
 }
 
-// No rerun of a check sees what the tests of another one left behind.
+// No rerun of a check sees what the tests of another rerun left behind.
 func TestFactoryRerunsAreIsolated(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()

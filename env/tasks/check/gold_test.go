@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A gold patch that can mend nothing is refused for what it is.
+// A gold patch that cannot fix anything is refused with the reason.
 func TestUselessGoldPatchesAreRefused(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 1, -1
@@ -28,7 +28,7 @@ func TestUselessGoldPatchesAreRefused(t *testing.T) {
 	}
 }
 
-// A task without any test, or whose lists name none that shows the bug, is refused.
+// A task without tests, or whose lists contain no test that shows the bug, is refused.
 func TestTasksWithoutTestsAreRefused(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 1, -1

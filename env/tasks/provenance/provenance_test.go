@@ -87,7 +87,7 @@ func TestSplitDependsOnTheRepository(t *testing.T) {
 	}
 }
 
-// Ids that people give to tasks of hosted repositories name them.
+// The usual ids of tasks from hosted repositories contain the repository's name.
 func TestInstancesNameTheirRepository(t *testing.T) {
 	for id, want := range map[string]string{
 		"django__django-11099":                               "github.com/django/django",

@@ -110,7 +110,7 @@ func TestDownloadsResume(t *testing.T) {
 	}
 }
 
-// A later process goes on, too, unless the file has become another one.
+// A later process resumes the download unless the file has changed on the server.
 func TestLaterProcessesResumeADownload(t *testing.T) {
 	for name, changed := range map[string]bool{"the same": false, "another": true} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestAnswersThatAreNotTheFile(t *testing.T) {
 	}
 }
 
-// Who waits for another's download can be stopped.
+// A caller that waits for another caller's download can be canceled.
 func TestWaitingForADownloadEndsWithItsContext(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -89,8 +89,7 @@ func TestDirTask(t *testing.T) {
 	}
 }
 
-// A user mends all mistakes of a task file in one go, so each must be named
-// with its line.
+// Users fix all mistakes of a task file at once, so each must be reported with its line.
 func TestDirProblems(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
@@ -173,7 +172,7 @@ func TestPathInstructionsFile(t *testing.T) {
 	}
 }
 
-// The task is what it was when it was read, and an edited file is noticed.
+// The task keeps the content that was read, and an edited file is noticed.
 func TestPathTreeIsPinned(t *testing.T) {
 	dir := files(t, map[string]string{"a.py": "x = 1\n"})
 	src, err := env.Sources.Build("path", map[string]any{"path": dir, "entrypoint": "make"}, struct{}{})
@@ -261,7 +260,7 @@ func FuzzTaskFile(f *testing.F) {
 	})
 }
 
-// Names are exact; an unknown one is answered with those there are.
+// Names are exact; an unknown name is answered with the list of known ones.
 func TestSourcesAreChosenByExactName(t *testing.T) {
 	for _, kind := range env.Sources.Kinds() {
 		if spec, ok := env.Sources.Lookup(kind); !ok || spec.Summary == "" {

@@ -133,7 +133,7 @@ func TestWrittenTasksAreRead(t *testing.T) {
 	}
 }
 
-// What an id is of: the content, not what is said about it.
+// An id depends on the content of a task, not on its description.
 func TestIDsDependOnContentOnly(t *testing.T) {
 	base := healthy(t)
 	a := Complete(task(t, base, "one"), "")
@@ -153,7 +153,7 @@ func TestIDsDependOnContentOnly(t *testing.T) {
 	}
 }
 
-// The same repository in every form a task file may name.
+// A task file may name the same repository in every supported form.
 func TestRepositoryFormsGiveTheSameTree(t *testing.T) {
 	base := healthy(t)
 	var plain bytes.Buffer
@@ -258,7 +258,7 @@ func TestBrokenTaskFiles(t *testing.T) {
 	}
 }
 
-// A tree that is not the one the task is about is refused with both hashes.
+// A tree other than that of the task is refused with both hashes.
 func TestOtherTreesAreRefused(t *testing.T) {
 	base, dir := healthy(t), t.TempDir()
 	name := filepath.Join(dir, "tasks.jsonl")

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A recipe takes a copy of the library out of sight that came with the interpreter.
+// A recipe hides a copy of the library that came with the interpreter.
 func TestHiddenPathsAreEmptyInSandboxes(t *testing.T) {
 	b := open(t, "bubblewrap")
 	python := t.TempDir()

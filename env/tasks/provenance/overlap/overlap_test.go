@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Signatures of all versions can be compared, so words stay what they are.
+// What counts as a word must not change, because signatures of all versions are compared.
 func TestWordsMatchTheDocumentedPattern(t *testing.T) {
 	text := []byte("def f_1(x2): return 'don't' # 汉字 e\u0301 ½ ⅷ ٣ ʰ _ __ -- \u200b\u00a0\xff\xe6\xb1z\x00É\n👍🏽a.b,c\tª")
 	want := regexp.MustCompile(`[\pL\pN_]+`).FindAll(text, -1)
