@@ -19,7 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// starts counts what a driver is asked for and what is left of it.
+// starts counts the sandboxes that a driver started and those that are still open.
 type starts struct {
 	env.Driver
 	specs  []env.SandboxSpec

@@ -37,7 +37,7 @@ var task = schemas.Task{
 	Tests: schemas.TestSpec{Method: schemas.VerifyPytest, FailToPass: []string{"test_calc.py::test_double"}, PassToPass: []string{"test_calc.py::test_two"}},
 }
 
-// listener tells what it hears and keeps the session for the test to look at.
+// listener records the events it receives and keeps the session for the test.
 func listener(heard *[]string, sess **env.Session) tools.Tool {
 	return tools.Define(tools.Def[struct{}]{
 		Name: "listener", Category: "other", Description: "Says what it hears.",

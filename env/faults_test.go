@@ -176,7 +176,7 @@ func TestSandboxContainsNoFixAndNoHiddenTests(t *testing.T) {
 	if got := search(marker); got != "0\n0\n[exit code 1]\n" {
 		t.Errorf("found: %s", got)
 	}
-	// The search finds what is there.
+	// The search itself works.
 	if got := search("def double"[4:] + "(x):"); !strings.Contains(got, "/testbed/calc.py\n") || !strings.HasSuffix(got, "\n1\n") {
 		t.Errorf("what is there: %s", got)
 	}

@@ -88,8 +88,8 @@ func TestCommandsInDocumentationRun(t *testing.T) {
 	}
 }
 
-// pageFixture is a directory with what the pages take for granted: a dataset, runs, tasks, a
-// project, and answers of a model. It holds a cache, too.
+// pageFixture makes a directory with what the pages assume: a dataset, runs, tasks, a project,
+// answers of a model, and a cache.
 func pageFixture(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()

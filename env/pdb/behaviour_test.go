@@ -61,7 +61,7 @@ func TestEntrypointPriority(t *testing.T) {
 	b := open(t, "python3 main.py task")
 	b.has(b.do("n"), "python3 main.py task")
 	b.has(b.with("python3 main.py call", "n"), "The entrypoint has changed, so a new session was started.", "python3 main.py call")
-	b.at(b.with("python3 main.py call", "n"), "main.py", 4) // the same one goes on
+	b.at(b.with("python3 main.py call", "n"), "main.py", 4) // the session continues
 	b.at(b.do("n"), "main.py", 7)
 	b.has(b.do("restart"), "python3 main.py call")
 	r := b.with("python3 missing.py", "n")

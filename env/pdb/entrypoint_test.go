@@ -95,8 +95,7 @@ func TestLaunchLineRefuses(t *testing.T) {
 	}
 }
 
-// FuzzLaunchLine: no panic, and what is accepted is as sound a shell line as the
-// entrypoint was.
+// FuzzLaunchLine checks that an accepted line is valid shell if the entrypoint was, without panics.
 func FuzzLaunchLine(f *testing.F) {
 	for _, s := range []string{"cd a && F=1 python -m pytest 'x y' $(ls) `ls`", "python -c \"a\\\"b\"", "uv run pytest",
 		"a=${b:-c} pytest # no", "python -W x -mpdb y.py;;", "python x 2>&1 \\\n y", "\v\n0"} {

@@ -31,7 +31,7 @@ func child() bool {
 	return true
 }
 
-// childMain acknowledges on standard output what is durable, for ever.
+// childMain writes without end, and prints to standard output what is durable.
 func childMain(ctx context.Context, dir, role string) error {
 	lock, err := LockDir(dir)
 	if err != nil {

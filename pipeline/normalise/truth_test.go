@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Columns must say what is known, and null where nothing is.
+// Columns are null only if the value is unknown.
 
 func TestZeroIsNotNull(t *testing.T) {
 	ep := golden()

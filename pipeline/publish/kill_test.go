@@ -97,8 +97,8 @@ func (d *dying) Delete(ctx context.Context, key string) error {
 	return d.write(func() error { return d.Store.Delete(ctx, key) })
 }
 
-// expire has the lease run out soon, whoever holds it: a short one from the
-// beginning may run out under a busy publisher, too.
+// expire makes the current lease expire soon. If the test used a short lease from the start,
+// it could expire under a slow publisher.
 func expire(t *testing.T, s sinks.Store) {
 	t.Helper()
 	const key = "lease.json"

@@ -82,7 +82,7 @@ func TestMemoryDoesNotGrowWithWhatIsPublished(t *testing.T) {
 		return most
 	}
 	const few, many = 100, 600
-	held(few) // what is made once is there from now on
+	held(few) // allocates what is allocated only once
 	less, more := held(few), held(many)
 	t.Logf("%d KiB with %d episodes, %d KiB with %d", less>>10, few, more>>10, many)
 	if grown := (more - less) / (many - few); grown > perEpisode {

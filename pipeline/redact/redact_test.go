@@ -37,7 +37,7 @@ var planted = map[string]string{
 	"private_key":        "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAK\n-----END RSA PRIVATE KEY-----",
 }
 
-// around are secrets that only what stands beside them tells.
+// around are secrets that only their context reveals.
 var around = map[string]struct{ text, secret string }{
 	"assigned":     {"DB_PASSWORD=" + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
 	"bearer":       {"Authorization: Bearer " + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
@@ -234,8 +234,8 @@ func TestSecretHalfOfAnAWSKey(t *testing.T) {
 	}
 }
 
-// Whatever stands around a secret, before another one or behind it, it goes; and
-// what was redacted stays as it is.
+// FuzzSecrets checks that a secret is redacted in any surrounding text, before or after another
+// one, and that redacting again changes nothing.
 func FuzzSecrets(f *testing.F) {
 	f.Add("x = '", "", "'\n", uint8(0), uint8(1))
 	f.Add("\x1b[31m", "_", "\xff", uint8(5), uint8(9))
