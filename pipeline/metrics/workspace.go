@@ -35,7 +35,7 @@ func mayChange(r *schemas.StepRow) bool {
 	case "view", "listdir", "grep", "submit", "handover":
 		return false
 	case "edit":
-		return wasExecuted(*r)
+		return succeeded(*r)
 	}
 	return true
 }

@@ -52,15 +52,15 @@ func mixedTask() schemas.Task {
 	}
 }
 
-// Each cheat makes a plain run of the tests pass. The verifier resolves none: it restores the
-// files or refuses the patch.
+// Each cheat makes a plain test run pass. The verifier must not accept any of them as a fix, whether
+// it restores the changed files or refuses them.
 func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 	suite.Factory.Need(t)
 	settings := mixed.with(project{"pyproject.toml": "[project]\nname = 'shop'\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"})
 	for name, c := range map[string]struct {
 		tree  project
 		files []string // nil: those of the task
-		only  string   // of the cheats
+		only  string   // run only the cheats whose description contains this
 	}{
 		"put back": {tree: mixed}, "refused": {tree: mixed, files: []string{"nothing"}},
 		"settings": {tree: settings, only: "a setting"},
@@ -113,7 +113,7 @@ func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 	}
 }
 
-// Unprotected tests are found by the effect of a patch that changes them.
+// Cheated detects unprotected tests: a patch that changes only these tests resolves the task.
 func TestUnprotectedTestsAreReported(t *testing.T) {
 	open := project{
 		"lib/shop.py":       shop["shop.py"],
