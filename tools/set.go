@@ -85,13 +85,13 @@ func (s *Set) Call(ctx context.Context, sess *env.Session, call schemas.ToolCall
 	}
 	if call.Invalid != "" {
 		return Fit(mistake(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: its arguments are not valid JSON (%s). "+
-			"Send one JSON object, with newlines and quotes inside texts escaped as \\n and \\\".\n"+
-			"A correct call has arguments like: %s", e.name, call.Invalid, e.example)), ""), nil
+			"Send one JSON object, with newlines and quotes inside strings escaped as \\n and \\\".\n"+
+			"A correct call has arguments like this: %s", e.name, call.Invalid, e.example)), ""), nil
 	}
 	args, problems := e.args.Check(call.Arguments)
 	if len(problems) > 0 {
 		return Fit(mistake(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: %s.\n"+
-			"A correct call has arguments like: %s", e.name, strings.Join(problems, "; "), e.example)), ""), nil
+			"A correct call has arguments like this: %s", e.name, strings.Join(problems, "; "), e.example)), ""), nil
 	}
 	return e.guard("", func() (schemas.Observation, error) { return e.tool.Call(ctx, sess, args) })
 }
@@ -104,7 +104,7 @@ func (s *Set) Notify(ctx context.Context, sess *env.Session, ev env.Event) ([]sc
 		if !ok {
 			continue
 		}
-		o, err := e.guard(" at the event "+ev.Kind, func() (schemas.Observation, error) { return l.On(ctx, sess, ev) })
+		o, err := e.guard(" while handling the event "+ev.Kind, func() (schemas.Observation, error) { return l.On(ctx, sess, ev) })
 		if err != nil {
 			return said, fmt.Errorf("telling %s about %s: %w", e.name, ev.Kind, err)
 		}
@@ -121,7 +121,7 @@ func (s *Set) unknownTool(name string) string {
 		names = append(names, e.name)
 	}
 	if len(names) == 0 {
-		return "There are no tools here."
+		return "No tools are available."
 	}
 	return fmt.Sprintf("There is no tool named %q. Call one of: %s.", name, strings.Join(names, ", "))
 }
@@ -133,7 +133,7 @@ func (e entry) guard(at string, run func() (schemas.Observation, error)) (o sche
 	defer func() {
 		if p := recover(); p != nil {
 			o, err = Fit(mistake(e.name, schemas.ErrToolException, fmt.Sprintf(
-				"The tool %s failed%s for a reason of its own (%v, at %s). This is not your mistake; try another way.",
+				"The tool %s failed%s because of an internal error (%v, at %s). This is not your mistake; try a different approach.",
 				e.name, at, p, panicSite())), ""), nil
 		}
 	}()

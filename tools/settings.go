@@ -29,14 +29,14 @@ func setUp(ctx context.Context, s *env.Session, commands []string) (failed strin
 		if err != nil {
 			return "", fmt.Errorf("running the set-up command %q: %w", command, err)
 		}
-		how := fmt.Sprintf("exit code %d", r.ExitCode)
+		reason := fmt.Sprintf("exit code %d", r.ExitCode)
 		switch {
 		case r.TimedOut:
-			how = fmt.Sprintf("not finished after %s", env.DefaultCommandTimeout)
+			reason = fmt.Sprintf("timed out after %s", env.DefaultCommandTimeout)
 		case r.ExitCode == 0:
 			continue
 		}
-		failed += fmt.Sprintf("The set-up command %q failed (%s). Its output:\n%s\n", command, how, strings.TrimRight(string(r.Output), "\n"))
+		failed += fmt.Sprintf("The setup command %q failed (%s). Its output:\n%s\n", command, reason, strings.TrimRight(string(r.Output), "\n"))
 	}
 	return failed, nil
 }

@@ -14,11 +14,11 @@ import (
 )
 
 type editArgs struct {
-	Path        string  `json:"path" jsonschema:"File to change or to create, relative to the workspace or absolute below it."`
-	NewCode     *string `json:"new_code,omitempty" jsonschema:"The new text, with its indentation and without line numbers. Leave it out to delete what is named."`
-	Start       *int    `json:"start,omitempty" jsonschema:"First line to replace, counted from 1. One more than the number of lines appends at the end."`
-	End         *int    `json:"end,omitempty" jsonschema:"Last line to replace, inclusive. Default: start, so only that line."`
-	InsertAfter *int    `json:"insert_after,omitempty" jsonschema:"Instead of start and end: the line after which new_code is inserted. 0 inserts before the first line."`
+	Path        string  `json:"path" jsonschema:"File to edit or create: a path relative to the workspace, or an absolute path inside it."`
+	NewCode     *string `json:"new_code,omitempty" jsonschema:"The new text, with its indentation and without line numbers. Omit it to delete the selected lines or text."`
+	Start       *int    `json:"start,omitempty" jsonschema:"First line to replace, counted from 1. To append to the file, give its number of lines plus one."`
+	End         *int    `json:"end,omitempty" jsonschema:"Last line to replace, inclusive. Default: start, to replace only that line."`
+	InsertAfter *int    `json:"insert_after,omitempty" jsonschema:"Instead of start and end: insert new_code after this line. 0 inserts it before the first line."`
 	OldCode     *string `json:"old_code,omitempty" jsonschema:"Instead of start and end: the exact text to replace. It must occur exactly once in the file unless replace_all is true."`
 	ReplaceAll  *bool   `json:"replace_all,omitempty" jsonschema:"With old_code: replace every occurrence. Default: false."`
 }
@@ -31,11 +31,11 @@ func init() {
 	register("change or create a file", func(editSettings) (tools.Def[editArgs], error) {
 		return tools.Def[editArgs]{
 			Name: "edit", Category: "edit",
-			Description: "Change a text file of the workspace, or create one. Say where in one of four ways: " +
-				"start and end name lines to replace; insert_after names the line after which to insert; old_code is text " +
-				"that occurs exactly once; none of them replaces the whole file, or creates it. An empty new_code deletes " +
-				"the lines or the text. Line ends, a final newline and file modes stay as they are. The answer is a " +
-				"unified diff; after it, line numbers below the change have moved.",
+			Description: "Edit a text file in the workspace, or create one. Select what to change in one of four ways: " +
+				"start and end replace a range of lines; insert_after inserts after a line; old_code replaces text that " +
+				"occurs exactly once; with none of these, you replace the whole file or create it. An empty new_code " +
+				"deletes the lines or the text. Line endings, a final newline and the file mode are preserved. You get a " +
+				"unified diff; after the edit, the numbers of the lines below it have changed.",
 			Example: editArgs{Path: "src/main.py", NewCode: &code, Start: &start, End: &end},
 			More:    "view the file to see the result",
 			Call:    edit,
@@ -54,9 +54,9 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	case p.IsDir:
 		return schemas.Observation{}, tools.Mistake("%s is a directory. Give the path of a file.", p)
 	case strings.HasSuffix(a.Path, "/"):
-		return schemas.Observation{}, tools.Mistake("%s ends in / like a directory. Give the path of a file.", a.Path)
+		return schemas.Observation{}, tools.Mistake("%s ends with a slash, so it names a directory. Give the path of a file.", a.Path)
 	case p.Rel == ".git" || strings.HasPrefix(p.Rel, ".git/"):
-		return schemas.Observation{}, tools.Mistake("%s belongs to git. Edit the files of the project instead.", p)
+		return schemas.Observation{}, tools.Mistake("%s belongs to Git. Edit the project's own files instead.", p)
 	}
 	old := ""
 	if p.Exists {
@@ -65,9 +65,9 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 		case err != nil:
 			return schemas.Observation{}, err
 		case total > editMaxFile:
-			return schemas.Observation{}, tools.Mistake("%s is too large to edit here (%d bytes). Use bash, for example sed -i.", p, total)
+			return schemas.Observation{}, tools.Mistake("%s is too large for edit (%d bytes). Use bash, for example sed -i.", p, total)
 		case isBinary(data):
-			return schemas.Observation{}, tools.Mistake("%s is a binary file; edit changes text only.", p)
+			return schemas.Observation{}, tools.Mistake("%s is a binary file, and edit changes only text files. Use bash to change it.", p)
 		}
 		old = string(data)
 	}
@@ -78,9 +78,9 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	text := apply(old, cuts)
 	switch {
 	case p.Exists && text == old:
-		return schemas.Observation{}, tools.Mistake("Nothing changed: %s already has exactly this text. View it before editing again.", p)
+		return schemas.Observation{}, tools.Mistake("Nothing changed: %s already contains exactly this text. View the file before you edit it again.", p)
 	case len(text) > editMaxFile:
-		return schemas.Observation{}, tools.Mistake("%s would have %d bytes, more than edit writes. Use bash to make large files.", p, len(text))
+		return schemas.Observation{}, tools.Mistake("%s would have %d bytes, which is too large for edit. Use bash to create large files.", p, len(text))
 	}
 	if err := s.Sandbox.WriteFile(ctx, p.Abs, []byte(text), 0); err != nil {
 		return schemas.Observation{}, err

@@ -32,8 +32,8 @@ func init() {
 		}
 		return tools.Def[evalArgs]{
 			Name: "eval", Category: "eval",
-			Description: "Run the task's tests on the workspace as it is now. The answer names the tests that failed and " +
-				"shows the output of the test run. It takes no arguments.",
+			Description: "Run the task's tests on the workspace in its current state. You get the names of the tests that failed and " +
+				"the output of the test run. This tool takes no arguments.",
 			More: "run a single test with bash to see all of its output",
 			Call: c.call,
 			On:   c.on,
@@ -90,7 +90,7 @@ func tooLarge(ctx context.Context, s *env.Session) (string, error) {
 	if n := len(large) - largeListed; n > 0 {
 		large = append(large[:largeListed], fmt.Sprintf("%d more", n))
 	}
-	return fmt.Sprintf("\nThe result will be judged without %s: a patch holds no file of more than %d MiB. Remove what you do not need.",
+	return fmt.Sprintf("\nYour result will be graded without %s: a patch cannot contain files larger than %d MiB. Delete the files you do not need.",
 		strings.Join(large, ", "), env.MaxFileBytes>>20), nil
 }
 

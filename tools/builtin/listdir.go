@@ -16,7 +16,7 @@ import (
 
 type listdirArgs struct {
 	Path  *string `json:"path,omitempty" jsonschema:"Directory to list, relative to the workspace. Default: the workspace itself."`
-	Depth *int    `json:"depth,omitempty" jsonschema:"How many levels to show, 1 to 20. Default: 1, the directory's own entries."`
+	Depth *int    `json:"depth,omitempty" jsonschema:"Number of levels to show, 1 to 20. Default: 1, only the directory's own entries."`
 }
 
 type listdirSettings struct {
@@ -32,11 +32,11 @@ func init() {
 		c.Ignore, err = ignored(c.Ignore)
 		return tools.Def[listdirArgs]{
 			Name: "listdir", Category: "listdir",
-			Description: "List the files and directories of the workspace, hidden ones too, as an indented tree in " +
-				"natural order (a2 before a10). Directories end in /, executable files in *; symbolic links show their " +
-				"target and are not followed." + listed(c.Ignore, " The contents of directories named %s are left out."),
+			Description: "List the files and directories in the workspace, including hidden ones, as an indented tree in " +
+				"natural order (a2 before a10). The names of directories end with /, those of executable files with *; symbolic links " +
+				"show their targets and are not followed." + listed(c.Ignore, " The contents of directories named %s are omitted."),
 			Example: listdirArgs{Path: &dir, Depth: &depth},
-			More:    "list a subdirectory or a smaller depth",
+			More:    listdirRemedy,
 			Call:    c.call,
 		}, err
 	})
@@ -45,6 +45,9 @@ func init() {
 const (
 	listdirMaxDepth   = 20
 	listdirMaxEntries = 1000
+
+	// listdirRemedy tells the model how to see what was left out.
+	listdirRemedy = "list a subdirectory, or use a smaller depth"
 )
 
 func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs) (schemas.Observation, error) {
@@ -56,7 +59,7 @@ func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs
 		depth = min(*a.Depth, listdirMaxDepth)
 	}
 	if depth < 1 {
-		return schemas.Observation{}, tools.Mistake("depth=%d shows nothing. Give a depth from 1 to %d.", depth, listdirMaxDepth)
+		return schemas.Observation{}, tools.Mistake("depth=%d is too small. Give a number from 1 to %d.", depth, listdirMaxDepth)
 	}
 	p, err := locate(ctx, s, arg)
 	switch {
@@ -105,16 +108,15 @@ func fitting(levels []int, limit int) int {
 
 // listdirRest says what a listing of depth levels leaves out of the whole.
 func listdirRest(r, whole env.WalkResult, depth int) string {
-	const remedy = "list a subdirectory or a smaller depth"
 	out := ""
 	if missing := whole.Total() - len(r.Entries); missing > 0 {
-		out = fmt.Sprintf("[and %d more; %s]\n", missing, remedy)
+		out = fmt.Sprintf("[and %d more; %s]\n", missing, listdirRemedy)
 		if len(r.Entries) == r.Total() {
 			out = fmt.Sprintf("[and %d more below level %d; list a subdirectory to see them]\n", missing, depth)
 		}
 	}
 	if whole.Incomplete {
-		out += fmt.Sprintf("[there are more than could be counted; %s]\n", remedy)
+		out += fmt.Sprintf("[there are too many entries to count; %s]\n", listdirRemedy)
 	}
 	if whole.Unreadable > 0 {
 		out += fmt.Sprintf("[%d of the directories could not be read]\n", whole.Unreadable)

@@ -81,7 +81,7 @@ func within(workdir, arg string) (string, error) {
 		return "", tools.Mistake("The path is empty. Give a path relative to %s, for example \"src/main.py\".", workdir)
 	}
 	if slices.ContainsFunc(strings.Split(arg, "/"), func(name string) bool { return len(name) > 255 }) || len(arg) > 4000 {
-		return "", tools.Mistake("The path is too long to be a file's (%d bytes): %s", len(arg), shorten(arg, 80))
+		return "", tools.Mistake("The path is too long (%d bytes): %s", len(arg), shorten(arg, 80))
 	}
 	abs := path.Clean(arg)
 	if !path.IsAbs(abs) {
@@ -98,8 +98,8 @@ func within(workdir, arg string) (string, error) {
 }
 
 func outside(workdir, arg string) error {
-	return tools.Mistake("%s lies outside the workspace %s, where this tool does not go. "+
-		"Give a path below %s; to read other files use bash, for example: cat %s", arg, workdir, workdir, arg)
+	return tools.Mistake("%s is outside the workspace %s, and this tool works only inside it. "+
+		"Give a path below %s; to read other files, use bash, for example: cat %s", arg, workdir, workdir, arg)
 }
 
 // contained checks that abs, or the nearest directory above it that exists,
@@ -134,7 +134,7 @@ func file(ctx context.Context, s *env.Session, arg string) (place, error) {
 	case !p.Exists:
 		return p, tools.Mistake("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
 	case p.IsDir:
-		return p, tools.Mistake("%s is a directory. Use listdir to see what is in it: {\"path\": %q}", p, p.Rel)
+		return p, tools.Mistake("%s is a directory. Use listdir to see its contents: {\"path\": %q}", p, p.Rel)
 	}
 	return p, nil
 }

@@ -106,7 +106,7 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 		Env: []string{"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb"},
 	})
 	if errors.Is(err, env.ErrNoProgram) {
-		return tools.Mistake("This sandbox has no bash, so no command can be run here. Use the other tools.")
+		return tools.Mistake("This sandbox has no bash, so it cannot run commands. Use the other tools.")
 	}
 	if err != nil {
 		return fmt.Errorf("opening a shell: %w", err)

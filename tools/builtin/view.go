@@ -12,10 +12,10 @@ import (
 )
 
 type viewArgs struct {
-	Path        string `json:"path" jsonschema:"File to view, relative to the workspace or absolute below it."`
+	Path        string `json:"path" jsonschema:"File to view: a path relative to the workspace, or an absolute path inside it."`
 	Start       *int   `json:"start,omitempty" jsonschema:"First line to show, counted from 1. Default: 1."`
 	End         *int   `json:"end,omitempty" jsonschema:"Last line to show, inclusive. Default: the last line of the file."`
-	LineNumbers *bool  `json:"line_numbers,omitempty" jsonschema:"Prefix each line with its number, and with B where a breakpoint is set. Default: true."`
+	LineNumbers *bool  `json:"line_numbers,omitempty" jsonschema:"Prefix each line with its number, and with B if it has a breakpoint. Default: true."`
 }
 
 type viewSettings struct {
@@ -32,9 +32,9 @@ func init() {
 		}
 		return tools.Def[viewArgs]{
 			Name: "view", Category: "view",
-			Description: "Show a text file of the workspace, whole or a range of lines, with line numbers. " +
-				"Lines that carry a breakpoint are marked with B. Line numbers are not part of the file. " +
-				"Long files are shown in parts: ask for the next part with start and end.",
+			Description: "Show a text file in the workspace, or a range of its lines, with line numbers. " +
+				"Lines with a breakpoint are marked with B. The line numbers are not part of the file. " +
+				"Long files are shown in parts: use start and end to get the next part.",
 			Example: viewArgs{Path: "src/main.py", Start: &start, End: &end},
 			More:    "view a smaller range with start and end",
 			Call:    c.call,
@@ -80,7 +80,7 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 		return schemas.Observation{}, err
 	case r.Binary > 0:
 		return schemas.Observation{}, tools.Mistake(
-			"%s is a binary file (%s); view shows text only. With bash you can inspect it: file %s; xxd %s | head",
+			"%s is a binary file (%s), and view shows only text. Use bash to inspect it: file %s; xxd %s | head",
 			p, plural(int(p.Size), "byte"), p, p)
 	case r.LineCount == 0 && !r.Incomplete:
 		return schemas.Observation{Text: fmt.Sprintf("%s is an empty file.", p), Targets: []string{p.Rel}}, nil
@@ -99,11 +99,11 @@ func viewMistake(p place, start, end int, r env.SearchResult) error {
 	}
 	switch {
 	case start < 1 || end < 1:
-		return tools.Mistake("Lines are counted from 1. %s has %s.", p, total)
+		return tools.Mistake("Line numbers start at 1. %s has %s.", p, total)
 	case start > end:
 		return tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
 	case len(r.Lines) == 0 && r.Incomplete:
-		return tools.Mistake("Line %d of %s could not be reached in time; it has %s. Use bash, for example: tail %s", start, p, total, p)
+		return tools.Mistake("view did not reach line %d of %s in time; the file has %s. Use bash, for example: tail %s", start, p, total, p)
 	case len(r.Lines) == 0:
 		return tools.Mistake("start=%d is beyond the end of %s, which has %s.", start, p, total)
 	}

@@ -130,7 +130,7 @@ func admitsNull(s *jsonschema.Schema) bool {
 // typeNames name the types to a model.
 var typeNames = map[string]string{
 	"integer": "an integer", "number": "a number", "boolean": "true or false",
-	"string": "a text", "array": "a list", "object": "an object",
+	"string": "a string", "array": "a list", "object": "an object",
 }
 
 func typeName(s *jsonschema.Schema) string {
@@ -159,7 +159,7 @@ func show(v any) string {
 	}
 	switch v.(type) {
 	case string:
-		return "the text " + s
+		return "the string " + s
 	case []any:
 		return "the list " + s
 	case map[string]any:
