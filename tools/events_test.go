@@ -56,24 +56,24 @@ func TestA24FailingHandlerIsAnObservation(t *testing.T) {
 		return schemas.Observation{}, tools.Mistake("no session")
 	})
 	later := listener("later", func() (schemas.Observation, error) { return schemas.Observation{Text: "heard"}, nil })
-	said, err := newSet(t, broken, refusing, later).Notify(t.Context(), nil, env.Event{Kind: env.EventFileChange})
-	if err != nil || len(said) != 3 {
-		t.Fatalf("%+v, %v", said, err)
+	observations, err := newSet(t, broken, refusing, later).Notify(t.Context(), nil, env.Event{Kind: env.EventFileChange})
+	if err != nil || len(observations) != 3 {
+		t.Fatalf("%+v, %v", observations, err)
 	}
-	if o := said[0]; o.Source != "broken" || o.ErrorClass != schemas.ErrToolException || !strings.Contains(o.Text, "broken") || !strings.Contains(o.Text, "file_change") {
+	if o := observations[0]; o.Source != "broken" || o.ErrorClass != schemas.ErrToolException || !strings.Contains(o.Text, "broken") || !strings.Contains(o.Text, "file_change") {
 		t.Errorf("a panic: %+v", o)
 	}
-	if o := said[1]; o.Source != "refusing" || o.ErrorClass != schemas.ErrUserError {
+	if o := observations[1]; o.Source != "refusing" || o.ErrorClass != schemas.ErrUserError {
 		t.Errorf("a mistake: %+v", o)
 	}
-	if said[2].Text != "heard" {
-		t.Errorf("the tool after them: %+v", said[2])
+	if observations[2].Text != "heard" {
+		t.Errorf("the tool after them: %+v", observations[2])
 	}
 	dead := listener("dead", func() (schemas.Observation, error) {
 		return schemas.Observation{}, fmt.Errorf("asking: %w", env.ErrSandboxDied)
 	})
-	said, err = newSet(t, later, dead, broken).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
-	if !errors.Is(err, env.ErrSandboxDied) || len(said) != 1 || !strings.Contains(err.Error(), "dead") || !strings.Contains(err.Error(), "reset") {
-		t.Errorf("%+v, %v", said, err)
+	observations, err = newSet(t, later, dead, broken).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
+	if !errors.Is(err, env.ErrSandboxDied) || len(observations) != 1 || !strings.Contains(err.Error(), "dead") || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("%+v, %v", observations, err)
 	}
 }

@@ -8,21 +8,19 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Settings are what every tool can be told in a configuration; each tool embeds
-// them in its own.
+// Settings holds the settings that every tool has. Each tool's own settings embed it.
 type Settings struct {
 	// Commands for sh that run in the workspace at each reset; a failure is reported to the agent.
 	Setup []string `json:"setup,omitempty"`
 }
 
-// SetupCommands is Setup; with it the settings of any tool can be told from
-// other structs.
+// SetupCommands returns Setup. It gives access to Setup in the settings of any tool.
 func (s Settings) SetupCommands() []string { return s.Setup }
 
-// setupOutput is how much a failed command's output may say, in bytes.
+// setupOutput limits the output that is shown of a failed command, in bytes.
 const setupOutput = 4 << 10
 
-// setUp runs the commands and tells which failed; "" = none did.
+// setUp runs the commands and describes those that failed, "" if none did.
 func setUp(ctx context.Context, s *env.Session, commands []string) (failed string, err error) {
 	for _, command := range commands {
 		r, err := s.Sandbox.Run(ctx, env.Command{Args: []string{"sh", "-c", command}, Dir: s.Workdir, MaxOutput: setupOutput})

@@ -212,9 +212,9 @@ func TestA23ListenersHearInOrder(t *testing.T) {
 				return schemas.Observation{Text: name}, nil
 			}})
 	}
-	said, err := newSet(t, listener("b"), listener("quiet"), listener("a")).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
-	if err != nil || len(said) != 2 || said[0].Source != "b" || said[1].Source != "a" {
-		t.Errorf("got %+v, %v", said, err)
+	observations, err := newSet(t, listener("b"), listener("quiet"), listener("a")).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
+	if err != nil || len(observations) != 2 || observations[0].Source != "b" || observations[1].Source != "a" {
+		t.Errorf("got %+v, %v", observations, err)
 	}
 	if _, err := tools.NewSet([]tools.Tool{listener("a"), listener("a")}); err == nil {
 		t.Error("two tools of one name were accepted")
@@ -279,6 +279,7 @@ func TestClean(t *testing.T) {
 
 func FuzzClean(f *testing.F) {
 	f.Add("a\r\nb\x1b[0m\xff")
+	f.Add("10%\r20%\r\n\x1b]0;never ended\nx\u0085")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := tools.Clean(s)
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\r\x00\x07") {
@@ -286,6 +287,9 @@ func FuzzClean(f *testing.F) {
 		}
 		if again := tools.Clean(got); again != got {
 			t.Errorf("cleaning twice changes %q to %q", got, again)
+		}
+		if row := schemas.Plain(got); row != got {
+			t.Errorf("a row has %q, the model sees %q", row, got)
 		}
 	})
 }

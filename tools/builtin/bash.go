@@ -18,7 +18,7 @@ type bashArgs struct {
 
 type bashSettings struct {
 	tools.Settings
-	Timeout int `json:"timeout,omitempty"` // seconds of a call that names none; 0 = sandbox.command_timeout
+	Timeout int `json:"timeout,omitempty"` // default time limit of a call in seconds; 0 = sandbox.command_timeout
 }
 
 func init() {
@@ -81,10 +81,10 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 			text = "[the command succeeded and printed nothing]\n"
 		}
 	}
-	if r.taken {
+	if r.stolen {
 		text = line(text, "[another program is reading the shell's output, so some of this command's output may be missing]")
 	}
-	if r.ended {
+	if r.exited {
 		text = line(text, fmt.Sprintf("[the shell exited; the next command runs in a new shell in %s, which keeps exported variables "+
 			"but no other variables, functions, aliases, shell options or background jobs]", r.dir))
 	}

@@ -43,7 +43,7 @@ func init() {
 	})
 }
 
-// editMaxFile bounds a file before and after, in bytes.
+// editMaxFile limits a file before and after the edit, in bytes.
 const editMaxFile = 4 << 20
 
 func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation, error) {
@@ -71,7 +71,7 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 		}
 		old = string(data)
 	}
-	cuts, did, err := plan(p, old, a)
+	cuts, summary, err := plan(p, old, a)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
@@ -85,24 +85,24 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	if err := s.Sandbox.WriteFile(ctx, p.Abs, []byte(text), 0); err != nil {
 		return schemas.Observation{}, err
 	}
-	changes := changed(p.Rel, old, cuts)
+	changes := editEvents(p.Rel, old, cuts)
 	for _, c := range changes {
 		s.FileChanged(ctx, c)
 	}
-	return schemas.Observation{Text: did + "\n" + editDiff(p, old, text), Targets: editTargets(p, changes)}, nil
+	return schemas.Observation{Text: summary + "\n" + editDiff(p, old, text), Targets: editTargets(p, changes)}, nil
 }
 
-// editTargets names the new lines, from the first on.
+// editTargets returns the ranges of new lines in ascending order.
 func editTargets(p place, changes []env.Edit) []string {
 	const most = 20
 	var out []string
-	moved := 0
+	offset := 0
 	for i := len(changes) - 1; i >= 0 && len(out) < most; i-- {
 		c := changes[i]
 		if p.Exists && c.Added > 0 {
-			out = append(out, lines(p.Rel, c.First+moved, c.First+moved+c.Added-1))
+			out = append(out, lines(p.Rel, c.First+offset, c.First+offset+c.Added-1))
 		}
-		moved += c.Added - c.Removed
+		offset += c.Added - c.Removed
 	}
 	if len(out) == 0 {
 		out = []string{p.Rel}
@@ -110,7 +110,7 @@ func editTargets(p place, changes []env.Edit) []string {
 	return out
 }
 
-// editDiff shows each line as view does, however long and whatever is in it.
+// editDiff returns the diff with lines escaped and shortened as in view.
 func editDiff(p place, old, text string) string {
 	from := quoteName("a/" + p.Rel)
 	if !p.Exists {
@@ -124,10 +124,11 @@ func editDiff(p place, old, text string) string {
 	return b.String()
 }
 
-// isBinary: a NUL in the first 8 KiB, as grep and git decide it.
+// isBinary reports whether the first 8 KiB contain a NUL, which is also how grep and Git
+// decide.
 func isBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 }
 
-// lineCount counts lines; a text after the last newline is one.
+// lineCount returns the number of lines, including a last line without a newline.
 func lineCount(s string) int {
 	n := strings.Count(s, "\n")
 	if s != "" && !strings.HasSuffix(s, "\n") {
@@ -136,7 +137,7 @@ func lineCount(s string) int {
 	return n
 }
 
-// asLines names a range of lines in a sentence.
+// asLines returns a range of lines as words.
 func asLines(start, end int) string {
 	if start == end {
 		return fmt.Sprintf("line %d", start)

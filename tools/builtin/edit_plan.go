@@ -7,13 +7,13 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// splice replaces the bytes from..to of a text.
+// splice replaces the bytes [from, to) of a text.
 type splice struct {
 	from, to int
 	text     string
 }
 
-// apply makes splices, which are in order and apart from each other.
+// apply applies splices, which are in order and do not overlap.
 func apply(old string, cuts []splice) string {
 	var b strings.Builder
 	at := 0
@@ -26,28 +26,28 @@ func apply(old string, cuts []splice) string {
 	return b.String()
 }
 
-// bom is the byte order mark that some editors put before UTF-8.
+// bom is the byte order mark that some editors put at the start of UTF-8 files.
 const bom = "\uFEFF"
 
-// plan says what an edit replaces in a file's text, and in words what it did. A
-// byte order mark stays, and is no part of line 1.
-func plan(p place, old string, a editArgs) (cuts []splice, did string, err error) {
+// plan returns the splices of an edit and a sentence that describes them. A byte order
+// mark stays and is not part of line 1.
+func plan(p place, old string, a editArgs) (cuts []splice, summary string, err error) {
 	code := ""
 	if a.NewCode != nil {
 		code = *a.NewCode
 	}
-	body, marked := strings.CutPrefix(old, bom)
-	if marked {
+	body, hasBOM := strings.CutPrefix(old, bom)
+	if hasBOM {
 		code = strings.TrimPrefix(code, bom)
 	}
-	cuts, did, err = planBody(p, body, code, a)
-	if marked {
+	cuts, summary, err = planBody(p, body, code, a)
+	if hasBOM {
 		for i := range cuts {
 			cuts[i].from += len(bom)
 			cuts[i].to += len(bom)
 		}
 	}
-	return cuts, did, err
+	return cuts, summary, err
 }
 
 func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
@@ -118,8 +118,8 @@ func insert(p place, old, code string, n int) ([]splice, string, error) {
 	return []splice{cut}, fmt.Sprintf("Inserted %s after line %d of %s.", plural(lineCount(code), "line"), n, p), nil
 }
 
-// replaceLines replaces whole lines. A single newline at the end of the new code
-// ends its last line and adds none.
+// replaceLines replaces whole lines. A newline at the end of the new code does not add an
+// empty line.
 func replaceLines(p place, old, code string, a editArgs) ([]splice, string, error) {
 	start, end := *a.Start, *a.Start
 	if a.End != nil {
@@ -149,9 +149,9 @@ func replaceLines(p place, old, code string, a editArgs) ([]splice, string, erro
 	return []splice{cut}, fmt.Sprintf("Replaced %s of %s with %s.", asLines(start, end), p, plural(added, "line")), nil
 }
 
-// cutLines replaces lines start..end by whole lines of code; end = start-1
-// replaces none. Its lines end as the first line replaced does, or the one
-// before. A file without a final newline stays without.
+// cutLines replaces lines start..end with code as whole lines; end = start-1 only inserts.
+// The new lines get the line ending of the first replaced line, or of the one before it. A
+// file without a final newline stays without one.
 func cutLines(old string, start, end int, code string) splice {
 	all := strings.SplitAfter(old, "\n")
 	if all[len(all)-1] == "" {
@@ -165,9 +165,9 @@ func cutLines(old string, start, end int, code string) splice {
 			break
 		}
 	}
-	atEnd, bare := end >= len(all), old != "" && !strings.HasSuffix(old, "\n")
+	atEnd, unterminated := end >= len(all), old != "" && !strings.HasSuffix(old, "\n")
 	if code == "" {
-		if atEnd && bare && start > 1 { // the line before is the last one now, and was not
+		if atEnd && unterminated && start > 1 { // the line before becomes the last one
 			cut.from -= len(ending(all[start-2]))
 		}
 		return cut
@@ -175,16 +175,16 @@ func cutLines(old string, start, end int, code string) splice {
 	if cut.text = withEnds(code, eol); !strings.HasSuffix(cut.text, "\n") {
 		cut.text += eol
 	}
-	if atEnd && bare {
+	if atEnd && unterminated {
 		cut.text = strings.TrimSuffix(cut.text, eol)
-		if end < start { // behind a line without an end
+		if end < start { // appended to a line without a newline
 			cut.text = eol + cut.text
 		}
 	}
 	return cut
 }
 
-// ending is how a text's last line ends.
+// ending returns the line ending of a text's last line.
 func ending(s string) string {
 	if strings.HasSuffix(s, "\r\n") {
 		return "\r\n"
@@ -192,8 +192,8 @@ func ending(s string) string {
 	return "\n"
 }
 
-// withEnds writes code as it stands among lines that end in eol: a model sends
-// plain newlines for CRLF, too.
+// withEnds converts the line endings of code to eol if that is CRLF. Models send LF even
+// for files with CRLF.
 func withEnds(code, eol string) string {
 	if eol == "\n" {
 		return code

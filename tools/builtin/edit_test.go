@@ -19,12 +19,12 @@ func existing(rel string) place { return place{Rel: rel, Exists: true} }
 
 // rewrite plans an edit of the file f and applies it. It returns the new text, the answer
 // that describes the edit, and the splices.
-func rewrite(old string, a editArgs) (text, did string, cuts []splice, err error) {
-	cuts, did, err = plan(existing("f"), old, a)
+func rewrite(old string, a editArgs) (text, summary string, cuts []splice, err error) {
+	cuts, summary, err = plan(existing("f"), old, a)
 	if err != nil {
 		return "", "", nil, err
 	}
-	return apply(old, cuts), did, cuts, nil
+	return apply(old, cuts), summary, cuts, nil
 }
 
 func TestB11EditArguments(t *testing.T) {
@@ -58,7 +58,7 @@ func TestB12EditModes(t *testing.T) {
 	for _, c := range []struct {
 		name, old string
 		args      editArgs
-		want, did string
+		want, summary string
 	}{
 		{"one line", abc, editArgs{NewCode: some("B"), Start: num(2)}, "a\nB\nc\n", "Replaced line 2 of f with 1 line."},
 		{"its newline changes nothing", abc, editArgs{NewCode: some("B\n"), Start: num(2)}, "a\nB\nc\n", ""},
@@ -102,12 +102,12 @@ func TestB12EditModes(t *testing.T) {
 		{"overlapping", "aaa\n", editArgs{OldCode: some("aa"), NewCode: some("b"), ReplaceAll: yes()}, "ba\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text, did, _, err := rewrite(c.old, c.args)
+			text, summary, _, err := rewrite(c.old, c.args)
 			if err != nil || text != c.want {
 				t.Errorf("got %q, %v; want %q", text, err, c.want)
 			}
-			if c.did != "" && did != c.did {
-				t.Errorf("says %q, want %q", did, c.did)
+			if c.summary != "" && summary != c.summary {
+				t.Errorf("says %q, want %q", summary, c.summary)
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestB15EditEvents(t *testing.T) {
 			continue
 		}
 		var got []at
-		for _, e := range changed("f", c.old, cuts) {
+		for _, e := range editEvents("f", c.old, cuts) {
 			if e.File != "f" || e.Whole {
 				t.Errorf("%s: %+v", c.name, e)
 			}
@@ -317,7 +317,7 @@ func TestEventsOfAHugeEdit(t *testing.T) {
 	if err != nil || len(text) != 500_000*len("a row\n") {
 		t.Fatalf("%d bytes, %v", len(text), err)
 	}
-	if got := changed("f", old, cuts); len(got) != 1 || got[0] != (env.Edit{File: "f", First: 1, Removed: 500_000, Added: 500_000}) {
+	if got := editEvents("f", old, cuts); len(got) != 1 || got[0] != (env.Edit{File: "f", First: 1, Removed: 500_000, Added: 500_000}) {
 		t.Errorf("%+v", got)
 	}
 	if took := time.Since(began); took > 30*time.Second { // quadratic time would be minutes
@@ -340,7 +340,7 @@ func FuzzRewrite(f *testing.F) {
 			}
 			was, now := plainLines(strings.TrimPrefix(old, bom)), plainLines(strings.TrimPrefix(text, bom))
 			shift, kept := 0, slices.Clone(was)
-			edits := changed("f", old, cuts)
+			edits := editEvents("f", old, cuts)
 			for _, e := range edits {
 				shift += e.Added - e.Removed
 			}

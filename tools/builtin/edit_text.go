@@ -104,18 +104,18 @@ func (u unix) linesOf(offsets []int) string {
 }
 
 // nearMiss helps if want is not in text. It returns a sentence, with a leading space, that
-// says where want occurs with other whitespace, or which line is most similar to the
+// says where want occurs with different whitespace, or which line is most similar to the
 // longest line of want. It returns "" if no line is similar enough.
 func nearMiss(text, want string) string {
-	have, wanted := bareLines(text), bareLines(strings.Trim(want, "\n"))
-	if len(wanted) <= 100 {
-		for i := range max(0, len(have)-len(wanted)+1) {
-			if slices.Equal(have[i:i+len(wanted)], wanted) {
+	have, need := bareLines(text), bareLines(strings.Trim(want, "\n"))
+	if len(need) <= 100 {
+		for i := range max(0, len(have)-len(need)+1) {
+			if slices.Equal(have[i:i+len(need)], need) {
 				return fmt.Sprintf(" The same text with different whitespace begins at line %d.", i+1)
 			}
 		}
 	}
-	longest := slices.MaxFunc(wanted, func(a, b string) int { return len(a) - len(b) })
+	longest := slices.MaxFunc(need, func(a, b string) int { return len(a) - len(b) })
 	best, at, compared := len(longest)/3+1, -1, 0
 	for i, line := range have {
 		apart := len(line) - len(longest)

@@ -21,7 +21,7 @@ type evalSettings struct {
 	tools.Settings
 	// Run the tests at each reset, so that the agent sees them fail before its first step.
 	OnReset bool `json:"on_reset,omitempty"`
-	Timeout int  `json:"timeout,omitempty"` // seconds of a test run; 0 = sandbox.verify_timeout
+	Timeout int  `json:"timeout,omitempty"` // time limit of a test run in seconds; 0 = sandbox.verify_timeout
 }
 
 func init() {
@@ -128,7 +128,7 @@ func (c evalSettings) summary(r env.EvalReport) string {
 	} else if !r.TimedOut && !r.Died {
 		fmt.Fprintf(&b, " The command ended with exit code %d.", r.ExitCode)
 	}
-	b.WriteString(ended(r))
+	b.WriteString(earlyEnd(r))
 	list(&b, failing)
 	if len(r.NotRun) > 0 {
 		b.WriteString("\n" + plural(len(r.NotRun), "test") + " did not run:")
@@ -137,8 +137,8 @@ func (c evalSettings) summary(r env.EvalReport) string {
 	return b.String()
 }
 
-// ended describes how and where an incomplete test run stopped. It returns "" for a complete one.
-func ended(r env.EvalReport) string {
+// earlyEnd describes how and where an incomplete test run stopped. It returns "" for a complete one.
+func earlyEnd(r env.EvalReport) string {
 	where := "before any test began"
 	switch {
 	case r.TimedOut && r.Running != "":

@@ -29,12 +29,11 @@ type grepArgs struct {
 
 type grepSettings struct {
 	tools.Settings
-	// Globs of directory names that are not searched; unset = .git, __pycache__, .pytest_cache,
-	// node_modules.
+	// Globs of directory names to skip; unset = .git, __pycache__, .pytest_cache, node_modules.
 	Ignore []string `json:"ignore,omitempty"`
 }
 
-// defaultIgnore are directories that hold nothing of the project itself.
+// defaultIgnore lists directories that contain no files of the project itself.
 var defaultIgnore = []string{".git", "__pycache__", ".pytest_cache", "node_modules"}
 
 func init() {
@@ -55,20 +54,20 @@ func init() {
 	})
 }
 
-// ignored are the globs of a setting, or the defaults.
+// ignored returns the globs of a setting, or the defaults if it is unset.
 func ignored(globs []string) ([]string, error) {
 	if globs == nil {
 		return defaultIgnore, nil
 	}
 	for _, g := range globs {
 		if g == "" || strings.Contains(g, "/") || !doublestar.ValidatePattern(g) {
-			return nil, fmt.Errorf("ignore: %q is no glob of a name, such as node_modules or *.egg-info", g)
+			return nil, fmt.Errorf("ignore: %q is not a glob for a directory name: write, for example, node_modules or *.egg-info", g)
 		}
 	}
 	return globs, nil
 }
 
-// listed puts names into a format, unless there are none.
+// listed formats a list of names. It returns "" if there are none.
 func listed(names []string, format string) string {
 	switch len(names) {
 	case 0:
@@ -82,8 +81,8 @@ func listed(names []string, format string) string {
 const (
 	grepMaxResults = 1000
 	grepMaxContext = 10
-	grepMaxLine    = 300      // bytes shown of a line
-	grepMaxBytes   = 48 << 10 // of all lines; below tools.MaxText
+	grepMaxLine    = 300      // bytes shown of one line
+	grepMaxBytes   = 48 << 10 // bytes shown of all lines; less than tools.MaxText
 )
 
 func (c grepSettings) call(ctx context.Context, s *env.Session, a grepArgs) (schemas.Observation, error) {
@@ -112,7 +111,7 @@ func (c grepSettings) call(ctx context.Context, s *env.Session, a grepArgs) (sch
 	return grepObservation(scope, r, q.Context > 0), nil
 }
 
-// grepSpec is the search without its place.
+// grepSpec returns the search, without where to look.
 func grepSpec(a grepArgs) (env.SearchSpec, error) {
 	q := env.SearchSpec{Pattern: a.Pattern, MaxMatches: 100, MaxLine: grepMaxLine, MaxBytes: grepMaxBytes}
 	q.Literal, q.IgnoreCase = a.Fixed != nil && *a.Fixed, a.IgnoreCase != nil && *a.IgnoreCase
@@ -152,10 +151,10 @@ func grepSpec(a grepArgs) (env.SearchSpec, error) {
 	return q, nil
 }
 
-// grepPlace is where a search looks, for the answer.
+// grepPlace says where a search looks.
 type grepPlace struct {
-	rel  string // of the path searched
-	glob string // below rel; "" = all of it
+	rel  string // a path relative to the workspace
+	glob string // below rel; "" for everything
 }
 
 func (p grepPlace) String() string {
@@ -170,8 +169,8 @@ func (p grepPlace) String() string {
 	return quoteName(p.rel)
 }
 
-// grepScope sets where q looks. A path that does not exist and has wildcards is
-// a glob below its part without any.
+// grepScope sets where q looks. If the path does not exist and contains wildcards, it is a
+// glob below its part without wildcards.
 func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpec) (grepPlace, error) {
 	arg := "."
 	if a.Path != nil && strings.TrimSpace(*a.Path) != "" {
@@ -198,7 +197,7 @@ func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpe
 	}
 	q.Path = p.Abs
 	for _, list := range [][]string{q.Include, q.Exclude} {
-		for i, g := range list { // as seen from the workspace; with a slash it stays a path
+		for i, g := range list { // make globs that begin with the searched path relative to it
 			g = strings.TrimPrefix(g, s.Workdir)
 			if below, ok := strings.CutPrefix(strings.TrimPrefix(g, "/"), p.Rel+"/"); ok {
 				g = "/" + below
@@ -209,7 +208,7 @@ func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpe
 	return place, nil
 }
 
-// nothingFound says what was searched, and what may be wrong with the search.
+// nothingFound describes where grep searched, and what may be wrong with the search.
 func nothingFound(a grepArgs, place grepPlace, r env.SearchResult) string {
 	where := place.String()
 	for _, g := range []struct {
@@ -237,7 +236,7 @@ func nothingFound(a grepArgs, place grepPlace, r env.SearchResult) string {
 	return text
 }
 
-// grepObservation shows the lines of a result, by file.
+// grepObservation shows the lines of a result, grouped by file.
 func grepObservation(scope grepPlace, r env.SearchResult, context bool) schemas.Observation {
 	var b strings.Builder
 	var targets []string

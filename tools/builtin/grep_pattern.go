@@ -8,7 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// insteadOf says, for what other dialects have and RE2 has not, what to write.
+// insteadOf maps syntax that RE2 lacks to its name and, after a semicolon, to what to
+// write instead.
 var insteadOf = map[string]string{
 	`(?=`: "lookahead",
 	`(?!`: "negative lookahead",
@@ -32,7 +33,7 @@ var insteadOf = map[string]string{
 	`(?P`: "backreferences",
 }
 
-// patternMistake explains why a pattern is not one, and what to do instead.
+// patternMistake explains why a pattern is invalid and what to do instead.
 func patternMistake(err error) error {
 	parse, ok := errors.AsType[*syntax.Error](err)
 	if !ok {

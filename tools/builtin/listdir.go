@@ -21,7 +21,7 @@ type listdirArgs struct {
 
 type listdirSettings struct {
 	tools.Settings
-	// Globs of directory names whose contents are not listed; unset = those of grep.
+	// Globs of directory names whose contents are omitted; unset = the same as for grep.
 	Ignore []string `json:"ignore,omitempty"`
 }
 
@@ -76,8 +76,8 @@ func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs
 		return schemas.Observation{}, err
 	}
 	whole := r
-	if spec.Depth = fitting(r.Levels, listdirMaxEntries); spec.Depth < len(r.Levels) {
-		// Rather the first levels whole than the first directories to their depth.
+	if spec.Depth = fittingLevels(r.Levels, listdirMaxEntries); spec.Depth < len(r.Levels) {
+		// Show the first levels completely rather than the first directories deeply.
 		if r, err = s.Sandbox.Walk(ctx, spec); err != nil {
 			return schemas.Observation{}, err
 		}
@@ -94,9 +94,8 @@ func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs
 	return schemas.Observation{Text: b.String(), Targets: []string{p.Rel}}, nil
 }
 
-// fitting is how many of the levels have at most limit entries together; the
-// first one always counts.
-func fitting(levels []int, limit int) int {
+// fittingLevels returns how many levels together have at most limit entries, at least 1.
+func fittingLevels(levels []int, limit int) int {
 	sum := 0
 	for i, n := range levels {
 		if sum += n; sum > limit && i > 0 {
@@ -106,7 +105,7 @@ func fitting(levels []int, limit int) int {
 	return len(levels)
 }
 
-// listdirRest says what a listing of depth levels leaves out of the whole.
+// listdirRest describes what a listing of depth levels omits from the whole.
 func listdirRest(r, whole env.WalkResult, depth int) string {
 	out := ""
 	if missing := whole.Total() - len(r.Entries); missing > 0 {
@@ -124,7 +123,7 @@ func listdirRest(r, whole env.WalkResult, depth int) string {
 	return out
 }
 
-// listdirLabel is the entry's own name and what it is.
+// listdirLabel returns the name of an entry with a mark for its type.
 func listdirLabel(e env.WalkEntry) string {
 	name := quoteName(path.Base(e.Path))
 	switch {
@@ -140,8 +139,8 @@ func listdirLabel(e env.WalkEntry) string {
 	return name
 }
 
-// quoteName quotes a name that would break its line, is not UTF-8, or has spaces
-// at its ends, where nobody sees them. What it shows is a name to locate, too.
+// quoteName quotes a name that contains control characters, is not UTF-8, or has spaces at
+// its ends. locate accepts the result.
 func quoteName(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.TrimSpace(name) != name {
 		return strconv.Quote(name)
@@ -149,9 +148,9 @@ func quoteName(name string) string {
 	return name
 }
 
-// unquoted are the names that arg may mean beside the one it spells: that with the
-// spaces around it, and that which quoteName shows so, whole or in its last part.
-func unquoted(arg string) []string {
+// otherNames returns the names that arg may mean besides its trimmed text: arg with the
+// spaces around it, and the names for which quoteName returns arg or the last part of arg.
+func otherNames(arg string) []string {
 	var out []string
 	if bare := strings.TrimSpace(arg); bare != arg {
 		out = append(out, arg)

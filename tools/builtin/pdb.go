@@ -16,18 +16,17 @@ type pdbArgs struct {
 	Timeout    *int    `json:"timeout,omitempty" jsonschema:"Time limit in seconds, 1 to 3600. Omit it to use the default."`
 }
 
-// pdbSettings are of the tool alone: all three are true when left out.
 type pdbSettings struct {
 	tools.Settings
-	// A call that names no entrypoint means the last one, at first the task's; unset = true.
+	// A call without an entrypoint uses the last one, initially the task's; unset = true.
 	SetDefaultEntrypoint  *bool `json:"set_default_entrypoint,omitempty"`
 	AutoList              *bool `json:"auto_list,omitempty"`              // show the source around the position after each command; unset = true
-	PersistentBreakpoints *bool `json:"persistent_breakpoints,omitempty"` // keep breakpoints when the program starts again; unset = true
+	PersistentBreakpoints *bool `json:"persistent_breakpoints,omitempty"` // keep breakpoints when the program restarts; unset = true
 }
 
 func off(setting *bool) bool { return setting != nil && !*setting }
 
-// describe is the description of the tool with these settings.
+// describe returns the description of the tool with these settings.
 func (c pdbSettings) describe() string {
 	shows := "You get pdb's output, the place where the program is stopped, and the source around that line. "
 	if off(c.AutoList) {
@@ -98,8 +97,8 @@ func (c pdbSettings) call(ctx context.Context, s *env.Session, a pdbArgs) (schem
 	return o, nil
 }
 
-// timeout is what a call may take: the model's own word within 1 s and 1 h, or
-// the environment's.
+// timeout returns the time limit of a call: seconds, within 1 s and 1 h, or the
+// environment's limit if seconds is nil.
 func timeout(s *env.Session, seconds *int) time.Duration {
 	if seconds == nil {
 		return s.CommandTimeout

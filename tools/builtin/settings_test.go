@@ -12,11 +12,11 @@ import (
 // reset tells the tools about a reset and returns what they say.
 func (b *bench) reset() []schemas.Observation {
 	b.t.Helper()
-	said, err := b.set.Notify(b.t.Context(), b.Session, env.Event{Kind: env.EventReset})
+	observations, err := b.set.Notify(b.t.Context(), b.Session, env.Event{Kind: env.EventReset})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return said
+	return observations
 }
 
 // A failure is reported to the model, not swallowed.
@@ -26,10 +26,10 @@ func TestB2SetupCommandsRunAtEachReset(t *testing.T) {
 		"grep": {"setup": []string{"true"}},
 	})
 	for range 2 {
-		said := b.reset()
-		if len(said) != 1 || said[0].Source != "view" || said[0].ErrorClass != schemas.ErrNonzeroExit || !said[0].IsError ||
-			said[0].Text != "The setup command \"echo oh; echo no >&2; exit 3\" failed (exit code 3). Its output:\noh\nno\n" {
-			t.Errorf("said %+v", said)
+		observations := b.reset()
+		if len(observations) != 1 || observations[0].Source != "view" || observations[0].ErrorClass != schemas.ErrNonzeroExit || !observations[0].IsError ||
+			observations[0].Text != "The setup command \"echo oh; echo no >&2; exit 3\" failed (exit code 3). Its output:\noh\nno\n" {
+			t.Errorf("observations %+v", observations)
 		}
 	}
 	if got := b.sh("cat /tmp/runs"); got != "/testbed\ndone\n/testbed\ndone\n" {
@@ -38,8 +38,8 @@ func TestB2SetupCommandsRunAtEachReset(t *testing.T) {
 	// A tool that also listens to the reset reports both.
 	b = newBenchWith(t, files{}, settings{"eval": {"on_reset": true, "setup": []string{"exit 1"}}})
 	b.report = env.EvalReport{Passed: true}
-	if said := b.reset(); len(said) != 1 || !strings.Contains(said[0].Text, "failed (exit code 1)") || !strings.Contains(said[0].Text, "The tests pass.") {
-		t.Errorf("said %+v", said)
+	if observations := b.reset(); len(observations) != 1 || !strings.Contains(observations[0].Text, "failed (exit code 1)") || !strings.Contains(observations[0].Text, "The tests pass.") {
+		t.Errorf("observations %+v", observations)
 	}
 }
 
@@ -82,8 +82,8 @@ func TestSettingsAreChecked(t *testing.T) {
 func TestB21EvalAtReset(t *testing.T) {
 	b := newBenchWith(t, files{}, settings{"eval": {"on_reset": true}})
 	b.report = env.EvalReport{Tests: map[string]string{"t.py::a": "failed"}, ExitCode: 1, Output: "E  oh\n"}
-	if said := b.reset(); len(said) != 1 || said[0].Source != "eval" || said[0].Text != "The tests do not pass. 0 passed, 1 failed.\n  t.py::a (failed)\n\nE  oh\n" {
-		t.Errorf("said %+v", said)
+	if observations := b.reset(); len(observations) != 1 || observations[0].Source != "eval" || observations[0].Text != "The tests do not pass. 0 passed, 1 failed.\n  t.py::a (failed)\n\nE  oh\n" {
+		t.Errorf("observations %+v", observations)
 	}
 	if _, err := b.set.Notify(t.Context(), b.Session, env.Event{Kind: env.EventFileChange, Edit: &env.Edit{}}); err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func TestB21EvalAtReset(t *testing.T) {
 	if b.evals != 2 {
 		t.Errorf("the tests ran %d times, want 2: a changed file does not run them", b.evals)
 	}
-	if said := newBench(t, files{}).reset(); len(said) != 0 {
-		t.Errorf("by default %+v", said)
+	if observations := newBench(t, files{}).reset(); len(observations) != 0 {
+		t.Errorf("by default %+v", observations)
 	}
 }
 

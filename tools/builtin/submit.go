@@ -15,7 +15,7 @@ type submitArgs struct {
 
 type submitSettings struct {
 	tools.Settings
-	EvalOnSubmit bool `json:"eval_on_submit,omitempty"` // run the tests once more and show the result
+	EvalOnSubmit bool `json:"eval_on_submit,omitempty"` // run the tests and show the result
 }
 
 func init() {
