@@ -81,8 +81,7 @@ func FuzzNaturalOrder(f *testing.F) {
 	})
 }
 
-// FuzzSearch: whatever a pattern, a glob and a file hold, a search answers within
-// its bounds.
+// FuzzSearch checks that a search stays within its limits for any pattern, glob and file.
 func FuzzSearch(f *testing.F) {
 	f.Add("a(b|c)*$", "**/{a,b}*.[a-z]", "abc\nabd\r\n\xff", "d/a.c", 1, false)
 	f.Add("", "[", "", "x", 0, true)
