@@ -56,8 +56,8 @@ func TestB11EditArguments(t *testing.T) {
 func TestB12EditModes(t *testing.T) {
 	const abc = "a\nb\nc\n"
 	for _, c := range []struct {
-		name, old string
-		args      editArgs
+		name, old     string
+		args          editArgs
 		want, summary string
 	}{
 		{"one line", abc, editArgs{NewCode: some("B"), Start: num(2)}, "a\nB\nc\n", "Replaced line 2 of f with 1 line."},
