@@ -19,8 +19,8 @@ type Environment struct {
 	cfg  Config
 	sess *Session // nil before the first Reset and after Close
 
-	debugger   *watched    // sess.Debugger
-	eval       *EvalReport // of the last evaluation since Reset
+	debugger   *trackedDebugger // sess.Debugger
+	eval       *EvalReport      // of the last evaluation since Reset
 	terminated bool
 	edits      []Edit            // made by the current step
 	left       []schemas.LeftOut // files that the last Patch left out
@@ -92,7 +92,7 @@ func (e *Environment) start(ctx context.Context) error {
 	}
 	task := e.cfg.Task
 	task.Workdir = WorkdirOf(sb, e.cfg.Spec.Workdir)
-	e.debugger = &watched{Debugger: e.cfg.NewDebugger(sb, task)}
+	e.debugger = &trackedDebugger{Debugger: e.cfg.NewDebugger(sb, task)}
 	e.sess = &Session{
 		Task: task, Sandbox: sb, Debugger: e.debugger,
 		Workdir: task.Workdir, CommandTimeout: e.cfg.CommandTimeout,
@@ -225,15 +225,15 @@ func (e *Environment) info(own schemas.Observation, said []schemas.Observation, 
 // eventFinished is the debugger event that reports the end of the program.
 const eventFinished = "finished"
 
-// watched is a Debugger that records whether its program has ended. A missing frame
+// trackedDebugger is a Debugger that records whether its program has ended. A missing frame
 // alone does not tell: the program may not have started yet.
-type watched struct {
+type trackedDebugger struct {
 	Debugger
 	finished bool
 }
 
 // Command implements Debugger.
-func (w *watched) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
+func (w *trackedDebugger) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
 	reply, err := w.Debugger.Command(ctx, c)
 	if reply.Frame != nil {
 		w.finished = reply.Frame.Event == eventFinished
@@ -242,7 +242,7 @@ func (w *watched) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply
 }
 
 // Reset implements Debugger.
-func (w *watched) Reset(ctx context.Context, clear bool) error {
+func (w *trackedDebugger) Reset(ctx context.Context, clear bool) error {
 	w.finished = false
 	return w.Debugger.Reset(ctx, clear)
 }

@@ -22,7 +22,7 @@ func (l *liar) Search(context.Context, *guestpb.SearchRequest) (*guestpb.SearchR
 	return l.search, nil
 }
 
-func TestLyingWalk(t *testing.T) {
+func TestInvalidWalkAnswersAreRefused(t *testing.T) {
 	for name, r := range map[string]*guestpb.WalkResponse{
 		"out of the tree":     {Entries: []*guestpb.Entry{{Path: []byte("../x")}}},
 		"more than counted":   {Entries: []*guestpb.Entry{{Path: []byte("x")}}},
@@ -39,7 +39,7 @@ func TestLyingWalk(t *testing.T) {
 	}
 }
 
-func TestLyingSearch(t *testing.T) {
+func TestInvalidSearchAnswersAreRefused(t *testing.T) {
 	line := func(l *guestpb.Line) *guestpb.SearchResponse {
 		l.Match = true
 		return &guestpb.SearchResponse{Matches: 5, Lines: []*guestpb.Line{l}}

@@ -256,7 +256,7 @@ func TestCluster(t *testing.T) {
 	checkCluster(t, dir, coordinator.Stdout.(*strings.Builder).String())
 }
 
-// checkCluster holds the coordinator's report to what is staged and was asked.
+// checkCluster compares the coordinator's report with the staged episodes and the model server.
 func checkCluster(t *testing.T, dir, printed string) {
 	t.Helper()
 	var rep observe.Report

@@ -83,14 +83,14 @@ func parseDebugGym(_ string, raw []byte) (*record, error) {
 
 // openDebugGym opens the conversation with the prompts of step 0.
 func openDebugGym(b *builder, r *record, s debugGymStep) error {
-	system, err := spoken(s.System)
+	system, err := messageText(s.System)
 	if err != nil {
 		return fmt.Errorf("system_message: %w", err)
 	}
 	if system != "" {
 		b.say("system", system, time.Time{})
 	}
-	if r.problem, err = spoken(s.Problem); err != nil {
+	if r.problem, err = messageText(s.Problem); err != nil {
 		return fmt.Errorf("problem_message: %w", err)
 	}
 	if r.problem == "" && s.Obs != nil {
@@ -102,9 +102,9 @@ func openDebugGym(b *builder, r *record, s debugGymStep) error {
 	return nil
 }
 
-// spoken returns the text of a message, which is either bare content or an object that
+// messageText returns the text of a message, which is either bare content or an object that
 // holds it.
-func spoken(raw json.RawMessage) (string, error) {
+func messageText(raw json.RawMessage) (string, error) {
 	var m struct {
 		Content json.RawMessage `json:"content"`
 	}

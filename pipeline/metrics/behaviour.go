@@ -54,7 +54,7 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 		case Verify:
 			tests++
 		case Edit:
-			if !edited && carriedOut(r) {
+			if !edited && succeeded(r) {
 				e.FirstEditTurn, edited = new(turn), true
 			}
 		}
@@ -97,8 +97,8 @@ func refused(r schemas.StepRow) bool {
 	return false
 }
 
-// carriedOut reports whether a call ended without an error.
-func carriedOut(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
+// succeeded reports whether a call ended without an error.
+func succeeded(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
 
 // LastChange returns the last step that is known to have changed the workspace. It returns
 // nil if there is none or if a later command may have changed files.
@@ -106,7 +106,7 @@ func LastChange(rows []schemas.StepRow) *int32 {
 	var last *int32
 	for _, r := range rows {
 		switch {
-		case r.ActionKind == Edit && carriedOut(r) || len(r.FilesChanged) > 0:
+		case r.ActionKind == Edit && succeeded(r) || len(r.FilesChanged) > 0:
 			last = new(r.StepIndex)
 		case r.ActionKind == Exec:
 			last = nil

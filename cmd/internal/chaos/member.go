@@ -45,9 +45,9 @@ func (m *member) place() string {
 	return string(m.role) + " " + m.name
 }
 
-// foreseen reports whether the faults that struck the process, or its dismissal, explain
+// exitIsExplained reports whether the faults that struck the process, or its dismissal, explain
 // its exit code. A negative code is a signal.
-func (m *member) foreseen(code int) bool {
+func (m *member) exitIsExplained(code int) bool {
 	switch code {
 	case 0: // a coordinator exits with 0 at the end of the batch
 		return m.role == aCoordinator || m.leaving || m.ended[Drain]

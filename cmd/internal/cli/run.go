@@ -159,9 +159,9 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 	}
 	switch cause := context.Cause(ctx); {
 	case err == nil && report.ExitCode != ExitOK:
-		return silent{report.ExitCode}
+		return silentExit{report.ExitCode}
 	case err != nil && cause != nil && begun && !f.asJSON:
-		return silent{CodeOf(cause)}
+		return silentExit{CodeOf(cause)}
 	}
 	return err
 }
@@ -173,11 +173,11 @@ type runOutput struct {
 	Published *publish.Report `json:"published"`
 }
 
-// silent is an error that only sets the exit code. The summary has already stated the reason.
-type silent struct{ code int }
+// silentExit is an error that only sets the exit code. The summary has already stated the reason.
+type silentExit struct{ code int }
 
-func (s silent) Error() string { return "" }
-func (s silent) ExitCode() int { return s.code }
+func (s silentExit) Error() string { return "" }
+func (s silentExit) ExitCode() int { return s.code }
 
 // plan prints what the run would do, for --dry-run.
 func (f *runFlags) plan(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {

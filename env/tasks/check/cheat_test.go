@@ -54,7 +54,7 @@ func mixedTask() schemas.Task {
 
 // Each cheat makes a plain test run pass. The verifier must not accept any of them as a fix, whether
 // it restores the changed files or refuses them.
-func TestFactoryCheatsFoolAPlainRunAlone(t *testing.T) {
+func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 	suite.Factory.Need(t)
 	settings := mixed.with(project{"pyproject.toml": "[project]\nname = 'shop'\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"})
 	for name, c := range map[string]struct {
@@ -114,7 +114,7 @@ func TestFactoryCheatsFoolAPlainRunAlone(t *testing.T) {
 }
 
 // Cheated detects unprotected tests: a patch that changes only these tests resolves the task.
-func TestTestsThatNothingProtects(t *testing.T) {
+func TestUnprotectedTestsAreReported(t *testing.T) {
 	open := project{
 		"lib/shop.py":       shop["shop.py"],
 		"lib/check_shop.py": "import unittest\nfrom shop import total\n\n\nclass Shop(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n",
@@ -134,7 +134,7 @@ func TestTestsThatNothingProtects(t *testing.T) {
 	}
 }
 
-func TestOptionsGoIntoTheSettingsThereAre(t *testing.T) {
+func TestOptionsAreAddedToExistingSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		text map[string]string
 		want map[string]string

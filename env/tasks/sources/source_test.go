@@ -140,7 +140,7 @@ func TestDirProblems(t *testing.T) {
 	}
 }
 
-func TestE1PathIsACopyOfADirectory(t *testing.T) {
+func TestPathIsACopyOfADirectory(t *testing.T) {
 	dir := filepath.Join(files(t, map[string]string{"my app!/a.py": "x", "my app!/.git/HEAD": "ref"}), "my app!")
 	tasks, err := tasksOf(t, "path", map[string]any{
 		"path": dir, "entrypoint": "python3 -m unittest", "python": "/opt/py", "setup": []string{"make"},
@@ -204,7 +204,7 @@ func TestPathTreeIsPinned(t *testing.T) {
 	}
 }
 
-func TestA29SettingsAreCheckedFirst(t *testing.T) {
+func TestSourceSettingsAreCheckedFirst(t *testing.T) {
 	dir := files(t, map[string]string{"a.py": "", "empty/": ""})
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for name, tc := range map[string]struct {
@@ -264,7 +264,7 @@ func FuzzTaskFile(f *testing.F) {
 }
 
 // Source names must match exactly. The error for an unknown name lists the known ones.
-func TestA28SourcesAreChosenByExactName(t *testing.T) {
+func TestSourcesAreChosenByExactName(t *testing.T) {
 	for _, kind := range env.Sources.Kinds() {
 		if spec, ok := env.Sources.Lookup(kind); !ok || spec.Summary == "" {
 			t.Errorf("%s is not described", kind)

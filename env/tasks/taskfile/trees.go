@@ -18,9 +18,9 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// shelf opens and caches the repositories that a task file refers to. Several lines may
+// treeCache opens and caches the repositories that a task file refers to. Several lines may
 // refer to the same one, which is opened only once. It is safe for concurrent use.
-type shelf struct {
+type treeCache struct {
 	root  string // directory of the task file
 	cache string
 
@@ -28,7 +28,7 @@ type shelf struct {
 	trees map[string]*workspace.Tree
 }
 
-func (s *shelf) open(ref string) (*workspace.Tree, error) {
+func (s *treeCache) open(ref string) (*workspace.Tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.trees[ref]; t != nil {
@@ -51,7 +51,7 @@ func (s *shelf) open(ref string) (*workspace.Tree, error) {
 
 // place returns the path that a repo_tree value refers to, and an error if it lies outside
 // root, even through a symbolic link.
-func (s *shelf) place(ref string) (string, error) {
+func (s *treeCache) place(ref string) (string, error) {
 	if !filepath.IsLocal(ref) {
 		return "", fmt.Errorf("repo_tree %.200q: want a path below the directory of the task file", ref)
 	}
