@@ -134,7 +134,7 @@ func TestEnvAsMCPServer(t *testing.T) {
 		t.Errorf("grade: %+v", a)
 	}
 	for _, wrong := range [][3]string{
-		{"env_reset", `{"hard":true}`, `env_reset: wrong arguments: unknown field "hard", there is soft`},
+		{"env_reset", `{"hard":true}`, `env_reset: wrong arguments: unknown field "hard", the only argument is soft`},
 		{"env_reset", `{"soft":"yes"}`, `env_reset: wrong arguments: "soft" must be true or false, not a string`},
 		{"env_patch", `{"x":1}`, `env_patch: wrong arguments: unknown field "x", it takes no arguments`},
 		{"env_grade", `{"soft":true}`, "env_grade takes no arguments"},
@@ -215,7 +215,7 @@ func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
 			say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"bash","arguments":{"command":"exec -a ` + mark + ` sleep 1000"}}}`)
 			wait(t, "the call runs", func() bool { return running(mark) })
 			end(cmd, in, out)
-			for lines.Scan() { // what follows is protocol, too
+			for lines.Scan() { // the rest must be protocol as well
 				if !json.Valid(lines.Bytes()) {
 					t.Errorf("on standard output: %s", lines.Text())
 				}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents/canonical"
-
+	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
@@ -83,11 +83,11 @@ func differences(t *testing.T, a, b played, rules ...canonical.Rule) (out []stri
 		t.Fatalf("%d answers over %s, %d over %s, to %d steps", len(a.answers), a.name, len(b.answers), b.name, len(lines))
 	}
 	for i := range lines {
-		one, err := canonical.JSON(a.answers[i], rules...)
+		one, err := envtest.Canonical(a.answers[i], rules...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := canonical.JSON(b.answers[i], rules...)
+		other, err := envtest.Canonical(b.answers[i], rules...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func same(t *testing.T, a, b played) {
 }
 
 // The same calls get the same answers twice, also in two environments at the same time.
-func TestEnvAnswersAlikeTwice(t *testing.T) {
+func TestEnvIsDeterministic(t *testing.T) {
 	t.Parallel()
 	runs := make(chan played, 2)
 	t.Run("beside each other", func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestEnvAnswersAlikeTwice(t *testing.T) {
 
 // The same calls get the same answers in a container and in bubblewrap, with Python from
 // the same Debian packages.
-func TestDockerEnvAnswersAlike(t *testing.T) {
+func TestDockerEnvMatchesBubblewrap(t *testing.T) {
 	suite.Docker.Need(t)
 	same(t, play(t, "bubblewrap", "--sandbox", "bubblewrap"), play(t, "docker", "--image", "tracesmith-base:latest"))
 }

@@ -133,7 +133,7 @@ func compare(t *testing.T, buggy, fixed project, id string) Pair {
 	return p
 }
 
-func TestPairFindsWhereTheWaysPart(t *testing.T) {
+func TestPairFindsWhereControlFlowDiffers(t *testing.T) {
 	buggy := ledger.with("ledger.py", "        if amount < 0:\n            raise ValueError(name)\n", "")
 	p := compare(t, buggy, ledger, "test_refuses")
 	if p.D0 == nil || p.D0.Kind != FlowDivergence || p.D0.After != 11 || p.D0.Line != 12 || p.D0.Other == nil || p.D0.Other.Line != 12 {
@@ -144,7 +144,7 @@ func TestPairFindsWhereTheWaysPart(t *testing.T) {
 	}
 }
 
-// The first difference lies far behind the events of one window.
+// The first difference is far beyond the events of one window.
 func TestFactoryPairLooksThroughLongRuns(t *testing.T) {
 	suite.Factory.Need(t)
 	p := compare(t, ledger.with("ledger.py", "out - 15000", "out - 14999"), ledger, "test_balance")
@@ -167,8 +167,8 @@ func TestPairOfEqualVersionsHasNoDivergence(t *testing.T) {
 	}
 }
 
-// Looking at values runs no code of the program.
-func TestValuesAreShownWithoutTheProgramsCode(t *testing.T) {
+// Showing values runs no code of the program.
+func TestProbeRunsNoCodeOfTheProgram(t *testing.T) {
 	rude := project{"test_ledger.py": `class Rude:
     seen = []
     def __init__(self): self.x = [1, {2: (3, None)}, {"b", "a"}]
@@ -221,7 +221,7 @@ def test_rude():
 	}
 }
 
-func TestTypesOfLocals(t *testing.T) {
+func TestProbeRecordsTypesOfLocals(t *testing.T) {
 	for version, python := range pythons(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

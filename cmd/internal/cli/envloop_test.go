@@ -131,7 +131,7 @@ func TestEnvLoop(t *testing.T) {
 }
 
 // Failures are answers; after a failed reset, only reset works.
-func TestEnvLoopTellsFailures(t *testing.T) {
+func TestEnvLoopReportsFailures(t *testing.T) {
 	e := &tinyEnv{down: true}
 	l := newLoop(e)
 	for _, a := range serve(t, l, "{\"op\":\"reset\"}\n{\"op\":\"step\",\"tool\":\"x\"}\n") {
@@ -270,7 +270,7 @@ func TestEnvLoopTakesArgumentsAsText(t *testing.T) {
 }
 
 // The text form has the same information as the record.
-func TestA2RecordForPeople(t *testing.T) {
+func TestEnvTextHasTheWholeRecord(t *testing.T) {
 	a := answer{OK: true, DurationMS: 12, Observations: []sourceText{{"pdb", "at ```line``` 3\n"}, {"eval", "1 failed"}}}
 	print := func(o op) string {
 		var b strings.Builder

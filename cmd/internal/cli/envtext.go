@@ -10,8 +10,8 @@ import (
 // textBreakpoints is how many breakpoints are listed before "and N more".
 const textBreakpoints = 5
 
-// writeText writes an answer for people: a line with the operation and the state of the
-// episode, the observations in fences, then tools and breakpoints.
+// writeText writes an answer in human-readable form: a line with the operation and the state
+// of the episode, fenced observations and patch, then the verdict, tools and breakpoints.
 func writeText(out io.Writer, o op, a answer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "== %s == %s, score %s, %.0f ms\n", title(o), status(a), score(a), a.DurationMS)
@@ -82,7 +82,7 @@ func status(a answer) string {
 	return "in progress"
 }
 
-// score returns score/maximum; the maximum is unknown before an evaluation.
+// score returns score/maximum, with "?" for the maximum before an evaluation.
 func score(a answer) string {
 	if a.MaxScore == nil {
 		return fmt.Sprintf("%g/?", a.Score)
@@ -90,7 +90,7 @@ func score(a answer) string {
 	return fmt.Sprintf("%g/%g", a.Score, *a.MaxScore)
 }
 
-// fence writes text between marks that do not occur in it.
+// fence writes text as a fenced Markdown block, whose fence is longer than any in the text.
 func fence(b *bytes.Buffer, text string) {
 	mark := "```"
 	for strings.Contains(text, mark) {

@@ -10,14 +10,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// parseWords reads an operation as a person types it with --text: an operation, or a
-// tool with its first argument or with the object of all arguments.
+// parseWords parses a line that a person types with --text. The line names an operation or
+// a tool. A tool name may be followed by the value of one argument (see firstArgument) or
+// by a JSON object with all arguments.
 //
 //	reset
 //	pdb b app.py:10
 //	view {"path": "app.py", "start": 3}
 //
-// A line that begins with { is an operation in JSON.
+// A line that begins with { is parsed as a JSON operation.
 func parseWords(line []byte, tools []schemas.ToolSchema) (op, error) {
 	line = bytes.TrimSpace(line)
 	if bytes.HasPrefix(line, []byte("{")) {
@@ -46,7 +47,7 @@ func parseWords(line []byte, tools []schemas.ToolSchema) (op, error) {
 		word, strings.Join(names, ", "))
 }
 
-// argumentsOf makes the arguments of a call from the words after the tool.
+// argumentsOf returns the arguments of a call as JSON. words is the text after the tool name.
 func argumentsOf(t schemas.ToolSchema, words string) (json.RawMessage, error) {
 	switch name := firstArgument(t); {
 	case words == "":
@@ -63,8 +64,9 @@ func argumentsOf(t schemas.ToolSchema, words string) (json.RawMessage, error) {
 	}
 }
 
-// firstArgument returns the name of the argument that words stand for: the first that
-// is required, else the first; "" if the tool takes none.
+// firstArgument returns the name of the argument that gets the text after the tool name:
+// the first required one, or the first one if none is required. It returns "" if the tool
+// takes no arguments.
 func firstArgument(t schemas.ToolSchema) string {
 	var schema struct {
 		Required   []string        `json:"required"`
