@@ -17,7 +17,7 @@ import (
 var cardText string
 
 var cardTemplate = template.Must(template.New("card").Funcs(template.FuncMap{
-	"rows": byCount[int], "judged": byCount[VerdictCounts], "spread": spreadCells, "share": percent, "quote": quoteYAML, "cell": cell, "usd": usd, "columns": schemas.TableDoc.Markdown, "found": TestFound.cell,
+	"rows": byCount[int], "judged": byCount[VerdictCounts], "spread": spreadCells, "share": percent, "quote": quoteYAML, "cell": cell, "usd": usd, "columns": schemas.TableDoc.Markdown, "found": TestFound.cell, "noEpisode": Stats.NoEpisode,
 }).Parse(cardText))
 
 // card is the data of the template.
