@@ -9,6 +9,4 @@
 // The registry (breakpoints.go) answers commands that only concern breakpoints, and the shim
 // gets the changes with the next command. The program starts at the first command that needs
 // it, and again after it has ended or a file was edited.
-//
-// It imports env, env/guest/framing and schemas.
 package pdb
