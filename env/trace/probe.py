@@ -1,7 +1,7 @@
-"""Watches the tests of one run from inside: which lines each executes, what one
-of them does step by step, or which types local variables have. Only files of the
-workspace are looked at. No code of the program is called: values are shown by
-their built-in parts, never by a repr of their own. Python 3.6 to 3.14.
+"""Watches the tests of one run from inside: which lines each executes, or what one
+of them does step by step. Only files of the workspace are looked at. No code of the
+program is called: values are shown by their built-in parts, never by a repr of their
+own. Python 3.6 to 3.14.
 
 Output is a JSON array per line; the first item says what it is.
 """
@@ -13,7 +13,7 @@ import threading
 
 
 def start(config, path, place):
-    kind = {"cover": Cover, "steps": Steps, "types": Types}[config["mode"]]
+    kind = {"cover": Cover, "steps": Steps}[config["mode"]]
 
     def where(code):
         file = place(code.co_filename)
@@ -365,32 +365,3 @@ class Steps(object):
         elif kind == "exception":
             out["<exception>"] = typename(type(arg))
         return out
-
-
-class Types(object):
-    """The types that local variables had when their functions ended."""
-
-    def __init__(self, config, out, where):
-        self.out, self.names, self.known, self.new = out, Names(), set(), []
-        self.busy = threading.local()
-        self.left = config["events"]
-        self.events = backend(self.see, where, "return")
-
-    def begin(self, name):
-        self.events.on()
-
-    def end(self, name):
-        self.events.off()
-        records, self.new = self.new, []
-        self.out.write(records)
-
-    def see(self, kind, file, frame, arg):
-        self.left -= 1
-        if self.left < 0:
-            self.events.off()
-        function = file + ":" + self.names.of(frame.f_code)
-        for name, value in list(frame.f_locals.items())[:200]:
-            fact = ("type", function, name, typename(type(value)))
-            if fact not in self.known:
-                self.known.add(fact)
-                self.new.append(fact)
