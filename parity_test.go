@@ -14,47 +14,63 @@ import (
 	"testing"
 )
 
-// parityRow is one line of a table in docs/internals/parity.md.
-type parityRow struct{ relation, text string }
+const parityPage = "docs/internals/parity.md"
 
-// series are the rows there must be: prefix and how many.
+// parityRow is one line of a table in the page.
+type parityRow struct {
+	id, relation, text string
+	tests              []string // names of test functions
+}
+
+// series are the rows that the page must have: prefix and number of rows.
 var series = map[string]int{"A": 29, "B": 41, "C": 7, "D": 15, "E": 13, "F": 14, "G": 17, "WC": 41, "WP": 12, "WS": 12}
 
 var (
-	rowLine    = regexp.MustCompile(`^\| ([A-Z]+[0-9]+) \| ([^|]*) \| (.*) \|$`)
-	parityTest = regexp.MustCompile(`^Test(?:EachPython|EachDriver|Docker)?((?:A|B|C|D|E|F|G|WC|WP|WS)[0-9]+)([A-Z].*)?$`)
+	rowLine  = regexp.MustCompile(`^\| ([A-Z]+[0-9]+) \| ([^|]*) \| (.*) \| ([^|]*)\|$`)
+	testName = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
 )
 
-// parityRows reads the page.
+// parseRow returns the row of a line, or false for lines that are not a row.
+func parseRow(line string) (parityRow, bool) {
+	m := rowLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+	if m == nil {
+		return parityRow{}, false
+	}
+	row := parityRow{id: m[1], relation: m[2], text: strings.TrimSpace(m[3])}
+	for _, name := range testName.FindAllStringSubmatch(m[4], -1) {
+		row.tests = append(row.tests, name[1])
+	}
+	return row, true
+}
+
 func parityRows(t *testing.T) map[string]parityRow {
 	t.Helper()
-	page, err := os.ReadFile("docs/internals/parity.md")
+	page, err := os.ReadFile(parityPage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string]parityRow{}
 	for line := range strings.Lines(string(page)) {
-		m := rowLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-		if m == nil {
+		row, ok := parseRow(line)
+		if !ok {
 			continue
 		}
-		if _, twice := rows[m[1]]; twice {
-			t.Errorf("docs/internals/parity.md has two rows %s", m[1])
+		if _, twice := rows[row.id]; twice {
+			t.Errorf("%s has two rows %s", parityPage, row.id)
 		}
-		rows[m[1]] = parityRow{m[2], strings.TrimSpace(m[3])}
+		rows[row.id] = row
 	}
 	return rows
 }
 
-// parityTests finds the test functions that are named for a row, and tells why
-// one of them does not count.
-func parityTests(t *testing.T) (byRow map[string][]string) {
+// testFunctions returns the test functions of the repository by name. Packages may share a name.
+func testFunctions(t *testing.T) map[string][]*ast.FuncDecl {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard", "*_test.go").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	byRow = map[string][]string{}
+	tests := map[string][]*ast.FuncDecl{}
 	for _, name := range strings.Fields(string(out)) {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -65,31 +81,18 @@ func parityTests(t *testing.T) (byRow map[string][]string) {
 			continue
 		}
 		for _, d := range file.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok || fn.Recv != nil {
-				continue
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+				tests[fn.Name.Name] = append(tests[fn.Name.Name], fn)
 			}
-			m := parityTest.FindStringSubmatch(fn.Name.Name)
-			if m == nil {
-				continue
-			}
-			if why := doesNotCount(fn, m[2]); why != "" {
-				t.Errorf("%s: %s %s", name, fn.Name.Name, why)
-				continue
-			}
-			byRow[m[1]] = append(byRow[m[1]], name+": "+fn.Name.Name)
 		}
 	}
-	return byRow
+	return tests
 }
 
-// doesNotCount says why a test function proves nothing: it has no name of its
-// own, no body, or may pass without having run. Skips that a switch of the
-// environment decides stand in functions of their own, which say so loudly.
-func doesNotCount(fn *ast.FuncDecl, rest string) string {
-	if rest == "" {
-		return "says nothing after its row"
-	}
+// doesNotCount says why a test function proves nothing: it is empty, or it may pass without having
+// run. Skips that an environment variable decides are in functions of internal/suite, which report
+// them.
+func doesNotCount(fn *ast.FuncDecl) string {
 	if fn.Body == nil || len(fn.Body.List) == 0 {
 		return "is empty"
 	}
@@ -110,72 +113,80 @@ func doesNotCount(fn *ast.FuncDecl, rest string) string {
 }
 
 func TestEveryParityRowHasItsTest(t *testing.T) {
-	rows, tests := parityRows(t), parityTests(t)
+	rows, tests := parityRows(t), testFunctions(t)
 	for prefix, n := range series {
 		for i := 1; i <= n; i++ {
 			id := prefix + strconv.Itoa(i)
 			row, there := rows[id]
-			switch {
-			case !there:
-				t.Errorf("docs/internals/parity.md has no row %s", id)
+			if !there {
+				t.Errorf("%s has no row %s", parityPage, id)
 				continue
-			case row.text == "":
-				t.Errorf("docs/internals/parity.md: %s says nothing", id)
 			}
-			checkRow(t, id, row, tests[id])
+			checkRow(t, row, tests)
 			delete(rows, id)
-			delete(tests, id)
 		}
 	}
 	for id := range rows {
-		t.Errorf("docs/internals/parity.md: %s is no row of the list", id)
-	}
-	for id, names := range tests {
-		t.Errorf("%s: %v: no such row", id, names)
+		t.Errorf("%s: there must be no row %s", parityPage, id)
 	}
 }
 
-func checkRow(t *testing.T, id string, row parityRow, tests []string) {
+func checkRow(t *testing.T, row parityRow, tests map[string][]*ast.FuncDecl) {
 	t.Helper()
 	switch row.relation {
 	case "kept", "better", "otherwise", "absent":
-		if len(tests) == 0 {
-			t.Errorf("%s (%s) has no test function Test%s...", id, row.text, id)
+		if len(row.tests) == 0 {
+			t.Errorf("%s (%s) names no test", row.id, row.text)
 		}
 	case "not here":
-		if len(tests) > 0 {
-			t.Errorf("%s is not here, and yet tested by %v", id, tests)
+		if len(row.tests) > 0 {
+			t.Errorf("%s is not here, but names the tests %v", row.id, row.tests)
 		}
 		if len(strings.Fields(row.text)) < 5 {
-			t.Errorf("%s is not here without a reason", id)
+			t.Errorf("%s is not here, but gives no reason", row.id)
 		}
 	default:
-		t.Errorf("%s: %q is none of kept, better, otherwise, absent, not here", id, row.relation)
+		t.Errorf("%s: the relation %q must be kept, better, otherwise, absent or not here", row.id, row.relation)
+	}
+	if row.text == "" {
+		t.Errorf("%s has no text", row.id)
+	}
+	for _, name := range row.tests {
+		if len(tests[name]) == 0 {
+			t.Errorf("%s names %s, which does not exist", row.id, name)
+		}
+		for _, fn := range tests[name] {
+			if why := doesNotCount(fn); why != "" {
+				t.Errorf("%s names %s, which %s", row.id, name, why)
+			}
+		}
 	}
 }
 
-// The rule itself: what counts, and as which row.
-func TestParityTestsAreRecognised(t *testing.T) {
-	for name, want := range map[string]string{
-		"TestA1Record": "A1", "TestA10Fatal": "A10", "TestWC4TimeoutKeepsBreakpoints": "WC4",
-		"TestArguments": "", "TestB": "", "TestD1lowercase": "",
+func TestParityRowsAreRecognized(t *testing.T) {
+	for line, want := range map[string]string{
+		"| A1 | kept | What it does | `TestRecord`, `TestOther` |": "A1 kept [TestRecord TestOther]",
+		"| WC28 | not here | A cell with `a|b`, no test |  |\n":    "WC28 not here []",
+		"| WC28 | not here | A reason of more than five words | |": "WC28 not here []",
+		"| Row | Relation | What tracesmith does | Tests |":        "",
+		"| A1 | kept | What it does |":                             "",
 	} {
 		got := ""
-		if m := parityTest.FindStringSubmatch(name); m != nil {
-			got = m[1]
+		if row, ok := parseRow(line); ok {
+			got = strings.Join([]string{row.id, row.relation, "[" + strings.Join(row.tests, " ") + "]"}, " ")
 		}
 		if got != want {
-			t.Errorf("%s counts for %q, want %q", name, got, want)
+			t.Errorf("%q is %q, want %q", line, got, want)
 		}
 	}
 	for body, want := range map[string]string{
 		"t.Log(1)": "", "": "is empty", `if x { t.Skip("no") }`: "skips",
 	} {
-		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc TestA1X(t *T) {"+body+"}", 0)
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc TestX(t *T) {"+body+"}", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := doesNotCount(file.Decls[0].(*ast.FuncDecl), "X"); got != want {
+		if got := doesNotCount(file.Decls[0].(*ast.FuncDecl)); got != want {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}

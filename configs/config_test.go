@@ -28,7 +28,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
-func TestForgottenUnderscore(t *testing.T) {
+func TestMissingUnderscoreInAVariableIsExplained(t *testing.T) {
 	_, err := load(t, []string{"TRACESMITH_NATS_URL=tls://u:pw@a", "TRACESMITH_LLM_MAX_RETRIES=1"}, nil)
 	for _, want := range []string{"TRACESMITH_NATS__URL", "TRACESMITH_LLM__MAX_RETRIES"} {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pw") {
@@ -55,7 +55,7 @@ func TestEachProfileLoads(t *testing.T) {
 	}
 }
 
-func TestPrecedence(t *testing.T) {
+func TestSettingsHaveTheDocumentedPrecedence(t *testing.T) {
 	file := "run: {workers: 3, attempts: 2}\nagent: {tools: [bash]}\n"
 	later := "run: {attempts: 5}\n"
 	env := []string{"TRACESMITH_RUN__WORKERS=4", "TRACESMITH_AGENT__WALL=90s", "UNRELATED__X=1", "TRACESMITH_LLM__MODEL=gpt-4.1"}
@@ -234,7 +234,7 @@ func TestSandboxSettingsNeedAKind(t *testing.T) {
 }
 
 // A value may contain "=", and 0 is a valid number.
-func TestWC41OverridesMayHoldEqualsAndZero(t *testing.T) {
+func TestOverridesMayContainEqualsAndZero(t *testing.T) {
 	got, err := load(t, nil, []string{
 		"tasks.source=path", "tasks.with.entrypoint=PYTHONPATH=. pytest -k a==b --opt=x=y", "tasks.with.env={A: B=C}", "llm.model=a=b=", "llm.max_retries=0",
 	})

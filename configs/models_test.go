@@ -21,7 +21,7 @@ models:
   plain: {model: real-name, base_url: "http://c/v1", context_limit: 8192, tokenizer: cl100k_base, system_role: false}
 `
 
-func TestG1NamedModels(t *testing.T) {
+func TestNamedModels(t *testing.T) {
 	got, err := load(t, nil, []string{"llm.temperature=0", "llm.extra.nested.a=9"}, twoModels, "llm: {model: Org/Big-2.5, timeout: 9s}")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestB4ToolsTakeSettings(t *testing.T) {
+func TestToolsTakeSettings(t *testing.T) {
 	want := []Tool{{Name: "bash", With: Block{"timeout": 120.0, "Setup": []any{"echo A"}}}, {Name: "view"}, {Name: "eval"}}
 	got, err := load(t, nil, nil, "agent:\n  tools:\n  - bash: {timeout: 120, Setup: [echo A]}\n  - view\n  - eval:\n")
 	if err != nil {

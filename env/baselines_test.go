@@ -84,7 +84,7 @@ func TestBaselinesOutliveTheFirstCaller(t *testing.T) {
 }
 
 // A run for which nobody waits is canceled, and the next caller starts another.
-func TestBaselinesEndWithTheLastCaller(t *testing.T) {
+func TestBaselinesAreCanceledWithTheLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b env.Baselines
 		s := &search{release: make(chan error)}
@@ -107,7 +107,7 @@ func TestBaselinesEndWithTheLastCaller(t *testing.T) {
 }
 
 // A failed run is not kept.
-func TestBaselinesForgetFailures(t *testing.T) {
+func TestFailedBaselinesAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b env.Baselines
 		s := &search{release: make(chan error)}

@@ -19,7 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// starts counts what a driver is asked for and what is left of it.
+// starts counts the sandboxes that a driver started and those that are still open.
 type starts struct {
 	env.Driver
 	specs  []env.SandboxSpec
@@ -58,9 +58,9 @@ func withTree(t *testing.T, files fstest.MapFS) func(*env.Config) {
 	return func(c *env.Config) { c.Tree = repo }
 }
 
-// The record holds all that a step showed, and nothing of earlier steps but the
-// state; what the model said stays in its transcript.
-func TestA1RecordOfResetAndStep(t *testing.T) {
+// A record contains what its step showed. Of earlier steps it contains only the state; what the
+// model said is only in the transcript.
+func TestRecordsOfResetAndStep(t *testing.T) {
 	f := open(t)
 	text := func(source, s string) schemas.Observation {
 		return schemas.Observation{Source: source, Text: s, FullBytes: int64(len(s))}
@@ -84,8 +84,8 @@ func TestA1RecordOfResetAndStep(t *testing.T) {
 	}
 }
 
-// Two evaluations of the same files are the same in all they say.
-func TestA3EvaluationsOfTheSameFilesAreEqual(t *testing.T) {
+// Two evaluations of the same files are equal in everything but wall time.
+func TestEvaluationsOfTheSameFilesAreEqual(t *testing.T) {
 	var reports []env.EvalReport
 	f := open(t, func(c *env.Config) {
 		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
@@ -111,7 +111,7 @@ func TestA3EvaluationsOfTheSameFilesAreEqual(t *testing.T) {
 	}
 }
 
-func TestA4HardResetBeginsAgain(t *testing.T) {
+func TestHardResetStartsOver(t *testing.T) {
 	var driver *starts
 	f := open(t, counted(&driver))
 	f.reset(false)
@@ -140,7 +140,7 @@ func TestA4HardResetBeginsAgain(t *testing.T) {
 	}
 }
 
-func TestA7UnknownToolListsTheTools(t *testing.T) {
+func TestUnknownToolListsTheTools(t *testing.T) {
 	f := open(t)
 	var names []string
 	for _, schema := range f.reset(false).Tools {
@@ -156,9 +156,8 @@ func TestA7UnknownToolListsTheTools(t *testing.T) {
 	}
 }
 
-// What a model does wrong is explained with its names; nothing of Go or Python
-// shows through.
-func TestA9MistakesAreObservations(t *testing.T) {
+// Mistakes of the model are explained in the model's terms, without Go or Python internals.
+func TestMistakesAreObservations(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	for _, c := range []struct{ tool, args, class, want string }{
@@ -181,9 +180,9 @@ func TestA9MistakesAreObservations(t *testing.T) {
 	}
 }
 
-// A passing evaluation goes on, submit ends, and what comes after the end is
-// answered without being executed, so that what is graded is what was submitted.
-func TestA12SubmitAloneEndsAnEpisode(t *testing.T) {
+// A passing evaluation does not end the episode; submit does. Calls after the end are answered but
+// not executed, so that what is graded is what was submitted.
+func TestOnlySubmitEndsAnEpisode(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	f.step("edit", `{"path":"calc.py","old_code":"x + 1","new_code":"x * 2"}`)
@@ -203,7 +202,7 @@ func TestA12SubmitAloneEndsAnEpisode(t *testing.T) {
 	}
 }
 
-func TestA13ScoreIsOfTheLastEvaluation(t *testing.T) {
+func TestScoreIsThatOfTheLastEvaluation(t *testing.T) {
 	f := open(t)
 	if s := f.reset(false).State; s.Score != 0 || s.MaxScore != nil || s.EvalPassed != nil {
 		t.Errorf("before an evaluation: %+v", s)
@@ -220,7 +219,7 @@ func TestA13ScoreIsOfTheLastEvaluation(t *testing.T) {
 	score(f.step("bash", `{"command":"true"}`), 1, 1, true)
 }
 
-func TestA19PatchIsExact(t *testing.T) {
+func TestPatchIsExact(t *testing.T) {
 	f := open(t, withTree(t, fstest.MapFS{"a.txt": {Mode: 0o644}, "b.txt": {Data: []byte("b\n"), Mode: 0o644}}))
 	f.reset(false)
 	if patch, _, err := f.Patch(t.Context()); err != nil || len(patch) != 0 {
@@ -234,9 +233,8 @@ func TestA19PatchIsExact(t *testing.T) {
 	}
 }
 
-// Both kinds of events there are come out of an episode, in the order of what
-// caused them.
-func TestA22EventsAreSent(t *testing.T) {
+// An episode emits both kinds of events, in the order of their causes.
+func TestEventsAreEmittedInOrder(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	f.step("edit", `{"path":"calc.py","old_code":"x + 1","new_code":"x * 2"}`)
@@ -248,9 +246,9 @@ func TestA22EventsAreSent(t *testing.T) {
 	}
 }
 
-// At a reset the shell and the debugger begin anew; the tests do not run by
-// themselves, because the instructions tell what fails.
-func TestA25WhoReactsToAReset(t *testing.T) {
+// A reset restarts the shell and the debugger. It does not run the tests, because the instructions
+// say what fails.
+func TestResetRestartsShellAndDebugger(t *testing.T) {
 	evaluated := 0
 	f := open(t, func(c *env.Config) {
 		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
@@ -286,7 +284,7 @@ type brokenTree struct{ env.Tree }
 
 func (brokenTree) WriteTar(io.Writer) error { return errors.New("the disk is gone") }
 
-func TestA26CloseAtAnyTime(t *testing.T) {
+func TestCloseWorksAtAnyTime(t *testing.T) {
 	if err := (&env.Environment{}).Close(t.Context()); err != nil {
 		t.Errorf("of nothing: %v", err)
 	}
@@ -325,8 +323,8 @@ func TestA26CloseAtAnyTime(t *testing.T) {
 	f.reset(false) // and to life again
 }
 
-// Every tool passes the sandbox's death on as it is.
-func TestB41DeathPassesEveryTool(t *testing.T) {
+// Every tool returns the sandbox's death unchanged.
+func TestEveryToolReturnsTheSandboxsDeath(t *testing.T) {
 	f := open(t)
 	calls := map[string]string{
 		"bash": `{"command":"true"}`, "edit": `{"path":"calc.py","new_code":"x"}`, "eval": `{}`, "grep": `{"pattern":"x"}`,
@@ -352,9 +350,8 @@ func TestB41DeathPassesEveryTool(t *testing.T) {
 	}
 }
 
-// A reset that fails leaves no half of a session behind, soft ones included: the
-// next one begins anew.
-func TestResetThatFails(t *testing.T) {
+// A failed reset, hard or soft, leaves no partial session; the next one starts over.
+func TestFailedResetLeavesNoSession(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	if err := f.sess.Sandbox.Close(t.Context()); err != nil {

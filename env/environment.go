@@ -11,18 +11,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Environment is the Env over one sandbox at a time. Reset makes a session
-// (sandbox, debugger, workspace), Step dispatches a call to the toolbox and then
-// the events it caused, and the state after each step is read off the session.
+// Environment implements Env and owns at most one sandbox at a time. Reset starts a
+// session (sandbox, debugger, workspace). Step passes a call to the toolbox, then
+// notifies the tools of the edits that the call made. Each step returns the state of
+// the session after it.
 type Environment struct {
 	cfg  Config
 	sess *Session // nil before the first Reset and after Close
 
-	debugger   *watched    // sess.Debugger
-	eval       *EvalReport // the last one since Reset
+	debugger   *trackedDebugger // sess.Debugger
+	eval       *EvalReport      // of the last evaluation since Reset
 	terminated bool
-	edits      []Edit            // of the step being taken, not yet told to the tools
-	left       []schemas.LeftOut // by the last Patch
+	edits      []Edit            // made by the current step
+	left       []schemas.LeftOut // files that the last Patch left out
 }
 
 var (
@@ -31,10 +32,10 @@ var (
 	_ Trimming = (*Environment)(nil)
 )
 
-// closeTimeout bounds the end of a debugger and its sandbox.
+// closeTimeout limits how long closing a debugger and its sandbox may take.
 const closeTimeout = 15 * time.Second
 
-// New checks the configuration; the sandbox starts with Reset.
+// New checks cfg and returns an Environment without a sandbox. Reset starts the sandbox.
 func New(cfg Config) (*Environment, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -42,8 +43,8 @@ func New(cfg Config) (*Environment, error) {
 	return &Environment{cfg: cfg.withDefaults()}, nil
 }
 
-// Reset implements Env. The first reset of an environment is hard whatever soft
-// says. After an error there is no session: Reset again or Close.
+// Reset implements Env. It ignores soft if there is no session. After an error there is
+// no session, and the caller can only call Reset again or Close.
 func (e *Environment) Reset(ctx context.Context, soft bool) (Info, error) {
 	info, err := e.reset(ctx, soft)
 	if err != nil {
@@ -77,21 +78,21 @@ func (e *Environment) reset(ctx context.Context, soft bool) (Info, error) {
 	return info, nil
 }
 
-// start replaces the session by one with a fresh sandbox.
+// start replaces the session with one in a fresh sandbox.
 func (e *Environment) start(ctx context.Context) error {
 	if err := e.Close(ctx); err != nil {
 		return fmt.Errorf("closing the old sandbox: %w", err)
 	}
 	sb, err := e.cfg.Driver.Start(ctx, e.cfg.Spec)
 	if err != nil {
-		return err // drivers say what they were starting, and the remedy
+		return err // the driver's error already says what it was starting and what to do
 	}
 	if err := e.place(ctx, sb); err != nil {
 		return errors.Join(fmt.Errorf("placing the workspace: %w", err), sb.Close(context.WithoutCancel(ctx)))
 	}
 	task := e.cfg.Task
 	task.Workdir = WorkdirOf(sb, e.cfg.Spec.Workdir)
-	e.debugger = &watched{Debugger: e.cfg.NewDebugger(sb, task)}
+	e.debugger = &trackedDebugger{Debugger: e.cfg.NewDebugger(sb, task)}
 	e.sess = &Session{
 		Task: task, Sandbox: sb, Debugger: e.debugger,
 		Workdir: task.Workdir, CommandTimeout: e.cfg.CommandTimeout,
@@ -121,9 +122,9 @@ func (e *Environment) evaluate(ctx context.Context, limit time.Duration) (EvalRe
 	return report, nil
 }
 
-// Step implements Env. A step after the end of the episode is answered, not
-// executed. When the sandbox died, Info holds an observation that says so and
-// the error is ErrSandboxDied.
+// Step implements Env. After the end of the episode it executes nothing and returns
+// an observation that says so. If the sandbox dies, it returns ErrSandboxDied and an
+// Info whose observation says so.
 func (e *Environment) Step(ctx context.Context, call schemas.ToolCall) (Info, error) {
 	began := time.Now()
 	switch {
@@ -178,8 +179,8 @@ func notRun(class, text string) schemas.Observation {
 	return schemas.Observation{Source: "env", Text: text, IsError: true, ErrorClass: class, FullBytes: int64(len(text))}
 }
 
-// failed passes an error of the sandbox on. Its death ends the episode here, and
-// the caller decides whose doing it was.
+// failed returns err with the state of the session. If the sandbox died, it ends the
+// episode; the caller decides what caused that.
 func (e *Environment) failed(err error, own schemas.Observation, began time.Time) (Info, error) {
 	if errors.Is(err, ErrSandboxDied) {
 		e.terminated = true
@@ -188,7 +189,7 @@ func (e *Environment) failed(err error, own schemas.Observation, began time.Time
 	return e.info(own, nil, began), err
 }
 
-// info reads the state of the session after an observation.
+// info returns the observations of a step with the state of the session after it.
 func (e *Environment) info(own schemas.Observation, said []schemas.Observation, began time.Time) Info {
 	state := schemas.EnvState{
 		Terminated:  e.terminated,
@@ -221,18 +222,18 @@ func (e *Environment) info(own schemas.Observation, said []schemas.Observation, 
 	}
 }
 
-// eventFinished is the event of a debugger whose program has ended.
+// eventFinished is the debugger event that reports the end of the program.
 const eventFinished = "finished"
 
-// watched is a debugger that remembers how its program left it: a debugger
-// without a frame has not started, or its program has ended.
-type watched struct {
+// trackedDebugger is a Debugger that records whether its program has ended. A missing frame
+// alone does not tell: the program may not have started yet.
+type trackedDebugger struct {
 	Debugger
 	finished bool
 }
 
 // Command implements Debugger.
-func (w *watched) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
+func (w *trackedDebugger) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
 	reply, err := w.Debugger.Command(ctx, c)
 	if reply.Frame != nil {
 		w.finished = reply.Frame.Event == eventFinished
@@ -241,12 +242,12 @@ func (w *watched) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply
 }
 
 // Reset implements Debugger.
-func (w *watched) Reset(ctx context.Context, clear bool) error {
+func (w *trackedDebugger) Reset(ctx context.Context, clear bool) error {
 	w.finished = false
 	return w.Debugger.Reset(ctx, clear)
 }
 
-// Counts tells how many tests passed, and how many failed or had an error.
+// Counts returns how many tests passed, and how many failed or had an error.
 func (r EvalReport) Counts() (passed, failed int) {
 	for _, status := range r.Tests {
 		switch status {
@@ -289,7 +290,7 @@ func (e *Environment) Base(ctx context.Context) (string, error) {
 	return store.Base(ctx, e.cfg.Tree)
 }
 
-// Key tells how the current sandbox is isolated.
+// Key returns how the current sandbox is isolated. It is zero if there is no sandbox.
 func (e *Environment) Key() schemas.EnvKey {
 	if e.sess == nil {
 		return schemas.EnvKey{}
@@ -297,20 +298,21 @@ func (e *Environment) Key() schemas.EnvKey {
 	return e.sess.Sandbox.Key()
 }
 
-// Close ends the debugger and destroys the sandbox. Safe to call twice.
+// Close ends the debugger and destroys the sandbox, even if ctx is canceled. It is safe to
+// call twice.
 func (e *Environment) Close(ctx context.Context) error {
 	if e.sess == nil {
 		return nil
 	}
 	s := e.sess
 	e.sess = nil
-	// A cancelled episode leaves no sandbox behind either.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return errors.Join(s.closeLocals(), unlessDied(s.Debugger.Close(ctx)), unlessDied(s.Sandbox.Close(ctx)))
 }
 
-// unlessDied: where the sandbox is gone there is nothing left to end.
+// unlessDied returns nil if err says that the sandbox died, because then nothing is left
+// to close, and err otherwise.
 func unlessDied(err error) error {
 	if errors.Is(err, ErrSandboxDied) {
 		return nil

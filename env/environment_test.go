@@ -37,7 +37,7 @@ var task = schemas.Task{
 	Tests: schemas.TestSpec{Method: schemas.VerifyPytest, FailToPass: []string{"test_calc.py::test_double"}, PassToPass: []string{"test_calc.py::test_two"}},
 }
 
-// listener tells what it hears and keeps the session for the test to look at.
+// listener records the events it receives and keeps the session for the test.
 func listener(heard *[]string, sess **env.Session) tools.Tool {
 	return tools.Define(tools.Def[struct{}]{
 		Name: "listener", Category: "other", Description: "Says what it hears.",
@@ -107,7 +107,7 @@ func sources(info env.Info) (out []string) {
 	return out
 }
 
-func TestA6StepsOfAnEpisode(t *testing.T) {
+func TestStepsOfAnEpisode(t *testing.T) {
 	f := open(t)
 	if _, err := f.Step(t.Context(), schemas.ToolCall{Name: "eval"}); err == nil {
 		t.Error("a step before reset went through")
@@ -173,7 +173,7 @@ func TestA6StepsOfAnEpisode(t *testing.T) {
 	}
 }
 
-func TestA5SoftResetKeepsTheSandbox(t *testing.T) {
+func TestSoftResetKeepsTheSandbox(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	sandbox := f.sess.Sandbox
@@ -196,8 +196,8 @@ func TestA5SoftResetKeepsTheSandbox(t *testing.T) {
 	}
 }
 
-// A debugger whose program has ended stands nowhere, and says why.
-func TestFinishedProgram(t *testing.T) {
+// After the program has ended, the debugger has no frame and says why.
+func TestFinishedProgramHasNoFrame(t *testing.T) {
 	f := open(t)
 	event := func(info env.Info) string {
 		if s := info.State; (s.Frame == nil) != (s.DebuggerEvent == "" || s.DebuggerEvent == "finished") {
@@ -214,7 +214,7 @@ func TestFinishedProgram(t *testing.T) {
 	}
 }
 
-func TestA8ReplyWithoutACall(t *testing.T) {
+func TestReplyWithoutACallIsAStep(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	info, err := f.NoCall(t.Context())
@@ -224,7 +224,7 @@ func TestA8ReplyWithoutACall(t *testing.T) {
 	}
 }
 
-func TestA10SandboxDies(t *testing.T) {
+func TestSandboxDeathEndsTheEpisode(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	if err := f.sess.Sandbox.Close(t.Context()); err != nil {
@@ -242,7 +242,7 @@ func TestA10SandboxDies(t *testing.T) {
 	}
 }
 
-func TestWC19DeadlineInsideAToolIsNoObservation(t *testing.T) {
+func TestDeadlineInsideAToolIsNotAnObservation(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

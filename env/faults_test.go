@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func TestWC24WorkspaceIsWhereTheTaskSays(t *testing.T) {
+func TestWorkspaceIsWhereTheTaskSays(t *testing.T) {
 	f := open(t, func(c *env.Config) { c.Task.Workdir = "/srv/app" })
 	f.reset(false)
 	if got := f.step("bash", `{"command":"pwd; ls; ls -d /testbed"}`).Observation.Text; !strings.HasPrefix(got, "/srv/app\ncalc.py\ntest_calc.py\nls: cannot access '/testbed'") {
@@ -39,8 +39,8 @@ func TestWC24WorkspaceIsWhereTheTaskSays(t *testing.T) {
 	}
 }
 
-// A reset asks for the sandbox of the first one, and its programs find the same.
-func TestWC32ResetsDoNotPileUp(t *testing.T) {
+// Every reset requests the same sandbox as the first one, and its programs find the same state.
+func TestResetsReuseTheFirstSandboxSpec(t *testing.T) {
 	var driver *starts
 	f := open(t, counted(&driver), func(c *env.Config) {
 		c.Spec.Env = []string{"PROJECT=shop"}
@@ -63,7 +63,7 @@ func TestWC32ResetsDoNotPileUp(t *testing.T) {
 	}
 }
 
-func TestWC36PatchHoldsWhatWasCreatedAndCommitted(t *testing.T) {
+func TestPatchIncludesCreatedAndCommittedFiles(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	f.step("bash", `{"command":"mkdir new; echo a >new/untracked; echo b >staged; git add staged; echo c >committed; git add committed; git commit -qm mine; `+
@@ -85,9 +85,9 @@ func TestWC36PatchHoldsWhatWasCreatedAndCommitted(t *testing.T) {
 	}
 }
 
-// A step allocates as much after 400 steps as after 100: nothing of the steps
-// before it is copied.
-func TestWP6StepsCopyNothingOfTheStepsBefore(t *testing.T) {
+// A step allocates as much after 400 steps as after 100, because it copies nothing of earlier
+// steps.
+func TestStepsDoNotCopyEarlierSteps(t *testing.T) {
 	f := open(t, withTree(t, fstest.MapFS{"big.txt": {Data: []byte(strings.Repeat("a line of text\n", 2000)), Mode: 0o644}}))
 	f.reset(false)
 	bytes := func(steps int) uint64 {
@@ -111,9 +111,9 @@ func TestWP6StepsCopyNothingOfTheStepsBefore(t *testing.T) {
 	}
 }
 
-// The tests are run and read when somebody asks, and never again for the state
-// of later steps.
-func TestWP11EvaluationIsReadOnce(t *testing.T) {
+// The tests run, and their results are read, only when an evaluation is requested, not for the
+// state after later steps.
+func TestEvaluationIsReadOnce(t *testing.T) {
 	runs := 0
 	f := open(t, func(c *env.Config) {
 		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
@@ -153,10 +153,10 @@ func TestWP11EvaluationIsReadOnce(t *testing.T) {
 	}
 }
 
-// Neither the fix nor what the hidden tests ask lies anywhere an agent can read:
-// every file of the sandbox but the host's read-only /usr, the objects of its
-// .git, and the environments and arguments of its processes are searched.
-func TestWS6NothingLeaksIntoTheSandbox(t *testing.T) {
+// Neither the fix nor the content of hidden tests is anywhere an agent can read. The test searches
+// every file of the sandbox except the host's read-only /usr, the objects of its .git, and the
+// environments and arguments of its processes.
+func TestSandboxContainsNoFixAndNoHiddenTests(t *testing.T) {
 	marker := "M4RK" + strings.Repeat("Zq7", 5)
 	f := open(t, func(c *env.Config) {
 		c.Task.GoldPatch = "--- a/calc.py\n+++ b/calc.py\n@@ -1,3 +1,3 @@\n def double(x):\n-    y = x + 1\n+    y = x * 2  # " + marker + "\n     return y\n"
@@ -176,7 +176,7 @@ func TestWS6NothingLeaksIntoTheSandbox(t *testing.T) {
 	if got := search(marker); got != "0\n0\n[exit code 1]\n" {
 		t.Errorf("found: %s", got)
 	}
-	// The search finds what is there.
+	// The search itself works.
 	if got := search("def double"[4:] + "(x):"); !strings.Contains(got, "/testbed/calc.py\n") || !strings.HasSuffix(got, "\n1\n") {
 		t.Errorf("what is there: %s", got)
 	}

@@ -15,8 +15,8 @@ func (k *kept) Close() error {
 	return nil
 }
 
-// What tools keep lives as long as the session and is closed with it, once.
-func TestLocalsEndWithTheSession(t *testing.T) {
+// Values that tools keep live as long as the session and are closed with it, once.
+func TestSessionValuesAreClosedOnce(t *testing.T) {
 	f := open(t)
 	closed := 0
 	hold := func() { env.Local[kept](f.sess).closed = &closed }

@@ -13,9 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// The tests of a task get their own limit; what runs longer is a failure whose
-// text says so.
-func TestA14EvaluationHasALimit(t *testing.T) {
+// A task's tests have their own time limit; exceeding it is a failure whose text says so.
+func TestEvaluationHasATimeLimit(t *testing.T) {
 	f := open(t, func(c *env.Config) {
 		c.Task.Entrypoint = "sh -c 'echo begun; sleep 100'"
 		tool, err := tools.Registry.Build("eval", map[string]any{"timeout": 5}, struct{}{})
@@ -41,9 +40,9 @@ func TestA14EvaluationHasALimit(t *testing.T) {
 	}
 }
 
-// The workspace lies inside the sandbox, at the same path whatever the host's
-// directories are, and goes with it.
-func TestC1WorkspaceLiesInTheSandbox(t *testing.T) {
+// The workspace is inside the sandbox, at a path that does not depend on the host's directories,
+// and is removed with it.
+func TestWorkspaceIsInsideTheSandbox(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	if got := f.step("bash", `{"command":"pwd; touch made-here; ls"}`).Observation.Text; got != "/testbed\ncalc.py\nmade-here\ntest_calc.py\n" {
@@ -55,9 +54,9 @@ func TestC1WorkspaceLiesInTheSandbox(t *testing.T) {
 	}
 }
 
-// The whole content of a directory is placed, hidden files too; what is no
-// directory is refused before anything starts.
-func TestC5WholeDirectoriesArePlaced(t *testing.T) {
+// All files of a directory are placed, including hidden ones. What is not a directory is refused
+// before anything starts.
+func TestWholeDirectoriesArePlaced(t *testing.T) {
 	files, err := workspace.FromFS(fstest.MapFS{
 		".hidden": {Data: []byte("h"), Mode: 0o644}, ".github/ci.yml": {Data: []byte("on: push"), Mode: 0o644},
 		"run": {Data: []byte("#!/bin/sh\n"), Mode: 0o755}, "a b/c": {Mode: 0o600},
@@ -81,9 +80,9 @@ func TestC5WholeDirectoriesArePlaced(t *testing.T) {
 	}
 }
 
-// No file of the workspace hides another from the tools or makes it read-only:
-// an agent with a shell would walk around it.
-func TestC6IgnoreFilesHideNothing(t *testing.T) {
+// No file of the workspace hides another from the tools or makes it read-only: an agent with a
+// shell could bypass that.
+func TestIgnoreFilesHideNothing(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	f.step("bash", `{"command":"echo '*.py' >.debugignore; echo '*.py' >.debugreadonly; echo '*.py' >.gitignore"}`)

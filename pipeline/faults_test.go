@@ -20,7 +20,7 @@ import (
 
 // When a job reaches its wall-clock limit, its running call is canceled and the job ends
 // with the outcome "limit". The other jobs end as usual.
-func TestWC20WallLimitIsOfOneJob(t *testing.T) {
+func TestWallLimitEndsOnlyItsJob(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 4)
 	h.Config.Limits.Wall, h.Config.Unsynced = 6*time.Second, true // long enough for the other jobs on a busy machine
@@ -56,7 +56,7 @@ func TestWC20WallLimitIsOfOneJob(t *testing.T) {
 
 // A job whose reset fails is retried. If its resets keep failing, here by a panic, it is
 // given up. The other jobs go on.
-func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
+func TestFailedResetsFailOnlyTheirJob(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	var once atomic.Bool
@@ -84,7 +84,7 @@ func TestWC21FailedResetIsThatJobsAlone(t *testing.T) {
 }
 
 // The records of a run contain no diff of a checkout, and no path or name of the host.
-func TestWS12RunRecordsNoDiffAndNoPlaceOfTheHost(t *testing.T) {
+func TestRunRecordsContainNoDiffAndNoHostPath(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.Config.Resolved = json.RawMessage(`{"run":{"workers":2}}`)

@@ -13,9 +13,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What the agent left behind and no patch can hold is its failure, not ours. It is not
-// tried again, and the base tree is not judged in its place.
-func TestRefusedWorkspaceIsTheAgentsDoing(t *testing.T) {
+// A workspace that no patch can represent is the agent's failure, not an infrastructure failure.
+// It is not retried, and the base tree is not judged instead.
+func TestRefusedWorkspacesAreTheAgentsFailure(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.OnPatch = func() error { return fmt.Errorf("reading the patch: %w: sub/.git", env.ErrRefused) }

@@ -20,7 +20,7 @@ import (
 )
 
 // The test binary starts itself as a child that runs a batch and kills itself,
-// with no chance to clean up, when it comes to a boundary for the n-th time.
+// without a chance to clean up, when it reaches a boundary for the n-th time.
 const (
 	childDir   = "PIPELINE_TEST_DIR"
 	childPoint = "PIPELINE_TEST_POINT"
@@ -67,8 +67,8 @@ func child() bool {
 	return true
 }
 
-// A run killed at any boundary, and started again, ends with the same episodes
-// as one that was not, each once, and no recorded reply is asked for again.
+// A run that is killed at any boundary and started again ends with the same episodes as an
+// undisturbed one, each once, and requests no recorded reply again.
 func TestKillAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
@@ -122,7 +122,7 @@ func TestKillAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// checkKilled compares the status of a killed run with what is staged.
+// checkKilled compares the status of a killed run with the staged episodes.
 func checkKilled(t *testing.T, h *harness) {
 	t.Helper()
 	s, err := h.Status(t)

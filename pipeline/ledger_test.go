@@ -22,8 +22,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The budget is used up to less than one call's worst case, by any number of
-// workers, and never passed.
+// Any number of workers use the budget up to less than one call's worst case and never exceed it.
 func TestBudgetHoldsWithSixteenWorkers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 40)
@@ -66,8 +65,8 @@ func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 	}
 }
 
-// A process that is killed while it asks loses that call and no other: it keeps
-// its worst case, from the first moment of the next process on.
+// A process that is killed during a call loses only that call, which counts with its worst case as
+// soon as the next process starts.
 func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	t.Parallel()
 	for point, asked := range map[string]int{"logged-call": killTasks * turns, "answered-call": killTasks*turns + 1} {
@@ -99,7 +98,7 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	}
 }
 
-// Answers that become no reply are paid for, so they are on record: with the call that repeats
+// Answers that contain no reply are paid for, so they are recorded: with the call that repeats
 // them, and at the end of the job.
 func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
 	t.Parallel()
@@ -123,8 +122,8 @@ func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
 	h.CheckCalls(t, rep, 0, 0)
 }
 
-// A call that fails is on record before the next is thought of, also one that
-// ends with its run, and the next process knows that it repeats it.
+// A failed call is recorded before the next one begins, even if it ends with its run, so the next
+// process knows that it repeats the call.
 func TestCancelledCallsAreOnRecord(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
@@ -146,8 +145,8 @@ func TestCancelledCallsAreOnRecord(t *testing.T) {
 	h.CheckCalls(t, rep, 1, 0)
 }
 
-// A call that a panic left under way keeps its worst case and holds no money that
-// others wait for.
+// A call that a panic interrupts counts with its worst case, and its reservation blocks no other
+// call.
 func TestPanicInACallIsSettled(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)

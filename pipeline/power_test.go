@@ -43,7 +43,7 @@ func cutPower(dir string) error {
 	return nil
 }
 
-// needDisk skips where no image can be mounted, and says so.
+// needDisk skips the test if no image can be mounted.
 func needDisk(t *testing.T) {
 	t.Helper()
 	suite.Soak.Need(t)
@@ -79,8 +79,8 @@ func (m *image) command(name string, args ...string) {
 	}
 }
 
-// mount leaves it to syncs when something is on the disk: a busy machine would come
-// to ext4's own commit, every 5 s, before a process comes to its cut.
+// mount raises ext4's commit interval of 5 s, so that only syncs write to the disk before the
+// power cut, even on a busy machine.
 func (m *image) mount() { m.t.Helper(); m.command("mount", "-o", "loop,commit=300", m.file, m.dir) }
 
 // again is the machine after its power came back. What was on the disk is copied,
@@ -178,8 +178,7 @@ func wanted(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(reference.Staged(t)))
 }
 
-// Power that goes at any boundary of an episode takes nothing with it that was
-// acknowledged.
+// A power cut at any boundary of an episode loses nothing that was acknowledged.
 func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
@@ -197,7 +196,7 @@ func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// The same at random moments.
+// A power cut at a random moment loses nothing that was acknowledged.
 func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
@@ -217,7 +216,7 @@ func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 			}
 			time.Sleep(late)
 			// Stopped first, so that it cannot take what comes after the cut for done.
-			if err := errors.Join(cmd.Process.Signal(syscall.SIGSTOP), stands(cmd.Process.Pid)); err != nil {
+			if err := errors.Join(cmd.Process.Signal(syscall.SIGSTOP), waitStopped(cmd.Process.Pid)); err != nil {
 				t.Fatal(err)
 			}
 			_, recorded := m.asked()
@@ -231,8 +230,8 @@ func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 	}
 }
 
-// stands waits until every thread of a process has stopped, or it has ended.
-func stands(pid int) error {
+// waitStopped waits until every thread of a process has stopped, or it has ended.
+func waitStopped(pid int) error {
 	for range 30000 {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil {
@@ -251,9 +250,8 @@ func stands(pid int) error {
 	return errors.New("the process does not stand still")
 }
 
-// What the checks above would find if nothing were synced: without it, a cut
-// takes recorded replies with it.
-func TestSoakPowerCutWithoutSyncsLoses(t *testing.T) {
+// Without syncs, a power cut loses recorded replies: the checks of the other tests would notice.
+func TestSoakPowerCutWithoutSyncsLosesReplies(t *testing.T) {
 	t.Parallel()
 	needDisk(t)
 	m := newImage(t)

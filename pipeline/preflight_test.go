@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// A preflight that fails stops the run before any job is taken; one that holds
-// is asked once, and not when there is nothing to do.
+// A failed preflight stops the run before any job is taken. A successful one runs once, and not if
+// there is nothing to do.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
@@ -74,7 +74,7 @@ func TestUnsafeStagingIsRefused(t *testing.T) {
 	}
 }
 
-// The run's own directory is tried out as well: its file system may lack hard links.
+// The run's own directory is probed as well: its file system may not support hard links.
 func TestAnUnsafeRunDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
@@ -90,7 +90,7 @@ func TestAnUnsafeRunDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// What to do about a model server depends on what it said.
+// The remedy for a model server depends on its answer.
 func TestRemedyFitsTheModelServer(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[llms.Class]string{
@@ -109,8 +109,8 @@ func TestRemedyFitsTheModelServer(t *testing.T) {
 	}
 }
 
-// What a task makes impossible is given up at once, whatever the others do,
-// and comes back when infrastructure failures are run again.
+// A failure caused by the task is given up at once and runs again when infrastructure failures are
+// rerun.
 func TestTaskErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)

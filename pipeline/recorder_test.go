@@ -19,7 +19,7 @@ import (
 
 // A call that could not be announced keeps its reservation if the step log may have it, and
 // keeps nothing if another worker has the episode.
-func TestACallThatIsNotAnnounced(t *testing.T) {
+func TestUnrecordedCallsKeepTheirReservation(t *testing.T) {
 	t.Parallel()
 	url := enginetest.NATS(t).ClientURL()
 	owner, err := engine.Dial(t.Context(), engine.Cluster{URL: url})

@@ -24,7 +24,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// A row says under which settings and limits its agent ran.
+// A row contains the settings and limits of its agent.
 func TestConfigurationOfTheAgent(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
@@ -38,7 +38,7 @@ func TestConfigurationOfTheAgent(t *testing.T) {
 	}
 }
 
-func TestWC22SecondRunExecutesNothing(t *testing.T) {
+func TestSecondRunExecutesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	h.Config.Attempts = 2
@@ -283,7 +283,7 @@ func (f *flaky) Create(ctx context.Context, key string, body []byte) error {
 	return f.Store.Create(ctx, key, body)
 }
 
-func TestStoreTroubleLosesNothing(t *testing.T) {
+func TestStoreErrorsLoseNothing(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		err  error

@@ -18,7 +18,7 @@ import (
 
 // An error of another program may hold a key. It reaches neither the progress of a run, nor its
 // report, nor the dead letters.
-func TestErrorsAreToldWithoutSecrets(t *testing.T) {
+func TestErrorsAreReportedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	key, value := "ghp_"+strings.Repeat("a1B2", 9), "counting-house-7"
 	said := "no account for " + key + " and " + value

@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 )
 
-// What the run directory keeps of the configuration and of the command line holds
-// no secret, and none becomes the name of a run.
+// The configuration and command line in the run directory contain no secret, and no secret becomes
+// the name of a run.
 func TestConfigurationIsKeptWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	key := "ghp_" + strings.Repeat("a1B2", 9)

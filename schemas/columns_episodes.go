@@ -1,6 +1,6 @@
 package schemas
 
-// episodeColumns describes the columns of table episodes in the order of EpisodeRow.
+// episodeColumns describes the columns of the episodes table in the order of EpisodeRow's fields.
 var episodeColumns = []section{
 	{"Identity and lineage", []columnDoc{
 		{"episode_id", "", "id of the attempt, 32 hex characters; the same each time the run is repeated or resumed", "hash of task_key, agent_key, attempt, run_id", ""},

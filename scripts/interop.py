@@ -1,6 +1,6 @@
-"""Compares what other readers see of a dataset and its views with its manifest.
+"""Reads a dataset and its views with other libraries and compares the results with the manifest.
 
-Run by interop.sh in the directory that holds data/ and the exports.
+interop.sh runs it in the directory that holds data/ and the exports.
 """
 import glob
 import gzip
@@ -26,7 +26,7 @@ def check(ok, what):
 
 
 def simple(kind):
-    """A type's name that all readers share."""
+    """Maps a library's name of a type to one name for all libraries."""
     kind = str(kind).lower()
     for name, words in {
         "list": ("list", "[]"),
@@ -41,13 +41,13 @@ def simple(kind):
     return kind
 
 
-base = "data"  # the directory that publish names
+base = "data"  # the directory that was published to
 manifest = json.load(open("data/manifest.json"))
 check(manifest["version"] == json.load(open("data/latest.json"))["version"], "the root does not hold the latest version")
 tables = {}
 for entry in manifest["files"]:
     path = os.path.join(base, entry["path"])
-    check(os.path.getsize(path) == entry["bytes"], f"{path}: its size is not the manifest's")
+    check(os.path.getsize(path) == entry["bytes"], f"{path}: its size differs from the manifest")
     if not path.endswith(".parquet"):
         continue
     arrow = pq.read_table(path)
@@ -55,7 +55,7 @@ for entry in manifest["files"]:
     check(arrow.num_rows == rows, f"{path}: pyarrow sees {arrow.num_rows} rows, the manifest {rows}")
     frame = polars.read_parquet(path)
     check(frame.height == rows, f"{path}: polars sees {frame.height} rows, not {rows}")
-    check(len(pandas.read_parquet(path)) == rows, f"{path}: pandas sees other than {rows} rows")
+    check(len(pandas.read_parquet(path)) == rows, f"{path}: pandas does not see {rows} rows")
     sql = duckdb.sql(f"select * from read_parquet('{path}')")
     check(len(sql) == rows, f"{path}: duckdb sees {len(sql)} rows, not {rows}")
     hub = datasets.load_dataset("parquet", data_files=path, split="train", cache_dir="hf/cache")
@@ -71,7 +71,7 @@ for entry in manifest["files"]:
         for j, name in enumerate(sql.columns):
             want = mine[i][name]
             if simple(arrow.schema.field(name).type) == "time":
-                continue  # a clock has many spellings
+                continue  # libraries return times as different types
             check(theirs[i][name] == want, f"{path}: row {i}, {name}: polars {theirs[i][name]!r}, pyarrow {want!r}")
             check(ducked[i][j] == want, f"{path}: row {i}, {name}: duckdb {ducked[i][j]!r}, pyarrow {want!r}")
             check(hub[i][name] == want, f"{path}: row {i}, {name}: datasets {hub[i][name]!r}, pyarrow {want!r}")
@@ -80,7 +80,7 @@ check(set(tables) == {"episodes", "steps", "blobs", "tool_sets", "annotations", 
 print(f"tables: {', '.join(f'{name} {len(rows)}' for name, rows in tables.items())}; {checks} checks")
 
 before = checks
-for place in ("grown-1", "grown-2", "grown-3"):  # one dataset, after each of three versions
+for place in ("grown-1", "grown-2", "grown-3"):  # one dataset after each of its three versions
     files = [f for f in json.load(open(place + "/manifest.json"))["files"] if f["path"].endswith(".parquet")]
     count = {table: sum(f["rows"] for f in files if f["table"] == table) for table in ("episodes", "steps")}
     loaded = datasets.load_dataset(place, cache_dir="hf/cache")
@@ -89,15 +89,15 @@ for place in ("grown-1", "grown-2", "grown-3"):  # one dataset, after each of th
     check(sum(1 for part in loaded.values() for _ in part) == count["steps"], f"{place}: load_dataset streams other steps")
     for table, rows in count.items():
         folder = f"{place}/data/{table}"
-        check(len(pandas.read_parquet(folder)) == rows, f"{folder}: pandas sees other than {rows} rows")
-        check(polars.read_parquet(folder).height == rows, f"{folder}: polars sees other than {rows} rows")
-        check(len(duckdb.sql(f"from read_parquet('{folder}')")) == rows, f"{folder}: duckdb sees other than {rows} rows")
+        check(len(pandas.read_parquet(folder)) == rows, f"{folder}: pandas does not see {rows} rows")
+        check(polars.read_parquet(folder).height == rows, f"{folder}: polars does not see {rows} rows")
+        check(len(duckdb.sql(f"from read_parquet('{folder}')")) == rows, f"{folder}: duckdb does not see {rows} rows")
         for pattern in (f"{folder}/*.parquet", f"{place}/*/{table}/*.parquet", f"{place}/**/{table}/*.parquet", f"{place}/**/data/{table}/*.parquet"):
             seen = duckdb.sql(f"select count(*), count(distinct episode_id) from '{pattern}'").fetchall()[0]
             check(seen == (rows, count["episodes"]), f"{pattern}: duckdb counts {seen}, not {rows} rows of {count['episodes']} episodes")
-            check(polars.read_parquet(pattern).height == rows, f"{pattern}: polars sees other than {rows} rows")
-            check(len(pandas.concat(map(pandas.read_parquet, glob.glob(pattern, recursive=True)))) == rows, f"{pattern}: pandas sees other than {rows} rows")
-            check(datasets.load_dataset("parquet", data_files=pattern, split="train", cache_dir="hf/cache").num_rows == rows, f"{pattern}: datasets sees other than {rows} rows")
+            check(polars.read_parquet(pattern).height == rows, f"{pattern}: polars does not see {rows} rows")
+            check(len(pandas.concat(map(pandas.read_parquet, glob.glob(pattern, recursive=True)))) == rows, f"{pattern}: pandas does not see {rows} rows")
+            check(datasets.load_dataset("parquet", data_files=pattern, split="train", cache_dir="hf/cache").num_rows == rows, f"{pattern}: datasets does not see {rows} rows")
     names = duckdb.sql(f"select count(*) from glob('{place}/**/*.parquet')").fetchall()[0][0]
     check(names == len(files), f"{place}: {names} Parquet files, the latest version has {len(files)}")
 print(f"three versions in one place; {checks - before} checks")
@@ -112,7 +112,7 @@ import yaml
 logging.disable(logging.WARNING)
 import mlcroissant
 
-described = mlcroissant.Dataset(jsonld=os.path.join(base, "croissant.json"))  # raises where it is not valid
+described = mlcroissant.Dataset(jsonld=os.path.join(base, "croissant.json"))  # raises an error if it is not valid
 for records in described.metadata.record_sets:
     rows = list(described.records(records.name))
     check(len(rows) == len(tables[records.name]), f"croissant.json: {len(rows)} records in {records.name}, {len(tables[records.name])} rows in its files")
@@ -123,7 +123,7 @@ card = open(os.path.join(base, "README.md")).read().replace("DIR", os.path.abspa
 snippets = re.findall(r"```(python|sql|sh|yaml)\n(.*?)```", card, re.S)
 check([s[0] for s in snippets] == ["python"] * 3 + ["sql", "sh", "python", "yaml", "sh"], f"the card has the snippets {[s[0] for s in snippets]}")
 os.makedirs("card")
-os.chdir("card")  # what its commands make is no view of all episodes
+os.chdir("card")  # apart from the exports below, because these commands do not export all episodes
 for language, code in snippets:
     names = {}
     if language == "sh":
@@ -158,7 +158,7 @@ for language, code in snippets:
 os.chdir("..")
 print(f"croissant.json: {', '.join(r.name for r in described.metadata.record_sets)}; {len(snippets)} snippets of the card; {checks - before} checks")
 
-# What each turn called, with which arguments, and what answered: of the steps, in order.
+# Episode -> [(tool, arguments, answer)] of its calls in order, from the table of steps.
 truth = {}
 for s in sorted(tables["steps"], key=lambda s: (s["episode_id"], s["step_index"])):
     if s["tool_name"] is None:
@@ -174,7 +174,7 @@ def parsed(arguments):
 
 
 def chat(messages):
-    """The calls of a list of messages, each with its answer; None: it has none there."""
+    """Returns the calls of a list of messages, each with its answer, or None if the list does not have it."""
     out, at = [], {}
     for m in messages:
         if m["role"] == "assistant":
@@ -198,7 +198,7 @@ def sharegpt(row):
 
 
 def adp(row):
-    items, out = row["content"], []
+    items = row["content"]
     answers = {i["tool_call_id"]: i["content"] for i in items if i["class_"] == "text_observation" and "tool_call_id" in i}
     return [(i["function"], i["kwargs"], answers[i["tool_call_id"]]) for i in items if i["class_"] == "api_action"]
 
@@ -217,7 +217,7 @@ def gym(row):
 
 
 def chatml(row):
-    """The calls of texts; what answers them stands somewhere in the text."""
+    """Returns the calls of a text without answers, and checks that the text contains all answers but the last."""
     text = row.get("text") or "".join(m["content"] + "\n" for m in row["messages"][1:])
     found = re.findall(r'(?s)<tool_call>\n(\{"name":".*?\})\n</tool_call>', text)
     out = [(c["name"], c["arguments"], None) for c in map(json.loads, found)]
@@ -227,21 +227,21 @@ def chatml(row):
     return out
 
 
-def begins(mine, calls):
-    """Whether calls are the first of an episode; of the last ones the answers may be missing."""
+def is_prefix(mine, calls):
+    """Whether mine are the first calls of an episode; an answer may be missing (None)."""
     return len(mine) <= len(calls) and all(m[:2] == c[:2] and m[2] in (None, c[2]) for m, c in zip(mine, calls))
 
 
-def compare(path, mine, episode, whole):
-    """Every row begins as its episode does; of an episode that is whole, one has all calls."""
-    ids = [episode] if episode else [e for e, calls in truth.items() if begins(mine, calls)]
-    check(any(begins(mine, truth[e]) for e in ids), f"{path}: calls or answers of {episode or 'a row'} are not those of table steps")
+def compare(path, mine, episode, complete):
+    """Checks that a row's calls are the first of its episode, and adds the episode to complete if the row has them all."""
+    ids = [episode] if episode else [e for e, calls in truth.items() if is_prefix(mine, calls)]
+    check(any(is_prefix(mine, truth[e]) for e in ids), f"{path}: calls or answers of {episode or 'a row'} differ from the table of steps")
     for e in ids:
         if len(mine) == len(truth[e]):
-            whole.add(e)
+            complete.add(e)
 
 
-# How a view's rows are read; those in PARTS have not all of an episode.
+# View -> the function that returns a row's calls. The views in PARTS have only parts of an episode.
 READERS = {
     "sft-trl": lambda r: chat(r["prompt"] + r["completion"]), "sft-negative-pi": lambda r: chat(r["prompt"] + r["completion"]),
     "infoseek-next-action": lambda r: chat(r["prompt"] + r["completion"]),
@@ -268,8 +268,8 @@ for report in sorted(glob.glob("*.lint.json")):
         plain = [[json.loads(line) for line in open(f)] if f.endswith(".jsonl") else json.load(open(f)) for f in files]
     elif path.endswith(".parquet"):
         table = pq.read_table(path)
-        check(table.num_rows == len(pandas.read_parquet(path)) == polars.read_parquet(path).height == rows, f"{path}: not {rows} rows for everyone")
-        check(duckdb.sql(f"select count(*) from '{path}'").fetchall()[0][0] == rows, f"{path}: duckdb sees other than {rows} rows")
+        check(table.num_rows == len(pandas.read_parquet(path)) == polars.read_parquet(path).height == rows, f"{path}: not every library sees {rows} rows")
+        check(duckdb.sql(f"select count(*) from '{path}'").fetchall()[0][0] == rows, f"{path}: duckdb does not see {rows} rows")
         loaded, plain = datasets.load_dataset("parquet", data_files=path, split="train", cache_dir="hf/cache"), table.to_pylist()
         check(loaded.to_list() == plain, f"{path}: datasets and pyarrow differ")
     else:
@@ -277,18 +277,18 @@ for report in sorted(glob.glob("*.lint.json")):
         check(len(plain) == rows, f"{path}: {len(plain)} lines, the lint report says {rows}")
         loaded = datasets.load_dataset("json", data_files=path, split="train", cache_dir="hf/cache")
         check(loaded.num_rows == rows, f"{path}: datasets sees {loaded.num_rows} rows, not {rows}")
-    check(view in READERS or view in OTHERS, f"{path}: nobody reads {view}")
-    whole = set()
+    check(view in READERS or view in OTHERS, f"{path}: this script has no reader for the view {view}")
+    complete = set()
     for row in plain:
         if view in READERS:
-            compare(path, READERS[view](row), row.get("episode_id") if isinstance(row, dict) else None, whole)
+            compare(path, READERS[view](row), row.get("episode_id") if isinstance(row, dict) else None, complete)
         if view == "pref-pairs":
             for side in ("chosen", "rejected"):
-                compare(path, chat(row[side]), row[side + "_episode_id"], whole)
+                compare(path, chat(row[side]), row[side + "_episode_id"], complete)
         if view == "sft-negative-pi":
-            check("<information>" in json.dumps(row["prompt"]) and row["resolved"] is False, f"{path}: a row without what is wrong")
+            check("<information>" in json.dumps(row["prompt"]) and row["resolved"] is False, f"{path}: a row does not say what is wrong")
     if view in READERS and view not in PARTS:
-        check(whole == set(truth), f"{path}: {len(whole)} of {len(truth)} episodes are in it with all their calls")
+        check(complete == set(truth), f"{path}: {len(complete)} of {len(truth)} episodes are in it with all their calls")
 check(seen == set(READERS) | set(OTHERS), f"exported: {seen}")
 print(f"views: {', '.join(views)}; {checks - before} checks")
 
@@ -302,12 +302,12 @@ for family in ("qwen3", "llama3_1"):
     template = open(os.path.join(folder, family + ".jinja")).read()
     for row in loaded:
         messages = row["prompt"] + row["completion"]
-        if family.startswith("llama"):  # one call a message is all that it knows
+        if family.startswith("llama"):  # its template allows one call per message
             messages = [m for m in messages if len(m.get("tool_calls") or []) <= 1]
         out = render_jinja_template(conversations=[messages], tools=row["tools"], chat_template=template, bos_token="", **row.get("chat_template_kwargs", {}))
         text = out[0][0] if isinstance(out, tuple) else out[0]
         for m in messages:
-            if m["role"] in ("user", "tool"):  # some write answers as JSON
+            if m["role"] in ("user", "tool"):  # some templates write answers as JSON
                 check(m["content"].strip() in text or json.dumps(m["content"], ensure_ascii=False) in text, f"{family}: {m['content'][:80]!r} is not in the text")
             for c in m.get("tool_calls") or []:
                 check(c["function"]["name"] in text, f"{family}: a call of {c['function']['name']} is not in the text")

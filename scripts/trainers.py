@@ -1,6 +1,6 @@
-"""Writes sinks/views/testdata/trl/masks.json: what TRL's SFTTrainer trains on in the rows
-of rows.jsonl beside it, with SFTConfig() and nothing but paths (and use_cpu, which asks
-for no GPU and leaves the masks as they are). Run by trainers.sh.
+"""Writes sinks/views/testdata/trl/masks.json: the text that TRL's SFTTrainer trains on in each
+row of rows.jsonl beside it. SFTConfig has its defaults except for paths and use_cpu, which does
+not change the masks. trainers.sh runs it.
 """
 import glob
 import hashlib
@@ -23,7 +23,7 @@ templates = {os.path.basename(f)[:-6]: open(f).read() for f in sorted(glob.glob(
 
 
 def render(template, row, whole, **kwargs):
-    """The text of a row's prompt, or of prompt and completion."""
+    """Renders a row's prompt or, with whole, its prompt and completion."""
     messages = row["prompt"] + (row["completion"] if whole else [])
     out = render_jinja_template(conversations=[messages], tools=row["tools"], chat_template=template, bos_token="<s>", eos_token="<|im_end|>", add_generation_prompt=not whole, **kwargs)
     return out[0][0] if isinstance(out, tuple) else out[0]
@@ -39,7 +39,7 @@ def tokenizer(template, texts):
 
 
 def trained(template, rows):
-    """What TRL trains on in each row, by the row's line; a row that TRL drops is missing."""
+    """Returns row's line -> the spans that TRL trains on. Rows that TRL drops are missing."""
     out, texts, kept = {}, [], []
     for line, row in rows:
         try:
@@ -63,14 +63,14 @@ def trained(template, rows):
     return out
 
 
-def prefixes(template, rows):
-    """Is every prompt the beginning of prompt and completion, with enable_thinking as the rows have it?"""
+def prompts_are_prefixes(template, rows):
+    """Whether every rendered prompt is a prefix of prompt and completion, with the rows' enable_thinking."""
     for row in rows:
         try:
             if not render(template, row, True, **row["chat_template_kwargs"]).startswith(render(template, row, False, **row["chat_template_kwargs"])):
                 return False
         except Exception:
-            return False  # it cannot render such a conversation
+            return False  # the template cannot render such a conversation
     return True
 
 
@@ -83,7 +83,7 @@ report = {
     "versions": {p: importlib.metadata.version(p) for p in ("torch", "trl", "transformers", "datasets", "tokenizers", "jinja2")},
     "rows_sha256": hashlib.sha256(raw).hexdigest(),
     "trained": {name: trained(templates[name], default) for name in MEASURED},
-    "thinking": {name: prefixes(text, thinking) for name, text in templates.items() if "enable_thinking" in text},
+    "thinking": {name: prompts_are_prefixes(text, thinking) for name, text in templates.items() if "enable_thinking" in text},
 }
 with open(HERE + "/masks.json", "w") as file:
     json.dump(report, file, indent=1, sort_keys=True, ensure_ascii=False)

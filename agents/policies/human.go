@@ -89,7 +89,7 @@ func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 			}
 		}
 	}
-	fmt.Fprintf(h.console, "That were %d lines without a call: the turn is over.\n", patience)
+	fmt.Fprintf(h.console, "%d lines without a call in a row: the turn is over.\n", patience)
 	return schemas.Reply{Message: strings.Join(append(thoughts, wrong), "\n")}, nil
 }
 

@@ -320,7 +320,7 @@ func TestEnvTimeout(t *testing.T) {
 }
 
 // env works on any program in a directory; it finds the tests by running them.
-func TestWC23AnyDirectoryIsATask(t *testing.T) {
+func TestEnvAcceptsAnyDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{

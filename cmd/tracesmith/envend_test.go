@@ -45,7 +45,7 @@ func TestSignalEndsAStepUnderWay(t *testing.T) {
 
 // If a client stops reading, the next answer closes the sandbox, and the process exits
 // instead of dying of SIGPIPE.
-func TestReaderThatGoesAwayEndsTheEnvironment(t *testing.T) {
+func TestClosedOutputEndsTheEnvironment(t *testing.T) {
 	_, config, label := sleepy(t)
 	d := drive(t, "-c", config, "--task", label)
 	d.cmd.Stderr = io.Discard
@@ -88,7 +88,7 @@ func TestSignalBeforeTheFirstSandbox(t *testing.T) {
 
 // Operations may be sent ahead of their answers. Each is answered in turn, also the last
 // one without a newline and half an operation at the end of the input.
-func TestOperationsSentAhead(t *testing.T) {
+func TestOperationsMayBeSentAhead(t *testing.T) {
 	for last, want := range map[string]string{`{"op":"patch","id":"last"}`: "", `{"op":"pat`: "not an operation"} {
 		d := drive(t, "--task", "stockroom")
 		write(t, d.in, strings.Join([]string{

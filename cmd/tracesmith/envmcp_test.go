@@ -215,7 +215,7 @@ func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
 			say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"bash","arguments":{"command":"exec -a ` + mark + ` sleep 1000"}}}`)
 			wait(t, "the call runs", func() bool { return running(mark) })
 			end(cmd, in, out)
-			for lines.Scan() { // what follows is protocol, too
+			for lines.Scan() { // the rest must be protocol as well
 				if !json.Valid(lines.Bytes()) {
 					t.Errorf("on standard output: %s", lines.Text())
 				}

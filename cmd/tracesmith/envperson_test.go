@@ -11,7 +11,7 @@ import (
 
 // At a terminal, a person gets the prompt of agent human. In the end the program shows
 // the change and its verdict.
-func TestA2PersonAtATerminal(t *testing.T) {
+func TestEnvPromptsAPersonAtATerminal(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "env", "--task", "stockroom")
 	tty, err := pty.Start(cmd)

@@ -118,7 +118,7 @@ func same(t *testing.T, a, b played) {
 }
 
 // The same calls get the same answers twice, also in two environments at the same time.
-func TestEnvAnswersAlikeTwice(t *testing.T) {
+func TestEnvIsDeterministic(t *testing.T) {
 	t.Parallel()
 	runs := make(chan played, 2)
 	t.Run("beside each other", func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestEnvAnswersAlikeTwice(t *testing.T) {
 
 // The same calls get the same answers in a container and in bubblewrap, with Python from
 // the same Debian packages.
-func TestDockerEnvAnswersAlike(t *testing.T) {
+func TestDockerEnvMatchesBubblewrap(t *testing.T) {
 	suite.Docker.Need(t)
 	same(t, play(t, "bubblewrap", "--sandbox", "bubblewrap"), play(t, "docker", "--image", "tracesmith-base:latest"))
 }

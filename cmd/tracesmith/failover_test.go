@@ -10,7 +10,7 @@ import (
 )
 
 // A run stops when the credit is used up, and continues when there is some again.
-func TestQuotaStopsARunThatResumes(t *testing.T) {
+func TestRunsStopAndResumeWhenTheQuotaEnds(t *testing.T) {
 	t.Parallel()
 	b := newBatch(t, "faults: [{kind: quota, on: [27]}, {kind: quota, on: [41]}]\n"+mender, strings.ReplaceAll(mending, "ATTEMPTS", "12"))
 	stops := 0

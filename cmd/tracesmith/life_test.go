@@ -110,7 +110,7 @@ func tasksIn(t *testing.T, run string) []string {
 
 // If the program is killed at any boundary of a job and started again, it stages one
 // episode per task and nothing else.
-func TestKilledAnywhereARunResumes(t *testing.T) {
+func TestRunsResumeAfterAKillAnywhere(t *testing.T) {
 	t.Parallel()
 	tasks := t.TempDir()
 	const task = "instructions: Write mended.txt.\nentrypoint: test -e mended.txt\n"
@@ -227,7 +227,7 @@ func start(t *testing.T, args ...string) (cmd *exec.Cmd, out *output) {
 	return cmd, out
 }
 
-func TestSignalsStopARunThatResumes(t *testing.T) {
+func TestRunsResumeAfterASignal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		signal syscall.Signal
@@ -281,7 +281,7 @@ func TestSignalsStopARunThatResumes(t *testing.T) {
 
 // After a first interrupt, the running episode is staged and no other starts; the same
 // command runs the rest.
-func TestFirstInterruptDrains(t *testing.T) {
+func TestFirstInterruptFinishesRunningEpisodes(t *testing.T) {
 	t.Parallel()
 	dir, config, label := sleepy(t)
 	gate := filepath.Join(dir, "gate")
@@ -305,7 +305,7 @@ func TestFirstInterruptDrains(t *testing.T) {
 }
 
 // A killed process leaves no sandbox, and the next start removes what it left on disk.
-func TestKilledOutrightNoSandboxIsLeft(t *testing.T) {
+func TestKilledRunsLeaveNoSandbox(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir, config, label := sleepy(t)
 	cmd, _ := start(t, "run", "-c", config, "--run-dir", filepath.Join(dir, "run"))

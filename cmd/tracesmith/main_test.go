@@ -27,7 +27,7 @@ import (
 // tracesmith that dies at a given point, and tracesmith-lab.
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
-	if strings.HasSuffix(os.Args[0], ".test") { // under nohup the programs of the tests shall not be deaf, too
+	if strings.HasSuffix(os.Args[0], ".test") { // under nohup, programs would inherit that SIGHUP is ignored
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	testscript.Main(m, map[string]func(){

@@ -38,7 +38,7 @@ serve() { stop; rm -f address; "$@" >address & server=$!; until [ -s address ]; 
 `
 
 // Every command in a fenced block of a page runs, the blocks of a page as one script.
-func TestCommandsOfThePages(t *testing.T) {
+func TestCommandsInDocumentationRun(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -88,8 +88,8 @@ func TestCommandsOfThePages(t *testing.T) {
 	}
 }
 
-// pageFixture is a directory with what the pages take for granted: a dataset, runs, tasks, a
-// project, and answers of a model. It holds a cache, too.
+// pageFixture makes a directory with what the pages assume: a dataset, runs, tasks, a project,
+// answers of a model, and a cache.
 func pageFixture(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()

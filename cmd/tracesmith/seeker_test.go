@@ -34,7 +34,7 @@ models:
 
 // With a server that misbehaves, and kills in both halves, each call is accounted for,
 // no recorded reply is requested again, and every episode is complete.
-func TestSeekerIsAccountedFor(t *testing.T) {
+func TestSeekerCallsAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	b := newBatch(t, halves+trouble+stallAt(24), strings.Replace(handing, "ATTEMPTS", "4", 1))
 	b.kill(4)  // in the first half

@@ -14,7 +14,7 @@ var initLine = regexp.MustCompile(`(?m)^init (github\.com/tracesmith/\S+) @.* (\
 
 // Every command pays for what packages do before main. The test counts bytes, because
 // time depends on the machine: tables and patterns fit into 2 MB, data does not.
-func TestWP12StartingDoesLittle(t *testing.T) {
+func TestStartupAllocatesLittle(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "version")
 	// Nothing is looked for: no home, no programs, no daemons.
 	cmd.Env = []string{"GODEBUG=inittrace=1"}
@@ -42,7 +42,7 @@ func TestWP12StartingDoesLittle(t *testing.T) {
 }
 
 // The guest in each sandbox contains no packages that only the host needs.
-func TestWP12GuestIsSmall(t *testing.T) {
+func TestGuestIsSmall(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../tracesmith-guest").Output()
 	if err != nil {
 		t.Fatal(err)

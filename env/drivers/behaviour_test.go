@@ -16,7 +16,7 @@ import (
 )
 
 // The environment of programs is fixed and the same in every kind of sandbox.
-func TestEachDriverD2CommonEnvironment(t *testing.T) {
+func TestEachDriverSetsTheSameEnvironment(t *testing.T) {
 	for _, kind := range kinds(t) {
 		s := envtest.Sandbox(t, kind, env.SandboxSpec{Label: t.Name() + kind})
 		r, err := s.Run(t.Context(), env.Command{Args: []string{"env"}})
@@ -46,7 +46,7 @@ func TestEachDriverD2CommonEnvironment(t *testing.T) {
 
 // A host variable such as an API key is neither in a program's environment nor in that of a process that the program
 // can inspect.
-func TestEachDriverWS3HostEnvironmentStaysOut(t *testing.T) {
+func TestEachDriverHidesTheHostsEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "s3cret-of-this-host")
 	for _, kind := range kinds(t) {
 		s := envtest.Sandbox(t, kind, env.SandboxSpec{Label: t.Name() + kind})
@@ -61,7 +61,7 @@ func TestEachDriverWS3HostEnvironmentStaysOut(t *testing.T) {
 }
 
 // Two sandboxes and the host can use one port at the same time.
-func TestEachDriverWS10PortsDoNotCollide(t *testing.T) {
+func TestEachDriverPortsDoNotCollide(t *testing.T) {
 	const serve = `
 import os, socket
 s = socket.socket()
@@ -100,7 +100,7 @@ os.write(1, b"got " + c.recv(10) + b"\n")
 }
 
 // Programs cannot reach servers on the host's loopback, on an abstract name or in a file.
-func TestEachDriverWS1HostServersAreOutOfReach(t *testing.T) {
+func TestEachDriverBlocksHostServers(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ print([name for _, name in socket.if_nameindex()])`, tcp.Addr().(*net.TCPAddr).P
 }
 
 // A driver is chosen by its name.
-func TestD15DriverSelection(t *testing.T) {
+func TestDriversAreChosenByName(t *testing.T) {
 	all := []string{"bubblewrap", "docker", "kubernetes", "local"}
 	if !slices.Equal(env.Drivers.Kinds(), all) {
 		t.Errorf("kinds %v", env.Drivers.Kinds())

@@ -8,7 +8,7 @@ import (
 )
 
 // An interrupted removal leaves a directory that still names its owner, so that the next one finds it.
-func TestTheOwnersNameIsRemovedLast(t *testing.T) {
+func TestRemovalDeletesTheOwnerFileLast(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: only root may mount what cannot be removed")
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A tree as deep as a path can be long is packed whole, locked directories in it
-// too, which stay locked.
+// A tree as deep as the longest path is packed completely, including directories without
+// permissions, which keep their modes.
 func TestPackDeepDirectories(t *testing.T) {
 	const depth, locked = 2000, 1000
 	top := t.TempDir()
@@ -66,7 +66,7 @@ func TestPackDeepDirectories(t *testing.T) {
 	}
 }
 
-// FuzzUnpack: whatever an archive holds, nothing outside its directory changes.
+// FuzzUnpack checks that no archive changes anything outside its directory.
 func FuzzUnpack(f *testing.F) {
 	for _, h := range []tar.Header{
 		{Name: "../out", Typeflag: tar.TypeReg, Size: 1},

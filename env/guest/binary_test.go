@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// A guest can be started as soon as it is written, whatever else this process
-// starts meanwhile.
-func TestMaterialisedWhileOthersStart(t *testing.T) {
+// A guest can be started as soon as it is written, even if this process starts other programs at
+// the same time.
+func TestCachedGuestStartsAtOnce(t *testing.T) {
 	path, err := exec.LookPath("true")
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +49,8 @@ func TestMaterialisedWhileOthersStart(t *testing.T) {
 	others.Wait()
 }
 
-// Without a cache that can be written the running executable serves.
-func TestPlacedNowhere(t *testing.T) {
+// Without a writable cache, the running executable is the guest.
+func TestGuestWithoutACache(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func TestPlacedNowhere(t *testing.T) {
 	}
 }
 
-// A cached guest that lost its content, as a power cut leaves it, is written again.
-func TestPlacedReplacesADamagedGuest(t *testing.T) {
+// A cached guest that lost its content, as after a power cut, is written again.
+func TestDamagedGuestIsReplaced(t *testing.T) {
 	raw := []byte("a guest")
 	cache := t.TempDir()
 	for _, content := range []string{"zeros: " + strings.Repeat("\x00", 7), "a guess", "a gue", ""} {
@@ -82,8 +82,8 @@ func TestPlacedReplacesADamagedGuest(t *testing.T) {
 	}
 }
 
-// One process compares the content once, and again if the file is another.
-func TestPlacedNoticesAnotherFile(t *testing.T) {
+// A process compares the content once, and again if the file has changed.
+func TestChangedGuestIsNoticed(t *testing.T) {
 	raw := []byte("a guest")
 	cache := t.TempDir()
 	var guest cachedGuest
@@ -102,7 +102,7 @@ func TestPlacedNoticesAnotherFile(t *testing.T) {
 	}
 }
 
-func TestMaterialise(t *testing.T) {
+func TestGuestIsCached(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "cache", "guest")
 	for _, content := range []string{"one", "another"} {
 		if err := writeExecutable(name, []byte(content)); err != nil {

@@ -83,7 +83,7 @@ func Connect(ctx context.Context, conn net.Conn, cfg Config) (*Client, error) {
 	c := &Client{rpc: rpc, svc: guestpb.NewGuestClient(rpc), config: cfg}
 	l := cfg.Limits
 	r, err := call(ctx, c, helloBound, c.svc.Hello, &guestpb.HelloRequest{
-		Workdir: []byte(cfg.Workdir), Env: raws(cfg.Env),
+		Workdir: []byte(cfg.Workdir), Env: byteSlices(cfg.Env),
 		MemoryBytes: l.MemoryBytes, Processes: int64(l.Processes), FileBytes: l.DiskBytes,
 		OpenFiles: int64(l.OpenFiles), CpuSeconds: int64(l.CPUTime / time.Second),
 		LimitProcesses: cfg.LimitProcesses,
@@ -241,7 +241,7 @@ func (c *Client) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
 	}
 	timeout := cmp.Or(cmd.Timeout, env.DefaultCommandTimeout)
 	req := &guestpb.RunRequest{
-		Id: c.ids.Add(1), Args: raws(cmd.Args), Dir: c.path(cmd.Dir), Env: raws(cmd.Env), Stdin: cmd.Stdin,
+		Id: c.ids.Add(1), Args: byteSlices(cmd.Args), Dir: c.path(cmd.Dir), Env: byteSlices(cmd.Env), Stdin: cmd.Stdin,
 		TimeoutNs: int64(timeout), MaxOutput: min(cmp.Or(cmd.MaxOutput, env.DefaultMaxOutput), maxOutput),
 	}
 	if len(cmd.Stdin) > pieceBytes {

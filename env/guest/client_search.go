@@ -16,7 +16,7 @@ func (c *Client) Walk(ctx context.Context, w env.WalkSpec) (env.WalkResult, erro
 	timeout := within(ctx, cmp.Or(w.Timeout, env.DefaultSearchTimeout))
 	most := cmp.Or(w.MaxEntries, env.DefaultMaxEntries)
 	r, err := call(ctx, c, timeout, c.svc.Walk, &guestpb.WalkRequest{
-		Dir: c.path(w.Dir), Depth: int64(w.Depth), Ignore: raws(w.Ignore), MaxEntries: int64(most), TimeoutNs: int64(timeout),
+		Dir: c.path(w.Dir), Depth: int64(w.Depth), Ignore: byteSlices(w.Ignore), MaxEntries: int64(most), TimeoutNs: int64(timeout),
 	})
 	if err != nil {
 		return env.WalkResult{}, fmt.Errorf("listing %s: %w", w.Dir, err)
@@ -53,7 +53,7 @@ func (c *Client) Search(ctx context.Context, q env.SearchSpec) (env.SearchResult
 	most, bytes := cmp.Or(q.MaxMatches, 100), min(cmp.Or(max(q.MaxBytes, 0), maxFound), maxFound)
 	r, err := call(ctx, c, timeout, c.svc.Search, &guestpb.SearchRequest{
 		Path: c.path(q.Path), Pattern: []byte(q.Pattern), Literal: q.Literal, IgnoreCase: q.IgnoreCase,
-		Within: raws(q.Within), Include: raws(q.Include), Exclude: raws(q.Exclude), Ignore: raws(q.Ignore),
+		Within: byteSlices(q.Within), Include: byteSlices(q.Include), Exclude: byteSlices(q.Exclude), Ignore: byteSlices(q.Ignore),
 		First: int64(q.First), Last: int64(q.Last), Context: int64(min(max(q.Context, 0), 100)),
 		MaxMatches: int64(most), MaxBytes: int64(bytes), MaxLine: int64(cmp.Or(max(q.MaxLine, 0), 2000)), TimeoutNs: int64(timeout),
 	})

@@ -33,7 +33,7 @@ func (c *Client) Open(ctx context.Context, spec env.TerminalSpec) (env.Terminal,
 	}
 	t := &Terminal{c: c, id: c.ids.Add(1)}
 	_, err := call(ctx, c, shortBound, c.svc.Open, &guestpb.OpenRequest{
-		Id: t.id, Args: raws(spec.Args), Dir: c.path(spec.Dir), Env: raws(spec.Env), Pty: spec.PTY,
+		Id: t.id, Args: byteSlices(spec.Args), Dir: c.path(spec.Dir), Env: byteSlices(spec.Env), Pty: spec.PTY,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening a terminal for %s: %w", spec.Args[0], err)

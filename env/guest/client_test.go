@@ -102,7 +102,7 @@ func connect(t *testing.T, l *liar) *Client {
 	return c
 }
 
-func TestLyingHello(t *testing.T) {
+func TestInvalidHelloIsRefused(t *testing.T) {
 	for want, hello := range map[string]*liar{
 		"protocol 99":   {hello: guestpb.HelloResponse{Protocol: 99, Workdir: []byte("/w")}},
 		`"relative"`:    {hello: guestpb.HelloResponse{Protocol: protocol, Workdir: []byte("relative")}},
@@ -116,7 +116,7 @@ func TestLyingHello(t *testing.T) {
 	}
 }
 
-func TestLyingRun(t *testing.T) {
+func TestInvalidRunAnswersAreRefused(t *testing.T) {
 	for name, r := range map[string]*guestpb.RunResponse{
 		"more than asked": {Output: make([]byte, 100), Total: 100, Head: 100},
 		"head beyond":     {Output: []byte("abc"), Total: 3, Head: 4},
@@ -141,7 +141,7 @@ func TestLyingRun(t *testing.T) {
 	}
 }
 
-func TestLyingPull(t *testing.T) {
+func TestInvalidPullAnswersAreRefused(t *testing.T) {
 	for name, r := range map[string]*guestpb.PullResponse{
 		"more than asked": {Data: make([]byte, 100)},
 		"nothing, ever":   {},
@@ -177,9 +177,9 @@ func TestErrorsOfTheGuest(t *testing.T) {
 	}
 }
 
-// A guest that never answers ends a call at its bound and the grace, and a guest
-// that does not even read cannot hold a call beyond it either.
-func TestSilentGuest(t *testing.T) {
+// If a guest never answers, a call ends after its limit plus the grace period, even if the guest
+// does not read either.
+func TestCallsEndIfTheGuestIsSilent(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			ours, theirs := net.Pipe()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// The links in /proc lead to what the guest has open, whatever its name: no path of the
-// host may go through them.
+// Links in /proc lead to the guest's open descriptors, so no path of the host may pass through
+// them.
 func TestOpenFileFollowsNoLinkOfProc(t *testing.T) {
 	dir := t.TempDir()
 	open, err := os.Create(filepath.Join(dir, "open"))
@@ -38,7 +38,7 @@ func TestOpenFileFollowsNoLinkOfProc(t *testing.T) {
 	}
 }
 
-// A link in the workspace that leads out of it is not written through.
+// WriteFile does not write through a link that leads out of the workspace.
 func TestWriteFileStaysInTheWorkspace(t *testing.T) {
 	top := t.TempDir()
 	work, outside := filepath.Join(top, "w"), filepath.Join(top, "outside")

@@ -85,7 +85,7 @@ func (k *keyring) serve() {
 
 // give returns a key for the process at the other end, "" to refuse it.
 func (k *keyring) give(conn *net.UnixConn) string {
-	p, ok := asker(conn)
+	p, ok := peerProcess(conn)
 	if !ok || p.tag != k.sc.tag {
 		return ""
 	}
@@ -112,8 +112,8 @@ func (k *keyring) give(conn *net.UnixConn) string {
 	return strconv.Itoa(n) + " " + hex.EncodeToString(k.keys.Key(n)) + "\n"
 }
 
-// asker identifies the process at the other end of a new connection.
-func asker(conn *net.UnixConn) (process, bool) {
+// peerProcess identifies the process at the other end of a new connection.
+func peerProcess(conn *net.UnixConn) (process, bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return process{}, false

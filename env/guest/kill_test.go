@@ -23,9 +23,9 @@ func tagged(t *testing.T, tag uint64) {
 	}
 }
 
-// A sweep tells whether everything is dead: processes that start others as fast as it
-// looks outlast it.
-func TestSweepTellsOfSurvivors(t *testing.T) {
+// A sweep reports whether everything is dead: processes that start others as fast as it scans
+// survive it.
+func TestSweepReportsSurvivors(t *testing.T) {
 	nobody := func(process) bool { return false }
 	first := FirstTag()
 	newest := first

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A process that ends between two looks at it holds no memory: counted with what
-// it had, it would pass for a limit that was broken.
+// A process that ends between two measurements counts as using no memory. Its last value would
+// make it look as if it exceeded its limit.
 func TestEndedProcessHoldsNoMemory(t *testing.T) {
 	cmd := exec.Command("python3", "-c", "hold = bytearray(20 << 20); print('up', flush=True); input()")
 	in, err := cmd.StdinPipe()

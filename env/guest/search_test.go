@@ -22,7 +22,7 @@ func (l *liar) Search(context.Context, *guestpb.SearchRequest) (*guestpb.SearchR
 	return l.search, nil
 }
 
-func TestLyingWalk(t *testing.T) {
+func TestInvalidWalkAnswersAreRefused(t *testing.T) {
 	for name, r := range map[string]*guestpb.WalkResponse{
 		"out of the tree":     {Entries: []*guestpb.Entry{{Path: []byte("../x")}}},
 		"more than counted":   {Entries: []*guestpb.Entry{{Path: []byte("x")}}},
@@ -39,7 +39,7 @@ func TestLyingWalk(t *testing.T) {
 	}
 }
 
-func TestLyingSearch(t *testing.T) {
+func TestInvalidSearchAnswersAreRefused(t *testing.T) {
 	line := func(l *guestpb.Line) *guestpb.SearchResponse {
 		l.Match = true
 		return &guestpb.SearchResponse{Matches: 5, Lines: []*guestpb.Line{l}}
@@ -81,8 +81,7 @@ func FuzzNaturalOrder(f *testing.F) {
 	})
 }
 
-// FuzzSearch: whatever a pattern, a glob and a file hold, a search answers within
-// its bounds.
+// FuzzSearch checks that a search stays within its limits for any pattern, glob and file.
 func FuzzSearch(f *testing.F) {
 	f.Add("a(b|c)*$", "**/{a,b}*.[a-z]", "abc\nabd\r\n\xff", "d/a.c", 1, false)
 	f.Add("", "[", "", "x", 0, true)

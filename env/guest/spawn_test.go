@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program at its exec waits for the guest, however slow the guest is on a busy machine:
-// it must not be taken for one that agent code has stopped before its start.
-func TestASlowGuestStartsPrograms(t *testing.T) {
+// A program waits for the guest at its exec. If the guest is slow, it must not mistake the program
+// for one that agent code has stopped before its start.
+func TestSlowGuestsStartPrograms(t *testing.T) {
 	s := newServer(tagKey{}, 0).starter
 	if !s.traced {
 		t.Skip("the kernel forbids tracing here: there is no stop at an exec")

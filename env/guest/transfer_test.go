@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// However many calls name a new transfer at once, it is opened once: a second one would
-// be lost with its descriptor.
-func TestATransferIsOpenedOnce(t *testing.T) {
+// If several calls name a new transfer at once, it is opened once: a second one would leak with
+// its descriptor.
+func TestTransfersAreOpenedOnce(t *testing.T) {
 	ts := &transfers{known: map[uint64]*transfer{}}
 	for id := range uint64(maxTransfers) {
 		var opened atomic.Int32

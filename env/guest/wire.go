@@ -17,7 +17,7 @@ func texts(raw [][]byte) []string {
 	return out
 }
 
-func raws(texts []string) [][]byte {
+func byteSlices(texts []string) [][]byte {
 	out := make([][]byte, len(texts))
 	for i, t := range texts {
 		out[i] = []byte(t)

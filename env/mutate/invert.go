@@ -10,14 +10,14 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// Limits on commits that Invert accepts. Larger commits are features, not fixes.
+// Limits on the commits that Invert accepts. A larger commit is probably a feature, not a fix.
 const (
 	maxInvertFiles = 8
 	maxInvertLines = 400
 )
 
-// CodeCommits lists the newest of the last scan commits, at most n, that change
-// Python files other than tests.
+// CodeCommits looks at the last scan commits and returns up to n that Invert may accept, newest
+// first. These change Python files other than tests and are not too large.
 func CodeCommits(ctx context.Context, h *workspace.History, n, scan int, isTest func(path string) bool) ([]string, error) {
 	all, err := h.Commits(ctx, scan)
 	if err != nil {
@@ -39,7 +39,8 @@ func CodeCommits(ctx context.Context, h *workspace.History, n, scan int, isTest 
 	return out, nil
 }
 
-// inverted lists the files of a commit that its inversion reverts.
+// inverted returns the files that the inversion of a commit reverts. It returns a *RefusedError
+// if the commit is too large.
 func inverted(changed []workspace.Change, isTest func(path string) bool) ([]string, error) {
 	var files []string
 	lines := 0
@@ -54,10 +55,10 @@ func inverted(changed []workspace.Change, isTest func(path string) bool) ([]stri
 	return files, nil
 }
 
-// Invert makes the bug that a commit has fixed: the reverse diff of the commit on HEAD, which the
-// Mutator's workspace must contain, or, if that does not apply any more, its functions restored one
-// by one. Tests, and files that the commit added or removed, stay as they are. A *RefusedError says
-// why there is no such bug.
+// Invert returns a mutation of HEAD that reintroduces the bug that a commit fixed: the reverse diff
+// of the commit. If that no longer applies, the mutation restores the changed functions one by one.
+// It changes no tests, and no files that the commit added or removed. The Mutator's workspace must
+// contain HEAD. The error is a *RefusedError if there is no such mutation.
 func (m *Mutator) Invert(ctx context.Context, h *workspace.History, commit string, isTest func(path string) bool) (Mutation, error) {
 	changed, err := h.Changed(ctx, commit)
 	if err != nil {
@@ -80,8 +81,9 @@ func (m *Mutator) Invert(ctx context.Context, h *workspace.History, commit strin
 	return mutation, err
 }
 
-// reversal makes the request for an inversion: by text if the reverse diff applies to HEAD, else by
-// function.
+// reversal returns the request for an inversion. If the reverse diff applies to HEAD, the request
+// holds each file before and after the diff ("compare"). Otherwise it holds each file before and
+// after the commit, and the mutator restores single functions ("reverse").
 func (m *Mutator) reversal(ctx context.Context, h *workspace.History, commit string, files []string) (request, error) {
 	patch, err := h.Reverse(ctx, commit, files)
 	if err != nil {
@@ -117,9 +119,11 @@ func (m *Mutator) reversal(ctx context.Context, h *workspace.History, commit str
 	return r, nil
 }
 
-// maxVersion bounds a file whose versions are compared.
+// maxVersion is the size in bytes of the largest file that an inversion may revert.
 const maxVersion = 2 << 20
 
+// version returns a file as it is in a commit, or in its parent. It returns a *RefusedError if
+// the file does not exist there or is too large.
 func version(ctx context.Context, h *workspace.History, commit, file string, parent bool) ([]byte, error) {
 	raw, found, err := h.File(ctx, commit, file, parent)
 	if err == nil && (!found || len(raw) > maxVersion) {

@@ -83,7 +83,7 @@ func (r repo) history() *workspace.History {
 	return h
 }
 
-func TestTheNewestCommitThatTouchesCodeIsTakenBack(t *testing.T) {
+func TestNewestCommitThatTouchesCodeIsInverted(t *testing.T) {
 	r := newRepo(t)
 	r.commit(map[string]string{"calc.py": broken, "README": "x"})
 	fix := r.commit(map[string]string{"calc.py": mended, "test_calc.py": "def test_total():\n    assert total([1, 2]) == 3\n"})
@@ -117,9 +117,8 @@ func TestTheNewestCommitThatTouchesCodeIsTakenBack(t *testing.T) {
 	}
 }
 
-// The reverse diff does not fit any more, because the lines around have changed; the
-// function has not.
-func TestFunctionsArePutBackWhereTheReverseDiffDoesNotApply(t *testing.T) {
+// The reverse diff does not apply because nearby lines have changed, but the function has not.
+func TestFunctionsAreRestoredIfTheReverseDiffDoesNotApply(t *testing.T) {
 	r := newRepo(t)
 	r.commit(map[string]string{"calc.py": broken})
 	fix := r.commit(map[string]string{"calc.py": mended})

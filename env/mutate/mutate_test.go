@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every site of two files, one of them with another encoding, tabs, CRLF, form
-// feeds, comments inside conditions and no end of line at its end: the patch applies
-// and changes nothing outside the site's lines.
-func TestEverySiteGivesAPatchOfItsOwnLines(t *testing.T) {
+// The patch of every site of two files applies and changes nothing outside the site's lines. One
+// file has another encoding, tabs, CRLF, form feeds, comments inside conditions and no newline at
+// its end.
+func TestEverySitePatchesOnlyItsLines(t *testing.T) {
 	b := start(t, "testdata/shop")
 	sites := b.sites("stock.py", "odd.py")
 	seen := map[string]bool{}
@@ -42,7 +42,7 @@ func TestEverySiteGivesAPatchOfItsOwnLines(t *testing.T) {
 	}
 }
 
-func TestAMutationNamesWhatItChanges(t *testing.T) {
+func TestMutationsNameTheirFunctions(t *testing.T) {
 	b := start(t, "testdata/shop")
 	sites := b.sites("stock.py")
 	i := slices.IndexFunc(sites, func(s Site) bool { return s.Operator == "r1" && s.Func == "Stock.add" })
@@ -116,7 +116,7 @@ func TestOnlyLinesThatTestsRun(t *testing.T) {
 	}
 }
 
-// What a run saw of types outweighs what the text shows.
+// Types that a run recorded take precedence over those that the source shows.
 func TestRecordedTypesDecideWhichNamesAreAlike(t *testing.T) {
 	b := start(t, "testdata/shop")
 	f := File{Path: "t.py"}

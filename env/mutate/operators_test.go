@@ -23,9 +23,9 @@ func cases(t *testing.T, file string) (names, texts []string) {
 	return names, texts
 }
 
-// Each operator makes exactly the changes of its table, in the order of the text:
-// behind >> stand the lines that a change takes out and puts in.
-func TestOperatorsDoWhatTheirTableSays(t *testing.T) {
+// Each operator makes exactly the changes of its table, in source order: after >> are the removed
+// and added lines.
+func TestOperatorsMatchTheirTables(t *testing.T) {
 	b := start(t, "testdata/shop")
 	names, texts := cases(t, "testdata/operators.txt")
 	known := map[string]bool{}
@@ -70,8 +70,8 @@ func changedLines(patch []byte) string {
 	return out.String()
 }
 
-// A name may end in the operators that are meant; without, all are.
-func TestPlacesThatAreLeftAlone(t *testing.T) {
+// A case's name may end in the operators that it is about; otherwise it is about all.
+func TestSkippedPlacesHaveNoSites(t *testing.T) {
 	b := start(t, "testdata/shop")
 	names, texts := cases(t, "testdata/untouched.txt")
 	for i, name := range names {

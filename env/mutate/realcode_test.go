@@ -44,9 +44,9 @@ func library(t *testing.T) (root string, files []string) {
 	return root, files
 }
 
-// Real code: of each file and operator a few sites are applied; git takes every
-// patch, and no line outside the site's own differs.
-func TestRealCode(t *testing.T) {
+// For each file and operator a few sites are applied. Git accepts every patch, and no line outside
+// the site's own changes.
+func TestSitesOfRealCodeApply(t *testing.T) {
 	root, files := library(t)
 	sb := envtest.Sandbox(t, "local", env.SandboxSpec{Label: "mutate-test", Workdir: workdir})
 	m, err := Start(t.Context(), Config{Sandbox: sb, Workdir: workdir})

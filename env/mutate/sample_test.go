@@ -26,7 +26,7 @@ func many() []Site {
 	return out
 }
 
-func TestASampleIsDecidedByItsSeed(t *testing.T) {
+func TestSamplesDependOnTheirSeedOnly(t *testing.T) {
 	sites := many()
 	one := Sample(sites, 50, 7, Caps{})
 	rand.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
@@ -51,7 +51,7 @@ func TestRareOperatorsAreSampledAndPreferredOnesMore(t *testing.T) {
 	}
 }
 
-func TestCapsBoundFunctionOperatorAndFile(t *testing.T) {
+func TestSamplesRespectTheirCaps(t *testing.T) {
 	for name, got := range map[string][]Site{"some": Sample(many(), 60, 3, DefaultCaps), "all": Sample(many(), 2000, 3, DefaultCaps)} {
 		funcs, operators, files := map[string]int{}, map[string]int{}, map[string]int{}
 		for _, s := range got {
@@ -118,7 +118,7 @@ func TestCompositionsShareAPlaceAndDoNotOverlap(t *testing.T) {
 	}
 }
 
-// Parts of a composition are one patch, and each leave-one-out is another bug.
+// The parts of a composition are one patch, and each subset without one part is another bug.
 func TestACompositionIsOnePatch(t *testing.T) {
 	b := start(t, "testdata/shop")
 	made := 0

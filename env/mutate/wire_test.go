@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// FuzzAnswers: whatever the program says, it is taken whole and checked, or refused.
+// FuzzAnswers checks that any output of the mutator is either valid or refused.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"id":1,"sites":[{"id":"0123456789abcdef","file":"a.py","line":1,"end_line":1,"start":0,"end":1,"func":"f","operator":"r1","family":"x","note":"n"}]}`))
 	f.Add([]byte(`{"id":1,"patch":"ZA==","funcs":[{"file":"a.py","name":"f","line":1,"end_line":2,"before":"","after":""}]}`))
@@ -76,7 +76,7 @@ func (h house) Open(context.Context, env.TerminalSpec) (env.Terminal, error) {
 	return &liar{says: h.says}, nil
 }
 
-func TestAnswersThatCannotBeTrue(t *testing.T) {
+func TestInvalidAnswersAreRefused(t *testing.T) {
 	const site = `{"id":"0123456789abcdef","file":"a.py","line":1,"end_line":1,"start":0,"end":1,"func":"f","operator":"r1"}`
 	for name, says := range map[string]string{
 		"no JSON":          "Traceback (most recent call last):\n",

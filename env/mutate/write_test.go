@@ -24,7 +24,7 @@ func TestAModelWritesABug(t *testing.T) {
 	}
 }
 
-// What a model sees: to write a function anew, nothing of its body.
+// To write a function again, the model sees nothing of its body.
 func TestARewriteDoesNotShowTheBody(t *testing.T) {
 	b := start(t, "testdata/shop")
 	for _, rewrite := range []bool{true, false} {
@@ -39,7 +39,7 @@ func TestARewriteDoesNotShowTheBody(t *testing.T) {
 	}
 }
 
-func TestAnswersOfModelsThatAreNoBug(t *testing.T) {
+func TestModelAnswersWithoutABugAreRefused(t *testing.T) {
 	b := start(t, "testdata/shop")
 	same := "def total(prices, stock, discount=0):\n    amount = 0\n    for name in stock.names():\n        amount += prices[name] * stock.items[name]\n    return amount - discount\n"
 	for name, c := range map[string]struct{ answer, why string }{

@@ -24,8 +24,8 @@ func (b *bench) with(entrypoint, command string) env.DebuggerReply {
 	return r
 }
 
-// A debugger the entrypoint names itself is left out: ours runs the program.
-func TestA16EntrypointThatNamesADebugger(t *testing.T) {
+// If the entrypoint names a debugger, it is left out, and this debugger runs the program.
+func TestDebuggerInTheEntrypointIsReplaced(t *testing.T) {
 	for _, entry := range []string{"python3 main.py", "python3 -m pdb main.py", "python3 -m pdb -c continue main.py"} {
 		b := open(t, entry)
 		b.at(b.do("n"), "main.py", 2)
@@ -33,7 +33,7 @@ func TestA16EntrypointThatNamesADebugger(t *testing.T) {
 	}
 }
 
-func TestA17BreakpointsSortedByFileAndLine(t *testing.T) {
+func TestBreakpointsAreSortedByFileAndLine(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.has(b.do("b"), "No breakpoints are set.")
 	b.do("b pkg/prices.py:19 ;; b main.py:14 ;; b main.py:8, names ;; b pkg/prices.py:6")
@@ -47,7 +47,7 @@ func TestA17BreakpointsSortedByFileAndLine(t *testing.T) {
 	}
 }
 
-func TestA18PlacesByRelativeOrAbsolutePath(t *testing.T) {
+func TestBreakpointsByRelativeOrAbsolutePath(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.has(b.do("b pkg/prices.py:19"), "Breakpoint 1 set at pkg/prices.py:19")
 	b.has(b.do("b "+workdir+"/pkg/prices.py:19"), "Breakpoint 1 was already there")
@@ -57,11 +57,11 @@ func TestA18PlacesByRelativeOrAbsolutePath(t *testing.T) {
 	b.has(b.do("cl "+workdir+"/pkg/prices.py:19"), "Breakpoint 1 at pkg/prices.py:19 deleted")
 }
 
-func TestB25EntrypointPriority(t *testing.T) {
+func TestEntrypointPriority(t *testing.T) {
 	b := open(t, "python3 main.py task")
 	b.has(b.do("n"), "python3 main.py task")
 	b.has(b.with("python3 main.py call", "n"), "The entrypoint has changed, so a new session was started.", "python3 main.py call")
-	b.at(b.with("python3 main.py call", "n"), "main.py", 4) // the same one goes on
+	b.at(b.with("python3 main.py call", "n"), "main.py", 4) // the session continues
 	b.at(b.do("n"), "main.py", 7)
 	b.has(b.do("restart"), "python3 main.py call")
 	r := b.with("python3 missing.py", "n")
@@ -72,7 +72,7 @@ func TestB25EntrypointPriority(t *testing.T) {
 	b.has(b.do("n"), "python3 main.py call")
 }
 
-func TestB26EmptyCommand(t *testing.T) {
+func TestEmptyCommandIsRefused(t *testing.T) {
 	b := open(t, "python3 main.py")
 	for _, command := range []string{"", "  \n\t", ";;", " ;; ;; "} {
 		r := b.try(command)
@@ -83,8 +83,8 @@ func TestB26EmptyCommand(t *testing.T) {
 	}
 }
 
-// Not only the first one: each runs, until one fails or the program ends.
-func TestB27CommandsRunUntilOneFails(t *testing.T) {
+// All commands run, until one fails or the program ends.
+func TestCommandsRunUntilOneFails(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.at(b.do("b 13; c"), "main.py", 13)
 	b.has(b.do("p names; p len(prices)"), "['apple', 'fig']\n2\n")
@@ -96,7 +96,7 @@ func TestB27CommandsRunUntilOneFails(t *testing.T) {
 	b.has(b.do("c ;; p 1"), "exit code 0", "Not run: p 1")
 }
 
-func TestB28BareBreakListsWithoutASession(t *testing.T) {
+func TestBareBreakListsWithoutASession(t *testing.T) {
 	b := open(t, "python3 main.py")
 	for _, command := range []string{"b", "break", "tbreak"} {
 		b.has(b.do(command), "No breakpoints are set.")
@@ -107,8 +107,8 @@ func TestB28BareBreakListsWithoutASession(t *testing.T) {
 	}
 }
 
-// The program need not start again: it goes on without breakpoints.
-func TestB29BareClearRemovesAll(t *testing.T) {
+// The program does not restart; it continues without breakpoints.
+func TestBareClearRemovesAll(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.do("b 13 ;; b pkg/prices.py:19 ;; b 14 ;; c")
 	b.has(b.do("cl"), "All breakpoints are deleted (3).", "Current frame: main.py:13")
@@ -117,7 +117,7 @@ func TestB29BareClearRemovesAll(t *testing.T) {
 	b.has(b.do("c"), "total is 8", "exit code 0")
 }
 
-func TestEachPythonB31OtherErrorsInPdbsWords(t *testing.T) {
+func TestEachPythonOtherErrorsAreThoseOfPdb(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py")
 		for command, want := range map[string]string{
@@ -144,7 +144,7 @@ func TestEachPythonB31OtherErrorsInPdbsWords(t *testing.T) {
 	})
 }
 
-func TestB32ContextWithoutAFurtherCommand(t *testing.T) {
+func TestObservationIncludesTheContext(t *testing.T) {
 	b := open(t, "python3 main.py")
 	r := b.do("b 13 ;; c")
 	b.has(r, "Current frame: main.py:13 in run\n  8    \t    prices = []", " 13 B->\t    result = total(prices)")
@@ -162,7 +162,7 @@ func TestB32ContextWithoutAFurtherCommand(t *testing.T) {
 	}
 }
 
-func TestB33ObservationLayout(t *testing.T) {
+func TestObservationLayout(t *testing.T) {
 	b := open(t, "python3 long.py")
 	b.write("long.py", strings.Repeat("#\n", 996)+"x = 1\ny = 2\nz = 3\nprint(x)\n"+strings.Repeat("#\n", 3)+"w = 4")
 	r := b.do("b 1000 ;; c ;; n")
@@ -191,7 +191,7 @@ Current frame: long.py:1004 in <module>
 	}
 }
 
-func TestB34EndOfTheProgram(t *testing.T) {
+func TestEndOfTheProgramIsReported(t *testing.T) {
 	for _, entry := range []string{"python3 -m pytest tests", "python3 -m pytest -q tests", "python3 -m pytest -q -s tests"} {
 		b := open(t, entry)
 		r := b.do("c")
@@ -204,7 +204,7 @@ func TestB34EndOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestB35BreakpointsPersist(t *testing.T) {
+func TestBreakpointsPersist(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.do("b 13 ;; b pkg/prices.py:19, result > 2 ;; c")
 	b.has(b.do("c ;; c"), "exit code 0. Breakpoints are kept (2).")
@@ -228,8 +228,8 @@ func TestB35BreakpointsPersist(t *testing.T) {
 	b.at(forget("b 14 ;; c"), "main.py", 14)
 }
 
-// Not the end of the session: the program is interrupted where it is.
-func TestB37TimeoutInterruptsAndLivesOn(t *testing.T) {
+// A timeout interrupts the program where it is; the session continues.
+func TestTimeoutKeepsTheSession(t *testing.T) {
 	b := open(t, "python3 tricky.py loop").patient()
 	b.do("b tricky.py:43 ;; n")
 	r := b.within("c", hangs)
@@ -241,8 +241,8 @@ func TestB37TimeoutInterruptsAndLivesOn(t *testing.T) {
 	b.has(b.do("p count > 0"), "True")
 }
 
-// Nothing is copied: the same commands lead to the same observations.
-func TestB38ReplayGivesTheSameObservations(t *testing.T) {
+// Sessions are not copied: the same commands give the same observations.
+func TestReplayGivesTheSameObservations(t *testing.T) {
 	var texts [2][]string
 	for i := range texts {
 		b := open(t, "python3 main.py kiwi pear")
@@ -255,7 +255,7 @@ func TestB38ReplayGivesTheSameObservations(t *testing.T) {
 	}
 }
 
-func TestEachPythonB39CrashShowsItsTraceback(t *testing.T) {
+func TestEachPythonCrashShowsItsTraceback(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" -c 'import broken'")
 		r := b.do("c")

@@ -26,8 +26,8 @@ type registry struct {
 	notes  []string // what happened to breakpoints since the last observation
 }
 
-// mirrored is one breakpoint as the shim gets it.
-type mirrored struct {
+// shimBreakpoint is a breakpoint as it is sent to the shim.
+type shimBreakpoint struct {
 	ID        int    `json:"id"`
 	File      string `json:"file"`
 	Line      int    `json:"line"`
@@ -38,10 +38,10 @@ type mirrored struct {
 	Hits      int    `json:"hits,omitempty"`
 }
 
-func (r *registry) mirror() []mirrored {
-	out := make([]mirrored, len(r.points))
+func (r *registry) mirror() []shimBreakpoint {
+	out := make([]shimBreakpoint, len(r.points))
 	for i, p := range r.points {
-		out[i] = mirrored{p.number, p.File, p.Line, p.Condition, p.Enabled, p.Temporary, p.Ignore, p.Hits}
+		out[i] = shimBreakpoint{p.number, p.File, p.Line, p.Condition, p.Enabled, p.Temporary, p.Ignore, p.Hits}
 	}
 	return out
 }

@@ -52,7 +52,7 @@ func TestEachPythonBreakpointPlaces(t *testing.T) {
 	})
 }
 
-func TestEachPythonB30ImpossibleBreakpoints(t *testing.T) {
+func TestEachPythonImpossibleBreakpointsAreRefused(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py")
 		for spec, want := range map[string]string{
@@ -158,7 +158,7 @@ func TestBreakpointsSurvive(t *testing.T) {
 	b.has(b.do("n"), "tricky.py loop") // the entrypoint of the configuration again
 }
 
-func TestB36EditsShiftBreakpoints(t *testing.T) {
+func TestEditsShiftBreakpoints(t *testing.T) {
 	set := func(lines ...int) *Debugger {
 		d := New(Config{Workdir: workdir, Entrypoint: "python3 main.py"})
 		for _, l := range lines {

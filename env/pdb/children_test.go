@@ -13,7 +13,7 @@ func TestEachPythonChildProcessesNeverStop(t *testing.T) {
 	})
 }
 
-// Each speaks for itself: children's output is output, their ends are their own.
+// The output of children is program output, and their ends do not end the program.
 func TestEachPythonChildrenOfEveryKind(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" kids.py")

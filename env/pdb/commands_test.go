@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestB27SeveralCommandsInOneCall(t *testing.T) {
+func TestSeveralCommandsInOneCall(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":                          nil,
 		" \n\t\n":                   nil,

@@ -106,8 +106,8 @@ func checkEdits(t *testing.T, script []byte) {
 	}
 }
 
-// The line under a breakpoint stays the same text, whatever the edits; where it
-// is gone, so is the breakpoint, with a note.
+// After any edits, the text of a breakpoint's line is the same. If the line is gone, so is the
+// breakpoint, with a note.
 func TestEditsAgainstAModel(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))

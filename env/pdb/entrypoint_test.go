@@ -8,7 +8,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-func TestA15EntrypointsAreLaunched(t *testing.T) {
+func TestEntrypointsAreLaunched(t *testing.T) {
 	const u, v = ` -u -c "$1" "$3" `, `bash -c "$2" sh "$1" "$3" `
 	cases := map[string]string{
 		"python -m pytest -q tests/test_a.py": "exec python" + u + "-m pytest -q tests/test_a.py",
@@ -95,8 +95,7 @@ func TestLaunchLineRefuses(t *testing.T) {
 	}
 }
 
-// FuzzLaunchLine: no panic, and what is accepted is as sound a shell line as the
-// entrypoint was.
+// FuzzLaunchLine checks that an accepted line is valid shell if the entrypoint was, without panics.
 func FuzzLaunchLine(f *testing.F) {
 	for _, s := range []string{"cd a && F=1 python -m pytest 'x y' $(ls) `ls`", "python -c \"a\\\"b\"", "uv run pytest",
 		"a=${b:-c} pytest # no", "python -W x -mpdb y.py;;", "python x 2>&1 \\\n y", "\v\n0"} {

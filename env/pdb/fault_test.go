@@ -52,7 +52,7 @@ func counting(t *testing.T, entrypoint string) (*bench, *counted) {
 	return b, c
 }
 
-func TestWC1ShiftEqualToTheDistance(t *testing.T) {
+func TestShiftOntoAnotherBreakpointKeepsBoth(t *testing.T) {
 	for _, by := range []int{10, 20, -10} {
 		d := New(Config{Workdir: workdir, Entrypoint: "python3 main.py"})
 		for _, line := range []int{30, 40, 50} {
@@ -66,7 +66,7 @@ func TestWC1ShiftEqualToTheDistance(t *testing.T) {
 	}
 }
 
-func TestEachPythonWC2ConditionsSurvive(t *testing.T) {
+func TestEachPythonConditionsSurvive(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.do("b 119, n == 3 and (n, 'a') != (1, 'b')")
@@ -82,7 +82,7 @@ func TestEachPythonWC2ConditionsSurvive(t *testing.T) {
 	})
 }
 
-func TestEachPythonWC3TemporaryDisabledAndIgnored(t *testing.T) {
+func TestEachPythonTemporaryDisabledAndIgnoredSurvive(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
 		b.do("tbreak 117 ;; b 119 ;; b 120 ;; disable 3 ;; ignore 2 4")
@@ -101,7 +101,7 @@ func TestEachPythonWC3TemporaryDisabledAndIgnored(t *testing.T) {
 	})
 }
 
-func TestWC4TimeoutKeepsBreakpoints(t *testing.T) {
+func TestTimeoutKeepsBreakpoints(t *testing.T) {
 	for _, program := range []string{"loop", "stubborn"} { // one that reacts to the interrupt, one that must be killed
 		b, c := counting(t, "python3 tricky.py "+program)
 		b.do("b numbers, n > 1 ;; n")
@@ -117,7 +117,7 @@ func TestWC4TimeoutKeepsBreakpoints(t *testing.T) {
 	}
 }
 
-func TestWC5QuitKeepsBreakpointsAndDoesNotWait(t *testing.T) {
+func TestQuitKeepsBreakpointsAndDoesNotWait(t *testing.T) {
 	for _, quit := range []string{"q", "quit", "exit", "EOF"} {
 		b, c := counting(t, "python3 main.py")
 		b.do("b 13 ;; c")
@@ -131,7 +131,7 @@ func TestWC5QuitKeepsBreakpointsAndDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestEachPythonWC6PromptsAndSentinelsInOutput(t *testing.T) {
+func TestEachPythonPromptsInTheOutputAreOutput(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" fake.py")
 		b.write("fake.py", `import os, sys
@@ -153,7 +153,7 @@ done = 1
 	})
 }
 
-func TestEachPythonWC7CharactersAcrossReads(t *testing.T) {
+func TestEachPythonCharactersSplitBetweenReads(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" wide.py")
 		b.write("wide.py", "import os, time\nfor c in ('é' * 500 + '漢' * 100 + '😀' * 50).encode('utf-8'):\n    os.write(1, bytes([c]))\nprint()\nprint('é' * 4000)\n")
@@ -162,7 +162,7 @@ func TestEachPythonWC7CharactersAcrossReads(t *testing.T) {
 	})
 }
 
-func TestWC17InterpretersPrefixesAndFolders(t *testing.T) {
+func TestEntrypointInterpretersPrefixesAndDirectories(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.do("b total")
 	for _, entry := range []string{"python3 main.py a", "/usr/bin/python3 main.py", "A=1 B='x y' python3 main.py", "cd tests && python3 ../main.py",
@@ -171,9 +171,8 @@ func TestWC17InterpretersPrefixesAndFolders(t *testing.T) {
 	}
 }
 
-// The peer sleeps and polls. Here a read returns when there is something, so a
-// command that takes long costs as many reads as a short one.
-func TestWP1NoPolling(t *testing.T) {
+// A read returns as soon as there is output, so a long command needs as many reads as a short one.
+func TestReadsDoNotPoll(t *testing.T) {
 	b, c := counting(t, "python3 main.py")
 	b.do("n")
 	read := c.read.Load()
@@ -183,7 +182,7 @@ func TestWP1NoPolling(t *testing.T) {
 	}
 }
 
-func TestWP2OneRoundTripPerCommand(t *testing.T) {
+func TestOneRoundTripPerCommand(t *testing.T) {
 	b, c := counting(t, "python3 main.py")
 	b.do("b 13") // starts the program
 	for _, command := range []string{"c", "p 1", "w", "n", "b 15", "l", "b", "u", "d", "ll"} {
@@ -198,7 +197,7 @@ func TestWP2OneRoundTripPerCommand(t *testing.T) {
 	}
 }
 
-func TestWP4NothingStartsBeforeItIsNeeded(t *testing.T) {
+func TestDebuggerStartsWithItsFirstCommand(t *testing.T) {
 	b, c := counting(t, "python3 main.py")
 	reset := func(clear bool) {
 		if err := b.Reset(t.Context(), clear); err != nil {
@@ -226,7 +225,7 @@ func TestWP4NothingStartsBeforeItIsNeeded(t *testing.T) {
 	}
 }
 
-func TestWP5NoRetryOfACertainFailure(t *testing.T) {
+func TestCertainFailuresAreNotRetried(t *testing.T) {
 	b, c := counting(t, "python3 missing.py")
 	r := b.try("b 3 ;; c")
 	b.has(r, "could not start", "No such file")

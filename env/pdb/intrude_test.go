@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A program may have modules under the names of those the debugger works with:
-// it gets its own, the debugger Python's.
-func TestEachPythonModulesNamedLikeTheDebuggers(t *testing.T) {
+// A program may have modules with the names of those that the debugger uses: the program gets its
+// own, the debugger those of Python.
+func TestEachPythonProgramMayShadowTheDebuggersModules(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		names := strings.Fields("ast bdb binascii cmd dis fcntl inspect json pdb pprint runpy select signal threading traceback types zipfile")
 		b := open(t, py+" src/start.py")
@@ -25,8 +25,8 @@ func TestEachPythonModulesNamedLikeTheDebuggers(t *testing.T) {
 	})
 }
 
-// Tests replace builtins; what the program uses of Python's own modules sees that.
-func TestEachPythonReplacedInputIsTheProgramsOwn(t *testing.T) {
+// Tests replace builtins, and Python's own modules that the program uses see the replacement.
+func TestEachPythonProgramMayReplaceInput(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" ask.py")
 		b.write("ask.py", `import builtins, cmd
@@ -42,7 +42,7 @@ Ask().cmdloop()
 	})
 }
 
-// What a program asks of pdb goes to the debugger there is.
+// Calls of the program to pdb reach this debugger.
 func TestEachPythonProgramsThatCallPdb(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" calls.py")
@@ -90,7 +90,7 @@ func TestEachPythonBreakpointCallsCanBeSwitchedOff(t *testing.T) {
 	})
 }
 
-// The compiler's warnings about the program's text are given once, by the program.
+// The compiler's warnings about the program appear once, from the program itself.
 func TestEachPythonNoWarningsOfTheDebugger(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" -W always warns.py")

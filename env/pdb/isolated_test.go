@@ -6,8 +6,8 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// TestInBubblewrap: the same under isolation, with stable paths.
-func TestInBubblewrap(t *testing.T) {
+// The debugger also works in isolation, with stable paths.
+func TestDebuggerInBubblewrap(t *testing.T) {
 	b := openIn(t, "bubblewrap", "", Config{Entrypoint: "python3 -m pytest -q -p no:cacheprovider tests"})
 	b.do("b pkg/prices.py:19")
 	b.at(b.do("c"), "pkg/prices.py", 19)

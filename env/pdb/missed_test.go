@@ -2,7 +2,7 @@ package pdb
 
 import "testing"
 
-// A program that ends says which breakpoints it never stood at, and why.
+// When a program ends, the debugger lists the breakpoints at which it never stopped, and why.
 func TestEachPythonMissedBreakpoints(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py numbers")
@@ -31,7 +31,7 @@ func TestManyMissedBreakpoints(t *testing.T) {
 	b.has(b.do("c"), "Breakpoint 5 did not stop the program at tricky.py:36: its line did not run, or only before the breakpoint was set.\nNor did 2 other breakpoints.\nThe program has ended")
 }
 
-func TestEachPythonMissedInAnotherProcess(t *testing.T) {
+func TestEachPythonBreakpointsMissedInAChildProcess(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, "/usr/bin/python3 -c '' && "+py+" start.py") // the child of the shell is not the program's
 		b.write("start.py", "import subprocess, sys\nif sys.argv[1:]:\n    subprocess.call([sys.executable, sys.argv[1]])\n")

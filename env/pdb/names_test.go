@@ -2,8 +2,8 @@ package pdb
 
 import "testing"
 
-// What is nested in evaluated text sees the locals, which Python's eval hides
-// from it; a function's first line is one that has code.
+// Nested scopes in evaluated text see the local names, which Python's eval hides from them. The
+// first line of a function is one that has code.
 func TestEachPythonEvaluatedTextSeesLocals(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" odd.py hides_names")

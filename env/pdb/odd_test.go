@@ -19,8 +19,8 @@ func (b *bench) line(file, text string) string {
 	return ""
 }
 
-// Programs of testdata/shop/odd.py. Each is stopped at its beginning, stepped,
-// and let go; the next one finds the debugger as good as new.
+// The programs of testdata/shop/odd.py: each is stopped at its beginning, stepped and continued,
+// and the debugger works for the next one.
 func TestEachPythonOddPrograms(t *testing.T) {
 	cases := map[string]struct {
 		steps string
@@ -73,7 +73,7 @@ func TestEachPythonOddPrograms(t *testing.T) {
 	})
 }
 
-func TestOddEndsWithinTheLimit(t *testing.T) {
+func TestOddProgramsEndWithinTheLimit(t *testing.T) {
 	b := open(t, "python3 odd.py hanging_exit_handler")
 	b.do("n")
 	r := b.within("c", hangs)

@@ -112,7 +112,7 @@ func TestEachPythonBreakpointsInOtherPlaces(t *testing.T) {
 	})
 }
 
-// One file has one name, however it was reached.
+// A file has one name, even if it is reached through links.
 func TestBreakpointsBehindLinks(t *testing.T) {
 	b := open(t, "python3 link/start.py")
 	b.write("real/start.py", "import helper\nx = helper.g()\n")

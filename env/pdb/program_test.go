@@ -26,7 +26,7 @@ func TestEachPythonScriptStepByStep(t *testing.T) {
 	})
 }
 
-func TestEachPythonEnds(t *testing.T) {
+func TestEachPythonProgramEnds(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" tricky.py soft_exit")
 		r := b.do("c")
@@ -228,7 +228,7 @@ func TestEachPythonThreadsAndForks(t *testing.T) {
 	})
 }
 
-func TestFloodIsCut(t *testing.T) {
+func TestLongOutputIsTruncated(t *testing.T) {
 	b := open(t, "python3 tricky.py flood")
 	r := b.do("c")
 	b.has(r, "line 0\n", "line 199999\n", "bytes of output cut ...]", "exit code 0")
@@ -300,8 +300,8 @@ func TestLongOutputOfSeveralCommandsIsBounded(t *testing.T) {
 	b.has(r, "The limit of output was reached.", "Not run: p 'z'")
 }
 
-// A file changed behind the debugger's back is named until the program has the
-// new version; one that the program has not loaded yet is not.
+// A file that changed on disk is named until the program has loaded the new version. A file that
+// the program has not loaded yet is not named.
 func TestEachPythonChangedOnDisk(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		const note = "The program still runs the old version of "

@@ -38,10 +38,10 @@ var (
 
 // message is one line to the shim. The answer must contain Nonce.
 type message struct {
-	Nonce       string     `json:"nonce"`
-	Breakpoints []mirrored `json:"breakpoints"` // nil: unchanged
-	Break       *newPoint  `json:"break,omitempty"`
-	Command     string     `json:"command,omitempty"`
+	Nonce       string           `json:"nonce"`
+	Breakpoints []shimBreakpoint `json:"breakpoints"` // nil: unchanged
+	Break       *newPoint        `json:"break,omitempty"`
+	Command     string           `json:"command,omitempty"`
 }
 
 func (m message) MarshalJSON() ([]byte, error) {

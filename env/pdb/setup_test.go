@@ -128,8 +128,8 @@ func (b *bench) do(command string) env.DebuggerReply {
 // unclean text names what differs from run to run, or the debugger's own parts.
 var unclean = regexp.MustCompile(`\r\n|7717;[A-Z0-9]{26}|(?m:^(Current|Break).*tracesmith-local)|<pdb shim>|bdb\.py`)
 
-// patience is the limit of a command that ends by itself, and hangs the limit of one
-// that does not: time enough, on a busy machine too, to get where it hangs.
+// patience is the limit of a command that ends by itself, and hangs the limit of one that
+// does not: long enough to reach the point where it hangs, even on a busy machine.
 const (
 	patience = 5 * time.Minute
 	hangs    = 2 * time.Second
@@ -160,7 +160,7 @@ func (b *bench) within(command string, timeout time.Duration) env.DebuggerReply 
 	return r
 }
 
-// has checks that every part stands in the text.
+// has checks that the text contains every part.
 func (b *bench) has(r env.DebuggerReply, parts ...string) {
 	b.t.Helper()
 	for _, p := range parts {

@@ -26,7 +26,7 @@ func TestEachPythonEveryThreadStops(t *testing.T) {
 		}
 		b.has(b.do("c"), "all joined", "exit code 0")
 
-		// One that began before the breakpoint was set, and one nobody joins.
+		// A thread that began before the breakpoint was set, and one that is never joined.
 		b = open(t, py+" odd.py lasting_worker")
 		b.do("b lasting_worker ;; c ;; n ;; n ;; n")
 		b.do("b waits")
@@ -38,7 +38,7 @@ func TestEachPythonEveryThreadStops(t *testing.T) {
 		b.has(b.do("c"), "Breakpoint 1 hit in thread")
 		b.has(b.do("c"), "exit code 0")
 
-		// A command in a thread can be interrupted, too.
+		// A command in a thread can be interrupted.
 		b = open(t, py+" odd.py workers")
 		b.do("tbreak at_work ;; c")
 		r := b.patient().within("p [i for i in iter(int, 1)]", hangs)
@@ -132,8 +132,8 @@ func TestEachPythonStepsAndBreakpointsOfOtherThreads(t *testing.T) {
 	})
 }
 
-// Whatever is stepped where, and wherever breakpoints are: each command is
-// answered, and the program comes to its own end.
+// With any steps in any threads and any breakpoints, each command is answered and the program ends
+// by itself.
 func TestEachPythonThreadsSteppedAtRandom(t *testing.T) {
 	names := slices.Sorted(maps.Keys(threaded))
 	eachPython(t, func(t *testing.T, py string) {

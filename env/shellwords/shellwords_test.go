@@ -40,7 +40,7 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
-func TestCommandIsWhatAShellReads(t *testing.T) {
+func TestSplitMatchesAShell(t *testing.T) {
 	words := []string{"a b", "$HOME", "it's", "", "plain", "`x`", "*", "\\n"}
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s|' "+shellwords.Command(words...)).Output()
 	if err != nil || string(out) != "a b|$HOME|it's||plain|`x`|*|\\n|" {

@@ -132,7 +132,7 @@ func compare(t *testing.T, buggy, fixed project, id string) Pair {
 	return p
 }
 
-func TestPairFindsWhereTheWaysPart(t *testing.T) {
+func TestPairFindsWhereControlFlowDiffers(t *testing.T) {
 	buggy := ledger.with("ledger.py", "        if amount < 0:\n            raise ValueError(name)\n", "")
 	p := compare(t, buggy, ledger, "test_refuses")
 	if p.D0 == nil || p.D0.Kind != FlowDivergence || p.D0.After != 11 || p.D0.Line != 12 || p.D0.Other == nil || p.D0.Other.Line != 12 {
@@ -143,7 +143,7 @@ func TestPairFindsWhereTheWaysPart(t *testing.T) {
 	}
 }
 
-// The first difference lies far behind the events of one window.
+// The first difference is far beyond the events of one window.
 func TestFactoryPairLooksThroughLongRuns(t *testing.T) {
 	suite.Factory.Need(t)
 	p := compare(t, ledger.with("ledger.py", "out - 15000", "out - 14999"), ledger, "test_balance")
@@ -166,8 +166,8 @@ func TestPairOfEqualVersionsHasNoDivergence(t *testing.T) {
 	}
 }
 
-// Looking at values runs no code of the program.
-func TestValuesAreShownWithoutTheProgramsCode(t *testing.T) {
+// Showing values runs no code of the program.
+func TestProbeRunsNoCodeOfTheProgram(t *testing.T) {
 	rude := project{"test_ledger.py": `class Rude:
     seen = []
     def __init__(self): self.x = [1, {2: (3, None)}, {"b", "a"}]

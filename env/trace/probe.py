@@ -1,9 +1,9 @@
-"""Watches the tests of one run from inside: which lines each executes, or what one
-of them does step by step. Only files of the workspace are looked at. No code of the
-program is called: values are shown by their built-in parts, never by a repr of their
-own. Python 3.6 to 3.14.
+"""Traces the tests of one run from inside the process: the lines that each executes,
+or every step of one test. Only files of the workspace are traced. The probe never calls
+code of the program: it shows values by their built-in parts, not by their own __repr__.
+Runs on Python 3.6 to 3.14.
 
-Output is a JSON array per line; the first item says what it is.
+The output has one JSON array per line; its first item names the kind of record.
 """
 import atexit
 import hashlib
@@ -23,7 +23,7 @@ def start(config, path, place):
 
 
 class Output(object):
-    """Appends lines up to a limit of bytes, then says that it was cut."""
+    """Appends records up to a limit in bytes, and ["cut"] when the limit is reached."""
 
     def __init__(self, path, limit):
         self.path, self.left, self.open = path, limit, open
@@ -42,7 +42,7 @@ class Output(object):
 
 
 class Settrace(object):
-    """Events by sys.settrace; see(kind, file, frame, arg) hears them."""
+    """Delivers events of sys.settrace to see(kind, file, frame, arg)."""
 
     def __init__(self, see, where, kinds):
         self.see, self.where, self.kinds = see, where, kinds
@@ -55,7 +55,7 @@ class Settrace(object):
         sys.settrace(None)
         threading.settrace(None)
 
-    def fresh(self):
+    def restart(self):
         pass
 
     def call(self, frame, event, arg):
@@ -70,14 +70,14 @@ class Settrace(object):
                 self.see(event, file, frame, arg[1] if event == "exception" else arg)
             return step
 
-        if "line" not in self.kinds and hasattr(frame, "f_trace_lines"):  # 3.7
+        if "line" not in self.kinds and hasattr(frame, "f_trace_lines"):  # 3.7 and later
             frame.f_trace_lines = False
         return step
 
 
 class Monitoring(object):
-    """Events by sys.monitoring (3.12), which forgets a line once it was told that
-    nobody wants it again."""
+    """Delivers events of sys.monitoring (3.12 and later). If see returns True, the event is
+    switched off at that place until restart."""
 
     def __init__(self, see, where, kinds):
         self.m = m = sys.monitoring
@@ -89,19 +89,19 @@ class Monitoring(object):
             if kind in kinds:
                 event = getattr(m.events, name)
                 self.mask |= event
-                m.register_callback(self.tool, event, self.hearer(name, kind, see, where))
+                m.register_callback(self.tool, event, self.callback(name, kind, see, where))
 
-    def hearer(self, name, kind, see, where):
+    def callback(self, name, kind, see, where):
         off, local, frame = self.m.DISABLE, name not in ("PY_UNWIND", "RAISE"), sys._getframe
 
-        def hear(code, at, arg=None):
+        def on_event(code, at, arg=None):
             file = where(code)
             if file is None:
                 return off if local else None
-            enough = see(kind, file, frame(1), None if name == "PY_UNWIND" else arg)
-            return off if enough and local else None
+            done = see(kind, file, frame(1), None if name == "PY_UNWIND" else arg)
+            return off if done and local else None
 
-        return hear
+        return on_event
 
     def on(self):
         self.m.set_events(self.tool, self.mask)
@@ -109,7 +109,7 @@ class Monitoring(object):
     def off(self):
         self.m.set_events(self.tool, 0)
 
-    def fresh(self):
+    def restart(self):
         self.m.restart_events()
 
 
@@ -118,7 +118,7 @@ def backend(see, where, *kinds):
 
 
 class Cover(object):
-    """Lines per test. What runs outside of tests has the name ""."""
+    """Records the lines that each test executes; lines outside of tests have the test name ""."""
 
     def __init__(self, config, out, where):
         self.out, self.budget = out, config["events"]
@@ -141,14 +141,14 @@ class Cover(object):
     def begin(self, name):
         self.lines, self.left = {}, self.budget
         self.events.on()
-        self.events.fresh()
+        self.events.restart()
 
     def end(self, name):
         self.flush(name, self.lines)
         self.lines = self.outside
         self.left = self.budget
         self.events.on()
-        self.events.fresh()
+        self.events.restart()
 
     def close(self):
         self.events.off()
@@ -170,8 +170,8 @@ def ranges(lines):
 
 
 class Names(object):
-    """Qualified names of code objects; before 3.11 they are in no code object,
-    and are found by where they stand in the file's."""
+    """Qualified names of code objects. Before 3.11 code objects do not have them, so the source
+    is compiled again and searched by name and line."""
 
     def __init__(self):
         self.known, self.files = {}, {}
@@ -198,7 +198,7 @@ class Names(object):
             if hasattr(const, "co_consts"):
                 name = prefix + const.co_name
                 places[const.co_name, const.co_firstlineno] = name
-                function = const.co_flags & 2  # CO_NEWLOCALS: a class body has none
+                function = const.co_flags & 2  # CO_NEWLOCALS, which a class body does not have
                 optimized = const.co_flags & 1
                 self.collect(const, name + (".<locals>." if function and optimized else "."), places)
 
@@ -208,8 +208,8 @@ def typename(cls):
     return name if module == "builtins" else "%s.%s" % (module, name)
 
 
-def inner(value):
-    """The dictionary of an instance, or None."""
+def instance_dict(value):
+    """Returns the __dict__ of an instance, or None."""
     try:
         d = object.__getattribute__(value, "__dict__")
     except Exception:
@@ -218,7 +218,7 @@ def inner(value):
 
 
 class Show(object):
-    """Values as bounded text."""
+    """Formats values as text of bounded length."""
 
     NODES, ITEMS, DEPTH, TEXT = 200, 50, 3, 160
 
@@ -226,7 +226,7 @@ class Show(object):
         self.left = self.NODES
         try:
             text = self.value(value, self.DEPTH)
-        except Exception as error:  # a structure that changes while it is looked at
+        except Exception as error:  # a structure that changes while it is read
             text = "<%s>" % type(error).__name__
         if len(text) > self.TEXT:
             text = text[:self.TEXT] + "#" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -255,7 +255,7 @@ class Show(object):
                 return repr(v)
             name = getattr(v, "__qualname__", None) or getattr(v, "__name__", None)
             return "%s %s" % (cls.__name__, name if type(name) is str else "")
-        d = inner(v)
+        d = instance_dict(v)
         if d is None or depth == 0:
             return typename(cls)
         parts = ["%s=%s" % (k, self.value(x, depth - 1)) for k, x in list(d.items())[:self.ITEMS] if type(k) is str]
@@ -283,8 +283,8 @@ class Show(object):
 
 
 class Steps(object):
-    """What one test does: its calls, lines, returns and exceptions with the local
-    variables that changed, from one event of it to another."""
+    """Records the calls, lines, returns and exceptions of one test, each with the local
+    variables that changed. Of all events, config["size"] are written from config["first"] on."""
 
     def __init__(self, config, out, where):
         self.out, self.first, self.size, self.most = out, config["first"], config["size"], config["events"]
@@ -296,7 +296,7 @@ class Steps(object):
         self.thread, self.stack, self.count, self.serial = self.ident(), [], 0, 0
         self.records, self.executed, self.failures = [], {}, []
         self.events.on()
-        self.events.fresh()
+        self.events.restart()
 
     def end(self, name):
         self.events.off()
@@ -320,7 +320,7 @@ class Steps(object):
         if kind == "call" or not any(s[0] is frame for s in self.stack):
             self.serial += 1
             self.stack.append([frame, self.serial, {}])
-        while self.stack[-1][0] is not frame:  # left without a word
+        while self.stack[-1][0] is not frame:  # frames that ended without a return event
             self.stack.pop()
         depth, (_, serial, last) = len(self.stack), self.stack[-1]
         name = self.names.of(frame.f_code)
@@ -330,14 +330,14 @@ class Steps(object):
             known = code.co_varnames + code.co_cellvars + code.co_freevars
             self.records.append(["function", file + ":" + name, known[:200]])
         if kind == "exception":
-            self.failed(n, file, frame, name, arg, depth)
+            self.raised(n, file, frame, name, arg, depth)
         if self.first <= n < self.first + self.size:
             self.records.append([kind, n, file, name, frame.f_lineno, depth, serial, self.changes(kind, frame, arg, last)])
         if kind == "return":
             self.stack.pop()
 
-    def failed(self, n, file, frame, name, error, depth):
-        """Keeps the way of the last exceptions through the frames."""
+    def raised(self, n, file, frame, name, error, depth):
+        """Remembers through which frames the latest exceptions passed."""
         if self.failures and self.failures[-1][1] == id(error):
             self.failures[-1][3].append([file, name, frame.f_lineno, depth])
             return
@@ -348,7 +348,7 @@ class Steps(object):
     def changes(self, kind, frame, arg, last):
         now = {}
         for name, value in list(frame.f_locals.items())[:200]:
-            d = inner(value) if name == "self" else None
+            d = instance_dict(value) if name == "self" else None
             if d is None:
                 now[name] = self.show.text(value)
             else:

@@ -152,7 +152,8 @@ func TestCoverageOfEachTest(t *testing.T) {
 	}
 }
 
-// What a program writes in the probe's place is read as far as it makes sense.
+// Output that a program writes in place of the probe is read only if it is valid, and only up to
+// the limits.
 func TestForgedCoverageIsBounded(t *testing.T) {
 	c := readCoverage([]byte(`["test","a",[["f.py",[[1,3],[-5,2],[7,6],[1,999999999999]]],["g.py",7],5],false]
 ["test","b",[["f.py",[[1,3],[-5,2],[7,6],[1,99999999]]],["g.py",7]],false]

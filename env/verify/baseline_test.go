@@ -194,8 +194,8 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// What the hooks put around a test is no part of its traceback.
-func TestTracebacksHoldTheProjectAlone(t *testing.T) {
+// The hooks around a test do not appear in its traceback.
+func TestTracebacksContainOnlyTheProject(t *testing.T) {
 	p := fixture(t).edited("tests/test_basket.py", `
 import unittest
 
@@ -224,7 +224,7 @@ class BasketTest(unittest.TestCase):
 	}
 }
 
-// The program and its children see an environment without the channel.
+// The environment of the program and its children does not contain the channel.
 func TestChannelIsInvisible(t *testing.T) {
 	v := verifier(t)
 	p := honest(t).edited("tests/test_env.py", `

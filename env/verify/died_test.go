@@ -38,9 +38,9 @@ func (d *doomed) Run(ctx context.Context, _ env.Command) (env.Result, error) {
 	return env.Result{}, d.how
 }
 
-// A sandbox that somebody kills says nothing about a patch; one that dies each
-// time is the patch's doing.
-func TestADeadSandboxIsAskedAgain(t *testing.T) {
+// A sandbox that is killed once says nothing about a patch; if sandboxes die each time, the patch
+// is to blame.
+func TestDeadSandboxesAreRetried(t *testing.T) {
 	base := fixture(t)
 	for kills, want := range map[int]string{1: schemas.VerifiedPass, 2: schemas.VerifiedPass, maxDeaths: schemas.VerifiedFail} {
 		v := verifier(t)
@@ -57,8 +57,8 @@ func TestADeadSandboxIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A verdict is never made of what the driver knows to be somebody else's doing.
-func TestAKilledSandboxDecidesNothing(t *testing.T) {
+// Deaths that the driver attributes to somebody else never decide a verdict.
+func TestKilledSandboxesDecideNothing(t *testing.T) {
 	base := fixture(t)
 	v := verifier(t)
 	driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{Reason: "somebody killed its process"}, kills: maxDeaths}

@@ -30,7 +30,7 @@ class Page(unittest.TestCase):
 `)).Files)
 }
 
-// Benchmarks list tests of unittest by what its log calls them.
+// Benchmarks list unittest tests by the names in its log, which may be docstrings.
 func TestTestsAreFoundByTheirDocstrings(t *testing.T) {
 	v := verifier(t)
 	base := documented(`""`)
@@ -50,8 +50,8 @@ func TestTestsAreFoundByTheirDocstrings(t *testing.T) {
 	}
 }
 
-// A repository that is the runner would be judged by itself.
-func TestARepositoryThatIsItsOwnRunnerIsRefused(t *testing.T) {
+// A repository that is the test runner would judge itself.
+func TestTestRunnersAreRefusedAsRepositories(t *testing.T) {
 	v := verifier(t)
 	base := project(txtar.Parse([]byte("-- src/_pytest/__init__.py --\n-- src/_pytest/skipping.py --\nx = 1\n-- test_x.py --\ndef test_x(): assert 0\n")).Files)
 	lists := schemas.TestSpec{Method: schemas.VerifyPytest, FailToPass: []string{"test_x.py::test_x"}}

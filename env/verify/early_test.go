@@ -25,8 +25,8 @@ class EarlyTest(unittest.TestCase):
         pass
 `
 
-// A run that ends early says in which test, and which tests had not begun.
-func TestEvalSaysWhereARunEndedEarly(t *testing.T) {
+// If a run ends early, the evaluation names the running test and the tests that had not begun.
+func TestEvalNamesTheTestThatEndedTheRun(t *testing.T) {
 	v := verifier(t)
 	entries := map[string]struct{ entry, prefix string }{
 		"pytest":   {"python3 -m pytest -q tests/test_early.py", "tests/test_early.py::EarlyTest::"},
@@ -66,8 +66,8 @@ func TestEvalSaysWhereARunEndedEarly(t *testing.T) {
 	}
 }
 
-// A run that ends in order says nothing of the kind, whatever its tests did.
-func TestEvalSaysNothingOfARunThatEndsInOrder(t *testing.T) {
+// For a complete run, the evaluation mentions no early end, even if tests failed.
+func TestEvalOfACompleteRunNamesNoEarlyEnd(t *testing.T) {
 	v := verifier(t)
 	for name, does := range map[string]string{
 		"fails": "self.fail()", "raises": "raise SystemExit(0)", "skips": "self.skipTest('no')",
@@ -84,8 +84,8 @@ func TestEvalSaysNothingOfARunThatEndsInOrder(t *testing.T) {
 	}
 }
 
-// A run that dies before its first test names none.
-func TestEvalOfARunThatDiesWhileItCollects(t *testing.T) {
+// If a run dies before its first test, the evaluation names none.
+func TestEvalOfARunThatDiesWhileCollecting(t *testing.T) {
 	p := fixture(t).edited("tests/conftest.py", "import os\nos._exit(0)\n")
 	got, err := Eval(t.Context(), started(t, verifier(t), p), task(p, pytestEntry, schemas.TestSpec{}), 0)
 	if err != nil || !got.Died || got.Running != "" || len(got.NotRun) > 0 || len(got.Tests) > 0 || got.Passed {

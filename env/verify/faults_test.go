@@ -24,10 +24,9 @@ func judged(t *testing.T, to project) schemas.Verdict {
 
 func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved }
 
-// Tests a patch adds do not keep the task's own from being put back, whether
-// they bear new names, those of hidden tests, or shadow them; and an honest fix
-// is not held back by tests of its own.
-func TestWC25AddedTestsDoNotHideTheTasks(t *testing.T) {
+// The task's tests are restored even if a patch adds tests with new names, with names of hidden
+// tests, or tests that shadow them. Tests that an honest fix adds do no harm.
+func TestAddedTestsDoNotReplaceTheTasksTests(t *testing.T) {
 	base := fixture(t)
 	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)
 	added := "def test_total():\n    assert True\n\ndef test_sum():\n    assert True\n"
@@ -47,9 +46,8 @@ func TestWC25AddedTestsDoNotHideTheTasks(t *testing.T) {
 	}
 }
 
-// What a program prints, in whatever place of the run and however often, is no
-// result.
-func TestWC37PrintedResultsDecideNothing(t *testing.T) {
+// What a program prints is not a result, no matter when or how often it is printed.
+func TestPrintedResultsDecideNothing(t *testing.T) {
 	base := fixture(t)
 	for name, text := range map[string]string{
 		"at import":   "print('99 passed in 0.01s')\n",
@@ -67,8 +65,8 @@ func TestWC37PrintedResultsDecideNothing(t *testing.T) {
 	}
 }
 
-// A submission is judged by what it changes: nothing, or words, is unresolved.
-func TestWC38SubmittingResolvesNothing(t *testing.T) {
+// A submission is judged by its changes: without changes, or with words only, it is unresolved.
+func TestSubmittingAloneResolvesNothing(t *testing.T) {
 	base := fixture(t)
 	for name, to := range map[string]project{
 		"nothing": base, "an answer": base.edited("ANSWER.md", "The last line is left out.\n"),
@@ -79,9 +77,9 @@ func TestWC38SubmittingResolvesNothing(t *testing.T) {
 	}
 }
 
-// Tests the agent edited are put back before the verdict: weakened ones do not
-// pass, and broken ones do not spoil a fix.
-func TestWS7EditedTestsDoNotSurvive(t *testing.T) {
+// Tests that the agent edited are restored before the verdict: weakened tests do not pass, and
+// broken tests do not spoil a fix.
+func TestEditedTestsAreRestored(t *testing.T) {
 	base := fixture(t)
 	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)
 	got := judged(t, base.edited("tests/test_prices.py", weak))

@@ -72,8 +72,8 @@ func leaving(t *testing.T, v *Verifier, base, final project, without string, mor
 	return patch
 }
 
-// The hidden tests that judge are those of the task, whatever lies in their place.
-func TestWC25HiddenTestsSurviveWhateverTheAgentPutsThere(t *testing.T) {
+// The task's hidden tests judge, even if the agent put other files in their place.
+func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
 	pass := "def test_three():\n    pass\ndef test_added():\n    pass\n"
@@ -106,7 +106,7 @@ func TestWC25HiddenTestsSurviveWhateverTheAgentPutsThere(t *testing.T) {
 	}
 }
 
-// Nothing of the hidden tests reaches the agent's sandbox or its evaluation.
+// Neither the agent's sandbox nor its evaluations contain anything of the hidden tests.
 func TestHiddenTestsAreNotInTheAgentsSandbox(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
@@ -155,7 +155,7 @@ func withSandbox(t *testing.T, v *Verifier, p project, fn func(env.Sandbox)) {
 	fn(sb)
 }
 
-func TestHiddenTestsThatDoNotFitAreTheTasksFault(t *testing.T) {
+func TestHiddenTestsThatDoNotApplyAreATaskError(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
 	task.Tests.Patch = "--- a/tests/none.py\n+++ b/tests/none.py\n@@ -1 +1 @@\n-a\n+b\n"
@@ -169,7 +169,7 @@ func TestHiddenTestsThatDoNotFitAreTheTasksFault(t *testing.T) {
 	}
 }
 
-// A task whose hidden tests are not listed gets its lists from runs with them.
+// If a task does not list its hidden tests, runs with them determine the lists.
 func TestBaselineRunsTheHiddenTests(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
@@ -182,7 +182,7 @@ func TestBaselineRunsTheHiddenTests(t *testing.T) {
 	}
 }
 
-func TestTasksThatNothingCanJudge(t *testing.T) {
+func TestTasksWithoutAVerificationMethod(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	got, err := v.Verify(t.Context(), task(base, "true", schemas.TestSpec{Method: schemas.VerifyNone}), base, nil, "")
 	if err != nil || got.Resolved != nil || got.Status != schemas.VerifyNotAppl {

@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// TestHonestPatchesAreResolved holds the guard to what honest programs, fixes and
-// tests do: each archive has the files of the patch and the tests of the base.
+// The guard must accept what honest programs, fixes and tests do. Each archive has the files of
+// the patch and the tests of the base.
 func TestHonestPatchesAreResolved(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/honest.txtar")
 	if err != nil {

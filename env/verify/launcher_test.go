@@ -7,9 +7,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// An entrypoint that is a Python program starts the tests in its own interpreter, or
-// no result counts and the verdict says what to write instead.
-func TestALauncherThatStartsATestProcessIsNamed(t *testing.T) {
+// An entrypoint that is a Python program must run the tests in its own interpreter. Otherwise no
+// result counts, and the verdict says what to write instead.
+func TestLaunchersOfTestProcessesAreReported(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	base = base.edited("child.py", "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'pytest', '-q']))\n").
 		edited("replaced.py", "import os, sys\nos.execv(sys.executable, [sys.executable, '-m', 'pytest', '-q'])\n").
@@ -35,8 +35,8 @@ func TestALauncherThatStartsATestProcessIsNamed(t *testing.T) {
 	}
 }
 
-// Tools that read the source of all code that ran find none of the hooks.
-func TestHooksAreNoFilesToToolsThatReadSources(t *testing.T) {
+// Tools that read the source of all executed code do not find the hooks.
+func TestHooksAreInvisibleToCoverageTools(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", honest(t).text(t, "shop/prices.py")))
 	for _, entry := range []string{
@@ -58,7 +58,7 @@ func TestHooksAreNoFilesToToolsThatReadSources(t *testing.T) {
 }
 
 // Frames of frozen code belong to libraries, so a patch must not give its code such a name.
-func TestCodeUnderAFrozenNameIsAFinding(t *testing.T) {
+func TestCodeWithAFrozenFileNameIsAFinding(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	fixed := honest(t).text(t, "shop/prices.py") + "\nexec(compile('def helper(): return 1', '<frozen helper>', 'exec'))\n"
 	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", fixed))

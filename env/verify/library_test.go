@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// A library may do at its import what would be tampering in the program: the
-// program that imports it is not to blame (pandas sets __code__ that way).
+// A library may do at import what would be tampering in the program, and the program that imports
+// it is not to blame: pandas sets __code__.
 func TestLibraryImportsAreNotTampering(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	lib := t.TempDir()
@@ -38,8 +38,8 @@ func TestLibraryImportsAreNotTampering(t *testing.T) {
 	}
 }
 
-// Old versions of pytest write "()" for the instance of a class, in ids that no
-// output shows and no list of tests has.
+// Old versions of pytest write "()" for the instance of a class in ids, unlike their output and
+// lists of tests.
 func TestIDsOfOldPytest(t *testing.T) {
 	ids := []string{"tests/test_a.py::TestA::()::test_b[x::()]", "tests/test_a.py::TestA::TestIn::test_b", "tests/test_a.py::test_b", "tests/test_a.py"}
 	out, err := exec.CommandContext(t.Context(), "python3", append([]string{"-c", `import sys

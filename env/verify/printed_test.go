@@ -7,8 +7,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Counts come from records of the runner: what is printed in its words is no score.
-func TestE13PrintedSummariesAreNoScore(t *testing.T) {
+// Counts come from records of the runner: a printed summary in the runner's words does not change
+// the score.
+func TestPrintedSummariesAreNotTheScore(t *testing.T) {
 	v := verifier(t)
 	p := fixture(t).edited("tests/test_prices.py", "print('collected 50 items')\nprint('==== 99 passed in 0.01s ====')\n"+
 		"def test_one():\n    print('98 passed')\n    assert False\n\ndef test_two():\n    pass\n")

@@ -15,18 +15,18 @@ type content func(file string) string
 // helpers that only tests import, and which are the program. It judges by the texts and runs
 // nothing. A file counts as part of the program unless the texts clearly say otherwise.
 type repository struct {
-	texts    map[string]string   // of Python files and of those that describe the distribution
-	tests    map[string]bool     // files that hold tests, and conftest.py
-	imports  map[string][]string // file -> files of the repository that it imports
-	testDirs map[string]bool     // directories named after tests that hold some
-	used     map[string]bool     // files that program code imports
-	words    map[string]bool     // parts of the paths that program files name
-	asked    map[string]bool     // parts of the paths that tests and helpers name
-	scripts  map[string]bool     // files that the entrypoint runs, if its exit code decides
-	gold     map[string]bool     // files that the gold patch changes
-	helpers  map[string]bool     // top directories and modules that only tests import
-	leaves   bool                // a file ends its interpreter without the exit handlers
-	maybe    map[string]bool     // as helpers, if the texts do not make it clear
+	texts           map[string]string   // of Python files and of those that describe the distribution
+	tests           map[string]bool     // files that hold tests, and conftest.py
+	imports         map[string][]string // file -> files of the repository that it imports
+	testDirs        map[string]bool     // directories named after tests that hold some
+	used            map[string]bool     // files that program code imports
+	words           map[string]bool     // parts of the paths that program files name
+	asked           map[string]bool     // parts of the paths that tests and helpers name
+	scripts         map[string]bool     // files that the entrypoint runs, if its exit code decides
+	gold            map[string]bool     // files that the gold patch changes
+	helpers         map[string]bool     // top directories and modules that only tests import
+	leaves          bool                // a file ends its interpreter without the exit handlers
+	possibleHelpers map[string]bool     // as helpers, if the texts do not make it clear
 }
 
 var (
@@ -49,7 +49,7 @@ var (
 func newRepository(files []string, text content, listed, scripts, gold []string) *repository {
 	r := &repository{texts: map[string]string{}, imports: map[string][]string{}, tests: set(listed), scripts: set(scripts), gold: set(gold),
 		testDirs: map[string]bool{}, used: map[string]bool{}, words: map[string]bool{}, asked: map[string]bool{},
-		helpers: map[string]bool{}, maybe: map[string]bool{}}
+		helpers: map[string]bool{}, possibleHelpers: map[string]bool{}}
 	for _, f := range files {
 		if readByLayout(f) {
 			r.texts[f] = text(f)
@@ -230,7 +230,7 @@ func (r *repository) classify() {
 			case r.forTests(parts[name]) || known && !slices.ContainsFunc(parts[name], func(f string) bool { return r.usesProgram(f, name) }):
 				r.helpers[name], again = true, true
 			default:
-				r.maybe[name] = known
+				r.possibleHelpers[name] = known
 				program++
 			}
 		}
@@ -323,7 +323,7 @@ func (r *repository) doubt(file string) string {
 	case r.scripts[file]:
 		return "the entrypoint runs " + file + ", but it may be the program"
 	case strings.HasSuffix(file, ".py"):
-		if r.maybe[top(file)] {
+		if r.possibleHelpers[top(file)] {
 			return "only tests import " + file + ", but it may be the program's"
 		}
 		if r.inTestDir(file) {

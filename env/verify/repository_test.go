@@ -50,9 +50,9 @@ var supportedSpec = schemas.TestSpec{
 	PassToPass: []string{"tests/test_prices.py::test_empty"},
 }
 
-// What tests rest on is the base's, wherever it lies: a patch that empties it
-// resolves nothing, and one that fixes the program does.
-func TestWhatTestsRestOnIsTheBases(t *testing.T) {
+// Everything that tests depend on is restored from the base: a patch that empties it resolves
+// nothing, and one that fixes the program does.
+func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 	v, base := verifier(t), supported(t)
 	fix := honest(t).text(t, "shop/prices.py")
 	cheats := base.edited("helpers/__init__.py", "def check(got, want):\n    pass\n").
@@ -79,8 +79,9 @@ func TestWhatTestsRestOnIsTheBases(t *testing.T) {
 	}
 }
 
-// A check whose exit code decides is the base's, unless it may be the program.
-func TestAnExitCodesCheckIsTheBases(t *testing.T) {
+// A check that decides by its exit code is restored from the base, unless it may be the program
+// itself.
+func TestChecksByExitCodeAreRestored(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	base = base.edited("check.py", "from shop.prices import total\n\nassert total([(1, 250), (2, 100)]) == 450\n").
 		edited("main.py", "import sys\n\nsys.exit(sum([1, 2]) != 4)\n")
@@ -109,7 +110,7 @@ func TestAnExitCodesCheckIsTheBases(t *testing.T) {
 }
 
 // Files of the program are judged as the patch leaves them, even if tests import them.
-func TestRepositories(t *testing.T) {
+func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/layouts.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -147,8 +148,8 @@ func TestRepositories(t *testing.T) {
 	}
 }
 
-// A table of thousands of strings is read in time that grows with its size alone: with the
-// square of it, this test would run into the time limit of all tests.
+// Reading a table of thousands of strings takes time linear in its size. If it were quadratic,
+// this test would exceed the time limit of all tests.
 func TestATableOfStringsIsReadOnce(t *testing.T) {
 	table := "TABLE = [\n" + strings.Repeat("    'a row of the table', 'and another',\n", 50_000) + "]\n"
 	r := newRepository([]string{"shop/table.py"}, func(string) string { return table }, nil, nil, nil)
@@ -159,7 +160,7 @@ func TestATableOfStringsIsReadOnce(t *testing.T) {
 
 // A patch may fix a module of the program that has the same name as a module of the test
 // runner: it does not put a new module in front of the runner's.
-func TestAModuleOfTheRunnersNameMayBeFixed(t *testing.T) {
+func TestModulesNamedLikeTheRunnersMayBeFixed(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	rates := "from shop.prices import total\n\n\ndef statistics(lines):\n    return total(lines) %s\n"
 	base = base.edited("statistics.py", fmt.Sprintf(rates, "- 1")).

@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Bounds of one run of a task's tests.
+// Limits of one run of a task's tests.
 const (
 	DefaultTimeout = 300 * time.Second
 	maxOutput      = 1 << 20
@@ -28,7 +28,9 @@ type testRun struct {
 	probe []byte // output of the probe
 }
 
-// runTests runs the task's entrypoint in a sandbox, with the hooks in front.
+// runTests runs the task's entrypoint in a sandbox and returns what its tests reported. The hooks
+// come first on the Python path. If the sandbox tampered with the results, the testRun says so
+// and there is no error.
 func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.Duration, how Variant) (testRun, error) {
 	t.Workdir = cmp.Or(t.Workdir, schemas.DefaultWorkdir)
 	c := newChannel(env.TempDirOf(sb))
@@ -72,7 +74,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 			return out, fmt.Errorf("reading what the probe wrote: %w", err)
 		}
 	}
-	// The agent continues to use this sandbox and needs no old channel.
+	// The agent goes on using this sandbox, so nothing of the verifier may stay in it.
 	_, err = sb.Run(ctx, env.Command{Args: []string{"rm", "-rf", c.dir}, Timeout: 10 * time.Second})
 	if err != nil {
 		return out, fmt.Errorf("removing test hooks: %w", err)
@@ -80,7 +82,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	return out, nil
 }
 
-// notRun lists the planned tests that did not begin, in their order.
+// notRun lists the tests that did not begin, in the order in which they were planned.
 func (r testRun) notRun() []string {
 	return slices.DeleteFunc(slices.Clone(r.planned), func(id string) bool {
 		_, ran := r.tests[id]
@@ -91,7 +93,7 @@ func (r testRun) notRun() []string {
 // Run is the result of one run of a task's tests.
 type Run struct {
 	env.Result
-	Method      string             // by the form of the ids; VerifyExitCode without a runner
+	Method      string             // guessed from the ids; VerifyExitCode if no test runner ran
 	Tests       map[string]string  // id -> passed, failed, error, skipped, xfailed, xpassed
 	Seconds     map[string]float64 // id -> time of the test's own function, if known
 	Uncollected []string           // what the runner could not collect
@@ -129,8 +131,8 @@ func (r testRun) public() Run {
 	return out
 }
 
-// Of returns, for each listed id, the worst status of the tests that it stands for (see TestSpec),
-// and their full ids. An id without tests is absent.
+// Of returns, for each listed id, the worst status of the tests that it stands for, and their full
+// ids (see schemas.TestSpec). An id that stands for no test is in neither map.
 func (r Run) Of(listed []string) (status map[string]string, full map[string][]string) {
 	all := newCatalogue(r.Tests, r.docs)
 	status, full = map[string]string{}, map[string][]string{}
@@ -142,7 +144,7 @@ func (r Run) Of(listed []string) (status map[string]string, full map[string][]st
 	return status, full
 }
 
-// method is the runner that reported, judging by the form of the ids.
+// method guesses the test runner from the form of the ids.
 func (r testRun) method() string {
 	for id := range r.tests {
 		if strings.Contains(id, "::") {

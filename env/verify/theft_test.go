@@ -9,10 +9,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A program that is judged gets no key of another interpreter, however the tests
-// are started: not itself, not by a child or a process it leaves behind, and not by
-// changing what the next interpreter loads before it asks for its key.
-func TestNoEntrypointGivesAKeyAway(t *testing.T) {
+// A judged program gets no key of another interpreter, no matter how the tests are started: not
+// itself, not through a child or an orphan, and not by changing what the next interpreter loads
+// before it asks for its key.
+func TestProgramsCannotTakeAnotherInterpretersKey(t *testing.T) {
 	thief, err := os.ReadFile("testdata/thief.py")
 	if err != nil {
 		t.Fatal(err)
@@ -42,9 +42,9 @@ func TestNoEntrypointGivesAKeyAway(t *testing.T) {
 	}
 }
 
-// What a program does to the file of test results is a finding about the program,
-// though it fixes the bug, and never an error of ours.
-func TestAResultsFileThatWasTouchedIsAFinding(t *testing.T) {
+// What a program does to the file of test results is a finding about the program, even if it fixes
+// the bug, and never an infrastructure error.
+func TestTamperingWithResultsIsAFinding(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	for name, code := range map[string]string{
 		"too long":          `open(file, "ab").truncate(65 << 20)`,

@@ -102,7 +102,7 @@ func TestVariantsChangeOrderHashSeedAndChoice(t *testing.T) {
 	}
 }
 
-// A probe hears of each test with its own id and may write what is read back.
+// A probe is told each test's id and may write output that is read back.
 func TestProbeWatchesEachTest(t *testing.T) {
 	v := verifier(t)
 	byPytest, byUnittest := ordered()

@@ -173,7 +173,7 @@ func TestHonestFixIsResolved(t *testing.T) {
 	}
 }
 
-// A patch that keeps the runner from starting is broken, not a fraud.
+// A patch that keeps the runner from starting is reported as broken, not as tampering.
 func TestBrokenPatchIsCalledBroken(t *testing.T) {
 	base := fixture(t).edited("conftest.py", "import shop.prices\n")
 	v := verifier(t)

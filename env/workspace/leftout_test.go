@@ -107,7 +107,7 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 	}
 }
 
-// A file of the base tree cannot be left out: the patch would leave it as it was.
+// A file of the base tree cannot be left out, because the patch would then leave it unchanged.
 func TestLargeKnownFilesAreRefused(t *testing.T) {
 	base := files{"data.bin": {text: "old"}}
 	_, _, _, err := open(t).Diff(t.Context(), repo{t, base}, packed(t, []tar.Header{regular("data.bin", MaxFileBytes+1)}, nil))

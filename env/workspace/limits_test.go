@@ -10,9 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Each entry may be small enough while all of them are too many or too large. The test
-// begins where most of a workspace has been read, because a real one of that size takes
-// many seconds.
+// Many small entries may together be too many or too large. The test begins when most of a
+// workspace has been read, because a real one of that size takes many seconds.
 func TestImportRefusesTooMuchInAll(t *testing.T) {
 	for _, c := range []struct {
 		entries int

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// ReadFile reads the directories on the way to a file and no others.
-func TestReadFileReadsOnlyTheWay(t *testing.T) {
+// ReadFile reads the directories above a file and no others.
+func TestReadFileReadsOnlyParentDirectories(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// marks is a Python helper for tests: mark fails if an earlier call left anything behind
-// in one of the places that programs share, and then leaves something in each.
+// marks is a Python module with a function mark(name, number). mark leaves files, System V
+// and POSIX IPC objects, sockets and a process behind. It fails if those of an earlier call
+// with the same arguments are still there.
 const marks = `import ctypes
 import os
 import socket
@@ -46,9 +47,10 @@ def mark(name, number):
                      pass_fds=[held.fileno()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 `
 
-// Littering returns the files, by path, of a Python package with n functions and as many
-// tests (pytest). Each test fails if an earlier run left anything behind in a place that
-// programs share, and leaves something in each: files, message queues, sockets, a process.
+// Littering returns a Python project, as contents by path, with n functions and a pytest
+// test for each. Every test leaves files, IPC objects, sockets and a process behind, and
+// fails if it finds those of an earlier run. So the tests pass twice only if whoever runs
+// them cleans up in between.
 func Littering(n int) map[string]string {
 	var code, tests strings.Builder
 	tests.WriteString("import pytest\nimport sums\nfrom marks import mark\n\n")

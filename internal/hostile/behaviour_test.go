@@ -27,7 +27,7 @@ func sh(script string, timeout time.Duration) env.Command {
 
 // All drivers have the same contract: they run a program with arguments or a shell script,
 // and return exit code and output separately from errors.
-func TestD1OneContractForEveryDriver(t *testing.T) {
+func TestDriversHaveTheSameContract(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
 		sb := envtest.Sandbox(t, kind, env.SandboxSpec{})
 		list := run(t, sb, env.Command{Args: []string{"printf", "%s\n", "a b"}})
@@ -60,7 +60,7 @@ func overdue(t *testing.T, sb env.Sandbox, c env.Command) env.Result {
 
 // Output beyond the cap does not fail: both ends are kept and the rest is counted, even if
 // the command times out.
-func TestD3OutputIsCapped(t *testing.T) {
+func TestOutputIsCapped(t *testing.T) {
 	sb := envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{})
 	c := sh("for i in 0 1 2 3 4 5 6 7 8 9; do printf 0123456789; done", 0)
 	c.MaxOutput = 50
@@ -74,7 +74,7 @@ func TestD3OutputIsCapped(t *testing.T) {
 	}
 }
 
-func TestD4TimeoutKeepsPartialOutput(t *testing.T) {
+func TestTimeoutKeepsPartialOutput(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
 		r := overdue(t, envtest.Sandbox(t, kind, env.SandboxSpec{}), sh("echo partial; sleep 1000; echo never", 0))
 		if !r.TimedOut || string(r.Output) != "partial\n" {
@@ -84,7 +84,7 @@ func TestD4TimeoutKeepsPartialOutput(t *testing.T) {
 }
 
 // Two terminals share nothing, and closing one ends only its own processes.
-func TestD6TerminalsAreIsolated(t *testing.T) {
+func TestTerminalsAreIsolated(t *testing.T) {
 	sb := envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{})
 	var terms [2]env.Terminal
 	for i := range terms {
@@ -121,7 +121,7 @@ func TestD6TerminalsAreIsolated(t *testing.T) {
 
 // A timeout ends all processes that hold the pipe, not only the shell, and all background
 // jobs.
-func TestWC8TimeoutEndsGrandchildren(t *testing.T) {
+func TestTimeoutEndsGrandchildren(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
 		sb := envtest.Sandbox(t, kind, env.SandboxSpec{})
 		// It prints once both process ids are in the file.
@@ -137,7 +137,7 @@ func TestWC8TimeoutEndsGrandchildren(t *testing.T) {
 }
 
 // A program that ignores all signals that can be ignored is killed.
-func TestWC9TimeoutEndsWhatIgnoresTerm(t *testing.T) {
+func TestTimeoutKillsProgramsThatIgnoreSignals(t *testing.T) {
 	r := run(t, envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{}), sh("trap '' TERM INT HUP; while :; do sleep 1000; done", time.Second))
 	if !r.TimedOut || r.ExitCode != 137 || r.Wall > 5*time.Minute {
 		t.Errorf("%+v", r)
@@ -145,7 +145,7 @@ func TestWC9TimeoutEndsWhatIgnoresTerm(t *testing.T) {
 }
 
 // 124 is an exit code like any other.
-func TestWC10ExitCode124IsNoTimeout(t *testing.T) {
+func TestExitCode124IsNotATimeout(t *testing.T) {
 	p := newHarness(t, "bubblewrap")
 	if r := run(t, p.Sandbox(), sh("exit 124", 0)); r.TimedOut || r.ExitCode != 124 {
 		t.Errorf("%+v", r)
@@ -157,7 +157,7 @@ func TestWC10ExitCode124IsNoTimeout(t *testing.T) {
 }
 
 // Closing a sandbox ends all its terminals.
-func TestWC33CloseEndsEveryTerminal(t *testing.T) {
+func TestCloseEndsEveryTerminal(t *testing.T) {
 	sb := envtest.Sandbox(t, "local", env.SandboxSpec{})
 	var all []env.Terminal
 	for range 5 {
@@ -187,7 +187,7 @@ func TestWC33CloseEndsEveryTerminal(t *testing.T) {
 // Neither this process nor the guest ever holds the whole output of a command. Of a
 // command, only the kept part leaves the sandbox; of a shell, everything between both ends
 // is dropped.
-func TestWP9OutputIsBoundedAtItsSource(t *testing.T) {
+func TestOutputIsBoundedAtItsSource(t *testing.T) {
 	p := newHarness(t, "bubblewrap")
 	const size = 100_000_000
 	c := sh("head -c 100000000 /dev/zero", time.Minute)

@@ -93,7 +93,7 @@ func (b *bank) is(when string, spent, reserved float64) {
 
 // What a killed worker had reserved is held until the coordinator knows that the worker is
 // gone, and counts as spent until the step log says otherwise.
-func TestMoneyOfAKilledWorker(t *testing.T) {
+func TestKilledWorkersReservationsAreHeld(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, 1, 0)
 	dead, alive := b.open("dead"), b.open("alive")

@@ -95,7 +95,7 @@ func closing(episode string, delivery int) *request {
 
 // A write whose answer is lost is repeated on a state that other processes have changed since:
 // nothing in it counts twice.
-func TestWhatMayHaveBeenWrittenIsWrittenAgain(t *testing.T) {
+func TestWritesWithLostAnswersAreRepeated(t *testing.T) {
 	t.Parallel()
 	a := job("a", "x")
 	for name, c := range map[string]struct {

@@ -191,7 +191,7 @@ func TestLargeJobsGoThroughTheObjectStore(t *testing.T) {
 	}
 }
 
-// Jobs that are recorded while the reconciler looks are queued once.
+// Jobs that are recorded while the reconciler runs are queued once.
 func TestReconcilingWhileQueueingQueuesNothingTwice(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
@@ -216,7 +216,7 @@ func TestReconcilingWhileQueueingQueuesNothingTwice(t *testing.T) {
 	}
 }
 
-// A watch that is idle for longer than its patience outlives what it watches with.
+// A watch that is idle for longer than its patience survives the loss of its consumer.
 func TestClusterWatchOutlivesItsConsumer(t *testing.T) {
 	t.Parallel()
 	suite.Cluster.Need(t)
@@ -278,8 +278,8 @@ func TestClusterThreeHundredThousandJobs(t *testing.T) {
 	})
 }
 
-// Credentials that expire while they are in use are an *AccessError, not a cluster
-// that is waited for.
+// Credentials that expire during use cause an *AccessError; the engine does not wait for the
+// cluster.
 func TestCredentialsThatExpireInMidRun(t *testing.T) {
 	t.Parallel()
 	op, resolver, sys, account := operator()

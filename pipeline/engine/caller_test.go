@@ -11,7 +11,7 @@ import (
 
 // If the disk is full, an answer with status 500 becomes a *DiskFullError, because the
 // server's own message varies. An answer such as 404 does not.
-func TestAFailureOnAFullDiskIsTheDisks(t *testing.T) {
+func TestFullDisksAreRecognized(t *testing.T) {
 	t.Parallel()
 	full := func(cause error) error { return &DiskFullError{Dir: "run/engine", Floor: 1 << 20, Err: cause} }
 	for want, err := range map[bool]error{

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// What was pulled when its owner was told to stop is given back: nobody waits for
-// a lease of it to run out.
-func TestAClaimAtTheEndGivesItsJobBack(t *testing.T) {
+// A job that was pulled when its owner was told to stop is returned at once, so that nobody waits
+// for its lease to expire.
+func TestCanceledClaimsReturnTheirJob(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	enqueue(t, e, 1)

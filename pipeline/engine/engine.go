@@ -85,8 +85,8 @@ type Engine struct {
 	kv       jetstream.KeyValue
 	workers  jetstream.Consumer
 
-	queueing  sync.RWMutex        // held for reading while jobs are recorded and published
-	sightings map[string]sighting // running records as the reconciler last saw them; guarded by queueing
+	queueing     sync.RWMutex           // held for reading while jobs are recorded and published
+	observations map[string]observation // running records as the reconciler last saw them; guarded by queueing
 
 	mu      sync.Mutex
 	owned   map[string]bool // jobs whose lease this process holds
@@ -97,8 +97,8 @@ type Engine struct {
 	wg   sync.WaitGroup
 }
 
-// sighting is the revision of a running record and when it was first seen.
-type sighting struct {
+// observation is the revision of a running record and when it was first seen.
+type observation struct {
 	revision uint64
 	since    time.Time
 }
@@ -120,7 +120,7 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 	if err := CheckRunID(opt.RunID); err != nil {
 		return nil, err
 	}
-	e := &Engine{opt: opt, owned: map[string]bool{}, sightings: map[string]sighting{}, instance: cmp.Or(opt.Instance, Instance())}
+	e := &Engine{opt: opt, owned: map[string]bool{}, observations: map[string]observation{}, instance: cmp.Or(opt.Instance, Instance())}
 	e.life, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := e.connect(); err != nil {
 		return nil, err

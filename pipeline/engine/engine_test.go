@@ -366,7 +366,7 @@ func TestDiskFullStopsClaiming(t *testing.T) {
 	}
 }
 
-func TestNoAnswerIsNamed(t *testing.T) {
+func TestStuckServersAreNamed(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	e.timeout, e.patience = 20*time.Millisecond, 0

@@ -31,7 +31,7 @@ func child() bool {
 	return true
 }
 
-// childMain acknowledges on standard output what is durable, for ever.
+// childMain writes without end, and prints to standard output what is durable.
 func childMain(ctx context.Context, dir, role string) error {
 	lock, err := LockDir(dir)
 	if err != nil {
@@ -81,8 +81,8 @@ func startChild(t *testing.T, dir, role string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(out)
 }
 
-// A process killed in the middle of writing loses nothing it was told is
-// there, and its job is available at once.
+// A process that is killed while it writes loses nothing that was acknowledged, and its job is
+// available at once.
 func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -163,7 +163,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 }
 
-// A job that takes the process down every time is given up in the end.
+// A job that kills its process every time is given up in the end.
 func TestPoisonJobDies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

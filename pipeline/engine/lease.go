@@ -25,8 +25,8 @@ type Lease struct {
 	done   chan struct{} // closed when the heartbeat has ended
 }
 
-// newLease starts a lease. It outlives the context of the claim: a worker that stops
-// still has to settle its jobs.
+// newLease starts a lease. The lease outlives the context of the claim, because a worker that
+// stops must still settle its jobs.
 func (e *Engine) newLease(msg jetstream.Msg, entry Entry, data []byte) *Lease {
 	l := &Lease{
 		Job: Job{ID: entry.ID, Data: data}, Delivery: entry.Delivery, Waited: max(0, time.Since(entry.Due)),
@@ -57,7 +57,7 @@ func (l *Lease) beat() {
 			return
 		case <-tick.C:
 		}
-		_ = l.msg.InProgress() // may get lost: the record decides
+		_ = l.msg.InProgress() // a failure does no harm: the record decides who holds the job
 		next := l.entry.Record
 		next.Lease = time.Now().UTC().Add(l.e.opt.AckWait)
 		deadline := l.e.opt.AckWait - l.e.opt.Heartbeat
@@ -75,7 +75,8 @@ func (l *Lease) beat() {
 	}
 }
 
-// end stops the heartbeat, after which only the caller uses the entry.
+// end stops the heartbeat and reports whether the lease was lost. When it returns, nothing
+// else reads or writes l.entry.
 func (l *Lease) end() (lost bool) {
 	lost = errors.Is(context.Cause(l.ctx), ErrLeaseLost)
 	l.cancel(context.Canceled)
@@ -86,8 +87,8 @@ func (l *Lease) end() (lost bool) {
 	return lost || errors.Is(context.Cause(l.ctx), ErrLeaseLost)
 }
 
-// Done ends the lease with a result. On ErrLeaseLost another worker has the job and
-// the record is unchanged.
+// Done ends the lease with the hash of a result. If the lease was lost, it returns
+// ErrLeaseLost and leaves the record unchanged, because the job may belong to another worker.
 func (l *Lease) Done(ctx context.Context, hash string) error {
 	if l.end() {
 		return ErrLeaseLost
@@ -98,12 +99,12 @@ func (l *Lease) Done(ctx context.Context, hash string) error {
 	return l.e.swap(ctx, &l.entry, next)
 }
 
-// Ack removes the message of a job that Done settled. If the process crashes before,
-// the reconciler removes it.
+// Ack removes the message of a job that Done settled. If the process crashes before it calls
+// Ack, the reconciler removes the message.
 func (l *Lease) Ack(ctx context.Context) error { return l.e.ack(ctx, l.msg) }
 
-// Fail ends the lease with an infrastructure failure: the job is queued again after
-// delay, or dead after MaxDeliver failures. It returns the new record.
+// Fail ends the lease with an infrastructure failure. It requeues the job after delay, or
+// marks it dead if it has failed too often (see MaxDeliver). It returns the new record.
 func (l *Lease) Fail(ctx context.Context, stage, class, cause string, delay time.Duration) (Record, error) {
 	if l.end() {
 		return Record{}, ErrLeaseLost
@@ -150,7 +151,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	if err := l.e.swap(ctx, &l.entry, next); err != nil {
 		return err
 	}
-	// Other workers may be stopping as well and could no longer claim it.
+	// Other workers of a cluster may be stopping too. Delay the redelivery so that the job does
+	// not go to one that no longer claims jobs.
 	var delay time.Duration
 	if l.e.opt.Join {
 		delay = registryBeat

@@ -10,8 +10,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Looking at a lock tells who has it, refuses nobody, and leaves nothing.
-func TestLookingAtALockKeepsNobodyOut(t *testing.T) {
+// Inspecting a lock returns its holder, does not block other processes, and leaves nothing behind.
+func TestInspectingALockDoesNotTakeIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if held, err := Locked(dir); held || err != nil {

@@ -17,8 +17,8 @@ import (
 // memoryBound is what the embedded engine may add to a process, in KiB.
 const memoryBound = 40 << 10
 
-// An embedded engine of a thousand jobs, with steps being written, stays small.
-// It is measured in a process of its own, which has done nothing else.
+// An embedded engine with a thousand jobs, while steps are being written, uses little memory. It
+// is measured in a fresh process.
 func TestEmbeddedEngineIsSmall(t *testing.T) {
 	const alone = "ENGINE_TEST_ALONE"
 	if os.Getenv(alone) == "" {

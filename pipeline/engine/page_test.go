@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// The configuration of a node that docs/fleet.md shows is one, lets nobody in without
-// a certificate and a password, and encrypts what nodes tell each other.
-func TestTheNodesOfThePage(t *testing.T) {
+// The node configuration that docs/fleet.md shows is valid, refuses clients without a certificate
+// and a password, and encrypts the traffic between nodes.
+func TestNodeConfigurationInDocumentationIsValid(t *testing.T) {
 	page, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {
 		t.Fatal(err)

@@ -140,9 +140,9 @@ func (e *Engine) expired(entry Entry, now time.Time) bool {
 	if e.opt.Conn == nil {
 		return now.After(entry.Lease)
 	}
-	last, known := e.sightings[entry.ID]
+	last, known := e.observations[entry.ID]
 	if !known || last.revision != entry.Revision {
-		e.sightings[entry.ID] = sighting{entry.Revision, time.Now()}
+		e.observations[entry.ID] = observation{entry.Revision, time.Now()}
 		return false
 	}
 	return time.Since(last.since) > e.opt.AckWait

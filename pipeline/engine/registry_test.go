@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Equal host names and equal paths make no equal run directory: those of two
-// containers often are. Its key does.
+// Run directories with equal host names and paths, as in two containers, may differ: only an equal
+// key makes them the same.
 func TestOnlyItsOwnPredecessorLosesTheCoordinatorLease(t *testing.T) {
 	t.Parallel()
 	conn, err := Dial(t.Context(), Cluster{URL: listen(t, &server.Options{})})

@@ -68,7 +68,7 @@ func (a *authority) secured(t *testing.T, end time.Time, wants tls.ClientAuthTyp
 	}})
 }
 
-// Whatever is wrong with certificates is said at once: on which side, and what to do.
+// Every problem with certificates is reported at once, with the side that has it and a remedy.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ours, strangers := newAuthority(t, "ours"), newAuthority(t, "strangers")
@@ -123,7 +123,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Who gave a wrong password hears of the password.
+// The error for a wrong password mentions the password.
 func TestWrongPasswords(t *testing.T) {
 	t.Parallel()
 	at := listen(t, &server.Options{Username: "tracesmith", Password: "right-one"})

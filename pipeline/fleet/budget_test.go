@@ -150,7 +150,7 @@ func TestTaskBudgetHoldsOverACluster(t *testing.T) {
 
 // A run that was begun without limits gets a budget from what its episodes have cost,
 // and refuses where a worker may be at work that does not know of it.
-func TestABudgetThatComesLater(t *testing.T) {
+func TestBudgetsMayBeSetLater(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 6)
 	h.Config.Workers = 1
@@ -230,7 +230,7 @@ func TestEpisodeBudgetHoldsOverACluster(t *testing.T) {
 
 // Calls that fail and answers that become no reply cost the budget what is on record
 // for them, and an episode that another worker takes up keeps its share.
-func TestTheBudgetIsWhatIsOnRecord(t *testing.T) {
+func TestBudgetCountsAllRecordedCalls(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)
 	h.Config.Workers, h.Config.MaxCost = 1, 10

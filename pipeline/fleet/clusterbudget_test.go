@@ -64,6 +64,7 @@ func TestClusterBudget(t *testing.T) {
 	until("a third spent", spent(0.3))
 	kill("the coordinator", coordinator)
 	kill("a worker", workers[1])
+	release(t, dir)
 	coordinator = part(t, "coordinator", "c", env...)
 	workers[0] = part(t, "worker", "w4", env...)
 	until("stopped", func(s observe.Status) bool { return s.Phase == string(engine.Stopped) && s.Budget.Over })

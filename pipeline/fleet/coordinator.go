@@ -154,7 +154,7 @@ func (c *coordinator) complete(ctx context.Context) error {
 // since this one made its plan.
 func (c *coordinator) begin(ctx context.Context) error {
 	b := c.batch
-	if err := mark(ctx, b); err != nil {
+	if err := writeMarker(ctx, b); err != nil {
 		return err
 	}
 	offer := "offer-" + schemas.HashBytes(c.cfg.Offer)[:16]

@@ -52,7 +52,7 @@ func (f *moody) Get(ctx context.Context, key string) ([]byte, error) {
 
 // A short outage of the store stops neither the coordinator, which writes its mark there, nor a
 // worker, which reads it.
-func TestTheMarkOutlivesAStoreThatFails(t *testing.T) {
+func TestMarkersOutliveStoreOutages(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	f := &moody{failed: map[string]bool{}}

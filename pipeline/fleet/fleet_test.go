@@ -19,7 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
+func TestWorkersExecuteAndTheCoordinatorRecords(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 12)
 	end := h.coordinate(t.Context())
@@ -54,7 +54,7 @@ func TestWorkersExecuteAndTheCoordinatorKeepsTheBooks(t *testing.T) {
 
 // If a worker vanishes in the middle of an episode, another one continues from the step log and
 // requests no recorded reply again.
-func TestAnotherWorkerGoesOnWhereOneVanished(t *testing.T) {
+func TestWorkersContinueForVanishedOnes(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	var steps atomic.Int32
@@ -112,7 +112,7 @@ func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
 
 // If the coordinator is cancelled, workers return their jobs. Other workers can finish the run
 // later.
-func TestACancelledCoordinatorHasJobsGivenBack(t *testing.T) {
+func TestCanceledCoordinatorsHaveJobsReturned(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,12 +11,12 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-func markKey(runID string) string { return "fleet/" + runID }
+func markerKey(runID string) string { return "fleet/" + runID }
 
-// mark writes the run's mark to staging. A worker that finds it stages in the same place.
-func mark(ctx context.Context, b *pipeline.Batch) error {
+// writeMarker writes the run's marker to staging. A worker that finds it stages in the same place.
+func writeMarker(ctx context.Context, b *pipeline.Batch) error {
 	err := b.WithStore(ctx, func(store sinks.Store) error {
-		return store.Create(ctx, markKey(b.RunID), []byte(b.RunID+"\n"))
+		return store.Create(ctx, markerKey(b.RunID), []byte(b.RunID+"\n"))
 	})
 	if err != nil && !errors.Is(err, sinks.ErrExists) {
 		return b.StoreError(fmt.Errorf("marking the staging store: %w", err))
@@ -29,7 +29,7 @@ func checkMark(ctx context.Context, b *pipeline.Batch) error {
 	staging := b.Deps.Staging
 	var body []byte
 	err := b.WithStore(ctx, func(store sinks.Store) (err error) {
-		body, err = store.Get(ctx, markKey(b.RunID))
+		body, err = store.Get(ctx, markerKey(b.RunID))
 		return err
 	})
 	if err == nil && strings.TrimSpace(string(body)) == b.RunID {

@@ -53,7 +53,7 @@ func (m *membership) isOver() bool {
 
 // A worker whose budget is used up waits for the end of its run, until another coordinator starts:
 // that one may have a higher limit.
-func TestANewCoordinatorEndsTheWait(t *testing.T) {
+func TestNewCoordinatorsEndTheWaitForBudget(t *testing.T) {
 	t.Parallel()
 	conn := dial(t)
 	publish := func(c *engine.CoordinatorLease) {
@@ -76,7 +76,7 @@ func TestANewCoordinatorEndsTheWait(t *testing.T) {
 
 // A worker that does not know of the budget of its run claims nothing, even if it came while the
 // coordinator made its plan.
-func TestAWorkerThatDoesNotCountClaimsNothing(t *testing.T) {
+func TestWorkersWithoutTheBudgetClaimNothing(t *testing.T) {
 	t.Parallel()
 	conn := dial(t)
 	held := lease(t, conn)

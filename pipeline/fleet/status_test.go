@@ -10,7 +10,7 @@ import (
 
 // A job whose worker was killed between staging and telling is reused, and counts
 // once, whatever its record says then and later.
-func TestStatusCountsWhatWasStagedAndNotToldOnce(t *testing.T) {
+func TestStatusCountsUnreportedStagedJobsOnce(t *testing.T) {
 	t.Parallel()
 	info, err := json.Marshal(RunDetails{Selected: 2, Reused: 1, Since: 10, Attempts: 1, Settled: []string{"a"}})
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-// Work executes jobs of cfg.RunID on cfg.Workers slots until the run is over or drained,
-// Deps.Drain is closed (running jobs finish), or ctx ends (the worker returns its jobs). self
-// describes the worker, and its ID identifies the process. Deps.Observer sees events of jobs only.
+// Work executes jobs of cfg.RunID on cfg.Workers slots until the run is over or drained. If
+// deps.Drain is closed, it finishes the running jobs and returns. If ctx ends, it returns its jobs
+// to the queue. self describes the worker, and its ID identifies the process. deps.Observer receives
+// only the events of jobs.
 func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.WorkerEntry) error {
 	cfg = cfg.withDefaults()
 	b, err := pipeline.Join(ctx, cfg.Config, deps, cfg.limits())
@@ -44,8 +45,9 @@ func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.Worke
 	return err
 }
 
-// execute executes jobs until claims ends. exhausted says that the shared budget is used up, which
-// ends the run and is no failure of this worker.
+// execute claims and executes jobs until claims ends. all is the context of the running jobs, and
+// ctx that of the whole worker. exhausted reports whether the shared budget is used up, which ends
+// the run but is not a failure of this worker.
 func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEntry) (exhausted bool) {
 	b := w.batch
 	var members sync.WaitGroup
@@ -58,7 +60,8 @@ func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEnt
 		case <-claims.Done():
 		}
 	})
-	// Before the first claim: a coordinator that drains waits for the workers in the registry.
+	// Enter the registry before the first claim, because a coordinator that drains waits only for
+	// the workers that it finds there.
 	if m.waitForPlan(present, claims) {
 		members.Go(func() { m.keep(present, claims) })
 	} else {
@@ -70,6 +73,8 @@ func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEnt
 		w.executor.Budget.Close()
 	}
 	if exhausted = budget.Exhausted(b.Fatal()); exhausted {
+		// Stay in the registry until the run ends or a new coordinator, which may have a larger
+		// budget, takes over.
 		select {
 		case <-m.over:
 		case <-ctx.Done():

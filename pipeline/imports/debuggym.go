@@ -42,9 +42,9 @@ type debugGymAction struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// parseDebugGym reads a trajectory.json (base_agent.py and history_tracker.py of
-// debug-gym): step 0 is the reset, every later step a call. success is the result of
-// the last eval, which may not have seen the final code.
+// parseDebugGym reads a trajectory.json, which base_agent.py and history_tracker.py of
+// debug-gym write. Step 0 is the reset and every later step is a call. The field success
+// is only a claim: it is the result of the last eval, and the code may have changed since.
 func parseDebugGym(_ string, raw []byte) (*record, error) {
 	var f debugGymFile
 	if err := decode(raw, &f); err != nil {
@@ -81,15 +81,16 @@ func parseDebugGym(_ string, raw []byte) (*record, error) {
 	return r, nil
 }
 
+// openDebugGym opens the conversation with the prompts of step 0.
 func openDebugGym(b *builder, r *record, s debugGymStep) error {
-	system, err := spoken(s.System)
+	system, err := messageText(s.System)
 	if err != nil {
 		return fmt.Errorf("system_message: %w", err)
 	}
 	if system != "" {
 		b.say("system", system, time.Time{})
 	}
-	if r.problem, err = spoken(s.Problem); err != nil {
+	if r.problem, err = messageText(s.Problem); err != nil {
 		return fmt.Errorf("problem_message: %w", err)
 	}
 	if r.problem == "" && s.Obs != nil {
@@ -101,8 +102,9 @@ func openDebugGym(b *builder, r *record, s debugGymStep) error {
 	return nil
 }
 
-// spoken returns the text of a message, which is a string or an object.
-func spoken(raw json.RawMessage) (string, error) {
+// messageText returns the text of a message, which is either bare content or an object that
+// holds it.
+func messageText(raw json.RawMessage) (string, error) {
 	var m struct {
 		Content json.RawMessage `json:"content"`
 	}

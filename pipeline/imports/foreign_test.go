@@ -30,9 +30,9 @@ func masks(steps []schemas.StepRow) []string {
 	return out
 }
 
-// The format says that copied context and what no model was asked for must not be
-// trained on; a reply without a call may be an answer to the user.
-func TestATIFSaysWhatIsNotTrainedOn(t *testing.T) {
+// The format says that copied context and steps without a model call must not be trained on. A
+// reply without a call may be an answer to the user.
+func TestATIFMarksUntrainedSteps(t *testing.T) {
 	s := read(t, "atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a", "version": "1"}, "steps": [
 		{"step_id": 1, "source": "user", "message": "Fix it."},
 		{"step_id": 2, "timestamp": "2025-10-16T14:30:00.25", "source": "agent", "message": "copied", "is_copied_context": true,
@@ -60,8 +60,7 @@ func TestATIFSaysWhatIsNotTrainedOn(t *testing.T) {
 	}
 }
 
-// What our own file says of its turns comes back: what was masked stays masked, and
-// gold stays gold, whoever made the file.
+// Importing our own ATIF file keeps its masks and gold marks, whatever agent the file names.
 func TestOurATIFComesBackWithItsMasks(t *testing.T) {
 	in := sinktest.Episode("run", 2).Trajectory()
 	in.Episode.GoldUsed, in.Episode.Repo = true, "github.com/owner/repo2"
@@ -98,7 +97,7 @@ func TestOurATIFComesBackWithItsMasks(t *testing.T) {
 	}
 }
 
-// Models of the Responses API have responses in the place of messages.
+// With models of the Responses API, the file contains responses instead of messages.
 func TestMiniSWEAgentsResponsesAreRead(t *testing.T) {
 	s := read(t, "mini-swe-agent", `{"info": {}, "messages": [{"role": "system", "content": "You fix."}, {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it."}]},
 		{"object": "response", "output": [{"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]},
@@ -113,8 +112,8 @@ func TestMiniSWEAgentsResponsesAreRead(t *testing.T) {
 	}
 }
 
-// Conversations of an episode stay apart: the second one's prompts are no answer to
-// the first one's last call.
+// The conversations of an episode stay separate: prompts of the second are not answers to the last
+// call of the first.
 func TestOurATIFKeepsItsConversations(t *testing.T) {
 	in := sinktest.Phased("run", 1).Trajectory()
 	v, err := sinks.Views.Build("atif", nil, sinks.ViewOptions{})
@@ -139,8 +138,7 @@ func TestOurATIFKeepsItsConversations(t *testing.T) {
 	}
 }
 
-// SWE-agent's history may end before its trajectory does, and has no answer to the
-// last call.
+// SWE-agent's history may be shorter than its trajectory and has no answer to the last call.
 func TestSWEAgentsLastStepsAreKept(t *testing.T) {
 	const file = `{"history": [{"role": "system", "content": "You fix."}, {"role": "user", "content": "Fix it."},
 		{"role": "assistant", "content": "Shown.", "action": "demo", "is_demo": true}, {"role": "user", "content": "seen", "is_demo": true},
@@ -167,7 +165,7 @@ func TestSWEAgentsLastStepsAreKept(t *testing.T) {
 	}
 }
 
-// The first versions of mini-swe-agent name no commands: they stand in the texts.
+// The first versions of mini-swe-agent have no field for commands; the commands are in the texts.
 func TestMiniSWEAgentsWrittenCommandsAreCalls(t *testing.T) {
 	const messages = `[{"role": "system", "content": "You fix."}, {"role": "user", "content": "Fix it."},
 		{"role": "assistant", "content": "Look.\n\n` + "```bash\\nls -la\\n```" + `"}, {"role": "user", "content": "a.py"},

@@ -109,7 +109,7 @@ func TestFormatsAreRead(t *testing.T) {
 	}
 }
 
-func TestClaimsStayClaims(t *testing.T) {
+func TestImportedVerdictsStayClaims(t *testing.T) {
 	gym := read(t, "debug-gym", samples["debug-gym"])
 	if e := gym.Episode; e.Resolved != nil || e.VerifyStatus != schemas.VerifyNotRun || *e.VerifyMethod != "debug-gym.success" || !strings.Contains(*e.VerifyReason, "true") || e.ExitReason != "unknown" || *e.Outcome != schemas.OutcomeUnverified || *e.PromptTokens != 30 {
 		t.Errorf("%+v", e)
@@ -129,8 +129,8 @@ func TestClaimsStayClaims(t *testing.T) {
 	}
 }
 
-// A repository is on one side of the line, wherever its trajectories come from.
-func TestImportsFallIntoTheSplitOfTheirRepository(t *testing.T) {
+// A repository belongs to one split, no matter where its trajectories come from.
+func TestImportsGetTheSplitOfTheirRepository(t *testing.T) {
 	for instance, want := range map[string][2]string{
 		"django__django-11099":                       {"github.com/django/django", "test"},
 		"acme__tool.95280573.combine_file__0fwdrjk9": {"github.com/acme/tool", "train"},
@@ -144,7 +144,7 @@ func TestImportsFallIntoTheSplitOfTheirRepository(t *testing.T) {
 	}
 }
 
-// What came from here keeps its repository, its split, and who could see the fix.
+// Imports of our own exports keep the repository, the split, and who could see the fix.
 func TestOurOwnExportsKeepTheirPlace(t *testing.T) {
 	from := sinktest.Episode("run", 2)
 	from.Episode.TaskSource, from.Episode.Repo, from.Episode.InstanceID, from.Episode.Split = "builtin", "builtin/stockroom", "stockroom", "validation"
@@ -169,7 +169,7 @@ func TestOurOwnExportsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// What a file does not say is null, not 0.
+// A value that a file does not contain is null, not 0.
 func TestUnknownCostsAreNull(t *testing.T) {
 	raw := strings.ReplaceAll(samples["debug-gym"], `"token_usage": {"prompt": 10, "response": 2}`, `"token_usage": null`)
 	for format, raw := range map[string]string{"debug-gym": raw, "mini-swe-agent": samples["mini-swe-agent"], "swe-agent": samples["swe-agent"]} {
@@ -193,8 +193,8 @@ func TestUnknownCostsAreNull(t *testing.T) {
 	}
 }
 
-// What export writes import reads back: the same words, calls and answers.
-func TestExportsComeBack(t *testing.T) {
+// Import reads what export has written: the same texts, calls and answers.
+func TestExportsSurviveARoundTrip(t *testing.T) {
 	for kind, format := range map[string]string{"atif": "atif", "debug-gym-json": "debug-gym"} {
 		for _, from := range []sinks.Staged{sinktest.Episode("run", 2)} {
 			in := from.Trajectory()
@@ -235,7 +235,7 @@ func callsOf(steps []schemas.StepRow) []string {
 	return out
 }
 
-// Broken input is one message that names the place.
+// Broken input causes one message that names the place.
 func TestBrokenFilesNameThePlace(t *testing.T) {
 	for _, c := range []struct{ format, raw, want string }{
 		{"debug-gym", "", "line 1: it is no JSON"},

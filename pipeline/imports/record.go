@@ -31,8 +31,8 @@ type record struct {
 	cost                           *float64
 }
 
-// stated returns nil for 0, which means that the file does not contain the number.
-func stated(n *int64) *int64 {
+// nonZero returns nil for 0, which means that the file does not contain the number.
+func nonZero(n *int64) *int64 {
 	if n == nil || *n == 0 {
 		return nil
 	}
@@ -143,10 +143,10 @@ func (r *record) forget(out *sinks.Staged, ep *schemas.Episode) {
 			s.CostUSD = nil
 		}
 		s.ContextOp = nil
-		s.CachedTokens, s.ReasoningTokens = stated(s.CachedTokens), stated(s.ReasoningTokens)
+		s.CachedTokens, s.ReasoningTokens = nonZero(s.CachedTokens), nonZero(s.ReasoningTokens)
 	}
 	e.NErrors = nil
-	e.CachedTokens, e.ReasoningTokens = stated(e.CachedTokens), stated(e.ReasoningTokens)
+	e.CachedTokens, e.ReasoningTokens = nonZero(e.CachedTokens), nonZero(e.ReasoningTokens)
 	if slices.ContainsFunc(ep.Steps, func(s schemas.Step) bool { return s.Reply != nil && s.Reply.Usage == nil }) {
 		e.PromptTokens, e.CompletionTokens, e.CachedTokens, e.ReasoningTokens, e.MaxPromptTokens = nil, nil, nil, nil, nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Behaviour fills the behavior and count columns of an episode from its step rows,
-// which must be complete except for Train and MaskReason.
+// Behaviour fills the behavior and count columns of an episode from its step rows. The
+// rows must be complete except for Train and MaskReason.
 func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 	turns := map[string]map[int32]bool{} // action kind (and pdb) -> turns
 	all := map[int32]bool{}
@@ -54,7 +54,7 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 		case Verify:
 			tests++
 		case Edit:
-			if !edited && carriedOut(r) {
+			if !edited && succeeded(r) {
 				e.FirstEditTurn, edited = new(turn), true
 			}
 		}
@@ -97,16 +97,16 @@ func refused(r schemas.StepRow) bool {
 	return false
 }
 
-// carriedOut reports whether a call was executed.
-func carriedOut(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
+// succeeded reports whether a call ended without an error.
+func succeeded(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
 
-// LastChange returns the step of the last executed edit, after which the workspace
-// stayed the same. It returns nil if a later command may have changed files.
+// LastChange returns the last step that is known to have changed the workspace. It returns
+// nil if there is none or if a later command may have changed files.
 func LastChange(rows []schemas.StepRow) *int32 {
 	var last *int32
 	for _, r := range rows {
 		switch {
-		case r.ActionKind == Edit && carriedOut(r) || len(r.FilesChanged) > 0:
+		case r.ActionKind == Edit && succeeded(r) || len(r.FilesChanged) > 0:
 			last = new(r.StepIndex)
 		case r.ActionKind == Exec:
 			last = nil
@@ -122,8 +122,8 @@ func mark(turns map[string]map[int32]bool, kind string, turn int32) {
 	turns[kind][turn] = true
 }
 
-// backtracks counts the steps that returned the workspace to an earlier state; nil
-// without workspace hashes.
+// backtracks counts the steps that returned the workspace to an earlier state. It returns
+// nil if no step has a workspace hash.
 func backtracks(rows []schemas.StepRow) *int32 {
 	var n int32
 	seen, last := map[string]bool{}, ""
@@ -144,9 +144,9 @@ func backtracks(rows []schemas.StepRow) *int32 {
 	return &n
 }
 
-// Repeats fills repeat_of: a call repeats an earlier one if its name, its arguments
-// and its observation are equal. So stepping with the same debugger command is not a
-// repeat while the program moves.
+// Repeats fills repeat_of. A call repeats an earlier one if its name, arguments and
+// observation are the same. Repeated steps of a debugger therefore do not count while the
+// program moves on.
 func Repeats(rows []schemas.StepRow) {
 	first := map[[3]string]int32{}
 	for i := range rows {
@@ -176,13 +176,13 @@ const (
 
 // Mask fills train and mask_reason, the default loss mask: the agent's turns are
 // trained on unless there is a reason not to. Other rows are context, with train false
-// and mask_reason null. leaked is the index of the first row that broke a leak rule,
-// -1 for none. gold masks all turns of a policy that knew the fix, because its steps
-// need not follow from the transcript. A non-zero exit does not mask a turn, because a
-// failing test is not an error of the model.
+// and mask_reason null. leaked is the index of the first row that matched a leak rule,
+// -1 for none. A non-zero exit does not mask a turn, because a failing test is not an
+// error of the model.
 //
-// If gold is false, only the edit that contains the fix is masked. The steps after it,
-// such as running the tests and submitting, follow from the transcript.
+// gold masks all turns of a policy that knew the fix, because its steps need not follow
+// from the transcript. Without gold, rows with GoldEdit are still masked. The steps after
+// such an edit, for example running the tests and submitting, follow from the transcript.
 func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 	yes := func(b *bool) bool { return b != nil && *b }
 	for i := range rows {
@@ -214,8 +214,8 @@ func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 	}
 }
 
-// Gold fills the columns that compare an episode with the gold patch. None of
-// them may appear in text that a model reads.
+// Gold fills the columns that compare an episode with the gold patch. These columns must
+// not appear in text that a model reads.
 func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
 	goldFiles := slices.DeleteFunc(slices.Clone(gold.Files), schemas.IsTest)
 	if len(goldFiles) == 0 {
@@ -264,7 +264,7 @@ func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
 	e.GoldPatchSimilarity = new(patch.Similarity(gold))
 }
 
-// target splits path[:start-end] and path::symbol; lines are 0 if not given.
+// target splits path[:start-end] or path::symbol. first and last are 0 without line numbers.
 func target(t string) (file string, first, last int64) {
 	if name, _, ok := strings.Cut(t, "::"); ok {
 		return name, 0, 0

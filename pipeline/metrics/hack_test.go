@@ -18,7 +18,7 @@ func toldTo(tool, command string) *schemas.ToolCall {
 	return &schemas.ToolCall{Name: tool, Arguments: args}
 }
 
-func TestHacksOfCommands(t *testing.T) {
+func TestHacksInCommandsAreFound(t *testing.T) {
 	for _, c := range []struct{ tool, command, want string }{
 		{"bash", "rm -rf tests/test_a.py", "tests_removed"},
 		{"bash", "git rm -q tests/test_a.py", "tests_removed"},
@@ -79,7 +79,7 @@ func hunk(was, is string) string {
 
 func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 
-func TestHacksOfPatches(t *testing.T) {
+func TestHacksInPatchesAreFound(t *testing.T) {
 	for name, c := range map[string]struct{ patch, want string }{
 		"honest":       {diffOf("calc.py", "return a - b\n", "return a + b\n"), ""},
 		"new test":     {diffOf("tests/test_new.py", "", "assert True\n"), ""},
@@ -163,7 +163,7 @@ func similar(t *testing.T, a, b string) float64 {
 	return x.Similar(y)
 }
 
-func TestWorkspacesAreKnownAtBothEnds(t *testing.T) {
+func TestWorkspaceHashesAreFilledAtBothEnds(t *testing.T) {
 	row := func(category, kind string, failed bool) schemas.StepRow {
 		r := schemas.StepRow{Source: "agent", ToolCategory: &category, ActionKind: kind, IsError: &failed}
 		return r

@@ -30,7 +30,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-func TestPDBCommandOfABlankOneIsNothing(t *testing.T) {
+func TestBlankPDBCommandHasNoKind(t *testing.T) {
 	for text, want := range map[string]string{"": "", "  ": "", "p x": "p", "b a.py:3": "b", "p(x)": "p", "pp(x.y)": "pp", "parse(x)": "parse(x)"} {
 		if got := PDBCommand(call("pdb", text)); got != want {
 			t.Errorf("%q: %q", text, got)
@@ -121,7 +121,7 @@ func TestParsePatch(t *testing.T) {
 	}
 }
 
-func TestSteppingIsNoRepeat(t *testing.T) {
+func TestSteppingIsNotARepeat(t *testing.T) {
 	row := func(i int32, tool, args, hash string) schemas.StepRow {
 		return schemas.StepRow{StepIndex: i, TurnIndex: &i, Source: "agent", ToolName: &tool, ArgumentsJSON: &args, ObservationSHA256: &hash, ActionKind: SeekDynamic}
 	}
@@ -145,8 +145,7 @@ func TestSteppingIsNoRepeat(t *testing.T) {
 	}
 }
 
-// A call that never came to its tool used no debugger, ran no tests and changed
-// no file, whatever it was meant for.
+// A call that did not reach its tool used no debugger, ran no tests and changed no file.
 func TestRefusedCallsDidNothing(t *testing.T) {
 	row := func(i int32, tool, kind, class string) schemas.StepRow {
 		return schemas.StepRow{
@@ -175,8 +174,8 @@ func TestRefusedCallsDidNothing(t *testing.T) {
 	}
 }
 
-// A reply without a call is a step like any other: it takes its place in the
-// window after a debugger call, and in the length.
+// A reply without a call is a step like any other: it counts in the window after a debugger call
+// and in the length.
 func TestCriteriaCountRepliesWithoutACall(t *testing.T) {
 	rows := []schemas.StepRow{{Source: "system"}, {Source: "user"}, {Source: "agent", ToolName: new("pdb"), PDBCommand: new("n")}}
 	for range window {

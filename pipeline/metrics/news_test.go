@@ -19,7 +19,7 @@ func answered(tool, arguments, observation string) schemas.StepRow {
 	return schemas.StepRow{ToolName: &tool, ArgumentsJSON: &arguments, Observation: &observation, ObservationSHA256: new(schemas.HashBytes([]byte(observation)))}
 }
 
-// debugging is an answer of the debugger that stands at a line of f in m.py, with the
+// debugging returns an answer of the debugger, stopped at a line of f in m.py, with the
 // listing of all four lines.
 func debugging(command, said string, line int) schemas.StepRow {
 	arguments, err := json.Marshal(map[string]string{"command": command})
@@ -157,7 +157,7 @@ var transcripts = map[string][]step{
 	},
 }
 
-func TestNewsIsWhatWasNotShownBefore(t *testing.T) {
+func TestNewsIsTextNotShownBefore(t *testing.T) {
 	for name, steps := range transcripts {
 		var rows []schemas.StepRow
 		var want, got []string

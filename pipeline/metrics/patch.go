@@ -122,13 +122,13 @@ const minShownBytes = 12
 func (p Patch) shownIn(files []string, command, text string) (file, hunk bool) {
 	file = slices.ContainsFunc(files, func(f string) bool { return mentions(text, f) || mentions(command, f) })
 	hunk = file && slices.ContainsFunc(p.removed, func(lines []string) bool {
-		return len(strings.Join(lines, "")) >= minShownBytes && !slices.ContainsFunc(lines, func(l string) bool { return !shows(text, l) })
+		return len(strings.Join(lines, "")) >= minShownBytes && !slices.ContainsFunc(lines, func(l string) bool { return !showsLine(text, l) })
 	})
 	return file, hunk
 }
 
-// shows reports whether a line of text ends with a line of a program.
-func shows(text, line string) bool {
+// showsLine reports whether a line of text ends with a line of a program.
+func showsLine(text, line string) bool {
 	for l := range strings.Lines(text) {
 		l = strings.TrimRight(l, " \t\r\n")
 		if rest, ok := strings.CutSuffix(l, line); ok && (rest == "" || !nameBytes(rest[len(rest)-1])) {

@@ -35,7 +35,7 @@ func mayChange(r *schemas.StepRow) bool {
 	case "view", "listdir", "grep", "submit", "handover":
 		return false
 	case "edit":
-		return carriedOut(*r)
+		return succeeded(*r)
 	}
 	return true
 }

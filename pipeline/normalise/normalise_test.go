@@ -148,8 +148,8 @@ func TestSameEpisodeSameBytes(t *testing.T) {
 	}
 }
 
-// What the golden file cannot say for itself.
-func TestRowsAreTrue(t *testing.T) {
+// Properties of rows that the golden file cannot show.
+func TestRowsAgreeWithTheEpisode(t *testing.T) {
 	s := normalised(t, golden(), Config{})
 	e, rows := s.Episode, s.Steps
 	var cost float64
@@ -315,8 +315,8 @@ func TestOrdinaryTextIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Rows go by the upstream, however a source spells it.
-func TestRowsGoByTheUpstream(t *testing.T) {
+// Rows contain the upstream's name in one form, however a source writes it.
+func TestRowsUseTheUpstreamsName(t *testing.T) {
 	for _, c := range []struct {
 		task                schemas.Task
 		repo, source, split string

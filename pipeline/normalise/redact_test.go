@@ -11,7 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The secret half of an AWS key has no mark: it is looked for where there is a key.
+// The secret half of an AWS key has no prefix, so it is searched for only if there is an access
+// key.
 func TestSecretHalfOfAnAWSKey(t *testing.T) {
 	half := "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEZ"
 	ep := golden()
@@ -23,8 +24,8 @@ func TestSecretHalfOfAnAWSKey(t *testing.T) {
 	}
 }
 
-// What was assigned to the name of a secret is found without its name too, also
-// in what was said before.
+// A value that was assigned to the name of a secret is also found without the name, even in
+// earlier texts.
 func TestLearnedSecrets(t *testing.T) {
 	ep := golden()
 	value := planted["assigned"]
@@ -44,7 +45,7 @@ func TestLearnedSecrets(t *testing.T) {
 	}
 }
 
-// What redactions_json counts are the placeholders that stand in the rows.
+// redactions_json counts the placeholders in the rows.
 func TestRedactionCountsMatch(t *testing.T) {
 	ep := golden()
 	text := planted["aws_key"] + " " + planted["github_token"] + " " + planted["aws_key"]
@@ -78,8 +79,8 @@ func TestRedactionCountsMatch(t *testing.T) {
 	}
 }
 
-// A server's description holds an address with a password: the definitions keep
-// placeholders, and every row names the list that is kept.
+// A server's description contains an address with a password: the definitions get placeholders,
+// and every row names the redacted list.
 func TestToolDefinitionsAreRedacted(t *testing.T) {
 	ep := golden()
 	shown := []schemas.ToolSchema{{
@@ -108,8 +109,8 @@ func TestToolDefinitionsAreRedacted(t *testing.T) {
 	}
 }
 
-// "API_KEY": "..." says only together what it is, also where the two are parts of a
-// JSON object: arguments of tools, definitions, settings.
+// Name and value of "API_KEY": "..." are recognized together, also as parts of a JSON object in
+// arguments, definitions and settings.
 func TestSecretsOfJSONObjects(t *testing.T) {
 	ep := golden()
 	value := "kq7w" + "2mz9"

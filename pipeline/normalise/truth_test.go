@@ -13,9 +13,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Columns must say what is known, and null where nothing is.
+// Columns are null only if the value is unknown.
 
-func TestZeroIsNotUnknown(t *testing.T) {
+func TestZeroIsNotNull(t *testing.T) {
 	ep := golden()
 	ep.Agent.Model, ep.Agent.Policy = "", "scripted"
 	for i := range ep.Steps {
@@ -71,7 +71,7 @@ func TestPricesAreNamedWhereTheyCount(t *testing.T) {
 	}
 }
 
-func TestNothingIsNotUnknown(t *testing.T) {
+func TestEmptyIsNotNull(t *testing.T) {
 	ep := golden()
 	ep.Patch, ep.FinalSHA = nil, "base"
 	ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"make"}`)
@@ -98,8 +98,8 @@ func TestNothingIsNotUnknown(t *testing.T) {
 	}
 }
 
-// A workspace that could not be taken is not one in which nothing changed.
-func TestLostPatchIsNotAnEmptyOne(t *testing.T) {
+// A workspace that could not be read is not one without changes.
+func TestLostPatchIsNotAnEmptyPatch(t *testing.T) {
 	ep := golden()
 	ep.Patch, ep.FinalSHA = nil, ""
 	ep.Verdict = schemas.Verdict{Resolved: new(false), Status: schemas.VerifiedFail}
@@ -152,7 +152,7 @@ func TestFinishedProgramHasNoFrame(t *testing.T) {
 }
 
 // Every hash of a text in a row is that of the text in the row.
-func TestHashesAreOfWhatIsThere(t *testing.T) {
+func TestHashesMatchTheirTexts(t *testing.T) {
 	ep := golden()
 	ep.Steps[0].Text = "You debug. Key " + planted["aws_key"]
 	s := normalised(t, ep, Config{})
@@ -169,7 +169,7 @@ func TestHashesAreOfWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestWhoKnewTheFixIsNotTrainedOn(t *testing.T) {
+func TestEpisodesThatKnewTheFixAreNotTrainedOn(t *testing.T) {
 	masks := func(policy string) string {
 		ep := golden()
 		ep.Agent.Policy, ep.Agent.GoldUsed = policy, true
@@ -194,7 +194,7 @@ func TestWhoKnewTheFixIsNotTrainedOn(t *testing.T) {
 	}
 }
 
-func TestResolvedAtStepIsTheLastEditThatTookPlace(t *testing.T) {
+func TestResolvedAtStepIsTheLastExecutedEdit(t *testing.T) {
 	at := func(change func(*schemas.Episode)) *int32 {
 		ep := golden()
 		change(ep)
@@ -215,7 +215,7 @@ func TestResolvedAtStepIsTheLastEditThatTookPlace(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotRunDoesNothing(t *testing.T) {
+func TestCallsThatDidNotRunDidNothing(t *testing.T) {
 	for _, class := range []string{schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrCutOff} {
 		ep := golden() // step 9 would be a leak
 		ep.Steps[9].Observation = &schemas.Observation{Source: "env", Text: "not run", IsError: true, ErrorClass: class}
@@ -243,8 +243,8 @@ func TestWhatWasNotRunDoesNothing(t *testing.T) {
 	}
 }
 
-// What is shown by a program counts as shown, whoever knows the path.
-func TestGoldIsHitByWhatIsShown(t *testing.T) {
+// A path that a program shows counts as shown, even if the agent knew it before.
+func TestShownGoldFilesCountAsHits(t *testing.T) {
 	ep := golden()
 	ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"head -3 calc.py"}`)
 	ep.Steps[9].Observation.Text = "def add(a, b):\n    return a - b\n"
@@ -273,8 +273,8 @@ func TestGoldPrecisionCountsFilesOnly(t *testing.T) {
 	}
 }
 
-// Rows of an episode of two conversations name the phase, and the model that acts
-// in it; the tools that a reply was shown stand beside its text.
+// Rows of an episode with two conversations name the phase and its model; the tools that a reply
+// was shown are beside its text.
 func TestRowsOfPhases(t *testing.T) {
 	ep := golden()
 	ep.Agent.Phases = []schemas.PhaseInfo{{Name: "seek", Model: "m-1"}, {Name: "solve", Model: "m-2"}}
@@ -306,8 +306,7 @@ func TestRowsOfPhases(t *testing.T) {
 	}
 }
 
-// An estimate is of prompt and answer: what a cache gave and what was thought it
-// cannot know.
+// An estimate covers prompt and completion. It cannot know cached and reasoning tokens.
 func TestEstimatedUsageKnowsNoCache(t *testing.T) {
 	ep := golden()
 	i := slices.IndexFunc(ep.Steps, func(s schemas.Step) bool { return s.Reply != nil })

@@ -68,8 +68,8 @@ func TestFilesAreNoTerminals(t *testing.T) {
 	}
 }
 
-// What is still to be done stands there however the run began, and a run that is
-// published at once does not ask for it again.
+// The next step is suggested no matter how the run began, but a run that publishes at once does
+// not suggest publishing.
 func TestNext(t *testing.T) {
 	r := sample()
 	r.Command = []string{"tracesmith", "run", "-c", "my.yaml", "--retry", "infra", "--fresh"}
@@ -93,8 +93,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// What is printed can be copied into a shell, and does not say again what has to be
-// said otherwise.
+// The printed command can be pasted into a shell and omits settings that need not be repeated.
 func TestNextCanBePasted(t *testing.T) {
 	for _, c := range []struct {
 		raise, want string

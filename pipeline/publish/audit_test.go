@@ -93,7 +93,7 @@ func TestAuditNamesEveryFile(t *testing.T) {
 	}
 }
 
-func TestDamageIsNamed(t *testing.T) {
+func TestDamagedFilesAreNamed(t *testing.T) {
 	root := t.TempDir()
 	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
 	version := filepath.Join(root, ".versions", rep.Version)
@@ -147,8 +147,8 @@ func copyFile(t *testing.T, from, to string) {
 	mustWrite(t, to, body)
 }
 
-// Small documents say much in each byte: of the pointer, the claim, and the
-// manifests of both versions, the older of which nothing points at.
+// The audit notices any changed byte of the pointer, the claim, and the manifests of both
+// versions, including the older one.
 func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 	root := t.TempDir()
 	old := run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
@@ -200,7 +200,7 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 	}
 }
 
-// The server's own files are altered below it, in the older of two versions.
+// The server's files are changed underneath it, in the older of two versions.
 func TestS3AuditOfAServerWithBadDisks(t *testing.T) {
 	srv := sinktest.Serve(t)
 	dest := bucket(t, srv.URL)
@@ -265,8 +265,8 @@ func TestS3AuditOfAServerWithBadDisks(t *testing.T) {
 	}
 }
 
-// An object that the server refuses to give out counts as damaged; a server that
-// refuses everything is an error.
+// An object that the server refuses to return counts as damaged; a server that refuses everything
+// is an error.
 func TestS3AuditOfRefusedObjects(t *testing.T) {
 	srv := sinktest.Serve(t)
 	run(t, config(t, bucket(t, srv.URL), stage(t, "run", 0, 2)))

@@ -12,8 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Long texts are cut where the repositories are that they come from: those of a
-// new one change the file they fall into.
+// Long texts are sharded by repository: a new repository changes only the file that it belongs to.
 func TestANewRepositoryLeavesOtherBlobsAlone(t *testing.T) {
 	root, staging := t.TempDir(), dir(t, t.TempDir())
 	from := func(n int) sinks.Staged {

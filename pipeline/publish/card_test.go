@@ -104,8 +104,8 @@ type described struct {
 	}
 }
 
-// What croissant.json refers to is there, by the rules of its specification:
-// unique ids, hashes of files, fields whose sources are columns of their tables.
+// Everything that croissant.json refers to exists, by the rules of its specification: unique ids,
+// hashes of files, fields whose sources are columns of their tables.
 func TestCroissantDescribesTheVersion(t *testing.T) {
 	root := t.TempDir()
 	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
@@ -235,10 +235,9 @@ func wantLines(t *testing.T, card string, lines ...string) {
 	}
 }
 
-// The card promises nothing that does not hold for all of the data: a licence that
-// one episode lacks, a verdict where a file only claims one, a cost that some did
-// not report.
-func TestCardPromisesWhatHolds(t *testing.T) {
+// The card claims nothing that does not hold for all data, such as a license that one episode
+// lacks, a verdict that a file only claims, or a cost that some episodes did not report.
+func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {
 	all := golden("run", 4)
 	for i := range all {
 		all[i].Episode.LicenseSPDX, all[i].Episode.VerifyMethod = new("MIT"), new("pytest")
@@ -273,8 +272,8 @@ func TestCardPromisesWhatHolds(t *testing.T) {
 	wantLines(t, card, "\nlicense: unknown\n")
 }
 
-// What is counted and not applied stands in the card; the command in it names the
-// selection, or says whose recipe it is.
+// The card says what is counted but not applied. Its command names the selection, or says whose
+// recipe it is.
 func TestCardTellsHowItWasMade(t *testing.T) {
 	all := golden("run", 3)
 	card, m := cardOf(t, func(cfg *publish.Config) { cfg.Name = "it's" }, all...)

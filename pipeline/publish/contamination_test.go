@@ -81,7 +81,7 @@ func contamination(t *testing.T, root string) (c publish.Contamination, card str
 	return c, string(text)
 }
 
-func TestWhatBenchmarksKnowIsReported(t *testing.T) {
+func TestContaminationIsReported(t *testing.T) {
 	long := attempt(4, "mine-3", statement("own"), "")
 	body := fix("beta") + fix("more")
 	long.Episode.Patch, long.Episode.PatchSHA256 = nil, new(schemas.HashBytes([]byte(body)))
@@ -153,8 +153,8 @@ func TestWhatBenchmarksKnowIsReported(t *testing.T) {
 	}
 }
 
-// Nobody is told that a dataset is clean of what was not looked for.
-func TestWithoutHashesNothingIsClaimed(t *testing.T) {
+// The card does not claim that a dataset is free of contamination that was not searched for.
+func TestWithoutHashesNoContaminationIsClaimed(t *testing.T) {
 	root := t.TempDir()
 	run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
 	c, card := contamination(t, root)
@@ -176,8 +176,8 @@ func TestWithoutHashesNothingIsClaimed(t *testing.T) {
 	}
 }
 
-// An episode that is held back is no part of the report.
-func TestWhatIsHeldBackIsNotReported(t *testing.T) {
+// A withheld episode is not part of the report.
+func TestWithheldEpisodesAreNotReported(t *testing.T) {
 	staging := dir(t, t.TempDir())
 	put(t, staging, attempt(0, "mine-1", "short", ""))
 	half := statement("alpha")

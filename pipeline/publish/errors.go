@@ -5,14 +5,15 @@ import "errors"
 // ErrEmpty means that nothing is staged.
 var ErrEmpty = errors.New("no staged episodes")
 
-// ErrName means that a dataset cannot have this name.
+// ErrName means that the name of the dataset is not valid.
 var ErrName = errors.New("name of the dataset")
 
-// ErrSchemas means that the staged episodes have two major schema versions, or one
-// that this program does not support.
+// ErrSchemas means that the staged episodes mix major schema versions, or have one that
+// this program does not support.
 var ErrSchemas = errors.New("the records cannot be published")
 
-// ErrDamaged means that a staged object or a side file is not valid.
+// ErrDamaged means that a staged episode, dead-letters.jsonl or annotations.jsonl is not
+// valid.
 var ErrDamaged = errors.New("a staged episode is damaged")
 
 // ErrHeld means that every episode is withheld because of a possible secret.
@@ -21,7 +22,8 @@ var ErrHeld = errors.New("all episodes are withheld")
 // ErrOccupied means that the destination contains something other than this dataset.
 var ErrOccupied = errors.New("destination is occupied")
 
-// ErrConflict means that an object of this version exists with different content.
+// ErrConflict means that an object of this dataset version already exists with different
+// content.
 var ErrConflict = errors.New("something else wrote to the version")
 
 // ErrLeaseLost means that another publisher took over because this one did not renew

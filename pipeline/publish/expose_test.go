@@ -75,7 +75,7 @@ func wantRoot(t *testing.T, root string, version string, n int) {
 	}
 }
 
-func TestTheRootHoldsTheLatestVersionAlone(t *testing.T) {
+func TestRootHasOnlyTheLatestVersion(t *testing.T) {
 	root := t.TempDir()
 	for n := 2; n <= 4; n++ {
 		rep := run(t, config(t, dir(t, root), stage(t, "run", 0, n)))
@@ -93,8 +93,8 @@ func TestTheRootHoldsTheLatestVersionAlone(t *testing.T) {
 	}
 }
 
-// A copy at the root that was damaged, lost or left behind is restored by publishing
-// again, and versions do not suffer with it.
+// Publishing again restores copies at the root that were damaged, lost or left behind, and keeps
+// all versions.
 func TestPublishingAgainRestoresTheRoot(t *testing.T) {
 	root := t.TempDir()
 	run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
@@ -133,8 +133,8 @@ func TestPublishingAgainRestoresTheRoot(t *testing.T) {
 	}
 }
 
-// A publish that is killed while it replaces one version by another is completed by
-// the next, whichever of the two that publishes.
+// If a publish is killed while it replaces one version by another, the next publish of either
+// version completes it.
 func TestKilledBetweenTwoVersions(t *testing.T) {
 	first, second := stage(t, "run", 0, 2), stage(t, "run", 1, 2)
 	whole := t.TempDir()
@@ -178,9 +178,9 @@ func TestKilledBetweenTwoVersions(t *testing.T) {
 	}
 }
 
-// A dataset that version a703807 of the program wrote, whose version lies at the
-// root, is read, checked and published into; that version stays as it is.
-func TestEarlierLayout(t *testing.T) {
+// A dataset written by commit a703807, whose version is at the root, can be read, verified and
+// published into; that version stays unchanged.
+func TestDatasetsOfTheEarlierLayoutStayReadable(t *testing.T) {
 	root := t.TempDir()
 	for rel := range tree(t, filepath.Join(v1, "dataset")) {
 		copyFile(t, filepath.Join(v1, "dataset", rel), filepath.Join(root, rel))

@@ -13,7 +13,7 @@ import (
 
 // Figures are made of the tables, which hold every episode of every run that
 // was published, failures included: none hides another.
-func TestWC40FiguresHoldEveryRun(t *testing.T) {
+func TestFiguresIncludeEveryRun(t *testing.T) {
 	first, second := stage(t, "run-a", 0, 4), stage(t, "run-b", 4, 3)
 	failed := sinktest.Episode("run-b", 30)
 	failed.Episode.Resolved, failed.Episode.Outcome, failed.Episode.AgentName, failed.Episode.ExitReason = new(false), new("limit"), "react", schemas.ExitMaxSteps

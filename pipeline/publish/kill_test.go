@@ -54,7 +54,7 @@ func (o *overtaken) Get(ctx context.Context, key string) ([]byte, error) {
 	return body, err
 }
 
-func TestPlaceIsClaimedWhileWeLook(t *testing.T) {
+func TestPlaceIsClaimedDuringTheCheck(t *testing.T) {
 	root, staging := t.TempDir(), stage(t, "run", 0, 1)
 	dest := &overtaken{Store: dir(t, root), claim: func() { run(t, config(t, dir(t, root), staging)) }}
 	if rep := run(t, config(t, dest, staging)); !rep.Already {
@@ -97,8 +97,8 @@ func (d *dying) Delete(ctx context.Context, key string) error {
 	return d.write(func() error { return d.Store.Delete(ctx, key) })
 }
 
-// expire has the lease run out soon, whoever holds it: a short one from the
-// beginning may run out under a busy publisher, too.
+// expire makes the current lease expire soon. If the test used a short lease from the start,
+// it could expire under a slow publisher.
 func expire(t *testing.T, s sinks.Store) {
 	t.Helper()
 	const key = "lease.json"
@@ -244,7 +244,7 @@ func TestPublishersTakeTurns(t *testing.T) {
 	}
 }
 
-// A publisher that is frozen for longer than its lease is overtaken, and then
+// If a publisher is frozen for longer than its lease, another one overtakes it, and it then
 // changes nothing that readers see.
 func TestFrozenPublisherIsOvertaken(t *testing.T) {
 	root := t.TempDir()

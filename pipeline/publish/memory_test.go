@@ -62,8 +62,8 @@ func (m *made) Get(_ context.Context, key string) ([]byte, error) {
 	return sinks.EncodeStaged(s)
 }
 
-// What is in memory between the stages of a publish grows by some hundred bytes
-// with each episode: no row and no step is kept.
+// Between the stages of a publish, memory grows by a few hundred bytes per episode: no row and no
+// step is kept.
 func TestMemoryDoesNotGrowWithWhatIsPublished(t *testing.T) {
 	held := func(episodes int) (most int64) {
 		cfg := config(t, dir(t, filepath.Join(t.TempDir(), "dataset")), &made{n: episodes, like: sinktest.Episode("run", 0)})
@@ -82,7 +82,7 @@ func TestMemoryDoesNotGrowWithWhatIsPublished(t *testing.T) {
 		return most
 	}
 	const few, many = 100, 600
-	held(few) // what is made once is there from now on
+	held(few) // allocates what is allocated only once
 	less, more := held(few), held(many)
 	t.Logf("%d KiB with %d episodes, %d KiB with %d", less>>10, few, more>>10, many)
 	if grown := (more - less) / (many - few); grown > perEpisode {

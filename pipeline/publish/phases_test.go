@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Of an episode of several conversations every list of tools that was shown is
-// published, and each turn finds its own again.
+// Every list of tools of an episode with several conversations is published, and each turn refers
+// to its own.
 func TestPhasesKeepTheirTools(t *testing.T) {
 	phased := sinktest.Phased("run", 21)
 	staging := stage(t, "run", 0, 2)

@@ -36,8 +36,8 @@ func mixed(t *testing.T) sinks.Store {
 	return staging
 }
 
-// A recipe that is written from nothing but a manifest decides the same: the
-// same ids, the same funnel; and each number of the funnel goes into the next.
+// A recipe that is written only from a manifest makes the same decisions: the same ids and the
+// same funnel, whose numbers are consistent.
 func TestManifestRebuildsTheSelection(t *testing.T) {
 	staging := mixed(t)
 	file := filepath.Join(t.TempDir(), "recipe.yaml")

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 )
 
-func TestWhatWasRedactedIsReported(t *testing.T) {
+func TestRedactionsAreReported(t *testing.T) {
 	staging, root := dir(t, t.TempDir()), t.TempDir()
 	all := golden("run", 5)
 	for i, counts := range []*string{new(`{"known":2,"github_token":1}`), new(`{"known":3}`), new(`{}`), nil} {

@@ -32,7 +32,7 @@ func tableFiles(m schemas.Manifest, tables ...string) map[string]string {
 	return out
 }
 
-// Staging of schema 1.x makes the very files that the program of its time made.
+// Staging of schema 1.x gives byte for byte the files that the program of its time made.
 func TestStagingOfSchema1IsPublishedAsBefore(t *testing.T) {
 	before, err := publish.Open(t.Context(), dir(t, filepath.Join(v1, "dataset")))
 	if err != nil {

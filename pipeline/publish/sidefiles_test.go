@@ -27,7 +27,7 @@ func records[T any](t *testing.T, table *arrowrec.Table, path string) []T {
 	return out
 }
 
-func TestWhatHasNoEpisodeIsPublished(t *testing.T) {
+func TestRowsWithoutEpisodesArePublished(t *testing.T) {
 	runDir, root := t.TempDir(), t.TempDir()
 	staging := dir(t, runDir)
 	for _, e := range golden("run", 3) {
@@ -79,7 +79,7 @@ func TestWhatHasNoEpisodeIsPublished(t *testing.T) {
 	}
 }
 
-func TestEpisodesWithSecretsAreHeldBack(t *testing.T) {
+func TestEpisodesWithSecretsAreWithheld(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("a1B2", 9)
 	staging, root := dir(t, t.TempDir()), t.TempDir()
 	all := golden("run", 3)

@@ -319,7 +319,7 @@ func lookBearer(f *finder, from, to int) {
 	f.work.spend(perRun * 2)
 	if m := bearer.FindStringSubmatchIndex(f.text[from:min(len(f.text), from+maxValue)]); m != nil {
 		f.work.spend(m[1] * perRead)
-		if v := f.text[from+m[2] : from+m[3]]; !isFiller(v) && letterDigit(v) && bits(v) >= 2.8 && !words(v) {
+		if v := f.text[from+m[2] : from+m[3]]; !isFiller(v) && letterDigit(v) && entropy(v) >= 2.8 && !words(v) {
 			f.add(span{from: from + m[2], to: from + m[3], kind: "bearer", rank: 1})
 		}
 	}

@@ -35,7 +35,7 @@ func gitPatch(t *testing.T, was, is string) string {
 	return git("diff", "--cached", "--binary")
 }
 
-// A binary file of a patch is text that is packed: a key in it is found.
+// The content of a binary patch is packed text: a key in it is found.
 func TestSecretsInBinaryPatches(t *testing.T) {
 	noise := strings.Repeat("\x00\x01\xfe\xff~", 40)
 	for _, kind := range []string{"github_token", "anthropic_key", "private_key"} {

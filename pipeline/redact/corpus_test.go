@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// planting is a secret and the text it stands in, as %s.
+// planting is a secret and its surrounding text, with %s in its place.
 type planting struct{ form, secret string }
 
-// drawer makes secrets up, the same in every run of the tests; none stands in this file.
+// drawer generates secrets, the same in every run of the tests, so that this file contains none.
 type drawer struct{ *rand.Rand }
 
 // draws is how often every form gets another secret.
@@ -76,7 +76,7 @@ func (d drawer) assigned() (out []planting) {
 	return out
 }
 
-// byPrefix are keys that their beginning tells.
+// byPrefix returns keys that their prefix identifies.
 func (d drawer) byPrefix() (out []planting) {
 	for prefix, rest := range map[string]string{
 		"AK" + "IA": d.of(upperDigits, 16), "ghp" + "_": d.of(base62, 36), "github" + "_pat_": d.of(base62, 22) + "_" + d.of(base62, 59), "glpat" + "-": d.of(base64url, 20),
@@ -98,7 +98,7 @@ func (d drawer) byPrefix() (out []planting) {
 	return append(out, planting{"cookie: %s;", jwt}, planting{"Authorization: Basic %s", basic}, planting{"%s\n", pem}, planting{`"%s"`, ssh}, planting{"data: %s", packed})
 }
 
-// kept reports whether a secret stands in a cleaned text, whole or in its greater part.
+// kept reports whether a cleaned text contains a secret or the greater part of it.
 func kept(text, secret string) bool {
 	n := max(4, len(secret)*2/3)
 	for i := 0; i+n <= len(secret); i++ {
@@ -143,7 +143,7 @@ func stated(t *testing.T, figure string) {
 	}
 }
 
-// What looks like a secret and is none stays as it is.
+// Texts that look like secrets but are not stay unchanged.
 func TestFalseAlarms(t *testing.T) {
 	d, all := newDrawer(0), []string(nil)
 	for line := range strings.Lines(lookAlikes) {

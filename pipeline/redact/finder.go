@@ -147,7 +147,7 @@ func (f *finder) run(from, end int) int {
 // its value. isSecret extends s to the end of a longer key, and sets s.learn for passwords.
 func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	value := strings.TrimRight(f.text[s.from:min(s.to, s.from+window)], "-_")
-	if isFiller(value) || r.entropy > 0 && bits(value) < r.entropy {
+	if isFiller(value) || r.entropy > 0 && entropy(value) < r.entropy {
 		return false
 	}
 	switch {

@@ -1,6 +1,6 @@
 package redact
 
-// moreLookAlikes goes on with lookAlikes.
+// moreLookAlikes continues lookAlikes.
 const moreLookAlikes = `connect(host, user, password)
 connect("host", 8080, "localhost2")
 connect("clicked", self.on_click2, "x")

@@ -82,9 +82,9 @@ var pemPart = func() (t [256]bool) {
 	return t
 }()
 
-// halves are the runs of 40 characters that may be the secret half of an AWS key: it
-// has no mark of its own.
-func halves(s string) (out []span) {
+// awsSecretCandidates returns the runs of 40 characters that may be the secret half of an
+// AWS key, which has no prefix to recognize it by.
+func awsSecretCandidates(s string) (out []span) {
 	for i := 0; i < len(s); {
 		from := i
 		for i < len(s) && (alnum(s[i]) || s[i] == '/' || s[i] == '+') {

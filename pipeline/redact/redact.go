@@ -113,7 +113,7 @@ func (r *Redactor) plain(s string) string {
 		s = r.replace(s, again.find(s), again.values)
 	}
 	if r.aws {
-		found = halves(s)
+		found = awsSecretCandidates(s)
 		for _, h := range found {
 			r.learned[s[h.from:h.to]] = h.kind
 		}

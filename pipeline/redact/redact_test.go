@@ -37,7 +37,7 @@ var planted = map[string]string{
 	"private_key":        "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAK\n-----END RSA PRIVATE KEY-----",
 }
 
-// around are secrets that only what stands beside them tells.
+// around are secrets that only their context reveals.
 var around = map[string]struct{ text, secret string }{
 	"assigned":     {"DB_PASSWORD=" + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
 	"bearer":       {"Authorization: Bearer " + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
@@ -73,8 +73,8 @@ func TestSameSecretSamePlaceholder(t *testing.T) {
 	}
 }
 
-// A value that its name tells once goes wherever the same text says it.
-func TestSecretsAgainInTheirText(t *testing.T) {
+// A value that is recognized by its name once is also redacted everywhere else in the text.
+func TestRepeatedSecretsAreRedacted(t *testing.T) {
 	for _, text := range []string{
 		"assert 'Bramble!7302' == 'other'\n +  where 'Bramble!7302' = <Config>.password\n",
 		"$ echo Bramble!7302 | sudo -S ls\nBramble!7302: command not found\n",
@@ -127,8 +127,8 @@ func TestKnownValuesInOtherForms(t *testing.T) {
 	}
 }
 
-// After a redactor only what it left as it was counts as searched: not what it was
-// never given, nor what it changed.
+// After a redactor, only texts that it left unchanged count as searched: not those it was never
+// given, nor those it changed.
 func TestCheckAfterARedactor(t *testing.T) {
 	secret := planted["github_token"]
 	plain, long := strings.Repeat("nothing to see here, ", 20), strings.Repeat("x ", 200)+secret
@@ -179,7 +179,7 @@ const (
 	pemLast  = "-----END RSA " + "PRIVATE KEY-----"
 )
 
-// A key of which only a part is there is no less a key.
+// A part of a private key is still a secret.
 func TestPartsOfAPrivateKey(t *testing.T) {
 	body := strings.Join(pemLines, "\n")
 	for name, text := range map[string]string{
@@ -208,8 +208,8 @@ func TestPartsOfAPrivateKey(t *testing.T) {
 	}
 }
 
-// A program that reads keys holds none.
-func TestMarkersOfAPrivateKeyAreCode(t *testing.T) {
+// A program that reads private keys contains their markers, but no key.
+func TestMarkersOfAPrivateKeyAreNotAKey(t *testing.T) {
 	for _, s := range []string{
 		"_BEGIN = b\"" + pemFirst + "\"\n_END = b\"" + pemLast + "\"\n\ndef load(text):\n    return text\n",
 		"if line == '" + pemFirst + "':\n    inside = True\n",
@@ -221,7 +221,8 @@ func TestMarkersOfAPrivateKeyAreCode(t *testing.T) {
 	}
 }
 
-// The secret half of an AWS key has no mark: it is looked for where there is a key.
+// The secret half of an AWS key has no prefix, so it is searched for only if there is an access
+// key.
 func TestSecretHalfOfAnAWSKey(t *testing.T) {
 	half := "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEZ"
 	plainText := "commit 0962d333d9dad15154e97e2149f25742be85f995 of " + half
@@ -233,8 +234,8 @@ func TestSecretHalfOfAnAWSKey(t *testing.T) {
 	}
 }
 
-// Whatever stands around a secret, before another one or behind it, it goes; and
-// what was redacted stays as it is.
+// FuzzSecrets checks that a secret is redacted in any surrounding text, before or after another
+// one, and that redacting again changes nothing.
 func FuzzSecrets(f *testing.F) {
 	f.Add("x = '", "", "'\n", uint8(0), uint8(1))
 	f.Add("\x1b[31m", "_", "\xff", uint8(5), uint8(9))
@@ -258,7 +259,7 @@ func FuzzSecrets(f *testing.F) {
 	})
 }
 
-// What a tool prints in base64 says the same: a whole file in lines, a header.
+// Secrets in base64 output of a tool are found, in a whole file in lines and in a header.
 func TestSecretsInBase64(t *testing.T) {
 	var all []string
 	for _, kind := range slices.Sorted(maps.Keys(planted)) {
@@ -287,7 +288,7 @@ func TestSecretsInBase64(t *testing.T) {
 	}
 }
 
-// Hashes, paths and pictures are no texts.
+// Hashes, paths and images are not base64 text.
 func TestBase64WithoutSecrets(t *testing.T) {
 	for _, s := range []string{
 		"integrity sha512-" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x01\xfe7", 21))),
@@ -301,9 +302,9 @@ func TestBase64WithoutSecrets(t *testing.T) {
 	}
 }
 
-// What stands directly before a key is no part of it: the end of a line in JSON, a
-// blank in a URL, the letters that fill a long line.
-func TestSecretsBehindLetters(t *testing.T) {
+// Characters directly before a key do not belong to it: an escaped line end in JSON, an encoded
+// space in a URL, the letters that fill a long line.
+func TestSecretsAfterLetters(t *testing.T) {
 	for kind, secret := range planted {
 		for _, before := range []string{`a\n`, `b\t`, "x%20", "x%0A", "yyyyyyyyyyyy"} {
 			if strings.HasPrefix(before, "yy") && len(secret) < keySize && (kind == "openai_key" || kind == "anthropic_key") {
@@ -322,7 +323,7 @@ func TestSecretsBehindLetters(t *testing.T) {
 	}
 }
 
-// A private key in a URL, whole and cut.
+// A private key in a URL, complete and truncated.
 func TestPrivateKeyInAURL(t *testing.T) {
 	body := strings.Join(pemLines, "\n")
 	for _, text := range []string{pemFirst + "\n" + body + "\n" + pemLast, pemFirst + "\n" + body, body + "\n" + pemLast} {
@@ -337,8 +338,8 @@ func TestPrivateKeyInAURL(t *testing.T) {
 	}
 }
 
-// Keys have no end mark: one that stands directly before another must not take it
-// along, and both are counted as what they are.
+// Keys have no end mark: one directly before another must not include it, and both are counted
+// with their own kind.
 func TestSecretsSideBySide(t *testing.T) {
 	both := func(a, b string) map[string]int {
 		want := map[string]int{a: 1}
@@ -362,8 +363,8 @@ func TestSecretsSideBySide(t *testing.T) {
 	}
 }
 
-// What only its neighbourhood tells goes too, though another key may be counted
-// with it: nothing says where it ends.
+// A secret that only its context reveals is redacted as well, even if an adjacent key may be
+// counted with it, because nothing marks its end.
 func TestSecretsByTheirPlaceSideBySide(t *testing.T) {
 	for kind, c := range around {
 		for other, key := range planted {

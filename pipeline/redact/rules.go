@@ -115,7 +115,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			expr := c.shorten(r.Regex)
 			c.line = strings.Contains(expr, `[^\n`)
 			c.sign = c.vendor && !strings.Contains(expr, `|\b`)
-			begins := beginnings(expr)
+			begins := prefixes(expr)
 			if slices.Contains(begins, "") {
 				if len(r.Keywords) == 0 {
 					panic("redact: rule " + r.ID + " has no keyword")
@@ -179,9 +179,9 @@ func (c *rule) shorten(expr string) string {
 	return strings.TrimSuffix(expr, `\b`)
 }
 
-// beginnings are the texts, in small letters, with one of which every match of an
-// expression begins; one of them is "" if that cannot be told.
-func beginnings(expr string) []string {
+// prefixes returns lower-case texts so that every match of an expression begins with one
+// of them. It includes "" if there are no such texts.
+func prefixes(expr string) []string {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
 		panic(fmt.Sprintf("redact: rule %s: %v", expr, err))
@@ -191,8 +191,8 @@ func beginnings(expr string) []string {
 	return slices.Compact(out)
 }
 
-// starts are the beginnings of a part of an expression, and whether they are all
-// that it matches.
+// starts returns the prefixes of a part of an expression, and whether each is all that
+// the part matches.
 func starts(re *syntax.Regexp) (out []string, whole bool) {
 	switch re.Op {
 	case syntax.OpLiteral:

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// The less a name says about its value, the longer a secret is at least. Each value is
-// the shortest of its kind, and the same without its last character stays.
-func TestTheShortestSecrets(t *testing.T) {
+// The less a name says about its value, the longer the shortest secret. Each value is the shortest
+// of its kind, and without its last character it is not redacted.
+func TestShortestSecrets(t *testing.T) {
 	for before, value := range map[string]string{
 		"DB_PASSWORD=": "x7Qp",
 		"API_KEY=":     "x7Qp9Zk2",

@@ -132,10 +132,10 @@ func (a assignment) secret() bool {
 		if strings.HasPrefix(v, "--") {
 			return false
 		}
-		if letterDigit(v) && bits(v) >= 2.5 {
+		if letterDigit(v) && entropy(v) >= 2.5 {
 			return !words(v) || len(v) >= 16 && (a.quoted || a.env) && !isName(v) || uuid.MatchString(v)
 		}
-		return len(v) >= 16 && mixed(v) && !words(v) && !chain.MatchString(v) && bits(v) >= 3.2 || len(v) >= 12 && symbols(v) >= 2 && !call.MatchString(v)
+		return len(v) >= 16 && mixed(v) && !words(v) && !chain.MatchString(v) && entropy(v) >= 3.2 || len(v) >= 12 && symbols(v) >= 2 && !call.MatchString(v)
 	default:
 		if uuid.MatchString(v) || a.name == loose && allHex(v) {
 			return false
@@ -172,7 +172,7 @@ var octets = regexp.MustCompile(`^(?:\\x[0-9a-fA-F]{2}){8,}`)
 
 // dense reports whether a value has so many kinds of characters that it must be generated.
 func dense(v string) bool {
-	return len(v) >= 32 && symbols(v) >= 4 && letterDigit(v) && bits(v) >= 4.4 && strings.Count(v, " ") <= len(v)/20 && !strings.Contains(v, "://") && !alphabet.MatchString(v)
+	return len(v) >= 32 && symbols(v) >= 4 && letterDigit(v) && entropy(v) >= 4.4 && strings.Count(v, " ") <= len(v)/20 && !strings.Contains(v, "://") && !alphabet.MatchString(v)
 }
 
 // isName reports whether a value made of words is a name of the kind that programs use.
@@ -268,8 +268,8 @@ func symbols(s string) (n int) {
 	return n
 }
 
-// bits returns the entropy of a value in bits per character.
-func bits(s string) (sum float64) {
+// entropy returns the entropy of a value in bits per character.
+func entropy(s string) (sum float64) {
 	var counts [256]int
 	for i := range len(s) {
 		counts[s[i]]++
@@ -285,10 +285,10 @@ func bits(s string) (sum float64) {
 
 // random reports whether a value looks like a generated key rather than a name
 // or a path: letters and digits, at least 3.2 bits per character.
-func random(s string) bool { return letterDigit(s) && bits(s) >= 3.2 }
+func random(s string) bool { return letterDigit(s) && entropy(s) >= 3.2 }
 
 // generated reports whether a value, which may be short, is random and not made of words.
-func generated(s string) bool { return letterDigit(s) && bits(s) >= 2.5 && !words(s) }
+func generated(s string) bool { return letterDigit(s) && entropy(s) >= 2.5 && !words(s) }
 
 // words reports whether a value is made of words, like names: separated by signs, by
 // capitals, and by at most two numbers. The parts of generated values are shorter or

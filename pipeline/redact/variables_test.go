@@ -18,8 +18,9 @@ func TestSecretsOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// A signature is no text: what looks like a key in it is chance, and cost an episode.
-func TestSignaturesHoldNoSecrets(t *testing.T) {
+// A signature is not text: what looks like a key in it is a coincidence, and redacting it would
+// cost an episode.
+func TestSignaturesContainNoSecrets(t *testing.T) {
 	type row struct {
 		MinHash *string `col:"minhash_b64"`
 		Text    string  `col:"text"`

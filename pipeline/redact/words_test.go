@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Programs assign names, calls and fields to what they call key or token: such text
-// stays as it is, and so does the rest of the episode that says the same.
-func TestCodeIsNoSecret(t *testing.T) {
+// Programs assign names, calls and fields to variables called key or token. Such text stays
+// unchanged, and so does the rest of the episode that repeats it.
+func TestCodeIsNotASecret(t *testing.T) {
 	for _, s := range []string{
 		"encoded_key = base64.b64encode(encryption_key).decode()",
 		"token = base64.urlsafe_b64encode(raw)",
@@ -30,8 +30,8 @@ func TestCodeIsNoSecret(t *testing.T) {
 	}
 }
 
-// Where programs do not write words, words are a secret, too.
-func TestWordsAsSecrets(t *testing.T) {
+// Words are secrets in places where programs do not write words.
+func TestWordsMayBeSecrets(t *testing.T) {
 	for _, s := range []string{
 		"API_KEY=" + "SuperSecretValue2024", `api_key = "` + `SuperSecretValue2024"`, "password=" + "longpasswordwithmanyletters123",
 		`password = "` + `SuperSecretPassw0rd123"`, `"client_secret": "` + `correct-horse-battery-7"`,
@@ -42,8 +42,8 @@ func TestWordsAsSecrets(t *testing.T) {
 	}
 }
 
-// Of values that were generated, hardly any is taken for words.
-func TestGeneratedValuesAreNoWords(t *testing.T) {
+// Hardly any generated value is mistaken for words.
+func TestGeneratedValuesAreNotWords(t *testing.T) {
 	for name, c := range map[string]struct {
 		alphabet string
 		n, most  int // length; how many of 2,000 may look like words
@@ -70,7 +70,8 @@ func TestGeneratedValuesAreNoWords(t *testing.T) {
 	}
 }
 
-// Words and numbers behind the name of a password are one without quotes, too, unless they name an encoding or a version.
+// Words and numbers after the name of a password are a password even without quotes, unless they
+// name an encoding or a version.
 func TestPasswordsOfWordsWithoutQuotes(t *testing.T) {
 	for text, secret := range map[string]bool{
 		"<Client(user=joe, passwd=copper28094_sil)>": true, "INFO user=joe password=falcon.rocket30 ip=10.1.1.1": true,

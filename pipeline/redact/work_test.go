@@ -29,8 +29,8 @@ var hostile = []string{
 	"password = 0x1 \"a", "security -p -P a1", "name=\"password\"\n\na1", "pre-shared-key a1 ", "net user a ", "openssl passwd -1 ", "hash::make('a1", "a, password = 'b', 'c1', ",
 }
 
-// However a text is made, the work on it is bounded by its length: what would need
-// more is withheld. The last match may go a little beyond.
+// The work on a text is bounded by its length; a text that would need more is withheld. The last
+// match may exceed the bound a little.
 func TestWorkIsBounded(t *testing.T) {
 	for _, part := range hostile {
 		text := strings.Repeat(part, 256<<10/len(part))
@@ -45,8 +45,8 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 }
 
-// Go's regexp runs an expression of more than 500 steps on another machine, which takes
-// ten times as long for each byte: ours stay below that.
+// Go's regexp runs an expression of more than 500 steps on another engine, which takes ten times
+// as long per byte, so our expressions stay below that.
 func TestOwnExpressionsAreShort(t *testing.T) {
 	exprs := []*regexp.Regexp{gap, blanks, address, bearer, basic, lead, scheme, comment, template, placeholderWord, nameWords, call, numeric, pemBegin, pemEnd, pemBody, pemRest, setterWords, filledIn, columns, prompt, result, precedes, names, ruleLine, inner, fileName, verb, mailAddress}
 	for _, k := range compiled().keywords {
@@ -63,8 +63,8 @@ func TestOwnExpressionsAreShort(t *testing.T) {
 	}
 }
 
-// A rule that reads on in its line does not read it again for every command named there:
-// that would be 90 units of work and more for each byte.
+// A rule that reads on in its line does not read the line again for every command in it: that
+// would be 90 units of work and more per byte.
 func TestWindowsThatOverlapAreReadOnce(t *testing.T) {
 	for _, part := range []string{"curl ", "docker login ", "set password "} {
 		m := &meter{budget: 1 << 40}
@@ -86,7 +86,7 @@ func TestNumberOfRules(t *testing.T) {
 	stated(t, fmt.Sprintf("%d rules", len(rules)))
 }
 
-// A text that is withheld is replaced as a whole, counted, and stays as it is then.
+// A withheld text is replaced as a whole and counted, and is not changed again.
 func TestTextsAreWithheld(t *testing.T) {
 	text := strings.Repeat("KEY=", 64<<10)
 	r := New(nil)
@@ -130,8 +130,8 @@ func source(t testing.TB, most int) string {
 	return b.String()
 }
 
-// Ordinary text needs a third of its budget at most, so that none is withheld: programs,
-// and documents of one line whose names contain the first words of commands.
+// Ordinary text needs at most a third of its budget, so that none is withheld: programs, and
+// one-line documents whose names contain the first words of commands.
 func TestOrdinaryTextNeedsLittleWork(t *testing.T) {
 	documents, err := filepath.Glob("../../schemas/testdata/1.3.0/dataset/*/croissant.json")
 	if err != nil || len(documents) == 0 {
@@ -154,8 +154,8 @@ func TestOrdinaryTextNeedsLittleWork(t *testing.T) {
 	}
 }
 
-// A comment in the text does not switch the rules off.
-func TestCommentsAllowNothing(t *testing.T) {
+// A comment in the text does not switch rules off.
+func TestCommentsDoNotDisableRules(t *testing.T) {
 	secret := planted["github_token"]
 	for _, comment := range []string{"gitleaks:allow", "# gitleaks:allow", "// pragma: allowlist secret", "# nosec", "trufflehog:ignore"} {
 		if got := New(nil).Text("t = '" + secret + "' " + comment); strings.Contains(got, secret) {
@@ -164,8 +164,7 @@ func TestCommentsAllowNothing(t *testing.T) {
 	}
 }
 
-// Known values are indexed once: a redactor more costs the same for one of them as
-// for a thousand.
+// Known values are indexed once: another redactor costs the same for one value as for a thousand.
 func TestRedactorsShareKnownValues(t *testing.T) {
 	cost := func(n int) float64 {
 		var values []string

@@ -17,7 +17,7 @@ const (
 	table = "| Predicate | Expression | Meaning |\n| --- | --- | --- |\n"
 )
 
-// The table of docs/filter.md is that of predicates.yaml.
+// The table of docs/filter.md equals that of predicates.yaml.
 func TestPageHasThePredicates(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 )
 
-// Named is a predefined predicate that expressions can use by name.
+// Named is a predefined expression that other expressions can use by name. Most return a bool,
+// some a number (see Kind).
 type Named struct {
 	Name    string  `yaml:"name" json:"name"`
 	Params  []Param `yaml:"params" json:"params,omitempty"`
@@ -51,7 +52,7 @@ func (n Named) required() int {
 	return k
 }
 
-// takes says in words how many arguments a call has.
+// takes describes for error messages how many arguments a call needs.
 func (n Named) takes() string {
 	least, most := n.required(), len(n.Params)
 	switch {

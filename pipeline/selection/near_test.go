@@ -28,8 +28,8 @@ func signed(same int, other uint32) *string {
 	return new(base64.StdEncoding.EncodeToString(raw))
 }
 
-// At 0.9, 116 of 128 places must agree: 115.2 rounded up. One episode has no
-// signature and one an unreadable one; neither is like anything.
+// At 0.9, 116 of 128 places must agree: 115.2 rounded up. One episode has no signature and one an
+// unreadable one; neither is similar to anything.
 func TestNearDuplicates(t *testing.T) {
 	rows := episodes(6)
 	for i, s := range []*string{signed(128, 0), signed(116, 1), signed(115, 2), nil, new("short"), signed(0, 3)} {
@@ -54,8 +54,8 @@ func TestNearDuplicates(t *testing.T) {
 	}
 }
 
-// Of all pairs that agree in enough places none is missed, at any threshold.
-func TestNearMissesNothing(t *testing.T) {
+// At any threshold, all pairs that agree in enough places are found.
+func TestNearFindsAllPairs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var rows []schemas.EpisodeRow
 	for i, e := range episodes(60) {

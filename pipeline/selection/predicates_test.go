@@ -82,7 +82,7 @@ func answer(t *testing.T, r *selection.Recipe, e schemas.EpisodeRow, steps []sch
 	return "no"
 }
 
-// The twelve criteria by hand: calls, expression, what it says.
+// The twelve criteria, computed by hand: calls, expression, expected value.
 func TestCriteriaByHand(t *testing.T) {
 	e := episodes(1)[0]
 	for _, c := range []struct {
@@ -170,8 +170,8 @@ func TestCriteriaAgreeWithTheColumn(t *testing.T) {
 	}
 }
 
-// Groups by hand. Task a: 4 attempts, 1 resolved. b: 2 of 2. c: 1 of 1 with an
-// attempt that broke down, which does not count. d: nothing was judged.
+// Groups computed by hand. Task a: 4 attempts, 1 resolved. b: 2 of 2. c: 1 of 1, and an attempt
+// that broke down, which does not count. d: nothing was judged.
 func TestGroups(t *testing.T) {
 	var rows []schemas.EpisodeRow
 	add := func(group string, resolved ...*bool) {

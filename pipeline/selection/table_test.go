@@ -143,8 +143,8 @@ func mixtureExamples(t *testing.T) [][]example {
 	}
 }
 
-// Every named predicate against its definition: a positive, a negative and a null
-// example, by hand. Columns that cannot be null have none.
+// Every named predicate with a positive, a negative and a null example, by hand. Columns that
+// cannot be null have no null example.
 func TestEveryPredicate(t *testing.T) {
 	all := slices.Concat(slices.Concat(trustExamples(), formExamples(), mixtureExamples(t))...)
 	all = append(all, stepExamples...)

@@ -59,7 +59,7 @@ func benchOf(t *testing.T, r Repo) *bench {
 
 const calc = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"
 
-func TestBenchReplacesFilesAndTellsWhatIsLeft(t *testing.T) {
+func TestBenchReplacesFilesAndListsLeftovers(t *testing.T) {
 	b := benchOf(t, healthy(t, "calc", "python -m pytest -q", map[string]string{
 		"calc.py": calc,
 		"test_calc.py": `import os
@@ -99,9 +99,9 @@ def test_sub():
 	}
 }
 
-// Tests that end the runner or write into its pipe make a candidate's run not
-// whole, and are no failure of the factory.
-func TestWhatTestsDoToTheRunnerIsAFinding(t *testing.T) {
+// Tests that end the runner or write into its pipe make a candidate's run incomplete, and are not
+// a failure of the factory.
+func TestTestsThatDisturbTheRunnerAreFindings(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
 		"kill":  "os.kill(os.getppid(), 9)",

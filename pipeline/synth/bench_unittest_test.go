@@ -53,7 +53,7 @@ class Last(unittest.TestCase):
 `,
 }
 
-// The bench and the verifier must speak of the same tests, and say the same.
+// The bench and the verifier must name the same tests and report the same results.
 func TestBenchAnswersAsTheVerifierDoes(t *testing.T) {
 	store, err := workspace.Open(t.TempDir())
 	if err != nil {

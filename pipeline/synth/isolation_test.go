@@ -15,8 +15,8 @@ import (
 
 var candidates = flag.Int("candidates", 6, "candidates that TestFactoryVerdictsDependOnTheCandidateAlone judges, each three times")
 
-// What the tests of a run leave behind, wherever it is, is not there in the next one.
-func TestARunSeesNothingOfOthers(t *testing.T) {
+// What the tests of a run leave behind anywhere is not visible in the next run.
+func TestRunsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := benchOf(t, healthy(t, "littering", "python -m pytest -q", envtest.Littering(2)))
 	buggy := map[string]string{"sums.py": strings.ReplaceAll(envtest.Littering(2)["sums.py"], "return x - y", "return x + y")}
@@ -35,8 +35,8 @@ func TestARunSeesNothingOfOthers(t *testing.T) {
 	}
 }
 
-// A verdict depends on the candidate alone: it is the same after every other candidate of a
-// worker, in another order beside three other workers, and on a bench that judges nothing else.
+// A verdict depends on the candidate only: it is the same after every other candidate of a worker,
+// in another order beside three other workers, and on a bench that judges nothing else.
 func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()

@@ -81,7 +81,7 @@ func TestLinterFindsWhatATextGivesAway(t *testing.T) {
 	}
 }
 
-func TestChangedWordsAreThoseOfOneSide(t *testing.T) {
+func TestChangedWordsOccurOnOneSide(t *testing.T) {
 	patch := "--- a/m.py\n+++ b/m.py\n@@ -1,2 +1,2 @@\n def f(first, other):\n-    return first if first else limit\n+    return other if first else limit\n"
 	if got := strings.Join(changedWords([]byte(patch)), " "); got != "other" {
 		t.Errorf("changed words %q, want other", got)
@@ -158,9 +158,9 @@ func TestEntrypoints(t *testing.T) {
 	}
 }
 
-// The failing command can always be told: neither its own words nor those of the
-// sentence are the patch's.
-func TestTheFailingCommandGivesNothingAway(t *testing.T) {
+// The failing command can always be shown: its words, and those of the sentence around it, never
+// count as words of the patch.
+func TestFailingCommandGivesNothingAway(t *testing.T) {
 	cfg := Config{}
 	w := &worker{factory: &factory{cfg: cfg}}
 	s := &repoState{repo: Repo{Task: schemas.Task{InstanceID: "r", Entrypoint: "python -m pytest -q"}}, kept: []string{"a", "b"}}

@@ -2,7 +2,7 @@ package synth
 
 import "testing"
 
-func TestABugMayBreakAShareOfTheTestsAndNeverAll(t *testing.T) {
+func TestBugsMayBreakOnlyAShareOfTheTests(t *testing.T) {
 	s := &repoState{kept: []string{"a", "b", "c", "d"}}
 	failing := func(n int) run {
 		r := run{tests: map[string]string{}, whole: true}

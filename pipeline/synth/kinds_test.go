@@ -61,7 +61,7 @@ func versioned(t *testing.T) (r Repo, fix, note string) {
 	return r, fix, note
 }
 
-func TestFactoryCommitIsTakenBackWhereItsTestsFail(t *testing.T) {
+func TestFactoryInvertsCommitsWhoseTestsFail(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	r, fix, note := versioned(t)
@@ -132,7 +132,7 @@ func writer(t *testing.T) *Model {
 	return &Model{Client: client}
 }
 
-// The scripted server takes no question twice: an answer of an earlier run serves.
+// The scripted server answers no question twice, so answers of an earlier run must be reused.
 func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
@@ -167,8 +167,9 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 	}
 }
 
-// A task's own text is the model's where that tells nothing, else the command alone.
-func TestFactoryReportIsTheTaskWhereItTellsNothing(t *testing.T) {
+// The task's text is the model's report if that gives nothing away, and otherwise only the
+// command.
+func TestFactoryReportIsTheTaskIfItGivesNothingAway(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	for report, want := range map[string]string{
@@ -204,7 +205,7 @@ func (r *reporter) Chat(ctx context.Context, q llms.Request) (out llms.Response,
 	return r.Client.Chat(ctx, q)
 }
 
-func TestAPurseWaitsForCallsUnderWayAndKeepsItsLimit(t *testing.T) {
+func TestModelBudgetWaitsForRunningCalls(t *testing.T) {
 	p := newModelBudget(1, 0.2)
 	a := &account{purse: p}
 	if _, err := a.Begin(t.Context(), 0.5); err != nil {

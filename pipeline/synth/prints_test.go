@@ -22,7 +22,7 @@ func bankElsewhere(t *testing.T, name string) Repo {
 	return healthy(t, name, "PYTHONPATH=src python -m pytest -q", map[string]string{"src/bank.py": text, "tests/test_bank.py": bank["test_bank.py"]})
 }
 
-func TestACopyOfABenchmarkIsLeftOut(t *testing.T) {
+func TestCopiesOfBenchmarksAreLeftOut(t *testing.T) {
 	store, err := workspace.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestACopyOfABenchmarkIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoPythonAreCounted(t *testing.T) {
+func TestUnparsableFilesAreCounted(t *testing.T) {
 	store, err := workspace.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestFilesThatAreNoPythonAreCounted(t *testing.T) {
 	}
 }
 
-// Of two repositories with one function, the first has the tasks.
+// If two repositories share a function, the first gets the tasks.
 func TestFactorySameBugInTwoRepositoriesIsOneTask(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
@@ -107,8 +107,8 @@ func TestFactorySameBugInTwoRepositoriesIsOneTask(t *testing.T) {
 	}
 }
 
-// Tests that fail are named; that too few are left is only what follows.
-func TestARedRepositoryIsCalledRed(t *testing.T) {
+// The failing tests are named rather than the consequence that too few tests are left.
+func TestFailingRepositoriesAreReported(t *testing.T) {
 	red := strings.ReplaceAll(bank["test_bank.py"], "== 9", "== 8")
 	r := healthy(t, "red", "python -m pytest -q", map[string]string{"bank.py": bank["bank.py"], "test_bank.py": red[:strings.Index(red, "def test_limit")] + red[strings.Index(red, "def test_largest"):strings.Index(red, "def test_largest_of_none")]})
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), r)
@@ -118,7 +118,7 @@ func TestARedRepositoryIsCalledRed(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatCannotBeMade(t *testing.T) {
+func TestUnusableOutputDirectoriesAreReported(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

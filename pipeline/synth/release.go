@@ -129,7 +129,7 @@ func (w *worker) gold(ctx context.Context, healthy, buggy *workspace.Tree) ([]by
 // and their configuration. It returns what is wrong with the task, or "".
 func (w *worker) confirm(ctx context.Context, s *repoState, t schemas.Task, buggy *workspace.Tree) (string, error) {
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
-	if why := unfit(t); why != "" {
+	if why := whyUnusable(t); why != "" {
 		return why, nil
 	}
 	judge := func(patch string) (bool, string, error) {
@@ -153,8 +153,8 @@ func (w *worker) confirm(ctx context.Context, s *repoState, t schemas.Task, bugg
 	return how + " resolves it", nil
 }
 
-// unfit returns why a task cannot be used, regardless of the verifier; "" if it can.
-func unfit(t schemas.Task) string {
+// whyUnusable returns why a task cannot be used, regardless of the verifier; "" if it can.
+func whyUnusable(t schemas.Task) string {
 	switch {
 	case strings.TrimSpace(t.GoldPatch) == "" || strings.TrimSpace(t.BugPatch) == "":
 		return "its patch is empty"

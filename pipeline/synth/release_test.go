@@ -11,7 +11,7 @@ import (
 
 func TestATaskNeedsAPatchAndTests(t *testing.T) {
 	sound := schemas.Task{Instructions: "It fails.", GoldPatch: "+", BugPatch: "-", Tests: schemas.TestSpec{FailToPass: []string{"a"}, PassToPass: []string{"b"}}}
-	if why := unfit(sound); why != "" {
+	if why := whyUnusable(sound); why != "" {
 		t.Errorf("a sound task is refused: %s", why)
 	}
 	for want, change := range map[string]func(*schemas.Task){
@@ -23,14 +23,14 @@ func TestATaskNeedsAPatchAndTests(t *testing.T) {
 	} {
 		task := sound
 		change(&task)
-		if why := unfit(task); !strings.Contains(why, want) {
+		if why := whyUnusable(task); !strings.Contains(why, want) {
 			t.Errorf("%q, want %q", why, want)
 		}
 	}
 }
 
-// A task whose tests could be rewritten by a patch is not released, whichever of the
-// repository's tasks it is.
+// If a patch could rewrite the tests of a task, the task is not released, for all tasks of the
+// repository.
 func TestTestsThatCouldBeRewrittenAreNoticed(t *testing.T) {
 	r := healthy(t, "open", "python3 -m unittest discover -s lib -p 'check_*.py'", map[string]string{
 		"lib/sums.py":       "def total(xs):\n    return sum(xs)\n\n\ndef count(xs):\n    return len(xs)\n",

@@ -136,7 +136,7 @@ func configOf(t *testing.T, out string, repos ...Repo) Config {
 	}
 }
 
-func TestFactoryTasksComeOutOfAHealthyRepository(t *testing.T) {
+func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
@@ -168,8 +168,7 @@ func TestFactoryTasksComeOutOfAHealthyRepository(t *testing.T) {
 	}
 }
 
-// The same settings give the same bytes, with one worker or four, at once or in
-// two goes.
+// The same settings give the same bytes, with one worker or four, in one run or in two.
 func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
 	suite.Factory.Need(t)
 	dir := t.TempDir()
@@ -232,8 +231,8 @@ func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
 	}
 }
 
-// A busy machine makes no hang of what is only slow: the healthy tree is, too.
-func TestFactoryWhatIsSlowIsNoHang(t *testing.T) {
+// On a busy machine, a slow test is not a hang, because the healthy tree is slow as well.
+func TestFactorySlowTestsAreNotHangs(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	// Slower than minTimeout, and no more: the endless loop gets timeoutFactor times that.
@@ -253,9 +252,9 @@ func TestFactoryWhatIsSlowIsNoHang(t *testing.T) {
 	}
 }
 
-// The interpreter leaves `if False:` out: the line that was changed never runs, and
-// yet it is the failing test that shows the bug.
-func TestFactoryBugThatLeavesNoLineBehindIsRanked(t *testing.T) {
+// The compiler removes `if False:`, so the changed line never runs, although the failing test
+// shows the bug.
+func TestFactoryBugWithoutExecutedLinesIsRanked(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))

@@ -88,7 +88,7 @@ func TestRowsComeBackFromEveryContainer(t *testing.T) {
 	}
 }
 
-func TestRowsWithoutColumnsAreNoParquet(t *testing.T) {
+func TestRowsWithoutColumnsCannotBeParquet(t *testing.T) {
 	w, err := formats.NewRowWriter(io.Discard, sinks.Parquet)
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// mapErr maps an SDK error to a sentinel error of package sinks if there is one, and
-// adds the operation, the key and the store. It returns nil for nil.
+// mapErr adds the operation, the key and the store to an SDK error. If package sinks has
+// a sentinel error for it, the result wraps that one instead.
 func (s *s3Store) mapErr(operation, key string, err error) error {
 	if err == nil {
 		return nil

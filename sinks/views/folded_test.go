@@ -61,7 +61,7 @@ func split(list any, role, content string, agent ...string) (trained, shown stri
 }
 
 // A failed call is not trained on, but the turns after it are.
-func TestAMistakeDoesNotCutTheRow(t *testing.T) {
+func TestMistakesDoNotEndARow(t *testing.T) {
 	for kind, read := range replies {
 		rows, notes := render(t, kind, sinks.ViewOptions{Count: words}, mistaken())
 		if len(rows) != 1 {

@@ -243,7 +243,7 @@ func TestATIFFollowsTheRFC(t *testing.T) {
 
 // Each phase is a separate file if a format allows only one conversation, and ids of
 // imported episodes cannot lead out of the output directory.
-func TestRecordsAreFilesBelowTheOutput(t *testing.T) {
+func TestRecordsStayInTheOutputDirectory(t *testing.T) {
 	in := sinktest.Phased("run", 1).Trajectory()
 	in.Episode.InstanceID, in.Episode.EpisodeID = "../../etc", "a/b"
 	for kind, want := range map[string][]string{

@@ -204,7 +204,7 @@ type trlMessage struct {
 }
 
 // With SFTConfig() and only paths set, TRL trains on exactly the agent's text of each row.
-func TestTRLTrainsOnTheAgentAlone(t *testing.T) {
+func TestTRLTrainsOnlyOnTheAgent(t *testing.T) {
 	masks, rows := readTRL(t)
 	if len(rows) < 8 {
 		t.Errorf("%d rows, and the fixtures have 8 turns to train on", len(rows))

@@ -2,8 +2,8 @@ package views
 
 import "github.com/tracesmith/tracesmith/sinks"
 
-// wireMessage is a message in JSON lines: arguments as the options want them, and the
-// keys from which some trainers read masks. Empty keys are omitted.
+// wireMessage is a message as JSON lines contain it. Trainers that mask messages read
+// either Train or Weight.
 type wireMessage struct {
 	Role       string     `json:"role"`
 	Content    *string    `json:"content,omitempty"` // nil: omitted
@@ -16,13 +16,13 @@ type wireMessage struct {
 
 type wireCall struct {
 	ID       string       `json:"id"`
-	Type     string       `json:"type"` // function
+	Type     string       `json:"type"` // always "function"
 	Function wireFunction `json:"function"`
 }
 
 type wireFunction struct {
 	Name      string `json:"name"`
-	Arguments any    `json:"arguments"`
+	Arguments any    `json:"arguments"` // an object, or its text, see ViewOptions.Arguments
 }
 
 func (m message) wire(o sinks.ViewOptions) wireMessage {

@@ -230,7 +230,7 @@ type trial struct {
 	disk   *disk
 	report Report
 	server *server
-	lone   *lone // nil in a fleet
+	lone   *singleProcess // nil in a fleet
 	victims
 	proxy *proxy // in front of the store; nil if that is a directory
 	pids  []int  // of the run's processes

@@ -21,8 +21,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
-// A plan follows from its seed, has each kind in turn, and strikes within the batch.
-func TestPlanFollowsFromItsSeed(t *testing.T) {
+// A plan depends on its seed, has each kind of fault in turn, and all faults occur within the
+// batch.
+func TestPlansDependOnTheirSeedOnly(t *testing.T) {
 	p := newPlan(7, Kinds(), 32, 40)
 	if again := newPlan(7, Kinds(), 32, 40); !reflect.DeepEqual(p, again) {
 		t.Error("the same seed gave another plan")
@@ -58,7 +59,7 @@ func TestPlanFollowsFromItsSeed(t *testing.T) {
 }
 
 // Any number of episodes makes a valid configuration with several tasks.
-func TestBatchHasAnyNumberOfEpisodes(t *testing.T) {
+func TestBatchesMayHaveAnyNumberOfEpisodes(t *testing.T) {
 	for _, episodes := range []int{2, 3, 40, 60, 997, 1000, 1001, 1009, 1200, 2000, 9973, MostEpisodes} {
 		dir := t.TempDir()
 		file, err := Config{Episodes: episodes, Workers: 4, Sandbox: "bubblewrap"}.lay(dir, "http://127.0.0.1:1/v1", "")
@@ -88,9 +89,9 @@ func TestBatchHasAnyNumberOfEpisodes(t *testing.T) {
 }
 
 // A process of a large batch may live long if it keeps calling the model.
-func TestHungIsWhoAsksNothing(t *testing.T) {
+func TestOnlyProcessesThatCallNoModelCountAsHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l lone
+		var l singleProcess
 		var hung atomic.Bool
 		l.begin(nil, func() { hung.Store(true) })
 		for range 5 {
@@ -110,7 +111,7 @@ func TestHungIsWhoAsksNothing(t *testing.T) {
 }
 
 // The message and the remedy of a failed process are found in its standard error.
-func TestWordsOfAProcess(t *testing.T) {
+func TestFailureMessagesAreReadFromStandardError(t *testing.T) {
 	for errs, want := range map[string][2]string{
 		"":                           {"it did not say why", ""},
 		"panic: no\n\ngoroutine 1\n": {"panic: no\n\ngoroutine 1", ""},
@@ -124,7 +125,7 @@ func TestWordsOfAProcess(t *testing.T) {
 }
 
 // The coordinator of a fleet also creates objects, and can be killed in one.
-func TestACoordinatorDiesOfATornObject(t *testing.T) {
+func TestTornObjectsKillCoordinatorsToo(t *testing.T) {
 	for _, r := range []role{aCoordinator, aWorker} {
 		f := &clusterRun{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), unwatch: func() {}}
 		cmd := exec.Command("sleep", "600")
@@ -156,7 +157,7 @@ func (k *kept) Create(_ context.Context, key string, body []byte) error {
 }
 
 // Of two faults of the model server on one request, only one would strike.
-func TestAnAnswerGoesWrongInOneWay(t *testing.T) {
+func TestEachAnswerHasAtMostOneFault(t *testing.T) {
 	for seed := range uint64(200) {
 		struck := map[int]string{}
 		for _, f := range newPlan(seed, Kinds(), 220, 1000).server {
@@ -193,7 +194,7 @@ func TestFaultyStoreCountsOverProcesses(t *testing.T) {
 }
 
 // Each broken promise is found.
-func TestBreachesAreFound(t *testing.T) {
+func TestBrokenPromisesAreFound(t *testing.T) {
 	dir := t.TempDir()
 	staged := filepath.Join(dir, "run", "staging", "r")
 	write := func(path, text string) {
@@ -259,11 +260,11 @@ func TestOnlyAStartingWorkerIsInterrupted(t *testing.T) {
 		"": false,
 	} {
 		for _, m := range []*member{{role: aWorker, leaving: true}, {role: aWorker, ended: map[Kind]bool{Drain: true}}} {
-			if m.errs = bytes.NewBufferString(errs); m.foreseen(130) != want {
+			if m.errs = bytes.NewBufferString(errs); m.exitIsExplained(130) != want {
 				t.Errorf("after %q: %v", errs, !want)
 			}
 		}
-		if m := (&member{role: aWorker, errs: bytes.NewBufferString(errs)}); m.foreseen(130) {
+		if m := (&member{role: aWorker, errs: bytes.NewBufferString(errs)}); m.exitIsExplained(130) {
 			t.Errorf("nobody stopped it: %q", errs)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is a file system in memory that can be filled.
+// disk is a tmpfs that can be made full. A nil disk can be closed.
 type disk struct{ dir string }
 
-// room is the size of the disk; the engine needs half a GiB to be free.
+// room is the normal size of a disk in bytes. The engine needs half a GiB of free space.
 const room = 4 << 30
 
 func mountDisk(dir string) (*disk, error) {
@@ -24,7 +24,7 @@ func mountDisk(dir string) (*disk, error) {
 	return &disk{dir}, nil
 }
 
-// fill shrinks the disk until only free bytes are left.
+// fill shrinks the disk to what is used plus the given number of free bytes.
 func (d *disk) fill(free uint64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(d.dir, &st); err != nil {
@@ -33,7 +33,7 @@ func (d *disk) fill(free uint64) error {
 	return d.size((st.Blocks-st.Bfree)*uint64(st.Bsize) + free)
 }
 
-// empty restores the size of the disk.
+// empty undoes fill: the disk has its normal size again and keeps its files.
 func (d *disk) empty() error { return d.size(room) }
 
 func (d *disk) size(bytes uint64) error {

@@ -184,7 +184,7 @@ func (f *clusterRun) ended(m *member, cmd *exec.Cmd, many bool) (next bool) {
 	case code > 0 && len(m.ended) == 0 && !f.working.Load():
 		f.fail(refusal("the "+m.place(), code, m.errs.String()))
 		return false
-	case !m.foreseen(code):
+	case !m.exitIsExplained(code):
 		f.t.breach("ended", "%s", f.t.report.Ends[len(f.t.report.Ends)-1])
 		f.fail(nil)
 		return false

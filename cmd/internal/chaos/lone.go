@@ -11,8 +11,8 @@ import (
 // stopTime is how long the fault Stop stops a process.
 const stopTime = 2 * time.Second
 
-// lone is the one process of a run that is coordinator, engine and workers.
-type lone struct {
+// singleProcess is the one process of a run that is coordinator, engine and workers.
+type singleProcess struct {
 	guest string
 	disk  *disk
 
@@ -28,7 +28,7 @@ type lone struct {
 
 // begin sets the process that faults strike from now on. hung is called if it is silent
 // for too long.
-func (l *lone) begin(child *os.Process, hung func()) {
+func (l *singleProcess) begin(child *os.Process, hung func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.child, l.waking, l.started, l.ended = child, true, time.Now(), map[Kind]bool{}
@@ -36,7 +36,7 @@ func (l *lone) begin(child *os.Process, hung func()) {
 }
 
 // end returns the faults that ended the process.
-func (l *lone) end() map[Kind]bool {
+func (l *singleProcess) end() map[Kind]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.child = nil
@@ -45,7 +45,7 @@ func (l *lone) end() map[Kind]bool {
 	return l.ended
 }
 
-func (l *lone) asked() {
+func (l *singleProcess) asked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.watch != nil { // a request may be read after the end of its process
@@ -56,7 +56,7 @@ func (l *lone) asked() {
 	}
 }
 
-func (l *lone) strike(f planned, _ string) (found bool, err error) {
+func (l *singleProcess) strike(f planned, _ string) (found bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	child := l.child

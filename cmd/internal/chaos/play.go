@@ -21,7 +21,7 @@ const silence = 10 * time.Minute
 
 // play runs the batch again and again until a process finishes it.
 func (t *trial) play(ctx context.Context) (err error) {
-	t.lone = &lone{guest: t.cfg.Guest, disk: t.disk}
+	t.lone = &singleProcess{guest: t.cfg.Guest, disk: t.disk}
 	t.victims = t.lone
 	t.server, err = serve(t.cfg, t.plan, t.lone, t.report.struck)
 	if err != nil {
@@ -67,7 +67,7 @@ func (t *trial) play(ctx context.Context) (err error) {
 		if code == 0 {
 			return errors.Join(append(t.server.failures, t.countStored(storePlanFile))...)
 		}
-		if !foreseen(ended, torn, code) {
+		if !exitIsExplained(ended, torn, code) {
 			t.breach("ended", "a process of the run ended with %d: %s", code, t.report.Ends[len(t.report.Ends)-1])
 			return nil
 		}
@@ -90,9 +90,9 @@ func (t *trial) lay() (config, plan string, err error) {
 	return config, plan, writeJSON(plan, storePlan{Faults: t.plan.store})
 }
 
-// foreseen reports whether the faults of a process explain its exit code, which is
+// exitIsExplained reports whether the faults of a process explain its exit code, which is
 // negative for a signal.
-func foreseen(ended map[Kind]bool, torn bool, code int) bool {
+func exitIsExplained(ended map[Kind]bool, torn bool, code int) bool {
 	switch code {
 	case -int(syscall.SIGKILL):
 		return ended[Kill] || ended[Clock] || torn

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// RefusedError means that a trial could not begin: no model was called and nothing is
+// RefusedError means that a trial could not begin: no model was called and nothing was
 // staged.
 type RefusedError struct {
-	Code int // exit code of the program
+	Code int // exit code for this program
 	Err  error
-	Try  string // the next thing to try; "" if Err says it
+	Try  string // what the user can try next; "" if Err already says it
 }
 
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ExitCode returns the exit code of the program.
+// ExitCode returns the code with which this program is to exit.
 func (e *RefusedError) ExitCode() int { return e.Code }
 
-// Hint returns the next thing to try.
+// Hint returns what the user can try next, or "".
 func (e *RefusedError) Hint() string { return e.Try }
 
 // refusal returns the error of a process that ended before its first model call.
@@ -29,8 +29,8 @@ func refusal(who string, code int, errs string) *RefusedError {
 	return &RefusedError{Code: code, Err: fmt.Errorf("%s cannot start: %s", who, text), Try: try}
 }
 
-// words returns the message of a failed command and its remedy, from its standard
-// error.
+// words extracts the last error message of a tracesmith command, and the remedy after
+// "try: ", from its standard error. If there is no such message, text is the end of errs.
 func words(errs string) (text, try string) {
 	const begin, remedy = "tracesmith: ", "try: "
 	at := strings.LastIndex("\n"+errs, "\n"+begin)

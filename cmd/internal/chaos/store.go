@@ -19,21 +19,23 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// storeFault strikes creation number At of the batch, counted over all its processes.
+// storeFault makes one creation of an object fail: the one with number At, counted from 1
+// over all processes of the batch.
 type storeFault struct {
 	Kind Kind `json:"kind"`
 	At   int  `json:"at"`
 }
 
-// storePlan holds the store's faults and the count of creations. It is in a file, which
-// all processes of the batch share and which outlives them.
+// storePlan holds the store's faults and the number of creations so far. It is kept in a
+// file, because all processes of the batch share it and it must outlive them.
 type storePlan struct {
 	Faults  []storeFault `json:"faults"`
 	Created int          `json:"created"`
 }
 
-// Faulty wraps the staging store of a process of the batch, so that creations fail as
-// the plan in file says. Processes may share the file.
+// Faulty wraps a staging store so that creations fail as planned in file, which holds a
+// storePlan in JSON. Several processes may share the file. Faults of kind StoreSilence have
+// no effect.
 func Faulty(inner sinks.Store, file string) sinks.Store { return &faulty{Store: inner, file: file} }
 
 type faulty struct {
@@ -42,7 +44,7 @@ type faulty struct {
 	mu   sync.Mutex
 }
 
-// errStore is a failure of the store.
+// errStore is the error of a StoreError fault.
 var errStore = errors.New("the store answers 503 Service Unavailable")
 
 // Torn implements sinks.Sweeper.
@@ -98,8 +100,8 @@ func (f *faulty) next() (Kind, error) {
 	return "", nil
 }
 
-// tear lets the store create the object from a pipe, and kills this process when the
-// store has read half of the body.
+// tear lets the store create the object from a pipe, and kills this process once the store
+// has read half of the body.
 func (f *faulty) tear(ctx context.Context, key string, body []byte) error {
 	pipe := filepath.Join(filepath.Dir(f.file), fmt.Sprintf("half-%d", os.Getpid()))
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -122,7 +124,7 @@ func (f *faulty) tear(ctx context.Context, key string, body []byte) error {
 	if err := f.CreateFile(ctx, key, pipe); err != nil {
 		return err
 	}
-	select {} // until the kill
+	select {} // the kill is under way
 }
 
 func readJSON(file string, into any) error {

@@ -19,21 +19,21 @@ import (
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// OneOf completes fixed names.
+// OneOf completes names, and no files.
 func OneOf(names ...string) completer {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		return beginning(begun, names), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// orFile completes fixed names and files.
+// orFile completes names and files.
 func orFile(names ...string) completer {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		return beginning(begun, names), cobra.ShellCompDirectiveDefault
 	}
 }
 
-// firstArg completes the first argument with names, and files after it.
+// firstArg completes the first argument with names and later arguments with files.
 func firstArg(names completer) completer {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
@@ -47,7 +47,8 @@ func beginning(begun string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, begun) })
 }
 
-// models completes the entries of section models in the files that -c names so far.
+// models completes the names in section models of the configuration. It sees only the -c
+// files that are already on the command line.
 func (f *ConfigFlags) models() completer {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		cfg, err := f.Load(&State{})
@@ -58,7 +59,7 @@ func (f *ConfigFlags) models() completer {
 	}
 }
 
-// override completes section.key=value: the key, then the value if it is a name.
+// override completes section.key=value: first the key, then values that are known names.
 func (f *ConfigFlags) override() completer {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		key, value, hasValue := strings.Cut(begun, "=")
@@ -101,7 +102,8 @@ func registerExport(c *cobra.Command) {
 	}
 }
 
-// Must panics if err is not nil; only a misspelled flag makes it fail.
+// Must panics if err is not nil. It is for errors that only a programming mistake causes,
+// such as a misspelled flag.
 func Must(err error) {
 	if err != nil {
 		panic(err)

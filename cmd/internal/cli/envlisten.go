@@ -14,8 +14,8 @@ import (
 // mcpIdle is how long a session may be idle before its environment is closed.
 const mcpIdle = 30 * time.Minute
 
-// listen serves streamable HTTP at an address until ctx ends. Each session has
-// its own environment.
+// listen serves MCP over streamable HTTP at an address until ctx ends, and then returns the
+// cause. Each session has its own environment.
 func (m *mcpEnv) listen(ctx context.Context, s *State, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

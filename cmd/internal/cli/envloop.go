@@ -123,7 +123,7 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 // closed the pipe needs no message.
 func unread(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
-		return silent{ExitPipe}
+		return silentExit{ExitPipe}
 	}
 	return Usage(fmt.Errorf("writing an answer: %w", err))
 }

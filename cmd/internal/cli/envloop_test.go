@@ -131,7 +131,7 @@ func TestEnvLoop(t *testing.T) {
 }
 
 // Failures are answers; after a failed reset, only reset works.
-func TestEnvLoopTellsFailures(t *testing.T) {
+func TestEnvLoopReportsFailures(t *testing.T) {
 	e := &tinyEnv{down: true}
 	l := newLoop(e)
 	for _, a := range serve(t, l, "{\"op\":\"reset\"}\n{\"op\":\"step\",\"tool\":\"x\"}\n") {

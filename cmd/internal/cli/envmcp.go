@@ -298,7 +298,7 @@ func (m *mcpEnv) serve(ctx context.Context, s *State) error {
 		return cause
 	}
 	if errors.Is(err, syscall.EPIPE) {
-		return silent{ExitPipe}
+		return silentExit{ExitPipe}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return &Error{Code: ExitUsage, Err: fmt.Errorf("the MCP client broke the protocol: %w", err)}

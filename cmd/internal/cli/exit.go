@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Exit codes, which scripts rely on.
+// Exit codes. Scripts rely on them.
 const (
 	ExitOK        = 0
 	ExitBug       = 1   // unexpected failure
@@ -30,27 +30,28 @@ const (
 	ExitTerm      = 143 // SIGTERM
 )
 
-// Error is a failure with its exit code and the next thing to try.
+// Error is a failure with an exit code and a suggestion.
 type Error struct {
 	Code int
-	Try  string // the next thing to try; "" if the message says it
+	Try  string // what to try next; "" if the message says it
 	Err  error
-	// Stands keeps this error if a signal stopped the command, which may have no other
-	// way to end.
+	// Stands makes the command report this error even if a signal stopped it. Otherwise it
+	// reports the signal. Servers set it, because a signal is the normal way to stop them.
 	Stands bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitCode returns the exit code. CodeOf and Describe ask errors of any package for
-// ExitCode and Hint.
+// ExitCode returns Code. CodeOf uses this method of any error that has it, and Describe
+// uses Hint in the same way.
 func (e *Error) ExitCode() int { return e.Code }
 
-// Hint returns the next thing to try.
+// Hint returns Try.
 func (e *Error) Hint() string { return e.Try }
 
-// Usage marks err as the caller's mistake, unless it has another exit code.
+// Usage gives err the exit code ExitUsage. It returns err as it is if CodeOf returns a code
+// other than ExitBug.
 func Usage(err error) error {
 	if err == nil || CodeOf(err) != ExitBug {
 		return err
@@ -58,10 +59,10 @@ func Usage(err error) error {
 	return &Error{Code: ExitUsage, Err: err}
 }
 
-// shell returns a command that can be pasted.
+// shell joins words into a command line that can be pasted into a shell.
 var shell = shellwords.Command
 
-// CodeOf returns the exit code for an error.
+// CodeOf returns the exit code for err: ExitOK for nil, ExitBug if nothing else fits.
 func CodeOf(err error) int {
 	if err == nil {
 		return ExitOK
@@ -91,12 +92,13 @@ func CodeOf(err error) int {
 	return ExitBug
 }
 
-// unwritable reports whether err comes from a full or read-only disk.
+// unwritable reports whether err comes from a full disk, an exceeded quota or a read-only
+// file system.
 func unwritable(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
-// Describe formats an error as a message with its remedy.
+// Describe formats err as the message for the user, with its hint if it has one.
 func Describe(err error) string {
 	var b strings.Builder
 	lines := strings.Split(strings.TrimRight(err.Error(), "\n"), "\n")

@@ -10,7 +10,7 @@ import (
 )
 
 // A full disk is a usage error in every command.
-func TestAFullDiskHasItsCodeAndItsRemedy(t *testing.T) {
+func TestFullDiskHasAnExitCodeAndARemedy(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
 		err := fmt.Errorf("storing a repository: %w", &fs.PathError{Op: "write", Path: "out/x", Err: errno})
 		if got := CodeOf(err); got != ExitUsage {

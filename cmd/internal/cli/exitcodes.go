@@ -22,6 +22,6 @@ var exitCodes = []struct {
 	{ExitTerm, "The command was terminated (SIGTERM)."},
 }
 
-// resumingCodes follows the table.
+// resumingCodes is printed after the table of exitCodes.
 const resumingCodes = "After 5, 7, 129, 130 or 143, repeat the same `run` or `publish`: it continues where it stopped.\n" +
 	"After 3, add `--retry infra` to run the jobs again that failed because of the infrastructure."

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// gcItem is one leftover as it is printed.
+// gcItem is the report on one leftover.
 type gcItem struct {
 	Kind  string     `json:"kind"`
 	Name  string     `json:"name"`
@@ -140,7 +140,8 @@ func (r *gcReport) cluster(ctx context.Context, s *State, at configs.NATS, runID
 	return nil
 }
 
-// collect removes, or with --dry-run lists, the leftovers that are old enough.
+// collect removes, or with --dry-run lists, the leftovers that are at least as old as
+// older. Unless that is 0, it skips those of unknown age.
 func (r *gcReport) collect(ctx context.Context, s *State, found []env.Leftover, older time.Duration) {
 	for _, l := range found {
 		if older > 0 && (l.Since.IsZero() || s.Now().Sub(l.Since) < older) {
@@ -182,7 +183,7 @@ func (r gcReport) print(s *State) error {
 	return w.Flush()
 }
 
-// failure returns an error if the clean-up is not complete.
+// failure returns an error if a leftover could not be removed or a location not checked.
 func (r gcReport) failure() error {
 	failed := 0
 	for _, i := range r.Items {

@@ -122,7 +122,8 @@ func readBounded(file string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// serve answers from a script until it is stopped, and then prints the totals.
+// serve answers from a script until the command is stopped, then prints the totals and the
+// clients' mistakes.
 func (f mockFlags) serve(ctx context.Context, s *State, script mock.Script) error {
 	h := mock.NewHandler(script)
 	if err := serveModels(ctx, s, f.listen, "/v1", f.tls, h); err != nil {
@@ -136,7 +137,8 @@ func (f mockFlags) serve(ctx context.Context, s *State, script mock.Script) erro
 	return f.verdict(s, h.Problems())
 }
 
-// play answers from cassettes until it is stopped.
+// play answers from cassettes until the command is stopped, then prints the totals and the
+// clients' mistakes.
 func (f mockFlags) play(ctx context.Context, s *State) error {
 	sessions, cuts, err := cassettes.Load(f.cassettes)
 	if err != nil {
@@ -175,7 +177,8 @@ func (f mockFlags) verdict(s *State, problems []string) error {
 	return nil
 }
 
-// recorded makes a script from the model answers in recorded episodes.
+// recorded makes a script from the model's answers in the episodes of --from, or only in the
+// one that --episode selects.
 func (f mockFlags) recorded(c *cobra.Command, s *State) (mock.Script, error) {
 	var script mock.Script
 	data, err := f.open(c, s, f.from)

@@ -141,7 +141,7 @@ func (r reader) field(owner reflect.Type, f reflect.StructField, v reflect.Value
 	return []setting{r.setting(owner, f, v, key)}
 }
 
-// reads tells whether values of a type are read from a text or a document of its own.
+// reads reports whether a type decodes itself from text or YAML.
 func reads(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())

@@ -103,7 +103,8 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 		Producer: Version, Commit: commit(), Getenv: s.Getenv, Environ: s.Environ, Stdin: s.Stdin, Progress: s.Stderr, Warn: s.Stderr,
 		Clock: s.Now, Hooks: s.Hooks,
 	}
-	if cfg.NATS.URL == "" { // SIGTERM and SIGHUP leave no time to finish episodes
+	if cfg.NATS.URL == "" {
+		// SIGTERM and SIGHUP cancel at once: the system may kill the process before episodes finish.
 		opt.Drain = s.drain("running episodes finish, no new ones start", syscall.SIGTERM, syscall.SIGHUP)
 	}
 	if cfg.NATS.URL != "" && !f.dryRun {
@@ -129,14 +130,14 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	return f.execute(ctx, s, cfg, run)
 }
 
-// execute runs the batch and publishes what it staged.
+// execute runs the batch, publishes the episodes if publish.to is set, and prints the summary.
 func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
 	report, err := run.Execute(ctx)
 	out := runOutput{Schema: "tracesmith.run/1", Report: report}
 	begun := report.Ledger.Reused+report.Ledger.Ran > 0
 	if begun && !f.asJSON {
 		if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
-			report.Next = report.Mend() // publishing prints the other next steps
+			report.Next = report.Mend() // only how to handle failures; publishing prints the other next steps
 		}
 		if werr := report.WriteText(s.Stdout); werr != nil {
 			return fmt.Errorf("writing the summary: %w", werr)
@@ -158,9 +159,9 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 	}
 	switch cause := context.Cause(ctx); {
 	case err == nil && report.ExitCode != ExitOK:
-		return silent{report.ExitCode}
+		return silentExit{report.ExitCode}
 	case err != nil && cause != nil && begun && !f.asJSON:
-		return silent{CodeOf(cause)}
+		return silentExit{CodeOf(cause)}
 	}
 	return err
 }
@@ -172,13 +173,13 @@ type runOutput struct {
 	Published *publish.Report `json:"published"`
 }
 
-// silent is an exit code whose reason the summary has given.
-type silent struct{ code int }
+// silentExit is an error that only sets the exit code. The summary has already stated the reason.
+type silentExit struct{ code int }
 
-func (s silent) Error() string { return "" }
-func (s silent) ExitCode() int { return s.code }
+func (s silentExit) Error() string { return "" }
+func (s silentExit) ExitCode() int { return s.code }
 
-// plan prints what would run.
+// plan prints what the run would do, for --dry-run.
 func (f *runFlags) plan(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
 	if f.asJSON {
 		var ids []string

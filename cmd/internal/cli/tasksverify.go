@@ -110,11 +110,11 @@ func verifyEnd(r check.Result, stopped error) error {
 		return stopped
 	}
 	if len(r.Gaps) > 0 {
-		return silent{ExitGaps}
+		return silentExit{ExitGaps}
 	}
 	for _, report := range r.Reports {
 		if !report.Status.Usable() {
-			return silent{ExitGate}
+			return silentExit{ExitGate}
 		}
 	}
 	return nil

@@ -109,18 +109,18 @@ func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soa
 		err = printSoak(s, r)
 	}
 	if err == nil && !r.OK() {
-		err = fmt.Errorf("the soak failed: %s (seed %d)", troubles(r), r.Seed)
+		err = fmt.Errorf("the soak failed: %s (seed %d)", nonZeroCounts(r), r.Seed)
 	}
 	return errors.Join(err, ctx.Err())
 }
 
 // soakLine returns the progress in one line that fits a terminal.
 func soakLine(r soak.Report, calls int) string {
-	return fmt.Sprintf("%d of %d calls, %.0f/s, %d hostile: %s", r.Calls, calls, float64(r.Calls)/max(r.Wall, 0.001), r.Hostile, troubles(r))
+	return fmt.Sprintf("%d of %d calls, %.0f/s, %d hostile: %s", r.Calls, calls, float64(r.Calls)/max(r.Wall, 0.001), r.Hostile, nonZeroCounts(r))
 }
 
-// troubles lists the counts that are not 0.
-func troubles(r soak.Report) string {
+// nonZeroCounts lists the counts that are not 0.
+func nonZeroCounts(r soak.Report) string {
 	var out []string
 	for _, c := range []struct {
 		n    int

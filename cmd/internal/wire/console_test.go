@@ -10,7 +10,7 @@ import (
 )
 
 // Input that is not a terminal is read line by line, over all episodes.
-func TestG16ConsoleReadsLines(t *testing.T) {
+func TestConsoleReadsLines(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	c := NewConsole(strings.NewReader("one\r\n\n"+long+"\nlast"), io.Discard)
 	for _, want := range []string{"one", "", long, "last"} {
@@ -28,7 +28,7 @@ func TestG16ConsoleReadsLines(t *testing.T) {
 }
 
 // ReadLine returns when the episode ends.
-func TestG16ConsoleStopsWaiting(t *testing.T) {
+func TestConsoleStopsWaiting(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestG16ConsoleStopsWaiting(t *testing.T) {
 	}
 }
 
-func TestG16ConsoleCompletesWhatIsShared(t *testing.T) {
+func TestConsoleCompletesTheSharedPrefix(t *testing.T) {
 	for want, options := range map[string][]string{"": nil, "view ": {"view "}, "l": {"line=", "levels="}, "pa": {"path=", "part="}} {
 		if got := commonPrefix(options); got != want {
 			t.Errorf("%v: %q", options, got)

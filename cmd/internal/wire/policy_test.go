@@ -18,7 +18,7 @@ import (
 )
 
 // Without retries the model is called once, and its failure is reported.
-func TestWC41NoRetriesIsOneCall(t *testing.T) {
+func TestNoRetriesMeansOneCall(t *testing.T) {
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
 		{Fault: &mock.Fault{Status: 500, Body: `{"error":{"message":"boom"}}`}},
 	}}}})
@@ -124,7 +124,7 @@ func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 // Later settings win: the model's own block, section llm, the command line, and the
 // agent's own sampling. A parameter that the model refuses is dropped, and each episode
 // has its own session.
-func TestG4LaterSettingsWin(t *testing.T) {
+func TestLaterModelSettingsWin(t *testing.T) {
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("x")}, Repeat: true}}})
 	file := filepath.Join(t.TempDir(), "run.yaml")
 	text := `

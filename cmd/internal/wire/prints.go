@@ -97,7 +97,7 @@ type Kinship struct {
 	Copies []Copy // of benchmarks' repositories, in the order of the tasks
 	Unread int    // files that the sandbox's interpreter cannot parse
 
-	together map[string]string
+	groupOf map[string]string
 }
 
 // Copy is a repository that copies one of a benchmark's under another name.
@@ -110,13 +110,13 @@ type Copy struct {
 }
 
 // Group returns the name of a repository's group, which for most is its own name.
-func (k Kinship) Group(name string) string { return cmp.Or(k.together[name], name) }
+func (k Kinship) Group(name string) string { return cmp.Or(k.groupOf[name], name) }
 
 // Groups returns the repositories that belong together, by the name of their group.
 func (k Kinship) Groups() map[string][]string {
 	out := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(k.together)) {
-		out[k.together[name]] = append(out[k.together[name]], name)
+	for _, name := range slices.Sorted(maps.Keys(k.groupOf)) {
+		out[k.groupOf[name]] = append(out[k.groupOf[name]], name)
 	}
 	return out
 }
@@ -150,7 +150,7 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 			having[f] = append(having[f], provenance.Upstream(e.Task))
 		}
 	}
-	return Kinship{Unread: unread, together: provenance.Together(having)}, nil
+	return Kinship{Unread: unread, groupOf: provenance.Groups(having)}, nil
 }
 
 // Copies returns the repositories of tasks that copy one of a benchmark in library,

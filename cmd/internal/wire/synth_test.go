@@ -13,7 +13,7 @@ import (
 
 // Tasks of a clone of a directory, a bundle or a private machine name the directory, but
 // no path.
-func TestARepositoryNamesNoPlaceOnAMachine(t *testing.T) {
+func TestRepositoryNamesContainNoPathOfAMachine(t *testing.T) {
 	clone := func(t *testing.T, config string) schemas.Task {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "home", "alice", "pkg")

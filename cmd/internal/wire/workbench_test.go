@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-func TestGradingsWaitForTheirTurn(t *testing.T) {
+func TestConcurrentGradingsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Workbench{gradings: semaphore.NewWeighted(1)}
 		done, err := w.grading(t.Context())

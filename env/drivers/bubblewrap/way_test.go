@@ -56,14 +56,14 @@ func TestBubblewrapWithoutUserNamespaces(t *testing.T) {
 	}
 	// The limit counts for a user namespace and all below it, here one of the test.
 	forbid := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"`, "sh"}
-	out, err := envtest.AsAnother(t, "^TestStartedInAnother$", 0, []string{"TRACESMITH_TEST_ANOTHER=forbidden"}, forbid...)
-	if err != nil || !strings.Contains(out, "--- PASS: TestStartedInAnother") {
+	out, err := envtest.AsAnother(t, "^TestStartWithUserNamespacesForbidden$", 0, []string{"TRACESMITH_TEST_ANOTHER=forbidden"}, forbid...)
+	if err != nil || !strings.Contains(out, "--- PASS: TestStartWithUserNamespacesForbidden") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-// TestStartedInAnother is what TestBubblewrapWithoutUserNamespaces runs.
-func TestStartedInAnother(t *testing.T) {
+// TestStartWithUserNamespacesForbidden is what TestBubblewrapWithoutUserNamespaces runs.
+func TestStartWithUserNamespacesForbidden(t *testing.T) {
 	if os.Getenv("TRACESMITH_TEST_ANOTHER") != "forbidden" {
 		return // in this process nothing is forbidden
 	}

@@ -61,7 +61,7 @@ func TestDocker(t *testing.T) {
 }
 
 // Image, limits, labels, environment, user and places come from the settings.
-func TestDockerD7Settings(t *testing.T) {
+func TestDockerSettings(t *testing.T) {
 	cli := needDocker(t)
 	host := t.TempDir()
 	if err := os.WriteFile(filepath.Join(host, "f"), []byte("shown\n"), 0o644); err != nil {
@@ -96,7 +96,7 @@ cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/pids/pids.max /sy
 }
 
 // A container is made when it is needed, has its owner as a label, and is removed with the sandbox.
-func TestDockerD8ContainersAreLabelled(t *testing.T) {
+func TestDockerContainersAreLabeled(t *testing.T) {
 	cli := needDocker(t)
 	d := envtest.Driver(t, "docker")
 	s, err := d.Start(t.Context(), env.SandboxSpec{Label: t.Name()})
@@ -139,7 +139,7 @@ func TestDockerD8ContainersAreLabelled(t *testing.T) {
 
 // Programs that stay in the background do not delay the end of a command, even if they hold its output open, and an
 // exit code 124 of the program is not a timeout.
-func TestDockerD9Commands(t *testing.T) {
+func TestDockerBackgroundProcessesDoNotDelayCommands(t *testing.T) {
 	needDocker(t)
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{})
 	for _, script := range []string{"(nohup sleep 50.1 >/dev/null 2>&1 &)", "nohup sleep 50.1 2>/dev/null &"} {
@@ -163,7 +163,7 @@ func TestDockerD9Commands(t *testing.T) {
 }
 
 // The driver checks its settings, names the wrong one, and does not change what the caller passed.
-func TestDockerD15SettingsAreChecked(t *testing.T) {
+func TestDockerSettingsAreChecked(t *testing.T) {
 	with := map[string]any{"image": "x", "env": map[string]any{"A": "1"}, "labels": map[string]any{"a": "b"}}
 	before := map[string]any{"image": "x", "env": map[string]any{"A": "1"}, "labels": map[string]any{"a": "b"}}
 	d := envtest.Build(t, "docker", with)
@@ -199,7 +199,7 @@ func TestDockerWithoutADaemon(t *testing.T) {
 }
 
 // A container has no root, no capabilities, no writable system, and no disk without a limit.
-func TestDockerWS2ContainersAreConfined(t *testing.T) {
+func TestDockerContainersAreConfined(t *testing.T) {
 	cli := needDocker(t)
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{Limits: env.Limits{DiskBytes: 64 << 20}})
 	got := envtest.Output(t, s, "sh", "-c", `id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\t'

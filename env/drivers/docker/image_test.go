@@ -143,7 +143,7 @@ func worksWithoutPrograms(t *testing.T, s env.Sandbox) {
 	}
 }
 
-func TestDockerImageOfNothing(t *testing.T) {
+func TestDockerImageFromScratch(t *testing.T) {
 	cli := needDocker(t)
 	name := makeImage(t, cli, map[string]string{"empty": ""})
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{Image: name})

@@ -66,7 +66,7 @@ func serveImage(t *testing.T, user, password string) (address string, pulls *ato
 
 // If the settings say so, a missing image is pulled once, with the credentials of the environment. Otherwise the
 // error names the command that pulls it.
-func TestDockerE11MissingImagesArePulledOnce(t *testing.T) {
+func TestDockerMissingImagesArePulledOnce(t *testing.T) {
 	cli := needDocker(t)
 	address, pulls := serveImage(t, "me", "s3cret")
 	name := address + "/" + drivers.RandomName() + ":latest"
@@ -105,7 +105,7 @@ func TestDockerE11MissingImagesArePulledOnce(t *testing.T) {
 }
 
 // Pull fetches an image ahead of its use and reports bytes. A canceled pull can be repeated.
-func TestDockerE11ImagesArePulledAhead(t *testing.T) {
+func TestDockerImagesArePulledAhead(t *testing.T) {
 	cli := needDocker(t)
 	address, _ := serveImage(t, "", "")
 	name := address + "/" + drivers.RandomName() + ":latest"
@@ -135,7 +135,7 @@ func TestDockerE11ImagesArePulledAhead(t *testing.T) {
 
 // The setting pulls limits concurrent pulls for sandboxes. A sandbox that waited for its turn uses an image that has
 // arrived meanwhile.
-func TestDockerE11PullsForSandboxesTakeTurns(t *testing.T) {
+func TestDockerConcurrentPullsAreLimited(t *testing.T) {
 	cli := needDocker(t)
 	address, pulls := serveImage(t, "", "")
 	name := address + "/" + drivers.RandomName() + ":latest"
@@ -168,7 +168,7 @@ func TestDockerE11PullsForSandboxesTakeTurns(t *testing.T) {
 	}
 }
 
-func TestDockerE11PullsAreCountedByLayers(t *testing.T) {
+func TestDockerPullsAreCountedByLayers(t *testing.T) {
 	layers := layerProgress{}
 	for _, step := range []struct {
 		line        pullLine

@@ -302,7 +302,7 @@ func TestDockerOverSSH(t *testing.T) {
 }
 
 // When the daemon ends, the sandbox has died at once, and the agent is not to blame.
-func TestDockerDaemonStopsUnderneath(t *testing.T) {
+func TestDockerDaemonThatEndsKillsTheSandbox(t *testing.T) {
 	needDocker(t)
 	for how, why := range map[syscall.Signal]string{
 		syscall.SIGTERM: "", // it kills its containers first, and may still answer
@@ -330,7 +330,7 @@ func TestDockerDaemonStopsUnderneath(t *testing.T) {
 }
 
 // The limit of a call ends it if the daemon is stopped.
-func TestDockerDaemonStandsStill(t *testing.T) {
+func TestDockerCallsEndIfTheDaemonHangs(t *testing.T) {
 	needDocker(t)
 	d := startDaemon(t, "")
 	cli, err := client.NewClientWithOpts(client.WithHost(d.host), client.WithAPIVersionNegotiation())

@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-func TestDockerContainerRemovedUnderneath(t *testing.T) {
+func TestDockerRemovedContainerIsASandboxDeath(t *testing.T) {
 	cli := needDocker(t)
 	for why, end := range map[string]func(id string) error{
 		"removed": func(id string) error {
@@ -36,7 +36,7 @@ func TestDockerContainerRemovedUnderneath(t *testing.T) {
 }
 
 // A volume that is removed between two sandboxes of one driver is made again.
-func TestDockerVolumeRemovedBetween(t *testing.T) {
+func TestDockerRemovedVolumeIsMadeAgain(t *testing.T) {
 	cli := needDocker(t)
 	// A guest of its own, because other tests use the volume of the usual one.
 	binary, err := guest.Binary()

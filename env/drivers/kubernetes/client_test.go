@@ -51,7 +51,7 @@ func TestKubernetesPodsOfTheSameName(t *testing.T) {
 }
 
 // The client waits as long as the server says before it asks again.
-func TestD13KubernetesWaitsAsLongAsItIsAsked(t *testing.T) {
+func TestKubernetesClientWaitsAsLongAsTheServerSays(t *testing.T) {
 	s := kubetest.Start(t)
 	api := connected(t, s)
 	s.Fail(kubetest.Fault{Verb: "get", Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, RetryAfter: 50})
@@ -64,7 +64,7 @@ func TestD13KubernetesWaitsAsLongAsItIsAsked(t *testing.T) {
 
 // In a pod the service account takes precedence over any kubeconfig. Its path is fixed, so the test mounts an account
 // there in a mount namespace.
-func TestD11KubernetesInCluster(t *testing.T) {
+func TestKubernetesServiceAccountTakesPrecedence(t *testing.T) {
 	_, err := envtest.Build(t, "kubernetes", map[string]any{"kubeconfig": inCluster}).Start(t.Context(), env.SandboxSpec{})
 	if err == nil || !strings.Contains(err.Error(), "give this pod a service account") {
 		t.Errorf("outside of a pod: %v", err)
@@ -80,17 +80,17 @@ func TestD11KubernetesInCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		const mount = `mount -t tmpfs tmpfs /run && mkdir -p /run/secrets/kubernetes.io && cp -r "$0" /run/secrets/kubernetes.io/serviceaccount && exec "$@"`
-		out, err := envtest.AsAnother(t, "^TestStartedInAPod$", 0,
+		out, err := envtest.AsAnother(t, "^TestServiceAccountInAMountNamespace$", 0,
 			[]string{"TRACESMITH_TEST_IN_POD=" + with + "?", "KUBERNETES_SERVICE_HOST=" + u.Hostname(), "KUBERNETES_SERVICE_PORT=" + u.Port(), "KUBECONFIG=/no/such/file"},
 			"unshare", "--mount", "sh", "-c", mount, account.dir)
-		if err != nil || !strings.Contains(out, "--- PASS: TestStartedInAPod") || s.Calls("list") == 0 {
+		if err != nil || !strings.Contains(out, "--- PASS: TestServiceAccountInAMountNamespace") || s.Calls("list") == 0 {
 			t.Errorf("%q: %v, %d lists: %s", with, err, s.Calls("list"), out)
 		}
 	}
 }
 
-// TestStartedInAPod is what TestD11KubernetesInCluster runs.
-func TestStartedInAPod(t *testing.T) {
+// TestServiceAccountInAMountNamespace is what TestKubernetesServiceAccountTakesPrecedence runs.
+func TestServiceAccountInAMountNamespace(t *testing.T) {
 	with, inside := strings.CutSuffix(os.Getenv("TRACESMITH_TEST_IN_POD"), "?")
 	if !inside {
 		return // this process is in no pod

@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-func TestD13KubernetesRepeatsWhatIsSafe(t *testing.T) {
+func TestKubernetesRepeatsOnlySafeRequests(t *testing.T) {
 	busy := kubetest.Fault{Times: 2, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, RetryAfter: 1}
 	broken := kubetest.Fault{Times: 2, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError}
 	of := func(f kubetest.Fault, verb string) kubetest.Fault { f.Verb = verb; return f }
@@ -68,7 +68,7 @@ func TestD13KubernetesRepeatsWhatIsSafe(t *testing.T) {
 }
 
 // A lasting problem fails the start at once, with its remedy, and leaves no pod.
-func TestD13KubernetesFailsFast(t *testing.T) {
+func TestKubernetesFailsAtOnceOnLastingProblems(t *testing.T) {
 	forbidden := func(message string) kubetest.Fault {
 		return kubetest.Fault{Verb: "create", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
 	}
@@ -133,9 +133,9 @@ var ends = map[string]struct {
 	"stream still": {func(s *kubetest.Server, _ string) { s.Freeze() }, "pod"},
 }
 
-// TestWC35CommandsAreNeverRunAgain: a command whose stream ends has run once. The sandbox has died, and the agent is
+// TestKubernetesNeverRunsACommandAgain: a command whose stream ends has run once. The sandbox has died, and the agent is
 // not to blame.
-func TestWC35CommandsAreNeverRunAgain(t *testing.T) {
+func TestKubernetesNeverRunsACommandAgain(t *testing.T) {
 	for name, c := range ends {
 		t.Run(name, func(t *testing.T) {
 			s := kubetest.Start(t)
@@ -175,8 +175,8 @@ func TestWC35CommandsAreNeverRunAgain(t *testing.T) {
 	}
 }
 
-// TestWC34GuestIsDeliveredOnce: a start makes three exec calls, one of which carries the guest.
-func TestWC34GuestIsDeliveredOnce(t *testing.T) {
+// TestKubernetesDeliversTheGuestOnce: a start makes three exec calls, one of which carries the guest.
+func TestKubernetesDeliversTheGuestOnce(t *testing.T) {
 	s := kubetest.Start(t)
 	sb, err := kube(t, s, nil).Start(t.Context(), env.SandboxSpec{})
 	if err != nil {
@@ -195,7 +195,7 @@ func TestWC34GuestIsDeliveredOnce(t *testing.T) {
 	}
 }
 
-func TestD14KubernetesExecProtocols(t *testing.T) {
+func TestKubernetesExecProtocols(t *testing.T) {
 	for name, c := range map[string]struct {
 		offered []string
 		spoken  string

@@ -48,8 +48,8 @@ func removePod(d env.Driver) func(*testing.T, string) {
 // TestKubernetes runs the suite over an API server of the test, with the real protocols.
 func TestKubernetes(t *testing.T) {
 	d := kube(t, kubetest.Start(t), nil)
-	// The node of that server has no control groups: what is asked of one is in
-	// TestD12KubernetesLimitsAreSettings, and a real one in TestKubernetesCluster.
+	// The test server has no node with control groups: TestKubernetesLimitsAreSettings checks
+	// the requested limits, and TestKubernetesCluster their effect.
 	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, Absent: []string{"cpus"}, Remove: removePod(d)})
 }
 

@@ -12,7 +12,7 @@ import (
 
 // The manifest of workers in docs/fleet.md is valid: it has no unknown field, its selector matches its pods, and it
 // declares the volumes that it mounts.
-func TestTheManifestOfThePage(t *testing.T) {
+func TestManifestInDocumentationIsValid(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/fleet.md")
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func started(t *testing.T, s *kubetest.Server, with map[string]any, spec env.San
 	return sb, s.Pods()[0]
 }
 
-func TestD11KubernetesOptions(t *testing.T) {
+func TestKubernetesOptions(t *testing.T) {
 	t.Setenv("THIS_NODE", "node-7")
 	_, p := started(t, kubetest.Start(t), map[string]any{
 		"context": "test", "namespace": kubetest.Namespace, "image": "base:1", "helper_image": "shell:1", "image_pull_policy": "Never",
@@ -67,7 +67,7 @@ func TestD11KubernetesOptions(t *testing.T) {
 }
 
 // RLIMIT_NPROC counts the processes of a user on a node, so each pod needs its own user.
-func TestD11KubernetesPodsHaveUsersOfTheirOwn(t *testing.T) {
+func TestKubernetesPodsHaveDistinctUsers(t *testing.T) {
 	seen := map[int64]bool{}
 	for range 3 {
 		p, err := defaultConfig().pod(env.SandboxSpec{Workdir: "/w", Limits: env.DefaultLimits}, 1)
@@ -83,7 +83,7 @@ func TestD11KubernetesPodsHaveUsersOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestD11KubernetesRefusesWrongOptions(t *testing.T) {
+func TestKubernetesRefusesWrongOptions(t *testing.T) {
 	s := kubetest.Start(t)
 	for want, with := range map[string]map[string]any{
 		"kubectl config get-contexts": {"context": "nowhere"},
@@ -119,7 +119,7 @@ func TestD11KubernetesRefusesWrongOptions(t *testing.T) {
 	}
 }
 
-func TestD12KubernetesLimitsAreSettings(t *testing.T) {
+func TestKubernetesLimitsAreSettings(t *testing.T) {
 	_, p := started(t, kubetest.Start(t), map[string]any{"deadline": "90m", "requests": map[string]any{"cpu": "125m", "example.com/gpu": "1"}},
 		env.SandboxSpec{Limits: env.Limits{MemoryBytes: 1 << 30, DiskBytes: 512 << 20, CPUs: 1.5, Processes: 50}})
 	if *p.Spec.ActiveDeadlineSeconds != 5400 {
@@ -146,9 +146,9 @@ func TestD12KubernetesLimitsAreSettings(t *testing.T) {
 	}
 }
 
-// TestWS5NothingOfTheHostIsInAPod: neither the pod's object nor its programs have the host's environment, and pod_spec
+// TestKubernetesPodsContainNothingOfTheHost: neither the pod's object nor its programs have the host's environment, and pod_spec
 // does not expand variables.
-func TestWS5NothingOfTheHostIsInAPod(t *testing.T) {
+func TestKubernetesPodsContainNothingOfTheHost(t *testing.T) {
 	const secret = "s3cret-of-the-host"
 	t.Setenv("HOST_SECRET", secret)
 	t.Setenv("PATH", os.Getenv("PATH")+":/only/on/this/host")
@@ -178,8 +178,8 @@ func TestWS5NothingOfTheHostIsInAPod(t *testing.T) {
 	}
 }
 
-// TestWP12NoClusterIsPaidForUnused: building the driver makes no client.
-func TestWP12NoClusterIsPaidForUnused(t *testing.T) {
+// TestKubernetesDriverMakesNoClientUntilUsed: building the driver makes no client.
+func TestKubernetesDriverMakesNoClientUntilUsed(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/no/such/file")
 	if d := envtest.Driver(t, "kubernetes").(*driver); d.api != nil {
 		t.Error("a client was made before it was needed")
@@ -187,7 +187,7 @@ func TestWP12NoClusterIsPaidForUnused(t *testing.T) {
 }
 
 // Programs could lock a directory that belongs to the sandbox's user, and later commands could not use it.
-func TestKubernetesSharedPlacesBelongToNoProgram(t *testing.T) {
+func TestKubernetesSharedDirectoriesAreNotWritable(t *testing.T) {
 	_, p := started(t, kubetest.Start(t), nil, env.SandboxSpec{})
 	found := 0
 	for _, m := range p.Spec.Containers[0].VolumeMounts {

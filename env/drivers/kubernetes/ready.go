@@ -16,7 +16,7 @@ func (d *driver) follow(ctx context.Context, api *client, pod *corev1.Pod, done 
 	grace := time.Duration(d.config.ScheduleGrace)
 	var waiting time.Time // unschedulable since, by the clock of this machine
 	check := func(p *corev1.Pod) (bool, error) {
-		if err := hopeless(p); err != nil {
+		if err := permanentFailure(p); err != nil {
 			return false, err
 		}
 		if err := unschedulable(p); err == nil {
@@ -59,7 +59,7 @@ func (d *driver) events(ctx context.Context, w watch.Interface, pod *corev1.Pod,
 	defer w.Stop()
 	bound := time.NewTimer(watchTimeout + 5*time.Second)
 	defer bound.Stop()
-	// Some states become hopeless if they last.
+	// Some states count as permanent if they last.
 	again := time.NewTicker(500 * time.Millisecond)
 	defer again.Stop()
 	for {

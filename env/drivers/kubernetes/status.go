@@ -45,8 +45,8 @@ var waitReasons = map[string]string{
 	"CrashLoopBackOff":           "it starts and ends again: see `kubectl logs`",
 }
 
-// hopeless returns why a pod can no longer become ready, or nil if it still can.
-func hopeless(p *corev1.Pod) error {
+// permanentFailure returns why a pod can no longer become ready, or nil if it still can.
+func permanentFailure(p *corev1.Pod) error {
 	if p.DeletionTimestamp != nil {
 		return gone(p.Name)
 	}

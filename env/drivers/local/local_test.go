@@ -21,7 +21,7 @@ func TestLocal(t *testing.T) {
 }
 
 // Programs see nothing of the host's environment, and the task's variables win over the driver's.
-func TestD5LocalHasAnEnvironmentOfItsOwn(t *testing.T) {
+func TestLocalHidesTheHostsEnvironment(t *testing.T) {
 	t.Setenv("TRACESMITH_TEST_SECRET", "s3cret")
 	t.Setenv("TZ", "Asia/Tokyo")
 	s := envtest.Sandbox(t, "local", env.SandboxSpec{Env: []string{"LANG=C", "MORE=1"}})
@@ -34,7 +34,7 @@ func TestD5LocalHasAnEnvironmentOfItsOwn(t *testing.T) {
 }
 
 // Listing files starts no process in the sandbox or on the host.
-func TestWS4LookingAroundRunsNoProgram(t *testing.T) {
+func TestListingFilesStartsNoProcess(t *testing.T) {
 	calls := t.TempDir()
 	for _, name := range []string{"apt", "apt-get", "tree", "ls", "find", "sudo"} {
 		if err := os.WriteFile(filepath.Join(calls, name), []byte("#!/bin/sh\ntouch "+calls+"/called\n"), 0o755); err != nil {

@@ -103,7 +103,7 @@ func (h held) Write(ctx context.Context, p []byte) error {
 	return err
 }
 
-func TestWhatCameWhileWeStoodStillIsRead(t *testing.T) {
+func TestConnReadsOutputThatCameWhileSuspended(t *testing.T) {
 	term := open(t, "bash", "-c", shell)
 	c := NewConn(held{term}, 0)
 	r, err := c.Exchange(t.Context(), say(c, "printf '%3000s'; (exit 3)"), 5*time.Second)

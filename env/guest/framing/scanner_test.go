@@ -100,9 +100,9 @@ func TestScannerBoundsAFrame(t *testing.T) {
 	}
 }
 
-// What has been looked at is handed on and never looked at again: of a flood in
-// small pieces, with escapes that are not ours, no more than one escape waits.
-func TestWP1EachByteIsScannedOnce(t *testing.T) {
+// Scanned bytes are passed on and not scanned again. Of a flood in small pieces, with foreign
+// escapes, at most one escape waits.
+func TestEachByteIsScannedOnce(t *testing.T) {
 	var s Scanner
 	s.Expect("abc")
 	piece := []byte(strings.Repeat("output \x1b[31mred\x1b[0m (Pdb) ", 40) + "\x1b]7717;xyz;1;1;1;")
@@ -118,9 +118,8 @@ func TestWP1EachByteIsScannedOnce(t *testing.T) {
 	}
 }
 
-// Who has learnt the nonce of a command can end that command early, and nothing
-// that comes after it: not by numbers that leave no room for later ones, nor by
-// saying the same again.
+// A program that has learned the nonce of a command can end that command early, but no later one:
+// neither with numbers that leave no room for later frames nor by repeating a frame.
 func TestScannerForgetsAStolenNonce(t *testing.T) {
 	s := &Scanner{}
 	var out bytes.Buffer

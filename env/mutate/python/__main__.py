@@ -1,6 +1,6 @@
-"""A bug maker: reads one request a line, writes one answer a line, until its input ends.
+"""The mutator: reads one request per line and writes one answer per line, until its input ends.
 
-It parses the code of a workspace and never imports it. Requests and answers are JSON objects; bytes go as base64.
+It parses the code of a workspace and never imports it. Requests and answers are JSON objects; bytes are base64.
 """
 import base64
 import io
@@ -15,7 +15,7 @@ from registry import OPERATORS
 from sites import difference, mutate, sites
 from source import Refused, Source
 
-KEPT = 8  # files whose sites are remembered
+CACHE_SIZE = 8  # files whose sites are remembered
 
 
 class Workspace:
@@ -36,20 +36,20 @@ class Workspace:
         raw = self.read(path)
         key = (path, raw, json.dumps(types, sort_keys=True), repr(wanted))
         if key not in self.known:
-            while len(self.known) >= KEPT:
+            while len(self.known) >= CACHE_SIZE:
                 self.known.pop(next(iter(self.known)))
             src = Source(path, raw)
             self.known[key] = src, sites(src, types, wanted=wanted)
         return self.known[key]
 
     def enumerate(self, request):
-        """Sites of one file; lines that tests cover, where they are given."""
+        """Lists the sites of one file; if lines are given, only those on these lines."""
         lines = None if request.get("lines") is None else set(request["lines"])
         _, found = self.sites(request["file"], request.get("types") or {}, request.get("operators"))
         return {"sites": [r for r in (s.record() for s in found) if lines is None or r["line"] in lines]}
 
     def apply(self, request):
-        """One mutation of several sites: {file: [id...]}."""
+        """Makes one mutation of several sites: {file: [id...]}."""
         parts = []
         for path in sorted(request["sites"]):
             src, found = self.sites(path, (request.get("typed") or {}).get(path) or {})
@@ -62,20 +62,20 @@ class Workspace:
         return joined(parts)
 
     def outline(self, request):
-        """The functions of one file."""
+        """Lists the functions of one file."""
         return {"functions": outline(Source(request["file"], self.read(request["file"])))}
 
     def show(self, request):
-        """One function, and its file without the function's body."""
+        """Returns one function, and its file without the function's body."""
         return shown(Source(request["file"], self.read(request["file"])), request["func"])
 
     def exchange(self, request):
-        """A mutation that gives a function another text."""
+        """Makes a mutation that replaces the text of a function."""
         src = Source(request["file"], self.read(request["file"]))
         return joined([difference(src, *exchanged(src, {request["func"]: request["text"]}))])
 
     def reverse(self, request):
-        """A mutation that puts functions back to what they were: {file: [older, newer]}."""
+        """Makes a mutation that restores an older version of functions: {file: [older, newer]}."""
         parts = []
         for path in sorted(request["versions"]):
             older, newer = (Source(path, base64.b64decode(v)) for v in request["versions"][path])
@@ -84,7 +84,7 @@ class Workspace:
         return joined(parts)
 
     def compare(self, request):
-        """The mutation that a change from outside is: {file: [as it is here, as it becomes]}."""
+        """Makes a mutation of a given change: {file: [content in the workspace, new content]}."""
         parts = []
         for path in sorted(request["versions"]):
             old, new = (Source(path, base64.b64decode(v)) for v in request["versions"][path])
@@ -111,7 +111,7 @@ def answer(workspace, request):
         return {"refused": str(e)}
     except (RecursionError, MemoryError) as e:
         return {"refused": "is nested too deeply or too large: %s" % type(e).__name__}
-    except Exception as e:  # a mistake of ours costs one file, not all that follow
+    except Exception as e:  # a bug in the mutator costs one file, not all that follow
         return {"refused": "the mutator failed: %s: %s" % (type(e).__name__, e)}
 
 

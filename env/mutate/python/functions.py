@@ -1,4 +1,4 @@
-"""Whole functions: listed, shown without their body, and exchanged for another text of the same function."""
+"""Whole functions: lists them, shows them without their body, and replaces their text."""
 import ast
 
 from scope import called
@@ -8,7 +8,7 @@ from trees import docstring, fingerprint, functions, same
 
 
 def outline(src):
-    """Functions of a file with the names of what they call."""
+    """Lists the functions of a file with the names that they call."""
     out = []
     for name, node in functions(src.tree).items():
         body = node.body[1:] if docstring(node.body) else node.body
@@ -19,13 +19,12 @@ def outline(src):
 
 
 def lines_of(src, node):
-    """Span of the lines of a function, its decorators included, or None where something else stands on them."""
-    begin, end = src.start(node), src.end(node)
-    return src.whole_lines(begin, end)
+    """Returns the span of a function's lines with its decorators, or None if other code shares them."""
+    return src.whole_lines(src.start(node), src.end(node))
 
 
 def shown(src, name):
-    """(text of the function, text of the file with `...` for the function's body)."""
+    """Returns the text of a function, and that of its file with `...` in place of the function's body."""
     node = function(src, name)
     span = lines_of(src, node)
     first = src.start(node.body[1] if docstring(node.body) and len(node.body) > 1 else node.body[0])
@@ -48,7 +47,7 @@ def dedented(src, span):
 
 
 def exchanged(src, texts):
-    """The file with functions exchanged: {name: text of one function, at whatever indentation}."""
+    """Returns the file with functions replaced, its tree and the edits. texts is {name: text of one function, at any indentation}."""
     edits, want = [], {}
     for name, text in texts.items():
         node = function(src, name)
@@ -73,7 +72,7 @@ def exchanged(src, texts):
 
 
 def fitted(src, node, text):
-    """(bytes at the indentation of the function it replaces, tree)."""
+    """Returns a function's text as bytes, indented like the function it replaces, and its tree."""
     lines = text.replace("\r\n", "\n").expandtabs(8).rstrip().split("\n") if "\t" in text and b"\t" not in src.data else \
         text.replace("\r\n", "\n").rstrip().split("\n")
     while lines and not lines[0].strip():
@@ -93,7 +92,8 @@ def fitted(src, node, text):
 
 
 def reversed_functions(src, older, newer):
-    """The file with those functions put back that differ between two versions of it and stand here as in the newer one."""
+    """Returns the file with older versions of the functions that differ between older and newer. In src they
+    must still be as in newer."""
     before, after, here = functions(older.tree), functions(newer.tree), functions(src.tree)
     texts, missed = {}, []
     for name in sorted(set(before) | set(after)):

@@ -1,11 +1,11 @@
-"""Unified diffs in git's form, of bytes. Lines end at \\n alone, as they do for git."""
+"""Unified diffs of bytes in git's format. As for git, only \\n ends a line."""
 import difflib
 
 CONTEXT = 3
 
 
 def quoted(path):
-    """A path as git writes it: in quotes where it holds what would not survive in a header."""
+    """Returns a path as git writes it, and what follows it in a header, or None if the path must be in quotes."""
     raw = path.encode("utf-8", "surrogateescape")
     if all(32 <= c < 127 and c not in b'"\\' for c in raw):
         return raw, b"\t" if b" " in raw else b""
@@ -25,7 +25,7 @@ def split(data):
 
 
 def changed(old, new):
-    """(begin, end, begin, end) of what differs, after the lines that are the same at both ends are taken off."""
+    """Returns (old begin, old end, new begin, new end) of each difference."""
     head, tail = 0, 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1

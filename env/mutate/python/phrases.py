@@ -1,4 +1,4 @@
-"""Pieces of text for changes: operands with the parentheses they need, statements taken out."""
+"""Text edits for changes: operands with the parentheses they need, removed statements, arguments."""
 import ast
 
 from registry import Change
@@ -12,7 +12,7 @@ OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare)
 
 
 def atomic(src, node):
-    """Whether the text of an expression is one operand wherever it is put."""
+    """Whether the text of an expression needs no parentheses anywhere."""
     text = src.text(node)
     if isinstance(node, CLOSED):
         return True
@@ -26,7 +26,7 @@ def atomic(src, node):
 
 
 def operand(src, node, low, high=None):
-    """(begin, end, text) of an operand with its parentheses; text has some wherever it may need them."""
+    """Returns (begin, end, text) of an operand with its parentheses; text gets parentheses if it may need them."""
     begin, end = src.outer(node, low, high)
     text = src.data[begin:end]
     if begin == src.start(node) and not atomic(src, node):
@@ -39,13 +39,13 @@ def in_parentheses(src, node, low, high=None):
 
 
 def enclose(src, node):
-    """Edits that put parentheses around an expression."""
+    """Returns edits that put parentheses around an expression."""
     begin, end = src.start(node), src.end(node)
     return [(begin, begin, b"("), (end, end, b")")]
 
 
 def removed(src, node):
-    """(edits, swaps) that take a statement out: the whole lines where the block keeps something, else `pass` stands for it."""
+    """Returns (edits, swaps) that remove a statement: its whole lines, or `pass` in its place if the block would be empty."""
     block = block_of(node)
     rest = [s for s in block if s is not node]
     begin, end = src.start(node), src.end(node)
@@ -56,20 +56,20 @@ def removed(src, node):
 
 
 def gaps(src, values):
-    """(offset, token) of the operators between neighbouring operands."""
+    """Yields the [(offset, token)] of the operator between each two neighboring operands."""
     for left, right in zip(values, values[1:]):
         yield [(at, t) for at, t in src.tokens(src.end(left), src.start(right)) if t not in (b"(", b")")]
 
 
 class Argument:
-    """One argument of a call with the span that is its own: name, stars and parentheses included."""
+    """One argument of a call with its span, which includes name, stars and parentheses."""
 
     def __init__(self, node, begin, end):
         self.node, self.begin, self.end = node, begin, end
 
 
 def arguments(src, call):
-    """The arguments of a call in the order of the text; none where a generator shares the call's parentheses."""
+    """Returns the arguments of a call in source order; none if a generator shares the call's parentheses."""
     nodes = sorted(call.args + [k.value for k in call.keywords], key=src.start)
     named = {id(k.value): k for k in call.keywords}
     at = src.find(b"(", src.end(call.func)) + 1
@@ -93,7 +93,7 @@ def arguments(src, call):
 
 
 def without(src, call, index):
-    """The Change that takes an argument out of a call."""
+    """Returns the Change that removes an argument from a call."""
     found = arguments(src, call)
     one = found[index]
     if index > 0:
@@ -107,7 +107,7 @@ def without(src, call, index):
 
 
 def shorter(src, value):
-    """The Change that takes the last element from a tuple in parentheses, or None."""
+    """Returns the Change that removes the last element of a tuple in parentheses, or None."""
     if len(value.elts) < 2 or not atomic(src, value) or any(isinstance(e, ast.Starred) for e in value.elts):
         return None
     keep = value.elts[:-1]
@@ -116,7 +116,7 @@ def shorter(src, value):
 
 
 def replaced(src, node, new):
-    """The Change that puts an expression which stands inside another in its place."""
+    """Returns the Change that replaces an expression by one inside it."""
     text = src.text(new)
     if not atomic(src, new) and not (isinstance(node._parent, (ast.Assign, ast.Return, ast.Call, ast.keyword, ast.Tuple, ast.List)) and b"\n" not in text):
         text = b"(" + text + b")"
@@ -124,7 +124,7 @@ def replaced(src, node, new):
 
 
 def outdent(src, node, body):
-    """Edits that put a block in the place of the statement that holds it, every line moved to the left."""
+    """Returns edits that replace a compound statement by its block, outdented, or None if that is not possible."""
     begin, end = src.start(node), src.end(node)
     first, last = src.start(body[0]), src.end(body[-1])
     if src.line_of(first) == src.line_of(begin):
@@ -132,7 +132,7 @@ def outdent(src, node, body):
     outside, inside = src.indent(begin), src.indent(first)
     if not inside.startswith(outside) or src.data[src.lines[src.line_of(begin) - 1]:begin] != outside:
         return None
-    fixed = set()  # lines that begin inside a literal
+    fixed = set()  # lines that begin inside a literal and keep their indentation
     for part in body:
         for n in ast.walk(part):
             if isinstance(n, FIXED + (ast.Constant,)):

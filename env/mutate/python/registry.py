@@ -1,4 +1,4 @@
-"""What an operator is: a generator that looks at one node and yields changes."""
+"""Registry of the mutation operators. An operator looks at one syntax node and yields the changes it can make there."""
 OPERATORS = {}
 
 
@@ -8,8 +8,8 @@ class Operator:
 
 
 def operator(ident, family, title, symptom, *kinds):
-    """Registers find(src, node, scope), which yields Change, for nodes of these kinds. The symptom is what a user of the
-    program sees."""
+    """Registers the decorated find(src, node, scope), a generator of Changes, for nodes of these ast classes. The symptom is
+    what a user of the mutated program sees."""
     def register(find):
         if ident in OPERATORS:
             raise ValueError("operator %s is registered twice" % ident)
@@ -19,7 +19,8 @@ def operator(ident, family, title, symptom, *kinds):
 
 
 class Change:
-    """Edits are (begin, end, new bytes); swaps are (old node, new node) and say the same of the tree."""
+    """One change, described twice: edits are (begin, end, new bytes) in the file, swaps are (old node, new node) in the syntax
+    tree. The edited file must parse to the swapped tree."""
 
     def __init__(self, edits, swaps):
         self.edits, self.swaps = edits, swaps

@@ -1,8 +1,8 @@
-"""Where a node stands, which places are left alone, and what the text alone says about names.
+"""Scopes of names, what the source alone says about their values, and which places are skipped.
 
-Left alone is what no test could see or what would give the bug away: docstrings, annotations, decorators, literal
-patterns, f-strings (whose positions are wrong before 3.12), names such as __all__ and __version__, blocks for type
-checkers and `python -m`, log calls, code that cannot be reached.
+Places are skipped where no test would notice a bug or where the bug would be obvious: docstrings, annotations,
+decorators, literal patterns, f-strings (whose positions are wrong before 3.12), names such as __all__ and
+__version__, blocks for type checkers and `python -m`, log calls, unreachable code.
 """
 import ast
 import re
@@ -19,7 +19,7 @@ STATIC = re.compile(r"^(__\w+__|VERSION|version|__slots__)$")
 
 
 class Scope:
-    """A function, or the body of a class or module, with what is known of the names in it."""
+    """A function, or the body of a class or module, and what is known of the names in it."""
 
     def __init__(self, src, node, outer, qualified, types):
         self.src, self.node, self.outer, self.name, self.types = src, node, outer, qualified, types
@@ -32,7 +32,7 @@ class Scope:
         return self.outer.node if self.function and isinstance(self.outer.node, ast.ClassDef) else None
 
     def all(self):
-        """All nodes of the body in the order of the text, without functions inside."""
+        """Returns all nodes of the body in source order, without the bodies of nested functions."""
         if self._all is None:
             self._all, stack = [], [(self.node, True)]
             while stack:
@@ -43,7 +43,7 @@ class Scope:
         return self._all
 
     def bound(self):
-        """Name -> offsets where it is bound; parameters at the function's start."""
+        """Returns name -> offsets where it is bound; parameters are bound at the function's start."""
         if self._bound is None:
             self._bound = {}
             for node in self.all():
@@ -56,19 +56,16 @@ class Scope:
     def bound_before(self, name, offset):
         return any(at < offset for at in self.bound().get(name, ()))
 
-    def loads(self, name):
-        return [n for n in self.all() if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
-
     def shared(self):
-        """Names that are declared global or nonlocal."""
+        """Returns the names that are declared global or nonlocal."""
         return {n for node in self.all() if isinstance(node, (ast.Global, ast.Nonlocal)) for n in node.names}
 
     def read_inside(self, name):
-        """Whether anything reads the name: here or in a function inside."""
+        """Whether this scope or a nested function reads the name."""
         return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(self.node))
 
     def kinds(self):
-        """Name -> set of kinds of its values: as a run recorded them, else as the text shows them."""
+        """Returns name -> kinds of its values: those a run recorded, else those the source shows."""
         if self._kinds is None:
             self._kinds = {}
             for node in self.all():
@@ -82,7 +79,7 @@ class Scope:
         return self._kinds
 
     def kind_of(self, node):
-        """One word for what an expression gives, "" if the text does not say."""
+        """Returns the name of an expression's type, or "" if the source does not show it."""
         if isinstance(node, ast.Name):
             found = self.kinds().get(node.id, set())
             return next(iter(found)) if len(found) == 1 else ""
@@ -128,7 +125,7 @@ UNKNOWN = ast.Constant(value=None, kind=None)
 
 
 def bindings(node):
-    """(target, value) of what a node binds; a value of None where the text does not show it."""
+    """Yields (target, value) of what a node binds; the value is UNKNOWN if the source does not show it."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts):
@@ -153,12 +150,21 @@ def bindings(node):
 
 
 def called(node):
-    """Dotted name of what is called, "" if it is more than names."""
+    """Returns the dotted name of a callee or an expression, or "" if it is not a dotted name."""
     parts, node = [], node.func if isinstance(node, ast.Call) else node
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id] + parts[::-1]) if isinstance(node, ast.Name) else ""
+
+
+def makes_empty(node, constructors=("list", "dict", "set")):
+    """Whether an expression makes a new, empty container."""
+    if isinstance(node, (ast.List, ast.Set)):
+        return not node.elts
+    if isinstance(node, ast.Dict):
+        return not node.keys
+    return isinstance(node, ast.Call) and not node.args and not node.keywords and called(node) in constructors
 
 
 def is_log(node):
@@ -171,7 +177,7 @@ def is_log(node):
 
 
 def fixed_test(test):
-    """True or False for a condition that is always that for a run, else None."""
+    """Returns the value that a condition always has in a run, or None if it may vary."""
     if isinstance(test, ast.Constant):
         return bool(test.value)
     text = called(test) if isinstance(test, (ast.Name, ast.Attribute)) else ""
@@ -188,7 +194,7 @@ def fixed_test(test):
 
 
 def skipped(node, field, child):
-    """Whether a child is no place for a bug."""
+    """Whether a child is no place for a bug; see the module's docstring."""
     if isinstance(child, FIXED):
         return True
     if field in ("decorator_list", "annotation", "returns", "type_params", "bases", "keywords") and not (field == "keywords" and isinstance(node, ast.Call)):
@@ -212,7 +218,7 @@ def skipped(node, field, child):
 
 
 def reachable(body):
-    """The statements of a block up to the first that never lets go on."""
+    """Yields the statements of a block up to the first that always leaves it."""
     for stmt in body:
         yield stmt
         if leaves(stmt):
@@ -228,14 +234,14 @@ def leaves(stmt):
 
 
 def unread(stmt, scope):
-    """Whether a statement only gives a value to a name that nobody reads."""
+    """Whether a statement only assigns to names that are never read."""
     if not scope.function or not isinstance(stmt, ast.Assign) or any(isinstance(n, (ast.Call, ast.Await, ast.Yield)) for n in ast.walk(stmt.value)):
         return False
     return all(isinstance(t, ast.Name) and t.id not in scope.shared() and not scope.read_inside(t.id) for t in stmt.targets)
 
 
 def places(src, types):
-    """(node, scope) of every place where there may be a bug, in the order of the text. Sets _parent and _field."""
+    """Yields (node, scope) of every place where there may be a bug, in source order. Sets _parent and _field of the nodes."""
     top = Scope(src, src.tree, None, "<module>", types)
     names = {id(node): name for name, node in definitions(src.tree)}
     src.tree._parent, src.tree._field = None, ""
@@ -264,7 +270,7 @@ def places(src, types):
 
 
 def block_of(node):
-    """The list of statements that holds a statement."""
+    """Returns the list of statements that holds a statement."""
     parent = node._parent
     for field in ("body", "orelse", "finalbody", "handlers"):
         block = getattr(parent, field, None)
@@ -273,14 +279,8 @@ def block_of(node):
     return [node]
 
 
-def statement(node):
-    while not isinstance(node, (ast.stmt, ast.excepthandler)):
-        node = node._parent
-    return node
-
-
 def enclosing(node, kinds, stop=FUNCTION + (ast.ClassDef, ast.Lambda)):
-    """The nearest node around of such kinds, within the function."""
+    """Returns the nearest enclosing node of these kinds within the function, or None."""
     node = node._parent
     while node is not None and not isinstance(node, kinds):
         if isinstance(node, stop):
@@ -290,7 +290,7 @@ def enclosing(node, kinds, stop=FUNCTION + (ast.ClassDef, ast.Lambda)):
 
 
 def attributes(owner):
-    """Attribute -> kind of the data that the methods of a class set on self; "" where the text does not say."""
+    """Returns attribute -> type name of the values that a class's methods assign to it on self; "" if the source does not show it."""
     if not hasattr(owner, "_data"):
         owner._data = {}
         methods = {n.name for n in owner.body if isinstance(n, FUNCTION)}

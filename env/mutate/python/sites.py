@@ -1,7 +1,7 @@
-"""Listing the places of a file, and making a change of some of them.
+"""Lists the sites of a file and applies changes at some of them.
 
-A change is made twice: as spans of the text, and as a replacement of nodes. It holds only if the parsed text is the
-replaced tree, and if that is another tree than before.
+Each change is made twice: as spans of the text, and as a replacement of nodes. It is accepted only if the changed text
+parses to the changed tree, and if that differs from the original tree.
 """
 import ast
 import hashlib
@@ -33,7 +33,7 @@ class Site:
 
 
 def note(src, edits):
-    """What stands there and what will, on one short line."""
+    """Shows old and new text of the first two edits on one short line."""
     parts = []
     for begin, end, new in edits[:2]:
         old = src.data[begin:end]
@@ -46,8 +46,8 @@ def brief(text):
     return "`%s`" % (words if len(words) <= 60 else words[:57] + "...")
 
 
-def sites(src, types, lines=None, wanted=None):
-    """All sites of a file in the order of the text; with lines, only those that begin on one of them."""
+def sites(src, types, wanted=None):
+    """Returns all sites of a file in source order; with wanted, only those of these operators."""
     found, seen, by_kind = [], set(), {}
     for op in OPERATORS.values():
         if wanted is None or op.id in wanted:
@@ -58,17 +58,16 @@ def sites(src, types, lines=None, wanted=None):
             for change in op.find(src, node, scope):
                 site = Site(src, op, change, scope)
                 key = tuple(site.edits)
-                if key in seen or lines is not None and src.line_of(site.start) not in lines:
-                    continue
-                seen.add(key)
-                found.append(site)
+                if key not in seen:
+                    seen.add(key)
+                    found.append(site)
         if len(found) > MAX_SITES:
             raise Refused("has more than %d sites" % MAX_SITES)
     return found
 
 
 def mutate(src, chosen):
-    """The bytes of the file after the changes of some sites, and the names of the functions that differ."""
+    """Returns the file's bytes with the changes of the chosen sites, its tree and the edits."""
     swaps = {}
     last = -1
     for site in sorted(chosen, key=lambda s: s.start):
@@ -91,14 +90,14 @@ def mutate(src, chosen):
 
 
 class Check:
-    """Holds the parsed text to the replaced tree, statement by statement. Those of a module or class that no span touches
-    are only held to their kind; those that one does must compile, too: a continue outside a loop does parse."""
+    """Compares the parsed text with the changed tree, statement by statement. Of statements that no span touches, only the
+    kind is compared. Touched statements must also compile: a continue outside a loop parses but does not compile."""
 
     def __init__(self, src, edits, swaps):
         self.src, self.edits, self.swaps = src, edits, swaps
 
     def block(self, old, got):
-        """Whether a block is another than before."""
+        """Compares a block and returns whether it differs from the original."""
         pairs = []
         for stmt in old:
             begin, end = self.src.start(stmt), self.src.end(stmt)
@@ -140,7 +139,7 @@ def compiles(stmt, path):
 
 
 def difference(src, data, tree, edits):
-    """A record of what became of a file: its diff and its functions before and after."""
+    """Returns a file's diff, and the fingerprints of its changed functions before and after."""
     old, new = functions(src.tree), functions(tree)
     funcs = []
     for name in sorted(set(old) | set(new)):

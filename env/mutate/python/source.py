@@ -1,10 +1,10 @@
-"""One file of Python as bytes and as a tree, and how a place in the one is found in the other.
+"""One Python file as bytes and as a tree, and how positions in one map to the other.
 
-Everything is done on the UTF-8 form of the text, because that is what ast counts columns in; encoding, byte order
-mark and line ends are put back as they were. Nothing is formatted anew: a change is a list of spans and what stands
-there instead.
+All work is done on the UTF-8 form of the text, because ast counts columns in it; encoding, byte order mark and line
+ends are restored. The file is never reformatted: a change is a list of spans and their new text.
 """
 import ast
+import bisect
 import codecs
 import hashlib
 import io
@@ -12,7 +12,7 @@ import re
 import tokenize
 
 LINE_END = re.compile(rb"\r\n|\r|\n")
-# What may stand between two expressions: nothing that can hide a quote but comments, which are passed over.
+# Tokens between two expressions. Only comments could contain quotes there, and they are skipped.
 GAP = re.compile(rb"(?P<skip>[ \t\f\r\n]+|\\(?:\r\n|\r|\n)|#[^\r\n]*)|(?P<token>\w+|\*{1,2}=?|/{1,2}=?|<<=?|>>=?|[<>=!+%&|^@-]=|->|:=|.)", re.S)
 WORD = re.compile(rb"[\w\x80-\xff]")
 
@@ -20,7 +20,7 @@ MAX_BYTES = 2 << 20
 
 
 class Refused(Exception):
-    """A file or a change that cannot be worked on; the text says why."""
+    """A file or a change that the mutator refuses; the text says why."""
 
 
 class Source:
@@ -45,7 +45,7 @@ class Source:
         return self.bom + data.decode("utf-8").encode(self.encoding)
 
     def start(self, node):
-        """Offset of a node's first byte; of a decorated one, of its first @."""
+        """Returns the offset of a node's first byte; if it is decorated, that of its first @."""
         first = getattr(node, "decorator_list", None)
         if first:
             begin = self.lines[first[0].lineno - 1]
@@ -59,18 +59,11 @@ class Source:
         return self.data[self.start(node):self.end(node)]
 
     def line_of(self, offset):
-        """1-based number of the line that holds an offset."""
-        low, high = 0, len(self.lines)
-        while high - low > 1:
-            mid = (low + high) // 2
-            if self.lines[mid] <= offset:
-                low = mid
-            else:
-                high = mid
-        return low + 1
+        """Returns the 1-based number of the line that contains an offset."""
+        return bisect.bisect_right(self.lines, offset)
 
     def tokens(self, begin, end=None):
-        """(offset, token) of what stands between two expressions."""
+        """Yields (offset, token) of the text between two expressions."""
         at, end = begin, len(self.data) if end is None else end
         while at < end:
             m = GAP.match(self.data, at, end)
@@ -79,15 +72,15 @@ class Source:
             at = m.end()
 
     def find(self, token, begin, end=None):
-        """Offset of the first such token behind begin."""
+        """Returns the offset of the first such token from begin on."""
         for at, found in self.tokens(begin, end):
             if found == token:
                 return at
         raise Refused("no %r where one was expected" % token.decode())
 
     def outer(self, node, low, high=None):
-        """Span of an expression with the parentheses that are its own. Between low and it stand only tokens, and
-        behind it, up to high, no closing parenthesis of anything else."""
+        """Returns the span of an expression with its own parentheses. The text from low to the expression must be tokens
+        only, and up to high no closing parenthesis of anything else may follow."""
         opened = []
         for at, token in self.tokens(low, self.start(node)):
             opened = opened + [at] if token == b"(" else []
@@ -99,7 +92,7 @@ class Source:
         return begin, end
 
     def whole_lines(self, begin, end):
-        """The span widened to whole lines with their ends and a trailing comment, or None if something else stands there."""
+        """Returns the span widened to whole lines with a trailing comment, or None if other code is on them."""
         first = self.lines[self.line_of(begin) - 1]
         if self.data[first:begin].strip(b" \t\f"):
             return None
@@ -109,7 +102,7 @@ class Source:
         return first, m.end()
 
     def indent(self, offset):
-        """What stands before the first word of the line of an offset."""
+        """Returns the indentation of the line that contains an offset."""
         first = self.lines[self.line_of(offset) - 1]
         return re.compile(rb"[ \t\f]*").match(self.data, first).group()
 
@@ -118,7 +111,7 @@ class Source:
         return m.group() if m else b"\n"
 
     def splice(self, edits):
-        """The text with spans replaced. A word that would grow together with its neighbour gets a space."""
+        """Returns the text with spans replaced, with a space where two words would otherwise join."""
         out, at = b"", 0
         for begin, end, new in sorted(edits, key=lambda e: e[:2]):
             if begin < at:

@@ -1,4 +1,4 @@
-"""Trees: what replaces what, whether two are the same, and a hash that is the same on every Python."""
+"""Operations on trees: copying, replacing, comparing, and a hash that is the same on every Python version."""
 import ast
 import hashlib
 
@@ -18,19 +18,19 @@ def name(identifier):
 
 
 def number(n):
-    """The tree of an integer as it is written."""
+    """Returns the tree that an integer literal parses to."""
     value = ast.Constant(value=abs(n), kind=None)
     return ast.UnaryOp(op=ast.USub(), operand=value) if n < 0 else value
 
 
 def inner(index):
-    """The expression of a subscript."""
+    """Returns the index expression of a subscript."""
     return index.value if Index is not None and isinstance(index, Index) else index
 
 
 def rebuild(node, swaps, active=()):
-    """A tree with nodes replaced: swaps maps id(node) to a node or, for a statement, to a list. A replacement may hold
-    what it replaces."""
+    """Returns a tree with nodes replaced: swaps maps id(node) to a node or, for a statement, to a list. A replacement may
+    contain the node that it replaces."""
     if isinstance(node, list):
         out = []
         for item in node:
@@ -58,7 +58,7 @@ def same(a, b):
 
 
 def children(node):
-    """(field, child) in the order of the text, as far as the fields have it."""
+    """Yields (field, child) in the order of the fields, which is mostly that of the source."""
     for field in node._fields:
         value = getattr(node, field, None)
         if isinstance(value, ast.AST):
@@ -74,7 +74,8 @@ def docstring(body):
 
 
 def write(node, out):
-    """A text of a tree without what carries no meaning: positions, contexts, docstrings, literals of 40 characters or more."""
+    """Appends a text form of a tree to out, without positions, contexts, docstrings and the content of literals of 40
+    characters or more."""
     if isinstance(node, list):
         out.append("[")
         for item in node:
@@ -106,7 +107,7 @@ def fingerprint(node):
 
 
 def definitions(tree):
-    """(qualified name, node) of all functions and classes: names joined by dots, #2, #3... where one is defined again."""
+    """Yields (qualified name, node) of all functions and classes: names joined by dots, with #2, #3... for repeated definitions."""
     taken = set()
 
     def walk(node, prefix):

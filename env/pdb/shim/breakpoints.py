@@ -1,5 +1,4 @@
-# Breakpoints: finding where they belong, and keeping bdb's as the other side's
-# registry says.
+# Breakpoints: resolving where they belong, and keeping bdb's list equal to the host's.
 import bdb
 import os
 import sys
@@ -12,7 +11,7 @@ class Breakpoints:
     """The part of Shim that concerns breakpoints."""
 
     def mirror(self, wanted):
-        """Makes bdb's breakpoints what the other side's registry says."""
+        """Makes bdb's breakpoints equal to the host's list."""
         lost = []
         for key in set(self.points) - {w["id"] for w in wanted}:
             self.drop(key)
@@ -49,7 +48,7 @@ class Breakpoints:
         self.hot.clear()
 
     def do_clear(self, arg):
-        """bdb calls this when a temporary breakpoint was hit."""
+        """bdb calls this when a temporary breakpoint is hit."""
         for key, point in list(self.points.items()):
             if str(point.number) == arg:
                 self.spent.append(key)
@@ -57,30 +56,30 @@ class Breakpoints:
                 self.drop(key)
 
     def missed(self):
-        """Breakpoints this program never stood at, and how often it came by."""
+        """Returns [id, hits] of each enabled breakpoint at which this program never stopped."""
         if self.foreign:
             return []
         return [[key, p.hits - self.earlier[key]] for key, p in sorted(self.points.items())
                 if p.enabled and key not in self.stopped]
 
-    def stands(self, frame):
-        """Notes the breakpoints at this line, whether they or a step led here."""
+    def note_stop(self, frame):
+        """Marks the breakpoints of this line as reached, even if a step led here."""
         path = self.canonic(frame.f_code.co_filename)
         self.stopped.update(k for k, p in self.points.items() if p.file == path and p.line == frame.f_lineno)
 
     def resolve(self, w):
-        """Finds where a breakpoint written as LINE, FILE:LINE, FUNCTION or FILE:FUNCTION belongs."""
+        """Resolves LINE, FILE:LINE, FUNCTION or FILE:FUNCTION to a file and a line."""
         condition = w.get("condition")
         if condition:
             try:
                 compile(condition, "<condition>", "eval")
             except (SyntaxError, ValueError) as e:
                 raise Refused("The condition %r is not a Python expression: %s" % (condition, e))
-        path, line = self.where_is(w["spec"])
+        path, line = self.locate(w["spec"])
         self.source.check(path, line)
         return {"file": self.source.short(path), "line": line}
 
-    def where_is(self, spec):
+    def locate(self, spec):
         if spec.lstrip("-").isdigit():
             path = self.canonic(self.curframe.f_code.co_filename)
             if not os.path.isfile(path):
@@ -92,10 +91,11 @@ class Breakpoints:
             path = self.source.find(file)
             if rest.lstrip("-").isdigit():
                 return path, int(rest)
-            return path, self.guarded(self.source.function_in, path, rest.rstrip("()"))
+            return path, self.parsing(self.source.function_in, path, rest.rstrip("()"))
         return self.function(spec[:-2] if spec.endswith("()") else spec)
 
-    def guarded(self, find, path, name):
+    def parsing(self, find, path, name):
+        """Calls find(path, name), and refuses a file that does not parse."""
         try:
             return find(path, name)
         except (SyntaxError, ValueError, RecursionError) as e:
@@ -118,7 +118,7 @@ class Breakpoints:
         if isinstance(code, types.CodeType):
             path = self.canonic(code.co_filename)
             if os.path.isfile(path):
-                return path, self.guarded(self.source.function_at, path, code)
+                return path, self.parsing(self.source.function_at, path, code)
         found = self.source.search(name) or self.source.imported(name)
         here = [f for f in found if f[0] == self.canonic(self.curframe.f_code.co_filename)]
         if len(found) > 1 and len(here) == 1:
@@ -131,7 +131,7 @@ class Breakpoints:
         raise Refused("No function %s in the current frame, in the workspace or on sys.path. Use FILE:LINE." % name)
 
     def announce(self, frame):
-        """Says which breakpoint stopped the program, and why if its condition cannot be evaluated; or in which thread it is now."""
+        """Prints which breakpoint stopped the program, and the error if its condition fails; else the thread, if it changed."""
         thread, before = threading.current_thread(), self.prompted
         self.prompted = thread
         number, self.currentbp = self.currentbp, 0

@@ -1,18 +1,18 @@
-# The debugger inside the sandbox: pdb.Pdb with a private way in and out.
+# The debugger inside the sandbox: pdb.Pdb with a private channel to the host.
 #
-# The files of this folder are one module, put together in the order channel,
-# source, breakpoints, threads, names, debugger, start, and sent to the interpreter over standard
-# input. It runs on Python 3.6 to 3.14.
+# The files of this folder form one module: they are joined in the order channel, source, breakpoints,
+# threads, names, debugger, start, and sent to the interpreter over standard input. It runs on
+# Python 3.6 to 3.14.
 #
-# Commands arrive as lines of base64 JSON on what was standard input; the
-# debugged program gets /dev/null there. Each prompt is announced by a frame
-# (see env/guest/framing) with the nonce of the command it answers, carrying everything the other side shows: position,
-# source, breakpoints. Breakpoints are kept on the other side and mirrored here.
+# Commands arrive as lines of base64 JSON on the original standard input; the debugged program gets
+# /dev/null there. Each prompt is announced by a frame (see env/guest/framing) with the nonce of the
+# command it answers. The frame carries everything the host shows: position, source, breakpoints.
+# The host owns the breakpoints; they are mirrored here.
 import os
 import sys
 
 LOADED, PATH, LIB = set(sys.modules), sys.path[:], os.path.dirname(os.__file__)
-if LIB in PATH:  # the debugger's modules are Python's, whatever the program has under their names
+if LIB in PATH:  # import the debugger's modules from the standard library, even if the program shadows them
     del sys.path[:PATH.index(LIB)]
 
 import binascii
@@ -20,12 +20,12 @@ import fcntl
 import json
 import select
 
-FRESH = "\x1b]7717;\x07"  # the other side begins a line here, if the program left one unfinished
-PIECE = 3072  # characters of base64; with what goes around it one atomic write to a pipe
+FRESH = "\x1b]7717;\x07"  # tells the host to begin a new line if the program left one unfinished
+PIECE = 3072  # characters of base64: with its envelope still one atomic write to a pipe
 
 
-def private(fd):
-    """Duplicates fd to where a program that closes "its" descriptors rarely looks."""
+def duplicate(fd):
+    """Duplicates fd to a high number, where programs that close all descriptors rarely look."""
     for low in (8000, 4000, 900, 200, 10):
         try:
             return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, low)
@@ -35,7 +35,7 @@ def private(fd):
 
 
 class Output:
-    """The original standard output, whatever the program does to fd 1."""
+    """The original standard output, even if the program closes or replaces fd 1."""
 
     encoding = "utf-8"
 
@@ -60,8 +60,8 @@ class Output:
         return False
 
 
-class Nothing:
-    """Standard input of whatever asks: at its end."""
+class EmptyInput:
+    """A standard input that is at its end."""
 
     encoding = "utf-8"
 
@@ -72,11 +72,11 @@ class Nothing:
 
 
 class Channel:
-    """Frames out, messages in."""
+    """Sends frames to the host and receives its messages."""
 
     def __init__(self):
-        self.input = private(0)
-        self.output = Output(private(1))
+        self.input = duplicate(0)
+        self.output = Output(duplicate(1))
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
@@ -87,10 +87,10 @@ class Channel:
 
     def receive(self):
         while b"\n" not in self.pending:
-            os.set_blocking(self.input, True)  # whatever the program made of it
+            os.set_blocking(self.input, True)  # the program may have changed it
             chunk = os.read(self.input, 1 << 16)
             if not chunk:
-                os._exit(0)  # nobody is left to talk to
+                os._exit(0)  # the host is gone
             self.pending += chunk
         line, self.pending = self.pending.split(b"\n", 1)
         message = json.loads(binascii.a2b_base64(line).decode("utf-8"))
@@ -98,7 +98,7 @@ class Channel:
         return message
 
     def settle(self):
-        """Has what the program wrote stand before what the debugger says, on a line of its own."""
+        """Flushes the program's output, so that the debugger's begins after it on a new line."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

@@ -1,4 +1,5 @@
-# The debugger itself: running, stopping, and the prompt.
+# The debugger: running, stopping, and the prompt.
+# cmd, inspect and tokenize are loaded here because pdb and linecache may import them only when the program could shadow them.
 import _signal
 import _thread
 import bdb
@@ -12,12 +13,12 @@ import sys
 import tokenize
 import traceback
 
-# Programs replace open, len and the like: what the debugger works with keeps the builtins there are now.
+# Programs replace open, len and the like: the modules the debugger uses keep the builtins that exist now.
 for module in ("ast bdb cmd code codecs codeop collections contextlib dis enum fnmatch functools genericpath inspect json json.decoder "
                "json.encoder linecache os pdb posixpath pprint re re._compiler re._parser reprlib signal sre_compile sre_parse textwrap "
                "threading tokenize traceback types warnings _py_warnings").split():
     for name, value in vars(builtins).items():
-        if module in sys.modules and name[:1] != "_" and name != "input":  # a cmd.Cmd of the program asks what the program put there
+        if module in sys.modules and name[:1] != "_" and name != "input":  # a program's own cmd.Cmd must see its replaced input
             vars(sys.modules[module]).setdefault(name, value)
 
 Base = pdb.Pdb  # pdb.Pdb itself is replaced for the program, see delegate
@@ -25,26 +26,26 @@ HERE = sys._getframe().f_code.co_filename  # of this code
 OWN = (HERE, bdb.__file__, pdb.__file__)
 SETTRACE = sys.settrace  # sys.settrace itself is replaced for the program, see Threads
 READING, COMMAND, RUNNING = "reading", "command", "running"
-MAX_LINE = 400  # characters of one source line sent along
+MAX_LINE = 400  # characters sent of one source line
 
 
 class Shim(Breakpoints, Threads, Names, Base):
     def __init__(self, channel, config, root):
-        Base.__init__(self, stdin=Nothing(), stdout=channel.output, nosigint=True, readrc=False,
+        Base.__init__(self, stdin=EmptyInput(), stdout=channel.output, nosigint=True, readrc=False,
                       skip=["importlib._bootstrap*", "_distutils_hack*", "__editable__*"])  # s on an import steps into the module
         self.use_rawinput = False
         self.channel = channel
         self.source = Source(root, config["workdir"])
         self.context = config["context"]
-        self.points = {}  # id on the other side -> bdb.Breakpoint
-        self.numbers = {}  # bdb's number -> [id, condition, whether it is gone]
-        self.hot = {}  # co_filename -> may hold a breakpoint
+        self.points = {}  # the host's id -> bdb.Breakpoint
+        self.numbers = {}  # bdb's number -> [id, condition, whether it was removed]
+        self.hot = {}  # co_filename -> whether the file has a breakpoint
         self.state = RUNNING
         self.event = "line"
         self.refused = False
         self.answer = {}
         self.spent = []  # temporary breakpoints that were hit
-        self.stopped = set()  # ids of the breakpoints this program stood at
+        self.stopped = set()  # ids of the breakpoints this program stopped at
         self.earlier = {}  # id -> hits when this program began
         self.main_code = None
         self.post_mortem = self.caught = False
@@ -54,23 +55,24 @@ class Shim(Breakpoints, Threads, Names, Base):
     # -- running the program
 
     def mine(self):
+        """Whether this is the debugged process and not a forked child."""
         return os.getpid() == self.channel.pid
 
     def canonic(self, name):
-        """The one name of a file, whatever links lead to it and wherever the program goes."""
+        """Returns the real path of a file, cached so that a later chdir of the program does not change it."""
         path = self.fncache.get(name)
         if path is None:
             path = name
             if not (name[:1] == "<" and name[-1:] == ">"):
                 try:
                     path = os.path.realpath(name)
-                except (OSError, ValueError):  # the current folder is gone
+                except (OSError, ValueError):  # the current directory was removed
                     pass
             self.fncache[name] = path
         return path
 
     def may_stop(self, name):
-        """Whether a file holds a breakpoint; most calls of a program go into those that do not."""
+        """Whether a file has a breakpoint; cached, because every call of the program asks."""
         hot = self.hot.get(name)
         if hot is None:
             hot = self.hot[name] = self.canonic(name) in self.breaks
@@ -80,7 +82,7 @@ class Shim(Breakpoints, Threads, Names, Base):
         here = _thread.get_ident()
         if here != self.thread:
             return self.trace_elsewhere(frame, event)
-        # Decided here while the program runs freely, without bdb's four calls.
+        # While the program runs freely this decides without the four calls that bdb would need.
         if event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
             if not self.may_stop(frame.f_code.co_filename):
                 return None
@@ -91,21 +93,21 @@ class Shim(Breakpoints, Threads, Names, Base):
                 local = Base.trace_dispatch(self, frame, event, arg)
                 if event == "return" and self.is_last(frame):
                     self.end_of_thread()
-                # Up to 3.9 a frame that keeps its trace function after tracing was
-                # switched off reports the line it had then.
+                # Up to 3.9, a frame that keeps its trace function after tracing was switched off
+                # goes on reporting the line it was at.
                 return local if sys.gettrace() is not None else None
-        return self.trace_elsewhere(frame, event)  # another thread has stopped meanwhile and leads now
+        return self.trace_elsewhere(frame, event)  # another thread has stopped meanwhile and is now the one stepped through
 
-    trace_dispatch.__module__ = "bdb"  # test time-outs ask whether a debugger is at work
+    trace_dispatch.__module__ = "bdb"  # lets pytest-timeout recognize a debugger
 
     def is_skipped_module(self, name):
-        return isinstance(name, str) and Base.is_skipped_module(self, name)  # code run by exec may have none
+        return isinstance(name, str) and Base.is_skipped_module(self, name)  # code run by exec may have no module name
 
     def stop_here(self, frame):
         return frame.f_code.co_filename not in (HERE, bdb.__file__) and Base.stop_here(self, frame)
 
     def mark(self, frame):
-        """Has this frame and its callers traced, so that stepping can stop in them."""
+        """Sets the trace function of this frame and its callers, so that stepping can stop in them."""
         while frame is not None:
             frame.f_trace = self.trace_dispatch
             if frame.f_code is self.main_code:
@@ -113,7 +115,7 @@ class Shim(Breakpoints, Threads, Names, Base):
             frame = frame.f_back
 
     def watch(self, frame):
-        """Traces from here on, in this frame and its callers."""
+        """Starts tracing, in this frame and its callers too."""
         self.mark(frame)
         self.trace()
 
@@ -143,7 +145,7 @@ class Shim(Breakpoints, Threads, Names, Base):
         """breakpoint() and pdb.set_trace() in the program."""
         frame = frame or sys._getframe().f_back
         if not self.mine():
-            return self.passed_by("breakpoint()", frame)
+            return self.warn_child("breakpoint()", frame)
         if self.over or self.state != RUNNING and self.thread == _thread.get_ident():
             return
         self.take_turn()
@@ -170,7 +172,7 @@ class Shim(Breakpoints, Threads, Names, Base):
             inner = inner.f_back
         self.set_step()
         if inner is not None and inner.f_code is self.main_code:
-            # Stop here and now: the program may sit in a call that never ends.
+            # Stop now: the program may be inside a call that never returns.
             self.event = "line"
             self.interaction(frame, None)
         if self.stopframe is not self.botframe:
@@ -182,7 +184,7 @@ class Shim(Breakpoints, Threads, Names, Base):
 
     def interaction(self, frame, tb, *rest):
         if not self.mine():
-            return self.passed_by("A stop", frame)
+            return self.warn_child("A stop", frame)
         with self.lock:
             if self.over:
                 return
@@ -193,17 +195,17 @@ class Shim(Breakpoints, Threads, Names, Base):
             self.channel.settle()
             try:
                 if frame is not None:
-                    self.stands(frame)
+                    self.note_stop(frame)
                     self.announce(frame)
                 Base.interaction(self, frame, tb, *rest)
             finally:
-                vars(self).pop("curframe_locals", None)  # up to 3.13; it would keep what the program drops
+                vars(self).pop("curframe_locals", None)  # up to 3.13; it would keep the program's objects alive
                 self.state = RUNNING
                 if sys.getrecursionlimit() == limit + 500:
                     sys.setrecursionlimit(limit)
 
     def get_stack(self, frame, tb):
-        """Only the program's own frames: nothing of the debugger below them."""
+        """Returns the program's frames only, without the debugger's."""
         stack, index = Base.get_stack(self, frame, tb)
         current = stack[index]
         codes = [f.f_code for f, _ in stack]
@@ -236,14 +238,14 @@ class Shim(Breakpoints, Threads, Names, Base):
         self.postloop()
 
     def queued(self, stop):
-        """Runs what pdb has put off: aliases of several commands; from 3.14 on the words at a prompt, too."""
+        """Runs the commands pdb has queued: aliases of several commands and, from 3.14 on, the typed line itself."""
         while self.cmdqueue and not stop:
             line = self.precmd(self.cmdqueue.pop(0))
             stop = self.postcmd(self.onecmd(line), line)
         return stop
 
     def _validate_file_mtime(self):
-        """3.13 and later warn of changed files; so do we, see Source.changed."""
+        """Silences the warning of 3.13 and later about changed files; see Source.changed."""
 
     def handle(self, message):
         try:
@@ -263,11 +265,11 @@ class Shim(Breakpoints, Threads, Names, Base):
         return None
 
     def precmd(self, line):
-        # ";;" is taken apart on the other side, where strings are respected.
+        # The host splits at ";;", because pdb would also split inside strings.
         words = line.split(None, 1)
         return Base.precmd(self, line) if words and words[0] in self.aliases else line
 
-    # Not through print: programs replace it.
+    # Does not use print, which programs replace.
     def message(self, msg, end="\n"):
         self.stdout.write("%s%s" % (msg, end))
 
@@ -288,17 +290,17 @@ class Shim(Breakpoints, Threads, Names, Base):
     }
     do_interact = do_debug = do_commands = no
     do_exceptions = getattr(Base, "do_exceptions", no)
-    # Done on the other side; what arrives here came through an alias.
+    # The host does these; they arrive here only through an alias.
     do_run = do_restart = do_quit = do_q = do_exit = do_EOF = no
     do_break = do_b = do_tbreak = do_cl = do_disable = do_enable = do_condition = do_ignore = no
 
-    # -- what a frame says
+    # -- frames to the host
 
     def describe(self):
         frame, line = self.stack[self.curindex]
         path = self.canonic(frame.f_code.co_filename)
         body = self.base(self.event)
-        body["deaf"] = _signal.getsignal(_signal.SIGINT) != self.on_interrupt  # signal's own leaves cycles that keep frames
+        body["deaf"] = _signal.getsignal(_signal.SIGINT) != self.on_interrupt  # signal.getsignal leaves cycles that keep frames alive
         line = line or frame.f_code.co_firstlineno
         body.update(
             file=self.source.short(path), line=line, function=frame.f_code.co_name, depth=self.curindex + 1,

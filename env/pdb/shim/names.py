@@ -1,6 +1,5 @@
-# Evaluating what is typed at the prompt, and conditions, as if it stood in the
-# program: comprehensions and lambdas in it see the local names, which eval and exec
-# alone hide from them.
+# Evaluates typed commands and breakpoint conditions as if they stood in the program: comprehensions and
+# lambdas see the local names, which plain eval and exec hide from them.
 import ast
 import bdb
 import pprint
@@ -9,7 +8,7 @@ import traceback
 
 
 class View:
-    """A frame whose local names comprehensions and lambdas of evaluated text see, too; eval hides them."""
+    """A frame whose globals include its local names."""
 
     def __init__(self, frame, local):
         self.frame, self.f_globals, self.f_locals = frame, frame.f_globals, local
@@ -42,7 +41,7 @@ class Names:
         return Base._getval_except(self, arg, View(frame or self.curframe, local))
 
     def default(self, line):
-        """Runs statements. In a function they get one namespace, or what is nested in them would miss the local names."""
+        """Runs statements. Inside a function they get one merged namespace, so that nested scopes see the local names."""
         frame, local = self.curframe, self.locals()
         try:
             nodes = [ast.parse(line[1:] if line[:1] == "!" else line)]
@@ -64,14 +63,14 @@ class Names:
         finally:
             self.curframe = frame
             vars(self).update(dict.fromkeys(kept, local))
-            self.put_back(before, names, local, {n for node in nodes if isinstance(node, ast.Global) for n in node.names})
+            self.store_back(before, names, local, {n for node in nodes if isinstance(node, ast.Global) for n in node.names})
 
-    def put_back(self, before, names, local, public):
-        """Gives the program what statements have made of its names."""
+    def store_back(self, before, names, local, declared_global):
+        """Copies the names that statements assigned or deleted back into the program's namespaces."""
         for name in [n for n in names if n not in before or names[n] is not before[n]]:
-            (self.curframe.f_globals if name in public else local)[name] = names[name]
+            (self.curframe.f_globals if name in declared_global else local)[name] = names[name]
         for name in set(before) - set(names):
-            del (self.curframe.f_globals if name in public else local)[name]
+            del (self.curframe.f_globals if name in declared_global else local)[name]
 
     def execute(self, line):
         if "\n" not in line:
@@ -89,7 +88,7 @@ class Names:
             self.error(traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip())
 
     def locals(self):
-        cached = vars(self).get("curframe_locals")  # up to 3.13; later, asking is a warning
+        cached = vars(self).get("curframe_locals")  # up to 3.13; later versions warn when it is read as an attribute
         return self.curframe.f_locals if cached is None else cached
 
     def show(self, arg, text):

@@ -1,4 +1,4 @@
-# Where a breakpoint can be: files, executable lines and functions.
+# Finds the files, executable lines and functions where a breakpoint can be.
 import ast
 import dis
 import linecache
@@ -12,7 +12,7 @@ SKIP = {"__pycache__", "node_modules", "site-packages"}
 
 
 class Refused(Exception):
-    """A command that cannot be done; the text says why."""
+    """A command that is refused; the text says why."""
 
 
 class Source:
@@ -22,11 +22,11 @@ class Source:
         self.root = os.path.realpath(root)
         self.roots = [r.rstrip("/") + "/" for r in (self.root, root, nominal)]
         self.start = os.getcwd()
-        self.loaded = {}  # file of the workspace -> its time when it was first seen loaded
+        self.loaded = {}  # file of the workspace -> its modification time when it was first seen loaded
         self.modules = 0
 
     def changed(self, current):
-        """Files of the program that are no longer what it has loaded."""
+        """Returns the program's files that were modified since it loaded them."""
         if len(sys.modules) != self.modules:
             self.modules = len(sys.modules)
             for module in list(sys.modules.values()):
@@ -46,7 +46,7 @@ class Source:
         return path
 
     def full(self, short):
-        """The path of a file that short() has named."""
+        """Inverts short()."""
         return os.path.join(self.root, short)
 
     def find(self, name):
@@ -63,7 +63,7 @@ class Source:
         raise Refused("No file %s in the workspace or on sys.path. Give a path relative to the workspace." % name)
 
     def imported(self, name):
-        """Finds MODULE.FUNCTION of a module on sys.path that nobody has imported yet."""
+        """Finds MODULE.FUNCTION in a module on sys.path that the program has not imported yet."""
         parts = name.split(".")
         for i in range(len(parts) - 1, 0, -1):
             try:
@@ -81,12 +81,12 @@ class Source:
         return lines
 
     def compiled(self, path, flags=0):
-        with warnings.catch_warnings():  # the program's own run gives the compiler's
+        with warnings.catch_warnings():  # the program's own run shows the compiler's warnings
             warnings.simplefilter("ignore")
             return compile("".join(self.lines(path)), path, "exec", flags, True)
 
     def executable(self, path):
-        """Line numbers with code of their own, or None if the file does not compile."""
+        """Returns the numbers of the lines that have code, or None if the file does not compile."""
         try:
             code = self.compiled(path)
         except (SyntaxError, ValueError, RecursionError):
@@ -99,7 +99,7 @@ class Source:
         return found
 
     def check(self, path, line):
-        """Refuses a line where the program can never stop."""
+        """Raises Refused for a line where the program can never stop."""
         lines, short = self.lines(path), self.short(path)
         if not lines:
             raise Refused("%s is empty or cannot be read." % short)
@@ -120,7 +120,7 @@ class Source:
         raise Refused("Line %d of %s %s.%s" % (line, short, why, hint))
 
     def functions(self, path):
-        """Yields (qualified name, first line incl. decorators, first line of the body)."""
+        """Yields (qualified name, first line including decorators, first line of the body)."""
         todo = [("", self.compiled(path, ast.PyCF_ONLY_AST))]
         while todo:
             prefix, node = todo.pop()
@@ -149,9 +149,9 @@ class Source:
         return code.co_firstlineno
 
     def search(self, name):
-        """Finds a function nobody has imported yet, by its name, in the workspace."""
+        """Finds functions of that name in the workspace's files, imported or not."""
         found, seen = [], 0
-        marks = ("def " + name.split(".")[-1]).encode()
+        definition = ("def " + name.split(".")[-1]).encode()
         for folder, folders, files in os.walk(self.root):
             folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in SKIP
                                 and not os.path.exists(os.path.join(folder, f, "pyvenv.cfg"))
@@ -163,7 +163,7 @@ class Source:
                 path = os.path.join(folder, file)
                 try:
                     with open(path, "rb") as f:
-                        if marks not in f.read(1 << 20):
+                        if definition not in f.read(1 << 20):
                             continue
                     here = [(q, line) for q, _, line in self.functions(path)]
                 except (OSError, SyntaxError, ValueError, RecursionError):
@@ -184,7 +184,7 @@ def modified(path):
 
 
 def is_bare(node):
-    """Whether no code is made of a statement of a function."""
+    """Whether a statement of a function compiles to no code."""
     if isinstance(node, (ast.Global, ast.Nonlocal)) or isinstance(node, ast.AnnAssign) and node.value is None:
         return True
     if not isinstance(node, ast.Expr):

@@ -20,11 +20,11 @@ import zipfile
 
 
 def delegate(shim):
-    """pdb.Pdb as the program sees it: everything goes to the one debugger there is."""
+    """Returns the class that the program gets as pdb.Pdb: it passes everything to shim."""
 
     class Delegate(Base):
         def __init__(self, *_, **__):
-            Base.__init__(self, stdin=Nothing(), stdout=shim.stdout, nosigint=True, readrc=False)
+            Base.__init__(self, stdin=EmptyInput(), stdout=shim.stdout, nosigint=True, readrc=False)
 
         def set_trace(self, frame=None, **_):
             shim.set_trace(frame or sys._getframe().f_back)
@@ -51,10 +51,10 @@ def delegate(shim):
 
 
 def unshadow():
-    """Forgets modules of the debugger that the program has its own of."""
+    """Drops modules that the debugger loaded from sys.modules if the program has its own of that name."""
     front = [p or "." for p in (sys.path[:sys.path.index(LIB)] if LIB in sys.path else [])]
     names = {file.split(".")[0] for folder in front if os.path.isdir(folder) for file in os.listdir(folder)}
-    # bdb and linecache import these inside their functions, so they stay.
+    # bdb and linecache import the last three inside their functions, so these stay.
     for name in names & set(sys.modules) - LOADED - set(sys.builtin_module_names) - {"linecache", "reprlib", "tokenize"}:
         spec = None if _imp.is_frozen(name) else importlib.machinery.PathFinder.find_spec(name, front)
         if spec is not None and spec.has_location:
@@ -66,7 +66,7 @@ def unshadow():
 def load(argv):
     """Returns the code and the names of the main module; sets sys.argv and sys.path."""
     sys.path[:] = PATH
-    linecache.cache.pop("<string>", None)  # 3.13 knows it as the text behind -c, which is the debugger's
+    linecache.cache.pop("<string>", None)  # 3.13 caches the text behind -c, which is the debugger's
     getattr(linecache, "_interactive_cache", {}).clear()  # 3.14
     names = {"__name__": "__main__", "__doc__": None, "__package__": None, "__spec__": None,
              "__loader__": None, "__builtins__": builtins, "__annotations__": {}}
@@ -91,7 +91,7 @@ def load(argv):
     packed = os.path.isdir(path) or zipfile.is_zipfile(path)
     if sys.path[:1] == [""]:
         sys.path[0] = path if packed else folder
-    if packed:  # a folder or an archive with a __main__.py
+    if packed:  # a directory or an archive with a __main__.py
         if sys.path[0] != path:
             sys.path.insert(0, path)
         unshadow()
@@ -106,8 +106,8 @@ def load(argv):
     return compile(text, path, "exec", 0, True), names
 
 
-def alone(shim, argv):
-    """Has pytest run the tests in this process and traced by nobody else; says so."""
+def adjust_pytest(shim, argv):
+    """Turns off pytest-xdist and pytest-cov if they are asked for, and prints which options it added."""
     wanted = " ".join(argv) + " " + os.environ.get("PYTEST_ADDOPTS", "")
     for name in ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
         try:
@@ -124,20 +124,20 @@ def alone(shim, argv):
             shim.message("(%s was added to the command line: %s.)" % (option, why))
 
 
-def wanted():
-    """Whether breakpoint() stops: PYTHONBREAKPOINT=0 is the way to say no."""
+def breakpoint_enabled():
+    """Whether breakpoint() stops: PYTHONBREAKPOINT=0 disables it."""
     return sys.flags.ignore_environment or os.environ.get("PYTHONBREAKPOINT") != "0"
 
 
 def trim(tb, code):
-    """The traceback without the debugger's own frames."""
+    """Returns the traceback from the frame of code on, without the debugger's frames before it."""
     while tb is not None and tb.tb_frame.f_code is not code:
         tb = tb.tb_next
     return tb
 
 
 def finish(shim, code):
-    """Announces the end, once no thread is left; the interpreter's own shutdown (atexit) follows."""
+    """Waits for the program's threads and sends the frame that ends the session; atexit handlers run after it."""
     if not shim.mine():
         return
     shim.wait_for_threads()
@@ -154,7 +154,8 @@ def finish(shim, code):
 
 
 def report(error, tb):
-    """Shows an uncaught exception as the interpreter would, and however the program spoiled that."""
+    """Shows an uncaught exception as the interpreter would. Returns what to print in addition, if the program
+    replaced sys.excepthook or sys.stderr, so that the exception is visible in any case."""
     hook, stream = sys.excepthook, sys.stderr
     try:
         hook(type(error), error, tb)
@@ -178,11 +179,11 @@ def main():
     module.__dict__.update(names)
     shim = Shim(channel, config, root)
     if re.search(r"(^|/)(pytest(/__main__)?|py\.test)(\.py)?$", sys.argv[0]):
-        alone(shim, sys.argv)
+        adjust_pytest(shim, sys.argv)
     shim.main_code = code
     pdb.Pdb = delegate(shim)
     if hasattr(sys, "breakpointhook"):
-        sys.breakpointhook = lambda *_, **__: shim.set_trace(sys._getframe().f_back) if wanted() else None
+        sys.breakpointhook = lambda *_, **__: shim.set_trace(sys._getframe().f_back) if breakpoint_enabled() else None
     sys.settrace = shim.settrace
     threading.settrace(shim.trace_dispatch)
     signal.signal(signal.SIGINT, shim.on_interrupt)
@@ -194,12 +195,12 @@ def main():
         raise
     except BaseException as e:
         tb = trim(e.__traceback__, code)
-        said = report(e.with_traceback(tb), tb)
+        summary = report(e.with_traceback(tb), tb)
         if not shim.mine():
             sys.exit(1)
-        if said:
+        if summary:
             shim.channel.settle()
-            shim.message(said)
+            shim.message(summary)
         if tb is not None:
             shim.post_mortem, shim.event = True, "exception"
             shim.interaction(None, e if hasattr(Base, "do_exceptions") else tb)

@@ -1,6 +1,5 @@
-# Threads and processes of the program. One thread is stepped through at a time;
-# the others stop at breakpoints only, and wait while a prompt is open. Forked
-# children are never stopped.
+# Threads and child processes of the program. One thread is stepped through at a time; the others stop at
+# breakpoints only, and wait while a prompt is open. Forked children never stop.
 import _thread
 import os
 import resource
@@ -8,9 +7,9 @@ import sys
 import threading
 from time import monotonic, sleep  # before a program replaces them
 
-BELOW = {getattr(kind, name).__code__ for kind, name in (
-    (threading.Thread, "run"), (threading.Timer, "run"), (threading.Thread, "_bootstrap_inner"))}  # a thread's own code
-PATIENCE = 100  # waits of 5 ms, longer on a busy machine; a step may wait for the very thread that waits for it
+THREAD_CODE = {getattr(kind, name).__code__ for kind, name in (
+    (threading.Thread, "run"), (threading.Timer, "run"), (threading.Thread, "_bootstrap_inner"))}
+MAX_WAITS = 100  # of 5 ms each: a step may block on the very thread that waits for it
 
 
 class Threads:
@@ -18,12 +17,12 @@ class Threads:
 
     def prepare(self):
         self.lock = _thread.RLock()  # held by the thread that has the prompt
-        self.thread = _thread.get_ident()  # the one stepped through
-        self.prompted = threading.current_thread()  # the one of the last prompt
-        self.stepping = 0  # when the step under way began
-        self.ending = self.over = self.told = False
-        self.children = resource.getrusage(resource.RUSAGE_CHILDREN)  # of the commands before the program, too
-        self.foreign = ""  # where the program set a trace function of its own
+        self.thread = _thread.get_ident()  # the thread stepped through
+        self.prompted = threading.current_thread()  # the thread of the last prompt
+        self.stepping = 0  # when the current step began; 0 if there is none
+        self.ending = self.over = self.warned = False
+        self.children = resource.getrusage(resource.RUSAGE_CHILDREN)  # of commands run before the program
+        self.foreign = ""  # FILE:LINE where the program set its own trace function
 
     def trace_elsewhere(self, frame, event):
         code = frame.f_code
@@ -33,13 +32,13 @@ class Threads:
             if self.mine():
                 self.stop_elsewhere(frame)
             elif self.break_here(frame):
-                self.passed_by("Breakpoint %d" % self.numbers[self.currentbp][0], frame)
-                SETTRACE(None)  # a forked child runs on alone
+                self.warn_child("Breakpoint %d" % self.numbers[self.currentbp][0], frame)
+                SETTRACE(None)  # a forked child runs on untraced
                 return None
         return self.trace_dispatch
 
     def stop_elsewhere(self, frame):
-        """Stops at a breakpoint in a thread that was not stepped through so far."""
+        """Stops at a breakpoint in another thread and makes that thread the one stepped through."""
         self.take_turn()
         try:
             if not self.over and self.break_here(frame):
@@ -49,25 +48,25 @@ class Threads:
             self.lock.release()
 
     def take_turn(self):
-        """Takes the lock, after a step under way in another thread: it comes to its end first."""
+        """Takes the lock, after waiting (up to MAX_WAITS) for the current step of another thread to end."""
         step, waits = None, 0
         while True:
             self.lock.acquire()
             if self.stepping != step:
                 step, waits = self.stepping, 0
-            if not step or self.thread == _thread.get_ident() or waits == PATIENCE:
+            if not step or self.thread == _thread.get_ident() or waits == MAX_WAITS:
                 return
             self.lock.release()
             sleep(0.005)
             waits += 1
 
     def is_last(self, frame):
-        """Whether a thread of the program ends with this frame."""
-        below = frame.f_back
-        return below is None or below.f_code in BELOW and frame.f_code not in BELOW
+        """Whether this is the outermost frame of a thread of the program."""
+        outer = frame.f_back
+        return outer is None or outer.f_code in THREAD_CODE and frame.f_code not in THREAD_CODE
 
     def end_of_thread(self):
-        """A step ends where its thread does: the program goes on."""
+        """Lets the program continue if the thread being stepped through has ended."""
         if self.stopframe is not self.botframe:
             self.set_continue()
             self.channel.settle()
@@ -75,7 +74,7 @@ class Threads:
         self.stepping = 0
 
     def trace_running(self, path):
-        """Has calls that are under way traced: they began before the file was of interest."""
+        """Traces calls into a file that began before it had a breakpoint."""
         for frame in list(sys._current_frames().values()):
             while frame is not None:
                 if frame.f_trace is None and self.canonic(frame.f_code.co_filename) == path:
@@ -84,16 +83,16 @@ class Threads:
                     break
                 frame = frame.f_back
 
-    def passed_by(self, what, frame):
-        """Says once per child process that it does not stop."""
-        if not self.told and frame is not None:
-            self.told = True
+    def warn_child(self, what, frame):
+        """Prints, once per child process, that it does not stop."""
+        if not self.warned and frame is not None:
+            self.warned = True
             self.channel.settle()
             self.message("(%s was reached at %s:%d in a child process, which cannot be stopped.)" % (
                 what, self.source.short(self.canonic(frame.f_code.co_filename)), frame.f_lineno))
 
     def had_children(self):
-        """Whether the program had processes of its own: waited for by now, or not yet."""
+        """Whether the program started child processes, finished or not."""
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -101,17 +100,17 @@ class Threads:
         return True
 
     def interrupt_command(self):
-        """Ends the command at the prompt, in whichever thread it runs."""
+        """Raises KeyboardInterrupt in the thread that runs the command at the prompt."""
         if self.thread == _thread.get_ident():
             raise KeyboardInterrupt
         try:
             import ctypes
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(KeyboardInterrupt))
         except Exception:
-            pass  # the other side gives up on us
+            pass  # the host times out
 
     def settrace(self, function):
-        """sys.settrace as the program sees it: switching tracing off leaves the debugger on."""
+        """Replaces sys.settrace for the program: switching tracing off leaves the debugger on."""
         caller = sys._getframe(1)
         if caller.f_code.co_filename not in OWN and caller.f_code.co_filename != threading.__file__ and self.mine():
             if function is None or function == self.trace_dispatch:
@@ -121,7 +120,7 @@ class Threads:
         SETTRACE(function)
 
     def wait_for_threads(self):
-        """What the interpreter does at its end, while threads can still be stopped."""
+        """Joins the threads as the interpreter does at exit, but while they can still stop at breakpoints."""
         self.ending = True
         try:
             threading._shutdown()

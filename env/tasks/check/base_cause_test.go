@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What keeps tests from being collected is named by the error itself, and by what to do about it.
+// If tests cannot be collected, the error says why and what to do about it.
 func TestBaseSaysWhyTestsCannotBeCollected(t *testing.T) {
 	t.Parallel()
 	repo := func(files ...string) project {

@@ -90,7 +90,7 @@ func TestBaseRefusesRepositories(t *testing.T) {
 	}
 }
 
-// Order alone decides here: nothing depends on the hash seed.
+// The tests depend on their order only, not on the hash seed.
 func TestOrderDependentTaskIsFlaky(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs = 8
@@ -107,7 +107,7 @@ func TestOrderDependentTaskIsFlaky(t *testing.T) {
 	}
 }
 
-// Hidden tests judge; what they look for is as secret as the fix.
+// Hidden tests judge the task, and what they check is as secret as the fix.
 func TestFactoryHiddenTestsAreCheckedToo(t *testing.T) {
 	suite.Factory.Need(t)
 	cfg := config(t)

@@ -52,15 +52,15 @@ func mixedTask() schemas.Task {
 	}
 }
 
-// Each cheat turns a plain run of the tests green. The verifier resolves none,
-// whether it puts the files back or refuses them.
-func TestFactoryCheatsFoolAPlainRunAlone(t *testing.T) {
+// Each cheat makes a plain test run pass. The verifier must not accept any of them as a fix, whether
+// it restores the changed files or refuses them.
+func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 	suite.Factory.Need(t)
 	settings := mixed.with(project{"pyproject.toml": "[project]\nname = 'shop'\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"})
 	for name, c := range map[string]struct {
 		tree  project
 		files []string // nil: those of the task
-		only  string   // of the cheats
+		only  string   // run only the cheats whose description contains this
 	}{
 		"put back": {tree: mixed}, "refused": {tree: mixed, files: []string{"nothing"}},
 		"settings": {tree: settings, only: "a setting"},
@@ -113,8 +113,8 @@ func TestFactoryCheatsFoolAPlainRunAlone(t *testing.T) {
 	}
 }
 
-// Tests that nothing protects are noticed by what a patch of them does.
-func TestTestsThatNothingProtects(t *testing.T) {
+// Cheated detects unprotected tests: a patch that changes only these tests resolves the task.
+func TestUnprotectedTestsAreReported(t *testing.T) {
 	open := project{
 		"lib/shop.py":       shop["shop.py"],
 		"lib/check_shop.py": "import unittest\nfrom shop import total\n\n\nclass Shop(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n",
@@ -134,7 +134,7 @@ func TestTestsThatNothingProtects(t *testing.T) {
 	}
 }
 
-func TestOptionsGoIntoTheSettingsThereAre(t *testing.T) {
+func TestOptionsAreAddedToExistingSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		text map[string]string
 		want map[string]string

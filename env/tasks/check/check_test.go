@@ -101,7 +101,7 @@ func shopTask(gold string) schemas.Task {
 	}
 }
 
-func TestFactorySoundTask(t *testing.T) {
+func TestFactoryValidTaskPasses(t *testing.T) {
 	suite.Factory.Need(t)
 	cfg := config(t)
 	rep, err := Task(t.Context(), cfg, shopTask(patch(t, cfg, shop, mended)), shop.tree(t))
@@ -116,8 +116,8 @@ func TestFactorySoundTask(t *testing.T) {
 	}
 }
 
-// No rerun of a check sees what the tests of another one left behind.
-func TestFactoryRerunsSeeNothingOfEachOther(t *testing.T) {
+// No rerun of a check sees what the tests of another rerun left behind.
+func TestFactoryRerunsAreIsolated(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := config(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A gold patch that can mend nothing is refused for what it is.
-func TestGoldPatchesThatMendNothing(t *testing.T) {
+// A gold patch that cannot fix anything is refused with the reason.
+func TestUselessGoldPatchesAreRefused(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 1, -1
 	onlyTests := till.with(project{"tests/test_money.py": strings.Replace(till["tests/test_money.py"], "== 3", "== 2", 1)})
@@ -28,8 +28,8 @@ func TestGoldPatchesThatMendNothing(t *testing.T) {
 	}
 }
 
-// A task without any test, or whose lists name none that shows the bug, is refused.
-func TestTasksWithoutTests(t *testing.T) {
+// A task without tests, or whose lists contain no test that shows the bug, is refused.
+func TestTasksWithoutTestsAreRefused(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 1, -1
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))

@@ -1,6 +1,6 @@
-# Looks for what only the fixed version of a repository has, everywhere in a
-# sandbox but in the repository's visible files. Reads one JSON object from
-# standard input, writes one JSON line per finding. Python 3.6 to 3.14.
+# Searches a sandbox, except for the repository's visible files, for content that only the fixed
+# version of the repository has. Reads one JSON object from standard input and writes one JSON line
+# per finding. Runs on Python 3.6 to 3.14.
 import glob
 import importlib.util
 import json
@@ -19,15 +19,16 @@ LINES, WORDS, TEXTS = set(ORDER["lines"]), set(ORDER["words"]), ORDER["texts"]
 VISIBLE = set(ORDER["visible"])
 FILES = ORDER["files"]  # path -> [text of the repository or None, text of the fixed version]
 PACKAGES = set(ORDER["packages"])  # names, as file names spell them
+NAMES = {os.path.basename(p) for p in FILES}
 STEMS = {os.path.splitext(os.path.basename(p))[0]: p for p in FILES if p.endswith(".py")}
 BIG = 32 << 20
 ARCHIVES = (".whl", ".zip", ".egg", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-told = set()
+reported = set()
 
 
-def tell(place, token, kind):
-    if (place, kind) not in told and len(told) < 50:
-        told.add((place, kind))
+def report(place, token, kind):
+    if (place, kind) not in reported and len(reported) < 50:
+        reported.add((place, kind))
         print(json.dumps({"place": place, "token": token, "kind": kind}), flush=True)
 
 
@@ -41,31 +42,31 @@ def read(path):
         return b""
 
 
-TELLING = 20  # length of a line that nobody else would write
+MIN_LINE = 20  # characters of a line that does not occur in unrelated code by chance
 
 
-def search(place, raw, stranger=False):
-    """Tells of the first token of each kind in a text; in a stranger, which bears
-    the name of a file of the repository and no more, of whole lines alone."""
+def search(place, raw, unrelated=False):
+    """Reports the first token of each kind in a text. An unrelated file, which only shares
+    its name with a file of the repository, is searched for long lines only."""
     text = raw.decode("utf-8", "replace")
     for line in LINES and (part.strip() for part in text.splitlines()):
-        if line in LINES and not (stranger and len(line) < TELLING):
-            tell(place, line, "line")
+        if line in LINES and not (unrelated and len(line) < MIN_LINE):
+            report(place, line, "line")
             break
-    if stranger:
+    if unrelated:
         return
     for word in WORDS and re.findall(r"\w+", text):
         if word in WORDS:
-            tell(place, word, "word")
+            report(place, word, "word")
             break
     for t in TEXTS:
         if t in text:
-            tell(place, t, "text")
+            report(place, t, "text")
             break
 
 
 def shape(code):
-    """A code object without names of files and numbers of lines."""
+    """Returns a code object as a tuple without file names and line numbers."""
     consts = tuple(shape(c) if isinstance(c, types.CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts)
     return (code.co_name, code.co_code, code.co_names, code.co_varnames, consts)
 
@@ -79,7 +80,7 @@ def shapes(code, into):
 
 
 def compiled(path, level):
-    """What only the fixed version compiles to."""
+    """Returns the shapes of code that only the fixed version compiles to."""
     try:
         base, fixed = ([shapes(compile(text or "", path, "exec", dont_inherit=True, optimize=level), set())
                         for text in FILES[path]])
@@ -89,7 +90,7 @@ def compiled(path, level):
 
 
 def names(code):
-    """The words and texts in a code object."""
+    """Returns the identifiers and strings in a code object."""
     out = [code.co_name] + list(code.co_names + code.co_varnames + code.co_freevars + code.co_cellvars)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
@@ -101,8 +102,8 @@ def names(code):
     return out
 
 
-def bytecode(place, path, stranger):
-    """Of a file that this interpreter cannot load, words that begin in it count."""
+def search_bytecode(place, path, unrelated):
+    """Searches a bytecode file. If this interpreter cannot load it, its bytes are searched for words."""
     raw = read(place)
     level = 2 if ".opt-2." in place else 1 if ".opt-1." in place else 0
     if raw[:4] == importlib.util.MAGIC_NUMBER:
@@ -110,22 +111,21 @@ def bytecode(place, path, stranger):
             code = marshal.loads(raw[16 if sys.version_info >= (3, 7) else 12:])
             common = shapes(code, set()) & compiled(path, level) if path else ()
             if common:
-                tell(place, min(c[0] for c in common), "code")
-            return search(place, "\n".join(names(code)).encode("utf-8", "replace"), stranger)
+                report(place, min(c[0] for c in common), "code")
+            return search(place, "\n".join(names(code)).encode("utf-8", "replace"), unrelated)
         except (ValueError, EOFError, TypeError, AttributeError):
             pass
-    for word in () if stranger else WORDS:
+    for word in () if unrelated else WORDS:
         if re.search(rb"(?<![A-Za-z0-9_])" + word.encode(), raw):
-            tell(place, word, "word")
+            report(place, word, "word")
             break
 
 
 def objects(pack):
-    """The objects of a git pack file, one after the other; of those kept as a
-    difference, the difference."""
+    """Yields the content of the objects of a git pack file; for deltas, the delta."""
     raw, at = read(pack), 12
     while at < len(raw) - 20:
-        kind, size = (raw[at] >> 4) & 7, raw[at] & 15
+        kind = (raw[at] >> 4) & 7
         while raw[at] & 128:
             at += 1
         at += 1
@@ -145,7 +145,7 @@ def objects(pack):
         at = len(raw) - len(unpack.unused_data)
 
 
-def history(git):
+def search_git(git):
     for folder, folders, files in os.walk(git):
         for name in files:
             path = os.path.join(folder, name)
@@ -161,9 +161,8 @@ def history(git):
                 search(path, read(path))
 
 
-def suffix(path):
-    """The changed file that a path may be a copy of: its own name and, inside a
-    package, the package's."""
+def same_file(path):
+    """Returns the changed file that a path may be a copy of, by its name and that of its directory, or None."""
     for known in FILES:
         parts = known.split("/")[-2:]
         if path.endswith("/" + "/".join(parts)) and (len(parts) == 2 or os.path.dirname(path) != HERE):
@@ -171,9 +170,8 @@ def suffix(path):
     return None
 
 
-def moved(path):
-    """The changed module that a path may be in a version of its package that is laid
-    out otherwise."""
+def relocated_module(path):
+    """Returns the changed module that a path may be in a version of the package with another layout, or None."""
     for known in FILES:
         parts = known.split("/")
         top = parts[1 if parts[0] in ("src", "lib") else 0]
@@ -182,69 +180,66 @@ def moved(path):
     return None
 
 
-def copy(place, raw, known, own=False):
+def check_copy(place, raw, known, own=False):
     fixed = FILES[known][1]
     if fixed is not None and raw.decode("utf-8", "replace").strip() == fixed.strip():
-        tell(place, known, "file")
-    search(place, raw, stranger=not own and "/" not in known)
+        report(place, known, "file")
+    search(place, raw, unrelated=not own and "/" not in known)
 
 
-def archive(path):
+def search_archive(path):
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as z:
                 members = [(i.filename, i.file_size, lambda i=i: z.read(i)) for i in z.infolist()]
-                inspect(path, members)
+                search_members(path, members)
         elif tarfile.is_tarfile(path):
             with tarfile.open(path) as t:
                 members = [(m.name, m.size, lambda m=m: t.extractfile(m).read()) for m in t if m.isfile()]
-                inspect(path, members)
+                search_members(path, members)
     except (OSError, ValueError, RuntimeError, EOFError, KeyError, tarfile.TarError, zipfile.BadZipFile, zlib.error):
         pass
 
 
-def inspect(path, members):
+def search_members(path, members):
     for name, size, content in members[:100000]:
-        known = suffix("/" + name)
+        known = same_file("/" + name)
         if known and size <= BIG:
-            copy(path + "!" + name, content(), known)
+            check_copy(path + "!" + name, content(), known)
 
 
-def named(name):
+def of_package(name):
     return any(name.lower().replace("-", "_").startswith(p) for p in PACKAGES)
 
 
-def file(folder, name, own):
+def check_file(folder, name, own):
     path = os.path.join(folder, name)
     if own and path[len(HERE) + 1:] in VISIBLE:
         return
     stem = name.split(".")[0]
     if name.endswith((".pyc", ".pyo")):
         source = os.path.join(folder[:-12] if folder.endswith("/__pycache__") else folder, stem + ".py")
-        known, elsewhere = suffix(source), moved(source)
+        known, relocated = same_file(source), relocated_module(source)
         if own or known:
-            bytecode(path, known or STEMS.get(stem), stranger=not own and "/" not in known)
-        elif elsewhere:
-            bytecode(path, elsewhere, stranger=True)
-    elif name.endswith(ARCHIVES) and (own or named(name)):
-        archive(path)
+            search_bytecode(path, known or STEMS.get(stem), unrelated=not own and "/" not in known)
+        elif relocated:
+            search_bytecode(path, relocated, unrelated=True)
+    elif name.endswith(ARCHIVES) and (own or of_package(name)):
+        search_archive(path)
     elif own:
-        known = suffix(path)
+        known = same_file(path)
         if known:
-            copy(path, read(path), known, own)
+            check_copy(path, read(path), known, own)
         else:
             search(path, read(path))
     elif stem in STEMS or name in NAMES:
-        known = suffix(path)
+        known = same_file(path)
         if known:
-            copy(path, read(path), known)
-        elif moved(path):
-            search(path, read(path), stranger=True)
-    elif os.path.basename(folder).endswith(("-info", ".egg")) and named(os.path.basename(folder)):
+            check_copy(path, read(path), known)
+        elif relocated_module(path):
+            search(path, read(path), unrelated=True)
+    elif os.path.basename(folder).endswith(("-info", ".egg")) and of_package(os.path.basename(folder)):
         search(path, read(path))
-
-
-NAMES = {os.path.basename(p) for p in FILES}
 
 
 def walk(top, own):
@@ -253,14 +248,14 @@ def walk(top, own):
         for name in folders:
             path = os.path.join(folder, name)
             if name == ".git" or "HEAD" in files and name == "objects":
-                history(folder if name == "objects" else path)
+                search_git(folder if name == "objects" else path)
             elif path not in ("/proc", "/sys", "/dev", HERE) and not os.path.islink(path):
                 keep.append(name)
         folders[:] = keep
-        if ".git" in files:  # of a worktree or submodule
+        if ".git" in files:  # the directory is a worktree or submodule
             search(os.path.join(folder, ".git"), read(os.path.join(folder, ".git")))
         for name in files:
-            file(folder, name, own)
+            check_file(folder, name, own)
 
 
 for name, value in os.environ.items():

@@ -164,9 +164,9 @@ func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
 	}
 }
 
-// What the authors of a public dataset wrote about the fix is theirs, and secret
-// nowhere else; a copy that came with pip is told apart from the task's own places.
-func TestQuotedWordsAreANoteAndCopiesOfPipHaveTheirOwnRemedy(t *testing.T) {
+// What the authors of a public dataset wrote about the fix is only a note, because it is public. A
+// copy that came with pip is distinguished from the task's own places.
+func TestQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
 	cfg := config(t)
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))
 	published := func(text string) schemas.Task {
@@ -222,9 +222,9 @@ func TestQuotedWordsAreANoteAndCopiesOfPipHaveTheirOwnRemedy(t *testing.T) {
 	}
 }
 
-// A file of the host that bears the name of a module, and has a word of the fix, is
-// no copy of it; one that has its lines is.
-func TestStrangersOfTheSameName(t *testing.T) {
+// A file of the host that has the name of a module and a word of the fix is not a copy; one that
+// has lines of the fix is.
+func TestUnrelatedFilesOfTheSameNameAreNotLeaks(t *testing.T) {
 	cfg := config(t)
 	flat := project{"till.py": till["till/money.py"], "test_till.py": "from till import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"}
 	task := tillTask(patch(t, cfg, flat, flat.with(project{"till.py": tillFixed})))
@@ -241,7 +241,7 @@ func TestStrangersOfTheSameName(t *testing.T) {
 	}
 }
 
-func TestOwnersOfPlaces(t *testing.T) {
+func TestLeaksAreAttributedToTheirOwner(t *testing.T) {
 	c := &checker{Config: Config{Spec: env.SandboxSpec{Mounts: []env.Mount{{Path: "/opt/task"}}}}}
 	task := schemas.Task{Workdir: "/testbed"}
 	for place, want := range map[string]string{
@@ -259,7 +259,7 @@ func TestOwnersOfPlaces(t *testing.T) {
 	}
 }
 
-// A fix without a word of its own (an operator) is known by its bytecode.
+// A fix without new words, such as a changed operator, is recognized by its bytecode.
 func TestBytecodeOfAFixWithoutWordsIsFound(t *testing.T) {
 	cfg := config(t)
 	fixed := strings.Replace(till["till/money.py"], "[1:]", "[0:]", 1)
@@ -271,7 +271,7 @@ func TestBytecodeOfAFixWithoutWordsIsFound(t *testing.T) {
 	}
 }
 
-func TestProseIsNoLeak(t *testing.T) {
+func TestProseIsNotALeak(t *testing.T) {
 	s := secrets{Lines: []string{"return running_sum + offset"}, Words: []string{"offset", "reversed_order"}, Texts: []string{"never below nothing"}}
 	for text, want := range map[string]string{
 		"The offset of a page is wrong.":             "",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestLedgerGoesOnBehindATornLine(t *testing.T) {
+func TestLedgerContinuesAfterATornLine(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "checks.jsonl")
 	l, err := OpenLedger(name)
 	if err != nil {

@@ -1,9 +1,9 @@
 package provenance
 
-// Together groups repositories that share something, such as a function (key -> names of the
+// Groups groups repositories that share something, such as a function (key -> names of the
 // repositories that have it). It maps each name to the first name, in sorted order, of its group.
 // A name that shares nothing is absent.
-func Together(having map[string][]string) map[string]string {
+func Groups(having map[string][]string) map[string]string {
 	first := map[string]string{}
 	var find func(string) string
 	find = func(name string) string {

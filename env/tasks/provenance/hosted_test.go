@@ -7,7 +7,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// places are addresses and names that tell where a repository lies on somebody's machine.
+// places are addresses and names that reveal a repository's path on somebody's machine.
 var places = []string{
 	"/home/alice/work/pkg", "/home/alice/work/pkg.git", "/srv/git/alice/pkg", "../pkg", "./pkg", "..", "~/pkg", "~alice/work/pkg", "$HOME/work/pkg",
 	"file:///home/alice/work/pkg", "file://host.example.com/home/alice/pkg", "FILE:///home/alice/pkg", `C:\Users\alice\pkg`, "C:/Users/alice/pkg", "c:pkg/alice",

@@ -19,7 +19,7 @@ func hashes(from, to int) (out []string) {
 	return out
 }
 
-func TestACopyIsMostlyOfOneRepository(t *testing.T) {
+func TestCopiesAreMostlyOfOneRepository(t *testing.T) {
 	var l Library
 	if repo, _, n := l.Copy(hashes(0, 9)); repo != "" || n != 0 {
 		t.Errorf("an empty library has %q", repo)
@@ -48,7 +48,7 @@ func TestACopyIsMostlyOfOneRepository(t *testing.T) {
 	}
 }
 
-func TestFilesOfPrints(t *testing.T) {
+func TestHashFilesCompareEqually(t *testing.T) {
 	line, err := json.Marshal(Prints{Schema: PrintsSchema, Repo: "a/b", Benchmark: "x", Trees: 1, Functions: hashes(0, 3)})
 	if err != nil {
 		t.Fatal(err)
@@ -107,8 +107,8 @@ func FuzzPrints(f *testing.F) {
 	})
 }
 
-func TestRepositoriesThatHangTogether(t *testing.T) {
-	got := Together(map[string][]string{"f": {"c", "b"}, "g": {"b", "d"}, "h": {"x", "y"}, "i": {"alone"}, "j": {"d", "a"}})
+func TestCopiedRepositoriesAreGrouped(t *testing.T) {
+	got := Groups(map[string][]string{"f": {"c", "b"}, "g": {"b", "d"}, "h": {"x", "y"}, "i": {"alone"}, "j": {"d", "a"}})
 	want := map[string]string{"a": "a", "b": "a", "c": "a", "d": "a", "x": "x", "y": "x"}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -58,7 +58,7 @@ func TestBenchmarksAreKnownUnderEveryName(t *testing.T) {
 	}
 }
 
-func TestSplitIsOfTheRepository(t *testing.T) {
+func TestSplitDependsOnTheRepository(t *testing.T) {
 	ratios := [3]float64{0.8, 0.1, 0.1}
 	count := map[string]int{}
 	for i := range 5000 {
@@ -87,7 +87,7 @@ func TestSplitIsOfTheRepository(t *testing.T) {
 	}
 }
 
-// Ids that people give to tasks of hosted repositories name them.
+// The usual ids of tasks from hosted repositories contain the repository's name.
 func TestInstancesNameTheirRepository(t *testing.T) {
 	for id, want := range map[string]string{
 		"django__django-11099":                               "github.com/django/django",

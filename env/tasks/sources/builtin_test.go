@@ -155,9 +155,8 @@ func rootInTraceback(dir, output string, roots []string) bool {
 	return false
 }
 
-// Every task fails before the gold patch in exactly the listed tests and passes
-// after it; the golden file pins ids and says whether the traceback already
-// shows the root.
+// Before the gold patch, every task fails in exactly the listed tests; after it, it passes. The
+// golden file pins the ids and whether the traceback shows the root cause.
 func TestBuiltinTasksBeforeAndAfterGold(t *testing.T) {
 	src, tasks := builtinList(t)
 	lines := make([]string, len(tasks))
@@ -203,9 +202,8 @@ func TestBuiltinTasksBeforeAndAfterGold(t *testing.T) {
 	}
 }
 
-// A failing test fails when it is run alone, too: no test relies on another one
-// to show the bug.
-func TestBuiltinFailuresStandAlone(t *testing.T) {
+// A failing test also fails when it runs alone: no test depends on another one to show the bug.
+func TestBuiltinTestsFailAlone(t *testing.T) {
 	src, tasks := builtinList(t)
 	for _, task := range tasks {
 		t.Run(task.InstanceID, func(t *testing.T) {
@@ -221,7 +219,7 @@ func TestBuiltinFailuresStandAlone(t *testing.T) {
 	}
 }
 
-func TestBuiltinSetIsWide(t *testing.T) {
+func TestBuiltinTasksCoverManyBugKinds(t *testing.T) {
 	src, tasks := builtinList(t)
 	kinds := map[string]bool{}
 	for _, task := range tasks {
@@ -267,7 +265,7 @@ var (
 	hint        = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK|(?i:bugs?|buggy))\b`)
 )
 
-// Nothing an agent can read gives the place or the fix away.
+// Nothing that an agent can read reveals the place of the bug or the fix.
 func TestBuiltinTasksLeakNothing(t *testing.T) {
 	src, tasks := builtinList(t)
 	for _, task := range tasks {
@@ -327,7 +325,7 @@ func readAll(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// The gold patch of one task cannot touch another: no file it changes exists
+// The gold patch of one task cannot apply to another: the files that it changes do not exist
 // there.
 func TestBuiltinGoldFitsOnlyItsTask(t *testing.T) {
 	src, tasks := builtinList(t)

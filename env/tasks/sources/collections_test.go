@@ -51,7 +51,7 @@ func exercise(name string) map[string]string {
 	}
 }
 
-func TestE2AiderGivesExercisesWithoutTheirSolutions(t *testing.T) {
+func TestAiderTasksContainNoSolutions(t *testing.T) {
 	all := exercise("two-fer")
 	for p, text := range exercise("leap") {
 		all[p] = text
@@ -81,7 +81,7 @@ func TestE2AiderGivesExercisesWithoutTheirSolutions(t *testing.T) {
 	}
 }
 
-func TestE3MiniNightmareHasTenWholeTasks(t *testing.T) {
+func TestMiniNightmareHasTenCompleteTasks(t *testing.T) {
 	all := map[string]string{}
 	for _, name := range nightmares {
 		all["mini_nightmare/"+name+"/test.py"], all["mini_nightmare/"+name+"/"+name+"_code.py"] = oldTest, brokenLib
@@ -100,7 +100,7 @@ func TestE3MiniNightmareHasTenWholeTasks(t *testing.T) {
 	}
 }
 
-func TestE8SWEQAAsksAndJudgesNothing(t *testing.T) {
+func TestSWEQATasksHaveNoVerdict(t *testing.T) {
 	dir := files(t, map[string]string{
 		"scikit_learn.jsonl": `{"question": "why?", "answer": "SECRET"}` + "\n\n" + `{"question": "how?", "answer": "so"}` + "\n",
 		"flask.jsonl":        `{"question": "where?", "answer": "there"}` + "\n",
@@ -123,7 +123,7 @@ func TestE8SWEQAAsksAndJudgesNothing(t *testing.T) {
 	}
 }
 
-func TestE9FreeTakesAnyPlaceAndKeepsItsWorkdir(t *testing.T) {
+func TestFreeTakesAnyDirectoryAndKeepsItsWorkdir(t *testing.T) {
 	dir := files(t, map[string]string{"a.py": "x\n"})
 	src, err := env.Sources.Build("free", map[string]any{"image": "debian:12", "path": dir, "workdir": "/srv/app", "setup": []any{"true"}}, struct{}{})
 	if err != nil {
@@ -147,7 +147,7 @@ func TestE9FreeTakesAnyPlaceAndKeepsItsWorkdir(t *testing.T) {
 	}
 }
 
-func TestE10ExclusionsApplyOnlyToAll(t *testing.T) {
+func TestExclusionsApplyOnlyToAll(t *testing.T) {
 	ids := []string{"a.1", "a.2", "b", "c"}
 	splits := map[string][]string{"small": {"b", "a.1"}, "wrong": {"z"}}
 	for text, want := range map[string]string{
@@ -176,7 +176,7 @@ func TestE10ExclusionsApplyOnlyToAll(t *testing.T) {
 }
 
 // A server that breaks off in the middle, and knows ranges.
-func TestRecipesStandInForImages(t *testing.T) {
+func TestRecipesReplaceImages(t *testing.T) {
 	recipes := filepath.Join(files(t, map[string]string{"r.yaml": `
 owner/name 4.3:
   python: /usr/bin/python3
@@ -216,7 +216,7 @@ owner/name 4.3:
 	}
 }
 
-func TestInterpretersOfRecipesAreNoShims(t *testing.T) {
+func TestRecipesSkipPyenvShims(t *testing.T) {
 	dir := files(t, map[string]string{
 		"pyenv/shims/python3.9": "#!/bin/sh\nexit 127\n", "pyenv/versions/3.9.18/bin/python3.9": "", "bin/python3.11": "",
 		"pyenv/shims/python3.11": "", "pyenv/versions/3.11.7/bin/python3.11": "",

@@ -110,7 +110,7 @@ func (s *datasetSource) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chosen, err := s.cfg.Problems.spelt(s.ids).choose(ids, s.cfg.Splits, s.cfg.Exclude)
+	chosen, err := s.cfg.Problems.mapIDs(s.ids).choose(ids, s.cfg.Splits, s.cfg.Exclude)
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func base() map[string]string {
 	return map[string]string{"lib.py": brokenLib, "tests/test_lib.py": oldTest}
 }
 
-func TestE4SWEBenchHidesItsTestsAndItsHistory(t *testing.T) {
+func TestSWEBenchHidesItsTestsAndItsHistory(t *testing.T) {
 	repos, commit := clone(t, base())
 	task, files := one(t, source(t, "swebench", map[string]any{"repos": repos}, sweRow(commit)))
 	if task.Visibility != schemas.TestsHidden || task.Tests.Patch != libTests || task.GoldPatch != libFix || !task.Tests.XFailPasses {
@@ -162,7 +162,7 @@ func TestE4SWEBenchHidesItsTestsAndItsHistory(t *testing.T) {
 	}
 }
 
-func TestE5SWEBenchDebugHasItsTestsInTheRepository(t *testing.T) {
+func TestSWEBenchDebugHasItsTestsInTheRepository(t *testing.T) {
 	repos, commit := clone(t, base())
 	task, files := one(t, source(t, "swebench-debug", map[string]any{"repos": repos, "image": "mine:1"}, sweRow(commit)))
 	if task.Visibility != schemas.TestsRunnable || task.Tests.Patch != "" || task.Image != "mine:1" ||
@@ -270,7 +270,7 @@ func TestBrokenColumns(t *testing.T) {
 	}
 }
 
-func TestDjangoIDsAreThoseOfUnittest(t *testing.T) {
+func TestDjangoIDsAreUnittestIDs(t *testing.T) {
 	r := sweRow(strings.Repeat("a", 40))
 	r["repo"], r["version"] = "django/django", "4.0"
 	r["FAIL_TO_PASS"] = []any{"test_a (auth_tests.test_x.XTests)", "test_b (auth_tests.test_x.XTests.test_b)"}
@@ -302,7 +302,7 @@ func smithRow(commit string) map[string]any {
 	}
 }
 
-func TestE6SWESmithPlacesTheBugAndNoCommitOfIt(t *testing.T) {
+func TestSWESmithPlacesTheBugWithoutItsCommit(t *testing.T) {
 	repos, _ := clone(t, map[string]string{"lib.py": "x\n", "tests/test_lib.py": oldTest})
 	out, err := exec.CommandContext(t.Context(), "git", "-C", filepath.Join(repos, "owner__name"), "rev-parse", "HEAD").Output()
 	if err != nil {
@@ -355,7 +355,7 @@ func r2eRow(commit string) map[string]any {
 	}
 }
 
-func TestE7R2EGymIsJudgedByItsWholeMap(t *testing.T) {
+func TestR2EGymIsJudgedByItsWholeMap(t *testing.T) {
 	repos, commit := clone(t, base())
 	task, files := one(t, source(t, "r2egym", map[string]any{"repos": repos, "problems": "name_final:" + strings.Repeat("c", 40)}, r2eRow(commit)))
 	if diff := cmp.Diff(map[string]string{"Test.test_two": "passed", "test_x": "failed"}, task.Tests.Expected); diff != "" {

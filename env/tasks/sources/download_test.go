@@ -87,7 +87,7 @@ func (d download) gives(t *testing.T, want string) {
 
 var digits = strings.Repeat("0123456789", 1000)
 
-func TestE12DownloadsGoOnWhereTheyEnded(t *testing.T) {
+func TestDownloadsResume(t *testing.T) {
 	m := serve(t, digits, 4000, -1, 0, 2500)
 	d := m.download(t)
 	var all sync.WaitGroup
@@ -110,8 +110,8 @@ func TestE12DownloadsGoOnWhereTheyEnded(t *testing.T) {
 	}
 }
 
-// A later process goes on, too, unless the file has become another one.
-func TestE12ACutDownloadIsTakenUpLater(t *testing.T) {
+// A later process resumes the download unless the file has changed on the server.
+func TestLaterProcessesResumeADownload(t *testing.T) {
 	for name, changed := range map[string]bool{"the same": false, "another": true} {
 		t.Run(name, func(t *testing.T) {
 			m := serve(t, digits, append([]int{3000}, slices.Repeat([]int{0}, downloadTries)...)...)
@@ -135,7 +135,7 @@ func TestE12ACutDownloadIsTakenUpLater(t *testing.T) {
 	}
 }
 
-func TestE12AWrongFileIsRefusedAndNotKept(t *testing.T) {
+func TestWrongDownloadsAreRefusedAndDeleted(t *testing.T) {
 	m := serve(t, digits)
 	d := m.download(t)
 	d.SHA256 = strings.Repeat("0", 64)
@@ -167,7 +167,7 @@ func TestE12AWrongFileIsRefusedAndNotKept(t *testing.T) {
 	}
 }
 
-func TestE12AnswersThatAreNoFile(t *testing.T) {
+func TestAnswersThatAreNotTheFile(t *testing.T) {
 	m := serve(t, digits)
 	d := m.download(t)
 	for url, want := range map[string]string{
@@ -198,8 +198,8 @@ func TestE12AnswersThatAreNoFile(t *testing.T) {
 	}
 }
 
-// Who waits for another's download can be stopped.
-func TestE12WaitingForADownloadEndsWithItsContext(t *testing.T) {
+// A caller that waits for another caller's download can be canceled.
+func TestWaitingForADownloadEndsWithItsContext(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(begun)

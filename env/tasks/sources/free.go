@@ -13,7 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// FreeConfig describes an environment to explore: any image, perhaps a directory, no tests.
+// FreeConfig describes an environment without tests, for exploration. It needs an image, a
+// directory or both.
 type FreeConfig struct {
 	Image        string   `json:"image"`        // container image; unset = sandbox.image
 	Path         string   `json:"path"`         // directory that is copied to workdir; unset = an empty one

@@ -80,8 +80,8 @@ func splitNames(splits map[string][]string) string {
 	return strings.Join(names, ", ")
 }
 
-// spelt is p with every id in the form of the source.
-func (p Problems) spelt(as func(string) string) Problems {
+// mapIDs returns p with each id converted by as.
+func (p Problems) mapIDs(as func(string) string) Problems {
 	if as == nil {
 		return p
 	}

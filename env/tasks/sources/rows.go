@@ -194,15 +194,15 @@ func (r *row) problem(format string, args ...any) {
 // text returns a required text column. If the column is missing or empty, text records a problem,
 // unless the row already has one.
 func (r *row) text(column string) string {
-	s := r.maybe(column)
+	s := r.optionalText(column)
 	if strings.TrimSpace(s) == "" && len(r.problems) == 0 {
 		r.problem("column %q is missing or empty", column)
 	}
 	return s
 }
 
-// maybe returns an optional text column, or "" if it is missing. A number becomes its text.
-func (r *row) maybe(column string) string {
+// optionalText returns an optional text column, or "" if it is missing. A number becomes its text.
+func (r *row) optionalText(column string) string {
 	switch v := r.fields[column].(type) {
 	case nil:
 		return ""

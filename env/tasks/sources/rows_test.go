@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A broken file is one clear message with the place; nothing of it is replaced by
-// something else.
-func TestBrokenFiles(t *testing.T) {
+// A broken file causes one clear message with the place, and no part of it is replaced by a
+// default.
+func TestBrokenFilesAreExplained(t *testing.T) {
 	line, err := json.Marshal(sweRow(strings.Repeat("a", 40)))
 	if err != nil {
 		t.Fatal(err)

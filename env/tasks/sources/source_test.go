@@ -14,7 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// files writes a directory; a name ending in "/" is an empty directory.
+// files writes contents below a new directory and returns it. A name that ends in "/" becomes
+// an empty directory.
 func files(t *testing.T, contents map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +37,7 @@ func files(t *testing.T, contents map[string]string) string {
 	return dir
 }
 
-// tasksOf builds a source and lists it; either step may fail.
+// tasksOf builds a source and lists its tasks. The error may come from either step.
 func tasksOf(t *testing.T, kind string, with map[string]any) ([]schemas.Task, error) {
 	t.Helper()
 	src, err := env.Sources.Build(kind, with, struct{}{})
@@ -89,8 +90,8 @@ func TestDirTask(t *testing.T) {
 	}
 }
 
-// A user mends all mistakes of a task file in one go, so each must be named
-// with its line.
+// An error names every mistake in a task file and its line, so that a user can fix them all
+// at once.
 func TestDirProblems(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
@@ -139,7 +140,7 @@ func TestDirProblems(t *testing.T) {
 	}
 }
 
-func TestE1PathIsACopyOfADirectory(t *testing.T) {
+func TestPathIsACopyOfADirectory(t *testing.T) {
 	dir := filepath.Join(files(t, map[string]string{"my app!/a.py": "x", "my app!/.git/HEAD": "ref"}), "my app!")
 	tasks, err := tasksOf(t, "path", map[string]any{
 		"path": dir, "entrypoint": "python3 -m unittest", "python": "/opt/py", "setup": []string{"make"},
@@ -173,7 +174,8 @@ func TestPathInstructionsFile(t *testing.T) {
 	}
 }
 
-// The task is what it was when it was read, and an edited file is noticed.
+// The hash of the tree is fixed when the task is listed. A file that changes afterward is an
+// error when the tree is written.
 func TestPathTreeIsPinned(t *testing.T) {
 	dir := files(t, map[string]string{"a.py": "x = 1\n"})
 	src, err := env.Sources.Build("path", map[string]any{"path": dir, "entrypoint": "make"}, struct{}{})
@@ -202,7 +204,7 @@ func TestPathTreeIsPinned(t *testing.T) {
 	}
 }
 
-func TestA29SettingsAreCheckedFirst(t *testing.T) {
+func TestSourceSettingsAreCheckedFirst(t *testing.T) {
 	dir := files(t, map[string]string{"a.py": "", "empty/": ""})
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for name, tc := range map[string]struct {
@@ -261,8 +263,8 @@ func FuzzTaskFile(f *testing.F) {
 	})
 }
 
-// Names are exact; an unknown one is answered with those there are.
-func TestA28SourcesAreChosenByExactName(t *testing.T) {
+// Source names must match exactly. The error for an unknown name lists the known ones.
+func TestSourcesAreChosenByExactName(t *testing.T) {
 	for _, kind := range env.Sources.Kinds() {
 		if spec, ok := env.Sources.Lookup(kind); !ok || spec.Summary == "" {
 			t.Errorf("%s is not described", kind)

@@ -36,7 +36,7 @@ func init() {
 			New: func(cfg any, _ struct{}) (env.Source, error) {
 				b := sweBench{debug: kind == "swebench-debug"}
 				return &datasetSource{name: kind, cfg: *cfg.(*DatasetConfig), url: sweBenchURL, make: b.instance,
-					version: func(r *row) string { return r.maybe("version") }}, nil
+					version: func(r *row) string { return r.optionalText("version") }}, nil
 			},
 		})
 	}
@@ -77,7 +77,7 @@ type sweBench struct{ debug bool }
 // test_patch, problem_statement, version, created_at, FAIL_TO_PASS, PASS_TO_PASS).
 func (b sweBench) instance(r *row) instance {
 	id, repo, commit := r.text("instance_id"), r.text("repo"), r.text("base_commit")
-	tests, version := r.text("test_patch"), r.maybe("version")
+	tests, version := r.text("test_patch"), r.optionalText("version")
 	rule := ruleFor(repo, version)
 	t := schemas.Task{
 		InstanceID: id, Repo: repo, BaseCommit: commit, License: rule.License,
@@ -85,7 +85,7 @@ func (b sweBench) instance(r *row) instance {
 		Image:  "swebench/sweb.eval.x86_64." + strings.ReplaceAll(strings.ToLower(id), "__", "_1776_") + ":latest",
 		Origin: &schemas.Origin{UpstreamRepo: "github.com/" + repo, License: rule.License, BaseCommit: commit},
 	}
-	if s := r.maybe("created_at"); s != "" {
+	if s := r.optionalText("created_at"); s != "" {
 		t.CreatedAt, _ = time.Parse(time.RFC3339, s) // optional: some editions have another form
 	}
 	t.Tests = schemas.TestSpec{Method: schemas.VerifyPytest, Patch: tests, XFailPasses: true,

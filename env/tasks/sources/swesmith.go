@@ -53,7 +53,7 @@ func sweSmith(r *row) instance {
 	}
 	t := schemas.Task{
 		InstanceID: id, Repo: upstream, BaseCommit: commit, BugPatch: bug, GoldPatch: string(gold), Image: image,
-		Instructions: r.maybe("problem_statement"), BugKind: "synthetic",
+		Instructions: r.optionalText("problem_statement"), BugKind: "synthetic",
 		Origin: &schemas.Origin{Operator: operatorOf(id), UpstreamRepo: "github.com/" + upstream, BaseCommit: commit},
 	}
 	if strings.TrimSpace(t.Instructions) == "" {

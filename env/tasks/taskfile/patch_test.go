@@ -47,7 +47,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// An edited tree is the same as one read from the edited directory.
+// An edited tree equals one that is read from the edited directory.
 func TestEditedTreesAreOrdinaryTrees(t *testing.T) {
 	base := healthy(t)
 	edited, err := Apply(base, []byte(bug))

@@ -38,7 +38,7 @@ type Entry struct {
 	RepoTree string       // as the file names it
 
 	where string
-	shelf *shelf
+	trees *treeCache
 	once  sync.Once
 	tree  *workspace.Tree
 	err   error
@@ -57,7 +57,7 @@ func (e *Entry) Tree() (*workspace.Tree, error) {
 
 // Repository is the tree before the bug patch, as the file names it.
 func (e *Entry) Repository() (*workspace.Tree, error) {
-	t, err := e.shelf.open(e.RepoTree)
+	t, err := e.trees.open(e.RepoTree)
 	if err != nil {
 		return nil, fmt.Errorf("%s: task %s: %w", e.where, e.Task.InstanceID, err)
 	}
@@ -65,7 +65,7 @@ func (e *Entry) Repository() (*workspace.Tree, error) {
 }
 
 func (e *Entry) make() (*workspace.Tree, error) {
-	healthy, err := e.shelf.open(e.RepoTree)
+	healthy, err := e.trees.open(e.RepoTree)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (e *Entry) make() (*workspace.Tree, error) {
 // that do not pin their tree are pinned to it as it is now. cache is for
 // unpacked repositories, "" = DefaultCache.
 func Read(ctx context.Context, name, cache string) ([]*Entry, error) {
-	s := &shelf{root: filepath.Dir(name), cache: cmp.Or(cache, DefaultCache())}
-	r := reader{shelf: s, name: name, seen: map[string]string{}}
+	s := &treeCache{root: filepath.Dir(name), cache: cmp.Or(cache, DefaultCache())}
+	r := reader{trees: s, name: name, seen: map[string]string{}}
 	var err error
 	if strings.HasSuffix(name, ".parquet") {
 		err = r.parquet(ctx)
@@ -103,7 +103,7 @@ func Read(ctx context.Context, name, cache string) ([]*Entry, error) {
 }
 
 type reader struct {
-	shelf    *shelf
+	trees    *treeCache
 	name     string
 	seen     map[string]string // instance id -> where
 	entries  []*Entry
@@ -192,7 +192,7 @@ func (r *reader) add(where string, text []byte) {
 	if len(r.problems) > before {
 		return
 	}
-	e := &Entry{Task: Complete(l.Task, "file"), RepoTree: l.RepoTree, where: where, shelf: r.shelf}
+	e := &Entry{Task: Complete(l.Task, "file"), RepoTree: l.RepoTree, where: where, trees: r.trees}
 	if e.Task.TreeSHA256 == "" {
 		t, err := e.Tree()
 		if err != nil {

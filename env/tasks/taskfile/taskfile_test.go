@@ -133,8 +133,8 @@ func TestWrittenTasksAreRead(t *testing.T) {
 	}
 }
 
-// What an id is of: the content, not what is said about it.
-func TestIDsAreOfTheContent(t *testing.T) {
+// An id depends on the content of a task, not on its description.
+func TestIDsDependOnContentOnly(t *testing.T) {
 	base := healthy(t)
 	a := Complete(task(t, base, "one"), "")
 	b := a
@@ -153,8 +153,8 @@ func TestIDsAreOfTheContent(t *testing.T) {
 	}
 }
 
-// The same repository in every form a task file may name.
-func TestRepoTreeForms(t *testing.T) {
+// A task file may name the same repository in every supported form.
+func TestRepositoryFormsGiveTheSameTree(t *testing.T) {
 	base := healthy(t)
 	var plain bytes.Buffer
 	if err := base.WriteTar(&plain); err != nil {
@@ -258,8 +258,8 @@ func TestBrokenTaskFiles(t *testing.T) {
 	}
 }
 
-// A tree that is not the one the task is about is refused with both hashes.
-func TestAnotherTreeIsRefused(t *testing.T) {
+// A tree other than that of the task is refused with both hashes.
+func TestOtherTreesAreRefused(t *testing.T) {
 	base, dir := healthy(t), t.TempDir()
 	name := filepath.Join(dir, "tasks.jsonl")
 	wrong := task(t, base, "one")

@@ -18,9 +18,9 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// shelf opens the repositories that the lines of one task file name, each once.
-// Safe for concurrent use.
-type shelf struct {
+// treeCache opens and caches the repositories that a task file refers to. Several lines may
+// refer to the same one, which is opened only once. It is safe for concurrent use.
+type treeCache struct {
 	root  string // directory of the task file
 	cache string
 
@@ -28,7 +28,7 @@ type shelf struct {
 	trees map[string]*workspace.Tree
 }
 
-func (s *shelf) open(ref string) (*workspace.Tree, error) {
+func (s *treeCache) open(ref string) (*workspace.Tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.trees[ref]; t != nil {
@@ -49,8 +49,9 @@ func (s *shelf) open(ref string) (*workspace.Tree, error) {
 	return t, nil
 }
 
-// place is the file that repo_tree names; one outside of root is refused.
-func (s *shelf) place(ref string) (string, error) {
+// place returns the path that a repo_tree value refers to, and an error if it lies outside
+// root, even through a symbolic link.
+func (s *treeCache) place(ref string) (string, error) {
 	if !filepath.IsLocal(ref) {
 		return "", fmt.Errorf("repo_tree %.200q: want a path below the directory of the task file", ref)
 	}
@@ -71,9 +72,9 @@ func (s *shelf) place(ref string) (string, error) {
 	return filepath.Join(s.root, ref), nil
 }
 
-// Open reads a repository that is a directory, a .tar, .tar.gz (.tgz) or .tar.zst.
-// Compressed ones are unpacked once into cache, by the hash of their bytes; what
-// lies there may be deleted while nothing runs.
+// Open opens a repository: a directory or a .tar, .tar.gz (.tgz) or .tar.zst file. It
+// decompresses a compressed file into the directory cache, unless a file of that content is
+// already there. The cache may be deleted while no process uses it.
 func Open(name, cache string) (*workspace.Tree, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -95,8 +96,9 @@ func Open(name, cache string) (*workspace.Tree, error) {
 	return nil, fmt.Errorf("%s: want a directory, a .tar, .tar.gz or .tar.zst", name)
 }
 
-// DefaultCache is where unpacked trees lie: tracesmith/trees in the user's cache
-// directory, or in a directory of this user's below the one for temporary files.
+// DefaultCache returns the default directory for decompressed repositories:
+// tracesmith/trees in the user's cache directory. If there is no such directory, it returns
+// a directory for the current user in os.TempDir.
 func DefaultCache() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "tracesmith", "trees")
@@ -104,7 +106,8 @@ func DefaultCache() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tracesmith-trees-%d", os.Getuid()))
 }
 
-// maxTar bounds an unpacked archive: the tree and as much again for its headers.
+// maxTar limits the size of a decompressed archive. It allows as many bytes for tar headers
+// as for the tree.
 const maxTar = 2 * workspace.MaxRepositoryBytes
 
 func unpacked(name, cache string) (string, error) {
@@ -147,13 +150,14 @@ func unpacked(name, cache string) (string, error) {
 	})
 }
 
-// writeAtomic makes a file all at once: whoever sees the name sees the whole.
+// writeAtomic writes a file under a temporary name and renames it, so other processes never
+// see a partial file.
 func writeAtomic(name string, fill func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // harmless after the rename
+	defer os.Remove(f.Name()) // fails harmlessly after the rename
 	err = fill(f)
 	if err == nil {
 		err = f.Sync()

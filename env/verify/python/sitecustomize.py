@@ -1,17 +1,17 @@
 """Start-up hook of the verifier: runs in a Python process before any program code.
 
-It takes the channel out of the environment, so that neither the program nor its
-children see it, arms the hooks, and hands over to the sitecustomize that the
-interpreter would have loaded without it. The hooks lie in a zip archive that is an
-open file without a name, which no process can change.
+It removes the channel from the environment, so that neither the program nor its
+children see it, arms the hooks, and then runs the sitecustomize that the interpreter
+would have loaded otherwise. The hooks are in a zip archive: an open, sealed file
+without a name, which no process can change.
 """
 import os
 import sys
 
 
 def _load(here, name):
-    """Runs a hook's module under the name of frozen code, whose source tools such as
-    coverage and trace do not want to read: it is gone when they report."""
+    """Runs a hook's module under a file name of frozen code, because coverage and trace
+    would otherwise try to read its source, which is gone when they report."""
     try:
         source = __loader__.get_data(os.path.join(here, name + ".py"))
     except (IOError, OSError):
@@ -66,5 +66,5 @@ except ImportError as _error:
     if _error.name != "sitecustomize":
         raise
 finally:
-    # The import system wants to find an entry when it comes back here.
+    # The import system expects an entry for the module that it is importing.
     sys.modules.setdefault("sitecustomize", _own)

@@ -1,9 +1,9 @@
 """The private record file: one line per record, each with a MAC over itself and
-all before it, so that an edited, forged, reordered or cut file is noticed.
+all records before it, so that an edited, forged, reordered or truncated file is noticed.
 
-The guest, the sandbox's first process, gives each interpreter that the entrypoint
-starts a key of its own, and none to what such an interpreter starts. Only two hash
-states are kept of it.
+The guest, the sandbox's first process, gives a key of its own to each interpreter that
+the entrypoint starts, and none to processes that such an interpreter starts. Only two
+hash states of the key are kept.
 """
 import _socket
 import atexit
@@ -19,19 +19,19 @@ O_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 def take(directory, order):
-    """Asks for this process's key; None when it gets none."""
+    """Asks the guest for this process's key and returns the order with it, or None without a key."""
     try:
-        asking, answer = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), b""
+        sock, answer = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), b""
         try:
-            asking.settimeout(30)
-            asking.connect("\0" + os.path.basename(directory))
+            sock.settimeout(30)
+            sock.connect("\0" + os.path.basename(directory))
             while True:
-                piece = asking.recv(200)
+                piece = sock.recv(200)
                 if not piece:
                     break
                 answer += piece
         finally:
-            asking.close()
+            sock.close()
         order, answer = json.loads(order.decode()), answer.split()
         order["process"], order["key"] = int(answer[0]), bytes(bytearray.fromhex(answer[1].decode()))
         return order
@@ -40,7 +40,7 @@ def take(directory, order):
 
 
 def signer(key):
-    """HMAC-SHA256 with the key reduced to two hash states."""
+    """Returns a function that signs with HMAC-SHA256 and holds two hash states instead of the key."""
     block = key.ljust(64, b"\0")
     inner = hashlib.sha256(bytes(bytearray(b ^ 0x36 for b in bytearray(block))))
     outer = hashlib.sha256(bytes(bytearray(b ^ 0x5C for b in bytearray(block))))
@@ -55,11 +55,11 @@ def signer(key):
 
 
 class Ledger(object):
-    """What is known of the tests, and the only way to the record file.
+    """Holds what is known of the tests, and is the only way to the record file.
 
-    A test counts as passed only if its own function was called and came back
-    (ran), whatever a report says: reports pass through many hands, a return does
-    not. Whoever writes leaves the program's files on the stack behind.
+    A test counts as passed only if its own function was called and returned (ran),
+    even if a report says otherwise: plugins can change a report, but not a return.
+    The files of the program that are on the stack of a report are recorded.
     """
 
     KINDS = ("expect", "begin", "returned", "report", "done", "ended", "close", "end", "note")
@@ -72,12 +72,12 @@ class Ledger(object):
         self.open, self.write, self.close_ = os.open, os.write, os.close
         self.mac, self.number = "", 0
         self.waiting = [{"k": "begin"}]  # records that could not be written yet
-        self.told = set()
+        self.noted = set()
         self.expected = {}  # key of a test -> (its object, its function)
         self.ran = set()
-        self.clock, self.begun, self.took = getattr(time, "perf_counter", time.time), {}, {}  # of a test's own function
+        self.clock, self.begun, self.took = getattr(time, "perf_counter", time.time), {}, {}  # of tests' own functions
         self.status = None  # exit status of the runner's session
-        self.closed = False  # it has reported all
+        self.closed = False  # whether the session has reported all its tests
 
     def take(self, kind, *what):
         if kind != "note":
@@ -86,19 +86,19 @@ class Ledger(object):
             getattr(self, kind)(*what)
 
     def witness(self, kind):
-        """Runners speak from the main thread, with code of theirs below them and
-        no program code above. Only the end comes out of nowhere."""
+        """Checks who reports: a runner reports from the main thread, with its own code
+        on the stack and no program code. Only the end, at exit, has no caller."""
         if self.get_ident() != self.thread:
             self.note("found", "results were reported from a thread")
-        frame, nowhere = self.getframe(), kind != "end"
+        frame, no_runner = self.getframe(), kind != "end"
         while frame is not None:
             file = frame.f_code.co_filename
             where = self.place(file)
             if where:
                 self.note("seen", ["report", where])
-            nowhere = nowhere and file == self.file
+            no_runner = no_runner and file == self.file
             frame = frame.f_back
-        if nowhere:
+        if no_runner:
             self.note("found", "results were reported by none of the runner's code")
 
     def put(self, record):
@@ -106,8 +106,8 @@ class Ledger(object):
 
     def note(self, kind, what):
         key = (kind, str(what))
-        if key not in self.told and len(self.told) < 100:
-            self.told.add(key)
+        if key not in self.noted and len(self.noted) < 100:
+            self.noted.add(key)
             self.put({"k": kind, "what": what})
 
     def report(self, record):
@@ -154,8 +154,8 @@ class Ledger(object):
         self.put({"k": "end", "active": active, "status": self.status})
 
     def flush(self):
-        """Writes what waits. What fails (no descriptor, no stack left) waits on."""
-        if self.getpid() != self.pid:  # a fork of the program's: not ours to report
+        """Writes the waiting records; one that cannot be written (no descriptor, no stack left) keeps waiting."""
+        if self.getpid() != self.pid:  # a child that the program forked reports nothing
             self.waiting = []
         while self.waiting:
             body = "%d %d %s" % (self.process, self.number, text(self.waiting[0]))
@@ -170,7 +170,7 @@ class Ledger(object):
 
 
 def text(value):
-    """JSON, without calling anything that a program could replace."""
+    """Returns value as JSON without calling anything that a program could replace."""
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):
@@ -181,9 +181,8 @@ def text(value):
 
 
 def sealed(ledger):
-    """Holds the ledger among the locals of a generator, the one place in an
-    interpreter that closures and attributes do not lead to. Yields what a message
-    raised."""
+    """Holds the ledger in the locals of a generator, which closures and attributes do not
+    lead to. Yields the exception that a message raised, or None."""
     error = None
     while True:
         message = yield error
@@ -199,11 +198,11 @@ def sealed(ledger):
 
 
 class Channel(object):
-    """The runner's side of the records of one process. The end is written last of
-    all at exit: a process that avoids its exit handlers has none."""
+    """The way of one process's runner to the ledger. The end record is written by the last
+    exit handler; a process that avoids its exit handlers has none."""
 
     def __init__(self, directory, order, guard, place):
-        self.active = False  # a runner reports here
+        self.active = False  # whether a runner reports here
         ledger = sealed(Ledger(os.path.join(directory, "records"), signer(order.pop("key")), order["process"], place))
         next(ledger)
         self._send, self._late, self._guard = ledger.send, [], guard
@@ -216,7 +215,7 @@ class Channel(object):
         while self._late:
             try:
                 error = self._send(self._late[0])
-            except (StopIteration, ValueError):  # it is at work: a thread, a signal, a watched event
+            except (StopIteration, ValueError):  # the ledger is busy: called from a thread, a signal or a watched event
                 return
             del self._late[0]
             if error is not None:

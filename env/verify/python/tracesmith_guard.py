@@ -1,18 +1,18 @@
-"""Notices program code that reaches into the test runner.
+"""Notices program code that manipulates the test runner.
 
 Before program code runs, the functions and classes that decide about a test are
-remembered by identity (with code, defaults); they are compared at every report
-and at the end. Where the interpreter has audit hooks (3.8+), a few events that
-serve to dig in a running interpreter are noted with the file that caused them;
-the verifier judges those against the patch.
+remembered by identity (with their code and defaults); they are compared at every
+report and at the end. If the interpreter has audit hooks (3.8+), a few events that
+serve to inspect a running interpreter are noted with the file that caused them; the
+verifier decides whether the patch is responsible.
 """
 import builtins
 import os
 import sys
 import types
 
-# Builtins that decide about an assertion. Others (open, input, print) are left
-# out: tests replace them with reason.
+# Builtins that decide about an assertion. Others (open, input, print) are left out,
+# because tests replace them legitimately.
 BUILTINS = set(
     "isinstance issubclass bool len any all repr getattr hasattr setattr id hash type object iter next "
     "compile exec eval __build_class__ __import__ super property staticmethod classmethod zip map filter sorted min max "
@@ -28,7 +28,7 @@ FILES = {"open", "os.remove", "os.rename", "os.truncate", "os.chmod"}
 
 
 def core(value):
-    """The plain function inside a descriptor, if there is one."""
+    """Returns the plain function inside a descriptor, or None."""
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     elif isinstance(value, property):
@@ -62,8 +62,8 @@ def describe(owner, name):
 
 
 def locator(workdir, cwd):
-    """Returns what names a file of a program's frame as the workspace does: None
-    if it is a library's, its own name if it is no file."""
+    """Returns a function that maps the file of a frame to its path in the workspace: None for
+    a library's file, and the name itself for code without a file ("<string>")."""
     known, root = {}, workdir.rstrip("/") + "/"
 
     def place(file):
@@ -90,20 +90,20 @@ class Guard(object):
     def __init__(self, workdir, directory, place):
         self.workdir = os.path.realpath(workdir) + os.sep
         self._place = place
-        self.tell = None  # the channel's: writes at once, so that nothing can take it back
-        self._often = []
-        self._rest = []
+        self.tell = None  # set by the channel; writes at once, so that nothing can be withdrawn
+        self._always = []  # entries compared at every check
+        self._full = []  # entries compared at full checks only
         self._known = set()
-        self._modules = []  # remembered ones, by name
+        self._modules = []  # (name, module) of the remembered ones
         self._own_checks = []
         for name, value in vars(builtins).items():
             if name in BUILTINS or (isinstance(value, type) and issubclass(value, BaseException)):
-                self._often.append(entry(builtins, name, value))
+                self._always.append(entry(builtins, name, value))
         self._audit(os.path.realpath(directory))
 
-    def remember(self, often, rest=()):
+    def remember(self, always, full=()):
         """Adds every function and class of the named packages that are loaded."""
-        for prefix, into in [(p, self._often) for p in often] + [(p, self._rest) for p in rest]:
+        for prefix, into in [(p, self._always) for p in always] + [(p, self._full) for p in full]:
             for name, module in sorted(sys.modules.items()):
                 if name != prefix and not name.startswith(prefix + "."):
                     continue
@@ -113,7 +113,7 @@ class Guard(object):
                 self._modules.append((name, module))
                 file = getattr(module, "__file__", None)
                 if file and self.inside(file):
-                    self.find("%s was loaded from the workspace (%s)" % (name, self.relative(file)))
+                    self.add_finding("%s was loaded from the workspace (%s)" % (name, self.relative(file)))
                 self._module(module, into)
 
     def _module(self, module, into):
@@ -127,33 +127,33 @@ class Guard(object):
                         into.append(entry(value, attr, member))
 
     def watch(self, check):
-        """Adds a check of a runner's own: returns a finding or None."""
+        """Adds a check; it returns a finding or None."""
         self._own_checks.append(check)
 
-    def find(self, what):
+    def add_finding(self, what):
         if self.tell:
             self.tell("note", "found", what)
 
-    def seen(self, event, where):
+    def note_event(self, event, where):
         if self.tell:
             self.tell("note", "seen", [event, where])
 
     def check(self, everything=True):
-        for e in self._often + self._rest if everything else self._often:
+        for e in self._always + self._full if everything else self._always:
             if changed(e):
-                self.find("%s was replaced" % describe(e[0], e[1]))
+                self.add_finding("%s was replaced" % describe(e[0], e[1]))
         for name, module in self._modules:
             if sys.modules.get(name) is not module:
-                self.find("the module %s was replaced" % name)
+                self.add_finding("the module %s was replaced" % name)
         for check in self._own_checks:
             what = check()
             if what:
-                self.find(what)
+                self.add_finding(what)
 
     def adopt(self):
-        """Accepts replacements made by code outside the workspace, while
-        installed plugins configure themselves."""
-        for into in (self._often, self._rest):
+        """Accepts the replacements that installed plugins (code outside the workspace)
+        have made while they configured themselves."""
+        for into in (self._always, self._full):
             for i, e in enumerate(into):
                 if changed(e):
                     value = e[0].__dict__.get(e[1])
@@ -162,7 +162,7 @@ class Guard(object):
                         into[i] = entry(e[0], e[1], value)
 
     def finders(self):
-        """Files of the import hooks that are not the interpreter's own."""
+        """Returns the files of the import hooks that belong to the program."""
         out = set()
         for finder in sys.meta_path + sys.path_hooks:
             for place in (finder, type(finder)):
@@ -174,13 +174,13 @@ class Guard(object):
         return self.own(out)
 
     def own(self, files):
-        """Those of the files that are the program's, or no files."""
+        """Returns the files that belong to the program, and the names that are no files."""
         files = (f for f in files if not f.startswith("<frozen"))
         return {f if f[:1] == "<" else self.relative(f) for f in files if f[:1] == "<" or self.inside(f)}
 
     def release(self):
-        """Ends the checks of what a runner takes apart when it is done."""
-        self._rest = []
+        """Stops checking what a runner takes apart at its end."""
+        self._full = []
 
     def inside(self, path):
         return os.path.realpath(path).startswith(self.workdir)
@@ -198,7 +198,7 @@ class Guard(object):
         def caller(event, frame):
             where = frame is not None and place(frame.f_code.co_filename)
             if where:
-                guard.seen(event, where)
+                guard.note_event(event, where)
 
         def hook(event, args):
             if event in WATCHED:
@@ -215,7 +215,7 @@ class Guard(object):
                 guard.bytecode(getframe().f_back)
             elif event == "import":
                 if isinstance(args[1], str) and guard.inside(args[1]):  # native code
-                    guard.seen("dlopen", guard.relative(args[1]))
+                    guard.note_event("dlopen", guard.relative(args[1]))
             elif event in FILES:
                 frame = getframe().f_back
                 mine = frame is not None and frame.f_code.co_filename == own
@@ -226,29 +226,28 @@ class Guard(object):
         sys.addaudithook(hook)
 
     def bytecode(self, frame):
-        """Code without a source names any file it likes as its own."""
+        """Reports bytecode that is loaded without a source: it can claim any file as its own."""
         inner = frame
         while inner is not None and inner.f_code.co_filename.startswith("<frozen importlib"):
             if inner.f_code.co_name == "_compile_bytecode":
                 file = inner.f_locals.get("bytecode_path")
                 if file and self.inside(file) and (sys.dont_write_bytecode or not inner.f_locals.get("source_path")):
-                    self.find("%s is code without a source" % self.relative(file))
+                    self.add_finding("%s is code without a source" % self.relative(file))
                 return
             inner = inner.f_back
         self._note("marshal.loads", frame)
 
     def _note(self, event, frame):
-        """Attributes an event to the innermost frame that is the program's.
+        """Attributes an event to the innermost frame of the program.
 
-        What a library does while it is imported is its own doing, whoever asked
-        for the import: a module of the program would have a frame of its own
-        below the importer's.
+        What a library does while it is imported is not attributed to the program that
+        imports it: a module of the program would have its own frame inside the import.
         """
         while frame is not None:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 return
             where = self._place(frame.f_code.co_filename)
             if where:
-                self.seen(event, where)
+                self.note_event(event, where)
                 return
             frame = frame.f_back

@@ -1,5 +1,5 @@
-"""Which tests run, in which order, and who watches them: what a run is asked for
-beside its key. Without a word of it the runner does what it does."""
+"""Which tests run, in which order, and which probe watches them. Without such an order
+the runner is left as it is."""
 import os
 
 
@@ -25,9 +25,8 @@ class Plan(object):
             self.probe.end(name)
 
     def draws(self):
-        """Returns what gives each object it is asked for a random number of its
-        own: sorting by the numbers of a test's parents and its own keeps modules
-        and classes together."""
+        """Returns a function that maps each key to a random number. Sorting tests by the
+        numbers of their parents and their own keeps modules and classes together."""
         import random
 
         source, drawn = random.Random(self.seed), {}

@@ -1,5 +1,5 @@
-"""Per-test results of pytest, however it is started: the plugin is registered
-when pytest's configuration looks for plugins, before any conftest is loaded."""
+"""Per-test results of pytest. The plugin is registered when pytest's configuration
+looks for plugins, before any conftest is loaded, so it does not matter how pytest is started."""
 import ast
 import builtins
 import functools
@@ -9,7 +9,7 @@ import sys
 
 __unittest = True  # as in tracesmith_unittest
 
-# Hooks whose implementations decide about a result or see it before us.
+# Hooks whose implementations decide about a result or see it before the plugin does.
 CRITICAL = [
     "pytest_runtest_protocol", "pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_teardown",
     "pytest_runtest_makereport", "pytest_runtest_logreport", "pytest_pyfunc_call", "pytest_runtestloop",
@@ -66,8 +66,8 @@ def register_with(manager, channel, guard, plan, assertions):
 
 
 def node_id(nodeid, config, guard):
-    """The id of a test with its file's path below the workspace, and without the
-    "()" that old versions have for the instance of a class."""
+    """Returns the id of a test with its file's path relative to the workspace, and without
+    the "()" that old versions write for the instance of a class."""
     root = str(getattr(config, "rootpath", None) or config.rootdir)
     path, sep, rest = nodeid.partition("::")
     full = os.path.realpath(os.path.join(root, path))
@@ -92,7 +92,7 @@ def watcher(pytest, guard, plan):
 def plugin(pytest, manager, channel, guard, plan, assertions):
     first, last = pytest.hookimpl(tryfirst=True), pytest.hookimpl(trylast=True)
     phases = {}  # node id -> statuses of its phases
-    functions = {}  # node id -> how to see whether its function is still the same
+    functions = {}  # node id -> what function_of returned at collection
     here = {"hooks": None}
 
     def hooks():
@@ -132,22 +132,22 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
             return
         item, place, name, value, code = known
         if vars(place).get(name) is not value or getattr(value, "__code__", None) is not code:
-            guard.find("the test function %s was replaced while the tests ran" % name)
+            guard.add_finding("the test function %s was replaced while the tests ran" % name)
         for attr in ("runtest", "setup", "teardown", "repr_failure", "listchain", "reportinfo"):
             if attr in vars(item):
-                guard.find("the test %s was given a %s of its own" % (name, attr))
+                guard.add_finding("the test %s was given a %s of its own" % (name, attr))
 
     def own_function(item):
-        """The plain function that is the test; None where it is none, or one that
-        returns before it has run (async, generators)."""
+        """Returns the plain function that is the test, or None if there is none or if its
+        call returns before it has run (async functions, generators)."""
         known = functions.get(item.nodeid)
         fn = plain(known[3] if known else getattr(item, "obj", None))
         code = getattr(fn, "__code__", None)
         return fn if code is not None and not code.co_flags & NOT_RUN else None
 
     def origins():
-        """Files that test functions come from when not from the test's own
-        file, and a finding for one that is not what its file says."""
+        """Returns the files, other than the tests' own, that test functions come from.
+        Reports functions that differ from the source in their file."""
         files, sources = set(), {}
         for known in functions.values():
             if known is None:
@@ -158,14 +158,14 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 code = fn.__code__
                 if getattr(fn, "__builtins__", vars(builtins)) is not vars(builtins) or \
                         not any(fn.__globals__.get("__builtins__", builtins) is b for b in (builtins, vars(builtins))):
-                    guard.find("the test function %s has builtins of its own" % known[2])
+                    guard.add_finding("the test function %s has builtins of its own" % known[2])
                 if file is None or os.path.realpath(code.co_filename) != os.path.realpath(file):
                     files.add(code.co_filename)
                     continue
                 if file not in sources:
                     sources[file] = compiled(file, here["config"])
                 if sources[file] and code not in sources[file]:
-                    guard.find("the test function %s is not what its file says" % known[2])
+                    guard.add_finding("the test function %s is not what its file says" % known[2])
         return files
 
     def status_of(seen):
@@ -175,8 +175,8 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
     class Plugin(object):
         @first
         def pytest_cmdline_main(self, config):
-            # Tests run in this process, where they are watched, not in those of
-            # pytest-xdist or pytest-forked.
+            # Tests must run in this process, where they are watched, so pytest-xdist and
+            # pytest-forked are switched off.
             if hasattr(config.option, "numprocesses"):
                 config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
             if hasattr(config.option, "forked"):
@@ -212,14 +212,14 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
 
         @pytest.hookimpl(hookwrapper=True, trylast=True)
         def pytest_runtest_call(self, item):
-            # Innermost: other plugins have made of the function what they want.
+            # Runs innermost, after other plugins have wrapped the function.
             if own_function(item) is None:
                 yield
                 return
             function, case = item.obj, getattr(item, "_testcase", None)
             call = evidence(channel, item.nodeid, item, function)
             item.obj = call
-            if case is not None:  # before pytest 5.4 a TestCase calls its own
+            if case is not None:  # before pytest 5.4 a TestCase calls its own attribute
                 setattr(case, item.name, call)
             yield
             item.obj = function
@@ -238,7 +238,7 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
             if outcome == "rerun":
                 seen[:] = ["rerun"]
                 return
-            if when == "teardown" and seen == ["rerun"]:  # of the attempt that does not count
+            if when == "teardown" and seen == ["rerun"]:  # the teardown of an attempt that does not count
                 return
             if hasattr(report, "context") and hasattr(report.context, "kwargs"):  # one of a test's subtests
                 if outcome == "failed":
@@ -286,7 +286,7 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
     return Plugin()
 
 
-# Flags of code whose call returns before it has run: generators, coroutines.
+# Code flags of generators and coroutines, whose calls return before the code has run.
 NOT_RUN = 0x20 | 0x80 | 0x100 | 0x200
 
 
@@ -295,7 +295,7 @@ def plain(method):
 
 
 def evidence(channel, key, test, function):
-    """The test function, with a word to the ledger when it has come back."""
+    """Wraps a test function so that the ledger knows when it begins and when it has returned."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -309,12 +309,12 @@ def evidence(channel, key, test, function):
 
 
 def layers(fn):
-    """A test function and what its decorators wrap."""
+    """Returns a test function and the functions that its decorators wrap."""
     out = []
     while fn is not None and fn not in out and len(out) < 20:
         inner = getattr(getattr(fn, "hypothesis", None), "inner_test", None)
         if inner is not None:
-            # The outer function is made up by hypothesis in the test's name.
+            # hypothesis generates the outer function under the test's name.
             fn = inner
             continue
         fn = getattr(fn, "__func__", fn)
@@ -325,8 +325,8 @@ def layers(fn):
 
 
 def compiled(file, config):
-    """Every code object of a test file, compiled anew: as it is, and as pytest
-    rewrites it. None when it cannot be told."""
+    """Returns every code object of a test file, compiled again both as it is and as pytest
+    rewrites it, or None if that is not possible."""
     out = []
 
     def collect(code):
@@ -353,7 +353,7 @@ def compiled(file, config):
 
 
 def canary(item, guard):
-    """A failing call must still become a failed report."""
+    """Checks that a failing call still becomes a failed report."""
     from _pytest.reports import TestReport
     from _pytest.runner import CallInfo
 
@@ -366,6 +366,6 @@ def canary(item, guard):
             return
         call = make(wrong, when="call")
         if TestReport.from_item_and_call(item, call).outcome != "failed":
-            guard.find("a failing assertion was not reported as a failure")
+            guard.add_finding("a failing assertion was not reported as a failure")
     except Exception as error:
-        guard.find("the test runner no longer works (%s)" % type(error).__name__)
+        guard.add_finding("the test runner no longer works (%s)" % type(error).__name__)

@@ -1,6 +1,6 @@
-"""Per-test results of unittest: python -m unittest, or a script calling
-unittest.main. The outermost TextTestRunner.run is the session; its result
-object tells what happened to each test."""
+"""Per-test results of unittest: python -m unittest, or a script that calls
+unittest.main. The outermost TextTestRunner.run is the session; its result object
+records the outcome of each test."""
 import os
 import sys
 import unittest
@@ -11,8 +11,7 @@ import unittest.runner
 
 from tracesmith_pytest import NOT_RUN, evidence, plain
 
-# Tracebacks of failures leave out the frames of modules that say so: theirs begin
-# in the test, and ours are not a part of what the project did.
+# unittest omits the frames of modules that have this name from tracebacks of failures.
 __unittest = True
 
 RANK = ["passed", "skipped", "xfailed", "xpassed", "failed", "error"]
@@ -80,7 +79,7 @@ def arrange(suite, plan, test_id):
 
 
 def names(suite, test_id):
-    """The ids of the tests of a suite, in their order."""
+    """Returns the ids of the tests of a suite in order."""
     tests = getattr(suite, "_tests", None)
     if not isinstance(tests, list):
         return [test_id(suite)]
@@ -88,7 +87,7 @@ def names(suite, test_id):
 
 
 def headline(test):
-    """The first line of a test's docstring, by which unittest's log calls it."""
+    """Returns the first line of a test's docstring, which unittest's log shows as its name, or None."""
     doc = getattr(test, "_testMethodDoc", None)
     if type(doc) is not str or not doc.strip():
         return None
@@ -135,7 +134,7 @@ class Recorder(object):
         return startTest
 
     def watch(self, test):
-        """Has the test's own method say when it has come back."""
+        """Wraps the test's own method so that the ledger knows when it has returned."""
         name = getattr(test, "_testMethodName", "")
         method = getattr(test, name, None)
         code = getattr(plain(method), "__code__", None)
@@ -148,7 +147,7 @@ class Recorder(object):
             return
 
         def late(method):
-            # 3.12.1 has taken the method before it says that a test starts.
+            # 3.12.1 looks the method up before it calls startTest.
             return call(method if hasattr(method, "of_tracesmith") else evidence(self.channel, key, test, method))
 
         late.of_tracesmith = True
@@ -202,7 +201,7 @@ LOAD_FAILURES = tuple(
 
 
 class Wrong(unittest.TestCase):
-    """Assertions that are wrong: a runner that lets one of them pass has been
+    """Assertions that must fail: a runner that lets one of them pass has been
     tampered with."""
 
     def runTest(self):
@@ -246,7 +245,6 @@ class Wrong(unittest.TestCase):
         self.fail()
 
 
-
 WRONG = [n for n in vars(Wrong) if n == "runTest" or n.startswith("wrong_")]
 
 
@@ -255,4 +253,4 @@ def canary(guard):
         result = unittest.TestResult()
         Wrong(name).run(result)
         if len(result.failures) != 1 or result.errors:
-            guard.find("a failing assertion (%s) was not seen as a failure" % name)
+            guard.add_finding("a failing assertion (%s) was not seen as a failure" % name)

@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A recipe takes a copy of the library out of sight that came with the interpreter.
-func TestWhatATaskHidesIsEmptyInItsSandboxes(t *testing.T) {
+// A recipe hides a copy of the library that came with the interpreter.
+func TestHiddenPathsAreEmptyInSandboxes(t *testing.T) {
 	b := open(t, "bubblewrap")
 	python := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-m", "venv", "--without-pip", python).CombinedOutput(); err != nil {

@@ -155,8 +155,7 @@ func TestDockerPrepare(t *testing.T) {
 	testPrepare(b)
 }
 
-// What an interpreter that was brought in has beside it stays in PATH, behind
-// the results of the set-up.
+// The programs beside a recipe's interpreter stay in PATH, after the results of the setup.
 func TestPrepareKeepsTheInterpreter(t *testing.T) {
 	b := open(t, "bubblewrap")
 	own := filepath.Join(t.TempDir(), "own")
@@ -176,9 +175,9 @@ func TestPrepareKeepsTheInterpreter(t *testing.T) {
 	}
 }
 
-// What a set-up installs is compiled once: installers that ask the interpreter
-// whether to compile (setup.py) are told yes, and what the compiler warns of is no
-// failure of every run with warnings as errors.
+// What a setup installs is compiled once: installers such as setup.py that ask the interpreter
+// whether to compile are told to, so that compiler warnings do not fail runs with warnings as
+// errors.
 func TestPrepareCompilesWhatIsInstalled(t *testing.T) {
 	b := open(t, "bubblewrap")
 	spec, err := b.prepare(`python3 -c "
@@ -194,8 +193,8 @@ sys.dont_write_bytecode or py_compile.compile(name, doraise=True)"`)
 	}
 }
 
-// A set-up that fails is an error with its output, and its sandbox is gone.
-func TestD10SetupFailure(t *testing.T) {
+// A failed setup is an error with its output, and its sandbox is removed.
+func TestFailedSetupIsAnErrorWithItsOutput(t *testing.T) {
 	b := open(t, "bubblewrap")
 	if spec, err := b.prepare(); err != nil || len(spec.Mounts) > 0 {
 		t.Errorf("without commands: %+v, %v", spec, err)
@@ -212,8 +211,8 @@ func TestD10SetupFailure(t *testing.T) {
 	b.leftNothing()
 }
 
-// The limit counts all that a set-up does, the making of its environment too:
-// it is doubled until it is long enough for that, before the command waits it out.
+// The limit covers the whole setup, including the creation of its environment. The test doubles
+// the limit until it is long enough for that, before the command uses it up.
 func TestSetupOutOfTime(t *testing.T) {
 	t.Parallel()
 	b := open(t, "bubblewrap")
@@ -310,8 +309,8 @@ func TestCacheOfOthersIsRefused(t *testing.T) {
 	}
 }
 
-// The least recently used entries go when the cache is over its limit, those in
-// use never, whoever uses them.
+// When the cache exceeds its limit, the least recently used entries are removed, but none that any
+// process uses.
 func TestCacheStaysWithinItsLimit(t *testing.T) {
 	b := open(t, "bubblewrap")
 	fill := func(name string) string {

@@ -58,7 +58,7 @@ func TestWaitingForABuildEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// A result is for the repository and the interpreter it was built with.
+// A result belongs to the repository and the interpreter that it was built with.
 func TestResultsAreKeptPerTreeAndInterpreter(t *testing.T) {
 	b := open(t, "bubblewrap")
 	own := filepath.Join(t.TempDir(), "own")

@@ -1,4 +1,4 @@
-"""What a function is among its project: how branched, and how often called."""
+"""Measures of a function in its project: its cyclomatic complexity and how many functions call it."""
 import ast
 import json
 import os
@@ -32,7 +32,8 @@ def cyclomatic(node):
     return total
 
 
-def of(root, file, function):
+def facts(root, file, function):
+    """Returns {"cyclomatic": ..., "callers": ...}; callers are matched by the function's name only."""
     out = {}
     callers = set()
     last = function.rpartition(".")[2]
@@ -59,4 +60,4 @@ def of(root, file, function):
 
 
 if __name__ == "__main__":
-    print(json.dumps(of(*sys.argv[1:4])))
+    print(json.dumps(facts(*sys.argv[1:4])))

@@ -1,5 +1,5 @@
-"""Describes one failure of a test: what was raised, through which frames, and,
-for an assertion, what was got and what was expected."""
+"""Describes one failure of a test: the exception, its frames and, for an assertion,
+the values of both sides."""
 import ast
 import linecache
 import traceback
@@ -7,7 +7,7 @@ import traceback
 MAX_TEXT, MAX_VALUE, MAX_FRAMES = 4000, 300, 200
 
 
-def of(kind, value, tb, place):
+def describe(kind, value, tb, place):
     frames, test, asserted = [], None, None
     while tb is not None and len(frames) < MAX_FRAMES:
         frame, line = tb.tb_frame, tb.tb_lineno
@@ -20,10 +20,10 @@ def of(kind, value, tb, place):
         elif code.co_name.startswith("assert") and asserted is None and test is not None:
             asserted = operands(frame)
         tb = tb.tb_next
-    message = safely(lambda: str(value))
+    message = guarded(lambda: str(value))
     out = {"type": kind.__name__, "message": message[:MAX_TEXT], "frames": frames,
            "statement": statement(*test)[:MAX_TEXT] if test else ""}
-    out["text"] = safely(lambda: "".join(traceback.format_exception_only(kind, value)))[-MAX_TEXT:]
+    out["text"] = guarded(lambda: "".join(traceback.format_exception_only(kind, value)))[-MAX_TEXT:]
     if asserted is None and issubclass(kind, AssertionError):
         asserted = compared(message)
     if asserted:
@@ -37,7 +37,8 @@ def is_test(path):
     return name.startswith("test") or name.endswith("_test.py") or any(p in ("test", "tests", "testing") for p in parts[:-1])
 
 
-def safely(text):
+def guarded(text):
+    """Returns text(), or the name of the exception that it raises."""
     try:
         return text()
     except Exception as e:
@@ -45,12 +46,12 @@ def safely(text):
 
 
 def shown(value):
-    text = safely(lambda: repr(value))
+    text = guarded(lambda: repr(value))
     return text if len(text) <= MAX_VALUE else text[:MAX_VALUE] + "..."
 
 
 def operands(frame):
-    """Both sides of a unittest assertion, from the frame that compares them."""
+    """Returns both sides of a unittest assertion, from the frame that compares them, or None."""
     names = frame.f_code.co_varnames[1:3]
     if len(names) == 2 and names[0] in ("first", "list1", "tuple1", "d1", "set1", "seq1", "member", "expr1"):
         local = frame.f_locals
@@ -60,7 +61,7 @@ def operands(frame):
 
 
 def compared(message):
-    """Both sides of pytest's "assert 3 == 4"."""
+    """Returns both sides of pytest's message "assert 3 == 4", or None."""
     line = message.split("\n")[0]
     if not line.startswith("assert "):
         return None
@@ -75,7 +76,7 @@ def compared(message):
 
 
 def statement(file, line):
-    """The source of the innermost statement at a line."""
+    """Returns the source of the innermost statement at a line, or "" for a compound statement."""
     lines = linecache.getlines(file)
     try:
         tree = ast.parse("".join(lines))

@@ -1,8 +1,9 @@
 """Runs a project's tests once, in a child process.
 
-One JSON object a line comes in on standard input, one goes out on standard
-output: first the run, then, when everything that the run started is ended, what
-it left in the tree. Nothing of the project is imported in this process.
+The request is one JSON object on the first line of standard input. The results go to
+standard output as a line of JSON. The caller then ends everything that the run started
+and sends a second line; the answer is the list of files that the run left in the tree.
+Nothing of the project is imported in this process.
 """
 import json
 import os
@@ -14,13 +15,13 @@ import time
 
 import tracesmith_session
 
-MAX_LOG = 64 << 10  # bytes of a run's output that are kept, head and tail
+MAX_LOG = 64 << 10  # bytes kept of a run's output, head and tail together
 MAX_RECORDS = 32 << 20
-OLD = 1000000000  # modification time of the healthy tree's files: what was compiled of them is known by it
+OLD = 1000000000  # modification time of the healthy tree's files, by which their cached bytecode stays valid
 
 
 def entries(root):
-    """Yields (path, entry, stat) of everything below root that can be listed."""
+    """Yields (path, entry, stat) of everything under root that can be listed."""
     todo = [""]
     while todo:
         below = todo.pop()
@@ -39,8 +40,8 @@ def entries(root):
                 todo.append(path)
 
 
-def age(root, changed):
-    """Gives the healthy tree's files one modification time, and the changed ones another."""
+def set_times(root, changed):
+    """Gives the healthy tree's files one modification time and the changed files another."""
     for path, entry, info in entries(root):
         if stat.S_ISREG(info.st_mode):
             when = OLD + (path in changed)
@@ -48,7 +49,7 @@ def age(root, changed):
 
 
 def snapshot(root):
-    """Path -> what tells whether the entry is still the same."""
+    """Returns path -> what identifies the state of the entry."""
     seen = {}
     for path, entry, info in entries(root):
         if stat.S_ISDIR(info.st_mode):
@@ -61,18 +62,18 @@ def snapshot(root):
 
 
 def ignored(path):
-    """What test runs leave behind and is not taken for part of a project."""
+    """Whether a path is a cache that test runs commonly leave behind."""
     parts = path.split(os.sep)
     return any(p in ("__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".coverage") for p in parts) or path.endswith((".pyc", ".pyo"))
 
 
-def left(before, after):
-    """The paths that a run has made, changed or removed."""
+def differences(before, after):
+    """Returns the paths that a run has created, changed or removed."""
     return sorted(p for p in set(before) | set(after) if before.get(p) != after.get(p) and not ignored(p))
 
 
-def clipped(path):
-    """Head and tail of a run's output."""
+def read_log(path):
+    """Returns a run's output; of a long one, head and tail."""
     if not os.path.exists(path):
         return ""
     with open(path, "rb") as f:
@@ -86,7 +87,7 @@ def clipped(path):
     return data.decode("utf-8", "replace")
 
 
-def forked(request, root, scratch, out):
+def run_child(request, root, scratch, out):
     log = os.path.join(scratch, "log")
     reading, writing = os.pipe()
     begun = time.monotonic()
@@ -98,11 +99,11 @@ def forked(request, root, scratch, out):
     os.close(writing)
     records, timed_out = receive(reading, child, begun + request["timeout"])
     os.close(reading)
-    return {"records": records, "timed_out": timed_out, "seconds": time.monotonic() - begun, "log": clipped(log)}
+    return {"records": records, "timed_out": timed_out, "seconds": time.monotonic() - begun, "log": read_log(log)}
 
 
 def receive(fd, child, deadline):
-    """Reads a run's records until its end, and ends it."""
+    """Reads a run's records until the last one or the deadline, then kills the run."""
     data, timed_out = b"", False
     while not ended(data) and len(data) < MAX_RECORDS:
         remaining = deadline - time.monotonic()
@@ -115,7 +116,7 @@ def receive(fd, child, deadline):
             if not chunk:
                 break
             data += chunk
-    for kill in (os.killpg, os.kill):  # it may not have made its group yet
+    for kill in (os.killpg, os.kill):  # the child may not have created its group yet
         try:
             kill(child, signal.SIGKILL)
         except OSError:
@@ -125,7 +126,7 @@ def receive(fd, child, deadline):
 
 
 def record(line):
-    """Parse a line as a record; None for lines that the tests wrote themselves."""
+    """Parses a line as a record; returns None for lines that the tests wrote themselves."""
     try:
         found = json.loads(line.decode())
     except ValueError:
@@ -134,29 +135,29 @@ def record(line):
 
 
 def ended(data):
-    """The last record says that no more come; a process that the tests left
-    behind may hold the pipe open."""
+    """Whether the last record has arrived. The end of the pipe does not tell: a process
+    that the tests left behind may hold it open."""
     start = data.rfind(b"\n", 0, -1) + 1
     return data.endswith(b"\n") and data[start:start + 12] == b'{"k": "end",'
 
 
 def main():
     out = os.fdopen(os.dup(1), "w")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
     scratch, root = os.path.dirname(os.path.abspath(__file__)), os.getcwd()
 
-    def say(answer):
+    def send(answer):
         out.write(json.dumps(answer) + "\n")
         out.flush()
 
     request = json.loads(sys.stdin.readline())
-    age(root, set(request.get("changed") or ()))
+    set_times(root, set(request.get("changed") or ()))
     before = snapshot(root)
-    say(forked(request, root, scratch, out))
+    send(run_child(request, root, scratch, out))
     if sys.stdin.readline():
-        say({"left": left(before, snapshot(root))})
+        send({"left": differences(before, snapshot(root))})
 
 
 if __name__ == "__main__":

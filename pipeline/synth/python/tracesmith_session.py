@@ -1,6 +1,6 @@
-"""One run of a project's tests, in a process of its own that ends with it.
+"""Runs a project's tests in this process, which ends with the run.
 
-Records go out as lines of JSON: one for each test, one for each failure that is
+Records are written as lines of JSON: one for each test, one for each failure that is
 described, and one at the end.
 """
 import atexit
@@ -21,7 +21,7 @@ def run(request, root, log, probe, out):
         os.setsid()
         quiet(log)
         os.chdir(root)
-        random.seed()  # each process has its own
+        random.seed()  # forked children must not share the parent's state
         sys.dont_write_bytecode = not request.get("compile", False)
         session = Session(request, root, probe, out)
         try:
@@ -29,7 +29,7 @@ def run(request, root, log, probe, out):
         except SystemExit as e:
             code = e.code if isinstance(e.code, int) else 1
         if session.probe is not None:
-            atexit._run_exitfuncs()  # it tells its last words there
+            atexit._run_exitfuncs()  # the probe writes its last records there
         sys.stdout.flush()
         sys.stderr.flush()
         session.put({"k": "end", "code": int(code)})
@@ -54,13 +54,13 @@ class Session(object):
     def __init__(self, request, root, probe, out):
         self.root, self.out = os.path.realpath(root), out
         self.argv = request["argv"]
-        self.module = request.get("module", True)  # python -m puts the directory on the path
+        self.module = request.get("module", True)  # started as python -m, which puts the directory on the path
         self.first = set(request.get("first") or ())
         self.only = set(request["only"]) if request.get("only") is not None else None
         self.shuffle = request.get("shuffle", 0)
-        self.most = request.get("most", 0)  # failures after which more tell nothing
-        self.describe = request.get("describe", 0)
-        self.probe, self.begun, self.places = None, set(), {}
+        self.most = request.get("most", 0)  # failures after which the run stops; 0 is no limit
+        self.describe = request.get("describe", 0)  # failures still to be described
+        self.probe, self.places = None, {}
         self.waiting, self.bad = len(self.first), 0
         here = os.path.dirname(os.path.abspath(__file__))
         sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
@@ -78,7 +78,7 @@ class Session(object):
             data = data[os.write(self.out, data):]
 
     def place(self, file):
-        if file not in self.places:  # a probe asks at every call
+        if file not in self.places:  # cached, because a probe asks at every call
             full = os.path.realpath(file) if file[:1] != "<" else file
             self.places[file] = full[len(self.root) + 1:] if full.startswith(self.root + os.sep) else None
         return self.places[file]
@@ -88,7 +88,7 @@ class Session(object):
             self.probe.begin(name)
 
     def done(self, name, status):
-        """Records a test; True when the rest of them would tell nothing more."""
+        """Records a test; returns True if the remaining tests need not run."""
         if self.probe is not None:
             self.probe.end(name)
         self.put({"k": "test", "id": name, "s": status})
@@ -103,7 +103,7 @@ class Session(object):
         if self.describe <= 0:
             return
         self.describe -= 1
-        self.put(dict(tracesmith_failure.of(kind, value, tb, self.place), k="failure", id=name))
+        self.put(dict(tracesmith_failure.describe(kind, value, tb, self.place), k="failure", id=name))
 
     def draws(self):
         source, drawn = random.Random(self.shuffle), {}
@@ -114,8 +114,6 @@ class Session(object):
             return drawn[key]
 
         return draw
-
-    # pytest
 
     def pytest(self):
         import pytest
@@ -162,9 +160,9 @@ class Session(object):
                     e = call.excinfo
                     session.failure(name_of(item.nodeid, item.config), e.type, e.value, e.tb)
                 if report.when == "teardown":
-                    self.stop_of(item, report)
+                    self.finish(item, report)
 
-            def stop_of(self, item, report):
+            def finish(self, item, report):
                 seen = phases.setdefault(report.nodeid, [])
                 self.note(report, seen)
                 order = ["error", "failed", "xpassed", "xfailed", "skipped", "passed"]
@@ -196,8 +194,6 @@ class Session(object):
                     session.put({"k": "collect", "id": report.nodeid, "text": str(report.longrepr)[-MAX_TEXT:]})
 
         return Plugin()
-
-    # unittest
 
     def unittest(self):
         return tracesmith_unittest_session.run(self)

@@ -1,4 +1,4 @@
-"""python -m unittest, watched: the counterpart of the plugin for pytest."""
+"""Runs python -m unittest and records each test, as the plugin of tracesmith_session does for pytest."""
 import sys
 import unittest
 import unittest.loader
@@ -14,9 +14,6 @@ NOT_LOADED = tuple(
 
 
 def run(session):
-    def result_class(*args, **kwargs):
-        return Result(*args, **kwargs)
-
     class Result(unittest.TextTestResult):
         def startTest(self, test):
             self.worst = None

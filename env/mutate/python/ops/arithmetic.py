@@ -1,21 +1,21 @@
-"""a1 to a5: operators of arithmetic, their operands, and k1's neighbour, the integer."""
+"""a1 to a5: arithmetic operators and their operands."""
 import ast
 
 from phrases import OPERATIONS, enclose, gaps, in_parentheses, operand
 from registry import Change, operator
-from trees import clone, number, same
+from trees import clone, same
 
 SYMBOL = {ast.Add: b"+", ast.Sub: b"-", ast.Mult: b"*", ast.Div: b"/", ast.FloorDiv: b"//", ast.Mod: b"%", ast.Pow: b"**",
           ast.LShift: b"<<", ast.RShift: b">>", ast.BitAnd: b"&", ast.BitOr: b"|", ast.BitXor: b"^"}
-WITHIN = {ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv,), ast.Div: (ast.Mult,), ast.FloorDiv: (ast.Mod, ast.Mult),
-          ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,), ast.LShift: (ast.RShift,), ast.RShift: (ast.LShift,),
-          ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd, ast.BitXor), ast.BitXor: (ast.BitOr, ast.BitAnd)}
+SIMILAR = {ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv,), ast.Div: (ast.Mult,), ast.FloorDiv: (ast.Mod, ast.Mult),
+           ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,), ast.LShift: (ast.RShift,), ast.RShift: (ast.LShift,),
+           ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd, ast.BitXor), ast.BitXor: (ast.BitOr, ast.BitAnd)}
 BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 TEXT = ("str", "bytes", "list", "tuple", "dict")
 
 
 def idle(node, *values):
-    """Whether an operand is a number that makes both operators do the same."""
+    """Whether an operand is one of these numbers, with which the changed operation gives the same result."""
     return isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value in values
 
 
@@ -27,11 +27,11 @@ def exchange(src, node, scope):
     if idle(node.right, 0) or isinstance(node.op, (ast.Mult, ast.Div, ast.FloorDiv, ast.Pow)) and idle(node.right, 1):
         return
     at, text = gaps_of(src, node)[0]
-    for kind in WITHIN.get(type(node.op), ()):
+    for kind in SIMILAR.get(type(node.op), ()):
         if kind is ast.FloorDiv and right == "float":
             continue
         edits = [(at, at + len(text), SYMBOL[kind])]
-        if isinstance(node.op, (ast.Pow,) + BITS):  # the new operator binds otherwise
+        if isinstance(node.op, (ast.Pow,) + BITS):  # the new operator has another precedence
             edits += parentheses(src, node)
         yield Change(edits, [(node, clone(node, op=kind()))])
 
@@ -41,7 +41,7 @@ def gaps_of(src, node):
 
 
 def parentheses(src, node):
-    """Edits that keep a binary operation one operand, and its operands too, whatever its operator."""
+    """Returns the parentheses that preserve the tree around and below a binary operation when its operator changes."""
     edits = []
     parent = node._parent
     if isinstance(parent, OPERATIONS + (ast.Await,)):
@@ -90,7 +90,7 @@ def link(src, node, scope):
 @operator("a4", "arithmetic", "augmented assignment changed", "a total is wrong, or starts again each time", ast.AugAssign)
 def augmented(src, node, scope):
     at, text = next((at, t) for at, t in src.tokens(src.end(node.target), src.start(node.value)) if t.endswith(b"="))
-    kinds = WITHIN.get(type(node.op), ())[:1]
+    kinds = SIMILAR.get(type(node.op), ())[:1]
     textual = scope.kind_of(node.value) in TEXT or scope.kind_of(node.target) in TEXT
     if kinds and not textual and not idle(node.value, 0):
         yield Change([(at, at + len(text), SYMBOL[kinds[0]] + b"=")], [(node, clone(node, op=kinds[0]()))])

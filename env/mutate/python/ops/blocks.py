@@ -1,4 +1,4 @@
-"""d3 and y1: what holds a block together is gone, and the block stays."""
+"""d3 and y1: remove the statement around a block, or an await, and keep what is inside."""
 import ast
 import re
 
@@ -13,7 +13,7 @@ TRY = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
 
 
 def own_jumps(loop):
-    """Whether the body has a break or continue that is this loop's."""
+    """Whether the body has a break or continue of this loop."""
     stack = list(loop.body)
     while stack:
         n = stack.pop()
@@ -42,7 +42,7 @@ def wrapper(src, node, scope):
 
 
 def once(src, node):
-    """A break at the end of the body."""
+    """Adds a break at the end of the body."""
     last = node.body[-1]
     if isinstance(last, JUMP) or isinstance(last, (ast.If, ast.Try, ast.FunctionDef, ast.ClassDef) + LOOP + WITH) and src.line_of(src.start(node.body[0])) == src.line_of(src.start(node)):
         return

@@ -1,4 +1,4 @@
-"""f1, f2, f4: what is called, and with what."""
+"""f1, f2, f4: arguments of calls, and the callee."""
 import ast
 
 from phrases import arguments, without

@@ -1,9 +1,9 @@
-"""k2 to k4: defaults, keys, and how a value is brought into form."""
+"""k2 to k4: defaults, keys, and the format of values."""
 import ast
 
-from phrases import arguments, replaced, without
+from phrases import arguments, without
 from registry import Change, operator
-from scope import FUNCTION, attributes, called
+from scope import FUNCTION, attributes, called, makes_empty
 from trees import clone, inner, same
 
 
@@ -19,16 +19,8 @@ def default(src, node, scope):
         yield Change([(src.start(node), src.end(node), b"None")], [(node, ast.Constant(value=None, kind=None))])
 
 
-def empty(node):
-    if isinstance(node, (ast.List, ast.Set)):
-        return not node.elts
-    if isinstance(node, ast.Dict):
-        return not node.keys
-    return isinstance(node, ast.Call) and called(node) in ("list", "dict", "set") and not node.args and not node.keywords
-
-
 def mutable(src, node):
-    """`x=None` with `if x is None: x = []` becomes `x=[]`: one list for all calls."""
+    """`x=None` with `if x is None: x = []` becomes `x=[]`, which all calls share."""
     a = node.args
     pairs = list(zip((getattr(a, "posonlyargs", []) + a.args)[::-1], a.defaults[::-1])) + list(zip(a.kwonlyargs, a.kw_defaults))
     for arg, value in pairs:
@@ -38,7 +30,7 @@ def mutable(src, node):
             if isinstance(stmt, ast.If) and isinstance(stmt.test, ast.Compare) and isinstance(stmt.test.ops[0], ast.Is) and \
                     isinstance(stmt.test.left, ast.Name) and stmt.test.left.id == arg.arg and len(stmt.body) == 1 and not stmt.orelse:
                 made = stmt.body[0]
-                if isinstance(made, ast.Assign) and isinstance(made.targets[0], ast.Name) and made.targets[0].id == arg.arg and empty(made.value):
+                if isinstance(made, ast.Assign) and isinstance(made.targets[0], ast.Name) and made.targets[0].id == arg.arg and makes_empty(made.value):
                     yield Change([(src.start(value), src.end(value), src.text(made.value))], [(value, made.value)])
 
 
@@ -74,7 +66,7 @@ def key(src, node, scope):
 
 
 def other(src, node, value, keys):
-    """The next key that is another one, in the order of their texts."""
+    """Replaces a key by the next different one in alphabetical order."""
     names = sorted({k for k, _ in keys} - {value})
     if names:
         new = next((n for n in names if n > value), names[0])

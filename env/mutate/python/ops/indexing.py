@@ -1,4 +1,4 @@
-"""i1 to i3: positions in sequences, and k1, the integer anywhere else."""
+"""i1 to i3: indexes, slices and ranges; k1: integers anywhere else."""
 import ast
 
 from registry import Change, operator
@@ -7,7 +7,7 @@ from trees import clone, inner, number
 
 
 def literal(node):
-    """The value of an integer as it is written, with its sign; None for anything else."""
+    """Returns the value of an integer literal with its sign, or None for anything else."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = literal(node.operand)
         return None if value is None or isinstance(node.operand, ast.UnaryOp) else -value
@@ -15,7 +15,7 @@ def literal(node):
 
 
 def one_off(src, node, step):
-    """A Change that makes an index expression one more or one less."""
+    """Returns a Change that makes an index expression one larger or smaller, or None."""
     value = literal(node)
     if value is not None:
         if not src.text(node).lstrip(b"-").strip().isdigit():
@@ -52,7 +52,7 @@ def index(src, node, scope):
 def bound(src, node, scope):
     part = node.slice
     if not isinstance(part, ast.Slice) or part.lower is None and part.upper is None and part.step is None:
-        return  # a copy: m1
+        return  # [:] is a copy, see m1
     opening = src.find(b"[", src.end(node.value)) + 1
     if part.lower is None:
         yield Change([(opening, opening, b"1")], [(part, clone(part, lower=number(1)))])

@@ -1,23 +1,17 @@
-"""m1 to m3: who shares what, and for how long."""
+"""m1 to m3: aliasing, stale bookkeeping, and iterators that are exhausted."""
 import ast
 import re
 
 from phrases import removed, replaced, shorter
 from registry import Change, operator
-from scope import LOOP, called
+from scope import LOOP, called, makes_empty
 from trees import clone, name
 
 BOOKS = re.compile(r"cache|memo|dirty|stale|seen|visited|version|registry|index|pending|count|total|size|length", re.I)
 CACHE = re.compile(r"cache|memo|registry", re.I)
 
 
-def fresh(node):
-    """Whether an expression makes a new, empty container."""
-    if isinstance(node, (ast.List, ast.Set)):
-        return not node.elts
-    if isinstance(node, ast.Dict):
-        return not node.keys
-    return isinstance(node, ast.Call) and not node.args and not node.keywords and called(node) in ("list", "dict", "set", "deque", "bytearray", "Counter", "OrderedDict")
+CONTAINERS = ("list", "dict", "set", "deque", "bytearray", "Counter", "OrderedDict")
 
 
 @operator("m1", "aliasing", "copy left out, or an object made once for all rounds", "a change here is seen there", ast.Call, ast.Subscript, ast.Assign)
@@ -44,9 +38,9 @@ def alias(src, node, scope):
 
 
 def hoisted(src, node, scope):
-    """`row = []` at the beginning of a round goes before the loop."""
+    """Moves `row = []` from the body of a loop to before the loop."""
     loop = node._parent
-    if not isinstance(loop, LOOP) or node._field != "body" or not fresh(node.value) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+    if not isinstance(loop, LOOP) or node._field != "body" or not makes_empty(node.value, CONTAINERS) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return
     lines = src.whole_lines(src.start(node), src.end(node))
     first = src.start(loop)
@@ -75,7 +69,7 @@ def books(src, node, scope):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         target = targets[0]
         if isinstance(target, ast.Attribute) and scope.node.name != "__init__":
-            reset = isinstance(node, ast.AugAssign) or fresh(node.value) or isinstance(node.value, ast.Constant)
+            reset = isinstance(node, ast.AugAssign) or makes_empty(node.value, CONTAINERS) or isinstance(node.value, ast.Constant)
             if len(targets) == 1 and reset and BOOKS.search(target.attr):
                 yield Change(*removed(src, node))
         elif isinstance(node, ast.Assign) and scope.node.name == "__init__":
@@ -85,7 +79,7 @@ def books(src, node, scope):
 
 
 def narrow_key(src, node):
-    """`key = (a, b)` without b: two entries become one."""
+    """Drops b from `key = (a, b)`, so that different entries share a key."""
     target, value = node.targets[0], node.value
     if isinstance(target, ast.Name) and re.search(r"key|signature", target.id) and isinstance(value, ast.Tuple):
         change = shorter(src, value)
@@ -94,9 +88,9 @@ def narrow_key(src, node):
 
 
 def for_all(src, node, scope):
-    """`self.x = []` in __init__ becomes `x = []` of the class."""
+    """Moves `self.x = []` from __init__ to the class as `x = []`."""
     target, owner, init = node.targets[0], scope.owner, scope.node
-    if owner is None or len(node.targets) != 1 or not fresh(node.value) or not isinstance(target, ast.Attribute) or init.decorator_list:
+    if owner is None or len(node.targets) != 1 or not makes_empty(node.value, CONTAINERS) or not isinstance(target, ast.Attribute) or init.decorator_list:
         return
     if not (isinstance(target.value, ast.Name) and target.value.id == "self") or node._parent is not init or not isinstance(init, ast.FunctionDef):
         return
@@ -129,7 +123,7 @@ def exhausted(src, node, scope):
 
 
 def twice(target, node, scope):
-    """Whether a name, or an attribute of self, is gone through at least twice and never measured or indexed."""
+    """Whether a name, or an attribute of self, is read at least twice and never measured, indexed or returned."""
     if isinstance(target, ast.Name) and scope.function:
         uses = [n for n in ast.walk(scope.node) if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
         around = scope.node

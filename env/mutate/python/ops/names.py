@@ -1,4 +1,4 @@
-"""f3: a name taken for another of the same function."""
+"""f3: one variable used in place of another of the same function."""
 import ast
 
 from registry import Change, operator
@@ -9,7 +9,7 @@ PLAIN = {"self", "cls", "_", "__class__"}
 
 
 def roles(scope):
-    """Name -> how it is used: what is read of it, done with it, and where it is handed to."""
+    """Returns name -> how it is used: the attributes read of it, its operations, and the calls it is passed to."""
     if not hasattr(scope, "_roles"):
         scope._roles = {}
         for node in scope.all():
@@ -62,7 +62,7 @@ def wrong(src, node, scope):
 
 
 def idle(node, new):
-    """Whether the exchange gives `a = a`, `a < a` or `a - a`: nothing, or what everybody sees."""
+    """Whether the exchange gives `a = a`, `a < a` or `a - a`, which changes nothing or is obvious."""
     parent = node._parent
     if isinstance(parent, ast.Assign):
         return any(isinstance(t, ast.Name) and t.id == new for t in parent.targets)

@@ -3,7 +3,7 @@ import ast
 
 from phrases import OPERATIONS, atomic, gaps, in_parentheses, operand, removed
 from registry import Change, operator
-from scope import FUNCTION, JUMP, fixed_test
+from scope import JUMP, fixed_test
 from trees import clone, same
 
 NEIGHBOUR = {ast.Lt: (ast.LtE, b"<="), ast.LtE: (ast.Lt, b"<"), ast.Gt: (ast.GtE, b">="), ast.GtE: (ast.Gt, b">"),
@@ -26,7 +26,7 @@ def boundary(src, node, scope):
 
 
 def plain_else(node):
-    """Whether an if has an else that is no elif."""
+    """Whether an if has an else, not an elif."""
     return bool(node.orelse) and not (len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If))
 
 
@@ -69,7 +69,7 @@ def clauses(src, node, scope):
 
 
 def bare(src, node, value):
-    """The edit that leaves one operand of a condition in parentheses without them, or None where they must stay."""
+    """Returns the edit that replaces a condition in parentheses by one operand without them, or None if they must stay."""
     begin, end = src.start(node) - 1, src.end(node)
     if src.data[begin:begin + 1] == b"(" and src.data[end:end + 1] == b")" and atomic(src, value) and src.data[begin - 1:begin] in b" =":
         return begin, end + 1, src.text(value)
@@ -94,7 +94,7 @@ def exchange(src, node, scope):
     if same(node.body, node.orelse) or src.line_of(one[0]) == src.line_of(src.start(node)) or src.indent(one[0]) != src.indent(two[0]):
         return
     if src.data[two[0] - len(src.indent(two[0])):two[0]].strip(b" \t\f"):
-        return  # the else stands on one line
+        return  # the else is on one line
     yield Change([(one[0], one[1], src.data[two[0]:two[1]]), (two[0], two[1], src.data[one[0]:one[1]])],
                  [(node, clone(node, body=node.orelse, orelse=node.body))])
 

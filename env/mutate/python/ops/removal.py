@@ -1,9 +1,9 @@
-"""d1 to d5: something that is no longer done."""
+"""d1, d2, d4, d5: remove assignments, calls, exceptions and results."""
 import ast
 
 from phrases import removed
 from registry import Change, operator
-from scope import FUNCTION, called, enclosing, statement
+from scope import called
 from trees import clone, same
 
 
@@ -56,7 +56,7 @@ def swallow(src, node, scope):
     if len(node.body) == 1 and isinstance(node.body[0], ast.Pass) or isinstance(node._parent, getattr(ast, "TryStar", ())):
         return
     if node is not node._parent.handlers[-1]:
-        return  # a wider one would hide those behind it
+        return  # a wider handler would hide those after it
     first, last = src.start(node.body[0]), src.end(node.body[-1])
     colon = src.start(node) + len(b"except")
     if node.type is not None:

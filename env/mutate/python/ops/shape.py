@@ -1,16 +1,16 @@
-"""o1 to o3: the order of statements, the shape of classes, the way out of loops."""
+"""o1 to o3: the order of statements, bases and overrides of classes, the exits of loops."""
 import ast
 
 from phrases import outdent, removed
 from registry import Change, operator
-from scope import FUNCTION, LOOP, block_of, called, enclosing, fixed_test, is_log
+from scope import FUNCTION, LOOP, block_of, called, enclosing, fixed_test
 from trees import clone, docstring, same
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr)
 
 
 def touched(stmt):
-    """(read, written): names and dotted names. A method call writes what it is called on."""
+    """Returns the names and dotted names that a statement reads and writes. A method call writes the object it is called on."""
     read, written = set(), set()
     for n in ast.walk(stmt):
         if isinstance(n, (ast.Name, ast.Attribute)):
@@ -43,7 +43,7 @@ def neighbours(src, node, scope):
     if not (written & read2 or read & written2):
         return
     if any("." not in n and not scope.bound_before(n, src.start(node)) for n in written & read2):
-        return  # a name that would not be there yet: everybody sees that
+        return  # the name would be undefined, which is obvious
     one, two = (src.start(node), src.end(node)), (src.start(other), src.end(other))
     yield Change([one + (src.data[two[0]:two[1]],), two + (src.data[one[0]:one[1]],)], [(node, clone(other)), (other, clone(node))])
 
@@ -81,7 +81,7 @@ def ancestors(node, known):
 
 
 def bases(src, node, known):
-    """Drops the last of several bases, or the only one if the file has it."""
+    """Drops the last of several bases, or the only one if the file defines it."""
     if not node.bases or node.keywords or getattr(node, "type_params", None) or any(isinstance(b, ast.Starred) for b in node.bases):
         return
     opening = src.find(b"(", src.lines[node.lineno - 1] + node.col_offset)
@@ -108,7 +108,7 @@ def leave(src, node, scope):
 
 
 def without_else(src, node):
-    """The else of a loop is run in any case."""
+    """Makes the else of a loop run in any case."""
     end = src.end(node.body[-1])
     begin = src.find(b"else", end)
     first = src.start(node.orelse[0])
@@ -121,7 +121,7 @@ def without_else(src, node):
 
 
 class Span:
-    """Stands for a node where only a span of the text is one."""
+    """Positions of a span of the text, for functions that take a node."""
 
     def __init__(self, src, begin, end):
         line, last = src.line_of(begin), src.line_of(end)

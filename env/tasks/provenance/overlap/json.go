@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// written is a Print as it stands in files: grams big endian in base64.
-type written struct {
+// jsonPrint is the form of a Print in files: grams are big endian in base64.
+type jsonPrint struct {
 	Grams     string `json:"grams"`
 	Shingles  int    `json:"shingles"`
 	Signature string `json:"minhash,omitempty"`
@@ -23,7 +23,7 @@ func (p Print) MarshalJSON() ([]byte, error) {
 	for _, g := range p.Grams {
 		raw = binary.BigEndian.AppendUint64(raw, g)
 	}
-	w := written{Grams: base64.StdEncoding.EncodeToString(raw), Shingles: p.Shingles}
+	w := jsonPrint{Grams: base64.StdEncoding.EncodeToString(raw), Shingles: p.Shingles}
 	if p.Shingles > 0 {
 		w.Signature = p.Signature.String()
 	}
@@ -32,7 +32,7 @@ func (p Print) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON takes nothing but what MarshalJSON writes.
 func (p *Print) UnmarshalJSON(text []byte) error {
-	var w written
+	var w jsonPrint
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&w); err != nil {

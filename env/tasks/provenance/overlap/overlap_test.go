@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Signatures of all versions can be compared, so words stay what they are.
-func TestWordsAreThoseOfTheirPattern(t *testing.T) {
+// What counts as a word must not change, because signatures of all versions are compared.
+func TestWordsMatchTheDocumentedPattern(t *testing.T) {
 	text := []byte("def f_1(x2): return 'don't' # 汉字 e\u0301 ½ ⅷ ٣ ʰ _ __ -- \u200b\u00a0\xff\xe6\xb1z\x00É\n👍🏽a.b,c\tª")
 	want := regexp.MustCompile(`[\pL\pN_]+`).FindAll(text, -1)
 	if got := Words(text); !slices.EqualFunc(got, want, bytes.Equal) {
@@ -93,7 +93,7 @@ func TestOnlyWhatAPatchChangesCounts(t *testing.T) {
 	}
 }
 
-func TestPrintsAreWrittenAndRead(t *testing.T) {
+func TestHashesSurviveARoundTrip(t *testing.T) {
 	for _, text := range []string{"", "one two three four", prose(0, 7), prose(0, 300)} {
 		p := PrintOf(text)
 		raw, err := json.Marshal(p)

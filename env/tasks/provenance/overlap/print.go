@@ -21,14 +21,14 @@ type Print struct {
 // PrintOf makes the print of a text. Case makes no difference.
 func PrintOf(text string) Print {
 	words := Words([]byte(strings.ToLower(text[:min(len(text), MaxText)])))
-	p := Print{Grams: grams(words), Shingles: max(0, len(words)-Shingle+1)}
+	p := Print{Grams: hashGrams(words), Shingles: max(0, len(words)-Shingle+1)}
 	p.Signature, _ = Sign(words)
 	return p
 }
 
-// grams hashes the runs of Gram words: the first 8 bytes of the SHA-256 of the
+// hashGrams hashes the runs of Gram words: the first 8 bytes of the SHA-256 of the
 // words with one space between them, big endian.
-func grams(words [][]byte) []uint64 {
+func hashGrams(words [][]byte) []uint64 {
 	if len(words) < Gram {
 		return nil
 	}
